@@ -4,11 +4,20 @@ use std::env;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Whose sources decide about the outcome of a simulation, beside this crate.
 const CRATES: [&str; 5] = ["core", "scenario", "sffc", "runtime", "sim"];
-/// What else does: the comparison of twins, and the versions of libraries.
-const FILES: [&str; 2] = ["../report/src/phases.rs", "../../Cargo.lock"];
+/// What else does: rows and the comparison of twins, which are kept too, and the versions of libraries.
+const FILES: [&str; 7] = [
+    "../report/src/due.rs",
+    "../report/src/phases.rs",
+    "../report/src/recorded.rs",
+    "../report/src/rows.rs",
+    "../report/src/statistics.rs",
+    "../report/src/tables.rs",
+    "../../Cargo.lock",
+];
 
 fn main() -> io::Result<()> {
     let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
@@ -30,11 +39,28 @@ fn main() -> io::Result<()> {
         }
         build = format!("{version}-{hash:016x}");
     }
+    println!("cargo::rustc-env=APPORTION_COMMIT={}", commit());
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rustc-env=APPORTION_BUILD={build}");
     println!("cargo::rustc-env=APPORTION_TARGET={}", env::var("TARGET").unwrap_or_default());
     println!("cargo::rustc-env=APPORTION_PROFILE={}", env::var("PROFILE").unwrap_or_default());
     Ok(())
+}
+
+/// The commit that is built, with `+` if files were changed after it; empty outside of a repository.
+fn commit() -> String {
+    let git = |arguments: &[&str]| {
+        let output =
+            Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
+        String::from_utf8(output.stdout).ok().map(|text| text.trim().to_owned())
+    };
+    // The log of HEAD grows with each commit and checkout. It is not there in a package, nor is this file part of its folder then.
+    let of_head = git(&["rev-parse", "--path-format=absolute", "--git-path", "logs/HEAD"]);
+    let (Some(log), true) = (of_head, Path::new("../core/src").is_dir()) else { return String::new() };
+    println!("cargo::rerun-if-changed={log}");
+    let is_changed =
+        git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|text| !text.is_empty());
+    git(&["rev-parse", "--short=12", "HEAD"]).unwrap_or_default() + if is_changed { "+" } else { "" }
 }
 
 fn add_files(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import _native
@@ -153,20 +154,25 @@ class Results:
         """Return run, metrics and phases, one JSON object a line, as ``apportion run --json`` prints them."""
         return self._native.json_lines()
 
-    def write(self, folder: str | PathLike[str]) -> None:
-        """Write tables and report to a folder, as ``apportion run --out`` does: all or nothing.
+    def write(self, folder: str | PathLike[str]) -> Path:
+        """Write tables and report to a folder of their own below ``folder``, as ``apportion run --out`` does: all or nothing.
 
         Parameters
         ----------
         folder : str or path
-            A new or empty folder, or one with earlier results, which are replaced.
+            Where the folder is made: ``folder/1`` for the first results, ``folder/2`` for the next.
+
+        Returns
+        -------
+        pathlib.Path
+            The folder of these results. Its tables are Parquet files.
 
         Raises
         ------
         RunError
-            If it holds something else or cannot be written.
+            If it cannot be written.
         """
-        self._native.write(folder)
+        return self._native.write(folder)
 
     def __str__(self) -> str:
         """Return the summary."""

@@ -31,7 +31,7 @@ def test_it_runs_a_scenario(tmp_path: Path) -> None:
     done = run("run", "quickstart", "--set", "stop=2s", "--set", "measure_from=1s", "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[0])
-    assert (tmp_path / "results" / "quickstart" / "report.html").exists()
+    assert (tmp_path / "results" / "quickstart" / "1" / "report.html").exists()
 
 
 def test_its_status_is_that_of_the_command() -> None:
@@ -51,7 +51,7 @@ def test_an_interrupt_keeps_what_is_done(tmp_path: Path) -> None:
     time.sleep(3)
     process.send_signal(signal.SIGINT)
     assert process.wait(20) == 1
-    record = json.loads((tmp_path / "results" / "quickstart" / "run.json").read_text())
+    record = json.loads((tmp_path / "results" / "quickstart" / "1" / "run.json").read_text())
     assert record["complete"] is False
 
 

@@ -109,9 +109,10 @@ def test_arguments_without_sense_are_refused(small: ap.Scenario, arguments: dict
 
 
 def test_results_are_written_as_the_command_does(results: ap.Results, tmp_path: Path) -> None:
-    results.write(tmp_path / "out")
-    files = {file.name for file in (tmp_path / "out").iterdir()}
-    assert {"flows.csv", "report.html", "run.json"} <= files
+    folder = results.write(tmp_path / "out")
+    assert folder == tmp_path / "out" / "1"
+    assert {"flows.csv", "flows.parquet", "report.html", "run.json"} <= {file.name for file in folder.iterdir()}
+    assert results.write(tmp_path / "out") == tmp_path / "out" / "2"
     assert "<html" in results.report() and "queue=drr" in results.summary()
     assert results.summary() == str(results)
     (tmp_path / "full").mkdir()
@@ -123,4 +124,4 @@ def test_results_are_written_as_the_command_does(results: ap.Results, tmp_path: 
 def test_a_folder_of_a_run_has_captures(tmp_path: Path) -> None:
     s = ap.dumbbell(1, stop="1s", measure_from="0s").set({"link.bottleneck.pcap": True})
     s.run(folder=tmp_path / "out")
-    assert (tmp_path / "out" / "bottleneck.pcap").stat().st_size > 1000
+    assert (tmp_path / "out" / "1" / "bottleneck.pcap").stat().st_size > 1000

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use apportion_cache::{Cache, CacheError, Key};
+use apportion_report::Recorded;
 use apportion_report::phases::Twin;
 use apportion_runtime::outcome::Outcome;
 use serde::{Deserialize, Serialize};
@@ -30,6 +31,8 @@ pub(crate) struct Which {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Ended {
     Replication(Box<Outcome>),
+    /// A replication as it is in tables, which takes less room: of a run that does not hold outcomes.
+    Recorded(Box<Recorded>),
     Twin(Twin),
 }
 
@@ -48,6 +51,8 @@ pub(crate) struct Cached<'a> {
     keys: Vec<Key>,
     /// Points of which something was kept.
     is_kept: Vec<AtomicBool>,
+    /// Points of which there was nothing when they were read.
+    is_new: Vec<AtomicBool>,
     /// The first failure to write.
     failure: Mutex<Option<CacheError>>,
 }
@@ -59,20 +64,31 @@ impl<'a> Cached<'a> {
         let key = |point| Key::of(&[BUILD.as_bytes(), TARGET.as_bytes(), scenario.inputs(point).as_bytes()]);
         let points = if cache.is_some() { scenario.points() } else { &[] };
         let keys: Vec<Key> = points.iter().map(key).collect();
-        let is_kept = keys.iter().map(|_| AtomicBool::new(false)).collect();
-        Self { cache, keys, is_kept, failure: Mutex::new(None) }
+        let none = || keys.iter().map(|_| AtomicBool::new(false)).collect();
+        let (is_kept, is_new) = (none(), none());
+        Self { cache, keys, is_kept, is_new, failure: Mutex::new(None) }
     }
 
-    /// What there is of these simulations of a point, in their order.
-    pub fn read(&self, point: usize, all: &[Which]) -> Vec<Option<Ended>> {
+    /// What there is of these simulations of a point that can be used, in their order.
+    pub fn read(
+        &self,
+        point: usize,
+        all: &[Which],
+        is_usable: impl Fn(&Ended) -> bool,
+    ) -> Vec<Option<Ended>> {
         let mut found = vec![None; all.len()];
-        if let (Some(cache), Some(key)) = (self.cache, self.keys.get(point)) {
+        let Some((cache, key)) = self.cache.zip(self.keys.get(point)) else { return found };
+        // The many replications of a point come in parts: what was not there at first is what this run keeps.
+        if !self.is_new[point].load(Ordering::Relaxed) {
             let places: BTreeMap<Which, usize> = all.iter().copied().zip(0..).collect();
+            let mut is_new = true;
             cache.read(key, |entry: Entry<Ended>| {
-                if let Some(&at) = places.get(&entry.which) {
+                is_new = false;
+                if let Some(&at) = places.get(&entry.which).filter(|_| is_usable(&entry.ended)) {
                     found[at] = Some(entry.ended);
                 }
             });
+            self.is_new[point].store(is_new, Ordering::Relaxed);
         }
         found
     }

@@ -56,27 +56,40 @@ pub(crate) type OnProgress<'a> = Box<dyn Fn(Progress) + Send + Sync + 'a>;
 /// Counts them and reports each.
 pub(crate) struct Counter<'a> {
     report: Option<&'a OnProgress<'a>>,
-    done: Mutex<usize>,
-    reused: usize,
-    total: usize,
+    progress: Mutex<Progress>,
 }
 
 impl<'a> Counter<'a> {
-    /// Of `total` there are `reused` already, which is reported unless there are none.
-    pub(crate) fn new(report: Option<&'a OnProgress<'a>>, reused: usize, total: usize) -> Self {
-        if let Some(report) = report.filter(|_| reused > 0) {
-            report(Progress { done: reused, reused, total });
+    pub(crate) fn new(report: Option<&'a OnProgress<'a>>, total: usize) -> Self {
+        Self { report, progress: Mutex::new(Progress { done: 0, reused: 0, total }) }
+    }
+
+    /// So many were there before.
+    pub(crate) fn reuse(&self, count: usize) {
+        if count > 0 {
+            self.change(|progress| {
+                progress.done += count;
+                progress.reused += count;
+            });
         }
-        Self { report, done: Mutex::new(reused), reused, total }
     }
 
     /// One more has ended.
     pub(crate) fn step(&self) {
+        self.change(|progress| progress.done += 1);
+    }
+
+    /// How many were there before, so far.
+    pub(crate) fn reused(&self) -> usize {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).reused
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Progress)) {
         // Held during the callback: reports of several threads arrive one at a time and in ascending order.
-        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
-        *done += 1;
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        change(&mut progress);
         if let Some(report) = self.report {
-            report(Progress { done: *done, reused: self.reused, total: self.total });
+            report(*progress);
         }
     }
 }

@@ -20,6 +20,8 @@ use apportion_scenario::model;
 use apportion_sim::{Detail, Simulation};
 
 use crate::cancel::{Cancel, Counter};
+use crate::provenance::{Begun, versions};
+use crate::recorder::{Measured, Recorder};
 use crate::results::Results;
 use crate::run::{Run, RunError};
 use crate::scenario::Scenario;
@@ -96,11 +98,14 @@ impl Run<'_> {
         check(self.scenario)?;
         let (results, failed) = self.in_real_time();
         // What was finished before a failure took its time: it is kept.
-        let written = self.folder.as_deref().map_or(Ok(()), |folder| results.write(folder));
-        match (written, failed) {
-            (Err(cause), _) => Err(RunError::Unwritten { cause, finished: Box::new(results) }),
-            (Ok(()), Some(cause)) => Err(self.lab_failed(cause, results)),
-            (Ok(()), None) => Ok(results),
+        let results = match self.folder.as_deref().map(|folder| results.write(folder)).transpose() {
+            Err(cause) => return Err(RunError::Unwritten { cause, finished: Box::new(results) }),
+            Ok(None) => results,
+            Ok(Some(folder)) => results.written(folder),
+        };
+        match failed {
+            Some(cause) => Err(self.lab_failed(cause, results)),
+            None => Ok(results),
         }
     }
 
@@ -119,21 +124,31 @@ impl Run<'_> {
     /// What was finished, and the failure that ended it.
     fn in_real_time(&self) -> (Results, Option<LabError>) {
         let seeds = self.seeds_of_points();
-        let counter = Counter::new(self.progress.as_ref(), 0, seeds.iter().map(Vec::len).sum());
-        let (mut outcomes, mut failed) = (Vec::new(), None);
+        let begun = Begun::now();
+        let counter = Counter::new(self.progress.as_ref(), seeds.iter().map(Vec::len).sum());
+        let mut recorder = Recorder::new(self.scenario, None, true, false);
+        let mut failed = None;
         // Real time is not shared: two runs at once would disturb each other.
-        for (point, seeds) in self.scenario.points().iter().zip(&seeds) {
+        for (at, (point, seeds)) in self.scenario.points().iter().zip(&seeds).enumerate() {
             for &seed in seeds {
                 let is_over = failed.is_some() || self.cancel.is_cancelled();
                 let run = || until_valid(&point.scenario, seed, self.retries, &self.cancel);
-                outcomes.push(if is_over { Ok(None) } else { run() }.unwrap_or_else(|error| {
+                let outcome = if is_over { Ok(None) } else { run() }.unwrap_or_else(|error| {
                     failed = Some(error);
                     None
-                }));
+                });
+                let measured = outcome.map(|outcome| {
+                    let dues = apportion_runtime::due::dues(&point.scenario, &outcome);
+                    Measured::Outcome(Box::new(outcome), dues)
+                });
+                let recorded = recorder.add(at, measured);
+                debug_assert!(recorded.is_ok(), "nothing is written");
                 counter.step();
             }
         }
-        (Results::new(self.scenario, &seeds, outcomes), failed)
+        let (mut record, _) = recorder.finish(self.scenario, seeds.into_iter().next().unwrap_or_default());
+        record.versions = versions(true);
+        (Results::new(record, begun.end(0), None, None), failed)
     }
 
     fn lab_failed(&self, cause: LabError, finished: Results) -> RunError {

@@ -63,6 +63,8 @@ pub mod gateway;
 pub mod lab;
 #[cfg(feature = "mutants")]
 pub mod mutants;
+mod provenance;
+mod recorder;
 mod reproduce;
 mod results;
 mod run;
@@ -77,7 +79,10 @@ pub use apportion_core::system::Catalog;
 pub use apportion_core::units;
 pub use apportion_report::rows;
 pub use apportion_report::statistics;
-pub use apportion_report::{Comparison, LoadError, PointRecord, StoredRun, Table, WriteError, compare};
+pub use apportion_report::store::{ExportError, TABLES};
+pub use apportion_report::{
+    Comparison, Contents, LoadError, PointRecord, Provenance, StoredRun, Table, WriteError, compare, export,
+};
 pub use apportion_scenario::{Estimate, Place, Point, Problem};
 pub use cancel::{Cancel, Progress};
 pub use examples::examples;

@@ -180,7 +180,7 @@ impl<'a> Reproduction<'a> {
         let plan = self.plan_of_right_size()?;
         self.folder.as_deref().map(write::check).transpose()?;
         let counter =
-            Counter::new(self.progress.as_ref(), 0, plan.distinct_runs().saturating_mul(self.seeds as usize));
+            Counter::new(self.progress.as_ref(), plan.distinct_runs().saturating_mul(self.seeds as usize));
         let results = match self.lab {
             None => plan.execute(self.seeds, self.jobs, &|| counter.step(), self.cancel.flag())?,
             Some(retries) => self.in_real_time(&plan, retries, &counter)?,

@@ -1,20 +1,13 @@
 //! Results of a run.
 
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use apportion_cache::CacheError;
-use apportion_core::units::Rate;
 use apportion_report::metrics::Metric;
-use apportion_report::phases::Twin;
 use apportion_report::rows::{
     AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, SeriesRow, StatisticRow,
 };
-use apportion_report::{FlowInfo, LoadError, PointRecord, StoredRun, Table, WriteError};
-use apportion_runtime::due::Dues;
-use apportion_runtime::outcome::Outcome;
-
-use crate::scenario::Scenario;
+use apportion_report::{Contents, LoadError, PointRecord, Provenance, StoredRun, Table, WriteError};
 
 /// The results of a run: tables of [rows](crate::rows), text and a report.
 ///
@@ -34,7 +27,8 @@ use crate::scenario::Scenario;
 #[derive(Clone, Debug)]
 pub struct Results {
     record: apportion_report::Run,
-    reused: usize,
+    made: Provenance,
+    folder: Option<PathBuf>,
     cache_failure: Option<String>,
 }
 
@@ -49,75 +43,32 @@ pub struct PointMetric {
 }
 
 impl Results {
-    /// Those of a run without twins.
-    pub(crate) fn new(scenario: &Scenario, seeds: &[Vec<u64>], outcomes: Vec<Option<Outcome>>) -> Self {
-        Self::with_twins(scenario, seeds, outcomes, None)
-    }
-
-    /// Those of a run whose replications have twins; the numbers of the twins are in the order of the outcomes.
-    pub(crate) fn with_twins(
-        scenario: &Scenario,
-        seeds: &[Vec<u64>],
-        outcomes: Vec<Option<Outcome>>,
-        twins: Option<Vec<Option<Twin>>>,
+    /// Those of this record, which was written to a folder or not.
+    pub(crate) fn new(
+        record: apportion_report::Run,
+        made: Provenance,
+        folder: Option<PathBuf>,
+        cache_failure: Option<CacheError>,
     ) -> Self {
-        let has_all_twins = twins.as_ref().is_none_or(|twins| twins.iter().all(Option::is_some));
-        let complete = has_all_twins && outcomes.iter().all(Option::is_some);
-        let twins = twins.map(|twins| finished_twins(seeds, &outcomes, twins));
-        let mut outcomes = outcomes.into_iter();
-        let points = scenario.points().iter().zip(seeds).map(|(point, seeds)| {
-            let outcomes: Vec<Outcome> = outcomes.by_ref().take(seeds.len()).flatten().collect();
-            let dues: Vec<Option<Dues>> = outcomes
-                .iter()
-                .map(|outcome| apportion_runtime::due::dues(&point.scenario, outcome))
-                .collect();
-            let flow = |(at, flow): (usize, &apportion_scenario::model::Flow)| FlowInfo {
-                name: flow.name.clone(),
-                group: flow.group.clone(),
-                customer: flow.customer.as_deref().map(ToOwned::to_owned),
-                entitlement: mean_due(&dues, at),
-            };
-            PointRecord {
-                label: point.label.clone(),
-                settings: point.settings.clone(),
-                measure_from: point.scenario.measure_from,
-                sample: point.scenario.sample,
-                flows: point.scenario.flows.iter().enumerate().map(flow).collect(),
-                outcomes,
-                dues,
-                phases: Vec::new(),
-            }
-        });
-        let mut points: Vec<PointRecord> = points.collect();
-        if let Some(twins) = twins {
-            apportion_report::phases::judge(&mut points, &twins);
-        }
-        Self::from_record(apportion_report::Run {
-            title: scenario.title().to_owned(),
-            scenario: scenario.canonical().to_owned(),
-            hash: format!("{:016x}", scenario.hash()),
-            versions: BTreeMap::new(),
-            points,
-            seeds: seeds.first().cloned().unwrap_or_default(),
-            complete,
-        })
+        Self { record, made, folder, cache_failure: cache_failure.map(|failure| failure.to_string()) }
     }
 
-    pub(crate) fn from_record(mut record: apportion_report::Run) -> Self {
-        let mut outcomes = record.points.iter().flat_map(|point| &point.outcomes);
-        record.versions = versions(outcomes.any(|outcome| outcome.timekeeping.is_some()));
-        Self { record, reused: 0, cache_failure: None }
+    /// How the results came about.
+    #[must_use]
+    pub const fn provenance(&self) -> &Provenance {
+        &self.made
     }
 
-    /// The same, of which so many replications and twins are from a cache that may have failed.
-    pub(crate) fn reusing(self, reused: usize, failure: Option<CacheError>) -> Self {
-        Self { reused, cache_failure: failure.map(|failure| failure.to_string()), ..self }
+    /// The folder of the run, if it was [to be written](crate::Run::folder).
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     /// How many replications and twins were not simulated now, but taken from the [cache](crate::Run::cache).
     #[must_use]
-    pub const fn reused(&self) -> usize {
-        self.reused
+    pub const fn reused(&self) -> u64 {
+        self.made.reused
     }
 
     /// Why the [cache](crate::Run::cache) could not be written, if it could not: the results are whole, and another run has to
@@ -248,13 +199,21 @@ impl Results {
         apportion_report::json_lines(&self.record)
     }
 
-    /// Writes `run.json`, a CSV file for each table and `report.html` to a folder: all of them or none. The folder
-    /// must be empty or hold the results of an earlier run, which are replaced.
+    /// Writes the results to a folder of their own below `folder`, which is returned: `folder/1` for the first, `folder/2` for the
+    /// next. It holds `run.json`, a Parquet file for each table, CSV files of the most used ones unless the run is long, and
+    /// `report.html`; it appears with all of them or not at all.
     ///
     /// # Errors
-    /// If the folder holds something else or cannot be written.
-    pub fn write(&self, folder: impl AsRef<Path>) -> Result<(), WriteError> {
-        apportion_report::write(folder.as_ref(), &self.record)
+    /// If it cannot be written, or if the run did not [hold](crate::Run::hold) its outcomes.
+    pub fn write(&self, folder: impl AsRef<Path>) -> Result<PathBuf, WriteError> {
+        let replications = self.record.seeds.len().saturating_mul(self.record.points.len());
+        apportion_report::write(folder.as_ref(), &self.record, Contents::of(replications as u64), &self.made)
+    }
+
+    /// The same results, which were written to this folder.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    pub(crate) fn written(self, folder: PathBuf) -> Self {
+        Self { folder: Some(folder), ..self }
     }
 
     #[cfg(all(feature = "live", target_os = "linux"))]
@@ -263,37 +222,10 @@ impl Results {
     }
 }
 
-/// The twins of the outcomes that are there, by point.
-fn finished_twins(
-    seeds: &[Vec<u64>],
-    outcomes: &[Option<Outcome>],
-    twins: Vec<Option<Twin>>,
-) -> Vec<Vec<Option<Twin>>> {
-    let mut both = outcomes.iter().zip(twins);
-    let of_point = |seeds: &Vec<u64>| {
-        both.by_ref()
-            .take(seeds.len())
-            .filter(|(outcome, _)| outcome.is_some())
-            .map(|(_, twin)| twin)
-            .collect()
-    };
-    seeds.iter().map(of_point).collect()
-}
-
-/// What a flow was due in the measured part, as a mean over replications.
-fn mean_due(dues: &[Option<Dues>], flow: usize) -> Option<Rate> {
-    let all: Option<Vec<u128>> =
-        dues.iter().map(|dues| Some(u128::from(dues.as_ref()?.flows.get(flow)?.measured.as_bit()))).collect();
-    let all = all.filter(|all| !all.is_empty())?;
-    let count = all.len() as u128;
-    let mean = (all.iter().sum::<u128>() + count / 2) / count;
-    Some(Rate::from_bit(u64::try_from(mean).unwrap_or(u64::MAX)))
-}
-
-/// Checks that results can be written to a folder, and creates it if need be. Cheap: call it before a long run.
+/// Checks that results can be written below a folder, and creates it if need be. Cheap: call it before a long run.
 ///
 /// # Errors
-/// If it cannot be created or written, is no folder, or holds something else than an earlier run.
+/// If it cannot be created or written, or is no folder.
 pub fn check_folder(folder: impl AsRef<Path>) -> Result<(), WriteError> {
     apportion_report::check(folder.as_ref())
 }
@@ -310,21 +242,4 @@ pub fn check_folder(folder: impl AsRef<Path>) -> Result<(), WriteError> {
 /// If it holds no results, or results that this version cannot read.
 pub fn load(folder: impl AsRef<Path>) -> Result<StoredRun, LoadError> {
     apportion_report::load(folder.as_ref())
-}
-
-/// Versions of everything that results depend on; the kernel's only of runs in real time.
-fn versions(in_real_time: bool) -> BTreeMap<String, String> {
-    let own = ("apportion".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-    let kernel = in_real_time.then(kernel_release).flatten();
-    [own].into_iter().chain(kernel.map(|release| ("kernel".to_owned(), release))).collect()
-}
-
-#[cfg(all(feature = "live", target_os = "linux"))]
-fn kernel_release() -> Option<String> {
-    apportion_live::lab::kernel_release()
-}
-
-#[cfg(not(all(feature = "live", target_os = "linux")))]
-const fn kernel_release() -> Option<String> {
-    None
 }

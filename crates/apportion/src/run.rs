@@ -4,16 +4,19 @@ use std::io;
 use std::path::PathBuf;
 
 use apportion_cache::{Cache, CacheError};
-use apportion_report::WriteError;
 use apportion_report::phases::{Sample, Twin};
+use apportion_report::{Contents, PointRecord, Recorded, Replication, WriteError, Writer};
 use apportion_runtime::outcome::Outcome;
 use apportion_scenario::{Estimate, Point, model, replication_seed};
 use apportion_sim::Job;
+use apportion_sim::capture::LinkCapture;
 use apportion_sim::replicate::ReplicateError;
 
 use crate::cached::{Cached, Ended, Which};
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 use crate::captures::Captures;
+use crate::provenance::Begun;
+use crate::recorder::{self, Measured, Recorder};
 use crate::results::Results;
 use crate::scenario::Scenario;
 use crate::size;
@@ -46,6 +49,9 @@ pub struct Run<'a> {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) force: bool,
     cache: Option<(Cache, u64)>,
+    holds: bool,
+    /// None: by the number of replications.
+    series: Option<bool>,
     #[cfg(all(feature = "live", target_os = "linux"))]
     pub(crate) retries: u64,
 }
@@ -63,6 +69,8 @@ impl<'a> Run<'a> {
             folder: None,
             force: false,
             cache: None,
+            holds: true,
+            series: None,
             #[cfg(all(feature = "live", target_os = "linux"))]
             retries: crate::lab::RETRIES,
         }
@@ -145,9 +153,9 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// A folder for the results. It is checked before the run and written after it, as [`Results::write`] does,
-    /// together with a capture of each link that has `pcap = true`, of the first replication of each point.
-    /// Without a folder, the default, nothing is written and nothing captured.
+    /// Where the results get a folder of their own: `folder/1` for the first run, `folder/2` for the next. It appears when the run is
+    /// whole, and holds what [`Results::write`] writes and a capture of each link that has `pcap = true`, of the first replication of
+    /// each point. Without a folder, the default, nothing is written and nothing captured.
     ///
     /// ```no_run
     /// # let scenario = apportion::Scenario::from_file("scenarios/quickstart.toml")?;
@@ -181,6 +189,35 @@ impl<'a> Run<'a> {
     /// ```
     pub fn cache(mut self, cache: &Cache, most: u64) -> Self {
         self.cache = Some((cache.clone(), most));
+        self
+    }
+
+    /// Whether the results hold the outcome of each replication, from which their tables are made. Without them a run takes little
+    /// memory, whatever its length: the results have their metrics and the report, and the tables are in the [folder](Self::folder)
+    /// alone. Default: true.
+    ///
+    /// ```
+    /// # let scenario = apportion::Scenario::from_text(r#"
+    /// #     seed = 1
+    /// #     stop = "1s"
+    /// #     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms" }
+    /// #     flow.tcp = { from = "a", to = "b", tcp = "rfc" }
+    /// # "#)?;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path();
+    /// let results = apportion::Run::new(&scenario).seeds(3).hold(false).folder(folder).simulate()?;
+    /// assert_eq!((results.flows().count(), results.metrics()[0].metric.samples.len()), (0, 3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn hold(mut self, outcomes: bool) -> Self {
+        self.holds = outcomes;
+        self
+    }
+
+    /// Whether the folder has the tables over time, `series` and `allocations`. Default: in runs of up to
+    /// [a thousand replications](crate::Contents::LONG).
+    pub fn series(mut self, with_series: bool) -> Self {
+        self.series = Some(with_series);
         self
     }
 
@@ -224,93 +261,105 @@ impl<'a> Run<'a> {
     /// Runs it in the simulator.
     ///
     /// # Errors
-    /// If it is [too large](Self::force), a point is too large for the simulator, threads cannot be started, or the folder or a capture cannot be
-    /// written. The folder then holds what it held before.
+    /// If it is [too large](Self::force), a point is too large for the simulator, threads cannot be started, or the folder or a capture
+    /// cannot be written. There is no new folder then.
     pub fn simulate(&self) -> Result<Results, RunError> {
         self.check_size()?;
-        self.folder.as_deref().map(apportion_report::check).transpose()?;
+        let begun = Begun::now();
         let seeds = self.seeds_of_points();
-        let captures = self.folder.as_deref().map(Captures::new);
-        let Replications { outcomes, twins, reused, cache_failure } =
-            self.replications(&seeds, captures.as_ref())?;
-        let twins = self.has_twins().then_some(twins);
-        let results =
-            Results::with_twins(self.scenario, &seeds, outcomes, twins).reusing(reused, cache_failure);
-        if let (Some(folder), Some(captures)) = (&self.folder, captures) {
-            results.write(folder)?;
-            captures.publish()?;
-        }
-        Ok(results)
+        let writer = self.folder.as_deref().map(|folder| Writer::create(folder, self.contents()));
+        let writer = writer.transpose()?;
+        let captures = writer.as_ref().map(|writer| Captures::new(writer.folder()));
+        let mut recorder = Recorder::new(self.scenario, writer, self.holds, self.has_twins());
+        let (reused, cache_failure) = self.replications(&seeds, captures.as_ref(), &mut recorder)?;
+        let (record, writer) = recorder.finish(self.scenario, seeds.into_iter().next().unwrap_or_default());
+        let made = begun.end(reused);
+        let folder = writer.map(|writer| writer.finish(&record, &made)).transpose()?;
+        Ok(Results::new(record, made, folder, cache_failure))
     }
 
-    /// The outcomes in the order of points, then of seeds, and of the twins what is compared; none where the run was cancelled
-    /// before.
+    /// What the folder holds.
+    pub(crate) fn contents(&self) -> Contents {
+        let replications = self.seeds.saturating_mul(self.scenario.points().len() as u64);
+        let usual = Contents::of(replications);
+        Contents { intervals: self.series.unwrap_or(usual.intervals), ..usual }
+    }
+
+    /// Simulates what is not in the cache, and records all in the order of points, then of seeds. How many there were before, and
+    /// why the cache failed if it did.
     fn replications(
         &self,
         seeds: &[Vec<u64>],
-        captures: Option<&Captures<'_>>,
-    ) -> Result<Replications, RunError> {
-        let points = self.scenario.points();
-        let openers: Vec<_> =
-            (0..points.len()).map(|at| captures.map(|captures| captures.opener(at, points))).collect();
+        captures: Option<&Captures>,
+        recorder: &mut Recorder,
+    ) -> Result<(usize, Option<CacheError>), RunError> {
         let cached = Cached::new(self.cache.as_ref().map(|(cache, _)| cache), self.scenario);
-        // In the order of the results, each with what there is of it, and the place in `all` of those that are run.
-        let (mut all, mut jobs, mut places) = (Vec::new(), Vec::new(), Vec::new());
-        for (at, ((point, seeds), opener)) in points.iter().zip(seeds).zip(&openers).enumerate() {
-            let scenario = &point.scenario;
-            let has_captures = scenario.links.iter().any(|link| link.pcap);
-            let wanted = self.simulations(scenario, seeds);
-            for (which, found) in wanted.iter().zip(cached.read(at, &wanted)) {
-                // One replication is captured: the others differ by chance alone and would fill the disk.
-                let is_first = which.seed == seeds[0] && which.twin_of.is_none();
-                let captures: Option<&(dyn Fn(usize) -> _ + Sync)> = match opener {
-                    Some(opener) if is_first && has_captures => Some(opener),
-                    _ => None,
-                };
-                if found.is_none() || captures.is_some() {
-                    let twin_of = which.twin_of.map(|(k, _)| k);
-                    jobs.push(Job { scenario, seed: which.seed, twin_of, captures });
-                    places.push((at, *which, all.len()));
+        let total = seeds.iter().map(Vec::len).sum::<usize>() * if self.has_twins() { 2 } else { 1 };
+        let counter = Counter::new(self.progress.as_ref(), total);
+        let points = recorder::blank(self.scenario);
+        let openers: Vec<_> = (0..points.len())
+            .map(|at| captures.map(|captures| captures.opener(at, self.scenario.points())))
+            .collect();
+        let simulator =
+            Simulator { run: self, points: &points, openers: &openers, cached: &cached, counter: &counter };
+        let mut all = seeds.iter().enumerate().flat_map(|(at, seeds)| self.simulations(at, seeds));
+        loop {
+            let batch: Vec<(usize, Which)> = all.by_ref().take(self.batch()).collect();
+            if batch.is_empty() {
+                break;
+            }
+            let ended = simulator.run(&batch);
+            captures.map(Captures::check).transpose()?;
+            for ((at, which), ended) in batch.into_iter().zip(ended?) {
+                match (which.twin_of, ended) {
+                    (None, Some(Ended::Replication(outcome))) => {
+                        let dues =
+                            apportion_runtime::due::dues(&self.scenario.points()[at].scenario, &outcome);
+                        recorder.add(at, Some(Measured::Outcome(outcome, dues)))?;
+                    }
+                    (None, Some(Ended::Recorded(recorded))) => {
+                        let recorded = recorded.at_point(&points[at].label);
+                        recorder.add(at, Some(Measured::Recorded(Box::new(recorded))))?;
+                    }
+                    (None, _) => recorder.add(at, None)?,
+                    (Some(_), Some(Ended::Twin(twin))) => recorder.add_twin(at, Some(twin)),
+                    (Some(_), _) => recorder.add_twin(at, None),
                 }
-                all.push((which.twin_of.is_some(), found));
             }
         }
-        let reused = all.len() - jobs.len();
-        let counter = Counter::new(self.progress.as_ref(), reused, all.len());
-        let each = |job: usize, outcome: Option<Outcome>| {
-            let ended = ended(&jobs[job], outcome?);
-            let (point, which, _) = places[job];
-            cached.keep(point, which, &ended);
-            counter.step();
-            Some(ended)
-        };
-        let simulated = apportion_sim::replicate_with(&jobs, self.jobs, &each, self.cancel.flag());
-        captures.map(Captures::check).transpose()?;
-        let simulated = simulated
-            .map_err(|cause| RunError::Simulator { scenario: self.scenario.origin().to_owned(), cause })?;
-        for ((_, _, place), ended) in places.into_iter().zip(simulated) {
-            all[place].1 = ended;
-        }
-        let cache_failure = cached.finish(self.cache.as_ref().map_or(u64::MAX, |(_, most)| *most));
-        let (mut outcomes, mut twins) = (Vec::new(), Vec::new());
-        for ended in all {
-            match ended {
-                (false, Some(Ended::Replication(outcome))) => outcomes.push(Some(*outcome)),
-                (true, Some(Ended::Twin(twin))) => twins.push(Some(twin)),
-                (false, _) => outcomes.push(None),
-                (true, _) => twins.push(None),
-            }
-        }
-        Ok(Replications { outcomes, twins, reused, cache_failure })
+        Ok((counter.reused(), cached.finish(self.cache.as_ref().map_or(u64::MAX, |(_, most)| *most))))
     }
 
     /// The replications of a point, each followed by its twin.
-    fn simulations(&self, scenario: &model::Scenario, seeds: &[u64]) -> Vec<Which> {
-        let twin = |k: u64| self.has_twins().then_some(Some((k, scenario.seed)));
-        let of = |(k, &seed): (u64, &u64)| {
-            [Some(None), twin(k)].into_iter().flatten().map(move |twin_of| Which { seed, twin_of })
+    fn simulations(&self, at: usize, seeds: &[u64]) -> impl Iterator<Item = (usize, Which)> {
+        let base = self.scenario.points()[at].scenario.seed;
+        let has_twins = self.has_twins();
+        let of = move |(k, seed): (u64, u64)| {
+            let twin = has_twins.then_some(Some((k, base)));
+            [Some(None), twin].into_iter().flatten().map(move |twin_of| (at, Which { seed, twin_of }))
         };
-        (0..).zip(seeds).flat_map(of).collect()
+        (0..).zip(seeds.to_vec()).flat_map(of)
+    }
+
+    /// How many simulations are recorded together: all if outcomes are held anyway, else as many as take little memory.
+    fn batch(&self) -> usize {
+        /// What rows of a flow or link take, and what those of one sample interval take, bytes. Measured.
+        const ROWS: usize = 1_000;
+        const INTERVAL: usize = 200;
+        /// Chosen: small, and a run has few batches all the same.
+        const MEMORY: usize = 64 << 20;
+        if self.holds {
+            return usize::MAX;
+        }
+        let rows = |point: &Point| {
+            let scenario = &point.scenario;
+            let samples = scenario.stop.as_nanos() / scenario.sample.as_nanos().max(1);
+            let samples = if self.contents().intervals { samples as usize } else { 0 };
+            (scenario.flows.len() + scenario.links.len()) * (ROWS + INTERVAL * samples)
+        };
+        let most = self.scenario.points().iter().map(rows).max().unwrap_or(1);
+        // Enough for every core to be busy most of the time.
+        (MEMORY / most.max(1)).clamp(256, 1 << 14)
     }
 
     /// The seeds of each point.
@@ -321,26 +370,91 @@ impl<'a> Run<'a> {
     }
 }
 
-/// What was run: an entry for each replication, in the order of points, then of seeds; `None` where it was cancelled before.
-struct Replications {
-    outcomes: Vec<Option<Outcome>>,
-    /// What is compared of the twins; empty if there are none.
-    twins: Vec<Option<Twin>>,
-    /// How many of both are from the cache.
-    reused: usize,
-    cache_failure: Option<CacheError>,
+/// Runs the simulations of a run.
+struct Simulator<'a, O> {
+    run: &'a Run<'a>,
+    /// Nothing is recorded in them.
+    points: &'a [PointRecord],
+    /// Open the captures of each point.
+    openers: &'a [Option<O>],
+    cached: &'a Cached<'a>,
+    counter: &'a Counter<'a>,
 }
 
-/// What is kept of a simulation.
-fn ended(job: &Job<'_>, outcome: Outcome) -> Ended {
-    match job.twin_of {
-        None => Ended::Replication(Box::new(outcome)),
-        Some(k) => {
-            let dues = apportion_runtime::due::dues(job.scenario, &outcome);
-            Ended::Twin(Twin {
-                moves: model::Scenario::moves_of(k),
-                sample: Sample::of(&outcome, dues.as_ref()),
-            })
+impl<O: Fn(usize) -> Option<Box<LinkCapture>> + Sync> Simulator<'_, O> {
+    /// What these simulations measured, in their order; none where the run was cancelled before.
+    fn run(&self, all: &[(usize, Which)]) -> Result<Vec<Option<Ended>>, RunError> {
+        let mut ended: Vec<Option<Ended>> = Vec::with_capacity(all.len());
+        for of_point in all.chunk_by(|a, b| a.0 == b.0) {
+            let wanted: Vec<Which> = of_point.iter().map(|(_, which)| *which).collect();
+            ended.extend(self.cached.read(of_point[0].0, &wanted, |ended| self.is_usable(ended)));
+        }
+        let mut jobs = Vec::new();
+        for (place, (at, which)) in all.iter().enumerate() {
+            let captures = self.captures(*at, *which);
+            if ended[place].is_none() || captures.is_some() {
+                let twin_of = which.twin_of.map(|(k, _)| k);
+                let scenario = &self.run.scenario.points()[*at].scenario;
+                jobs.push((place, Job { scenario, seed: which.seed, twin_of, captures }));
+            }
+        }
+        self.counter.reuse(all.len() - jobs.len());
+        let (places, jobs): (Vec<usize>, Vec<Job<'_>>) = jobs.into_iter().unzip();
+        let each = |job: usize, outcome: Option<Outcome>| {
+            let (at, which) = all[places[job]];
+            let ended = self.ended(at, &jobs[job], outcome?);
+            self.cached.keep(at, which, &ended);
+            self.counter.step();
+            Some(ended)
+        };
+        let simulated = apportion_sim::replicate_with(&jobs, self.run.jobs, &each, self.run.cancel.flag());
+        let simulated = simulated.map_err(|cause| RunError::Simulator {
+            scenario: self.run.scenario.origin().to_owned(),
+            cause,
+        })?;
+        for (place, of) in places.iter().zip(simulated) {
+            ended[*place] = of;
+        }
+        Ok(ended)
+    }
+
+    /// One replication is captured: the others differ by chance alone and would fill the disk.
+    fn captures(
+        &self,
+        at: usize,
+        which: Which,
+    ) -> Option<&(dyn Fn(usize) -> Option<Box<LinkCapture>> + Sync)> {
+        let scenario = &self.run.scenario.points()[at].scenario;
+        let is_first = which.twin_of.is_none() && which.seed == replication_seed(scenario.seed, 0);
+        let is_wanted = is_first && scenario.links.iter().any(|link| link.pcap);
+        self.openers[at].as_ref().filter(|_| is_wanted).map(|opener| opener as _)
+    }
+
+    /// Whether a simulation that was kept has all that this run wants.
+    fn is_usable(&self, ended: &Ended) -> bool {
+        match ended {
+            Ended::Replication(_) | Ended::Twin(_) => true,
+            Ended::Recorded(recorded) => {
+                !self.run.holds && (recorded.has_intervals() || !self.run.contents().intervals)
+            }
+        }
+    }
+
+    /// What is kept of a simulation.
+    fn ended(&self, at: usize, job: &Job<'_>, outcome: Outcome) -> Ended {
+        if self.run.holds && job.twin_of.is_none() {
+            return Ended::Replication(Box::new(outcome));
+        }
+        let dues = apportion_runtime::due::dues(job.scenario, &outcome);
+        match job.twin_of {
+            None => {
+                let of = Replication { point: &self.points[at], outcome: &outcome, dues: dues.as_ref() };
+                Ended::Recorded(Box::new(Recorded::of(of, self.run.contents().intervals)))
+            }
+            Some(k) => {
+                let sample = Sample::of(&outcome, dues.as_ref());
+                Ended::Twin(Twin { moves: model::Scenario::moves_of(k), sample })
+            }
         }
     }
 }

@@ -32,10 +32,12 @@ use apportion_live::pace::{Trace, TraceError};
 use apportion_live::shell::{
     self, DirectionParams, ExceptionSocket, HostAccess, Log, MAX_DEPTH, Speed, StepsError,
 };
+use apportion_report::Provenance;
 use apportion_scenario::gateway::{Direction, RuleConfig, real_rate_rule};
 use apportion_scenario::queue;
 use serde_json::Value;
 
+use crate::provenance::Begun;
 use crate::results::Results;
 
 pub use apportion_live::shell::Summary;
@@ -264,7 +266,8 @@ impl PreparedShell {
     pub fn run(self) -> Result<ShellResults, ShellError> {
         // A relative path means the same inside: the mounts are those of the caller.
         shell::enter()?;
-        Ok(ShellResults { summary: self.shell.run()?, options: self.options })
+        let begun = Begun::now();
+        Ok(ShellResults { summary: self.shell.run()?, options: self.options, made: begun.end(0) })
     }
 }
 
@@ -273,6 +276,7 @@ impl PreparedShell {
 pub struct ShellResults {
     options: Shell,
     summary: Summary,
+    made: Provenance,
 }
 
 impl ShellResults {
@@ -310,7 +314,8 @@ impl ShellResults {
     /// flow for each direction.
     #[must_use]
     pub fn results(&self) -> Results {
-        Results::from_record(text::record(&self.options, &self.summary, SAMPLE))
+        let record = text::record(&self.options, &self.summary, SAMPLE);
+        Results::new(record, self.made.clone(), None, None)
     }
 }
 

@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use apportion::rows::{Cell, FlowRow, LinkRow, SeriesRow};
-use apportion::{Cancel, Progress, Results, Run, RunError, Scenario, ScenarioBuilder, ScenarioError, Table};
+use apportion::{
+    Cache, Cancel, Progress, Results, Run, RunError, Scenario, ScenarioBuilder, ScenarioError, Table,
+};
 
 const TEXT: &str = r#"
 title = "Two flows"
@@ -59,18 +61,21 @@ fn csv<R: Table>(results: &Results) -> String {
 fn tables_have_the_bytes_of_the_csv_files() {
     let folder = tempfile::tempdir().unwrap();
     let results = Run::new(&scenario()).seeds(2).folder(folder.path()).simulate().unwrap();
-    let written = files(folder.path());
+    let written = files(&folder.path().join("1"));
     let file = |name: &str| String::from_utf8(written[name].clone()).unwrap();
     assert_eq!(csv::<FlowRow>(&results), file("flows.csv"));
     assert_eq!(csv::<LinkRow>(&results), file("links.csv"));
-    assert_eq!(csv::<SeriesRow>(&results), file("series.csv"));
+    let mut series = Vec::new();
+    apportion::export(folder.path(), "series", &mut series).unwrap();
+    assert_eq!(csv::<SeriesRow>(&results), String::from_utf8(series).unwrap());
     assert_eq!(results.report(), file("report.html"));
     assert_eq!(results.flows().count(), 2 * 2 * 2);
     assert_eq!(results.links().filter(|row| row.watched).count(), 2 * 2);
     // A folder that is written later is the same.
     let later = tempfile::tempdir().unwrap();
-    results.write(later.path()).unwrap();
-    assert_eq!(files(later.path()), written);
+    let later = results.write(later.path()).unwrap();
+    assert!(files(&later) == written);
+    assert_eq!(results.folder(), Some(folder.path().join("1").as_path()));
 }
 
 #[test]
@@ -109,7 +114,7 @@ fn a_run_that_is_cancelled_keeps_what_is_finished() {
     assert!(!results.is_complete());
     assert_eq!(results.flows().count(), 2);
     assert!(results.summary().contains("interrupted"));
-    let head = String::from_utf8(files(folder.path())["run.json"].clone()).unwrap();
+    let head = String::from_utf8(files(&folder.path().join("1"))["run.json"].clone()).unwrap();
     assert!(head.contains("\"complete\": false"), "{head}");
 }
 
@@ -141,24 +146,52 @@ fn captures_are_written_to_the_folder_for_the_first_replication() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = scenario().set("link.bottleneck.pcap", true).unwrap();
     Run::new(&scenario).seeds(2).folder(folder.path()).simulate().unwrap();
-    let files = files(folder.path());
+    let files = files(&folder.path().join("1"));
     for name in ["1-bottleneck.pcap", "2-bottleneck.pcap"] {
         // 24 bytes of file header; 2 s at 1 Mb/s are some 160 packets.
         assert!(files[name].len() > 24 + 100 * 16, "{name}: {} bytes", files[name].len());
     }
-    assert!(!files.keys().any(|name| name.ends_with(".partial")), "{:?}", files.keys());
 }
 
 #[test]
-fn a_folder_of_something_else_is_refused_before_the_run() {
+fn a_folder_that_cannot_be_one_is_refused_before_the_run() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("letter.txt"), "dear").unwrap();
+    let letter = folder.path().join("letter.txt");
+    std::fs::write(&letter, "dear").unwrap();
     let scenario = scenario();
-    let run = Run::new(&scenario).folder(folder.path()).progress(|_| panic!("it was run"));
+    let run = Run::new(&scenario).folder(&letter).progress(|_| panic!("it was run"));
     let error = run.simulate().unwrap_err();
     assert!(matches!(error, RunError::Write(_)));
-    assert!(error.to_string().contains("it holds files but no run.json of an earlier run"), "{error}");
-    assert_eq!(files(folder.path()).len(), 1);
+    assert!(error.to_string().contains("it is a file, not a folder"), "{error}");
+    assert_eq!(std::fs::read(letter).unwrap(), b"dear");
+}
+
+#[test]
+fn a_run_that_holds_nothing_says_the_same_and_takes_and_gives_what_is_kept() {
+    let [folder, cache] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let cache = Cache::at(cache.path());
+    let scenario = scenario();
+    let run = |holds: bool, out: &str| {
+        let run = Run::new(&scenario).seeds(3).perturb(true).hold(holds).cache(&cache, u64::MAX);
+        run.folder(folder.path().join(out)).simulate().unwrap()
+    };
+    let (lean, again, full, full_again) = (run(false, "a"), run(false, "b"), run(true, "c"), run(false, "d"));
+    // What is kept of a run that holds nothing is too little for one that holds outcomes, apart from twins; not the other way round.
+    let all = 2 * 2 * 3;
+    assert_eq!([&lean, &again, &full, &full_again].map(Results::reused), [0, all, all / 2, all]);
+    for other in [&again, &full, &full_again] {
+        assert_eq!((lean.summary(), lean.json_lines()), (other.summary(), other.json_lines()));
+    }
+    let table = |out: &str, name: &str| {
+        let mut text = Vec::new();
+        apportion::export(&folder.path().join(out), name, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    };
+    for name in apportion::TABLES {
+        assert!(["b", "c", "d"].iter().all(|out| table(out, name) == table("a", name)), "{name}");
+    }
+    assert_eq!((lean.flows().count(), full.flows().count()), (0, 2 * 2 * 3));
+    assert!(lean.write(folder.path().join("e")).unwrap_err().to_string().contains("did not hold"));
 }
 
 #[test]

@@ -53,6 +53,8 @@ pub enum Command {
     },
     /// Compare the results of runs with the first of them, or the simulator with the TCP of this machine
     Compare(Compare),
+    /// Print a table of a run as CSV
+    Export(Export),
 }
 
 #[derive(Args, Debug)]
@@ -63,7 +65,7 @@ pub struct Run {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,
     /// Run each replication twice, the second time with every delay moved by 1 µs: where results depend on that is in
-    /// phases.csv, in the report and printed [default with more than one seed]
+    /// the table `phases`, in the report and printed [default with more than one seed]
     #[arg(long, overrides_with = "no_perturb")]
     pub perturb: bool,
     /// Run each replication once, which takes half the time
@@ -76,6 +78,9 @@ pub struct Run {
     /// Simulate everything anew, and keep nothing
     #[arg(long, overrides_with = "resume")]
     pub no_resume: bool,
+    /// Write the tables over time, `series` and `allocations`, for more than 1000 replications too
+    #[arg(long)]
+    pub series: bool,
     /// Run it even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
     #[arg(long)]
     pub force: bool,
@@ -125,7 +130,8 @@ pub struct Wanted {
     /// Replications of each point, each with a seed of its own
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub seeds: u64,
-    /// Folder for results [default: results/SCENARIO; of `apportion lab`: results/SCENARIO-lab]
+    /// Where the results get a folder of their own: DIR/1 for the first run, DIR/2 for the next [default: results/SCENARIO; of
+    /// `apportion lab`: results/SCENARIO-lab]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Set a value of the scenario, such as link.bottleneck.rate=5Mbit
@@ -161,8 +167,23 @@ pub enum CacheCommand {
 }
 
 #[derive(Args, Debug)]
+pub struct Export {
+    /// A folder that `apportion run` or `apportion lab` wrote: DIR for the last run, DIR/1 for the first
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+    /// The table: flows, links, completions, statistics, responses, series, allocations or phases
+    pub table: String,
+    /// Write it to this file instead of printing it
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Overwrite the file
+    #[arg(long, requires = "out")]
+    pub force: bool,
+}
+
+#[derive(Args, Debug)]
 pub struct Compare {
-    /// Two or more folders that `apportion run` or `apportion lab` wrote
+    /// Two or more folders that `apportion run` or `apportion lab` wrote: DIR for the last run, DIR/1 for the first
     #[arg(required_unless_present = "parity", num_args = 2.., value_name = "RUN")]
     pub runs: Vec<PathBuf>,
     /// Run this scenario in the simulator and in the lab instead, and compare their results with the tolerances of

@@ -32,7 +32,7 @@ pub fn lab(arguments: &Lab) -> anyhow::Result<Status> {
         }
         results => results?,
     };
-    let status = print_results(&results, &folder, wanted)?;
+    let status = print_results(&results, wanted)?;
     let faults = results.faults();
     if faults.is_empty() || late.allow_late {
         return Ok(status);

@@ -12,6 +12,7 @@ mod arguments;
 mod cache;
 mod catalogue;
 mod compare;
+mod export;
 mod gateway;
 mod interrupt;
 mod lab;
@@ -65,6 +66,7 @@ fn dispatch(command: Command) -> anyhow::Result<Status> {
         }
         Command::Cache { command } => return cache::run(&command),
         Command::Compare(arguments) => return compare::compare(&arguments),
+        Command::Export(arguments) => return export::export(&arguments),
     }
     Ok(Status::SUCCESS)
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use apportion::{Results, Run, Scenario, ScenarioBuilder};
+use apportion::{Contents, Results, Run, Scenario, ScenarioBuilder};
 
 use crate::arguments::{self, Wanted};
 use crate::cache;
@@ -21,7 +21,12 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
     let folder = wanted.folder("");
     let cancel = interrupt::listen()?;
     let bar = Bar::new(wanted.is_silent());
+    let replications = wanted.seeds.saturating_mul(scenario.points().len() as u64);
     let mut run = Run::new(&scenario).seeds(wanted.seeds).jobs(arguments.jobs).force(arguments.force);
+    run = run.hold(replications <= Contents::LONG);
+    if arguments.series {
+        run = run.series(true);
+    }
     if let Some(cache) = cache::default().filter(|_| !arguments.no_resume) {
         run = run.cache(&cache, cache::MOST);
     }
@@ -32,7 +37,7 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
     if let Some(failure) = results.cache_failure() {
         output::note(&format!("warning: {failure}; what was simulated is not kept for other runs"));
     }
-    print_results(&results, &folder, wanted)
+    print_results(&results, wanted)
 }
 
 impl Wanted {
@@ -48,10 +53,10 @@ impl Wanted {
     }
 }
 
-/// Prints the results of a run that were written to `folder`.
-pub fn print_results(results: &Results, folder: &Path, wanted: &Wanted) -> anyhow::Result<Status> {
+/// Prints the results of a run that were written.
+pub fn print_results(results: &Results, wanted: &Wanted) -> anyhow::Result<Status> {
     print_numbers(results, wanted)?;
-    if !wanted.is_silent() {
+    if let Some(folder) = results.folder().filter(|_| !wanted.is_silent()) {
         output::print(&format!("report: {}\n", folder.join("report.html").display()))?;
     }
     Ok(if results.is_complete() { Status::SUCCESS } else { Status::from(1) })

@@ -63,7 +63,10 @@ fn publish(
             .context("cannot write the JSON file")?;
     }
     if let Some(folder) = &arguments.report {
-        results.results().write(folder)?;
+        let folder = results.results().write(folder)?;
+        if !arguments.quiet {
+            output::note(&format!("report: {}", folder.join("report.html").display()));
+        }
     }
     Ok(())
 }

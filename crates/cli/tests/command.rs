@@ -41,10 +41,10 @@ fn a_run_writes_results_where_it_says_and_exits_with_0() {
     let run = apportion(folder.path(), &["run", "x.toml", "--seeds", "2"]);
     assert_eq!(run.status, 0, "{}", run.err);
     assert!(run.out.contains("queue=drr"), "{}", run.out);
-    assert!(run.out.ends_with("report: results/x/report.html\n"), "{}", run.out);
+    assert!(run.out.ends_with("report: results/x/1/report.html\n"), "{}", run.out);
     assert!(run.err.ends_with("8/8 runs done\n"), "{}", run.err);
-    for name in ["run.json", "flows.csv", "links.csv", "series.csv", "report.html"] {
-        assert!(folder.path().join("results/x").join(name).is_file(), "{name}");
+    for name in ["run.json", "flows.csv", "links.csv", "series.parquet", "report.html"] {
+        assert!(folder.path().join("results/x/1").join(name).is_file(), "{name}");
     }
 }
 
@@ -55,8 +55,8 @@ fn twins_are_run_by_default_with_several_seeds_and_change_no_other_table() {
         let set = ["run", "x.toml", "--out", out, "--set", "link.bottleneck.queue=fifo"];
         let run = apportion(folder.path(), &[&set[..], more].concat());
         assert_eq!(run.status, 0, "{}", run.err);
-        let read = |name: &str| std::fs::read_to_string(folder.path().join(out).join(name)).unwrap();
-        (run, ["flows.csv", "links.csv", "series.csv", "completions.csv"].map(read), read("phases.csv"))
+        let read = |name: &str| apportion(folder.path(), &["export", out, name]).out;
+        (run, ["flows", "links", "series", "completions"].map(read), read("phases"))
     };
     let (with, tables, phases) = run("with", &["--seeds", "3"]);
     let (without, same, none) = run("without", &["--seeds", "3", "--no-perturb"]);
@@ -82,18 +82,17 @@ fn the_number_of_jobs_does_not_move_a_byte() {
         assert_eq!((run.status, run.out.as_str(), run.err.as_str()), (0, "", ""));
     }
     for name in [
-        "run.json",
-        "flows.csv",
-        "links.csv",
-        "series.csv",
-        "allocations.csv",
-        "completions.csv",
-        "phases.csv",
-        "responses.csv",
-        "statistics.csv",
+        "flows.parquet",
+        "links.parquet",
+        "series.parquet",
+        "allocations.parquet",
+        "completions.parquet",
+        "phases.parquet",
+        "responses.parquet",
+        "statistics.parquet",
         "report.html",
     ] {
-        let read = |out: &str| std::fs::read(folder.path().join(out).join(name)).unwrap();
+        let read = |out: &str| std::fs::read(folder.path().join(out).join("1").join(name)).unwrap();
         assert!(read("one") == read("four"), "{name}");
     }
 }
@@ -149,9 +148,8 @@ fn bad_usage_exits_with_2_and_says_what_to_write() {
         error(&["explain", "fq_coddle"]).contains("no explanation of `fq_coddle` (did you mean `fq_codel`?)")
     );
     assert!(error(&["compare", "one"]).contains("2"));
-    assert!(error(&["compare", "one", "two"]).starts_with("error: cannot read results from `one/run.json`"));
-    std::fs::create_dir(folder.path().join("mine")).unwrap();
-    std::fs::write(folder.path().join("mine/letter.txt"), "dear").unwrap();
+    assert!(error(&["compare", "one", "two"]).starts_with("error: cannot read results from `one`: "));
+    std::fs::write(folder.path().join("mine"), "dear").unwrap();
     assert!(error(&["run", "x.toml", "--out", "mine"]).contains("choose another folder with --out DIR"));
 }
 
@@ -189,6 +187,32 @@ fn runs_are_compared_by_their_folders() {
 }
 
 #[test]
+fn a_table_is_exported() {
+    let folder = folder();
+    assert_eq!(apportion(folder.path(), &["run", "x.toml", "--out", "one", "--quiet"]).status, 0);
+    let flows = std::fs::read_to_string(folder.path().join("one/1/flows.csv")).unwrap();
+    assert_eq!(apportion(folder.path(), &["export", "one", "flows"]).out, flows);
+    let to_file = |more: &[&str]| {
+        let words = [&["export", "one/1", "flows", "--out", "own.csv"], more].concat();
+        let export = apportion(folder.path(), &words);
+        (export.status, export.err)
+    };
+    assert_eq!(to_file(&[]), (0, String::new()));
+    let own = folder.path().join("own.csv");
+    assert_eq!(std::fs::read_to_string(&own).unwrap(), flows);
+    std::fs::write(&own, "mine").unwrap();
+    let there = "error: `own.csv` is there already; overwrite it with --force\n";
+    assert_eq!(to_file(&[]), (2, there.to_owned()));
+    assert_eq!(std::fs::read_to_string(&own).unwrap(), "mine");
+    assert_eq!(to_file(&["--force"]), (0, String::new()));
+    assert_eq!(std::fs::read_to_string(&own).unwrap(), flows);
+    let wrong = apportion(folder.path(), &["export", "one", "flow", "--out", "none.csv"]);
+    assert_eq!((wrong.status, wrong.err.lines().count()), (2, 1), "{}", wrong.err);
+    assert!(wrong.err.starts_with("error: `flow` is no table; the tables are flows, "), "{}", wrong.err);
+    assert!(!folder.path().join("none.csv").exists());
+}
+
+#[test]
 fn captures_are_written_for_the_first_replication_of_each_point() {
     let folder = folder();
     let run = apportion(
@@ -197,7 +221,7 @@ fn captures_are_written_for_the_first_replication_of_each_point() {
     );
     assert_eq!(run.status, 0, "{}", run.err);
     for name in ["1-bottleneck.pcap", "2-bottleneck.pcap"] {
-        let capture = std::fs::read(folder.path().join("out").join(name)).unwrap();
+        let capture = std::fs::read(folder.path().join("out/1").join(name)).unwrap();
         // 24 bytes of file header; 2 s at 1 Mb/s are some 160 packets.
         assert!(capture.len() > 24 + 100 * 16, "{name}: {} bytes", capture.len());
     }
@@ -297,10 +321,10 @@ fn an_interrupt_keeps_what_is_finished_and_exits_with_1() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stdout).unwrap().contains("interrupted"));
-    let run = std::fs::read_to_string(folder.path().join("out/run.json")).unwrap();
+    let run = std::fs::read_to_string(folder.path().join("out/1/run.json")).unwrap();
     let run: serde_json::Value = serde_json::from_str(&run).unwrap();
     assert_eq!(run["complete"], false);
-    assert_eq!(run["points"][0]["seeds_done"], serde_json::json!([3]));
+    assert_eq!(run["points"][0]["seeds_done"], serde_json::json!(["3"]));
     assert_eq!(run["points"][1]["seeds_done"], serde_json::json!([]));
 }
 

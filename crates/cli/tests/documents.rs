@@ -118,7 +118,7 @@ fn the_first_command_of_the_readme_writes_the_report_it_promises() {
         .status()
         .unwrap();
     assert!(run.success());
-    let promised = "results/quickstart/report.html";
+    let promised = "results/quickstart/1/report.html";
     assert!(readme.contains(&format!("writes `{promised}`")));
     let page = std::fs::read_to_string(folder.path().join(promised)).unwrap();
     for queue in ["fifo", "red", "drr", "fq_codel"] {

@@ -84,11 +84,11 @@ fn a_run_writes_results_and_a_report_where_it_says() {
     let is_valid = !run.out.contains("NOT VALID: ");
     assert_eq!(run.status, i32::from(!is_valid), "{}", run.err);
     assert!(run.out.contains("tcp p95 ms") && run.out.contains("udp p95 ms"), "{}", run.out);
-    assert!(run.out.ends_with("report: results/x-lab/report.html\n"), "{}", run.out);
+    assert!(run.out.ends_with("report: results/x-lab/1/report.html\n"), "{}", run.out);
     assert!(run.err.starts_with("in real time: this takes 2 s, and more"), "{}", run.err);
     assert!(run.err.contains("tcp.delayed_ack is not supported by the kernel"), "{}", run.err);
     assert!(run.err.ends_with("1/1 runs done\n"), "{}", run.err);
-    let results = place.path().join("results/x-lab");
+    let results = place.path().join("results/x-lab/1");
     let json = run_json(&results);
     assert_eq!((&json["complete"], &json["points"][0]["measured_s"]), (&true.into(), &1.1.into()));
     let report = fs::read_to_string(results.join("report.html")).unwrap();
@@ -147,7 +147,7 @@ fn what_is_not_valid_is_repeated_and_refused_unless_it_is_allowed() {
         "{}",
         run.out
     );
-    let late = place.path().join("late");
+    let late = place.path().join("late/1");
     let json = run_json(&late);
     assert_eq!(
         (&json["valid"], &json["points"][0]["in_real_time"][0]["attempts"]),
@@ -167,7 +167,7 @@ fn what_is_not_valid_is_repeated_and_refused_unless_it_is_allowed() {
     let compared = ["compare", "late", "late"];
     let run = apportion(place.path(), &compared);
     assert_eq!((run.status, run.out.as_str()), (2, ""));
-    assert!(run.err.contains("`late` are not valid") && run.err.contains("--allow-late"), "{}", run.err);
+    assert!(run.err.contains("`late/3` are not valid") && run.err.contains("--allow-late"), "{}", run.err);
     assert_eq!(apportion(place.path(), &[&compared[..], &["--allow-late"]].concat()).status, 0);
 
     let parity = ["compare", "--parity", "x.toml", "--retries", "0"];
@@ -196,7 +196,7 @@ fn results_are_those_of_a_simulation_line_by_line() {
         assert_eq!((run.status, run.err.as_str()), (0, ""), "{command}");
         let of = |line: &str| -> Value { serde_json::from_str(line).unwrap() };
         let of: Vec<String> = run.out.lines().map(|line| of(line)["metric"].to_string()).collect();
-        (place.path().join(command), of)
+        (place.path().join(command).join("1"), of)
     });
     let files = |folder: &Path| {
         let mut names: Vec<_> = fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name()).collect();
@@ -207,6 +207,10 @@ fn results_are_those_of_a_simulation_line_by_line() {
     assert_eq!(lab.1, sim.1);
     // Point, seed, name; of flows also the group and what they are entitled to, of links whether they are watched and
     // the rate, of series the kind of thing and the time: 15 samples of 3 flows and a link.
+    for folder in [&lab.0, &sim.0] {
+        let export = ["export", folder.to_str().unwrap(), "series", "--out", "series.csv"];
+        assert_eq!(apportion(folder, &export).status, 0);
+    }
     for (name, cells, lines) in [("flows.csv", 5, 3), ("links.csv", 5, 2), ("series.csv", 5, 60)] {
         let (lab, sim) = (keys(&lab.0, name, cells), keys(&sim.0, name, cells));
         assert_eq!((lab.len(), &lab), (1 + lines, &sim), "{name}");
@@ -348,7 +352,7 @@ fn an_interrupt_ends_a_run_at_once_and_keeps_what_is_finished() {
     let mut said = String::new();
     lab.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
     assert!(said.contains("interrupted"), "{said}");
-    let json = run_json(&place.path().join("out"));
+    let json = run_json(&place.path().join("out/1"));
     let done = [0, 1].map(|point| json["points"][point]["seeds_done"].as_array().unwrap().len());
     assert_eq!((&json["complete"], done), (&false.into(), [1, 0]));
 }
@@ -357,15 +361,16 @@ fn an_interrupt_ends_a_run_at_once_and_keeps_what_is_finished() {
 fn what_was_measured_is_shown_if_it_cannot_be_written() {
     let Some(place) = place(&long()) else { return };
     let mut lab = UnderWay::start(place.path(), &["lab", "x.toml", "--out", "out"]);
-    // The folder was empty before the run, and holds something else after it.
-    fs::write(place.path().join("out/notes"), "").unwrap();
+    // It was a folder before the run, and is a file after it.
+    fs::remove_dir(place.path().join("out")).unwrap();
+    fs::write(place.path().join("out"), "").unwrap();
     lab.signal(Signal::SIGINT);
     assert_eq!(lab.child.wait().unwrap().code(), Some(2));
     let (mut out, mut err) = (String::new(), String::new());
     lab.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
     lab.err.read_to_string(&mut err).unwrap();
     assert!(out.contains("tcp p95 ms") && !out.contains("report: "), "{out}");
-    assert!(err.contains("error: cannot write results to `out`: it holds files"), "{err}");
+    assert!(err.contains("error: cannot write results to `out`: it is a file"), "{err}");
 }
 
 #[test]
@@ -431,7 +436,7 @@ fn datagrams_behind_a_fair_queue_get_the_same_in_both_backends() {
         assert_eq!((verdict, run.status), (all, 0), "{}", run.out);
     }
     let done = |world: &str| {
-        let folder = place.path().join("results/x-parity").join(world);
+        let folder = place.path().join("results/x-parity").join(world).join("1");
         assert!(folder.join("report.html").is_file());
         run_json(&folder)["points"][0]["seeds_done"].as_array().unwrap().len()
     };

@@ -52,18 +52,22 @@ to = "b"
 source = { kind = "poisson", rate = "500kbit" }
 "#,
 ];
-const FILES: [&str; 11] = [
-    "allocations.csv",
+const FILES: [&str; 15] = [
+    "allocations.parquet",
     "bottleneck.pcap",
     "completions.csv",
+    "completions.parquet",
     "flows.csv",
+    "flows.parquet",
     "links.csv",
-    "phases.csv",
+    "links.parquet",
+    "phases.parquet",
     "report.html",
-    "responses.csv",
+    "responses.parquet",
     "run.json",
-    "series.csv",
+    "series.parquet",
     "statistics.csv",
+    "statistics.parquet",
 ];
 
 /// Every file of a folder by its name, hidden ones included. Of what is no plain file, only the name.
@@ -74,6 +78,16 @@ fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
         (entry.file_name().into_string().unwrap(), bytes)
     };
     std::fs::read_dir(folder).unwrap().map(|entry| name_and_bytes(entry.unwrap())).collect()
+}
+
+/// The files of a run without what says how it came about.
+fn results(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut files = files(folder);
+    let mut head: serde_json::Value = serde_json::from_slice(&files["run.json"]).unwrap();
+    assert!(head["made"]["wall_s"].is_number() && head["made"]["command"][1] == "run", "{}", head["made"]);
+    head.as_object_mut().unwrap().remove("made");
+    files.insert("run.json".to_owned(), head.to_string().into_bytes());
+    files
 }
 
 /// A folder with the scenario in it.
@@ -104,7 +118,7 @@ fn the_same_run_writes_the_same_bytes_however_it_is_written_down() {
             &[&["run", file, "--seeds", "2", "--out", out, "--quiet"], more].concat(),
         );
         assert_eq!((run.status, run.err.as_str()), (0, ""));
-        files(&folder.path().join(out))
+        results(&folder.path().join(out).join("1"))
     };
     let one = written("x.toml", "one", &["--jobs", "1"]);
     assert!(one.keys().eq(FILES), "{:?}", one.keys());
@@ -120,7 +134,8 @@ fn the_same_run_writes_the_same_bytes_however_it_is_written_down() {
     }
     // Another seed shows in every file with rows: no queue here allocates anything, and nothing happens.
     let other = written("x.toml", "seed", &["--set", "seed=4"]);
-    for name in FILES.into_iter().filter(|name| !["allocations.csv", "responses.csv"].contains(name)) {
+    for name in FILES.into_iter().filter(|name| !["allocations.parquet", "responses.parquet"].contains(name))
+    {
         assert!(one[name] != other[name], "{name}");
     }
 }
@@ -131,7 +146,7 @@ fn tshark_reads_a_capture_and_finds_nothing_wrong() {
     let run = apportion(folder.path(), &["run", "x.toml", "--quiet", "--out", "out"]);
     assert_eq!(run.status, 0, "{}", run.err);
     let tshark = |arguments: &[&str]| {
-        let path = folder.path().join("out/bottleneck.pcap");
+        let path = folder.path().join("out/1/bottleneck.pcap");
         let output = match Command::new("tshark").arg("-r").arg(path).args(arguments).output() {
             Ok(output) => output,
             Err(error) => {
@@ -147,7 +162,7 @@ fn tshark_reads_a_capture_and_finds_nothing_wrong() {
         Some(String::from_utf8(output.stdout).unwrap())
     };
     // The link is captured where its packets leave the queue: as many as the table of links counts.
-    let links = std::fs::read_to_string(folder.path().join("out/links.csv")).unwrap();
+    let links = std::fs::read_to_string(folder.path().join("out/1/links.csv")).unwrap();
     let mut rows = links.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let column = |row: &[&str], name: &str| row.iter().position(|title| *title == name).unwrap();
     let head = rows.next().unwrap();
@@ -184,14 +199,89 @@ fn an_output_that_cannot_be_a_folder_of_results_is_refused() {
     assert!(refusal(folder.path(), "file", &[]).contains("`file`: it is a file, not a folder"));
     assert!(refusal(folder.path(), "file/below", &[]).contains("choose another folder with --out DIR"));
     assert_eq!(std::fs::read(folder.path().join("file")).unwrap(), b"mine");
+}
 
-    std::fs::create_dir(folder.path().join("mine")).unwrap();
-    std::fs::write(folder.path().join("mine/flows.csv"), "mine").unwrap();
-    assert!(refusal(folder.path(), "mine", &[]).contains("no run.json of an earlier run"));
-    assert_eq!(
-        files(&folder.path().join("mine")),
-        BTreeMap::from([("flows.csv".to_owned(), b"mine".to_vec())])
+#[test]
+fn no_run_overwrites_another_one_or_what_else_is_there() {
+    let folder = folder();
+    let out = folder.path().join("out");
+    std::fs::create_dir(&out).unwrap();
+    std::fs::write(out.join("flows.csv"), "mine").unwrap();
+    let run = |seed: &str| {
+        let run = apportion(folder.path(), &["run", "x.toml", "--quiet", "--out", "out", "--set", seed]);
+        assert_eq!((run.status, run.err.as_str()), (0, ""));
+    };
+    run("seed=3");
+    let first = files(&out.join("1"));
+    run("seed=4");
+    assert!(files(&out.join("1")) == first && files(&out.join("2")) != first);
+    assert_eq!(std::fs::read(out.join("flows.csv")).unwrap(), b"mine");
+    assert!(results(&out.join("latest")) == results(&out.join("2")));
+}
+
+#[test]
+fn two_runs_at_once_are_both_kept() {
+    let folder = folder();
+    let start = |seed: &str| {
+        Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+            .args(["run", "x.toml", "--quiet", "--no-resume", "--out", "out", "--set", seed])
+            .current_dir(folder.path())
+            .spawn()
+            .unwrap()
+    };
+    let mut both = [start("seed=3"), start("seed=4")];
+    assert!(both.iter_mut().all(|run| run.wait().unwrap().success()));
+    let names: Vec<String> = files(&folder.path().join("out")).into_keys().collect();
+    assert_eq!(names, ["1", "2", "latest"]);
+    let out = |number: &str| results(&folder.path().join("out").join(number));
+    assert!(out("1").keys().eq(FILES) && out("2").keys().eq(FILES) && out("1") != out("2"));
+}
+
+#[test]
+fn a_long_run_writes_what_a_short_one_does_without_holding_it() {
+    let folder = folder();
+    let file = "seed = 3\nstop = \"20ms\"\n".to_owned()
+        + "link.l = { from = \"a\", to = \"b\", rate = \"2Mbit\", delay = \"1ms\", watch = true, queue = [\"fifo\", \"drr\"] }\n"
+        + "flow.udp = { count = 2, from = \"a\", to = \"b\", source = { kind = \"poisson\", rate = \"2Mbit\" } }\n";
+    std::fs::write(folder.path().join("y.toml"), file).unwrap();
+    let run = |out: &str, seeds: &str, more: &[&str]| {
+        let run =
+            apportion(folder.path(), &[&["run", "y.toml", "--out", out, "--seeds", seeds], more].concat());
+        assert_eq!(run.status, 0, "{}", run.err);
+        run.out
+    };
+    let export = |out: &str, table: &str| {
+        let export = apportion(folder.path(), &["export", out, table]);
+        assert_eq!((export.status, export.err.as_str()), (0, ""));
+        export.out
+    };
+    // 1,002 replications in batches, 1,000 in one; the tables of the long run begin as those of the short one.
+    run("long", "501", &["--no-perturb"]);
+    run("short", "500", &["--no-perturb"]);
+    run("series", "501", &["--no-perturb", "--series"]);
+    let names: Vec<String> = files(&folder.path().join("long/1")).into_keys().collect();
+    assert!(names.iter().all(|name| !name.ends_with(".csv")) && names.contains(&"flows.parquet".to_owned()));
+    for table in ["flows", "links", "completions"] {
+        let (long, short) = (export("long", table), export("short", table));
+        assert_eq!(export("series", table), long);
+        let of_fifo = |text: &str| {
+            text.lines().filter(|line| line.starts_with("queue=fifo")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let (long, short) = (of_fifo(&long), of_fifo(&short));
+        assert!(long.len() >= short.len() && long[..short.len()] == short, "{table}");
+    }
+    assert_eq!(export("long", "flows").lines().count(), 1 + 2 * 501 * 2);
+    assert_eq!(export("long", "series").lines().count(), 1);
+    assert!(export("series", "series").lines().count() > export("short", "series").lines().count());
+    // What is said of it is from the same numbers.
+    let compared = apportion(folder.path(), &["compare", "long", "series"]);
+    assert!(
+        compared.out.contains("throughput_mbps/udp") && !compared.out.contains("no results"),
+        "{}",
+        compared.out
     );
+    let page = std::fs::read_to_string(folder.path().join("long/1/report.html")).unwrap();
+    assert!(page.contains("queue=drr") && page.contains("501 seeds"));
 }
 
 #[cfg(unix)]
@@ -215,58 +305,35 @@ fn a_folder_that_may_not_be_written_is_refused() {
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// `/dev/full` fails every write for lack of space.
-#[cfg(target_os = "linux")]
-#[test]
-fn a_full_disk_leaves_nothing_by_halves() {
-    use std::os::unix::fs::symlink;
-
-    let folder = folder();
-    let out = folder.path().join("out");
-    // Without an earlier run the folder stays empty, and with one it stays what it was, whichever file comes
-    // to grief.
-    std::fs::create_dir(&out).unwrap();
-    for earlier in [false, true] {
-        for name in ["run.json", "series.csv", "report.html"] {
-            if earlier {
-                let run = apportion(folder.path(), &["run", "x.toml", "--quiet", "--out", "out"]);
-                assert_eq!(run.status, 0, "{}", run.err);
-            }
-            let before = files(&out);
-            symlink("/dev/full", out.join(format!(".{name}.partial"))).unwrap();
-            let message =
-                refusal(folder.path(), "out", &["--set", "seed=4", "--set", "link.bottleneck.pcap=false"]);
-            assert!(message.contains("No space left on device"), "{message}");
-            assert!(files(&out) == before, "{name}: {:?} {:?}", before.keys(), files(&out).keys());
-        }
-    }
-}
-
-/// A run whose capture cannot be written to its end has no results, and leaves those of an earlier one alone.
+/// A run of which a file cannot be written to its end has no results, and leaves those of an earlier one alone.
 #[cfg(unix)]
 #[test]
-fn a_disk_too_full_for_a_capture_leaves_nothing_by_halves() {
+fn a_disk_that_is_too_full_leaves_nothing_by_halves() {
     let folder = folder();
     let out = folder.path().join("out");
     std::fs::create_dir(&out).unwrap();
-    for earlier in [false, true] {
+    for (earlier, what, set) in [
+        (false, "capture", "seed=4"),
+        (true, "capture", "seed=4"),
+        (false, "results to `out/", "link.bottleneck.pcap=false"),
+        (true, "results to `out/", "link.bottleneck.pcap=false"),
+    ] {
         if earlier {
             let run = apportion(folder.path(), &["run", "x.toml", "--quiet", "--out", "out"]);
             assert_eq!(run.status, 0, "{}", run.err);
         }
         let before = files(&out);
-        // No file may grow beyond 16 blocks, of 512 or 1024 bytes; the capture would have some 70 kB. An
-        // error, and not a signal, is what a write beyond that gets if the signal is ignored.
-        let limited = "trap '' XFSZ; ulimit -f 16; exec \"$APPORTION\" run x.toml --quiet --no-resume --out out --set seed=4";
+        // No file may grow beyond some kilobytes. An error, and not a signal, is what a write beyond that gets if the signal is ignored.
+        let limited = "trap '' XFSZ; ulimit -f 8; exec \"$APPORTION\" run x.toml --quiet --no-resume --out out --set \"$0\"";
         let output = Command::new("sh")
-            .args(["-c", limited])
+            .args(["-c", limited, set])
             .env("APPORTION", assert_cmd::cargo::cargo_bin("apportion"))
             .current_dir(folder.path())
             .output()
             .unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{err}");
-        assert!(err.starts_with("error: ") && err.contains("capture") && err.lines().count() == 1, "{err}");
+        assert!(err.starts_with("error: ") && err.contains(what) && err.lines().count() == 1, "{err}");
         let after = files(&out);
         assert!(after == before, "{:?} became {:?}", before.keys(), after.keys());
     }

@@ -430,10 +430,10 @@ fn a_log_holds_every_packet_in_mahimahis_format() {
     assert!((lost - 0.1 * packets).abs() < 4.0 * 0.3 * packets.sqrt(), "{lost} of {packets}");
     assert!(up["dropped"]["overflow"].as_u64().unwrap() > 0, "{up}");
     assert!(json["valid"].is_boolean() && json["flows"].as_u64().unwrap() >= 1);
-    let flows = fs::read_to_string(folder.path().join("results/flows.csv")).unwrap();
+    let flows = fs::read_to_string(folder.path().join("results/1/flows.csv")).unwrap();
     assert!(flows.contains("udp 100.64.0.2:"), "{flows}");
     assert_unmeasured_is_empty(&flows);
-    let report = fs::read_to_string(folder.path().join("results/report.html")).unwrap();
+    let report = fs::read_to_string(folder.path().join("results/1/report.html")).unwrap();
     assert!(report.contains(">Sent packets<") && !report.contains(">Retransmits<"), "{report}");
     assert!(fs::read_to_string(folder.path().join("x.log.down")).unwrap().contains("(downlink)"));
 }

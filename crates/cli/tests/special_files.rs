@@ -20,8 +20,8 @@ const COMMANDS: [(&str, &[&str]); 9] = [
     ("expect.toml", &["reproduce", "expect.toml"]),
     ("video.txt", &["run", "video.toml"]),
     ("x.pcap", &["run", "capture.toml"]),
-    ("done/run.json", &["compare", "done", "done"]),
-    ("done/flows.csv", &["compare", "done", "done"]),
+    ("done/1/run.json", &["compare", "done", "done"]),
+    ("done/1/flows.parquet", &["compare", "done", "done"]),
 ];
 
 const LINK: &str =

@@ -93,7 +93,7 @@ impl Results {
         py.detach(|| self.inner.report())
     }
 
-    fn write(&self, py: Python<'_>, folder: PathBuf) -> PyResult<()> {
+    fn write(&self, py: Python<'_>, folder: PathBuf) -> PyResult<PathBuf> {
         py.detach(|| self.inner.write(&folder)).map_err(of_run)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use apportion_report::{summary, write};
+use apportion_report::{Contents, Provenance, summary, write};
 
 #[path = "../tests/synthetic/mod.rs"]
 mod synthetic;
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("large", synthetic::large(&[7, 8])),
         ("interrupted", interrupted),
     ] {
-        write(&dir.join(name), &run)?;
+        write(&dir.join(name), &run, Contents::of(1), &Provenance::default())?;
         #[expect(clippy::print_stdout, reason = "an example may show what it did")]
         {
             println!("{}", summary(&run));

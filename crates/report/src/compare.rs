@@ -65,9 +65,9 @@ pub fn compare(runs: &[StoredRun]) -> Comparison {
     for point in runs.first().map_or(&[][..], |first| &first.points) {
         let matching: Vec<Option<&StoredPoint>> =
             runs.iter().map(|run| run.points.iter().find(|p| single || p.label == point.label)).collect();
-        for metric in &point.metrics.0 {
+        for metric in point.summary.metrics.iter() {
             let measured: Vec<Option<Estimate>> =
-                matching.iter().map(|p| p.and_then(|p| p.metrics.get(&metric.name))).collect();
+                matching.iter().map(|p| p.and_then(|p| p.summary.metrics.get(&metric.name))).collect();
             let first = measured.first().copied().flatten();
             let differences =
                 measured.iter().skip(1).map(|other| Some(difference(first?, (*other)?))).collect();

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
-use apportion_runtime::due::{Dues, FlowDue};
-use apportion_runtime::outcome::{FlowOutcome, Outcome};
+use apportion_runtime::due::FlowDue;
+use apportion_runtime::outcome::FlowOutcome;
 
-use crate::record::PointRecord;
+use crate::record::Replication;
 
 /// What is called a second: as many sample intervals as fill one, or one that is longer.
 const SECOND: Span = Span::from_secs(1);
@@ -149,34 +149,17 @@ impl Shares {
     }
 }
 
-/// What the flows of a replication (by its place) were due, if that is known.
-pub(crate) fn dues_of(point: &PointRecord, replication: usize) -> Option<(&Outcome, &Dues)> {
-    Some((point.outcomes.get(replication)?, point.dues.get(replication)?.as_ref()?))
-}
-
 /// The worst second of a flow in the measured part of a replication; `None` if what it is due or its series is not known, or
 /// if it was never due something for a second.
-pub(crate) fn worst_second(point: &PointRecord, replication: usize, flow: usize) -> Option<Worst> {
-    let (outcome, dues) = dues_of(point, replication)?;
-    let shares = Shares::of(outcome.flows.get(flow)?, dues.flows.get(flow)?, point.sample);
-    shares.worst(point.measure_from, Time::MAX)
-}
-
-/// The worst second of all flows and replications, and whose it is.
-pub(crate) fn worst_of_all(point: &PointRecord) -> Option<(&str, Worst)> {
-    let all = (0..point.outcomes.len()).flat_map(|replication| {
-        let worst = move |flow: usize| {
-            Some((point.flows.get(flow)?.name.as_str(), worst_second(point, replication, flow)?))
-        };
-        (0..point.flows.len()).filter_map(worst)
-    });
-    all.min_by(|a, b| a.1.share.total_cmp(&b.1.share))
+pub(crate) fn worst_second(of: Replication<'_>, flow: usize) -> Option<Worst> {
+    let shares = Shares::of(of.outcome.flows.get(flow)?, of.dues?.flows.get(flow)?, of.point.sample);
+    shares.worst(of.point.measure_from, Time::MAX)
 }
 
 /// How the flows of a replication answered to each event: those that were due something in the second after it, by
 /// event and flow.
-pub(crate) fn responses(point: &PointRecord, replication: usize) -> Vec<Response> {
-    let Some((outcome, dues)) = dues_of(point, replication) else { return Vec::new() };
+pub(crate) fn responses(of: Replication<'_>) -> Vec<Response> {
+    let Replication { point, outcome, dues: Some(dues) } = of else { return Vec::new() };
     let both = outcome.flows.iter().zip(&dues.flows);
     let shares: Vec<Shares> = both.map(|(flow, due)| Shares::of(flow, due, point.sample)).collect();
     let mut all = Vec::new();

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use apportion_core::units::Span;
 
-use crate::due::worst_of_all;
 use crate::metrics::Metrics;
 use crate::record::{PointRecord, Run};
 use crate::shares::{FlowShare, GroupShare, flow_shares, group_shares};
@@ -36,7 +35,7 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
 
 /// The second in which a flow got the least of what it was due.
 pub(crate) fn worst_second(point: &PointRecord) -> Option<String> {
-    let (flow, worst) = worst_of_all(point)?;
+    let (flow, worst) = point.summary().worst()?;
     let share = percent(worst.share);
     Some(format!(
         "Worst second: {flow} got {share} of its due from {} s on.",
@@ -46,6 +45,10 @@ pub(crate) fn worst_second(point: &PointRecord) -> Option<String> {
 
 /// The disciplines that broke their contract, in one replication at least; one sentence a link.
 pub(crate) fn faults(point: &PointRecord) -> Vec<String> {
+    if point.outcomes.is_empty() {
+        let first = point.summary().faults.first();
+        return first.map(|(seed, fault)| format!("NOT VALID: seed {seed}: {fault}.")).into_iter().collect();
+    }
     let links = point.outcomes.iter().flat_map(|outcome| &outcome.links);
     let faults: BTreeMap<&str, &str> =
         links.filter_map(|link| Some((link.name.as_str(), link.fault.as_deref()?))).collect();
@@ -106,9 +109,9 @@ const FELT: f64 = 3.0;
 
 /// The points with the shortest and longest queue delay of the first watched link, if they differ much.
 fn waiting(run: &Run) -> Option<String> {
-    let link = &run.points.iter().flat_map(|p| &p.outcomes).flat_map(|o| &o.links).find(|l| l.watched)?.name;
+    let link = run.points.iter().find_map(|point| point.summary().metrics.watched_links().next())?;
     let metric = format!("queue_delay_p95_ms/{link}");
-    let wait = |p: &'_ PointRecord| Some(Metrics::of(p).get(&metric)?.mean);
+    let wait = |p: &'_ PointRecord| Some(p.summary().metrics.get(&metric)?.mean);
     let mut ranked: Vec<(f64, &str)> = run.points.iter().filter_map(|p| Some((wait(p)?, p.name()))).collect();
     ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (&(least, shortest), &(most, longest)) = (ranked.first()?, ranked.last()?);
@@ -126,8 +129,9 @@ const SLOWER: f64 = 1.5;
 /// The points with the shortest and longest completion times of the first group with finite transfers, if they
 /// differ.
 fn transfers(run: &Run) -> Option<String> {
-    let all: Vec<(Metrics, &str)> = run.points.iter().map(|p| (Metrics::of(p), p.name())).collect();
-    let metric = all.iter().flat_map(|(metrics, _)| &metrics.0).find(|m| m.name.starts_with(COMPLETION))?;
+    let all: Vec<(&Metrics, &str)> = run.points.iter().map(|p| (&p.summary().metrics, p.name())).collect();
+    let metric =
+        all.iter().flat_map(|(metrics, _)| metrics.iter()).find(|m| m.name.starts_with(COMPLETION))?;
     let mut ranked: Vec<(f64, &str)> =
         all.iter().filter_map(|(metrics, name)| Some((metrics.get(&metric.name)?.mean, *name))).collect();
     ranked.sort_by(|a, b| a.0.total_cmp(&b.0));

@@ -5,6 +5,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`record`] | a run, the input of this crate |
+//! | `recorded`, `point_summary` | one replication as rows; what the replications of a point come to |
 //! | [`store`] | the results folder: written whole or not at all, and read back |
 //! | [`mod@compare`] | comparison of stored runs |
 //! | [`parity`] | comparison of the simulator with the lab |
@@ -31,7 +32,9 @@ mod page;
 mod panels;
 pub mod parity;
 pub mod phases;
+mod point_summary;
 pub mod record;
+mod recorded;
 pub mod rows;
 mod shares;
 pub mod statistics;
@@ -42,7 +45,11 @@ mod tables;
 
 pub use compare::{Comparison, compare};
 pub use page::{document, page};
-pub use record::{FlowInfo, PointRecord, Run};
-pub use store::{LoadError, StoredRun, WriteError, check, load, write};
+pub use point_summary::PointSummary;
+pub use record::{FlowInfo, PointRecord, Replication, Run};
+pub use recorded::Recorded;
+pub use store::{
+    Contents, LoadError, Provenance, StoredRun, WriteError, Writer, check, export, find, load, write,
+};
 pub use summary::{json_lines, summary};
 pub use tables::{Table, mbps};

@@ -6,10 +6,10 @@ use apportion_core::queue::DropReason;
 use serde::Serialize;
 
 use crate::record::PointRecord;
-use crate::rows::{CompletionRow, FlowRow, LinkRow, StatisticRow};
+use crate::recorded::Recorded;
+use crate::rows::{FlowRow, LinkRow};
 use crate::shares::customer_shares;
 use crate::statistics::{Estimate, jain, mean, nearest_rank, number, sigma};
-use crate::tables::Rows;
 
 /// A number measured once per replication.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -33,54 +33,42 @@ impl Metric {
 /// The metrics of one point of a run, in the order in which they are shown.
 #[must_use]
 pub fn of(point: &PointRecord) -> Vec<Metric> {
-    Metrics::of(point).0
+    point.summary().metrics.iter().cloned().collect()
 }
 
 /// All metrics of one point, in the order in which they are shown.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Metrics(pub(crate) Vec<Metric>);
+pub(crate) struct Metrics {
+    all: Vec<Metric>,
+    /// The metric that is likely to be the next: replications have the same in the same order.
+    next: usize,
+}
 
 impl Metrics {
-    /// Those of a point of a run.
-    pub(crate) fn of(point: &PointRecord) -> Self {
-        Self::of_rows(&Rows::of(point))
+    /// Adds the samples of one replication.
+    pub(crate) fn add(&mut self, of: &Recorded) {
+        self.next = 0;
+        self.add_flows(&of.flows);
+        self.add_links(&of.links);
+        self.add_completions(of);
+        self.add_statistics(of);
     }
 
-    /// Those of the rows of one point.
-    pub(crate) fn of_rows(rows: &Rows) -> Self {
-        let mut by_seed: BTreeMap<u64, Replication<'_>> = BTreeMap::new();
-        for row in &rows.flows {
-            by_seed.entry(row.seed).or_default().flows.push(row);
-        }
-        for row in &rows.links {
-            by_seed.entry(row.seed).or_default().links.push(row);
-        }
-        for row in &rows.completions {
-            by_seed.entry(row.seed).or_default().completions.push(row);
-        }
-        for row in &rows.statistics {
-            by_seed.entry(row.seed).or_default().statistics.push(row);
-        }
-        let mut all = Self::default();
-        for replication in by_seed.values() {
-            all.add_flows(&replication.flows);
-            all.add_links(&replication.links);
-            all.add_completions(replication);
-            all.add_statistics(replication);
-        }
-        // Reasons for which nothing was dropped or marked in any replication would bury the others.
-        all.0.retain(|metric| !is_by_reason(&metric.name) || metric.samples.iter().any(|count| *count > 0.0));
-        all
+    /// All of them, but for reasons for which nothing was dropped or marked in any replication: these would bury the others.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Metric> {
+        let is_shown =
+            |metric: &&Metric| !is_by_reason(&metric.name) || metric.samples.iter().any(|count| *count > 0.0);
+        self.all.iter().filter(is_shown)
     }
 
     /// The metric called `name`, if it was measured.
     pub(crate) fn get(&self, name: &str) -> Option<Estimate> {
-        self.0.iter().find(|m| m.name == name)?.estimate()
+        self.iter().find(|m| m.name == name)?.estimate()
     }
 
     /// The metric called `name` as text; counts of a single replication are whole numbers.
     pub(crate) fn show(&self, name: &str) -> Option<String> {
-        let metric = self.0.iter().find(|m| m.name == name)?;
+        let metric = self.iter().find(|m| m.name == name)?;
         let estimate = metric.estimate()?;
         Some(match estimate.ci95 {
             None if metric.unit != "packets" => number(estimate.mean),
@@ -88,16 +76,44 @@ impl Metrics {
         })
     }
 
+    /// The metrics whose names begin so: the rest of the name, a group or link, and the samples.
+    pub(crate) fn by_name(&self, quantity: &str) -> impl Iterator<Item = (&str, &[f64])> {
+        let of = move |metric| {
+            let Metric { name, samples, .. }: &Metric = metric;
+            Some((name.strip_prefix(quantity)?, samples.as_slice()))
+        };
+        self.iter().filter_map(of)
+    }
+
+    /// The links that are watched.
+    pub(crate) fn watched_links(&self) -> impl Iterator<Item = &str> {
+        self.by_name("utilisation/").map(|(link, _)| link)
+    }
+
+    /// The groups of which finite transfers have completed.
+    pub(crate) fn transfers(&self) -> impl Iterator<Item = &str> {
+        self.by_name("completion_p95_s/").map(|(group, _)| group)
+    }
+
+    /// The samples of the metric called `name`; none if it was not measured.
+    pub(crate) fn samples(&self, name: &str) -> &[f64] {
+        self.all.iter().find(|metric| metric.name == name).map_or(&[], |metric| &metric.samples)
+    }
+
     fn push(&mut self, name: String, unit: &'static str, value: Option<f64>) {
         let Some(value) = value else { return };
-        match self.0.iter_mut().find(|m| m.name == name) {
-            Some(metric) => metric.samples.push(value),
-            None => self.0.push(Metric { name, unit, samples: vec![value] }),
-        }
+        let is_next = self.all.get(self.next).is_some_and(|metric| metric.name == name);
+        let known = if is_next { Some(self.next) } else { self.all.iter().position(|m| m.name == name) };
+        let at = known.unwrap_or_else(|| {
+            self.all.push(Metric { name, unit, samples: Vec::new() });
+            self.all.len() - 1
+        });
+        self.all[at].samples.push(value);
+        self.next = at + 1;
     }
 
     /// One replication's flows.
-    fn add_flows(&mut self, flows: &[&FlowRow]) {
+    fn add_flows(&mut self, flows: &[FlowRow]) {
         let throughputs: Vec<f64> = flows.iter().map(|f| f.throughput_mbps).collect();
         self.push("throughput_mbps".into(), "Mb/s", Some(throughputs.iter().sum()));
         self.push("jain".into(), "", jain(&shares(flows)));
@@ -131,7 +147,7 @@ impl Metrics {
     }
 
     /// One replication's links.
-    fn add_links(&mut self, links: &[&LinkRow]) {
+    fn add_links(&mut self, links: &[LinkRow]) {
         for link in links.iter().filter(|l| l.watched) {
             let name = &link.link;
             self.push(format!("utilisation/{name}"), "", Some(link.utilisation));
@@ -150,7 +166,7 @@ impl Metrics {
     }
 
     /// The statistics that the queues of one replication's watched links report.
-    fn add_statistics(&mut self, replication: &Replication<'_>) {
+    fn add_statistics(&mut self, replication: &Recorded) {
         for row in &replication.statistics {
             if replication.links.iter().any(|link| link.watched && link.link == row.link) {
                 self.push(format!("queue_{}/{}", row.statistic, row.link), "", Some(row.value));
@@ -159,7 +175,7 @@ impl Metrics {
     }
 
     /// One replication's finite transfers, by group.
-    fn add_completions(&mut self, replication: &Replication<'_>) {
+    fn add_completions(&mut self, replication: &Recorded) {
         let group_of: BTreeMap<&str, &str> =
             replication.flows.iter().map(|f| (f.flow.as_str(), f.group.as_str())).collect();
         let mut times: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
@@ -188,18 +204,9 @@ fn share(flows: &[&FlowRow]) -> Option<f64> {
     (due > 0.0).then(|| flows.iter().map(|flow| flow.throughput_mbps).sum::<f64>() / due)
 }
 
-/// The rows of one replication.
-#[derive(Default)]
-struct Replication<'a> {
-    flows: Vec<&'a FlowRow>,
-    links: Vec<&'a LinkRow>,
-    completions: Vec<&'a CompletionRow>,
-    statistics: Vec<&'a StatisticRow>,
-}
-
 /// The values of Jain's index: the ratio of throughput to entitlement of the flows that have one, or the throughput
 /// of all flows if none has.
-fn shares(flows: &[&FlowRow]) -> Vec<f64> {
+fn shares(flows: &[FlowRow]) -> Vec<f64> {
     judged(flows.iter().map(|f| f.entitlement_mbps))
         .map(|(i, entitlement)| flows[i].throughput_mbps / entitlement.unwrap_or(1.0))
         .collect()

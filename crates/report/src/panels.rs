@@ -38,7 +38,7 @@ impl Quantity {
     fn all(metrics: &[&Metrics]) -> Vec<Self> {
         let by_name = |title, prefix: &str, level| {
             let mut found: Vec<String> = Vec::new();
-            for metric in metrics.iter().flat_map(|metrics| &metrics.0) {
+            for metric in metrics.iter().flat_map(|metrics| metrics.iter()) {
                 let name = metric.name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/'));
                 if let Some(name) = name.filter(|name| !found.iter().any(|found| found == name)) {
                     found.push(name.to_owned());

@@ -305,16 +305,10 @@ mod tests {
         };
         let info =
             |at| FlowInfo { name: format!("f{at}"), group: "f".into(), customer: None, entitlement: None };
-        PointRecord {
-            label: label.to_owned(),
-            settings: Vec::new(),
-            measure_from: Time::ZERO,
-            sample: Span::ZERO,
-            flows: (0..runs.first().map_or(1, |flows| flows.len())).map(info).collect(),
-            outcomes: runs.iter().map(outcome).collect(),
-            dues: Vec::new(),
-            phases: Vec::new(),
-        }
+        let flows = (0..runs.first().map_or(1, |flows| flows.len())).map(info).collect();
+        let mut point = PointRecord::new(label.to_owned(), Vec::new(), Time::ZERO, Span::ZERO, flows);
+        point.outcomes = runs.iter().map(outcome).collect();
+        point
     }
 
     fn run(points: Vec<PointRecord>) -> Run {

@@ -66,11 +66,8 @@ pub fn judge(points: &mut [PointRecord], twins: &[Vec<Option<Twin>>]) {
 
 /// The rows of a point, not yet judged.
 fn compare(point: &PointRecord, twins: &[Option<Twin>]) -> Vec<PhaseRow> {
-    let pair = |(at, outcome): (usize, &Outcome)| {
-        let dues = point.dues.get(at).and_then(Option::as_ref);
-        Some((Sample::of(outcome, dues), twins.get(at)?.clone()?))
-    };
-    let pairs: Vec<(Sample, Twin)> = point.outcomes.iter().enumerate().filter_map(pair).collect();
+    let pair = |(sample, twin): (_, &'_ Option<Twin>)| Some((sample, twin.clone()?));
+    let pairs: Vec<(&Sample, Twin)> = point.summary().samples.iter().zip(twins).filter_map(pair).collect();
     let row = |flow: &str, metric: &str, of: &dyn Fn(&Sample) -> Option<f64>| {
         let both: Vec<Pair> = pairs
             .iter()

@@ -1,11 +1,13 @@
 //! A run as input of the report: the scenario, and the outcomes of every replication of every point.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use apportion_core::units::{Rate, Span, Time};
 use apportion_runtime::due::Dues;
 use apportion_runtime::outcome::Outcome;
 
+use crate::point_summary::PointSummary;
 use crate::rows::PhaseRow;
 
 /// One scenario with all its points (sweeps and alternatives) and replications.
@@ -40,12 +42,25 @@ pub struct PointRecord {
     pub sample: Span,
     /// In the scenario's order.
     pub flows: Vec<FlowInfo>,
-    /// One per replication that finished, in the order of [`Run::seeds`].
+    /// One per replication that finished, in the order of [`Run::seeds`]; empty if only their [summary](Self::summarised) is held.
     pub outcomes: Vec<Outcome>,
     /// What flows were due in each of these; none where nothing says it. Empty if that is not known of any.
     pub dues: Vec<Option<Dues>>,
     /// What moving every delay by 1 µs changes, see [`phases::judge`](crate::phases::judge); empty if that was not simulated.
     pub phases: Vec<PhaseRow>,
+    /// Made of the outcomes when it is first asked for.
+    summary: OnceLock<PointSummary>,
+}
+
+/// One replication of a point.
+#[derive(Clone, Copy, Debug)]
+pub struct Replication<'a> {
+    /// Of which point; its outcomes are not looked at.
+    pub point: &'a PointRecord,
+    /// What was measured.
+    pub outcome: &'a Outcome,
+    /// What flows were due in it, if that is known.
+    pub dues: Option<&'a Dues>,
 }
 
 /// The attributes of a flow that the report shows besides its measurements.
@@ -67,10 +82,8 @@ impl Run {
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
         let of_point = |point: &PointRecord| {
-            let fault = |outcome: &Outcome| Some((outcome.seed, outcome.fault()?));
-            let faults: Vec<_> = point.outcomes.iter().filter_map(fault).collect();
-            let name = point.name().to_owned();
-            faults.into_iter().map(move |(seed, fault)| format!("{name}, seed {seed}: {fault}"))
+            let faults = point.summary().faults.iter();
+            faults.map(|(seed, fault)| format!("{}, seed {seed}: {fault}", point.name())).collect::<Vec<_>>()
         };
         self.points.iter().flat_map(of_point).collect()
     }
@@ -82,6 +95,53 @@ impl Run {
 }
 
 impl PointRecord {
+    /// A point of which no replication has finished.
+    #[must_use]
+    pub const fn new(
+        label: String,
+        settings: Vec<(String, String)>,
+        measure_from: Time,
+        sample: Span,
+        flows: Vec<FlowInfo>,
+    ) -> Self {
+        Self {
+            label,
+            settings,
+            measure_from,
+            sample,
+            flows,
+            outcomes: Vec::new(),
+            dues: Vec::new(),
+            phases: Vec::new(),
+            summary: OnceLock::new(),
+        }
+    }
+
+    /// The point with the summary of all its replications, whether their outcomes are held or not; it says what flows are due.
+    #[must_use]
+    pub fn summarised(mut self, summary: PointSummary) -> Self {
+        for (at, flow) in self.flows.iter_mut().enumerate() {
+            flow.entitlement = summary.entitlement(at);
+        }
+        Self { summary: OnceLock::from(summary), ..self }
+    }
+
+    /// The replications that finished.
+    pub(crate) fn replications(&self) -> impl Iterator<Item = Replication<'_>> {
+        (0..self.outcomes.len()).filter_map(|place| self.replication(place))
+    }
+
+    /// One of them by its place.
+    pub(crate) fn replication(&self, place: usize) -> Option<Replication<'_>> {
+        let outcome = self.outcomes.get(place)?;
+        Some(Replication { point: self, outcome, dues: self.dues.get(place).and_then(Option::as_ref) })
+    }
+
+    /// What all replications come to.
+    pub(crate) fn summary(&self) -> &PointSummary {
+        self.summary.get_or_init(|| PointSummary::of(self))
+    }
+
     /// Its name in text: its label, or "this run" if the run has no alternatives.
     pub(crate) fn name(&self) -> &str {
         if self.label.is_empty() { "this run" } else { &self.label }

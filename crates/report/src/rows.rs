@@ -8,7 +8,7 @@ use apportion_core::queue::DropReason;
 use serde::{Deserialize, Serialize};
 
 /// A row of a table.
-pub trait Row: Serialize {
+pub trait Row: Serialize + Sized {
     /// The name of the table, which its CSV file has before `.csv`.
     const TABLE: &'static str;
     /// Its columns, in the order of the fields.
@@ -16,6 +16,9 @@ pub trait Row: Serialize {
 
     /// The cells of the row, in the order of [`COLUMNS`](Self::COLUMNS).
     fn cells(&self) -> Vec<Cell<'_>>;
+
+    /// The row with these cells; `None` unless there are as many as columns, each of its kind.
+    fn of_cells(cells: &[Cell<'_>]) -> Option<Self>;
 }
 
 /// A column of a table.
@@ -62,16 +65,23 @@ pub enum Cell<'a> {
 }
 
 /// A type that fields of rows have.
-trait Field {
+trait Field: Sized {
     const KIND: Kind;
     const OPTIONAL: bool = false;
     fn cell(&self) -> Cell<'_>;
+    fn of_cell(cell: Cell<'_>) -> Option<Self>;
 }
 
 impl Field for String {
     const KIND: Kind = Kind::Text;
     fn cell(&self) -> Cell<'_> {
         Cell::Text(self)
+    }
+    fn of_cell(cell: Cell<'_>) -> Option<Self> {
+        match cell {
+            Cell::Text(text) => Some(text.to_owned()),
+            _ => None,
+        }
     }
 }
 
@@ -80,12 +90,24 @@ impl Field for u64 {
     fn cell(&self) -> Cell<'_> {
         Cell::Integer(*self)
     }
+    fn of_cell(cell: Cell<'_>) -> Option<Self> {
+        match cell {
+            Cell::Integer(number) => Some(number),
+            _ => None,
+        }
+    }
 }
 
 impl Field for f64 {
     const KIND: Kind = Kind::Number;
     fn cell(&self) -> Cell<'_> {
         Cell::Number(*self)
+    }
+    fn of_cell(cell: Cell<'_>) -> Option<Self> {
+        match cell {
+            Cell::Number(number) => Some(number),
+            _ => None,
+        }
     }
 }
 
@@ -94,6 +116,12 @@ impl Field for bool {
     fn cell(&self) -> Cell<'_> {
         Cell::Flag(*self)
     }
+    fn of_cell(cell: Cell<'_>) -> Option<Self> {
+        match cell {
+            Cell::Flag(flag) => Some(flag),
+            _ => None,
+        }
+    }
 }
 
 impl<T: Field> Field for Option<T> {
@@ -101,6 +129,9 @@ impl<T: Field> Field for Option<T> {
     const OPTIONAL: bool = true;
     fn cell(&self) -> Cell<'_> {
         self.as_ref().map_or(Cell::Missing, Field::cell)
+    }
+    fn of_cell(cell: Cell<'_>) -> Option<Self> {
+        if cell == Cell::Missing { Some(None) } else { T::of_cell(cell).map(Some) }
     }
 }
 
@@ -123,6 +154,11 @@ macro_rules! row {
             }),*];
             fn cells(&self) -> Vec<Cell<'_>> {
                 vec![$(self.$field.cell()),*]
+            }
+            fn of_cells(cells: &[Cell<'_>]) -> Option<Self> {
+                let mut cells = cells.iter();
+                let row = Self { $($field: <$type as Field>::of_cell(*cells.next()?)?,)* };
+                cells.next().is_none().then_some(row)
             }
         }
     };

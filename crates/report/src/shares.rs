@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use apportion_core::units::Rate;
-
+use crate::point_summary::FlowSummary;
 use crate::record::{PointRecord, Run};
 use crate::rows::FlowRow;
 use crate::statistics::{Estimate, mean};
-use crate::tables::mbps;
 
 /// The throughput of one flow over all replications, and its entitlement.
 #[derive(Clone, Debug)]
@@ -49,27 +47,21 @@ impl GroupShare {
 
 /// The flows of a point in numeric order: `tcp.2` before `tcp.10`.
 pub(crate) fn flow_shares(point: &PointRecord) -> Vec<FlowShare> {
-    let mut shares: Vec<FlowShare> = point
-        .flows
-        .iter()
-        .enumerate()
-        .filter_map(|(i, info)| {
-            let measured: Vec<f64> = point
-                .outcomes
-                .iter()
-                .filter_map(|o| Some(mbps(o.flows.get(i)?.delivered.bytes, o.measured)))
-                .collect();
-            Some(FlowShare {
-                name: info.name.clone(),
-                group: info.group.clone(),
-                throughput: Estimate::of(&measured)?,
-                entitlement: info.entitlement.map(Rate::as_mbit_f64),
-            })
+    let share = |flow: &FlowSummary| {
+        Some(FlowShare {
+            name: flow.name.clone(),
+            group: flow.group.clone(),
+            throughput: Estimate::of(&flow.throughput)?,
+            entitlement: flow.entitlement(),
         })
-        .collect();
+    };
+    let mut shares: Vec<FlowShare> = point.summary().flows.iter().filter_map(share).collect();
     shares.sort_by(|a, b| natural(&a.name).cmp(&natural(&b.name)));
     shares
 }
+
+/// What the flows without a customer are called.
+pub(crate) const NO_CUSTOMER: &str = "(no customer)";
 
 /// What a customer got in one replication.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,7 +78,7 @@ pub(crate) struct CustomerShare<'a> {
 impl CustomerShare<'_> {
     /// Its name, for people.
     pub(crate) fn label(&self) -> &str {
-        self.name.unwrap_or("(no customer)")
+        self.name.unwrap_or(NO_CUSTOMER)
     }
 
     /// Throughput over entitlement.
@@ -96,7 +88,7 @@ impl CustomerShare<'_> {
 }
 
 /// The customers of the flows of one replication, by name; none if no flow has one.
-pub(crate) fn customer_shares<'a>(flows: &[&'a FlowRow]) -> Vec<CustomerShare<'a>> {
+pub(crate) fn customer_shares(flows: &[FlowRow]) -> Vec<CustomerShare<'_>> {
     let mut customers: BTreeMap<Option<&str>, Vec<&FlowRow>> = BTreeMap::new();
     for flow in flows {
         customers.entry(flow.customer.as_deref()).or_default().push(flow);
@@ -104,13 +96,16 @@ pub(crate) fn customer_shares<'a>(flows: &[&'a FlowRow]) -> Vec<CustomerShare<'a
     if customers.keys().all(Option::is_none) {
         return Vec::new();
     }
-    let share = |(name, flows): (Option<&'a str>, Vec<&FlowRow>)| CustomerShare {
-        name,
-        flows: flows.len(),
-        throughput: flows.iter().map(|flow| flow.throughput_mbps).sum(),
-        entitlement: flows.iter().map(|flow| flow.entitlement_mbps).sum(),
-    };
-    customers.into_iter().map(share).collect()
+    let mut shares = Vec::with_capacity(customers.len());
+    for (name, flows) in customers {
+        shares.push(CustomerShare {
+            name,
+            flows: flows.len(),
+            throughput: flows.iter().map(|flow| flow.throughput_mbps).sum(),
+            entitlement: flows.iter().map(|flow| flow.entitlement_mbps).sum(),
+        });
+    }
+    shares
 }
 
 /// The groups of these flows, by name.

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::headline::headlines;
-use crate::metrics::Metrics;
 use crate::phases;
 use crate::record::{PointRecord, Run};
 use crate::rows::PhaseRow;
@@ -37,7 +36,7 @@ pub fn summary(run: &Run) -> String {
     out.push_str(&align(&rows));
     if run.points.len() > shown.len() {
         out.push_str(&format!(
-            "... and {} more points, all in flows.csv and links.csv\n",
+            "... and {} more points, all in the tables `flows` and `links`\n",
             run.points.len() - shown.len()
         ));
     }
@@ -53,8 +52,12 @@ pub fn summary(run: &Run) -> String {
     phases.iter().take(shown).for_each(|sentence| out.push_str(&format!("{sentence}\n")));
     match phases.len() - shown {
         0 => (),
-        more if shown == 0 => out.push_str(&format!("{more} points depend on phases: see phases.csv\n")),
-        more => out.push_str(&format!("... and {more} more points depend on phases: see phases.csv\n")),
+        more if shown == 0 => {
+            out.push_str(&format!("{more} points depend on phases: see the table `phases`\n"));
+        }
+        more => {
+            out.push_str(&format!("... and {more} more points depend on phases: see the table `phases`\n"));
+        }
     }
     out
 }
@@ -63,10 +66,7 @@ pub fn summary(run: &Run) -> String {
 /// other flows.
 fn waits(points: &[PointRecord]) -> Vec<(String, String)> {
     let groups: BTreeSet<&str> = points.iter().flat_map(|p| &p.flows).map(|f| f.group.as_str()).collect();
-    let finite = |group: &str| {
-        let flows = points.iter().flat_map(|p| &p.outcomes).flat_map(|o| &o.flows);
-        flows.filter(|f| f.group == group).any(|f| !f.completions.is_empty())
-    };
+    let finite = |group: &str| points.iter().any(|p| p.summary().metrics.transfers().any(|of| of == group));
     let wait = |group: &str| match finite(group) {
         true => (format!("{group} done p95 s"), format!("completion_p95_s/{group}")),
         false => (format!("{group} p95 ms"), format!("delay_p95_ms/{group}")),
@@ -75,9 +75,9 @@ fn waits(points: &[PointRecord]) -> Vec<(String, String)> {
 }
 
 fn summary_row(point: &PointRecord, waits: &[(String, String)]) -> Vec<String> {
-    let metrics = Metrics::of(point);
+    let metrics = &point.summary().metrics;
     let show = |name: &str| metrics.show(name).unwrap_or_else(|| "-".to_owned());
-    let watched = point.outcomes.first().and_then(|o| o.links.iter().find(|l| l.watched)).map(|l| &l.name);
+    let watched = metrics.watched_links().next();
     let of_link = |what: &str| watched.map_or_else(|| "-".to_owned(), |link| show(&format!("{what}/{link}")));
     let mut row = vec![
         point.name().to_owned(),
@@ -132,13 +132,13 @@ struct PhaseLine<'a> {
 }
 
 /// One JSON object a line: first the run, then every metric of every point with its mean and 95 % interval, then the rows of
-/// `phases.csv` in objects whose only key is `phases`.
+/// the table `phases` in objects whose only key is `phases`.
 #[must_use]
 pub fn json_lines(run: &Run) -> String {
     let (complete, valid) = (run.complete, run.faults().is_empty());
     let mut out = line(&RunLine { run: &run.title, hash: &run.hash, seeds: &run.seeds, complete, valid });
     for point in &run.points {
-        for metric in &Metrics::of(point).0 {
+        for metric in point.summary().metrics.iter() {
             let Some(measured) = metric.estimate() else { continue };
             let (metric, unit) = (metric.name.as_str(), metric.unit);
             out.push_str(&line(&MetricLine { point: &point.label, metric, unit, measured }));

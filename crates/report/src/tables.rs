@@ -4,16 +4,16 @@ use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Span};
 use apportion_runtime::outcome::{Completion, Distribution, Drops, FlowOutcome, LinkOutcome, Outcome};
 
-use crate::due::{Reached, dues_of, responses, worst_second};
-use crate::record::{PointRecord, Run};
+use crate::due::{Reached, responses, worst_second};
+use crate::record::{PointRecord, Replication, Run};
 use crate::rows::{
     AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
 };
 use crate::statistics::nearest_rank;
 
 /// The rows of one table of a run, by point, replication and name.
-pub trait Table: Row + Sized {
-    /// Those of one point.
+pub trait Table: Row {
+    /// Those of one point, if its outcomes are held.
     fn of_point(point: &PointRecord) -> impl Iterator<Item = Self>;
 
     /// Those of all points.
@@ -26,7 +26,7 @@ macro_rules! table {
     ($($row:ident by $function:ident)*) => { $(
         impl Table for $row {
             fn of_point(point: &PointRecord) -> impl Iterator<Item = Self> {
-                $function(point)
+                point.replications().flat_map($function)
             }
         }
     )* };
@@ -40,11 +40,12 @@ table! {
     CompletionRow by completions
     StatisticRow by statistics
     ResponseRow by response_rows
-    PhaseRow by phases
 }
 
-fn phases(point: &PointRecord) -> impl Iterator<Item = PhaseRow> {
-    point.phases.iter().cloned()
+impl Table for PhaseRow {
+    fn of_point(point: &PointRecord) -> impl Iterator<Item = Self> {
+        point.phases.iter().cloned()
+    }
 }
 
 /// Six decimals: a bit per second of a Mb/s, a nanosecond of a millisecond.
@@ -77,44 +78,23 @@ pub(crate) fn sorted_times<'a>(completions: impl Iterator<Item = &'a Completion>
     took
 }
 
-/// The rows of one point, all replications.
-#[derive(Debug, Default)]
-pub(crate) struct Rows {
-    pub(crate) flows: Vec<FlowRow>,
-    pub(crate) links: Vec<LinkRow>,
-    pub(crate) completions: Vec<CompletionRow>,
-    pub(crate) statistics: Vec<StatisticRow>,
-}
-
-impl Rows {
-    pub(crate) fn of(point: &PointRecord) -> Self {
-        Self {
-            flows: flows(point).collect(),
-            links: links(point).collect(),
-            completions: completions(point).collect(),
-            statistics: statistics(point).collect(),
+/// By flow.
+pub(crate) fn flows(of: Replication<'_>) -> impl Iterator<Item = FlowRow> {
+    let Replication { point, outcome, dues } = of;
+    let valid = outcome.fault().is_none();
+    outcome.flows.iter().enumerate().map(move |(i, flow)| {
+        let info = point.flows.get(i).filter(|info| info.name == flow.name);
+        let due = dues.and_then(|dues| Some(dues.flows.get(i)?.measured));
+        let entitlement = due.or_else(|| info?.entitlement);
+        let worst = worst_second(of, i);
+        FlowRow {
+            valid,
+            customer: info.and_then(|info| info.customer.clone()),
+            entitlement_mbps: entitlement.map(|rate| round6(rate.as_mbit_f64())),
+            worst_second_share: worst.map(|worst| round6(worst.share)),
+            worst_second_s: worst.map(|worst| round6(worst.from.as_secs_f64())),
+            ..flow_row(point, outcome, flow)
         }
-    }
-}
-
-/// By seed and flow.
-fn flows(point: &PointRecord) -> impl Iterator<Item = FlowRow> {
-    point.outcomes.iter().enumerate().flat_map(move |(replication, outcome)| {
-        let valid = outcome.fault().is_none();
-        outcome.flows.iter().enumerate().map(move |(i, flow)| {
-            let info = point.flows.get(i).filter(|info| info.name == flow.name);
-            let due = dues_of(point, replication).and_then(|(_, dues)| Some(dues.flows.get(i)?.measured));
-            let entitlement = due.or_else(|| info?.entitlement);
-            let worst = worst_second(point, replication, i);
-            FlowRow {
-                valid,
-                customer: info.and_then(|info| info.customer.clone()),
-                entitlement_mbps: entitlement.map(|rate| round6(rate.as_mbit_f64())),
-                worst_second_share: worst.map(|worst| round6(worst.share)),
-                worst_second_s: worst.map(|worst| round6(worst.from.as_secs_f64())),
-                ..flow_row(point, outcome, flow)
-            }
-        })
     })
 }
 
@@ -160,12 +140,11 @@ fn flow_row(point: &PointRecord, outcome: &Outcome, flow: &FlowOutcome) -> FlowR
     }
 }
 
-/// By seed and link.
-fn links(point: &PointRecord) -> impl Iterator<Item = LinkRow> {
-    point.outcomes.iter().flat_map(move |outcome| {
-        let valid = outcome.fault().is_none();
-        outcome.links.iter().map(move |link| LinkRow { valid, ..link_row(point, outcome, link) })
-    })
+/// By link.
+pub(crate) fn links(of: Replication<'_>) -> impl Iterator<Item = LinkRow> {
+    let Replication { point, outcome, .. } = of;
+    let valid = outcome.fault().is_none();
+    outcome.links.iter().map(move |link| LinkRow { valid, ..link_row(point, outcome, link) })
 }
 
 fn link_row(point: &PointRecord, outcome: &Outcome, link: &LinkOutcome) -> LinkRow {
@@ -197,30 +176,29 @@ fn link_row(point: &PointRecord, outcome: &Outcome, link: &LinkOutcome) -> LinkR
     }
 }
 
-/// By seed; flows first, then watched links.
-fn series(point: &PointRecord) -> impl Iterator<Item = SeriesRow> {
-    point.outcomes.iter().enumerate().flat_map(move |(replication, outcome)| {
-        let dues = dues_of(point, replication).map_or(&[][..], |(_, dues)| &dues.flows);
-        let flows = outcome.flows.iter().enumerate().flat_map(move |(i, flow)| {
-            let due = dues.get(i).map_or(&[][..], |due| &due.series);
-            series_of(point, outcome, "flow", &flow.name, &flow.series).enumerate().map(move |(k, row)| {
-                let tcp = flow.tcp.get(k);
-                let due_mbps = due.get(k).map(|rate| rate.as_mbit_f64());
-                SeriesRow {
-                    due_mbps: due_mbps.map(round6),
-                    share: due_mbps.filter(|&due| due > 0.0).map(|due| round6(row.throughput_mbps / due)),
-                    window_segments: tcp.map(|tcp| round6(tcp.window)),
-                    srtt_ms: tcp.and_then(|tcp| tcp.srtt).map(ms),
-                    ..row
-                }
-            })
-        });
-        let links = outcome.links.iter().flat_map(move |link| {
-            let rows = series_of(point, outcome, "link", &link.name, &link.series).enumerate();
-            rows.map(|(k, row)| SeriesRow { backlog_packets: link.backlog.get(k).copied(), ..row })
-        });
-        flows.chain(links)
-    })
+/// Flows first, then watched links.
+pub(crate) fn series(of: Replication<'_>) -> impl Iterator<Item = SeriesRow> {
+    let Replication { point, outcome, dues } = of;
+    let dues = dues.map_or(&[][..], |dues| &dues.flows);
+    let flows = outcome.flows.iter().enumerate().flat_map(move |(i, flow)| {
+        let due = dues.get(i).map_or(&[][..], |due| &due.series);
+        series_of(point, outcome, "flow", &flow.name, &flow.series).enumerate().map(move |(k, row)| {
+            let tcp = flow.tcp.get(k);
+            let due_mbps = due.get(k).map(|rate| rate.as_mbit_f64());
+            SeriesRow {
+                due_mbps: due_mbps.map(round6),
+                share: due_mbps.filter(|&due| due > 0.0).map(|due| round6(row.throughput_mbps / due)),
+                window_segments: tcp.map(|tcp| round6(tcp.window)),
+                srtt_ms: tcp.and_then(|tcp| tcp.srtt).map(ms),
+                ..row
+            }
+        })
+    });
+    let links = outcome.links.iter().flat_map(move |link| {
+        let rows = series_of(point, outcome, "link", &link.name, &link.series).enumerate();
+        rows.map(|(k, row)| SeriesRow { backlog_packets: link.backlog.get(k).copied(), ..row })
+    });
+    flows.chain(links)
 }
 
 /// The throughput of a flow or link over time.
@@ -246,81 +224,77 @@ fn series_of<'a>(
     })
 }
 
-/// By seed, event and flow.
-fn response_rows(point: &PointRecord) -> impl Iterator<Item = ResponseRow> {
-    point.outcomes.iter().enumerate().flat_map(move |(replication, outcome)| {
-        let events = dues_of(point, replication).map_or(&[][..], |(_, dues)| &dues.events);
-        responses(point, replication).into_iter().filter_map(move |response| {
-            let event = events.get(response.event)?;
-            let reached = match response.reached {
-                Reached::After(time) => Some(round6(time.as_secs_f64())),
-                Reached::Never | Reached::Unknown => None,
-            };
-            Some(ResponseRow {
-                point: point.label.clone(),
-                seed: outcome.seed,
-                t_s: round6(event.at.as_secs_f64()),
-                event: event.what.clone(),
-                flow: outcome.flows.get(response.flow)?.name.clone(),
-                due_mbps: round6(response.due.as_mbit_f64()),
-                judged: response.reached != Reached::Unknown,
-                to_90_percent_s: reached,
-            })
+/// By event and flow.
+pub(crate) fn response_rows(of: Replication<'_>) -> impl Iterator<Item = ResponseRow> {
+    let Replication { point, outcome, dues } = of;
+    let events = dues.map_or(&[][..], |dues| &dues.events);
+    responses(of).into_iter().filter_map(move |response| {
+        let event = events.get(response.event)?;
+        let reached = match response.reached {
+            Reached::After(time) => Some(round6(time.as_secs_f64())),
+            Reached::Never | Reached::Unknown => None,
+        };
+        Some(ResponseRow {
+            point: point.label.clone(),
+            seed: outcome.seed,
+            t_s: round6(event.at.as_secs_f64()),
+            event: event.what.clone(),
+            flow: outcome.flows.get(response.flow)?.name.clone(),
+            due_mbps: round6(response.due.as_mbit_f64()),
+            judged: response.reached != Reached::Unknown,
+            to_90_percent_s: reached,
         })
     })
 }
 
-/// By seed, link and flow.
-fn allocations(point: &PointRecord) -> impl Iterator<Item = AllocationRow> {
-    point.outcomes.iter().flat_map(move |outcome| {
-        let all = outcome.links.iter().flat_map(|link| link.allocations.iter().map(move |of| (link, of)));
-        all.flat_map(move |(link, of)| {
-            let flow = outcome.flows.get(of.flow).map_or("", |flow| &flow.name);
-            of.series.iter().zip(&of.fill).enumerate().map(move |(k, (&bytes, fill))| AllocationRow {
-                point: point.label.clone(),
-                seed: outcome.seed,
-                link: link.name.clone(),
-                flow: flow.to_owned(),
-                t_s: round6((point.sample * (k as u64 + 1)).as_secs_f64()),
-                allocation_mbps: round6(mbps(bytes, point.sample)),
-                fill_bytes: fill.get(),
-            })
+/// By link and flow.
+pub(crate) fn allocations(of: Replication<'_>) -> impl Iterator<Item = AllocationRow> {
+    let Replication { point, outcome, .. } = of;
+    let all = outcome.links.iter().flat_map(|link| link.allocations.iter().map(move |of| (link, of)));
+    all.flat_map(move |(link, of)| {
+        let flow = outcome.flows.get(of.flow).map_or("", |flow| &flow.name);
+        of.series.iter().zip(&of.fill).enumerate().map(move |(k, (&bytes, fill))| AllocationRow {
+            point: point.label.clone(),
+            seed: outcome.seed,
+            link: link.name.clone(),
+            flow: flow.to_owned(),
+            t_s: round6((point.sample * (k as u64 + 1)).as_secs_f64()),
+            allocation_mbps: round6(mbps(bytes, point.sample)),
+            fill_bytes: fill.get(),
         })
     })
 }
 
-/// By seed and link.
-fn statistics(point: &PointRecord) -> impl Iterator<Item = StatisticRow> {
-    point.outcomes.iter().flat_map(move |outcome| {
-        outcome.links.iter().flat_map(move |link| {
-            let own = link.statistics.iter().map(|(name, value)| (name.to_string(), *value));
-            let allocations = link.allocations.iter().filter_map(|of| {
-                let flow = outcome.flows.get(of.flow)?;
-                Some((format!("allocation_mbps.{}", flow.name), mbps(of.measured, outcome.measured)))
-            });
-            own.chain(allocations).map(move |(statistic, value)| StatisticRow {
-                point: point.label.clone(),
-                seed: outcome.seed,
-                link: link.name.clone(),
-                statistic,
-                value: round6(value),
-            })
+/// By link.
+pub(crate) fn statistics(of: Replication<'_>) -> impl Iterator<Item = StatisticRow> {
+    let Replication { point, outcome, .. } = of;
+    outcome.links.iter().flat_map(move |link| {
+        let own = link.statistics.iter().map(|(name, value)| (name.to_string(), *value));
+        let allocations = link.allocations.iter().filter_map(|of| {
+            let flow = outcome.flows.get(of.flow)?;
+            Some((format!("allocation_mbps.{}", flow.name), mbps(of.measured, outcome.measured)))
+        });
+        own.chain(allocations).map(move |(statistic, value)| StatisticRow {
+            point: point.label.clone(),
+            seed: outcome.seed,
+            link: link.name.clone(),
+            statistic,
+            value: round6(value),
         })
     })
 }
 
-/// By seed and flow.
-fn completions(point: &PointRecord) -> impl Iterator<Item = CompletionRow> {
-    point.outcomes.iter().flat_map(move |outcome| {
-        outcome.flows.iter().flat_map(move |flow| {
-            flow.completions.iter().map(move |done| CompletionRow {
-                point: point.label.clone(),
-                seed: outcome.seed,
-                flow: flow.name.clone(),
-                start_s: round6(done.start.as_secs_f64()),
-                size_bytes: done.size.get(),
-                took_s: round6(done.took.as_secs_f64()),
-            })
+/// By flow.
+pub(crate) fn completions(of: Replication<'_>) -> impl Iterator<Item = CompletionRow> {
+    let Replication { point, outcome, .. } = of;
+    outcome.flows.iter().flat_map(move |flow| {
+        flow.completions.iter().map(move |done| CompletionRow {
+            point: point.label.clone(),
+            seed: outcome.seed,
+            flow: flow.name.clone(),
+            start_s: round6(done.start.as_secs_f64()),
+            size_bytes: done.size.get(),
+            took_s: round6(done.took.as_secs_f64()),
         })
     })
 }

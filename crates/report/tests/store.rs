@@ -1,27 +1,46 @@
 //! The results folder: what is in it, what replaces what, and what is refused.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use apportion_core::queue::DropReason;
 use apportion_core::units::Bytes;
-use apportion_report::{compare, load, write};
+use apportion_report::{
+    Contents, PointSummary, Provenance, Recorded, Replication, Run, WriteError, compare, export, load,
+};
 
 mod synthetic;
 
 use synthetic::{DRR, FIFO, point, quickstart, run, ten_and_one, weighted};
 
-const FILES: [&str; 10] = [
-    "allocations.csv",
-    "completions.csv",
-    "flows.csv",
-    "links.csv",
-    "phases.csv",
-    "report.html",
-    "responses.csv",
-    "run.json",
-    "series.csv",
-    "statistics.csv",
-];
+const TABLES: [&str; 8] =
+    ["allocations", "completions", "flows", "links", "phases", "responses", "series", "statistics"];
+const CSV: [&str; 4] = ["completions.csv", "flows.csv", "links.csv", "statistics.csv"];
+
+/// The files of a run, sorted.
+fn files() -> Vec<String> {
+    let parquet = TABLES.iter().map(|table| format!("{table}.parquet"));
+    let mut all: Vec<String> = parquet.chain(CSV.map(str::to_owned)).collect();
+    all.extend(["report.html", "run.json"].map(str::to_owned));
+    all.sort();
+    all
+}
+
+/// Writes a run and returns its folder.
+fn write(out: &Path, run: &Run) -> PathBuf {
+    try_write(out, run).expect("a folder")
+}
+
+fn try_write(out: &Path, run: &Run) -> Result<PathBuf, WriteError> {
+    apportion_report::write(out, run, Contents::of(1), &Provenance::default())
+}
+
+/// A table of a run as CSV.
+fn table(dir: &Path, name: &str) -> String {
+    let mut out = Vec::new();
+    export(dir, name, &mut out).expect("a table");
+    String::from_utf8(out).expect("text")
+}
 
 fn names(dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = fs::read_dir(dir)
@@ -32,35 +51,65 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-fn head(dir: &Path, file: &str, lines: usize) -> String {
-    fs::read_to_string(dir.join(file)).expect("a file").lines().take(lines).collect::<Vec<_>>().join("\n")
-}
-
 #[test]
-fn a_folder_holds_every_file_and_nothing_else() {
+fn a_run_is_a_folder_with_every_file_and_nothing_else() {
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("new/folder");
-    write(&out, &weighted(&[7])).unwrap();
-    assert_eq!(names(&out), FILES);
+    let run = write(&out, &weighted(&[7]));
+    assert_eq!((run.as_path(), names(&run)), (out.join("1").as_path(), files()));
+    assert_eq!(names(&out), ["1", "latest"]);
 }
 
 #[test]
 fn tables_have_units_in_their_columns() {
     let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), &weighted(&[7])).unwrap();
-    let golden = [
-        "flows.csv",
-        "links.csv",
-        "series.csv",
-        "allocations.csv",
-        "completions.csv",
-        "statistics.csv",
-        "responses.csv",
-        "phases.csv",
-    ]
-    .map(|file| format!("# {file}\n{}\n", head(dir.path(), file, 4)));
-    insta::assert_snapshot!(golden.concat());
-    insta::assert_snapshot!(fs::read_to_string(dir.path().join("run.json")).unwrap());
+    let run = write(dir.path(), &weighted(&[7]));
+    let first = |name: &&str| {
+        let text = table(&run, name);
+        format!("# {name}\n{}\n", text.lines().take(4).collect::<Vec<_>>().join("\n"))
+    };
+    insta::assert_snapshot!(TABLES.iter().map(first).collect::<String>());
+    insta::assert_snapshot!(fs::read_to_string(run.join("run.json")).unwrap());
+}
+
+#[test]
+fn a_csv_file_is_what_is_exported() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = write(dir.path(), &weighted(&[7, 8]));
+    for file in CSV {
+        let name = file.strip_suffix(".csv").unwrap();
+        assert_eq!(fs::read_to_string(run.join(file)).unwrap(), table(&run, name), "{name}");
+    }
+    let unknown = export(&run, "flow", &mut Vec::new()).unwrap_err().to_string();
+    assert!(unknown.starts_with("`flow` is no table; the tables are flows, links,"), "{unknown}");
+}
+
+#[test]
+fn a_long_run_has_no_csv_files_and_no_tables_over_time() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |contents| {
+        apportion_report::write(dir.path(), &weighted(&[7]), contents, &Provenance::default()).unwrap()
+    };
+    assert_eq!(Contents::of(1_000), Contents { csv: true, intervals: true });
+    let long = write(Contents::of(1_001));
+    assert!(CSV.iter().all(|file| !long.join(file).exists()));
+    assert_eq!(table(&long, "series").lines().count(), 1, "columns alone");
+    let with_series = write(Contents { csv: false, intervals: true });
+    assert!(table(&with_series, "series").lines().count() > 1_000);
+    assert_eq!(table(&long, "flows"), table(&with_series, "flows"));
+}
+
+/// More rows than a row group of a file has.
+#[test]
+fn a_large_table_reads_back_as_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let seeds: Vec<u64> = (0..150).map(|k| u64::MAX - k).collect();
+    let run = write(dir.path(), &weighted(&seeds));
+    let text = table(&run, "series");
+    assert!(text.lines().count() > 1 << 16, "{}", text.lines().count());
+    let mut seen: Vec<&str> = text.lines().skip(1).map(|line| line.split(',').nth(1).unwrap()).collect();
+    seen.dedup();
+    assert_eq!(seen, seeds.iter().map(u64::to_string).collect::<Vec<_>>(), "seeds above 2^53 are whole");
 }
 
 #[test]
@@ -72,8 +121,8 @@ fn what_was_not_measured_is_empty_and_no_zero() {
         [flow.retransmits, flow.timeouts, flow.fast_retransmits] = [count; 3];
         flow.goodput = count.map(Bytes::new);
     }
-    write(dir.path(), &run).unwrap();
-    let text = fs::read_to_string(dir.path().join("flows.csv")).unwrap();
+    let written = write(dir.path(), &run);
+    let text = table(&written, "flows");
     let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
     let names = lines.next().unwrap();
     let rows: Vec<_> = lines.take(2).collect();
@@ -91,95 +140,43 @@ fn an_empty_run_still_has_headers_and_reads_back() {
     let dir = tempfile::tempdir().unwrap();
     let mut empty = run("nothing yet", &[7], vec![]);
     empty.complete = false;
-    write(dir.path(), &empty).unwrap();
-    assert!(
-        head(dir.path(), "flows.csv", 1)
-            .starts_with("point,seed,flow,group,customer,entitlement_mbps,throughput_mbps")
-    );
+    let written = write(dir.path(), &empty);
+    let columns = "point,seed,flow,group,customer,entitlement_mbps,throughput_mbps";
+    assert!(table(&written, "flows").starts_with(columns));
     assert!(!load(dir.path()).unwrap().complete);
 }
 
 #[test]
 fn the_same_run_writes_the_same_bytes() {
-    let (a, b) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    write(a.path(), &quickstart(&[7, 8])).unwrap();
-    write(b.path(), &quickstart(&[7, 8])).unwrap();
-    for file in FILES {
-        assert_eq!(fs::read(a.path().join(file)).unwrap(), fs::read(b.path().join(file)).unwrap(), "{file}");
+    let dir = tempfile::tempdir().unwrap();
+    let (a, b) = (write(dir.path(), &quickstart(&[7, 8])), write(dir.path(), &quickstart(&[7, 8])));
+    assert_ne!(a, b);
+    for file in files() {
+        assert!(fs::read(a.join(&file)).unwrap() == fs::read(b.join(&file)).unwrap(), "{file}");
     }
 }
 
 #[test]
-fn a_later_run_replaces_an_earlier_one_and_leaves_other_files() {
+fn a_later_run_leaves_an_earlier_one_and_other_files() {
     let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), &quickstart(&[7])).unwrap();
+    let first = write(dir.path(), &quickstart(&[7]));
     fs::write(dir.path().join("notes.txt"), "mine").unwrap();
-    write(dir.path(), &weighted(&[7])).unwrap();
-    assert!(!head(dir.path(), "flows.csv", 99).contains("queue=fifo"));
-    assert_eq!(fs::read_to_string(dir.path().join("notes.txt")).unwrap(), "mine");
+    let second = write(dir.path(), &weighted(&[7]));
+    assert!(table(&first, "flows").contains("queue=fifo") && !table(&second, "flows").contains("queue=fifo"));
+    assert_eq!(names(dir.path()), ["1", "2", "latest", "notes.txt"]);
+    assert_eq!(load(dir.path()).unwrap().folder, second);
+    assert_eq!(fs::canonicalize(dir.path().join("latest")).unwrap(), fs::canonicalize(second).unwrap());
 }
 
 #[test]
-fn captures_and_leftovers_do_not_stand_in_the_way() {
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("bottleneck.pcap"), "").unwrap();
-    fs::write(dir.path().join(".flows.csv.partial"), "half").unwrap();
-    write(dir.path(), &weighted(&[7])).unwrap();
-    assert!(!dir.path().join(".flows.csv.partial").exists());
-}
-
-#[test]
-fn a_foreign_folder_is_refused_and_untouched() {
-    let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("flows.csv"), "mine").unwrap();
-    let message = write(dir.path(), &weighted(&[7])).unwrap_err().to_string();
-    assert!(message.contains("holds files but no run.json of an earlier run"), "{message}");
-    assert!(message.contains("choose another folder with --out DIR"), "{message}");
-
-    for foreign in ["{}", "not json", "{\"format\": \"other\"}"] {
-        fs::write(dir.path().join("run.json"), foreign).unwrap();
-        let message = write(dir.path(), &weighted(&[7])).unwrap_err().to_string();
-        assert!(message.contains("its run.json is not from apportion"), "{message}");
-    }
-    assert_eq!(names(dir.path()), ["flows.csv", "run.json"]);
-    assert_eq!(fs::read_to_string(dir.path().join("flows.csv")).unwrap(), "mine");
-}
-
-#[test]
-fn a_file_or_folder_in_the_way_is_named() {
+fn a_file_in_the_way_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("results");
     fs::write(&file, "").unwrap();
-    let message = write(&file, &weighted(&[7])).unwrap_err().to_string();
+    let message = try_write(&file, &weighted(&[7])).unwrap_err().to_string();
     assert!(message.contains("results`: it is a file, not a folder"), "{message}");
-    let message = write(&file.join("below"), &weighted(&[7])).unwrap_err().to_string();
+    let message = try_write(&file.join("below"), &weighted(&[7])).unwrap_err().to_string();
     assert!(message.contains("a file is where a folder is needed"), "{message}");
-
-    let out = dir.path().join("out");
-    write(&out, &weighted(&[7])).unwrap();
-    fs::remove_file(out.join("report.html")).unwrap();
-    fs::create_dir(out.join("report.html")).unwrap();
-    let before = fs::read(out.join("flows.csv")).unwrap();
-    let message = write(&out, &quickstart(&[7])).unwrap_err().to_string();
-    assert!(message.contains("report.html`: a folder of this name is in the way; move it"), "{message}");
-    assert_eq!(fs::read(out.join("flows.csv")).unwrap(), before, "an earlier run was damaged");
-    assert_eq!(names(&out), FILES, "leftovers");
-}
-
-#[cfg(target_os = "linux")]
-#[test]
-fn a_full_disk_leaves_the_earlier_run_whole() {
-    let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), &weighted(&[7])).unwrap();
-    let before: Vec<Vec<u8>> = FILES.iter().map(|f| fs::read(dir.path().join(f)).unwrap()).collect();
-    // Whatever is written to this device fails for lack of space.
-    std::os::unix::fs::symlink("/dev/full", dir.path().join(".series.csv.partial")).unwrap();
-    let message = write(dir.path(), &quickstart(&[7])).unwrap_err().to_string();
-    assert!(message.contains("series.csv`: No space left on device"), "{message}");
-    assert!(message.contains("free some space"), "{message}");
-    let after: Vec<Vec<u8>> = FILES.iter().map(|f| fs::read(dir.path().join(f)).unwrap()).collect();
-    assert_eq!(names(dir.path()), FILES);
-    assert!(before == after);
 }
 
 #[cfg(unix)]
@@ -189,8 +186,8 @@ fn a_folder_without_write_permission_is_named() {
     let dir = tempfile::tempdir().unwrap();
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o555)).unwrap();
     // The superuser may write anyway; then there is nothing to see here.
-    if fs::write(dir.path().join(".probe.partial"), "").is_err() {
-        let message = write(dir.path(), &weighted(&[7])).unwrap_err().to_string();
+    if fs::write(dir.path().join("probe"), "").is_err() {
+        let message = try_write(dir.path(), &weighted(&[7])).unwrap_err().to_string();
         assert!(message.contains("make it writable or choose another folder"), "{message}");
     }
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -200,74 +197,86 @@ fn a_folder_without_write_permission_is_named() {
 fn what_cannot_be_read_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let message = load(dir.path()).unwrap_err().to_string();
-    assert!(message.contains("run.json`") && message.contains("name a folder that"), "{message}");
-
-    write(dir.path(), &weighted(&[7])).unwrap();
-    fs::write(dir.path().join("flows.csv"), "point,seed\nx,y\n").unwrap();
+    assert!(message.contains("it holds no run; name a folder that"), "{message}");
+    let run = write(dir.path(), &weighted(&[7]));
+    fs::write(run.join("run.json"), "{\"format\": \"apportion-run/5\"}").unwrap();
     let message = load(dir.path()).unwrap_err().to_string();
-    assert!(message.contains("flows.csv`") && message.contains("write it again"), "{message}");
-
-    fs::write(dir.path().join("run.json"), "{\"format\": \"apportion-run/99\"}").unwrap();
-    let message = load(dir.path()).unwrap_err().to_string();
-    assert!(message.contains("its format is `apportion-run/99`"), "{message}");
+    assert!(
+        message.contains("1/run.json`: its format is `apportion-run/5`, not `apportion-run/6`"),
+        "{message}"
+    );
 }
 
 #[test]
-fn a_damaged_table_is_refused_with_its_line() {
+fn a_damaged_table_is_refused() {
     let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), &weighted(&[7, 8])).unwrap();
-    let path = dir.path().join("flows.csv");
-    let whole = fs::read_to_string(&path).unwrap();
-    let lines: Vec<&str> = whole.lines().collect();
-    let refused = |bytes: &[u8]| {
+    let run = write(dir.path(), &weighted(&[7, 8]));
+    let path = run.join("flows.parquet");
+    let whole = fs::read(&path).unwrap();
+    let mut changed = whole.clone();
+    changed[whole.len() / 2] ^= 1;
+    for bytes in [Vec::new(), whole[..whole.len() - 9].to_vec(), changed] {
         fs::write(&path, bytes).unwrap();
-        load(dir.path()).unwrap_err().to_string()
-    };
-    let with_field = |at: usize, text: &str| {
-        let mut fields: Vec<&str> = lines[1].split(',').collect();
-        fields[at] = text;
-        format!("{}\n{}\n", lines[0], fields.join(","))
-    };
-    let rest = lines[2..].join("\n");
-    for (bytes, cause) in [
-        (b"".to_vec(), "line 1: its columns are ``, not `point,seed,flow"),
-        (b"garbage\nmore\n".to_vec(), "line 1: its columns are `garbage`, not `point,seed,flow"),
-        (b"\x7fELF\0\xff\xfe\n\0\0".to_vec(), "line 1: "),
-        (whole.replacen("seed", "sead", 1).into_bytes(), "line 1: its columns are `point,sead,flow"),
-        (
-            format!("{}\n", lines[0]).into_bytes(),
-            "after the last line: rows of point ``, seed 7, are missing: 0 of 1",
-        ),
-        (
-            format!("{}\n{}\n", lines[0], lines[1]).into_bytes(),
-            "after the last line: rows of point ``, seed 8, are missing",
-        ),
-        (whole.as_bytes()[..whole.len() - 9].to_vec(), &format!("line {}: ", lines.len())),
-        (with_field(6, "fast").into_bytes(), "line 2: column 7: "),
-        (with_field(6, "NaN").into_bytes(), "line 2: throughput_mbps is not a finite number"),
-        (with_field(8, "-1").into_bytes(), "line 2: column 9: "),
-        (with_field(0, "x").into_bytes(), "line 2: run.json has no replication of point `x` with seed 7"),
-        (with_field(1, "9").into_bytes(), "line 2: run.json has no replication of point `` with seed 9"),
-        (format!("{}\na,b\n{rest}\n", lines[0]).into_bytes(), "line 2: 2 columns, not "),
-    ] {
-        let message = refused(&bytes);
-        assert!(message.contains(&format!("flows.csv`: {cause}")), "{message}");
+        let message = load(dir.path()).unwrap_err().to_string();
+        let cause = "flows.parquet`: it is not the table that was written";
+        assert!(message.contains(cause) && !message.contains('\n'), "{message}");
         assert!(
             message.ends_with("write it again with `apportion run SCENARIO.toml --out DIR`"),
             "{message}"
         );
-        assert!(!message.contains('\n'), "{message}");
     }
     fs::remove_file(&path).unwrap();
-    assert!(load(dir.path()).unwrap_err().to_string().contains("flows.csv`: No such file"));
+    assert!(load(dir.path()).unwrap_err().to_string().contains("flows.parquet`: No such file"));
     fs::write(&path, &whole).unwrap();
     load(dir.path()).unwrap();
 }
 
 #[test]
+fn tables_and_run_json_must_agree() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, two) = (write(dir.path(), &weighted(&[7])), write(dir.path(), &weighted(&[7, 8])));
+    let head = |run: &Path| fs::read_to_string(run.join("run.json")).unwrap();
+    let hash = |run: &Path| {
+        let head: serde_json::Value = serde_json::from_str(&head(run)).unwrap();
+        head["tables"]["flows"].as_str().unwrap().to_owned()
+    };
+    let refused = |from: &Path, to: &Path| {
+        let mixed = dir.path().join("mixed");
+        fs::create_dir_all(&mixed).unwrap();
+        TABLES.iter().map(|table| format!("{table}.parquet")).for_each(|file| {
+            fs::copy(to.join(&file), mixed.join(&file)).unwrap();
+        });
+        fs::copy(from.join("flows.parquet"), mixed.join("flows.parquet")).unwrap();
+        fs::write(mixed.join("run.json"), head(to).replace(&hash(to), &hash(from))).unwrap();
+        load(&mixed).unwrap_err().to_string()
+    };
+    let fewer = refused(&one, &two);
+    assert!(fewer.contains("rows of point ``, seed 8, are missing: 0 of "), "{fewer}");
+    let more = refused(&two, &one);
+    assert!(more.contains("run.json has no replication of point `` with seed 8 here"), "{more}");
+}
+
+#[test]
+fn outcomes_that_are_not_held_are_not_written_as_if_there_were_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = weighted(&[7]);
+    let mut summary = PointSummary::default();
+    summary.add(&Recorded::of(
+        Replication { point: &run.points[0], outcome: &run.points[0].outcomes[0], dues: None },
+        false,
+    ));
+    let mut point = run.points.remove(0).summarised(summary);
+    point.outcomes.clear();
+    run.points.push(point);
+    let message = try_write(dir.path(), &run).unwrap_err().to_string();
+    assert!(message.contains("did not hold the outcomes"), "{message}");
+    assert!(names(dir.path()).is_empty());
+}
+
+#[test]
 fn a_run_compared_with_itself_does_not_differ() {
     let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), &quickstart(&[7, 8, 9])).unwrap();
+    write(dir.path(), &quickstart(&[7, 8, 9]));
     let stored = load(dir.path()).unwrap();
     let comparison = compare(&[stored.clone(), stored]);
     assert!(comparison.rows.len() > 30);
@@ -281,19 +290,12 @@ fn a_run_compared_with_itself_does_not_differ() {
 #[test]
 fn counts_of_drops_that_do_not_fit_are_no_panic() {
     let dir = tempfile::tempdir().unwrap();
-    write(dir.path(), &quickstart(&[7])).unwrap();
-    let path = dir.path().join("links.csv");
-    let text = fs::read_to_string(&path).unwrap();
-    let titles: Vec<&str> = text.lines().next().unwrap().split(',').collect();
-    let largest = u64::MAX.to_string();
-    let rows = text.lines().skip(1).map(|line| {
-        let cells = titles.iter().zip(line.split(','));
-        cells
-            .map(|(title, cell)| if title.starts_with("drops_") { &largest } else { cell })
-            .collect::<Vec<_>>()
-    });
-    let rows: String = rows.map(|row| row.join(",") + "\n").collect();
-    fs::write(&path, titles.join(",") + "\n" + &rows).unwrap();
+    let mut run = quickstart(&[7]);
+    for point in &mut run.points {
+        let dropped = &mut point.outcomes[0].links[0].dropped;
+        dropped.extend(DropReason::ALL.map(|reason| (reason, u64::MAX)));
+    }
+    write(dir.path(), &run);
     let comparison = compare(&[load(dir.path()).unwrap()]);
     let row = comparison.rows.iter().find(|row| row.metric == "drops_packets").unwrap();
     assert!(row.measured[0].unwrap().mean >= u64::MAX as f64);
@@ -303,7 +305,7 @@ fn counts_of_drops_that_do_not_fit_are_no_panic() {
 fn completion_times_are_those_of_all_transfers_of_a_group() {
     let dir = tempfile::tempdir().unwrap();
     let run = weighted(&[7]);
-    write(dir.path(), &run).unwrap();
+    write(dir.path(), &run);
     let stored = load(dir.path()).unwrap();
     let comparison = compare(&[stored]);
     let row = comparison.rows.iter().find(|r| r.metric == "completion_p50_s/web").unwrap();
@@ -322,8 +324,7 @@ fn runs_that_differ_are_distinguished() {
     for (name, discipline, udp) in [("a", FIFO, 8_000), ("b", DRR, 910)] {
         let seeds = [7, 8, 9];
         let out = dir.path().join(name);
-        write(&out, &run(name, &seeds, vec![point(&discipline, &ten_and_one(udp, 0.0, 0.1, 50.0), &seeds)]))
-            .unwrap();
+        write(&out, &run(name, &seeds, vec![point(&discipline, &ten_and_one(udp, 0.0, 0.1, 50.0), &seeds)]));
         stored.push(load(&out).unwrap());
     }
     let comparison = compare(&stored);
@@ -344,19 +345,19 @@ fn customers_are_in_the_table_of_flows_and_in_the_report() {
         let rest = point.flows.iter().skip(1).map(|flow| flow.group.clone()).collect::<Vec<_>>();
         assert!(!rest.is_empty(), "the others belong to no customer");
     }
-    write(dir.path(), &run).unwrap();
-    let flows = fs::read_to_string(dir.path().join("flows.csv")).unwrap();
+    let written = write(dir.path(), &run);
+    let flows = table(&written, "flows");
     let place = flows.lines().next().unwrap().split(',').position(|name| name == "customer").unwrap();
     let named = flows.lines().skip(1).filter(|line| line.split(',').nth(place) == Some("a <b>")).count();
     assert_eq!(named, 2 * run.points.len(), "one flow of each point and seed");
-    let page = fs::read_to_string(dir.path().join("report.html")).unwrap();
+    let page = fs::read_to_string(written.join("report.html")).unwrap();
     assert!(
         page.contains("id=\"customers\"") && page.contains("a &lt;b&gt;") && page.contains("(no customer)")
     );
     assert!(load(dir.path()).is_ok());
 
     let plain = tempfile::tempdir().unwrap();
-    write(plain.path(), &weighted(&[7])).unwrap();
-    let page = fs::read_to_string(plain.path().join("report.html")).unwrap();
+    let written = write(plain.path(), &weighted(&[7]));
+    let page = fs::read_to_string(written.join("report.html")).unwrap();
     assert!(!page.contains("id=\"customers\""), "no customers, no table");
 }

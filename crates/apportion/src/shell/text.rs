@@ -13,6 +13,7 @@ use apportion_runtime::outcome::{Distribution, Drops, Outcome};
 use serde_json::{Value, json};
 
 use super::{LinkOptions, Shell};
+use crate::provenance::versions;
 
 /// The directions by name.
 fn links(shell: &Shell) -> [(&'static str, &LinkOptions); 2] {
@@ -245,23 +246,17 @@ pub(super) fn record(shell: &Shell, summary: &Summary, sample: Span) -> Run {
         events: 0,
         timekeeping: Some(summary.timekeeping(shell.max_lateness)),
     };
+    let flows = summary.flows.iter().map(flow).collect();
+    let mut point = PointRecord::new(String::new(), Vec::new(), Time::ZERO, sample, flows);
+    point.outcomes.push(outcome);
     Run {
         title: format!("apportion shell: {}", command(shell)),
         hash: format!("{:016x}", fnv1a(&text)),
         scenario: text,
-        versions: BTreeMap::new(),
+        versions: versions(true),
         seeds: vec![shell.seed],
         complete: true,
-        points: vec![PointRecord {
-            label: String::new(),
-            settings: Vec::new(),
-            measure_from: Time::ZERO,
-            sample,
-            flows: summary.flows.iter().map(flow).collect(),
-            outcomes: vec![outcome],
-            dues: Vec::new(),
-            phases: Vec::new(),
-        }],
+        points: vec![point],
     }
 }
 

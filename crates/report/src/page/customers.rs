@@ -6,10 +6,8 @@ use std::fmt::Write;
 use crate::figure::Bar;
 use crate::html::table;
 use crate::record::{PointRecord, Run};
-use crate::rows::FlowRow;
-use crate::shares::customer_shares;
+use crate::shares::NO_CUSTOMER;
 use crate::statistics::{Estimate, mean, number};
-use crate::tables::Table;
 
 /// Chosen: more customers of a point are read from the CSV file.
 const MAX_CUSTOMERS: usize = 30;
@@ -17,12 +15,13 @@ const MAX_CUSTOMERS: usize = 30;
 const MAX_ROWS: usize = 200;
 
 /// One customer over all replications of a point.
-#[derive(Default)]
-struct Customer {
+struct Customer<'a> {
+    name: &'a str,
     flows: usize,
-    throughput: Vec<f64>,
-    entitlement: Vec<f64>,
-    shares: Vec<f64>,
+    /// Mb/s.
+    entitlement: Option<f64>,
+    throughput: &'a [f64],
+    shares: &'a [f64],
 }
 
 /// The table of customers, the one with the smallest share first; empty if no flow has a customer.
@@ -47,40 +46,41 @@ pub(super) fn section(run: &Run) -> String {
     let mut out = String::from("<h2 id=\"customers\">Customers</h2>\n");
     out.push_str(&table(&head, &rows));
     if left_out > 0 {
-        let _ =
-            writeln!(out, "<p class=\"note\">{left_out} more customers are in <code>flows.csv</code>.</p>");
+        let _ = writeln!(
+            out,
+            "<p class=\"note\">{left_out} more customers are in the table <code>flows</code>.</p>"
+        );
     }
     out
 }
 
 /// The customers of a point as bars, the one with the smallest share first.
 pub(super) fn bars(point: &PointRecord) -> Vec<Bar> {
-    let bar = |(name, customer): &(String, Customer)| {
-        let value = mean(&customer.throughput)?;
+    let bar = |customer: &Customer<'_>| {
+        let value = mean(customer.throughput)?;
         Some(Bar {
-            label: name.clone(),
+            label: customer.name.to_owned(),
             key: 0,
             value,
             whisker: None,
-            entitlement: mean(&customer.entitlement),
+            entitlement: customer.entitlement,
             note: number(value),
         })
     };
     customers(point).iter().take(MAX_CUSTOMERS).filter_map(bar).collect()
 }
 
-fn cells(run: &Run, point: &PointRecord, (name, customer): &(String, Customer)) -> Vec<String> {
+fn cells(run: &Run, point: &PointRecord, customer: &Customer<'_>) -> Vec<String> {
     let shown = |samples: &[f64]| match samples {
         [one] => number(*one),
         _ => Estimate::of(samples).map_or("–".to_owned(), |estimate| estimate.to_string()),
     };
-    let due = mean(&customer.entitlement).map_or("–".to_owned(), number);
     let mut cells = vec![
-        name.clone(),
+        customer.name.to_owned(),
         customer.flows.to_string(),
-        due,
-        shown(&customer.throughput),
-        shown(&customer.shares),
+        customer.entitlement.map_or("–".to_owned(), number),
+        shown(customer.throughput),
+        shown(customer.shares),
     ];
     if run.points.len() > 1 {
         cells.insert(0, point.name().to_owned());
@@ -89,24 +89,27 @@ fn cells(run: &Run, point: &PointRecord, (name, customer): &(String, Customer)) 
 }
 
 /// Those of a point, by share and name.
-fn customers(point: &PointRecord) -> Vec<(String, Customer)> {
-    let rows: Vec<FlowRow> = FlowRow::of_point(point).collect();
-    let mut by_seed: BTreeMap<u64, Vec<&FlowRow>> = BTreeMap::new();
-    for row in &rows {
-        by_seed.entry(row.seed).or_default().push(row);
+fn customers(point: &PointRecord) -> Vec<Customer<'_>> {
+    let summary = point.summary();
+    // Flows and what they are due together, by the customer's name.
+    let mut dues: BTreeMap<&str, (usize, Option<f64>)> = BTreeMap::new();
+    for (info, flow) in point.flows.iter().zip(&summary.flows) {
+        let (flows, due) =
+            dues.entry(info.customer.as_deref().unwrap_or(NO_CUSTOMER)).or_insert((0, Some(0.0)));
+        *flows += 1;
+        *due = due.zip(flow.entitlement()).map(|(sum, due)| sum + due);
     }
-    let mut customers: BTreeMap<String, Customer> = BTreeMap::new();
-    for flows in by_seed.values() {
-        for share in customer_shares(flows) {
-            let customer = customers.entry(share.label().to_owned()).or_default();
-            customer.flows = share.flows;
-            customer.throughput.push(share.throughput);
-            customer.entitlement.extend(share.entitlement);
-            customer.shares.extend(share.share());
-        }
-    }
-    let mut customers: Vec<(String, Customer)> = customers.into_iter().collect();
-    let share = |customer: &Customer| mean(&customer.shares).unwrap_or(f64::INFINITY);
-    customers.sort_by(|(_, a), (_, b)| share(a).total_cmp(&share(b)));
+    let samples = |name: &str| summary.metrics.samples(name);
+    let mut customers: Vec<Customer<'_>> = summary
+        .metrics
+        .by_name("customer_mbps/")
+        .map(|(name, throughput)| {
+            let (flows, entitlement) = dues.get(name).copied().unwrap_or_default();
+            let shares = samples(&format!("customer_share/{name}"));
+            Customer { name, flows, entitlement, throughput, shares }
+        })
+        .collect();
+    let share = |customer: &Customer<'_>| mean(customer.shares).unwrap_or(f64::INFINITY);
+    customers.sort_by(|a, b| share(a).total_cmp(&share(b)));
     customers
 }

@@ -9,7 +9,7 @@ use apportion_runtime::outcome::{Completion, FlowOutcome, LinkOutcome};
 
 use super::overview::swatches;
 use super::series;
-use crate::due::{Reached, Response, Worst, dues_of, responses, worst_second};
+use crate::due::{Reached, Response, Worst, responses};
 use crate::figure::{COLOURS, Curve, Level, Plot, XAxis, curves, curves_with_events};
 use crate::html::{escape, table};
 use crate::record::{PointRecord, Run};
@@ -21,7 +21,7 @@ use crate::tables::{mbps, sorted_times};
 const MAX_FLOWS: usize = 120;
 /// Chosen: a table longer than this is folded.
 const FOLDED_FROM: usize = 16;
-/// Chosen: links beyond these are in `links.csv`.
+/// Chosen: links beyond these are in the table `links`.
 const MAX_LINKS: usize = 8;
 
 /// The ranges of the vertical axes and of the delay axis, common to all points so that figures are comparable.
@@ -86,16 +86,18 @@ fn delay_curves(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
 
 /// When events of the first replication happened, in seconds.
 fn event_times(point: &PointRecord) -> Vec<f64> {
-    let events = dues_of(point, 0).map_or(&[][..], |(_, dues)| &dues.events);
+    let events = point.replication(0).and_then(|of| of.dues).map_or(&[][..], |dues| &dues.events);
     events.iter().map(|event| event.at.as_secs_f64()).collect()
 }
 
 /// How flows answered to the events of the first replication.
 fn event_table(point: &PointRecord) -> String {
-    let Some((outcome, dues)) = dues_of(point, 0).filter(|(_, dues)| !dues.events.is_empty()) else {
+    let Some(first) = point.replication(0) else { return String::new() };
+    let (outcome, events) = (first.outcome, first.dues.map_or(&[][..], |dues| &dues.events));
+    if events.is_empty() {
         return String::new();
-    };
-    let all = responses(point, 0);
+    }
+    let all = responses(first);
     let row = |(at, event): (usize, &Event)| {
         let of_event = || all.iter().filter(|response| response.event == at);
         let name = |flow: usize| outcome.flows.get(flow).map_or("", |flow| flow.name.as_str());
@@ -119,7 +121,7 @@ fn event_table(point: &PointRecord) -> String {
         };
         vec![number(event.at.as_secs_f64()), event.what.clone(), last, never]
     };
-    let rows: Vec<Vec<String>> = dues.events.iter().enumerate().take(MAX_FLOWS).map(row).collect();
+    let rows: Vec<Vec<String>> = events.iter().enumerate().take(MAX_FLOWS).map(row).collect();
     let head =
         heads(["At s", "Event", "Seconds to 90 % of what is due (slowest)", "Not before the next event"]);
     format!("<h4>Events, seed {}</h4>\n{}", outcome.seed, table(&head, &rows))
@@ -127,7 +129,7 @@ fn event_table(point: &PointRecord) -> String {
 
 /// Whether what a flow is due changes within the measured part of the first replication.
 fn is_due_varying(point: &PointRecord) -> bool {
-    let Some((_, dues)) = dues_of(point, 0) else { return false };
+    let Some(dues) = point.replication(0).and_then(|of| of.dues) else { return false };
     let begin = (point.measure_from.as_nanos().div_ceil(point.sample.as_nanos().max(1))) as usize;
     let varies = |due: &FlowDue| {
         due.series.get(begin..).is_some_and(|all| all.windows(2).any(|pair| pair[0] != pair[1]))
@@ -342,7 +344,7 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
     if rows.len() < shares.len() {
         let _ = writeln!(
             body,
-            "<p class=\"note\">{} of {} flows; <code>flows.csv</code> holds all.</p>",
+            "<p class=\"note\">{} of {} flows; the table <code>flows</code> holds all.</p>",
             rows.len(),
             shares.len()
         );
@@ -356,9 +358,7 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
 
 /// The worst second of a flow over all replications, in words.
 fn worst(point: &PointRecord, flow: &str) -> String {
-    let Some(at) = point.flows.iter().position(|info| info.name == flow) else { return "–".to_owned() };
-    let all = (0..point.outcomes.len()).filter_map(|replication| worst_second(point, replication, at));
-    let worst = all.min_by(|a, b| a.share.total_cmp(&b.share));
+    let worst = point.summary().flows.iter().find(|of| of.name == flow).and_then(|of| of.worst);
     let text =
         |worst: Worst| format!("{:.0} % at {} s", worst.share * 100.0, number(worst.from.as_secs_f64()));
     worst.map_or_else(|| "–".to_owned(), text)

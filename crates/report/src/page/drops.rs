@@ -7,7 +7,7 @@ use apportion_core::queue::DropReason;
 use crate::figure::{Stack, stacks};
 use crate::html::escape;
 use crate::metrics::Metrics;
-use crate::record::Run;
+use crate::record::{PointRecord, Run};
 
 /// Chosen: as many rows as fit a figure of a screen's height.
 const MAX_ROWS: usize = 32;
@@ -24,13 +24,14 @@ fn reasons(prefix: &str) -> Vec<(String, String)> {
 }
 
 /// Figures of drops and marks by reason, one for each watched link and each group; empty if nothing was dropped or marked.
-pub(super) fn figures(run: &Run, metrics: &[Metrics]) -> String {
+pub(super) fn figures(run: &Run) -> String {
     let mut out = String::new();
     for (what, prefix) in [("at link", "link_"), ("of group", "")] {
         let reasons = reasons(prefix);
-        let mut names: Vec<&str> = metrics
+        let mut names: Vec<&str> = run
+            .points
             .iter()
-            .flat_map(|metrics| &metrics.0)
+            .flat_map(|point| point.summary().metrics.iter())
             .filter_map(|metric| {
                 reasons.iter().find_map(|(_, start)| metric.name.strip_prefix(start.as_str()))
             })
@@ -38,25 +39,20 @@ pub(super) fn figures(run: &Run, metrics: &[Metrics]) -> String {
         names.sort_unstable();
         names.dedup();
         for name in names.into_iter().take(MAX_FIGURES) {
-            out.push_str(&figure(
-                run,
-                metrics,
-                &format!("Drops and marks {what} {name}, packets"),
-                name,
-                &reasons,
-            ));
+            out.push_str(&figure(run, &format!("Drops and marks {what} {name}, packets"), name, &reasons));
         }
     }
     out
 }
 
-fn figure(run: &Run, metrics: &[Metrics], title: &str, name: &str, reasons: &[(String, String)]) -> String {
+fn figure(run: &Run, title: &str, name: &str, reasons: &[(String, String)]) -> String {
     let count = |metrics: &Metrics, start: &str| Some(metrics.get(&format!("{start}{name}"))?.mean);
-    let row = |(point, metrics): (&crate::record::PointRecord, &Metrics)| {
+    let row = |point: &PointRecord| {
+        let metrics = &point.summary().metrics;
         let part = |(key, (_, start)): (usize, &(String, String))| Some((key, count(metrics, start)?));
         Stack { label: point.name().to_owned(), parts: reasons.iter().enumerate().filter_map(part).collect() }
     };
-    let rows: Vec<Stack> = run.points.iter().zip(metrics).take(MAX_ROWS).map(row).collect();
+    let rows: Vec<Stack> = run.points.iter().take(MAX_ROWS).map(row).collect();
     let occurs =
         |key: usize| rows.iter().flat_map(|row| &row.parts).any(|part| part.0 == key && part.1 > 0.0);
     let mut keys = String::new();

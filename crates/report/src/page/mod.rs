@@ -67,7 +67,7 @@ fn header(run: &Run) -> String {
         format!("<h1>{}</h1>\n<p class=\"sub\">{points}{seeds}{}</p>\n", escape(&run.title), window(run));
     if !run.complete {
         let planned = run.seeds.len() * run.points.len();
-        let done: usize = run.points.iter().map(|p| p.outcomes.len()).sum();
+        let done: usize = run.points.iter().map(|p| p.summary().seeds.len()).sum();
         // Where all have finished, twins have not.
         let rest = match done < planned {
             true => {
@@ -95,7 +95,7 @@ fn header(run: &Run) -> String {
 /// The measured interval, if it is the same for all points.
 fn window(run: &Run) -> String {
     let of = |p: &PointRecord| {
-        let measured = p.outcomes.first()?.measured;
+        let measured = p.summary().measured?;
         Some((p.measure_from.as_secs_f64(), (p.measure_from + measured).as_secs_f64()))
     };
     let mut windows = run.points.iter().filter_map(of);
@@ -134,8 +134,7 @@ fn details(run: &Run, keys: &Keys, room: usize) -> String {
         let _ = writeln!(
             out,
             "<p class=\"note\">Details of {count} of {} points are shown to keep this page small; \
-             <code>flows.csv</code>, <code>links.csv</code>, <code>series.csv</code> and \
-             <code>allocations.csv</code> hold all points.</p>",
+             the tables of the folder hold all points.</p>",
             run.points.len()
         );
     }
@@ -190,7 +189,7 @@ analysis of variance, replications and the twins of each moves as groups.</dd>
 <dt>Exceptions</dt><dd>Notifications from a queue to the flow's source that the link cannot carry the rate that the
 flow needs.</dd>
 <dt>Allocation</dt><dd>The rate that the queue of the named link allocates to a flow, if its discipline infers the
-needs of flows; the mean over the measured time is in statistics.csv.</dd>
+needs of flows; the mean over the measured time is in the table <code>statistics</code>.</dd>
 <dt>Delay of a group</dt><dd>One-way delay from the first link's queue to the receiver: the quantile over each flow's packets,
 then the mean over the flows.</dd>
 <dt>Drops</dt><dd>Data and acknowledgements, at all links. early: a signal of congestion before the buffer is full;

@@ -3,14 +3,13 @@
 
 use std::fmt::Write;
 
-use apportion_core::units::Rate;
-use apportion_runtime::outcome::FlowOutcome;
+use apportion_core::units::{Rate, Span};
 
 use super::{crowd, customers, drops, sweeps};
 use crate::figure::{Bar, COLOURS, Range, bars, ranges};
 use crate::headline;
 use crate::html::{escape, table};
-use crate::metrics::{Metrics, judged};
+use crate::metrics::judged;
 use crate::phases;
 use crate::record::{PointRecord, Run};
 use crate::rows::PhaseRow;
@@ -34,20 +33,19 @@ const MAX_ROWS: usize = 200;
 /// Chosen: as many columns of groups and of links as fit a wide screen.
 const MAX_GROUP_COLUMNS: usize = 6;
 const MAX_LINK_COLUMNS: usize = 2;
-/// Chosen: watched links beyond these are in `links.csv`.
+/// Chosen: watched links beyond these are in the table `links`.
 const MAX_LINK_FIGURES: usize = 12;
 
 pub(super) fn overview(run: &Run, keys: &Keys) -> String {
     let mut out = String::from("<h2 id=\"shares\">Throughput and entitlement</h2>\n");
-    if run.points.iter().all(|p| p.outcomes.is_empty()) {
+    if run.points.iter().all(|p| p.summary().seeds.is_empty()) {
         out.push_str("<p>No replication has finished.</p>\n");
         return out;
     }
-    let metrics: Vec<Metrics> = run.points.iter().map(Metrics::of).collect();
     let panels = panels(run, keys);
     out.push_str(&panels.legend);
     out.push_str(&panels.cards);
-    let reasons = delays(run) + &drops::figures(run, &metrics);
+    let reasons = delays(run) + &drops::figures(run);
     if !reasons.is_empty() {
         let _ = writeln!(
             out,
@@ -55,9 +53,9 @@ pub(super) fn overview(run: &Run, keys: &Keys) -> String {
         );
     }
     // Figures show a sweep; panels show a few alternatives.
-    let sweep = sweeps::section(run, &metrics);
+    let sweep = sweeps::section(run);
     out.insert_str(if run.points.len() < SWEEP_FROM { out.len() } else { 0 }, &sweep);
-    out.push_str(&numbers(run, &metrics));
+    out.push_str(&numbers(run));
     out.push_str(&customers::section(run));
     out.push_str(&phases(run));
     out
@@ -74,7 +72,7 @@ struct Panels {
 fn panels(run: &Run, keys: &Keys) -> Panels {
     let shown = &run.points[..run.points.len().min(MAX_PANELS)];
     let by_group = shown.iter().any(|p| p.flows.len() > MAX_BARS);
-    let replicated = shown.iter().any(|p| p.outcomes.len() > 1);
+    let replicated = shown.iter().any(|p| p.summary().seeds.len() > 1);
     let rows: Vec<Vec<Bar>> = shown.iter().map(|p| rows(p, keys, by_group)).collect();
     // Intervals over two or three seeds are wide: they are clipped and do not set the scale.
     let reach = |bar: &Bar| {
@@ -115,7 +113,7 @@ fn panels(run: &Run, keys: &Keys) -> Panels {
     if shown.iter().any(hidden) {
         let _ = writeln!(
             out,
-            "<p class=\"note\">The first {MAX_BARS} groups are drawn; <code>flows.csv</code> holds all.</p>"
+            "<p class=\"note\">The first {MAX_BARS} groups are drawn; the table <code>flows</code> holds all.</p>"
         );
     }
     Panels { legend: legend(keys, &rows), cards: out }
@@ -227,7 +225,7 @@ pub(super) fn swatches(keys: &Keys) -> String {
 // ---------------------------------------------------------------------------------------------
 // Numbers
 
-fn numbers(run: &Run, metrics: &[Metrics]) -> String {
+fn numbers(run: &Run) -> String {
     let groups = names(run, |p| p.flows.iter().map(|f| f.group.clone()).collect());
     let links = watched(run);
     let shown_groups = &groups[..groups.len().min(MAX_GROUP_COLUMNS)];
@@ -251,17 +249,15 @@ fn numbers(run: &Run, metrics: &[Metrics]) -> String {
     for link in shown_links {
         head.extend(["p50", "p95", "p99"].map(|q| format!("Queue delay{} {q}, ms", of(link))));
     }
-    let transfers = names(run, |p| {
-        let of_group = |f: &FlowOutcome| (!f.completions.is_empty()).then(|| f.group.clone());
-        p.outcomes.iter().flat_map(|o| &o.flows).filter_map(of_group).collect()
-    });
+    let transfers = names(run, |p| p.summary().metrics.transfers().map(str::to_owned).collect());
     let shown_transfers = &transfers[..transfers.len().min(MAX_LINK_COLUMNS)];
     for group in shown_transfers {
         head.extend(["p50", "p95"].map(|q| format!("{group} completion {q}, s")));
     }
     head.extend(["Drops".into(), "Marks".into()]);
 
-    let row = |(point, metrics): (&PointRecord, &Metrics)| {
+    let row = |point: &PointRecord| {
+        let metrics = &point.summary().metrics;
         let show = |name: &str| metrics.show(name).unwrap_or_else(|| "–".to_owned());
         let mut row = vec![point.name().to_owned(), show("throughput_mbps")];
         row.extend(shown_links.iter().map(|l| show(&format!("utilisation/{l}"))));
@@ -282,7 +278,7 @@ fn numbers(run: &Run, metrics: &[Metrics]) -> String {
         row.extend([show("drops_packets"), show("marked_packets")]);
         row
     };
-    let rows: Vec<Vec<String>> = run.points.iter().zip(metrics).take(MAX_ROWS).map(row).collect();
+    let rows: Vec<Vec<String>> = run.points.iter().take(MAX_ROWS).map(row).collect();
     let mut out = String::from("<h2 id=\"numbers\">Results by point</h2>\n");
     out.push_str(&table(&head, &rows));
     let mut cut = Vec::new();
@@ -299,7 +295,7 @@ fn numbers(run: &Run, metrics: &[Metrics]) -> String {
     if !cut.is_empty() {
         let _ = writeln!(
             out,
-            "<p class=\"note\">Shown: {}; <code>flows.csv</code> and <code>links.csv</code> hold all.</p>",
+            "<p class=\"note\">Shown: {}; the tables <code>flows</code> and <code>links</code> hold all.</p>",
             cut.join(", ")
         );
     }
@@ -342,7 +338,7 @@ fn phases(run: &Run) -> String {
     if rows.len() < count {
         let _ = writeln!(
             out,
-            "<p class=\"note\">Shown: {} of {count}; <code>phases.csv</code> holds all.</p>",
+            "<p class=\"note\">Shown: {} of {count}; the table <code>phases</code> holds all.</p>",
             rows.len()
         );
     }
@@ -351,7 +347,7 @@ fn phases(run: &Run) -> String {
 
 /// The basis of Jain's index: the number of flows and the measured time.
 fn jain_basis(point: &PointRecord) -> String {
-    let seconds = point.outcomes.first().map_or(0.0, |o| o.measured.as_secs_f64());
+    let seconds = point.summary().measured.map_or(0.0, Span::as_secs_f64);
     let n = judged(point.flows.iter().map(|f| f.entitlement.map(Rate::as_mbit_f64))).count();
     format!("n = {n}, {} s", super::short(seconds))
 }
@@ -365,11 +361,7 @@ fn names(run: &Run, of: impl Fn(&PointRecord) -> Vec<String>) -> Vec<String> {
 }
 
 fn watched(run: &Run) -> Vec<String> {
-    let of = |p: &PointRecord| {
-        let links = p.outcomes.iter().flat_map(|o| &o.links);
-        links.filter(|l| l.watched).map(|l| l.name.clone()).collect()
-    };
-    names(run, of)
+    names(run, |p| p.summary().metrics.watched_links().map(str::to_owned).collect())
 }
 
 // ---------------------------------------------------------------------------------------------

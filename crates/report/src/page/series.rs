@@ -3,7 +3,6 @@
 use apportion_core::units::{Bytes, Span};
 use apportion_runtime::outcome::{Distribution, FlowOutcome, LinkOutcome};
 
-use crate::due::dues_of;
 use crate::figure::{COLOURS, Curve};
 use crate::record::PointRecord;
 use crate::shares::Keys;
@@ -50,7 +49,8 @@ pub(super) const MAX_SHARE: f64 = 2.0;
 /// Throughput over what is due in the first replication, of all flows of a key together, at most [`MAX_SHARE`]. A curve ends
 /// where nothing is due, and another one of the key begins afterwards. Bins of a second at least.
 pub(super) fn shares(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
-    let Some((outcome, dues)) = dues_of(point, 0) else { return Vec::new() };
+    let first = point.replication(0).and_then(|of| Some((of.outcome, of.dues?)));
+    let Some((outcome, dues)) = first else { return Vec::new() };
     let step = point.sample.as_secs_f64();
     let bins_of = |length: usize| {
         let second = Span::from_secs(1).as_nanos().div_ceil(point.sample.as_nanos().max(1)) as usize;

@@ -4,20 +4,17 @@ use std::fmt::Write;
 
 use crate::figure::Drawing;
 use crate::html::escape;
-use crate::metrics::Metrics;
 use crate::panels::{Panel, Point, sweep_panels};
-use crate::record::{PointRecord, Run};
+use crate::record::Run;
 
 /// Chosen: leaves more than half of the page to details of points.
 const BUDGET: usize = 500_000;
 
 /// A figure for each quantity, and group or link, over the parameters of the sweep; empty without a sweep.
-pub(super) fn section(run: &Run, metrics: &[Metrics]) -> String {
-    let point = |(record, metrics)| {
-        let record: &PointRecord = record;
-        Point { settings: &record.settings, metrics }
-    };
-    let points: Vec<Point<'_>> = run.points.iter().zip(metrics).map(point).collect();
+pub(super) fn section(run: &Run) -> String {
+    let points = run.points.iter();
+    let points: Vec<Point<'_>> =
+        points.map(|point| Point { settings: &point.settings, metrics: &point.summary().metrics }).collect();
     let (panels, left_out) = sweep_panels(&points);
     if panels.is_empty() {
         return String::new();
@@ -41,7 +38,7 @@ pub(super) fn section(run: &Run, metrics: &[Metrics]) -> String {
     if drawn < panels.len() || left_out > 0 {
         let _ = writeln!(
             out,
-            "<p class=\"note\">{drawn} of {} figures are shown{}; <code>flows.csv</code> and <code>links.csv</code> hold \
+            "<p class=\"note\">{drawn} of {} figures are shown{}; the tables <code>flows</code> and <code>links</code> hold \
              all points.</p>",
             panels.len(),
             if left_out > 0 {

@@ -162,9 +162,9 @@ pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRec
         customer: None,
         entitlement: f.entitlement_kbit.map(Rate::from_kbit),
     };
-    PointRecord {
-        label: discipline.label.into(),
-        settings: if discipline.label.is_empty() {
+    let mut record = PointRecord::new(
+        discipline.label.into(),
+        if discipline.label.is_empty() {
             Vec::new()
         } else {
             discipline
@@ -174,13 +174,12 @@ pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRec
                 .into_iter()
                 .collect()
         },
-        measure_from: Time::from_secs(WARM_UP),
-        sample: Span::from_millis(100),
-        flows: flows.iter().map(info).collect(),
-        outcomes: seeds.iter().map(outcome).collect(),
-        dues: Vec::new(),
-        phases: Vec::new(),
-    }
+        Time::from_secs(WARM_UP),
+        Span::from_millis(100),
+        flows.iter().map(info).collect(),
+    );
+    record.outcomes = seeds.iter().map(outcome).collect();
+    record
 }
 
 pub fn run(title: &str, seeds: &[u64], points: Vec<PointRecord>) -> Run {

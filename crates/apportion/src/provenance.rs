@@ -1,0 +1,74 @@
+//! How results came about.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::Instant;
+
+use apportion_report::Provenance;
+
+use crate::cached::{BUILD, TARGET};
+
+/// A run that has begun.
+pub(crate) struct Begun {
+    at: Instant,
+    cpu_s: Option<f64>,
+}
+
+impl Begun {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "how long a run takes is said of it, and nothing depends on it"
+    )]
+    pub(crate) fn now() -> Self {
+        Self { at: Instant::now(), cpu_s: cpu_s() }
+    }
+
+    /// What is said of the run at its end, of which so many simulations are from the cache.
+    pub(crate) fn end(&self, reused: usize) -> Provenance {
+        Provenance {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            commit: env!("APPORTION_COMMIT").to_owned(),
+            build: BUILD.to_owned(),
+            target: format!("{TARGET} {}", env!("APPORTION_PROFILE")),
+            host: of_kernel("hostname"),
+            kernel: of_kernel("osrelease"),
+            command: std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect(),
+            reused: reused as u64,
+            wall_s: millis(self.at.elapsed().as_secs_f64()),
+            cpu_s: self.cpu_s.zip(cpu_s()).map(|(before, now)| millis(now - before)),
+        }
+    }
+}
+
+/// Seconds to three decimals.
+fn millis(seconds: f64) -> f64 {
+    (seconds * 1e3).round() / 1e3
+}
+
+/// A setting of the kernel; empty where it has none of that name.
+fn of_kernel(name: &str) -> String {
+    fs::read_to_string(format!("/proc/sys/kernel/{name}"))
+        .map(|text| text.trim().to_owned())
+        .unwrap_or_default()
+}
+
+/// CPU time of this process so far on all cores.
+#[cfg(unix)]
+fn cpu_s() -> Option<f64> {
+    use nix::sys::resource::{UsageWho, getrusage};
+    let usage = getrusage(UsageWho::RUSAGE_SELF).ok()?;
+    let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+    Some(seconds(usage.user_time()) + seconds(usage.system_time()))
+}
+
+#[cfg(not(unix))]
+const fn cpu_s() -> Option<f64> {
+    None
+}
+
+/// Versions of everything that results depend on; the kernel's only of runs in real time.
+pub(crate) fn versions(in_real_time: bool) -> BTreeMap<String, String> {
+    let own = ("apportion".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    let kernel = in_real_time.then(|| ("kernel".to_owned(), of_kernel("osrelease")));
+    [own].into_iter().chain(kernel.filter(|(_, release)| !release.is_empty())).collect()
+}

@@ -1,0 +1,126 @@
+//! What a run has measured so far: replications as they come, in the store and in memory.
+
+use apportion_report::phases::Twin;
+use apportion_report::{FlowInfo, PointRecord, PointSummary, Recorded, Replication, WriteError, Writer};
+use apportion_runtime::due::Dues;
+use apportion_runtime::outcome::Outcome;
+use apportion_scenario::Point;
+
+use crate::scenario::Scenario;
+
+/// A replication that has ended.
+pub(crate) enum Measured {
+    /// With what its flows were due.
+    Outcome(Box<Outcome>, Option<Dues>),
+    /// As it is in tables.
+    Recorded(Box<Recorded>),
+}
+
+/// Collects the replications of a run, which come by point, then by seed, each followed by its twin.
+pub(crate) struct Recorder {
+    points: Vec<PointRecord>,
+    /// Of each point.
+    summaries: Vec<PointSummary>,
+    /// Of each point's replications.
+    twins: Option<Vec<Vec<Option<Twin>>>>,
+    writer: Option<Writer>,
+    /// Whether outcomes are held.
+    holds: bool,
+    is_complete: bool,
+    /// Whether the last replication has ended, so that its twin counts.
+    has_ended: bool,
+}
+
+impl Recorder {
+    pub(crate) fn new(scenario: &Scenario, writer: Option<Writer>, holds: bool, has_twins: bool) -> Self {
+        let points = blank(scenario);
+        Self {
+            summaries: points.iter().map(|_| PointSummary::default()).collect(),
+            twins: has_twins.then(|| points.iter().map(|_| Vec::new()).collect()),
+            points,
+            writer,
+            holds,
+            is_complete: true,
+            has_ended: false,
+        }
+    }
+
+    /// The next replication, of the point with this number; none if it was cancelled.
+    pub(crate) fn add(&mut self, at: usize, measured: Option<Measured>) -> Result<(), WriteError> {
+        self.has_ended = measured.is_some();
+        self.is_complete &= self.has_ended;
+        let with_intervals = self.writer.as_ref().is_some_and(|writer| writer.contents().intervals);
+        let point = &mut self.points[at];
+        let recorded = match measured {
+            None => return Ok(()),
+            Some(Measured::Recorded(recorded)) => recorded,
+            Some(Measured::Outcome(outcome, dues)) => {
+                let of = Replication { point, outcome: &outcome, dues: dues.as_ref() };
+                let recorded = Recorded::of(of, with_intervals);
+                if self.holds {
+                    point.outcomes.push(*outcome);
+                    point.dues.push(dues);
+                }
+                Box::new(recorded)
+            }
+        };
+        self.summaries[at].add(&recorded);
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.add(&recorded))
+    }
+
+    /// The twin of the last replication; none if it was cancelled.
+    pub(crate) fn add_twin(&mut self, at: usize, twin: Option<Twin>) {
+        self.is_complete &= twin.is_some();
+        if let Some(twins) = self.twins.as_mut().filter(|_| self.has_ended) {
+            twins[at].push(twin);
+        }
+    }
+
+    /// What was measured, and the store that is left to be [finished](Writer::finish).
+    pub(crate) fn finish(
+        self,
+        scenario: &Scenario,
+        seeds: Vec<u64>,
+    ) -> (apportion_report::Run, Option<Writer>) {
+        let both = self.points.into_iter().zip(self.summaries);
+        let mut points: Vec<PointRecord> = both.map(|(point, summary)| point.summarised(summary)).collect();
+        if let Some(twins) = &self.twins {
+            apportion_report::phases::judge(&mut points, twins);
+        }
+        (record(scenario, points, seeds, self.is_complete), self.writer)
+    }
+}
+
+/// The points of a scenario of which nothing was measured yet.
+pub(crate) fn blank(scenario: &Scenario) -> Vec<PointRecord> {
+    scenario.points().iter().map(blank_point).collect()
+}
+
+fn blank_point(point: &Point) -> PointRecord {
+    let flow = |flow: &apportion_scenario::model::Flow| FlowInfo {
+        name: flow.name.clone(),
+        group: flow.group.clone(),
+        customer: flow.customer.as_deref().map(ToOwned::to_owned),
+        entitlement: None,
+    };
+    let flows = point.scenario.flows.iter().map(flow).collect();
+    let (from, sample) = (point.scenario.measure_from, point.scenario.sample);
+    PointRecord::new(point.label.clone(), point.settings.clone(), from, sample, flows)
+}
+
+fn record(
+    scenario: &Scenario,
+    points: Vec<PointRecord>,
+    seeds: Vec<u64>,
+    complete: bool,
+) -> apportion_report::Run {
+    apportion_report::Run {
+        title: scenario.title().to_owned(),
+        scenario: scenario.canonical().to_owned(),
+        hash: format!("{:016x}", scenario.hash()),
+        versions: crate::provenance::versions(false),
+        points,
+        seeds,
+        complete,
+    }
+}

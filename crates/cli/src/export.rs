@@ -1,0 +1,56 @@
+//! `apportion export`: a table of a run as CSV.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write as _};
+use std::path::Path;
+
+use anyhow::Context as _;
+
+use crate::arguments::Export;
+use crate::status::Status;
+
+pub fn export(arguments: &Export) -> anyhow::Result<Status> {
+    let Export { run, table, out, force } = arguments;
+    match out {
+        None => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            apportion::export(run, table, &mut out).map_err(of_output)?;
+            out.flush()?;
+        }
+        Some(path) => to_file(path, *force, |file| Ok(apportion::export(run, table, file)?))?,
+    }
+    Ok(Status::SUCCESS)
+}
+
+/// A reader that goes away is no failure of the export.
+fn of_output(error: apportion::ExportError) -> anyhow::Error {
+    match error {
+        apportion::ExportError::Write(error) => error.into(),
+        other => other.into(),
+    }
+}
+
+/// Writes a file, all or nothing; one that is there only with `force`.
+pub fn to_file(
+    path: &Path,
+    force: bool,
+    fill: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let place = || format!("cannot write `{}`", path.display());
+    anyhow::ensure!(
+        force || !path.exists(),
+        "`{}` is there already; overwrite it with --force",
+        path.display()
+    );
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let partial = path.with_file_name(format!(".{name}-{}.partial", std::process::id()));
+    let mut file = BufWriter::new(File::create(&partial).with_context(place)?);
+    let written = fill(&mut file).and_then(|()| {
+        file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all().with_context(place)?;
+        fs::rename(&partial, path).with_context(place)
+    });
+    if written.is_err() {
+        fs::remove_file(&partial).ok();
+    }
+    written
+}

@@ -1,0 +1,81 @@
+//! What is recorded of one replication: the rows of its tables. A long run holds these for a moment instead of outcomes.
+
+use apportion_core::units::Span;
+use serde::{Deserialize, Serialize};
+
+use crate::phases::Sample;
+use crate::record::Replication;
+use crate::rows::{AllocationRow, CompletionRow, FlowRow, LinkRow, ResponseRow, SeriesRow, StatisticRow};
+use crate::tables;
+
+/// One replication as rows.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Recorded {
+    pub(crate) seed: u64,
+    pub(crate) measured: Span,
+    /// Why it does not count, if so.
+    pub(crate) fault: Option<String>,
+    pub(crate) flows: Vec<FlowRow>,
+    pub(crate) links: Vec<LinkRow>,
+    pub(crate) completions: Vec<CompletionRow>,
+    pub(crate) statistics: Vec<StatisticRow>,
+    pub(crate) responses: Vec<ResponseRow>,
+    /// What happened in each sample interval; none if it is not recorded.
+    pub(crate) intervals: Option<Intervals>,
+    /// What is compared with its twin; not read back from a store.
+    pub(crate) sample: Option<Sample>,
+}
+
+/// The rows of the tables over time, which take most of the room.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Intervals {
+    pub(crate) series: Vec<SeriesRow>,
+    pub(crate) allocations: Vec<AllocationRow>,
+}
+
+impl Recorded {
+    /// The rows of a replication; those over time only if `with_intervals`.
+    #[must_use]
+    pub fn of(of: Replication<'_>, with_intervals: bool) -> Self {
+        let intervals = || Intervals {
+            series: tables::series(of).collect(),
+            allocations: tables::allocations(of).collect(),
+        };
+        Self {
+            seed: of.outcome.seed,
+            measured: of.outcome.measured,
+            fault: of.outcome.fault(),
+            flows: tables::flows(of).collect(),
+            links: tables::links(of).collect(),
+            completions: tables::completions(of).collect(),
+            statistics: tables::statistics(of).collect(),
+            responses: tables::response_rows(of).collect(),
+            intervals: with_intervals.then(intervals),
+            sample: Some(Sample::of(of.outcome, of.dues)),
+        }
+    }
+
+    /// Whether it has the tables over time.
+    #[must_use]
+    pub const fn has_intervals(&self) -> bool {
+        self.intervals.is_some()
+    }
+
+    /// The same as a replication of the point with this label: where it was recorded, the point may have had another one.
+    #[must_use]
+    pub fn at_point(mut self, label: &str) -> Self {
+        let (series, allocations) = match &mut self.intervals {
+            Some(of) => (of.series.as_mut_slice(), of.allocations.as_mut_slice()),
+            None => (&mut [][..], &mut [][..]),
+        };
+        let labels = (self.flows.iter_mut().map(|row| &mut row.point))
+            .chain(self.links.iter_mut().map(|row| &mut row.point))
+            .chain(self.completions.iter_mut().map(|row| &mut row.point))
+            .chain(self.statistics.iter_mut().map(|row| &mut row.point))
+            .chain(self.responses.iter_mut().map(|row| &mut row.point))
+            .chain(series.iter_mut().map(|row| &mut row.point))
+            .chain(allocations.iter_mut().map(|row| &mut row.point));
+        labels.for_each(|of| label.clone_into(of));
+        self
+    }
+}

@@ -1,0 +1,225 @@
+//! The folder of a run: a number in the folder that was asked for, which appears when the run is written.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use super::{LoadError, WriteError};
+
+/// What a hidden folder ends with.
+const PARTIAL: &str = ".partial";
+/// The name of a link to the last run.
+const LATEST: &str = "latest";
+
+/// Makes sure that runs can be written below `dir`, creating it if need be. Cheap: call it before a long run.
+///
+/// # Errors
+/// If `dir` cannot be created or written, or is not a folder.
+pub fn check(dir: &Path) -> Result<(), WriteError> {
+    if dir.exists() && !dir.is_dir() {
+        let mend = "choose another folder with --out DIR";
+        return Err(WriteError {
+            path: dir.to_owned(),
+            cause: "it is a file, not a folder".to_owned(),
+            mend,
+        });
+    }
+    fs::create_dir_all(dir).map_err(|error| WriteError::io(dir, &error))?;
+    let probe = dir.join(format!(".probe-{}{PARTIAL}", std::process::id()));
+    File::create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(|error| WriteError::io(dir, &error))
+}
+
+/// The folder of a run: `dir` itself if it is one, else the last of the runs in it.
+///
+/// # Errors
+/// If `dir` is no run and holds none.
+pub fn find(dir: &Path) -> Result<PathBuf, LoadError> {
+    if dir.join("run.json").exists() {
+        return Ok(dir.to_owned());
+    }
+    let last = numbers(dir).and_then(|all| all.last().copied().ok_or_else(|| ErrorKind::NotFound.into()));
+    let fail = |error: io::Error| LoadError {
+        path: dir.to_owned(),
+        cause: match error.kind() {
+            ErrorKind::NotFound if dir.is_dir() => "it holds no run".to_owned(),
+            _ => error.to_string(),
+        },
+        mend: "name a folder that `apportion run --out DIR` wrote",
+    };
+    last.map(|number| dir.join(number.to_string())).map_err(fail)
+}
+
+/// The numbers of the runs in a folder, ascending.
+fn numbers(dir: &Path) -> io::Result<Vec<u64>> {
+    let mut all = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        all.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u64>().ok()));
+    }
+    all.sort_unstable();
+    Ok(all)
+}
+
+/// The hidden folder of a run that is being written. It is removed unless it is [published](Self::publish).
+#[derive(Debug)]
+pub(super) struct Staging {
+    parent: PathBuf,
+    number: u64,
+    /// Locked as long as its writer lives; none where folders cannot be locked.
+    lock: Option<File>,
+}
+
+impl Staging {
+    /// One in `parent`, which is created if need be. Removes what writers that were killed left there.
+    pub(super) fn create(parent: &Path) -> Result<Self, WriteError> {
+        check(parent)?;
+        let fail = |error: io::Error| WriteError::io(parent, &error);
+        remove_leftovers(parent).map_err(fail)?;
+        let last = numbers(parent).map_err(fail)?.last().copied().unwrap_or(0);
+        // The folder itself reserves the number: of two writers one creates it.
+        for number in last.saturating_add(1).. {
+            let path = hidden(parent, number);
+            match fs::create_dir(&path) {
+                Ok(()) => {
+                    let lock = File::open(&path).ok().filter(|folder| folder.try_lock().is_ok());
+                    return Ok(Self { parent: parent.to_owned(), number, lock });
+                }
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => (),
+                Err(error) => return Err(WriteError::io(parent, &error)),
+            }
+        }
+        Err(fail(io::Error::other("there are too many runs in it")))
+    }
+
+    /// The folder that was asked for.
+    pub(super) fn parent(&self) -> &Path {
+        &self.parent
+    }
+
+    /// The hidden folder.
+    pub(super) fn path(&self) -> PathBuf {
+        hidden(&self.parent, self.number)
+    }
+
+    /// Gives the folder its name, which it returns.
+    pub(super) fn publish(mut self) -> Result<PathBuf, WriteError> {
+        let from = self.path();
+        let fail = |error: io::Error| WriteError::io(&self.parent, &error);
+        // What is in it is on the disk before it can be seen.
+        File::open(&from).and_then(|folder| folder.sync_all()).map_err(fail)?;
+        let mut number = self.number;
+        let path = loop {
+            let path = self.parent.join(number.to_string());
+            match fs::rename(&from, &path) {
+                Ok(()) => break path,
+                // Another writer had this number and was faster.
+                Err(_) if path.exists() => number += 1,
+                Err(error) => return Err(fail(error)),
+            }
+        };
+        self.lock = None;
+        link_latest(&self.parent, number);
+        Ok(path)
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        // Already failing, or published and no longer there; what cannot be removed is left to the next writer.
+        let _ = fs::remove_dir_all(self.path());
+    }
+}
+
+fn hidden(parent: &Path, number: u64) -> PathBuf {
+    parent.join(format!(".{number}{PARTIAL}"))
+}
+
+/// Removes hidden folders whose writers have gone.
+fn remove_leftovers(parent: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(parent)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_ours = name.strip_prefix('.').and_then(|rest| rest.strip_suffix(PARTIAL));
+        if is_ours.is_some_and(|number| number.parse::<u64>().is_ok())
+            && File::open(&path).is_ok_and(|folder| folder.try_lock().is_ok())
+        {
+            // A writer that fails to do so, because of rights, takes another number.
+            let _ = fs::remove_dir_all(&path);
+        }
+    }
+    Ok(())
+}
+
+/// Points the link `latest` to a run. Where there are no links, or something else has that name, there is none.
+#[cfg(unix)]
+fn link_latest(parent: &Path, number: u64) {
+    let link = parent.join(LATEST);
+    let is_other = fs::symlink_metadata(&link).is_ok_and(|of| !of.is_symlink());
+    let partial = parent.join(format!(".{LATEST}-{}{PARTIAL}", std::process::id()));
+    if !is_other
+        && std::os::unix::fs::symlink(number.to_string(), &partial).is_ok()
+        && fs::rename(&partial, &link).is_err()
+    {
+        let _ = fs::remove_file(&partial);
+    }
+}
+
+#[cfg(not(unix))]
+const fn link_latest(_: &Path, _: u64) {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn publish(parent: &Path) -> String {
+        let staging = Staging::create(parent).unwrap();
+        fs::write(staging.path().join("run.json"), "").unwrap();
+        staging.publish().unwrap().file_name().unwrap().to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn each_run_has_a_number_and_two_at_once_have_two() {
+        let dir = tempfile::tempdir().unwrap();
+        let out = dir.path().join("new/folder");
+        assert_eq!((publish(&out), publish(&out)), ("1".into(), "2".into()));
+        let (first, second) = (Staging::create(&out).unwrap(), Staging::create(&out).unwrap());
+        assert_eq!((first.number, second.number), (3, 4));
+        assert!(second.publish().unwrap().ends_with("4"));
+        // One that began earlier and ends later keeps its own number; the last to end is the latest.
+        assert!(first.publish().unwrap().ends_with("3"));
+        assert_eq!(fs::read_link(out.join(LATEST)).unwrap(), Path::new("3"));
+        assert!(find(&out).unwrap().ends_with("4"));
+    }
+
+    #[test]
+    fn a_number_that_was_taken_meanwhile_is_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let staging = Staging::create(dir.path()).unwrap();
+        fs::write(staging.path().join("run.json"), "ours").unwrap();
+        fs::create_dir(dir.path().join("1")).unwrap();
+        fs::write(dir.path().join("1/run.json"), "theirs").unwrap();
+        assert!(staging.publish().unwrap().ends_with("2"));
+        assert_eq!(fs::read_to_string(dir.path().join("1/run.json")).unwrap(), "theirs");
+    }
+
+    #[test]
+    fn what_a_killed_writer_left_is_removed_and_that_of_a_living_one_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let living = Staging::create(dir.path()).unwrap();
+        let killed = dir.path().join(".7.partial");
+        fs::create_dir(&killed).unwrap();
+        fs::write(killed.join("flows.parquet"), "half").unwrap();
+        let other = Staging::create(dir.path()).unwrap();
+        assert!(living.path().exists() && !killed.exists());
+        drop(other);
+        assert!(!dir.path().join(".2.partial").exists());
+    }
+
+    #[test]
+    fn a_folder_without_runs_is_said_to_hold_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let message = find(dir.path()).unwrap_err().to_string();
+        assert!(message.contains("it holds no run"), "{message}");
+        let message = find(&dir.path().join("none")).unwrap_err().to_string();
+        assert!(message.contains("No such file") && message.contains("name a folder"), "{message}");
+    }
+}

@@ -1,0 +1,152 @@
+//! `run.json`: what was run, and how.
+
+use std::collections::BTreeMap;
+
+use apportion_core::units::Span;
+use apportion_runtime::outcome::{Cause, CpuUse, Outcome, ThreadUse};
+use serde::{Deserialize, Serialize};
+
+use crate::record::Run;
+use crate::tables::ms;
+
+/// Marks a `run.json` as ours; the number changes when an older reader would misread it.
+pub(super) const FORMAT: &str = "apportion-run/6";
+
+/// How a run came about: the only part of the results that differs if it is run again.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Provenance {
+    /// Of the program.
+    pub version: String,
+    /// The commit of its sources, with `+` if they were changed; empty if it was not built from a repository.
+    pub commit: String,
+    /// Hash of the sources that results depend on.
+    pub build: String,
+    /// What it was built for, and how, such as `x86_64-unknown-linux-gnu release`.
+    pub target: String,
+    /// The name of the machine.
+    pub host: String,
+    /// Its kernel.
+    pub kernel: String,
+    /// The command line.
+    pub command: Vec<String>,
+    /// Simulations, twins included, that were taken from the cache.
+    pub reused: u64,
+    /// Time from the start to the end of the run, s.
+    pub wall_s: f64,
+    /// Time on all cores, s; null where the system does not say.
+    pub cpu_s: Option<f64>,
+}
+
+/// What `run.json` holds.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Head {
+    pub(super) format: String,
+    pub(super) title: String,
+    pub(super) complete: bool,
+    pub(super) valid: bool,
+    pub(super) faults: Vec<String>,
+    pub(super) hash: String,
+    pub(super) versions: BTreeMap<String, String>,
+    /// In decimal: numbers of JSON are exact to 53 bits in many readers.
+    pub(super) seeds: Vec<String>,
+    pub(super) points: Vec<HeadPoint>,
+    pub(super) scenario: String,
+    /// The SHA-256 of each table's file, in hexadecimal.
+    pub(super) tables: BTreeMap<String, String>,
+    pub(super) made: Provenance,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct HeadPoint {
+    pub(super) label: String,
+    pub(super) settings: Vec<(String, String)>,
+    pub(super) seeds_done: Vec<String>,
+    measure_from_s: f64,
+    pub(super) measured_s: f64,
+    sample_s: f64,
+    /// Of each replication in real time; empty for simulations.
+    in_real_time: Vec<HeadTimekeeping>,
+}
+
+/// How well a replication kept real time.
+#[derive(Serialize, Deserialize)]
+struct HeadTimekeeping {
+    seed: String,
+    valid: bool,
+    /// How often it was run.
+    attempts: u64,
+    lateness_mean_ms: f64,
+    lateness_p50_ms: Option<f64>,
+    lateness_p99_ms: Option<f64>,
+    /// Of applications of our own.
+    writes_p99_ms: Option<f64>,
+    limit_mean_ms: Option<f64>,
+    limit_p99_ms: f64,
+    /// Shares of the time of all cores.
+    cpu: Option<CpuUse>,
+    /// Shares of the measured part, of the thread that moved packets and of that of our own applications.
+    packets: Option<ThreadUse>,
+    applications: Option<ThreadUse>,
+    /// What made it late; null if it was not.
+    cause: Option<Cause>,
+    real_time_scheduling: bool,
+    locked_memory: bool,
+}
+
+impl Head {
+    pub(super) fn of(run: &Run, tables: BTreeMap<String, String>, made: &Provenance) -> Self {
+        let points = run.points.iter().map(|point| HeadPoint {
+            label: point.label.clone(),
+            settings: point.settings.clone(),
+            seeds_done: point.summary().seeds.iter().map(u64::to_string).collect(),
+            measure_from_s: point.measure_from.as_secs_f64(),
+            measured_s: point.summary().measured.map_or(0.0, Span::as_secs_f64),
+            sample_s: point.sample.as_secs_f64(),
+            in_real_time: point.outcomes.iter().filter_map(HeadTimekeeping::of).collect(),
+        });
+        let faults = run.faults();
+        Self {
+            format: FORMAT.to_owned(),
+            title: run.title.clone(),
+            complete: run.complete,
+            valid: faults.is_empty(),
+            faults,
+            hash: run.hash.clone(),
+            versions: run.versions.clone(),
+            seeds: run.seeds.iter().map(u64::to_string).collect(),
+            points: points.collect(),
+            scenario: run.scenario.clone(),
+            tables,
+            made: made.clone(),
+        }
+    }
+}
+
+impl HeadTimekeeping {
+    fn of(outcome: &Outcome) -> Option<Self> {
+        let kept = outcome.timekeeping.as_ref()?;
+        Some(Self {
+            seed: outcome.seed.to_string(),
+            valid: outcome.fault().is_none(),
+            attempts: kept.attempts,
+            lateness_mean_ms: ms(kept.lateness.mean),
+            lateness_p50_ms: kept.lateness.quantile(0.5).map(ms),
+            lateness_p99_ms: kept.lateness.quantile(0.99).map(ms),
+            writes_p99_ms: kept.writes.quantile(0.99).map(ms),
+            limit_mean_ms: kept.mean_limit.map(ms),
+            limit_p99_ms: ms(kept.limit),
+            cpu: kept.cpu,
+            packets: kept.packets,
+            applications: kept.applications,
+            cause: kept.cause(),
+            real_time_scheduling: kept.real_time,
+            locked_memory: kept.locked,
+        })
+    }
+}
+
+/// The part of `run.json` that identifies its format.
+#[derive(Deserialize)]
+pub(super) struct Marker {
+    pub(super) format: String,
+}

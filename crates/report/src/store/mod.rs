@@ -1,0 +1,64 @@
+//! The store: a folder for each run, in the folder that was asked for: `DIR/1`, `DIR/2` and so on. Nothing is overwritten.
+//!
+//! A run is written to a hidden folder, which gets its name when all is in it: a write that fails or is interrupted leaves nothing.
+//! Tables are [Parquet](parquet) files, one for each type of [rows](crate::rows); people open CSV files too, so a run that is not long
+//! has the most used tables as both. `run.json` says what was run.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `folder` | which folder a run gets, and how it appears as a whole |
+//! | `head` | `run.json` |
+//! | `parquet` | a table as a file, written and read row by row |
+//! | `write` | a run that is written as it goes on |
+//! | `read` | a run that is read back |
+
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+mod folder;
+mod head;
+mod parquet;
+mod read;
+mod write;
+
+pub use folder::{check, find};
+pub use head::Provenance;
+pub(crate) use read::StoredPoint;
+pub use read::{ExportError, StoredRun, TABLES, export, load};
+pub use write::{Contents, Writer, write};
+
+/// Why results could not be written: where, why, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write results to `{}`: {cause}; {mend}", path.display())]
+pub struct WriteError {
+    path: PathBuf,
+    cause: String,
+    mend: &'static str,
+}
+
+/// Why results could not be read: where, why, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read results from `{}`: {cause}; {mend}", path.display())]
+pub struct LoadError {
+    path: PathBuf,
+    cause: String,
+    mend: &'static str,
+}
+
+impl WriteError {
+    fn io(path: &Path, error: &io::Error) -> Self {
+        let mend = match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
+                "free some space or choose a folder on another disk with --out DIR"
+            }
+            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+                "make it writable or choose another folder with --out DIR"
+            }
+            ErrorKind::NotADirectory | ErrorKind::AlreadyExists => {
+                "a file is where a folder is needed; choose another folder with --out DIR"
+            }
+            _ => "choose another folder with --out DIR",
+        };
+        Self { path: path.to_owned(), cause: error.to_string(), mend }
+    }
+}

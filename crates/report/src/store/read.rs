@@ -1,0 +1,282 @@
+//! A run that is read back, as far as it can be compared and drawn.
+
+use std::io::{self, Seek as _, Write};
+use std::iter::Peekable;
+use std::path::{Path, PathBuf};
+
+use apportion_core::units::Span;
+use apportion_scenario::{open_file, read_text_file};
+
+use super::head::{FORMAT, Head, HeadPoint, Marker};
+use super::parquet::{Rows, open};
+use super::write::{Hashed, cause, csv_writer};
+use super::{LoadError, find};
+use crate::point_summary::PointSummary;
+use crate::recorded::Recorded;
+use crate::rows::{
+    AllocationRow, Cell, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
+};
+
+/// Longest `run.json` that is read, in bytes. Chosen: ten thousand points of a thousand seeds take 250 MB.
+const MAX_HEAD: u64 = 512 << 20;
+/// Longest table that is read, in bytes. Chosen: tens of millions of rows.
+const MAX_TABLE: u64 = 2 << 30;
+
+const AGAIN: &str = "write it again with `apportion run SCENARIO.toml --out DIR`";
+
+/// A run read back, as far as it can be compared.
+#[derive(Clone, Debug)]
+pub struct StoredRun {
+    /// The folder it was read from.
+    pub folder: PathBuf,
+    /// The title of its scenario.
+    pub title: String,
+    /// Hash of the scenario.
+    pub hash: String,
+    /// False if it was interrupted.
+    pub complete: bool,
+    /// Why replications are not valid: point, seed and reason of each such; empty if all are valid.
+    pub faults: Vec<String>,
+    /// The planned seeds.
+    pub seeds: Vec<u64>,
+    /// The points, in the order of the sweep.
+    pub(crate) points: Vec<StoredPoint>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct StoredPoint {
+    pub(crate) label: String,
+    pub(crate) summary: PointSummary,
+}
+
+/// Reads a run, or the last of the runs in a folder.
+///
+/// # Errors
+/// If `dir` holds no run, or one that this version cannot read.
+pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
+    let folder = find(dir)?;
+    let head = head(&folder)?;
+    let mut tables = Tables {
+        flows: Replications::open(&folder, &head, true)?,
+        links: Replications::open(&folder, &head, true)?,
+        completions: Replications::open(&folder, &head, false)?,
+        statistics: Replications::open(&folder, &head, false)?,
+    };
+    let points = head.points.iter().map(|point| tables.point(point)).collect::<Result<_, _>>()?;
+    tables.end()?;
+    Ok(StoredRun {
+        points,
+        title: head.title,
+        hash: head.hash,
+        complete: head.complete,
+        faults: head.faults,
+        seeds: head.seeds.iter().map(|seed| number(&folder, seed)).collect::<Result<_, _>>()?,
+        folder,
+    })
+}
+
+fn head(folder: &Path) -> Result<Head, LoadError> {
+    let path = folder.join("run.json");
+    let fail = |cause: String, mend| LoadError { path: path.clone(), cause, mend };
+    let text = read_text_file(&path, MAX_HEAD)
+        .map_err(|e| fail(e.to_string(), "name a folder that `apportion run --out DIR` wrote"))?;
+    let marker: Marker = serde_json::from_str(&text).map_err(|e| fail(e.to_string(), AGAIN))?;
+    if marker.format != FORMAT {
+        let found = marker.format.escape_debug();
+        return Err(fail(format!("its format is `{found}`, not `{FORMAT}`"), AGAIN));
+    }
+    serde_json::from_str(&text).map_err(|e| fail(e.to_string(), AGAIN))
+}
+
+fn number(folder: &Path, seed: &str) -> Result<u64, LoadError> {
+    seed.parse().map_err(|_| LoadError {
+        path: folder.join("run.json"),
+        cause: format!("`{}` is no seed", seed.escape_debug()),
+        mend: AGAIN,
+    })
+}
+
+/// The tables that metrics are of.
+struct Tables {
+    flows: Replications<FlowRow>,
+    links: Replications<LinkRow>,
+    completions: Replications<CompletionRow>,
+    statistics: Replications<StatisticRow>,
+}
+
+impl Tables {
+    /// Reads the replications of a point, which are the next of each table.
+    fn point(&mut self, point: &HeadPoint) -> Result<StoredPoint, LoadError> {
+        let mut summary = PointSummary::default();
+        for seed in &point.seeds_done {
+            let seed = number(self.flows.folder(), seed)?;
+            summary.add(&Recorded {
+                seed,
+                measured: Span::from_secs_f64(point.measured_s.max(0.0)),
+                fault: None,
+                flows: self.flows.take(&point.label, seed)?,
+                links: self.links.take(&point.label, seed)?,
+                completions: self.completions.take(&point.label, seed)?,
+                statistics: self.statistics.take(&point.label, seed)?,
+                responses: Vec::new(),
+                intervals: None,
+                sample: None,
+            });
+        }
+        Ok(StoredPoint { label: point.label.clone(), summary })
+    }
+
+    fn end(mut self) -> Result<(), LoadError> {
+        self.flows.end()?;
+        self.links.end()?;
+        self.completions.end()?;
+        self.statistics.end()
+    }
+}
+
+/// A table replication by replication.
+struct Replications<R: Row> {
+    path: PathBuf,
+    rows: Peekable<Rows<R>>,
+    /// Whether each replication of a point has as many rows as its first, at least one.
+    is_complete: bool,
+    /// The label of the last point, and rows of its first replication.
+    first: Option<(String, usize)>,
+    /// Rows that were read.
+    read: u64,
+}
+
+impl<R: Row> Replications<R> {
+    fn open(folder: &Path, head: &Head, is_complete: bool) -> Result<Self, LoadError> {
+        let (path, rows) = open_table(folder, head)?;
+        Ok(Self { path, rows: rows.peekable(), is_complete, first: None, read: 0 })
+    }
+
+    fn folder(&self) -> &Path {
+        self.path.parent().unwrap_or(&self.path)
+    }
+
+    fn fail(&self, cause: String) -> LoadError {
+        LoadError { path: self.path.clone(), cause, mend: AGAIN }
+    }
+
+    /// The rows of a replication: those that follow, as far as they are of it.
+    fn take(&mut self, label: &str, seed: u64) -> Result<Vec<R>, LoadError> {
+        let is_of = |row: &R| matches!(row.cells()[..], [Cell::Text(of), Cell::Integer(is), ..] if (of, is) == (label, seed));
+        let mut all = Vec::new();
+        while let Some(row) = self.rows.next_if(|row| row.as_ref().map_or(true, is_of)) {
+            self.read += 1;
+            all.push(row.map_err(|cause| self.fail(cause))?);
+        }
+        if self.is_complete {
+            let most = match &self.first {
+                Some((of, count)) if of == label => *count,
+                _ => self.first.insert((label.to_owned(), all.len().max(1))).1,
+            };
+            if all.len() != most {
+                let (after, found) = (self.read, all.len());
+                return Err(self.fail(format!(
+                    "after row {after}: rows of point `{label}`, seed {seed}, are missing: {found} of {most}"
+                )));
+            }
+        }
+        Ok(all)
+    }
+
+    /// Makes sure that no row is left.
+    fn end(&mut self) -> Result<(), LoadError> {
+        match self.rows.next() {
+            None => Ok(()),
+            Some(Err(cause)) => Err(self.fail(cause)),
+            Some(Ok(row)) => {
+                let cells = row.cells();
+                let [Cell::Text(point), Cell::Integer(seed), ..] = cells[..] else { return Ok(()) };
+                let row = self.read + 1;
+                Err(self.fail(format!(
+                    "row {row}: run.json has no replication of point `{point}` with seed {seed} here"
+                )))
+            }
+        }
+    }
+}
+
+/// Opens a table of the folder of a run: its path and its rows. What is not as it was written is not looked at.
+fn open_table<R: Row>(folder: &Path, head: &Head) -> Result<(PathBuf, Rows<R>), LoadError> {
+    let path = folder.join(format!("{}.parquet", R::TABLE));
+    let open = || {
+        let mut file = open_file(&path, MAX_TABLE).map_err(|error| error.to_string())?.into_inner();
+        let mut hash = Hashed::new(io::sink());
+        let read = io::copy(&mut file, &mut hash).and_then(|_| file.rewind());
+        read.map_err(|error| error.to_string())?;
+        match head.tables.get(R::TABLE) {
+            Some(written) if *written == hash.finish() => open::<R>(file),
+            Some(_) => {
+                Err("it is not the table that was written: its SHA-256 is not that of run.json".to_owned())
+            }
+            None => Err("run.json does not know it".to_owned()),
+        }
+    };
+    match open() {
+        Ok(rows) => Ok((path, rows)),
+        Err(cause) => Err(LoadError { path, cause, mend: AGAIN }),
+    }
+}
+
+// ---------------------------------------------------------------------------------------------
+// Export
+
+/// Why a table could not be exported.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// There is no such table.
+    #[error("`{0}` is no table; the tables are {tables}", tables = TABLES.join(", "))]
+    Unknown(String),
+    /// It cannot be read.
+    #[error(transparent)]
+    Load(#[from] LoadError),
+    /// It cannot be written.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+}
+
+/// The names of the tables of a run.
+pub const TABLES: [&str; 8] = [
+    FlowRow::TABLE,
+    LinkRow::TABLE,
+    CompletionRow::TABLE,
+    StatisticRow::TABLE,
+    ResponseRow::TABLE,
+    SeriesRow::TABLE,
+    AllocationRow::TABLE,
+    PhaseRow::TABLE,
+];
+
+/// Writes a table of a run, or of the last of the runs in a folder, as CSV.
+///
+/// # Errors
+/// If there is no such run or table, or if it cannot be read or written.
+pub fn export(dir: &Path, table: &str, out: &mut dyn Write) -> Result<(), ExportError> {
+    let folder = &find(dir)?;
+    let head = &head(folder)?;
+    match table {
+        FlowRow::TABLE => copy::<FlowRow>(folder, head, out),
+        LinkRow::TABLE => copy::<LinkRow>(folder, head, out),
+        CompletionRow::TABLE => copy::<CompletionRow>(folder, head, out),
+        StatisticRow::TABLE => copy::<StatisticRow>(folder, head, out),
+        ResponseRow::TABLE => copy::<ResponseRow>(folder, head, out),
+        SeriesRow::TABLE => copy::<SeriesRow>(folder, head, out),
+        AllocationRow::TABLE => copy::<AllocationRow>(folder, head, out),
+        PhaseRow::TABLE => copy::<PhaseRow>(folder, head, out),
+        other => Err(ExportError::Unknown(other.to_owned())),
+    }
+}
+
+fn copy<R: Row>(folder: &Path, head: &Head, out: &mut dyn Write) -> Result<(), ExportError> {
+    let (path, rows) = open_table::<R>(folder, head)?;
+    let mut csv = csv_writer::<R, _>(out)?;
+    for row in rows {
+        let row = row.map_err(|cause| LoadError { path: path.clone(), cause, mend: AGAIN })?;
+        csv.serialize(row).map_err(cause)?;
+    }
+    Ok(csv.flush()?)
+}

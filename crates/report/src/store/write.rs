@@ -1,0 +1,239 @@
+//! A run that is written as it goes on.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest as _, Sha256};
+
+use super::WriteError;
+use super::folder::Staging;
+use super::head::{Head, Provenance};
+use super::parquet::TableWriter;
+use crate::page::page;
+use crate::record::{PointRecord, Run};
+use crate::recorded::Recorded;
+use crate::rows::{
+    AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
+};
+
+/// What the folder of a run holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Contents {
+    /// The tables of flows, links, completions and statistics as CSV files too.
+    pub csv: bool,
+    /// The tables over time: series and allocations. Without them these tables are empty.
+    pub intervals: bool,
+}
+
+impl Contents {
+    /// Replications from which on there are neither CSV files nor tables over time by default. Chosen: series take 97 % of the room,
+    /// and thousands of them are not looked at one by one.
+    pub const LONG: u64 = 1_000;
+
+    /// What a run of so many replications, over all points, has by default.
+    #[must_use]
+    pub const fn of(replications: u64) -> Self {
+        let is_short = replications <= Self::LONG;
+        Self { csv: is_short, intervals: is_short }
+    }
+}
+
+/// A run that is being written: tables grow with each replication.
+pub struct Writer {
+    staging: Staging,
+    contents: Contents,
+    tables: Vec<TableFiles>,
+}
+
+impl Writer {
+    /// Begins a run in the folder `out`.
+    ///
+    /// # Errors
+    /// As [`check`](super::check), and if a file cannot be written.
+    pub fn create(out: &Path, contents: Contents) -> Result<Self, WriteError> {
+        let mut writer = Self { staging: Staging::create(out)?, contents, tables: Vec::new() };
+        writer.open::<FlowRow>(contents.csv)?;
+        writer.open::<LinkRow>(contents.csv)?;
+        writer.open::<CompletionRow>(contents.csv)?;
+        writer.open::<StatisticRow>(contents.csv)?;
+        writer.open::<ResponseRow>(false)?;
+        writer.open::<SeriesRow>(false)?;
+        writer.open::<AllocationRow>(false)?;
+        writer.open::<PhaseRow>(false)?;
+        Ok(writer)
+    }
+
+    /// A folder for files other than tables: they appear with the run.
+    #[must_use]
+    pub fn folder(&self) -> PathBuf {
+        self.staging.path()
+    }
+
+    /// What it is to hold.
+    #[must_use]
+    pub const fn contents(&self) -> Contents {
+        self.contents
+    }
+
+    /// Adds a replication: those of a run come by point, in the order of the sweep, then in the order of seeds.
+    ///
+    /// # Errors
+    /// If a table cannot be written.
+    pub fn add(&mut self, recorded: &Recorded) -> Result<(), WriteError> {
+        self.extend(&recorded.flows)?;
+        self.extend(&recorded.links)?;
+        self.extend(&recorded.completions)?;
+        self.extend(&recorded.statistics)?;
+        self.extend(&recorded.responses)?;
+        match &recorded.intervals {
+            Some(of) if self.contents.intervals => {
+                self.extend(&of.series)?;
+                self.extend(&of.allocations)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes what is left: the phases, `run.json` and the report of `run`, whose replications were all added. The folder gets its
+    /// name, which is returned.
+    ///
+    /// # Errors
+    /// If a file cannot be written; there is no folder then.
+    pub fn finish(mut self, run: &Run, made: &Provenance) -> Result<PathBuf, WriteError> {
+        run.points.iter().try_for_each(|point| self.extend(&point.phases))?;
+        let mut tables = BTreeMap::new();
+        for table in std::mem::take(&mut self.tables) {
+            let name = table.name;
+            let hash = table.finish().map_err(|error| self.failed(name, &error))?;
+            tables.insert(name.to_owned(), hash);
+        }
+        let mut head = serde_json::to_vec_pretty(&Head::of(run, tables, made)).unwrap_or_default();
+        head.push(b'\n');
+        self.file("run.json", &head)?;
+        self.file("report.html", page(run).as_bytes())?;
+        self.staging.publish()
+    }
+
+    fn open<R: Row>(&mut self, with_csv: bool) -> Result<(), WriteError> {
+        let table = TableFiles::create::<R>(&self.folder(), with_csv);
+        self.tables.push(table.map_err(|error| self.failed(R::TABLE, &error))?);
+        Ok(())
+    }
+
+    fn extend<R: Row>(&mut self, rows: &[R]) -> Result<(), WriteError> {
+        let table = self.tables.iter_mut().find(|table| table.name == R::TABLE);
+        let added = table.map_or(Ok(()), |table| table.extend(rows));
+        added.map_err(|error| self.failed(R::TABLE, &error))
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> Result<(), WriteError> {
+        let write = || {
+            let mut file = File::create(self.folder().join(name))?;
+            file.write_all(bytes)?;
+            file.sync_all()
+        };
+        write().map_err(|error| self.failed(name, &error))
+    }
+
+    fn failed(&self, name: &str, error: &io::Error) -> WriteError {
+        WriteError::io(&self.staging.parent().join(name), error)
+    }
+}
+
+/// Writes a run of which all outcomes are held below `out` and returns its folder.
+///
+/// # Errors
+/// If its outcomes are not held, or a file cannot be written; there is no folder then.
+pub fn write(out: &Path, run: &Run, contents: Contents, made: &Provenance) -> Result<PathBuf, WriteError> {
+    if run.points.iter().any(|point| point.outcomes.len() < point.summary().seeds.len()) {
+        let cause = "the run did not hold the outcomes that tables are made from".to_owned();
+        return Err(WriteError { path: out.to_owned(), cause, mend: "copy the folder that it was run into" });
+    }
+    let mut writer = Writer::create(out, contents)?;
+    for replication in run.points.iter().flat_map(PointRecord::replications) {
+        writer.add(&Recorded::of(replication, contents.intervals))?;
+    }
+    writer.finish(run, made)
+}
+
+/// The files of one table.
+struct TableFiles {
+    name: &'static str,
+    parquet: TableWriter<BufWriter<Hashed<File>>>,
+    csv: Option<csv::Writer<File>>,
+}
+
+impl TableFiles {
+    fn create<R: Row>(dir: &Path, with_csv: bool) -> io::Result<Self> {
+        let parquet = File::create(dir.join(format!("{}.parquet", R::TABLE)))?;
+        let csv = with_csv.then(|| csv_writer::<R, _>(File::create(dir.join(format!("{}.csv", R::TABLE)))?));
+        let parquet = TableWriter::new::<R>(BufWriter::new(Hashed::new(parquet)))?;
+        Ok(Self { name: R::TABLE, parquet, csv: csv.transpose()? })
+    }
+
+    fn extend<R: Row>(&mut self, rows: &[R]) -> io::Result<()> {
+        for row in rows {
+            self.parquet.add(row)?;
+            if let Some(csv) = &mut self.csv {
+                csv.serialize(row).map_err(cause)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The hash of the Parquet file. Without a sync, a power cut after the folder has its name could leave an empty file in it.
+    fn finish(self) -> io::Result<String> {
+        let parquet = self.parquet.finish()?.into_inner().map_err(io::IntoInnerError::into_error)?;
+        parquet.inner.sync_all()?;
+        if let Some(csv) = self.csv {
+            csv.into_inner().map_err(csv::IntoInnerError::into_error)?.sync_all()?;
+        }
+        Ok(parquet.finish())
+    }
+}
+
+/// What is written to, with the hash of what was written.
+pub(super) struct Hashed<W> {
+    inner: W,
+    hash: Sha256,
+}
+
+impl<W> Hashed<W> {
+    pub(super) fn new(inner: W) -> Self {
+        Self { inner, hash: Sha256::new() }
+    }
+
+    /// The SHA-256 in hexadecimal.
+    pub(super) fn finish(self) -> String {
+        self.hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.inner.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+/// A CSV table with its header, which is there even without rows.
+pub(super) fn csv_writer<R: Row, W: Write>(out: W) -> io::Result<csv::Writer<W>> {
+    let mut csv = csv::WriterBuilder::new().has_headers(false).from_writer(out);
+    csv.write_record(R::COLUMNS.iter().map(|column| column.name)).map_err(cause)?;
+    Ok(csv)
+}
+
+/// The I/O error inside a CSV error: its kind selects the advice.
+pub(super) fn cause(error: csv::Error) -> io::Error {
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => error,
+        other => io::Error::other(format!("{other:?}")),
+    }
+}
