@@ -27,7 +27,7 @@ def metrics(row):
 def results(folder):
     """By point of the sweep: by flow, the metrics of each run."""
     points = {}
-    for row in common.read_csv(folder / "flows.csv"):
+    for row in common.read_csv(folder / "latest" / "flows.csv"):
         point = points.setdefault(row["point"].removeprefix("queue="), {})
         point.setdefault(row["flow"], []).append(metrics(row))
     return points

@@ -49,7 +49,7 @@ link.l = {{ from = "a", to = "b", rate = "{rate}bit", delay = "{round(trip / 2 *
 flow.f = {{ from = "a", to = "b", tcp = {{ {tcp}, segment = "{size}B", window = "1000MB", initial_ssthresh = "{threshold}p" }} }}
 """
     out = checks.run(text, 1)
-    windows = [float(row["window_segments"]) for row in common.read_csv(out / "series.csv") if row["kind"] == "flow"]
+    windows = [float(row["window_segments"]) for row in common.read_csv(checks.export(out, "series")) if row["kind"] == "flow"]
     compare(checks, f"CUBIC {1e3 * trip:.1f} ms, segments of {size} B, delayed ACKs {held}", windows, trip)
 
 
