@@ -33,6 +33,7 @@
 //! | read results as rows, JSON lines, text, HTML; write them to a folder | [`Results`] |
 //! | keep what was simulated, and take it from there again | [`Cache`], [`Run::cache`] |
 //! | read results back and compare them | [`load`], [`compare()`] |
+//! | draw results for a paper | [`plot`] |
 //! | compare the simulator with the TCP of this machine | `Run::parity` |
 //! | reproduce the experiments of papers | [`Reproduction`] |
 //! | run a discipline of your own | [`Catalog`], [`ScenarioBuilder::catalog`] |
@@ -77,6 +78,7 @@ pub use apportion_cache::{Cache, CacheError, Damage, Usage};
 pub use apportion_core;
 pub use apportion_core::system::Catalog;
 pub use apportion_core::units;
+pub use apportion_report::plot;
 pub use apportion_report::rows;
 pub use apportion_report::statistics;
 pub use apportion_report::store::{ExportError, TABLES};

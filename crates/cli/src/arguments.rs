@@ -6,7 +6,9 @@ pub use shell::Shell;
 
 use std::path::PathBuf;
 
+use apportion::plot::Kind;
 use apportion::units::Bytes;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Divide a link's bandwidth among the flows that share it, and see who gets what.
@@ -55,6 +57,8 @@ pub enum Command {
     Compare(Compare),
     /// Print a table of a run as CSV
     Export(Export),
+    /// Draw a figure of a run for a paper, as SVG or PDF, or write its numbers as CSV
+    Plot(Plot),
 }
 
 #[derive(Args, Debug)]
@@ -179,6 +183,34 @@ pub struct Export {
     /// Overwrite the file
     #[arg(long, requires = "out")]
     pub force: bool,
+}
+
+#[derive(Args, Debug)]
+pub struct Plot {
+    /// A folder that `apportion run` or `apportion lab` wrote: DIR for the last run, DIR/1 for the first
+    #[arg(value_name = "RUN")]
+    pub run: PathBuf,
+    /// What the figure shows
+    #[arg(long, value_parser = kinds())]
+    pub kind: Kind,
+    /// The file; its ending, .svg, .pdf or .csv, says the format
+    #[arg(long, value_name = "FILE")]
+    pub out: PathBuf,
+    /// Draw this point of a sweep alone, such as `rate=5Mbit, queue=red`
+    #[arg(long, value_name = "LABEL")]
+    pub point: Option<String>,
+    /// Draw this metric of a sweep alone, such as jain, share or queue_delay_p95_ms
+    #[arg(long, value_name = "NAME")]
+    pub metric: Option<String>,
+    /// Overwrite the file
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// The kinds of figures by name.
+fn kinds() -> impl TypedValueParser<Value = Kind> {
+    let known = Kind::ALL.map(|kind| PossibleValue::new(kind.name()).help(kind.describe()));
+    PossibleValuesParser::new(known).try_map(|name| name.parse::<Kind>())
 }
 
 #[derive(Args, Debug)]

@@ -17,6 +17,7 @@ mod gateway;
 mod interrupt;
 mod lab;
 mod output;
+mod plot;
 mod progress;
 mod reproduce;
 mod run;
@@ -67,6 +68,7 @@ fn dispatch(command: Command) -> anyhow::Result<Status> {
         Command::Cache { command } => return cache::run(&command),
         Command::Compare(arguments) => return compare::compare(&arguments),
         Command::Export(arguments) => return export::export(&arguments),
+        Command::Plot(arguments) => return plot::plot(&arguments),
     }
     Ok(Status::SUCCESS)
 }

@@ -18,6 +18,7 @@
 //! | `tables`, `shares` | the rows of a run; throughput and entitlement of flows and groups |
 //! | `headline`, `page` | the report: its sentences, and its sections |
 //! | `sweep`, `panels` | the parameters of a sweep, and the figures over them |
+//! | [`plot`] | figures of stored runs as files: SVG, PDF, and their numbers |
 //! | [`figure`], [`html`] | figures, and HTML text: for other pages too |
 
 #![forbid(unsafe_code)]
@@ -32,6 +33,7 @@ mod page;
 mod panels;
 pub mod parity;
 pub mod phases;
+pub mod plot;
 mod point_summary;
 pub mod record;
 mod recorded;

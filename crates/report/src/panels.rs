@@ -1,26 +1,27 @@
-//! The figures of a sweep: each quantity over the parameters.
+//! Figures that the report and files have in common: each quantity over the parameters of a sweep, shares, and drops.
 //!
-//! They need the settings and the metrics of points alone, so that a stored run has the same figures as one in memory.
+//! They need settings, metrics and shares of points alone, so that a stored run has the same figures as one in memory.
 
-use crate::figure::{Across, COLOURS, DotRow, Drawing, Heat, Line, dots, heat, lines};
-use crate::metrics::Metrics;
-use crate::statistics::Estimate;
+use std::collections::BTreeSet;
+
+use apportion_core::queue::DropReason;
+
+use crate::figure::{
+    Across, Bar, COLOURS, DotRow, Drawing, Heat, Line, Panel, Stack, dots, heat, lines, stacks,
+};
+use crate::metrics::{Metric, Metrics};
+use crate::shares::{FlowShare, GroupShare, Keys, group_shares};
+use crate::statistics::{Estimate, number};
 use crate::sweep::{Axis, Numbers, Sweep};
-
-/// A figure with what stands above it.
-#[derive(Clone, Debug)]
-pub(crate) struct Panel {
-    /// The quantity with its unit, and what it is of.
-    pub(crate) title: String,
-    /// The values of the parameters that all of it has; empty if all are on its axes.
-    pub(crate) note: String,
-    /// Keys of colours with their names; empty where there is one without a name.
-    pub(crate) legend: Vec<(usize, String)>,
-    pub(crate) drawing: Drawing,
-}
 
 /// Chosen: more combinations of the parameters that are on no axis are left to the tables.
 const MAX_PANELS: usize = 24;
+/// Chosen: more bars of flows than this are bars of groups.
+pub(crate) const MAX_BARS: usize = 40;
+/// Chosen: as many rows as fit a figure of a screen's height.
+const MAX_ROWS: usize = 32;
+/// Chosen: groups and links beyond these are in the tables.
+const MAX_DROP_PANELS: usize = 12;
 /// Chosen: as many groups or links as can be distinguished.
 const MAX_NAMES: usize = 6;
 
@@ -120,9 +121,9 @@ impl Arrangement {
     }
 }
 
-/// The figures of a sweep, and for each quantity how many combinations of parameters are not drawn. Empty without a
+/// The figures of a sweep, of one metric if it is named, and for each quantity how many combinations of parameters are not drawn. Empty without a
 /// sweep.
-pub(crate) fn sweep_panels(points: &[Point<'_>]) -> (Vec<Panel>, usize) {
+pub(crate) fn sweep_panels(points: &[Point<'_>], metric: Option<&str>) -> (Vec<Panel>, usize) {
     let settings: Vec<&[(String, String)]> = points.iter().map(|point| point.settings).collect();
     let Some(sweep) = Sweep::of(&settings) else { return (Vec::new(), 0) };
     let Some(arrangement) = Arrangement::of(&sweep) else { return (Vec::new(), 0) };
@@ -137,7 +138,11 @@ pub(crate) fn sweep_panels(points: &[Point<'_>]) -> (Vec<Panel>, usize) {
 
     let mut panels = Vec::new();
     let all: Vec<&Metrics> = points.iter().map(|point| point.metrics).collect();
-    for quantity in Quantity::all(&all) {
+    let is_wanted = |quantity: &Quantity| {
+        let name = quantity.metrics.first().and_then(|(_, name)| name.split('/').next());
+        metric.is_none_or(|wanted| name == Some(wanted))
+    };
+    for quantity in Quantity::all(&all).into_iter().filter(is_wanted) {
         // A figure for each group or link, unless these are the colours.
         let parts: Vec<&[(String, String)]> = match &arrangement {
             Arrangement::Heat { .. } => quantity.metrics.chunks(1).collect(),
@@ -261,4 +266,85 @@ impl<'a> Marks<'a> {
             }
         }
     }
+}
+
+/// Throughput and entitlement of flows, or of their groups: these are at most [`MAX_BARS`].
+pub(crate) fn share_bars(flows: &[FlowShare], keys: &Keys, by_group: bool) -> Vec<Bar> {
+    if by_group {
+        group_shares(flows).iter().take(MAX_BARS).map(|g| group_bar(g, keys)).collect()
+    } else {
+        flows.iter().map(|f| flow_bar(f, keys)).collect()
+    }
+}
+
+fn flow_bar(flow: &FlowShare, keys: &Keys) -> Bar {
+    let Estimate { mean, ci95, .. } = flow.throughput;
+    Bar {
+        label: flow.name.clone(),
+        key: keys.of_flow(&flow.name, &flow.group),
+        value: mean,
+        whisker: ci95.map(|half| (mean - half, mean + half)),
+        entitlement: flow.entitlement,
+        note: number(mean),
+    }
+}
+
+fn group_bar(group: &GroupShare, keys: &Keys) -> Bar {
+    Bar {
+        label: match group.members {
+            1 => group.name.clone(),
+            n => format!("{} ×{n}", group.name),
+        },
+        key: keys.of_flow(&group.name, &group.name),
+        value: group.throughput,
+        whisker: (group.members > 1).then_some(group.range),
+        entitlement: group.entitlement,
+        note: number(group.throughput),
+    }
+}
+
+/// A metric by reason: its name in figures, and the start of the names of its metrics.
+fn reasons(prefix: &str) -> Vec<(String, String)> {
+    let drops = DropReason::ALL.map(|reason| {
+        let name = reason.name();
+        (format!("dropped: {}", name.replace('_', "-")), format!("{prefix}drops_{name}_packets/"))
+    });
+    drops.into_iter().chain([("marked".to_owned(), format!("{prefix}marked_packets/"))]).collect()
+}
+
+/// Drops by reason and marks at each watched link, then of each group, with a row for each of these points, by name; none of
+/// what dropped and marked nothing.
+pub(crate) fn drop_panels(points: &[(&str, &Metrics)]) -> Vec<Panel> {
+    let mut panels = Vec::new();
+    for (what, prefix) in [("at link", "link_"), ("of group", "")] {
+        let reasons = reasons(prefix);
+        let of = |metric: &Metric| {
+            let mut names = reasons.iter().filter_map(|(_, start)| metric.name.strip_prefix(start.as_str()));
+            names.next().map(str::to_owned)
+        };
+        let names: BTreeSet<String> =
+            points.iter().flat_map(|(_, metrics)| metrics.iter()).filter_map(of).collect();
+        for name in names.into_iter().take(MAX_DROP_PANELS) {
+            let row = |(label, metrics): &(&str, &Metrics)| {
+                let count = |start: &String| Some(metrics.get(&format!("{start}{name}"))?.mean);
+                let parts =
+                    reasons.iter().enumerate().filter_map(|(key, (_, start))| Some((key, count(start)?)));
+                Stack { label: (*label).to_owned(), parts: parts.collect() }
+            };
+            let rows: Vec<Stack> = points.iter().take(MAX_ROWS).map(row).collect();
+            let occurs =
+                |key: usize| rows.iter().flat_map(|row| &row.parts).any(|part| part.0 == key && part.1 > 0.0);
+            let keys = reasons.iter().enumerate().filter(|(key, _)| occurs(*key));
+            panels.push(Panel {
+                title: format!("Drops and marks {what} {name}, packets"),
+                note: match points.len() {
+                    all if all > MAX_ROWS => format!("The first {MAX_ROWS} of {all} points."),
+                    _ => String::new(),
+                },
+                legend: keys.map(|(key, (reason, _))| (key, reason.clone())).collect(),
+                drawing: stacks(&rows),
+            });
+        }
+    }
+    panels
 }

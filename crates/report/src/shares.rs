@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::point_summary::FlowSummary;
+use crate::point_summary::{FlowSummary, PointSummary};
 use crate::record::{PointRecord, Run};
 use crate::rows::FlowRow;
 use crate::statistics::{Estimate, mean};
@@ -47,6 +47,11 @@ impl GroupShare {
 
 /// The flows of a point in numeric order: `tcp.2` before `tcp.10`.
 pub(crate) fn flow_shares(point: &PointRecord) -> Vec<FlowShare> {
+    shares_of(point.summary())
+}
+
+/// The same of the summary of a point.
+pub(crate) fn shares_of(summary: &PointSummary) -> Vec<FlowShare> {
     let share = |flow: &FlowSummary| {
         Some(FlowShare {
             name: flow.name.clone(),
@@ -55,7 +60,7 @@ pub(crate) fn flow_shares(point: &PointRecord) -> Vec<FlowShare> {
             entitlement: flow.entitlement(),
         })
     };
-    let mut shares: Vec<FlowShare> = point.summary().flows.iter().filter_map(share).collect();
+    let mut shares: Vec<FlowShare> = summary.flows.iter().filter_map(share).collect();
     shares.sort_by(|a, b| natural(&a.name).cmp(&natural(&b.name)));
     shares
 }
@@ -150,11 +155,17 @@ const MAX_FLOW_KEYS: usize = 8;
 impl Keys {
     /// Those of all points of a run, so that a key has the same colour everywhere.
     pub(crate) fn of(run: &Run) -> Self {
-        let mut flows: Vec<_> = run.points.iter().flat_map(|p| &p.flows).collect();
-        flows.sort_by(|a, b| natural(&a.name).cmp(&natural(&b.name)));
-        let mut groups: Vec<String> = flows.iter().map(|f| f.group.clone()).collect();
+        let flows = run.points.iter().flat_map(|p| &p.flows);
+        Self::of_names(flows.map(|flow| (flow.name.as_str(), flow.group.as_str())))
+    }
+
+    /// Those of flows by name and group.
+    pub(crate) fn of_names<'a>(flows: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+        let mut flows: Vec<(&str, &str)> = flows.collect();
+        flows.sort_by(|a, b| natural(a.0).cmp(&natural(b.0)));
+        let mut groups: Vec<String> = flows.iter().map(|flow| flow.1.to_owned()).collect();
         groups.dedup();
-        let mut names: Vec<String> = flows.iter().map(|f| f.name.clone()).collect();
+        let mut names: Vec<String> = flows.iter().map(|flow| flow.0.to_owned()).collect();
         names.dedup();
         let by_group = groups.len() > 1 || names.len() > MAX_FLOW_KEYS;
         if by_group {

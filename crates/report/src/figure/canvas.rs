@@ -27,7 +27,7 @@ pub(super) const MUTED: RGBColor = RGBColor(0x5c, 0x65, 0x70);
 pub(super) const GRID: RGBColor = RGBColor(0xdf, 0xe3, 0xe8);
 /// The warm-up.
 pub(super) const SHADE: RGBColor = RGBColor(0xf1, 0xf3, 0xf5);
-/// Lines of entitlements; the style sheet dashes them.
+/// Lines of entitlements, which are dashed.
 pub(super) const LEVEL: RGBColor = RGBColor(0x30, 0x35, 0x3b);
 
 /// Colours of keys, with their counterparts in dark mode.
@@ -83,11 +83,7 @@ pub(crate) fn style_sheet() -> String {
         .collect();
     let dark_swatches: String =
         keys().enumerate().map(|(i, (_, dark))| format!(".k{i}{{background:#{dark:06X}}}\n")).collect();
-    let RGBColor(r, g, b) = LEVEL;
-    format!(
-        "{swatches}svg [stroke=\"#{r:02X}{g:02X}{b:02X}\"]{{stroke-dasharray:10 8}}\n\
-         @media (prefers-color-scheme:dark){{\n{dark}{dark_swatches}}}\n"
-    )
+    format!("{swatches}@media (prefers-color-scheme:dark){{\n{dark}{dark_swatches}}}\n")
 }
 
 pub(super) type Area = DrawingArea<Canvas, Shift>;

@@ -10,7 +10,7 @@ use plotters_backend::{
     BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, DrawingErrorKind,
 };
 
-use super::canvas::{SCALE, WIDTH};
+use super::canvas::{LEVEL, SCALE, WIDTH};
 use crate::html::escape;
 
 /// A figure as shapes, independent of the format in which it is written. The same input gives the same drawing.
@@ -20,6 +20,9 @@ pub struct Drawing {
     pub(super) size: (u32, u32),
     pub(super) shapes: Vec<Shape>,
 }
+
+/// Dashes and the gaps between them, in drawn pixels.
+pub(super) const DASHES: [f32; 2] = [10.0, 8.0];
 
 /// Coordinates are in drawn pixels, from the upper left corner.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +53,11 @@ impl Paint {
     fn hex(self) -> String {
         let (r, g, b) = self.rgb;
         format!("#{r:02X}{g:02X}{b:02X}")
+    }
+
+    /// Whether lines of this colour are dashed: those of what is due.
+    pub(super) fn is_dashed(self) -> bool {
+        self.rgb == (LEVEL.0, LEVEL.1, LEVEL.2)
     }
 
     /// The attribute that it needs if it lets through what is below.
@@ -94,13 +102,40 @@ impl Drawing {
 }
 
 impl Shape {
+    /// Its colour.
+    pub(super) const fn paint(&self) -> Paint {
+        match self {
+            Self::Line { paint, .. }
+            | Self::Area { paint, .. }
+            | Self::Box { paint, .. }
+            | Self::Dot { paint, .. }
+            | Self::Text { paint, .. } => *paint,
+        }
+    }
+
+    /// The same shape, moved by this many pixels to the right and down.
+    pub(super) fn moved(&self, (dx, dy): (i32, i32)) -> Self {
+        let by = |&(x, y): &(i32, i32)| (x + dx, y + dy);
+        let mut moved = self.clone();
+        match &mut moved {
+            Self::Line { points, .. } | Self::Area { points, .. } => {
+                points.iter_mut().for_each(|point| *point = by(point));
+            }
+            Self::Box { from, to, .. } => (*from, *to) = (by(from), by(to)),
+            Self::Dot { centre: at, .. } | Self::Text { at, .. } => *at = by(at),
+        }
+        moved
+    }
+
     fn write_svg(&self, out: &mut String) {
+        let dashes = format!(" stroke-dasharray=\"{} {}\"", DASHES[0], DASHES[1]);
         let _ = match self {
             Self::Line { points, paint, width } => writeln!(
                 out,
-                "<polyline fill=\"none\" stroke=\"{}\"{} stroke-width=\"{width}\" points=\"{}\"/>",
+                "<polyline fill=\"none\" stroke=\"{}\"{}{} stroke-width=\"{width}\" points=\"{}\"/>",
                 paint.hex(),
                 paint.opacity(),
+                if paint.is_dashed() { dashes.as_str() } else { "" },
                 coordinates(points)
             ),
             Self::Area { points, paint } => writeln!(

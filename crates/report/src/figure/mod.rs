@@ -2,6 +2,7 @@
 
 mod bars;
 mod canvas;
+mod compose;
 mod curves;
 mod dots;
 mod drawing;
@@ -10,6 +11,7 @@ mod heat;
 mod histogram;
 mod lines;
 mod named_rows;
+mod pdf;
 mod ranges;
 mod scatter;
 mod stacks;
@@ -17,6 +19,7 @@ mod stacks;
 pub(crate) use bars::{Bar, bars};
 pub use canvas::COLOURS;
 pub(crate) use canvas::style_sheet;
+pub(crate) use compose::{Panel, compose};
 pub(crate) use curves::curves_with_events;
 pub use curves::{Curve, Level, Plot, XAxis, curves};
 pub(crate) use dots::{DotRow, dots};

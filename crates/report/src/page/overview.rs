@@ -10,14 +10,13 @@ use crate::figure::{Bar, COLOURS, Range, bars, ranges};
 use crate::headline;
 use crate::html::{escape, table};
 use crate::metrics::judged;
+use crate::panels::{MAX_BARS, share_bars};
 use crate::phases;
 use crate::record::{PointRecord, Run};
 use crate::rows::PhaseRow;
-use crate::shares::{FlowShare, GroupShare, Keys, flow_shares, group_shares};
-use crate::statistics::{Estimate, merge, number};
+use crate::shares::{Keys, flow_shares, group_shares};
+use crate::statistics::{merge, number};
 
-/// Chosen: more bars than this in a panel are shown by group.
-const MAX_BARS: usize = 40;
 /// Chosen: a screen or two of panels are open; the others are folded.
 const OPEN_PANELS: usize = 12;
 /// Chosen: more points are shown by the figures of the sweep and by tables.
@@ -73,7 +72,7 @@ fn panels(run: &Run, keys: &Keys) -> Panels {
     let shown = &run.points[..run.points.len().min(MAX_PANELS)];
     let by_group = shown.iter().any(|p| p.flows.len() > MAX_BARS);
     let replicated = shown.iter().any(|p| p.summary().seeds.len() > 1);
-    let rows: Vec<Vec<Bar>> = shown.iter().map(|p| rows(p, keys, by_group)).collect();
+    let rows: Vec<Vec<Bar>> = shown.iter().map(|p| share_bars(&flow_shares(p), keys, by_group)).collect();
     // Intervals over two or three seeds are wide: they are clipped and do not set the scale.
     let reach = |bar: &Bar| {
         let whisker = if by_group { bar.whisker.map_or(0.0, |(_, high)| high) } else { 0.0 };
@@ -152,41 +151,6 @@ fn of_many(point: &PointRecord) -> String {
         ),
     };
     customers + &crowd::crowd(point, &flow_shares(point))
-}
-
-fn rows(point: &PointRecord, keys: &Keys, by_group: bool) -> Vec<Bar> {
-    let flows = flow_shares(point);
-    if by_group {
-        group_shares(&flows).iter().take(MAX_BARS).map(|g| group_bar(g, keys)).collect()
-    } else {
-        flows.iter().map(|f| flow_bar(f, keys)).collect()
-    }
-}
-
-fn flow_bar(flow: &FlowShare, keys: &Keys) -> Bar {
-    let Estimate { mean, ci95, .. } = flow.throughput;
-    Bar {
-        label: flow.name.clone(),
-        key: keys.of_flow(&flow.name, &flow.group),
-        value: mean,
-        whisker: ci95.map(|half| (mean - half, mean + half)),
-        entitlement: flow.entitlement,
-        note: number(mean),
-    }
-}
-
-fn group_bar(group: &GroupShare, keys: &Keys) -> Bar {
-    Bar {
-        label: match group.members {
-            1 => group.name.clone(),
-            n => format!("{} ×{n}", group.name),
-        },
-        key: keys.of_flow(&group.name, &group.name),
-        value: group.throughput,
-        whisker: (group.members > 1).then_some(group.range),
-        entitlement: group.entitlement,
-        note: number(group.throughput),
-    }
 }
 
 fn legend(keys: &Keys, rows: &[Vec<Bar>]) -> String {

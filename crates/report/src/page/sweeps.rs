@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use crate::figure::Drawing;
+use crate::figure::{Drawing, Panel};
 use crate::html::escape;
-use crate::panels::{Panel, Point, sweep_panels};
+use crate::panels::{Point, sweep_panels};
 use crate::record::Run;
 
 /// Chosen: leaves more than half of the page to details of points.
@@ -15,7 +15,7 @@ pub(super) fn section(run: &Run) -> String {
     let points = run.points.iter();
     let points: Vec<Point<'_>> =
         points.map(|point| Point { settings: &point.settings, metrics: &point.summary().metrics }).collect();
-    let (panels, left_out) = sweep_panels(&points);
+    let (panels, left_out) = sweep_panels(&points, None);
     if panels.is_empty() {
         return String::new();
     }
@@ -51,7 +51,8 @@ pub(super) fn section(run: &Run) -> String {
     out
 }
 
-fn card(panel: &Panel) -> String {
+/// A panel of the page.
+pub(super) fn card(panel: &Panel) -> String {
     let note = if panel.note.is_empty() { String::new() } else { format!("<br/>{}", escape(&panel.note)) };
     let keys: String = panel
         .legend
@@ -68,12 +69,12 @@ fn card(panel: &Panel) -> String {
 }
 
 /// The class of a card that holds this drawing.
-pub(super) const fn width_class(drawing: &Drawing) -> &'static str {
+const fn width_class(drawing: &Drawing) -> &'static str {
     if drawing.is_wide() { " wide" } else { "" }
 }
 
 /// The drawing as SVG; a wide one scrolls where there is no room for it.
-pub(super) fn framed(drawing: &Drawing) -> String {
+fn framed(drawing: &Drawing) -> String {
     if drawing.is_wide() {
         format!("<div class=\"scroll\" style=\"--natural:{}px\">{}</div>\n", drawing.width(), drawing.svg())
     } else {

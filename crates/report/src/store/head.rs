@@ -61,7 +61,7 @@ pub(super) struct HeadPoint {
     pub(super) label: String,
     pub(super) settings: Vec<(String, String)>,
     pub(super) seeds_done: Vec<String>,
-    measure_from_s: f64,
+    pub(super) measure_from_s: f64,
     pub(super) measured_s: f64,
     sample_s: f64,
     /// Of each replication in real time; empty for simulations.

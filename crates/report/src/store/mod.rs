@@ -24,6 +24,7 @@ mod write;
 pub use folder::{check, find};
 pub use head::Provenance;
 pub(crate) use read::StoredPoint;
+pub(crate) use read::series;
 pub use read::{ExportError, StoredRun, TABLES, export, load};
 pub use write::{Contents, Writer, write};
 

@@ -46,6 +46,10 @@ pub struct StoredRun {
 #[derive(Clone, Debug)]
 pub(crate) struct StoredPoint {
     pub(crate) label: String,
+    /// In what it differs from others: path and value.
+    pub(crate) settings: Vec<(String, String)>,
+    /// When the measured part begins, in seconds.
+    pub(crate) measure_from_s: f64,
     pub(crate) summary: PointSummary,
 }
 
@@ -123,7 +127,12 @@ impl Tables {
                 sample: None,
             });
         }
-        Ok(StoredPoint { label: point.label.clone(), summary })
+        Ok(StoredPoint {
+            label: point.label.clone(),
+            settings: point.settings.clone(),
+            measure_from_s: point.measure_from_s,
+            summary,
+        })
     }
 
     fn end(mut self) -> Result<(), LoadError> {
@@ -220,6 +229,24 @@ fn open_table<R: Row>(folder: &Path, head: &Head) -> Result<(PathBuf, Rows<R>), 
         Ok(rows) => Ok((path, rows)),
         Err(cause) => Err(LoadError { path, cause, mend: AGAIN }),
     }
+}
+
+/// The series of a run, of the first replication of each of these points.
+///
+/// # Errors
+/// If they cannot be read.
+pub(crate) fn series(run: &StoredRun, points: &[&str]) -> Result<Vec<SeriesRow>, LoadError> {
+    let (path, rows) = open_table::<SeriesRow>(&run.folder, &head(&run.folder)?)?;
+    let mut found: Vec<SeriesRow> = Vec::new();
+    for row in rows {
+        let row: SeriesRow = row.map_err(|cause| LoadError { path: path.clone(), cause, mend: AGAIN })?;
+        // Rows are in the order of points, and of the replications of each.
+        let is_first = found.last().is_none_or(|last| last.point != row.point || last.seed == row.seed);
+        if is_first && points.contains(&row.point.as_str()) {
+            found.push(row);
+        }
+    }
+    Ok(found)
 }
 
 // ---------------------------------------------------------------------------------------------

@@ -1,0 +1,108 @@
+//! Figures of what was measured once a replication.
+
+use super::{Drawn, Numbers, Plotted, cell, cells};
+use crate::figure::{DotRow, Panel, bars, dots};
+use crate::metrics::Metric;
+use crate::panels::{MAX_BARS, Point, drop_panels, share_bars, sweep_panels};
+use crate::shares::Keys;
+
+/// Throughput and entitlement of each flow, or of each group where there are many.
+pub(super) fn shares(points: &[Drawn<'_>], keys: &Keys) -> Plotted {
+    let mut numbers =
+        Numbers::new(points, &["flow", "group", "throughput_mbps", "ci95_mbps", "seeds", "entitlement_mbps"]);
+    for drawn in points {
+        for flow in &drawn.flows {
+            let mut row = vec![flow.name.clone(), flow.group.clone()];
+            row.extend(cells(&flow.throughput));
+            row.push(flow.entitlement.map_or_else(String::new, cell));
+            numbers.add(drawn, row);
+        }
+    }
+    let by_group = points.iter().any(|drawn| drawn.flows.len() > MAX_BARS);
+    let all: Vec<_> = points.iter().map(|drawn| share_bars(&drawn.flows, keys, by_group)).collect();
+    let reach = |bar: &crate::figure::Bar| bar.value.max(bar.entitlement.unwrap_or(0.0));
+    let max = all.iter().flatten().map(reach).fold(0.0, f64::max);
+    let what = if by_group { "Mean throughput of a flow, Mb/s" } else { "Throughput, Mb/s" };
+    let has_due = all.iter().flatten().any(|bar| bar.entitlement.is_some());
+    let title = if has_due { format!("{what} (line: entitlement)") } else { what.to_owned() };
+    let panel = |(drawn, rows): (&Drawn<'_>, &Vec<crate::figure::Bar>)| Panel {
+        title: title.clone(),
+        note: drawn.label.to_owned(),
+        legend: Vec::new(),
+        drawing: bars(rows, max),
+    };
+    let panels = points.iter().zip(&all).filter(|(_, rows)| !rows.is_empty()).map(panel).collect();
+    Plotted { panels, numbers }
+}
+
+/// Each quantity over the parameters; only those of one metric, if it is named.
+pub(super) fn sweep(points: &[Drawn<'_>], metric: Option<&str>) -> Plotted {
+    let all: Vec<Point<'_>> = points.iter().map(|drawn| drawn.point).collect();
+    let panels = sweep_panels(&all, metric).0;
+    Plotted { panels, numbers: metrics(points, |name| metric.is_none_or(|wanted| is_of(name, wanted))) }
+}
+
+/// Whether a metric is the one that is wanted, or that of a group or link.
+fn is_of(name: &str, wanted: &str) -> bool {
+    name.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// Medians and 95th percentiles.
+pub(super) fn delays(points: &[Drawn<'_>]) -> Plotted {
+    let row = |drawn: &Drawn<'_>, metric: &Metric, what: &str, high: &str| {
+        let name = metric.name.split_once('/')?.1;
+        let estimates = [Some(metric.estimate()?), drawn.point.metrics.get(&format!("{high}/{name}"))];
+        let dots = estimates.iter().enumerate().filter_map(|(key, e)| e.map(|e| (key, e.mean, e.ci95)));
+        Some(DotRow { label: format!("{what}{name}"), dots: dots.collect() })
+    };
+    let rows = |drawn: &Drawn<'_>| -> Vec<DotRow> {
+        let rows = drawn.point.metrics.iter().filter_map(|metric| match metric.name.split('/').next()? {
+            "delay_p50_ms" => row(drawn, metric, "", "delay_p95_ms"),
+            "queue_delay_p50_ms" => row(drawn, metric, "queue at ", "queue_delay_p95_ms"),
+            _ => None,
+        });
+        rows.collect()
+    };
+    let all: Vec<Vec<DotRow>> = points.iter().map(rows).collect();
+    let reach = all.iter().flatten().flat_map(|row| &row.dots).map(|dot| dot.1).fold(0.0, f64::max);
+    let legend = || vec![(0, "median".to_owned()), (1, "95th percentile".to_owned())];
+    let panel = |(drawn, rows): (&Drawn<'_>, &Vec<DotRow>)| Panel {
+        title: "One-way delay and time in the queue, ms".to_owned(),
+        note: drawn.label.to_owned(),
+        legend: legend(),
+        drawing: dots(rows, reach * 1.06, None),
+    };
+    let panels = points.iter().zip(&all).filter(|(_, rows)| !rows.is_empty()).map(panel).collect();
+    Plotted {
+        panels,
+        numbers: metrics(points, |name| name.starts_with("delay_") || name.starts_with("queue_delay_")),
+    }
+}
+
+/// Drops by reason and marks.
+pub(super) fn drops(points: &[Drawn<'_>]) -> Plotted {
+    let all: Vec<(&str, _)> = points.iter().map(|drawn| (name_of(drawn), drawn.point.metrics)).collect();
+    let is_count = |name: &str| {
+        let name = name.strip_prefix("link_").unwrap_or(name);
+        name.starts_with("drops_") || name.starts_with("marked_packets")
+    };
+    Plotted { panels: drop_panels(&all), numbers: metrics(points, is_count) }
+}
+
+fn name_of<'a>(drawn: &Drawn<'a>) -> &'a str {
+    if drawn.label.is_empty() { "this run" } else { drawn.label }
+}
+
+/// The metrics that are wanted, one a row.
+fn metrics(points: &[Drawn<'_>], is_wanted: impl Fn(&str) -> bool) -> Numbers {
+    let mut numbers = Numbers::new(points, &["metric", "unit", "mean", "ci95", "seeds"]);
+    for drawn in points {
+        for metric in drawn.point.metrics.iter().filter(|metric| is_wanted(&metric.name)) {
+            let Some(estimate) = metric.estimate() else { continue };
+            let mut row = vec![metric.name.clone(), metric.unit.to_owned()];
+            row.extend(cells(&estimate));
+            numbers.add(drawn, row);
+        }
+    }
+    numbers
+}

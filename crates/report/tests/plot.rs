@@ -1,0 +1,111 @@
+//! Figures of stored runs as files.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+use std::path::{Path, PathBuf};
+
+use apportion_report::plot::{Format, Kind, PlotError, Plotted, Request, plot};
+use apportion_report::{Contents, Provenance, Run};
+
+mod synthetic;
+
+use synthetic::{long_sweep, quickstart, weighted};
+
+fn stored(run: &Run) -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = apportion_report::write(dir.path(), run, Contents::of(1), &Provenance::default()).unwrap();
+    (dir, folder)
+}
+
+fn request(kind: Kind) -> Request {
+    Request { kind, point: None, metric: None }
+}
+
+fn text(plotted: &Plotted, format: Format) -> String {
+    String::from_utf8(plotted.content(format)).unwrap()
+}
+
+/// The cells of the tidy numbers, the head first.
+fn numbers(plotted: &Plotted) -> Vec<Vec<String>> {
+    let text = text(plotted, Format::Csv);
+    let mut csv = csv::ReaderBuilder::new().has_headers(false).from_reader(text.as_bytes());
+    csv.records().map(|row| row.unwrap().iter().map(str::to_owned).collect()).collect()
+}
+
+#[test]
+fn every_kind_is_drawn_in_every_format() {
+    let (_dir, folder) = stored(&quickstart(&[7, 8]));
+    for kind in Kind::ALL {
+        assert_eq!(kind.name().parse::<Kind>().unwrap(), kind);
+        let plotted = plot(&folder, &request(kind)).unwrap();
+        let svg = text(&plotted, Format::Svg);
+        assert!(svg.starts_with("<svg") && svg.contains("</text>") && !svg.contains("NaN"), "{kind:?}");
+        let pdf = plotted.content(Format::Pdf);
+        assert!(pdf.starts_with(b"%PDF-"), "{kind:?}");
+        let rows = numbers(&plotted);
+        assert_eq!(rows[0][..2], ["point", "bottleneck.queue"].map(str::to_owned), "{kind:?}");
+        assert!(rows.len() > 4 && rows.iter().all(|row| row.len() == rows[0].len()), "{kind:?}");
+        // The same results give the same bytes.
+        assert_eq!(plot(&folder, &request(kind)).unwrap().content(Format::Pdf), pdf);
+    }
+}
+
+#[test]
+fn the_numbers_of_shares_are_those_of_the_table_of_flows() {
+    let run = quickstart(&[7]);
+    let (_dir, folder) = stored(&run);
+    let plotted =
+        plot(&folder, &Request { point: Some("queue=drr".into()), ..request(Kind::Shares) }).unwrap();
+    let rows = numbers(&plotted);
+    let flows = run.points.iter().find(|point| point.label == "queue=drr").unwrap().flows.len();
+    assert_eq!(rows.len(), 1 + flows);
+    let mut out = Vec::new();
+    apportion_report::export(&folder, "flows", &mut out).unwrap();
+    let mut csv = csv::Reader::from_reader(&out[..]);
+    let head = csv.headers().unwrap().clone();
+    let column = |name: &str| head.iter().position(|column| column == name).unwrap();
+    for record in csv.records().map(Result::unwrap).filter(|record| &record[0] == "queue=drr") {
+        let row = rows.iter().find(|row| row[2] == record[column("flow")]).unwrap();
+        assert_eq!(row[4], record[column("throughput_mbps")]);
+        assert_eq!(row[7], record[column("entitlement_mbps")]);
+    }
+}
+
+#[test]
+fn a_metric_of_a_sweep_is_drawn_alone() {
+    let (_dir, folder) = stored(&quickstart(&[7]));
+    let plotted = plot(&folder, &Request { metric: Some("jain".into()), ..request(Kind::Sweep) }).unwrap();
+    assert!(text(&plotted, Format::Svg).contains(">Jain index</text>"));
+    assert!(numbers(&plotted)[1..].iter().all(|row| row[2] == "jain"));
+    assert_eq!(numbers(&plotted).len(), 1 + 4);
+}
+
+#[test]
+fn what_cannot_be_drawn_is_refused_with_its_reason() {
+    let (_dir, folder) = stored(&weighted(&[7]));
+    let refused = |folder: &Path, request: &Request| plot(folder, request).unwrap_err().to_string();
+    let point = Request { point: Some("queue=nothing".into()), ..request(Kind::Shares) };
+    let text = refused(&folder, &point);
+    assert!(text.starts_with("there is no point `queue=nothing`; the points are `"), "{text}");
+    let metric = Request { metric: Some("jain".into()), ..request(Kind::Delay) };
+    assert_eq!(
+        refused(&folder, &metric),
+        "`delay` has no choice of metrics: leave out --metric, or draw --kind sweep"
+    );
+    let metric = Request { metric: Some("no".into()), ..request(Kind::Sweep) };
+    assert!(refused(&folder, &metric).starts_with("nothing to draw as `sweep`: "));
+    assert!(refused(&folder.join("no"), &request(Kind::Sweep)).starts_with("cannot read results from "));
+
+    let (_dir, folder) = stored(&long_sweep(13));
+    let text = refused(&folder, &request(Kind::Shares));
+    assert!(
+        text.starts_with("there are 13 points, and `shares` draws at most 12: choose one with --point"),
+        "{text}"
+    );
+    assert!(plot(&folder, &request(Kind::Sweep)).is_ok());
+
+    for name in ["figure", "figure.png", ".svg", "figure.SVG"] {
+        assert!(matches!(Format::of(Path::new(name)), Err(PlotError::Ending(_))), "{name}");
+    }
+    assert_eq!(Format::of(Path::new("a.b/c.pdf")).unwrap(), Format::Pdf);
+}
