@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use crate::arguments::Export;
+use crate::output;
 use crate::status::Status;
 
 pub fn export(arguments: &Export) -> anyhow::Result<Status> {
@@ -17,7 +18,10 @@ pub fn export(arguments: &Export) -> anyhow::Result<Status> {
             apportion::export(run, table, &mut out).map_err(of_output)?;
             out.flush()?;
         }
-        Some(path) => to_file(path, *force, |file| Ok(apportion::export(run, table, file)?))?,
+        Some(path) => {
+            to_file(path, *force, |file| Ok(apportion::export(run, table, file)?))?;
+            output::print(&format!("table: {}\n", path.display()))?;
+        }
     }
     Ok(Status::SUCCESS)
 }
