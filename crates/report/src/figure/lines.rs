@@ -36,6 +36,8 @@ const AXIS: u32 = 40;
 const LETTER: f64 = 6.5;
 /// Chosen: more values than this are drawn without dots, and intervals as bands.
 const MAX_DOTS: usize = 40;
+/// Chosen: a point for each pixel or so; of more values every so many are drawn.
+const MAX_VALUES: usize = 300;
 
 /// Draws the lines from zero.
 pub(crate) fn lines(across: &Across, all: &[Line]) -> Drawing {
@@ -81,11 +83,11 @@ where
     for (x, label) in &across.ticks {
         let (at, bottom) = chart.backend_coord(&(*x, 0.0));
         let half = f64::from(px(1)) * LETTER * label.chars().count() as f64 / 2.0;
-        let tick = [(at, bottom), (at, bottom + px(3) as i32)];
-        area.draw(&PathElement::new(tick, GRID.stroke_width(px(1))))?;
         if f64::from(at) - half < free {
             continue;
         }
+        let tick = [(at, bottom), (at, bottom + px(3) as i32)];
+        area.draw(&PathElement::new(tick, GRID.stroke_width(px(1))))?;
         free = f64::from(at) + half + f64::from(px(4));
         let style = text(11, MUTED, HPos::Center, VPos::Top);
         area.draw(&Text::new(label.as_str(), (at, bottom + px(6) as i32), style))?;
@@ -96,8 +98,9 @@ where
     for line in all {
         let ink = colour(line.key);
         let has_dots = line.points.len() <= MAX_DOTS;
-        let ends =
-            line.points.iter().filter_map(|&(x, y, half)| Some((x, y, half.filter(|h| h.is_finite())?)));
+        let points: Vec<_> =
+            line.points.iter().step_by(line.points.len().div_ceil(MAX_VALUES).max(1)).collect();
+        let ends = points.iter().filter_map(|&&(x, y, half)| Some((x, y, half.filter(|h| h.is_finite())?)));
         if has_dots {
             chart.draw_series(ends.map(|(x, y, half)| {
                 PathElement::new([(x, (y - half).max(0.0)), (x, y + half)], ink.stroke_width(px(1)))
@@ -108,7 +111,7 @@ where
             let outline: Vec<(f64, f64)> = low.chain(high).collect();
             chart.draw_series([Polygon::new(outline, ink.mix(0.22).filled())])?;
         }
-        let places = line.points.iter().map(|&(x, y, _)| (x, y));
+        let places = points.iter().map(|&&(x, y, _)| (x, y));
         chart.draw_series(LineSeries::new(places.clone(), ink.stroke_width(px(2) - 1)))?;
         if has_dots {
             chart.draw_series(places.map(|place| Circle::new(place, px(3), ink.filled())))?;
@@ -139,6 +142,14 @@ mod tests {
         let dots = dots(&svg);
         assert!((dots[1] - dots[0] - (dots[2] - dots[1])).abs() <= 1.0, "{dots:?}");
         assert!(svg.contains(">100</text>") && svg.contains(">rate, Mb/s</text>"), "{svg}");
+    }
+
+    #[test]
+    fn of_very_many_values_every_so_many_are_drawn() {
+        let values: Vec<f64> = (0..10_000).map(f64::from).collect();
+        let points = values.iter().map(|&x| (x, 1.0, Some(0.5))).collect();
+        let svg = lines(&across(&values, false), &[Line { key: 0, points }]).svg();
+        assert!(svg.len() < 20_000 && svg.contains("#0072B2"), "{} bytes", svg.len());
     }
 
     #[test]
