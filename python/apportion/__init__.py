@@ -1,14 +1,15 @@
 """Divide a link's bandwidth among flows, and measure the share of each.
 
-A scenario describes a network with its flows, a run simulates it, and results are tables:
+A scenario describes a network with its flows, a run simulates it, and results are tables. The same scenario with the same seed
+gives the same results, bit for bit, with any number of threads.
 
+Examples
+--------
 >>> import apportion as ap
 >>> s = ap.dumbbell(2, rate="5Mbit", stop="3s", measure_from="1s")
 >>> r = s.set({"queue": ["fifo", "drr"]}).run(seeds=2)
 >>> r.flows.units["throughput_mbps"], len(r.flows)
 ('Mb/s', 8)
-
-The same scenario with the same seed gives the same results, bit for bit, with any number of threads.
 """
 
 from . import fairness, laws
