@@ -1,0 +1,210 @@
+"""Writes the sources of the site to the current folder: pages of the repository, and pages made from the program and the crates.
+
+Usage: pages.py REPOSITORY TARGET
+
+TARGET is the directory of Cargo's output: it has the program, and after `cargo doc` the pages of the crates.
+
+`pages/` has the layout of the repository, so that relative links stay as they are. A link to a file that is no page leads to a
+page that shows the file; a link to a folder leads to its README, or to a list of its files.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+PAGES = Path("pages")
+LINK = re.compile(r"(?<=\]\()([^)#\s]+)((?:#[^)\s]*)?)(?=\))")
+ROLE = re.compile(r":(?:class|func|meth|mod|exc):`~?([^`]+)`")
+LANGUAGES = {".toml": "toml", ".py": "python", ".rs": "rust", ".c": "c", ".h": "c", ".md": "markdown", ".service": "ini"}
+ROOT_PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+FOLDERS_OF_PAGES = ["docs", "papers", "validation", "benches", "contrib"]
+
+
+class Repository:
+    """The files of the repository, and the pages that show them."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        listed = subprocess.run(["git", "-C", root, "ls-files"], check=True, capture_output=True, text=True)
+        self.files = {Path(line) for line in listed.stdout.splitlines()}
+        self.folders = {folder for file in self.files for folder in file.parents}
+        self.dead: list[str] = []
+
+    def write_page(self, path: Path, text: str) -> None:
+        """Writes a page; what it links to becomes part of the site."""
+
+        def target(link: re.Match[str]) -> str:
+            place, anchor = link.groups()
+            if "://" in place:
+                return link[0]
+            return self.page_of(Path(os.path.normpath(path.parent / place)), place, path) + anchor
+
+        write(path, LINK.sub(target, indented(text)))
+
+    def page_of(self, file: Path, link: str, page: Path) -> str:
+        """The link from `page` to the page that shows a file or folder, which is written if it is not there."""
+        if file in self.folders:
+            index = file / ("README.md" if file / "README.md" in self.files else "index.md")
+            if index.name == "index.md":
+                self.write_folder(index)
+        elif file not in self.files:
+            self.dead.append(f"{page}: {link}")
+            return link
+        elif file.suffix == ".md":
+            return link
+        elif file.suffix == ".png":
+            copy = PAGES / file
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(self.root / file, copy)
+            return link
+        elif file.suffix == ".ipynb":
+            index = file.with_suffix(".md")
+        else:
+            index = file.with_name(file.name + ".md")
+            self.write_source(index, file)
+        return os.path.relpath(index, page.parent)
+
+    def write_folder(self, index: Path) -> None:
+        """A list of the files of a folder, with the first comment of each."""
+        if (PAGES / index).exists():
+            return
+        folder = index.parent
+        lines = [f"# {folder}", ""]
+        for file in sorted(file for file in self.files if folder in file.parents):
+            first = (self.root / file).read_text().partition("\n")[0]
+            comment = re.fullmatch(r"(?:#|//!|//|/\*) (.*)", first)
+            name = file.relative_to(folder)
+            lines.append(f"- [{name}]({name})" + (f": {comment[1]}" if comment else ""))
+        self.write_page(index, "\n".join(lines) + "\n")
+
+    def write_source(self, page: Path, file: Path) -> None:
+        """A page that shows a file."""
+        text = (self.root / file).read_text()
+        language = LANGUAGES.get(file.suffix, "bash" if text.startswith("#!") else "text")
+        write(page, f"# {file}\n\n~~~~~~ {{.{language}}}\n{text}\n~~~~~~\n")
+
+
+def write(page: Path, text: str) -> None:
+    """Writes a page."""
+    (PAGES / page).parent.mkdir(parents=True, exist_ok=True)
+    (PAGES / page).write_text(text)
+
+
+def indented(text: str) -> str:
+    """The page with four spaces for each level of a list, as Python's Markdown wants it; the repository has two or three."""
+    lines = []
+    added = 0
+    is_code = False
+    for line in text.splitlines():
+        words = line.lstrip(" ")
+        depth = len(line) - len(words)
+        if not is_code:
+            added = depth // 2 * 4 - depth
+        if words.startswith("```"):
+            is_code = not is_code
+        lines.append(" " * (depth + added) + words if words else "")
+    return "\n".join(lines) + "\n"
+
+
+def table(rows: list[list[str]]) -> list[str]:
+    """A table in Markdown; its first row is the header."""
+    width = max(len(row) for row in rows)
+    rows = [row + [""] * (width - len(row)) for row in rows]
+    rows.insert(1, ["---"] * width)
+    escaped = [[cell.replace("|", "\\|").replace("<", "&lt;") for cell in row] for row in rows]
+    return [f"| {' | '.join(row)} |" for row in escaped] + [""]
+
+
+def columns(block: str) -> list[list[str]]:
+    """The cells of a table that the program prints: at least two spaces are between columns."""
+    return [re.split(r" {2,}", line.strip()) for line in block.splitlines()]
+
+
+def explained(text: str) -> str:
+    """The page of what `apportion explain` prints: a head, a table of parameters, and their meanings."""
+    head, *blocks = text.strip().split("\n\n")
+    title, summary, *facts = head.splitlines()
+    name, _, role = title.partition(": ")
+    lines = [f"# {name}", "", f"*{role}.* {summary}", ""]
+    for fact in facts:
+        key, _, value = fact.partition(": ")
+        lines += [f"**{key}:** " + (f"`{value}`" if key == "Use" else value), ""]
+    for block in blocks:
+        rows = columns(block)
+        if len(rows[0]) == 2 and rows[0][0] not in ("key", "parameter"):
+            rows.insert(0, ["parameter", "meaning"])
+        # The meaning of a key stands in a column without a title.
+        elif rows[0][0] == "key":
+            rows[0].append("meaning")
+        lines += table([rows[0]] + [[f"`{row[0]}`", *row[1:]] for row in rows[1:]])
+    return "\n".join(lines)
+
+
+def write_catalogue(program: Path) -> None:
+    """One page for each discipline, marker, TCP profile, source and topology, and the list of them."""
+
+    def output(*arguments: str) -> str:
+        return subprocess.run([program, *arguments], check=True, capture_output=True, text=True).stdout
+
+    index = ["# Catalogue", "", "What scenarios can name: `apportion list` prints this list, `apportion explain NAME` each page.", ""]
+    menu = ["- [Catalogue](README.md)"]
+    folder = Path("catalogue")
+    for group in output("list").strip().split("\n\n"):
+        title, _, entries = group.partition("\n")
+        if title in ["Example scenarios", "Experiments"]:
+            continue
+        rows = columns(entries)
+        menu.append(f"- {title}")
+        for name, *_ in rows:
+            write(folder / f"{name}.md", explained(output("explain", name)))
+            menu.append(f"    - [{name}]({name}.md)")
+        header = ["name", "role", "what it does"] if len(rows[0]) == 3 else ["name", "what it is"]
+        index += [f"## {title}", "", *table([header] + [[f"[{row[0]}]({row[0]}.md)", *row[1:]] for row in rows])]
+    write(folder / "README.md", "\n".join(index))
+    write(folder / "SUMMARY.md", "\n".join(menu) + "\n")
+
+
+def write_rust(repository: Repository, documented: Path) -> None:
+    """The list of crates, with links to what `cargo doc` wrote."""
+    manifest = repository.root / "Cargo.toml"
+    command = ["cargo", "metadata", "--no-deps", "--format-version", "1", "--manifest-path", str(manifest)]
+    metadata = subprocess.run(command, check=True, capture_output=True, text=True)
+    rows = [["crate", "what it is"]]
+    for package in json.loads(metadata.stdout)["packages"]:
+        for library in (target["name"] for target in package["targets"] if target["kind"] == ["lib"]):
+            page = f"{library}/index.html"
+            name = f"`{package['name']}`"
+            link = f"[{name}](../rust/{page})" if (documented / page).exists() else name
+            rows.append([link, package["description"]])
+    text = ["# Rust", "", "`cargo doc --workspace --no-deps --open` shows the pages of the crates.", "", *table(rows)]
+    write(Path("reference/rust.md"), "\n".join(text))
+
+
+def write_python(repository: Repository) -> None:
+    """The reference of the Python package; roles of reStructuredText become code."""
+    shutil.copytree(repository.root / "python" / "apportion", "python/apportion")
+    for module in Path("python/apportion").glob("*.py"):
+        module.write_text(ROLE.sub(r"`\1`", module.read_text()))
+    modules = ["apportion", "apportion.fairness", "apportion.laws"]
+    write(Path("reference/python.md"), "# Python\n\n" + "\n\n".join(f"::: {module}" for module in modules) + "\n")
+
+
+def main() -> None:
+    root, built = Path(sys.argv[1]), Path(sys.argv[2])
+    repository = Repository(root)
+    write_catalogue(built / "debug" / "apportion")
+    write_python(repository)
+    write_rust(repository, built / "doc")
+    pages = [file for file in repository.files if file.suffix == ".md" and file.parts[0] in ROOT_PAGES + FOLDERS_OF_PAGES]
+    for page in sorted(pages):
+        repository.write_page(page, (root / page).read_text())
+    if repository.dead:
+        sys.exit("these links lead nowhere:\n" + "\n".join(repository.dead))
+
+
+if __name__ == "__main__":
+    main()
