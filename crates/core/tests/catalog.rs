@@ -431,10 +431,11 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         ),
         (
             "mcsfq",
-            &["reserve=0.5"],
+            &["reserve=0.5", "target_delay=0s"],
             "`reserve`: excess packets never fill the buffer beyond `threshold`, so that no congestion is seen; \
              `threshold` and `reserve` must add up to less than 1",
         ),
+        ("hcsfq", &["reserve=1"], "`reserve`: with 1 all of the buffer is kept; write for example \"10%\""),
         (
             "mcsfq",
             &["initial=0bit"],
@@ -459,7 +460,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         ),
         (
             "hcsfq",
-            &["reserve=0.75"],
+            &["reserve=0.75", "target_delay=0s"],
             "`reserve`: excess packets never fill the buffer beyond `threshold`, so that no congestion is seen; \
              `threshold` and `reserve` must add up to less than 1",
         ),
@@ -619,5 +620,13 @@ fn a_discipline_reports_its_parameters() {
     let built = build("fifo", &SHAPED, &[]);
     for other in ["burst=9kB", "peak=2Mbit"] {
         assert!(!built.has_params(&read("fifo", &[SHAPED[0], SHAPED[1], other]).unwrap()), "{other}");
+    }
+}
+
+#[test]
+fn a_reserve_is_bounded_by_the_threshold_only_where_there_is_one() {
+    for kind in ["csfq", "mcsfq", "hcsfq"] {
+        assert!(read(kind, &["reserve=0.8"]).is_ok(), "{kind}");
+        assert!(read(kind, &["reserve=0.8", "target_delay=0s"]).is_err(), "{kind}");
     }
 }
