@@ -1,25 +1,26 @@
 //! A discipline of your own: in the simulator with all others, or, given a command to run, on its real packets.
 #![expect(clippy::print_stdout, reason = "a program")]
 
-use apportion::shell::{LinkOptions, Shell};
-use apportion::{Catalog, Run, ScenarioBuilder};
+use apportion::{Catalog, Run, ScenarioBuilder, shell::LinkOptions, shell::Shell};
 use apportion_core::aqm::{Admission, BufferPolicy};
 use apportion_core::param::{Entry, LIMIT, Role};
-use apportion_core::schedule::fifo::Fifo;
-use apportion_core::{Backlog, DropReason, Packet};
-use apportion_core::{buffer::Buffer, limit::Limit, random::Stream, units::Time};
+use apportion_core::{Backlog, DropReason, Packet, buffer::Buffer, limit::Limit, limit::LinkLimit};
+use apportion_core::{random::Stream, schedule::fifo::Fifo, system::LinkContext, units::Rate, units::Time};
 
 /// Drops an arrival with a probability that is the square of how full the buffer is.
-pub(crate) struct Quadratic(pub Limit, pub Stream);
+pub(crate) struct Quadratic(pub LinkLimit, pub Stream);
 
 impl<P: Packet> BufferPolicy<P> for Quadratic {
     fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Admission {
-        let early = self.1.chance(self.0.filled_by(backlog).powi(2));
-        let drops = early || !self.0.admits(packet, backlog);
+        let early = self.1.chance(self.0.get().filled_by(backlog).powi(2));
+        let drops = early || !self.0.get().admits(packet, backlog);
         if drops { Admission::Drop(DropReason::Early) } else { Admission::Accept }
     }
     fn set_limit(&mut self, limit: Limit) {
-        self.0 = limit;
+        self.0.set(limit);
+    }
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.0.set_link_rate(rate);
     }
 }
 
@@ -34,11 +35,10 @@ static ENTRY: Entry = Entry {
 
 pub(crate) fn catalog() -> Result<Catalog, Box<dyn std::error::Error>> {
     let mut catalog = Catalog::default();
-    catalog.register(
-        &ENTRY,
-        |args| Ok(args.limit("limit")),
-        |limit, link| Buffer::new(Fifo::new(), Quadratic(*limit, link.stream())),
-    )?;
+    let build = |&limit: &Option<Limit>, link: &LinkContext<'_>| {
+        Buffer::new(Fifo::new(), Quadratic(LinkLimit::new(limit, link.link_rate), link.stream()))
+    };
+    catalog.register(&ENTRY, |args| Ok(args.limit_if_set("limit")), build)?;
     Ok(catalog)
 }
 
@@ -50,8 +50,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("{}", results.lines().join("\n"));
         return Ok(());
     }
-    let queues = catalog.disciplines().filter(|entry| entry.role != Role::Shaper).map(|entry| entry.name);
-    let queues = format!("{:?}", queues.collect::<Vec<_>>());
+    let queues = catalog.disciplines().filter(|entry| entry.role != Role::Shaper);
+    let queues = format!("{:?}", queues.map(|entry| entry.name).collect::<Vec<_>>());
     let scenario = ScenarioBuilder::example("quickstart").ok_or("no such example")?.catalog(&catalog);
     let scenario = scenario.set("stop", "8s").set("topology.bottleneck.queue", queues).load()?;
     let results = Run::new(&scenario).simulate()?;

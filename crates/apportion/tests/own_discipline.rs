@@ -7,6 +7,7 @@ use std::process::{Command, Output};
 
 use apportion::catalogue;
 use apportion_core::buffer::Buffer;
+use apportion_core::limit::LinkLimit;
 use apportion_core::schedule::fifo::Fifo;
 
 #[allow(dead_code, reason = "its main runs as a program")]
@@ -34,10 +35,10 @@ fn run(arguments: &[&str]) -> Output {
 #[test]
 fn it_is_at_most_60_lines_and_keeps_the_laws() {
     assert!(include_str!("../examples/own_discipline.rs").lines().count() <= 60);
-    let limit = "6p".parse().unwrap();
+    let limit = |link| LinkLimit::new(Some("6p".parse().unwrap()), link);
     apportion_laws::Laws::default()
         .limit(apportion::units::Packets::new(6))
-        .check(|link| Buffer::new(Fifo::new(), example::Quadratic(limit, link.stream())));
+        .check(|link| Buffer::new(Fifo::new(), example::Quadratic(limit(link.link_rate), link.stream())));
 }
 
 #[test]

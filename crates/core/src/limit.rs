@@ -61,7 +61,10 @@ impl Limit {
     }
 }
 
-/// The size of a buffer that follows the rate of its link, unless it is set.
+/// The size of a buffer that follows the rate of its link, unless it is set: 100 ms of the link, at least 96 kB.
+///
+/// It is the same for every discipline, so that those that are compared by name differ in what they do and not in what they may
+/// hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkLimit {
     is_set: bool,
@@ -71,7 +74,8 @@ pub struct LinkLimit {
 }
 
 impl LinkLimit {
-    /// What the link sends in this time. Chosen: a round-trip time of most paths, in which TCP answers.
+    /// What the link sends in this time: the bandwidth-delay product of a path of this length. Chosen: a round-trip time of most
+    /// paths, in which TCP answers; that of the flows would make the buffer depend on which flows a scenario has.
     const TIME: Span = Span::from_millis(100);
     /// The least: 64 full packets of Ethernet.
     const LEAST: Bytes = Bytes::new(64 * 1_500);

@@ -222,24 +222,16 @@ pub(crate) fn require(holds: bool, key: &str, message: &str) -> Result<(), Param
 /// The [`source`](Param::source) of a parameter without a default that every scenario has to set.
 pub const MUST_BE_SET: &str = "must be set";
 
-/// The size of the buffer: the one parameter that every policy has.
+/// The size of the buffer: the one parameter that every policy has. Unless it is set, it follows the rate of the
+/// link: [`LinkLimit`](crate::limit::LinkLimit), one for all, so that disciplines that are compared by name have the same.
 pub const LIMIT: Param = Param {
     name: "limit",
     symbol: "B",
     kind: Kind::Limit,
-    default: Some("50p"),
-    paper: Paper::AsDefault,
-    source: "ns-2's long-standing default",
-    doc: "Size of the buffer, without the packet in transmission.",
-};
-
-/// The same of a buffer that [follows the rate of its link](crate::limit::LinkLimit) unless it is set.
-pub(crate) const LINK_LIMIT: Param = Param {
     default: None,
     paper: Paper::Is("50p"),
     source: "chosen: a round trip of most paths, in which TCP answers; a fixed size is too short on fast links",
     doc: "Size of the buffer, without the packet in transmission; if not set 100 ms of the link, at least 96 kB.",
-    ..LIMIT
 };
 
 /// What can stand inside another discipline, by the names of the catalogue. The last two write labels, for which only the

@@ -10,6 +10,7 @@ use apportion_core::mark::currency_exchange::ExchangeParams;
 use apportion_core::param::{Kind, Param, Role, Value};
 use apportion_core::system::DisciplineParams;
 use apportion_core::system::catalog::{Catalog, Selection};
+use apportion_core::units::Rate;
 use common::{SimplePacket, build, combinations, read, setup};
 
 /// Values unlike every default, and consistent with each other.
@@ -267,7 +268,8 @@ fn printed_of(entry: &str, param: &Param, value: Value) -> String {
 /// Whether a parameter may be unset.
 fn is_optional(entry: &str, name: &str) -> bool {
     match (entry, name) {
-        ("csfq" | "mcsfq" | "hcsfq" | "lqd" | "rnd" | "pfd" | "sffc" | "nbq", "limit") => true,
+        (entry, "limit") => !["tred", "ramp"].contains(&entry),
+        ("fq_codel", "memory_limit") => true,
         ("ramp", "target_delay" | "patience") => true,
         _ => ["peak", "bucket", "initial", "report_discards"].contains(&name),
     }
@@ -375,7 +377,11 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         ("red", &["min_th=20p"], "`max_th`: 15p must be above `min_th`, which is 20p"),
         ("red", &["w_q=0"], "`w_q`: with 0 the average never moves; write for example 0.002"),
         ("red", &["mean_pktsize=0B"], "`mean_pktsize`: a packet has at least 1B"),
-        ("red", &["max_th=55p"], "`max_th`: 55p can never be reached with a `limit` of 50p: raise the limit"),
+        (
+            "red",
+            &["limit=50p", "max_th=55p"],
+            "`max_th`: 55p can never be reached with a `limit` of 50p: raise the limit",
+        ),
         ("red", &["max_th=9kB"], "`max_th`: `min_th` and `max_th` must both be in packets or both in bytes"),
         ("rio", &["in_min_th=70p"], "`in_max_th`: 70p must be above `in_min_th`, which is 70p"),
         (
@@ -620,6 +626,23 @@ fn a_discipline_reports_its_parameters() {
     let built = build("fifo", &SHAPED, &[]);
     for other in ["burst=9kB", "peak=2Mbit"] {
         assert!(!built.has_params(&read("fifo", &[SHAPED[0], SHAPED[1], other]).unwrap()), "{other}");
+    }
+}
+
+#[test]
+fn what_states_no_limit_has_the_buffer_of_its_link_whatever_its_name() {
+    let catalog = Catalog::default();
+    let kinds = catalog.disciplines().filter(|entry| entry.role != Role::Shaper);
+    // Disciplines whose buffer is part of them: 50 ms, thresholds, queues of flows.
+    for name in kinds.map(|entry| entry.name).filter(|name| !["sffc", "nbq", "tred", "ramp"].contains(name)) {
+        let limit = |set: &[&str], mbit| {
+            let mut queue = build(name, set, &[]);
+            queue.set_link_rate(Rate::from_mbit(mbit));
+            queue.limit().map(|limit| limit.to_string()).unwrap()
+        };
+        // 100 ms of the link, and at least 64 packets of 1500 B.
+        assert_eq!([100, 10, 1].map(|mbit| limit(&[], mbit)), ["1250kB", "125kB", "96kB"], "{name}");
+        assert_eq!([100, 10].map(|mbit| limit(&["limit=70p"], mbit)), ["70p", "70p"], "{name}");
     }
 }
 

@@ -36,7 +36,7 @@ impl RedTrace {
             gentle: true,
             ..defaults.detection
         };
-        let params = RedParams { limit: packets(16), detection, ecn: true, ..defaults };
+        let params = RedParams { limit: Some(packets(16)), detection, ecn: true, ..defaults };
         let red = Red::new(&params, Rate::from_mbit(4), Stream::new(7, "golden"));
         let queue = Buffer::new(Fifo::new(), red);
         Self { queue, now: Time::ZERO, id: 0, marks: BTreeSet::new(), text: String::new() }
@@ -128,7 +128,7 @@ fn red_from_below_its_minimum_to_overflow_and_back_to_idle() {
 fn codel_enters_speeds_up_leaves_and_relapses() {
     // A link of a packet per millisecond. 400 packets at once, no more than trickles for a while, then 300
     // again.
-    let mut queue = build("codel", &[], &[]);
+    let mut queue = build("codel", &["limit=1000p"], &[]);
     let mut text = String::new();
     let mut now = Time::ZERO;
     let mut below = true;

@@ -274,12 +274,12 @@ fn backlogged_flows_are_served_evenly_however_many_they_are() {
 
 #[test]
 fn fq_codel_is_even_among_a_thousand_backlogged_flows_and_hashing_is_not() {
-    let mut exact = build("fq_codel", &[], &[]);
+    let mut exact = build("fq_codel", &["limit=10240p"], &[]);
     let served = serve_backlogged(&mut exact, 1_000, |_| 1_000, 100_000);
     assert!(jain(&served) >= 0.999, "exact: {}", jain(&served));
     // A bucket's share is split among its k flows, k - 1 Poisson with mean 0.976: the mean of 1/k is 0.639
     // and that of 1/k² 0.493, so 0.639²/0.493 = 0.83 is expected.
-    let mut hashed = build("fq_codel", &["classify=hashed"], &[]);
+    let mut hashed = build("fq_codel", &["limit=10240p", "classify=hashed"], &[]);
     let served = serve_backlogged(&mut hashed, 1_000, |_| 1_000, 100_000);
     let index = jain(&served);
     assert!((0.80..0.90).contains(&index), "hashed: {index}");

@@ -97,8 +97,8 @@ mod tests {
         let mut problems = Problems::default();
         let catalog = Catalog::default();
         let defaults = Defaults::read(None, &catalog, &mut problems);
-        let spec = defaults.link(queue::default());
-        assert_eq!(spec.queue, queue::default());
+        let spec = defaults.link(queue::default(&catalog));
+        assert_eq!(spec.queue, queue::default(&catalog));
         assert_eq!(defaults.other_way(&spec, &mut problems).queue, queue::deep());
         assert!(problems.is_empty() && !defaults.has("queue") && defaults.flow.is_none());
     }

@@ -223,7 +223,7 @@ impl Network {
             })
         };
         let ends = (find(from), find(to));
-        self.one_way(name.to_owned(), ends, defaults.link(queue::default()), fields.place);
+        self.one_way(name.to_owned(), ends, defaults.link(queue::default(&defaults.catalog)), fields.place);
         self.links.len() - 1
     }
 

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use apportion_core::system::DisciplineParams;
-use apportion_core::system::catalog::{Catalog, Selection};
+use apportion_core::system::catalog::Catalog;
 
 use crate::problem::{Place, Problem, Problems};
 use crate::selection::Part;
@@ -46,21 +46,26 @@ pub fn from_text_with(catalog: &Catalog, text: &str) -> Result<DisciplineParams,
     }
 }
 
-/// The queue of a link without the key `queue`.
-pub(crate) fn default() -> Rc<DisciplineParams> {
-    fifo(None)
+/// The queue of a link without the key `queue`: [`DEFAULT`], with the preset of `catalog`.
+pub(crate) fn default(catalog: &Catalog) -> Rc<DisciplineParams> {
+    fifo(catalog, None)
 }
 
-/// A queue that does not drop what ordinary use puts into it: 1000 packets, as Linux interfaces have
-/// (`txqueuelen`).
+/// The discipline of a link without the key `queue`.
+pub(crate) const DEFAULT: &str = "fifo";
+
+/// The size of a queue that does not drop what ordinary use puts into it: as Linux interfaces have (`txqueuelen`).
+pub(crate) const DEEP: &str = "1000p";
+
+/// The queue of access links and reverse directions: of the size [`DEEP`].
 pub(crate) fn deep() -> Rc<DisciplineParams> {
-    fifo(Some("1000p"))
+    fifo(&Catalog::default(), Some(DEEP))
 }
 
 /// # Panics
 /// If the catalogue has no FIFO with a limit in packets: a bug that every test finds.
-fn fifo(limit: Option<&str>) -> Rc<DisciplineParams> {
-    let built = Selection::new("fifo", None, None).and_then(|mut selection| {
+fn fifo(catalog: &Catalog, limit: Option<&str>) -> Rc<DisciplineParams> {
+    let built = catalog.select(DEFAULT, None, None).and_then(|mut selection| {
         limit.map_or(Ok(()), |limit| selection.set("limit", limit))?;
         DisciplineParams::from_args(&selection)
     });

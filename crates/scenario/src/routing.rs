@@ -150,7 +150,7 @@ mod tests {
             to: NodeId(to),
             rate: Rate::from_mbit(1),
             delay: Span::from_millis(ms),
-            queue: (*queue::default()).clone(),
+            queue: (*queue::deep()).clone(),
             loss: Ratio::ZERO,
             lost: Vec::new(),
             watched: false,

@@ -66,7 +66,7 @@ fn bottleneck(fields: &Fields<'_>, name: &str, defaults: &Defaults<'_>, problems
 
 /// A link that results show, unless defaults say otherwise.
 fn watched(defaults: &Defaults<'_>) -> Spec {
-    let spec = defaults.link(queue::default());
+    let spec = defaults.link(queue::default(&defaults.catalog));
     Spec { watch: spec.watch || !defaults.has("watch"), ..spec }
 }
 
@@ -235,7 +235,7 @@ fn edges(
     problems: &mut Problems,
 ) -> Result<Network, String> {
     let mut network = Network::default();
-    let there = defaults.link(queue::default());
+    let there = defaults.link(queue::default(&defaults.catalog));
     let mut pair = Pair { back: defaults.change_back(there.clone(), problems), there };
     if let Some(fields) = link {
         pair.there.change(fields, 1, &defaults.catalog, problems);

@@ -50,7 +50,7 @@ fn a_difference_is_listed_key_by_key() {
     );
     assert_eq!(
         queue,
-        "up.queue: { kind = \"fifo\", drop = \"tail\", limit = \"50p\" } -> { kind = \"fifo\", drop = \"tail\", limit = \"9p\" }\n"
+        "up.queue: { kind = \"fifo\", drop = \"tail\" } -> { kind = \"fifo\", drop = \"tail\", limit = \"9p\" }\n"
     );
 }
 

@@ -29,8 +29,12 @@ static ENTRY: Entry = Entry {
 
 fn suite(queue: &str, defaults: &str) -> Suite {
     let mut catalog = Catalog::default();
-    let read = |args: &EntryArgs<'_>| Ok(TailDropParams { limit: args.limit("limit") });
-    catalog.register(&ENTRY, read, |params, _| Buffer::new(Fifo::new(), TailDrop::new(params))).unwrap();
+    let read = |args: &EntryArgs<'_>| Ok(TailDropParams { limit: args.limit_if_set("limit") });
+    catalog
+        .register(&ENTRY, read, |params, link| {
+            Buffer::new(Fifo::new(), TailDrop::new(params, link.link_rate))
+        })
+        .unwrap();
     let text = format!(
         "seed = 1\nstop = \"2s\"\n{defaults}\n[link.l]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\nqueue = {queue}\n\
          [flow.f]\nfrom = \"a\"\nto = \"b\"\n"
@@ -54,7 +58,7 @@ fn queue_of(queue: &str, defaults: &str) -> String {
 }
 
 const PAPER: &str = r#"{ kind = "improved", preset = "paper", limit = "7p", same = 3.0 }"#;
-const DEFAULT: &str = r#"{ kind = "improved", limit = "50p", bound = "30ms", same = 3.0 }"#;
+const DEFAULT: &str = r#"{ kind = "improved", bound = "30ms", same = 3.0 }"#;
 
 #[test]
 fn a_preset_sets_what_the_table_does_not_set() {

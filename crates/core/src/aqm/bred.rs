@@ -18,14 +18,14 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::{Admission, BufferPolicy};
-use crate::limit::Limit;
+use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
 use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
-use crate::units::{Packets, Ratio, Time};
+use crate::units::{Packets, Rate, Ratio, Time};
 
 /// BRED in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -76,8 +76,9 @@ pub const ENTRY: Entry = Entry {
 /// Parameters of [`Bred`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BredParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
-    pub limit: Limit,
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see
+    /// [`LinkLimit`].
+    pub limit: Option<Limit>,
     /// Packets of a flow from which its arrivals are dropped with `p1`. Default 2.
     pub l1: Packets,
     /// Packets of a flow from which its arrivals are dropped with `p2`; above `l1`. Default 4.
@@ -100,7 +101,7 @@ impl BredParams {
     /// When they contradict each other.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let params = Self {
-            limit: args.limit("limit"),
+            limit: args.limit_if_set("limit"),
             l1: args.packets("l1"),
             l2: args.packets("l2"),
             w_m: args.packets("w_m"),
@@ -136,6 +137,7 @@ struct Flow {
 #[derive(Clone, Debug)]
 pub struct Bred {
     pub(crate) params: BredParams,
+    limit: LinkLimit,
     flows: Vec<Flow>,
     random: Stream,
 }
@@ -143,8 +145,9 @@ pub struct Bred {
 impl Bred {
     /// BRED that has seen no flow.
     #[must_use]
-    pub fn new(params: &BredParams, random: Stream) -> Self {
-        Self { params: params.clone(), flows: Vec::new(), random }
+    pub fn new(params: &BredParams, link_rate: Rate, random: Stream) -> Self {
+        let limit = LinkLimit::new(params.limit, link_rate);
+        Self { params: params.clone(), limit, flows: Vec::new(), random }
     }
 
     fn flow(&mut self, flow: FlowId) -> &mut Flow {
@@ -173,7 +176,7 @@ impl<P: Packet> BufferPolicy<P> for Bred {
     fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Admission {
         let flow = *self.flow(packet.flow());
         let p = self.p(flow);
-        let reason = if !self.params.limit.admits(packet, backlog) {
+        let reason = if !self.limit.get().admits(packet, backlog) {
             Some(DropReason::Overflow)
         } else if p == Ratio::ONE {
             Some(DropReason::Policy)
@@ -205,8 +208,16 @@ impl<P: Packet> BufferPolicy<P> for Bred {
         Some(queued)
     }
 
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
     fn set_limit(&mut self, limit: Limit) {
-        self.params.limit = limit;
+        self.limit.set(limit);
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
     }
 }
 
@@ -222,7 +233,7 @@ mod tests {
     fn bred(change: impl FnOnce(&mut BredParams)) -> Bred {
         let mut params = BredParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         change(&mut params);
-        Bred::new(&params, Stream::new(1, "bred"))
+        Bred::new(&params, Rate::from_mbit(10), Stream::new(1, "bred"))
     }
 
     fn ratio(p: f64) -> Ratio {
@@ -254,7 +265,7 @@ mod tests {
         for id in 0..14 {
             queue.enqueue(Time::ZERO, packet(id, 3, 500), &mut log);
         }
-        // The limit is 50 packets, the flow's 12.
+        // The limit is 125 kB, the flow's 12 packets.
         let dropped: Vec<_> = log.dropped.iter().map(|&(_, id, reason)| (id, reason)).collect();
         assert_eq!(dropped, [(12, DropReason::Policy), (13, DropReason::Policy)]);
         let flow = |queue: &Buffer<Fifo<SimplePacket>, Bred>| queue.policy().flows[3];

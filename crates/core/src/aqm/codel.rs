@@ -13,12 +13,12 @@
 //! Cost: O(1) per packet plus the drops; no state per flow. Parameters: [`ENTRY`].
 
 use super::{Admission, BufferPolicy};
-use crate::limit::Limit;
+use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
 use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{Queued, Scheduler};
-use crate::units::{Bytes, Span, Time};
+use crate::units::{Bytes, Rate, Span, Time};
 
 /// CoDel in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -28,7 +28,7 @@ pub const ENTRY: Entry = Entry {
     reference: "RFC 8289",
     cost: "O(1) per packet, no state per flow",
     params: &[
-        Param { default: Some("1000p"), source: "tc-codel(8)", ..crate::param::LIMIT },
+        Param { paper: Paper::Is("1000p"), ..crate::param::LIMIT },
         TARGET,
         INTERVAL,
         MTU,
@@ -107,8 +107,8 @@ impl CodelControl {
 /// Parameters of [`Codel`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct CodelParams {
-    /// Size of the buffer.
-    pub limit: Limit,
+    /// Size of the buffer, in packets or bytes. Default that of the link, see [`LinkLimit`].
+    pub limit: Option<Limit>,
     /// The control loop.
     pub control: CodelControl,
 }
@@ -119,7 +119,7 @@ impl CodelParams {
     /// # Errors
     /// When they contradict each other.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Ok(Self { limit: args.limit("limit"), control: CodelControl::from_args(args)? })
+        Ok(Self { limit: args.limit_if_set("limit"), control: CodelControl::from_args(args)? })
     }
 }
 
@@ -250,14 +250,16 @@ fn control_law(t: Time, interval: Span, count: u32) -> Time {
 #[derive(Clone, Debug)]
 pub struct Codel {
     pub(crate) params: CodelParams,
+    limit: LinkLimit,
     state: CodelState,
 }
 
 impl Codel {
     /// CoDel that has seen nothing yet.
     #[must_use]
-    pub fn new(params: &CodelParams) -> Self {
-        Self { params: params.clone(), state: CodelState::default() }
+    pub fn new(params: &CodelParams, link_rate: Rate) -> Self {
+        let limit = LinkLimit::new(params.limit, link_rate);
+        Self { params: params.clone(), limit, state: CodelState::default() }
     }
 }
 
@@ -275,7 +277,7 @@ impl<P: Packet, S: Scheduler<P>> Source<P> for Whole<'_, S> {
 
 impl<P: Packet> BufferPolicy<P> for Codel {
     fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Admission {
-        let fits = self.params.limit.admits(packet, backlog);
+        let fits = self.limit.get().admits(packet, backlog);
         if fits { Admission::Accept } else { Admission::Drop(DropReason::Overflow) }
     }
 
@@ -288,8 +290,16 @@ impl<P: Packet> BufferPolicy<P> for Codel {
         self.state.dequeue(&self.params.control, now, &mut Whole(scheduler), sink)
     }
 
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
     fn set_limit(&mut self, limit: Limit) {
-        self.params.limit = limit;
+        self.limit.set(limit);
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
     }
 }
 
@@ -308,9 +318,9 @@ mod tests {
 
     fn codel(ecn: bool) -> Buffer<Fifo<SimplePacket>, Codel> {
         let mut params = CodelParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-        params.limit = Limit::Packets(Packets::new(100_000));
+        params.limit = Some(Limit::Packets(Packets::new(100_000)));
         params.control.ecn = ecn;
-        Buffer::new(Fifo::new(), Codel::new(&params))
+        Buffer::new(Fifo::new(), Codel::new(&params, Rate::from_mbit(10)))
     }
 
     /// Serves a queue that was filled at `start` and never shrinks below its target, once a millisecond.

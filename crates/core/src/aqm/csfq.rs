@@ -88,13 +88,8 @@ const THRESHOLD: Param = Param::new(
 );
 
 /// Size of the buffer.
-pub(super) const LIMIT_OF_1998: Param = Param {
-    default: None,
-    paper: Paper::Is("64p"),
-    source: "chosen; 64 kB of 1 kB packets in the 1998 paper",
-    doc: "Size of the buffer; if not set 100 ms of the link, at least 96 kB.",
-    ..LIMIT
-};
+pub(super) const LIMIT_OF_1998: Param =
+    Param { paper: Paper::Is("64p"), source: "chosen; 64 kB of 1 kB packets in the 1998 paper", ..LIMIT };
 /// Its threshold.
 pub(super) const THRESHOLD_OF_1998: Param =
     Param { default: Some("0.25"), source: "1998 paper, simulations: 16 of 64 kB", ..THRESHOLD };
@@ -338,6 +333,10 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.share.statistics(show);
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
     }
 
     fn set_limit(&mut self, limit: Limit) {

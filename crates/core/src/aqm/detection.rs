@@ -86,14 +86,14 @@ impl DetectionParams {
     ///
     /// # Errors
     /// When they contradict each other or the limit.
-    pub(crate) fn from_args(args: &EntryArgs<'_>, limit: Limit) -> Result<Self, ParamError> {
+    pub(crate) fn from_args(args: &EntryArgs<'_>, limit: Option<Limit>) -> Result<Self, ParamError> {
         Self::with_sizes(args, limit, [args.threshold("min_th"), args.threshold("max_th")], args.ratio("w_q"))
     }
 
     /// The same with these thresholds and this weight.
     pub(crate) fn with_sizes(
         args: &EntryArgs<'_>,
-        limit: Limit,
+        limit: Option<Limit>,
         [min_th, max_th]: [Threshold; 2],
         w_q: Ratio,
     ) -> Result<Self, ParamError> {
@@ -110,7 +110,7 @@ impl DetectionParams {
         Ok(params)
     }
 
-    pub(crate) fn check(&self, limit: Limit) -> Result<(), ParamError> {
+    pub(crate) fn check(&self, limit: Option<Limit>) -> Result<(), ParamError> {
         check_thresholds(("min_th", self.min_th), ("max_th", self.max_th), limit)?;
         check_average(self.w_q, self.mean_pktsize)
     }

@@ -27,7 +27,7 @@ use super::average::AverageQueue;
 use super::detection::{MEAN_PKTSIZE, W_Q, check_average};
 use super::drop_curve::{DropCurve, check_thresholds, spread};
 use super::{Admission, BufferPolicy};
-use crate::limit::{Limit, Threshold};
+use crate::limit::{Limit, LinkLimit, Threshold};
 use crate::packet::{FlowId, Packet};
 use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
@@ -86,8 +86,9 @@ pub const ENTRY: Entry = Entry {
 /// Parameters of [`Fred`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FredParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
-    pub limit: Limit,
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see
+    /// [`LinkLimit`].
+    pub limit: Option<Limit>,
     /// Average queue below which nothing is dropped early. Default 12 packets.
     pub min_th: MeanPackets,
     /// Average queue from which everything is dropped. Default 24 packets.
@@ -111,7 +112,7 @@ impl FredParams {
     /// When they contradict each other.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let params = Self {
-            limit: args.limit("limit"),
+            limit: args.limit_if_set("limit"),
             min_th: args.mean_packets("min_th"),
             max_th: args.mean_packets("max_th"),
             max_p: args.ratio("max_p"),
@@ -140,6 +141,7 @@ struct Flow {
 #[derive(Clone, Debug)]
 pub struct Fred {
     pub(crate) params: FredParams,
+    limit: LinkLimit,
     curve: DropCurve,
     average: AverageQueue,
     /// Arrivals between the thresholds since the last random drop; -1 when there is no congestion.
@@ -161,6 +163,7 @@ impl Fred {
             count: -1.0,
             flows: Vec::new(),
             n_active: 0,
+            limit: LinkLimit::new(params.limit, link_rate),
             params: params.clone(),
             random,
         }
@@ -229,7 +232,7 @@ impl<P: Packet> BufferPolicy<P> for Fred {
         if let Some(reason) = self.judge(packet.flow()) {
             return Admission::Drop(reason);
         }
-        if !self.params.limit.admits(packet, backlog) {
+        if !self.limit.get().admits(packet, backlog) {
             return Admission::Drop(DropReason::Overflow);
         }
         let flow = self.flow(packet.flow());
@@ -260,11 +263,16 @@ impl<P: Packet> BufferPolicy<P> for Fred {
         show("avgcq", self.avgcq());
     }
 
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
     fn set_limit(&mut self, limit: Limit) {
-        self.params.limit = limit;
+        self.limit.set(limit);
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
         self.average.set_link_rate(rate);
     }
 }
@@ -385,7 +393,7 @@ mod tests {
 
     #[test]
     fn a_packet_that_finds_no_room_is_no_strike() {
-        let params = FredParams { limit: Limit::Packets(Packets::new(2)), ..params() };
+        let params = FredParams { limit: Some(Limit::Packets(Packets::new(2))), ..params() };
         let (queue, dropped) = filled(&params, &[0, 1, 0]);
         assert_eq!(dropped, [(2, DropReason::Overflow)]);
         assert_eq!(queue.policy().flows[0].strike, 0);

@@ -342,6 +342,10 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         show("customers", self.customers.len() as f64);
     }
 
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
     fn set_limit(&mut self, limit: Limit) {
         self.limit.set(limit);
     }

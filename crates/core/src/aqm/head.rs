@@ -8,13 +8,13 @@
 //! Cost: O(1) per packet, no state. Parameters: [`ENTRY`].
 
 use super::{Admission, BufferPolicy, Victim};
-use crate::limit::Limit;
+use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
 use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, ParamError, Role};
 use crate::queue::{Backlog, DropReason};
 use crate::schedule::{End, Scheduler};
-use crate::units::Time;
+use crate::units::{Rate, Time};
 
 /// Drop from front in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -29,8 +29,8 @@ pub const ENTRY: Entry = Entry {
 /// Parameters of [`HeadDrop`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct HeadDropParams {
-    /// Size of the buffer.
-    pub limit: Limit,
+    /// Size of the buffer, in packets or bytes. Default that of the link, see [`LinkLimit`].
+    pub limit: Option<Limit>,
 }
 
 impl HeadDropParams {
@@ -39,7 +39,7 @@ impl HeadDropParams {
     /// # Errors
     /// None today.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Ok(Self { limit: args.limit("limit") })
+        Ok(Self { limit: args.limit_if_set("limit") })
     }
 }
 
@@ -47,19 +47,20 @@ impl HeadDropParams {
 #[derive(Clone, Debug)]
 pub struct HeadDrop {
     pub(crate) params: HeadDropParams,
+    limit: LinkLimit,
 }
 
 impl HeadDrop {
     /// Drops from the front beyond the limit.
     #[must_use]
-    pub fn new(params: &HeadDropParams) -> Self {
-        Self { params: params.clone() }
+    pub fn new(params: &HeadDropParams, link_rate: Rate) -> Self {
+        Self { params: params.clone(), limit: LinkLimit::new(params.limit, link_rate) }
     }
 }
 
 impl<P: Packet> BufferPolicy<P> for HeadDrop {
     fn admit(&mut self, _now: Time, packet: &mut P, _backlog: Backlog) -> Admission {
-        if self.params.limit.admits(packet, Backlog::EMPTY) {
+        if self.limit.get().admits(packet, Backlog::EMPTY) {
             Admission::Accept
         } else {
             Admission::Drop(DropReason::Overflow)
@@ -67,14 +68,22 @@ impl<P: Packet> BufferPolicy<P> for HeadDrop {
     }
 
     fn victim<S: Scheduler<P>>(&mut self, _now: Time, scheduler: &S) -> Option<Victim> {
-        if !self.params.limit.is_exceeded_by(scheduler.backlog()) {
+        if !self.limit.get().is_exceeded_by(scheduler.backlog()) {
             return None;
         }
         Some(Victim { flow: scheduler.next_flow()?, end: End::Head, reason: DropReason::PushOut })
     }
 
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
     fn set_limit(&mut self, limit: Limit) {
-        self.params.limit = limit;
+        self.limit.set(limit);
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
     }
 }
 
@@ -89,8 +98,8 @@ mod tests {
 
     #[test]
     fn the_front_makes_room_and_a_packet_that_can_never_fit_is_dropped_alone() {
-        let params = HeadDropParams { limit: Limit::Bytes(Bytes::new(300)) };
-        let mut queue = Buffer::new(Fifo::new(), HeadDrop::new(&params));
+        let params = HeadDropParams { limit: Some(Limit::Bytes(Bytes::new(300))) };
+        let mut queue = Buffer::new(Fifo::new(), HeadDrop::new(&params, Rate::from_mbit(10)));
         let mut log = Log::default();
         for (id, size) in [(1, 100), (2, 100), (3, 100), (4, 150), (5, 301)] {
             queue.enqueue(Time::ZERO, packet(id, id, size), &mut log);

@@ -17,7 +17,7 @@ use super::Limit;
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
 use super::occupancy::{Choice, Occupancy, Thresholds, Ties, thresholds};
 use super::push_out::{PushOut, Rule, limit_of};
-use crate::param::LINK_LIMIT;
+use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::queue::DropReason;
 use crate::units::{Rate, Span, Time};
@@ -30,7 +30,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
     cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow",
     params: &[
-        LINK_LIMIT,
+        LIMIT,
         thresholds("weights", "chosen: flows that may send more may hold more"),
         RTT_OF,
         Param::new(

@@ -119,6 +119,11 @@ pub trait BufferPolicy<P: Packet> {
     /// Reports named counters and gauges of flows.
     fn flow_statistics(&self, _show: &mut dyn FnMut(FlowId, &'static str, f64)) {}
 
+    /// The size of the buffer now; none if the policy does not say.
+    fn limit(&self) -> Option<Limit> {
+        None
+    }
+
     /// Sets the size of the buffer. A fuller buffer drains, or is pushed out by the next arrivals.
     fn set_limit(&mut self, limit: Limit);
 

@@ -33,7 +33,7 @@ use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
 use super::pfd_auto::Controller;
 use super::push_out::{PushOut, Rule, limit_of};
 use crate::mutant::Mutant;
-use crate::param::LINK_LIMIT;
+use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use crate::queue::DropReason;
 use crate::random::Stream;
@@ -49,7 +49,7 @@ pub const ENTRY: Entry = Entry {
     cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow, 90 if drawn in proportion; 88 more with thresholds by \
            round-trip time",
     params: &[
-        LINK_LIMIT,
+        LIMIT,
         Param::new(
             "p",
             "p",

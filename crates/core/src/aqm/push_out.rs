@@ -121,6 +121,10 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
         self.rule.statistics(show);
     }
 
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
     fn set_limit(&mut self, limit: Limit) {
         self.limit.set(limit);
         self.occupancy.set_limit(limit);

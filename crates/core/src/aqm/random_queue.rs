@@ -14,7 +14,7 @@ use super::Limit;
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
 use super::push_out::{PushOut, Rule, limit_of};
-use crate::param::LINK_LIMIT;
+use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, ParamError, Role};
 use crate::queue::DropReason;
 use crate::random::Stream;
@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry {
     summary: "Random queue drop: a random flow above its share of a full buffer loses its front packet.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
     cost: "O(1) per packet, at most 64 bytes per flow",
-    params: &[LINK_LIMIT, thresholds("equal", "Srinivasan, Vaidyanathan, Baras, section 4"), RTT_OF],
+    params: &[LIMIT, thresholds("equal", "Srinivasan, Vaidyanathan, Baras, section 4"), RTT_OF],
 };
 
 /// Parameters of [`RandomQueueDrop`]; [`ENTRY`] says what each does.

@@ -18,7 +18,7 @@ use super::average::AverageQueue;
 use super::detection::{DetectionParams, GENTLE, MAX_P, MAX_TH, MEAN_PKTSIZE, MIN_TH, W_Q, WAIT};
 use super::drop_curve::DropSpacing;
 use super::{Admission, BufferPolicy};
-use crate::limit::Limit;
+use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
 use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
@@ -65,8 +65,9 @@ pub const ENTRY: Entry = Entry {
 /// Parameters of [`Red`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RedParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
-    pub limit: Limit,
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see
+    /// [`LinkLimit`].
+    pub limit: Option<Limit>,
     /// The average queue and the drop curve. Defaults: see [`DetectionParams`].
     pub detection: DetectionParams,
     /// Whether the drop probability is proportional to the packet size, and the count in bytes. Default
@@ -82,7 +83,7 @@ impl RedParams {
     /// # Errors
     /// When they contradict each other.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let limit = args.limit("limit");
+        let limit = args.limit_if_set("limit");
         Ok(Self {
             limit,
             detection: DetectionParams::from_args(args, limit)?,
@@ -96,6 +97,7 @@ impl RedParams {
 #[derive(Clone, Debug)]
 pub struct Red {
     pub(crate) params: RedParams,
+    limit: LinkLimit,
     /// Average queue, in the unit of the thresholds.
     average: AverageQueue,
     spacing: DropSpacing,
@@ -109,6 +111,7 @@ impl Red {
         Self {
             average: params.detection.average(link_rate),
             spacing: params.detection.spacing(),
+            limit: LinkLimit::new(params.limit, link_rate),
             params: params.clone(),
             random,
         }
@@ -136,7 +139,7 @@ impl<P: Packet> BufferPolicy<P> for Red {
         self.average.update(now, self.params.detection.min_th.measure(backlog));
         let early = self.early(packet.size(), backlog.packets);
         let reason =
-            if self.params.limit.admits(packet, backlog) { early } else { Some(DropReason::Overflow) };
+            if self.limit.get().admits(packet, backlog) { early } else { Some(DropReason::Overflow) };
         let Some(reason) = reason else { return Admission::Accept };
         self.spacing.dropped();
         if reason == DropReason::Early && self.params.ecn && packet.ecn().is_capable() {
@@ -158,11 +161,16 @@ impl<P: Packet> BufferPolicy<P> for Red {
         show("avg", self.avg());
     }
 
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
     fn set_limit(&mut self, limit: Limit) {
-        self.params.limit = limit;
+        self.limit.set(limit);
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
         self.average.set_link_rate(rate);
     }
 }
@@ -306,6 +314,7 @@ mod tests {
         assert_eq!(
             message(RedParams {
                 detection: DetectionParams { max_th: packets(55), ..defaults().detection },
+                limit: Some(Limit::Packets(Packets::new(50))),
                 ..defaults()
             }),
             "55p can never be reached with a `limit` of 50p: raise the limit"

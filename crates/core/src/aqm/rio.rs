@@ -24,10 +24,10 @@ use super::average::AverageQueue;
 use super::detection::{GENTLE, MEAN_PKTSIZE, W_Q, WAIT, check_average};
 use super::drop_curve::{DropCurve, DropSpacing, check_thresholds};
 use super::{Admission, BufferPolicy};
-use crate::limit::{Limit, Threshold};
+use crate::limit::{Limit, LinkLimit, Threshold};
 use crate::packet::{Colour, Packet};
 use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
+use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -41,7 +41,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Clark, Fang 1998",
     cost: "O(1) per packet, no state per flow",
     params: &[
-        Param { default: Some("140p"), source: "chosen: twice `in_max_th`", ..LIMIT },
+        Param { paper: Paper::Is("140p"), ..LIMIT },
         threshold(
             "in_min_th",
             "min_in",
@@ -87,8 +87,9 @@ const fn threshold(
 /// Parameters of [`Rio`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RioParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 140 packets.
-    pub limit: Limit,
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see
+    /// [`LinkLimit`].
+    pub limit: Option<Limit>,
     /// Average of IN packets below which they are not dropped early. Default 40 packets.
     pub in_min_th: MeanPackets,
     /// Average of IN packets from which they are all dropped. Default 70 packets.
@@ -120,7 +121,7 @@ impl RioParams {
     /// When they contradict each other.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let params = Self {
-            limit: args.limit("limit"),
+            limit: args.limit_if_set("limit"),
             in_min_th: args.mean_packets("in_min_th"),
             in_max_th: args.mean_packets("in_max_th"),
             in_max_p: args.ratio("in_max_p"),
@@ -153,6 +154,7 @@ impl RioParams {
 #[derive(Clone, Debug)]
 pub struct Rio {
     pub(crate) params: RioParams,
+    limit: LinkLimit,
     /// IN packets in the queue.
     q_in: u64,
     avg_in: AverageQueue,
@@ -177,6 +179,7 @@ impl Rio {
             avg_total: average,
             spacing_in: spacing(params.in_min_th, params.in_max_th, params.in_max_p),
             spacing_out: spacing(params.out_min_th, params.out_max_th, params.out_max_p),
+            limit: LinkLimit::new(params.limit, link_rate),
             params: params.clone(),
             random,
         }
@@ -210,7 +213,7 @@ impl<P: Packet> BufferPolicy<P> for Rio {
         };
         let early = spacing.early(avg, queued, 1.0, &mut self.random);
         let reason =
-            if self.params.limit.admits(packet, backlog) { early } else { Some(DropReason::Overflow) };
+            if self.limit.get().admits(packet, backlog) { early } else { Some(DropReason::Overflow) };
         if let Some(reason) = reason {
             spacing.dropped();
             return Admission::Drop(reason);
@@ -239,11 +242,16 @@ impl<P: Packet> BufferPolicy<P> for Rio {
         show("avg_total", self.avg_total.get());
     }
 
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
     fn set_limit(&mut self, limit: Limit) {
-        self.params.limit = limit;
+        self.limit.set(limit);
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
         self.avg_in.set_link_rate(rate);
         self.avg_total.set_link_rate(rate);
     }

@@ -21,13 +21,13 @@
 use alloc::vec::Vec;
 
 use super::{Admission, BufferPolicy};
-use crate::limit::Limit;
+use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
 use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
-use crate::units::{Ratio, Time};
+use crate::units::{Rate, Ratio, Time};
 
 /// A million zombies take 4 MB; chosen: far above any useful length.
 const MAX_ZOMBIES: u64 = 1 << 20;
@@ -87,8 +87,9 @@ pub const ENTRY: Entry = Entry {
 /// Parameters of [`Sred`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SredParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
-    pub limit: Limit,
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see
+    /// [`LinkLimit`].
+    pub limit: Option<Limit>,
     /// Length of the list of recently seen flows, 1 to 1048576. Default 1000.
     pub zombies: u64,
     /// Probability that an arrival replaces the zombie that it did not match, above 0. Default 0.25.
@@ -108,7 +109,7 @@ impl SredParams {
     /// When one makes no sense.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
         let params = Self {
-            limit: args.limit("limit"),
+            limit: args.limit_if_set("limit"),
             zombies: args.count("zombies"),
             overwrite: args.ratio("overwrite"),
             p_max: args.ratio("p_max"),
@@ -127,6 +128,7 @@ impl SredParams {
 #[derive(Clone, Debug)]
 pub struct Sred {
     pub(crate) params: SredParams,
+    limit: LinkLimit,
     /// The flows seen lately.
     zombies: Vec<FlowId>,
     /// P(t): the frequency of hits.
@@ -137,8 +139,9 @@ pub struct Sred {
 impl Sred {
     /// SRED with an empty list.
     #[must_use]
-    pub fn new(params: &SredParams, random: Stream) -> Self {
-        Self { params: params.clone(), zombies: Vec::new(), p: 0.0, random }
+    pub fn new(params: &SredParams, link_rate: Rate, random: Stream) -> Self {
+        let limit = LinkLimit::new(params.limit, link_rate);
+        Self { params: params.clone(), limit, zombies: Vec::new(), p: 0.0, random }
     }
 
     /// Compares an arrival of `flow` with a zombie. Whether it is a hit.
@@ -160,10 +163,7 @@ impl Sred {
 
     /// p_sred: what the queue alone says.
     fn p_sred(&self, backlog: Backlog) -> f64 {
-        let (q, limit) = match self.params.limit {
-            Limit::Packets(limit) => (backlog.packets.get(), limit.get()),
-            Limit::Bytes(limit) => (backlog.bytes.get(), limit.get()),
-        };
+        let (q, limit) = self.limit.get().measure(backlog);
         let p_max = self.params.p_max.get();
         match q {
             _ if q.saturating_mul(3) >= limit => p_max,
@@ -187,7 +187,7 @@ impl<P: Packet> BufferPolicy<P> for Sred {
         let hit = self.compare(packet.flow());
         let p_zap = self.p_zap(backlog, hit);
         let early = self.random.chance(p_zap);
-        match (self.params.limit.admits(packet, backlog), early) {
+        match (self.limit.get().admits(packet, backlog), early) {
             (false, _) => Admission::Drop(DropReason::Overflow),
             (true, true) => Admission::Drop(DropReason::Early),
             (true, false) => Admission::Accept,
@@ -201,8 +201,16 @@ impl<P: Packet> BufferPolicy<P> for Sred {
         }
     }
 
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
     fn set_limit(&mut self, limit: Limit) {
-        self.params.limit = limit;
+        self.limit.set(limit);
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
     }
 }
 
@@ -215,9 +223,9 @@ mod tests {
 
     fn sred(change: impl FnOnce(&mut SredParams)) -> Sred {
         let mut params = SredParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-        params.limit = Limit::Packets(Packets::new(60));
+        params.limit = Some(Limit::Packets(Packets::new(60)));
         change(&mut params);
-        Sred::new(&params, Stream::new(1, "sred"))
+        Sred::new(&params, Rate::from_mbit(10), Stream::new(1, "sred"))
     }
 
     fn backlog(packets: u64) -> Backlog {

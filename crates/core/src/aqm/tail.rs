@@ -3,11 +3,11 @@
 //! Cost: O(1) per packet, no state. Parameters: [`ENTRY`].
 
 use super::{Admission, BufferPolicy};
-use crate::limit::Limit;
+use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
 use crate::param::{Entry, EntryArgs, LIMIT, ParamError, Role};
 use crate::queue::{Backlog, DropReason};
-use crate::units::{Bytes, Packets, Time};
+use crate::units::{Bytes, Packets, Rate, Time};
 
 /// What IPv4 allows (RFC 791 section 3.1).
 const MAX_PACKET: Bytes = Bytes::new(65_535);
@@ -25,8 +25,8 @@ pub const ENTRY: Entry = Entry {
 /// Parameters of [`TailDrop`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct TailDropParams {
-    /// Size of the buffer.
-    pub limit: Limit,
+    /// Size of the buffer, in packets or bytes. Default that of the link, see [`LinkLimit`].
+    pub limit: Option<Limit>,
 }
 
 impl TailDropParams {
@@ -35,7 +35,7 @@ impl TailDropParams {
     /// # Errors
     /// None today.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Ok(Self { limit: args.limit("limit") })
+        Ok(Self { limit: args.limit_if_set("limit") })
     }
 }
 
@@ -43,20 +43,21 @@ impl TailDropParams {
 #[derive(Clone, Debug)]
 pub struct TailDrop {
     pub(crate) params: TailDropParams,
+    limit: LinkLimit,
 }
 
 impl TailDrop {
     /// Drops arrivals beyond the limit.
     #[must_use]
-    pub fn new(params: &TailDropParams) -> Self {
-        Self { params: params.clone() }
+    pub fn new(params: &TailDropParams, link_rate: Rate) -> Self {
+        Self { params: params.clone(), limit: LinkLimit::new(params.limit, link_rate) }
     }
 }
 
 impl<P: Packet> BufferPolicy<P> for TailDrop {
     #[inline]
     fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Admission {
-        if self.params.limit.admits(packet, backlog) {
+        if self.limit.get().admits(packet, backlog) {
             Admission::Accept
         } else {
             Admission::Drop(DropReason::Overflow)
@@ -64,14 +65,22 @@ impl<P: Packet> BufferPolicy<P> for TailDrop {
     }
 
     fn is_transparent(&self) -> bool {
-        match self.params.limit {
+        match self.limit.get() {
             Limit::Packets(limit) => limit > Packets::ZERO,
             Limit::Bytes(limit) => limit >= MAX_PACKET,
         }
     }
 
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
     fn set_limit(&mut self, limit: Limit) {
-        self.params.limit = limit;
+        self.limit.set(limit);
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
     }
 }
 
@@ -85,7 +94,8 @@ mod tests {
     fn what_fills_the_buffer_exactly_is_admitted_and_the_next_is_not() {
         let held = Backlog { packets: Packets::new(2), bytes: Bytes::new(200) };
         let verdict = |limit, size| {
-            TailDrop::new(&TailDropParams { limit }).admit(Time::ZERO, &mut packet(1, 0, size), held)
+            let params = TailDropParams { limit: Some(limit) };
+            TailDrop::new(&params, Rate::from_mbit(10)).admit(Time::ZERO, &mut packet(1, 0, size), held)
         };
         let overflow = Admission::Drop(DropReason::Overflow);
         assert_eq!(verdict(Limit::Packets(Packets::new(3)), 100), Admission::Accept);

@@ -291,6 +291,10 @@ impl<P: Packet> BufferPolicy<P> for Tred {
         }
     }
 
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit)
+    }
+
     fn set_limit(&mut self, limit: Limit) {
         (self.params.limit, self.limit) = (limit, limit);
         self.limit_is_set = true;

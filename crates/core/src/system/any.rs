@@ -63,9 +63,9 @@ family! {
     context &LinkContext<'_>;
 
     Tail(tail::TailDrop, tail::TailDropParams), [tail::ENTRY],
-        |params, _link| tail::TailDrop::new(params);
+        |params, link| tail::TailDrop::new(params, link.link_rate);
     Head(head::HeadDrop, head::HeadDropParams), [head::ENTRY],
-        |params, _link| head::HeadDrop::new(params);
+        |params, link| head::HeadDrop::new(params, link.link_rate);
     LongestQueue(longest_queue::LongestQueueDrop, longest_queue::LongestQueueDropParams), [longest_queue::ENTRY],
         |params, link| longest_queue::LongestQueueDrop::new(params, link.link_rate, link.rtts),
         same |_policy, _params| true;
@@ -82,9 +82,9 @@ family! {
     Fred(fred::Fred, fred::FredParams), [fred::ENTRY],
         |params, link| fred::Fred::new(params, link.link_rate, link.stream());
     Sred(sred::Sred, sred::SredParams), [sred::ENTRY],
-        |params, link| sred::Sred::new(params, link.stream());
+        |params, link| sred::Sred::new(params, link.link_rate, link.stream());
     Bred(bred::Bred, bred::BredParams), [bred::ENTRY],
-        |params, link| bred::Bred::new(params, link.stream());
+        |params, link| bred::Bred::new(params, link.link_rate, link.stream());
     Tred(tred::Tred, tred::TredParams), [tred::ENTRY],
         |params, link| tred::Tred::new(params, link.link_rate, link.stream());
     Csfq(csfq::Csfq, csfq::CsfqParams), [csfq::CSFQ, csfq::MCSFQ],
@@ -99,7 +99,7 @@ family! {
     Sffc(sffc::Sffc, sffc::SffcParams), [sffc::SFFC, sffc::NBQ],
         |params, link| sffc::Sffc::new(params, link.link_rate, link.stream(), link.stream_for("trials"));
     Codel(codel::Codel, codel::CodelParams), [codel::ENTRY],
-        |params, _link| codel::Codel::new(params);
+        |params, link| codel::Codel::new(params, link.link_rate);
 }
 
 family! {
@@ -120,7 +120,7 @@ family! {
     Choke(choke::Choke<P>, choke::ChokeParams), [choke::ENTRY],
         |params, link| choke::Choke::new(params, link.link_rate, link.stream());
     FqCodel(fq_codel::FqCodel<P>, fq_codel::FqCodelParams), [fq_codel::ENTRY],
-        |params, link| fq_codel::FqCodel::new(params, link.smallest_weight(), link.stream());
+        |params, link| fq_codel::FqCodel::new(params, link.link_rate, link.smallest_weight(), link.stream());
     Ramp(ramp::Ramp<P, Core<P>>, ramp::RampParams), [ramp::ENTRY],
         |params, link| ramp::Ramp::new(params, link.link_rate, Core::of_greedy(params, link));
     Guarded(guarded::Guarded<P>, guarded::GuardedParams), [],
@@ -269,6 +269,9 @@ impl<P: Packet> BufferPolicy<P> for AnyPolicy {
     fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
         policy!(self, it => BufferPolicy::<P>::flow_statistics(it, show));
     }
+    fn limit(&self) -> Option<Limit> {
+        policy!(self, it => BufferPolicy::<P>::limit(it))
+    }
     fn set_limit(&mut self, limit: Limit) {
         policy!(self, it => BufferPolicy::<P>::set_limit(it, limit));
     }
@@ -334,6 +337,9 @@ impl<P: Packet> System<P> for Core<P> {
     }
     fn take(&mut self, now: Time, flow: FlowId) -> Option<P> {
         core!(self, it => it.take(now, flow))
+    }
+    fn limit(&self) -> Option<Limit> {
+        core!(self, it => System::<P>::limit(it))
     }
     fn set_limit(&mut self, limit: Limit) {
         core!(self, it => it.set_limit(limit));

@@ -28,9 +28,9 @@ use crate::param::{Args, Entry, EntryArgs, ParamError, Preset, Role};
 /// ```
 /// use apportion_core::param::{Entry, LIMIT, Role};
 /// use apportion_core::system::{Catalog, System};
-/// # use apportion_core::{Backlog, Queue, SimplePacket, Sink, limit::Limit, units::Time};
+/// # use apportion_core::{Backlog, Queue, SimplePacket, Sink, limit::{Limit, LinkLimit}, units::Time};
 /// # struct MyQueue;
-/// # impl MyQueue { fn new(_: Limit) -> Self { Self } }
+/// # impl MyQueue { fn new(_: LinkLimit) -> Self { Self } }
 /// # impl Queue<SimplePacket> for MyQueue {
 /// #     fn enqueue(&mut self, _: Time, _: SimplePacket, _: &mut dyn Sink<SimplePacket>) {}
 /// #     fn dequeue(&mut self, _: Time, _: &mut dyn Sink<SimplePacket>) -> Option<SimplePacket> { None }
@@ -51,7 +51,11 @@ use crate::param::{Args, Entry, EntryArgs, ParamError, Preset, Role};
 /// };
 ///
 /// let mut catalog = Catalog::default();
-/// catalog.register(&ENTRY, |args| Ok(args.limit("limit")), |limit, _link| MyQueue::new(*limit))?;
+/// catalog.register(
+///     &ENTRY,
+///     |args| Ok(args.limit_if_set("limit")),
+///     |&limit, link| MyQueue::new(LinkLimit::new(limit, link.link_rate)),
+/// )?;
 /// assert!(catalog.find("mine").is_some() && catalog.find("red").is_some());
 /// # Ok::<(), apportion_core::system::catalog::RegisterError>(())
 /// ```

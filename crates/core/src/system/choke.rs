@@ -24,7 +24,7 @@ use super::contract::System;
 use crate::aqm::average::AverageQueue;
 use crate::aqm::detection::{DetectionParams, GENTLE, MAX_P, MAX_TH, MEAN_PKTSIZE, MIN_TH, W_Q, WAIT};
 use crate::aqm::drop_curve::DropSpacing;
-use crate::limit::Limit;
+use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
 use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, ParamError, Role};
@@ -45,8 +45,9 @@ pub const ENTRY: Entry = Entry {
 /// Parameters of [`Choke`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChokeParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default 50 packets.
-    pub limit: Limit,
+    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see
+    /// [`LinkLimit`].
+    pub limit: Option<Limit>,
     /// RED's average queue and drop curve. Defaults: see [`DetectionParams`].
     pub detection: DetectionParams,
 }
@@ -57,7 +58,7 @@ impl ChokeParams {
     /// # Errors
     /// When they contradict each other.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let limit = args.limit("limit");
+        let limit = args.limit_if_set("limit");
         Ok(Self { limit, detection: DetectionParams::from_args(args, limit)? })
     }
 }
@@ -66,6 +67,7 @@ impl ChokeParams {
 #[derive(Clone, Debug)]
 pub struct Choke<P> {
     pub(super) params: ChokeParams,
+    limit: LinkLimit,
     queue: VecDeque<P>,
     backlog: Backlog,
     /// Average queue, in the unit of the thresholds.
@@ -84,6 +86,7 @@ impl<P: Packet> Choke<P> {
             backlog: Backlog::EMPTY,
             average: params.detection.average(link_rate),
             spacing: params.detection.spacing(),
+            limit: LinkLimit::new(params.limit, link_rate),
             params: params.clone(),
             random,
             pairs: 0,
@@ -116,10 +119,14 @@ impl<P: Packet> System<P> for Choke<P> {
         self.backlog.remove(&packet);
         Some(packet)
     }
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
     fn set_limit(&mut self, limit: Limit) {
-        self.params.limit = limit;
+        self.limit.set(limit);
     }
     fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
         self.average.set_link_rate(rate);
     }
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
@@ -142,7 +149,7 @@ impl<P: Packet> Queue<P> for Choke<P> {
             return sink.dropped(now, packet, DropReason::Early);
         }
         let early = self.spacing.early(avg, self.backlog.packets, 1.0, &mut self.random);
-        let fits = self.params.limit.admits(&packet, self.backlog);
+        let fits = self.limit.get().admits(&packet, self.backlog);
         let reason = if fits { early } else { Some(DropReason::Overflow) };
         if let Some(reason) = reason {
             self.spacing.dropped();

@@ -22,6 +22,12 @@ pub trait System<P: Packet>: Queue<P> {
         None
     }
 
+    /// The size of the buffer now; none if the discipline does not say. What is configured for each flow, as RAMP's, is that
+    /// of one of its queues.
+    fn limit(&self) -> Option<Limit> {
+        None
+    }
+
     /// Sets the size of the buffer. A fuller buffer drains, or is pushed out by the next arrivals.
     fn set_limit(&mut self, limit: Limit);
 
@@ -81,6 +87,9 @@ impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> System<P> for Buffer<S, B> 
         let queued = self.scheduler_mut().push_out(now, flow, End::Head)?;
         self.policy_mut().taken_out(&queued.packet);
         Some(queued.packet)
+    }
+    fn limit(&self) -> Option<Limit> {
+        self.policy().limit()
     }
     fn set_limit(&mut self, limit: Limit) {
         self.policy_mut().set_limit(limit);

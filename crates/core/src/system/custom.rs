@@ -272,6 +272,9 @@ impl<P: Packet> System<P> for Custom<P> {
         let seen = if self.fault.is_none() { self.inner.drain(now) } else { None };
         seen.and_then(|seen| self.held.take(&seen)).or_else(|| self.held.oldest())
     }
+    fn limit(&self) -> Option<Limit> {
+        self.inner.limit()
+    }
     fn set_limit(&mut self, limit: Limit) {
         self.inner.set_limit(limit);
     }

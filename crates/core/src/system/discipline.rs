@@ -12,7 +12,7 @@ use crate::aqm::csfq::RouterRole;
 use crate::aqm::sffc::{Sffc, SffcParams, Trust};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::limit::Limit;
-use crate::packet::{CustomerId, FillTarget, FlowClass, FlowId, HostPair, LabelKind, Packet};
+use crate::packet::{CustomerId, FillTarget, FlowClass, FlowId, HostPair, LabelKind, Packet, SimplePacket};
 use crate::param::{Args, Entry, Known, ParamError};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Rate, Span, Time, Weight};
@@ -135,6 +135,17 @@ impl DisciplineParams {
     #[must_use]
     pub fn report_trust(&self) -> Option<Trust> {
         self.reporting().map(|sffc| sffc.trust)
+    }
+
+    /// The size of the buffer in front of a link of `rate` if it follows that rate; none if it is set, and of a discipline from
+    /// outside.
+    #[must_use]
+    pub fn limit_of_link(&self, rate: Rate) -> Option<Limit> {
+        if matches!(self.dividing(), CoreParams::Custom(_)) {
+            return None;
+        }
+        let of = |rate| self.build::<SimplePacket>(&LinkContext::new(rate, 0, "")).limit();
+        if of(Rate::from_mbit(1)) == of(Rate::from_mbit(1_000_000)) { None } else { of(rate) }
     }
 
     /// An empty discipline for a link. Behind a shaper it computes with the rate at which packets leave: that of the
@@ -324,6 +335,12 @@ impl<P: Packet> Discipline<P> {
     /// The hosts at the ends of `flow` from its next packet on. Whether this discipline divides among hosts.
     pub fn set_hosts(&mut self, flow: FlowId, hosts: HostPair) -> bool {
         self.core_mut().set_hosts(flow, hosts)
+    }
+
+    /// The size of the buffer now, of each queue where it is for queues; none if a discipline from outside does not say.
+    #[must_use]
+    pub fn limit(&self) -> Option<Limit> {
+        self.core().limit()
     }
 
     /// The size of the buffer from now on. A fuller buffer drains, or is pushed out by the next arrivals.

@@ -22,16 +22,16 @@ use alloc::vec::Vec;
 
 use super::contract::System;
 use crate::aqm::codel::{CodelControl, CodelState, ECN, INTERVAL, MTU, Source, TARGET};
-use crate::limit::Limit;
+use crate::limit::{Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Kind, LIMIT, Paper, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::{Stream, mix};
 use crate::schedule::drr::{Quanta, scaled};
 use crate::schedule::{End, Queued};
 use crate::tree::{Largest, Summary, Tree};
-use crate::units::{Bytes, Packets, Time, Weight};
+use crate::units::{Bytes, Rate, Time, Weight};
 
 /// FQ-CoDel in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -42,22 +42,19 @@ pub const ENTRY: Entry = Entry {
     cost: "O(1) per packet, O(log queues) per cut, 128 bytes per queue",
     params: &[
         Param {
-            name: "limit",
-            symbol: "–",
-            kind: Kind::Packets,
-            default: Some("10240p"),
-            paper: Paper::AsDefault,
-            source: "RFC 8290 section 5.2.3",
-            doc: "Packets in all queues together; beyond it the longest queue loses packets.",
+            paper: Paper::Is("10240p"),
+            doc: "Size of all queues together, beyond which the longest loses packets; if not set 100 ms of the link, at \
+                  least 96 kB.",
+            ..LIMIT
         },
         Param {
             name: "memory_limit",
             symbol: "–",
             kind: Kind::Bytes,
-            default: Some("32MB"),
-            paper: Paper::AsDefault,
+            default: None,
+            paper: Paper::Is("32MB"),
             source: "tc-fq_codel(8)",
-            doc: "Bytes in all queues together; beyond it the longest queue loses packets.",
+            doc: "Bytes in all queues together, besides a `limit` in packets; if not set, `limit` alone counts.",
         },
         Param {
             name: "quantum",
@@ -114,10 +111,10 @@ pub enum Classify {
 /// Parameters of [`FqCodel`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FqCodelParams {
-    /// Packets in all queues together. Default 10240.
-    pub limit: Packets,
-    /// Bytes in all queues together. Default 32 MB.
-    pub memory_limit: Bytes,
+    /// Size of all queues together, in packets or bytes. Default that of the link, see [`LinkLimit`].
+    pub limit: Option<Limit>,
+    /// Bytes in all queues together, besides `limit`. Default none.
+    pub memory_limit: Option<Bytes>,
     /// Bytes that a flow of the smallest weight sends in a turn. Default 1514.
     pub quantum: Bytes,
     /// Maximum number of packets dropped from the longest queue at once; never more than half of it. Default 64.
@@ -141,8 +138,8 @@ impl FqCodelParams {
             _ => (Classify::Exact, 65_536),
         };
         let params = Self {
-            limit: args.packets("limit"),
-            memory_limit: args.bytes("memory_limit"),
+            limit: args.limit_if_set("limit"),
+            memory_limit: args.bytes_if_set("memory_limit"),
             quantum: args.bytes("quantum"),
             drop_batch: args.count("drop_batch"),
             classify,
@@ -163,6 +160,7 @@ const MAX_FLOWS: u32 = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct FqCodel<P> {
     pub(super) params: FqCodelParams,
+    limit: LinkLimit,
     quanta: Quanta,
     salt: u64,
     queues: Vec<FlowQueue>,
@@ -223,8 +221,9 @@ impl<P: Packet> FqCodel<P> {
     /// No queues yet. A flow of weight `smallest` has one quantum a turn; `random` gives the salt of the
     /// hash.
     #[must_use]
-    pub fn new(params: &FqCodelParams, smallest: Weight, mut random: Stream) -> Self {
+    pub fn new(params: &FqCodelParams, link_rate: Rate, smallest: Weight, mut random: Stream) -> Self {
         Self {
+            limit: LinkLimit::new(params.limit, link_rate),
             params: params.clone(),
             quanta: Quanta::new(params.quantum, smallest),
             salt: random.below(u64::MAX),
@@ -269,7 +268,9 @@ impl<P: Packet> FqCodel<P> {
     }
 
     fn is_overloaded(&self) -> bool {
-        self.backlog.packets > self.params.limit || self.backlog.bytes > self.params.memory_limit
+        let memory_limit = self.params.memory_limit;
+        self.limit.get().is_exceeded_by(self.backlog)
+            || memory_limit.is_some_and(|limit| self.backlog.bytes > limit)
     }
 
     /// Drops half of the fattest queue, or a batch, from its head. Whether there was one.
@@ -319,11 +320,15 @@ impl<P: Packet> System<P> for FqCodel<P> {
         true
     }
 
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
     fn set_limit(&mut self, limit: Limit) {
-        match limit {
-            Limit::Packets(packets) => self.params.limit = packets,
-            Limit::Bytes(bytes) => self.params.memory_limit = bytes,
-        }
+        self.limit.set(limit);
+    }
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
     }
 
     // A queue that runs empty stays in its round until its turn, as one that CoDel empties.
@@ -415,7 +420,7 @@ mod tests {
     fn fq_codel(change: impl FnOnce(&mut FqCodelParams)) -> FqCodel<SimplePacket> {
         let mut params = FqCodelParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         change(&mut params);
-        FqCodel::new(&params, Weight::ONE, Stream::new(1, "fq_codel"))
+        FqCodel::new(&params, Rate::from_mbit(10), Weight::ONE, Stream::new(1, "fq_codel"))
     }
 
     fn serve(queue: &mut FqCodel<SimplePacket>, n: usize) -> Vec<u32> {
@@ -476,7 +481,7 @@ mod tests {
     fn overload_cuts_half_of_the_fattest_queue_up_to_a_batch() {
         for (drop_batch, cut) in [(64, 5), (3, 3)] {
             let mut queue = fq_codel(|params| {
-                params.limit = Packets::new(11);
+                params.limit = Some(Limit::Packets(crate::units::Packets::new(11)));
                 params.drop_batch = drop_batch;
             });
             let mut log = Log::default();
@@ -491,7 +496,7 @@ mod tests {
 
     #[test]
     fn memory_limit_holds_in_bytes() {
-        let mut queue = fq_codel(|params| params.memory_limit = Bytes::new(2_500));
+        let mut queue = fq_codel(|params| params.memory_limit = Some(Bytes::new(2_500)));
         let mut log = Log::default();
         for id in 0..3 {
             queue.enqueue(Time::ZERO, packet(id, id, 1_000), &mut log);
@@ -513,7 +518,10 @@ mod tests {
 
     #[test]
     fn only_the_flow_whose_own_queue_stands_loses_packets() {
-        let mut queue = fq_codel(|params| params.control.ecn = false);
+        let mut queue = fq_codel(|params| {
+            params.limit = Some(Limit::Bytes(Bytes::new(2_000_000)));
+            params.control.ecn = false;
+        });
         let mut log = Log::default();
         for id in 0..1_000 {
             queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log);

@@ -131,6 +131,9 @@ impl<P: Packet> System<P> for Guarded<P> {
     fn drain(&mut self, now: Time) -> Option<P> {
         self.inner.drain(now)
     }
+    fn limit(&self) -> Option<Limit> {
+        Some(self.sffc.limit())
+    }
     fn set_limit(&mut self, limit: Limit) {
         BufferPolicy::<P>::set_limit(&mut self.sffc, limit);
         self.inner.set_limit(limit);

@@ -230,6 +230,9 @@ impl<P: Packet> System<P> for Isolated<P> {
         let token = self.inner.drain(now)?;
         self.exchange(&token)
     }
+    fn limit(&self) -> Option<Limit> {
+        self.inner.limit()
+    }
     fn set_limit(&mut self, limit: Limit) {
         self.inner.set_limit(limit);
     }

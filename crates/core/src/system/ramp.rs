@@ -337,6 +337,10 @@ impl<P: Packet, G: System<P>> System<P> for Ramp<P, G> {
         }
     }
 
+    fn limit(&self) -> Option<Limit> {
+        Some(self.params.limit)
+    }
+
     fn set_limit(&mut self, limit: Limit) {
         self.params.limit = limit;
         if let (Some(greedy), Some(limit)) = (self.greedy.divided(), self.params.greedy_limit()) {

@@ -140,6 +140,10 @@ impl<P: Packet> BufferPolicy<P> for Sffc {
         }
     }
 
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
     fn set_limit(&mut self, limit: Limit) {
         self.params.limit = Some(limit);
         self.limit.set(limit);

@@ -5,7 +5,7 @@ use alloc::format;
 use super::flows;
 use crate::limit::Limit;
 use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
-use crate::param::{INNER, LINK_LIMIT};
+use crate::param::{INNER, LIMIT};
 use crate::units::{Ratio, Span};
 
 /// SF-FC in the catalogue.
@@ -34,7 +34,7 @@ static PARAMS: [Param; 22] = [
         paper: Paper::Is("64kB"),
         source: "section 5: 64 KB on links of 10 Mbit/s, which is 50 ms; a fixed size is too short on faster links",
         doc: "Size of the buffer, without the packet in transmission; if not set 50 ms of the link, at least 64 kB.",
-        ..LINK_LIMIT
+        ..LIMIT
     },
     Param::new(
         "interval",

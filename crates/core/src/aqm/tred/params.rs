@@ -259,7 +259,7 @@ impl TredParams {
         let params = Self {
             limit,
             follows_link,
-            detection: DetectionParams::with_sizes(args, limit, thresholds, w_q)?,
+            detection: DetectionParams::with_sizes(args, Some(limit), thresholds, w_q)?,
             window: args.span("window"),
             factor: args.switch("factor"),
             n: args.number("n"),

@@ -14,7 +14,7 @@ use crate::units::{Bytes, Packets};
 fn fifo(isolate: Isolate, limit: u64) -> Isolated<SimplePacket> {
     let core = CoreParams::Buffered(BufferParams {
         schedule: SchedulerParams::Fifo(NoParams),
-        drop: PolicyParams::Tail(TailDropParams { limit: Limit::Packets(Packets::new(limit)) }),
+        drop: PolicyParams::Tail(TailDropParams { limit: Some(Limit::Packets(Packets::new(limit))) }),
     });
     let params = IsolatedParams::new(isolate, core).unwrap();
     Isolated::new(&params, &LinkContext::new(Rate::from_mbit(10), 1, "link"))

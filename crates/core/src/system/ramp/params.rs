@@ -21,6 +21,7 @@ pub const ENTRY: Entry = Entry {
     params: &[
         Param {
             default: Some("1000p"),
+            paper: Paper::AsDefault,
             source: "chosen: above all that flows with sockets of 64 KB keep in a queue",
             doc: "Size of the queue of each real-rate flow, and of that of all greedy flows, for which the \
                   interface queue counts too.",

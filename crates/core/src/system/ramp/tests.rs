@@ -187,8 +187,8 @@ type Whole = Ramp<SimplePacket, Buffer<Drr<SimplePacket>, TailDrop>>;
 fn whole(pairs: &[&str]) -> Whole {
     let params = params(pairs);
     let drr = DrrParams { quantum: Bytes::new(1_500) };
-    let tail = TailDropParams { limit: params.limit };
-    let divided = Buffer::new(Drr::new(&drr, Weight::ONE), TailDrop::new(&tail));
+    let tail = TailDropParams { limit: Some(params.limit) };
+    let divided = Buffer::new(Drr::new(&drr, Weight::ONE), TailDrop::new(&tail, Rate::from_mbit(10)));
     let divided = (params.greedy != "fifo").then_some(divided);
     Ramp::new(&params, Rate::from_mbit(10), divided)
 }
