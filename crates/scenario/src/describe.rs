@@ -114,6 +114,12 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   weight, guarantee, round-trip time, tickets and marker apply to all connections together. With a fixed `start` all
   connections begin in the same instant and may stay synchronised; `start = { between = [\"0s\", \"1s\"] }` draws a start for
   each. `count` sets the number of flows, `connections` the number of connections in each of them.
+- **Buffers.** A queue that sets no `limit` holds what its link sends in 100 ms, the bandwidth-delay product of such a path, and at least
+  96 kB (64 full packets). That is so for every discipline and every link, so that disciplines compared by name have the same buffer, whether they
+  are alternatives in one file or in two runs, and whatever flows there are. It follows the rate of the link, and that of a shaper that is slower.
+  A buffer that is part of an algorithm stays what it is: `sffc` and `nbq` hold 50 ms, at least 64 kB; `tred` grows with its thresholds, from 110
+  packets; the `limit` of `ramp` is one for each real-rate flow. `preset = \"paper\"` has the sizes of the papers. Access links and reverse
+  directions have a FIFO of 1000 packets. `apportion run FILE --show-config` and the report list the buffers.
 - **Names and chance.** Random draws come from streams that the seed and the names of links and flows select: what is added, or renamed,
   leaves the draws of all others as they are, but a flow with a new name draws anew, and its results differ by chance. Through a queue
   that they share, those of the other flows then differ too. With `stream = \"old\"` a flow or group that was called `old` keeps its

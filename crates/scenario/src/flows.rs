@@ -128,7 +128,7 @@ impl<'a> Builder<'a> {
         let (kind, source) = walk_variant(source, &fields.path_of("source"), SOURCES, true, problems)?;
         let tcp = match fields.item("tcp") {
             Some(item) => Some(transport::read(item, &fields.path_of("tcp"), problems)),
-            None => needs_tcp(kind.name).then(|| Some(transport::default())),
+            None => transport::is_needed_by(kind.name).then(|| Some(transport::default())),
         };
         self.check_transport(kind, tcp.is_some(), &fields, &source, problems);
         let file = self.read_file(kind, &source, problems);
@@ -440,11 +440,6 @@ fn connections(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<u32
         return None;
     }
     u32::try_from(connections).ok()
-}
-
-/// Whether a source has no rate of its own, so that only TCP can send it.
-fn needs_tcp(source: &str) -> bool {
-    matches!(source, "greedy" | "file" | "short_flows")
 }
 
 fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Transport> {

@@ -28,6 +28,7 @@ pub mod routing;
 pub mod tcp;
 
 mod admission;
+mod buffers;
 mod build;
 mod changes;
 mod customers;
@@ -37,6 +38,7 @@ mod expression;
 mod files;
 mod flows;
 mod gml;
+mod implied;
 mod jitter;
 mod keys;
 mod labels;

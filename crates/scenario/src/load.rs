@@ -5,6 +5,7 @@ use std::path::Path;
 use apportion_core::random::mix;
 use apportion_core::system::Catalog;
 
+use crate::buffers;
 use crate::build::build;
 use crate::files::{Files, ReadFile};
 use crate::model::Scenario;
@@ -24,7 +25,7 @@ pub struct Suite {
     /// In the order of the grid: the first axis of the file varies slowest.
     pub points: Vec<Point>,
     /// The file as it was understood: overrides in place, defaults filled in, tables sorted. It loads back to
-    /// the same suite.
+    /// the same suite. Comments below it say what queues without `limit` hold.
     pub canonical: String,
     /// Of the canonical text without the title: equal for files that differ only in order, comments, what
     /// they are called and how values are written.
@@ -126,7 +127,8 @@ pub fn load_with(
     }
     let title = points.first().map_or(name, |point| point.scenario.title.clone());
     let files = files.hashes();
-    let (canonical, hash) = render::canonical(catalog, &root, &title, &files);
+    let (mut canonical, hash) = render::canonical(catalog, &root, &title, &files);
+    canonical.push_str(&buffers::listed(&points));
     Ok(Suite { title, points, canonical, hash, catalog: catalog.clone(), files })
 }
 

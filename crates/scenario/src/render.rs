@@ -11,6 +11,7 @@ use apportion_core::random::fnv1a;
 use apportion_core::system::Catalog;
 
 use crate::changes;
+use crate::implied;
 use crate::keys::{Amount, Key, Kind, Need, Variant};
 use crate::names::natural;
 use crate::sweep::alternatives;
@@ -35,6 +36,7 @@ pub(crate) fn canonical(
 
 /// The text without these keys of the root.
 pub(crate) fn without(keys: &[&str], catalog: &Catalog, root: &Table, files: &[(String, u64)]) -> String {
+    let root = &implied::written_out(root);
     let catalog = with_preset(catalog, root);
     let catalog = catalog.as_ref();
     let mut out = String::new();

@@ -53,13 +53,21 @@ fn resolve(item: &Item) -> (Option<TcpParams>, Vec<Refused<'_>>) {
     }
 }
 
+/// The profile of flows that need TCP and name none.
+pub(crate) const DEFAULT: &str = PROFILES[0].name;
+
+/// Whether a source of this kind has no rate of its own, so that only TCP can send it.
+pub(crate) fn is_needed_by(source: &str) -> bool {
+    matches!(source, "greedy" | "file" | "short_flows")
+}
+
 /// The default TCP.
 pub(crate) fn default() -> Arc<TcpParams> {
     Arc::new(standard())
 }
 
 fn standard() -> TcpParams {
-    TcpParams::profile(PROFILES[0].name).expect("the table has a default")
+    TcpParams::profile(DEFAULT).expect("the table has a default")
 }
 
 /// The TCP that `word` names: a profile, the default with a congestion control if `may_be_algorithm`, or the

@@ -333,7 +333,7 @@ fn the_canonical_text_spells_markers_and_exchanges_out() {
         suite.canonical
     );
     assert!(
-        suite.canonical.contains(&format!("{{ exchange = {} }}\n", exchange("floating"))),
+        suite.canonical.contains(&format!("limit = \"1000p\" }}, exchange = {} }}\n", exchange("floating"))),
         "{}",
         suite.canonical
     );

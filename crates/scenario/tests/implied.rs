@@ -1,0 +1,75 @@
+//! The canonical text says what a scenario leaves out.
+
+mod common;
+
+use common::{suite, survives};
+
+const DEEP: &str = r#"{ kind = "fifo", drop = "tail", limit = "1000p" }"#;
+
+/// A dumbbell with these keys of its bottleneck, and this before its flow.
+fn dumbbell(bottleneck: &str, more: &str) -> String {
+    format!(
+        "seed = 1\nstop = \"9s\"\n[topology]\nkind = \"dumbbell\"\npairs = 1\n\
+         bottleneck = {{ rate = \"10Mbit\", delay = \"5ms\"{bottleneck} }}\n{more}\n[flow.f]\nfrom = \"l1\"\nto = \"r1\"\n"
+    )
+}
+
+#[test]
+fn access_links_reverse_directions_and_tcp_are_written_out() {
+    let suite = suite(&dumbbell("", ""));
+    survives(&suite);
+    let access = format!("access = {{ rate = \"100Mbit\", delay = \"1ms\", queue = {DEEP} }}\n");
+    let back = format!("back = {{ queue = {DEEP} }}");
+    for part in [&access, &back, "queue = { kind = \"fifo\", drop = \"tail\" }", "[flow.f.tcp]\n"] {
+        assert!(suite.canonical.contains(part), "{part} is not in\n{}", suite.canonical);
+    }
+}
+
+#[test]
+fn a_link_of_its_own_has_its_queues_written_out() {
+    let link = "[link.l]\nfrom = \"l1\"\nto = \"r1\"\nrate = \"1Mbit\"\ndelay = \"1ms\"";
+    for (more, has_back) in [("", true), ("\nback = false", false), ("\nback.rate = \"2Mbit\"", true)] {
+        let suite = suite(&dumbbell("", &format!("{link}{more}")));
+        survives(&suite);
+        let table = suite.canonical.split("[link.l]\n").nth(1).unwrap().split("\n\n").next().unwrap();
+        assert!(table.contains("\nqueue = { kind = \"fifo\", drop = \"tail\" }"), "{table}");
+        assert_eq!(table.contains(&format!("queue = {DEEP}")), has_back, "{table}");
+    }
+}
+
+#[test]
+fn what_defaults_may_set_is_left_to_them() {
+    for defaults in [
+        "[defaults.link]\nqueue = \"drr\"",
+        "[defaults.link.back]\nqueue = \"drr\"",
+        "[defaults.link]\nqueue = [\"drr\", \"fifo\"]\nback = { queue = \"red\" }",
+        "[defaults]\nlink = [{ queue = \"drr\" }, { queue = \"red\" }]",
+        "[defaults.flow]\ntcp = \"reno\"",
+        "[defaults.flow]\nsource = { kind = \"cbr\", rate = \"1Mbit\" }",
+        "[defaults.flow]\nsource = [{ kind = \"cbr\", rate = \"1Mbit\" }, \"greedy\"]",
+        "[defaults]\npreset = \"paper\"",
+        "[defaults]\npreset = [\"paper\", \"default\"]",
+    ] {
+        for bottleneck in ["", ", queue = [\"fifo\", \"red\"]", ", back = { rate = \"1Mbit\" }"] {
+            survives(&suite(&dumbbell(bottleneck, defaults)));
+        }
+    }
+}
+
+#[test]
+fn queues_without_a_limit_have_their_buffers_listed() {
+    let text = dumbbell(", queue = [\"codel\", \"csfq\", { kind = \"fifo\", limit = \"50p\" }, \"sffc\"]", "");
+    let suite = suite(&text);
+    survives(&suite);
+    let listed: Vec<_> = suite.canonical.lines().filter(|line| line.starts_with("# ")).collect();
+    assert_eq!(
+        listed,
+        [
+            "# Queue without `limit`: bottleneck holds 125kB at 2 of 4 points",
+            "# Queue without `limit`: bottleneck holds 64kB at 1 of 4 points",
+        ]
+    );
+    let faster = common::try_load(&text, &[("topology.bottleneck.rate", "100Mbit")]).unwrap();
+    assert!(faster.canonical.contains("bottleneck holds 1250kB"), "{}", faster.canonical);
+    assert_ne!(faster.hash, suite.hash);
+}
