@@ -58,7 +58,8 @@ fn what_defaults_may_set_is_left_to_them() {
 
 #[test]
 fn queues_without_a_limit_have_their_buffers_listed() {
-    let text = dumbbell(", queue = [\"codel\", \"csfq\", { kind = \"fifo\", limit = \"50p\" }, \"sffc\"]", "");
+    let text =
+        dumbbell(", queue = [\"codel\", \"csfq\", { kind = \"fifo\", limit = \"50p\" }, \"sffc\"]", "");
     let suite = suite(&text);
     survives(&suite);
     let listed: Vec<_> = suite.canonical.lines().filter(|line| line.starts_with("# ")).collect();
