@@ -51,7 +51,7 @@ impl Recorder {
         self.is_complete &= self.has_ended;
         let with_intervals = self.writer.as_ref().is_some_and(|writer| writer.contents().intervals);
         let point = &mut self.points[at];
-        let recorded = match measured {
+        let mut recorded = match measured {
             None => return Ok(()),
             Some(Measured::Recorded(recorded)) => recorded,
             Some(Measured::Outcome(outcome, dues)) => {
@@ -64,6 +64,9 @@ impl Recorder {
                 Box::new(recorded)
             }
         };
+        if self.twins.is_none() {
+            recorded.forget_sample();
+        }
         self.summaries[at].add(&recorded);
         self.writer.as_mut().map_or(Ok(()), |writer| writer.add(&recorded))
     }

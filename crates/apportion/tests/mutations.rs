@@ -161,11 +161,10 @@ fn folders_of_results() {
     let text = "seed = 1\nstop = \"2s\"\n[link.l]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n\
                 [flow.f]\nfrom = \"a\"\nto = \"b\"\ntcp = \"rfc\"\n";
     let scenario = Scenario::from_text(text).unwrap();
-    Run::new(&scenario).simulate().unwrap().write(folder.path()).unwrap();
-    let mut stored: Vec<_> =
-        fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let run = Run::new(&scenario).simulate().unwrap().write(folder.path()).unwrap();
+    let mut stored: Vec<_> = fs::read_dir(&run).unwrap().map(|entry| entry.unwrap().path()).collect();
     stored.retain(|path| path.is_file());
     stored.sort();
     let corpus = (0..).zip(&stored).map(|(which, path)| [&[which][..], &fs::read(path).unwrap()].concat());
-    try_all("results", 10, &corpus.collect::<Vec<_>>(), |data| targets::results(folder.path(), data));
+    try_all("results", 10, &corpus.collect::<Vec<_>>(), |data| targets::results(&run, data));
 }

@@ -55,6 +55,11 @@ impl Recorded {
         }
     }
 
+    /// Leaves out what is compared with its twin, where there are no twins.
+    pub fn forget_sample(&mut self) {
+        self.sample = None;
+    }
+
     /// Whether it has the tables over time.
     #[must_use]
     pub const fn has_intervals(&self) -> bool {

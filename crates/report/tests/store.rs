@@ -8,6 +8,7 @@ use apportion_core::units::Bytes;
 use apportion_report::{
     Contents, PointSummary, Provenance, Recorded, Replication, Run, WriteError, compare, export, load,
 };
+use sha2::{Digest as _, Sha256};
 
 mod synthetic;
 
@@ -254,6 +255,26 @@ fn tables_and_run_json_must_agree() {
     assert!(fewer.contains("rows of point ``, seed 8, are missing: 0 of "), "{fewer}");
     let more = refused(&two, &one);
     assert!(more.contains("run.json has no replication of point `` with seed 8 here"), "{more}");
+}
+
+/// A file that no writer makes, with the hash of what is in it, is an error or has other values.
+#[test]
+fn no_bytes_of_a_table_are_a_panic() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = write(dir.path(), &weighted(&[7]));
+    let (path, head) = (run.join("completions.parquet"), run.join("run.json"));
+    let (whole, text) = (fs::read(&path).unwrap(), fs::read_to_string(&head).unwrap());
+    let hash =
+        |bytes: &[u8]| -> String { Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect() };
+    let mut refused = 0;
+    for (at, bit) in (0..whole.len()).step_by(7).zip([1, 0x80, 0x10].into_iter().cycle()) {
+        let mut bytes = whole.clone();
+        bytes[at] ^= bit;
+        fs::write(&path, &bytes).unwrap();
+        fs::write(&head, text.replace(&hash(&whole), &hash(&bytes))).unwrap();
+        refused += usize::from(load(dir.path()).is_err());
+    }
+    assert!(refused > 0);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
@@ -181,14 +182,15 @@ fn cause(error: ParquetError) -> io::Error {
 
 /// The rows of a table that is being read, or why one cannot be read.
 pub(super) struct Rows<R> {
-    rows: RowIter<'static>,
+    /// None after a failure.
+    rows: Option<RowIter<'static>>,
     read: u64,
     of: PhantomData<R>,
 }
 
 /// Opens a table and checks its columns.
 pub(super) fn open<R: Row>(file: File) -> Result<Rows<R>, String> {
-    let reader = SerializedFileReader::new(file).map_err(|error| error.to_string())?;
+    let reader = guarded(|| SerializedFileReader::new(file))?.map_err(|error| error.to_string())?;
     let wanted = schema::<R>().map_err(|error| error.to_string())?;
     let found = reader.metadata().file_metadata().schema();
     if found.get_fields() != wanted.get_fields() {
@@ -196,25 +198,35 @@ pub(super) fn open<R: Row>(file: File) -> Result<Rows<R>, String> {
             |of: &Type| of.get_fields().iter().map(|f| f.name().to_owned()).collect::<Vec<_>>().join(",");
         return Err(format!("its columns are `{}`, not `{}`", names(found).escape_debug(), names(&wanted)));
     }
-    Ok(Rows { rows: RowIter::from_file_into(Box::new(reader)), read: 0, of: PhantomData })
+    Ok(Rows { rows: Some(RowIter::from_file_into(Box::new(reader))), read: 0, of: PhantomData })
 }
 
 impl<R: Row> Iterator for Rows<R> {
     type Item = Result<R, String>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        let mut rows = self.rows.take()?;
         self.read += 1;
-        let at = |cause: &str| format!("row {}: {cause}", self.read);
-        Some(match self.rows.next()? {
-            Err(error) => Err(at(&error.to_string())),
-            Ok(row) => {
-                let cells: Option<Vec<Cell<'_>>> =
-                    row.get_column_iter().map(|(_, field)| cell(field)).collect();
-                let row = cells.and_then(|cells| R::of_cells(&cells));
-                row.ok_or_else(|| at("a cell is not what its column holds"))
-            }
-        })
+        let next = guarded(|| (rows.next(), rows)).and_then(|(row, rows)| {
+            self.rows = Some(rows);
+            row.transpose().map_err(|error| error.to_string())
+        });
+        let row = next.transpose()?.and_then(|row| {
+            let cells: Option<Vec<Cell<'_>>> = row.get_column_iter().map(|(_, field)| cell(field)).collect();
+            cells
+                .and_then(|cells| R::of_cells(&cells))
+                .ok_or_else(|| "a cell is not what its column holds".to_owned())
+        });
+        Some(row.map_err(|cause| {
+            self.rows = None;
+            format!("row {}: {cause}", self.read)
+        }))
     }
+}
+
+/// The crate panics on some files that no writer makes: such a file is refused like others.
+fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(read)).map_err(|_| "it is damaged".to_owned())
 }
 
 /// A cell; none of another type or if it is not a finite number.
