@@ -195,7 +195,10 @@ fn results_are_those_of_a_simulation_line_by_line() {
             apportion(place.path(), &[&[command, "x.toml", "--json", "--out", command], allowed].concat());
         assert_eq!((run.status, run.err.as_str()), (0, ""), "{command}");
         let of = |line: &str| -> Value { serde_json::from_str(line).unwrap() };
-        let of: Vec<String> = run.out.lines().map(|line| of(line)["metric"].to_string()).collect();
+        // Reasons for which nothing was dropped are left out, and that is a matter of chance.
+        let is_by_reason = |name: &str| name.contains("drops_") && name.contains('/');
+        let mut of: Vec<String> = run.out.lines().map(|line| of(line)["metric"].to_string()).collect();
+        of.retain(|name| !is_by_reason(name));
         (place.path().join(command).join("1"), of)
     });
     let files = |folder: &Path| {

@@ -26,7 +26,12 @@ pub fn check(dir: &Path) -> Result<(), WriteError> {
     }
     fs::create_dir_all(dir).map_err(|error| WriteError::io(dir, &error))?;
     let probe = dir.join(format!(".probe-{}{PARTIAL}", std::process::id()));
-    File::create(&probe).and_then(|_| fs::remove_file(&probe)).map_err(|error| WriteError::io(dir, &error))
+    File::create(&probe).map_err(|error| WriteError::io(dir, &error))?;
+    match fs::remove_file(&probe) {
+        // Another thread of this process had the same probe.
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(WriteError::io(dir, &error)),
+        _ => Ok(()),
+    }
 }
 
 /// The folder of a run: `dir` itself if it is one, else the last of the runs in it.
@@ -73,6 +78,10 @@ impl Staging {
     pub(super) fn create(parent: &Path) -> Result<Self, WriteError> {
         check(parent)?;
         let fail = |error: io::Error| WriteError::io(parent, &error);
+        // One writer at a time: it must not take the folder of another, which is there but not yet locked, for a leftover. Where
+        // folders cannot be locked, nothing is taken for one.
+        let section = File::open(parent).ok();
+        let _ = section.as_ref().map(File::lock);
         remove_leftovers(parent).map_err(fail)?;
         let last = numbers(parent).map_err(fail)?.last().copied().unwrap_or(0);
         // The folder itself reserves the number: of two writers one creates it.
@@ -212,6 +221,14 @@ mod tests {
         assert!(living.path().exists() && !killed.exists());
         drop(other);
         assert!(!dir.path().join(".2.partial").exists());
+    }
+
+    #[test]
+    fn many_writers_at_once_all_have_a_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let publish = || (0..25).for_each(|_| drop(publish(dir.path())));
+        std::thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(publish))));
+        assert_eq!(numbers(dir.path()).unwrap(), (1..=200).collect::<Vec<_>>());
     }
 
     #[test]
