@@ -9,11 +9,12 @@ use std::process::Command;
 /// Whose sources decide about the outcome of a simulation, beside this crate.
 const CRATES: [&str; 5] = ["core", "scenario", "sffc", "runtime", "sim"];
 /// What else does: rows and the comparison of twins, which are kept too, and the versions of libraries.
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "../report/src/due.rs",
     "../report/src/phases.rs",
     "../report/src/recorded.rs",
     "../report/src/rows.rs",
+    "../report/src/sample.rs",
     "../report/src/statistics.rs",
     "../report/src/tables.rs",
     "../../Cargo.lock",

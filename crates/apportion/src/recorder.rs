@@ -1,7 +1,7 @@
 //! What a run has measured so far: replications as they come, in the store and in memory.
 
 use apportion_report::phases::Twin;
-use apportion_report::{FlowInfo, PointRecord, PointSummary, Recorded, Replication, WriteError, Writer};
+use apportion_report::{FlowInfo, PointRecord, PointSummary, Recorded, WriteError, Writer};
 use apportion_runtime::due::Dues;
 use apportion_runtime::outcome::Outcome;
 use apportion_scenario::Point;
@@ -55,8 +55,7 @@ impl Recorder {
             None => return Ok(()),
             Some(Measured::Recorded(recorded)) => recorded,
             Some(Measured::Outcome(outcome, dues)) => {
-                let of = Replication { point, outcome: &outcome, dues: dues.as_ref() };
-                let recorded = Recorded::of(of, with_intervals);
+                let recorded = Recorded::of(point.with(&outcome, dues.as_ref()), with_intervals);
                 if self.holds {
                     point.outcomes.push(*outcome);
                     point.dues.push(dues);

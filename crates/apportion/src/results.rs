@@ -146,13 +146,11 @@ impl Results {
     /// drops and others, of everything and by group or link.
     #[must_use]
     pub fn metrics(&self) -> Vec<PointMetric> {
-        let of_point = |point: &PointRecord| {
-            let label = point.label.clone();
-            apportion_report::metrics::of(point)
-                .into_iter()
-                .map(move |metric| PointMetric { point: label.clone(), metric })
-        };
-        self.record.points.iter().flat_map(of_point).collect()
+        let named =
+            self.record.points.iter().flat_map(|point| point.metrics().map(move |metric| (point, metric)));
+        named
+            .map(|(point, metric)| PointMetric { point: point.label.clone(), metric: metric.clone() })
+            .collect()
     }
 
     /// The points with the outcome of each replication.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use apportion_cache::{Cache, CacheError};
 use apportion_report::phases::{Sample, Twin};
-use apportion_report::{Contents, PointRecord, Recorded, Replication, WriteError, Writer};
+use apportion_report::{Contents, PointRecord, Recorded, WriteError, Writer};
 use apportion_runtime::outcome::Outcome;
 use apportion_scenario::{Estimate, Point, model, replication_seed};
 use apportion_sim::Job;
@@ -448,7 +448,7 @@ impl<O: Fn(usize) -> Option<Box<LinkCapture>> + Sync> Simulator<'_, O> {
         let dues = apportion_runtime::due::dues(job.scenario, &outcome);
         match job.twin_of {
             None => {
-                let of = Replication { point: &self.points[at], outcome: &outcome, dues: dues.as_ref() };
+                let of = self.points[at].with(&outcome, dues.as_ref());
                 Ended::Recorded(Box::new(Recorded::of(of, self.run.contents().intervals)))
             }
             Some(k) => {

@@ -6,7 +6,7 @@ use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_runtime::due::FlowDue;
 use apportion_runtime::outcome::FlowOutcome;
 
-use crate::record::Replication;
+use crate::replication::Replication;
 
 /// What is called a second: as many sample intervals as fill one, or one that is longer.
 const SECOND: Span = Span::from_secs(1);
@@ -28,7 +28,7 @@ pub(crate) struct Worst {
 /// How the throughput of a flow followed an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Response {
-    /// The place of the event in [`Dues::events`].
+    /// The place of the event in [`Dues::events`](apportion_runtime::due::Dues::events).
     pub(crate) event: usize,
     /// The place of the flow in the scenario.
     pub(crate) flow: usize,
@@ -152,16 +152,16 @@ impl Shares {
 /// The worst second of a flow in the measured part of a replication; `None` if what it is due or its series is not known, or
 /// if it was never due something for a second.
 pub(crate) fn worst_second(of: Replication<'_>, flow: usize) -> Option<Worst> {
-    let shares = Shares::of(of.outcome.flows.get(flow)?, of.dues?.flows.get(flow)?, of.point.sample);
-    shares.worst(of.point.measure_from, Time::MAX)
+    let shares = Shares::of(of.outcome.flows.get(flow)?, of.dues?.flows.get(flow)?, of.sample);
+    shares.worst(of.measure_from, Time::MAX)
 }
 
 /// How the flows of a replication answered to each event: those that were due something in the second after it, by
 /// event and flow.
 pub(crate) fn responses(of: Replication<'_>) -> Vec<Response> {
-    let Replication { point, outcome, dues: Some(dues) } = of else { return Vec::new() };
+    let Replication { outcome, dues: Some(dues), sample, .. } = of else { return Vec::new() };
     let both = outcome.flows.iter().zip(&dues.flows);
-    let shares: Vec<Shares> = both.map(|(flow, due)| Shares::of(flow, due, point.sample)).collect();
+    let shares: Vec<Shares> = both.map(|(flow, due)| Shares::of(flow, due, sample)).collect();
     let mut all = Vec::new();
     for (number, event) in dues.events.iter().enumerate() {
         let next = dues.events.get(number + 1).map_or(Time::MAX, |next| next.at);

@@ -5,7 +5,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`record`] | a run, the input of this crate |
-//! | `recorded`, `point_summary` | one replication as rows; what the replications of a point come to |
+//! | `replication`, `recorded`, `point_summary` | one replication; the same as rows; what the replications of a point come to |
 //! | [`store`] | the results folder: written whole or not at all, and read back |
 //! | [`mod@compare`] | comparison of stored runs |
 //! | [`parity`] | comparison of the simulator with the lab |
@@ -37,7 +37,9 @@ pub mod plot;
 mod point_summary;
 pub mod record;
 mod recorded;
+mod replication;
 pub mod rows;
+mod sample;
 mod shares;
 pub mod statistics;
 pub mod store;
@@ -48,10 +50,11 @@ mod tables;
 pub use compare::{Comparison, compare};
 pub use page::{document, page};
 pub use point_summary::PointSummary;
-pub use record::{FlowInfo, PointRecord, Replication, Run};
+pub use record::{PointRecord, Run, Table};
 pub use recorded::Recorded;
+pub use replication::{FlowInfo, Replication};
 pub use store::{
     Contents, LoadError, Provenance, StoredRun, WriteError, Writer, check, export, find, load, write,
 };
 pub use summary::{json_lines, summary};
-pub use tables::{Table, mbps};
+pub use tables::mbps;

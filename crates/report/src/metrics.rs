@@ -5,11 +5,9 @@ use std::collections::BTreeMap;
 use apportion_core::queue::DropReason;
 use serde::Serialize;
 
-use crate::record::PointRecord;
 use crate::recorded::Recorded;
 use crate::rows::{FlowRow, LinkRow};
-use crate::shares::customer_shares;
-use crate::statistics::{Estimate, jain, mean, nearest_rank, number, sigma};
+use crate::statistics::{Estimate, jain, judged, mean, nearest_rank, number, sigma};
 
 /// A number measured once per replication.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -28,12 +26,6 @@ impl Metric {
     pub fn estimate(&self) -> Option<Estimate> {
         Estimate::of(&self.samples)
     }
-}
-
-/// The metrics of one point of a run, in the order in which they are shown.
-#[must_use]
-pub fn of(point: &PointRecord) -> Vec<Metric> {
-    point.summary().metrics.iter().cloned().collect()
 }
 
 /// All metrics of one point, in the order in which they are shown.
@@ -212,11 +204,50 @@ fn shares(flows: &[FlowRow]) -> Vec<f64> {
         .collect()
 }
 
-/// The flows that Jain's index is over: position and entitlement.
-pub(crate) fn judged(
-    entitlements: impl Iterator<Item = Option<f64>> + Clone,
-) -> impl Iterator<Item = (usize, Option<f64>)> {
-    let positive = entitlements.map(|e| e.filter(|&e| e > 0.0));
-    let any = positive.clone().any(|e| e.is_some());
-    positive.enumerate().filter(move |(_, e)| e.is_some() || !any)
+/// What the flows without a customer are called.
+pub(crate) const NO_CUSTOMER: &str = "(no customer)";
+
+/// What a customer got in one replication.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct CustomerShare<'a> {
+    /// None: all flows without one, which are one customer together.
+    pub(crate) name: Option<&'a str>,
+    pub(crate) flows: usize,
+    /// Of all its flows, Mb/s.
+    pub(crate) throughput: f64,
+    /// Of all its flows, Mb/s; none if one has none.
+    pub(crate) entitlement: Option<f64>,
+}
+
+impl CustomerShare<'_> {
+    /// Its name, for people.
+    pub(crate) fn label(&self) -> &str {
+        self.name.unwrap_or(NO_CUSTOMER)
+    }
+
+    /// Throughput over entitlement.
+    pub(crate) fn share(&self) -> Option<f64> {
+        self.entitlement.filter(|&due| due > 0.0).map(|due| self.throughput / due)
+    }
+}
+
+/// The customers of the flows of one replication, by name; none if no flow has one.
+pub(crate) fn customer_shares(flows: &[FlowRow]) -> Vec<CustomerShare<'_>> {
+    let mut customers: BTreeMap<Option<&str>, Vec<&FlowRow>> = BTreeMap::new();
+    for flow in flows {
+        customers.entry(flow.customer.as_deref()).or_default().push(flow);
+    }
+    if customers.keys().all(Option::is_none) {
+        return Vec::new();
+    }
+    let mut shares = Vec::with_capacity(customers.len());
+    for (name, flows) in customers {
+        shares.push(CustomerShare {
+            name,
+            flows: flows.len(),
+            throughput: flows.iter().map(|flow| flow.throughput_mbps).sum(),
+            entitlement: flows.iter().map(|flow| flow.entitlement_mbps).sum(),
+        });
+    }
+    shares
 }

@@ -264,7 +264,7 @@ mod tests {
     use apportion_runtime::outcome::{Distribution, Timekeeping};
 
     use super::*;
-    use crate::record::FlowInfo;
+    use crate::replication::FlowInfo;
 
     /// A flow of so much over 8 s, with 1000 packets of 40 ms and none dropped.
     fn flow(mbit: f64) -> FlowOutcome {

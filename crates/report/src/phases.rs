@@ -3,44 +3,19 @@
 //! No delay is known to a microsecond, so an answer that a microsecond changes is not one. The intervals of means over seeds
 //! do not show it: all seeds have the same delays.
 
-use apportion_core::units::Rate;
-use apportion_runtime::due::Dues;
-use apportion_runtime::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
-use crate::metrics::judged;
-use crate::record::{FlowInfo, PointRecord, Run};
+use crate::record::{PointRecord, Run};
+use crate::replication::FlowInfo;
 use crate::rows::PhaseRow;
-use crate::statistics::{Estimate, jain, mean, number};
-use crate::tables::{mbps, round6};
+use crate::statistics::{Estimate, mean, number};
+use crate::tables::round6;
+
+pub use crate::sample::Sample;
 
 /// The level of the test over all comparisons of a run: that of the 95 % intervals.
 const LEVEL: f64 = 0.05;
-
-/// The numbers of one replication, or of its twin, that are compared.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Sample {
-    /// Throughput of each flow, Mb/s.
-    flows: Vec<f64>,
-    /// Of all flows together.
-    total: f64,
-    jain: Option<f64>,
-}
-
-impl Sample {
-    /// Those of an outcome, with what flows were due in it if that is known.
-    #[must_use]
-    pub fn of(outcome: &Outcome, dues: Option<&Dues>) -> Self {
-        let flows: Vec<f64> =
-            outcome.flows.iter().map(|flow| mbps(flow.delivered.bytes, outcome.measured)).collect();
-        let due = |at: usize| Some(Rate::as_mbit_f64(dues?.flows.get(at)?.measured));
-        let shares: Vec<f64> = judged((0..flows.len()).map(due))
-            .map(|(at, entitlement)| flows[at] / entitlement.unwrap_or(1.0))
-            .collect();
-        Self { total: flows.iter().sum(), jain: jain(&shares), flows }
-    }
-}
 
 /// The numbers of a twin.
 #[derive(Clone, Debug, Serialize, Deserialize)]

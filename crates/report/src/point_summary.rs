@@ -5,10 +5,9 @@ use apportion_core::units::{Rate, Span, Time};
 
 use crate::due::Worst;
 use crate::metrics::Metrics;
-use crate::phases::Sample;
-use crate::record::PointRecord;
 use crate::recorded::Recorded;
 use crate::rows::FlowRow;
+use crate::sample::Sample;
 use crate::statistics::mean;
 
 /// The summary of a point.
@@ -41,13 +40,6 @@ pub(crate) struct FlowSummary {
 }
 
 impl PointSummary {
-    /// That of the outcomes that a point holds.
-    pub(crate) fn of(point: &PointRecord) -> Self {
-        let mut summary = Self::default();
-        point.replications().for_each(|replication| summary.add(&Recorded::of(replication, false)));
-        summary
-    }
-
     /// Adds a replication.
     pub fn add(&mut self, recorded: &Recorded) {
         self.seeds.push(recorded.seed);

@@ -3,12 +3,18 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use apportion_core::units::{Rate, Span, Time};
+use apportion_core::units::{Span, Time};
 use apportion_runtime::due::Dues;
 use apportion_runtime::outcome::Outcome;
 
+use crate::metrics::Metric;
 use crate::point_summary::PointSummary;
-use crate::rows::PhaseRow;
+use crate::recorded::Recorded;
+use crate::replication::{FlowInfo, Replication};
+use crate::rows::{
+    AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
+};
+use crate::tables;
 
 /// One scenario with all its points (sweeps and alternatives) and replications.
 #[derive(Clone, Debug)]
@@ -50,31 +56,6 @@ pub struct PointRecord {
     pub phases: Vec<PhaseRow>,
     /// Made of the outcomes when it is first asked for.
     summary: OnceLock<PointSummary>,
-}
-
-/// One replication of a point.
-#[derive(Clone, Copy, Debug)]
-pub struct Replication<'a> {
-    /// Of which point; its outcomes are not looked at.
-    pub point: &'a PointRecord,
-    /// What was measured.
-    pub outcome: &'a Outcome,
-    /// What flows were due in it, if that is known.
-    pub dues: Option<&'a Dues>,
-}
-
-/// The attributes of a flow that the report shows besides its measurements.
-#[derive(Clone, Debug)]
-pub struct FlowInfo {
-    /// As in the scenario.
-    pub name: String,
-    /// As in the scenario.
-    pub group: String,
-    /// Its customer, if it has one.
-    pub customer: Option<String>,
-    /// What it is due in the measured part, as a mean over time and replications: its weighted max-min share, or that by
-    /// tickets or customers; `None` if the scenario does not define one.
-    pub entitlement: Option<Rate>,
 }
 
 impl Run {
@@ -133,17 +114,70 @@ impl PointRecord {
 
     /// One of them by its place.
     pub(crate) fn replication(&self, place: usize) -> Option<Replication<'_>> {
-        let outcome = self.outcomes.get(place)?;
-        Some(Replication { point: self, outcome, dues: self.dues.get(place).and_then(Option::as_ref) })
+        let dues = self.dues.get(place).and_then(Option::as_ref);
+        self.outcomes.get(place).map(|outcome| self.with(outcome, dues))
+    }
+
+    /// A replication of this point that is not held, with what its flows were due.
+    #[must_use]
+    pub fn with<'a>(&'a self, outcome: &'a Outcome, dues: Option<&'a Dues>) -> Replication<'a> {
+        let Self { label, measure_from, sample, flows, .. } = self;
+        Replication { point: label, measure_from: *measure_from, sample: *sample, flows, outcome, dues }
+    }
+
+    /// Its metrics, in the order in which they are shown.
+    pub fn metrics(&self) -> impl Iterator<Item = &Metric> {
+        self.summary().metrics.iter()
     }
 
     /// What all replications come to.
     pub(crate) fn summary(&self) -> &PointSummary {
-        self.summary.get_or_init(|| PointSummary::of(self))
+        self.summary.get_or_init(|| {
+            let mut summary = PointSummary::default();
+            self.replications().for_each(|of| summary.add(&Recorded::of(of, false)));
+            summary
+        })
     }
 
     /// Its name in text: its label, or "this run" if the run has no alternatives.
     pub(crate) fn name(&self) -> &str {
         if self.label.is_empty() { "this run" } else { &self.label }
+    }
+}
+
+/// The rows of one table of a run, by point, replication and name.
+pub trait Table: Row {
+    /// Those of one point, if its outcomes are held.
+    fn of_point(point: &PointRecord) -> impl Iterator<Item = Self>;
+
+    /// Those of all points.
+    fn of(run: &Run) -> impl Iterator<Item = Self> {
+        run.points.iter().flat_map(Self::of_point)
+    }
+}
+
+macro_rules! table {
+    ($($row:ident by $function:ident)*) => { $(
+        impl Table for $row {
+            fn of_point(point: &PointRecord) -> impl Iterator<Item = Self> {
+                point.replications().flat_map(tables::$function)
+            }
+        }
+    )* };
+}
+
+table! {
+    FlowRow by flows
+    LinkRow by links
+    SeriesRow by series
+    AllocationRow by allocations
+    CompletionRow by completions
+    StatisticRow by statistics
+    ResponseRow by response_rows
+}
+
+impl Table for PhaseRow {
+    fn of_point(point: &PointRecord) -> impl Iterator<Item = Self> {
+        point.phases.iter().cloned()
     }
 }

@@ -3,9 +3,9 @@
 use apportion_core::units::Span;
 use serde::{Deserialize, Serialize};
 
-use crate::phases::Sample;
-use crate::record::Replication;
+use crate::replication::Replication;
 use crate::rows::{AllocationRow, CompletionRow, FlowRow, LinkRow, ResponseRow, SeriesRow, StatisticRow};
+use crate::sample::Sample;
 use crate::tables;
 
 /// One replication as rows.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::point_summary::{FlowSummary, PointSummary};
 use crate::record::{PointRecord, Run};
-use crate::rows::FlowRow;
 use crate::statistics::{Estimate, mean};
 
 /// The throughput of one flow over all replications, and its entitlement.
@@ -62,54 +61,6 @@ pub(crate) fn shares_of(summary: &PointSummary) -> Vec<FlowShare> {
     };
     let mut shares: Vec<FlowShare> = summary.flows.iter().filter_map(share).collect();
     shares.sort_by(|a, b| natural(&a.name).cmp(&natural(&b.name)));
-    shares
-}
-
-/// What the flows without a customer are called.
-pub(crate) const NO_CUSTOMER: &str = "(no customer)";
-
-/// What a customer got in one replication.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct CustomerShare<'a> {
-    /// None: all flows without one, which are one customer together.
-    pub(crate) name: Option<&'a str>,
-    pub(crate) flows: usize,
-    /// Of all its flows, Mb/s.
-    pub(crate) throughput: f64,
-    /// Of all its flows, Mb/s; none if one has none.
-    pub(crate) entitlement: Option<f64>,
-}
-
-impl CustomerShare<'_> {
-    /// Its name, for people.
-    pub(crate) fn label(&self) -> &str {
-        self.name.unwrap_or(NO_CUSTOMER)
-    }
-
-    /// Throughput over entitlement.
-    pub(crate) fn share(&self) -> Option<f64> {
-        self.entitlement.filter(|&due| due > 0.0).map(|due| self.throughput / due)
-    }
-}
-
-/// The customers of the flows of one replication, by name; none if no flow has one.
-pub(crate) fn customer_shares(flows: &[FlowRow]) -> Vec<CustomerShare<'_>> {
-    let mut customers: BTreeMap<Option<&str>, Vec<&FlowRow>> = BTreeMap::new();
-    for flow in flows {
-        customers.entry(flow.customer.as_deref()).or_default().push(flow);
-    }
-    if customers.keys().all(Option::is_none) {
-        return Vec::new();
-    }
-    let mut shares = Vec::with_capacity(customers.len());
-    for (name, flows) in customers {
-        shares.push(CustomerShare {
-            name,
-            flows: flows.len(),
-            throughput: flows.iter().map(|flow| flow.throughput_mbps).sum(),
-            entitlement: flows.iter().map(|flow| flow.entitlement_mbps).sum(),
-        });
-    }
     shares
 }
 

@@ -187,6 +187,15 @@ fn invert(values: &[Span], step: impl Fn(Span) -> Step, share: f64) -> Span {
     before.value + Span::from_secs_f64(width * part)
 }
 
+/// The flows that Jain's index is over: position and entitlement.
+pub(crate) fn judged(
+    entitlements: impl Iterator<Item = Option<f64>> + Clone,
+) -> impl Iterator<Item = (usize, Option<f64>)> {
+    let positive = entitlements.map(|e| e.filter(|&e| e > 0.0));
+    let any = positive.clone().any(|e| e.is_some());
+    positive.enumerate().filter(move |(_, e)| e.is_some() || !any)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

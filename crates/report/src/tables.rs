@@ -5,48 +5,9 @@ use apportion_core::units::{Bytes, Span};
 use apportion_runtime::outcome::{Completion, Distribution, Drops, FlowOutcome, LinkOutcome, Outcome};
 
 use crate::due::{Reached, responses, worst_second};
-use crate::record::{PointRecord, Replication, Run};
-use crate::rows::{
-    AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
-};
+use crate::replication::Replication;
+use crate::rows::{AllocationRow, CompletionRow, FlowRow, LinkRow, ResponseRow, SeriesRow, StatisticRow};
 use crate::statistics::nearest_rank;
-
-/// The rows of one table of a run, by point, replication and name.
-pub trait Table: Row {
-    /// Those of one point, if its outcomes are held.
-    fn of_point(point: &PointRecord) -> impl Iterator<Item = Self>;
-
-    /// Those of all points.
-    fn of(run: &Run) -> impl Iterator<Item = Self> {
-        run.points.iter().flat_map(Self::of_point)
-    }
-}
-
-macro_rules! table {
-    ($($row:ident by $function:ident)*) => { $(
-        impl Table for $row {
-            fn of_point(point: &PointRecord) -> impl Iterator<Item = Self> {
-                point.replications().flat_map($function)
-            }
-        }
-    )* };
-}
-
-table! {
-    FlowRow by flows
-    LinkRow by links
-    SeriesRow by series
-    AllocationRow by allocations
-    CompletionRow by completions
-    StatisticRow by statistics
-    ResponseRow by response_rows
-}
-
-impl Table for PhaseRow {
-    fn of_point(point: &PointRecord) -> impl Iterator<Item = Self> {
-        point.phases.iter().cloned()
-    }
-}
 
 /// Six decimals: a bit per second of a Mb/s, a nanosecond of a millisecond.
 pub(crate) fn round6(x: f64) -> f64 {
@@ -80,10 +41,10 @@ pub(crate) fn sorted_times<'a>(completions: impl Iterator<Item = &'a Completion>
 
 /// By flow.
 pub(crate) fn flows(of: Replication<'_>) -> impl Iterator<Item = FlowRow> {
-    let Replication { point, outcome, dues } = of;
+    let Replication { point, outcome, dues, .. } = of;
     let valid = outcome.fault().is_none();
     outcome.flows.iter().enumerate().map(move |(i, flow)| {
-        let info = point.flows.get(i).filter(|info| info.name == flow.name);
+        let info = of.flows.get(i).filter(|info| info.name == flow.name);
         let due = dues.and_then(|dues| Some(dues.flows.get(i)?.measured));
         let entitlement = due.or_else(|| info?.entitlement);
         let worst = worst_second(of, i);
@@ -98,11 +59,11 @@ pub(crate) fn flows(of: Replication<'_>) -> impl Iterator<Item = FlowRow> {
     })
 }
 
-fn flow_row(point: &PointRecord, outcome: &Outcome, flow: &FlowOutcome) -> FlowRow {
+fn flow_row(point: &str, outcome: &Outcome, flow: &FlowOutcome) -> FlowRow {
     let took = sorted_times(flow.completions.iter());
     let delay = |share| flow.delay.quantile(share).map(ms);
     FlowRow {
-        point: point.label.clone(),
+        point: point.to_owned(),
         seed: outcome.seed,
         flow: flow.name.clone(),
         group: flow.group.clone(),
@@ -147,10 +108,10 @@ pub(crate) fn links(of: Replication<'_>) -> impl Iterator<Item = LinkRow> {
     outcome.links.iter().map(move |link| LinkRow { valid, ..link_row(point, outcome, link) })
 }
 
-fn link_row(point: &PointRecord, outcome: &Outcome, link: &LinkOutcome) -> LinkRow {
+fn link_row(point: &str, outcome: &Outcome, link: &LinkOutcome) -> LinkRow {
     let delay = |share| link.queue_delay.quantile(share).map(ms);
     LinkRow {
-        point: point.label.clone(),
+        point: point.to_owned(),
         seed: outcome.seed,
         link: link.name.clone(),
         watched: link.watched,
@@ -178,11 +139,11 @@ fn link_row(point: &PointRecord, outcome: &Outcome, link: &LinkOutcome) -> LinkR
 
 /// Flows first, then watched links.
 pub(crate) fn series(of: Replication<'_>) -> impl Iterator<Item = SeriesRow> {
-    let Replication { point, outcome, dues } = of;
+    let Replication { outcome, dues, .. } = of;
     let dues = dues.map_or(&[][..], |dues| &dues.flows);
     let flows = outcome.flows.iter().enumerate().flat_map(move |(i, flow)| {
         let due = dues.get(i).map_or(&[][..], |due| &due.series);
-        series_of(point, outcome, "flow", &flow.name, &flow.series).enumerate().map(move |(k, row)| {
+        series_of(of, "flow", &flow.name, &flow.series).enumerate().map(move |(k, row)| {
             let tcp = flow.tcp.get(k);
             let due_mbps = due.get(k).map(|rate| rate.as_mbit_f64());
             SeriesRow {
@@ -195,7 +156,7 @@ pub(crate) fn series(of: Replication<'_>) -> impl Iterator<Item = SeriesRow> {
         })
     });
     let links = outcome.links.iter().flat_map(move |link| {
-        let rows = series_of(point, outcome, "link", &link.name, &link.series).enumerate();
+        let rows = series_of(of, "link", &link.name, &link.series).enumerate();
         rows.map(|(k, row)| SeriesRow { backlog_packets: link.backlog.get(k).copied(), ..row })
     });
     flows.chain(links)
@@ -203,19 +164,18 @@ pub(crate) fn series(of: Replication<'_>) -> impl Iterator<Item = SeriesRow> {
 
 /// The throughput of a flow or link over time.
 fn series_of<'a>(
-    point: &'a PointRecord,
-    outcome: &'a Outcome,
+    of: Replication<'a>,
     kind: &'a str,
     name: &'a str,
     series: &'a [Bytes],
 ) -> impl Iterator<Item = SeriesRow> + 'a {
     series.iter().enumerate().map(move |(k, &bytes)| SeriesRow {
-        point: point.label.clone(),
-        seed: outcome.seed,
+        point: of.point.to_owned(),
+        seed: of.outcome.seed,
         kind: kind.to_owned(),
         name: name.to_owned(),
-        t_s: round6((point.sample * (k as u64 + 1)).as_secs_f64()),
-        throughput_mbps: round6(mbps(bytes, point.sample)),
+        t_s: round6((of.sample * (k as u64 + 1)).as_secs_f64()),
+        throughput_mbps: round6(mbps(bytes, of.sample)),
         due_mbps: None,
         share: None,
         backlog_packets: None,
@@ -226,7 +186,7 @@ fn series_of<'a>(
 
 /// By event and flow.
 pub(crate) fn response_rows(of: Replication<'_>) -> impl Iterator<Item = ResponseRow> {
-    let Replication { point, outcome, dues } = of;
+    let Replication { point, outcome, dues, .. } = of;
     let events = dues.map_or(&[][..], |dues| &dues.events);
     responses(of).into_iter().filter_map(move |response| {
         let event = events.get(response.event)?;
@@ -235,7 +195,7 @@ pub(crate) fn response_rows(of: Replication<'_>) -> impl Iterator<Item = Respons
             Reached::Never | Reached::Unknown => None,
         };
         Some(ResponseRow {
-            point: point.label.clone(),
+            point: point.to_owned(),
             seed: outcome.seed,
             t_s: round6(event.at.as_secs_f64()),
             event: event.what.clone(),
@@ -249,17 +209,17 @@ pub(crate) fn response_rows(of: Replication<'_>) -> impl Iterator<Item = Respons
 
 /// By link and flow.
 pub(crate) fn allocations(of: Replication<'_>) -> impl Iterator<Item = AllocationRow> {
-    let Replication { point, outcome, .. } = of;
+    let Replication { point, outcome, sample, .. } = of;
     let all = outcome.links.iter().flat_map(|link| link.allocations.iter().map(move |of| (link, of)));
     all.flat_map(move |(link, of)| {
         let flow = outcome.flows.get(of.flow).map_or("", |flow| &flow.name);
         of.series.iter().zip(&of.fill).enumerate().map(move |(k, (&bytes, fill))| AllocationRow {
-            point: point.label.clone(),
+            point: point.to_owned(),
             seed: outcome.seed,
             link: link.name.clone(),
             flow: flow.to_owned(),
-            t_s: round6((point.sample * (k as u64 + 1)).as_secs_f64()),
-            allocation_mbps: round6(mbps(bytes, point.sample)),
+            t_s: round6((sample * (k as u64 + 1)).as_secs_f64()),
+            allocation_mbps: round6(mbps(bytes, sample)),
             fill_bytes: fill.get(),
         })
     })
@@ -275,7 +235,7 @@ pub(crate) fn statistics(of: Replication<'_>) -> impl Iterator<Item = StatisticR
             Some((format!("allocation_mbps.{}", flow.name), mbps(of.measured, outcome.measured)))
         });
         own.chain(allocations).map(move |(statistic, value)| StatisticRow {
-            point: point.label.clone(),
+            point: point.to_owned(),
             seed: outcome.seed,
             link: link.name.clone(),
             statistic,
@@ -289,7 +249,7 @@ pub(crate) fn completions(of: Replication<'_>) -> impl Iterator<Item = Completio
     let Replication { point, outcome, .. } = of;
     outcome.flows.iter().flat_map(move |flow| {
         flow.completions.iter().map(move |done| CompletionRow {
-            point: point.label.clone(),
+            point: point.to_owned(),
             seed: outcome.seed,
             flow: flow.name.clone(),
             start_s: round6(done.start.as_secs_f64()),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use apportion_core::queue::DropReason;
 use apportion_core::units::Bytes;
 use apportion_report::{
-    Contents, PointSummary, Provenance, Recorded, Replication, Run, WriteError, compare, export, load,
+    Contents, PointSummary, Provenance, Recorded, Run, WriteError, compare, export, load,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -282,10 +282,7 @@ fn outcomes_that_are_not_held_are_not_written_as_if_there_were_none() {
     let dir = tempfile::tempdir().unwrap();
     let mut run = weighted(&[7]);
     let mut summary = PointSummary::default();
-    summary.add(&Recorded::of(
-        Replication { point: &run.points[0], outcome: &run.points[0].outcomes[0], dues: None },
-        false,
-    ));
+    summary.add(&Recorded::of(run.points[0].with(&run.points[0].outcomes[0], None), false));
     let mut point = run.points.remove(0).summarised(summary);
     point.outcomes.clear();
     run.points.push(point);

@@ -5,8 +5,8 @@ use std::fmt::Write;
 
 use crate::figure::Bar;
 use crate::html::table;
+use crate::metrics::NO_CUSTOMER;
 use crate::record::{PointRecord, Run};
-use crate::shares::NO_CUSTOMER;
 use crate::statistics::{Estimate, mean, number};
 
 /// Chosen: more customers of a point are read from the CSV file.

@@ -9,13 +9,12 @@ use super::{crowd, customers, drops, sweeps};
 use crate::figure::{Bar, COLOURS, Range, bars, ranges};
 use crate::headline;
 use crate::html::{escape, table};
-use crate::metrics::judged;
 use crate::panels::{MAX_BARS, share_bars};
 use crate::phases;
 use crate::record::{PointRecord, Run};
 use crate::rows::PhaseRow;
 use crate::shares::{Keys, flow_shares, group_shares};
-use crate::statistics::{merge, number};
+use crate::statistics::{judged, merge, number};
 
 /// Chosen: a screen or two of panels are open; the others are folded.
 const OPEN_PANELS: usize = 12;

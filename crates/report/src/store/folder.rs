@@ -71,6 +71,8 @@ pub(super) struct Staging {
     number: u64,
     /// Locked as long as its writer lives; none where folders cannot be locked.
     lock: Option<File>,
+    /// Then another writer may have a hidden folder of this number.
+    is_published: bool,
 }
 
 impl Staging {
@@ -90,7 +92,7 @@ impl Staging {
             match fs::create_dir(&path) {
                 Ok(()) => {
                     let lock = File::open(&path).ok().filter(|folder| folder.try_lock().is_ok());
-                    return Ok(Self { parent: parent.to_owned(), number, lock });
+                    return Ok(Self { parent: parent.to_owned(), number, lock, is_published: false });
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => (),
                 Err(error) => return Err(WriteError::io(parent, &error)),
@@ -126,6 +128,7 @@ impl Staging {
             }
         };
         self.lock = None;
+        self.is_published = true;
         link_latest(&self.parent, number);
         Ok(path)
     }
@@ -133,8 +136,10 @@ impl Staging {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        // Already failing, or published and no longer there; what cannot be removed is left to the next writer.
-        let _ = fs::remove_dir_all(self.path());
+        if !self.is_published {
+            // Already failing; what cannot be removed is left to the next writer.
+            let _ = fs::remove_dir_all(self.path());
+        }
     }
 }
 

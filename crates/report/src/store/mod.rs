@@ -1,7 +1,7 @@
 //! The store: a folder for each run, in the folder that was asked for: `DIR/1`, `DIR/2` and so on. Nothing is overwritten.
 //!
 //! A run is written to a hidden folder, which gets its name when all is in it: a write that fails or is interrupted leaves nothing.
-//! Tables are [Parquet](parquet) files, one for each type of [rows](crate::rows); people open CSV files too, so a run that is not long
+//! Tables are Parquet files, one for each type of [rows](crate::rows); people open CSV files too, so a run that is not long
 //! has the most used tables as both. `run.json` says what was run.
 //!
 //! | module | holds |
