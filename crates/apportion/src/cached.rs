@@ -8,6 +8,7 @@ use apportion_cache::{Cache, CacheError, Key};
 use apportion_report::Recorded;
 use apportion_report::phases::Twin;
 use apportion_runtime::outcome::Outcome;
+use apportion_scenario::Point;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Scenario;
@@ -38,9 +39,14 @@ pub(crate) enum Ended {
 
 /// An entry of the cache.
 #[derive(Serialize, Deserialize)]
-struct Entry<E> {
-    which: Which,
-    ended: E,
+pub(crate) struct Entry<E> {
+    pub which: Which,
+    pub ended: E,
+}
+
+/// Of a point: the hash of all that its results depend on, besides seeds.
+pub(crate) fn key_of(scenario: &Scenario, point: &Point) -> Key {
+    Key::of(&[BUILD.as_bytes(), TARGET.as_bytes(), scenario.inputs(point).as_bytes()])
 }
 
 /// The part of a cache that belongs to a scenario.
@@ -61,9 +67,8 @@ impl<'a> Cached<'a> {
     /// Of disciplines that a program has registered nothing is known: scenarios with them are not cached.
     pub fn new(cache: Option<&'a Cache>, scenario: &Scenario) -> Self {
         let cache = cache.filter(|_| !scenario.has_own_disciplines());
-        let key = |point| Key::of(&[BUILD.as_bytes(), TARGET.as_bytes(), scenario.inputs(point).as_bytes()]);
         let points = if cache.is_some() { scenario.points() } else { &[] };
-        let keys: Vec<Key> = points.iter().map(key).collect();
+        let keys: Vec<Key> = points.iter().map(|point| key_of(scenario, point)).collect();
         let none = || keys.iter().map(|_| AtomicBool::new(false)).collect();
         let (is_kept, is_new) = (none(), none());
         Self { cache, keys, is_kept, is_new, failure: Mutex::new(None) }

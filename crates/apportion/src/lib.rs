@@ -32,6 +32,7 @@
 //! | simulate it, or run it over the TCP of this machine | [`Run::simulate`], `Run::lab` |
 //! | read results as rows, JSON lines, text, HTML; write them to a folder | [`Results`] |
 //! | keep what was simulated, and take it from there again | [`Cache`], [`Run::cache`] |
+//! | divide a run among processes and machines | [`Run::missing`], [`Run::simulate_part`], [`Run::keep`], [`Packed`] |
 //! | read results back and compare them | [`load`], [`compare()`] |
 //! | draw results for a paper | [`plot`] |
 //! | compare the simulator with the TCP of this machine | `Run::parity` |
@@ -64,6 +65,8 @@ pub mod gateway;
 pub mod lab;
 #[cfg(feature = "mutants")]
 pub mod mutants;
+mod packed;
+mod part;
 mod provenance;
 mod recorder;
 mod reproduce;
@@ -74,7 +77,7 @@ mod scenario;
 pub mod shell;
 mod size;
 
-pub use apportion_cache::{Cache, CacheError, Damage, Usage};
+pub use apportion_cache::{Cache, CacheError, Damage, Frame, Usage};
 pub use apportion_core;
 pub use apportion_core::system::Catalog;
 pub use apportion_core::units;
@@ -90,6 +93,8 @@ pub use cancel::{Cancel, Progress};
 pub use examples::examples;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use lab::ParityResults;
+pub use packed::Packed;
+pub use part::{KeepError, Part, build};
 pub use reproduce::{Experiment, ReproduceError, Reproduced, Reproduction, experiments};
 pub use results::{PointMetric, Results, check_folder, load};
 pub use run::{Run, RunError};

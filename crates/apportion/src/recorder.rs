@@ -98,7 +98,8 @@ pub(crate) fn blank(scenario: &Scenario) -> Vec<PointRecord> {
     scenario.points().iter().map(blank_point).collect()
 }
 
-fn blank_point(point: &Point) -> PointRecord {
+/// One of them.
+pub(crate) fn blank_point(point: &Point) -> PointRecord {
     let flow = |flow: &apportion_scenario::model::Flow| FlowInfo {
         name: flow.name.clone(),
         group: flow.group.clone(),

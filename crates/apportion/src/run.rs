@@ -43,13 +43,13 @@ pub struct Run<'a> {
     pub(crate) seeds: u64,
     /// None: by the number of seeds.
     perturb: Option<bool>,
-    jobs: usize,
+    pub(crate) jobs: usize,
     pub(crate) cancel: Cancel,
     pub(crate) progress: Option<OnProgress<'a>>,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) force: bool,
-    cache: Option<(Cache, u64)>,
-    holds: bool,
+    pub(crate) cache: Option<(Cache, u64)>,
+    pub(crate) holds: bool,
     /// None: by the number of replications.
     series: Option<bool>,
     #[cfg(all(feature = "live", target_os = "linux"))]
@@ -109,7 +109,7 @@ impl<'a> Run<'a> {
     }
 
     /// Whether replications have twins.
-    fn has_twins(&self) -> bool {
+    pub(crate) fn has_twins(&self) -> bool {
         self.perturb.unwrap_or(self.seeds > 1)
     }
 
@@ -362,6 +362,37 @@ impl<'a> Run<'a> {
         (MEMORY / most.max(1)).clamp(256, 1 << 14)
     }
 
+    /// Whether a simulation that was kept has all that this run wants.
+    fn is_usable(&self, ended: &Ended) -> bool {
+        match ended {
+            Ended::Replication(_) | Ended::Twin(_) => true,
+            Ended::Recorded(recorded) => self.uses(recorded),
+        }
+    }
+
+    /// Whether a replication that was recorded has all that this run wants.
+    pub(crate) fn uses(&self, recorded: &Recorded) -> bool {
+        !self.holds && (recorded.has_intervals() || !self.contents().intervals)
+    }
+
+    /// What is kept of a simulation of a point.
+    pub(crate) fn ended(&self, point: &PointRecord, job: &Job<'_>, outcome: Outcome) -> Ended {
+        if self.holds && job.twin_of.is_none() {
+            return Ended::Replication(Box::new(outcome));
+        }
+        let dues = apportion_runtime::due::dues(job.scenario, &outcome);
+        match job.twin_of {
+            None => {
+                let of = point.with(&outcome, dues.as_ref());
+                Ended::Recorded(Box::new(Recorded::of(of, self.contents().intervals)))
+            }
+            Some(k) => {
+                let sample = Sample::of(&outcome, dues.as_ref());
+                Ended::Twin(Twin { moves: model::Scenario::moves_of(k), sample })
+            }
+        }
+    }
+
     /// The seeds of each point.
     pub(crate) fn seeds_of_points(&self) -> Vec<Vec<u64>> {
         let seeds =
@@ -387,7 +418,7 @@ impl<O: Fn(usize) -> Option<Box<LinkCapture>> + Sync> Simulator<'_, O> {
         let mut ended: Vec<Option<Ended>> = Vec::with_capacity(all.len());
         for of_point in all.chunk_by(|a, b| a.0 == b.0) {
             let wanted: Vec<Which> = of_point.iter().map(|(_, which)| *which).collect();
-            ended.extend(self.cached.read(of_point[0].0, &wanted, |ended| self.is_usable(ended)));
+            ended.extend(self.cached.read(of_point[0].0, &wanted, |ended| self.run.is_usable(ended)));
         }
         let mut jobs = Vec::new();
         for (place, (at, which)) in all.iter().enumerate() {
@@ -402,7 +433,7 @@ impl<O: Fn(usize) -> Option<Box<LinkCapture>> + Sync> Simulator<'_, O> {
         let (places, jobs): (Vec<usize>, Vec<Job<'_>>) = jobs.into_iter().unzip();
         let each = |job: usize, outcome: Option<Outcome>| {
             let (at, which) = all[places[job]];
-            let ended = self.ended(at, &jobs[job], outcome?);
+            let ended = self.run.ended(&self.points[at], &jobs[job], outcome?);
             self.cached.keep(at, which, &ended);
             self.counter.step();
             Some(ended)
@@ -428,34 +459,6 @@ impl<O: Fn(usize) -> Option<Box<LinkCapture>> + Sync> Simulator<'_, O> {
         let is_first = which.twin_of.is_none() && which.seed == replication_seed(scenario.seed, 0);
         let is_wanted = is_first && scenario.links.iter().any(|link| link.pcap);
         self.openers[at].as_ref().filter(|_| is_wanted).map(|opener| opener as _)
-    }
-
-    /// Whether a simulation that was kept has all that this run wants.
-    fn is_usable(&self, ended: &Ended) -> bool {
-        match ended {
-            Ended::Replication(_) | Ended::Twin(_) => true,
-            Ended::Recorded(recorded) => {
-                !self.run.holds && (recorded.has_intervals() || !self.run.contents().intervals)
-            }
-        }
-    }
-
-    /// What is kept of a simulation.
-    fn ended(&self, at: usize, job: &Job<'_>, outcome: Outcome) -> Ended {
-        if self.run.holds && job.twin_of.is_none() {
-            return Ended::Replication(Box::new(outcome));
-        }
-        let dues = apportion_runtime::due::dues(job.scenario, &outcome);
-        match job.twin_of {
-            None => {
-                let of = self.points[at].with(&outcome, dues.as_ref());
-                Ended::Recorded(Box::new(Recorded::of(of, self.run.contents().intervals)))
-            }
-            Some(k) => {
-                let sample = Sample::of(&outcome, dues.as_ref());
-                Ended::Twin(Twin { moves: model::Scenario::moves_of(k), sample })
-            }
-        }
     }
 }
 
@@ -499,6 +502,17 @@ pub enum RunError {
         /// Why.
         cause: ReplicateError,
     },
+    /// There is no simulation of this number.
+    #[error("there is no simulation {number}: the run has {count}, from 0")]
+    NoSimulation {
+        /// The number.
+        number: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// What a simulation gave cannot be encoded.
+    #[error("cannot encode what was simulated: {0}")]
+    Part(io::Error),
     /// A capture cannot be written.
     #[error("cannot write the capture `{}`: {cause}", path.display())]
     Capture {

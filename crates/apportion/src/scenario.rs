@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use apportion_core::system::Catalog;
-use apportion_scenario::{Point, Problem, Suite};
+use apportion_scenario::{Point, Problem, ReadFile, Suite};
 use serde::Serialize;
 
 /// The name of a scenario without a file in messages; files that it refers to are relative to the current folder.
@@ -149,6 +149,17 @@ impl Scenario {
         self.catalog.is_extended()
     }
 
+    /// The files that it refers to.
+    pub(crate) fn files(&self) -> impl Iterator<Item = PathBuf> {
+        let folder = self.origin.parent().unwrap_or(Path::new(""));
+        self.suite.files().map(|path| folder.join(path))
+    }
+
+    /// Its text as it was written, and what was set.
+    pub(crate) fn source(&self) -> (&str, &[(String, String)]) {
+        (&self.text, &self.settings)
+    }
+
     /// Its name in messages: the path of its file, or `scenario`.
     #[must_use]
     pub fn origin(&self) -> &Path {
@@ -246,20 +257,19 @@ impl ScenarioBuilder {
     /// # Errors
     /// If it cannot be read, or everything that is wrong with it.
     pub fn load(self) -> Result<Scenario, ScenarioError> {
+        self.load_by(&apportion_scenario::read_file)
+    }
+
+    /// The same, with the files that the scenario refers to from `read`.
+    pub(crate) fn load_by(self, read: ReadFile<'_>) -> Result<Scenario, ScenarioError> {
         let Self { source, origin, settings, catalog } = self;
         let text = match source {
             Source::Text(text) => text,
             Source::File => apportion_scenario::read_text_file(&origin, MAX_FILE)
                 .map_err(|cause| ScenarioError::Read { path: origin.clone(), cause })?,
         };
-        let suite = apportion_scenario::load_with(
-            &catalog,
-            &text,
-            &origin,
-            &settings,
-            &apportion_scenario::read_file,
-        )
-        .map_err(ScenarioError::Problems)?;
+        let suite = apportion_scenario::load_with(&catalog, &text, &origin, &settings, read)
+            .map_err(ScenarioError::Problems)?;
         Ok(Scenario { text, origin, settings, catalog, suite })
     }
 }
@@ -274,6 +284,14 @@ pub enum ScenarioError {
         path.display()
     )]
     Read {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        cause: io::Error,
+    },
+    /// A file that it refers to can no longer be read.
+    #[error("{}: cannot read it any more: {cause}; load the scenario again", path.display())]
+    File {
         /// The file.
         path: PathBuf,
         /// What the system said.

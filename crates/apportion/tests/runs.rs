@@ -8,7 +8,8 @@ use std::sync::Mutex;
 
 use apportion::rows::{Cell, FlowRow, LinkRow, SeriesRow};
 use apportion::{
-    Cache, Cancel, Progress, Results, Run, RunError, Scenario, ScenarioBuilder, ScenarioError, Table,
+    Cache, Cancel, KeepError, Progress, Results, Run, RunError, Scenario, ScenarioBuilder, ScenarioError,
+    Table,
 };
 
 const TEXT: &str = r#"
@@ -349,4 +350,58 @@ fn the_estimate_is_of_the_right_size() {
         let ratio = (estimate.hops + estimate.writes) / hops;
         assert!((0.4..3.0).contains(&ratio), "{name}: {estimate}, but {hops}");
     }
+}
+
+#[test]
+fn a_run_in_parts_is_the_run() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = scenario();
+    let cache = Cache::at(folder.path());
+    let run = || Run::new(&scenario).seeds(3).cache(&cache, Cache::MOST);
+    // Another process has the scenario from a packed one.
+    let elsewhere = scenario.set("title", "other").unwrap().pack().unwrap().load().unwrap();
+    let all = run().missing().unwrap();
+    assert_eq!(all, (0..12).collect::<Vec<_>>());
+    for numbers in [&[7, 2, 3][..], &[11]] {
+        for part in Run::new(&elsewhere).seeds(3).simulate_part(numbers).unwrap() {
+            run().keep(&part).unwrap();
+        }
+    }
+    assert_eq!(run().missing().unwrap(), [0, 1, 4, 5, 6, 8, 9, 10]);
+    for part in run().simulate_part(&run().missing().unwrap()).unwrap() {
+        run().keep(&part).unwrap();
+    }
+    run().compact().unwrap();
+    let (whole, alone) = (run().simulate().unwrap(), Run::new(&scenario).seeds(3).simulate().unwrap());
+    assert_eq!((whole.reused(), alone.reused()), (12, 0));
+    assert_eq!(whole.report(), alone.report());
+}
+
+#[test]
+fn a_part_of_another_run_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (scenario, cache) = (scenario(), Cache::at(folder.path()));
+    let other = scenario.set("link.bottleneck.rate", "2Mbit").unwrap();
+    let part = Run::new(&other).simulate_part(&[0]).unwrap().remove(0);
+    let run = Run::new(&scenario).cache(&cache, Cache::MOST);
+    assert!(matches!(run.keep(&part), Err(KeepError::Foreign)));
+    assert_eq!(run.missing().unwrap(), [0, 1]);
+    let error = run.simulate_part(&[2]).unwrap_err();
+    assert_eq!(error.to_string(), "there is no simulation 2: the run has 2, from 0");
+}
+
+#[test]
+fn a_packed_scenario_has_its_files_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, trace) = (folder.path().join("x.toml"), folder.path().join("frames.txt"));
+    std::fs::write(&path, TEXT).unwrap();
+    std::fs::write(&trace, "1000\n2000\n").unwrap();
+    let video = r#"{ from = "a", to = "b", source = { kind = "video", file = "frames.txt", fps = 25 } }"#;
+    let scenario = Scenario::from_file(&path).unwrap().set("flow.video", video).unwrap();
+    let packed = scenario.pack().unwrap();
+    std::fs::remove_file(&trace).unwrap();
+    let part = |scenario: &Scenario| Run::new(scenario).simulate_part(&[1]).unwrap().remove(0);
+    let (here, there) = (part(&scenario), part(&packed.load().unwrap()));
+    assert_eq!((here.key, here.frame.as_bytes()), (there.key, there.frame.as_bytes()));
+    assert!(matches!(scenario.pack(), Err(ScenarioError::File { path, .. }) if path == trace));
 }

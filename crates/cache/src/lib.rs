@@ -53,6 +53,32 @@ pub struct CacheError {
     cause: io::Error,
 }
 
+/// Entries as a file holds them, for a cache that is elsewhere: another process makes it, and [`Cache::append_frame`] takes it.
+#[derive(Clone, Debug)]
+pub struct Frame(Vec<u8>);
+
+impl Frame {
+    /// Of these entries.
+    ///
+    /// # Errors
+    /// If an entry has no form in CBOR.
+    pub fn of<T: Serialize>(entries: &[T]) -> io::Result<Self> {
+        frames::frame(entries).map(Self)
+    }
+
+    /// The frame with these bytes. What cannot be read in it is as if it were not in the cache.
+    #[must_use]
+    pub const fn from_bytes(bytes: Vec<u8>) -> Self {
+        Self(bytes)
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 /// A folder of entries.
 #[derive(Clone, Debug)]
 pub struct Cache {
@@ -62,6 +88,9 @@ pub struct Cache {
 }
 
 impl Cache {
+    /// Most that a user's cache takes, bytes. Chosen: tens of thousands of runs of some flows with their series.
+    pub const MOST: u64 = 2 << 30;
+
     /// The cache in this folder, which is made when something is written.
     #[must_use]
     pub fn at(folder: impl Into<PathBuf>) -> Self {
@@ -101,16 +130,23 @@ impl Cache {
     /// # Errors
     /// If it cannot be written.
     pub fn append<T: Serialize>(&self, key: &Key, entry: &T) -> Result<(), CacheError> {
-        let frame = frames::frame(&[entry]);
+        let frame = Frame::of(&[entry]).map_err(|cause| CacheError { path: self.own_file(key), cause })?;
+        self.append_frame(key, &frame)
+    }
+
+    /// Adds the entries of a frame.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn append_frame(&self, key: &Key, frame: &Frame) -> Result<(), CacheError> {
         let path = self.own_file(key);
         let write = || {
-            let frame = frame?;
             let folder = self.folder_of(key);
             if !folder.is_dir() {
                 self.make(&folder)?;
             }
             // A single write: a process that is killed leaves a whole frame, or one that is seen to be cut.
-            File::options().append(true).create(true).open(&path)?.write_all(&frame)
+            File::options().append(true).create(true).open(&path)?.write_all(&frame.0)
         };
         write().map_err(|cause| CacheError { path: path.clone(), cause })
     }

@@ -7,8 +7,8 @@ use crate::arguments::CacheCommand;
 use crate::output;
 use crate::status::Status;
 
-/// Most that the cache takes on disk. Chosen: tens of thousands of runs of some flows with their series.
-pub const MOST: u64 = 2 << 30;
+/// Why there is no cache.
+pub const NO_PLACE: &str = "there is no place for a cache; set APPORTION_CACHE_DIR to a folder";
 
 /// The cache of this user; none if the environment names no place for it.
 pub fn default() -> Option<Cache> {
@@ -16,7 +16,7 @@ pub fn default() -> Option<Cache> {
 }
 
 pub fn run(command: &CacheCommand) -> anyhow::Result<Status> {
-    let cache = default().context("there is no place for a cache; set APPORTION_CACHE_DIR to a folder")?;
+    let cache = default().context(NO_PLACE)?;
     let mend = "set APPORTION_CACHE_DIR to a folder that can be read and written";
     match command {
         CacheCommand::Show => {
@@ -42,5 +42,5 @@ pub fn run(command: &CacheCommand) -> anyhow::Result<Status> {
 
 fn text(Usage { keys, files, bytes }: Usage) -> String {
     let megabytes = bytes as f64 / 1e6;
-    format!("{megabytes:.1} of at most {:.0} MB, {keys} points, {files} files", MOST as f64 / 1e6)
+    format!("{megabytes:.1} of at most {:.0} MB, {keys} points, {files} files", Cache::MOST as f64 / 1e6)
 }

@@ -56,6 +56,11 @@ impl Suite {
     pub fn inputs(&self, point: &Point) -> String {
         render::without(&["title", "seed"], &self.catalog, &point.root, &self.files)
     }
+
+    /// The paths of the files that it refers to, as it gives them: relative to its folder.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        self.files.iter().map(|(path, _)| path.as_str())
+    }
 }
 
 /// The seed of replication `k` of a scenario with `seed`: the seed itself for the first, so that a single run
