@@ -3,7 +3,18 @@
 import signal
 import sys
 
+from ._native import RunError, Scenario
 from ._native import main as _main
+
+
+def _on_cluster(
+    address: str, scenario: Scenario, seeds: int, perturb: bool, hold: bool, force: bool, quiet: bool
+) -> bool:
+    try:
+        from . import _cluster
+    except ModuleNotFoundError as error:
+        raise RunError(f"a cluster needs Dask ({error}): pip install 'apportion[cluster]'") from error
+    return _cluster.command(address, scenario, seeds, perturb, hold, force, quiet)
 
 
 def main() -> None:
@@ -12,4 +23,4 @@ def main() -> None:
     for name in ("SIGINT", "SIGPIPE", "SIGXFSZ"):
         signal.signal(getattr(signal, name), signal.SIG_DFL)
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)
-    sys.exit(_main(sys.argv))
+    sys.exit(_main(sys.argv, _on_cluster))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from types import TracebackType
 from typing import Any
@@ -56,6 +58,16 @@ class Bar:
         if self._drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
+
+
+@contextmanager
+def shown(progress: bool | Callable[[int, int], object] | None) -> Iterator[Callable[[int, int], object]]:
+    """What to call with progress: a bar for True and None, nothing for False, else what was given."""
+    if progress is None or progress is True:
+        with Bar() as bar:
+            yield bar
+    else:
+        yield progress or (lambda done, total: None)
 
 
 class _Page:

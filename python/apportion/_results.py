@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import _native
-from ._progress import Bar
+from ._progress import shown
 from ._shares import Shares
 from ._table import Table
 
@@ -48,24 +48,29 @@ def run(
     force: bool,
 ) -> Results:
     """Run a scenario; see :meth:`apportion.Scenario.run`."""
+    check(seeds, jobs)
+    with shown(progress) as show:
+        results, interrupted = scenario.run(
+            seeds=seeds, jobs=jobs, perturb=perturb, force=force, progress=show, folder=folder
+        )
+    return of_run(results, interrupted, seeds, 4)
+
+
+def check(seeds: int, jobs: int) -> None:
+    """Refuse numbers that make no sense."""
     if seeds < 1:
         raise ValueError(f"seeds is {seeds}; at least one replication is needed")
     if jobs < 0:
         raise ValueError(f"jobs is {jobs}; write 0 for one replication on each core")
 
-    def with_progress(report: Callable[[int, int], object] | None) -> tuple[_native.Results, bool]:
-        return scenario.run(seeds=seeds, jobs=jobs, perturb=perturb, force=force, progress=report, folder=folder)
 
-    if progress is None or progress is True:
-        with Bar() as bar:
-            results, interrupted = with_progress(bar)
-    else:
-        results, interrupted = with_progress(progress or None)
+def of_run(results: _native.Results, interrupted: bool, seeds: int, caller: int) -> Results:
+    """The results of a run, with a warning to this caller, counted from here, if an interrupt ended it early."""
     if interrupted:
         done = sum(count for _, _, count in results.points)
         planned = seeds * len(results.points)
         message = f"interrupted: {done} of {planned} replications have ended, and the results have these"
-        warnings.warn(message, IncompleteWarning, stacklevel=3)
+        warnings.warn(message, IncompleteWarning, stacklevel=caller)
     return Results(results)
 
 

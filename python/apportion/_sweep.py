@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ._results import Results
+from ._results import Results, check, of_run
 from ._scenario import Scenario
 
 if TYPE_CHECKING:
@@ -54,13 +54,20 @@ def sweep(
         Lists of values by key path, as :meth:`apportion.Scenario.set` takes them.
     seeds, jobs, perturb, progress, force
         As of :meth:`apportion.Scenario.run`.
-    client : optional
-        For a cluster. There is none yet: anything but None raises NotImplementedError.
+    client : distributed.Client, optional
+        A Dask cluster that simulates, in place of this machine. What it simulates is kept in the cache of the command ``apportion``, and what is
+        there is not simulated again: a sweep that failed or was interrupted goes on where it was. Needs Dask: ``pip install 'apportion[cluster]'``.
 
     Returns
     -------
     Sweep
-        The results, with the axes of the sweep.
+        The results, with the axes of the sweep: the same with a cluster as without.
+
+    Raises
+    ------
+    RunError
+        As :meth:`apportion.Scenario.run`. With a cluster also if its scheduler is lost, a worker has another build of apportion or
+        too little memory, or the scenario has disciplines that are registered in Python.
 
     Examples
     --------
@@ -70,9 +77,13 @@ def sweep(
     >>> w.axes
     {'rate': ['2Mbit', '4Mbit'], 'queue': ['fifo', 'drr']}
     """
-    if client is not None:
-        raise NotImplementedError("sweeps run on this machine only; leave `client` out")
     swept = scenario.set(settings)
+    if client is not None:
+        check(seeds, jobs)
+        from . import _cluster
+
+        native, interrupted = _cluster.run(client, swept._native, seeds, perturb, force, progress)
+        return Sweep(swept, of_run(native, interrupted, seeds, 3), list(settings))
     results = swept.run(seeds, jobs=jobs, perturb=perturb, progress=progress, force=force)
     return Sweep(swept, results, list(settings))
 

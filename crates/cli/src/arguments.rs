@@ -23,6 +23,8 @@ pub struct Arguments {
 pub enum Command {
     /// Run a scenario in the simulator and write results and a report
     Run(Run),
+    /// Run a scenario in the simulator on a Dask cluster, and write results and a report here
+    Sweep(Sweep),
     /// Run a scenario over the TCP of this machine, in real time, and write results and a report
     Lab(Lab),
     /// Compare the claims of papers with measurements
@@ -68,13 +70,8 @@ pub struct Run {
     /// Replications at the same time; 0 for one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,
-    /// Run each replication twice, the second time with every delay moved by 1 µs: where results depend on that is in
-    /// the table `phases`, in the report and printed [default with more than one seed]
-    #[arg(long, overrides_with = "no_perturb")]
-    pub perturb: bool,
-    /// Run each replication once, which takes half the time
-    #[arg(long, overrides_with = "perturb")]
-    pub no_perturb: bool,
+    #[command(flatten)]
+    pub twins: Twins,
     /// Take what was simulated before from the cache, and keep there what is simulated now, each replication as it ends: a run that
     /// was interrupted or killed goes on where it was [by default]
     #[arg(long, overrides_with = "no_resume")]
@@ -90,10 +87,36 @@ pub struct Run {
     pub force: bool,
 }
 
-impl Run {
-    /// Whether replications have twins.
-    pub const fn has_twins(&self) -> bool {
-        self.perturb || self.wanted.seeds > 1 && !self.no_perturb
+#[derive(Args, Debug)]
+pub struct Sweep {
+    #[command(flatten)]
+    pub wanted: Wanted,
+    /// Address of the scheduler, such as tcp://node1:8786
+    #[arg(long, value_name = "ADDRESS")]
+    pub cluster: Option<String>,
+    #[command(flatten)]
+    pub twins: Twins,
+    /// Run it even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Whether replications have twins.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Twins {
+    /// Run each replication twice, the second time with every delay moved by 1 µs: where results depend on that is in
+    /// the table `phases`, in the report and printed [default with more than one seed]
+    #[arg(long, overrides_with = "no_perturb")]
+    pub perturb: bool,
+    /// Run each replication once, which takes half the time
+    #[arg(long, overrides_with = "perturb")]
+    pub no_perturb: bool,
+}
+
+impl Twins {
+    /// Whether each of so many replications has one.
+    pub const fn of(self, seeds: u64) -> bool {
+        self.perturb || seeds > 1 && !self.no_perturb
     }
 }
 

@@ -23,6 +23,7 @@ mod reproduce;
 mod run;
 mod shell;
 mod status;
+mod sweep;
 
 use std::ffi::OsString;
 
@@ -31,11 +32,17 @@ use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Arguments, Command};
 pub use crate::status::Status;
+pub use crate::sweep::{Cluster, OnCluster};
 
 /// Does what the command line `words` asks for, of which the first is the name of the program. Ends the process where the words
 /// make no sense, or ask for help. The process must have a single thread, which commands on real packets check.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
-    match dispatch(Arguments::parse_from(words).command) {
+    main_with(words, None)
+}
+
+/// As [`main()`], with a way to simulate on a cluster.
+pub fn main_with(words: impl IntoIterator<Item = OsString>, cluster: Option<Cluster<'_>>) -> Status {
+    match dispatch(Arguments::parse_from(words).command, cluster) {
         Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => Status::SUCCESS,
         Err(error) => {
@@ -45,9 +52,10 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
     }
 }
 
-fn dispatch(command: Command) -> anyhow::Result<Status> {
+fn dispatch(command: Command, cluster: Option<Cluster<'_>>) -> anyhow::Result<Status> {
     match command {
         Command::Run(arguments) => return run::run(&arguments),
+        Command::Sweep(arguments) => return sweep::sweep(&arguments, cluster),
         Command::Lab(arguments) => return lab::lab(&arguments),
         Command::Gateway(arguments) => return gateway::gateway(&arguments),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use apportion::{Contents, Results, Run, Scenario, ScenarioBuilder};
+use apportion::{Cache, Contents, Results, Run, Scenario, ScenarioBuilder};
 
 use crate::arguments::{self, Wanted};
 use crate::cache;
@@ -21,16 +21,15 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
     let folder = wanted.folder("");
     let cancel = interrupt::listen()?;
     let bar = Bar::new(wanted.is_silent());
-    let replications = wanted.seeds.saturating_mul(scenario.points().len() as u64);
     let mut run = Run::new(&scenario).seeds(wanted.seeds).jobs(arguments.jobs).force(arguments.force);
-    run = run.hold(replications <= Contents::LONG);
+    run = run.hold(wanted.is_short(&scenario));
     if arguments.series {
         run = run.series(true);
     }
     if let Some(cache) = cache::default().filter(|_| !arguments.no_resume) {
-        run = run.cache(&cache, cache::MOST);
+        run = run.cache(&cache, Cache::MOST);
     }
-    let run = run.perturb(arguments.has_twins());
+    let run = run.perturb(arguments.twins.of(wanted.seeds));
     let results = run.cancel(&cancel).folder(&folder).progress(|progress| bar.show(progress)).simulate();
     bar.clear();
     let results = results?;
@@ -45,6 +44,11 @@ impl Wanted {
     pub fn folder(&self, suffix: &str) -> PathBuf {
         let name = self.scenario.file_stem().unwrap_or_default().to_string_lossy();
         self.out.clone().unwrap_or_else(|| Path::new("results").join(format!("{name}{suffix}")))
+    }
+
+    /// Whether the run is so short that outcomes are held.
+    pub fn is_short(&self, scenario: &Scenario) -> bool {
+        self.seeds.saturating_mul(scenario.points().len() as u64) <= Contents::LONG
     }
 
     /// Whether there is no progress to show.

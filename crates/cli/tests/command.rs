@@ -345,3 +345,24 @@ fn short_versions_of_all_examples_run() {
         assert_eq!((run.status, run.err.as_str()), (0, ""), "{file}");
     }
 }
+
+#[test]
+fn a_sweep_says_what_it_needs() {
+    let folder = tempfile::tempdir().unwrap();
+    let alone = apportion(folder.path(), &["sweep", "quickstart"]);
+    assert_eq!(
+        (alone.status, alone.err.as_str()),
+        (
+            2,
+            "error: name a cluster, such as --cluster tcp://node1:8786; on this machine alone `apportion run` does the same\n"
+        )
+    );
+    let without = apportion(folder.path(), &["sweep", "quickstart", "--cluster", "tcp://node1:8786"]);
+    assert_eq!(
+        (without.status, without.err.as_str()),
+        (
+            2,
+            "error: only the `apportion` of the Python package can use a cluster: pip install 'apportion[cluster]'\n"
+        )
+    );
+}

@@ -8,6 +8,7 @@ mod catalogue;
 mod discipline;
 mod errors;
 mod fairness;
+mod parts;
 mod results;
 mod run;
 mod scenario;
@@ -16,6 +17,7 @@ mod values;
 
 use std::ffi::OsString;
 
+use apportion_cli::OnCluster;
 use pyo3::prelude::*;
 
 /// The compiled part of the package `apportion`. Use `apportion`: names here may change.
@@ -30,20 +32,38 @@ mod _native {
     #[pymodule_export]
     use crate::fairness::{interval, jain, max_min};
     #[pymodule_export]
-    use crate::main;
+    use crate::parts::{Cache, Parts};
     #[pymodule_export]
     use crate::results::Results;
     #[pymodule_export]
     use crate::scenario::Scenario;
     #[pymodule_export]
     use crate::table::Table;
+    #[pymodule_export]
+    use crate::{build, main};
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");
 }
 
-/// The command `apportion`: its words, of which the first is the name of the program; returns the exit status.
+/// Names the sources and the system that results depend on.
 #[pyfunction]
-fn main(py: Python<'_>, words: Vec<OsString>) -> u8 {
-    py.detach(|| apportion_cli::main(words).into())
+fn build() -> String {
+    apportion::build()
+}
+
+/// The command `apportion`: its words, of which the first is the name of the program; returns the exit status. `cluster` simulates on
+/// a cluster: it is called with the address, the scenario, the seeds, and whether there are twins, outcomes are held,
+/// it may be too large, and no progress is shown; it returns whether all of it has ended.
+#[pyfunction]
+fn main(py: Python<'_>, words: Vec<OsString>, cluster: Py<PyAny>) -> u8 {
+    let simulate = |wanted: &OnCluster<'_>| {
+        Python::attach(|py| {
+            let &OnCluster { address, scenario, seeds, perturb, hold, force, quiet } = wanted;
+            let scenario = scenario::Scenario::of_text(scenario.clone());
+            let ended = cluster.bind(py).call1((address, scenario, seeds, perturb, hold, force, quiet));
+            ended.and_then(|ended| ended.extract()).map_err(|error| error.value(py).to_string())
+        })
+    };
+    py.detach(|| apportion_cli::main_with(words, Some(&simulate)).into())
 }

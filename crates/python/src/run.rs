@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use apportion::{Cancel, Results, Run, Scenario};
+use apportion::{Cache, Cancel, Results, Run, Scenario};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
@@ -17,7 +17,7 @@ use crate::errors::of_run;
 const TICK: Duration = Duration::from_millis(50);
 
 /// How to run it.
-pub struct Options<'py> {
+pub struct Options<'py, 'a> {
     pub seeds: u64,
     pub jobs: usize,
     pub perturb: Option<bool>,
@@ -25,6 +25,10 @@ pub struct Options<'py> {
     /// Is called with how many simulations have ended, and of how many.
     pub progress: Option<Bound<'py, PyAny>>,
     pub folder: Option<PathBuf>,
+    /// Where simulations are taken from that were run before, and where others are kept.
+    pub cache: Option<&'a Cache>,
+    /// Whether nothing is simulated.
+    pub only_cached: bool,
 }
 
 /// Runs it. Returns the results, and whether an interrupt ended it early.
@@ -32,9 +36,12 @@ pub struct Options<'py> {
 /// # Errors
 /// If it cannot be run; what `progress` or a handler of signals raises; the interrupt, if nothing had ended before or if there was a
 /// second one.
-pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_>) -> PyResult<(Results, bool)> {
-    let Options { seeds, jobs, perturb, force, progress, folder } = options;
+pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_, '_>) -> PyResult<(Results, bool)> {
+    let Options { seeds, jobs, perturb, force, progress, folder, cache, only_cached } = options;
     let cancel = Cancel::new();
+    if only_cached {
+        cancel.cancel();
+    }
     let counts = Counts::default();
     // Disciplines in Python share the interpreter's lock: a second thread would only wait for it.
     let in_python = is_used(scenario.canonical());
@@ -42,6 +49,7 @@ pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_>) -> Py
     let run = Run::new(scenario).seeds(seeds).jobs(jobs).force(force).cancel(&cancel);
     let run = perturb.into_iter().fold(run, Run::perturb);
     let run = folder.into_iter().fold(run, Run::folder);
+    let run = cache.into_iter().fold(run, |run, cache| run.cache(cache, Cache::MOST));
     let run = run.progress(|progress| counts.set(progress));
     let session = Session::new(&cancel);
     // The interpreter knows the thread from the start to the end: to introduce it for each packet would take longer than the packet.
@@ -89,16 +97,24 @@ impl Counts {
 }
 
 /// Why a run was stopped.
-enum Stop {
+pub enum Stop {
     /// By the first interrupt: what has ended is kept.
     Interrupt(PyErr),
     /// By anything else, or by a second interrupt.
     Error(PyErr),
 }
 
+impl From<Stop> for PyErr {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::Interrupt(error) | Stop::Error(error) => error,
+        }
+    }
+}
+
 /// Runs `work` in a thread of its own while this one, without the interpreter's lock, looks after signals and calls `each`. What a
 /// signal or `each` raises cancels the work and is returned with its result.
-fn watched<T: Send>(
+pub fn watched<T: Send>(
     py: Python<'_>,
     cancel: &Cancel,
     each: impl Fn() -> PyResult<()>,

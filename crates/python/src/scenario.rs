@@ -10,6 +10,7 @@ use toml::{Table, Value};
 
 use crate::discipline;
 use crate::errors::{Given, of_key, of_scenario};
+use crate::parts::{self, Cache, Packed};
 use crate::results::Results;
 use crate::run::{self, Options};
 use crate::values;
@@ -20,11 +21,16 @@ const SHORT: [&str; 4] = ["rate", "delay", "queue", "loss"];
 /// A checked scenario.
 #[pyclass(frozen, module = "apportion._native")]
 pub struct Scenario {
-    inner: apportion::Scenario,
+    pub(crate) inner: apportion::Scenario,
     given: Given,
 }
 
 impl Scenario {
+    /// One that was given as text.
+    pub const fn of_text(inner: apportion::Scenario) -> Self {
+        Self { inner, given: Given::Text }
+    }
+
     fn load(py: Python<'_>, builder: ScenarioBuilder, given: Given) -> PyResult<Self> {
         // It may read files, such as traces.
         let builder = builder.catalog(&discipline::catalog());
@@ -68,6 +74,25 @@ impl Scenario {
         Self::load(py, builder, Given::Text)
     }
 
+    /// What is sent to workers of a cluster.
+    fn pack<'py>(&self, py: Python<'py>) -> PyResult<Packed<'py>> {
+        parts::pack(py, &self.inner).map_err(|error| of_scenario(py, &error, self.given))
+    }
+
+    #[staticmethod]
+    fn unpack(py: Python<'_>, packed: Packed<'_>) -> PyResult<Self> {
+        match parts::unpack(packed) {
+            Ok(inner) => Ok(Self::of_text(inner)),
+            Err(error) => Err(of_scenario(py, &error, Given::Text)),
+        }
+    }
+
+    /// Whether a queue is a discipline that is registered in Python.
+    #[getter]
+    fn has_own_disciplines(&self) -> bool {
+        discipline::is_used(self.inner.canonical())
+    }
+
     /// The same scenario with values replaced.
     fn set(&self, py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<Self> {
         let mut builder = self.inner.edit();
@@ -88,7 +113,7 @@ impl Scenario {
 
     /// Runs it. Returns the results, and whether an interrupt ended it early.
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
-    #[pyo3(signature = (*, seeds, jobs, perturb, force, progress, folder))]
+    #[pyo3(signature = (*, seeds, jobs, perturb, force, progress, folder, cache=None, only_cached=false))]
     fn run(
         &self,
         py: Python<'_>,
@@ -98,8 +123,11 @@ impl Scenario {
         force: bool,
         progress: Option<Bound<'_, PyAny>>,
         folder: Option<PathBuf>,
+        cache: Option<&Cache>,
+        only_cached: bool,
     ) -> PyResult<(Results, bool)> {
-        let options = Options { seeds, jobs, perturb, force, progress, folder };
+        let cache = cache.map(|cache| &cache.inner);
+        let options = Options { seeds, jobs, perturb, force, progress, folder, cache, only_cached };
         let (results, interrupted) = run::simulate(py, &self.inner, options)?;
         Ok((Results::new(results), interrupted))
     }

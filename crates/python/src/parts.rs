@@ -1,0 +1,142 @@
+//! Runs in parts, for clusters: what a client and its workers do.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use apportion::{Cancel, Frame, Part, Run};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors::of_run;
+use crate::run::watched;
+use crate::scenario::Scenario;
+
+/// A cache of simulations.
+#[pyclass(frozen, module = "apportion._native")]
+pub struct Cache {
+    pub inner: apportion::Cache,
+}
+
+#[pymethods]
+impl Cache {
+    /// The one that the command uses.
+    #[new]
+    fn new() -> PyResult<Self> {
+        let folder = apportion::Cache::default_folder()
+            .ok_or_else(|| of_run("there is no place for a cache; set APPORTION_CACHE_DIR to a folder"))?;
+        Ok(Self { inner: apportion::Cache::at(folder) })
+    }
+
+    /// Deletes what was not used for the longest time, if it is too large.
+    fn prune(&self, py: Python<'_>) -> PyResult<()> {
+        py.detach(|| self.inner.prune(apportion::Cache::MOST)).map(|_| ()).map_err(of_run)
+    }
+
+    #[getter]
+    fn folder(&self) -> PathBuf {
+        self.inner.folder().to_owned()
+    }
+}
+
+/// A part of a run on its way: point, key and frame.
+type Sent<'py> = (usize, String, Bound<'py, PyBytes>);
+
+/// A scenario on its way: text, name in messages, settings and files.
+pub type Packed<'py> = (String, PathBuf, Vec<(String, String)>, Vec<(PathBuf, Bound<'py, PyBytes>)>);
+
+/// A run of a scenario in parts.
+#[pyclass(frozen, module = "apportion._native")]
+pub struct Parts {
+    scenario: Py<Scenario>,
+    seeds: u64,
+    perturb: bool,
+    hold: bool,
+}
+
+impl Parts {
+    fn run<'a>(&self, scenario: &'a apportion::Scenario) -> Run<'a> {
+        Run::new(scenario).seeds(self.seeds).perturb(self.perturb).hold(self.hold).jobs(1)
+    }
+}
+
+#[pymethods]
+impl Parts {
+    #[new]
+    const fn new(scenario: Py<Scenario>, seeds: u64, perturb: bool, hold: bool) -> Self {
+        Self { scenario, seeds, perturb, hold }
+    }
+
+    /// How many simulations it has.
+    #[getter]
+    fn total(&self) -> usize {
+        self.run(&self.scenario.get().inner).total()
+    }
+
+    /// What a simulation of each point takes, s, by an estimate.
+    #[getter]
+    fn seconds(&self) -> Vec<f64> {
+        let points = self.scenario.get().inner.points().iter();
+        points.map(|point| point.scenario.estimate().seconds()).collect()
+    }
+
+    /// The numbers of those that the cache does not have.
+    fn missing(&self, py: Python<'_>, cache: &Cache, force: bool) -> PyResult<Vec<usize>> {
+        let scenario = &self.scenario.get().inner;
+        py.detach(|| self.run(scenario).force(force).cache(&cache.inner, u64::MAX).missing()).map_err(of_run)
+    }
+
+    /// Simulates those of these numbers, in one thread, until `stop` returns True.
+    fn simulate<'py>(
+        &self,
+        py: Python<'py>,
+        numbers: Vec<usize>,
+        stop: Bound<'py, PyAny>,
+    ) -> PyResult<Vec<Sent<'py>>> {
+        let cancel = Cancel::new();
+        let run = self.run(&self.scenario.get().inner).cancel(&cancel);
+        let look = || {
+            if stop.call0()?.is_truthy()? {
+                cancel.cancel();
+            }
+            Ok(())
+        };
+        let (parts, stopped) = watched(py, &cancel, look, || run.simulate_part(&numbers));
+        if let Some(stop) = stopped {
+            return Err(stop.into());
+        }
+        let sent = |Part { point, key, frame }| (point, key, PyBytes::new(py, frame.as_bytes()));
+        Ok(parts.map_err(of_run)?.into_iter().map(sent).collect())
+    }
+
+    /// Adds a part to the cache.
+    fn keep(&self, py: Python<'_>, cache: &Cache, point: usize, key: String, frame: Vec<u8>) -> PyResult<()> {
+        let part = Part { point, key, frame: Frame::from_bytes(frame) };
+        let run = self.run(&self.scenario.get().inner).cache(&cache.inner, u64::MAX);
+        py.detach(|| run.keep(&part)).map_err(of_run)
+    }
+
+    /// Makes small what was added to the cache.
+    fn compact(&self, py: Python<'_>, cache: &Cache) -> PyResult<()> {
+        let run = self.run(&self.scenario.get().inner).cache(&cache.inner, u64::MAX);
+        py.detach(|| run.compact()).map_err(of_run)
+    }
+}
+
+/// What a scenario is on its way.
+pub fn pack<'py>(
+    py: Python<'py>,
+    scenario: &apportion::Scenario,
+) -> Result<Packed<'py>, apportion::ScenarioError> {
+    let apportion::Packed { text, origin, settings, files } = scenario.pack()?;
+    let files = files.into_iter().map(|(path, content)| (path, PyBytes::new(py, &content))).collect();
+    Ok((text, origin, settings, files))
+}
+
+/// The scenario that was packed.
+pub fn unpack(
+    (text, origin, settings, files): Packed<'_>,
+) -> Result<apportion::Scenario, apportion::ScenarioError> {
+    let files: BTreeMap<_, _> =
+        files.into_iter().map(|(path, content)| (path, content.as_bytes().to_vec())).collect();
+    apportion::Packed { text, origin, settings, files }.load()
+}

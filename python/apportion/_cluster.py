@@ -1,0 +1,302 @@
+"""Simulations on a cluster, by Dask.
+
+The client divides the simulations that its cache lacks into batches, workers simulate these and return entries of a cache, and the
+client keeps them. A run then finds all of them there. So workers need no folder in common with the client, and what has arrived
+is never lost.
+"""
+
+from __future__ import annotations
+
+import logging
+import pickle
+import queue
+import signal
+import threading
+import time
+import uuid
+import warnings
+from collections import deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import CancelledError
+from typing import Any, NamedTuple
+
+import distributed
+from distributed.comm.addressing import parse_address
+from distributed.comm.registry import get_backend
+
+from . import _native
+from ._native import RunError
+from ._progress import shown
+
+# Least time of a batch, s: Dask takes some milliseconds for a task.
+_BATCH = 0.5
+# The same for each thread of the cluster, s: the scheduler, which handles some hundreds of tasks a second, then has time left.
+_BATCH_PER_THREAD = 0.01
+# Batches that are under way. Chosen: results that wait for the client are few, and clusters that grow with what waits do grow.
+_UNDER_WAY = 1000
+# How often the number of threads is looked up, s.
+_LOOK = 5.0
+
+_Part = tuple[int, str, bytes]
+# A packed scenario, seeds, and whether there are twins and outcomes are held.
+_Job = tuple[tuple[Any, ...], int, bool, bool]
+
+
+# What a worker has loaded, by the name of the sweep.
+_loaded: dict[str, _native.Parts] = {}
+_loading = threading.Lock()
+# Sweeps at the same time whose scenarios a worker keeps. Chosen: several clients may share a cluster.
+_KEPT = 4
+
+
+def _parts(job: _Job) -> _native.Parts:
+    packed, *how = job
+    return _native.Parts(_native.Scenario.unpack(packed), *how)
+
+
+def _load(name: str, packed: bytes) -> _native.Parts:
+    with _loading:
+        if name not in _loaded:
+            build, job = pickle.loads(packed)
+            if build != _native.build():
+                place = distributed.get_worker().address
+                raise RunError(
+                    f"the worker {place} has another build of apportion than the client: {_native.build()}, where the client has {build}; "
+                    "install the same wheel on both"
+                )
+            while len(_loaded) >= _KEPT:
+                del _loaded[next(iter(_loaded))]
+            _loaded[name] = _parts(job)
+        return _loaded[name]
+
+
+def simulate(name: str, packed: bytes, numbers: list[int]) -> tuple[float, list[_Part]]:
+    """Simulate a batch on a worker; returns how long it took, s, and what is to be kept."""
+    parts = _load(name, packed)
+    worker = distributed.get_worker()
+    key = worker.get_current_task()
+
+    def is_cancelled() -> bool:
+        # Of a task whose client has cancelled it, or gone, Dask leaves the thread alone.
+        task = worker.state.tasks.get(key)
+        return task is None or task.state == "cancelled"
+
+    started = time.perf_counter()
+    kept = parts.simulate(numbers, is_cancelled)
+    return time.perf_counter() - started, kept
+
+
+def _sent() -> Callable[..., Any]:
+    """What is sent to workers: a function that Dask sends as a whole, since a worker without the package could not even read its name."""
+
+    def call(name: str, packed: bytes, numbers: list[int]) -> Any:
+        from apportion import _cluster
+
+        return _cluster.simulate(name, packed, numbers)
+
+    return call
+
+
+class _Batch(NamedTuple):
+    """Simulations that are a task."""
+
+    numbers: list[int]
+    # What they take, s, by the estimate as it came.
+    estimate: float
+    # Dask takes tasks of one kind for equally long when it moves them to idle workers.
+    kind: str
+
+
+class _Batches:
+    """Divides simulations into batches of about the same time, by an estimate that what has ended corrects."""
+
+    def __init__(self, numbers: list[int], total: int, seconds: list[float]) -> None:
+        self._numbers = deque(numbers)
+        self._of_each_point = total // len(seconds)
+        self._seconds = seconds
+        self._estimated, self._measured = 1e-3, 1e-3
+
+    def next(self, threads: int) -> _Batch | None:
+        """Return the next batch; None at the end."""
+        enough = max(_BATCH, _BATCH_PER_THREAD * threads) * self._estimated / self._measured
+        numbers: list[int] = []
+        estimate = 0.0
+        while self._numbers and estimate < enough:
+            of_one = self._seconds[self._numbers[0] // self._of_each_point]
+            # What takes long does not hold up what was short.
+            if numbers and estimate + of_one > 2 * enough:
+                break
+            numbers.append(self._numbers.popleft())
+            estimate += of_one
+        kind = "long" if estimate > 2 * enough else "batch"
+        return _Batch(numbers, estimate, kind) if numbers else None
+
+    def learn(self, batch: _Batch, seconds: float) -> None:
+        """Correct the estimate by a batch that has ended."""
+        self._estimated += batch.estimate
+        self._measured += seconds
+
+
+class _Cluster:
+    """The tasks of one sweep on a cluster."""
+
+    def __init__(self, client: distributed.Client, job: tuple[Any, ...]) -> None:
+        # Its methods return values or coroutines, as the client is made.
+        self._client: Any = client
+        self._name = uuid.uuid4().hex
+        self._count = 0
+        self._ended: queue.SimpleQueue[distributed.Future] = queue.SimpleQueue()
+        self._under_way: dict[distributed.Future, _Batch] = {}
+        self._threads, self._looked = 0, 0.0
+        self._simulate = _sent()
+        # As a task, it is made again where a worker that had it is lost.
+        self._packed = client.submit(bytes, pickle.dumps(job), key=f"apportion-scenario-{self._name}", pure=False)
+
+    def threads(self) -> int:
+        """Return how many threads the cluster has, as of lately."""
+        if not self._looked or time.monotonic() - self._looked > _LOOK:
+            if (threads := sum(self._client.nthreads().values())) == 0 and not self._looked:
+                warnings.warn("the cluster has no workers yet; the sweep waits for some", stacklevel=2)
+            self._threads, self._looked = threads, time.monotonic()
+        return self._threads
+
+    def has_room(self) -> bool:
+        return len(self._under_way) < max(_UNDER_WAY, 3 * self._threads)
+
+    def is_idle(self) -> bool:
+        return not self._under_way
+
+    def start(self, batch: _Batch) -> None:
+        self._count += 1
+        key = f"apportion-{batch.kind}-{self._name}-{self._count}"
+        # Earlier ones first: else those that are submitted at once have no order.
+        priority = -self._count
+        words = (self._name, self._packed, batch.numbers)
+        future = self._client.submit(self._simulate, *words, key=key, pure=False, priority=priority)
+        self._under_way[future] = batch
+        future.add_done_callback(self._ended.put)
+
+    def ended(self) -> Iterator[tuple[_Batch, float, list[_Part]]]:
+        """Wait until a batch has ended; yield all that have, with how long they took and what is to be kept."""
+        futures = [self._ended.get()]
+        while not self._ended.empty():
+            futures.append(self._ended.get())
+        for future, (seconds, parts) in zip(futures, self._client.gather(futures)):
+            yield self._under_way.pop(future), seconds, parts
+
+    def cancel(self) -> None:
+        """Cancel what is under way."""
+        if self._client.status == "running":
+            self._client.cancel([*self._under_way, self._packed])
+        self._under_way.clear()
+
+
+def run(
+    client: object,
+    scenario: _native.Scenario,
+    seeds: int,
+    perturb: bool | None,
+    force: bool,
+    progress: bool | Callable[[int, int], object] | None,
+) -> tuple[_native.Results, bool]:
+    """Simulate on a cluster, and return the results, and whether an interrupt ended it early."""
+    cache = _native.Cache()
+    packed = _packed(scenario)
+    perturb = seeds > 1 if perturb is None else perturb
+    interrupted = _fill(client, (packed, seeds, perturb, True), force, progress, cache)
+    # Not the scenario itself: its files may have changed meanwhile.
+    results, _ = _native.Scenario.unpack(packed).run(
+        seeds=seeds, jobs=0, perturb=perturb, force=force, progress=None, folder=None, cache=cache, only_cached=interrupted
+    )
+    cache.prune()
+    if interrupted and not any(count for _, _, count in results.points):
+        raise KeyboardInterrupt
+    return results, interrupted
+
+
+def command(
+    address: str, scenario: _native.Scenario, seeds: int, perturb: bool, hold: bool, force: bool, quiet: bool
+) -> bool:
+    """Do what ``apportion sweep`` asks for: simulate into the cache. Return whether all of it has ended."""
+    # What it logs is what messages say.
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        try:
+            # A client that is made for an unknown kind of address does not end in peace.
+            get_backend(parse_address(address)[0])
+            client = distributed.Client(address, set_as_default=False)
+        except (OSError, ValueError) as error:
+            raise RunError(f"there is no Dask scheduler at {address}: {error}") from error
+        with client:
+            job = (_packed(scenario), seeds, perturb, hold)
+            return not _fill(client, job, force, False if quiet else None, _native.Cache())
+    except KeyboardInterrupt:
+        return False
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _packed(scenario: _native.Scenario) -> tuple[Any, ...]:
+    if scenario.has_own_disciplines:
+        raise RunError(
+            "a cluster simulates disciplines of the library only: workers do not have those that are registered in this process, and "
+            "what they simulate could not be kept; leave `client` out"
+        )
+    return scenario.pack()
+
+
+def _fill(
+    client: object,
+    job: _Job,
+    force: bool,
+    progress: bool | Callable[[int, int], object] | None,
+    cache: _native.Cache,
+) -> bool:
+    """Simulate what the cache lacks. Return whether an interrupt ended it early."""
+    if not isinstance(client, distributed.Client) or client.asynchronous:
+        raise TypeError(f"client is {client!r}; give a distributed.Client that is not asynchronous")
+    parts = _parts(job)
+    numbers = parts.missing(cache, force)
+    total = parts.total
+    done = total - len(numbers)
+    if not numbers:
+        return False
+    batches = _Batches(numbers, total, parts.seconds)
+    cluster = _Cluster(client, (_native.build(), job))
+    try:
+        with shown(progress) as show:
+            batch = batches.next(cluster.threads())
+            while batch or not cluster.is_idle():
+                while batch and cluster.has_room():
+                    cluster.start(batch)
+                    batch = batches.next(cluster.threads())
+                for ended, seconds, results in cluster.ended():
+                    for part in results:
+                        parts.keep(cache, *part)
+                    batches.learn(ended, seconds)
+                    done += len(ended.numbers)
+                show(done, total)
+    except KeyboardInterrupt:
+        return True
+    except RunError:
+        raise
+    except (CancelledError, OSError) as error:
+        raise RunError(f"the scheduler {_address(client)} is lost: {_kept(done, total)}") from error
+    except distributed.KilledWorker as error:
+        message = f"workers died while they simulated the same batch, the last of them {error.last_worker.address}: they may have too little memory; "
+        raise RunError(message + _kept(done, total)) from error
+    except ImportError as error:
+        raise RunError(f"a worker cannot load apportion ({error}): install the same wheel there as here") from error
+    finally:
+        cluster.cancel()
+        parts.compact(cache)
+    return False
+
+
+def _kept(done: int, total: int) -> str:
+    return f"{done} of {total} simulations are kept, and the same sweep goes on from there"
+
+
+def _address(client: distributed.Client) -> str:
+    return getattr(client.scheduler, "address", None) or "of the cluster"
