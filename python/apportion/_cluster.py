@@ -50,8 +50,8 @@ _KEPT = 4
 
 
 def _parts(job: _Job) -> _native.Parts:
-    packed, *how = job
-    return _native.Parts(_native.Scenario.unpack(packed), *how)
+    packed, seeds, perturb, hold = job
+    return _native.Parts(_native.Scenario.unpack(packed), seeds, perturb, hold)
 
 
 def _load(name: str, packed: bytes) -> _native.Parts:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -199,6 +200,23 @@ def test_another_build_is_refused(cluster: Cluster, small: ap.Scenario, monkeypa
     assert own in str(raised.value) and "0.0.1-other for cray" in str(raised.value) and "tcp://" in str(raised.value)
 
 
+def test_a_worker_without_the_package_is_refused(small: ap.Scenario, tmp_path: Path) -> None:
+    folder = str(Path(ap.__file__).parents[1])
+    hide = (
+        f"import runpy, sys; sys.path = [path for path in sys.path if path != {folder!r}]; sys.modules['apportion'] = None; "
+        "runpy.run_module('distributed.cli.dask_worker', run_name='__main__')"
+    )
+    cluster = Cluster(tmp_path, workers=0)
+    try:
+        words = [sys.executable, "-c", hide, cluster.address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
+        cluster.processes.append(subprocess.Popen(words, cwd=tmp_path, stderr=subprocess.DEVNULL))
+        with cluster.client() as client:
+            with pytest.raises(ap.RunError, match="a worker cannot load apportion .*install the same wheel"):
+                ap.sweep(small, RATES, client=client, progress=False)
+    finally:
+        cluster.close()
+
+
 def test_own_disciplines_are_refused(cluster: Cluster, small: ap.Scenario) -> None:
     @ap.register
     class OfCluster:
@@ -240,6 +258,16 @@ def test_the_command_writes_what_run_writes(cluster: Cluster, tmp_path: Path) ->
     assert files(tmp_path / "swept" / "1") == files(tmp_path / "alone" / "1")
     reused = command(tmp_path, "run", *words, "again")
     assert "16 of 16 runs are from the cache" in reused.stderr
+
+
+def test_the_commands_of_the_page_run(cluster: Cluster, tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
+    commands = [line for line in page.splitlines() if line.startswith("apportion sweep ")]
+    assert len(commands) >= 2
+    for line in commands:
+        words = shlex.split(line.replace("tcp://node1:8786", cluster.address).replace("--seeds 20", "--seeds 2"))
+        done = command(tmp_path, *words[1:])
+        assert done.returncode == 0 and "report: " in done.stdout, done.stderr
 
 
 def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

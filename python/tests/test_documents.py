@@ -14,21 +14,25 @@ ROOT = Path(__file__).parents[2]
 MODULES = [name for _, name, _ in pkgutil.iter_modules(apportion.__path__) if name not in ("__main__", "_native")]
 
 
-def test_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("polars", "pandas", "pyarrow"):
+@pytest.mark.parametrize(("page", "least"), [("python.md", 5), ("cluster.md", 1)])
+def test_a_page_runs(page: str, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("polars", "pandas", "pyarrow", "distributed"):
         pytest.importorskip(name)
     monkeypatch.chdir(tmp_path)
-    text = (ROOT / "docs" / "python.md").read_text()
+    monkeypatch.setenv("APPORTION_CACHE_DIR", str(tmp_path / "cache"))
+    text = (ROOT / "docs" / page).read_text()
     names: dict[str, object] = {}
     blocks = list(re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
-    assert len(blocks) >= 5
+    assert len(blocks) >= least
     for block in blocks:
         line = text.count("\n", 0, block.start(1))
-        exec(compile("\n" * line + block[1], "docs/python.md", "exec"), names)
+        exec(compile("\n" * line + block[1], f"docs/{page}", "exec"), names)
 
 
 @pytest.mark.parametrize("name", ["__init__", *MODULES])
 def test_docstrings_run(name: str) -> None:
+    if name == "_cluster":
+        pytest.importorskip("distributed")
     module = apportion if name == "__init__" else importlib.import_module(f"apportion.{name}")
     assert doctest.testmod(module).failed == 0
 

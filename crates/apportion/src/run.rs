@@ -444,7 +444,10 @@ impl<O: Fn(usize) -> Option<Box<LinkCapture>> + Sync> Simulator<'_, O> {
             cause,
         })?;
         for (place, of) in places.iter().zip(simulated) {
-            ended[*place] = of;
+            // One that was cancelled may be there from the cache, and was only to be captured.
+            if of.is_some() {
+                ended[*place] = of;
+            }
         }
         Ok(ended)
     }
