@@ -69,6 +69,10 @@ static ENTRY: Entry = Entry {
     ],
 };
 
+const OUTSIDE: &str = "\"outside\"";
+/// With the buffer that the one from outside has without being asked for it.
+const FIFO: &str = "{ kind = \"fifo\", limit = \"50p\" }";
+
 fn catalog() -> Catalog {
     let mut catalog = Catalog::default();
     let build = |&(limit, loses): &(Packets, u64), _: &LinkContext<'_>| Outside {
@@ -114,7 +118,8 @@ fn run(scenarios: &[Scenario]) -> Vec<LinkOutcome> {
 
 #[test]
 fn tail_drop_from_outside_does_what_tail_drop_of_the_catalogue_does() {
-    let scenarios = load("[\"outside\", \"fifo\", { kind = \"outside\", limit = \"9p\" }]", "").unwrap();
+    let scenarios =
+        load(&format!("[{OUTSIDE}, {FIFO}, {{ kind = \"outside\", limit = \"9p\" }}]"), "").unwrap();
     let links = run(&scenarios);
     assert!(links[0].dropped.values().sum::<u64>() > 0, "{:?}", links[0]);
     assert_eq!(format!("{:?}", links[0]), format!("{:?}", links[1]));
@@ -128,9 +133,9 @@ fn it_is_shaped_and_it_takes_the_place_of_another_while_packets_wait() {
     // 1 Mb/s for 4 s is 500 kB.
     let sent = links[0].sent.bytes.get();
     assert!((450_000..=502_000).contains(&sent), "{sent}");
-    let change = |to| format!("[[change]]\nat = \"2s\"\nset = \"link.l.queue\"\nto = \"{to}\"\n");
-    let changed = [("outside", "fifo"), ("fifo", "outside"), ("fifo", "fifo")].map(|(before, after)| {
-        let scenarios = load(&format!("\"{before}\""), &change(after)).unwrap();
+    let change = |to| format!("[[change]]\nat = \"2s\"\nset = \"link.l.queue\"\nto = {to}\n");
+    let changed = [(OUTSIDE, FIFO), (FIFO, OUTSIDE), (FIFO, FIFO)].map(|(before, after)| {
+        let scenarios = load(before, &change(after)).unwrap();
         format!("{:?}", run(&scenarios)[0])
     });
     // Packets that wait move in their order, so it does not show which of the two came first.

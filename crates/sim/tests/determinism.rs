@@ -32,7 +32,7 @@ from = "b"
 to = "c"
 rate = "3Mbit"
 delay = "13ms"
-queue = { kind = "codel", ecn = true }
+queue = { kind = "codel", limit = "1000p", ecn = true }
 watch = true
 "#,
     r#"
@@ -41,7 +41,7 @@ from = "a"
 to = "c"
 rate = "5Mbit"
 delay = "40ms"
-queue = { kind = "fq_codel", classify = "hashed" }
+queue = { kind = "fq_codel", limit = "10240p", memory_limit = "32MB", classify = "hashed" }
 watch = true
 "#,
     r#"

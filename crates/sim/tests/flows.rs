@@ -93,6 +93,7 @@ from = "a"
 to = "b"
 rate = "10Mbit"
 delay = "10ms"
+queue = { kind = "fifo", limit = "50p" }
 watch = true
 "#;
 
