@@ -112,7 +112,8 @@ pub(crate) fn align(rows: &[Vec<String>]) -> String {
 struct RunLine<'a> {
     run: &'a str,
     hash: &'a str,
-    seeds: &'a [u64],
+    /// In decimal: numbers of JSON are exact to 53 bits in many readers.
+    seeds: Vec<String>,
     complete: bool,
     valid: bool,
 }
@@ -136,7 +137,8 @@ struct PhaseLine<'a> {
 #[must_use]
 pub fn json_lines(run: &Run) -> String {
     let (complete, valid) = (run.complete, run.faults().is_empty());
-    let mut out = line(&RunLine { run: &run.title, hash: &run.hash, seeds: &run.seeds, complete, valid });
+    let seeds = run.seeds.iter().map(u64::to_string).collect();
+    let mut out = line(&RunLine { run: &run.title, hash: &run.hash, seeds, complete, valid });
     for point in &run.points {
         for metric in point.summary().metrics.iter() {
             let Some(measured) = metric.estimate() else { continue };

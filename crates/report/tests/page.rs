@@ -210,9 +210,10 @@ fn the_summary_fits_a_terminal() {
 #[test]
 fn json_lines_are_one_object_a_line() {
     let lines: Vec<serde_json::Value> =
-        json_lines(&quickstart(&[7])).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+        json_lines(&quickstart(&[u64::MAX])).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
     assert_eq!(lines[0]["run"], "Who protects whom");
     assert_eq!(lines[0]["complete"], true);
+    assert_eq!(lines[0]["seeds"], serde_json::json!(["18446744073709551615"]));
     let jain = lines.iter().find(|l| l["metric"] == "jain" && l["point"] == "queue=fifo").unwrap();
     assert!(jain["mean"].as_f64().unwrap() < 0.3);
     assert_eq!((&jain["ci95"], &jain["seeds"]), (&serde_json::Value::Null, &serde_json::json!(1)));
