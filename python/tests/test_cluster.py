@@ -201,11 +201,7 @@ def test_another_build_is_refused(cluster: Cluster, small: ap.Scenario, monkeypa
 
 
 def test_a_worker_without_the_package_is_refused(small: ap.Scenario, tmp_path: Path) -> None:
-    folder = str(Path(ap.__file__).parents[1])
-    hide = (
-        f"import runpy, sys; sys.path = [path for path in sys.path if path != {folder!r}]; sys.modules['apportion'] = None; "
-        "runpy.run_module('distributed.cli.dask_worker', run_name='__main__')"
-    )
+    hide = "import runpy, sys; sys.modules['apportion'] = None; runpy.run_module('distributed.cli.dask_worker', run_name='__main__')"
     cluster = Cluster(tmp_path, workers=0)
     try:
         words = [sys.executable, "-c", hide, cluster.address, "--nthreads", "1", "--no-nanny", "--no-dashboard"]
