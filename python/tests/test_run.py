@@ -115,10 +115,10 @@ def test_results_are_written_as_the_command_does(results: ap.Results, tmp_path: 
     assert results.write(tmp_path / "out") == tmp_path / "out" / "2"
     assert "<html" in results.report() and "queue=drr" in results.summary()
     assert results.summary() == str(results)
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "mine.txt").write_text("x")
-    with pytest.raises(ap.RunError):
-        results.write(tmp_path / "full")
+    (tmp_path / "mine.txt").write_text("x")
+    with pytest.raises(ap.RunError, match="it is a file, not a folder"):
+        results.write(tmp_path / "mine.txt")
+    assert (tmp_path / "mine.txt").read_text() == "x"
 
 
 def test_a_folder_of_a_run_has_captures(tmp_path: Path) -> None:
