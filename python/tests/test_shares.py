@@ -105,8 +105,9 @@ def test_a_sweep_has_its_axes() -> None:
     assert float(links["utilisation"].sel(link="bottleneck").min()) > 0.5
 
 
-def test_sweeps_are_for_this_machine_and_tables_with_axes(small: ap.Scenario) -> None:
-    with pytest.raises(NotImplementedError):
+def test_sweeps_are_for_clients_of_dask_and_tables_with_axes(small: ap.Scenario) -> None:
+    pytest.importorskip("distributed")
+    with pytest.raises(TypeError, match="give a distributed.Client"):
         ap.sweep(small, {}, client=object())
     pytest.importorskip("xarray")
     with pytest.raises(ValueError, match="series"):
