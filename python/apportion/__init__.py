@@ -6,7 +6,7 @@ gives the same results, bit for bit, with any number of threads.
 Examples
 --------
 >>> import apportion as ap
->>> s = ap.dumbbell(2, rate="5Mbit", stop="3s", measure_from="1s")
+>>> s = ap.dumbbell(2, rate="5Mbit", stop="12s", measure_from="2s")
 >>> r = s.set({"queue": ["fifo", "drr"]}).run(seeds=2)
 >>> r.flows.units["throughput_mbps"], len(r.flows)
 ('Mb/s', 8)

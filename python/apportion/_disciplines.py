@@ -76,7 +76,7 @@ def register(cls: Any = None, /, *, name: str | None = None) -> Any:
     ...             self.waiting.popleft().drop("push_out")
     ...     def dequeue(self, now):
     ...         return self.waiting.pop() if self.waiting else None
-    >>> s = ap.dumbbell(2, queue=["fifo", {"kind": "last", "limit": "20p"}], stop="2s", measure_from="1s")
+    >>> s = ap.dumbbell(2, queue=["fifo", {"kind": "last", "limit": "20p"}], stop="12s", measure_from="2s")
     >>> len(s.run().flows)
     4
     """

@@ -72,7 +72,7 @@ def sweep(
     Examples
     --------
     >>> import apportion as ap
-    >>> s = ap.dumbbell(2, stop="2s", measure_from="1s")
+    >>> s = ap.dumbbell(2, stop="12s", measure_from="2s")
     >>> w = ap.sweep(s, {"rate": ["2Mbit", "4Mbit"], "queue": ["fifo", "drr"]}, seeds=2)
     >>> w.axes
     {'rate': ['2Mbit', '4Mbit'], 'queue': ['fifo', 'drr']}

@@ -43,7 +43,7 @@ class Table:
     Examples
     --------
     >>> import apportion as ap
-    >>> flows = ap.dumbbell(2, stop="2s", measure_from="1s").run().flows
+    >>> flows = ap.dumbbell(2, stop="12s", measure_from="2s").run().flows
     >>> flows["flow"]
     ['tcp.1', 'tcp.2']
     >>> [row["valid"] for row in flows]
