@@ -17,7 +17,7 @@ from ._catalogue import Entry, disciplines, examples, experiments, explain, name
 from ._disciplines import register
 from ._native import VERSION as __version__
 from ._native import RunError, ScenarioError
-from ._results import IncompleteWarning, Point, Results
+from ._results import IncompleteWarning, Point, Results, ScenarioWarning
 from ._scenario import Scenario, dumbbell, example
 from ._shares import Share, Shares
 from ._sweep import Sweep, sweep
@@ -32,6 +32,7 @@ __all__ = [
     "RunError",
     "Scenario",
     "ScenarioError",
+    "ScenarioWarning",
     "Share",
     "Shares",
     "Sweep",

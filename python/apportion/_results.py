@@ -38,6 +38,10 @@ class IncompleteWarning(UserWarning):
     """A run was interrupted; its results have what had ended until then."""
 
 
+class ScenarioWarning(UserWarning):
+    """A run probably does not mean what its author expects; see :attr:`apportion.Results.warnings`."""
+
+
 def run(
     scenario: _native.Scenario,
     seeds: int,
@@ -65,12 +69,14 @@ def check(seeds: int, jobs: int) -> None:
 
 
 def of_run(results: _native.Results, interrupted: bool, seeds: int, caller: int) -> Results:
-    """The results of a run, with a warning to this caller, counted from here, if an interrupt ended it early."""
+    """The results of a run, with warnings to this caller, counted from here: what of it is doubtful, and whether an interrupt ended it early."""
     if interrupted:
         done = sum(count for _, _, count in results.points)
         planned = seeds * len(results.points)
         message = f"interrupted: {done} of {planned} replications have ended, and the results have these"
         warnings.warn(message, IncompleteWarning, stacklevel=caller)
+    for warning in results.warnings:
+        warnings.warn(warning, ScenarioWarning, stacklevel=caller)
     return Results(results)
 
 
@@ -141,6 +147,15 @@ class Results:
     def complete(self) -> bool:
         """Whether every replication of every point has ended; False after an interrupt."""
         return self._native.complete
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What of the run probably does not mean what its author expects, a sentence each.
+
+        A link that nothing watches limits the flows, too little time is measured, a ``ramp`` has no flow to reserve for, or a
+        guarantee does nothing. A run issues each as a :class:`apportion.ScenarioWarning`.
+        """
+        return tuple(self._native.warnings)
 
     @property
     def seeds(self) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ._results import Results, check, of_run
+from ._results import Results, check, of_run, run
 from ._scenario import Scenario
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def sweep(
 
         native, interrupted = _cluster.run(client, swept._native, seeds, perturb, force, progress)
         return Sweep(swept, of_run(native, interrupted, seeds, 3), list(settings))
-    results = swept.run(seeds, jobs=jobs, perturb=perturb, progress=progress, force=force)
+    results = run(swept._native, seeds, jobs, perturb, progress, None, force)
     return Sweep(swept, results, list(settings))
 
 

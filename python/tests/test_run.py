@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,25 @@ def test_the_same_seed_gives_the_same_tables_whatever_the_threads(small: ap.Scen
         assert getattr(again, table).to_dict() == getattr(results, table).to_dict()
     assert len(again.phases) == 0 < len(results.phases)
     assert again.seeds == results.seeds and len(set(again.seeds)) == 2
+
+
+def test_a_run_warns_at_the_line_that_calls_it(small: ap.Scenario) -> None:
+    for is_sweep in (False, True):
+        with pytest.warns(ap.ScenarioWarning) as caught:
+            if is_sweep:
+                results = ap.sweep(small, {"delay": ["1ms"]}, progress=False).results
+            else:
+                results = small.run(progress=False)
+        assert results.warnings == tuple(str(warning.message) for warning in caught)
+        assert [warning.filename for warning in caught] == [__file__]
+        assert results.warnings[0].startswith("only 2 s are measured, ")
+
+
+def test_a_run_without_doubts_warns_of_nothing() -> None:
+    s = ap.dumbbell(2, rate="1Mbit", stop="12s", measure_from="2s")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert s.run(progress=False).warnings == ()
 
 
 def test_progress_is_reported_in_order(small: ap.Scenario) -> None:

@@ -76,6 +76,7 @@ mod scenario;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod shell;
 mod size;
+mod warnings;
 
 pub use apportion_cache::{Cache, CacheError, Damage, Frame, Usage};
 pub use apportion_core;

@@ -7,6 +7,7 @@ use apportion_runtime::outcome::Outcome;
 use apportion_scenario::Point;
 
 use crate::scenario::Scenario;
+use crate::warnings;
 
 /// A replication that has ended.
 pub(crate) enum Measured {
@@ -122,6 +123,7 @@ fn record(
         scenario: scenario.canonical().to_owned(),
         hash: format!("{:016x}", scenario.hash()),
         versions: crate::provenance::versions(false),
+        warnings: warnings::of(scenario, &points),
         points,
         seeds,
         complete,

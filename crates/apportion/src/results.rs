@@ -178,6 +178,13 @@ impl Results {
         self.record.faults()
     }
 
+    /// What of the run probably does not mean what its author expects, one line each: a link that nothing watches limits the flows,
+    /// too little time is measured, a `ramp` has no flow to reserve for, or a guarantee does nothing. Empty if there is nothing to say.
+    #[must_use]
+    pub fn warnings(&self) -> &[String] {
+        &self.record.warnings
+    }
+
     /// The report as one self-contained HTML page.
     #[must_use]
     pub fn report(&self) -> String {

@@ -66,11 +66,13 @@ pub fn print_results(results: &Results, wanted: &Wanted) -> anyhow::Result<Statu
     Ok(if results.is_complete() { Status::SUCCESS } else { Status::from(1) })
 }
 
-/// Prints the numbers of a run as the command line asks for them.
+/// Prints the warnings of a run and its numbers, as far as the command line asks for them.
 pub fn print_numbers(results: &Results, wanted: &Wanted) -> anyhow::Result<()> {
     if wanted.json {
+        // It has the warnings.
         output::print(&results.json_lines())?;
     } else if !wanted.quiet {
+        results.warnings().iter().for_each(|warning| output::note(&format!("warning: {warning}")));
         output::print(&results.summary())?;
     }
     Ok(())

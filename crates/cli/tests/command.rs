@@ -25,6 +25,14 @@ to = "b"
 tcp = "rfc"
 "#;
 
+/// How the messages of a run of it end.
+fn end(runs: &str) -> String {
+    format!(
+        "{runs} runs done\nwarning: only 2 s are measured, of which chance and slow start decide much; write a later \
+         `stop`, for 10 s or more\n"
+    )
+}
+
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("x.toml"), SCENARIO).unwrap();
@@ -42,7 +50,7 @@ fn a_run_writes_results_where_it_says_and_exits_with_0() {
     assert_eq!(run.status, 0, "{}", run.err);
     assert!(run.out.contains("queue=drr"), "{}", run.out);
     assert!(run.out.ends_with("report: results/x/1/report.html\n"), "{}", run.out);
-    assert!(run.err.ends_with("8/8 runs done\n"), "{}", run.err);
+    assert!(run.err.ends_with(&end("8/8")), "{}", run.err);
     for name in ["run.json", "flows.csv", "links.csv", "series.parquet", "report.html"] {
         assert!(folder.path().join("results/x/1").join(name).is_file(), "{name}");
     }
@@ -62,10 +70,10 @@ fn twins_are_run_by_default_with_several_seeds_and_change_no_other_table() {
     let (without, same, none) = run("without", &["--seeds", "3", "--no-perturb"]);
     assert!(tables == same);
     assert!(phases.lines().count() > 1 && none.lines().count() == 1, "{phases}");
-    assert!(with.err.ends_with("6/6 runs done\n") && without.err.ends_with("3/3 runs done\n"));
+    assert!(with.err.ends_with(&end("6/6")) && without.err.ends_with(&end("3/3")));
     assert!(with.out.contains("moved by 1 µs") && !without.out.contains("1 µs"), "{}", with.out);
     let (one, _, phases) = run("one", &["--perturb"]);
-    assert!(one.err.ends_with("2/2 runs done\n") && phases.lines().count() > 1, "{}", one.err);
+    assert!(one.err.ends_with(&end("2/2")) && phases.lines().count() > 1, "{}", one.err);
     assert!(one.out.contains("Several seeds would show"), "{}", one.out);
     let (json, ..) = run("json", &["--seeds", "3", "--json"]);
     assert!(json.out.lines().last().unwrap().starts_with(r#"{"phases":{"#), "{}", json.out);
@@ -105,6 +113,8 @@ fn json_has_standard_output_to_itself() {
     let lines: Vec<serde_json::Value> =
         run.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(lines.len() > 2 && lines.iter().all(serde_json::Value::is_object), "{}", run.out);
+    let warnings = lines[0]["warnings"].as_array().unwrap();
+    assert!(warnings.len() == 1 && end("").contains(warnings[0].as_str().unwrap()), "{warnings:?}");
 }
 
 #[test]

@@ -65,6 +65,11 @@ impl Results {
     }
 
     #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.inner.warnings().to_vec()
+    }
+
+    #[getter]
     fn faults(&self) -> Vec<String> {
         self.inner.faults()
     }

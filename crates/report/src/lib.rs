@@ -14,6 +14,7 @@
 //! | [`statistics`] | means, intervals, fairness, distributions |
 //! | [`rows`] | the rows and columns of the tables, with units |
 //! | [`phases`] | whether results depend on phases: replications against their twins |
+//! | [`warnings`] | links that were full and that nothing watches |
 //! | `due` | what flows got of what they were due, over time |
 //! | `tables`, `shares` | the rows of a run; throughput and entitlement of flows and groups |
 //! | `headline`, `page` | the report: its sentences, and its sections |
@@ -46,6 +47,7 @@ pub mod store;
 pub mod summary;
 mod sweep;
 mod tables;
+pub mod warnings;
 
 pub use compare::{Comparison, compare};
 pub use page::{document, page};

@@ -319,6 +319,7 @@ mod tests {
             versions: BTreeMap::new(),
             seeds: vec![1],
             complete: true,
+            warnings: Vec::new(),
             points,
         }
     }

@@ -9,6 +9,7 @@ use crate::recorded::Recorded;
 use crate::rows::FlowRow;
 use crate::sample::Sample;
 use crate::statistics::mean;
+use crate::warnings::Utilisations;
 
 /// The summary of a point.
 #[derive(Clone, Debug, Default)]
@@ -18,6 +19,7 @@ pub struct PointSummary {
     /// The length of the measured part, once there is a replication.
     pub(crate) measured: Option<Span>,
     pub(crate) metrics: Metrics,
+    pub(crate) links: Utilisations,
     /// In the scenario's order.
     pub(crate) flows: Vec<FlowSummary>,
     /// Replications that do not count, by seed, and why.
@@ -45,6 +47,7 @@ impl PointSummary {
         self.seeds.push(recorded.seed);
         self.measured.get_or_insert(recorded.measured);
         self.metrics.add(recorded);
+        self.links.add(&recorded.links);
         for (at, row) in recorded.flows.iter().enumerate() {
             match self.flows.get_mut(at) {
                 Some(flow) => flow.add(row),

@@ -31,6 +31,8 @@ pub struct Run {
     pub seeds: Vec<u64>,
     /// False if the run was interrupted: points or replications are missing.
     pub complete: bool,
+    /// What of it probably does not mean what its author expects, one line each.
+    pub warnings: Vec<String>,
     /// The points, in the order of the sweep.
     pub points: Vec<PointRecord>,
 }

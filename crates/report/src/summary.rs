@@ -116,6 +116,7 @@ struct RunLine<'a> {
     seeds: Vec<String>,
     complete: bool,
     valid: bool,
+    warnings: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -138,7 +139,8 @@ struct PhaseLine<'a> {
 pub fn json_lines(run: &Run) -> String {
     let (complete, valid) = (run.complete, run.faults().is_empty());
     let seeds = run.seeds.iter().map(u64::to_string).collect();
-    let mut out = line(&RunLine { run: &run.title, hash: &run.hash, seeds, complete, valid });
+    let warnings = &run.warnings;
+    let mut out = line(&RunLine { run: &run.title, hash: &run.hash, seeds, complete, valid, warnings });
     for point in &run.points {
         for metric in point.summary().metrics.iter() {
             let Some(measured) = metric.estimate() else { continue };

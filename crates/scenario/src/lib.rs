@@ -55,6 +55,7 @@ mod tables;
 mod text;
 mod topology;
 mod transport;
+mod warnings;
 
 pub use estimate::Estimate;
 pub use files::{ReadFile, open_file, read_file, read_text_file};

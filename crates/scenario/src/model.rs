@@ -80,6 +80,8 @@ pub struct Link {
     pub to: NodeId,
     /// Of the transmitter.
     pub rate: Rate,
+    /// The key that sets that rate for all access links of a topology, unless this link has a rate of its own.
+    pub rate_key: Option<&'static str>,
     /// Of the wire.
     pub delay: Span,
     /// In front of the transmitter. The packet in transmission is not in it.

@@ -43,6 +43,8 @@ pub(crate) struct Draft {
 #[derive(Clone, Debug)]
 pub(crate) struct Spec {
     pub rate: Rate,
+    /// The key that sets it for all access links of a topology.
+    pub rate_key: Option<&'static str>,
     pub delay: Span,
     pub queue: Rc<DisciplineParams>,
     pub loss: Ratio,
@@ -58,6 +60,7 @@ impl Spec {
     pub(crate) fn stand_in(catalog: &Catalog) -> Self {
         Self {
             rate: Rate::from_mbit(1),
+            rate_key: None,
             delay: Span::ZERO,
             queue: queue::deep(),
             loss: Ratio::ZERO,
@@ -87,7 +90,7 @@ impl Spec {
     /// Takes over what `fields` set, for member `i`.
     pub(crate) fn change(&mut self, fields: &Fields<'_>, i: u64, catalog: &Catalog, problems: &mut Problems) {
         if let Some(rate) = fields.rate("rate", i, problems) {
-            self.rate = rate;
+            (self.rate, self.rate_key) = (rate, None);
         }
         if let Some(delay) = fields.span("delay", i, problems) {
             self.delay = delay;
@@ -316,12 +319,14 @@ impl Draft {
     }
 
     fn finish(self, ids: &[NodeId], link_ids: &[LinkId]) -> (Link, Vec<Lost>) {
-        let Spec { rate, delay, queue, loss, tickets, ack_tickets, exchange, watch, pcap } = self.spec;
+        let Spec { rate, rate_key, delay, queue, loss, tickets, ack_tickets, exchange, watch, pcap } =
+            self.spec;
         let link = Link {
             name: self.name,
             from: ids[self.from],
             to: ids[self.to],
             rate,
+            rate_key,
             delay,
             queue: Rc::unwrap_or_clone(queue),
             loss,

@@ -150,6 +150,7 @@ mod tests {
             to: NodeId(to),
             rate: Rate::from_mbit(1),
             delay: Span::from_millis(ms),
+            rate_key: None,
             queue: (*queue::deep()).clone(),
             loss: Ratio::ZERO,
             lost: Vec::new(),

@@ -85,7 +85,8 @@ struct Access<'a> {
 impl<'a> Access<'a> {
     fn new(fields: &Fields<'a>, defaults: &Defaults<'_>, problems: &mut Problems) -> Self {
         let fields = table(fields, "access", true, problems);
-        let mut plain = access(Rate::from_mbit(100), Span::from_millis(1), defaults, problems);
+        let rate = (Rate::from_mbit(100), "topology.access.rate");
+        let mut plain = access(rate, Span::from_millis(1), defaults, problems);
         if let Some(item) = fields.as_ref().and_then(|fields| fields.item("queue"))
             && let Some(queue) = queue::read(&defaults.catalog, item, "topology.access.queue", problems)
         {
@@ -106,8 +107,15 @@ impl<'a> Access<'a> {
 }
 
 /// A link that is not meant to be a bottleneck.
-fn access(rate: Rate, delay: Span, defaults: &Defaults<'_>, problems: &mut Problems) -> Pair {
-    let there = defaults.link(queue::deep());
+///
+/// With its rate comes the key that sets it.
+fn access(
+    (rate, rate_key): (Rate, &'static str),
+    delay: Span,
+    defaults: &Defaults<'_>,
+    problems: &mut Problems,
+) -> Pair {
+    let there = Spec { rate_key: Some(rate_key), ..defaults.link(queue::deep()) };
     let back = defaults.other_way(&there, problems);
     Pair { there, back }.of(rate, delay)
 }
@@ -203,7 +211,7 @@ fn gfc(fields: &Fields<'_>, defaults: &Defaults<'_>, problems: &mut Problems) ->
         let delay = fields.span(kind, 1, problems).unwrap_or_default();
         for (k, router) in (1..).zip(&routers) {
             let host = network.node(format!("{kind}{k}"));
-            let Pair { there, back } = access(rate, delay, defaults, problems);
+            let Pair { there, back } = access((rate, "topology.access"), delay, defaults, problems);
             network.two_way(format!("{kind}{k}-R{k}"), (host, *router), there, back, place);
         }
     }

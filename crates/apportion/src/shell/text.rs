@@ -256,6 +256,7 @@ pub(super) fn record(shell: &Shell, summary: &Summary, sample: Span) -> Run {
         versions: versions(true),
         seeds: vec![shell.seed],
         complete: true,
+        warnings: Vec::new(),
         points: vec![point],
     }
 }

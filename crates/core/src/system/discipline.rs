@@ -68,6 +68,12 @@ impl DisciplineParams {
         matches!(self.core, CoreParams::Ramp(_) | CoreParams::Custom(_))
     }
 
+    /// Whether it divides among customers before it divides among flows.
+    #[must_use]
+    pub const fn divides_among_customers(&self) -> bool {
+        matches!(&self.core, CoreParams::Buffered(BufferParams { drop: PolicyParams::Hcsfq(_), .. }))
+    }
+
     /// What divides, among hosts or among flows.
     fn dividing(&self) -> &CoreParams {
         match &self.core {

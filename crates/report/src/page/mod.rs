@@ -77,6 +77,9 @@ fn header(run: &Run) -> String {
         };
         let _ = writeln!(out, "<p class=\"warn\"><b>This run was interrupted.</b> {rest}</p>");
     }
+    for warning in &run.warnings {
+        let _ = writeln!(out, "<p class=\"warn\">{}</p>", escape(warning));
+    }
     let only = run.points.first().filter(|_| run.points.len() == 1).map(headline::of_point);
     if let Some(lead) = headline::lead(run).or(only) {
         let _ = writeln!(out, "<p class=\"lead\">{}</p>", escape(&lead));

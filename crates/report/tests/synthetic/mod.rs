@@ -192,6 +192,7 @@ pub fn run(title: &str, seeds: &[u64], points: Vec<PointRecord>) -> Run {
         versions: BTreeMap::from([("apportion".into(), "0.1.0".into())]),
         seeds: seeds.to_vec(),
         complete: true,
+        warnings: Vec::new(),
         points,
     }
 }

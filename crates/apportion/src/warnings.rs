@@ -1,0 +1,69 @@
+//! Warnings of a run: what of its scenario does nothing, and which links were full where it does not look.
+
+use apportion_report::PointRecord;
+use apportion_report::warnings::HiddenBottleneck;
+use apportion_scenario::Point;
+
+use crate::scenario::Scenario;
+
+/// Maximum number of lines (chosen: what a person reads).
+const MAX_LINES: usize = 20;
+
+/// The warnings of a run whose results are `records`, each once, with the number of points that it is about unless these are all.
+pub(crate) fn of(scenario: &Scenario, records: &[PointRecord]) -> Vec<String> {
+    let mut all: Vec<(Warning, usize)> = Vec::new();
+    for (point, record) in scenario.points().iter().zip(records) {
+        let hidden = record.hidden_bottlenecks();
+        let of_scenario =
+            point.scenario.warnings().into_iter().map(|text| Warning { key: text.clone(), text });
+        for warning in of_scenario.chain(of_links(point, &hidden)) {
+            match all.iter_mut().find(|(known, _)| known.key == warning.key) {
+                Some((_, count)) => *count += 1,
+                None => all.push((warning, 1)),
+            }
+        }
+    }
+    let points = scenario.points().len();
+    let more = all.len().saturating_sub(MAX_LINES);
+    let lines = all.into_iter().take(MAX_LINES).map(|(Warning { text, .. }, count)| match count == points {
+        true => text,
+        false => format!("{text} ({count} of {points} points)"),
+    });
+    lines.chain((more > 0).then(|| format!("{more} more warnings"))).collect()
+}
+
+/// A line for people, and what makes it the same at two points, though numbers in it may differ.
+struct Warning {
+    key: String,
+    text: String,
+}
+
+/// A warning about access links of a topology, which have one rate, and one about other links.
+fn of_links(point: &Point, hidden: &[HiddenBottleneck]) -> Vec<Warning> {
+    let key_of = |hidden: &HiddenBottleneck| {
+        let link = point.scenario.links.iter().find(|link| link.name == hidden.link);
+        link.and_then(|link| link.rate_key)
+    };
+    let (access, others): (Vec<_>, Vec<_>) = hidden.iter().partition(|link| key_of(link).is_some());
+    let of = |links: &[&HiddenBottleneck]| {
+        let first = links.first()?;
+        let rate = key_of(first).map_or("rate".to_owned(), |key| format!("`{key}`"));
+        let about = about(first, links.len() - 1);
+        let text = format!("{about}; write a higher {rate}, or watch = true if it is meant as a bottleneck");
+        Some(Warning { key: format!("{} {}", first.link, first.watched.0), text })
+    };
+    of(&access).into_iter().chain(of(&others)).collect()
+}
+
+/// How full a link and `more` others were, and how full what is watched.
+fn about(
+    HiddenBottleneck { link, utilisation, watched: (watched, least) }: &HiddenBottleneck,
+    more: usize,
+) -> String {
+    let others = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+    format!(
+        "link `{link}`{others} was {:.0} % full, and `{watched}`, the fullest that is watched, {:.0} %",
+        100.0 * utilisation,
+        100.0 * least
+    )
+}

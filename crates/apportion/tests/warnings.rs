@@ -1,0 +1,68 @@
+//! What a run is warned of beyond its scenario: links that are full and that nothing watches.
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+use apportion::{Run, ScenarioBuilder};
+
+/// 150 Mb/s of datagrams over access links of 100 Mb/s to a bottleneck of 500 Mb/s, 100 ms of which are measured.
+const SCENARIO: &str = r#"
+    seed = 1
+    stop = "300ms"
+    measure_from = "200ms"
+    topology = { kind = "dumbbell", pairs = 2, bottleneck = { rate = "500Mbit", delay = "1ms" } }
+    flow.flood = { count = 2, from = "l{i}", to = "r{i}", source = { kind = "cbr", rate = "150Mbit", packet = "1500B" } }
+"#;
+
+fn warnings(set: &[(&str, &str)]) -> Vec<String> {
+    let builder = set
+        .iter()
+        .fold(ScenarioBuilder::from_text(SCENARIO), |builder, (path, value)| builder.set(*path, *value));
+    let results = Run::new(&builder.load().unwrap()).simulate().unwrap();
+    let line = results.json_lines().lines().next().unwrap().to_owned();
+    let page = results.report();
+    for warning in results.warnings() {
+        assert!(line.contains(&format!("{warning:?}")), "{line}");
+        let plain = warning.split('`').next().unwrap();
+        assert!(page.contains(plain), "{warning}");
+    }
+    results.warnings().to_vec()
+}
+
+const SHORT: &str = "only 0.1 s are measured, of which chance and slow start decide much; write a later `stop`, for 10 s or more";
+
+#[test]
+fn an_access_link_that_the_topology_implies_is_named_with_the_key_that_makes_it_faster() {
+    let all = warnings(&[]);
+    let [short, full] = all.as_slice() else { panic!("{all:?}") };
+    assert_eq!(short, SHORT);
+    // The second one may be full to the last packet too.
+    assert!(
+        full.starts_with("link `l1-left` (and 3 more) was 100 % full")
+            || full.starts_with("link `l2-left` (and 3 more)"),
+        "{full}"
+    );
+    let end = "; write a higher `topology.access.rate`, or watch = true if it is meant as a bottleneck";
+    assert!(
+        full.contains("and `bottleneck`, the fullest that is watched, 4") && full.ends_with(end),
+        "{full}"
+    );
+}
+
+#[test]
+fn one_that_has_a_rate_of_its_own_is_named_without_that_key() {
+    let all = warnings(&[("link.l1-left.rate", "100Mbit")]);
+    let end = "; write a higher rate, or watch = true if it is meant as a bottleneck";
+    assert!(all.last().unwrap().ends_with(end), "{all:?}");
+}
+
+#[test]
+fn links_that_are_fast_enough_or_watched_are_not_named() {
+    assert_eq!(warnings(&[("topology.access.rate", "1Gbit")]), [SHORT]);
+    assert_eq!(warnings(&[("link", "{ l1-left = { watch = true }, l2-left = { watch = true } }")]), [SHORT]);
+}
+
+#[test]
+fn a_warning_of_some_points_says_of_how_many() {
+    let all = warnings(&[("topology.access.rate", "[\"100Mbit\", \"1Gbit\"]")]);
+    assert_eq!(all[0], SHORT);
+    assert!(all[1].ends_with(" (1 of 2 points)"), "{all:?}");
+}

@@ -1,0 +1,104 @@
+//! What of a scenario probably does not mean what its author expects: not wrong, so not refused.
+
+use std::collections::BTreeMap;
+
+use apportion_core::packet::FlowClass;
+use apportion_core::system::CoreParams;
+use apportion_core::units::{Rate, Span};
+
+use crate::model::{Flow, Link, LinkId, Scenario, Setting, Source};
+
+/// Least time to measure. Chosen: two or three cycles of a TCP window on common paths.
+const LEAST_TIME: Span = Span::from_secs(10);
+/// Least number of round trips to measure. Chosen: some cycles of a TCP window.
+const LEAST_ROUNDS: u64 = 100;
+
+impl Scenario {
+    /// What of it does nothing, or measures too little, one line each; empty if there is nothing to say.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let mut all = Vec::from_iter(self.short_measurement());
+        for (id, link) in (0..).map(LinkId).zip(&self.links) {
+            if matches!(link.queue.core, CoreParams::Ramp(_)) {
+                all.extend(self.idle_ramp(link, &self.flows_over(id)));
+            }
+            if link.queue.divides_among_customers() {
+                all.extend(self.idle_guarantees(link, &self.flows_over(id)));
+            }
+        }
+        all
+    }
+
+    /// The flows whose packets cross the link.
+    fn flows_over(&self, link: LinkId) -> Vec<usize> {
+        let flows = self.flows.iter().enumerate();
+        flows.filter(|(_, flow)| flow.path.contains(&link)).map(|(at, _)| at).collect()
+    }
+
+    fn short_measurement(&self) -> Option<String> {
+        let measured = Span::from_nanos(self.stop.as_nanos().saturating_sub(self.measure_from.as_nanos()));
+        let seconds = measured.as_secs_f64();
+        if measured < LEAST_TIME {
+            return Some(format!(
+                "only {seconds} s are measured, of which chance and slow start decide much; write a later `stop`, for \
+                 10 s or more"
+            ));
+        }
+        let of = |flow| Some((self.base_rtt(flow)?, flow));
+        let (rtt, flow) = self.flows.iter().filter_map(of).max_by_key(|(rtt, _)| *rtt)?;
+        let rounds = measured.as_nanos() / rtt.as_nanos().max(1);
+        (rounds < LEAST_ROUNDS).then(|| {
+            format!(
+                "the measured {seconds} s are only {rounds} round trips of flow `{}`, {:.0} ms each; write a later \
+                 `stop`, for 100 or more",
+                flow.name,
+                1e3 * rtt.as_secs_f64()
+            )
+        })
+    }
+
+    /// A `ramp` that has no flow to reserve for.
+    fn idle_ramp(&self, link: &Link, flows: &[usize]) -> Option<String> {
+        let is_real_rate = |&at: &usize| {
+            let becomes = |setting: &Setting| matches!(setting, Setting::FlowClass(flow, FlowClass::RealRate) if *flow == at);
+            self.flows[at].class == FlowClass::RealRate
+                || self.changes.iter().any(|change| becomes(&change.to))
+        };
+        let has_none = !flows.is_empty() && !flows.iter().any(is_real_rate);
+        has_none.then(|| {
+            format!(
+                "the queue `ramp` of link `{}` reserves nothing, since no flow over it has class = \"real_rate\"",
+                link.name
+            )
+        })
+    }
+
+    /// Guarantees in a queue `hcsfq` that are within what the customer has anyway, all of which goes to the flow.
+    fn idle_guarantees(&self, link: &Link, flows: &[usize]) -> Vec<String> {
+        let mut customers: BTreeMap<Option<&str>, Vec<&Flow>> = BTreeMap::new();
+        for flow in flows.iter().map(|&at| &self.flows[at]) {
+            customers.entry(flow.customer.as_deref()).or_default().push(flow);
+        }
+        let weight = |name: &Option<&str>| {
+            let of = self.customers.iter().find(|customer| Some(customer.name.as_str()) == *name);
+            of.map_or(1.0, |customer| customer.weight.get())
+        };
+        let total: f64 = customers.keys().map(weight).sum();
+        let idle = customers.iter().filter_map(|(name, members)| {
+            let [flow] = members.as_slice() else { return None };
+            let part = link.rate.as_bit() as f64 * weight(name) / total;
+            let is_one = !matches!(flow.source, Source::ShortFlows { .. });
+            let is_within = flow.guarantee > Rate::ZERO && flow.guarantee.as_bit() as f64 <= part;
+            (is_one && is_within).then(|| {
+                format!(
+                    "the guarantee of flow `{}` does nothing on link `{}`: the flow is the only one of its customer, whose \
+                     part is {:.3} Mb/s at least",
+                    flow.name,
+                    link.name,
+                    part / 1e6
+                )
+            })
+        });
+        idle.collect()
+    }
+}

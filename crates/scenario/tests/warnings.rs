@@ -1,0 +1,84 @@
+//! What a scenario is warned of, and what it is not.
+
+mod common;
+
+use common::scenario;
+
+/// A link of 12 Mb/s and 20 ms with this queue and these flows, measured from 10 s on.
+fn text(stop: &str, queue: &str, flows: &str) -> String {
+    format!(
+        "seed = 1\nstop = \"{stop}\"\nmeasure_from = \"10s\"\n\
+         link.wire = {{ from = \"a\", to = \"b\", rate = \"12Mbit\", delay = \"20ms\", queue = \"{queue}\" }}\n\
+         defaults.flow.tcp = \"linux\"\n{flows}"
+    )
+}
+
+fn warnings(stop: &str, queue: &str, flows: &str) -> Vec<String> {
+    scenario(&text(stop, queue, flows)).warnings()
+}
+
+const ONE: &str = "flow.one = { from = \"a\", to = \"b\" }\n";
+
+#[test]
+fn less_than_ten_seconds_are_too_few() {
+    assert_eq!(
+        warnings("19.5s", "fifo", ONE),
+        [
+            "only 9.5 s are measured, of which chance and slow start decide much; write a later `stop`, for 10 s or more"
+        ]
+    );
+    assert_eq!(warnings("20s", "fifo", ONE), [""; 0]);
+}
+
+#[test]
+fn less_than_a_hundred_round_trips_are_too_few() {
+    let slow = "flow.slow = { from = \"a\", to = \"b\", rtt = \"200ms\" }\n";
+    assert_eq!(
+        warnings("25s", "fifo", slow),
+        [
+            "the measured 15 s are only 75 round trips of flow `slow`, 200 ms each; write a later `stop`, for 100 or more"
+        ]
+    );
+    assert_eq!(warnings("30s", "fifo", slow), [""; 0]);
+}
+
+#[test]
+fn ramp_needs_a_real_rate_flow_over_its_link() {
+    let idle =
+        "the queue `ramp` of link `wire` reserves nothing, since no flow over it has class = \"real_rate\"";
+    assert_eq!(warnings("40s", "ramp", ONE), [idle]);
+    let film = "flow.film = { from = \"a\", to = \"b\", class = \"real_rate\" }\n";
+    assert_eq!(warnings("40s", "ramp", film), [""; 0]);
+    // It may become one, and flows the other way do not count.
+    let change = "[[change]]\nat = \"15s\"\nset = \"flow.one.class\"\nto = \"real_rate\"\n";
+    assert_eq!(warnings("40s", "ramp", &format!("{ONE}{change}")), [""; 0]);
+    let back = "flow.film = { from = \"b\", to = \"a\", class = \"real_rate\" }\n";
+    assert_eq!(warnings("40s", "ramp", &format!("{ONE}{back}")), [idle]);
+}
+
+#[test]
+fn a_guarantee_within_the_part_of_a_customer_with_one_flow_does_nothing() {
+    let flow = |name: &str, customer: &str, guarantee: &str| {
+        format!(
+            "flow.{name} = {{ from = \"a\", to = \"b\", customer = \"{customer}\", guarantee = \"{guarantee}\" }}\n"
+        )
+    };
+    // Parts of 4 and 8 Mb/s.
+    let weights = "customer.rich = { weight = 2 }\n";
+    let other = flow("other", "rich", "0bit");
+    let with = |guarantee: &str| {
+        warnings("40s", "hcsfq", &format!("{weights}{}{other}", flow("call", "poor", guarantee)))
+    };
+    assert_eq!(
+        with("4Mbit"),
+        [
+            "the guarantee of flow `call` does nothing on link `wire`: the flow is the only one of its customer, whose part is \
+          4.000 Mb/s at least"
+        ]
+    );
+    assert_eq!(with("4001kbit"), [""; 0]);
+    // A second flow of the customer has less for it; other queues have no customers.
+    let second = format!("{weights}{}{}{other}", flow("call", "poor", "4Mbit"), flow("bulk", "poor", "0bit"));
+    assert_eq!(warnings("40s", "hcsfq", &second), [""; 0]);
+    assert_eq!(warnings("40s", "mcsfq", &format!("{}{other}", flow("call", "poor", "4Mbit"))), [""; 0]);
+}
