@@ -6,7 +6,7 @@ use apportion_core::packet::FlowClass;
 use apportion_core::system::CoreParams;
 use apportion_core::units::{Rate, Span};
 
-use crate::model::{Flow, Link, LinkId, Scenario, Setting, Source};
+use crate::model::{Flow, Link, LinkId, Scenario, Setting, Source, Transport};
 
 /// Least time to measure. Chosen: two or three cycles of a TCP window on common paths.
 const LEAST_TIME: Span = Span::from_secs(10);
@@ -44,8 +44,10 @@ impl Scenario {
                  10 s or more"
             ));
         }
+        // Without TCP nothing waits for an answer.
+        let with_tcp = self.flows.iter().filter(|flow| matches!(flow.transport, Transport::Tcp(_)));
         let of = |flow| Some((self.base_rtt(flow)?, flow));
-        let (rtt, flow) = self.flows.iter().filter_map(of).max_by_key(|(rtt, _)| *rtt)?;
+        let (rtt, flow) = with_tcp.filter_map(of).max_by_key(|(rtt, _)| *rtt)?;
         let rounds = measured.as_nanos() / rtt.as_nanos().max(1);
         (rounds < LEAST_ROUNDS).then(|| {
             format!(
@@ -79,10 +81,9 @@ impl Scenario {
         for flow in flows.iter().map(|&at| &self.flows[at]) {
             customers.entry(flow.customer.as_deref()).or_default().push(flow);
         }
-        let weight = |name: &Option<&str>| {
-            let of = self.customers.iter().find(|customer| Some(customer.name.as_str()) == *name);
-            of.map_or(1.0, |customer| customer.weight.get())
-        };
+        let weights: BTreeMap<&str, f64> =
+            self.customers.iter().map(|customer| (customer.name.as_str(), customer.weight.get())).collect();
+        let weight = |name: &Option<&str>| name.and_then(|name| weights.get(name)).copied().unwrap_or(1.0);
         let total: f64 = customers.keys().map(weight).sum();
         let idle = customers.iter().filter_map(|(name, members)| {
             let [flow] = members.as_slice() else { return None };

@@ -40,6 +40,10 @@ fn less_than_a_hundred_round_trips_are_too_few() {
         ]
     );
     assert_eq!(warnings("30s", "fifo", slow), [""; 0]);
+    // Without TCP there are none.
+    let text =
+        text("25s", "fifo", &slow.replace("rtt", "source = { kind = \"cbr\", rate = \"1Mbit\" }, rtt"));
+    assert_eq!(scenario(&text.replace("defaults.flow.tcp = \"linux\"\n", "")).warnings(), [""; 0]);
 }
 
 #[test]
