@@ -38,8 +38,8 @@ _UNDER_WAY = 1000
 _LOOK = 5.0
 
 _Part = tuple[int, str, bytes]
-# A packed scenario, seeds, and whether there are twins and outcomes are held.
-_Job = tuple[tuple[Any, ...], int, bool, bool]
+# Packed scenarios, seeds, and whether there are twins and outcomes are held.
+_Job = tuple[list[tuple[Any, ...]], int, bool, bool]
 
 
 # What a worker has loaded, by the name of the sweep.
@@ -51,7 +51,7 @@ _KEPT = 4
 
 def _parts(job: _Job) -> _native.Parts:
     packed, seeds, perturb, hold = job
-    return _native.Parts(_native.Scenario.unpack(packed), seeds, perturb, hold)
+    return _native.Parts([_native.Scenario.unpack(one) for one in packed], seeds, perturb, hold)
 
 
 def _load(name: str, packed: bytes) -> _native.Parts:
@@ -203,7 +203,7 @@ def run(
     cache = _native.Cache()
     packed = _packed(scenario)
     perturb = seeds > 1 if perturb is None else perturb
-    interrupted = _fill(client, (packed, seeds, perturb, True), force, progress, cache)
+    interrupted = _fill(client, ([packed], seeds, perturb, True), force, progress, cache)
     # Not the scenario itself: its files may have changed meanwhile.
     results, _ = _native.Scenario.unpack(packed).run(
         seeds=seeds, jobs=0, perturb=perturb, force=force, progress=None, folder=None, cache=cache, only_cached=interrupted
@@ -229,7 +229,7 @@ def command(
         except (OSError, ValueError) as error:
             raise RunError(f"there is no Dask scheduler at {address}: {error}") from error
         with client:
-            job = (_packed(scenario), seeds, perturb, hold)
+            job = ([_packed(scenario)], seeds, perturb, hold)
             return not _fill(client, job, force, False if quiet else None, _native.Cache())
     except KeyboardInterrupt:
         return False
@@ -295,7 +295,7 @@ def _fill(
 
 
 def _kept(done: int, total: int) -> str:
-    return f"{done} of {total} simulations are kept, and the same sweep goes on from there"
+    return f"{done} of {total} simulations are kept, and the same again goes on from there"
 
 
 def _address(client: distributed.Client) -> str:

@@ -8,15 +8,10 @@ use apportion_cache::{Cache, CacheError, Key};
 use apportion_report::Recorded;
 use apportion_report::phases::Twin;
 use apportion_runtime::outcome::Outcome;
-use apportion_scenario::Point;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Scenario;
-
-/// The sources that this program was built from: results of different ones are never mixed.
-pub(crate) const BUILD: &str = env!("APPORTION_BUILD");
-/// What it was built for: results do not depend on it as far as is known.
-pub(crate) const TARGET: &str = env!("APPORTION_TARGET");
+use crate::simulations::Simulations;
 
 /// Which simulation of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -44,17 +39,12 @@ pub(crate) struct Entry<E> {
     pub ended: E,
 }
 
-/// Of a point: the hash of all that its results depend on, besides seeds.
-pub(crate) fn key_of(scenario: &Scenario, point: &Point) -> Key {
-    Key::of(&[BUILD.as_bytes(), TARGET.as_bytes(), scenario.inputs(point).as_bytes()])
-}
-
-/// The part of a cache that belongs to a scenario.
+/// The part of a cache that belongs to some simulations.
 pub(crate) struct Cached<'a> {
     /// None: nothing is read and nothing kept.
     cache: Option<&'a Cache>,
-    /// Of each point.
-    keys: Vec<Key>,
+    /// Of each point; of disciplines that a program has registered nothing is known, so points with them have none.
+    keys: Vec<Option<&'a Key>>,
     /// Points of which something was kept.
     is_kept: Vec<AtomicBool>,
     /// Points of which there was nothing when they were read.
@@ -64,11 +54,13 @@ pub(crate) struct Cached<'a> {
 }
 
 impl<'a> Cached<'a> {
-    /// Of disciplines that a program has registered nothing is known: scenarios with them are not cached.
-    pub fn new(cache: Option<&'a Cache>, scenario: &Scenario) -> Self {
-        let cache = cache.filter(|_| !scenario.has_own_disciplines());
-        let points = if cache.is_some() { scenario.points() } else { &[] };
-        let keys: Vec<Key> = points.iter().map(|point| key_of(scenario, point)).collect();
+    pub fn new(simulations: &'a Simulations<'_>) -> Self {
+        let cache = simulations.cache.as_ref();
+        let points = if cache.is_some() { &simulations.points[..] } else { &[] };
+        let key = |(scenario, at): &(&'a Scenario, usize)| {
+            (!scenario.has_own_disciplines()).then(|| scenario.key(*at))
+        };
+        let keys: Vec<_> = points.iter().map(key).collect();
         let none = || keys.iter().map(|_| AtomicBool::new(false)).collect();
         let (is_kept, is_new) = (none(), none());
         Self { cache, keys, is_kept, is_new, failure: Mutex::new(None) }
@@ -82,7 +74,7 @@ impl<'a> Cached<'a> {
         is_usable: impl Fn(&Ended) -> bool,
     ) -> Vec<Option<Ended>> {
         let mut found = vec![None; all.len()];
-        let Some((cache, key)) = self.cache.zip(self.keys.get(point)) else { return found };
+        let Some((cache, key)) = self.of(point) else { return found };
         // The many replications of a point come in parts: what was not there at first is what this run keeps.
         if !self.is_new[point].load(Ordering::Relaxed) {
             let places: BTreeMap<Which, usize> = all.iter().copied().zip(0..).collect();
@@ -100,7 +92,7 @@ impl<'a> Cached<'a> {
 
     /// Keeps a simulation that has ended. A failure does not disturb the run.
     pub fn keep(&self, point: usize, which: Which, ended: &Ended) {
-        if let (Some(cache), Some(key)) = (self.cache, self.keys.get(point)) {
+        if let Some((cache, key)) = self.of(point) {
             match cache.append(key, &Entry { which, ended }) {
                 Ok(()) => self.is_kept[point].store(true, Ordering::Relaxed),
                 Err(error) => self.note(error),
@@ -110,19 +102,22 @@ impl<'a> Cached<'a> {
 
     /// Makes what was kept small, and the cache no larger than `most` bytes. The first failure, if there was one.
     pub fn finish(self, most: u64) -> Option<CacheError> {
-        if let Some(cache) = self.cache {
-            let kept =
-                self.keys.iter().zip(&self.is_kept).filter(|(_, is_kept)| is_kept.load(Ordering::Relaxed));
-            let mut is_any = false;
-            for (key, _) in kept {
-                is_any = true;
-                cache.compact(key).unwrap_or_else(|error| self.note(error));
-            }
-            if is_any && let Err(error) = cache.prune(most) {
-                self.note(error);
-            }
+        let kept = (0..self.keys.len()).filter(|&point| self.is_kept[point].load(Ordering::Relaxed));
+        let kept: Vec<(&Cache, &Key)> = kept.filter_map(|point| self.of(point)).collect();
+        for (cache, key) in &kept {
+            cache.compact(key).unwrap_or_else(|error| self.note(error));
+        }
+        if let Some((cache, _)) = kept.first()
+            && let Err(error) = cache.prune(most)
+        {
+            self.note(error);
         }
         self.failure.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The cache and the key of a point, where it is cached.
+    fn of(&self, point: usize) -> Option<(&'a Cache, &'a Key)> {
+        self.cache.zip(self.keys.get(point).copied().flatten())
     }
 
     fn note(&self, error: CacheError) {

@@ -23,7 +23,8 @@ use crate::cancel::{Cancel, Counter};
 use crate::provenance::{Begun, versions};
 use crate::recorder::{Measured, Recorder};
 use crate::results::Results;
-use crate::run::{Run, RunError};
+use crate::run::Run;
+use crate::run_error::RunError;
 use crate::scenario::Scenario;
 use crate::size::MAX_SECONDS;
 

@@ -32,7 +32,7 @@
 //! | simulate it, or run it over the TCP of this machine | [`Run::simulate`], `Run::lab` |
 //! | read results as rows, JSON lines, text, HTML; write them to a folder | [`Results`] |
 //! | keep what was simulated, and take it from there again | [`Cache`], [`Run::cache`] |
-//! | divide a run among processes and machines | [`Run::missing`], [`Run::simulate_part`], [`Run::keep`], [`Packed`] |
+//! | divide simulations among processes and machines | [`Simulations`], [`Packed`] |
 //! | read results back and compare them | [`load`], [`compare()`] |
 //! | draw results for a paper | [`plot`] |
 //! | compare the simulator with the TCP of this machine | `Run::parity` |
@@ -72,10 +72,13 @@ mod recorder;
 mod reproduce;
 mod results;
 mod run;
+mod run_error;
 mod scenario;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod shell;
+mod simulations;
 mod size;
+mod sources;
 mod warnings;
 
 pub use apportion_cache::{Cache, CacheError, Damage, Frame, Usage};
@@ -95,11 +98,14 @@ pub use examples::examples;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use lab::ParityResults;
 pub use packed::Packed;
-pub use part::{KeepError, Part, build};
+pub use part::{KeepError, Part};
 pub use reproduce::{Experiment, ReproduceError, Reproduced, Reproduction, experiments};
 pub use results::{PointMetric, Results, check_folder, load};
-pub use run::{Run, RunError};
+pub use run::Run;
+pub use run_error::RunError;
 pub use scenario::{Scenario, ScenarioBuilder, ScenarioError};
+pub use simulations::Simulations;
+pub use sources::build;
 
 /// The code of `docs/extending.md`, which is compiled and run with the other examples.
 #[cfg(doctest)]

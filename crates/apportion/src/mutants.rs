@@ -3,10 +3,11 @@
 use std::path::Path;
 
 pub use apportion_core::mutant::Mutant;
-use apportion_reproduce::find;
 pub use apportion_reproduce::mutants::{Fate, Killer, summary};
-use apportion_reproduce::mutants::{Running, Trials, choose};
+use apportion_reproduce::mutants::{Trials, choose};
+use apportion_reproduce::{Plan, find};
 
+use crate::cancel::Counter;
 use crate::reproduce::{PAPERS, ReproduceError, Reproduction};
 
 impl Reproduction<'_> {
@@ -27,12 +28,15 @@ impl Reproduction<'_> {
         let mutants = choose(names)?;
         self.plan_of_right_size()?;
         let (papers, wanted) = find(Path::new(PAPERS), &self.names)?;
-        let running = Running { seeds: self.seeds, threads: self.jobs, cancel: self.cancel.flag() };
+        // Without a cache: its keys know nothing of mutants.
+        let simulate = |plan: &Plan| -> Result<_, ReproduceError> {
+            Ok(self.simulate(plan, None, &Counter::new(None, 0))?.0)
+        };
         let mut fates = Vec::new();
         for of_system in mutants.chunk_by(|a, b| a.system() == b.system()) {
             let mut trials = Trials::new(&papers, &wanted, of_system[0].system())?;
             for mutant in of_system {
-                let fate = trials.of(*mutant, &running)?.ok_or(ReproduceError::Cancelled)?;
+                let fate = trials.of(*mutant, &simulate)?.ok_or(ReproduceError::Cancelled)?;
                 each(&fate);
                 fates.push(fate);
             }

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use apportion_report::Provenance;
 
-use crate::cached::{BUILD, TARGET};
+use crate::sources::{BUILD, TARGET};
 
 /// A run that has begun.
 pub(crate) struct Begun {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
+use apportion_cache::{Cache, CacheError};
 use apportion_live::lab::{self, LabError};
 use apportion_reproduce::table::{json_lines, tables};
 use apportion_reproduce::write::{World, WriteError};
@@ -11,8 +12,11 @@ use apportion_runtime::outcome::Outcome;
 use apportion_scenario::Estimate;
 use apportion_sim::replicate::ReplicateError;
 
+use crate::cached::{Cached, Ended};
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 use crate::lab::until_valid;
+use crate::scenario::Scenario;
+use crate::simulations::{Simulations, Simulator};
 use crate::size::{self, MAX_SECONDS};
 
 /// Papers in this folder replace those that are built in.
@@ -39,6 +43,7 @@ pub struct Reproduction<'a> {
     progress: Option<OnProgress<'a>>,
     folder: Option<PathBuf>,
     force: bool,
+    cache: Option<(Cache, u64)>,
     /// The retries of the lab; `None` for the simulator.
     lab: Option<u64>,
 }
@@ -58,6 +63,7 @@ impl<'a> Reproduction<'a> {
             progress: None,
             folder: None,
             force: false,
+            cache: None,
             lab: None,
         }
     }
@@ -109,6 +115,23 @@ impl<'a> Reproduction<'a> {
     /// Runs them even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory. Default: false.
     pub fn force(mut self, force: bool) -> Self {
         self.force = force;
+        self
+    }
+
+    /// Takes replications that were simulated before from this cache, and keeps those that are simulated now, as
+    /// [`Run::cache`](crate::Run::cache). Runs in the lab and with mutants are not cached. Default: no cache.
+    ///
+    /// ```no_run
+    /// use apportion::{Cache, Reproduction};
+    ///
+    /// let cache = Cache::at("cache");
+    /// let run = || Reproduction::new(["csfq"]).seeds(2).cache(&cache, Cache::MOST).run();
+    /// // The second takes all of it from the cache.
+    /// assert_eq!(run()?.text(), run()?.text());
+    /// # Ok::<(), apportion::ReproduceError>(())
+    /// ```
+    pub fn cache(mut self, cache: &Cache, most: u64) -> Self {
+        self.cache = Some((cache.clone(), most));
         self
     }
 
@@ -177,20 +200,62 @@ impl<'a> Reproduction<'a> {
     /// If experiments are not found or wrong, they are [too large](Self::force), or the folder cannot be written;
     /// [`Cancelled`](ReproduceError::Cancelled) if it was cancelled before all runs were done.
     pub fn run(&self) -> Result<Reproduced, ReproduceError> {
-        let plan = self.plan_of_right_size()?;
-        self.folder.as_deref().map(write::check).transpose()?;
-        let counter =
-            Counter::new(self.progress.as_ref(), plan.distinct_runs().saturating_mul(self.seeds as usize));
-        let results = match self.lab {
-            None => plan.execute(self.seeds, self.jobs, &|| counter.step(), self.cancel.flag())?,
-            Some(retries) => self.in_real_time(&plan, retries, &counter)?,
+        let plan = self.checked()?;
+        let runs = plan.runs().len().saturating_mul(self.seeds as usize);
+        let counter = Counter::new(self.progress.as_ref(), runs);
+        let (results, cache_failure) = match self.lab {
+            None => self.simulate(&plan, self.cache.as_ref(), &counter)?,
+            Some(retries) => (self.in_real_time(&plan, retries, &counter)?, None),
         };
         let results = results.ok_or(ReproduceError::Cancelled)?;
         let claims = judge(&plan, &results);
         let world = if self.lab.is_some() { World::Lab } else { World::Simulator };
         let write = |folder: &PathBuf| write::write(folder, &plan, &results, &claims, world, &self.command());
         let pages = self.folder.as_ref().map(write).transpose()?.unwrap_or_default();
-        Ok(Reproduced { plan, results, claims, pages })
+        let cache_failure = cache_failure.map(|failure| failure.to_string());
+        Ok(Reproduced { plan, results, claims, pages, cache_failure })
+    }
+
+    /// The plan, if it can be run and its folder written.
+    fn checked(&self) -> Result<Plan, ReproduceError> {
+        let plan = self.plan_of_right_size()?;
+        self.folder.as_deref().map(write::check).transpose()?;
+        Ok(plan)
+    }
+
+    /// The scenarios that it simulates with all seeds, without twins, each of a single point: for [`Simulations`] elsewhere.
+    ///
+    /// # Errors
+    /// As of [`run`](Self::run) before it starts.
+    pub fn scenarios(&self) -> Result<Vec<Scenario>, ReproduceError> {
+        Ok(scenarios_of(&self.checked()?))
+    }
+
+    /// Simulates a plan, as far as the cache does not have it, and why that failed if it did. No results if it was cancelled.
+    pub(crate) fn simulate(
+        &self,
+        plan: &Plan,
+        cache: Option<&(Cache, u64)>,
+        counter: &Counter<'_>,
+    ) -> Result<(Option<Results>, Option<CacheError>), ReproduceError> {
+        let scenarios = scenarios_of(plan);
+        let mut simulations = Simulations::new(&scenarios, self.seeds).jobs(self.jobs).cancel(&self.cancel);
+        if let Some((cache, _)) = cache {
+            simulations = simulations.cache(cache);
+        }
+        let points = simulations.blank();
+        let cached = Cached::new(&simulations);
+        let simulator =
+            Simulator { simulations: &simulations, points: &points, openers: &[], cached: &cached, counter };
+        let all: Vec<_> = (0..simulations.total()).map(|number| simulations.which(number)).collect();
+        let ended = simulator.run(&all)?;
+        let failure = cached.finish(cache.map_or(u64::MAX, |(_, most)| *most));
+        let outcome = |ended| match ended {
+            Some(Ended::Replication(outcome)) => Some(*outcome),
+            _ => None,
+        };
+        let outcomes: Option<Vec<Outcome>> = ended.into_iter().map(outcome).collect();
+        Ok((outcomes.map(|outcomes| plan.results(self.seeds, outcomes)), failure))
     }
 
     /// Runs a plan in the lab, where one run at a time has the machine.
@@ -207,11 +272,14 @@ impl<'a> Reproduction<'a> {
         for scenario in plan.scenarios() {
             lab::check(scenario).map_err(|cause| ReproduceError::Lab(Box::new(cause)))?;
         }
-        plan.execute_by(self.seeds, |(scenario, seed)| {
+        let run = |(scenario, seed)| {
             let outcome = until_valid(scenario, seed, retries, &self.cancel);
             counter.step();
             outcome.map_err(|cause| ReproduceError::Lab(Box::new(cause)))
-        })
+        };
+        let outcomes: Option<Vec<Outcome>> =
+            plan.replications(self.seeds).map(run).collect::<Result<_, _>>()?;
+        Ok(outcomes.map(|outcomes| plan.results(self.seeds, outcomes)))
     }
 
     /// The command line that does the same.
@@ -238,6 +306,11 @@ impl<'a> Reproduction<'a> {
     }
 }
 
+/// The runs of a plan.
+fn scenarios_of(plan: &Plan) -> Vec<Scenario> {
+    plan.runs().iter().map(|run| Scenario::of_suite(run.suite.clone(), run.path.clone())).collect()
+}
+
 /// Results of experiments: measurements and verdicts.
 #[derive(Debug)]
 pub struct Reproduced {
@@ -245,6 +318,7 @@ pub struct Reproduced {
     results: Results,
     claims: Vec<Claim>,
     pages: Vec<PathBuf>,
+    cache_failure: Option<String>,
 }
 
 impl Reproduced {
@@ -288,6 +362,12 @@ impl Reproduced {
     #[must_use]
     pub fn pages(&self) -> &[PathBuf] {
         &self.pages
+    }
+
+    /// Why simulations could not be kept in the [cache](Reproduction::cache); none if all are.
+    #[must_use]
+    pub fn cache_failure(&self) -> Option<&str> {
+        self.cache_failure.as_deref()
     }
 
     fn variants(&self) -> Vec<variant_table::Table<'_>> {

@@ -1,16 +1,10 @@
 //! Running a scenario in the simulator.
 
-use std::io;
 use std::path::PathBuf;
 
 use apportion_cache::{Cache, CacheError};
-use apportion_report::phases::{Sample, Twin};
-use apportion_report::{Contents, PointRecord, Recorded, WriteError, Writer};
-use apportion_runtime::outcome::Outcome;
-use apportion_scenario::{Estimate, Point, model, replication_seed};
-use apportion_sim::Job;
-use apportion_sim::capture::LinkCapture;
-use apportion_sim::replicate::ReplicateError;
+use apportion_report::{Contents, Writer};
+use apportion_scenario::{Estimate, Point, replication_seed};
 
 use crate::cached::{Cached, Ended, Which};
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
@@ -18,8 +12,9 @@ use crate::captures::Captures;
 use crate::provenance::Begun;
 use crate::recorder::{self, Measured, Recorder};
 use crate::results::Results;
+use crate::run_error::RunError;
 use crate::scenario::Scenario;
-use crate::size;
+use crate::simulations::{Opener, Simulations, Simulator};
 
 /// A run of a scenario: every point of its sweep with every seed.
 ///
@@ -238,8 +233,7 @@ impl<'a> Run<'a> {
     /// ```
     #[must_use]
     pub fn estimate(&self) -> Estimate {
-        let runs = if self.has_twins() { self.seeds.saturating_mul(2) } else { self.seeds };
-        size::estimate(self.scenario.points().iter().map(|point| &point.scenario), runs, self.jobs)
+        self.simulations().estimate()
     }
 
     /// Runs it even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory, or if the lab takes more
@@ -250,12 +244,20 @@ impl<'a> Run<'a> {
     }
 
     pub(crate) fn check_size(&self) -> Result<(), RunError> {
-        let estimate = self.estimate();
-        if size::is_too_large(&estimate) && !self.force {
-            let scenario = self.scenario.origin().to_owned();
-            return Err(RunError::TooLarge { scenario, estimate, has_twins: self.has_twins() });
+        if self.force { Ok(()) } else { self.simulations().check_size() }
+    }
+
+    /// What it simulates.
+    fn simulations(&self) -> Simulations<'a> {
+        Simulations {
+            has_twins: self.has_twins(),
+            holds: self.holds,
+            has_intervals: self.contents().intervals,
+            jobs: self.jobs,
+            cancel: self.cancel.clone(),
+            cache: self.cache.as_ref().map(|(cache, _)| cache.clone()),
+            ..Simulations::new([self.scenario], self.seeds)
         }
-        Ok(())
     }
 
     /// Runs it in the simulator.
@@ -271,7 +273,7 @@ impl<'a> Run<'a> {
         let writer = writer.transpose()?;
         let captures = writer.as_ref().map(|writer| Captures::new(writer.folder()));
         let mut recorder = Recorder::new(self.scenario, writer, self.holds, self.has_twins());
-        let (reused, cache_failure) = self.replications(&seeds, captures.as_ref(), &mut recorder)?;
+        let (reused, cache_failure) = self.replications(captures.as_ref(), &mut recorder)?;
         let (record, writer) = recorder.finish(self.scenario, seeds.into_iter().next().unwrap_or_default());
         let made = begun.end(reused);
         let folder = writer.map(|writer| writer.finish(&record, &made)).transpose()?;
@@ -289,20 +291,24 @@ impl<'a> Run<'a> {
     /// why the cache failed if it did.
     fn replications(
         &self,
-        seeds: &[Vec<u64>],
         captures: Option<&Captures>,
         recorder: &mut Recorder,
     ) -> Result<(usize, Option<CacheError>), RunError> {
-        let cached = Cached::new(self.cache.as_ref().map(|(cache, _)| cache), self.scenario);
-        let total = seeds.iter().map(Vec::len).sum::<usize>() * if self.has_twins() { 2 } else { 1 };
-        let counter = Counter::new(self.progress.as_ref(), total);
+        let simulations = self.simulations();
+        let cached = Cached::new(&simulations);
+        let counter = Counter::new(self.progress.as_ref(), simulations.total());
         let points = recorder::blank(self.scenario);
-        let openers: Vec<_> = (0..points.len())
-            .map(|at| captures.map(|captures| captures.opener(at, self.scenario.points())))
-            .collect();
-        let simulator =
-            Simulator { run: self, points: &points, openers: &openers, cached: &cached, counter: &counter };
-        let mut all = seeds.iter().enumerate().flat_map(|(at, seeds)| self.simulations(at, seeds));
+        let opener =
+            |at| -> Option<Opener<'_>> { Some(Box::new(captures?.opener(at, self.scenario.points()))) };
+        let openers: Vec<Opener<'_>> = (0..points.len()).filter_map(opener).collect();
+        let simulator = Simulator {
+            simulations: &simulations,
+            points: &points,
+            openers: &openers,
+            cached: &cached,
+            counter: &counter,
+        };
+        let mut all = (0..simulations.total()).map(|number| simulations.which(number));
         loop {
             let batch: Vec<(usize, Which)> = all.by_ref().take(self.batch()).collect();
             if batch.is_empty() {
@@ -310,7 +316,11 @@ impl<'a> Run<'a> {
             }
             let ended = simulator.run(&batch);
             captures.map(Captures::check).transpose()?;
-            for ((at, which), ended) in batch.into_iter().zip(ended?) {
+            let ended = ended.map_err(|cause| RunError::Simulator {
+                scenario: self.scenario.origin().to_owned(),
+                cause,
+            })?;
+            for ((at, which), ended) in batch.into_iter().zip(ended) {
                 match (which.twin_of, ended) {
                     (None, Some(Ended::Replication(outcome))) => {
                         let dues =
@@ -328,17 +338,6 @@ impl<'a> Run<'a> {
             }
         }
         Ok((counter.reused(), cached.finish(self.cache.as_ref().map_or(u64::MAX, |(_, most)| *most))))
-    }
-
-    /// The replications of a point, each followed by its twin.
-    fn simulations(&self, at: usize, seeds: &[u64]) -> impl Iterator<Item = (usize, Which)> {
-        let base = self.scenario.points()[at].scenario.seed;
-        let has_twins = self.has_twins();
-        let of = move |(k, seed): (u64, u64)| {
-            let twin = has_twins.then_some(Some((k, base)));
-            [Some(None), twin].into_iter().flatten().map(move |twin_of| (at, Which { seed, twin_of }))
-        };
-        (0..).zip(seeds.to_vec()).flat_map(of)
     }
 
     /// How many simulations are recorded together: all if outcomes are held anyway, else as many as take little memory.
@@ -362,189 +361,10 @@ impl<'a> Run<'a> {
         (MEMORY / most.max(1)).clamp(256, 1 << 14)
     }
 
-    /// Whether a simulation that was kept has all that this run wants.
-    fn is_usable(&self, ended: &Ended) -> bool {
-        match ended {
-            Ended::Replication(_) | Ended::Twin(_) => true,
-            Ended::Recorded(recorded) => self.uses(recorded),
-        }
-    }
-
-    /// Whether a replication that was recorded has all that this run wants.
-    pub(crate) fn uses(&self, recorded: &Recorded) -> bool {
-        !self.holds && (recorded.has_intervals() || !self.contents().intervals)
-    }
-
-    /// What is kept of a simulation of a point.
-    pub(crate) fn ended(&self, point: &PointRecord, job: &Job<'_>, outcome: Outcome) -> Ended {
-        if self.holds && job.twin_of.is_none() {
-            return Ended::Replication(Box::new(outcome));
-        }
-        let dues = apportion_runtime::due::dues(job.scenario, &outcome);
-        match job.twin_of {
-            None => {
-                let of = point.with(&outcome, dues.as_ref());
-                Ended::Recorded(Box::new(Recorded::of(of, self.contents().intervals)))
-            }
-            Some(k) => {
-                let sample = Sample::of(&outcome, dues.as_ref());
-                Ended::Twin(Twin { moves: model::Scenario::moves_of(k), sample })
-            }
-        }
-    }
-
     /// The seeds of each point.
     pub(crate) fn seeds_of_points(&self) -> Vec<Vec<u64>> {
         let seeds =
             |point: &Point| (0..self.seeds).map(|k| replication_seed(point.scenario.seed, k)).collect();
         self.scenario.points().iter().map(seeds).collect()
     }
-}
-
-/// Runs the simulations of a run.
-struct Simulator<'a, O> {
-    run: &'a Run<'a>,
-    /// Nothing is recorded in them.
-    points: &'a [PointRecord],
-    /// Open the captures of each point.
-    openers: &'a [Option<O>],
-    cached: &'a Cached<'a>,
-    counter: &'a Counter<'a>,
-}
-
-impl<O: Fn(usize) -> Option<Box<LinkCapture>> + Sync> Simulator<'_, O> {
-    /// What these simulations measured, in their order; none where the run was cancelled before.
-    fn run(&self, all: &[(usize, Which)]) -> Result<Vec<Option<Ended>>, RunError> {
-        let mut ended: Vec<Option<Ended>> = Vec::with_capacity(all.len());
-        for of_point in all.chunk_by(|a, b| a.0 == b.0) {
-            let wanted: Vec<Which> = of_point.iter().map(|(_, which)| *which).collect();
-            ended.extend(self.cached.read(of_point[0].0, &wanted, |ended| self.run.is_usable(ended)));
-        }
-        let mut jobs = Vec::new();
-        for (place, (at, which)) in all.iter().enumerate() {
-            let captures = self.captures(*at, *which);
-            if ended[place].is_none() || captures.is_some() {
-                let twin_of = which.twin_of.map(|(k, _)| k);
-                let scenario = &self.run.scenario.points()[*at].scenario;
-                jobs.push((place, Job { scenario, seed: which.seed, twin_of, captures }));
-            }
-        }
-        self.counter.reuse(all.len() - jobs.len());
-        let (places, jobs): (Vec<usize>, Vec<Job<'_>>) = jobs.into_iter().unzip();
-        let each = |job: usize, outcome: Option<Outcome>| {
-            let (at, which) = all[places[job]];
-            let ended = self.run.ended(&self.points[at], &jobs[job], outcome?);
-            self.cached.keep(at, which, &ended);
-            self.counter.step();
-            Some(ended)
-        };
-        let simulated = apportion_sim::replicate_with(&jobs, self.run.jobs, &each, self.run.cancel.flag());
-        let simulated = simulated.map_err(|cause| RunError::Simulator {
-            scenario: self.run.scenario.origin().to_owned(),
-            cause,
-        })?;
-        for (place, of) in places.iter().zip(simulated) {
-            // One that was cancelled may be there from the cache, and was only to be captured.
-            if of.is_some() {
-                ended[*place] = of;
-            }
-        }
-        Ok(ended)
-    }
-
-    /// One replication is captured: the others differ by chance alone and would fill the disk.
-    fn captures(
-        &self,
-        at: usize,
-        which: Which,
-    ) -> Option<&(dyn Fn(usize) -> Option<Box<LinkCapture>> + Sync)> {
-        let scenario = &self.run.scenario.points()[at].scenario;
-        let is_first = which.twin_of.is_none() && which.seed == replication_seed(scenario.seed, 0);
-        let is_wanted = is_first && scenario.links.iter().any(|link| link.pcap);
-        self.openers[at].as_ref().filter(|_| is_wanted).map(|opener| opener as _)
-    }
-}
-
-/// Why a run has no results.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum RunError {
-    /// It would take too long, or too much memory.
-    #[error(
-        "{}: it would take {estimate}, which is more than a day or 2 GB: reduce the rates, the time, the flows, the points or \
-         the seeds, {}or run it all the same with --force",
-        scenario.display(),
-        if *has_twins { "leave out twins with --no-perturb, " } else { "" }
-    )]
-    TooLarge {
-        /// What the scenario is called.
-        scenario: PathBuf,
-        /// What it would take.
-        estimate: Estimate,
-        /// Whether a part of that is [twins](Run::perturb).
-        has_twins: bool,
-    },
-    /// The lab would take too long.
-    #[error(
-        "{}: the lab would take {:.1} days in real time, which is more than a day: reduce the time, the points or the seeds, or run it all the \
-         same with --force",
-        scenario.display(),
-        seconds / 86_400.0
-    )]
-    TooLong {
-        /// What the scenario is called.
-        scenario: PathBuf,
-        /// How long it would take, s.
-        seconds: f64,
-    },
-    /// The simulator refused or failed.
-    #[error("{}: {cause}", scenario.display())]
-    Simulator {
-        /// What the scenario is called.
-        scenario: PathBuf,
-        /// Why.
-        cause: ReplicateError,
-    },
-    /// There is no simulation of this number.
-    #[error("there is no simulation {number}: the run has {count}, from 0")]
-    NoSimulation {
-        /// The number.
-        number: usize,
-        /// How many there are.
-        count: usize,
-    },
-    /// What a simulation gave cannot be encoded.
-    #[error("cannot encode what was simulated: {0}")]
-    Part(io::Error),
-    /// A capture cannot be written.
-    #[error("cannot write the capture `{}`: {cause}", path.display())]
-    Capture {
-        /// Its file.
-        path: PathBuf,
-        /// Why.
-        cause: io::Error,
-    },
-    /// Results cannot be written.
-    #[error(transparent)]
-    Write(#[from] WriteError),
-    /// The lab ran it, and its results cannot be written.
-    #[cfg(all(feature = "live", target_os = "linux"))]
-    #[error("{cause}")]
-    Unwritten {
-        /// Why.
-        cause: WriteError,
-        /// What the lab measured: it took its time.
-        finished: Box<Results>,
-    },
-    /// The lab refused or failed.
-    #[cfg(all(feature = "live", target_os = "linux"))]
-    #[error("{}: {cause}", scenario.display())]
-    Lab {
-        /// What the scenario is called.
-        scenario: PathBuf,
-        /// Why.
-        cause: Box<apportion_live::lab::LabError>,
-        /// What was finished before; it was written if there was a folder. None if nothing was run.
-        finished: Option<Box<Results>>,
-    },
 }

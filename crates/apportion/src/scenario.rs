@@ -3,10 +3,14 @@
 use std::fmt::Display;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
+use apportion_cache::Key;
 use apportion_core::system::Catalog;
 use apportion_scenario::{Point, Problem, ReadFile, Suite};
 use serde::Serialize;
+
+use crate::sources::{BUILD, TARGET};
 
 /// The name of a scenario without a file in messages; files that it refers to are relative to the current folder.
 const UNNAMED: &str = "scenario";
@@ -38,9 +42,28 @@ pub struct Scenario {
     settings: Vec<(String, String)>,
     catalog: Catalog,
     suite: Suite,
+    /// Of each point, where it was asked for.
+    keys: Vec<OnceLock<Key>>,
 }
 
 impl Scenario {
+    /// A suite that was loaded from this file, with the disciplines of this project.
+    pub(crate) fn of_suite(suite: Suite, origin: PathBuf) -> Self {
+        let text = suite.canonical.clone();
+        Self::new(text, origin, Vec::new(), Catalog::default(), suite)
+    }
+
+    fn new(
+        text: String,
+        origin: PathBuf,
+        settings: Vec<(String, String)>,
+        catalog: Catalog,
+        suite: Suite,
+    ) -> Self {
+        let keys = suite.points.iter().map(|_| OnceLock::new()).collect();
+        Self { text, origin, settings, catalog, suite, keys }
+    }
+
     /// Reads and checks a scenario file. Files that it refers to are relative to its folder.
     ///
     /// ```no_run
@@ -139,9 +162,10 @@ impl Scenario {
         self.suite.hash
     }
 
-    /// All that results of a point depend on, besides seeds.
-    pub(crate) fn inputs(&self, point: &Point) -> String {
-        self.suite.inputs(point)
+    /// The hash of all that results of the point of this number depend on, besides seeds.
+    pub(crate) fn key(&self, at: usize) -> &Key {
+        let inputs = || self.suite.inputs(&self.suite.points[at]);
+        self.keys[at].get_or_init(|| Key::of(&[BUILD.as_bytes(), TARGET.as_bytes(), inputs().as_bytes()]))
     }
 
     /// Whether its queues may be disciplines that a program has registered.
@@ -270,7 +294,7 @@ impl ScenarioBuilder {
         };
         let suite = apportion_scenario::load_with(&catalog, &text, &origin, &settings, read)
             .map_err(ScenarioError::Problems)?;
-        Ok(Scenario { text, origin, settings, catalog, suite })
+        Ok(Scenario::new(text, origin, settings, catalog, suite))
     }
 }
 

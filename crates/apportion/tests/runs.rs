@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use apportion::rows::{Cell, FlowRow, LinkRow, SeriesRow};
 use apportion::{
     Cache, Cancel, KeepError, Progress, Results, Run, RunError, Scenario, ScenarioBuilder, ScenarioError,
-    Table,
+    Simulations, Table,
 };
 
 const TEXT: &str = r#"
@@ -357,24 +357,40 @@ fn a_run_in_parts_is_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = scenario();
     let cache = Cache::at(folder.path());
-    let run = || Run::new(&scenario).seeds(3).cache(&cache, Cache::MOST);
+    let client = Simulations::new([&scenario], 3).perturb(true).cache(&cache);
     // Another process has the scenario from a packed one.
     let elsewhere = scenario.set("title", "other").unwrap().pack().unwrap().load().unwrap();
-    let all = run().missing().unwrap();
-    assert_eq!(all, (0..12).collect::<Vec<_>>());
+    let worker = Simulations::new([&elsewhere], 3).perturb(true);
+    assert_eq!(client.missing(), (0..12).collect::<Vec<_>>());
     for numbers in [&[7, 2, 3][..], &[11]] {
-        for part in Run::new(&elsewhere).seeds(3).simulate_part(numbers).unwrap() {
-            run().keep(&part).unwrap();
+        for part in worker.simulate(numbers).unwrap() {
+            client.keep(&part).unwrap();
         }
     }
-    assert_eq!(run().missing().unwrap(), [0, 1, 4, 5, 6, 8, 9, 10]);
-    for part in run().simulate_part(&run().missing().unwrap()).unwrap() {
-        run().keep(&part).unwrap();
+    assert_eq!(client.missing(), [0, 1, 4, 5, 6, 8, 9, 10]);
+    for part in client.simulate(&client.missing()).unwrap() {
+        client.keep(&part).unwrap();
     }
-    run().compact().unwrap();
-    let (whole, alone) = (run().simulate().unwrap(), Run::new(&scenario).seeds(3).simulate().unwrap());
+    client.compact().unwrap();
+    let run = || Run::new(&scenario).seeds(3);
+    let (whole, alone) = (run().cache(&cache, Cache::MOST).simulate().unwrap(), run().simulate().unwrap());
     assert_eq!((whole.reused(), alone.reused()), (12, 0));
     assert_eq!(whole.report(), alone.report());
+}
+
+#[test]
+fn simulations_of_two_scenarios_are_those_of_each() {
+    let (one, two) = (scenario(), scenario().set("link.bottleneck.rate", "2Mbit").unwrap());
+    let part = |of: &[&Scenario], number| {
+        let all = Simulations::new(of.iter().copied(), 2);
+        let part = all.simulate(&[number]).unwrap().remove(0);
+        (part.key, part.frame.as_bytes().to_vec())
+    };
+    assert_eq!(Simulations::new([&one, &two], 2).total(), 8);
+    for number in 0..4 {
+        assert_eq!(part(&[&one, &two], number), part(&[&one], number));
+        assert_eq!(part(&[&one, &two], 4 + number), part(&[&two], number));
+    }
 }
 
 #[test]
@@ -382,12 +398,12 @@ fn a_part_of_another_run_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (scenario, cache) = (scenario(), Cache::at(folder.path()));
     let other = scenario.set("link.bottleneck.rate", "2Mbit").unwrap();
-    let part = Run::new(&other).simulate_part(&[0]).unwrap().remove(0);
-    let run = Run::new(&scenario).cache(&cache, Cache::MOST);
-    assert!(matches!(run.keep(&part), Err(KeepError::Foreign)));
-    assert_eq!(run.missing().unwrap(), [0, 1]);
-    let error = run.simulate_part(&[2]).unwrap_err();
-    assert_eq!(error.to_string(), "there is no simulation 2: the run has 2, from 0");
+    let part = Simulations::new([&other], 1).simulate(&[0]).unwrap().remove(0);
+    let all = Simulations::new([&scenario], 1).cache(&cache);
+    assert!(matches!(all.keep(&part), Err(KeepError::Foreign)));
+    assert_eq!(all.missing(), [0, 1]);
+    let error = all.simulate(&[2]).err().unwrap();
+    assert_eq!(error.to_string(), "there is no simulation 2: there are 2, from 0");
 }
 
 #[test]
@@ -400,7 +416,7 @@ fn a_packed_scenario_has_its_files_with_it() {
     let scenario = Scenario::from_file(&path).unwrap().set("flow.video", video).unwrap();
     let packed = scenario.pack().unwrap();
     std::fs::remove_file(&trace).unwrap();
-    let part = |scenario: &Scenario| Run::new(scenario).simulate_part(&[1]).unwrap().remove(0);
+    let part = |scenario: &Scenario| Simulations::new([scenario], 1).simulate(&[1]).unwrap().remove(0);
     let (here, there) = (part(&scenario), part(&packed.load().unwrap()));
     assert_eq!((here.key, here.frame.as_bytes()), (there.key, there.frame.as_bytes()));
     assert!(matches!(scenario.pack(), Err(ScenarioError::File { path, .. }) if path == trace));

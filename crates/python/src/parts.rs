@@ -1,9 +1,9 @@
-//! Runs in parts, for clusters: what a client and its workers do.
+//! Simulations in parts, for clusters: what a client and its workers do.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use apportion::{Cancel, Frame, Part, Run};
+use apportion::{Cancel, Frame, Part, RunError, Simulations};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -38,51 +38,57 @@ impl Cache {
     }
 }
 
-/// A part of a run on its way: point, key and frame.
+/// A part on its way: point, key and frame.
 type Sent<'py> = (usize, String, Bound<'py, PyBytes>);
 
 /// A scenario on its way: text, name in messages, settings and files.
 pub type Packed<'py> = (String, PathBuf, Vec<(String, String)>, Vec<(PathBuf, Bound<'py, PyBytes>)>);
 
-/// A run of a scenario in parts.
+/// The simulations of scenarios.
 #[pyclass(frozen, module = "apportion._native")]
 pub struct Parts {
-    scenario: Py<Scenario>,
+    scenarios: Vec<Py<Scenario>>,
     seeds: u64,
     perturb: bool,
     hold: bool,
 }
 
 impl Parts {
-    fn run<'a>(&self, scenario: &'a apportion::Scenario) -> Run<'a> {
-        Run::new(scenario).seeds(self.seeds).perturb(self.perturb).hold(self.hold).jobs(1)
+    fn all(&self) -> Simulations<'_> {
+        let scenarios = self.scenarios.iter().map(|scenario| &scenario.get().inner);
+        Simulations::new(scenarios, self.seeds).perturb(self.perturb).hold(self.hold).jobs(1)
     }
 }
 
 #[pymethods]
 impl Parts {
     #[new]
-    const fn new(scenario: Py<Scenario>, seeds: u64, perturb: bool, hold: bool) -> Self {
-        Self { scenario, seeds, perturb, hold }
+    const fn new(scenarios: Vec<Py<Scenario>>, seeds: u64, perturb: bool, hold: bool) -> Self {
+        Self { scenarios, seeds, perturb, hold }
     }
 
-    /// How many simulations it has.
+    /// How many there are.
     #[getter]
     fn total(&self) -> usize {
-        self.run(&self.scenario.get().inner).total()
+        self.all().total()
     }
 
     /// What a simulation of each point takes, s, by an estimate.
     #[getter]
     fn seconds(&self) -> Vec<f64> {
-        let points = self.scenario.get().inner.points().iter();
-        points.map(|point| point.scenario.estimate().seconds()).collect()
+        self.all().estimates().iter().map(apportion::Estimate::seconds).collect()
     }
 
     /// The numbers of those that the cache does not have.
     fn missing(&self, py: Python<'_>, cache: &Cache, force: bool) -> PyResult<Vec<usize>> {
-        let scenario = &self.scenario.get().inner;
-        py.detach(|| self.run(scenario).force(force).cache(&cache.inner, u64::MAX).missing()).map_err(of_run)
+        let all = self.all().cache(&cache.inner);
+        py.detach(|| {
+            if !force {
+                all.check_size()?;
+            }
+            Ok(all.missing())
+        })
+        .map_err(|error: RunError| of_run(error))
     }
 
     /// Simulates those of these numbers, in one thread, until `stop` returns True.
@@ -93,14 +99,14 @@ impl Parts {
         stop: Bound<'py, PyAny>,
     ) -> PyResult<Vec<Sent<'py>>> {
         let cancel = Cancel::new();
-        let run = self.run(&self.scenario.get().inner).cancel(&cancel);
+        let all = self.all().cancel(&cancel);
         let look = || {
             if stop.call0()?.is_truthy()? {
                 cancel.cancel();
             }
             Ok(())
         };
-        let (parts, stopped) = watched(py, &cancel, look, || run.simulate_part(&numbers));
+        let (parts, stopped) = watched(py, &cancel, look, || all.simulate(&numbers));
         if let Some(stop) = stopped {
             return Err(stop.into());
         }
@@ -111,14 +117,14 @@ impl Parts {
     /// Adds a part to the cache.
     fn keep(&self, py: Python<'_>, cache: &Cache, point: usize, key: String, frame: Vec<u8>) -> PyResult<()> {
         let part = Part { point, key, frame: Frame::from_bytes(frame) };
-        let run = self.run(&self.scenario.get().inner).cache(&cache.inner, u64::MAX);
-        py.detach(|| run.keep(&part)).map_err(of_run)
+        let all = self.all().cache(&cache.inner);
+        py.detach(|| all.keep(&part)).map_err(of_run)
     }
 
     /// Makes small what was added to the cache.
     fn compact(&self, py: Python<'_>, cache: &Cache) -> PyResult<()> {
-        let run = self.run(&self.scenario.get().inner).cache(&cache.inner, u64::MAX);
-        py.detach(|| run.compact()).map_err(of_run)
+        let all = self.all().cache(&cache.inner);
+        py.detach(|| all.compact()).map_err(of_run)
     }
 }
 

@@ -1,7 +1,8 @@
-//! Compares the claims of papers with measurements: experiments as data, run in the simulator.
+//! Compares the claims of papers with measurements: experiments as data.
 //!
 //! A paper is a file `papers/KEY/expect.toml` with its scenarios in the same folder. [`find()`] reads such files,
-//! [`Plan::new`] checks them and the request, [`Plan::execute`] simulates, and [`judge()`] gives each claim its verdict.
+//! [`Plan::new`] checks them and the request. The caller runs its [replications](Plan::replications) in whatever way,
+//! [`Plan::results`] takes the outcomes, and [`judge()`] gives each claim its verdict.
 //!
 //! | module | holds |
 //! |---|---|
@@ -11,7 +12,7 @@
 //! | [`measure`] | what can be measured, checked and evaluated |
 //! | [`mod@figure`] | what figures show |
 //! | [`variant`] | modified experiments, and the columns of their table |
-//! | [`plan`] | which runs are needed; each is executed once |
+//! | [`plan`] | which runs are needed, each once |
 //! | [`mod@judge`] | verdicts |
 //! | [`table`] | verdicts as a table, and as JSON lines |
 //! | [`variant_table`] | measurements of variants as a table |

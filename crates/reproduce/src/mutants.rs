@@ -1,15 +1,12 @@
 //! The experiments with a fault of their scheme put in on purpose: the claims must notice.
 
-use std::sync::atomic::AtomicBool;
-
 use apportion_core::mutant::Mutant;
 use apportion_scenario::did_you_mean;
-use apportion_sim::replicate::ReplicateError;
 use serde_json::json;
 
 use crate::expect::{Op, Paper};
 use crate::judge::{Claim, Element, Verdict, judge};
-use crate::plan::{Plan, Scope};
+use crate::plan::{Plan, Results, Scope};
 use crate::problems::Problems;
 
 /// The mutants of these names, or of the systems of these names, in the order of the table; all if there are no names.
@@ -34,16 +31,8 @@ pub fn choose(names: &[String]) -> Result<Vec<Mutant>, Problems> {
     Ok(Mutant::ALL.iter().filter(is_chosen).copied().collect())
 }
 
-/// How experiments are run.
-#[derive(Clone, Copy, Debug)]
-pub struct Running<'a> {
-    /// Replications of each run.
-    pub seeds: u64,
-    /// Replications at the same time; 0: one per core.
-    pub threads: usize,
-    /// Ends it when set.
-    pub cancel: &'a AtomicBool,
-}
+/// Simulates a plan.
+pub type Simulate<'a, E> = dyn Fn(&Plan) -> Result<Option<Results>, E> + 'a;
 
 /// The experiments of a system, the cheapest first.
 #[derive(Debug)]
@@ -107,15 +96,16 @@ impl Trials {
         Ok(Self { system, trials: trials.into_iter().map(|(_, trial)| trial).collect() })
     }
 
-    /// Runs experiments with `mutant` until a claim fails that holds without it. `None` if it was cancelled.
+    /// Runs experiments with `mutant` until a claim fails that holds without it. `simulate` gives the results of a plan, anew at each
+    /// call. `None` if it gives none.
     ///
     /// # Errors
-    /// As of [`Plan::execute`].
-    pub fn of(&mut self, mutant: Mutant, running: &Running<'_>) -> Result<Option<Fate>, ReplicateError> {
+    /// The first of `simulate`.
+    pub fn of<E>(&mut self, mutant: Mutant, simulate: &Simulate<'_, E>) -> Result<Option<Fate>, E> {
         let mut fate = Fate { mutant, killer: None, claims: 0 };
         for trial in &mut self.trials {
             if trial.sound.is_none() {
-                let Some(mut claims) = claims_of(&trial.plan, running)? else { return Ok(None) };
+                let Some(mut claims) = claims_of(&trial.plan, simulate)? else { return Ok(None) };
                 claims.retain(|claim| claim.verdict == Verdict::Holds && claim.metric.refuted.is_none());
                 trial.sound = Some(claims);
             }
@@ -124,7 +114,7 @@ impl Trials {
                 continue;
             }
             let active = mutant.activate();
-            let mutated = claims_of(&trial.plan, running)?;
+            let mutated = claims_of(&trial.plan, simulate)?;
             drop(active);
             let Some(mutated) = mutated else { return Ok(None) };
             fate.claims += sound.len();
@@ -147,9 +137,8 @@ fn cost(plan: &Plan) -> f64 {
     plan.scenarios().map(|scenario| scenario.estimate().seconds()).sum()
 }
 
-fn claims_of(plan: &Plan, running: &Running<'_>) -> Result<Option<Vec<Claim>>, ReplicateError> {
-    let results = plan.execute(running.seeds, running.threads, &|| (), running.cancel)?;
-    Ok(results.map(|results| judge(plan, &results)))
+fn claims_of<E>(plan: &Plan, simulate: &Simulate<'_, E>) -> Result<Option<Vec<Claim>>, E> {
+    Ok(simulate(plan)?.map(|results| judge(plan, &results)))
 }
 
 impl Killer {

@@ -1,14 +1,11 @@
-//! The runs that chosen experiments need, each executed once, and their results.
+//! The runs that chosen experiments need, each once, and their results.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
-use std::sync::atomic::AtomicBool;
+use std::path::{Path, PathBuf};
 
 use apportion_runtime::outcome::Outcome;
 use apportion_scenario::model::Scenario;
 use apportion_scenario::{Suite, did_you_mean, load, replication_seed};
-use apportion_sim::Job;
-use apportion_sim::replicate::{ReplicateError, replicate};
 
 use crate::expect::{Experiment, Paper, RunSpec};
 use crate::figure::Figure;
@@ -26,7 +23,24 @@ pub struct Plan {
     /// Whether a table of variants was requested.
     pub varied: bool,
     /// Distinct runs.
-    scenarios: Vec<Scenario>,
+    runs: Vec<DistinctRun>,
+}
+
+/// A run of a plan: a scenario of a single point, which its seeds replicate.
+#[derive(Debug)]
+pub struct DistinctRun {
+    /// The file that it is from.
+    pub path: PathBuf,
+    /// With the settings of the experiment.
+    pub suite: Suite,
+}
+
+impl DistinctRun {
+    /// What is run.
+    #[must_use]
+    pub fn scenario(&self) -> &Scenario {
+        &self.suite.points[0].scenario
+    }
 }
 
 /// A paper with the experiments that were chosen.
@@ -149,72 +163,39 @@ impl Plan {
         if !problems.is_empty() {
             return Err(Problems(problems));
         }
-        let scenarios = planner.scenarios.into_iter().map(|(_, scenario)| scenario).collect();
         let varied = matches!(scope, Scope::Variants(_));
-        Ok(Self { papers: planned, ablated: ablate, varied, scenarios })
+        Ok(Self { papers: planned, ablated: ablate, varied, runs: planner.distinct })
     }
 
-    /// The number of distinct runs.
+    /// The distinct runs.
     #[must_use]
-    pub fn distinct_runs(&self) -> usize {
-        self.scenarios.len()
+    pub fn runs(&self) -> &[DistinctRun] {
+        &self.runs
     }
 
     /// The scenarios of the distinct runs.
     pub fn scenarios(&self) -> impl Iterator<Item = &Scenario> {
-        self.scenarios.iter()
+        self.runs.iter().map(DistinctRun::scenario)
     }
 
-    /// Runs everything with `seeds` seeds on `threads` threads (0: one per core), calling `done` as each
-    /// ends. `None` if `cancel` was set before all had ended.
-    ///
-    /// # Errors
-    /// If a scenario is too large, or threads cannot be started.
-    pub fn execute(
-        &self,
-        seeds: u64,
-        threads: usize,
-        done: &(dyn Fn() + Sync),
-        cancel: &AtomicBool,
-    ) -> Result<Option<Results>, ReplicateError> {
-        let job = |(scenario, seed)| Job { scenario, seed, twin_of: None, captures: None };
-        let jobs: Vec<Job<'_>> = self.replications(seeds).map(job).collect();
-        let outcomes = replicate(&jobs, threads, &|_| done(), cancel)?;
-        let outcomes: Option<Vec<Outcome>> = outcomes.into_iter().collect();
-        Ok(outcomes.map(|outcomes| self.results(seeds, outcomes)))
-    }
-
-    /// As [`execute`](Self::execute), one replication after another by `run`, which gets its scenario and its seed. `None`
-    /// if that has no outcome.
-    ///
-    /// # Errors
-    /// The first error of `run`.
-    pub fn execute_by<E>(
-        &self,
-        seeds: u64,
-        run: impl FnMut((&Scenario, u64)) -> Result<Option<Outcome>, E>,
-    ) -> Result<Option<Results>, E> {
-        let outcomes: Option<Vec<Outcome>> = self.replications(seeds).map(run).collect::<Result<_, E>>()?;
-        Ok(outcomes.map(|outcomes| self.results(seeds, outcomes)))
-    }
-
-    /// Each replication of each run, those of one run after another.
-    fn replications(&self, seeds: u64) -> impl Iterator<Item = (&Scenario, u64)> {
+    /// Each replication of each run with its seed, those of one run after another.
+    pub fn replications(&self, seeds: u64) -> impl Iterator<Item = (&Scenario, u64)> {
         let seeds_of = move |scenario: &Scenario| {
             (0..seeds).map(|k| replication_seed(scenario.seed, k)).collect::<Vec<_>>()
         };
-        self.scenarios
-            .iter()
+        self.scenarios()
             .flat_map(move |scenario| seeds_of(scenario).into_iter().map(move |seed| (scenario, seed)))
     }
 
-    fn results(&self, seeds: u64, outcomes: Vec<Outcome>) -> Results {
+    /// The results, of the outcomes of all [replications](Self::replications) in their order.
+    #[must_use]
+    pub fn results(&self, seeds: u64, outcomes: Vec<Outcome>) -> Results {
         let mut outcomes = outcomes.into_iter();
         let measured = |scenario: &Scenario| Measured {
             outcomes: outcomes.by_ref().take(seeds as usize).collect(),
             scenario: scenario.clone(),
         };
-        Results { runs: self.scenarios.iter().map(measured).collect(), seeds: seeds as usize }
+        Results { runs: self.scenarios().map(measured).collect(), seeds: seeds as usize }
     }
 }
 
@@ -300,7 +281,7 @@ pub(crate) fn title(id: &str, control: Option<&str>) -> String {
 /// Collects runs; those with the same canonical text are one.
 #[derive(Default)]
 struct Planner {
-    scenarios: Vec<(String, Scenario)>,
+    distinct: Vec<DistinctRun>,
     /// The parts of the planned variant that apply to a run.
     used: Used,
 }
@@ -391,7 +372,7 @@ impl Planner {
         if bad {
             return None;
         }
-        let scenario = |at: usize| self.scenarios.get(at).map(|(_, scenario)| scenario);
+        let scenario = |at: usize| self.distinct.get(at).map(DistinctRun::scenario);
         let by_name: Runs<'_, Scenario> =
             runs.iter().filter_map(|(name, run)| Some((name.as_str(), run.of(scenario)?))).collect();
         let before = problems.len();
@@ -471,26 +452,26 @@ impl Planner {
                 suite = load(&suite.canonical, &all)?;
             }
         }
-        if let Some(at) = self.scenarios.iter().position(|(canonical, _)| *canonical == suite.canonical) {
+        let is_same = |run: &DistinctRun| run.suite.canonical == suite.canonical;
+        if let Some(at) = self.distinct.iter().position(is_same) {
             return Ok(at);
         }
-        let mut points = suite.points;
-        let swept: Vec<String> = points
-            .first()
-            .map_or_else(Vec::new, |point| point.settings.iter().map(|(path, _)| path.clone()).collect());
-        match (points.pop(), points.is_empty()) {
-            (Some(point), true) => {
-                self.scenarios.push((suite.canonical, point.scenario));
-                Ok(self.scenarios.len() - 1)
-            }
-            _ => Err(vec![format!(
-                "scenario: `{}` sweeps {}; write one value here, and the others in `set` of further runs or in a \
-                 [sweep.NAME]",
-                path.display(),
-                swept.join(" and ")
-            )]),
+        if let [_] = suite.points[..] {
+            self.distinct.push(DistinctRun { path, suite });
+            return Ok(self.distinct.len() - 1);
         }
+        Err(vec![refusal_of_sweep(&path, &suite)])
     }
+}
+
+fn refusal_of_sweep(path: &Path, suite: &Suite) -> String {
+    let settings = suite.points.first().map_or(&[][..], |point| &point.settings);
+    let swept: Vec<&str> = settings.iter().map(|(path, _)| path.as_str()).collect();
+    format!(
+        "scenario: `{}` sweeps {}; write one value here, and the others in `set` of further runs or in a [sweep.NAME]",
+        path.display(),
+        swept.join(" and ")
+    )
 }
 
 /// The simulated model of a suite, without names: the canonical text has the name of a TCP profile in addition to

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
-use std::sync::atomic::AtomicBool;
+mod simulated;
 
 use apportion_report::statistics::Estimate;
 use apportion_reproduce::page::page;
@@ -74,7 +74,7 @@ fn plan(figure: &str) -> Result<Plan, Problems> {
 /// The page, and what `random` got.
 fn drawn(figure: &str) -> (String, Estimate) {
     let plan = plan(figure).unwrap();
-    let results = plan.execute(5, 1, &|| (), &AtomicBool::new(false)).unwrap().unwrap();
+    let results = simulated::results(&plan, 5);
     let claims = judge(&plan, &results);
     let html = page(&plan.papers[0], &results, &claims.iter().collect::<Vec<_>>(), None, "command");
     let random = &claims[0].elements[0];

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
-use std::sync::atomic::AtomicBool;
+mod simulated;
 
 use apportion_reproduce::table::{headline, json_lines, tables};
 use apportion_reproduce::{Claim, Files, Plan, Problems, Scope, Tally, Verdict, expect, judge};
@@ -50,7 +50,7 @@ fn plan(metrics: &str, scope: Scope<'_>) -> Result<Plan, Problems> {
 
 fn claims(metrics: &str, scope: Scope<'_>, seeds: u64) -> Vec<Claim> {
     let plan = plan(metrics, scope).unwrap_or_else(|error| panic!("{error}"));
-    let results = plan.execute(seeds, 1, &|| (), &AtomicBool::new(false)).unwrap().unwrap();
+    let results = simulated::results(&plan, seeds);
     judge(&plan, &results)
 }
 

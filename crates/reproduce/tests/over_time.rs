@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
-use std::sync::atomic::AtomicBool;
+mod simulated;
 
 use apportion_reproduce::page::page;
 use apportion_reproduce::{Files, Plan, Problems, Scope, expect, judge};
@@ -74,7 +74,7 @@ fn measured(more: &str, measures: &[&str]) -> (Vec<f64>, String) {
     let metrics: String =
         measures.iter().enumerate().map(|(k, measure)| metric(&format!("m{k}"), measure)).collect();
     let plan = plan(&format!("{metrics}{more}")).unwrap();
-    let results = plan.execute(2, 1, &|| (), &AtomicBool::new(false)).unwrap().unwrap();
+    let results = simulated::results(&plan, 2);
     let claims = judge(&plan, &results);
     let html = page(&plan.papers[0], &results, &claims.iter().collect::<Vec<_>>(), None, "command");
     (claims.iter().map(|claim| claim.elements[0].measured).collect(), html)

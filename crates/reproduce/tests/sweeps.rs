@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
-use std::sync::atomic::AtomicBool;
+mod simulated;
 
 use apportion_reproduce::{Claim, Files, Plan, Problems, Scope, expect, judge};
 
@@ -77,7 +77,7 @@ fn plan(head: &str, measures: &[&str]) -> Result<Plan, Problems> {
 /// What the measures give.
 fn measured(measures: &[&str]) -> Vec<Vec<f64>> {
     let plan = plan(HEAD, measures).unwrap();
-    let results = plan.execute(1, 1, &|| (), &AtomicBool::new(false)).unwrap().unwrap();
+    let results = simulated::results(&plan, 1);
     let numbers = |claim: &Claim| claim.elements.iter().map(|element| element.measured).collect();
     judge(&plan, &results).iter().map(numbers).collect()
 }

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
-use std::sync::atomic::AtomicBool;
+mod simulated;
 
 use apportion_reproduce::table::{json_lines, tables};
 use apportion_reproduce::{Claim, Files, Plan, Problems, Scope, Verdict, expect, judge, variant_table};
@@ -81,7 +81,7 @@ impl Toy {
 
     fn claims(&self, ablate: bool) -> Vec<Claim> {
         let plan = self.plan(ablate).unwrap();
-        let results = plan.execute(2, 1, &|| (), &AtomicBool::new(false)).unwrap().unwrap();
+        let results = simulated::results(&plan, 2);
         judge(&plan, &results)
     }
 
@@ -276,13 +276,13 @@ measure = { kind = "throughput", of = ["u.1"] }"#,
 fn runs_that_are_the_same_are_executed_once() {
     let mut toy =
         Toy::new(&[("m", "op = \"record\"\nvalue = 1\nmeasure = { kind = \"throughput\", of = [\"u.1\"] }")]);
-    assert_eq!(toy.plan(false).unwrap().distinct_runs(), 2);
+    assert_eq!(toy.plan(false).unwrap().runs().len(), 2);
     let again = HEAD.replace("toy/one", "toy/two").replace("title = \"Toy\"\npaper = \"A. Author\"\n", "");
     toy.text += &(again
         + &metric("m", "op = \"record\"\nvalue = 1\nmeasure = { kind = \"timeouts\" , as = \"sum\" }"));
-    assert_eq!(toy.plan(false).unwrap().distinct_runs(), 2);
+    assert_eq!(toy.plan(false).unwrap().runs().len(), 2);
     // Switched off, one of them is another, and there are still two.
-    assert_eq!(toy.plan(true).unwrap().distinct_runs(), 2);
+    assert_eq!(toy.plan(true).unwrap().runs().len(), 2);
 }
 
 #[test]
@@ -408,7 +408,7 @@ fn the_table_of_variants_has_the_worked_errors() {
     let toy = Toy::new(&[ALL]).with(VARIANTS);
     let paper = expect::parse(&toy.folder.path().join("expect.toml"), Files::Disk, &toy.text).unwrap();
     let plan = Plan::new(vec![paper], &[], Scope::Variants(&[])).unwrap();
-    let results = plan.execute(2, 1, &|| (), &AtomicBool::new(false)).unwrap().unwrap();
+    let results = simulated::results(&plan, 2);
     let table = variant_table::tables(&plan, &results).remove(0);
     let values: Vec<f64> = table
         .json_lines()

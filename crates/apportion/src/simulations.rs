@@ -1,0 +1,281 @@
+//! Simulations of scenarios: which there are, what each is kept as, and running those that the cache does not have.
+
+use std::path::PathBuf;
+
+use apportion_cache::Cache;
+use apportion_report::phases::{Sample, Twin};
+use apportion_report::{Contents, PointRecord, Recorded};
+use apportion_runtime::outcome::Outcome;
+use apportion_scenario::{Estimate, Point, model, replication_seed};
+use apportion_sim::Job;
+use apportion_sim::capture::LinkCapture;
+use apportion_sim::replicate::{ReplicateError, replicate_with};
+
+use crate::cached::{Cached, Ended, Which};
+use crate::cancel::{Cancel, Counter};
+use crate::recorder::blank_point;
+use crate::run_error::RunError;
+use crate::scenario::Scenario;
+use crate::size;
+
+/// The simulations of some scenarios, for programs that divide them among processes of the same [build](crate::build()): a client asks
+/// for what is [missing](Self::missing), others [simulate](Self::simulate) it, and the client [keeps](Self::keep) that. Then a
+/// [`Run`](crate::Run) or a [`Reproduction`](crate::Reproduction) finds all of it in the cache.
+///
+/// They have numbers from 0 in the order of scenarios, of their points, then of seeds; a replication comes before its
+/// [twin](crate::Run::perturb).
+///
+/// ```
+/// # let scenario = apportion::Scenario::from_text(r#"
+/// #     seed = 1
+/// #     stop = "1s"
+/// #     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms", queue = ["fifo", "drr"] }
+/// #     flow.tcp = { from = "a", to = "b", tcp = "rfc" }
+/// # "#)?;
+/// # let folder = tempfile::tempdir()?;
+/// # let folder = folder.path();
+/// use apportion::{Cache, Run, Simulations};
+///
+/// let cache = Cache::at(folder);
+/// let client = Simulations::new([&scenario], 3).perturb(true).cache(&cache);
+/// assert_eq!(client.missing(), (0..2 * 3 * 2).collect::<Vec<_>>());
+/// // In another process:
+/// let worker = Simulations::new([&scenario], 3).perturb(true);
+/// for part in worker.simulate(&client.missing())? {
+///     client.keep(&part)?;
+/// }
+/// let results = Run::new(&scenario).seeds(3).cache(&cache, Cache::MOST).simulate()?;
+/// assert_eq!(results.reused(), 12);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use]
+pub struct Simulations<'a> {
+    /// The points of all scenarios: the scenario, and the number of the point in it.
+    pub(crate) points: Vec<(&'a Scenario, usize)>,
+    pub(crate) seeds: u64,
+    pub(crate) has_twins: bool,
+    /// Whether outcomes are held.
+    pub(crate) holds: bool,
+    /// Whether there are tables over time.
+    pub(crate) has_intervals: bool,
+    pub(crate) jobs: usize,
+    pub(crate) cancel: Cancel,
+    pub(crate) cache: Option<Cache>,
+}
+
+impl<'a> Simulations<'a> {
+    /// So many replications of each point of these scenarios, without twins, for runs that [hold outcomes](crate::Run::hold); on all
+    /// cores, without a cache.
+    pub fn new(scenarios: impl IntoIterator<Item = &'a Scenario>, seeds: u64) -> Self {
+        let points_of = |scenario: &'a Scenario| (0..scenario.points().len()).map(move |at| (scenario, at));
+        let points: Vec<_> = scenarios.into_iter().flat_map(points_of).collect();
+        let contents = Contents::of(seeds.saturating_mul(points.len() as u64));
+        Self {
+            points,
+            seeds,
+            has_twins: false,
+            holds: true,
+            has_intervals: contents.intervals,
+            jobs: 0,
+            cancel: Cancel::new(),
+            cache: None,
+        }
+    }
+
+    /// As of [a run](crate::Run::perturb). Default: false.
+    pub fn perturb(mut self, perturb: bool) -> Self {
+        self.has_twins = perturb;
+        self
+    }
+
+    /// As of [a run](crate::Run::hold).
+    pub fn hold(mut self, outcomes: bool) -> Self {
+        self.holds = outcomes;
+        self
+    }
+
+    /// As of [a run](crate::Run::jobs).
+    pub fn jobs(mut self, threads: usize) -> Self {
+        self.jobs = threads;
+        self
+    }
+
+    /// As of [a run](crate::Run::cancel).
+    pub fn cancel(mut self, token: &Cancel) -> Self {
+        self.cancel = token.clone();
+        self
+    }
+
+    /// The cache that says what is missing, and where parts are kept. Default: none.
+    pub fn cache(mut self, cache: &Cache) -> Self {
+        self.cache = Some(cache.clone());
+        self
+    }
+
+    /// What each takes, by an [estimate](Estimate): that of each point, in their order.
+    #[must_use]
+    pub fn estimates(&self) -> Vec<Estimate> {
+        self.models().map(model::Scenario::estimate).collect()
+    }
+
+    /// Refuses what would take more than a day of CPU time or 2 GB of memory.
+    ///
+    /// # Errors
+    /// If it is too large.
+    pub fn check_size(&self) -> Result<(), RunError> {
+        let estimate = self.estimate();
+        if size::is_too_large(&estimate) {
+            return Err(RunError::TooLarge { scenario: self.origin(), estimate, has_twins: self.has_twins });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn estimate(&self) -> Estimate {
+        let runs = if self.has_twins { self.seeds.saturating_mul(2) } else { self.seeds };
+        size::estimate(self.models(), runs, self.jobs)
+    }
+
+    /// The point of this number.
+    pub(crate) fn point(&self, at: usize) -> &'a Point {
+        let (scenario, at) = self.points[at];
+        &scenario.points()[at]
+    }
+
+    fn models(&self) -> impl Iterator<Item = &'a model::Scenario> {
+        self.points.iter().map(|(scenario, at)| &scenario.points()[*at].scenario)
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn total(&self) -> usize {
+        self.points.len().saturating_mul(self.of_each_point())
+    }
+
+    /// Simulations of each point.
+    pub(crate) fn of_each_point(&self) -> usize {
+        let replications = usize::try_from(self.seeds).unwrap_or(usize::MAX);
+        replications.saturating_mul(self.of_each_replication())
+    }
+
+    /// Itself, and its twin.
+    fn of_each_replication(&self) -> usize {
+        if self.has_twins { 2 } else { 1 }
+    }
+
+    /// The number of the point of a simulation with this number, and which of the point's it is.
+    pub(crate) fn which(&self, number: usize) -> (usize, Which) {
+        let (at, of_point) = (number / self.of_each_point(), number % self.of_each_point());
+        let k = (of_point / self.of_each_replication()) as u64;
+        let is_twin = of_point % self.of_each_replication() == 1;
+        let seed = self.point(at).scenario.seed;
+        (at, Which { seed: replication_seed(seed, k), twin_of: is_twin.then_some((k, seed)) })
+    }
+
+    pub(crate) fn job(&self, (at, which): (usize, Which)) -> Job<'a> {
+        let twin_of = which.twin_of.map(|(k, _)| k);
+        Job { scenario: &self.point(at).scenario, seed: which.seed, twin_of, captures: None }
+    }
+
+    /// Whether a simulation that was kept has all that is wanted.
+    pub(crate) fn is_usable(&self, ended: &Ended) -> bool {
+        match ended {
+            Ended::Replication(_) | Ended::Twin(_) => true,
+            Ended::Recorded(recorded) => self.uses(recorded),
+        }
+    }
+
+    /// Whether a replication that was recorded has all that is wanted.
+    pub(crate) fn uses(&self, recorded: &Recorded) -> bool {
+        !self.holds && (recorded.has_intervals() || !self.has_intervals)
+    }
+
+    /// What is kept of a simulation of a point, of which `blank` has nothing recorded.
+    pub(crate) fn ended(&self, blank: &PointRecord, job: &Job<'_>, outcome: Outcome) -> Ended {
+        if self.holds && job.twin_of.is_none() {
+            return Ended::Replication(Box::new(outcome));
+        }
+        let dues = apportion_runtime::due::dues(job.scenario, &outcome);
+        match job.twin_of {
+            None => {
+                let of = blank.with(&outcome, dues.as_ref());
+                Ended::Recorded(Box::new(Recorded::of(of, self.has_intervals)))
+            }
+            Some(k) => {
+                let sample = Sample::of(&outcome, dues.as_ref());
+                Ended::Twin(Twin { moves: model::Scenario::moves_of(k), sample })
+            }
+        }
+    }
+
+    /// The points, of which nothing was measured yet.
+    pub(crate) fn blank(&self) -> Vec<PointRecord> {
+        (0..self.points.len()).map(|at| blank_point(self.point(at))).collect()
+    }
+
+    /// What the first scenario is called.
+    pub(crate) fn origin(&self) -> PathBuf {
+        self.points.first().map(|(scenario, _)| scenario.origin().to_owned()).unwrap_or_default()
+    }
+}
+
+/// Opens the captures of a point, by the index of a link.
+pub(crate) type Opener<'a> = Box<dyn Fn(usize) -> Option<Box<LinkCapture>> + Sync + 'a>;
+
+/// Runs simulations.
+pub(crate) struct Simulator<'a> {
+    pub simulations: &'a Simulations<'a>,
+    /// Nothing is recorded in them.
+    pub points: &'a [PointRecord],
+    /// Of each point; none if nothing is captured.
+    pub openers: &'a [Opener<'a>],
+    pub cached: &'a Cached<'a>,
+    pub counter: &'a Counter<'a>,
+}
+
+impl Simulator<'_> {
+    /// What these simulations measured, in their order; none where the run was cancelled before.
+    pub(crate) fn run(&self, all: &[(usize, Which)]) -> Result<Vec<Option<Ended>>, ReplicateError> {
+        let mut ended: Vec<Option<Ended>> = Vec::with_capacity(all.len());
+        for of_point in all.chunk_by(|a, b| a.0 == b.0) {
+            let wanted: Vec<Which> = of_point.iter().map(|(_, which)| *which).collect();
+            let is_usable = |ended: &Ended| self.simulations.is_usable(ended);
+            ended.extend(self.cached.read(of_point[0].0, &wanted, is_usable));
+        }
+        let mut jobs = Vec::new();
+        for (place, &(at, which)) in all.iter().enumerate() {
+            let captures = self.captures(at, which);
+            if ended[place].is_none() || captures.is_some() {
+                jobs.push((place, Job { captures, ..self.simulations.job((at, which)) }));
+            }
+        }
+        self.counter.reuse(all.len() - jobs.len());
+        let (places, jobs): (Vec<usize>, Vec<Job<'_>>) = jobs.into_iter().unzip();
+        let each = |job: usize, outcome: Option<Outcome>| {
+            let (at, which) = all[places[job]];
+            let ended = self.simulations.ended(&self.points[at], &jobs[job], outcome?);
+            self.cached.keep(at, which, &ended);
+            self.counter.step();
+            Some(ended)
+        };
+        let simulated = replicate_with(&jobs, self.simulations.jobs, &each, self.simulations.cancel.flag())?;
+        for (place, of) in places.iter().zip(simulated) {
+            // One that was cancelled may be there from the cache, and was only to be captured.
+            if of.is_some() {
+                ended[*place] = of;
+            }
+        }
+        Ok(ended)
+    }
+
+    /// One replication is captured: the others differ by chance alone and would fill the disk.
+    fn captures(
+        &self,
+        at: usize,
+        which: Which,
+    ) -> Option<&(dyn Fn(usize) -> Option<Box<LinkCapture>> + Sync)> {
+        let scenario = &self.simulations.point(at).scenario;
+        let is_first = which.twin_of.is_none() && which.seed == replication_seed(scenario.seed, 0);
+        let is_wanted = is_first && scenario.links.iter().any(|link| link.pcap);
+        self.openers.get(at).filter(|_| is_wanted).map(|opener| opener as _)
+    }
+}
