@@ -215,9 +215,9 @@ def run(
 
 
 def command(
-    address: str, scenario: _native.Scenario, seeds: int, perturb: bool, hold: bool, force: bool, quiet: bool
+    address: str, scenarios: list[_native.Scenario], seeds: int, perturb: bool, hold: bool, force: bool, quiet: bool
 ) -> bool:
-    """Do what ``apportion sweep`` asks for: simulate into the cache. Return whether all of it has ended."""
+    """Do what ``apportion sweep`` and ``apportion reproduce`` ask for: simulate into the cache. Return whether all of it has ended."""
     # What it logs is what messages say.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -229,7 +229,7 @@ def command(
         except (OSError, ValueError) as error:
             raise RunError(f"there is no Dask scheduler at {address}: {error}") from error
         with client:
-            job = ([_packed(scenario)], seeds, perturb, hold)
+            job = ([_packed(scenario) for scenario in scenarios], seeds, perturb, hold)
             return not _fill(client, job, force, False if quiet else None, _native.Cache())
     except KeyboardInterrupt:
         return False

@@ -1,4 +1,4 @@
-"""Sweeps on a cluster: a scheduler and workers as processes on this machine."""
+"""Sweeps and experiments on a cluster: a scheduler and workers as processes on this machine."""
 
 import json
 import os
@@ -258,14 +258,46 @@ def test_the_command_writes_what_run_writes(cluster: Cluster, tmp_path: Path) ->
     assert "16 of 16 runs are from the cache" in reused.stderr
 
 
+def test_experiments_of_papers_run_on_it(cluster: Cluster, tmp_path: Path) -> None:
+    words = ["reproduce", "sffc/fig2", "pps/table1-sender", "--seeds", "2", "--out"]
+    there = command(tmp_path, *words, "there", "--cluster", cluster.address)
+    alone = command(tmp_path, *words, "alone", "--no-resume")
+    assert there.returncode == alone.returncode == 0, there.stderr
+    assert there.stdout.replace("there/", "alone/") == alone.stdout
+    assert files(tmp_path / "there") == files(tmp_path / "alone")
+    # It was the cluster that simulated them.
+    again = command(tmp_path, *words, "again")
+    assert re.search(r"^(\d+) of \1 runs are from the cache$", again.stderr, re.MULTILINE), again.stderr
+
+
+def test_an_interrupted_reproduction_keeps_what_has_ended(cluster: Cluster, tmp_path: Path, cache: Path) -> None:
+    words = ["reproduce", "csfq", "--seeds", "20"]
+    process = subprocess.Popen(
+        [APPORTION, *words, "--cluster", cluster.address],
+        cwd=tmp_path,
+        start_new_session=True,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not list(cache.rglob("*.cborz")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 1 and said.endswith("; the same command goes on from there\n"), said
+    with cluster.client() as client:
+        is_idle(client)
+
+
 def test_the_commands_of_the_page_run(cluster: Cluster, tmp_path: Path) -> None:
     page = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
-    commands = [line for line in page.splitlines() if line.startswith("apportion sweep ")]
-    assert len(commands) >= 2
+    commands = [line for line in page.splitlines() if line.startswith("apportion ")]
+    assert len(commands) >= 4
     for line in commands:
         words = shlex.split(line.replace("tcp://node1:8786", cluster.address).replace("--seeds 20", "--seeds 2"))
         done = command(tmp_path, *words[1:])
-        assert done.returncode == 0 and "report: " in done.stdout, done.stderr
+        assert done.returncode == 0 and re.search("^(report|page): ", done.stdout, re.MULTILINE), done.stderr
 
 
 def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

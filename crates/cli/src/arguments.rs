@@ -72,13 +72,8 @@ pub struct Run {
     pub jobs: usize,
     #[command(flatten)]
     pub twins: Twins,
-    /// Take what was simulated before from the cache, and keep there what is simulated now, each replication as it ends: a run that
-    /// was interrupted or killed goes on where it was [by default]
-    #[arg(long, overrides_with = "no_resume")]
-    pub resume: bool,
-    /// Simulate everything anew, and keep nothing
-    #[arg(long, overrides_with = "resume")]
-    pub no_resume: bool,
+    #[command(flatten)]
+    pub resume: Resume,
     /// Write the tables over time, `series` and `allocations`, for more than 1000 replications too
     #[arg(long)]
     pub series: bool,
@@ -99,6 +94,18 @@ pub struct Sweep {
     /// Run it even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
     #[arg(long)]
     pub force: bool,
+}
+
+/// Whether the cache is used.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Resume {
+    /// Take what was simulated before from the cache, and keep there what is simulated now, each replication as it ends: a run that
+    /// was interrupted or killed goes on where it was [by default]
+    #[arg(long, overrides_with = "no_resume")]
+    pub resume: bool,
+    /// Simulate everything anew, and keep nothing
+    #[arg(long, overrides_with = "resume")]
+    pub no_resume: bool,
 }
 
 /// Whether replications have twins.
@@ -368,6 +375,11 @@ pub struct Reproduce {
     pub world: World,
     #[command(flatten)]
     pub late: Late,
+    #[command(flatten)]
+    pub resume: Resume,
+    /// Simulate on the Dask cluster with this scheduler, such as tcp://node1:8786
+    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["no_resume", "mutants"])]
+    pub cluster: Option<String>,
     /// Folder for a page and a file of JSON lines for each paper
     #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
     pub out: PathBuf,

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 use apportion::{Cache, Usage};
 
-use crate::arguments::CacheCommand;
+use crate::arguments::{CacheCommand, Resume};
 use crate::output;
 use crate::status::Status;
 
@@ -13,6 +13,20 @@ pub const NO_PLACE: &str = "there is no place for a cache; set APPORTION_CACHE_D
 /// The cache of this user; none if the environment names no place for it.
 pub fn default() -> Option<Cache> {
     Cache::default_folder().map(Cache::at)
+}
+
+impl Resume {
+    /// The cache of this user, if it is to be used.
+    pub fn cache(self) -> Option<Cache> {
+        default().filter(|_| !self.no_resume)
+    }
+}
+
+/// Says that simulations could not be kept.
+pub fn note_failure(failure: Option<&str>) {
+    if let Some(failure) = failure {
+        output::note(&format!("warning: {failure}; what was simulated is not kept for other runs"));
+    }
 }
 
 pub fn run(command: &CacheCommand) -> anyhow::Result<Status> {

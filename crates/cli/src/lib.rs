@@ -11,6 +11,7 @@
 mod arguments;
 mod cache;
 mod catalogue;
+mod cluster;
 mod compare;
 mod export;
 mod gateway;
@@ -31,8 +32,8 @@ use apportion::Catalog;
 use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Arguments, Command};
+pub use crate::cluster::{Cluster, OnCluster};
 pub use crate::status::Status;
-pub use crate::sweep::{Cluster, OnCluster};
 
 /// Does what the command line `words` asks for, of which the first is the name of the program. Ends the process where the words
 /// make no sense, or ask for help. The process must have a single thread, which commands on real packets check.
@@ -58,7 +59,7 @@ fn dispatch(command: Command, cluster: Option<Cluster<'_>>) -> anyhow::Result<St
         Command::Sweep(arguments) => return sweep::sweep(&arguments, cluster),
         Command::Lab(arguments) => return lab::lab(&arguments),
         Command::Gateway(arguments) => return gateway::gateway(&arguments),
-        Command::Reproduce(arguments) => return reproduce::reproduce(&arguments),
+        Command::Reproduce(arguments) => return reproduce::reproduce(&arguments, cluster),
         Command::Shell(arguments) => return shell::shell(&arguments),
         Command::List { what } => output::print(&catalogue::list(&Catalog::default(), what)?)?,
         Command::Explain { name } => {

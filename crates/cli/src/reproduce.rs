@@ -2,37 +2,46 @@
 
 use std::fmt::Write as _;
 
-use apportion::{ReproduceError, Reproduction};
+use anyhow::Context as _;
+use apportion::{Cache, Cancel, ReproduceError, Reproduction};
 
 use crate::arguments::{Reproduce, World};
+use crate::cache;
+use crate::cluster::{self, Cluster, OnCluster};
 use crate::interrupt;
 use crate::output;
 use crate::progress::Bar;
 use crate::status::Status;
 
-pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<Status> {
+pub fn reproduce(arguments: &Reproduce, cluster: Option<Cluster<'_>>) -> anyhow::Result<Status> {
     let in_lab = arguments.world == World::Lab;
     check(arguments, in_lab)?;
     if in_lab {
         // Before there is a second thread.
         apportion::lab::enter()?;
     }
-    let cancel = interrupt::listen()?;
-    let bar = Bar::new(arguments.quiet || arguments.json);
     let mut reproduction = Reproduction::new(&arguments.experiments)
         .seeds(arguments.seeds)
         .jobs(arguments.jobs)
         .ablate(arguments.ablate)
         .force(arguments.force)
-        .folder(&arguments.out)
-        .cancel(&cancel)
-        .progress(|progress| bar.show(progress));
+        .folder(&arguments.out);
     if let Some(names) = &arguments.variants {
         reproduction = reproduction.variants(names);
     }
+    let cache = arguments.resume.cache();
+    if let Some(cache) = &cache {
+        reproduction = reproduction.cache(cache, Cache::MOST);
+    }
+    let cancel = match &arguments.cluster {
+        Some(address) => on_cluster(&reproduction, address, arguments, cluster)?,
+        None => interrupt::listen()?,
+    };
+    let bar = Bar::new(arguments.is_silent() || arguments.cluster.is_some());
+    let mut reproduction = reproduction.cancel(&cancel).progress(|progress| bar.show(progress));
     if in_lab {
         reproduction = reproduction.in_lab(arguments.late.retries());
-        if !arguments.quiet && !arguments.json {
+        if !arguments.is_silent() {
             let seconds = reproduction.real_seconds()?;
             output::note_real_time(seconds);
         }
@@ -44,11 +53,36 @@ pub fn reproduce(arguments: &Reproduce) -> anyhow::Result<Status> {
     };
     match ran {
         Err(error) if matches!(error.downcast_ref(), Some(ReproduceError::Cancelled)) => {
-            output::note(&error.to_string());
+            let is_kept = cache.is_some() && !in_lab && arguments.mutants.is_none();
+            let kept = if is_kept { "; the same command goes on from there" } else { "" };
+            output::note(&format!("{error}{kept}"));
             Ok(Status::from(1))
         }
         other => other,
     }
+}
+
+impl Reproduce {
+    /// Whether there is no progress to show.
+    fn is_silent(&self) -> bool {
+        self.quiet || self.json
+    }
+}
+
+/// Simulates the experiments on a cluster. All of it is in the cache then, as far as it has ended.
+fn on_cluster(
+    reproduction: &Reproduction<'_>,
+    address: &str,
+    arguments: &Reproduce,
+    cluster: Option<Cluster<'_>>,
+) -> anyhow::Result<Cancel> {
+    cluster::available(cluster)?;
+    cache::default().context(cache::NO_PLACE)?;
+    let scenarios = &reproduction.scenarios()?[..];
+    let (seeds, quiet) = (arguments.seeds, arguments.is_silent());
+    // Its size is checked.
+    let wanted = OnCluster { address, scenarios, seeds, perturb: false, hold: true, force: true, quiet };
+    cluster::simulate(&wanted, cluster)
 }
 
 /// Refuses arguments that contradict each other.
@@ -57,6 +91,10 @@ fn check(arguments: &Reproduce, in_lab: bool) -> anyhow::Result<()> {
     anyhow::ensure!(
         in_lab || !about_lab,
         "--retries and --allow-late are about runs of the lab: add --world lab, or leave them out"
+    );
+    anyhow::ensure!(
+        !in_lab || arguments.cluster.is_none(),
+        "the lab is on this machine: leave out --cluster or --world lab"
     );
     if arguments.mutants.is_some() {
         anyhow::ensure!(
@@ -73,6 +111,7 @@ fn claims(reproduction: &Reproduction<'_>, bar: &Bar, arguments: &Reproduce) -> 
     let reproduced = reproduction.run();
     bar.clear();
     let reproduced = reproduced?;
+    cache::note_failure(reproduced.cache_failure());
     if arguments.json {
         output::print(&reproduced.json_lines())?;
     } else if !arguments.quiet {

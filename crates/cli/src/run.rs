@@ -26,16 +26,14 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
     if arguments.series {
         run = run.series(true);
     }
-    if let Some(cache) = cache::default().filter(|_| !arguments.no_resume) {
+    if let Some(cache) = arguments.resume.cache() {
         run = run.cache(&cache, Cache::MOST);
     }
     let run = run.perturb(arguments.twins.of(wanted.seeds));
     let results = run.cancel(&cancel).folder(&folder).progress(|progress| bar.show(progress)).simulate();
     bar.clear();
     let results = results?;
-    if let Some(failure) = results.cache_failure() {
-        output::note(&format!("warning: {failure}; what was simulated is not kept for other runs"));
-    }
+    cache::note_failure(results.cache_failure());
     print_results(&results, wanted)
 }
 

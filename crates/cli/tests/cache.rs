@@ -36,8 +36,7 @@ fn run([folder, cache]: &[TempDir; 2], out: &str, more: &[&str]) -> Run {
 /// How many runs were taken from the cache, by what the command says.
 fn reused(run: &Run) -> u64 {
     assert_eq!(run.status, 0, "{}", run.err);
-    let line = run.err.lines().find(|line| line.ends_with("runs are from the cache"));
-    line.map_or(0, |line| line.split(' ').next().unwrap().parse().unwrap())
+    common::reused(run)
 }
 
 fn table(folder: &TempDir, out: &str, name: &str) -> String {

@@ -4,9 +4,13 @@
 
 mod common;
 
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use common::apportion;
+use common::{apportion, apportion_with_cache, reused};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use tempfile::TempDir;
 
 const SCENARIO: &str = r#"
@@ -137,6 +141,57 @@ fn what_would_eat_the_machine_is_refused_with_an_estimate_unless_it_is_forced() 
 }
 
 #[test]
+fn what_was_simulated_before_is_from_the_cache() {
+    let (folder, cache) = (checkout(PAPER), tempfile::tempdir().unwrap());
+    let reproduce = |out: &str, more: &[&str]| {
+        let words = [&["reproduce", "--seeds", "3", "--out", out], more].concat();
+        let run = apportion_with_cache(cache.path(), folder.path(), &words);
+        assert_eq!(run.status, 0, "{}", run.err);
+        run
+    };
+    let written = |out: &str| {
+        let read = |name: &str| std::fs::read_to_string(folder.path().join(out).join(name)).unwrap();
+        (read("drr.html"), read("drr.jsonl"))
+    };
+    let first = reproduce("one", &[]);
+    let again = reproduce("two", &[]);
+    assert_eq!((reused(&first), reused(&again)), (0, 3));
+    assert_eq!(first.out.replace("one/", "two/"), again.out);
+    assert_eq!(written("one"), written("two"));
+    // A mechanism that is off is in the key.
+    assert_eq!(reused(&reproduce("off", &["--ablate"])), 0);
+    // Runs of a scenario have the same simulations.
+    let run =
+        apportion_with_cache(cache.path(), folder.path(), &["run", "papers/drr/drr.toml", "--seeds", "3"]);
+    assert_eq!(reused(&run), 3, "{}", run.err);
+    assert_eq!(reused(&reproduce("anew", &["--no-resume"])), 0);
+    assert_eq!(written("one"), written("anew"));
+}
+
+#[test]
+fn an_interrupted_reproduction_goes_on_where_it_was() {
+    let (folder, cache) = (checkout(PAPER), tempfile::tempdir().unwrap());
+    let words = ["reproduce", "drr/total", "--seeds", "400", "--jobs", "1"];
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+        .args(words)
+        .current_dir(folder.path())
+        .env("APPORTION_CACHE_DIR", cache.path())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert_eq!(lines.next().unwrap().unwrap(), "40/400 runs done");
+    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+    let said: Vec<String> = lines.map(Result::unwrap).collect();
+    assert!(said.last().unwrap().ends_with("; the same command goes on from there"), "{said:?}");
+    let resumed = apportion_with_cache(cache.path(), folder.path(), &words);
+    assert!((40..400).contains(&reused(&resumed)), "{}", resumed.err);
+    let anew = apportion(folder.path(), &words);
+    assert_eq!((resumed.status, resumed.out), (0, anew.out));
+}
+
+#[test]
 fn json_has_the_agreed_keys_in_the_agreed_order() {
     let folder = checkout(PAPER);
     let run = apportion(folder.path(), &["reproduce", "drr/weights", "--seeds", "2", "--json"]);
@@ -237,6 +292,10 @@ fn what_is_not_there_exits_with_2_and_says_what_is() {
         let said = error(folder.path(), &[&["reproduce", "drr/total"], of_lab].concat());
         assert!(said.ends_with("are about runs of the lab: add --world lab, or leave them out\n"), "{said}");
     }
+    let on_cluster = ["reproduce", "drr/total", "--cluster", "tcp://127.0.0.1:1"];
+    assert!(error(folder.path(), &on_cluster).contains("only the `apportion` of the Python package"));
+    let in_lab = error(folder.path(), &[&on_cluster[..], &["--world", "lab"]].concat());
+    assert_eq!(in_lab, "error: the lab is on this machine: leave out --cluster or --world lab\n");
 }
 
 #[test]

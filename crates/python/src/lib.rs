@@ -53,15 +53,15 @@ fn build() -> String {
 }
 
 /// The command `apportion`: its words, of which the first is the name of the program; returns the exit status. `cluster` simulates on
-/// a cluster: it is called with the address, the scenario, the seeds, and whether there are twins, outcomes are held,
+/// a cluster: it is called with the address, the scenarios, the seeds, and whether there are twins, outcomes are held,
 /// it may be too large, and no progress is shown; it returns whether all of it has ended.
 #[pyfunction]
 fn main(py: Python<'_>, words: Vec<OsString>, cluster: Py<PyAny>) -> u8 {
     let simulate = |wanted: &OnCluster<'_>| {
         Python::attach(|py| {
-            let &OnCluster { address, scenario, seeds, perturb, hold, force, quiet } = wanted;
-            let scenario = scenario::Scenario::of_text(scenario.clone());
-            let ended = cluster.bind(py).call1((address, scenario, seeds, perturb, hold, force, quiet));
+            let &OnCluster { address, scenarios, seeds, perturb, hold, force, quiet } = wanted;
+            let scenarios: Vec<_> = scenarios.iter().cloned().map(scenario::Scenario::of_text).collect();
+            let ended = cluster.bind(py).call1((address, scenarios, seeds, perturb, hold, force, quiet));
             ended.and_then(|ended| ended.extract()).map_err(|error| error.value(py).to_string())
         })
     };

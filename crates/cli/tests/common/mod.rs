@@ -29,3 +29,9 @@ pub fn apportion_with_cache(cache: &Path, folder: &Path, arguments: &[&str]) -> 
         err: String::from_utf8(output.stderr).unwrap(),
     }
 }
+
+/// How many runs were taken from the cache, by what the command says.
+pub fn reused(run: &Run) -> u64 {
+    let line = run.err.lines().find(|line| line.ends_with("runs are from the cache"));
+    line.map_or(0, |line| line.split(' ').next().unwrap().parse().unwrap())
+}
