@@ -28,10 +28,14 @@ from . import _native
 from ._native import RunError
 from ._progress import shown
 
-# Least time of a batch, s: Dask takes some milliseconds for a task.
+# Time of a batch, s: Dask takes some 10 ms for a task, of all processes together.
 _BATCH = 0.5
 # The same for each thread of the cluster, s: the scheduler, which handles some hundreds of tasks a second, then has time left.
 _BATCH_PER_THREAD = 0.01
+# The last batches are shorter, so that threads end together: each of these parts of what is left for a thread, down to this part
+# of a batch. Chosen: with some more tasks, a thread waits for the others a tenth of a second at most.
+_PARTS_OF_REST = 3
+_LEAST_PART = 0.2
 # Batches that are under way. Chosen: results that wait for the client are few, and clusters that grow with what waits do grow.
 _UNDER_WAY = 1000
 # How often the number of threads is looked up, s.
@@ -114,21 +118,27 @@ class _Batches:
         self._numbers = deque(numbers)
         self._of_each_point = total // len(seconds)
         self._seconds = seconds
+        self._left = sum(self._estimate_of(number) for number in numbers)
         self._estimated, self._measured = 1e-3, 1e-3
+
+    def _estimate_of(self, number: int) -> float:
+        return self._seconds[number // self._of_each_point]
 
     def next(self, threads: int) -> _Batch | None:
         """Return the next batch; None at the end."""
-        enough = max(_BATCH, _BATCH_PER_THREAD * threads) * self._estimated / self._measured
+        most = max(_BATCH, _BATCH_PER_THREAD * threads) * self._estimated / self._measured
+        enough = min(most, max(_LEAST_PART * most, self._left / (_PARTS_OF_REST * max(threads, 1))))
         numbers: list[int] = []
         estimate = 0.0
         while self._numbers and estimate < enough:
-            of_one = self._seconds[self._numbers[0] // self._of_each_point]
+            of_one = self._estimate_of(self._numbers[0])
             # What takes long does not hold up what was short.
             if numbers and estimate + of_one > 2 * enough:
                 break
             numbers.append(self._numbers.popleft())
             estimate += of_one
-        kind = "long" if estimate > 2 * enough else "batch"
+        self._left -= estimate
+        kind = "long" if estimate > 2 * most else "batch"
         return _Batch(numbers, estimate, kind) if numbers else None
 
     def learn(self, batch: _Batch, seconds: float) -> None:
@@ -148,6 +158,7 @@ class _Cluster:
         self._ended: queue.SimpleQueue[distributed.Future] = queue.SimpleQueue()
         self._under_way: dict[distributed.Future, _Batch] = {}
         self._threads, self._looked = 0, 0.0
+        self._has_ended = False
         self._simulate = _sent()
         # As a task, it is made again where a worker that had it is lost.
         self._packed = client.submit(bytes, pickle.dumps(job), key=f"apportion-scenario-{self._name}", pure=False)
@@ -160,7 +171,10 @@ class _Cluster:
             self._threads, self._looked = threads, time.monotonic()
         return self._threads
 
-    def has_room(self) -> bool:
+    def has_room(self, batch: _Batch) -> bool:
+        if not self._has_ended and self._threads and len(batch.numbers) > 1:
+            # Nothing is known yet of how long they take: the others wait until something is, and no thread is idle meanwhile.
+            return len(self._under_way) < 2 * self._threads
         return len(self._under_way) < max(_UNDER_WAY, 3 * self._threads)
 
     def is_idle(self) -> bool:
@@ -179,6 +193,7 @@ class _Cluster:
     def ended(self) -> Iterator[tuple[_Batch, float, list[_Part]]]:
         """Wait until a batch has ended; yield all that have, with how long they took and what is to be kept."""
         futures = [self._ended.get()]
+        self._has_ended = True
         while not self._ended.empty():
             futures.append(self._ended.get())
         for future, (seconds, parts) in zip(futures, self._client.gather(futures)):
@@ -268,7 +283,7 @@ def _fill(
         with shown(progress) as show:
             batch = batches.next(cluster.threads())
             while batch or not cluster.is_idle():
-                while batch and cluster.has_room():
+                while batch and cluster.has_room(batch):
                     cluster.start(batch)
                     batch = batches.next(cluster.threads())
                 for ended, seconds, results in cluster.ended():

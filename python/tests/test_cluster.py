@@ -118,6 +118,21 @@ def test_a_cluster_gives_the_same_bytes(cluster: Cluster, small: ap.Scenario, tm
         assert progress.seen == []
 
 
+def test_batches_follow_what_was_measured_and_the_last_are_short() -> None:
+    from apportion._cluster import _Batches
+
+    batches = _Batches(list(range(1000)), 1000, [0.01])
+    first = batches.next(2)
+    assert first is not None and len(first.numbers) == 50
+    # Twice as long as was estimated.
+    batches.learn(first, 1.0)
+    sizes = []
+    while batch := batches.next(2):
+        sizes.append(len(batch.numbers))
+    assert sizes[0] in (25, 26) and sizes[-2] in (5, 6) and sizes == sorted(sizes, reverse=True)
+    assert sum(sizes) == 950
+
+
 def test_files_travel_with_the_scenario(cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     (tmp_path / "here" / "frames.txt").write_text("1000\n2000\n")
