@@ -17,7 +17,7 @@ from ._catalogue import Entry, disciplines, examples, experiments, explain, name
 from ._disciplines import register
 from ._native import VERSION as __version__
 from ._native import RunError, ScenarioError
-from ._results import IncompleteWarning, Point, Results, ScenarioWarning
+from ._results import IncompleteWarning, Point, Results, ScenarioWarning, load
 from ._scenario import Scenario, dumbbell, example
 from ._shares import Share, Shares
 from ._sweep import Sweep, sweep
@@ -46,6 +46,7 @@ __all__ = [
     "explain",
     "fairness",
     "laws",
+    "load",
     "names",
     "register",
     "sweep",

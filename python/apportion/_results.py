@@ -80,8 +80,30 @@ def of_run(results: _native.Results, interrupted: bool, seeds: int, caller: int)
     return Results(results)
 
 
+def load(folder: str | PathLike[str]) -> Results:
+    """Read results that were written to a folder.
+
+    Parameters
+    ----------
+    folder : str or path
+        The folder of the results, such as ``results/x/1`` or ``results/x/latest``; of ``results/x`` the last ones.
+
+    Returns
+    -------
+    Results
+        All tables as they were written, with everything made of them. The distribution of packet delays is not stored, so that
+        ``plot.cdf("delay")`` and :meth:`Results.write` are refused; :meth:`Results.report` is the page of the folder.
+
+    Raises
+    ------
+    RunError
+        If it holds no results, or results that were changed or are of another version.
+    """
+    return Results(_native.Results.read(folder))
+
+
 class Results:
-    """What a run measured, as tables. See :meth:`apportion.Scenario.run`."""
+    """What a run measured, as tables. See :meth:`apportion.Scenario.run` and :func:`apportion.load`."""
 
     def __init__(self, native: _native.Results) -> None:
         self._native = native
@@ -142,6 +164,11 @@ class Results:
     def points(self) -> tuple[Point, ...]:
         """The points, in the order of the scenario."""
         return tuple(Point(label, dict(settings)) for label, settings, _ in self._native.points)
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder that they were read from, or that their run was given; None without one."""
+        return self._native.folder
 
     @property
     def complete(self) -> bool:

@@ -33,7 +33,8 @@
 //! | read results as rows, JSON lines, text, HTML; write them to a folder | [`Results`] |
 //! | keep what was simulated, and take it from there again | [`Cache`], [`Run::cache`] |
 //! | divide simulations among processes and machines | [`Simulations`], [`Packed`] |
-//! | read results back and compare them | [`load`], [`compare()`] |
+//! | read results back | [`Results::read`] |
+//! | compare them | [`load`], [`compare()`] |
 //! | draw results for a paper | [`plot`] |
 //! | compare the simulator with the TCP of this machine | `Run::parity` |
 //! | reproduce the experiments of papers | [`Reproduction`] |

@@ -53,13 +53,39 @@ impl Results {
         Self { record, made, folder, cache_failure: cache_failure.map(|failure| failure.to_string()) }
     }
 
+    /// Reads results that were written to a folder, or the last of those below it, with all their tables. Outcomes are not stored:
+    /// [`points`](Self::points) have none, the [`report`](Self::report) is without details, and [`write`](Self::write) refuses. To
+    /// compare or draw results, [`load`] takes less time and memory.
+    ///
+    /// ```
+    /// # let scenario = apportion::Scenario::from_text(r#"
+    /// #     seed = 1
+    /// #     stop = "1s"
+    /// #     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms" }
+    /// #     flow.tcp = { from = "a", to = "b", tcp = "rfc" }
+    /// # "#)?;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let folder = folder.path();
+    /// let results = apportion::Run::new(&scenario).simulate()?;
+    /// let read = apportion::Results::read(results.write(folder)?)?;
+    /// assert!(read.flows().eq(results.flows()) && read.summary() == results.summary());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If it holds no results, or results that this version cannot read.
+    pub fn read(folder: impl AsRef<Path>) -> Result<Self, LoadError> {
+        let (folder, record, made) = apportion_report::read(folder.as_ref())?;
+        Ok(Self::new(record, made, Some(folder), None))
+    }
+
     /// How the results came about.
     #[must_use]
     pub const fn provenance(&self) -> &Provenance {
         &self.made
     }
 
-    /// The folder of the run, if it was [to be written](crate::Run::folder).
+    /// The folder of the run, if it was [to be written](crate::Run::folder) or was [read](Self::read).
     #[must_use]
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()

@@ -6,7 +6,7 @@ use apportion::rows::{
     AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
 };
 use apportion::{PointRecord, statistics};
-use pyo3::exceptions::PyKeyError;
+use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::errors::of_run;
@@ -16,11 +16,13 @@ use crate::table::Table;
 #[pyclass(frozen, module = "apportion._native")]
 pub struct Results {
     inner: apportion::Results,
+    /// Whether they were read from a folder, which has no outcomes.
+    is_read: bool,
 }
 
 impl Results {
     pub const fn new(inner: apportion::Results) -> Self {
-        Self { inner }
+        Self { inner, is_read: false }
     }
 
     fn of<R: Row + apportion::Table>(&self) -> Result<Table, arrow_schema::ArrowError> {
@@ -36,6 +38,19 @@ type Delays = (String, String, Vec<(f64, f64)>);
 
 #[pymethods]
 impl Results {
+    /// Those of a folder, or the last of those below it.
+    #[staticmethod]
+    fn read(py: Python<'_>, folder: PathBuf) -> PyResult<Self> {
+        let inner = py.detach(|| apportion::Results::read(folder)).map_err(of_run)?;
+        Ok(Self { inner, is_read: true })
+    }
+
+    /// The folder that they were written to by their run, or read from.
+    #[getter]
+    fn folder(&self) -> Option<PathBuf> {
+        self.inner.folder().map(Into::into)
+    }
+
     /// A table by the name that its CSV file has.
     fn table(&self, py: Python<'_>, name: &str) -> PyResult<Table> {
         let table = py.detach(|| {
@@ -78,12 +93,17 @@ impl Results {
     #[getter]
     fn points(&self) -> Vec<(String, Settings, usize)> {
         let points = self.inner.points().iter();
-        points.map(|point| (point.label.clone(), point.settings.clone(), point.outcomes.len())).collect()
+        points.map(|point| (point.label.clone(), point.settings.clone(), point.ended())).collect()
     }
 
     /// One-way delays of the packets of each group of flows.
-    fn delays(&self, py: Python<'_>) -> Vec<Delays> {
-        py.detach(|| self.inner.points().iter().flat_map(delays).collect())
+    fn delays(&self, py: Python<'_>) -> PyResult<Vec<Delays>> {
+        if self.is_read {
+            let message = "a folder of results does not have the distribution of delays; draw a column of `flows`, such as \
+                           \"delay_p95_ms\", or run the scenario again";
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(py.detach(|| self.inner.points().iter().flat_map(delays).collect()))
     }
 
     fn summary(&self, py: Python<'_>) -> String {
@@ -94,8 +114,14 @@ impl Results {
         py.detach(|| self.inner.json_lines())
     }
 
-    fn report(&self, py: Python<'_>) -> String {
-        py.detach(|| self.inner.report())
+    /// The page, or that of the folder that they were read from.
+    fn report(&self, py: Python<'_>) -> PyResult<String> {
+        let page = self.inner.folder().filter(|_| self.is_read).map(|folder| folder.join("report.html"));
+        py.detach(|| match page {
+            Some(page) => std::fs::read_to_string(&page)
+                .map_err(|error| of_run(format!("cannot read the report `{}`: {error}", page.display()))),
+            None => Ok(self.inner.report()),
+        })
     }
 
     fn write(&self, py: Python<'_>, folder: PathBuf) -> PyResult<PathBuf> {

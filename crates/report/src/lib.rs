@@ -56,7 +56,7 @@ pub use record::{PointRecord, Run, Table};
 pub use recorded::Recorded;
 pub use replication::{FlowInfo, Replication};
 pub use store::{
-    Contents, LoadError, Provenance, StoredRun, WriteError, Writer, check, export, find, load, write,
+    Contents, LoadError, Provenance, StoredRun, WriteError, Writer, check, export, find, load, read, write,
 };
 pub use summary::{json_lines, summary};
 pub use tables::mbps;

@@ -1,6 +1,7 @@
 //! A run as input of the report: the scenario, and the outcomes of every replication of every point.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::OnceLock;
 
 use apportion_core::units::{Span, Time};
@@ -54,6 +55,8 @@ pub struct PointRecord {
     pub outcomes: Vec<Outcome>,
     /// What flows were due in each of these; none where nothing says it. Empty if that is not known of any.
     pub dues: Vec<Option<Dues>>,
+    /// The rows of each replication, of a run that was [read](crate::store::read) from a folder, which has no outcomes.
+    pub recorded: Vec<Recorded>,
     /// What moving every delay by 1 µs changes, see [`phases::judge`](crate::phases::judge); empty if that was not simulated.
     pub phases: Vec<PhaseRow>,
     /// Made of the outcomes when it is first asked for.
@@ -66,7 +69,7 @@ impl Run {
     pub fn faults(&self) -> Vec<String> {
         let of_point = |point: &PointRecord| {
             let faults = point.summary().faults.iter();
-            faults.map(|(seed, fault)| format!("{}, seed {seed}: {fault}", point.name())).collect::<Vec<_>>()
+            faults.map(|(seed, fault)| fault_of(&point.label, seed) + fault).collect::<Vec<_>>()
         };
         self.points.iter().flat_map(of_point).collect()
     }
@@ -95,6 +98,7 @@ impl PointRecord {
             flows,
             outcomes: Vec::new(),
             dues: Vec::new(),
+            recorded: Vec::new(),
             phases: Vec::new(),
             summary: OnceLock::new(),
         }
@@ -132,6 +136,12 @@ impl PointRecord {
         self.summary().metrics.iter()
     }
 
+    /// How many replications have ended, whether their outcomes are held or not.
+    #[must_use]
+    pub fn ended(&self) -> usize {
+        self.summary().seeds.len()
+    }
+
     /// What all replications come to.
     pub(crate) fn summary(&self) -> &PointSummary {
         self.summary.get_or_init(|| {
@@ -141,15 +151,25 @@ impl PointRecord {
         })
     }
 
-    /// Its name in text: its label, or "this run" if the run has no alternatives.
+    /// Its name in text.
     pub(crate) fn name(&self) -> &str {
-        if self.label.is_empty() { "this run" } else { &self.label }
+        name(&self.label)
     }
+}
+
+/// The name in text of the point with this label: the label, or "this run" if the run has no alternatives.
+pub(crate) fn name(label: &str) -> &str {
+    if label.is_empty() { "this run" } else { label }
+}
+
+/// How [`Run::faults`] begins for a replication.
+pub(crate) fn fault_of(label: &str, seed: impl Display) -> String {
+    format!("{}, seed {seed}: ", name(label))
 }
 
 /// The rows of one table of a run, by point, replication and name.
 pub trait Table: Row {
-    /// Those of one point, if its outcomes are held.
+    /// Those of one point, if its outcomes are held, or if it was read from a folder.
     fn of_point(point: &PointRecord) -> impl Iterator<Item = Self>;
 
     /// Those of all points.
@@ -159,23 +179,25 @@ pub trait Table: Row {
 }
 
 macro_rules! table {
-    ($($row:ident by $function:ident)*) => { $(
+    ($($row:ident by $function:ident, or $recorded:expr)*) => { $(
         impl Table for $row {
             fn of_point(point: &PointRecord) -> impl Iterator<Item = Self> {
-                point.replications().flat_map(tables::$function)
+                let recorded: fn(&Recorded) -> &[Self] = $recorded;
+                let recorded = point.recorded.iter().flat_map(move |of| recorded(of).iter().cloned());
+                point.replications().flat_map(tables::$function).chain(recorded)
             }
         }
     )* };
 }
 
 table! {
-    FlowRow by flows
-    LinkRow by links
-    SeriesRow by series
-    AllocationRow by allocations
-    CompletionRow by completions
-    StatisticRow by statistics
-    ResponseRow by response_rows
+    FlowRow by flows, or |of| &of.flows
+    LinkRow by links, or |of| &of.links
+    SeriesRow by series, or |of| of.intervals.as_ref().map_or(&[], |of| &of.series)
+    AllocationRow by allocations, or |of| of.intervals.as_ref().map_or(&[], |of| &of.allocations)
+    CompletionRow by completions, or |of| &of.completions
+    StatisticRow by statistics, or |of| &of.statistics
+    ResponseRow by response_rows, or |of| &of.responses
 }
 
 impl Table for PhaseRow {

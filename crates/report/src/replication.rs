@@ -4,6 +4,8 @@ use apportion_core::units::{Rate, Span, Time};
 use apportion_runtime::due::Dues;
 use apportion_runtime::outcome::Outcome;
 
+use crate::rows::FlowRow;
+
 /// One replication of a point.
 #[derive(Clone, Copy, Debug)]
 pub struct Replication<'a> {
@@ -33,4 +35,12 @@ pub struct FlowInfo {
     /// What it is due in the measured part, as a mean over time and replications: its weighted max-min share, or that by
     /// tickets or customers; `None` if the scenario does not define one.
     pub entitlement: Option<Rate>,
+}
+
+impl FlowInfo {
+    /// Of a row; what the flow is due is not known from one replication.
+    pub(crate) fn of(row: &FlowRow) -> Self {
+        let FlowRow { flow, group, customer, .. } = row.clone();
+        Self { name: flow, group, customer, entitlement: None }
+    }
 }

@@ -6,7 +6,7 @@ use apportion_core::units::Span;
 use apportion_runtime::outcome::{Cause, CpuUse, Outcome, ThreadUse};
 use serde::{Deserialize, Serialize};
 
-use crate::record::Run;
+use crate::record::{Run, fault_of};
 use crate::tables::ms;
 
 /// Marks a `run.json` as ours; the number changes when an older reader would misread it.
@@ -45,6 +45,9 @@ pub(super) struct Head {
     pub(super) complete: bool,
     pub(super) valid: bool,
     pub(super) faults: Vec<String>,
+    /// Runs of earlier versions have none.
+    #[serde(default)]
+    pub(super) warnings: Vec<String>,
     pub(super) hash: String,
     pub(super) versions: BTreeMap<String, String>,
     /// In decimal: numbers of JSON are exact to 53 bits in many readers.
@@ -63,7 +66,7 @@ pub(super) struct HeadPoint {
     pub(super) seeds_done: Vec<String>,
     pub(super) measure_from_s: f64,
     pub(super) measured_s: f64,
-    sample_s: f64,
+    pub(super) sample_s: f64,
     /// Of each replication in real time; empty for simulations.
     in_real_time: Vec<HeadTimekeeping>,
 }
@@ -111,6 +114,7 @@ impl Head {
             complete: run.complete,
             valid: faults.is_empty(),
             faults,
+            warnings: run.warnings.clone(),
             hash: run.hash.clone(),
             versions: run.versions.clone(),
             seeds: run.seeds.iter().map(u64::to_string).collect(),
@@ -119,6 +123,14 @@ impl Head {
             tables,
             made: made.clone(),
         }
+    }
+}
+
+impl Head {
+    /// Why the replication of a point with this seed does not count, if so.
+    pub(super) fn fault(&self, label: &str, seed: &str) -> Option<String> {
+        let of = fault_of(label, seed);
+        self.faults.iter().find_map(|fault| fault.strip_prefix(&of)).map(ToOwned::to_owned)
     }
 }
 

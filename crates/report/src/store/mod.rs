@@ -25,7 +25,7 @@ pub use folder::{check, find};
 pub use head::Provenance;
 pub(crate) use read::StoredPoint;
 pub(crate) use read::series;
-pub use read::{ExportError, StoredRun, TABLES, export, load};
+pub use read::{ExportError, StoredRun, TABLES, export, load, read};
 pub use write::{Contents, Writer, write};
 
 /// Why results could not be written: where, why, and what to do.

@@ -1,18 +1,20 @@
-//! A run that is read back, as far as it can be compared and drawn.
+//! A run that is read back: as far as it can be compared and drawn, or all its tables.
 
 use std::io::{self, Seek as _, Write};
 use std::iter::Peekable;
 use std::path::{Path, PathBuf};
 
-use apportion_core::units::Span;
+use apportion_core::units::{Span, Time};
 use apportion_scenario::{open_file, read_text_file};
 
-use super::head::{FORMAT, Head, HeadPoint, Marker};
+use super::head::{FORMAT, Head, HeadPoint, Marker, Provenance};
 use super::parquet::{Rows, open};
 use super::write::{Hashed, cause, csv_writer};
 use super::{LoadError, find};
 use crate::point_summary::PointSummary;
-use crate::recorded::Recorded;
+use crate::record::{PointRecord, Run};
+use crate::recorded::{Intervals, Recorded};
+use crate::replication::FlowInfo;
 use crate::rows::{
     AllocationRow, Cell, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
 };
@@ -60,13 +62,18 @@ pub(crate) struct StoredPoint {
 pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
     let folder = find(dir)?;
     let head = head(&folder)?;
-    let mut tables = Tables {
-        flows: Replications::open(&folder, &head, true)?,
-        links: Replications::open(&folder, &head, true)?,
-        completions: Replications::open(&folder, &head, false)?,
-        statistics: Replications::open(&folder, &head, false)?,
-    };
-    let points = head.points.iter().map(|point| tables.point(point)).collect::<Result<_, _>>()?;
+    let mut tables = Tables::open(&folder, &head, false)?;
+    let points = head.points.iter().map(|point| {
+        let mut summary = PointSummary::default();
+        tables.replications(point, &head, |recorded| summary.add(&recorded))?;
+        Ok(StoredPoint {
+            label: point.label.clone(),
+            settings: point.settings.clone(),
+            measure_from_s: point.measure_from_s,
+            summary,
+        })
+    });
+    let points = points.collect::<Result<_, _>>()?;
     tables.end()?;
     Ok(StoredRun {
         points,
@@ -77,6 +84,50 @@ pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
         seeds: head.seeds.iter().map(|seed| number(&folder, seed)).collect::<Result<_, _>>()?,
         folder,
     })
+}
+
+/// Reads a run, or the last of the runs in a folder, with the rows of all its tables: its folder, what was run, and how. Outcomes are not
+/// stored.
+///
+/// # Errors
+/// If `dir` holds no run, or one that this version cannot read.
+pub fn read(dir: &Path) -> Result<(PathBuf, Run, Provenance), LoadError> {
+    let folder = find(dir)?;
+    let head = head(&folder)?;
+    let mut tables = Tables::open(&folder, &head, true)?;
+    let mut points = Vec::new();
+    for point in &head.points {
+        let (mut summary, mut recorded) = (PointSummary::default(), Vec::new());
+        tables.replications(point, &head, |of| {
+            summary.add(&of);
+            recorded.push(of);
+        })?;
+        let from = Time::ZERO + Span::from_secs_f64(point.measure_from_s.max(0.0));
+        let sample = Span::from_secs_f64(point.sample_s.max(0.0));
+        let flows = recorded.first().map_or(&[][..], |of| &of.flows).iter().map(FlowInfo::of).collect();
+        let mut point = PointRecord::new(point.label.clone(), point.settings.clone(), from, sample, flows);
+        point.recorded = recorded;
+        points.push(point.summarised(summary));
+    }
+    tables.end()?;
+    let (path, rows) = open_table::<PhaseRow>(&folder, &head)?;
+    for row in rows {
+        let row = row.map_err(|cause| LoadError { path: path.clone(), cause, mend: AGAIN })?;
+        if let Some(point) = points.iter_mut().find(|point| point.label == row.point) {
+            point.phases.push(row);
+        }
+    }
+    let run = Run {
+        title: head.title,
+        scenario: head.scenario,
+        hash: head.hash,
+        versions: head.versions,
+        seeds: head.seeds.iter().map(|seed| number(&folder, seed)).collect::<Result<_, _>>()?,
+        complete: head.complete,
+        warnings: head.warnings,
+        points,
+    };
+    Ok((folder, run, head.made))
 }
 
 fn head(folder: &Path) -> Result<Head, LoadError> {
@@ -100,46 +151,82 @@ fn number(folder: &Path, seed: &str) -> Result<u64, LoadError> {
     })
 }
 
-/// The tables that metrics are of.
+/// The tables that have rows for each replication.
 struct Tables {
     flows: Replications<FlowRow>,
     links: Replications<LinkRow>,
     completions: Replications<CompletionRow>,
     statistics: Replications<StatisticRow>,
+    /// Those that no metric is of, if they are read.
+    others: Option<OtherTables>,
+}
+
+struct OtherTables {
+    responses: Replications<ResponseRow>,
+    series: Replications<SeriesRow>,
+    allocations: Replications<AllocationRow>,
 }
 
 impl Tables {
-    /// Reads the replications of a point, which are the next of each table.
-    fn point(&mut self, point: &HeadPoint) -> Result<StoredPoint, LoadError> {
-        let mut summary = PointSummary::default();
-        for seed in &point.seeds_done {
-            let seed = number(self.flows.folder(), seed)?;
-            summary.add(&Recorded {
+    fn open(folder: &Path, head: &Head, with_others: bool) -> Result<Self, LoadError> {
+        let others = || {
+            Ok(OtherTables {
+                responses: Replications::open(folder, head, false)?,
+                series: Replications::open(folder, head, false)?,
+                allocations: Replications::open(folder, head, false)?,
+            })
+        };
+        Ok(Self {
+            flows: Replications::open(folder, head, true)?,
+            links: Replications::open(folder, head, true)?,
+            completions: Replications::open(folder, head, false)?,
+            statistics: Replications::open(folder, head, false)?,
+            others: with_others.then(others).transpose()?,
+        })
+    }
+
+    /// Calls `each` with the replications of a point, which are the next of each table.
+    fn replications(
+        &mut self,
+        point: &HeadPoint,
+        head: &Head,
+        mut each: impl FnMut(Recorded),
+    ) -> Result<(), LoadError> {
+        let label = &point.label;
+        for text in &point.seeds_done {
+            let seed = number(self.flows.folder(), text)?;
+            let (mut responses, mut intervals) = (Vec::new(), None);
+            if let Some(others) = &mut self.others {
+                responses = others.responses.take(label, seed)?;
+                let (series, allocations) =
+                    (others.series.take(label, seed)?, others.allocations.take(label, seed)?);
+                intervals = Some(Intervals { series, allocations });
+            }
+            each(Recorded {
                 seed,
                 measured: Span::from_secs_f64(point.measured_s.max(0.0)),
-                fault: None,
-                flows: self.flows.take(&point.label, seed)?,
-                links: self.links.take(&point.label, seed)?,
-                completions: self.completions.take(&point.label, seed)?,
-                statistics: self.statistics.take(&point.label, seed)?,
-                responses: Vec::new(),
-                intervals: None,
+                fault: head.fault(label, text),
+                flows: self.flows.take(label, seed)?,
+                links: self.links.take(label, seed)?,
+                completions: self.completions.take(label, seed)?,
+                statistics: self.statistics.take(label, seed)?,
+                responses,
+                intervals,
                 sample: None,
             });
         }
-        Ok(StoredPoint {
-            label: point.label.clone(),
-            settings: point.settings.clone(),
-            measure_from_s: point.measure_from_s,
-            summary,
-        })
+        Ok(())
     }
 
     fn end(mut self) -> Result<(), LoadError> {
         self.flows.end()?;
         self.links.end()?;
         self.completions.end()?;
-        self.statistics.end()
+        self.statistics.end()?;
+        let Some(mut others) = self.others else { return Ok(()) };
+        others.responses.end()?;
+        others.series.end()?;
+        others.allocations.end()
     }
 }
 
