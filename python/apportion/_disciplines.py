@@ -34,7 +34,8 @@ def register(cls: Any = None, /, *, name: str | None = None) -> Any:
     (the default), ``"drr"``, ``"rr"``, ``"stfq"``, ``"scfq"`` or ``"wf2q_plus"``.
 
     Times are in seconds. Both may have ``set_limit(self, packets)``, ``set_rate(self, rate)`` and ``set_weight(self, flow, weight)``, for
-    scenarios that change these while they run. What a method raises ends the run, and comes out of :meth:`apportion.Scenario.run`.
+    scenarios that change these while they run; and ``statistics(self)``, called at the end, which returns a dict of names and numbers for
+    :attr:`apportion.Results.statistics`. What a method raises ends the run, and comes out of :meth:`apportion.Scenario.run`.
 
     Parameters
     ----------

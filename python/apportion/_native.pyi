@@ -2,7 +2,7 @@ from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 VERSION: Final[str]
 
@@ -119,6 +119,10 @@ class Packet:
     @property
     def ecn(self) -> bool:
         """Whether congestion can be signalled by marking it."""
+    def label(self, kind: Literal["rate", "tickets", "ack_tickets"]) -> float | None:
+        """Its label: the rate of its flow in bit/s for a weight of 1, or tickets; None without one."""
+    def set_label(self, kind: Literal["rate", "tickets", "ack_tickets"], value: float | None) -> None:
+        """Write a label, rounded to the 17 bits that a header has, in place of any other; None takes it off."""
     def mark(self) -> bool:
         """Mark it "congestion experienced"; returns False, without effect, if it is not ECN-capable."""
     def drop(self, reason: str = "overflow") -> None:

@@ -302,3 +302,129 @@ def test_it_is_fast_enough_to_be_used() -> None:
     print(f"{best:.0f} packets/s")
     # 700 to 900 thousand on two cores that others use too.
     assert best > 200_000
+
+
+def path_of(first: Any, second: Any) -> ap.Scenario:
+    """Two links in a row with these queues, and a fast way back."""
+    common = {"rate": "3Mbit", "delay": "5ms"}
+    return ap.Scenario(
+        seed=1,
+        stop="4s",
+        link={"x": {"from": "a", "to": "b", "queue": first, **common}, "y": {"from": "b", "to": "c", "queue": second, **common}},
+        flow={
+            "one": {"from": "a", "to": "c", "source": {"kind": "cbr", "rate": "1Mbit"}},
+            "two": {"from": "a", "to": "c", "source": {"kind": "cbr", "rate": "4Mbit"}},
+        },
+    )
+
+
+class Labels(PlainFifo):
+    """Writes what its parameter says, and notes what it reads."""
+
+    name = "labels"
+    seen: set[tuple[str, float | None]] = set()
+
+    def __init__(self, link: Any, value: Any = 0.0) -> None:
+        super().__init__(link, 50)
+        self.link, self.value = link.name, value
+
+    def enqueue(self, now: float, packet: Any) -> None:
+        self.seen.add((self.link, packet.label("rate")))
+        if self.value:
+            packet.set_label("tickets", 7)
+            packet.set_label("rate", self.value)
+            assert packet.label("tickets") is None
+        super().enqueue(now, packet)
+
+    def dequeue(self, now: float) -> Any:
+        packet = super().dequeue(now)
+        if packet and self.value == 2.0:
+            packet.set_label("rate", None)
+        return packet
+
+
+def test_labels_reach_the_next_queue() -> None:
+    ap.register(Labels)
+    Labels.seen.clear()
+    path_of({"kind": "labels", "value": 1234567.0}, "labels").run(progress=False)
+    # 13 bits of it.
+    (first, none), (second, value) = sorted(Labels.seen, key=str)
+    assert "x" in first and none is None and "y" in second
+    assert value != 1234567.0 and value == pytest.approx(1234567.0, rel=1 / 8192)
+    Labels.seen.clear()
+    path_of({"kind": "labels", "value": 2.0}, "labels").run(progress=False)
+    assert {value for _, value in Labels.seen} == {None}
+
+
+def test_an_edge_in_python_serves_a_core_of_the_library() -> None:
+    class Edge(PlainFifo):
+        name = "edge"
+
+        def __init__(self, link: Any) -> None:
+            super().__init__(link, 50)
+
+        def enqueue(self, now: float, packet: Any) -> None:
+            packet.set_label("rate", 1e6 if packet.flow == 0 else 4e6)
+            super().enqueue(now, packet)
+
+    ap.register(Edge)
+    core = {"kind": "csfq", "role": "core"}
+    r = path_of({"kind": "edge"}, core).set({"link.x.rate": "10Mbit"}).run(progress=False)
+    rates = {row.group: row.throughput for row in r.shares}
+    # Without labels the core would drop all of it; by arrivals the first flow would get 0.6 Mb/s.
+    assert rates["one"] == pytest.approx(1.0, rel=0.05) and rates["two"] == pytest.approx(2.0, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [(("colour", 1.0), "kinds are tickets, ack_tickets, rate"), (("rate", -1.0), "finite number"), (("rate", float("nan")), "finite number")],
+)
+def test_a_label_without_sense_is_refused(call: Any, error: str) -> None:
+    class Wrong(PlainFifo):
+        name = "wrong_label"
+
+        def __init__(self, link: Any) -> None:
+            super().__init__(link, 50)
+
+        def enqueue(self, now: float, packet: Any) -> None:
+            packet.set_label(*call)
+
+    ap.register(Wrong)
+    with pytest.raises(ValueError, match=error):
+        against("wrong_label").run(progress=False)
+
+
+def counting(returned: Any) -> type:
+    class Counts(PlainFifo):
+        name = "counts"
+
+        def __init__(self, link: Any) -> None:
+            super().__init__(link, 50)
+            self.sent = 0
+
+        def dequeue(self, now: float) -> Any:
+            packet = super().dequeue(now)
+            self.sent += packet is not None
+            return packet
+
+        def statistics(self) -> Any:
+            return returned or {"sent": self.sent, "half": self.sent / 2}
+
+    return ap.register(Counts)
+
+
+def test_statistics_are_rows_of_their_table(tmp_path: Any) -> None:
+    counting(None)
+    r = against("counts", "red").run(seeds=2, progress=False)
+    own = [row for row in r.statistics if row["point"] == "queue=counts"]
+    assert [row["statistic"] for row in own] == ["sent", "half"] * 2
+    assert own[0]["value"] == 2 * own[1]["value"] > 500 and own[0]["link"] == "bottleneck"
+    assert any(row["point"] == "queue=red" for row in r.statistics)
+    assert ap.load(r.write(tmp_path)).statistics.to_dict() == r.statistics.to_dict()
+
+
+@pytest.mark.parametrize("returned", [{"x": float("nan")}, {"x": "y"}, {1: 2}, 5])
+def test_statistics_without_sense_end_the_run(returned: Any) -> None:
+    counting(returned)
+    with pytest.raises(TypeError, match="return a dict of names and finite numbers"):
+        against("counts").run(progress=False)

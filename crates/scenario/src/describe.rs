@@ -137,7 +137,7 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   source reacts.
 - **Labels.** A queue `csfq` or `mcsfq` labels packets that have no label, so the first one on a path is the edge. With
   `role = \"core\"` it drops unlabelled packets. Every path to a core, also that of acknowledgements, must first cross a queue that
-  labels, with no `egress` in between.
+  labels, with no `egress` in between. A discipline of your own counts as one that labels.
 - **Hosts.** With `isolate` a queue of any kind divides the link among hosts first, and the part of each host among its
   flows by their weights: `{ kind = \"drr\", isolate = \"source\" }`. Hosts are the nodes at the ends of flows: their `source`,
   their `destination`, or `both`, where a flow belongs to the end with more peers (hosts at other ends of its backlogged flows), and the part of

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use apportion_core::aqm::csfq::RouterRole;
+use apportion_core::system::{CoreParams, DisciplineParams};
 use apportion_core::units::Time;
 
 use crate::keys::Fields;
@@ -55,7 +56,7 @@ pub(crate) fn check_roles(
     root: &Fields<'_>,
     problems: &mut Problems,
 ) {
-    let mut routers: Vec<Router> = links.iter().map(|link| link.queue.rate_labels()).collect();
+    let mut routers: Vec<Router> = links.iter().map(|link| labels_of(&link.queue)).collect();
     let mut reported = BTreeSet::new();
     let mut check = |at: Option<Time>, routers: &[Router]| {
         if !routers.iter().flatten().any(|(role, _)| *role == RouterRole::Core) {
@@ -79,7 +80,7 @@ pub(crate) fn check_roles(
         let mut replaced = None;
         for change in instant {
             if let Setting::LinkQueue(id, queue) = &change.to {
-                routers[id.index()] = queue.rate_labels();
+                routers[id.index()] = labels_of(queue);
                 replaced = Some(change.at);
             }
         }
@@ -91,6 +92,12 @@ pub(crate) fn check_roles(
 
 /// How a queue treats rate labels, if it does: its role, and whether it removes them.
 type Router = Option<(RouterRole, bool)>;
+
+/// What a queue does about rate labels. What a discipline from outside writes is not known: it may be the edge.
+fn labels_of(queue: &DisciplineParams) -> Router {
+    let is_unknown = matches!(queue.core, CoreParams::Custom(_));
+    queue.rate_labels().or_else(|| is_unknown.then_some((RouterRole::Any, false)))
+}
 
 /// The first core on `path` that packets reach without a label, and the egress that removed it, if one did.
 fn unlabelled(path: &[LinkId], routers: &[Router]) -> Option<(LinkId, Option<LinkId>)> {

@@ -1,6 +1,7 @@
 //! The discipline that the simulator sees, in front of an object of Python.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use apportion::apportion_core::limit::Limit;
 use apportion::apportion_core::packet::{FlowId, SimplePacket};
@@ -8,9 +9,9 @@ use apportion::apportion_core::schedule::End;
 use apportion::apportion_core::system::{LinkContext, System};
 use apportion::apportion_core::{Backlog, DropReason, Queue, Sink};
 use apportion::units::{Rate, Time, Weight};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyMapping, PyTuple};
 
 use super::buffer::Buffer;
 use super::packet::{Mailbox, Packet};
@@ -75,6 +76,7 @@ struct Object {
     set_limit: Option<Py<PyAny>>,
     set_rate: Option<Py<PyAny>>,
     set_weight: Option<Py<PyAny>>,
+    statistics: Option<Py<PyAny>>,
 }
 
 enum Methods {
@@ -151,6 +153,7 @@ impl Object {
             set_limit: method("set_limit")?,
             set_rate: method("set_rate")?,
             set_weight: method("set_weight")?,
+            statistics: method("statistics")?,
         })
     }
 
@@ -225,6 +228,39 @@ impl Object {
         Ok(seconds
             .map(|seconds| at_or_after(seconds).max(Time::from_nanos(now.as_nanos().saturating_add(1)))))
     }
+}
+
+/// What `statistics` returned: names with finite numbers, which are all that tables hold.
+fn numbers(answer: &Bound<'_, PyAny>) -> PyResult<Vec<(&'static str, f64)>> {
+    let pairs: Option<Vec<(String, f64)>> = answer.cast::<PyMapping>().ok().and_then(|all| {
+        let items = all.items().ok()?.extract::<Vec<(String, f64)>>().ok()?;
+        items.iter().all(|(_, number)| number.is_finite()).then_some(items)
+    });
+    let Some(pairs) = pairs else {
+        let message =
+            format!("statistics returned {}; return a dict of names and finite numbers", answer.repr()?);
+        return Err(PyTypeError::new_err(message));
+    };
+    pairs.into_iter().map(|(name, number)| Ok((interned(&name)?, number))).collect()
+}
+
+/// Chosen: far more than classes have, and little memory.
+const MAX_NAMES: usize = 10_000;
+
+/// The same name for as long as the process runs, as a discipline of the library has.
+fn interned(name: &str) -> PyResult<&'static str> {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return Ok(known);
+    }
+    if names.len() == MAX_NAMES {
+        let message = format!("statistics have had {MAX_NAMES} names; use few names, which do not vary");
+        return Err(PyValueError::new_err(message));
+    }
+    let name: &'static str = Box::leak(name.into());
+    names.insert(name);
+    Ok(name)
 }
 
 /// The first nanosecond that is not before `seconds` when it is read as such: what is refused before a time is not refused at it.
@@ -330,5 +366,13 @@ impl System<SimplePacket> for Host {
             }
         });
         used.unwrap_or(false)
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        let Some(method) = self.object.as_ref().and_then(|object| object.statistics.as_ref()) else { return };
+        match Python::attach(|py| numbers(&method.bind(py).call0()?)) {
+            Ok(numbers) => numbers.into_iter().for_each(|(name, number)| show(name, number)),
+            Err(error) => self.session.fail(error),
+        }
     }
 }

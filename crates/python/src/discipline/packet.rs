@@ -1,9 +1,10 @@
 //! Packets as objects, and what disciplines did to them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use apportion::apportion_core::packet::{Ecn, Protocol, SimplePacket};
+use apportion::apportion_core::label::Label;
+use apportion::apportion_core::packet::{Ecn, LabelKind, Protocol, SimplePacket};
 use apportion::apportion_core::{DropReason, Sink};
 use apportion::units::Time;
 use pyo3::exceptions::PyValueError;
@@ -45,19 +46,48 @@ pub struct Packet {
     arrived: Time,
     is_marked: AtomicBool,
     is_gone: AtomicBool,
+    /// The codes of its labels by kind, or [`NO_LABEL`].
+    labels: [AtomicU32; LabelKind::ALL.len()],
     mailbox: Py<Mailbox>,
+}
+
+/// The code of no label.
+const NO_LABEL: u32 = u32::MAX;
+
+/// What Python calls a kind of label.
+const fn name_of(kind: LabelKind) -> &'static str {
+    match kind {
+        LabelKind::Tickets => "tickets",
+        LabelKind::AckTickets => "ack_tickets",
+        LabelKind::Rate => "rate",
+    }
+}
+
+/// The kind of label with this name.
+fn kind_of(name: &str) -> PyResult<LabelKind> {
+    let known = LabelKind::ALL.into_iter().find(|kind| name_of(*kind) == name);
+    known.ok_or_else(|| {
+        let names = LabelKind::ALL.map(name_of).join(", ");
+        PyValueError::new_err(format!("`{name}` is no kind of label; kinds are {names}"))
+    })
 }
 
 impl Packet {
     pub fn new(seen: SimplePacket, arrived: Time, mailbox: Py<Mailbox>) -> Self {
         let is_marked = AtomicBool::new(seen.ecn == Ecn::Ce);
-        Self { seen, arrived, is_marked, is_gone: AtomicBool::new(false), mailbox }
+        let labels = seen.labels.map(|label| AtomicU32::new(label.map_or(NO_LABEL, Label::code)));
+        Self { seen, arrived, is_marked, is_gone: AtomicBool::new(false), labels, mailbox }
     }
 
     /// The packet as it is now.
     pub fn seen(&self) -> SimplePacket {
         let ecn = if self.is_marked.load(Ordering::Relaxed) { Ecn::Ce } else { self.seen.ecn };
-        SimplePacket { ecn, ..self.seen }
+        SimplePacket { ecn, labels: LabelKind::ALL.map(|kind| self.label_of(kind)), ..self.seen }
+    }
+
+    fn label_of(&self, kind: LabelKind) -> Option<Label> {
+        let code = self.labels[kind as usize].load(Ordering::Relaxed);
+        (code != NO_LABEL).then(|| Label::from_code(code))
     }
 
     /// Whether the discipline has given it up.
@@ -128,6 +158,27 @@ impl Packet {
     #[getter]
     const fn ecn(&self) -> bool {
         self.seen.ecn.is_capable()
+    }
+
+    /// Its label of a kind, `rate`, `tickets` or `ack_tickets`; None without one.
+    fn label(&self, kind: &str) -> PyResult<Option<f64>> {
+        Ok(self.label_of(kind_of(kind)?).map(Label::value))
+    }
+
+    /// Writes its label of a kind, rounded to the 17 bits that a header has, in place of any other; None takes it off.
+    fn set_label(&self, kind: &str, value: Option<f64>) -> PyResult<()> {
+        let kind = kind_of(kind)?;
+        if let Some(value) = value.filter(|value| !value.is_finite() || *value < 0.0) {
+            let message = format!("{value} is no label; write a finite number from 0, or None for no label");
+            return Err(PyValueError::new_err(message));
+        }
+        let code = value.map_or(NO_LABEL, |value| Label::new(value).code());
+        // A header has room for one.
+        for other in LabelKind::ALL.into_iter().filter(|_| value.is_some()) {
+            self.labels[other as usize].store(NO_LABEL, Ordering::Relaxed);
+        }
+        self.labels[kind as usize].store(code, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Marks it "congestion experienced"; returns False, without effect, if it is not ECN-capable.
