@@ -15,6 +15,7 @@ Examples
 from . import fairness, laws
 from ._catalogue import Entry, disciplines, examples, experiments, explain, names
 from ._disciplines import register
+from ._events import Dropped, FlowSample, LinkSample, Marked, Sampled
 from ._native import VERSION as __version__
 from ._native import RunError, ScenarioError
 from ._results import IncompleteWarning, Point, Results, ScenarioWarning, load
@@ -25,11 +26,16 @@ from ._table import Column, Table
 
 __all__ = [
     "Column",
+    "Dropped",
     "Entry",
+    "FlowSample",
     "IncompleteWarning",
+    "LinkSample",
+    "Marked",
     "Point",
     "Results",
     "RunError",
+    "Sampled",
     "Scenario",
     "ScenarioError",
     "ScenarioWarning",

@@ -4,6 +4,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, Literal
 
+from ._events import Callbacks
+
 VERSION: Final[str]
 
 class ScenarioError(ValueError):
@@ -38,6 +40,7 @@ class Scenario:
         force: bool,
         progress: Callable[[int, int], object] | None,
         folder: str | PathLike[str] | None,
+        callbacks: Callbacks | None = None,
         cache: Cache | None = None,
         only_cached: bool = False,
     ) -> tuple[Results, bool]: ...

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import _native
+from ._events import Callbacks
 from ._progress import shown
 from ._shares import Shares
 from ._table import Table
@@ -50,12 +51,13 @@ def run(
     progress: bool | Callable[[int, int], object] | None,
     folder: str | PathLike[str] | None,
     force: bool,
+    callbacks: Callbacks,
 ) -> Results:
     """Run a scenario; see :meth:`apportion.Scenario.run`."""
     check(seeds, jobs)
     with shown(progress) as show:
         results, interrupted = scenario.run(
-            seeds=seeds, jobs=jobs, perturb=perturb, force=force, progress=show, folder=folder
+            seeds=seeds, jobs=jobs, perturb=perturb, force=force, progress=show, folder=folder, callbacks=callbacks
         )
     return of_run(results, interrupted, seeds, 4)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _native
+from ._events import Callbacks, Dropped, Marked, Sampled
 from ._results import Point, Results, run
 
 
@@ -130,6 +131,9 @@ class Scenario:
         progress: bool | Callable[[int, int], object] | None = None,
         folder: str | PathLike[str] | None = None,
         force: bool = False,
+        on_drop: Callable[[Dropped], object] | None = None,
+        on_mark: Callable[[Marked], object] | None = None,
+        on_sample: Callable[[Sampled], object] | None = None,
     ) -> Results:
         """Simulate every point with every seed.
 
@@ -151,6 +155,11 @@ class Scenario:
             Where to write the results, as :meth:`Results.write` does, with packet captures of links that have ``pcap = true``.
         force : bool
             Run it even if an estimate says that it takes more than a day of CPU time or 2 GB of memory. Default False.
+        on_drop, on_mark, on_sample : callable, optional
+            Are called while it runs: with a :class:`Dropped` for each packet that a discipline drops or a wire loses, with a
+            :class:`Marked` for each that is marked, with a :class:`Sampled` at the end of each sample interval. What they raise
+            ends the run, with its traceback. Calls come one at a time, of one replication after the other, in the order of points,
+            seeds and time; twins are not reported.
 
         Returns
         -------
@@ -166,7 +175,9 @@ class Scenario:
         ValueError
             If an argument makes no sense.
         """
-        return run(self._native, seeds, jobs, perturb, progress, folder, force)
+        return run(
+            self._native, seeds, jobs, perturb, progress, folder, force, Callbacks(on_drop, on_mark, on_sample)
+        )
 
     @property
     def title(self) -> str:

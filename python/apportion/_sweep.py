@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ._events import Callbacks, Dropped, Marked, Sampled
 from ._results import Results, check, of_run, run
 from ._scenario import Scenario
 
@@ -43,6 +44,9 @@ def sweep(
     progress: bool | Callable[[int, int], object] | None = None,
     force: bool = False,
     client: object | None = None,
+    on_drop: Callable[[Dropped], object] | None = None,
+    on_mark: Callable[[Marked], object] | None = None,
+    on_sample: Callable[[Sampled], object] | None = None,
 ) -> Sweep:
     """Run a scenario for every combination of values.
 
@@ -52,7 +56,7 @@ def sweep(
         What to run.
     settings : mapping of str to sequence
         Lists of values by key path, as :meth:`apportion.Scenario.set` takes them.
-    seeds, jobs, perturb, progress, force
+    seeds, jobs, perturb, progress, force, on_drop, on_mark, on_sample
         As of :meth:`apportion.Scenario.run`.
     client : distributed.Client, optional
         A Dask cluster that simulates, in place of this machine. What it simulates is kept in the cache of the command ``apportion``, and what is
@@ -65,6 +69,8 @@ def sweep(
 
     Raises
     ------
+    ValueError
+        If an argument makes no sense, or a cluster is to call functions of this process.
     RunError
         As :meth:`apportion.Scenario.run`. With a cluster also if its scheduler is lost, a worker has another build of apportion or
         too little memory, or the scenario has disciplines that are registered in Python.
@@ -78,13 +84,16 @@ def sweep(
     {'rate': ['2Mbit', '4Mbit'], 'queue': ['fifo', 'drr']}
     """
     swept = scenario.set(settings)
+    callbacks = Callbacks(on_drop, on_mark, on_sample)
     if client is not None:
+        if called := callbacks.names():
+            raise ValueError(f"the workers of a cluster cannot call {' and '.join(called)}: leave that out, or `client`")
         check(seeds, jobs)
         from . import _cluster
 
         native, interrupted = _cluster.run(client, swept._native, seeds, perturb, force, progress)
         return Sweep(swept, of_run(native, interrupted, seeds, 3), list(settings))
-    results = run(swept._native, seeds, jobs, perturb, progress, None, force)
+    results = run(swept._native, seeds, jobs, perturb, progress, None, force, callbacks)
     return Sweep(swept, results, list(settings))
 
 

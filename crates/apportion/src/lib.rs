@@ -31,6 +31,7 @@
 //! | start from an example | [`examples()`], [`ScenarioBuilder::example`] |
 //! | simulate it, or run it over the TCP of this machine | [`Run::simulate`], `Run::lab` |
 //! | read results as rows, JSON lines, text, HTML; write them to a folder | [`Results`] |
+//! | see drops, marks and samples while they happen | [`Run::on_drop`], [`Run::on_mark`], [`Run::on_sample`] |
 //! | keep what was simulated, and take it from there again | [`Cache`], [`Run::cache`] |
 //! | divide simulations among processes and machines | [`Simulations`], [`Packed`] |
 //! | read results back | [`Results::read`] |
@@ -59,6 +60,7 @@ mod cached;
 mod cancel;
 mod captures;
 pub mod catalogue;
+pub mod events;
 mod examples;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod gateway;

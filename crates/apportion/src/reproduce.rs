@@ -245,8 +245,14 @@ impl<'a> Reproduction<'a> {
         }
         let points = simulations.blank();
         let cached = Cached::new(&simulations);
-        let simulator =
-            Simulator { simulations: &simulations, points: &points, openers: &[], cached: &cached, counter };
+        let simulator = Simulator {
+            simulations: &simulations,
+            points: &points,
+            openers: &[],
+            events: None,
+            cached: &cached,
+            counter,
+        };
         let all: Vec<_> = (0..simulations.total()).map(|number| simulations.which(number)).collect();
         let ended = simulator.run(&all)?;
         let failure = cached.finish(cache.map_or(u64::MAX, |(_, most)| *most));

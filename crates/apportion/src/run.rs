@@ -9,6 +9,7 @@ use apportion_scenario::{Estimate, Point, replication_seed};
 use crate::cached::{Cached, Ended, Which};
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 use crate::captures::Captures;
+use crate::events::{Dropped, Events, Marked, Sampled};
 use crate::provenance::Begun;
 use crate::recorder::{self, Measured, Recorder};
 use crate::results::Results;
@@ -41,6 +42,7 @@ pub struct Run<'a> {
     pub(crate) jobs: usize,
     pub(crate) cancel: Cancel,
     pub(crate) progress: Option<OnProgress<'a>>,
+    pub(crate) events: Events<'a>,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) force: bool,
     pub(crate) cache: Option<(Cache, u64)>,
@@ -61,6 +63,7 @@ impl<'a> Run<'a> {
             jobs: 0,
             cancel: Cancel::new(),
             progress: None,
+            events: Events::default(),
             folder: None,
             force: false,
             cache: None,
@@ -166,7 +169,7 @@ impl<'a> Run<'a> {
     /// it ends: a run that was interrupted or killed goes on where it was. At the end what was not used for the longest time is
     /// deleted until the cache has at most `most` bytes. Equal keys mean equal results: the key of a point is the hash of all that
     /// its results depend on, with the sources of this program. Scenarios with [disciplines of your own](crate::Catalog) are not
-    /// cached. Default: no cache.
+    /// cached, nor are runs that [report events](Self::on_drop). Default: no cache.
     ///
     /// ```
     /// # let scenario = apportion::Scenario::from_text(r#"
@@ -255,7 +258,7 @@ impl<'a> Run<'a> {
             has_intervals: self.contents().intervals,
             jobs: self.jobs,
             cancel: self.cancel.clone(),
-            cache: self.cache.as_ref().map(|(cache, _)| cache.clone()),
+            cache: self.cache.as_ref().filter(|_| self.events.are_none()).map(|(cache, _)| cache.clone()),
             ..Simulations::new([self.scenario], self.seeds)
         }
     }
@@ -305,6 +308,7 @@ impl<'a> Run<'a> {
             simulations: &simulations,
             points: &points,
             openers: &openers,
+            events: (!self.events.are_none()).then_some(&self.events),
             cached: &cached,
             counter: &counter,
         };
@@ -366,5 +370,50 @@ impl<'a> Run<'a> {
         let seeds =
             |point: &Point| (0..self.seeds).map(|k| replication_seed(point.scenario.seed, k)).collect();
         self.scenario.points().iter().map(seeds).collect()
+    }
+}
+
+/// Events in the simulator. Callbacks are called on the thread that runs the replication: those of one replication in the order of
+/// time, several replications at the same time unless the run has one [job](Run::jobs). A run with callbacks takes nothing from the
+/// [cache](Run::cache). Twins are not reported.
+///
+/// ```
+/// # let scenario = apportion::Scenario::from_text(r#"
+/// #     seed = 1
+/// #     stop = "5s"
+/// #     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms" }
+/// #     flow.udp = { from = "a", to = "b", source = { kind = "cbr", rate = "3Mbit" } }
+/// # "#)?;
+/// use std::sync::atomic::{AtomicU64, Ordering};
+///
+/// let dropped = AtomicU64::new(0);
+/// let results = apportion::Run::new(&scenario)
+///     .on_drop(|drop| {
+///         assert_eq!((drop.link, drop.flow), ("bottleneck", Some("udp")));
+///         dropped.fetch_add(1, Ordering::Relaxed);
+///     })
+///     .on_sample(|sample| println!("{} {}: {}", sample.at, sample.flows[0].name, sample.flows[0].throughput))
+///     .simulate()?;
+/// assert_eq!(results.flows().map(|row| row.drops_overflow).sum::<u64>(), dropped.into_inner());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+impl<'a> Run<'a> {
+    /// A callback for each packet that a discipline drops or a wire loses, from the start of the run; tables count from `measure_from`
+    /// on.
+    pub fn on_drop(mut self, report: impl Fn(&Dropped<'_>) + Send + Sync + 'a) -> Self {
+        self.events.on_drop = Some(Box::new(report));
+        self
+    }
+
+    /// A callback for each packet that a discipline marks, from the start of the run.
+    pub fn on_mark(mut self, report: impl Fn(&Marked<'_>) + Send + Sync + 'a) -> Self {
+        self.events.on_mark = Some(Box::new(report));
+        self
+    }
+
+    /// A callback at the end of each sample interval.
+    pub fn on_sample(mut self, report: impl Fn(&Sampled<'_>) + Send + Sync + 'a) -> Self {
+        self.events.on_sample = Some(Box::new(report));
+        self
     }
 }

@@ -13,6 +13,7 @@ use apportion_sim::replicate::{ReplicateError, replicate_with};
 
 use crate::cached::{Cached, Ended, Which};
 use crate::cancel::{Cancel, Counter};
+use crate::events::{Events, Observing};
 use crate::recorder::blank_point;
 use crate::run_error::RunError;
 use crate::scenario::Scenario;
@@ -173,7 +174,8 @@ impl<'a> Simulations<'a> {
 
     pub(crate) fn job(&self, (at, which): (usize, Which)) -> Job<'a> {
         let twin_of = which.twin_of.map(|(k, _)| k);
-        Job { scenario: &self.point(at).scenario, seed: which.seed, twin_of, captures: None }
+        let scenario = &self.point(at).scenario;
+        Job { scenario, seed: which.seed, twin_of, captures: None, observer: None }
     }
 
     /// Whether a simulation that was kept has all that is wanted.
@@ -228,6 +230,8 @@ pub(crate) struct Simulator<'a> {
     pub points: &'a [PointRecord],
     /// Of each point; none if nothing is captured.
     pub openers: &'a [Opener<'a>],
+    /// Callbacks, if there are any.
+    pub events: Option<&'a Events<'a>>,
     pub cached: &'a Cached<'a>,
     pub counter: &'a Counter<'a>,
 }
@@ -241,11 +245,13 @@ impl Simulator<'_> {
             let is_usable = |ended: &Ended| self.simulations.is_usable(ended);
             ended.extend(self.cached.read(of_point[0].0, &wanted, is_usable));
         }
+        let observers: Vec<_> = all.iter().map(|&(at, which)| self.observer(at, which)).collect();
         let mut jobs = Vec::new();
         for (place, &(at, which)) in all.iter().enumerate() {
             let captures = self.captures(at, which);
             if ended[place].is_none() || captures.is_some() {
-                jobs.push((place, Job { captures, ..self.simulations.job((at, which)) }));
+                let observer = observers[place].as_ref().map(|observer| observer as _);
+                jobs.push((place, Job { captures, observer, ..self.simulations.job((at, which)) }));
             }
         }
         self.counter.reuse(all.len() - jobs.len());
@@ -265,6 +271,12 @@ impl Simulator<'_> {
             }
         }
         Ok(ended)
+    }
+
+    /// Reports the events of a replication, if there are callbacks. Its twin is in no table.
+    fn observer(&self, at: usize, which: Which) -> Option<Observing<'_>> {
+        let events = self.events.filter(|_| which.twin_of.is_none())?;
+        Some(Observing { events, point: self.simulations.point(at), seed: which.seed })
     }
 
     /// One replication is captured: the others differ by chance alone and would fill the disk.

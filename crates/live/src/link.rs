@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 
 use apportion_core::Packet as _;
 use apportion_core::packet::FlowId;
-use apportion_core::queue::Overload;
+use apportion_core::queue::{DropReason, Overload};
 use apportion_core::system::Discipline;
 use apportion_core::units::{Rate, Span, TicketRate, Time};
 use apportion_linux::pool::Pool;
@@ -87,7 +87,7 @@ impl LinkBackend<Packet> for SharedState {
         self.account(packet.account())
     }
     #[inline]
-    fn discard(&mut self, now: Time, link: u32, packet: Packet) {
+    fn discard(&mut self, now: Time, link: u32, packet: Packet, _reason: Option<DropReason>) {
         if let Some(witness) = &mut self.witness {
             witness.gone(now, link, &packet);
         }
@@ -220,7 +220,7 @@ impl Link {
         self.transmitter = Transmitter::Busy(sent);
         self.busy += sent.since(now);
         if self.state.transmit(now, &mut packet, shared) {
-            shared.discard(now, self.state.index(), packet);
+            shared.discard(now, self.state.index(), packet, None);
         } else {
             self.wire.push_back((self.state.arrival(sent), packet));
         }

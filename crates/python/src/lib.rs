@@ -7,6 +7,7 @@
 mod catalogue;
 mod discipline;
 mod errors;
+mod events;
 mod fairness;
 mod parts;
 mod results;

@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 
 use crate::discipline::{Session, is_used};
 use crate::errors::of_run;
+use crate::events::Callbacks;
 
 /// How often signals are looked at and progress is reported. Chosen: an interrupt is to take effect within 0.2 s.
 const TICK: Duration = Duration::from_millis(50);
@@ -24,6 +25,8 @@ pub struct Options<'py, 'a> {
     pub force: bool,
     /// Is called with how many simulations have ended, and of how many.
     pub progress: Option<Bound<'py, PyAny>>,
+    /// Are called while it runs.
+    pub callbacks: Callbacks,
     pub folder: Option<PathBuf>,
     /// Where simulations are taken from that were run before, and where others are kept.
     pub cache: Option<&'a Cache>,
@@ -37,14 +40,14 @@ pub struct Options<'py, 'a> {
 /// If it cannot be run; what `progress` or a handler of signals raises; the interrupt, if nothing had ended before or if there was a
 /// second one.
 pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_, '_>) -> PyResult<(Results, bool)> {
-    let Options { seeds, jobs, perturb, force, progress, folder, cache, only_cached } = options;
+    let Options { seeds, jobs, perturb, force, progress, callbacks, folder, cache, only_cached } = options;
     let cancel = Cancel::new();
     if only_cached {
         cancel.cancel();
     }
     let counts = Counts::default();
-    // Disciplines in Python share the interpreter's lock: a second thread would only wait for it.
-    let in_python = is_used(scenario.canonical());
+    // Disciplines in Python share the interpreter's lock: a second thread would only wait for it. Callbacks come one after the other.
+    let in_python = is_used(scenario.canonical()) || !callbacks.are_none();
     let jobs = if in_python { 1 } else { jobs };
     let run = Run::new(scenario).seeds(seeds).jobs(jobs).force(force).cancel(&cancel);
     let run = perturb.into_iter().fold(run, Run::perturb);
@@ -52,6 +55,7 @@ pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_, '_>) -
     let run = cache.into_iter().fold(run, |run, cache| run.cache(cache, Cache::MOST));
     let run = run.progress(|progress| counts.set(progress));
     let session = Session::new(&cancel);
+    let run = callbacks.add(run, &session);
     // The interpreter knows the thread from the start to the end: to introduce it for each packet would take longer than the packet.
     let work = || match in_python {
         true => Python::attach(|py| py.detach(|| session.during(|| run.simulate()))),

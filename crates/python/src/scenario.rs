@@ -10,6 +10,7 @@ use toml::{Table, Value};
 
 use crate::discipline;
 use crate::errors::{Given, of_key, of_scenario};
+use crate::events::Callbacks;
 use crate::parts::{self, Cache, Packed};
 use crate::results::Results;
 use crate::run::{self, Options};
@@ -113,7 +114,7 @@ impl Scenario {
 
     /// Runs it. Returns the results, and whether an interrupt ended it early.
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
-    #[pyo3(signature = (*, seeds, jobs, perturb, force, progress, folder, cache=None, only_cached=false))]
+    #[pyo3(signature = (*, seeds, jobs, perturb, force, progress, folder, callbacks=None, cache=None, only_cached=false))]
     fn run(
         &self,
         py: Python<'_>,
@@ -123,11 +124,14 @@ impl Scenario {
         force: bool,
         progress: Option<Bound<'_, PyAny>>,
         folder: Option<PathBuf>,
+        callbacks: Option<Callbacks>,
         cache: Option<&Cache>,
         only_cached: bool,
     ) -> PyResult<(Results, bool)> {
         let cache = cache.map(|cache| &cache.inner);
-        let options = Options { seeds, jobs, perturb, force, progress, folder, cache, only_cached };
+        let callbacks = callbacks.unwrap_or_default();
+        let options =
+            Options { seeds, jobs, perturb, force, progress, callbacks, folder, cache, only_cached };
         let (results, interrupted) = run::simulate(py, &self.inner, options)?;
         Ok((Results::new(results), interrupted))
     }

@@ -22,14 +22,16 @@ use crate::connections::Numbers;
 pub use crate::flow_setting::FlowSetting;
 use crate::flow_tables::{FlowTables, exchanges};
 use crate::outcome::{Count, LinkOutcome};
-use crate::probe::{Counters, LinkCounts, LinkProbe};
+use crate::probe::{Counters, LinkCounts, LinkProbe, LinkSample};
 
 /// What a backend provides to its links: the storage of packets, counters of flows, and a place for notifications.
 pub trait LinkBackend<P> {
     /// The counters that `packet` is counted in; `None` if it is not counted.
     fn counters(&mut self, packet: &P) -> Option<&mut Counters>;
-    /// Frees `packet`, which the discipline of `link` dropped or its wire lost at `now`.
-    fn discard(&mut self, now: Time, link: u32, packet: P);
+    /// Frees `packet`, which at `now` the discipline of `link` dropped or, without a reason, its wire lost.
+    fn discard(&mut self, now: Time, link: u32, packet: P, reason: Option<DropReason>);
+    /// The discipline of `link` marked `packet` at `now`. Ignored unless overridden.
+    fn marked(&mut self, _now: Time, _link: u32, _packet: &P) {}
     /// Keeps an overload notification of the discipline of `link`, to be delivered to the sources of the flow.
     fn notify(&mut self, now: Time, link: u32, overload: Overload);
     /// Notes that `packet` joins a queue at `now`.
@@ -424,6 +426,12 @@ impl<P: Packet> LinkState<P> {
         }
     }
 
+    /// The last sample interval; `None` before the first, and if the link is not watched.
+    #[must_use]
+    pub fn last_sample(&self) -> Option<LinkSample> {
+        self.instruments.probe.as_ref()?.last_sample()
+    }
+
     /// The outcome at `now` of the last `measured`, at whose beginning the counts were `before`; without a name.
     /// `flow_of` says which flow of the outcome has an id. Takes the series with it.
     pub fn outcome<B: LinkBackend<P>>(
@@ -572,13 +580,14 @@ impl<P, B: LinkBackend<P>> Sink<P> for LinkSink<'_, B> {
         if let Some(flow) = self.backend.counters(&packet) {
             flow.dropped[reason as usize] += 1;
         }
-        self.backend.discard(now, self.link, packet);
+        self.backend.discard(now, self.link, packet, Some(reason));
     }
-    fn marked(&mut self, _now: Time, packet: &P) {
+    fn marked(&mut self, now: Time, packet: &P) {
         self.counts.marked += 1;
         if let Some(flow) = self.backend.counters(packet) {
             flow.marked += 1;
         }
+        self.backend.marked(now, self.link, packet);
     }
     fn overload(&mut self, now: Time, overload: Overload) {
         self.backend.notify(now, self.link, overload);

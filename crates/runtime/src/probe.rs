@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::outcome::{Allocation, Count, FlowOutcome, LinkOutcome, TcpSample};
 use apportion_core::queue::{Backlog, DropReason};
 use apportion_core::system::ramp::FlowShare;
-use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
 
 use crate::histogram::Histogram;
 
@@ -109,6 +109,15 @@ pub struct LinkProbe {
     sampled: Bytes,
 }
 
+/// A sample interval of a watched link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkSample {
+    /// What waits at its end.
+    pub backlog: Packets,
+    /// Bytes transmitted in it.
+    pub sent: Bytes,
+}
+
 impl LinkProbe {
     /// Must be called before each change of the queue with the `backlog` it had until `now`.
     pub fn before_change(&mut self, now: Time, backlog: Backlog) {
@@ -127,6 +136,12 @@ impl LinkProbe {
         self.series.push(sent - self.sampled);
         self.sampled = sent;
         self.allocations.sample(self.series.len());
+    }
+
+    /// The last sample interval that has ended.
+    #[must_use]
+    pub fn last_sample(&self) -> Option<LinkSample> {
+        Some(LinkSample { backlog: Packets::new(*self.backlog.last()?), sent: *self.series.last()? })
     }
 
     /// The measured part begins: forgets what came before, except the series.

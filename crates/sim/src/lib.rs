@@ -16,6 +16,7 @@
 //! | [`build`] | a simulation from a scenario |
 //! | [`simulation`] | the loop that moves it |
 //! | [`measure`] | what is counted, and the outcome |
+//! | [`observer`] | what a program sees of a run while it goes on |
 //! | [`capture`] | packets of a link as a capture file |
 //! | [`replicate`](mod@replicate) | many runs over many cores |
 
@@ -28,6 +29,7 @@ pub mod events;
 mod hosts;
 pub mod link;
 pub mod measure;
+pub mod observer;
 pub mod packet;
 mod pending_notices;
 pub mod replicate;

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 
 use apportion_core::Packet as _;
 use apportion_core::packet::FlowId;
-use apportion_core::queue::Overload;
+use apportion_core::queue::{DropReason, Overload};
 use apportion_core::system::Discipline;
 use apportion_core::transmission::Transmission;
 use apportion_core::units::{Rate, Time};
@@ -20,11 +20,12 @@ use apportion_runtime::probe::Counters;
 
 use crate::capture::LinkCapture;
 use crate::events::{Event, Events};
+use crate::observer::Observed;
 use crate::packet::{Packet, Store};
 
 /// What links share: the event queue, the bodies of packets, and the counters of flows.
 #[derive(Debug)]
-pub struct SharedState {
+pub struct SharedState<'a> {
     /// Events to come.
     pub events: Events,
     /// The bodies of packets in flight.
@@ -38,9 +39,11 @@ pub struct SharedState {
     pub overloads: Vec<(Time, u32, Overload)>,
     /// By the index of links; `None` where packets are not captured.
     pub captures: Vec<Option<Box<LinkCapture>>>,
+    /// Who sees drops and marks, if anyone does.
+    pub observed: Option<Box<Observed<'a>>>,
 }
 
-impl SharedState {
+impl SharedState<'_> {
     /// No packets, flows or captures, with these events.
     #[must_use]
     pub fn new(events: Events) -> Self {
@@ -51,18 +54,28 @@ impl SharedState {
             flow_of_id: Vec::new(),
             overloads: Vec::new(),
             captures: Vec::new(),
+            observed: None,
         }
     }
 }
 
-impl LinkBackend<Packet> for SharedState {
+impl LinkBackend<Packet> for SharedState<'_> {
     #[inline]
     fn counters(&mut self, packet: &Packet) -> Option<&mut Counters> {
         Some(&mut self.counters[packet.flow().index()])
     }
     #[inline]
-    fn discard(&mut self, _now: Time, _link: u32, packet: Packet) {
+    fn discard(&mut self, now: Time, link: u32, packet: Packet, reason: Option<DropReason>) {
+        if let Some(observed) = &self.observed {
+            let flow = observed.flow_of(packet.flow());
+            observed.observer.dropped(now, link as usize, flow, packet.size(), reason);
+        }
         self.store.remove(packet.body());
+    }
+    fn marked(&mut self, now: Time, link: u32, packet: &Packet) {
+        if let Some(observed) = &self.observed {
+            observed.observer.marked(now, link as usize, observed.flow_of(packet.flow()), packet.size());
+        }
     }
     fn notify(&mut self, now: Time, link: u32, overload: Overload) {
         self.overloads.push((now, link, overload));
@@ -201,7 +214,7 @@ impl Link {
     fn send(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
         self.free_at = now + self.times.time(packet.size());
         if self.state.transmit(now, &mut packet, shared) {
-            shared.discard(now, self.state.index(), packet);
+            shared.discard(now, self.state.index(), packet, None);
         } else {
             self.propagate(packet, shared);
         }

@@ -7,6 +7,7 @@ use apportion_scenario::model::Transport;
 
 use crate::connection::Carrier;
 use crate::events::Event;
+use crate::observer::{Observed, Observer};
 use crate::simulation::Simulation;
 
 /// What TCP did on one connection since its start; zeros for UDP.
@@ -30,6 +31,14 @@ pub struct Baseline {
     totals: Vec<Totals>,
     links: Vec<LinkCounts>,
     hops: u64,
+}
+
+impl<'a> Simulation<'a> {
+    /// Reports to `observer` what happens from now on.
+    pub fn observe(&mut self, observer: &'a dyn Observer) {
+        let flow_of_id = self.numbers.flows_by_id();
+        self.shared.observed = Some(Box::new(Observed { observer, flow_of_id }));
+    }
 }
 
 impl Simulation<'_> {
@@ -96,6 +105,12 @@ impl Simulation<'_> {
             {
                 probe.tcp.push(tcp_sample(&member.carrier));
             }
+        }
+        if let Some(observed) = &self.shared.observed {
+            let links = self.links.iter().enumerate();
+            let links: Vec<_> =
+                links.filter_map(|(at, link)| Some((at, link.state.last_sample()?))).collect();
+            observed.observer.sampled(now, &self.probes, &links);
         }
         self.shared.events.schedule(now + self.scenario.sample, Event::Sample);
     }

@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use crate::build::{BuildError, Detail};
 use crate::capture::{CaptureError, LinkCapture};
+use crate::observer::Observer;
 use crate::simulation::Simulation;
 
 /// One run to do.
@@ -20,6 +21,8 @@ pub struct Job<'a> {
     pub twin_of: Option<u64>,
     /// Opens the capture of a link, by its index, if this run is to be captured.
     pub captures: Option<&'a (dyn Fn(usize) -> Option<Box<LinkCapture>> + Sync)>,
+    /// Who sees what happens in the run, if anyone does.
+    pub observer: Option<&'a dyn Observer>,
 }
 
 /// Why replications could not be run.
@@ -90,6 +93,9 @@ fn run(job: &Job<'_>, cancel: &AtomicBool) -> Result<Option<Outcome>, ReplicateE
     let twin = job.twin_of.map(|k| job.scenario.perturbed(k));
     let scenario = twin.as_ref().unwrap_or(job.scenario);
     let mut simulation = Simulation::new(scenario, job.seed, Detail::Full, &mut captures)?;
+    if let Some(observer) = job.observer {
+        simulation.observe(observer);
+    }
     let complete = simulation.run(cancel);
     simulation.finish_captures()?;
     Ok(complete.then(|| simulation.outcome()))

@@ -44,7 +44,7 @@ pub struct Simulation<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) seed: u64,
     pub(crate) links: Vec<Link>,
-    pub(crate) shared: SharedState,
+    pub(crate) shared: SharedState<'a>,
     /// Links in order for each distinct path, each path ended by [`SINK`], [`SOURCE`] or [`ROUTER`].
     pub(crate) routes: Vec<u32>,
     pub(crate) connections: Vec<Connection>,

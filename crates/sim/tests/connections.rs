@@ -341,7 +341,13 @@ fn listed_losses_count_the_packets_of_all_connections() {
 fn neither_threads_nor_another_flow_change_a_flow_of_several_connections() {
     let scenario = scenarios(&wire(FAIR, FILES)).pop().unwrap();
     let jobs: Vec<Job<'_>> = (0..4)
-        .map(|k| Job { scenario: &scenario, seed: replication_seed(3, k), twin_of: None, captures: None })
+        .map(|k| Job {
+            scenario: &scenario,
+            seed: replication_seed(3, k),
+            twin_of: None,
+            captures: None,
+            observer: None,
+        })
         .collect();
     let texts = |threads| -> Vec<String> {
         let outcomes = replicate(&jobs, threads, &|_| {}, &AtomicBool::new(false)).unwrap();

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::{iter, mem};
 
 use apportion::apportion_core::label::Label;
 use apportion::apportion_core::packet::{Ecn, LabelKind, Protocol, SimplePacket};
@@ -27,7 +28,9 @@ impl Mailbox {
 
     /// Passes everything on to `sink`, and calls `gone` with each packet that was dropped.
     pub fn empty(&self, now: Time, sink: &mut dyn Sink<SimplePacket>, mut gone: impl FnMut(&SimplePacket)) {
-        for event in self.0.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        // Not locked meanwhile: a callback of the run may see a drop, and do something to another packet.
+        let next = || mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        for event in iter::repeat_with(next).take_while(|events| !events.is_empty()).flatten() {
             match event {
                 Event::Dropped(packet, reason) => {
                     gone(&packet);

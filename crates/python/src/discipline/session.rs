@@ -42,6 +42,11 @@ impl Session {
         self.cancel.cancel();
     }
 
+    /// Whether the run was stopped, by this or from outside.
+    pub fn has_ended(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
     /// The exception, if there was one.
     pub fn failure(&self) -> Option<PyErr> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).take()
