@@ -137,16 +137,16 @@ impl Events {
     /// The next event, if it is not later than `end`.
     #[inline]
     pub fn pop(&mut self, end: Time) -> Option<(Time, Event)> {
-        let slot = self.links.first_slot();
-        let (link, other) = (self.links.key_at(slot), self.others.first());
+        let (link, other) = (self.links.first, self.others.first());
         let key = link.min(other);
         let at = time_of(key);
-        if key == NOTHING || at > end {
+        if at > end || key == NOTHING {
             return None;
         }
-        match slot {
-            Some(slot) if link < other => self.links.remove_first(slot),
-            _ => self.others.pop(),
+        if link < other {
+            self.links.remove_first();
+        } else {
+            self.others.pop();
         }
         self.links.advance(at);
         Some((at, Event::unpack(key as u32)))
@@ -170,7 +170,12 @@ struct Calendar {
     nodes: Vec<Node>,
     /// No key is in an earlier day.
     today: u64,
-    count: usize,
+    /// The least key; [`NOTHING`] if there is none.
+    first: u128,
+    /// The place of its day in `days`.
+    first_slot: usize,
+    /// How many days have a list.
+    busy_days: usize,
 }
 
 /// The ends of a list of nodes.
@@ -207,7 +212,9 @@ impl Calendar {
             busy: vec![0; days as usize / 64],
             nodes: vec![Node { key: NOTHING, next: NO_NODE }; places],
             today: 0,
-            count: 0,
+            first: NOTHING,
+            first_slot: 0,
+            busy_days: 0,
         }
     }
 
@@ -223,14 +230,19 @@ impl Calendar {
             self.nodes[place as usize] = Node { key, next: NO_NODE };
             self.days[slot] = Day { first: place, last: place };
             self.busy[slot / 64] |= 1 << (slot % 64);
+            self.busy_days += 1;
         } else if self.nodes[last as usize].key < key {
             self.nodes[place as usize] = Node { key, next: NO_NODE };
             self.nodes[last as usize].next = place;
             self.days[slot].last = place;
+            // Behind another key it is not the least.
+            return true;
         } else if !self.insert_before_last(slot, place, key) {
             return false;
         }
-        self.count += 1;
+        if key < self.first {
+            (self.first, self.first_slot) = (key, slot);
+        }
         true
     }
 
@@ -254,39 +266,37 @@ impl Calendar {
         false
     }
 
-    /// The slot of the first day from today on that has a list.
+    /// Removes the least key; there must be one.
     #[inline]
-    fn first_slot(&self) -> Option<usize> {
-        if self.count == 0 {
-            return None;
-        }
-        let start = (self.today as usize) & (self.days.len() - 1);
-        let mut word = start / 64;
-        let mut bits = self.busy[word] & (!0 << (start % 64));
-        // Terminates: some day has a list. The word of today comes round again for the days before today's
-        // bit.
-        while bits == 0 {
-            word = (word + 1) & (self.busy.len() - 1);
-            bits = self.busy[word];
-        }
-        Some(word * 64 + bits.trailing_zeros() as usize)
-    }
-
-    /// The least key of the day at `slot`.
-    #[inline]
-    fn key_at(&self, slot: Option<usize>) -> u128 {
-        slot.map_or(NOTHING, |slot| self.nodes[self.days[slot].first as usize].key)
-    }
-
-    /// Removes the least key of the day at `slot`, which must have one.
-    #[inline]
-    fn remove_first(&mut self, slot: usize) {
+    fn remove_first(&mut self) {
+        let slot = self.first_slot;
         let next = self.nodes[self.days[slot].first as usize].next;
         self.days[slot].first = next;
         if next == NO_NODE {
             self.busy[slot / 64] &= !(1 << (slot % 64));
+            self.busy_days -= 1;
+            self.find_first(slot);
+        } else {
+            self.first = self.nodes[next as usize].key;
         }
-        self.count -= 1;
+    }
+
+    /// Finds the least key, which is in no day before the one at `slot`.
+    #[inline]
+    fn find_first(&mut self, slot: usize) {
+        if self.busy_days == 0 {
+            self.first = NOTHING;
+            return;
+        }
+        let mut word = slot / 64;
+        let mut bits = self.busy[word] & (!0 << (slot % 64));
+        // Terminates: some day has a list. The word of the slot comes round again for the days before its bit.
+        while bits == 0 {
+            word = (word + 1) & (self.busy.len() - 1);
+            bits = self.busy[word];
+        }
+        self.first_slot = word * 64 + bits.trailing_zeros() as usize;
+        self.first = self.nodes[self.days[self.first_slot].first as usize].key;
     }
 
     /// Nothing will be earlier than `now`.

@@ -113,6 +113,7 @@ impl Simulation<'_> {
         true
     }
 
+    #[inline(always)]
     fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::Arrival(link) => self.arrive(now, link),
@@ -149,6 +150,7 @@ impl Simulation<'_> {
     }
 
     /// A packet arrives in front of a link.
+    #[inline]
     pub(crate) fn enter(&mut self, now: Time, link: u32, packet: Packet) {
         self.links[link as usize].receive(now, packet, &mut self.shared);
         if packet.label(LabelKind::AckTickets).is_some() {
@@ -165,6 +167,7 @@ impl Simulation<'_> {
         }
     }
 
+    #[inline(never)]
     fn deliver_to_sink(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
         self.shared.counters[packet.flow().index()].delivered.add(packet.size());
@@ -180,6 +183,7 @@ impl Simulation<'_> {
         }
     }
 
+    #[inline(never)]
     fn deliver_to_source(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
         let body = *self.shared.store.get(packet.body());
@@ -270,11 +274,10 @@ impl Simulation<'_> {
         if direction == Direction::Back {
             self.note_completion(now, index);
         }
-        let mut packets = std::mem::take(&mut self.outbox);
-        for packet in packets.drain(..) {
-            self.inject(now, index, packet);
+        for at in 0..self.outbox.len() {
+            self.inject(now, index, self.outbox[at]);
         }
-        self.outbox = packets;
+        self.outbox.clear();
         if done {
             self.end(index);
         }

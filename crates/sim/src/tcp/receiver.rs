@@ -15,6 +15,8 @@ use super::seq::{unwrap, wrap};
 
 /// The receiver's own initial sequence number; it sends nothing that would count from it.
 const OWN_ISN: u32 = 0;
+/// Beyond every offset.
+const NO_FIN: u64 = u64::MAX;
 
 /// The receiving end of a connection.
 #[derive(Clone, Debug)]
@@ -24,10 +26,12 @@ pub struct Receiver {
     isn: u32,
     /// Everything below this offset has arrived (RCV.NXT).
     rcv_nxt: u64,
-    /// Ranges that arrived early, the most recently extended first.
+    /// Ranges that arrived early, disjoint and not adjacent, the most recently extended last.
     early: Vec<(u64, u64)>,
-    /// Where the FIN lies, once seen.
-    fin: Option<u64>,
+    /// The end of the highest of them; without meaning if there is none.
+    highest: u64,
+    /// Where the FIN lies; [`NO_FIN`] until it is seen.
+    fin: u64,
     /// Segments that have arrived since the last ACK.
     unacked: u32,
     /// ACKs that are not held back, although the profile delays them.
@@ -61,7 +65,8 @@ impl Receiver {
             isn,
             rcv_nxt: 0,
             early: Vec::new(),
-            fin: None,
+            highest: 0,
+            fin: NO_FIN,
             unacked: 0,
             quick: 0,
             heard: Time::ZERO,
@@ -80,14 +85,13 @@ impl Receiver {
     /// Payload bytes received in order.
     #[must_use]
     pub fn delivered(&self) -> u64 {
-        let fin = u64::from(self.fin.is_some_and(|fin| fin < self.rcv_nxt));
-        self.rcv_nxt - fin - u64::from(self.syn_seen)
+        self.rcv_nxt - u64::from(self.is_finished()) - u64::from(self.syn_seen)
     }
 
     /// Whether the sender's FIN and everything before it has arrived.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.fin.is_some_and(|fin| fin < self.rcv_nxt)
+        self.fin < self.rcv_nxt
     }
 
     /// When [`on_timer`](Self::on_timer) must be called.
@@ -117,11 +121,11 @@ impl Receiver {
         }
         self.note_pause(now);
         if segment.flags.has(Flags::FIN) {
-            self.fin = Some(end);
+            self.fin = end;
         }
         // What does not fit the buffer is not taken (RFC 9293 section 3.10.7.4).
         let to = end.min(self.rcv_nxt + self.space());
-        let end_of_segment = to + u64::from(self.fin == Some(end) && to == end);
+        let end_of_segment = to + u64::from(self.fin == end && to == end);
         if end_of_segment <= self.rcv_nxt || from > to {
             match self.params.delayed_ack {
                 Some(delayed) if self.is_repeat(end) => {
@@ -244,6 +248,17 @@ impl Receiver {
 
     /// Keeps what came early; its range becomes the most recent one (RFC 2018 section 4).
     fn hold(&mut self, from: u64, to: u64) {
+        let highest = if self.early.is_empty() { 0 } else { self.highest };
+        self.highest = highest.max(to);
+        // Nearly always it follows the highest range, or leaves a gap behind it.
+        match self.early.last_mut() {
+            _ if from > highest => return self.early.push((from, to)),
+            Some((_, end)) if *end == from && from == highest => {
+                *end = to;
+                return;
+            }
+            _ => {}
+        }
         let mut merged = (from, to);
         self.early.retain(|&(start, end)| {
             let touches = start <= to && from <= end;
@@ -252,7 +267,7 @@ impl Receiver {
             }
             !touches
         });
-        self.early.insert(0, merged);
+        self.early.push(merged);
     }
 
     fn acknowledge<W: Wire>(&mut self, wire: &mut W) {
@@ -270,9 +285,12 @@ impl Receiver {
         self.quick = self.quick.saturating_sub(1);
         self.ack_timer = None;
         self.last_ack = self.rcv_nxt;
-        let blocks = again.iter().chain(&self.early).filter(|_| self.params.sack());
-        let sack =
-            SackBlocks::from_recent(blocks.map(|&(from, to)| (wrap(self.isn, from), wrap(self.isn, to))));
+        let sack = if self.params.sack() {
+            let blocks = again.iter().chain(self.early.iter().rev());
+            SackBlocks::from_recent(blocks.map(|&(from, to)| (wrap(self.isn, from), wrap(self.isn, to))))
+        } else {
+            SackBlocks::NONE
+        };
         let ack = Segment {
             seq: OWN_ISN.wrapping_add(u32::from(self.syn_seen)),
             ack: wrap(self.isn, self.rcv_nxt),

@@ -6,11 +6,13 @@ mod forced;
 mod linux;
 mod pipe;
 
+use std::sync::Arc;
+
 use apportion_core::Ecn;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_scenario::tcp::TcpParams;
-use apportion_sim::tcp::{Flags, Segment, Sender, Wire};
+use apportion_sim::tcp::{Flags, Receiver, Segment, Sender, Wire};
 use proptest::prelude::*;
 
 use pipe::{Fate, Pipe};
@@ -467,6 +469,41 @@ fn fate(stream: &mut Stream) -> Fate {
         14..=17 => Fate::Twice,
         18..=20 => Fate::Mark,
         _ => Fate::Pass,
+    }
+}
+
+/// Keeps the last segment.
+#[derive(Default)]
+struct Last(Segment);
+
+impl Wire for Last {
+    fn send(&mut self, segment: Segment, _size: Bytes, _ecn: Ecn) {
+        self.0 = segment;
+    }
+}
+
+proptest! {
+    /// RFC 2018 section 4: the first block has the segment that came last, the others those that were reported most recently before.
+    #[test]
+    fn blocks_are_what_came_early_the_most_recent_first(order in Just((1..40_u32).collect::<Vec<_>>()).prop_shuffle()) {
+        let params = params("ns2-2000", &[("algorithm", "sack"), ("delayed_ack", "off"), ("window", "100p"), ("segment", "10B")]);
+        let mut receiver = Receiver::new(Arc::new(params), 0);
+        let (mut early, mut ack) = (Vec::<(u32, u32)>::new(), Last::default());
+        for k in order {
+            let segment = Segment { seq: 10 * k, payload: 10, flags: Flags::ACK, ..Segment::default() };
+            receiver.on_segment(Time::ZERO, &segment, Ecn::NotEct, &mut ack);
+            let mut merged = (10 * k, 10 * k + 10);
+            for &(from, to) in &early {
+                if to == 10 * k { merged.0 = from; }
+                if from == 10 * k + 10 { merged.1 = to; }
+            }
+            early.retain(|&(from, to)| to < merged.0 || from > merged.1);
+            early.insert(0, merged);
+            prop_assert_eq!(ack.0.sack.as_slice(), &early[..early.len().min(3)]);
+        }
+        let first = Segment { payload: 10, flags: Flags::ACK, ..Segment::default() };
+        receiver.on_segment(Time::ZERO, &first, Ecn::NotEct, &mut ack);
+        prop_assert_eq!((ack.0.ack, ack.0.sack.as_slice()), (400, &[][..]));
     }
 }
 
