@@ -1,6 +1,6 @@
 //! The metrics of a run, common to tables, the summary, JSON lines and comparisons.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use apportion_core::queue::DropReason;
 use serde::Serialize;
@@ -32,14 +32,13 @@ impl Metric {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Metrics {
     all: Vec<Metric>,
-    /// The metric that is likely to be the next: replications have the same in the same order.
-    next: usize,
+    /// Their places in `all`, by name.
+    places: HashMap<String, usize>,
 }
 
 impl Metrics {
     /// Adds the samples of one replication.
     pub(crate) fn add(&mut self, of: &Recorded) {
-        self.next = 0;
         self.add_flows(&of.flows);
         self.add_links(&of.links);
         self.add_completions(of);
@@ -48,19 +47,22 @@ impl Metrics {
 
     /// All of them, but for reasons for which nothing was dropped or marked in any replication: these would bury the others.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Metric> {
-        let is_shown =
-            |metric: &&Metric| !is_by_reason(&metric.name) || metric.samples.iter().any(|count| *count > 0.0);
-        self.all.iter().filter(is_shown)
+        self.all.iter().filter(|metric| is_shown(metric))
+    }
+
+    /// The metric called `name`, if it is shown.
+    fn shown(&self, name: &str) -> Option<&Metric> {
+        self.places.get(name).map(|&at| &self.all[at]).filter(|metric| is_shown(metric))
     }
 
     /// The metric called `name`, if it was measured.
     pub(crate) fn get(&self, name: &str) -> Option<Estimate> {
-        self.iter().find(|m| m.name == name)?.estimate()
+        self.shown(name)?.estimate()
     }
 
     /// The metric called `name` as text; counts of a single replication are whole numbers.
     pub(crate) fn show(&self, name: &str) -> Option<String> {
-        let metric = self.iter().find(|m| m.name == name)?;
+        let metric = self.shown(name)?;
         let estimate = metric.estimate()?;
         Some(match estimate.ci95 {
             None if metric.unit != "packets" => number(estimate.mean),
@@ -89,19 +91,18 @@ impl Metrics {
 
     /// The samples of the metric called `name`; none if it was not measured.
     pub(crate) fn samples(&self, name: &str) -> &[f64] {
-        self.all.iter().find(|metric| metric.name == name).map_or(&[], |metric| &metric.samples)
+        self.places.get(name).map_or(&[], |&at| &self.all[at].samples)
     }
 
     fn push(&mut self, name: String, unit: &'static str, value: Option<f64>) {
         let Some(value) = value else { return };
-        let is_next = self.all.get(self.next).is_some_and(|metric| metric.name == name);
-        let known = if is_next { Some(self.next) } else { self.all.iter().position(|m| m.name == name) };
-        let at = known.unwrap_or_else(|| {
-            self.all.push(Metric { name, unit, samples: Vec::new() });
-            self.all.len() - 1
-        });
-        self.all[at].samples.push(value);
-        self.next = at + 1;
+        match self.places.get(&name) {
+            Some(&at) => self.all[at].samples.push(value),
+            None => {
+                self.places.insert(name.clone(), self.all.len());
+                self.all.push(Metric { name, unit, samples: vec![value] });
+            }
+        }
     }
 
     /// One replication's flows.
@@ -159,8 +160,10 @@ impl Metrics {
 
     /// The statistics that the queues of one replication's watched links report.
     fn add_statistics(&mut self, replication: &Recorded) {
+        let watched: HashSet<&str> =
+            replication.links.iter().filter(|link| link.watched).map(|link| link.link.as_str()).collect();
         for row in &replication.statistics {
-            if replication.links.iter().any(|link| link.watched && link.link == row.link) {
+            if watched.contains(row.link.as_str()) {
                 self.push(format!("queue_{}/{}", row.statistic, row.link), "", Some(row.value));
             }
         }
@@ -182,6 +185,11 @@ impl Metrics {
             }
         }
     }
+}
+
+/// Whether a metric is of interest: counts by reason that are zero in all replications are not.
+fn is_shown(metric: &Metric) -> bool {
+    !is_by_reason(&metric.name) || metric.samples.iter().any(|count| *count > 0.0)
 }
 
 /// Whether a metric counts the packets of a group or link that were dropped for one reason, or marked.

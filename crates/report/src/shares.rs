@@ -1,6 +1,6 @@
 //! Throughput and entitlement of each flow and each group of a point.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::point_summary::{FlowSummary, PointSummary};
 use crate::record::{PointRecord, Run};
@@ -98,6 +98,8 @@ fn natural(name: &str) -> (&str, u64, &str) {
 pub(crate) struct Keys {
     by_group: bool,
     names: Vec<String>,
+    /// Their places in `names`.
+    places: HashMap<String, usize>,
 }
 
 /// Chosen: as many lines as a reader can distinguish.
@@ -124,7 +126,8 @@ impl Keys {
             groups.dedup();
             names = groups;
         }
-        Self { by_group, names }
+        let places = names.iter().cloned().zip(0..).collect();
+        Self { by_group, names, places }
     }
 
     /// In the order of their colours.
@@ -135,7 +138,7 @@ impl Keys {
     /// The key of a flow: an index of [`names`](Keys::names).
     pub(crate) fn of_flow(&self, name: &str, group: &str) -> usize {
         let key = if self.by_group { group } else { name };
-        self.names.iter().position(|n| n == key).unwrap_or(self.names.len())
+        self.places.get(key).copied().unwrap_or(self.names.len())
     }
 }
 

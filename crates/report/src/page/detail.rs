@@ -1,5 +1,6 @@
 //! The section of one point: figures over time, distributions and tables.
 
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 
 use apportion_core::queue::DropReason;
@@ -308,11 +309,14 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
     ]);
     head.extend(DropReason::ALL.map(drops_head));
     head.extend(heads(["Lost", "Marks", "Retransmits", "Timeouts", "Exceptions"]));
+    let by_name =
+        point.outcomes.iter().map(|of| of.flows.iter().map(|flow| (flow.name.as_str(), flow)).collect());
+    let seeds: Vec<HashMap<&str, &FlowOutcome>> = by_name.collect();
+    let worst_of: HashMap<&str, Worst> =
+        point.summary().flows.iter().filter_map(|of| Some((of.name.as_str(), of.worst?))).collect();
     let row = |share: &crate::shares::FlowShare| {
-        let find = |seed: usize| {
-            let outcome = &point.outcomes[seed];
-            outcome.flows.iter().find(|f| f.name == share.name).map(|f| (f, outcome.measured))
-        };
+        let find =
+            |seed: usize| Some((*seeds[seed].get(share.name.as_str())?, point.outcomes[seed].measured));
         let show = |of: &dyn Fn(&FlowOutcome, Span) -> Option<f64>| {
             over_seeds(point, |seed| find(seed).and_then(|(flow, measured)| of(flow, measured)))
         };
@@ -321,7 +325,7 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
             share.throughput.to_string(),
             share.entitlement.map_or_else(|| "–".to_owned(), number),
             share.ratio().map_or_else(|| "–".to_owned(), |r| format!("{:.0} %", r * 100.0)),
-            worst(point, &share.name),
+            worst_of.get(share.name.as_str()).map_or_else(|| "–".to_owned(), worst),
             show(&|f, measured| f.goodput.map(|goodput| mbps(goodput, measured))),
             show(&|f, _| f.delay.quantile(0.5).map(|d| d.as_secs_f64() * 1e3)),
             show(&|f, _| f.delay.quantile(0.95).map(|d| d.as_secs_f64() * 1e3)),
@@ -356,12 +360,9 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
     }
 }
 
-/// The worst second of a flow over all replications, in words.
-fn worst(point: &PointRecord, flow: &str) -> String {
-    let worst = point.summary().flows.iter().find(|of| of.name == flow).and_then(|of| of.worst);
-    let text =
-        |worst: Worst| format!("{:.0} % at {} s", worst.share * 100.0, number(worst.from.as_secs_f64()));
-    worst.map_or_else(|| "–".to_owned(), text)
+/// The worst second of a flow, in words.
+fn worst(worst: &Worst) -> String {
+    format!("{:.0} % at {} s", worst.share * 100.0, number(worst.from.as_secs_f64()))
 }
 
 /// Links that are watched, or that dropped, lost or marked packets, with drops by reason.
@@ -408,13 +409,12 @@ const SIZES: [(u64, &str); 4] = [
 ];
 
 fn completion_table(point: &PointRecord) -> String {
-    let mut groups: Vec<&str> = point.flows.iter().map(|f| f.group.as_str()).collect();
-    groups.sort_unstable();
-    groups.dedup();
+    let mut groups: BTreeMap<&str, Vec<&Completion>> = BTreeMap::new();
+    for flow in point.outcomes.iter().flat_map(|o| &o.flows) {
+        groups.entry(&flow.group).or_default().extend(&flow.completions);
+    }
     let mut rows = Vec::new();
-    for group in groups {
-        let flows = point.outcomes.iter().flat_map(|o| &o.flows).filter(|f| f.group == group);
-        let done: Vec<&Completion> = flows.flat_map(|f| &f.completions).collect();
+    for (group, done) in groups {
         let mut from = 0;
         for (below, size) in SIZES {
             let class = done.iter().copied().filter(|c| (from..below).contains(&c.size.get()));

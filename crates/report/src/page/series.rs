@@ -1,7 +1,9 @@
 //! Time series and distributions as curves.
 
+use std::collections::HashMap;
+
 use apportion_core::units::{Bytes, Span};
-use apportion_runtime::outcome::{Distribution, FlowOutcome, LinkOutcome};
+use apportion_runtime::outcome::{Allocation, Distribution, FlowOutcome, LinkOutcome};
 
 use crate::figure::{COLOURS, Curve};
 use crate::record::PointRecord;
@@ -33,7 +35,8 @@ pub(super) fn windows(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
 /// there to their mean throughput.
 pub(super) fn allocations(point: &PointRecord, link: &LinkOutcome, keys: &Keys) -> Vec<Curve> {
     let step = point.sample.as_secs_f64();
-    let of = |flow: usize| link.allocations.iter().find(|of| of.flow == flow);
+    let of_flows: HashMap<usize, &Allocation> = link.allocations.iter().map(|of| (of.flow, of)).collect();
+    let of = |flow: usize| of_flows.get(&flow);
     let mut all = by_key(point, keys, |at, _| Some(binned_rate(&of(at)?.series, step)));
     let throughput = by_key(point, keys, |at, flow| of(at).map(|_| binned_rate(&flow.series, step)));
     for (allocation, throughput) in all.iter_mut().zip(throughput) {
@@ -56,14 +59,14 @@ pub(super) fn shares(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
         let second = Span::from_secs(1).as_nanos().div_ceil(point.sample.as_nanos().max(1)) as usize;
         length.div_ceil(THROUGHPUT_BINS).max(second).max(1)
     };
+    let mut of_keys = vec![Vec::new(); keys.names().len().min(COLOURS)];
+    for (flow, due) in outcome.flows.iter().zip(&dues.flows) {
+        if let Some(members) = of_keys.get_mut(keys.of_flow(&flow.name, &flow.group)) {
+            members.push((flow, due));
+        }
+    }
     let mut all = Vec::new();
-    for key in 0..keys.names().len().min(COLOURS) {
-        let members: Vec<_> = outcome
-            .flows
-            .iter()
-            .zip(&dues.flows)
-            .filter(|(flow, _)| keys.of_flow(&flow.name, &flow.group) == key)
-            .collect();
+    for (key, members) in of_keys.into_iter().enumerate() {
         let length =
             members.iter().map(|(flow, due)| flow.series.len().min(due.series.len())).min().unwrap_or(0);
         let size = bins_of(length);
