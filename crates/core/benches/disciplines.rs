@@ -15,26 +15,10 @@ use apportion_core::random::Stream;
 use apportion_core::system::catalog::Selection;
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Rate, Span, TicketRate, Time};
-use apportion_core::{FlowClass, FlowId, HostPair, LabelKind, Queue};
-use common::{CORE_STATELESS, Discard, SETTLED, Small, TwiceTheLoad, packets};
+use apportion_core::{FlowClass, FlowId, LabelKind, Queue};
+use common::{CORE_STATELESS, Discard, SETTLED, Small, StandingBacklog, TwiceTheLoad, build, packets};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main};
-
-/// Ends of flows: ten sources, each with flows to the same five destinations.
-fn host(flow: u32) -> HostPair {
-    HostPair { source: flow % 10, destination: flow / 10 % 5 }
-}
-
-fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<Small> {
-    let mut selection = Selection::new(kind, drop, None).expect("known");
-    for (key, value) in pairs {
-        selection.set(key, value).expect("valid");
-    }
-    // Unused without `isolate`.
-    let hosts: Vec<HostPair> = (0..1_000).map(host).collect();
-    let setup = LinkContext { hosts: &hosts, ..LinkContext::new(Rate::from_mbit(1_000), 1, "bench") };
-    DisciplineParams::from_args(&selection).expect("valid").build(&setup)
-}
 
 /// A name, `kind`, `drop` and the other keys.
 type Case<'a> = (&'a str, &'a str, Option<&'a str>, &'a [(&'a str, &'a str)]);
@@ -90,22 +74,8 @@ fn disciplines(criterion: &mut Criterion) {
 fn measure(criterion: &mut Criterion, (name, kind, drop, pairs): Case<'_>, flows: &[u32]) {
     let mut group = criterion.benchmark_group(name);
     for &flows in flows {
-        let mut queue = build(kind, drop, pairs);
-        let mut now = Time::ZERO;
-        let packets = packets(flows);
-        let mut i = 0;
-        while i < 2 * flows.max(8) as usize {
-            queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
-            i += 1;
-        }
-        group.bench_function(BenchmarkId::from_parameter(flows), |bencher| {
-            bencher.iter(|| {
-                now += Span::from_nanos(10);
-                queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
-                i = i.wrapping_add(1);
-                black_box(queue.dequeue(now, &mut Discard))
-            });
-        });
+        let mut load = StandingBacklog::new(build(kind, drop, pairs), packets(flows), 2 * flows.max(8));
+        group.bench_function(BenchmarkId::from_parameter(flows), |bencher| bencher.iter(|| load.pass()));
     }
     group.finish();
 }

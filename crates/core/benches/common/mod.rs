@@ -6,7 +6,7 @@ use apportion_core::label::Label;
 use apportion_core::system::catalog::Selection;
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, Time};
-use apportion_core::{DropReason, FlowId, LabelKind, Packet, Queue, Sink};
+use apportion_core::{DropReason, FlowId, HostPair, LabelKind, Packet, Queue, Sink};
 
 /// 16 bytes, so that what is measured is not copying.
 #[derive(Clone, Copy)]
@@ -47,6 +47,52 @@ pub fn packets(flows: u32) -> Vec<Small> {
     (0..(2 * flows).next_power_of_two().max(1 << 18))
         .map(|i| Small { flow: FlowId(scattered(i)), size: 1_000, label: 30 + i % 20, id: i })
         .collect()
+}
+
+/// Ends of flows: ten sources, each with flows to the same five destinations.
+fn host(flow: u32) -> HostPair {
+    HostPair { source: flow % 10, destination: flow / 10 % 5 }
+}
+
+/// A discipline of the catalogue on a link of 1 Gb/s.
+pub fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<Small> {
+    let mut selection = Selection::new(kind, drop, None).expect("known");
+    for (key, value) in pairs {
+        selection.set(key, value).expect("valid");
+    }
+    // Unused without `isolate`.
+    let hosts: Vec<HostPair> = (0..1_000).map(host).collect();
+    let setup = LinkContext { hosts: &hosts, ..LinkContext::new(Rate::from_mbit(1_000), 1, "bench") };
+    DisciplineParams::from_args(&selection).expect("valid").build(&setup)
+}
+
+/// A queue in which packets wait all the time.
+pub struct StandingBacklog {
+    queue: Discipline<Small>,
+    packets: Vec<Small>,
+    now: Time,
+    i: usize,
+}
+
+impl StandingBacklog {
+    /// `waiting` of `packets`, a power of two of them that come again and again, wait.
+    pub fn new(queue: Discipline<Small>, packets: Vec<Small>, waiting: u32) -> Self {
+        let mut load = Self { queue, packets, now: Time::ZERO, i: 0 };
+        (0..waiting).for_each(|_| load.arrive());
+        load
+    }
+
+    /// A packet in and a packet out.
+    pub fn pass(&mut self) {
+        self.now += Span::from_nanos(10);
+        self.arrive();
+        black_box(self.queue.dequeue(self.now, &mut Discard));
+    }
+
+    fn arrive(&mut self) {
+        self.queue.enqueue(self.now, self.packets[self.i & (self.packets.len() - 1)], &mut Discard);
+        self.i = self.i.wrapping_add(1);
+    }
 }
 
 /// A link of 1 Gb/s that gets twice what it can carry, in packets of 1000 bytes.
