@@ -389,7 +389,7 @@ fn spurious_calls_change_nothing() {
 
 #[test]
 fn a_connection_fits_its_memory_budget() {
-    let size = size_of::<Sender>() + size_of::<apportion_sim::tcp::Receiver>();
+    let size = size_of::<Sender>() + size_of::<Receiver>();
     // Room within 1.4 kB for a scoreboard and a reassembly list of 16 ranges each. With RACK, 24 bytes for each
     // outstanding segment come on top.
     assert!(size + 2 * 16 * size_of::<(u64, u64)>() <= 1_400, "{size}");
