@@ -1,6 +1,6 @@
 //! The metrics of a run, common to tables, the summary, JSON lines and comparisons.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use apportion_core::queue::DropReason;
 use serde::Serialize;
@@ -33,7 +33,7 @@ impl Metric {
 pub(crate) struct Metrics {
     all: Vec<Metric>,
     /// Their places in `all`, by name.
-    places: HashMap<String, usize>,
+    places: BTreeMap<String, usize>,
 }
 
 impl Metrics {
@@ -160,7 +160,7 @@ impl Metrics {
 
     /// The statistics that the queues of one replication's watched links report.
     fn add_statistics(&mut self, replication: &Recorded) {
-        let watched: HashSet<&str> =
+        let watched: BTreeSet<&str> =
             replication.links.iter().filter(|link| link.watched).map(|link| link.link.as_str()).collect();
         for row in &replication.statistics {
             if watched.contains(row.link.as_str()) {

@@ -1,6 +1,6 @@
 //! Throughput and entitlement of each flow and each group of a point.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::point_summary::{FlowSummary, PointSummary};
 use crate::record::{PointRecord, Run};
@@ -99,7 +99,7 @@ pub(crate) struct Keys {
     by_group: bool,
     names: Vec<String>,
     /// Their places in `names`.
-    places: HashMap<String, usize>,
+    places: BTreeMap<String, usize>,
 }
 
 /// Chosen: as many lines as a reader can distinguish.

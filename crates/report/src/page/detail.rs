@@ -1,6 +1,6 @@
 //! The section of one point: figures over time, distributions and tables.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use apportion_core::queue::DropReason;
@@ -311,8 +311,8 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
     head.extend(heads(["Lost", "Marks", "Retransmits", "Timeouts", "Exceptions"]));
     let by_name =
         point.outcomes.iter().map(|of| of.flows.iter().map(|flow| (flow.name.as_str(), flow)).collect());
-    let seeds: Vec<HashMap<&str, &FlowOutcome>> = by_name.collect();
-    let worst_of: HashMap<&str, Worst> =
+    let seeds: Vec<BTreeMap<&str, &FlowOutcome>> = by_name.collect();
+    let worst_of: BTreeMap<&str, Worst> =
         point.summary().flows.iter().filter_map(|of| Some((of.name.as_str(), of.worst?))).collect();
     let row = |share: &crate::shares::FlowShare| {
         let find =

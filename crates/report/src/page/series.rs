@@ -1,6 +1,6 @@
 //! Time series and distributions as curves.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use apportion_core::units::{Bytes, Span};
 use apportion_runtime::outcome::{Allocation, Distribution, FlowOutcome, LinkOutcome};
@@ -35,7 +35,7 @@ pub(super) fn windows(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
 /// there to their mean throughput.
 pub(super) fn allocations(point: &PointRecord, link: &LinkOutcome, keys: &Keys) -> Vec<Curve> {
     let step = point.sample.as_secs_f64();
-    let of_flows: HashMap<usize, &Allocation> = link.allocations.iter().map(|of| (of.flow, of)).collect();
+    let of_flows: BTreeMap<usize, &Allocation> = link.allocations.iter().map(|of| (of.flow, of)).collect();
     let of = |flow: usize| of_flows.get(&flow);
     let mut all = by_key(point, keys, |at, _| Some(binned_rate(&of(at)?.series, step)));
     let throughput = by_key(point, keys, |at, flow| of(at).map(|_| binned_rate(&flow.series, step)));
