@@ -251,7 +251,7 @@ impl<'a> Run<'a> {
     }
 
     /// What it simulates.
-    fn simulations(&self) -> Simulations<'a> {
+    pub fn simulations(&self) -> Simulations<'a> {
         Simulations {
             has_twins: self.has_twins(),
             holds: self.holds,

@@ -131,7 +131,9 @@ impl<'a> Simulations<'a> {
         Ok(())
     }
 
-    pub(crate) fn estimate(&self) -> Estimate {
+    /// What all of them take: the CPU time of all, and the memory of those that run at once.
+    #[must_use]
+    pub fn estimate(&self) -> Estimate {
         let runs = if self.has_twins { self.seeds.saturating_mul(2) } else { self.seeds };
         size::estimate(self.models(), runs, self.jobs)
     }

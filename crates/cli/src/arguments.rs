@@ -77,6 +77,9 @@ pub struct Run {
     /// Write the tables over time, `series` and `allocations`, for more than 1000 replications too
     #[arg(long)]
     pub series: bool,
+    /// Print an estimate of the CPU time and the memory that it takes, and do not run it
+    #[arg(long, conflicts_with = "show_config")]
+    pub estimate: bool,
     /// Run it even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
     #[arg(long)]
     pub force: bool,

@@ -19,8 +19,6 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
         return Ok(Status::SUCCESS);
     }
     let folder = wanted.folder("");
-    let cancel = interrupt::listen()?;
-    let bar = Bar::new(wanted.is_silent());
     let mut run = Run::new(&scenario).seeds(wanted.seeds).jobs(arguments.jobs).force(arguments.force);
     run = run.hold(wanted.is_short(&scenario));
     if arguments.series {
@@ -30,11 +28,29 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
         run = run.cache(&cache, Cache::MOST);
     }
     let run = run.perturb(arguments.twins.of(wanted.seeds));
+    if arguments.estimate {
+        output::print(&format!("{}\n", estimate(&run)))?;
+        return Ok(Status::SUCCESS);
+    }
+    let cancel = interrupt::listen()?;
+    let bar = Bar::new(wanted.is_silent());
     let results = run.cancel(&cancel).folder(&folder).progress(|progress| bar.show(progress)).simulate();
     bar.clear();
     let results = results?;
     cache::note_failure(results.cache_failure());
     print_results(&results, wanted)
+}
+
+/// What a run takes, in words.
+fn estimate(run: &Run<'_>) -> String {
+    let simulations = run.simulations();
+    let (total, missing) = (simulations.total(), simulations.missing().len());
+    let refused = if simulations.check_size().is_err() { "\nToo much: only --force runs it." } else { "" };
+    format!(
+        "{total} simulations, {} of them in the cache. All of them take {}.{refused}",
+        total - missing,
+        simulations.estimate()
+    )
 }
 
 impl Wanted {
