@@ -6,7 +6,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::apportion;
+use common::{apportion, apportion_with_cache};
 use tempfile::TempDir;
 
 const SCENARIO: &str = r#"seed = 3
@@ -183,10 +183,10 @@ fn what_show_config_prints_runs_as_the_same_scenario() {
 
 #[test]
 fn an_estimate_says_what_a_run_takes_and_runs_nothing() {
-    let folder = folder();
+    let (folder, cache) = (folder(), tempfile::tempdir().unwrap());
     let estimate = |more: &[&str]| {
         let arguments = ["run", "x.toml", "--estimate"];
-        let run = apportion(folder.path(), &[&arguments[..], more].concat());
+        let run = apportion_with_cache(cache.path(), folder.path(), &[&arguments[..], more].concat());
         assert_eq!((run.status, run.err), (0, String::new()));
         run.out
     };
@@ -197,7 +197,8 @@ fn an_estimate_says_what_a_run_takes_and_runs_nothing() {
     assert!(estimate(&["--seeds", "3", "--no-perturb"]).starts_with("6 simulations"));
     let long = estimate(&["--set", "stop=10000000s", "--seeds", "1000"]);
     assert!(long.ends_with(" of memory.\nToo much: only --force runs it.\n"), "{long}");
-    assert_eq!(apportion(folder.path(), &["run", "x.toml", "--seeds", "3", "--quiet"]).status, 0);
+    let arguments = ["run", "x.toml", "--seeds", "3", "--quiet"];
+    assert_eq!(apportion_with_cache(cache.path(), folder.path(), &arguments).status, 0);
     assert!(estimate(&["--seeds", "3"]).starts_with("12 simulations, 12 of them in the cache."));
 }
 
