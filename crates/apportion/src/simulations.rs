@@ -267,10 +267,8 @@ impl Simulator<'_> {
         };
         let simulated = replicate_with(&jobs, self.simulations.jobs, &each, self.simulations.cancel.flag())?;
         for (place, of) in places.iter().zip(simulated) {
-            // One that was cancelled may be there from the cache, and was only to be captured.
-            if of.is_some() {
-                ended[*place] = of;
-            }
+            // One that was cancelled may be there from the cache, but its capture is cut short.
+            ended[*place] = of;
         }
         Ok(ended)
     }

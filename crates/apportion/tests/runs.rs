@@ -155,6 +155,18 @@ fn captures_are_written_to_the_folder_for_the_first_replication() {
 }
 
 #[test]
+fn a_capture_that_was_cut_short_is_no_complete_run() {
+    let [folder, cache] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let scenario = scenario().set("link.bottleneck.pcap", true).unwrap();
+    let cancel = Cancel::new();
+    let run = || Run::new(&scenario).cache(&Cache::at(cache.path()), Cache::MOST).cancel(&cancel);
+    assert!(run().folder(folder.path()).simulate().unwrap().is_complete());
+    // All of it is in the cache, but for the captures.
+    cancel.cancel();
+    assert!(!run().folder(folder.path()).simulate().unwrap().is_complete());
+}
+
+#[test]
 fn a_folder_that_cannot_be_one_is_refused_before_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let letter = folder.path().join("letter.txt");

@@ -71,6 +71,8 @@ pub fn replicate_with<T: Send>(
     cancel: &AtomicBool,
 ) -> Result<Vec<T>, ReplicateError> {
     let ended = |(index, job)| Ok(each(index, run(job, cancel)?));
+    // None of them would be without work.
+    let threads = if threads == 0 { 0 } else { threads.min(jobs.len()).max(1) };
     if threads == 1 {
         return jobs.iter().enumerate().map(ended).collect();
     }
