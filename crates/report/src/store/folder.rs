@@ -14,15 +14,17 @@ const LATEST: &str = "latest";
 /// Makes sure that runs can be written below `dir`, creating it if need be. Cheap: call it before a long run.
 ///
 /// # Errors
-/// If `dir` cannot be created or written, or is not a folder.
+/// If `dir` cannot be created or written, is not a folder, or is the folder of a run.
 pub fn check(dir: &Path) -> Result<(), WriteError> {
-    if dir.exists() && !dir.is_dir() {
+    let refuse = |cause: &str| {
         let mend = "choose another folder with --out DIR";
-        return Err(WriteError {
-            path: dir.to_owned(),
-            cause: "it is a file, not a folder".to_owned(),
-            mend,
-        });
+        Err(WriteError { path: dir.to_owned(), cause: cause.to_owned(), mend })
+    };
+    if dir.exists() && !dir.is_dir() {
+        return refuse("it is a file, not a folder");
+    }
+    if is_run(dir) {
+        return refuse("it is the folder of a run");
     }
     fs::create_dir_all(dir).map_err(|error| WriteError::io(dir, &error))?;
     let probe = dir.join(format!(".probe-{}{PARTIAL}", std::process::id()));
@@ -34,15 +36,23 @@ pub fn check(dir: &Path) -> Result<(), WriteError> {
     }
 }
 
-/// The folder of a run: `dir` itself if it is one, else the last of the runs in it.
+/// The folder of a run: `dir` itself if it is one, else the run in it that ended last.
 ///
 /// # Errors
 /// If `dir` is no run and holds none.
 pub fn find(dir: &Path) -> Result<PathBuf, LoadError> {
-    if dir.join("run.json").exists() {
+    if is_run(dir) {
         return Ok(dir.to_owned());
     }
-    let last = numbers(dir).and_then(|all| all.last().copied().ok_or_else(|| ErrorKind::NotFound.into()));
+    if let Some(latest) =
+        fs::read_link(dir.join(LATEST)).ok().map(|name| dir.join(name)).filter(|of| is_run(of))
+    {
+        return Ok(latest);
+    }
+    // Where there are no links, or after a copy without them.
+    let is_there = |number: &u64| is_run(&dir.join(number.to_string()));
+    let last = numbers(dir)
+        .and_then(|all| all.into_iter().rev().find(is_there).ok_or_else(|| ErrorKind::NotFound.into()));
     let fail = |error: io::Error| LoadError {
         path: dir.to_owned(),
         cause: match error.kind() {
@@ -54,11 +64,18 @@ pub fn find(dir: &Path) -> Result<PathBuf, LoadError> {
     last.map(|number| dir.join(number.to_string())).map_err(fail)
 }
 
-/// The numbers of the runs in a folder, ascending.
+/// Whether a folder holds a run, and not runs.
+fn is_run(dir: &Path) -> bool {
+    dir.join("run.json").exists()
+}
+
+/// The names in a folder that are numbers, ascending.
 fn numbers(dir: &Path) -> io::Result<Vec<u64>> {
     let mut all = Vec::new();
     for entry in fs::read_dir(dir)? {
-        all.extend(entry?.file_name().to_str().and_then(|name| name.parse::<u64>().ok()));
+        let name = entry?.file_name();
+        let digits = name.to_str().filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+        all.extend(digits.and_then(|name| name.parse::<u64>().ok()));
     }
     all.sort_unstable();
     Ok(all)
@@ -197,11 +214,35 @@ mod tests {
         assert_eq!((publish(&out), publish(&out)), ("1".into(), "2".into()));
         let (first, second) = (Staging::create(&out).unwrap(), Staging::create(&out).unwrap());
         assert_eq!((first.number, second.number), (3, 4));
+        for staging in [&first, &second] {
+            fs::write(staging.path().join("run.json"), "").unwrap();
+        }
         assert!(second.publish().unwrap().ends_with("4"));
         // One that began earlier and ends later keeps its own number; the last to end is the latest.
         assert!(first.publish().unwrap().ends_with("3"));
         assert_eq!(fs::read_link(out.join(LATEST)).unwrap(), Path::new("3"));
-        assert!(find(&out).unwrap().ends_with("4"));
+        assert!(find(&out).unwrap().ends_with("3"));
+    }
+
+    #[test]
+    fn without_the_link_the_last_run_has_the_highest_number() {
+        let dir = tempfile::tempdir().unwrap();
+        (publish(dir.path()), publish(dir.path()));
+        fs::remove_file(dir.path().join(LATEST)).unwrap();
+        for other in ["77", "+5"] {
+            fs::create_dir(dir.path().join(other)).unwrap();
+        }
+        assert!(find(dir.path()).unwrap().ends_with("2"));
+        // The next one does not take the name of what is there.
+        assert_eq!(publish(dir.path()), "78");
+    }
+
+    #[test]
+    fn no_run_is_written_into_the_folder_of_another() {
+        let dir = tempfile::tempdir().unwrap();
+        publish(dir.path());
+        let message = Staging::create(&dir.path().join("1")).unwrap_err().to_string();
+        assert!(message.contains("it is the folder of a run"), "{message}");
     }
 
     #[test]
