@@ -20,9 +20,11 @@ impl Scenario {
         let mut all = Vec::from_iter(self.short_measurement());
         for (id, link) in (0..).map(LinkId).zip(&self.links) {
             if matches!(link.queue.core, CoreParams::Ramp(_)) {
-                all.extend(self.idle_ramp(link, &self.flows_over(id)));
+                all.extend(self.idle_ramp(id, link));
             }
-            if link.queue.divides_among_customers() {
+            // With a shaper or a change the part of a customer is not what the rate says.
+            if link.queue.divides_among_customers() && link.queue.shaper.is_none() && self.changes.is_empty()
+            {
                 all.extend(self.idle_guarantees(link, &self.flows_over(id)));
             }
         }
@@ -46,7 +48,7 @@ impl Scenario {
         }
         // Without TCP nothing waits for an answer.
         let with_tcp = self.flows.iter().filter(|flow| matches!(flow.transport, Transport::Tcp(_)));
-        let of = |flow| Some((self.base_rtt(flow)?, flow));
+        let of = |flow| Some((self.path_rtt(flow)?, flow));
         let (rtt, flow) = with_tcp.filter_map(of).max_by_key(|(rtt, _)| *rtt)?;
         let rounds = measured.as_nanos() / rtt.as_nanos().max(1);
         (rounds < LEAST_ROUNDS).then(|| {
@@ -60,7 +62,11 @@ impl Scenario {
     }
 
     /// A `ramp` that has no flow to reserve for.
-    fn idle_ramp(&self, link: &Link, flows: &[usize]) -> Option<String> {
+    fn idle_ramp(&self, id: LinkId, link: &Link) -> Option<String> {
+        // Acknowledgements have the class of their flow.
+        let flows = self.flows.iter().enumerate();
+        let flows = flows.filter(|(_, flow)| flow.path.contains(&id) || flow.back.contains(&id));
+        let flows: Vec<usize> = flows.map(|(at, _)| at).collect();
         let is_real_rate = |&at: &usize| {
             let becomes = |setting: &Setting| matches!(setting, Setting::FlowClass(flow, FlowClass::RealRate) if *flow == at);
             self.flows[at].class == FlowClass::RealRate
