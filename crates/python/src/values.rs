@@ -53,8 +53,10 @@ pub fn value(path: &str, value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Val
         return Ok(Value::Boolean(flag.is_true()));
     }
     if value.is_instance_of::<PyInt>() {
-        let number = value.extract::<i64>();
-        return number.map(Value::Integer).map_err(|_| of_key(py, path, "the number has more than 64 bits"));
+        // TOML has integers up to 2^63 only; seeds that derive from others are larger, and may be text.
+        let text = || value.extract::<u64>().map(|number| Value::String(number.to_string()));
+        let number = value.extract::<i64>().map(Value::Integer).or_else(|_| text());
+        return number.map_err(|_| of_key(py, path, "the number has more than 64 bits"));
     }
     if value.is_instance_of::<PyFloat>() {
         return Ok(Value::Float(value.extract()?));
