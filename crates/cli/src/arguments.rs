@@ -78,7 +78,7 @@ pub struct Run {
     #[arg(long)]
     pub series: bool,
     /// Print an estimate of the CPU time and the memory that it takes, and do not run it
-    #[arg(long, conflicts_with = "show_config")]
+    #[arg(long, conflicts_with_all = ["show_config", "json"])]
     pub estimate: bool,
     /// Run it even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
     #[arg(long)]

@@ -43,6 +43,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
 
 /// As [`main()`], with a way to simulate on a cluster.
 pub fn main_with(words: impl IntoIterator<Item = OsString>, cluster: Option<Cluster<'_>>) -> Status {
+    outlive_file_limits();
     match dispatch(Arguments::parse_from(words).command, cluster) {
         Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => Status::SUCCESS,
@@ -50,6 +51,16 @@ pub fn main_with(words: impl IntoIterator<Item = OsString>, cluster: Option<Clus
             output::error(&format!("{error:#}"));
             Status::from(2)
         }
+    }
+}
+
+/// A file that reaches the limit of its size (`ulimit -f`) is then an error of the write, and not the end of the process.
+fn outlive_file_limits() {
+    #[cfg(unix)]
+    {
+        use nix::sys::signal::{SigSet, Signal};
+        // It can fail for wrong arguments only.
+        let _ = SigSet::from(Signal::SIGXFSZ).thread_block();
     }
 }
 

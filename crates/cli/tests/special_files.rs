@@ -90,3 +90,20 @@ fn what_would_eat_the_machine_is_refused_with_an_estimate() {
     let short = apportion(folder.path(), &["run", "x.toml", "--set", "stop=100ms", "--force", "--quiet"]);
     assert_eq!((short.status, short.err.as_str()), (0, ""));
 }
+
+#[test]
+fn a_limit_of_file_sizes_is_a_message() {
+    let folder = folder();
+    fs::write(folder.path().join("x.toml"), format!("{LINK}flow.y = {{ from = \"a\", to = \"b\" }}\n"))
+        .unwrap();
+    let program = assert_cmd::cargo::cargo_bin("apportion");
+    // Blocks of 512 or 1024 bytes.
+    let limited =
+        format!("ulimit -f 4; exec '{}' run x.toml --out out --no-resume --quiet", program.display());
+    let run =
+        std::process::Command::new("sh").args(["-c", &limited]).current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8(run.stderr).unwrap();
+    assert_eq!(run.status.code(), Some(2), "{said}");
+    assert!(said.contains("cannot write") && said.contains("File too large"), "{said}");
+    assert_eq!(fs::read_dir(folder.path().join("out")).unwrap().count(), 0);
+}
