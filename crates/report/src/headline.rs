@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::units::Span;
 
-use crate::metrics::Metrics;
+use crate::metrics::{Metrics, SlowestLink};
 use crate::record::{PointRecord, Run};
 use crate::shares::{FlowShare, GroupShare, flow_shares, group_shares};
 use crate::statistics::number;
@@ -107,18 +107,19 @@ pub(crate) fn lead(run: &Run) -> Option<String> {
 /// Chosen: the smallest difference worth mentioning.
 const FELT: f64 = 3.0;
 
-/// The points with the shortest and longest queue delay of the first watched link, if they differ much.
+/// The points with the shortest and longest queue delay of the slowest watched link, if they differ much.
 fn waiting(run: &Run) -> Option<String> {
-    let link = run.points.iter().find_map(|point| point.summary().metrics.watched_links().next())?;
-    let metric = format!("queue_delay_p95_ms/{link}");
+    let link = SlowestLink::of(run.points.iter().map(|point| &point.summary().metrics))?;
+    let metric = format!("queue_delay_p95_ms/{}", link.name);
     let wait = |p: &'_ PointRecord| Some(p.summary().metrics.get(&metric)?.mean);
     let mut ranked: Vec<(f64, &str)> = run.points.iter().filter_map(|p| Some((wait(p)?, p.name()))).collect();
     ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (&(least, shortest), &(most, longest)) = (ranked.first()?, ranked.last()?);
     (least > 0.0 && most >= FELT * least).then(|| {
         let (least, most) = (number(least), number(most));
+        let of_link = if link.is_only { String::new() } else { format!(" at link {}", link.name) };
         format!(
-            " The 95th percentile of queue delay is {least} ms with {shortest}, but {most} ms with {longest}."
+            " The 95th percentile of queue delay{of_link} is {least} ms with {shortest}, but {most} ms with {longest}."
         )
     })
 }

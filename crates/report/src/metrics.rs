@@ -187,6 +187,34 @@ impl Metrics {
     }
 }
 
+/// A watched link that stands for all that are watched at some points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SlowestLink<'a> {
+    pub(crate) name: &'a str,
+    /// Whether it is the only watched link, so that its name says nothing new.
+    pub(crate) is_only: bool,
+}
+
+impl<'a> SlowestLink<'a> {
+    /// The watched link with the largest 95th percentile of queue delay at any of these points, as a mean over replications; of
+    /// equal ones the first.
+    pub(crate) fn of(points: impl Iterator<Item = &'a Metrics> + Clone) -> Option<Self> {
+        let mut delays: BTreeMap<&str, f64> = BTreeMap::new();
+        for link in points.clone().flat_map(Metrics::watched_links) {
+            delays.entry(link).or_default();
+        }
+        for (link, samples) in points.flat_map(|metrics| metrics.by_name("queue_delay_p95_ms/")) {
+            if let (Some(longest), Some(delay)) = (delays.get_mut(link), mean(samples)) {
+                *longest = longest.max(delay);
+            }
+        }
+        let is_only = delays.len() == 1;
+        // The last of equal ones is the first in reverse order.
+        let (name, _) = delays.into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1))?;
+        Some(Self { name, is_only })
+    }
+}
+
 /// Whether a metric is of interest: counts by reason that are zero in all replications are not.
 fn is_shown(metric: &Metric) -> bool {
     !is_by_reason(&metric.name) || metric.samples.iter().any(|count| *count > 0.0)

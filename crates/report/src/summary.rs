@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use crate::headline::headlines;
+use crate::metrics::SlowestLink;
 use crate::phases;
 use crate::record::{PointRecord, Run};
 use crate::rows::PhaseRow;
@@ -28,11 +29,18 @@ pub fn summary(run: &Run) -> String {
     );
     let shown = &run.points[..run.points.len().min(MAX_POINTS)];
     let waits = waits(shown);
-    let mut head = ["point", "total Mb/s", "utilisation", "Jain", "queue p95 ms"].map(str::to_owned).to_vec();
+    let link = SlowestLink::of(run.points.iter().map(|point| &point.summary().metrics));
+    // The name of the only watched link is left out.
+    let of_link = |what: &str| match link {
+        Some(SlowestLink { name, is_only: false }) => format!("{name} {what}"),
+        _ => what.to_owned(),
+    };
+    let mut head = ["point", "total Mb/s"].map(str::to_owned).to_vec();
+    head.extend([of_link("utilisation"), "Jain".to_owned(), of_link("queue p95 ms")]);
     head.extend(waits.iter().map(|(head, _)| head.clone()));
     head.push("drops".to_owned());
     let mut rows = vec![head];
-    rows.extend(shown.iter().map(|point| summary_row(point, &waits)));
+    rows.extend(shown.iter().map(|point| summary_row(point, link, &waits)));
     out.push_str(&align(&rows));
     if run.points.len() > shown.len() {
         out.push_str(&format!(
@@ -74,11 +82,15 @@ fn waits(points: &[PointRecord]) -> Vec<(String, String)> {
     if groups.len() > MAX_GROUPS { Vec::new() } else { groups.into_iter().map(wait).collect() }
 }
 
-fn summary_row(point: &PointRecord, waits: &[(String, String)]) -> Vec<String> {
+fn summary_row(
+    point: &PointRecord,
+    link: Option<SlowestLink<'_>>,
+    waits: &[(String, String)],
+) -> Vec<String> {
     let metrics = &point.summary().metrics;
     let show = |name: &str| metrics.show(name).unwrap_or_else(|| "-".to_owned());
-    let watched = metrics.watched_links().next();
-    let of_link = |what: &str| watched.map_or_else(|| "-".to_owned(), |link| show(&format!("{what}/{link}")));
+    let of_link =
+        |what: &str| link.map_or_else(|| "-".to_owned(), |link| show(&format!("{what}/{}", link.name)));
     let mut row = vec![
         point.name().to_owned(),
         show("throughput_mbps"),

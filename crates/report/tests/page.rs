@@ -1,7 +1,10 @@
 //! The report as a reader and a browser get it.
 
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
 use apportion_core::units::Span;
 use apportion_report::{Run, json_lines, page, summary};
+use apportion_runtime::outcome::LinkOutcome;
 
 mod synthetic;
 
@@ -180,6 +183,33 @@ fn sentences_follow_the_numbers() {
     let fair = point(&FIFO, &ten_and_one(909, 0.0, 0.1, 80.0), &[7]);
     let text = summary(&run("r", &[7], vec![hog, fair]));
     assert!(text.contains("queue=drr: udp took 7.") && text.contains("queue=fifo: Every flow"), "{text}");
+}
+
+#[test]
+fn the_slowest_of_several_watched_links_is_shown_with_its_name() {
+    let several = |name: &str| {
+        let mut run = quickstart(&[7]);
+        for outcome in run.points.iter_mut().flat_map(|point| &mut point.outcomes) {
+            let idle = LinkOutcome { name: name.into(), watched: true, ..LinkOutcome::default() };
+            outcome.links.insert(0, idle);
+        }
+        summary(&run)
+    };
+    let text = summary(&quickstart(&[7]));
+    assert!(text.contains("  utilisation   Jain  queue p95 ms  "), "{text}");
+    assert!(text.contains("The 95th percentile of queue delay is "), "{text}");
+    let values =
+        |text: &str| text.lines().nth(2).unwrap().split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    for other in ["access", "way-out"] {
+        let named = several(other);
+        let head = named.lines().nth(1).unwrap();
+        assert!(
+            head.contains("  bottleneck utilisation  ") && head.contains("  bottleneck queue p95 ms  "),
+            "{head}"
+        );
+        assert!(named.contains("The 95th percentile of queue delay at link bottleneck is "), "{named}");
+        assert_eq!(values(&named), values(&text));
+    }
 }
 
 #[test]
