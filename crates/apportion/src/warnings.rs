@@ -47,23 +47,26 @@ fn of_links(point: &Point, hidden: &[HiddenBottleneck]) -> Vec<Warning> {
     let (access, others): (Vec<_>, Vec<_>) = hidden.iter().partition(|link| key_of(link).is_some());
     let of = |links: &[&HiddenBottleneck]| {
         let first = links.first()?;
-        let rate = key_of(first).map_or("rate".to_owned(), |key| format!("`{key}`"));
         let about = about(first, links.len() - 1);
-        let text = format!("{about}; write a higher {rate}, or watch = true if it is meant as a bottleneck");
-        Some(Warning { key: format!("{} {}", first.link, first.watched.0), text })
+        let (watched, text) = match &first.watched {
+            Some((watched, least)) => {
+                let rate = key_of(first).map_or("rate".to_owned(), |key| format!("`{key}`"));
+                let least = 100.0 * least;
+                let text = format!(
+                    "{about}, and `{watched}`, the fullest that is watched, {least:.0} %; write a higher {rate}, or \
+                     watch = true if it is meant as a bottleneck"
+                );
+                (watched.as_str(), text)
+            }
+            None => ("", format!("{about}, and no link is watched; write `watch = true` to see its queue")),
+        };
+        Some(Warning { key: format!("{} {watched}", first.link), text })
     };
     of(&access).into_iter().chain(of(&others)).collect()
 }
 
-/// How full a link and `more` others were, and how full what is watched.
-fn about(
-    HiddenBottleneck { link, utilisation, watched: (watched, least) }: &HiddenBottleneck,
-    more: usize,
-) -> String {
+/// How full a link was, and of how many others the same is true.
+fn about(HiddenBottleneck { link, utilisation, .. }: &HiddenBottleneck, more: usize) -> String {
     let others = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-    format!(
-        "link `{link}`{others} was {:.0} % full, and `{watched}`, the fullest that is watched, {:.0} %",
-        100.0 * utilisation,
-        100.0 * least
-    )
+    format!("link `{link}`{others} was {:.0} % full", 100.0 * utilisation)
 }

@@ -61,6 +61,20 @@ fn links_that_are_fast_enough_or_watched_are_not_named() {
 }
 
 #[test]
+fn a_full_link_is_named_where_no_link_is_watched() {
+    let all = warnings(&[("link.bottleneck.watch", "false"), ("topology.access.rate", "1Gbit")]);
+    assert_eq!(all, [SHORT]);
+    let all = warnings(&[
+        ("link.bottleneck.watch", "false"),
+        ("topology.bottleneck.rate", "250Mbit"),
+        ("topology.access.rate", "1Gbit"),
+    ]);
+    let full =
+        "link `bottleneck` was 100 % full, and no link is watched; write `watch = true` to see its queue";
+    assert_eq!(all, [SHORT, full]);
+}
+
+#[test]
 fn a_warning_of_some_points_says_of_how_many() {
     let all = warnings(&[("topology.access.rate", "[\"100Mbit\", \"1Gbit\"]")]);
     assert_eq!(all[0], SHORT);

@@ -10,15 +10,15 @@ const FULL: f64 = 0.9;
 /// By how much it must be fuller than any watched link: less is chance.
 const MARGIN: f64 = 0.02;
 
-/// A link that is not watched and was fuller than every watched one.
+/// A link that is not watched, was full, and was fuller than every watched one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HiddenBottleneck {
     /// Its name.
     pub link: String,
     /// Its utilisation, 0 to 1, as a mean over replications.
     pub utilisation: f64,
-    /// The watched link that was fullest, and its utilisation.
-    pub watched: (String, f64),
+    /// The watched link that was fullest, and its utilisation; `None` if no link is watched.
+    pub watched: Option<(String, f64)>,
 }
 
 /// How full links were in the replications of a point: the watched ones, and others that were full in each.
@@ -49,18 +49,19 @@ impl Utilisations {
         self.count += 1;
     }
 
-    /// The links that are not watched and were fuller than every watched one, the fullest first. None where no link is watched.
+    /// The full links that are not watched and were fuller than every watched one, the fullest first.
     fn hidden(&self) -> Vec<HiddenBottleneck> {
         let means =
             || self.links.iter().map(|(name, (watched, sum))| (name, *watched, sum / f64::from(self.count)));
         let fullest = means().filter(|(_, watched, _)| *watched).max_by(|a, b| a.2.total_cmp(&b.2));
-        let Some((watched, _, least)) = fullest else { return Vec::new() };
+        let fullest = fullest.map(|(name, _, utilisation)| (name.clone(), utilisation));
+        let is_fuller = |used: f64| fullest.as_ref().is_none_or(|(_, least)| used > least + MARGIN);
         let mut hidden: Vec<_> = means()
-            .filter(|(_, watched, used)| !watched && *used > least + MARGIN)
+            .filter(|(_, watched, used)| !watched && is_fuller(*used))
             .map(|(link, _, utilisation)| HiddenBottleneck {
                 link: link.clone(),
                 utilisation,
-                watched: (watched.clone(), least),
+                watched: fullest.clone(),
             })
             .collect();
         hidden.sort_by(|a, b| b.utilisation.total_cmp(&a.utilisation));
@@ -70,7 +71,6 @@ impl Utilisations {
 
 impl PointRecord {
     /// The links that were full in each replication and are not watched, while no watched link was as full; the fullest first.
-    /// None where no link is watched.
     #[must_use]
     pub fn hidden_bottlenecks(&self) -> Vec<HiddenBottleneck> {
         self.summary().links.hidden()
@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     /// Rows of links, each with its name, whether it is watched, and its utilisation in two replications.
-    fn hidden(links: &[(&str, bool, [f64; 2])]) -> Vec<(String, String)> {
+    fn hidden(links: &[(&str, bool, [f64; 2])]) -> Vec<(String, Option<String>)> {
         let row = |link: &str, watched: bool, seed: u64, utilisation: f64| -> LinkRow {
             let row = serde_json::json!({
                 "point": "", "seed": seed, "link": link, "watched": watched, "rate_mbps": 1.0, "throughput_mbps": 1.0,
@@ -100,7 +100,7 @@ mod tests {
             };
             used.add(&links.iter().map(of).collect::<Vec<_>>());
         }
-        used.hidden().into_iter().map(|found| (found.link, found.watched.0)).collect()
+        used.hidden().into_iter().map(|found| (found.link, found.watched.map(|(name, _)| name))).collect()
     }
 
     #[test]
@@ -112,14 +112,17 @@ mod tests {
             wide,
             ("other", true, [0.1, 0.1]),
         ]);
-        let pair = |name: &str| (name.to_owned(), "wide".to_owned());
+        let pair = |name: &str| (name.to_owned(), Some("wide".to_owned()));
         assert_eq!(found, [pair("b"), pair("a")]);
+        // Where no link is watched, a full one is enough.
+        let found = hidden(&[("a", false, [0.99, 0.99]), ("wide", false, [0.5, 0.5])]);
+        assert_eq!(found, [("a".to_owned(), None)]);
     }
 
     #[test]
-    fn nothing_is_found_where_a_watched_link_is_as_full_or_none_is_watched_or_none_is_full() {
+    fn nothing_is_found_where_a_watched_link_is_as_full_or_no_other_is_full() {
         assert!(hidden(&[("a", false, [0.99, 0.99]), ("wide", true, [0.98, 0.98])]).is_empty());
-        assert!(hidden(&[("a", false, [0.99, 0.99]), ("wide", false, [0.5, 0.5])]).is_empty());
+        assert!(hidden(&[("a", false, [0.99, 0.7]), ("wide", false, [0.5, 0.5])]).is_empty());
         assert!(hidden(&[("a", false, [0.99, 0.7]), ("wide", true, [0.5, 0.5])]).is_empty());
     }
 }
