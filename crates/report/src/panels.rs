@@ -10,7 +10,7 @@ use crate::figure::{
     Across, Bar, COLOURS, DotRow, Drawing, Heat, Line, Panel, Stack, dots, heat, lines, stacks,
 };
 use crate::metrics::{Metric, Metrics};
-use crate::shares::{FlowShare, GroupShare, Keys, group_shares};
+use crate::shares::{FlowShare, GroupShare, Keys, group_shares, natural};
 use crate::statistics::{Estimate, number};
 use crate::sweep::{Axis, Numbers, Sweep};
 
@@ -30,6 +30,8 @@ struct Quantity {
     title: &'static str,
     /// (group or link, metric); the name is empty for a metric of the whole point.
     metrics: Vec<(String, String)>,
+    /// How many of the groups or links these are, unless all.
+    cut: Option<String>,
     /// A dashed line.
     level: Option<f64>,
 }
@@ -37,7 +39,7 @@ struct Quantity {
 impl Quantity {
     /// The quantities that at least one of the points measured, the most important one first.
     fn all(metrics: &[&Metrics]) -> Vec<Self> {
-        let by_name = |title, prefix: &str, level| {
+        let by_name = |title, prefix: &str, what, level| {
             let mut found: Vec<String> = Vec::new();
             for metric in metrics.iter().flat_map(|metrics| metrics.iter()) {
                 let name = metric.name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/'));
@@ -45,24 +47,26 @@ impl Quantity {
                     found.push(name.to_owned());
                 }
             }
-            found.sort();
+            found.sort_by(|a, b| natural(a, b));
+            let all = found.len();
+            let cut = (all > MAX_NAMES).then(|| format!("{MAX_NAMES} of {all} {what} are drawn"));
             found.truncate(MAX_NAMES);
             let metrics = found.into_iter().map(|name| (name.clone(), format!("{prefix}/{name}"))).collect();
-            Self { title, metrics, level }
+            Self { title, metrics, cut, level }
         };
         let whole = |title, name: &str, level| {
             let is_any = |metrics: &&Metrics| metrics.get(name).is_some_and(|estimate| estimate.mean != 0.0);
             let metrics =
                 if metrics.iter().any(is_any) { vec![(String::new(), name.to_owned())] } else { Vec::new() };
-            Self { title, metrics, level }
+            Self { title, metrics, cut: None, level }
         };
         let all = [
-            by_name("Throughput over entitlement", "share", Some(1.0)),
-            by_name("Throughput of a flow, Mb/s", "throughput_mbps", None),
-            by_name("Completion time (95th percentile), s", "completion_p95_s", None),
-            by_name("One-way delay (95th percentile), ms", "delay_p95_ms", None),
-            by_name("Queue delay (95th percentile), ms", "queue_delay_p95_ms", None),
-            by_name("Utilisation", "utilisation", Some(1.0)),
+            by_name("Throughput over entitlement", "share", "groups", Some(1.0)),
+            by_name("Throughput of a flow, Mb/s", "throughput_mbps", "groups", None),
+            by_name("Completion time (95th percentile), s", "completion_p95_s", "groups", None),
+            by_name("One-way delay (95th percentile), ms", "delay_p95_ms", "groups", None),
+            by_name("Queue delay (95th percentile), ms", "queue_delay_p95_ms", "links", None),
+            by_name("Utilisation", "utilisation", "links", Some(1.0)),
             whole("Jain index", "jain", Some(1.0)),
             whole("Dropped packets", "drops_packets", None),
             whole("Marked packets", "marked_packets", None),
@@ -158,6 +162,7 @@ pub(crate) fn sweep_panels(points: &[Point<'_>], metric: Option<&str>) -> (Vec<P
             for combination in &combinations {
                 let note =
                     fixed.iter().zip(combination).map(|(axis, value)| sweep.axes[*axis].setting(*value));
+                let note = note.chain(quantity.cut.clone());
                 let is_here =
                     |at: &[usize]| fixed.iter().map(|axis| at[*axis]).eq(combination.iter().copied());
                 panels.push(Panel {

@@ -1,5 +1,6 @@
 //! Throughput and entitlement of each flow and each group of a point.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::point_summary::{FlowSummary, PointSummary};
@@ -60,7 +61,7 @@ pub(crate) fn shares_of(summary: &PointSummary) -> Vec<FlowShare> {
         })
     };
     let mut shares: Vec<FlowShare> = summary.flows.iter().filter_map(share).collect();
-    shares.sort_by(|a, b| natural(&a.name).cmp(&natural(&b.name)));
+    shares.sort_by(|a, b| natural(&a.name, &b.name));
     shares
 }
 
@@ -86,12 +87,21 @@ pub(crate) fn group_shares(flows: &[FlowShare]) -> Vec<GroupShare> {
     groups.into_iter().map(share).collect()
 }
 
-/// Orders member `i` of a group by number.
-fn natural(name: &str) -> (&str, u64, &str) {
-    match name.rsplit_once('.').and_then(|(group, i)| Some((group, i.parse().ok()?))) {
-        Some((group, i)) => (group, i, name),
-        None => (name, 0, name),
-    }
+/// The order of names by the numbers in them: `tcp.2` is before `tcp.10`.
+pub(crate) fn natural(a: &str, b: &str) -> Ordering {
+    parts(a).cmp(parts(b)).then_with(|| a.cmp(b))
+}
+
+/// The parts of a name: text without digits, and the number after it.
+fn parts(mut rest: &str) -> impl Iterator<Item = (&str, u64)> {
+    std::iter::from_fn(move || {
+        let is_digit = |c: char| c.is_ascii_digit();
+        let (text, from) = rest.split_at(rest.find(is_digit).unwrap_or(rest.len()));
+        let (number, after) = from.split_at(from.find(|c| !is_digit(c)).unwrap_or(from.len()));
+        let is_end = rest.is_empty();
+        rest = after;
+        (!is_end).then(|| (text, number.parse().unwrap_or(0)))
+    })
 }
 
 /// The names that have a colour in figures: the groups, or the flows if there is one group of few flows.
@@ -115,7 +125,7 @@ impl Keys {
     /// Those of flows by name and group.
     pub(crate) fn of_names<'a>(flows: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let mut flows: Vec<(&str, &str)> = flows.collect();
-        flows.sort_by(|a, b| natural(a.0).cmp(&natural(b.0)));
+        flows.sort_by(|a, b| natural(a.0, b.0));
         let mut groups: Vec<String> = flows.iter().map(|flow| flow.1.to_owned()).collect();
         groups.dedup();
         let mut names: Vec<String> = flows.iter().map(|flow| flow.0.to_owned()).collect();
@@ -147,9 +157,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_are_ordered_by_number() {
-        let mut names = ["udp", "tcp.10", "tcp.2", "tcp.x", "tcp.1"];
-        names.sort_by(|a, b| natural(a).cmp(&natural(b)));
-        assert_eq!(names, ["tcp.1", "tcp.2", "tcp.10", "tcp.x", "udp"]);
+    fn names_are_ordered_by_number() {
+        let mut names = ["udp", "tcp.10", "tcp.2", "tcp.x", "tcp.1", "tcp", "l10-left", "l9-left", "tcp.01"];
+        names.sort_by(|a, b| natural(a, b));
+        let expected = ["l9-left", "l10-left", "tcp", "tcp.01", "tcp.1", "tcp.2", "tcp.10", "tcp.x", "udp"];
+        assert_eq!(names, expected);
     }
 }

@@ -9,7 +9,7 @@ use apportion_report::{Contents, Provenance, Run};
 
 mod synthetic;
 
-use synthetic::{long_sweep, quickstart, weighted};
+use synthetic::{large, long_sweep, quickstart, weighted};
 
 fn stored(run: &Run) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -78,6 +78,23 @@ fn a_metric_of_a_sweep_is_drawn_alone() {
     assert!(text(&plotted, Format::Svg).contains(">Jain index</text>"));
     assert!(numbers(&plotted)[1..].iter().all(|row| row[2] == "jain"));
     assert_eq!(numbers(&plotted).len(), 1 + 4);
+}
+
+#[test]
+fn a_sweep_draws_six_groups_by_number_and_says_how_many_there_are() {
+    let mut run = large(&[7]);
+    for point in &mut run.points {
+        let infos = point.flows.iter_mut().map(|flow| &mut flow.group);
+        let outcomes = point.outcomes.iter_mut().flat_map(|outcome| &mut outcome.flows);
+        for group in infos.chain(outcomes.map(|flow| &mut flow.group)) {
+            *group = group.replace('0', "10");
+        }
+    }
+    let (_dir, folder) = stored(&run);
+    let plotted = plot(&folder, &Request { metric: Some("share".into()), ..request(Kind::Sweep) }).unwrap();
+    let svg = text(&plotted, Format::Svg);
+    assert!(svg.contains(">6 of 9 groups are drawn</text>"), "{svg}");
+    assert!(svg.contains(">group6</text>") && !svg.contains(">group10</text>"), "{svg}");
 }
 
 #[test]
