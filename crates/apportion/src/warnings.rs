@@ -11,24 +11,24 @@ const MAX_LINES: usize = 20;
 
 /// The warnings of a run whose results are `records`, each once, with the number of points that it is about unless these are all.
 pub(crate) fn of(scenario: &Scenario, records: &[PointRecord]) -> Vec<String> {
-    let mut all: Vec<(Warning, usize)> = Vec::new();
+    let mut all: Vec<Repeated> = Vec::new();
     for (point, record) in scenario.points().iter().zip(records) {
         let hidden = record.hidden_bottlenecks();
         let of_scenario =
-            point.scenario.warnings().into_iter().map(|text| Warning { key: text.clone(), text });
+            point.scenario.warnings().into_iter().map(|text| Warning { key: without_numbers(&text), text });
         for warning in of_scenario.chain(of_links(point, &hidden)) {
-            match all.iter_mut().find(|(known, _)| known.key == warning.key) {
-                Some((_, count)) => *count += 1,
-                None => all.push((warning, 1)),
+            match all.iter_mut().find(|known| known.first.key == warning.key) {
+                Some(known) => {
+                    known.count += 1;
+                    known.is_same &= known.first.text == warning.text;
+                }
+                None => all.push(Repeated { first: warning, count: 1, is_same: true }),
             }
         }
     }
     let points = scenario.points().len();
     let more = all.len().saturating_sub(MAX_LINES);
-    let lines = all.into_iter().take(MAX_LINES).map(|(Warning { text, .. }, count)| match count == points {
-        true => text,
-        false => format!("{text} ({count} of {points} points)"),
-    });
+    let lines = all.into_iter().take(MAX_LINES).map(|warning| warning.line(points));
     lines.chain((more > 0).then(|| format!("{more} more warnings"))).collect()
 }
 
@@ -36,6 +36,40 @@ pub(crate) fn of(scenario: &Scenario, records: &[PointRecord]) -> Vec<String> {
 struct Warning {
     key: String,
     text: String,
+}
+
+/// A warning, and the points that it is about.
+struct Repeated {
+    first: Warning,
+    count: usize,
+    /// Whether numbers are the same at all of them.
+    is_same: bool,
+}
+
+impl Repeated {
+    /// The warning with the number of points that it is about, unless these are all of the run's `points` with the same numbers.
+    fn line(self, points: usize) -> String {
+        let Self { first: Warning { text, .. }, count, is_same } = self;
+        match (count == points, is_same) {
+            (true, true) => text,
+            (false, true) => format!("{text} ({count} of {points} points)"),
+            (_, false) => format!("{text} ({count} of {points} points; the numbers are those of the first)"),
+        }
+    }
+}
+
+/// A warning's text without the numbers outside of quoted names: `5.5` and `10` are both `#`.
+fn without_numbers(text: &str) -> String {
+    let is_number = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+    let part = |(at, part): (usize, &str)| match at % 2 {
+        0 => part
+            .split(' ')
+            .map(|word| if is_number(&word) { "#" } else { word })
+            .collect::<Vec<_>>()
+            .join(" "),
+        _ => part.to_owned(),
+    };
+    text.split('`').enumerate().map(part).collect::<Vec<_>>().join("`")
 }
 
 /// A warning about access links of a topology, which have one rate, and one about other links.

@@ -80,3 +80,9 @@ fn a_warning_of_some_points_says_of_how_many() {
     assert_eq!(all[0], SHORT);
     assert!(all[1].ends_with(" (1 of 2 points)"), "{all:?}");
 }
+
+#[test]
+fn warnings_that_differ_by_numbers_are_one_line() {
+    let all = warnings(&[("topology.access.rate", "1Gbit"), ("stop", r#"["300ms", "400ms"]"#)]);
+    assert_eq!(all, [format!("{SHORT} (2 of 2 points; the numbers are those of the first)")]);
+}
