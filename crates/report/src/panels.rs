@@ -37,6 +37,11 @@ struct Quantity {
 }
 
 impl Quantity {
+    /// What `--metric` calls it: the name of its metrics without that of the group or link.
+    fn name(&self) -> &str {
+        self.metrics.first().and_then(|(_, name)| name.split('/').next()).unwrap_or_default()
+    }
+
     /// The quantities that at least one of the points measured, the most important one first.
     fn all(metrics: &[&Metrics]) -> Vec<Self> {
         let by_name = |title, prefix: &str, what, level| {
@@ -125,6 +130,12 @@ impl Arrangement {
     }
 }
 
+/// The metrics of which a sweep has figures, by the names that choose them.
+pub(crate) fn sweep_metrics(points: &[Point<'_>]) -> Vec<String> {
+    let all: Vec<&Metrics> = points.iter().map(|point| point.metrics).collect();
+    Quantity::all(&all).iter().map(|quantity| quantity.name().to_owned()).collect()
+}
+
 /// The figures of a sweep, of one metric if it is named, and for each quantity how many combinations of parameters are not drawn. Empty without a
 /// sweep.
 pub(crate) fn sweep_panels(points: &[Point<'_>], metric: Option<&str>) -> (Vec<Panel>, usize) {
@@ -142,10 +153,7 @@ pub(crate) fn sweep_panels(points: &[Point<'_>], metric: Option<&str>) -> (Vec<P
 
     let mut panels = Vec::new();
     let all: Vec<&Metrics> = points.iter().map(|point| point.metrics).collect();
-    let is_wanted = |quantity: &Quantity| {
-        let name = quantity.metrics.first().and_then(|(_, name)| name.split('/').next());
-        metric.is_none_or(|wanted| name == Some(wanted))
-    };
+    let is_wanted = |quantity: &Quantity| metric.is_none_or(|wanted| quantity.name() == wanted);
     for quantity in Quantity::all(&all).into_iter().filter(is_wanted) {
         // A figure for each group or link, unless these are the colours.
         let parts: Vec<&[(String, String)]> = match &arrangement {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use crate::figure::{Panel, compose};
-use crate::panels::Point;
+use crate::panels::{Point, sweep_metrics};
 use crate::shares::{FlowShare, Keys, shares_of};
 use crate::statistics::Estimate;
 use crate::store::{LoadError, StoredPoint, StoredRun, load, series};
@@ -139,6 +139,9 @@ pub enum PlotError {
     /// Nothing to draw.
     #[error("nothing to draw as `{0}`: {1}")]
     Nothing(&'static str, &'static str),
+    /// No figure of a sweep shows this metric of these results; the second are those that it can show.
+    #[error("there is no metric `{0}` to draw; the metrics are {1}")]
+    UnknownMetric(String, String),
     /// A metric of other kinds than a sweep.
     #[error("`{0}` has no choice of metrics: leave out --metric, or draw --kind sweep")]
     Metric(&'static str),
@@ -226,7 +229,11 @@ pub fn plot(folder: &Path, request: &Request) -> Result<Plotted, PlotError> {
     let (plotted, missing) = match kind {
         Kind::Shares => (per_point::shares(&points, &keys), "no replication has finished"),
         Kind::Sweep => {
-            let missing = "the results have a single point, or no such metric";
+            known_metric(&points, request)?;
+            let missing = match points.len() {
+                0 | 1 => "there is a single point",
+                _ => "the points are no sweep of parameters, or no replication has finished",
+            };
             (per_point::sweep(&points, request.metric.as_deref()), missing)
         }
         Kind::Delay => (per_point::delays(&points), "no delay was measured"),
@@ -243,6 +250,18 @@ pub fn plot(folder: &Path, request: &Request) -> Result<Plotted, PlotError> {
         return Err(PlotError::Nothing(kind.name(), missing));
     }
     Ok(plotted)
+}
+
+/// Refuses a metric of which a sweep has no figure.
+fn known_metric(points: &[Drawn<'_>], request: &Request) -> Result<(), PlotError> {
+    let all: Vec<Point<'_>> = points.iter().map(|drawn| drawn.point).collect();
+    let known = sweep_metrics(&all);
+    match &request.metric {
+        Some(wanted) if !known.is_empty() && !known.contains(wanted) => {
+            Err(PlotError::UnknownMetric(wanted.clone(), known.join(", ")))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The points to draw.

@@ -110,7 +110,11 @@ fn what_cannot_be_drawn_is_refused_with_its_reason() {
         "`delay` has no choice of metrics: leave out --metric, or draw --kind sweep"
     );
     let metric = Request { metric: Some("no".into()), ..request(Kind::Sweep) };
-    assert!(refused(&folder, &metric).starts_with("nothing to draw as `sweep`: "));
+    let text = refused(&folder, &metric);
+    let start = "there is no metric `no` to draw; the metrics are share, throughput_mbps, ";
+    assert!(text.starts_with(start) && text.contains(", jain"), "{text}");
+    let text = refused(&folder, &request(Kind::Sweep));
+    assert_eq!(text, "nothing to draw as `sweep`: there is a single point");
     assert!(refused(&folder.join("no"), &request(Kind::Sweep)).starts_with("cannot read results from "));
 
     let (_dir, folder) = stored(&long_sweep(13));
