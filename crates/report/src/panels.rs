@@ -136,12 +136,21 @@ pub(crate) fn sweep_metrics(points: &[Point<'_>]) -> Vec<String> {
     Quantity::all(&all).iter().map(|quantity| quantity.name().to_owned()).collect()
 }
 
-/// The figures of a sweep, of one metric if it is named, and for each quantity how many combinations of parameters are not drawn. Empty without a
-/// sweep.
-pub(crate) fn sweep_panels(points: &[Point<'_>], metric: Option<&str>) -> (Vec<Panel>, usize) {
+/// The figures of a sweep.
+#[derive(Default)]
+pub(crate) struct SweepPanels {
+    pub(crate) panels: Vec<Panel>,
+    /// For each quantity how many combinations of parameters are not drawn.
+    pub(crate) left_out: usize,
+    /// Whether they show means as colours, without intervals and levels.
+    pub(crate) are_heat_maps: bool,
+}
+
+/// The figures of a sweep, of one metric if it is named. Empty without a sweep.
+pub(crate) fn sweep_panels(points: &[Point<'_>], metric: Option<&str>) -> SweepPanels {
     let settings: Vec<&[(String, String)]> = points.iter().map(|point| point.settings).collect();
-    let Some(sweep) = Sweep::of(&settings) else { return (Vec::new(), 0) };
-    let Some(arrangement) = Arrangement::of(&sweep) else { return (Vec::new(), 0) };
+    let Some(sweep) = Sweep::of(&settings) else { return SweepPanels::default() };
+    let Some(arrangement) = Arrangement::of(&sweep) else { return SweepPanels::default() };
     let taken = arrangement.axes();
     let fixed: Vec<usize> = (0..sweep.axes.len()).filter(|axis| !taken.contains(axis)).collect();
     let mut combinations: Vec<Vec<usize>> =
@@ -182,7 +191,7 @@ pub(crate) fn sweep_panels(points: &[Point<'_>], metric: Option<&str>) -> (Vec<P
             }
         }
     }
-    (panels, left_out)
+    SweepPanels { panels, left_out, are_heat_maps: matches!(arrangement, Arrangement::Heat { .. }) }
 }
 
 impl Axis {

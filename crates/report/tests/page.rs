@@ -288,6 +288,7 @@ fn numbers_are_axes_and_names_are_lines() {
     let sweep = sweep_of(&html);
     assert!(sweep.contains(">rate, Mb/s</text>") && sweep.contains(">10</text>"), "{sweep}");
     assert!(sweep.contains("</span>fifo</li>") && sweep.contains("</span>drr</li>"), "{sweep}");
+    assert!(sweep.contains(">Means over seeds. Dashed: 1. Each quantity has one scale.</p>"), "{sweep}");
 }
 
 #[test]
@@ -300,6 +301,7 @@ fn two_numbers_are_a_heat_map_and_names_alone_are_not_joined() {
     ]));
     let sweep = sweep_of(&html);
     assert!(sweep.contains(">delay, ms</text>") && sweep.contains("#FEE838"), "{sweep}");
+    assert!(sweep.contains(">Means over seeds. Each quantity has one scale.</p>"), "{sweep}");
 
     let html =
         page(&swept(&[&[("queue", "fifo")], &[("queue", "red")], &[("queue", "drr limit=50p flows=8")]]));

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use crate::figure::{Drawing, Panel};
 use crate::html::escape;
-use crate::panels::{Point, sweep_panels};
+use crate::panels::{Point, SweepPanels, sweep_panels};
 use crate::record::Run;
 
 /// Chosen: leaves more than half of the page to details of points.
@@ -15,7 +15,7 @@ pub(super) fn section(run: &Run) -> String {
     let points = run.points.iter();
     let points: Vec<Point<'_>> =
         points.map(|point| Point { settings: &point.settings, metrics: &point.summary().metrics }).collect();
-    let (panels, left_out) = sweep_panels(&points, None);
+    let SweepPanels { panels, left_out, are_heat_maps } = sweep_panels(&points, None);
     if panels.is_empty() {
         return String::new();
     }
@@ -29,11 +29,15 @@ pub(super) fn section(run: &Run) -> String {
         cards.push_str(&card);
         drawn += 1;
     }
+    let marks = match (are_heat_maps, run.seeds.len()) {
+        (true, _) => ".",
+        (false, 0 | 1) => ". Dashed: 1.",
+        (false, _) => "; thin lines: 95 % intervals. Dashed: 1.",
+    };
     let mut out = format!(
         "<h2 id=\"sweep\">Over the parameters</h2>\n\
-         <p class=\"note\">Means over seeds{}. Dashed: 1. Each quantity has one scale.</p>\n\
-         <div class=\"plots\">\n{cards}</div>\n",
-        if run.seeds.len() > 1 { "; thin lines: 95 % intervals" } else { "" }
+         <p class=\"note\">Means over seeds{marks} Each quantity has one scale.</p>\n\
+         <div class=\"plots\">\n{cards}</div>\n"
     );
     if drawn < panels.len() || left_out > 0 {
         let _ = writeln!(

@@ -38,7 +38,7 @@ pub(super) fn shares(points: &[Drawn<'_>], keys: &Keys) -> Plotted {
 /// Each quantity over the parameters; only those of one metric, if it is named.
 pub(super) fn sweep(points: &[Drawn<'_>], metric: Option<&str>) -> Plotted {
     let all: Vec<Point<'_>> = points.iter().map(|drawn| drawn.point).collect();
-    let panels = sweep_panels(&all, metric).0;
+    let panels = sweep_panels(&all, metric).panels;
     Plotted { panels, numbers: metrics(points, |name| metric.is_none_or(|wanted| is_of(name, wanted))) }
 }
 
