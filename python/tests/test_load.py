@@ -52,7 +52,8 @@ def test_they_are_not_written_again(folder: Path, tmp_path: Path) -> None:
 
 def test_what_an_interrupt_left_out_is_missing(small: ap.Scenario, tmp_path: Path) -> None:
     run = small._native.run(seeds=2, jobs=1, perturb=False, force=False, progress=None, folder=tmp_path, only_cached=True)
-    assert not run[0].complete
+    assert not run[0].complete and run[0].folder is None
+    run[0].write(tmp_path)
     read = ap.load(tmp_path)
     assert not read.complete and len(read.flows) == 0 and "0 replications, incomplete" in repr(read)
 

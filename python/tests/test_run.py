@@ -6,6 +6,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,7 +58,27 @@ def test_what_progress_raises_ends_the_run(small: ap.Scenario) -> None:
         small.run(1000, progress=fail)
 
 
-def interrupted_after(seconds: float, scenario: ap.Scenario, seeds: int) -> tuple[ap.Results, float]:
+@pytest.mark.parametrize("callback", ["progress", "on_sample"])
+@pytest.mark.parametrize("seeds", [1, 5])
+def test_a_run_that_raises_leaves_no_folder(small: ap.Scenario, tmp_path: Path, callback: str, seeds: int) -> None:
+    calls = 0
+
+    def fail(*_: object) -> None:
+        nonlocal calls
+        calls += 1
+        # The last sample of the first replication is the thirtieth.
+        if callback == "progress" or calls == 40:
+            raise LookupError
+
+    arguments: dict[str, Any] = {"progress": False, callback: fail}
+    with pytest.raises(LookupError):
+        small.run(seeds, folder=tmp_path / "out", **arguments)
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def interrupted_after(
+    seconds: float, scenario: ap.Scenario, seeds: int, folder: Path | None = None
+) -> tuple[ap.Results, float]:
     sent = [0.0]
 
     def interrupt() -> None:
@@ -67,7 +88,7 @@ def interrupted_after(seconds: float, scenario: ap.Scenario, seeds: int) -> tupl
     timer = threading.Timer(seconds, interrupt)
     timer.start()
     try:
-        results = scenario.run(seeds, progress=False)
+        results = scenario.run(seeds, progress=False, folder=folder)
         return results, time.monotonic() - sent[0]
     finally:
         timer.join()
@@ -82,9 +103,10 @@ def test_an_interrupt_keeps_what_has_ended(small: ap.Scenario) -> None:
     assert took < 1.0
 
 
-def test_an_interrupt_before_anything_has_ended_is_raised() -> None:
+def test_an_interrupt_before_anything_has_ended_is_raised(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        interrupted_after(0.3, long(3600), 1)
+        interrupted_after(0.3, long(3600), 1, tmp_path)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_other_threads_run_meanwhile() -> None:

@@ -99,7 +99,8 @@ impl Run<'_> {
         check(self.scenario)?;
         let (results, failed) = self.in_real_time();
         // What was finished before a failure took its time: it is kept.
-        let results = match self.folder.as_deref().map(|folder| results.write(folder)).transpose() {
+        let folder = self.folder.as_deref().filter(|_| !results.is_empty());
+        let results = match folder.map(|folder| results.write(folder)).transpose() {
             Err(cause) => return Err(RunError::Unwritten { cause, finished: Box::new(results) }),
             Ok(None) => results,
             Ok(Some(folder)) => results.written(folder),
@@ -177,7 +178,8 @@ impl Run<'_> {
         }
         let sim = sim.simulate()?;
         for (folder, results) in folders.iter().zip([&lab, &sim]) {
-            folder.as_deref().map(|folder| results.write(folder)).transpose()?;
+            let folder = folder.as_deref().filter(|_| !results.is_empty());
+            folder.map(|folder| results.write(folder)).transpose()?;
         }
         let is_complete = lab.is_complete() && sim.is_complete();
         let parity = is_complete.then(|| Parity::new(sim.record(), lab.record(), TOLERANCES));

@@ -82,6 +82,7 @@ pub mod shell;
 mod simulations;
 mod size;
 mod sources;
+mod staged;
 mod warnings;
 
 pub use apportion_cache::{Cache, CacheError, Damage, Frame, Usage};
@@ -109,6 +110,7 @@ pub use run_error::RunError;
 pub use scenario::{Scenario, ScenarioBuilder, ScenarioError};
 pub use simulations::Simulations;
 pub use sources::build;
+pub use staged::Staged;
 
 /// The code of `docs/extending.md`, which is compiled and run with the other examples.
 #[cfg(doctest)]

@@ -197,6 +197,12 @@ impl Results {
         self.record.complete
     }
 
+    /// Whether not one replication is there: the run was cancelled before any had ended.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.record.is_empty()
+    }
+
     /// Why replications are not valid, one line each with point and seed; empty if all are. In the lab a replication is
     /// not valid if the machine was too busy to keep real time.
     #[must_use]
@@ -242,12 +248,10 @@ impl Results {
     }
 
     /// The same results, which were written to this folder.
-    #[cfg(all(feature = "live", target_os = "linux"))]
     pub(crate) fn written(self, folder: PathBuf) -> Self {
         Self { folder: Some(folder), ..self }
     }
 
-    #[cfg(all(feature = "live", target_os = "linux"))]
     pub(crate) const fn record(&self) -> &apportion_report::Run {
         &self.record
     }

@@ -16,6 +16,7 @@ use crate::results::Results;
 use crate::run_error::RunError;
 use crate::scenario::Scenario;
 use crate::simulations::{Opener, Simulations, Simulator};
+use crate::staged::Staged;
 
 /// A run of a scenario: every point of its sweep with every seed.
 ///
@@ -152,7 +153,7 @@ impl<'a> Run<'a> {
     }
 
     /// Where the results get a folder of their own: `folder/1` for the first run, `folder/2` for the next. It appears when the run is
-    /// whole, and holds what [`Results::write`] writes and a capture of each link that has `pcap = true`, of the first replication of
+    /// whole, unless no replication has ended, and holds what [`Results::write`] writes and a capture of each link that has `pcap = true`, of the first replication of
     /// each point. Without a folder, the default, nothing is written and nothing captured.
     ///
     /// ```no_run
@@ -263,12 +264,20 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs it in the simulator.
+    /// Runs it in the simulator. A run that was cancelled before any replication had ended has no folder.
     ///
     /// # Errors
     /// If it is [too large](Self::force), a point is too large for the simulator, threads cannot be started, or the folder or a capture
     /// cannot be written. There is no new folder then.
     pub fn simulate(&self) -> Result<Results, RunError> {
+        Ok(self.stage()?.publish()?)
+    }
+
+    /// Runs it in the simulator, and leaves it to the caller whether its folder appears.
+    ///
+    /// # Errors
+    /// As [`simulate`](Self::simulate).
+    pub fn stage(&self) -> Result<Staged, RunError> {
         self.check_size()?;
         let begun = Begun::now();
         let seeds = self.seeds_of_points();
@@ -279,8 +288,7 @@ impl<'a> Run<'a> {
         let (reused, cache_failure) = self.replications(captures.as_ref(), &mut recorder)?;
         let (record, writer) = recorder.finish(self.scenario, seeds.into_iter().next().unwrap_or_default());
         let made = begun.end(reused);
-        let folder = writer.map(|writer| writer.finish(&record, &made)).transpose()?;
-        Ok(Results::new(record, made, folder, cache_failure))
+        Ok(Staged::new(Results::new(record, made, None, cache_failure), writer))
     }
 
     /// What the folder holds.

@@ -120,6 +120,19 @@ fn a_run_that_is_cancelled_keeps_what_is_finished() {
 }
 
 #[test]
+fn a_run_of_which_nothing_has_ended_leaves_no_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let (scenario, cancel) = (scenario(), Cancel::new());
+    cancel.cancel();
+    for holds in [true, false] {
+        let run = Run::new(&scenario).seeds(2).hold(holds).cancel(&cancel).folder(folder.path());
+        let results = run.simulate().unwrap();
+        assert!(results.is_empty() && results.folder().is_none());
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
+
+#[test]
 fn a_run_under_way_is_cancelled_from_another_thread() {
     let scenario = scenario()
         .edit()

@@ -71,11 +71,14 @@ impl Wanted {
     }
 }
 
-/// Prints the results of a run that were written.
+/// Prints the results of a run, and where they were written.
 pub fn print_results(results: &Results, wanted: &Wanted) -> anyhow::Result<Status> {
     print_numbers(results, wanted)?;
     if let Some(folder) = results.folder().filter(|_| !wanted.is_silent()) {
         output::print(&format!("report: {}\n", folder.join("report.html").display()))?;
+    }
+    if results.is_empty() {
+        output::note("interrupted before any replication had ended: nothing is written");
     }
     Ok(if results.is_complete() { Status::SUCCESS } else { Status::from(1) })
 }

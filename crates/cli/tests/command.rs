@@ -359,6 +359,40 @@ fn an_interrupt_keeps_what_is_finished_and_exits_with_1() {
     assert_eq!(run["points"][1]["seeds_done"], serde_json::json!([]));
 }
 
+#[cfg(unix)]
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a test of a process waits for it")]
+fn an_interrupt_before_anything_has_ended_leaves_no_folder() {
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    let folder = folder();
+    // It would take hours.
+    let scenario = SCENARIO.replace("stop = \"2s\"", "stop = \"1000000s\"");
+    std::fs::write(folder.path().join("long.toml"), scenario).unwrap();
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+        .current_dir(folder.path())
+        .args(["run", "long.toml", "--force", "--out", "out", "--no-resume"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // With the folder that is to be published, it listens to interrupts.
+    let entries = || std::fs::read_dir(folder.path().join("out")).map_or(0, Iterator::count);
+    let begun = Instant::now();
+    while entries() == 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60) && child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("interrupted before any replication had ended: nothing is written"), "{said}");
+    assert_eq!(entries(), 0);
+}
+
 #[test]
 fn short_versions_of_all_examples_run() {
     let folder = folder();

@@ -58,19 +58,26 @@ pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_, '_>) -
     let run = callbacks.add(run, &session);
     // The interpreter knows the thread from the start to the end: to introduce it for each packet would take longer than the packet.
     let work = || match in_python {
-        true => Python::attach(|py| py.detach(|| session.during(|| run.simulate()))),
-        false => run.simulate(),
+        true => Python::attach(|py| py.detach(|| session.during(|| run.stage()))),
+        false => run.stage(),
     };
     let (result, stopped) = watched(py, &cancel, || counts.report(progress.as_ref()), work);
     if let Some(error) = session.failure() {
         return Err(error);
     }
-    let results = result.map_err(of_run)?;
-    let is_empty = results.points().iter().all(|point| point.outcomes.is_empty());
+    let staged = result.map_err(of_run)?;
+    let is_early = match stopped {
+        None => false,
+        Some(Stop::Interrupt(_)) if !staged.results().is_empty() => true,
+        // A run that raises leaves no folder.
+        Some(Stop::Interrupt(error) | Stop::Error(error)) => return Err(error),
+    };
+    let (results, stopped) = watched(py, &cancel, || Ok(()), || staged.publish());
+    let results = results.map_err(of_run)?;
     match stopped {
-        None => Ok((results, false)),
-        Some(Stop::Interrupt(_)) if !is_empty => Ok((results, true)),
-        Some(Stop::Interrupt(error) | Stop::Error(error)) => Err(error),
+        None => Ok((results, is_early)),
+        Some(Stop::Interrupt(_)) if !is_early => Ok((results, true)),
+        Some(stop) => Err(stop.into()),
     }
 }
 

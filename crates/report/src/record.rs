@@ -64,6 +64,12 @@ pub struct PointRecord {
 }
 
 impl Run {
+    /// Whether not one replication has ended.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.points.iter().all(|point| point.summary().seeds.is_empty())
+    }
+
     /// Why replications are not valid: point, seed and reason of each such; empty if all are valid.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {

@@ -1,0 +1,55 @@
+//! A run that has ended and is not published yet.
+
+use apportion_report::{WriteError, Writer};
+
+use crate::results::Results;
+
+/// A run whose folder is written but for its name. Dropped, it leaves nothing.
+///
+/// ```
+/// # let scenario = apportion::Scenario::from_text(r#"
+/// #     seed = 1
+/// #     stop = "1s"
+/// #     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms" }
+/// #     flow.tcp = { from = "a", to = "b", tcp = "rfc" }
+/// # "#)?;
+/// # let folder = tempfile::tempdir()?;
+/// # let folder = folder.path();
+/// let run = apportion::Run::new(&scenario).folder(folder);
+/// drop(run.stage()?);
+/// assert!(!folder.join("1").exists());
+/// assert_eq!(run.stage()?.publish()?.folder(), Some(&*folder.join("1")));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[must_use = "without `publish` its folder is removed"]
+pub struct Staged {
+    results: Results,
+    writer: Option<Writer>,
+}
+
+impl Staged {
+    pub(crate) const fn new(results: Results, writer: Option<Writer>) -> Self {
+        Self { results, writer }
+    }
+
+    /// The results, without a folder.
+    #[must_use]
+    pub const fn results(&self) -> &Results {
+        &self.results
+    }
+
+    /// Gives the [folder](crate::Run::folder) of the run its name. If [no replication has ended](Results::is_empty), removes it.
+    ///
+    /// # Errors
+    /// If a file cannot be written; there is no new folder then.
+    pub fn publish(self) -> Result<Results, WriteError> {
+        let Self { results, writer } = self;
+        match writer.filter(|_| !results.is_empty()) {
+            None => Ok(results),
+            Some(writer) => {
+                let folder = writer.finish(results.record(), results.provenance())?;
+                Ok(results.written(folder))
+            }
+        }
+    }
+}
