@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use apportion_cache::Key;
 use apportion_core::system::Catalog;
+use apportion_scenario::model::{self, Change, Setting};
 use apportion_scenario::{Point, Problem, ReadFile, Suite};
 use serde::Serialize;
 
@@ -42,6 +43,7 @@ pub struct Scenario {
     settings: Vec<(String, String)>,
     catalog: Catalog,
     suite: Suite,
+    has_own_disciplines: bool,
     /// Of each point, where it was asked for.
     keys: Vec<OnceLock<Key>>,
 }
@@ -61,7 +63,8 @@ impl Scenario {
         suite: Suite,
     ) -> Self {
         let keys = suite.points.iter().map(|_| OnceLock::new()).collect();
-        Self { text, origin, settings, catalog, suite, keys }
+        let has_own_disciplines = suite.points.iter().any(|point| has_own_disciplines(&point.scenario));
+        Self { text, origin, settings, catalog, suite, has_own_disciplines, keys }
     }
 
     /// Reads and checks a scenario file. Files that it refers to are relative to its folder.
@@ -168,9 +171,10 @@ impl Scenario {
         self.keys[at].get_or_init(|| Key::of(&[BUILD.as_bytes(), TARGET.as_bytes(), inputs().as_bytes()]))
     }
 
-    /// Whether its queues may be disciplines that a program has registered.
-    pub(crate) fn has_own_disciplines(&self) -> bool {
-        self.catalog.is_extended()
+    /// Whether a queue is a discipline that a program has [registered](Catalog::register), from the start or by a change.
+    #[must_use]
+    pub const fn has_own_disciplines(&self) -> bool {
+        self.has_own_disciplines
     }
 
     /// The files that it refers to.
@@ -327,6 +331,12 @@ pub enum ScenarioError {
     /// Everything that is wrong with it, in the order of its lines. Prints one line for each.
     #[error("{}", lines(.0))]
     Problems(Vec<Problem>),
+}
+
+/// Whether a queue is a registered discipline.
+fn has_own_disciplines(scenario: &model::Scenario) -> bool {
+    let is_own = |change: &Change| matches!(&change.to, Setting::LinkQueue(_, queue) if queue.is_custom());
+    scenario.links.iter().any(|link| link.queue.is_custom()) || scenario.changes.iter().any(is_own)
 }
 
 fn lines(problems: &[Problem]) -> String {

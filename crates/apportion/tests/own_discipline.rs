@@ -5,7 +5,7 @@
 
 use std::process::{Command, Output};
 
-use apportion::catalogue;
+use apportion::{ScenarioBuilder, catalogue};
 use apportion_core::buffer::Buffer;
 use apportion_core::limit::LinkLimit;
 use apportion_core::schedule::fifo::Fifo;
@@ -50,6 +50,28 @@ fn it_is_listed_explained_and_in_the_schema() {
     let guess = catalogue::explain(&catalog, "quadrtic").unwrap_err().to_string();
     assert!(guess.contains("did you mean `quadratic`?"), "{guess}");
     assert!(catalogue::schema(&catalog).to_string().contains("quadratic"));
+}
+
+#[test]
+fn a_scenario_has_it_if_a_queue_is_of_its_kind() {
+    let has = |queue: &str, change: &str| {
+        // Its name is that of a host and of a flow too.
+        let text = format!(
+            r#"
+            seed = 1
+            stop = "1s"
+            link.x = {{ from = "quadratic", to = "b", rate = "2Mbit", delay = "5ms", queue = {queue} }}
+            flow.quadratic = {{ from = "quadratic", to = "b" }}
+            change = [{{ at = "0.5s", set = "link.x.queue", to = {change} }}]
+            "#
+        );
+        let builder = ScenarioBuilder::from_text(text).catalog(&example::catalog().unwrap());
+        builder.load().unwrap().has_own_disciplines()
+    };
+    assert!(!has(r#""fifo""#, r#""drr""#));
+    assert!(has(r#"["fifo", "quadratic"]"#, r#""drr""#));
+    assert!(has(r#""fifo""#, r#""quadratic""#));
+    assert!(has(r#""fifo""#, r#"{ kind = "quadratic", isolate = "source" }"#));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use apportion::{Cache, Cancel, Results, Run, Scenario};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
-use crate::discipline::{Session, is_used};
+use crate::discipline::Session;
 use crate::errors::of_run;
 use crate::events::Callbacks;
 
@@ -47,7 +47,7 @@ pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_, '_>) -
     }
     let counts = Counts::default();
     // Disciplines in Python share the interpreter's lock: a second thread would only wait for it. Callbacks come one after the other.
-    let in_python = is_used(scenario.canonical()) || !callbacks.are_none();
+    let in_python = scenario.has_own_disciplines() || !callbacks.are_none();
     let jobs = if in_python { 1 } else { jobs };
     let run = Run::new(scenario).seeds(seeds).jobs(jobs).force(force).cancel(&cancel);
     let run = perturb.into_iter().fold(run, Run::perturb);

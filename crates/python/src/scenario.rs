@@ -91,7 +91,7 @@ impl Scenario {
     /// Whether a queue is a discipline that is registered in Python.
     #[getter]
     fn has_own_disciplines(&self) -> bool {
-        discipline::is_used(self.inner.canonical())
+        self.inner.has_own_disciplines()
     }
 
     /// The same scenario with values replaced.

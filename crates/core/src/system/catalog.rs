@@ -80,12 +80,6 @@ impl core::error::Error for RegisterError {}
 const SELECTORS: [&str; 5] = ["kind", "drop", "shaper", isolate::KEY, Preset::KEY];
 
 impl Catalog {
-    /// Whether a discipline from outside this project is registered.
-    #[must_use]
-    pub fn is_extended(&self) -> bool {
-        !self.registered.is_empty()
-    }
-
     /// Registers a discipline from outside this project, for scenarios to name in `kind`.
     ///
     /// `read` checks the parameters when a scenario is loaded, and its errors become messages with file, line and key.

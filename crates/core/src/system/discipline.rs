@@ -68,6 +68,12 @@ impl DisciplineParams {
         matches!(self.core, CoreParams::Ramp(_) | CoreParams::Custom(_))
     }
 
+    /// Whether it is one from outside, or divides with one.
+    #[must_use]
+    pub fn is_custom(&self) -> bool {
+        matches!(self.dividing(), CoreParams::Custom(_))
+    }
+
     /// Whether it divides among customers before it divides among flows.
     #[must_use]
     pub const fn divides_among_customers(&self) -> bool {
@@ -147,7 +153,7 @@ impl DisciplineParams {
     /// outside.
     #[must_use]
     pub fn limit_of_link(&self, rate: Rate) -> Option<Limit> {
-        if matches!(self.dividing(), CoreParams::Custom(_)) {
+        if self.is_custom() {
             return None;
         }
         let of = |rate| self.build::<SimplePacket>(&LinkContext::new(rate, 0, "")).limit();

@@ -158,11 +158,6 @@ fn add(
     )
 }
 
-/// Whether a scenario, as canonical text, may name a registered discipline.
-pub fn is_used(canonical: &str) -> bool {
-    registered().keys().any(|name| canonical.contains(&format!("\"{name}\"")))
-}
-
 /// Registers a class as a discipline; one with a scheduler is a policy.
 #[pyfunction]
 pub fn register(
