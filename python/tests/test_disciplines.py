@@ -121,6 +121,22 @@ def test_one_that_holds_packets_back_is_asked_again() -> None:
     assert bottleneck["throughput_mbps"] == pytest.approx(1.0, rel=0.01)
 
 
+@pytest.mark.parametrize("time, said", [(0.5, "0.5 s, but it is [12]"), (-1.0, "-1 s, but"), (float("nan"), "NaN s, but")])
+def test_a_wakeup_in_the_past_ends_the_run(time: float, said: str) -> None:
+    class Late(PlainFifo):
+        name = "late"
+
+        def dequeue(self, now: float) -> Any:
+            return None if now > 1.0 else super().dequeue(now)
+
+        def wakeup(self) -> float:
+            return time
+
+    ap.register(Late)
+    with pytest.raises(ValueError, match=f"wakeup returned {said}"):
+        against("late").run(progress=False)
+
+
 def test_parameters_are_numbers_in_base_units_and_checked() -> None:
     seen: dict[str, Any] = {}
 

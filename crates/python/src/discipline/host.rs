@@ -225,8 +225,16 @@ impl Object {
     fn wakeup(&self, py: Python<'_>, now: Time) -> PyResult<Option<Time>> {
         let Some(wakeup) = &self.wakeup else { return Ok(None) };
         let seconds: Option<f64> = wakeup.bind(py).call0()?.extract()?;
-        Ok(seconds
-            .map(|seconds| at_or_after(seconds).max(Time::from_nanos(now.as_nanos().saturating_add(1)))))
+        let Some(seconds) = seconds else { return Ok(None) };
+        // Else it would be asked again without end.
+        if seconds.is_nan() || seconds < now.as_secs_f64() {
+            let message = format!(
+                "wakeup returned {seconds} s, but it is {} s; return a later time, or None",
+                now.as_secs_f64()
+            );
+            return Err(PyValueError::new_err(message));
+        }
+        Ok(Some(at_or_after(seconds).max(Time::from_nanos(now.as_nanos().saturating_add(1)))))
     }
 }
 
