@@ -169,7 +169,7 @@ class Link:
     def weight(self, flow: int) -> float:
         """The weight of a flow at the start."""
     def random(self) -> Random:
-        """A new generator whose numbers depend on the seed of the run and the link alone."""
+        """The same generator at each call; its numbers depend on the seed of the run and the name of the link alone."""
 
 def register(
     cls: type, name: str, summary: str, scheduler: str | None, parameters: Sequence[tuple[str, str]]

@@ -160,16 +160,22 @@ def test_parameters_are_numbers_in_base_units_and_checked() -> None:
     assert "takes" in {entry.name for entry in ap.disciplines()}
 
 
-def test_random_numbers_depend_on_the_seed_alone() -> None:
+def test_random_numbers_depend_on_seed_and_link_alone() -> None:
+    seen: dict[str, set[float]] = {}
+
     class Chance(PlainFifo):
         name = "chance"
 
         def __init__(self, link: Any) -> None:
             super().__init__(link, 50)
-            self.random = link.random()
+            self.link = link
+            seen.setdefault(link.name, set())
 
         def enqueue(self, now: float, packet: Any) -> None:
-            if self.random.random() < 0.02:
+            # One generator, whenever it is asked for.
+            drawn = self.link.random().random()
+            seen[self.link.name].add(drawn)
+            if drawn < 0.02:
                 packet.drop("early")
             else:
                 super().enqueue(now, packet)
@@ -179,6 +185,7 @@ def test_random_numbers_depend_on_the_seed_alone() -> None:
     first = s.run(2, progress=False)
     assert first.flows.to_dict() == s.run(2, progress=False, jobs=4).flows.to_dict()
     assert sum(first.flows["drops_early"]) > 0
+    assert all(len(drawn) > 100 for drawn in seen.values())
 
 
 def test_marks_are_counted_and_only_where_they_are_allowed() -> None:

@@ -11,6 +11,7 @@ use apportion::apportion_core::{Backlog, DropReason, Queue, Sink};
 use apportion::units::{Rate, Time, Weight};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyMapping, PyTuple};
 
 use super::buffer::Buffer;
@@ -25,6 +26,7 @@ pub struct Link {
     name: String,
     seed: u64,
     weights: Vec<Weight>,
+    random: PyOnceLock<Py<PyAny>>,
 }
 
 #[pymethods]
@@ -52,10 +54,13 @@ impl Link {
         self.weights.get(flow).copied().unwrap_or(Weight::ONE).get()
     }
 
-    /// A new `random.Random` whose numbers depend on the seed of the run and the link alone.
-    fn random<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let seed = format!("{} {}", self.seed, self.name);
-        py.import("random")?.getattr("Random")?.call1((seed,))
+    /// A `random.Random`, the same at each call, whose numbers depend on the seed of the run and the name of the link alone.
+    fn random(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        let random = self.random.get_or_try_init(py, || {
+            let seed = format!("{} {}", self.seed, self.name);
+            py.import("random")?.getattr("Random")?.call1((seed,)).map(Bound::unbind)
+        })?;
+        Ok(random.clone_ref(py))
     }
 }
 
@@ -130,6 +135,7 @@ impl Object {
             name: link.name.to_owned(),
             seed: link.seed,
             weights: link.weights.to_vec(),
+            random: PyOnceLock::new(),
         };
         let object = spec.class.bind(py).call((seen,), Some(&keywords))?;
         let method = |name: &str| object.getattr_opt(name).map(|found| found.map(Bound::unbind));
