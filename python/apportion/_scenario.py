@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import html
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from operator import index
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 from . import _native
 from ._events import Callbacks, Dropped, Marked, Sampled
@@ -241,7 +243,7 @@ def example(name: str) -> Scenario:
 
 
 def dumbbell(
-    flows: int | Mapping[str, Any] = 2,
+    flows: SupportsIndex | Mapping[str, Any] = 2,
     *,
     rate: str | Sequence[str] = "10Mbit",
     delay: str | Sequence[str] = "10ms",
@@ -284,8 +286,8 @@ def dumbbell(
     >>> len(s.points)
     2
     """
-    if isinstance(flows, int):
-        flows = {"tcp": {"count": flows}}
+    if not isinstance(flows, Mapping):
+        flows = {"tcp": {"count": index(flows)}}
     tables: dict[str, dict[str, Any]] = {}
     pairs = 0
     for name, table in flows.items():
@@ -293,7 +295,9 @@ def dumbbell(
         host = f"{{i + {pairs}}}" if pairs else "{i}"
         start = {"between": ["0s", "1s"]}
         tables[name] = {"start": start, **table, "from": f"l{host}", "to": f"r{host}"}
-        pairs += count if isinstance(count, int) else 0
+        # What is swept, or wrong, the scenario says.
+        with suppress(TypeError):
+            pairs += index(count)
     topology = {
         "kind": "dumbbell",
         "pairs": pairs,

@@ -1,7 +1,7 @@
 """Indices of fairness, and what flows of a network are entitled to."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsFloat, SupportsIndex, TypeGuard, cast
 
 from . import _native
 
@@ -88,13 +88,13 @@ def max_min(
     >>> max_min({"x": 10, "y": 4}, [["x"], ["x", "y"], Flow(["y"], weight=3)])
     [9.0, 1.0, 3.0]
     """
-    if isinstance(capacities, (int, float)):
+    if _is_number(capacities):
         keys: list[Any] = [0]
         amounts = [float(capacities)]
         is_single = True
     else:
-        is_mapping = isinstance(capacities, Mapping)
-        pairs = capacities.items() if is_mapping else enumerate(capacities)  # type: ignore[union-attr]
+        several = cast("Sequence[float] | Mapping[Any, float]", capacities)
+        pairs = several.items() if isinstance(several, Mapping) else enumerate(several)
         keys, amounts = [], []
         for key, amount in pairs:
             keys.append(key)
@@ -113,11 +113,16 @@ def max_min(
     return _native.max_min(amounts, claims)
 
 
+def _is_number(value: object) -> TypeGuard[SupportsFloat | SupportsIndex]:
+    # An array of numpy has the methods of a number too.
+    return isinstance(value, (SupportsFloat, SupportsIndex)) and not isinstance(value, Iterable)
+
+
 def _flow(number: int, given: Flow | Sequence[Any] | float | None, is_single: bool) -> Flow:
     if isinstance(given, Flow):
         return given
-    if given is None or isinstance(given, (int, float)):
+    if given is None or _is_number(given):
         if not is_single:
             raise ValueError(f"flow {number} is a demand, which is for a single link; write its path, or a Flow")
-        return Flow([0], demand=given)
-    return Flow([given] if isinstance(given, str) else given)
+        return Flow([0], demand=None if given is None else float(given))
+    return Flow([given] if isinstance(given, str) else cast("Sequence[Any]", given))

@@ -1,6 +1,8 @@
 """Entitlements of flows."""
 
 import random
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,34 @@ def test_one_link_is_divided_by_weights_above_guarantees() -> None:
     assert fairness.max_min(10, [None, None, 1]) == [4.5, 4.5, 1]
     assert fairness.max_min([10], [Flow([0], weight=3), [0]]) == [7.5, 2.5]
     assert fairness.max_min({"x": 10}, [Flow(["x"], guarantee=6), ["x"]]) == [8, 2]
+
+
+class Scalar:
+    """An integer as numpy has it."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __index__(self) -> int:
+        return self.number
+
+
+class Array(Scalar):
+    """An array has the methods of its only number."""
+
+    def __iter__(self) -> Iterator[int]:
+        return iter([self.number])
+
+
+def test_numbers_may_be_those_of_numpy() -> None:
+    one: Any = Scalar(1)
+    ten: Any = Scalar(10)
+    assert fairness.max_min(ten, [None, None, one]) == [4.5, 4.5, 1]
+    assert fairness.max_min(float(10), [None, None, one]) == [4.5, 4.5, 1]
+    array: Any = Array(10)
+    assert fairness.max_min(array, [[0], [0]]) == [5, 5]
+    with pytest.raises(ValueError, match="write its path"):
+        fairness.max_min(array, [one])
 
 
 def test_no_flow_can_have_more_without_one_that_has_no_more() -> None:

@@ -115,6 +115,22 @@ def test_a_dumbbell_gives_each_flow_its_hosts() -> None:
     assert len(s.points) == 2
 
 
+def test_a_dumbbell_counts_as_numpy_does() -> None:
+    class Count:
+        """An integer as numpy has it."""
+
+        def __index__(self) -> int:
+            return 3
+
+        def tolist(self) -> int:
+            return 3
+
+    assert ap.dumbbell(Count()) == ap.dumbbell(3)
+    assert ap.dumbbell({"x": {"count": Count()}}) == ap.dumbbell({"x": {"count": 3}})
+    with pytest.raises(TypeError, match="'str'"):
+        ap.dumbbell("3")  # type: ignore[arg-type]
+
+
 def test_a_title_cannot_write_into_the_page() -> None:
     page = ap.dumbbell(title="<script>x</script>")._repr_html_()
     assert "<script>" not in page and "&lt;script&gt;" in page
