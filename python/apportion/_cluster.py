@@ -21,7 +21,7 @@ from concurrent.futures import CancelledError
 from typing import Any, NamedTuple
 
 import distributed
-from distributed.comm.addressing import parse_address
+from distributed.comm.addressing import parse_address, parse_host_port
 from distributed.comm.registry import get_backend
 
 from . import _native
@@ -238,8 +238,7 @@ def command(
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         try:
-            # A client that is made for an unknown kind of address does not end in peace.
-            get_backend(parse_address(address)[0])
+            _check_address(address)
             client = distributed.Client(address, set_as_default=False)
         except (OSError, ValueError) as error:
             raise RunError(f"there is no Dask scheduler at {address}: {error}") from error
@@ -250,6 +249,18 @@ def command(
         return False
     finally:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _check_address(address: str) -> None:
+    scheme, place = parse_address(address)
+    # A client that is made for an unknown kind of address does not end in peace.
+    get_backend(scheme)
+    try:
+        # Without a port, a client tries to connect until its time is up.
+        if scheme != "inproc":
+            parse_host_port(place)
+    except ValueError:
+        raise ValueError("write its host and port, such as tcp://node1:8786") from None
 
 
 def _packed(scenario: _native.Scenario) -> tuple[Any, ...]:

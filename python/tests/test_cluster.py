@@ -317,9 +317,11 @@ def test_the_commands_of_the_page_run(cluster: Cluster, tmp_path: Path) -> None:
 
 def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "1s")
+    port = "write its host and port, such as tcp://node1:8786\n"
     for words, message in [
         ([], "error: name a cluster, such as --cluster tcp://node1:8786"),
         (["--cluster", "tcp://127.0.0.1:1"], "error: there is no Dask scheduler at tcp://127.0.0.1:1: "),
+        *((["--cluster", at], f"error: there is no Dask scheduler at {at}: {port}") for at in ("node1", "tcp://[::1]")),
         (["--cluster", "nonsense://x"], "error: there is no Dask scheduler at nonsense://x: "),
     ]:
         done = command(tmp_path, "sweep", "quickstart", *words)
