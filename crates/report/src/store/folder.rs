@@ -227,7 +227,8 @@ mod tests {
     #[test]
     fn without_the_link_the_last_run_has_the_highest_number() {
         let dir = tempfile::tempdir().unwrap();
-        (publish(dir.path()), publish(dir.path()));
+        publish(dir.path());
+        publish(dir.path());
         fs::remove_file(dir.path().join(LATEST)).unwrap();
         for other in ["77", "+5"] {
             fs::create_dir(dir.path().join(other)).unwrap();
