@@ -1,7 +1,8 @@
 //! What the flows of a replication were due over time: the [entitlement](apportion_scenario::entitlement) with what really happened.
 //!
-//! A flow is due its share while it has something to send. Who had is known of a replication: its random starts and on periods
-//! are drawn again from its seed, and transfers of finite size end when they did. Each connection of short flows counts as a flow.
+//! A flow is due its share while it has something to send. Who had is known of a replication: its random starts, on periods and what
+//! sources write are drawn again from its seed, and transfers of finite size end when they did. Each connection of short flows counts
+//! as a flow. A source whose rate varies wants what it writes, as a mean over a second or more.
 //!
 //! *A transfer stays entitled until its measured completion*, not until it would have completed if it had got what it was
 //! due. This is how generalised processor sharing is defined (Parekh, Gallager 1993): the link is divided among those that are
@@ -16,10 +17,14 @@ use std::collections::BTreeMap;
 
 use apportion_core::units::{Rate, Span, Time};
 use apportion_scenario::entitlement::{Phase, Wants};
-use apportion_scenario::model::{Flow, Scenario, Setting, Source};
+use apportion_scenario::model::{Change, Flow, Scenario, Setting, Source};
 
 use crate::connections::{Load, Planned, connections};
 use crate::outcome::{FlowOutcome, Outcome};
+
+mod offered;
+
+use offered::Bins;
 
 /// Events that are kept. Chosen: more are transfers, too many for anybody to adapt to each.
 pub const EVENTS_MAX: usize = 100;
@@ -56,8 +61,13 @@ pub struct Event {
 /// [`Scenario::entitlements`].
 #[must_use]
 pub fn dues(scenario: &Scenario, outcome: &Outcome) -> Option<Dues> {
-    let activity = activity(scenario, outcome);
-    let due = scenario.due(&activity, Time::ZERO, scenario.stop)?;
+    let entitled = |activity: Vec<Vec<Phase>>| {
+        let due = scenario.due(&activity, Time::ZERO, scenario.stop)?;
+        Some((activity, due))
+    };
+    // Where that would take too long, sources want their mean rate all the time.
+    let (activity, due) = entitled(activity(scenario, outcome, Some(&Bins::of(scenario))))
+        .or_else(|| entitled(activity(scenario, outcome, None)))?;
     let begin = Time::ZERO + scenario.stop.since(Time::ZERO).saturating_sub(outcome.measured);
     let sample = scenario.sample;
     let of_flow = |(at, flow): (usize, &FlowOutcome)| {
@@ -74,9 +84,8 @@ pub fn dues(scenario: &Scenario, outcome: &Outcome) -> Option<Dues> {
     Some(Dues { flows, events: events(scenario, &activity, begin) })
 }
 
-/// When the flows of a replication wanted what.
-#[must_use]
-pub fn activity(scenario: &Scenario, outcome: &Outcome) -> Vec<Vec<Phase>> {
+/// When the flows of a replication wanted what; without `bins` sources whose rate varies want their mean rate.
+fn activity(scenario: &Scenario, outcome: &Outcome, bins: Option<&Bins>) -> Vec<Vec<Phase>> {
     let (planned, numbers) = connections(scenario, outcome.seed);
     let of_flow = |(index, flow): (usize, &Flow)| {
         let members = numbers.members(index);
@@ -87,18 +96,38 @@ pub fn activity(scenario: &Scenario, outcome: &Outcome) -> Vec<Vec<Phase>> {
                 let wants = |count: u32| Wants::Everything(if one { count.min(1) } else { count });
                 phases(transfers(members, outcome.flows.get(index), scenario.stop), wants)
             }
-            // What changes within a sample no series can show; the mean does.
+            // What changes within a sample no series can show.
             Source::OnOff { on, off, .. } if on.mean + off.mean >= scenario.sample => {
                 phases(bursts(members, scenario.stop), Wants::Bursts)
             }
-            source => {
-                let start = members.iter().map(|connection| connection.start).min();
-                let stop = flow.stop.unwrap_or(scenario.stop);
-                start.map_or_else(Vec::new, |start| Phase::between(start, stop, source))
-            }
+            source => match bins {
+                Some(bins) if varies(source) => bins.phases(members, &changes(scenario, index)),
+                _ => {
+                    let start = members.iter().map(|connection| connection.start).min();
+                    let stop = flow.stop.unwrap_or(scenario.stop);
+                    start.map_or_else(Vec::new, |start| Phase::between(start, stop, source))
+                }
+            },
         }
     };
     scenario.flows.iter().enumerate().map(of_flow).collect()
+}
+
+/// Whether a source writes now more and now less.
+const fn varies(source: &Source) -> bool {
+    matches!(
+        source,
+        Source::OnOff { .. } | Source::Poisson { .. } | Source::Video { .. } | Source::Replay { .. }
+    )
+}
+
+/// The changes of the rate of this flow's source.
+fn changes(scenario: &Scenario, index: usize) -> Vec<(Time, Rate)> {
+    let of = |change: &Change| match change.to {
+        Setting::FlowRate(flow, rate) if flow == index => Some((change.at, rate)),
+        _ => None,
+    };
+    scenario.changes.iter().filter_map(of).collect()
 }
 
 /// From when to when each transfer of a flow was there.
@@ -276,7 +305,7 @@ mod tests {
              flow.b = { from = \"a\", to = \"b\", source = { kind = \"on_off\", rate = \"2Mbit\", on = \"2s\", off = \"1s\" } }\n",
         );
         let outcome = outcome(&it);
-        let phases = &activity(&it, &outcome)[1];
+        let phases = &activity(&it, &outcome, None)[1];
         let on = |at: Time| {
             let last = phases.iter().rev().find(|phase| phase.at <= at);
             last.is_some_and(|phase| phase.wants == Wants::Bursts(1))
@@ -291,6 +320,45 @@ mod tests {
         let wrote: u64 = writes.iter().filter(|w| w.at >= Time::from_secs(10)).map(|w| w.size.bits()).sum();
         let bits = due.flows[1].measured.as_bit() * 20;
         assert!(bits.abs_diff(wrote) < 8_000 * phases.len() as u64, "{bits} {wrote}");
+    }
+
+    #[test]
+    fn a_source_whose_rate_varies_is_due_what_it_writes() {
+        let of = |source: &str| format!("{{ from = \"a\", to = \"b\", source = {{ {source} }} }}");
+        let it = scenario(&format!(
+            "flow.a = {}\nflow.b = {}\nflow.c = {}\nflow.d = {{ count = 2, connections = 3, start = {{ between = [\"2s\", \"13s\"] }}, stop = \"17.3s\", from = \"a\", \
+             to = \"b\", source = {{ kind = \"poisson\", rate = \"80kbit\" }} }}\n\
+             change = [{{ at = \"12.5s\", set = \"flow.b.rate\", to = \"0bit\" }}, {{ at = \"21.7s\", set = \"flow.b.rate\", to = \"800kbit\" }}]\n",
+            of("kind = \"video\", mean = \"900kbit\""),
+            of("kind = \"poisson\", rate = \"80kbit\""),
+            of("kind = \"on_off\", rate = \"900kbit\", on = \"20ms\", off = \"20ms\", shape = \"pareto\""),
+        ));
+        let outcome = outcome(&it);
+        let due = dues(&it, &outcome).unwrap();
+        let means = activity(&it, &outcome, None);
+        let mean = it.due(&means, Time::ZERO, it.stop).unwrap();
+        let (planned, numbers) = connections(&it, outcome.seed);
+        for (flow, is) in due.flows.iter().enumerate() {
+            let writes = numbers.members(flow).flat_map(|member| {
+                let Load::Writes(generator, _) = &planned[member as usize].load else { panic!("it writes") };
+                generator.as_ref().clone()
+            });
+            // The second one is silent from 12.5 s on; what it writes with its new rate is checked by its amount.
+            let before = |at: Time| flow != 1 || at < Time::from_millis(12_500);
+            let measured = |at: Time| at >= Time::from_secs(10) && before(at);
+            let wrote: u64 = writes.filter(|write| measured(write.at)).map(|write| write.size.bits()).sum();
+            let bits = is.measured.as_bit() * 20;
+            let by_mean = mean.amount(flow, Time::from_secs(10), it.stop).bits();
+            if flow == 1 {
+                let silent = &is.series[26..42];
+                assert!(silent.iter().all(|rate| *rate == Rate::ZERO), "{silent:?}");
+                let after = bits - wrote;
+                assert!((0.9..1.1).contains(&(after as f64 / (8.3 * 800e3))), "{after}");
+            } else {
+                assert!(bits.abs_diff(wrote) < 100, "flow {flow}: {bits} {wrote}");
+                assert!((by_mean - wrote as f64).abs() > 0.01 * wrote as f64, "another seed for flow {flow}");
+            }
+        }
     }
 
     #[test]

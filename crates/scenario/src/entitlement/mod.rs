@@ -53,6 +53,8 @@ pub enum Wants {
     Mean,
     /// On-off sources: this many of its connections are on.
     Bursts(u32),
+    /// What its sources write, all connections together.
+    Rate(Rate),
 }
 
 /// From a time on a flow wants something else.

@@ -123,6 +123,7 @@ impl Population {
             Wants::Everything(members) => (None, members),
             Wants::Mean => (mean_demand(flow), 1),
             Wants::Bursts(on) => (peak(&flow.source).map(|peak| peak * f64::from(on)), 1),
+            Wants::Rate(rate) => (Some(rate.as_bit() as f64), 1),
         };
         if members == 0 {
             return None;

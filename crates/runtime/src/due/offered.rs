@@ -1,0 +1,95 @@
+//! What sources write whose rate varies: their mean rate in each of some intervals.
+
+use apportion_core::units::{Rate, Span, Time};
+use apportion_scenario::entitlement::{Phase, Wants};
+use apportion_scenario::model::Scenario;
+
+use crate::connections::{Load, Planned};
+use crate::source::Write;
+
+/// Shortest interval. Chosen: queues smooth what varies faster, and it is the second of the worst second.
+const SHORTEST: Span = Span::from_secs(1);
+/// Maximum number of intervals of a run, and of intervals times flows. Chosen: in each interval entitlements of all flows are computed
+/// anew, which is then some tenth of what may be computed at all.
+const MAX: u64 = 500;
+const MAX_OF_FLOWS: u64 = 100_000;
+
+/// Intervals of equal length, of which one begins with the measured part.
+pub(super) struct Bins {
+    /// The end of the first one.
+    first: Time,
+    length: Span,
+    /// The end of the run.
+    stop: Time,
+}
+
+impl Bins {
+    pub(super) fn of(scenario: &Scenario) -> Self {
+        let count = (MAX_OF_FLOWS / (scenario.flows.len() as u64).max(1)).clamp(1, MAX);
+        let length = Span::from_nanos(scenario.stop.as_nanos().div_ceil(count)).max(SHORTEST);
+        let before = scenario.measure_from.as_nanos() % length.as_nanos();
+        Self { first: Time::ZERO + Span::from_nanos(before), length, stop: scenario.stop }
+    }
+
+    /// What the connections of a flow want, whose rate changes at these times.
+    pub(super) fn phases(&self, members: &[Planned], changes: &[(Time, Rate)]) -> Vec<Phase> {
+        let Some(start) = members.iter().map(|of| of.start).min() else { return Vec::new() };
+        let stop = members.iter().map(|of| of.stop).max().map_or(self.stop, |stop| stop.min(self.stop));
+        let mut bits = vec![0; self.place(self.stop) + 1];
+        for connection in members {
+            let mut add =
+                |at: Time, size: u64| bits.get_mut(self.place(at)).into_iter().for_each(|sum| *sum += size);
+            writes(connection, changes, stop, &mut add);
+        }
+        let mut all: Vec<Phase> = Vec::new();
+        for (place, bits) in bits.into_iter().enumerate() {
+            let (from, to) = self.ends(place);
+            let (from, to) = (from.max(start), to.min(stop));
+            if from < to {
+                let rate = bits as f64 / to.since(from).as_secs_f64();
+                let wants =
+                    if bits > 0 { Wants::Rate(Rate::from_bit(rate.round() as u64)) } else { Wants::Nothing };
+                all.push(Phase { at: from, wants });
+            }
+        }
+        all.extend((start < stop).then_some(Phase { at: stop, wants: Wants::Nothing }));
+        all
+    }
+
+    /// The number of the interval in which a time is.
+    fn place(&self, at: Time) -> usize {
+        match at < self.first {
+            true => 0,
+            false => 1 + (at.since(self.first).as_nanos() / self.length.as_nanos()) as usize,
+        }
+    }
+
+    /// When an interval begins and ends.
+    fn ends(&self, place: usize) -> (Time, Time) {
+        let end = self.first + self.length * place as u64;
+        (if place == 0 { Time::ZERO } else { self.first + self.length * (place as u64 - 1) }, end)
+    }
+}
+
+/// Tells `add` when a connection writes before `stop`, and how many bits.
+fn writes(connection: &Planned, changes: &[(Time, Rate)], stop: Time, add: &mut impl FnMut(Time, u64)) {
+    let Load::Writes(generator, _) = &connection.load else { return };
+    let mut generator = generator.as_ref().clone();
+    let mut pending = None;
+    let ends = changes.iter().map(|&(at, rate)| (at, Some(rate))).chain([(stop, None)]);
+    for (until, rate) in ends {
+        // As in the simulator: a source is asked for its first write when it starts, and for the next one after the last, or after a
+        // change that finds none; a change leaves the one that was handed out, but for silence.
+        if until > connection.start {
+            pending = pending.or_else(|| generator.next());
+        }
+        while let Some(write) = pending.filter(|write: &Write| write.at < until) {
+            add(write.at, write.size.bits());
+            pending = generator.next();
+        }
+        if let Some(rate) = rate {
+            generator.set_rate(until, rate);
+            pending = pending.filter(|_| rate > Rate::ZERO);
+        }
+    }
+}
