@@ -1,6 +1,6 @@
 //! Sentences that sum up the results, computed from the numbers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use apportion_core::units::Span;
 
@@ -35,7 +35,10 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
 
 /// The second in which a flow got the least of what it was due.
 pub(crate) fn worst_second(point: &PointRecord) -> Option<String> {
-    let (flow, worst) = point.summary().worst()?;
+    let transfers = transfers_of(point);
+    let of_flows = point.summary().flows.iter().filter(|flow| !transfers.contains(flow.group.as_str()));
+    let of_flows = of_flows.filter_map(|flow| Some((flow.name.as_str(), flow.worst?)));
+    let (flow, worst) = of_flows.min_by(|a, b| a.1.share.total_cmp(&b.1.share))?;
     let share = percent(worst.share);
     Some(format!(
         "Worst second: {flow} got {share} of its due from {} s on.",
@@ -83,8 +86,12 @@ fn millis(span: Span) -> String {
 
 /// The flow with the lowest share of its entitlement at the best and at the worst point, and queue delays.
 pub(crate) fn lead(run: &Run) -> Option<String> {
-    let worst_off =
-        |point: &PointRecord| flow_shares(point).iter().filter_map(FlowShare::ratio).min_by(f64::total_cmp);
+    let worst_off = |point: &PointRecord| {
+        let transfers = transfers_of(point);
+        let of_flow = |flow: &FlowShare| flow.ratio().filter(|_| !transfers.contains(flow.group.as_str()));
+        // What is more than the entitlement is no better.
+        flow_shares(point).iter().filter_map(of_flow).map(|ratio| ratio.min(1.0)).min_by(f64::total_cmp)
+    };
     let mut ranked: Vec<(f64, &str)> =
         run.points.iter().filter_map(|p| Some((worst_off(p)?, p.name()))).collect();
     ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -145,32 +152,46 @@ fn transfers(run: &Run) -> Option<String> {
 
 const COMPLETION: &str = "completion_p95_s/";
 
+/// The groups of finite transfers. These are due a share as long as they are there, and cannot use all of it: TCP starts slowly, and
+/// they have no more to send. So sentences do not say that they got little; they compare completion times.
+fn transfers_of(point: &PointRecord) -> BTreeSet<&str> {
+    point.summary().metrics.transfers().collect()
+}
+
 /// A sentence about one point. A name at its start keeps its case.
 pub(crate) fn of_point(point: &PointRecord) -> String {
     let flows = flow_shares(point);
     if flows.is_empty() {
         return "No result yet.".to_owned();
     }
-    let entitled: Vec<(&FlowShare, f64)> = flows.iter().filter_map(|f| Some((f, f.ratio()?))).collect();
+    let transfers = transfers_of(point);
+    let others: Vec<&FlowShare> =
+        flows.iter().filter(|flow| !transfers.contains(flow.group.as_str())).collect();
+    let entitled: Vec<(&FlowShare, f64)> = others.iter().filter_map(|f| Some((*f, f.ratio()?))).collect();
     let by_ratio = |a: &&(&FlowShare, f64), b: &&(&FlowShare, f64)| a.1.total_cmp(&b.1);
     let (Some(least), Some(most)) = (entitled.iter().min_by(by_ratio), entitled.iter().max_by(by_ratio))
     else {
         return without_entitlement(&flows);
     };
-    if let ([only], [(_, ratio)]) = (&flows[..], &entitled[..]) {
+    if let ([only], [(_, ratio)]) = (&others[..], &entitled[..]) {
         let got = number(only.throughput.mean);
         return format!("{} got {got} Mb/s, {} its entitlement.", only.name, of(*ratio));
     }
     let off = (1.0 - least.1).max(most.1 - 1.0);
     if off <= CLOSE {
-        let all = if entitled.len() == flows.len() { "Every flow" } else { "Every entitled flow" };
+        let all = match (entitled.len() == others.len(), others.len() == flows.len()) {
+            (false, _) => "Every entitled flow",
+            (true, true) => "Every flow",
+            (true, false) => "Every flow but finite transfers",
+        };
         return match (off * 100.0).ceil() {
             off if off >= 1.0 => format!("{all} is within {off} % of its entitlement."),
             _ => format!("{all} gets its entitlement."),
         };
     }
     let groups = group_shares(&flows);
-    let ratios: Vec<(&GroupShare, f64)> = groups.iter().filter_map(|g| Some((g, g.ratio()?))).collect();
+    let judged = groups.iter().filter(|group| !transfers.contains(group.name.as_str()));
+    let ratios: Vec<(&GroupShare, f64)> = judged.filter_map(|g| Some((g, g.ratio()?))).collect();
     let low = ratios.iter().min_by(|a, b| a.1.total_cmp(&b.1));
     let high = ratios.iter().max_by(|a, b| a.1.total_cmp(&b.1));
     match (low, high) {

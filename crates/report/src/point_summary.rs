@@ -65,12 +65,6 @@ impl PointSummary {
         let mbps = self.flows.get(flow)?.entitlement()?;
         Some(Rate::from_bit((mbps * 1e6).round() as u64))
     }
-
-    /// The worst second of all flows and replications, and whose it is.
-    pub(crate) fn worst(&self) -> Option<(&str, Worst)> {
-        let of_flows = self.flows.iter().filter_map(|flow| Some((flow.name.as_str(), flow.worst?)));
-        of_flows.min_by(|a, b| a.1.share.total_cmp(&b.1.share))
-    }
 }
 
 impl FlowSummary {

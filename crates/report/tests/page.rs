@@ -347,3 +347,15 @@ fn of_many_flows_the_distribution_and_the_worst_ten_are_shown() {
     assert_eq!(table.matches("<tr>").count(), 10);
     assert!(table.contains(">tcp.1<") && !table.contains(">tcp.20<"), "{table}");
 }
+#[test]
+fn more_than_an_entitlement_is_no_better_than_an_entitlement() {
+    let flow = |got_kbit: u64| Made {
+        entitlement_kbit: Some(500),
+        got_kbit,
+        ..ten_and_one(900, 0.0, 0.1, 5.0)[0].clone()
+    };
+    let points = [(&DRR, 1_000), (&FIFO, 550)].map(|(discipline, got)| point(discipline, &[flow(got)], &[7]));
+    let text = summary(&run("plenty", &[7], points.to_vec()));
+    let lead = "The worst-off flow gets at least 100 % of its entitlement at every point.";
+    assert!(text.contains(lead), "{text}");
+}
