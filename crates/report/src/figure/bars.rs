@@ -3,7 +3,9 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{GRID, INK, MUTED, WIDTH, axis_end, axis_text, colour, draw, px, text, tick};
+use super::canvas::{
+    End, GRID, INK, MUTED, WIDTH, axis_end, axis_text, colour, draw, interval, px, text, tick,
+};
 use super::drawing::Drawing;
 use super::named_rows::NamedRows;
 
@@ -62,8 +64,9 @@ pub(crate) fn bars(rows: &[Bar], max: f64) -> Drawing {
             let bar = Rectangle::new([(0.0, y(0.24)), (row.value.min(max), y(0.76))], fill.filled());
             chart.draw_series([bar])?;
             if let Some((low, high)) = row.whisker {
-                let ends = [(low.max(0.0), y(0.5)), (high.min(max), y(0.5))];
-                chart.draw_series([PathElement::new(ends, MUTED.stroke_width(3))])?;
+                let end = |x: f64| chart.backend_coord(&(x.clamp(0.0, max), y(0.5)));
+                let beyond = (high > max).then_some(End::Right);
+                interval(area, [end(low), end(high)], beyond, MUTED.stroke_width(3))?;
             }
             if let Some(e) = row.entitlement.filter(|&e| e <= max) {
                 let line = PathElement::new([(e, y(0.06)), (e, y(0.94))], INK.stroke_width(4));
@@ -101,6 +104,15 @@ mod tests {
         let widths = widths(&bars(&[bar(5.0, None), bar(2.5, Some(10.0))], 10.0).svg());
         let [half, whole, quarter] = widths[..] else { panic!("{widths:?}") };
         assert!((half / whole - 0.5).abs() < 0.01 && (quarter / whole - 0.25).abs() < 0.01, "{widths:?}");
+    }
+
+    #[test]
+    fn a_whisker_that_goes_on_beyond_the_figure_has_a_triangle() {
+        let of = |whisker| {
+            let svg = bars(&[Bar { whisker: Some(whisker), ..bar(5.0, None) }], 10.0).svg();
+            svg.matches("<polygon").count()
+        };
+        assert_eq!([(4.0, 6.0), (4.0, 11.0), (-1.0, 6.0), (-1.0, 11.0)].map(of), [0, 1, 0, 1]);
     }
 
     #[test]

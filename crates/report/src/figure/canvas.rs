@@ -149,6 +149,27 @@ where
         .draw()
 }
 
+/// Where an axis ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    Right,
+    Top,
+}
+
+/// An interval from its lower to its upper end, with a triangle if it goes on beyond the end of its axis. At zero it ends without one: no
+/// quantity is below.
+pub(super) fn interval(area: &Area, ends: [(i32, i32); 2], beyond: Option<End>, style: ShapeStyle) -> Drawn {
+    area.draw(&PathElement::new(ends, style))?;
+    let (x, y) = ends[1];
+    let (length, half) = (px(5) as i32, px(4) as i32);
+    let corners = match beyond {
+        None => return Ok(()),
+        Some(End::Right) => [(x, y), (x - length, y - half), (x - length, y + half)],
+        Some(End::Top) => [(x, y), (x - half, y + length), (x + half, y + length)],
+    };
+    area.draw(&Polygon::new(corners, style.color.filled()))
+}
+
 /// A number on an axis: no more decimals than it has.
 pub(super) fn tick(x: f64) -> String {
     // The margin has room for five characters.

@@ -2,7 +2,7 @@
 
 use plotters::prelude::*;
 
-use super::canvas::{GRID, LEVEL, WIDTH, axis_end, axis_text, colour, draw, px, tick};
+use super::canvas::{End, GRID, LEVEL, WIDTH, axis_end, axis_text, colour, draw, interval, px, tick};
 use super::drawing::Drawing;
 use super::named_rows::NamedRows;
 
@@ -54,8 +54,10 @@ pub(crate) fn dots(rows: &[DotRow], max: f64, level: Option<f64>) -> Drawing {
                 let y = top + height * (lane as f64 + 0.5) / f64::from(lanes);
                 let ink = colour(key);
                 if let Some(half) = half.filter(|half| half.is_finite()) {
-                    let ends = [((value - half).max(0.0), y), ((value + half).min(max), y)];
-                    chart.draw_series([PathElement::new(ends, ink.stroke_width(px(1) + 1))])?;
+                    let end = |x: f64| chart.backend_coord(&(x.clamp(0.0, max), y));
+                    let (low, high) = (value - half, value + half);
+                    let beyond = (high > max).then_some(End::Right);
+                    interval(area, [end(low), end(high)], beyond, ink.stroke_width(px(1) + 1))?;
                 }
                 chart.draw_series([Circle::new((value.min(max), y), px(4), ink.filled())])?;
             }
@@ -81,5 +83,14 @@ mod tests {
             let heights: Vec<&str> = points.split(' ').map(|p| p.split_once(',').unwrap().1).collect();
             assert!(heights.windows(2).all(|pair| pair[0] == pair[1]), "{line}");
         }
+    }
+
+    #[test]
+    fn an_interval_that_goes_on_beyond_the_figure_has_a_triangle() {
+        let of = |half| {
+            let row = DotRow { label: "fifo".into(), dots: vec![(0, 1.0, Some(half))] };
+            dots(&[row], 3.0, None).svg().matches("<polygon").count()
+        };
+        assert_eq!([0.5, 1.5, 2.5].map(of), [0, 0, 1]);
     }
 }

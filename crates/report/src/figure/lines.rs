@@ -5,7 +5,9 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{Area, Drawn, GRID, INK, LEVEL, MUTED, WIDTH, axis_end, colour, draw, mesh, px, text};
+use super::canvas::{
+    Area, Drawn, End, GRID, INK, LEVEL, MUTED, WIDTH, axis_end, colour, draw, interval, mesh, px, text,
+};
 use super::drawing::{Canvas, Drawing};
 
 /// A line in the colour of a key.
@@ -95,21 +97,30 @@ where
     let name = text(11, INK, HPos::Center, VPos::Bottom);
     let middle = px((WIDTH + LEFT - RIGHT) / 2) as i32;
     area.draw(&Text::new(across.name.as_str(), (middle, px(HEIGHT - 4) as i32), name))?;
+    let top = chart.y_range().end;
     for line in all {
         let ink = colour(line.key);
         let has_dots = line.points.len() <= MAX_DOTS;
         let points: Vec<_> =
             line.points.iter().step_by(line.points.len().div_ceil(MAX_VALUES).max(1)).collect();
-        let ends = points.iter().filter_map(|&&(x, y, half)| Some((x, y, half.filter(|h| h.is_finite())?)));
-        if has_dots {
-            chart.draw_series(ends.map(|(x, y, half)| {
-                PathElement::new([(x, (y - half).max(0.0)), (x, y + half)], ink.stroke_width(px(1)))
-            }))?;
+        let of = |&&(x, y, half): &&(f64, f64, Option<f64>)| {
+            let half = half.filter(|half| half.is_finite())?;
+            Some(Within { x, low: y - half, high: y + half, top })
+        };
+        let ends: Vec<Within> = points.iter().filter_map(of).collect();
+        let marked: Vec<&Within> = if has_dots {
+            ends.iter().collect()
         } else {
-            let low = ends.clone().map(|(x, y, half)| (x, (y - half).max(0.0)));
-            let high = ends.clone().rev().map(|(x, y, half)| (x, y + half));
-            let outline: Vec<(f64, f64)> = low.chain(high).collect();
+            let low = ends.iter().map(Within::low);
+            let outline: Vec<(f64, f64)> = low.chain(ends.iter().rev().map(Within::high)).collect();
             chart.draw_series([Polygon::new(outline, ink.mix(0.22).filled())])?;
+            // Once for each stretch in which it is cut alike.
+            let stretches = ends.chunk_by(|a, b| a.is_cut() == b.is_cut());
+            stretches.filter_map(|all| all.get(all.len() / 2)).filter(|of| of.is_cut()).collect()
+        };
+        for of in marked {
+            let ends = [of.low(), of.high()].map(|end| chart.backend_coord(&end));
+            interval(area, ends, of.is_cut().then_some(End::Top), ink.stroke_width(px(1)))?;
         }
         let places = points.iter().map(|&&(x, y, _)| (x, y));
         chart.draw_series(LineSeries::new(places.clone(), ink.stroke_width(px(2) - 1)))?;
@@ -118,6 +129,29 @@ where
         }
     }
     Ok(())
+}
+
+/// An interval at a value of the parameter, on an axis from zero to `top`.
+struct Within {
+    x: f64,
+    low: f64,
+    high: f64,
+    top: f64,
+}
+
+impl Within {
+    fn low(&self) -> (f64, f64) {
+        (self.x, self.low.clamp(0.0, self.top))
+    }
+
+    fn high(&self) -> (f64, f64) {
+        (self.x, self.high.clamp(0.0, self.top))
+    }
+
+    /// Whether it goes on beyond the axis.
+    fn is_cut(&self) -> bool {
+        self.high > self.top
+    }
 }
 
 #[cfg(test)]
@@ -142,6 +176,29 @@ mod tests {
         let dots = dots(&svg);
         assert!((dots[1] - dots[0] - (dots[2] - dots[1])).abs() <= 1.0, "{dots:?}");
         assert!(svg.contains(">100</text>") && svg.contains(">rate, Mb/s</text>"), "{svg}");
+    }
+
+    #[test]
+    fn what_goes_on_beyond_the_figure_has_a_triangle() {
+        let triangles = |points: Vec<(f64, f64, Option<f64>)>| {
+            let xs: Vec<f64> = points.iter().map(|point| point.0).collect();
+            let svg = lines(&across(&xs, false), &[Line { key: 0, points }]).svg();
+            let heights = |line: &str| -> Vec<f64> {
+                let (_, rest) = line.split_once("points=\"").unwrap();
+                let pairs = rest.split_once('"').unwrap().0.split_whitespace();
+                pairs.map(|pair| pair.split_once(',').unwrap().1.parse().unwrap()).collect()
+            };
+            let all = svg.lines().filter(|line| line.starts_with("<poly"));
+            assert!(all.flat_map(heights).all(|y| y >= f64::from(px(TOP))), "outside: {svg}");
+            svg.lines().filter(|line| line.starts_with("<polygon") && heights(line).len() < 5).count()
+        };
+        // The axis ends at 4: one that fits, and two that are cut.
+        let few = vec![(1.0, 2.0, Some(1.0)), (2.0, 3.0, Some(2.0)), (3.0, 2.0, Some(3.0))];
+        assert_eq!(triangles(few), 2);
+        // A band is cut in two stretches.
+        let cut = |k: i32| if (10..20).contains(&k) || k > 90 { 9.0 } else { 0.5 };
+        let band = (0..100).map(|k| (f64::from(k), 2.0, Some(cut(k)))).collect();
+        assert_eq!(triangles(band), 2);
     }
 
     #[test]

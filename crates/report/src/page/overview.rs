@@ -166,7 +166,7 @@ fn reading(points: usize, by_group: bool, replicated: bool) -> String {
     let unit = if by_group { "Mean throughput of a flow, Mb/s" } else { "Throughput, Mb/s" };
     let whisker = match (by_group, replicated) {
         (true, _) => "; thin line: range over the flows",
-        (false, true) => "; thin line: 95 % interval",
+        (false, true) => "; thin line: 95 % interval, with a triangle where it goes on beyond the figure",
         (false, false) => "",
     };
     let scale = if points > 1 { "; all panels have the same scale" } else { "" };

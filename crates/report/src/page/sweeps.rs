@@ -32,7 +32,9 @@ pub(super) fn section(run: &Run) -> String {
     let marks = match (are_heat_maps, run.seeds.len()) {
         (true, _) => ".",
         (false, 0 | 1) => ". Dashed: 1.",
-        (false, _) => "; thin lines: 95 % intervals. Dashed: 1.",
+        (false, _) => {
+            "; thin lines: 95 % intervals, with a triangle where they go on beyond the figure. Dashed: 1."
+        }
     };
     let mut out = format!(
         "<h2 id=\"sweep\">Over the parameters</h2>\n\
