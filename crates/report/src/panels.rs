@@ -2,15 +2,13 @@
 //!
 //! They need settings, metrics and shares of points alone, so that a stored run has the same figures as one in memory.
 
-use std::collections::BTreeSet;
-
 use apportion_core::queue::DropReason;
 
 use crate::figure::{
     Across, Bar, COLOURS, DotRow, Drawing, Heat, Line, Panel, Stack, dots, heat, lines, stacks,
 };
 use crate::metrics::{Metric, Metrics};
-use crate::shares::{FlowShare, GroupShare, Keys, group_shares, natural};
+use crate::shares::{FlowShare, GroupShare, Keys, group_shares, in_order};
 use crate::statistics::{Estimate, number};
 use crate::sweep::{Axis, Numbers, Sweep};
 
@@ -24,6 +22,13 @@ const MAX_ROWS: usize = 32;
 const MAX_DROP_PANELS: usize = 12;
 /// Chosen: as many groups or links as can be distinguished.
 const MAX_NAMES: usize = 6;
+
+/// The first names, and how many of all groups or links these are, unless all.
+fn first(mut names: Vec<String>, most: usize, what: &str) -> (Vec<String>, Option<String>) {
+    let all = names.len();
+    names.truncate(most);
+    (names, (all > most).then(|| format!("{most} of {all} {what} are drawn")))
+}
 
 /// What is drawn: a metric, or the same metric of each group or link.
 struct Quantity {
@@ -45,17 +50,10 @@ impl Quantity {
     /// The quantities that at least one of the points measured, the most important one first.
     fn all(metrics: &[&Metrics]) -> Vec<Self> {
         let by_name = |title, prefix: &str, what, level| {
-            let mut found: Vec<String> = Vec::new();
-            for metric in metrics.iter().flat_map(|metrics| metrics.iter()) {
-                let name = metric.name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('/'));
-                if let Some(name) = name.filter(|name| !found.iter().any(|found| found == name)) {
-                    found.push(name.to_owned());
-                }
-            }
-            found.sort_by(|a, b| natural(a, b));
-            let all = found.len();
-            let cut = (all > MAX_NAMES).then(|| format!("{MAX_NAMES} of {all} {what} are drawn"));
-            found.truncate(MAX_NAMES);
+            let name =
+                |metric: &Metric| Some(metric.name.strip_prefix(prefix)?.strip_prefix('/')?.to_owned());
+            let found = in_order(metrics.iter().flat_map(|metrics| metrics.iter()).filter_map(name));
+            let (found, cut) = first(found, MAX_NAMES, what);
             let metrics = found.into_iter().map(|name| (name.clone(), format!("{prefix}/{name}"))).collect();
             Self { title, metrics, cut, level }
         };
@@ -338,15 +336,20 @@ fn reasons(prefix: &str) -> Vec<(String, String)> {
 /// what dropped and marked nothing.
 pub(crate) fn drop_panels(points: &[(&str, &Metrics)]) -> Vec<Panel> {
     let mut panels = Vec::new();
-    for (what, prefix) in [("at link", "link_"), ("of group", "")] {
+    for (what, all, prefix) in [("at link", "links", "link_"), ("of group", "groups", "")] {
         let reasons = reasons(prefix);
         let of = |metric: &Metric| {
             let mut names = reasons.iter().filter_map(|(_, start)| metric.name.strip_prefix(start.as_str()));
             names.next().map(str::to_owned)
         };
-        let names: BTreeSet<String> =
-            points.iter().flat_map(|(_, metrics)| metrics.iter()).filter_map(of).collect();
-        for name in names.into_iter().take(MAX_DROP_PANELS) {
+        let names = in_order(points.iter().flat_map(|(_, metrics)| metrics.iter()).filter_map(of));
+        let (names, cut) = first(names, MAX_DROP_PANELS, all);
+        let points_cut = match points.len() {
+            all if all > MAX_ROWS => Some(format!("{MAX_ROWS} of {all} points are drawn")),
+            _ => None,
+        };
+        let note = points_cut.into_iter().chain(cut).collect::<Vec<_>>().join(", ");
+        for name in names {
             let row = |(label, metrics): &(&str, &Metrics)| {
                 let count = |start: &String| Some(metrics.get(&format!("{start}{name}"))?.mean);
                 let parts =
@@ -359,10 +362,7 @@ pub(crate) fn drop_panels(points: &[(&str, &Metrics)]) -> Vec<Panel> {
             let keys = reasons.iter().enumerate().filter(|(key, _)| occurs(*key));
             panels.push(Panel {
                 title: format!("Drops and marks {what} {name}, packets"),
-                note: match points.len() {
-                    all if all > MAX_ROWS => format!("The first {MAX_ROWS} of {all} points."),
-                    _ => String::new(),
-                },
+                note: note.clone(),
                 legend: keys.map(|(key, (reason, _))| (key, reason.clone())).collect(),
                 drawing: stacks(&rows),
             });

@@ -65,7 +65,7 @@ pub(crate) fn shares_of(summary: &PointSummary) -> Vec<FlowShare> {
     shares
 }
 
-/// The groups of these flows, by name.
+/// The groups of these flows, in numeric order.
 pub(crate) fn group_shares(flows: &[FlowShare]) -> Vec<GroupShare> {
     let mut groups: BTreeMap<&str, Vec<&FlowShare>> = BTreeMap::new();
     for flow in flows {
@@ -84,12 +84,22 @@ pub(crate) fn group_shares(flows: &[FlowShare]) -> Vec<GroupShare> {
             entitlement: entitlements.and_then(|e| mean(&e)),
         }
     };
-    groups.into_iter().map(share).collect()
+    let mut shares: Vec<GroupShare> = groups.into_iter().map(share).collect();
+    shares.sort_by(|a, b| natural(&a.name, &b.name));
+    shares
 }
 
 /// The order of names by the numbers in them: `tcp.2` is before `tcp.10`.
 pub(crate) fn natural(a: &str, b: &str) -> Ordering {
     parts(a).cmp(parts(b)).then_with(|| a.cmp(b))
+}
+
+/// Each of these names once, in that order.
+pub(crate) fn in_order(names: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut names: Vec<String> = names.into_iter().collect();
+    names.sort_by(|a, b| natural(a, b));
+    names.dedup();
+    names
 }
 
 /// The parts of a name: text without digits, and the number after it.
@@ -132,9 +142,7 @@ impl Keys {
         names.dedup();
         let by_group = groups.len() > 1 || names.len() > MAX_FLOW_KEYS;
         if by_group {
-            groups.sort();
-            groups.dedup();
-            names = groups;
+            names = in_order(groups);
         }
         let places = names.iter().cloned().zip(0..).collect();
         Self { by_group, names, places }

@@ -9,6 +9,7 @@ use crate::metrics::SlowestLink;
 use crate::phases;
 use crate::record::{PointRecord, Run};
 use crate::rows::PhaseRow;
+use crate::shares::in_order;
 use crate::statistics::Estimate;
 
 /// Chosen: with the title, two headers and as many headlines at most 25 lines, a terminal's height.
@@ -74,12 +75,13 @@ pub fn summary(run: &Run) -> String {
 /// other flows.
 fn waits(points: &[PointRecord]) -> Vec<(String, String)> {
     let groups: BTreeSet<&str> = points.iter().flat_map(|p| &p.flows).map(|f| f.group.as_str()).collect();
+    let groups = in_order(groups.into_iter().map(str::to_owned));
     let finite = |group: &str| points.iter().any(|p| p.summary().metrics.transfers().any(|of| of == group));
-    let wait = |group: &str| match finite(group) {
+    let wait = |group: &String| match finite(group) {
         true => (format!("{group} done p95 s"), format!("completion_p95_s/{group}")),
         false => (format!("{group} p95 ms"), format!("delay_p95_ms/{group}")),
     };
-    if groups.len() > MAX_GROUPS { Vec::new() } else { groups.into_iter().map(wait).collect() }
+    if groups.len() > MAX_GROUPS { Vec::new() } else { groups.iter().map(wait).collect() }
 }
 
 fn summary_row(

@@ -9,7 +9,8 @@ use apportion_runtime::outcome::LinkOutcome;
 mod synthetic;
 
 use synthetic::{
-    DRR, FIFO, Made, large, long_sweep, point, quickstart, run, ten_and_one, thirty, weighted, with_dues,
+    DRR, FIFO, Made, large, long_sweep, numbered, point, quickstart, run, ten_and_one, thirty, weighted,
+    with_dues,
 };
 
 /// Checks that every tag that opens is closed in order, and returns the text between tags.
@@ -347,6 +348,7 @@ fn of_many_flows_the_distribution_and_the_worst_ten_are_shown() {
     assert_eq!(table.matches("<tr>").count(), 10);
     assert!(table.contains(">tcp.1<") && !table.contains(">tcp.20<"), "{table}");
 }
+
 #[test]
 fn more_than_an_entitlement_is_no_better_than_an_entitlement() {
     let flow = |got_kbit: u64| Made {
@@ -358,4 +360,23 @@ fn more_than_an_entitlement_is_no_better_than_an_entitlement() {
     let text = summary(&run("plenty", &[7], points.to_vec()));
     let lead = "The worst-off flow gets at least 100 % of its entitlement at every point.";
     assert!(text.contains(lead), "{text}");
+}
+
+#[test]
+fn names_with_numbers_are_in_numeric_order_and_groups_that_are_left_out_are_counted() {
+    let run = numbered(&[7]);
+    let html = page(&run);
+    let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text}"));
+    // Columns of the table of points, panels of drops, rows of transfers.
+    for part in [
+        "<th scope=\"col\">flow#, Mb/s each",
+        "<b>Drops and marks of group flow#, packets",
+        ">flow#, below 10 kB",
+    ] {
+        let of = |number: &str| at(&part.replace('#', number));
+        assert!(of("2") < of("3"), "{part}");
+        assert!(!html[..of("3")].contains(&part.replace('#', "10")), "{part}");
+    }
+    assert!(html.contains("12 of 14 groups are drawn"));
+    assert!(!html.contains("Drops and marks of group flow13"));
 }

@@ -9,7 +9,7 @@ use apportion_report::{Contents, Provenance, Run};
 
 mod synthetic;
 
-use synthetic::{large, long_sweep, quickstart, weighted};
+use synthetic::{large, long_sweep, numbered, quickstart, weighted};
 
 fn stored(run: &Run) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
@@ -129,4 +129,18 @@ fn what_cannot_be_drawn_is_refused_with_its_reason() {
         assert!(matches!(Format::of(Path::new(name)), Err(PlotError::Ending(_))), "{name}");
     }
     assert_eq!(Format::of(Path::new("a.b/c.pdf")).unwrap(), Format::Pdf);
+}
+
+#[test]
+fn rows_and_panels_are_in_numeric_order() {
+    let (_dir, folder) = stored(&numbered(&[7]));
+    for (kind, part) in
+        [(Kind::Delay, ">flow#</text>"), (Kind::Drops, ">Drops and marks of group flow#, packets</text>")]
+    {
+        let svg = text(&plot(&folder, &request(kind)).unwrap(), Format::Svg);
+        let at = |number: &str| svg.find(&part.replace('#', number)).unwrap();
+        assert!(at("2") < at("10"), "{kind:?}");
+    }
+    let svg = text(&plot(&folder, &request(Kind::Drops)).unwrap(), Format::Svg);
+    assert!(svg.contains(">12 of 14 groups are drawn</text>"), "{svg}");
 }

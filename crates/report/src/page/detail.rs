@@ -14,7 +14,7 @@ use crate::due::{Reached, Response, Worst, responses};
 use crate::figure::{COLOURS, Curve, Level, Plot, XAxis, curves, curves_with_events};
 use crate::html::{escape, table};
 use crate::record::{PointRecord, Run};
-use crate::shares::{Keys, flow_shares};
+use crate::shares::{Keys, flow_shares, natural};
 use crate::statistics::{Estimate, nearest_rank, number};
 use crate::tables::{mbps, sorted_times};
 
@@ -378,10 +378,12 @@ fn link_table(point: &PointRecord) -> String {
             .filter_map(|o| o.links.get(i))
             .any(|l| l.watched || l.lost > 0 || l.marked > 0 || !l.dropped.is_empty())
     };
-    let rows: Vec<Vec<String>> = (0..first.links.len())
-        .filter(|&i| eventful(i))
+    let mut links: Vec<usize> = (0..first.links.len()).filter(|&i| eventful(i)).collect();
+    links.sort_by(|&a, &b| natural(&first.links[a].name, &first.links[b].name));
+    let rows: Vec<Vec<String>> = links
+        .iter()
         .take(MAX_FLOWS)
-        .map(|i| {
+        .map(|&i| {
             let show = |of: &dyn Fn(&LinkOutcome) -> f64| {
                 over_seeds(point, |seed| point.outcomes[seed].links.get(i).map(of))
             };
@@ -397,7 +399,18 @@ fn link_table(point: &PointRecord) -> String {
             row
         })
         .collect();
-    if rows.is_empty() { String::new() } else { format!("<h4>Links</h4>\n{}", busy_table(&head, &rows)) }
+    if rows.is_empty() {
+        return String::new();
+    }
+    let cut = match links.len() {
+        all if all > MAX_FLOWS => {
+            format!(
+                "<p class=\"note\">{MAX_FLOWS} of {all} links; the table <code>links</code> holds all.</p>\n"
+            )
+        }
+        _ => String::new(),
+    };
+    format!("<h4>Links</h4>\n{}{cut}", busy_table(&head, &rows))
 }
 
 /// Classes of file sizes by decade: (below, name).
@@ -413,6 +426,8 @@ fn completion_table(point: &PointRecord) -> String {
     for flow in point.outcomes.iter().flat_map(|o| &o.flows) {
         groups.entry(&flow.group).or_default().extend(&flow.completions);
     }
+    let mut groups: Vec<_> = groups.into_iter().collect();
+    groups.sort_by(|a, b| natural(a.0, b.0));
     let mut rows = Vec::new();
     for (group, done) in groups {
         let mut from = 0;

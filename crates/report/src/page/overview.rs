@@ -13,7 +13,7 @@ use crate::panels::{MAX_BARS, share_bars};
 use crate::phases;
 use crate::record::{PointRecord, Run};
 use crate::rows::PhaseRow;
-use crate::shares::{Keys, flow_shares, group_shares};
+use crate::shares::{Keys, flow_shares, group_shares, in_order};
 use crate::statistics::{judged, merge, number};
 
 /// Chosen: a screen or two of panels are open; the others are folded.
@@ -315,12 +315,9 @@ fn jain_basis(point: &PointRecord) -> String {
     format!("n = {n}, {} s", super::short(seconds))
 }
 
-/// All names that `of` lists at any point, sorted.
+/// All names that `of` lists at any point, in numeric order.
 fn names(run: &Run, of: impl Fn(&PointRecord) -> Vec<String>) -> Vec<String> {
-    let mut names: Vec<String> = run.points.iter().flat_map(of).collect();
-    names.sort();
-    names.dedup();
-    names
+    in_order(run.points.iter().flat_map(of))
 }
 
 fn watched(run: &Run) -> Vec<String> {
@@ -333,13 +330,18 @@ fn watched(run: &Run) -> Vec<String> {
 /// Queue delay of each watched link, one row for each point.
 fn delays(run: &Run) -> String {
     let mut figures = String::new();
-    for link in watched(run).iter().take(MAX_LINK_FIGURES) {
+    let links = watched(run);
+    let cut = match links.len() {
+        all if all > MAX_LINK_FIGURES => format!(" {MAX_LINK_FIGURES} of {all} watched links are drawn."),
+        _ => String::new(),
+    };
+    for link in links.iter().take(MAX_LINK_FIGURES) {
         let rows: Vec<Range> = run.points.iter().take(MAX_RANGES).filter_map(|p| range(p, link)).collect();
         if rows.is_empty() {
             continue;
         }
         let name = escape(link);
-        let cut = match run.points.len() {
+        let points_cut = match run.points.len() {
             all if all > MAX_RANGES => format!(" The first {MAX_RANGES} of {all} points."),
             _ => String::new(),
         };
@@ -347,7 +349,7 @@ fn delays(run: &Run) -> String {
             figures,
             "<figure class=\"card\" role=\"img\" aria-label=\"Queue delay at {name}\">\
              <figcaption><b>Queue delay at {name}</b><br/>Dot: median. Thick line: p25 to p75. \
-             Thin line: p1 to p99. Number: p99.{cut}</figcaption>\n{}</figure>",
+             Thin line: p1 to p99. Number: p99.{points_cut}{cut}</figcaption>\n{}</figure>",
             ranges(&rows).svg()
         );
     }

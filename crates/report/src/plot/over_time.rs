@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{Drawn, Kind, Numbers, Plotted, cell};
 use crate::figure::{COLOURS, Curve, Panel, Plot, XAxis, curves};
 use crate::rows::SeriesRow;
-use crate::shares::Keys;
+use crate::shares::{Keys, in_order};
 
 /// Chosen: a point for every two pixels of a figure; finer curves show the noise of single packets.
 const BINS: usize = 140;
@@ -15,13 +15,7 @@ type Samples = BTreeMap<usize, BTreeMap<u64, Vec<f64>>>;
 
 /// Throughput of flows, the mean over those of a key with a band from the lowest to the highest; or packets in the queues of links.
 pub(super) fn plot(kind: Kind, points: &[Drawn<'_>], keys: &Keys, series: &[SeriesRow]) -> Plotted {
-    let links: Vec<String> = {
-        let mut links: Vec<String> =
-            series.iter().filter(|row| row.kind == "link").map(|row| row.name.clone()).collect();
-        links.sort_unstable();
-        links.dedup();
-        links
-    };
+    let links = in_order(series.iter().filter(|row| row.kind == "link").map(|row| row.name.clone()));
     let names = if kind == Kind::Queue { &links[..] } else { keys.names() };
     let (title, unit) = match kind {
         Kind::Queue => ("Packets in the queue", "packets"),

@@ -4,7 +4,7 @@ use super::{Drawn, Numbers, Plotted, cell, cells};
 use crate::figure::{DotRow, Panel, bars, dots};
 use crate::metrics::Metric;
 use crate::panels::{MAX_BARS, Point, drop_panels, share_bars, sweep_panels};
-use crate::shares::Keys;
+use crate::shares::{Keys, natural};
 
 /// Throughput and entitlement of each flow, or of each group where there are many.
 pub(super) fn shares(points: &[Drawn<'_>], keys: &Keys) -> Plotted {
@@ -56,12 +56,16 @@ pub(super) fn delays(points: &[Drawn<'_>]) -> Plotted {
         Some(DotRow { label: format!("{what}{name}"), dots: dots.collect() })
     };
     let rows = |drawn: &Drawn<'_>| -> Vec<DotRow> {
-        let rows = drawn.point.metrics.iter().filter_map(|metric| match metric.name.split('/').next()? {
-            "delay_p50_ms" => row(drawn, metric, "", "delay_p95_ms"),
-            "queue_delay_p50_ms" => row(drawn, metric, "queue at ", "queue_delay_p95_ms"),
-            _ => None,
-        });
-        rows.collect()
+        let rows = |median: &str, what: &str, high: &str| {
+            let metrics =
+                drawn.point.metrics.iter().filter(|metric| metric.name.split('/').next() == Some(median));
+            let mut rows: Vec<DotRow> = metrics.filter_map(|metric| row(drawn, metric, what, high)).collect();
+            rows.sort_by(|a, b| natural(&a.label, &b.label));
+            rows
+        };
+        let mut all = rows("delay_p50_ms", "", "delay_p95_ms");
+        all.extend(rows("queue_delay_p50_ms", "queue at ", "queue_delay_p95_ms"));
+        all
     };
     let all: Vec<Vec<DotRow>> = points.iter().map(rows).collect();
     let reach = all.iter().flatten().flat_map(|row| &row.dots).map(|dot| dot.1).fold(0.0, f64::max);

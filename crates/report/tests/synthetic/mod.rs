@@ -389,3 +389,18 @@ pub fn large(seeds: &[u64]) -> Run {
     });
     run("A sweep of the rate", seeds, points.collect())
 }
+
+/// One point of fourteen groups of one flow each, whose names have one or two digits.
+pub fn numbered(seeds: &[u64]) -> Run {
+    let made = |i: u32| Made {
+        name: format!("flow{i}"),
+        group: format!("flow{i}"),
+        entitlement_kbit: Some(700),
+        got_kbit: 700,
+        swing: 0.5,
+        delay_ms: 20.0,
+        short: true,
+    };
+    let flows: Vec<Made> = (1..=14).map(made).collect();
+    run("Fourteen groups", seeds, vec![point(&Discipline { label: "", ..FIFO }, &flows, seeds)])
+}
