@@ -104,8 +104,10 @@ impl Cache {
     #[must_use]
     pub fn default_folder() -> Option<PathBuf> {
         let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        // The XDG Base Directory Specification: all paths must be absolute; a relative one is to be ignored.
+        let absolute = |name| set(name).filter(|path| path.is_absolute());
         set("APPORTION_CACHE_DIR")
-            .or_else(|| Some(set("XDG_CACHE_HOME")?.join("apportion")))
+            .or_else(|| Some(absolute("XDG_CACHE_HOME")?.join("apportion")))
             .or_else(|| Some(set("HOME")?.join(".cache/apportion")))
     }
 

@@ -126,6 +126,23 @@ fn a_cache_that_cannot_be_written_is_a_warning() {
 }
 
 #[test]
+fn a_relative_xdg_cache_home_is_ignored() {
+    let [folder, home] = folders();
+    let place = |xdg: &Path| {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+        command.args(["cache", "show"]).current_dir(folder.path()).env_remove("APPORTION_CACHE_DIR");
+        let output = command.env("XDG_CACHE_HOME", xdg).env("HOME", home.path()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let (xdg, home) = (folder.path().join("xdg"), home.path().join(".cache/apportion"));
+    assert!(place(&xdg).contains(&xdg.join("apportion").display().to_string()), "{}", place(&xdg));
+    for relative in ["xdg", "./xdg", ""] {
+        let shown = place(Path::new(relative));
+        assert!(shown.contains(&home.display().to_string()), "{relative}: {shown}");
+    }
+}
+
+#[test]
 fn it_is_shown_pruned_and_verified() {
     let folders = folders();
     let cache = |arguments: &[&str]| {
