@@ -56,6 +56,7 @@
 
 #[cfg(feature = "arrow")]
 pub mod arrow;
+mod bottlenecks;
 mod cached;
 mod cancel;
 mod captures;

@@ -1,9 +1,10 @@
-//! Warnings of a run: what of its scenario does nothing, and which links were full where it does not look.
+//! Warnings of a run: what of its scenario does nothing, and which links limit flows where it does not look.
 
 use apportion_report::PointRecord;
-use apportion_report::warnings::HiddenBottleneck;
-use apportion_scenario::Point;
+use apportion_report::link_use::FULL;
+use apportion_scenario::model;
 
+use crate::bottlenecks::{self, Hidden};
 use crate::scenario::Scenario;
 
 /// Maximum number of lines (chosen: what a person reads).
@@ -13,10 +14,10 @@ const MAX_LINES: usize = 20;
 pub(crate) fn of(scenario: &Scenario, records: &[PointRecord]) -> Vec<String> {
     let mut all: Vec<Repeated> = Vec::new();
     for (point, record) in scenario.points().iter().zip(records) {
-        let hidden = record.hidden_bottlenecks();
+        let hidden = bottlenecks::hidden(&point.scenario, &record.link_uses());
         let of_scenario =
             point.scenario.warnings().into_iter().map(|text| Warning { key: without_numbers(&text), text });
-        for warning in of_scenario.chain(of_links(point, &hidden)) {
+        for warning in of_scenario.chain(of_links(&point.scenario, &hidden)) {
             match all.iter_mut().find(|known| known.first.key == warning.key) {
                 Some(known) => {
                     known.count += 1;
@@ -73,34 +74,36 @@ fn without_numbers(text: &str) -> String {
 }
 
 /// A warning about access links of a topology, which have one rate, and one about other links.
-fn of_links(point: &Point, hidden: &[HiddenBottleneck]) -> Vec<Warning> {
-    let key_of = |hidden: &HiddenBottleneck| {
-        let link = point.scenario.links.iter().find(|link| link.name == hidden.link);
-        link.and_then(|link| link.rate_key)
-    };
-    let (access, others): (Vec<_>, Vec<_>) = hidden.iter().partition(|link| key_of(link).is_some());
-    let of = |links: &[&HiddenBottleneck]| {
+fn of_links(scenario: &model::Scenario, hidden: &[Hidden<'_>]) -> Vec<Warning> {
+    let (access, others): (Vec<_>, Vec<_>) = hidden.iter().partition(|of| of.link.rate_key.is_some());
+    let is_any_watched = scenario.links.iter().any(|link| link.watched);
+    let of = |links: &[&Hidden<'_>]| {
         let first = links.first()?;
-        let about = about(first, links.len() - 1);
-        let (watched, text) = match &first.watched {
-            Some((watched, least)) => {
-                let rate = key_of(first).map_or("rate".to_owned(), |key| format!("`{key}`"));
-                let least = 100.0 * least;
+        let others = if links.len() > 1 { format!(" (and {} more)", links.len() - 1) } else { String::new() };
+        let about = format!(
+            "link `{}`{others} was {:.0} % full and limits `{}`",
+            first.link.name,
+            100.0 * first.used,
+            first.flow.name
+        );
+        let (watched, text) = match first.watched {
+            Some(watched) => {
+                let rate = first.link.rate_key.map_or("rate".to_owned(), |key| format!("`{key}`"));
+                let idle = if watched.used >= FULL && !watched.limits { " without loss" } else { "" };
                 let text = format!(
-                    "{about}, and `{watched}`, the fullest that is watched, {least:.0} %; write a higher {rate}, or \
-                     watch = true if it is meant as a bottleneck"
+                    "{about}, and `{}`, the fullest on its way that is watched, {:.0} %{idle}; write a higher {rate}, or \
+                     watch = true if it is meant as a bottleneck",
+                    watched.link.name,
+                    100.0 * watched.used
                 );
-                (watched.as_str(), text)
+                (watched.link.name.as_str(), text)
             }
-            None => ("", format!("{about}, and no link is watched; write `watch = true` to see its queue")),
+            None => {
+                let place = if is_any_watched { " on its way" } else { "" };
+                ("", format!("{about}, and no link{place} is watched; write `watch = true` to see its queue"))
+            }
         };
-        Some(Warning { key: format!("{} {watched}", first.link), text })
+        Some(Warning { key: format!("{} {watched}", first.link.name), text })
     };
     of(&access).into_iter().chain(of(&others)).collect()
-}
-
-/// How full a link was, and of how many others the same is true.
-fn about(HiddenBottleneck { link, utilisation, .. }: &HiddenBottleneck, more: usize) -> String {
-    let others = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-    format!("link `{link}`{others} was {:.0} % full", 100.0 * utilisation)
 }

@@ -35,14 +35,15 @@ fn an_access_link_that_the_topology_implies_is_named_with_the_key_that_makes_it_
     let [short, full] = all.as_slice() else { panic!("{all:?}") };
     assert_eq!(short, SHORT);
     // The second one may be full to the last packet too.
-    assert!(
-        full.starts_with("link `l1-left` (and 3 more) was 100 % full")
-            || full.starts_with("link `l2-left` (and 3 more)"),
-        "{full}"
-    );
+    let is_of = |n: u8| {
+        full.starts_with(&format!(
+            "link `l{n}-left` (and 3 more) was 100 % full and limits `flood.{n}`, and "
+        ))
+    };
+    assert!(is_of(1) || is_of(2), "{full}");
     let end = "; write a higher `topology.access.rate`, or watch = true if it is meant as a bottleneck";
     assert!(
-        full.contains("and `bottleneck`, the fullest that is watched, 4") && full.ends_with(end),
+        full.contains("and `bottleneck`, the fullest on its way that is watched, 4") && full.ends_with(end),
         "{full}"
     );
 }
@@ -52,6 +53,20 @@ fn one_that_has_a_rate_of_its_own_is_named_without_that_key() {
     let all = warnings(&[("link.l1-left.rate", "100Mbit")]);
     let end = "; write a higher rate, or watch = true if it is meant as a bottleneck";
     assert!(all.last().unwrap().ends_with(end), "{all:?}");
+}
+
+#[test]
+fn a_link_that_is_nearly_full_and_loses_nothing_is_not_named() {
+    // 95 of 100 Mb/s.
+    assert_eq!(warnings(&[("flow.flood.source.rate", "95Mbit")]), [SHORT]);
+}
+
+#[test]
+fn a_link_behind_a_slower_shaper_is_named() {
+    let shaper = "{ kind = \"fifo\", limit = \"20p\", shaper = \"token_bucket\", rate = \"100Mbit\" }";
+    let all = warnings(&[("topology.access.rate", "1Gbit"), ("link.l1-left.queue", shaper)]);
+    let start = "link `l1-left` was 100 % full and limits `flood.1`, and `bottleneck`, the fullest on its way that is watched, 50 %";
+    assert!(all.len() == 2 && all[1].starts_with(start), "{all:?}");
 }
 
 #[test]
@@ -69,8 +84,7 @@ fn a_full_link_is_named_where_no_link_is_watched() {
         ("topology.bottleneck.rate", "250Mbit"),
         ("topology.access.rate", "1Gbit"),
     ]);
-    let full =
-        "link `bottleneck` was 100 % full, and no link is watched; write `watch = true` to see its queue";
+    let full = "link `bottleneck` was 100 % full and limits `flood.1`, and no link is watched; write `watch = true` to see its queue";
     assert_eq!(all, [SHORT, full]);
 }
 

@@ -14,7 +14,7 @@
 //! | [`statistics`] | means, intervals, fairness, distributions |
 //! | [`rows`] | the rows and columns of the tables, with units |
 //! | [`phases`] | whether results depend on phases: replications against their twins |
-//! | [`warnings`] | links that were full and that nothing watches |
+//! | [`link_use`] | how full links were, and whether their queues rejected packets |
 //! | `due` | what flows got of what they were due, over time |
 //! | `tables`, `shares` | the rows of a run; throughput and entitlement of flows and groups |
 //! | `headline`, `page` | the report: its sentences, and its sections |
@@ -29,6 +29,7 @@ mod due;
 pub mod figure;
 mod headline;
 pub mod html;
+pub mod link_use;
 pub mod metrics;
 mod page;
 mod panels;
@@ -47,7 +48,6 @@ pub mod store;
 pub mod summary;
 mod sweep;
 mod tables;
-pub mod warnings;
 
 pub use compare::{Comparison, compare};
 pub use page::{document, page};

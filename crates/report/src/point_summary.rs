@@ -4,12 +4,12 @@
 use apportion_core::units::{Rate, Span, Time};
 
 use crate::due::Worst;
+use crate::link_use::LinkUses;
 use crate::metrics::Metrics;
 use crate::recorded::Recorded;
 use crate::rows::FlowRow;
 use crate::sample::Sample;
 use crate::statistics::mean;
-use crate::warnings::Utilisations;
 
 /// The summary of a point.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ pub struct PointSummary {
     /// The length of the measured part, once there is a replication.
     pub(crate) measured: Option<Span>,
     pub(crate) metrics: Metrics,
-    pub(crate) links: Utilisations,
+    pub(crate) links: LinkUses,
     /// In the scenario's order.
     pub(crate) flows: Vec<FlowSummary>,
     /// Replications that do not count, by seed, and why.
