@@ -269,8 +269,8 @@ pub fn check_folder(folder: impl AsRef<Path>) -> Result<(), WriteError> {
 ///
 /// ```no_run
 /// let runs = [apportion::load("results/one")?, apportion::load("results/two")?];
-/// print!("{}", apportion::compare(&runs));
-/// # Ok::<(), apportion::LoadError>(())
+/// print!("{}", apportion::compare(&runs)?);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors

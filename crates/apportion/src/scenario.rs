@@ -308,8 +308,12 @@ impl ScenarioBuilder {
 pub enum ScenarioError {
     /// Its file cannot be read.
     #[error(
-        "{}: cannot read the scenario: {cause}; name a TOML file, or an example of `apportion list scenarios`",
-        path.display()
+        "{}: cannot read the scenario: {cause}{}; name a TOML file, or an example of `apportion list scenarios`",
+        path.display(),
+        apportion_scenario::did_you_mean(
+            &path.with_extension("").to_string_lossy(),
+            crate::examples().map(|(name, _)| name)
+        )
     )]
     Read {
         /// The file.

@@ -246,6 +246,8 @@ fn every_problem_of_a_scenario_is_in_the_error() {
         "gone.toml: cannot read the scenario: No such file or directory (os error 2); name a TOML file, or an \
          example of `apportion list scenarios`"
     );
+    let error = Scenario::from_file("quikstart").unwrap_err().to_string();
+    assert!(error.contains("(os error 2) (did you mean `quickstart`?); name a TOML file"), "{error}");
 }
 
 #[test]
@@ -293,7 +295,8 @@ fn stored_results_are_compared() {
     let (one, two) = (folder.path().join("one"), folder.path().join("two"));
     Run::new(&scenario()).folder(&one).simulate().unwrap();
     Run::new(&scenario().set("link.bottleneck.rate", "2Mbit").unwrap()).folder(&two).simulate().unwrap();
-    let comparison = apportion::compare(&[apportion::load(&one).unwrap(), apportion::load(&two).unwrap()]);
+    let comparison =
+        apportion::compare(&[apportion::load(&one).unwrap(), apportion::load(&two).unwrap()]).unwrap();
     let total = comparison.rows.iter().find(|row| row.metric == "throughput_mbps").unwrap();
     assert!(total.differences[0].unwrap().absolute > 0.5);
     assert!(apportion::load(folder.path()).unwrap_err().to_string().starts_with("cannot read results from"));

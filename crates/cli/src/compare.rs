@@ -30,7 +30,7 @@ pub fn compare(arguments: &Compare) -> anyhow::Result<Status> {
             run.folder.display()
         );
     }
-    let comparison = apportion::compare(&runs);
+    let comparison = apportion::compare(&runs)?;
     print(arguments.json, &comparison.rows, &comparison)?;
     Ok(Status::SUCCESS)
 }

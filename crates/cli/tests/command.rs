@@ -148,6 +148,7 @@ fn bad_usage_exits_with_2_and_says_what_to_write() {
         "error: gone.toml: cannot read the scenario: No such file or directory (os error 2); name a TOML file, or an \
          example of `apportion list scenarios`\n"
     );
+    assert!(error(&["run", "quikstart"]).contains(" (did you mean `quickstart`?); name a TOML file"));
     assert!(error(&["run", "x.toml", "--set", "stop"]).contains("there is no `=`"));
     assert_eq!(
         error(&["run", "x.toml", "--set", "stop=60"]),

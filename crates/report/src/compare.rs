@@ -1,5 +1,6 @@
 //! Comparison of stored runs: common metrics, their differences and whether their intervals overlap.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Serialize;
@@ -56,11 +57,51 @@ pub struct Difference {
     pub overlap: Option<bool>,
 }
 
+/// Two runs have no point in common.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{}` and `{}` have no point in common: the points of the first are {}, those of the second {}; run both with the same alternatives",
+    .folders[0], .folders[1], .points[0], .points[1]
+)]
+pub struct NothingInCommon {
+    folders: [String; 2],
+    /// In words.
+    points: [String; 2],
+}
+
+/// Chosen: as many points as a message has room for.
+const MAX_NAMED: usize = 12;
+
+impl NothingInCommon {
+    fn of(runs: [&StoredRun; 2]) -> Self {
+        let points = |run: &StoredRun| {
+            let named = run.points.iter().take(MAX_NAMED).map(|point| match point.label.as_str() {
+                "" => "one without a name".to_owned(),
+                label => format!("`{label}`"),
+            });
+            let more = run.points.len().saturating_sub(MAX_NAMED);
+            let more = (more > 0).then(|| format!("{more} more"));
+            named.chain(more).collect::<Vec<_>>().join(", ")
+        };
+        Self { folders: runs.map(|run| run.folder.display().to_string()), points: runs.map(points) }
+    }
+}
+
 /// Compares `runs` with the first of them, point by point. Points are matched by their labels; runs that all
 /// have a single point are matched whatever it is called.
-#[must_use]
-pub fn compare(runs: &[StoredRun]) -> Comparison {
+///
+/// # Errors
+/// If a run has no point in common with the first one.
+pub fn compare(runs: &[StoredRun]) -> Result<Comparison, NothingInCommon> {
     let single = runs.iter().all(|run| run.points.len() == 1);
+    if let Some((first, others)) = runs.split_first() {
+        let labels: BTreeSet<&str> = first.points.iter().map(|point| point.label.as_str()).collect();
+        let is_other =
+            |run: &&StoredRun| !run.points.iter().any(|point| labels.contains(point.label.as_str()));
+        if let Some(other) = others.iter().find(is_other).filter(|_| !single) {
+            return Err(NothingInCommon::of([first, other]));
+        }
+    }
     let mut rows = Vec::new();
     for point in runs.first().map_or(&[][..], |first| &first.points) {
         let matching: Vec<Option<&StoredPoint>> =
@@ -86,7 +127,7 @@ pub fn compare(runs: &[StoredRun]) -> Comparison {
         hash: run.hash.clone(),
         complete: run.complete,
     });
-    Comparison { runs: runs.collect(), rows }
+    Ok(Comparison { runs: runs.collect(), rows })
 }
 
 fn difference(first: Estimate, other: Estimate) -> Difference {

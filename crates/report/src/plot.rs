@@ -7,7 +7,7 @@ use crate::figure::{Panel, compose};
 use crate::panels::{Point, sweep_metrics};
 use crate::shares::{FlowShare, Keys, shares_of};
 use crate::statistics::Estimate;
-use crate::store::{LoadError, StoredPoint, StoredRun, load, series};
+use crate::store::{Contents, LoadError, StoredPoint, StoredRun, load, series};
 use crate::tables::round6;
 
 mod over_time;
@@ -240,10 +240,15 @@ pub fn plot(folder: &Path, request: &Request) -> Result<Plotted, PlotError> {
         Kind::Drops => (per_point::drops(&points), "nothing was dropped or marked"),
         Kind::Throughput | Kind::Queue => {
             let series = series(&run, &points.iter().map(|drawn| drawn.label).collect::<Vec<_>>())?;
-            (
-                over_time::plot(kind, &points, &keys, &series),
-                "there are no series: a long run has them with --series, and queues are those of watched links",
-            )
+            let is_long = run.seeds.len().saturating_mul(run.points.len()) as u64 > Contents::LONG;
+            let missing = match kind {
+                _ if is_long && series.is_empty() => "a long run has series with --series alone",
+                Kind::Queue => "no link is watched; write watch = true in one",
+                _ => {
+                    "series of flows are recorded of at most 2000 flows; --kind shares draws more, in groups"
+                }
+            };
+            (over_time::plot(kind, &points, &keys, &series), missing)
         }
     };
     if plotted.panels.is_empty() {

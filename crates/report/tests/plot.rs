@@ -115,7 +115,32 @@ fn what_cannot_be_drawn_is_refused_with_its_reason() {
     assert!(text.starts_with(start) && text.contains(", jain"), "{text}");
     let text = refused(&folder, &request(Kind::Sweep));
     assert_eq!(text, "nothing to draw as `sweep`: there is a single point");
-    assert!(refused(&folder.join("no"), &request(Kind::Sweep)).starts_with("cannot read results from "));
+    let (missing, file) = (folder.join("no"), folder.join("run.json"));
+    let end = "; name a folder that `apportion run` wrote, such as results/quickstart";
+    for (path, cause) in
+        [(missing, "there is no such folder"), (file, "it is a file, not the folder of a run")]
+    {
+        let text = format!("cannot read results from `{}`: {cause}{end}", path.display());
+        assert_eq!(refused(&path, &request(Kind::Sweep)), text);
+    }
+
+    // What is missing has its own reason: flows without series, links that are not watched, a long run without series.
+    let mut crowd = weighted(&[7]);
+    crowd.points[0].outcomes[0].flows.iter_mut().for_each(|flow| flow.series.clear());
+    for link in &mut crowd.points[0].outcomes[0].links {
+        (link.watched, link.backlog, link.series) = (false, Vec::new(), Vec::new());
+    }
+    let (_dir, folder) = stored(&crowd);
+    let text = refused(&folder, &request(Kind::Throughput));
+    assert!(text.ends_with("of at most 2000 flows; --kind shares draws more, in groups"), "{text}");
+    assert!(
+        refused(&folder, &request(Kind::Queue)).ends_with("no link is watched; write watch = true in one")
+    );
+    crowd.seeds = (0..1001).collect();
+    let (_dir, folder) = stored(&crowd);
+    for kind in [Kind::Throughput, Kind::Queue] {
+        assert!(refused(&folder, &request(kind)).ends_with("a long run has series with --series alone"));
+    }
 
     let (_dir, folder) = stored(&long_sweep(13));
     let text = refused(&folder, &request(Kind::Shares));

@@ -296,7 +296,7 @@ fn a_run_compared_with_itself_does_not_differ() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), &quickstart(&[7, 8, 9]));
     let stored = load(dir.path()).unwrap();
-    let comparison = compare(&[stored.clone(), stored]);
+    let comparison = compare(&[stored.clone(), stored]).unwrap();
     assert!(comparison.rows.len() > 30);
     for row in &comparison.rows {
         let difference = row.differences[0].unwrap();
@@ -314,7 +314,7 @@ fn counts_of_drops_that_do_not_fit_are_no_panic() {
         dropped.extend(DropReason::ALL.map(|reason| (reason, u64::MAX)));
     }
     write(dir.path(), &run);
-    let comparison = compare(&[load(dir.path()).unwrap()]);
+    let comparison = compare(&[load(dir.path()).unwrap()]).unwrap();
     let row = comparison.rows.iter().find(|row| row.metric == "drops_packets").unwrap();
     assert!(row.measured[0].unwrap().mean >= u64::MAX as f64);
 }
@@ -325,7 +325,7 @@ fn completion_times_are_those_of_all_transfers_of_a_group() {
     let run = weighted(&[7]);
     write(dir.path(), &run);
     let stored = load(dir.path()).unwrap();
-    let comparison = compare(&[stored]);
+    let comparison = compare(&[stored]).unwrap();
     let row = comparison.rows.iter().find(|r| r.metric == "completion_p50_s/web").unwrap();
     let flow = run.points[0].outcomes[0].flows.iter().find(|f| f.name == "web").unwrap();
     let mut took: Vec<f64> = flow.completions.iter().map(|c| c.took.as_secs_f64()).collect();
@@ -345,13 +345,39 @@ fn runs_that_differ_are_distinguished() {
         write(&out, &run(name, &seeds, vec![point(&discipline, &ten_and_one(udp, 0.0, 0.1, 50.0), &seeds)]));
         stored.push(load(&out).unwrap());
     }
-    let comparison = compare(&stored);
+    let comparison = compare(&stored).unwrap();
     let row = |name: &str| comparison.rows.iter().find(|r| r.metric == name).unwrap();
     let udp = row("throughput_mbps/udp").differences[0].unwrap();
     assert!((udp.absolute + 7.09).abs() < 0.3 && udp.overlap == Some(false), "{udp:?}");
     assert_eq!(row("throughput_mbps").differences[0].unwrap().overlap, Some(true));
     let text = comparison.to_string().replace(&dir.path().display().to_string(), "DIR");
     insta::assert_snapshot!(text);
+}
+
+#[test]
+fn runs_without_a_common_point_are_not_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let stored = |name: &str, labels: &[String]| {
+        let of = |label: &String| {
+            let mut point = point(&DRR, &ten_and_one(900, 0.0, 0.1, 50.0), &[7]);
+            point.label.clone_from(label);
+            point
+        };
+        write(&dir.path().join(name), &run(name, &[7], labels.iter().map(of).collect()));
+        let mut stored = load(&dir.path().join(name)).unwrap();
+        stored.folder = name.into();
+        stored
+    };
+    let labels = |from: u32, to: u32| (from..to).map(|n| format!("rate={n}Mbit")).collect::<Vec<_>>();
+    let (sweep, plain) = (stored("sweep", &labels(1, 15)), stored("plain", &[String::new()]));
+    let other = stored("other", &labels(14, 16));
+    let error = compare(&[plain.clone(), sweep.clone()]).unwrap_err().to_string();
+    let end = "`rate=11Mbit`, `rate=12Mbit`, 2 more; run both with the same alternatives";
+    let start = "`plain` and `sweep` have no point in common: the points of the first are one without a name, those of the second `rate=1Mbit`, ";
+    assert!(error.starts_with(start) && error.ends_with(end), "{error}");
+    // One that is common is enough; each run must have one.
+    assert!(!compare(&[sweep.clone(), other.clone()]).unwrap().rows.is_empty());
+    assert!(compare(&[sweep, other, plain]).is_err());
 }
 
 #[test]

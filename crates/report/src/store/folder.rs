@@ -57,9 +57,11 @@ pub fn find(dir: &Path) -> Result<PathBuf, LoadError> {
         path: dir.to_owned(),
         cause: match error.kind() {
             ErrorKind::NotFound if dir.is_dir() => "it holds no run".to_owned(),
+            ErrorKind::NotFound => "there is no such folder".to_owned(),
+            ErrorKind::NotADirectory => "it is a file, not the folder of a run".to_owned(),
             _ => error.to_string(),
         },
-        mend: "name a folder that `apportion run --out DIR` wrote",
+        mend: "name a folder that `apportion run` wrote, such as results/quickstart",
     };
     last.map(|number| dir.join(number.to_string())).map_err(fail)
 }
@@ -284,6 +286,6 @@ mod tests {
         let message = find(dir.path()).unwrap_err().to_string();
         assert!(message.contains("it holds no run"), "{message}");
         let message = find(&dir.path().join("none")).unwrap_err().to_string();
-        assert!(message.contains("No such file") && message.contains("name a folder"), "{message}");
+        assert!(message.contains("there is no such folder; name a folder"), "{message}");
     }
 }

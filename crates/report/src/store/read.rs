@@ -133,8 +133,9 @@ pub fn read(dir: &Path) -> Result<(PathBuf, Run, Provenance), LoadError> {
 fn head(folder: &Path) -> Result<Head, LoadError> {
     let path = folder.join("run.json");
     let fail = |cause: String, mend| LoadError { path: path.clone(), cause, mend };
-    let text = read_text_file(&path, MAX_HEAD)
-        .map_err(|e| fail(e.to_string(), "name a folder that `apportion run --out DIR` wrote"))?;
+    let text = read_text_file(&path, MAX_HEAD).map_err(|e| {
+        fail(e.to_string(), "name a folder that `apportion run` wrote, such as results/quickstart")
+    })?;
     let marker: Marker = serde_json::from_str(&text).map_err(|e| fail(e.to_string(), AGAIN))?;
     if marker.format != FORMAT {
         let found = marker.format.escape_debug();
