@@ -159,7 +159,7 @@ fn resolve_losses(links: &mut [Link], lost: Vec<Vec<Lost>>, flows: &[Flow], prob
 const MAX_SAMPLES: u64 = 100_000;
 
 /// 1, 2 or 5 times a power of ten nanoseconds that gives at most 600 samples: as many as a figure shows.
-fn default_sample(stop: Time) -> Span {
+pub(crate) fn default_sample(stop: Time) -> Span {
     let least = stop.as_nanos().div_ceil(600).max(1);
     let mut unit = 1u64;
     loop {

@@ -1,10 +1,11 @@
 //! What a scenario leaves out and loading fills in, written out for the canonical text.
 //!
-//! Only what is a key with a value: a queue, the reverse direction of a link, access links, TCP. What `defaults` may set is
+//! Only what is a key with a value: the sample interval, a queue, the reverse direction of a link, access links, TCP. What `defaults` may set is
 //! left out, as everywhere in that text.
 
 use std::collections::BTreeSet;
 
+use crate::build;
 use crate::problem::Place;
 use crate::queue;
 use crate::text::{Item, Table, Value};
@@ -13,7 +14,13 @@ use crate::transport;
 /// The scenario with these keys. Unchanged where `defaults` themselves are swept.
 pub(crate) fn written_out(root: &Table) -> Table {
     let mut root = root.clone();
+    if let Some(sample) = default_sample(&root) {
+        set_missing(&mut root, "sample", sample);
+    }
     let Some(taken) = Taken::of(&root) else { return root };
+    if is_gfc(&root) {
+        fill_gfc(&mut root, &taken);
+    }
     fill(&mut root, "topology", |topology| fill_topology(topology, &taken));
     for link in tables_mut(&mut root, "link").filter(|link| link.get("from").is_some()) {
         fill_link(link, &taken);
@@ -22,6 +29,40 @@ pub(crate) fn written_out(root: &Table) -> Table {
         fill_flow(flow, &taken);
     }
     root
+}
+
+/// Whether the canonical text has a sample interval.
+pub(crate) fn has_sample(root: &Table) -> bool {
+    root.get("sample").is_some() || default_sample(root).is_some()
+}
+
+/// The interval of time series, which follows from the end of the run; none where that is swept: each point has its own.
+fn default_sample(root: &Table) -> Option<Value> {
+    let stop = root.get("stop")?.as_text()?.parse().ok()?;
+    Some(Value::Text(build::default_sample(stop).to_string()))
+}
+
+fn is_gfc(root: &Table) -> bool {
+    let topology = root.get("topology").and_then(Item::as_table);
+    topology.and_then(|topology| topology.get("kind")?.as_text()).is_some_and(|kind| kind == "gfc")
+}
+
+/// The queues of access links and of reverse directions of `gfc`, which has no keys for them: other links have queues of their own here.
+fn fill_gfc(root: &mut Table, taken: &Taken) {
+    let table = || Value::Table(Table::default());
+    set_missing(root, "defaults", table());
+    fill(root, "defaults", |defaults| {
+        set_missing(defaults, "link", table());
+        fill(defaults, "link", |link| {
+            if !taken.has_queue() {
+                set_missing(link, "queue", deep());
+            }
+            if !taken.has_back_queue() {
+                set_missing(link, "back", table());
+                fill(link, "back", |back| set_missing(back, "queue", deep()));
+            }
+        });
+    });
 }
 
 /// What `defaults` set.

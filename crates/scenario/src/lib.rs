@@ -28,7 +28,6 @@ pub mod routing;
 pub mod tcp;
 
 mod admission;
-mod buffers;
 mod build;
 mod changes;
 mod customers;
@@ -42,6 +41,7 @@ mod implied;
 mod jitter;
 mod keys;
 mod labels;
+mod listed;
 mod load;
 mod names;
 mod network;

@@ -5,9 +5,10 @@ use std::path::Path;
 use apportion_core::random::mix;
 use apportion_core::system::Catalog;
 
-use crate::buffers;
 use crate::build::build;
 use crate::files::{Files, ReadFile};
+use crate::implied;
+use crate::listed;
 use crate::model::Scenario;
 use crate::problem::{Place, Problem, Problems};
 use crate::render;
@@ -133,7 +134,7 @@ pub fn load_with(
     let title = points.first().map_or(name, |point| point.scenario.title.clone());
     let files = files.hashes();
     let (mut canonical, hash) = render::canonical(catalog, &root, &title, &files);
-    canonical.push_str(&buffers::listed(&points));
+    canonical.push_str(&listed::listed(&points, implied::has_sample(&root)));
     Ok(Suite { title, points, canonical, hash, catalog: catalog.clone(), files })
 }
 

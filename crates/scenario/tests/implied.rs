@@ -74,3 +74,52 @@ fn queues_without_a_limit_have_their_buffers_listed() {
     assert!(faster.canonical.contains("bottleneck holds 1250kB"), "{}", faster.canonical);
     assert_ne!(faster.hash, suite.hash);
 }
+
+#[test]
+fn the_sample_interval_is_written_out_unless_each_point_has_its_own() {
+    let suite = suite(&dumbbell("", ""));
+    survives(&suite);
+    assert!(suite.canonical.contains("\nsample = \"20ms\"\n"), "{}", suite.canonical);
+    for (stop, sample) in [("1ns", "1ns"), ("12345s", "50s"), ("0.1s", "200us"), ("1.5s", "5ms")] {
+        let suite = common::try_load(&dumbbell("", ""), &[("stop", stop)]).unwrap();
+        survives(&suite);
+        assert!(suite.canonical.contains(&format!("\nsample = \"{sample}\"\n")), "{}", suite.canonical);
+    }
+    let swept = common::try_load(&dumbbell("", ""), &[("stop", "[\"9s\", \"90s\"]")]).unwrap();
+    survives(&swept);
+    let samples: Vec<f64> = swept.points.iter().map(|point| point.scenario.sample.as_secs_f64()).collect();
+    assert_eq!(samples, [0.02, 0.2]);
+    let listed: Vec<_> = swept.canonical.lines().filter(|line| line.contains("ample")).collect();
+    assert_eq!(
+        listed,
+        ["# Without `sample`: 200ms at 1 of 2 points", "# Without `sample`: 20ms at 1 of 2 points"]
+    );
+}
+
+#[test]
+fn a_gfc_has_the_queues_of_access_links_and_reverse_directions_written_out() {
+    let own = "[link.own]\nfrom = \"short1\"\nto = \"x\"\nrate = \"1Mbit\"\ndelay = \"1ms\"";
+    let text = |more: &str| {
+        format!(
+            "seed = 1\nstop = \"9s\"\n[topology]\nkind = \"gfc\"\n{more}\n[flow.f]\nfrom = \"short1\"\nto = \"short2\"\n"
+        )
+    };
+    let plain = suite(&text(own));
+    survives(&plain);
+    let both = format!("[defaults.link]\nback = {{ queue = {DEEP} }}\nqueue = {DEEP}\n");
+    assert!(plain.canonical.contains(&both), "{}", plain.canonical);
+    for defaults in [
+        "",
+        "[defaults.link]\nqueue = \"drr\"",
+        "[defaults.link.back]\nqueue = \"drr\"",
+        "[defaults.link.back]\nrate = \"5Mbit\"",
+        "[defaults.link]\nqueue = [\"drr\", \"fifo\"]\nback = { queue = \"red\" }",
+        "[defaults]\nlink = [{ queue = \"drr\" }, { queue = \"red\" }]",
+        "[defaults.flow]\ntcp = \"reno\"",
+        "[defaults]\npreset = [\"paper\", \"default\"]",
+    ] {
+        for more in ["", "queue = [\"red\", \"drr\"]"] {
+            survives(&suite(&text(&format!("{more}\n{defaults}\n{own}\n[link.R1-R2]\nloss = 0.01"))));
+        }
+    }
+}

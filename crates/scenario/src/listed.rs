@@ -1,0 +1,43 @@
+//! What differs between the points of a scenario that sets no value for it, as comments for the canonical text: the buffers of queues
+//! without a `limit`, which follow the rates of the links, and sample intervals without `sample`, which follow the end of the run.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use crate::load::Point;
+use crate::model::Link;
+
+/// Maximum number of lines, and of points that are looked at (chosen: what a person reads, and a fraction of a second).
+const MAX_LINES: usize = 20;
+const MAX_POINTS: usize = 1_000;
+
+/// A line for each sample interval, and for each link and size, with the number of points where it holds unless these are all.
+pub(crate) fn listed(points: &[Point], is_sample_written: bool) -> String {
+    let points = &points[..points.len().min(MAX_POINTS)];
+    let samples = points.iter().filter(|_| !is_sample_written).map(|point| {
+        let sample = point.scenario.sample;
+        format!("Without `sample`: {sample}")
+    });
+    let of_link = |link: &Link| {
+        let limit = link.queue.limit_of_link(link.rate)?;
+        Some(format!("Queue without `limit`: {} holds {limit}", link.name))
+    };
+    let limits = points.iter().flat_map(|point| &point.scenario.links).filter_map(of_link);
+    let out = lines(limits, points.len()) + &lines(samples, points.len());
+    if out.is_empty() { out } else { format!("\n{out}") }
+}
+
+/// These facts as comments, each once with the number of the `all` points where it holds unless these are all.
+fn lines(facts: impl Iterator<Item = String>, all: usize) -> String {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    facts.for_each(|fact| *counts.entry(fact).or_default() += 1);
+    let mut out = String::new();
+    for (fact, &count) in counts.iter().take(MAX_LINES) {
+        let part = if count < all { format!(" at {count} of {all} points") } else { String::new() };
+        let _ = writeln!(out, "# {fact}{part}");
+    }
+    if counts.len() > MAX_LINES {
+        let _ = writeln!(out, "# and {} more", counts.len() - MAX_LINES);
+    }
+    out
+}
