@@ -37,14 +37,7 @@ pub(crate) fn build(
     let seed = fields.count("seed", 1, problems);
     let stop = fields.time("stop", 1, problems);
     let measure_from = fields.time("measure_from", 1, problems);
-    if let (Some(stop), Some(from)) = (stop, measure_from)
-        && from >= stop
-    {
-        let message = format!(
-            "the measurement would start at {from}, but the run stops at {stop}; write an earlier time"
-        );
-        fields.refuse("measure_from", message, problems);
-    }
+    check_start(&fields, stop, measure_from, problems);
     let defaults = Defaults::read(fields.item("defaults"), catalog, problems);
     let ready = fields.item("topology").map(|item| topology::expand(item, files, &defaults, problems));
     let complete = !matches!(ready, Some(None));
@@ -66,18 +59,7 @@ pub(crate) fn build(
         complete,
         end: stop,
     };
-    let flows =
-        match fields.item("flow").and_then(|item| named_tables(&fields, item.as_table(), "flow", problems)) {
-            Some(table) => builder.flows(table, problems),
-            None => {
-                fields.refuse(
-                    "flow",
-                    "missing; a scenario needs at least one flow, such as [flow.bulk]",
-                    problems,
-                );
-                Vec::new()
-            }
-        };
+    let flows = read_flows(&fields, &mut builder, problems);
     // If flows were refused, their customers would seem to have none.
     let customers = match problems.is_empty() {
         true => {
@@ -103,12 +85,7 @@ pub(crate) fn build(
         labels::check_roles(&links, &flows, &changes, &fields, problems);
     }
     let stop = stop?;
-    let sample = fields.span("sample", 1, problems).unwrap_or_else(|| default_sample(stop));
-    if sample.as_nanos().saturating_mul(MAX_SAMPLES) < stop.as_nanos() {
-        let message =
-            format!("{sample} gives more than {MAX_SAMPLES} intervals until {stop}; write a longer one");
-        fields.refuse("sample", message, problems);
-    }
+    let sample = read_sample(&fields, stop, problems);
     let title = fields.text("title").unwrap_or(file_name).to_owned();
     Some(Scenario {
         title,
@@ -153,6 +130,40 @@ fn resolve_losses(links: &mut [Link], lost: Vec<Vec<Lost>>, flows: &[Flow], prob
         }
         link.lost.sort_by_key(|loss| loss.flow);
     }
+}
+
+/// Refuses a measurement that starts when the run has ended.
+fn check_start(fields: &Fields<'_>, stop: Option<Time>, measure_from: Option<Time>, problems: &mut Problems) {
+    if let (Some(stop), Some(from)) = (stop, measure_from)
+        && from >= stop
+    {
+        let message = format!(
+            "the measurement would start at {from}, but the run stops at {stop}; write an earlier time"
+        );
+        fields.refuse("measure_from", message, problems);
+    }
+}
+
+fn read_flows<'a>(fields: &Fields<'a>, builder: &mut Builder<'a>, problems: &mut Problems) -> Vec<Flow> {
+    match fields.item("flow").and_then(|item| named_tables(fields, item.as_table(), "flow", problems)) {
+        Some(table) => builder.flows(table, problems),
+        None => {
+            let message = "missing; a scenario needs at least one flow, such as [flow.bulk]";
+            fields.refuse("flow", message, problems);
+            Vec::new()
+        }
+    }
+}
+
+/// The interval of time series of a run that ends at `stop`.
+fn read_sample(fields: &Fields<'_>, stop: Time, problems: &mut Problems) -> Span {
+    let sample = fields.span("sample", 1, problems).unwrap_or_else(|| default_sample(stop));
+    if sample.as_nanos().saturating_mul(MAX_SAMPLES) < stop.as_nanos() {
+        let message =
+            format!("{sample} gives more than {MAX_SAMPLES} intervals until {stop}; write a longer one");
+        fields.refuse("sample", message, problems);
+    }
+    sample
 }
 
 /// Chosen: a second in steps of 10 us; each flow and link keeps a number for each.

@@ -4,10 +4,16 @@
 
 use apportion_core::param::Preset;
 
-use crate::keys::{Key, Kind, Need, Range, Unit, Variant};
+use crate::keys::{Key, Kind, Need, Range, Unit};
 use crate::selection::Part;
 
 use Need::{Default, Optional, Required};
+
+mod sources;
+mod topologies;
+
+pub(crate) use sources::SOURCES;
+pub(crate) use topologies::TOPOLOGIES;
 
 /// Maximum number of flows in a scenario (chosen: what a simulator can hold in memory).
 pub(crate) const MAX_FLOWS: u64 = 1_000_000;
@@ -375,204 +381,6 @@ pub(crate) const CHANGE: &[Key] = &[
          flow.NAME.rate, .class, .weight, .guarantee, .tickets or .ack_tickets, for a flow or a group.",
     ),
     key("to", Kind::Any, Required, "The new value, written as for that key; a rate may be zero."),
-];
-
-const PACKET: Key =
-    key("packet", SIZE, Default("1000B"), "Size of a datagram on the wire; over TCP, of one write.");
-const BIT_RATE: Key = key("rate", RATE, Required, "Rate of the bytes written; over UDP, on the wire.");
-const SHAPE: Kind = Kind::Word(&["constant", "exponential", "pareto"]);
-const ALPHA: Key = key(
-    "alpha",
-    Kind::Amount(Unit::Number, Range::AboveOne),
-    Default("1.5"),
-    "Shape parameter of the Pareto distribution.",
-);
-
-/// Traffic sources.
-pub(crate) const SOURCES: &[Variant] = &[
-    Variant { name: "greedy", doc: "Always has data to send. TCP only.", keys: &[] },
-    Variant {
-        name: "file",
-        doc: "One file, then silence. TCP only.",
-        keys: &[key("size", SIZE, Required, "Size of the file.")],
-    },
-    Variant {
-        name: "cbr",
-        doc: "Packets at a constant bit rate.",
-        keys: &[
-            BIT_RATE,
-            PACKET,
-            key(
-                "jitter",
-                LOSS,
-                Default("0"),
-                "Maximum variation of each gap between packets, up or down, as a share of the gap.",
-            ),
-        ],
-    },
-    Variant { name: "poisson", doc: "Packets that arrive as a Poisson process.", keys: &[BIT_RATE, PACKET] },
-    Variant {
-        name: "on_off",
-        doc: "Constant rate during on periods, silence during off periods.",
-        keys: &[
-            key("rate", RATE, Required, "Rate during on periods."),
-            PACKET,
-            key("on", Kind::Amount(Unit::Span, Range::AboveZero), Required, "Mean length of on periods."),
-            key("off", Kind::Amount(Unit::Span, Range::AboveZero), Required, "Mean length of off periods."),
-            key("shape", SHAPE, Default("exponential"), "Distribution of both lengths."),
-            ALPHA,
-        ],
-    },
-    Variant {
-        name: "short_flows",
-        doc: "A Poisson process of short connections, each with one file. TCP only.",
-        keys: &[
-            key("per_second", NUMBER, Required, "Mean number of new connections per second."),
-            key("mean_size", SIZE, Required, "Mean size of a file."),
-            key("shape", SHAPE, Default("pareto"), "Distribution of sizes."),
-            ALPHA,
-        ],
-    },
-    Variant {
-        name: "video",
-        doc: "Video frames, each sent at its display time: from the trace `file`, or synthetic MPEG of \
-              rate `mean`.",
-        keys: &[
-            key("fps", NUMBER, Default("25"), "Frames per second."),
-            key(
-                "file",
-                Kind::Text,
-                Optional,
-                "Trace of frame sizes in bytes, one per line; repeated from the start at its end.",
-            ),
-            key("mean", RATE, Optional, "Mean rate of a synthetic group of pictures IBBPBBPBBPBB."),
-            key(
-                "adaptive",
-                Kind::Flag,
-                Default("false"),
-                "Whether frames shrink when a queue signals overload, and grow again afterwards.",
-            ),
-            key(
-                "least",
-                Kind::Amount(Unit::Ratio, Range::AboveZero),
-                Default("0.1"),
-                "Smallest size of the frames of an adaptive video, as a share of their full size.",
-            ),
-            PACKET,
-        ],
-    },
-    Variant {
-        name: "replay",
-        doc: "Replays the times and sizes of a packet capture, those without payload too. UDP only.",
-        keys: &[key("file", Kind::Text, Required, "A pcap file; its packets have 28 to 65535 bytes.")],
-    },
-];
-
-/// A link of a predefined topology.
-const TOPOLOGY_LINK: &[Key] = &[
-    key("rate", RATE, Required, "Rate of the transmitter, in both directions."),
-    key("delay", DELAY, Required, "Propagation delay of the wire, in both directions."),
-    key("queue", QUEUE, Optional, "Queue discipline in front of the transmitter; \"fifo\" if absent."),
-    key("loss", LOSS, Optional, "Probability that a packet is lost on the wire; 0 if absent."),
-    key("back", Kind::Table(DEFAULT_BACK), Optional, "Settings of the reverse direction."),
-];
-/// Access links between hosts and routers, which should not be bottlenecks.
-const ACCESS: &[Key] = &[
-    key("rate", RATE, Default("100Mbit"), "Rate of the transmitter, in both directions."),
-    key(
-        "delay",
-        DELAY,
-        Default("1ms"),
-        "Propagation delay of the wire, in both directions; may be a formula of `i`.",
-    ),
-    key(
-        "queue",
-        QUEUE,
-        Optional,
-        "Queue discipline in front of the transmitter, in both directions; a FIFO of 1000 packets if \
-         absent.",
-    ),
-];
-const PAIRS: Key = key(
-    "pairs",
-    Kind::Amount(Unit::Count, Range::UpTo(MAX_LINKS / 4)),
-    Required,
-    "Number of hosts on each side.",
-);
-const HOPS: Key = key(
-    "hops",
-    Kind::Amount(Unit::Count, Range::UpTo(MAX_LINKS / 6)),
-    Required,
-    "Number of links between routers.",
-);
-const HOP_LINK: Key = key("link", Kind::Table(TOPOLOGY_LINK), Required, "Settings of `hop1`, `hop2`, ...");
-const ACCESS_LINKS: Key = key("access", Kind::Table(ACCESS), Optional, "Access links of the hosts.");
-
-/// Predefined networks.
-pub(crate) const TOPOLOGIES: &[Variant] = &[
-    Variant {
-        name: "dumbbell",
-        doc: "Hosts l1, l2, ... - router left - link `bottleneck` - router right - hosts r1, r2, ...; access links \
-              `l1-left`, `right-r1`, ...",
-        keys: &[
-            PAIRS,
-            key("bottleneck", Kind::Table(TOPOLOGY_LINK), Required, "The bottleneck link."),
-            ACCESS_LINKS,
-        ],
-    },
-    Variant {
-        name: "chain",
-        doc: "Routers n1, n2, ... in a row, linked by `hop1`, `hop2`, ...; a host h1, h2, ... at each of them.",
-        keys: &[HOPS, HOP_LINK, ACCESS_LINKS],
-    },
-    Variant {
-        name: "parking_lot",
-        doc: "Routers n1, n2, ... in a row, linked by `hop1`, `hop2`, ...; hosts src at the first and dst at the \
-              last for flows over all hops; for cross traffic over hop k alone, hosts in{k} before it and out{k} \
-              after it.",
-        keys: &[HOPS, HOP_LINK, ACCESS_LINKS],
-    },
-    Variant {
-        name: "gfc",
-        doc: "Generic fairness configuration: routers R1 - R4 in a row, linked by `R1-R2` (15.6 Mb/s), `R2-R3` \
-              (36 Mb/s) and `R3-R4` (22.8 Mb/s), 10 ms each; hosts short1 - short4 with short and long1 - long4 with \
-              long access links at each router.",
-        keys: &[
-            key("queue", QUEUE, Optional, "Queue discipline of the three links; \"fifo\" if absent."),
-            key("short", DELAY, Default("2.5ms"), "Delay of short access links."),
-            key("long", DELAY, Default("18.5ms"), "Delay of long access links."),
-            key("access", RATE, Default("100Mbit"), "Rate of access links."),
-        ],
-    },
-    Variant {
-        name: "satellite",
-        doc: "Hosts l1, l2, ... - gateway - link `satellite` - terminal - hosts r1, r2, ...; data flows \
-              from left to right, acknowledgements return over the narrow `satellite.back`.",
-        keys: &[
-            PAIRS,
-            key("satellite", Kind::Table(TOPOLOGY_LINK), Required, "The link over the satellite."),
-            ACCESS_LINKS,
-        ],
-    },
-    Variant {
-        name: "gml",
-        doc: "A graph in the Graph Modelling Language: nodes are named by their label, else their id; \
-              edges become links `a-b`, with rate, delay and loss from the edge's attributes of those \
-              names, else from `link`.",
-        keys: &[
-            key("file", Kind::Text, Required, "The GML file."),
-            key("link", Kind::Table(GML_LINK), Optional, "Values for edges that lack an attribute."),
-        ],
-    },
-];
-
-/// Defaults for edges of a graph.
-const GML_LINK: &[Key] = &[
-    key("rate", RATE, Optional, "Rate of edges without a `rate`."),
-    key("delay", DELAY, Optional, "Delay of edges without a `delay`."),
-    key("queue", QUEUE, Optional, "Queue discipline of both directions; \"fifo\" if absent."),
-    key("loss", LOSS, Optional, "Loss probability of edges without a `loss`; 0 if absent."),
-    key("watch", Kind::Flag, Optional, "Whether results show the queues over time; false if absent."),
 ];
 
 #[cfg(test)]
