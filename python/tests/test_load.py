@@ -58,7 +58,7 @@ def test_what_an_interrupt_left_out_is_missing(small: ap.Scenario, tmp_path: Pat
     assert not read.complete and len(read.flows) == 0 and "0 replications, incomplete" in repr(read)
 
 
-@pytest.mark.parametrize(("name", "cause"), [("none", "No such file"), ("empty", "holds no run"), ("file", "Not a directory")])
+@pytest.mark.parametrize(("name", "cause"), [("none", "no such folder"), ("empty", "holds no run"), ("file", "it is a file")])
 def test_a_wrong_folder_is_named(tmp_path: Path, name: str, cause: str) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
