@@ -11,7 +11,7 @@ use crate::files::Files;
 use crate::flows::Builder;
 use crate::keys::{Fields, walk_root};
 use crate::labels;
-use crate::model::{Flow, Link, ListedLoss, Scenario};
+use crate::model::{Customer, Flow, Link, ListedLoss, Scenario};
 use crate::names::position;
 use crate::network::{Finished, Lost};
 use crate::problem::{Problems, did_you_mean};
@@ -28,11 +28,7 @@ pub(crate) fn build(
     catalog: &Catalog,
     problems: &mut Problems,
 ) -> Option<Scenario> {
-    if let Some(item) = root.get("rule") {
-        let message = "rules go by addresses and ports, which the simulator's packets do not have; write the keys of a flow in \
-                       its table, such as class = \"real_rate\" under [flow.NAME]";
-        problems.add_final(item.place, "rule".to_owned(), message);
-    }
+    refuse_rules(root, problems);
     let fields = walk_root(root, ROOT, problems);
     let seed = fields.count("seed", 1, problems);
     let stop = fields.time("stop", 1, problems);
@@ -60,14 +56,7 @@ pub(crate) fn build(
         end: stop,
     };
     let flows = read_flows(&fields, &mut builder, problems);
-    // If flows were refused, their customers would seem to have none.
-    let customers = match problems.is_empty() {
-        true => {
-            let named = flows.iter().filter_map(|flow| flow.customer.as_deref());
-            customers::read(&fields, named, "flow", problems)
-        }
-        false => Vec::new(),
-    };
+    let customers = read_customers(&fields, &flows, problems);
     if complete && problems.is_empty() {
         resolve_losses(&mut links, lost, &flows, problems);
     }
@@ -132,6 +121,14 @@ fn resolve_losses(links: &mut [Link], lost: Vec<Vec<Lost>>, flows: &[Flow], prob
     }
 }
 
+fn refuse_rules(root: &Table, problems: &mut Problems) {
+    if let Some(item) = root.get("rule") {
+        let message = "rules go by addresses and ports, which the simulator's packets do not have; write the keys of a flow in \
+                       its table, such as class = \"real_rate\" under [flow.NAME]";
+        problems.add_final(item.place, "rule".to_owned(), message);
+    }
+}
+
 /// Refuses a measurement that starts when the run has ended.
 fn check_start(fields: &Fields<'_>, stop: Option<Time>, measure_from: Option<Time>, problems: &mut Problems) {
     if let (Some(stop), Some(from)) = (stop, measure_from)
@@ -153,6 +150,15 @@ fn read_flows<'a>(fields: &Fields<'a>, builder: &mut Builder<'a>, problems: &mut
             Vec::new()
         }
     }
+}
+
+/// Those that flows name. If flows were refused, their customers would seem to have none.
+fn read_customers(fields: &Fields<'_>, flows: &[Flow], problems: &mut Problems) -> Vec<Customer> {
+    if !problems.is_empty() {
+        return Vec::new();
+    }
+    let named = flows.iter().filter_map(|flow| flow.customer.as_deref());
+    customers::read(fields, named, "flow", problems)
 }
 
 /// The interval of time series of a run that ends at `stop`.
