@@ -102,6 +102,8 @@ pub struct Events {
     scheduled: u64,
 }
 
+/// The bits of a key below its time.
+const TIME_BITS: u32 = 72;
 /// Above the key of every event.
 const NOTHING: u128 = u128::MAX;
 
@@ -110,7 +112,7 @@ impl Events {
     /// `per_second` times a second; wrong guesses cost time and nothing else.
     #[must_use]
     pub fn new(links: usize, horizon: Span, per_second: f64) -> Self {
-        Self { links: Calendar::new(2 * links, horizon, per_second), others: Heap::default(), scheduled: 0 }
+        Self { links: Calendar::new(2 * links, horizon, per_second), others: Heap::new(), scheduled: 0 }
     }
 
     /// Schedules `event` at `at`, which must not be earlier than the last event that came out. Later than
@@ -123,7 +125,7 @@ impl Events {
         // 56 bits of time, 40 of order, 32 of event. 2^40 events take days to handle.
         let order = self.scheduled & ((1 << 40) - 1);
         self.scheduled += 1;
-        let key = u128::from(at.as_nanos()) << 72 | u128::from(order) << 32 | u128::from(event.pack());
+        let key = u128::from(at.as_nanos()) << TIME_BITS | u128::from(order) << 32 | u128::from(event.pack());
         let in_calendar = match event {
             Event::Arrival(link) => self.links.insert(2 * link, key),
             Event::Ready(link) => self.links.insert(2 * link + 1, key),
@@ -137,24 +139,27 @@ impl Events {
     /// The next event, if it is not later than `end`.
     #[inline]
     pub fn pop(&mut self, end: Time) -> Option<(Time, Event)> {
-        let (link, other) = (self.links.first, self.others.first());
-        let key = link.min(other);
-        let at = time_of(key);
-        if at > end || key == NOTHING {
+        // Every key after `end` is above, and that of no event.
+        let bound =
+            (u128::from(end.min(MAX_TIME).as_nanos()) << TIME_BITS | ((1 << TIME_BITS) - 1)).min(NOTHING - 1);
+        let is_of_link = self.links.first < self.others.first;
+        let key = if is_of_link { self.links.first } else { self.others.first };
+        if key > bound {
             return None;
         }
-        if link < other {
+        if is_of_link {
             self.links.remove_first();
         } else {
             self.others.pop();
         }
+        let at = time_of(key);
         self.links.advance(at);
         Some((at, Event::unpack(key as u32)))
     }
 }
 
 fn time_of(key: u128) -> Time {
-    Time::from_nanos((key >> 72) as u64)
+    Time::from_nanos((key >> TIME_BITS) as u64)
 }
 
 /// Keys of the near future, a list for each day.
@@ -306,19 +311,22 @@ impl Calendar {
 }
 
 /// A 4-ary min-heap of keys: half as deep as a binary one, and four children share a cache line.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Heap {
     keys: Vec<u128>,
+    /// The least key; [`NOTHING`] if there is none.
+    first: u128,
 }
 
 impl Heap {
     const ARITY: usize = 4;
 
-    fn first(&self) -> u128 {
-        self.keys.first().copied().unwrap_or(NOTHING)
+    const fn new() -> Self {
+        Self { keys: Vec::new(), first: NOTHING }
     }
 
     fn push(&mut self, key: u128) {
+        self.first = self.first.min(key);
         let mut hole = self.keys.len();
         self.keys.push(key);
         while hole > 0 {
@@ -336,6 +344,7 @@ impl Heap {
         let Some(last) = self.keys.pop() else { return };
         let len = self.keys.len();
         if len == 0 {
+            self.first = NOTHING;
             return;
         }
         let mut hole = 0;
@@ -358,6 +367,7 @@ impl Heap {
             hole = least;
         }
         self.keys[hole] = last;
+        self.first = self.keys[0];
     }
 }
 
@@ -425,17 +435,17 @@ mod tests {
 
         #[test]
         fn the_heap_sorts(keys in proptest::collection::vec(any::<u64>(), 0..300)) {
-            let mut heap = Heap::default();
+            let mut heap = Heap::new();
             for &key in &keys {
                 heap.push(u128::from(key));
             }
             let mut sorted = keys.clone();
             sorted.sort_unstable();
             for key in sorted {
-                prop_assert_eq!(heap.first(), u128::from(key));
+                prop_assert_eq!(heap.first, u128::from(key));
                 heap.pop();
             }
-            prop_assert_eq!(heap.first(), NOTHING);
+            prop_assert_eq!(heap.first, NOTHING);
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::tcp::Segment;
 /// or an acknowledgement and never needs two.
 #[derive(Clone, Copy)]
 pub struct Packet {
-    /// Place of the body plus one, 28 bits; flow, 28; colour, 2; which label it has, 2; protocol, 2.
+    /// Place of the body, 28 bits; flow, 28; colour, 2; which label it has, 2; protocol, 2; 0; 1, so that it is never 0.
     body_flow: NonZeroU64,
     /// Hop, 28 bits; label, 17; size, 16; ECN, 2; direction, 1.
     rest: u64,
@@ -73,10 +73,9 @@ impl Packet {
     #[must_use]
     pub fn new(body: u32, flow: FlowId, hop: u32, size: Bytes, ecn: Ecn, direction: Direction) -> Self {
         debug_assert!(size <= MAX_SIZE && body.max(flow.0).max(hop) <= MAX_PLACE);
-        let body_flow = FLOW.put(BODY.put(0, u64::from(body) + 1), u64::from(flow.0));
-        let rest = SIZE.put(HOP.put(0, u64::from(hop)), size.get());
-        let rest = DIRECTION.put(ECN.put(rest, ecn as u64), direction as u64);
-        Self { body_flow: NonZeroU64::new(body_flow).unwrap_or(NonZeroU64::MAX), rest }
+        let body_flow = NonZeroU64::MIN | u64::from(body) << BODY.0 | u64::from(flow.0) << FLOW.0;
+        let ends = (ecn as u64) << ECN.0 | (direction as u64) << DIRECTION.0;
+        Self { body_flow, rest: u64::from(hop) << HOP.0 | size.get() << SIZE.0 | ends }
     }
 
     /// The same packet, whose header says that it carries `protocol` and not the datagram that it is otherwise.
@@ -89,7 +88,7 @@ impl Packet {
     /// The place of its body in the [`Store`].
     #[must_use]
     pub const fn body(self) -> u32 {
-        BODY.get(self.body_flow.get()) as u32 - 1
+        BODY.get(self.body_flow.get()) as u32
     }
 
     /// Its position in the table of routes: the link it is on.
@@ -111,9 +110,7 @@ impl Packet {
     }
 
     fn put(&mut self, field: Field, value: u64) {
-        let word = field.put(self.body_flow.get(), value);
-        // The body's place plus one is never 0.
-        self.body_flow = NonZeroU64::new(word).unwrap_or(self.body_flow);
+        self.body_flow = NonZeroU64::MIN | field.put(self.body_flow.get(), value);
     }
 }
 
@@ -254,6 +251,13 @@ impl Store {
     /// The body at `index`.
     pub fn get_mut(&mut self, index: u32) -> &mut Body {
         &mut self.bodies[index as usize]
+    }
+    /// The header of the body at `index`, which must be in use, and forgets the body.
+    #[inline]
+    pub fn take(&mut self, index: u32) -> Header {
+        let header = self.get(index).header;
+        self.remove(index);
+        header
     }
     /// Forgets the body at `index`, which must be in use.
     pub fn remove(&mut self, index: u32) {

@@ -90,6 +90,7 @@ struct Outlet<'a> {
 }
 
 impl Wire for Outlet<'_> {
+    #[inline(always)]
     fn send(&mut self, segment: Segment, size: Bytes, ecn: Ecn) {
         let (sent, connection) = (self.now, self.connection);
         let body = Body { sent, queued: sent, connection, header: Header::Tcp(segment) };
@@ -171,12 +172,12 @@ impl Simulation<'_> {
     fn deliver_to_sink(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
         self.shared.counters[packet.flow().index()].delivered.add(packet.size());
-        let body = *self.shared.store.get(packet.body());
+        let &Body { sent, header, .. } = self.shared.store.get(packet.body());
         self.shared.store.remove(packet.body());
         if let Some(probe) = self.probes.get_mut(self.connections[index as usize].flow as usize) {
-            probe.delay.record(now.since(body.sent));
+            probe.delay.record(now.since(sent));
         }
-        if let Header::Tcp(segment) = body.header {
+        if let Header::Tcp(segment) = header {
             self.act(now, index, Direction::Back, |tcp, outlet| {
                 tcp.receiver.on_segment(now, &segment, packet.ecn(), outlet);
             });
@@ -186,9 +187,8 @@ impl Simulation<'_> {
     #[inline(never)]
     fn deliver_to_source(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
-        let body = *self.shared.store.get(packet.body());
-        self.shared.store.remove(packet.body());
-        if let Header::Tcp(segment) = body.header {
+        let header = self.shared.store.take(packet.body());
+        if let Header::Tcp(segment) = header {
             if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index())
                 && let Carrier::Open(tcp) = &self.connections[index as usize].carrier
             {
@@ -213,6 +213,7 @@ impl Simulation<'_> {
     }
 
     /// Gives a packet of a connection to its host, or to its first link if hosts take no time.
+    #[inline(always)]
     fn inject(&mut self, now: Time, connection: u32, mut packet: Packet) {
         if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index()) {
             match packet.direction() {
@@ -271,7 +272,7 @@ impl Simulation<'_> {
             connection.armed = due;
             self.shared.events.schedule(due, Event::Timer(index));
         }
-        if direction == Direction::Back {
+        if direction == Direction::Back && matches!(connection.load, Load::File(_)) {
             self.note_completion(now, index);
         }
         for at in 0..self.outbox.len() {

@@ -208,13 +208,13 @@ impl Receiver {
         self.rcv_nxt = to;
         let gap = !self.early.is_empty();
         if gap {
-            self.early.retain(|&(start, end)| {
-                // Early ranges do not touch each other, so at most one becomes in order.
-                if start <= to {
+            // Mostly one, which ends beyond `to`: others would have to lie within the segment.
+            for at in (0..self.early.len()).rev() {
+                if self.early[at].0 <= to {
+                    let (_, end) = self.early.remove(at);
                     self.rcv_nxt = self.rcv_nxt.max(end);
                 }
-                start > to
-            });
+            }
         }
         if !self.reading {
             self.unread += self.rcv_nxt - before;
@@ -260,13 +260,13 @@ impl Receiver {
             _ => {}
         }
         let mut merged = (from, to);
-        self.early.retain(|&(start, end)| {
-            let touches = start <= to && from <= end;
-            if touches {
+        for at in (0..self.early.len()).rev() {
+            let (start, end) = self.early[at];
+            if start <= to && from <= end {
                 merged = (merged.0.min(start), merged.1.max(end));
+                self.early.remove(at);
             }
-            !touches
-        });
+        }
         self.early.push(merged);
     }
 
