@@ -8,13 +8,14 @@ use apportion_scenario::tcp::{Algorithm, Halving, InitialSsthresh, InitialWindow
 use super::cubic::{self, Cubic};
 
 /// The congestion window and threshold of one connection.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Congestion {
     /// The congestion window in segments, without what duplicate ACKs add.
     pub cwnd: f64,
     /// Slow start below, congestion avoidance from here on.
     pub ssthresh: f64,
-    cubic: Cubic,
+    /// On the heap, and made when it is used: Reno and its relatives have none.
+    cubic: Option<Box<Cubic>>,
 }
 
 /// What the window learns from an ACK of new data.
@@ -39,7 +40,7 @@ impl Congestion {
             InitialSsthresh::Unlimited => f64::INFINITY,
             InitialSsthresh::Packets(n) => n.get() as f64,
         };
-        Self { cwnd: initial_window(params), ssthresh, cubic: Cubic::default() }
+        Self { cwnd: initial_window(params), ssthresh, cubic: None }
     }
 
     /// Opens the window for an ACK of new data.
@@ -54,7 +55,7 @@ impl Congestion {
                 None => (self.cwnd + acked).min(self.ssthresh.max(self.cwnd + 1.0)),
             };
         } else if params.algorithm == Algorithm::Cubic {
-            self.cwnd = self.cubic.grow(self.cwnd, params.cubic, ack);
+            self.cwnd = self.cubic.get_or_insert_default().grow(self.cwnd, params.cubic, ack);
         } else {
             self.cwnd += acked / self.cwnd;
         }
@@ -82,14 +83,18 @@ impl Congestion {
             let half = self.reduced(params, window, flight);
             self.set_threshold(params, half);
         }
-        self.cubic.forget();
+        if let Some(cubic) = &mut self.cubic {
+            cubic.forget();
+        }
         self.cwnd = 1.0;
     }
 
     /// The connection was idle: starts over from `window` without forgetting the threshold.
     pub fn restart(&mut self, window: f64) {
         self.cwnd = self.cwnd.min(window);
-        self.cubic.forget();
+        if let Some(cubic) = &mut self.cubic {
+            cubic.forget();
+        }
     }
 
     /// The connection was idle for so many timeouts: the window halves for each, down to `window`, and the
@@ -107,7 +112,7 @@ impl Congestion {
             Halving::Flight => flight,
         };
         if params.algorithm == Algorithm::Cubic {
-            self.cubic.reduce(self.cwnd, params.cubic);
+            self.cubic.get_or_insert_default().reduce(self.cwnd, params.cubic);
             return basis * cubic::BETA;
         }
         basis / 2.0

@@ -16,7 +16,7 @@ const SAMPLES: u32 = 8;
 const DELAY_INCREASE: (Span, Span) = (Span::from_millis(4), Span::from_millis(16));
 
 /// What slow start has seen of the round trip under way.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct HyStart {
     /// The round ends when this offset is acknowledged.
     end: u64,
@@ -46,6 +46,9 @@ pub struct Sample {
 }
 
 impl HyStart {
+    /// Before the first round.
+    pub const START: Self = Self { end: 0, start: Time::ZERO, train: Time::ZERO, samples: 0, shortest: None };
+
     /// Whether slow start ends with this ACK.
     #[must_use]
     pub fn ends(&mut self, ack: Sample) -> bool {

@@ -85,6 +85,7 @@ impl Sender {
 
     /// Sends what recovery or else the windows allow, at most `burst` segments of new data outside SACK
     /// recovery.
+    #[inline(always)]
     pub(super) fn send_allowed<W: Wire>(&mut self, now: Time, burst: u32, wire: &mut W) {
         let sack = self.params.sack();
         if sack && self.recovery.active {
@@ -355,7 +356,7 @@ impl Sender {
             return true;
         }
         // Rule 2.
-        let limit = self.snd_una + self.usable_window();
+        let limit = self.snd_una + self.snd_wnd;
         if self.send_next(now, limit, wire) {
             return true;
         }

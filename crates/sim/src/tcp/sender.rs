@@ -11,7 +11,7 @@ use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::tcp::{Halving, Idle, Inflate, SackRecovery, TcpParams};
 
 use super::congestion::{Congestion, initial_window};
-use super::rack::Rack;
+use super::rack::RackMemory;
 use super::receiver::window_scale;
 use super::recovery::{Cut, Recovery};
 use super::rtt::Rtt;
@@ -36,7 +36,7 @@ pub struct Sender {
     pub(super) snd_nxt: u64,
     /// End of what was ever sent.
     pub(super) snd_max: u64,
-    /// The window the receiver advertised, in bytes.
+    /// The window the receiver advertised, in bytes; at most its buffer where the field rounds up.
     pub(super) snd_wnd: u64,
     scale: u8,
     /// End of what the application has handed over.
@@ -46,7 +46,7 @@ pub struct Sender {
     pub(super) recovery: Recovery,
     pub(super) scoreboard: Scoreboard,
     /// What [`SackRecovery::Rack`] remembers.
-    pub(super) rack: Rack,
+    pub(super) rack: RackMemory,
     pub(super) rtt: Rtt,
     /// The segment being timed: its end, and when it was sent.
     pub(super) timed: Option<(u64, Time)>,
@@ -109,7 +109,7 @@ impl Sender {
             congestion: Congestion::new(&params),
             recovery: Recovery::default(),
             scoreboard: Scoreboard::new(),
-            rack: Rack::default(),
+            rack: RackMemory::default(),
             rtt: Rtt::new(&params),
             timed: None,
             timer: None,
@@ -236,6 +236,7 @@ impl Sender {
 
     /// When [`on_timer`](Self::on_timer) must be called.
     #[must_use]
+    #[inline]
     pub fn next_timer(&self) -> Option<Time> {
         if !self.uses_rack() {
             return self.timer;
@@ -308,7 +309,7 @@ impl Sender {
     fn establish(&mut self, now: Time, ack: u64, segment: &Segment, timeouts: u32) {
         self.phase = Phase::Open;
         self.scale = segment.wscale.unwrap_or(0).min(14);
-        self.snd_wnd = u64::from(segment.window);
+        self.snd_wnd = u64::from(segment.window).min(self.params.window_bytes());
         if self.params.window_scale && segment.wscale.is_some() {
             // The field of a SYN is unscaled and cannot say more than 64 kB; both ends share the parameters.
             self.snd_wnd = self.params.window_bytes();
@@ -333,6 +334,7 @@ impl Sender {
     // Sending
 
     /// Sends what the windows allow, at most `burst` segments.
+    #[inline(always)]
     pub(super) fn send_available<W: Wire>(&mut self, now: Time, mut burst: u32, wire: &mut W) {
         if self.phase != Phase::Open {
             return;
@@ -350,6 +352,7 @@ impl Sender {
     }
 
     /// Sends the next segment if it ends at or below `limit`.
+    #[inline(always)]
     pub(super) fn send_next<W: Wire>(&mut self, now: Time, limit: u64, wire: &mut W) -> bool {
         if self.skips_sacked() && self.snd_nxt < self.snd_max {
             self.snd_nxt = self.scoreboard.first_missing(self.snd_nxt).min(self.snd_max);
@@ -383,18 +386,13 @@ impl Sender {
         // What has arrived above the cumulative ACK is no longer in the network.
         let arrived =
             if self.skips_sacked() { self.scoreboard.sacked_in(self.snd_una, self.snd_nxt) } else { 0 };
-        (self.snd_una + cwnd.saturating_add(arrived)).min(self.snd_una + self.usable_window())
+        (self.snd_una + cwnd.saturating_add(arrived)).min(self.snd_una + self.snd_wnd)
     }
 
     /// Whether what has been reported is not sent again after a timeout. ns-2's Sack1 goes back and sends
     /// all.
     fn skips_sacked(&self) -> bool {
         self.params.sack_recovery == SackRecovery::Rfc6675 && !self.scoreboard.is_empty()
-    }
-
-    /// What the receiver allows, and its buffer where the field rounds up.
-    pub(super) fn usable_window(&self) -> u64 {
-        self.snd_wnd.min(self.params.window_bytes())
     }
 
     /// Payload bytes of the segment that starts at `from`.
@@ -406,6 +404,7 @@ impl Sender {
         }
     }
 
+    #[inline(always)]
     pub(super) fn transmit<W: Wire>(&mut self, now: Time, from: u64, len: u64, wire: &mut W) {
         let is_new = from >= self.snd_max;
         // A record of segments keeps their borders: a FIN is sent again only if it was sent.
@@ -441,6 +440,7 @@ impl Sender {
     }
 
     /// Books the sending of `from..to`: statistics, the timed segment, the timer.
+    #[inline(always)]
     fn account(&mut self, now: Time, from: u64, to: u64) {
         self.stats.segments += 1;
         let idle = self.snd_una == self.snd_max;
@@ -516,6 +516,7 @@ impl Sender {
     // Bookkeeping that ACKs share
 
     /// Everything below `ack` has arrived. Takes an RTT sample and moves the timer.
+    #[inline(always)]
     pub(super) fn advance(&mut self, now: Time, ack: u64) {
         let payload_end = ack.min(self.data_end);
         self.stats.bytes_acked += payload_end.saturating_sub(self.snd_una.max(u64::from(self.params.syn)));
@@ -544,14 +545,14 @@ impl Sender {
 
     /// Takes the window of `segment`. Returns whether it differs from the last one.
     fn note_window(&mut self, segment: &Segment) -> bool {
-        let before = self.usable_window();
-        self.snd_wnd = u64::from(segment.window) << self.scale;
-        before != self.usable_window()
+        let before = self.snd_wnd;
+        self.snd_wnd = (u64::from(segment.window) << self.scale).min(self.params.window_bytes());
+        before != self.snd_wnd
     }
 
     /// The receiver's window in segments.
     pub(super) fn window_segments(&self) -> f64 {
-        self.usable_window() as f64 / self.params.segment.get() as f64
+        self.snd_wnd as f64 / self.params.segment.get() as f64
     }
 
     /// What is outstanding, in segments (RFC 5681 FlightSize).

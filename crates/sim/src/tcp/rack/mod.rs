@@ -11,6 +11,8 @@ mod probe;
 mod record;
 mod undo;
 
+use std::ops::{Deref, DerefMut};
+
 use apportion_core::units::{Span, Time};
 use apportion_scenario::tcp::CubicForm;
 
@@ -25,7 +27,7 @@ use record::{Delivery, Losses, Record};
 use undo::Before;
 
 /// What a sender by RFC 8985 remembers.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Rack {
     pub(super) record: Record,
     state: State,
@@ -46,9 +48,8 @@ pub struct Rack {
 }
 
 /// Where a sender stands between a sign of congestion and its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    #[default]
     Open,
     /// The window falls because of a mark.
     Cwr,
@@ -59,7 +60,7 @@ enum State {
 }
 
 /// How much of the window was used (RFC 7661 section 4.1), over about a round trip.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Usage {
     /// The window, and not the application or the receiver, stopped the sender.
     limited: bool,
@@ -69,7 +70,46 @@ struct Usage {
     end: u64,
 }
 
+impl Usage {
+    const NONE: Self = Self { limited: false, most: 0, end: 0 };
+}
+
+/// What senders by other rules remember of RACK.
+static NOTHING: Rack = Rack::START;
+
+/// The memory of a sender by RFC 8985. On the heap, and made when something is first to be remembered: senders that find losses
+/// by other rules have none, and read that nothing was sent.
+#[derive(Clone, Debug, Default)]
+pub struct RackMemory(Option<Box<Rack>>);
+
+impl Deref for RackMemory {
+    type Target = Rack;
+    fn deref(&self) -> &Rack {
+        self.0.as_deref().unwrap_or(&NOTHING)
+    }
+}
+
+impl DerefMut for RackMemory {
+    fn deref_mut(&mut self) -> &mut Rack {
+        self.0.get_or_insert_with(|| Box::new(Rack::START))
+    }
+}
+
 impl Rack {
+    const START: Self = Self {
+        record: Record::EMPTY,
+        state: State::Open,
+        high_seq: 0,
+        prr: Prr::new(0.0),
+        before: None,
+        hystart: HyStart::START,
+        timeouts: 0,
+        usage: Usage::NONE,
+        probe: None,
+        probe_at: None,
+        reorder_at: None,
+    };
+
     /// The first of its timers that is due.
     pub(super) fn next_timer(&self) -> Option<Time> {
         [self.probe_at, self.reorder_at].into_iter().flatten().min()
@@ -211,7 +251,8 @@ impl Sender {
 
     /// Looks for losses, and begins recovery if there are any.
     fn find_losses(&mut self, now: Time) -> Losses {
-        let losses = self.rack.record.detect(now, self.reordering_window());
+        let window = self.reordering_window();
+        let losses = self.rack.record.detect(now, window);
         self.rack.reorder_at = losses.next;
         let begins = match self.rack.state {
             State::Open | State::Cwr => losses.segments > 0 || self.rack.record.has_lost(),
@@ -280,7 +321,7 @@ impl Sender {
     /// Sends what the window allows: first what is lost, then new data.
     pub(super) fn send_rack<W: Wire>(&mut self, now: Time, wire: &mut W) {
         if self.restart_after_idle(now) {
-            self.rack.usage = Usage::default();
+            self.rack.usage = Usage::NONE;
         }
         let mut sent_new = false;
         let limited = loop {
@@ -289,7 +330,7 @@ impl Sender {
             }
             if let Some((from, to)) = self.rack.record.first_lost(self.snd_una) {
                 self.resend(now, from, to, wire);
-            } else if self.send_next(now, self.snd_una + self.usable_window(), wire) {
+            } else if self.send_next(now, self.snd_una + self.snd_wnd, wire) {
                 sent_new = true;
             } else {
                 break false;

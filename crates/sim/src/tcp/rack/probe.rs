@@ -38,7 +38,7 @@ impl Sender {
     /// The timer of the probe expired (RFC 8985 section 7.3): new data if there are any, else the last segment.
     pub(super) fn send_probe<W: Wire>(&mut self, now: Time, wire: &mut W) {
         let before = self.snd_max;
-        let is_new = self.send_next(now, self.snd_una + self.usable_window(), wire);
+        let is_new = self.send_next(now, self.snd_una + self.snd_wnd, wire);
         if !is_new {
             let Some((from, to)) = self.rack.record.last(self.snd_una) else { return };
             self.resend(now, from, to, wire);

@@ -57,7 +57,7 @@ impl Delivery {
 }
 
 /// The outstanding segments of a sender. State as in RFC 8985 section 5.2.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Record {
     /// In order of sequence, from SND.UNA to SND.NXT.
     sent: VecDeque<Sent>,
@@ -79,6 +79,20 @@ pub struct Record {
 }
 
 impl Record {
+    /// Nothing sent yet.
+    pub const EMPTY: Self = Self {
+        sent: VecDeque::new(),
+        again: VecDeque::new(),
+        lost: BTreeSet::new(),
+        judged: 0,
+        sacked: 0,
+        latest: None,
+        rtt: Span::ZERO,
+        min_rtt: None,
+        fack: 0,
+        reordering_seen: false,
+    };
+
     /// Segments in the network: sent, not delivered and not lost.
     #[must_use]
     pub fn in_flight(&self) -> u32 {
@@ -331,7 +345,7 @@ mod tests {
 
     /// Segments of 100 bytes sent at these milliseconds.
     fn sent(times: &[u64]) -> Record {
-        let mut record = Record::default();
+        let mut record = Record::EMPTY;
         for (&time, end) in times.iter().zip((100..).step_by(100)) {
             record.send_new(at(time), end);
         }

@@ -20,14 +20,14 @@ impl Sender {
     /// Whether the receiver's window is too small for the next segment while nothing else would reopen it.
     pub(super) fn window_is_shut(&self) -> bool {
         let next = self.params.segment.get().min(self.data_end - self.snd_una);
-        self.usable_window() < next
+        self.snd_wnd < next
     }
 
     /// Sends what the shut window lets through, a byte at least (RFC 9293 section 3.8.6.1).
     pub(super) fn probe<W: Wire>(&mut self, now: Time, wire: &mut W) {
         self.stats.window_probes += 1;
         self.rtt.back_off(&self.params);
-        let len = self.usable_window().max(1).min(self.data_end - self.snd_una);
+        let len = self.snd_wnd.max(1).min(self.data_end - self.snd_una);
         self.timed = None;
         self.transmit(now, self.snd_una, len, wire);
     }
