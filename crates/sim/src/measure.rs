@@ -120,6 +120,8 @@ impl Simulation<'_> {
     pub fn outcome(mut self) -> Outcome {
         let stop = self.scenario.stop;
         let end = self.counts(stop);
+        // What is known of flows comes in their place.
+        self.connections = Vec::new();
         let baseline = self.baseline.take().unwrap_or_else(|| Box::new(Baseline::zero(&end)));
         let measured = stop.since(baseline.at);
         Outcome {
