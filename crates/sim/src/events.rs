@@ -224,6 +224,7 @@ impl Calendar {
     }
 
     /// Puts `key` at `place`, unless it lies beyond the last day, or in the middle of a long list.
+    #[inline(always)]
     fn insert(&mut self, place: u32, key: u128) -> bool {
         let day = time_of(key).as_nanos() >> self.shift;
         if day.wrapping_sub(self.today) >= self.days.len() as u64 {
@@ -253,6 +254,7 @@ impl Calendar {
 
     /// Puts `key` at its place in the list of the day at `slot`, which ends with a later key, if that takes at most
     /// [`MAX_WALK`] steps.
+    #[inline(never)]
     fn insert_before_last(&mut self, slot: usize, place: u32, key: u128) -> bool {
         let mut previous = NO_NODE;
         let mut next = self.days[slot].first;

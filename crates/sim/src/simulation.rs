@@ -151,7 +151,7 @@ impl Simulation<'_> {
     }
 
     /// A packet arrives in front of a link.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter(&mut self, now: Time, link: u32, packet: Packet) {
         self.links[link as usize].receive(now, packet, &mut self.shared);
         if packet.label(LabelKind::AckTickets).is_some() {

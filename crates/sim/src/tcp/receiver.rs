@@ -209,11 +209,9 @@ impl Receiver {
         let gap = !self.early.is_empty();
         if gap {
             // Mostly one, which ends beyond `to`: others would have to lie within the segment.
-            for at in (0..self.early.len()).rev() {
-                if self.early[at].0 <= to {
-                    let (_, end) = self.early.remove(at);
-                    self.rcv_nxt = self.rcv_nxt.max(end);
-                }
+            while let Some(at) = self.early.iter().position(|&(start, _)| start <= to) {
+                let (_, end) = self.early.remove(at);
+                self.rcv_nxt = self.rcv_nxt.max(end);
             }
         }
         if !self.reading {
@@ -260,12 +258,11 @@ impl Receiver {
             _ => {}
         }
         let mut merged = (from, to);
-        for at in (0..self.early.len()).rev() {
-            let (start, end) = self.early[at];
-            if start <= to && from <= end {
-                merged = (merged.0.min(start), merged.1.max(end));
-                self.early.remove(at);
-            }
+        let mut rest = self.early.len();
+        while let Some(at) = self.early[..rest].iter().rposition(|&(start, end)| start <= to && from <= end) {
+            let (start, end) = self.early.remove(at);
+            merged = (merged.0.min(start), merged.1.max(end));
+            rest = at;
         }
         self.early.push(merged);
     }
