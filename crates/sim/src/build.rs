@@ -188,19 +188,19 @@ impl<'a> Simulation<'a> {
         let events = &mut self.shared.events;
         // Changes come first, so that a change at the start of the run is there when the first packet comes.
         for (index, change) in self.scenario.changes.iter().enumerate() {
-            events.schedule(change.at, Event::Change(index as u32));
+            events.schedule(Time::ZERO, change.at, Event::Change(index as u32));
         }
         if self.scenario.measure_from > Time::ZERO {
-            events.schedule(self.scenario.measure_from, Event::Measure);
+            events.schedule(Time::ZERO, self.scenario.measure_from, Event::Measure);
         }
         if full && self.scenario.sample > Span::ZERO {
-            events.schedule(Time::ZERO + self.scenario.sample, Event::Sample);
+            events.schedule(Time::ZERO, Time::ZERO + self.scenario.sample, Event::Sample);
         }
         for router in 0..self.routers.as_ref().map_or(0, |routers| routers.count()) {
-            events.schedule(Time::ZERO, Event::Router(router));
+            events.schedule(Time::ZERO, Time::ZERO, Event::Router(router));
         }
         for (index, connection) in self.connections.iter().enumerate() {
-            events.schedule(connection.start, Event::Start(index as u32));
+            events.schedule(Time::ZERO, connection.start, Event::Start(index as u32));
         }
     }
 }

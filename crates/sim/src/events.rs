@@ -1,7 +1,9 @@
 //! The event queue: what happens next, and when.
 //!
-//! Events are small numbers, not closures. Events at the same time come out in the order in which they were
-//! scheduled.
+//! Events are small numbers, not closures. Events at the same time come out in the order of their causes: first the one whose
+//! cause came first, where the cause of an arrival is the beginning of its transmission. With one time for the causes too, they
+//! come out by kind and then by number. So the order follows from the model alone, and not from when the engine happens to
+//! schedule what.
 //!
 //! A link has at most one pending arrival and one pending end of transmission, both near: these live in a
 //! calendar (Brown 1988), an array of short lists that time walks through, in nodes that belong to the links.
@@ -55,19 +57,19 @@ impl Event {
     #[inline]
     fn pack(self) -> u32 {
         let (kind, index) = match self {
-            Self::Arrival(i) => (0, i),
-            Self::Ready(i) => (1, i),
-            Self::Wakeup(i) => (2, i),
-            Self::Timer(i) => (3, i),
-            Self::Write(i) => (4, i),
-            Self::Start(i) => (5, i),
-            Self::Stop(i) => (6, i),
-            Self::Change(i) => (7, i),
-            Self::Router(i) => (8, i),
-            Self::Measure => (9, 0),
-            Self::Sample => (10, 0),
-            Self::Notice => (11, 0),
-            Self::Departure(i) => (12, i),
+            Self::Change(i) => (0, i),
+            Self::Measure => (1, 0),
+            Self::Sample => (2, 0),
+            Self::Router(i) => (3, i),
+            Self::Start(i) => (4, i),
+            Self::Arrival(i) => (5, i),
+            Self::Ready(i) => (6, i),
+            Self::Wakeup(i) => (7, i),
+            Self::Departure(i) => (8, i),
+            Self::Timer(i) => (9, i),
+            Self::Write(i) => (10, i),
+            Self::Stop(i) => (11, i),
+            Self::Notice => (12, 0),
         };
         debug_assert!(index <= MAX_INDEX);
         kind << (32 - KIND_BITS) | index
@@ -77,29 +79,28 @@ impl Event {
     fn unpack(packed: u32) -> Self {
         let index = packed & MAX_INDEX;
         match packed >> (32 - KIND_BITS) {
-            0 => Self::Arrival(index),
-            1 => Self::Ready(index),
-            2 => Self::Wakeup(index),
-            3 => Self::Timer(index),
-            4 => Self::Write(index),
-            5 => Self::Start(index),
-            6 => Self::Stop(index),
-            7 => Self::Change(index),
-            8 => Self::Router(index),
-            9 => Self::Measure,
-            11 => Self::Notice,
-            12 => Self::Departure(index),
-            _ => Self::Sample,
+            0 => Self::Change(index),
+            1 => Self::Measure,
+            2 => Self::Sample,
+            3 => Self::Router(index),
+            4 => Self::Start(index),
+            5 => Self::Arrival(index),
+            6 => Self::Ready(index),
+            7 => Self::Wakeup(index),
+            8 => Self::Departure(index),
+            9 => Self::Timer(index),
+            10 => Self::Write(index),
+            11 => Self::Stop(index),
+            _ => Self::Notice,
         }
     }
 }
 
-/// Pending events in order of time, then of scheduling.
+/// Pending events in order of time, then of their causes.
 #[derive(Debug)]
 pub struct Events {
     links: Calendar,
     others: Heap,
-    scheduled: u64,
 }
 
 /// The bits of a key below its time.
@@ -112,20 +113,17 @@ impl Events {
     /// `per_second` times a second; wrong guesses cost time and nothing else.
     #[must_use]
     pub fn new(links: usize, horizon: Span, per_second: f64) -> Self {
-        Self { links: Calendar::new(2 * links, horizon, per_second), others: Heap::new(), scheduled: 0 }
+        Self { links: Calendar::new(2 * links, horizon, per_second), others: Heap::new() }
     }
 
-    /// Schedules `event` at `at`, which must not be earlier than the last event that came out. Later than
-    /// [`MAX_TIME`] never happens. A link's arrival and end of transmission must not be pending already.
+    /// Schedules `event` at `at`, which must not be earlier than the last event that came out, because of what happened at
+    /// `cause`. Later than [`MAX_TIME`] never happens. A link's arrival and end of transmission must not be pending already.
     #[inline]
-    pub fn schedule(&mut self, at: Time, event: Event) {
+    pub fn schedule(&mut self, cause: Time, at: Time, event: Event) {
         if at > MAX_TIME {
             return;
         }
-        // 56 bits of time, 40 of order, 32 of event. 2^40 events take days to handle.
-        let order = self.scheduled & ((1 << 40) - 1);
-        self.scheduled += 1;
-        let key = u128::from(at.as_nanos()) << TIME_BITS | u128::from(order) << 32 | u128::from(event.pack());
+        let key = key(cause, at, event);
         let in_calendar = match event {
             Event::Arrival(link) => self.links.insert(2 * link, key),
             Event::Ready(link) => self.links.insert(2 * link + 1, key),
@@ -156,6 +154,14 @@ impl Events {
         self.links.advance(at);
         Some((at, Event::unpack(key as u32)))
     }
+}
+
+/// 56 bits of time, 40 of order, 32 of event. Causes more than 2^40 ns ago, some 18 minutes, are alike.
+#[inline]
+fn key(cause: Time, at: Time, event: Event) -> u128 {
+    const MAX_AGE: u64 = (1 << 40) - 1;
+    let order = MAX_AGE - at.since(cause).as_nanos().min(MAX_AGE);
+    u128::from(at.as_nanos()) << TIME_BITS | u128::from(order) << 32 | u128::from(event.pack())
 }
 
 fn time_of(key: u128) -> Time {
@@ -379,16 +385,24 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn events_at_one_time_keep_their_order_across_heaps() {
+    fn events_at_one_time_come_in_the_order_of_their_causes_across_heaps() {
         let mut events = Events::new(8, Span::from_millis(1), 1e6);
         let t = Time::from_millis(5);
-        let all = [Event::Arrival(3), Event::Timer(9), Event::Ready(1), Event::Sample, Event::Arrival(7)];
-        for event in all {
-            events.schedule(t, event);
+        let all = [
+            (1, Event::Timer(9)),
+            (2, Event::Arrival(3)),
+            (3, Event::Sample),
+            (3, Event::Arrival(2)),
+            (3, Event::Arrival(7)),
+            (3, Event::Ready(1)),
+            (4, Event::Change(1)),
+        ];
+        for (cause, event) in all.into_iter().rev() {
+            events.schedule(Time::from_millis(cause), t, event);
         }
-        events.schedule(Time::from_millis(1), Event::Start(7));
+        events.schedule(Time::ZERO, Time::from_millis(1), Event::Start(7));
         assert_eq!(events.pop(t), Some((Time::from_millis(1), Event::Start(7))));
-        for event in all {
+        for (_, event) in all {
             assert_eq!(events.pop(t), Some((t, event)));
         }
         assert_eq!(events.pop(Time::MAX), None);
@@ -397,8 +411,8 @@ mod tests {
     #[test]
     fn nothing_later_than_the_end_comes_out() {
         let mut events = Events::new(8, Span::from_millis(1), 1e6);
-        events.schedule(Time::from_secs(2), Event::Measure);
-        events.schedule(Time::MAX, Event::Measure);
+        events.schedule(Time::ZERO, Time::from_secs(2), Event::Measure);
+        events.schedule(Time::ZERO, Time::MAX, Event::Measure);
         assert_eq!(events.pop(Time::from_secs(1)), None);
         assert_eq!(events.pop(Time::from_secs(2)), Some((Time::from_secs(2), Event::Measure)));
         assert_eq!(events.pop(Time::MAX), None);
@@ -409,23 +423,24 @@ mod tests {
         /// come out.
         #[test]
         fn events_come_out_in_order(
-            steps in proptest::collection::vec((0u32..120, 0u64..5_000, prop::bool::weighted(0.4)), 1..600),
+            steps in proptest::collection::vec((0u32..120, 0u64..5_000, 0u64..50, prop::bool::weighted(0.4)), 1..600),
             horizon in 1u64..30_000_000,
             per_second in 1e3..1e9,
         ) {
             let mut events = Events::new(120, Span::from_nanos(horizon), per_second);
-            let mut pending: Vec<(Time, usize, Event)> = Vec::new();
+            let mut pending: Vec<(Time, Time, u32, Event)> = Vec::new();
             let mut now = Time::ZERO;
-            for (order, (place, ahead, pop)) in steps.into_iter().enumerate() {
+            for (place, ahead, ago, pop) in steps {
                 let event = if place % 2 == 0 { Event::Arrival(place) } else { Event::Timer(place) };
-                if place % 2 == 1 || pending.iter().all(|&(_, _, other)| other != event) {
+                if pending.iter().all(|&(.., other)| other != event) {
                     let at = now + Span::from_nanos(ahead);
-                    events.schedule(at, event);
-                    pending.push((at, order, event));
+                    let cause = Time::from_nanos(now.as_nanos().saturating_sub(ago));
+                    events.schedule(cause, at, event);
+                    pending.push((at, cause, event.pack(), event));
                 }
-                if pop {
-                    pending.sort_by_key(|&(at, order, _)| (at, order));
-                    let (at, _, event) = pending.remove(0);
+                if pop && !pending.is_empty() {
+                    pending.sort_by_key(|&(at, cause, packed, _)| (at, cause, packed));
+                    let (at, .., event) = pending.remove(0);
                     prop_assert_eq!(events.pop(Time::MAX), Some((at, event)));
                     now = at;
                 }

@@ -87,17 +87,17 @@ impl Hosts {
             link.receive(at, packet, shared);
         } else {
             host.waiting.push_back((at, packet));
-            shared.events.schedule(at, Event::Departure(number));
+            shared.events.schedule(now, at, Event::Departure(number));
         }
         None
     }
 
     /// The packet that leaves the host with this number now.
-    pub fn depart(&mut self, number: u32, shared: &mut SharedState) -> Option<Packet> {
+    pub fn depart(&mut self, now: Time, number: u32, shared: &mut SharedState) -> Option<Packet> {
         let waiting = &mut self.0[number as usize].waiting;
         let (_, packet) = waiting.pop_front()?;
         if let Some(&(at, _)) = waiting.front() {
-            shared.events.schedule(at, Event::Departure(number));
+            shared.events.schedule(now, at, Event::Departure(number));
         }
         Some(packet)
     }

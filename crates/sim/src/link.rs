@@ -109,14 +109,26 @@ enum Transmitter {
     Held,
 }
 
+/// A packet on a wire.
+#[derive(Clone, Copy, Debug)]
+struct OnWire {
+    /// When its transmission began.
+    begun: Time,
+    /// When it arrives.
+    at: Time,
+    packet: Packet,
+}
+
 /// One direction of a link. What every packet touches comes first, in two cache lines.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Link {
     transmitter: Transmitter,
+    /// The last transmission: when it began, and when it ends.
+    begun: Time,
     free_at: Time,
     times: Transmission,
-    wire: VecDeque<(Time, Packet)>,
+    wire: VecDeque<OnWire>,
     /// All but the transmitter and the packets on the wire. Changes that concern the transmitter are methods of the
     /// link.
     pub state: LinkState<Packet>,
@@ -133,6 +145,7 @@ impl Link {
     pub fn new(parts: LinkParts<Packet>) -> Self {
         Self {
             transmitter: Transmitter::Idle,
+            begun: Time::ZERO,
             free_at: Time::ZERO,
             times: Transmission::new(parts.rate),
             wire: VecDeque::new(),
@@ -165,7 +178,7 @@ impl Link {
             Transmitter::Idle | Transmitter::Held => self.start_next(now, shared),
             Transmitter::Draining => {
                 self.transmitter = Transmitter::Busy;
-                shared.events.schedule(self.free_at, Event::Ready(self.state.index()));
+                shared.events.schedule(self.begun, self.free_at, Event::Ready(self.state.index()));
             }
             Transmitter::Busy => {}
         }
@@ -187,9 +200,9 @@ impl Link {
     /// Takes the packet that arrives now off the wire.
     #[inline(always)]
     pub fn arrive(&mut self, shared: &mut SharedState) -> Option<Packet> {
-        let (_, packet) = self.wire.pop_front()?;
-        if let Some(&(at, _)) = self.wire.front() {
-            shared.events.schedule(at, Event::Arrival(self.state.index()));
+        let OnWire { packet, .. } = self.wire.pop_front()?;
+        if let Some(next) = self.wire.front() {
+            shared.events.schedule(next.begun, next.at, Event::Arrival(self.state.index()));
         }
         Some(packet)
     }
@@ -212,7 +225,7 @@ impl Link {
                 self.send(now, packet, shared);
                 self.await_end(shared);
             }
-            None => self.wait(shared),
+            None => self.wait(now, shared),
         }
     }
 
@@ -225,7 +238,7 @@ impl Link {
     /// Transmits a packet.
     #[inline(always)]
     fn send(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
-        self.free_at = now + self.times.time(packet.size());
+        (self.begun, self.free_at) = (now, now + self.times.time(packet.size()));
         if self.state.transmit(now, &mut packet, shared) {
             shared.discard(now, self.state.index(), packet, None);
         } else {
@@ -239,12 +252,12 @@ impl Link {
             self.transmitter = Transmitter::Draining;
         } else {
             self.transmitter = Transmitter::Busy;
-            shared.events.schedule(self.free_at, Event::Ready(self.state.index()));
+            shared.events.schedule(self.begun, self.free_at, Event::Ready(self.state.index()));
         }
     }
 
     /// The discipline gave no packet: it is empty or holds packets back.
-    fn wait(&mut self, shared: &mut SharedState) {
+    fn wait(&mut self, now: Time, shared: &mut SharedState) {
         if self.state.backlog().is_empty() {
             self.transmitter = Transmitter::Idle;
             return;
@@ -253,7 +266,7 @@ impl Link {
         let wakeup = self.state.next_wakeup();
         if let Some(at) = wakeup.filter(|_| wakeup != self.wakeup_at) {
             self.wakeup_at = wakeup;
-            shared.events.schedule(at, Event::Wakeup(self.state.index()));
+            shared.events.schedule(now, at, Event::Wakeup(self.state.index()));
         }
     }
 
@@ -261,9 +274,9 @@ impl Link {
     fn propagate(&mut self, packet: Packet, shared: &mut SharedState) {
         let at = self.state.arrival(self.free_at);
         if self.wire.is_empty() {
-            shared.events.schedule(at, Event::Arrival(self.state.index()));
+            shared.events.schedule(self.begun, at, Event::Arrival(self.state.index()));
         }
-        self.wire.push_back((at, packet));
+        self.wire.push_back(OnWire { begun: self.begun, at, packet });
     }
 
     /// Whether a packet that comes at `at`, before any other does, is [sent](Self::receive) at that time and never

@@ -112,7 +112,7 @@ impl Simulation<'_> {
                 links.filter_map(|(at, link)| Some((at, link.state.last_sample()?))).collect();
             observed.observer.sampled(now, &self.probes, &links);
         }
-        self.shared.events.schedule(now + self.scenario.sample, Event::Sample);
+        self.shared.events.schedule(now, now + self.scenario.sample, Event::Sample);
     }
 
     /// The outcome of a run that has ended.

@@ -35,7 +35,7 @@ impl Simulation<'_> {
             } else {
                 self.notices.pending.insert((arrival, self.notices.sent), (flow, overload));
                 self.notices.sent += 1;
-                self.shared.events.schedule(arrival, Event::Notice);
+                self.shared.events.schedule(at, arrival, Event::Notice);
             }
         }
         self.shared.overloads = issued;

@@ -75,7 +75,7 @@ impl Simulation<'_> {
     pub(crate) fn manage(&mut self, now: Time, router: u32) {
         let Some(routers) = &mut self.routers else { return };
         let next = routers.shared.manage(now, router, &mut All(&mut self.links));
-        self.shared.events.schedule(next, Event::Router(router));
+        self.shared.events.schedule(now, next, Event::Router(router));
         self.send_messages(now, router);
     }
 

@@ -239,7 +239,7 @@ impl Simulation<'_> {
 
     /// A packet that waited in its host enters its first link.
     fn depart(&mut self, now: Time, host: u32) {
-        if let Some(packet) = self.hosts.depart(host, &mut self.shared) {
+        if let Some(packet) = self.hosts.depart(now, host, &mut self.shared) {
             self.enter(now, self.routes[packet.hop() as usize], packet);
         }
     }
@@ -270,7 +270,7 @@ impl Simulation<'_> {
         // acknowledgement.
         if let Some(due) = due.filter(|&due| due < connection.armed) {
             connection.armed = due;
-            self.shared.events.schedule(due, Event::Timer(index));
+            self.shared.events.schedule(now, due, Event::Timer(index));
         }
         if direction == Direction::Back && matches!(connection.load, Load::File(_)) {
             self.note_completion(now, index);
@@ -335,9 +335,9 @@ impl Simulation<'_> {
                 tcp.sender.supply_unlimited(now, outlet);
             }
         });
-        self.next_write(index);
+        self.next_write(now, index);
         let stop = self.connections[index as usize].stop;
-        self.shared.events.schedule(stop, Event::Stop(index));
+        self.shared.events.schedule(now, stop, Event::Stop(index));
     }
 
     fn stop(&mut self, now: Time, index: u32) {
@@ -345,11 +345,11 @@ impl Simulation<'_> {
     }
 
     /// Asks the source of a connection for its next write.
-    fn next_write(&mut self, index: u32) {
+    fn next_write(&mut self, now: Time, index: u32) {
         if let Load::Writes(generator, pending) = &mut self.connections[index as usize].load {
             *pending = generator.next();
             if let Some(write) = pending {
-                self.shared.events.schedule(write.at, Event::Write(index));
+                self.shared.events.schedule(now, write.at, Event::Write(index));
             }
         }
     }
@@ -375,7 +375,7 @@ impl Simulation<'_> {
                 tcp.sender.supply(now, size.get(), outlet);
             });
         }
-        self.next_write(index);
+        self.next_write(now, index);
     }
 
     fn timer(&mut self, now: Time, index: u32) {
@@ -470,7 +470,7 @@ impl Simulation<'_> {
             }
             // A pending write stands. The start asks for the first one, also after a change at the same time.
             if pending.is_none() && now > connection.start {
-                self.next_write(index);
+                self.next_write(now, index);
             }
         }
     }
