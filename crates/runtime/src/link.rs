@@ -486,6 +486,11 @@ impl<P: Packet> LinkState<P> {
         self.counts.sent
     }
 
+    /// Takes back that packets were transmitted: their transmission begins after the end of the run.
+    pub fn take_back(&mut self, sent: Count) {
+        self.counts.sent = self.counts.sent - sent;
+    }
+
     /// Counts from the start of the run to `now`.
     #[must_use]
     pub fn counts(&self, now: Time) -> LinkCounts {
@@ -535,6 +540,13 @@ impl<P: Packet> LinkState<P> {
     #[must_use]
     pub const fn is_plain(&self) -> bool {
         self.plain
+    }
+
+    /// Whether what it does when it transmits concerns nobody else, so that it may be asked for packets late; see
+    /// [`Discipline::may_be_called_late`].
+    #[must_use]
+    pub fn may_be_called_late(&self) -> bool {
+        self.instruments.exchanges.is_empty() && self.queue.inner().may_be_called_late()
     }
 
     /// What waits in its queue.

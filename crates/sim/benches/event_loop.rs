@@ -77,12 +77,12 @@ fn queue(criterion: &mut Criterion) {
                 Span::from_nanos((spread >> 33) % horizon.as_nanos())
             };
             for index in 0..pending {
-                events.schedule(Time::ZERO + gap(), event(index));
+                events.schedule(Time::ZERO, Time::ZERO + gap(), event(index));
             }
             group.bench_function(BenchmarkId::new(kind, pending), |bencher| {
                 bencher.iter(|| {
                     if let Some((now, event)) = events.pop(Time::MAX) {
-                        events.schedule(now + gap(), black_box(event));
+                        events.schedule(now, now + gap(), black_box(event));
                     }
                 });
             });

@@ -9,7 +9,7 @@ use apportion_runtime::flow_tables::FlowTables;
 use apportion_runtime::link::LinkParts;
 use apportion_runtime::marks::marks;
 use apportion_runtime::probe::{Counters, FlowProbe};
-use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Transport};
+use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Setting, Transport};
 use apportion_scenario::tcp::Algorithm;
 
 use crate::capture::LinkCapture;
@@ -134,8 +134,26 @@ impl<'a> Simulation<'a> {
             simulation.links.push(Link::new(parts));
             simulation.shared.captures.push(capture);
         }
+        if simulation.routers.is_none() {
+            simulation.let_links_run_ahead();
+        }
         simulation.schedule_first_events(full);
         Ok(simulation)
+    }
+
+    /// Spares events of links that nothing changes. Not with routers that exchange reports: they look into queues, and their
+    /// messages may go anywhere.
+    fn let_links_run_ahead(&mut self) {
+        let changed = changed_links(self.scenario);
+        for (index, feeder) in
+            feeders(self.scenario).into_iter().enumerate().filter(|&(index, _)| !changed[index])
+        {
+            self.links[index].have_slack();
+            if let Some(feeder) = feeder {
+                self.links[index].set_feeder(feeder);
+                self.links[feeder as usize].feeds();
+            }
+        }
     }
 
     fn watch_flows(&mut self) {
@@ -203,6 +221,45 @@ impl<'a> Simulation<'a> {
             events.schedule(Time::ZERO, connection.start, Event::Start(index as u32));
         }
     }
+}
+
+/// Which links the scenario changes.
+pub(crate) fn changed_links(scenario: &Scenario) -> Vec<bool> {
+    let mut changed = vec![false; scenario.links.len()];
+    for change in &scenario.changes {
+        if let Setting::LinkRate(link, _)
+        | Setting::LinkDelay(link, _)
+        | Setting::LinkLoss(link, _)
+        | Setting::LinkQueue(link, _)
+        | Setting::LinkTickets(link, _)
+        | Setting::LinkAckTickets(link, _) = &change.to
+        {
+            changed[link.index()] = true;
+        }
+    }
+    changed
+}
+
+/// For each link the only one from which packets come to it; none if they come from several, or from a host.
+fn feeders(scenario: &Scenario) -> Vec<Option<u32>> {
+    /// From where packets come.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Origin {
+        None,
+        Link(u32),
+        Others,
+    }
+    let mut origins = vec![Origin::None; scenario.links.len()];
+    for path in scenario.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
+        let mut from = Origin::Others;
+        for link in path.iter() {
+            let origin = &mut origins[link.index()];
+            *origin = if *origin == Origin::None || *origin == from { from } else { Origin::Others };
+            from = Origin::Link(link.0);
+        }
+    }
+    let only = |origin| if let Origin::Link(link) = origin { Some(link) } else { None };
+    origins.into_iter().map(only).collect()
 }
 
 /// An event queue for the events that the links of a scenario can be expected to have.

@@ -101,6 +101,8 @@ impl Event {
 pub struct Events {
     links: Calendar,
     others: Heap,
+    /// The key of the event that came out last.
+    current: u128,
 }
 
 /// The bits of a key below its time.
@@ -113,7 +115,7 @@ impl Events {
     /// `per_second` times a second; wrong guesses cost time and nothing else.
     #[must_use]
     pub fn new(links: usize, horizon: Span, per_second: f64) -> Self {
-        Self { links: Calendar::new(2 * links, horizon, per_second), others: Heap::new() }
+        Self { links: Calendar::new(2 * links, horizon, per_second), others: Heap::new(), current: 0 }
     }
 
     /// Schedules `event` at `at`, which must not be earlier than the last event that came out, because of what happened at
@@ -134,12 +136,22 @@ impl Events {
         }
     }
 
+    /// Whether `event`, had it been scheduled, would have come out by now.
+    #[must_use]
+    #[inline]
+    pub fn is_due(&self, cause: Time, at: Time, event: Event) -> bool {
+        key(cause, at, event) <= self.current
+    }
+
+    /// All that is scheduled up to `end` has come out.
+    pub fn finish(&mut self, end: Time) {
+        self.current = self.current.max(last_key(end));
+    }
+
     /// The next event, if it is not later than `end`.
     #[inline]
     pub fn pop(&mut self, end: Time) -> Option<(Time, Event)> {
-        // Every key after `end` is above, and that of no event.
-        let bound =
-            (u128::from(end.min(MAX_TIME).as_nanos()) << TIME_BITS | ((1 << TIME_BITS) - 1)).min(NOTHING - 1);
+        let bound = last_key(end);
         let is_of_link = self.links.first < self.others.first;
         let key = if is_of_link { self.links.first } else { self.others.first };
         if key > bound {
@@ -150,6 +162,7 @@ impl Events {
         } else {
             self.others.pop();
         }
+        self.current = key;
         let at = time_of(key);
         self.links.advance(at);
         Some((at, Event::unpack(key as u32)))
@@ -162,6 +175,11 @@ fn key(cause: Time, at: Time, event: Event) -> u128 {
     const MAX_AGE: u64 = (1 << 40) - 1;
     let order = MAX_AGE - at.since(cause).as_nanos().min(MAX_AGE);
     u128::from(at.as_nanos()) << TIME_BITS | u128::from(order) << 32 | u128::from(event.pack())
+}
+
+/// No event up to `end` has a higher key, and every later one and no event have.
+fn last_key(end: Time) -> u128 {
+    (u128::from(end.min(MAX_TIME).as_nanos()) << TIME_BITS | ((1 << TIME_BITS) - 1)).min(NOTHING - 1)
 }
 
 fn time_of(key: u128) -> Time {

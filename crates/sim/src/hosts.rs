@@ -11,8 +11,9 @@ use std::collections::VecDeque;
 
 use apportion_core::random::Stream;
 use apportion_core::units::{Span, Time};
-use apportion_scenario::model::{Flow, LinkId, Scenario, Setting};
+use apportion_scenario::model::{Flow, LinkId, Scenario};
 
+use crate::build::changed_links;
 use crate::events::Event;
 use crate::link::{Link, SharedState};
 use crate::packet::{Direction, Packet};
@@ -109,16 +110,8 @@ fn users(scenario: &Scenario) -> Vec<usize> {
     for path in scenario.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
         path.iter().for_each(|link| users[link.index()] += 1);
     }
-    for change in &scenario.changes {
-        if let Setting::LinkRate(link, _)
-        | Setting::LinkDelay(link, _)
-        | Setting::LinkLoss(link, _)
-        | Setting::LinkQueue(link, _)
-        | Setting::LinkTickets(link, _)
-        | Setting::LinkAckTickets(link, _) = &change.to
-        {
-            users[link.index()] += 1;
-        }
+    for (users, is_changed) in users.iter_mut().zip(changed_links(scenario)) {
+        *users += usize::from(is_changed);
     }
     users
 }

@@ -5,7 +5,13 @@
 //! sends its last waiting packet needs no event either: the call of the discipline at the end of that
 //! transmission is made up for, with the right time, when the next packet comes.
 //!
-//! Cost: O(1) per packet besides the discipline's, one event per packet, a second one while packets wait.
+//! While packets wait, nobody learns of the end of a transmission before the next packet has crossed the wire. So a link that
+//! [`may_be_called_late`](LinkState::may_be_called_late) has one event for the transmissions of that time, its *slack*, and makes
+//! up for those that ended before whenever it is used. A packet whose next link carries packets from this one alone and is free
+//! when it arrives there is [handed over](Link::takes_early) when its transmission begins, without an event for its arrival.
+//!
+//! Cost: O(1) per packet besides the discipline's; at most one event per packet, and one for each slack, or each packet of a link
+//! without slack, while packets wait.
 
 use std::collections::VecDeque;
 
@@ -14,9 +20,10 @@ use apportion_core::packet::FlowId;
 use apportion_core::queue::{DropReason, Overload};
 use apportion_core::system::Discipline;
 use apportion_core::transmission::Transmission;
-use apportion_core::units::{Rate, Time};
+use apportion_core::units::{Rate, Span, Time};
 use apportion_runtime::link::{FlowSetting, LinkBackend, LinkParts, LinkState};
-use apportion_runtime::probe::Counters;
+use apportion_runtime::outcome::Count;
+use apportion_runtime::probe::{Counters, LinkCounts};
 
 use crate::capture::LinkCapture;
 use crate::events::{Event, Events};
@@ -41,6 +48,8 @@ pub struct SharedState<'a> {
     pub captures: Vec<Option<Box<LinkCapture>>>,
     /// Who sees drops and marks, if anyone does.
     pub observed: Option<Box<Observed<'a>>>,
+    /// Packets that links have begun to transmit whose next link may take them at once, with the index of the link they are on.
+    pub handed_over: Vec<(u32, OnWire)>,
 }
 
 impl SharedState<'_> {
@@ -55,6 +64,7 @@ impl SharedState<'_> {
             overloads: Vec::new(),
             captures: Vec::new(),
             observed: None,
+            handed_over: Vec::new(),
         }
     }
 }
@@ -103,7 +113,7 @@ enum Transmitter {
     Idle,
     /// Sends until `free_at`; nothing waits and no event is pending.
     Draining,
-    /// Sends until `free_at`, when it asks again.
+    /// Sends until `free_at`, when it asks again: packets wait. An event is pending, at `free_at` or up to the slack later.
     Busy,
     /// Sends nothing although packets wait: the discipline holds them back or the rate is zero.
     Held,
@@ -111,12 +121,13 @@ enum Transmitter {
 
 /// A packet on a wire.
 #[derive(Clone, Copy, Debug)]
-struct OnWire {
+pub struct OnWire {
     /// When its transmission began.
-    begun: Time,
+    pub begun: Time,
     /// When it arrives.
-    at: Time,
-    packet: Packet,
+    pub at: Time,
+    /// It.
+    pub packet: Packet,
 }
 
 /// One direction of a link. What every packet touches comes first, in two cache lines.
@@ -124,6 +135,12 @@ struct OnWire {
 #[repr(C, align(64))]
 pub struct Link {
     transmitter: Transmitter,
+    /// Whether an event for the end of a transmission is pending.
+    ready_is_pending: bool,
+    /// Whether it is the only way to some link.
+    is_feeder: bool,
+    /// Packets on the way here from the only link that leads here that were not handed over early.
+    expected: u32,
     /// The last transmission: when it began, and when it ends.
     begun: Time,
     free_at: Time,
@@ -134,6 +151,10 @@ pub struct Link {
     pub state: LinkState<Packet>,
     /// When the discipline asked to be woken, if that event is pending.
     wakeup_at: Option<Time>,
+    /// How long after the end of a transmission the next one may be made up for.
+    slack: Span,
+    /// The only link from which packets come here, if that is known.
+    feeder: Option<u32>,
 }
 
 /// The queue begins with the third cache line, 32 bytes after the flags of the state.
@@ -145,18 +166,49 @@ impl Link {
     pub fn new(parts: LinkParts<Packet>) -> Self {
         Self {
             transmitter: Transmitter::Idle,
+            ready_is_pending: false,
+            is_feeder: false,
+            expected: 0,
             begun: Time::ZERO,
             free_at: Time::ZERO,
             times: Transmission::new(parts.rate),
             wire: VecDeque::new(),
             state: LinkState::new(parts),
             wakeup_at: None,
+            slack: Span::ZERO,
+            feeder: None,
         }
+    }
+
+    /// Nothing changes this link during the run but what it knows of flows, and nobody looks at it in between.
+    pub fn have_slack(&mut self) {
+        if self.state.may_be_called_late() {
+            self.slack = self.state.delay();
+        }
+    }
+
+    /// All packets come from `feeder`, and nothing changes this link during the run.
+    pub const fn set_feeder(&mut self, feeder: u32) {
+        self.feeder = Some(feeder);
+    }
+
+    /// It is the [feeder](Self::set_feeder) of another link.
+    pub const fn feeds(&mut self) {
+        self.is_feeder = true;
+    }
+
+    /// Each transmission ends with an event of its own, and each arrival is one, so that all links do what they do in the order of
+    /// time.
+    pub const fn be_prompt(&mut self) {
+        (self.slack, self.is_feeder, self.feeder) = (Span::ZERO, false, None);
     }
 
     /// Takes a packet into the queue and sends if the transmitter is free.
     #[inline(always)]
     pub fn receive(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
+        if self.transmitter == Transmitter::Busy && self.free_at <= now {
+            self.catch_up(shared);
+        }
         self.state.arrive(now, &mut packet, shared);
         if self.is_free(now) && self.state.is_transparent() && self.rate() > Rate::ZERO {
             self.send(now, packet, shared);
@@ -176,17 +228,37 @@ impl Link {
         self.state.enqueue(now, packet, shared);
         match self.transmitter {
             Transmitter::Idle | Transmitter::Held => self.start_next(now, shared),
-            Transmitter::Draining => {
-                self.transmitter = Transmitter::Busy;
-                shared.events.schedule(self.begun, self.free_at, Event::Ready(self.state.index()));
-            }
+            Transmitter::Draining => self.be_busy(shared),
             Transmitter::Busy => {}
         }
     }
 
-    /// The transmission under way has ended, with packets waiting.
-    pub fn ready(&mut self, now: Time, shared: &mut SharedState) {
-        self.start_next(now, shared);
+    /// The event for the ends of transmissions has come.
+    pub fn ready(&mut self, shared: &mut SharedState) {
+        self.ready_is_pending = false;
+        self.catch_up(shared);
+        if self.transmitter == Transmitter::Busy {
+            self.be_busy(shared);
+        }
+    }
+
+    /// Begins the transmissions that were due by now.
+    #[inline(never)]
+    pub fn catch_up(&mut self, shared: &mut SharedState) {
+        let event = Event::Ready(self.state.index());
+        // Terminates: each transmission takes time, or the queue runs empty.
+        while self.transmitter == Transmitter::Busy && shared.events.is_due(self.begun, self.free_at, event) {
+            self.start_next(self.free_at, shared);
+        }
+    }
+
+    /// Sends, and packets wait.
+    fn be_busy(&mut self, shared: &mut SharedState) {
+        self.transmitter = Transmitter::Busy;
+        if !self.ready_is_pending {
+            self.ready_is_pending = true;
+            shared.events.schedule(self.begun, self.free_at + self.slack, Event::Ready(self.state.index()));
+        }
     }
 
     /// The time for which the discipline asked has come.
@@ -251,8 +323,7 @@ impl Link {
         if self.state.backlog().is_empty() {
             self.transmitter = Transmitter::Draining;
         } else {
-            self.transmitter = Transmitter::Busy;
-            shared.events.schedule(self.begun, self.free_at, Event::Ready(self.state.index()));
+            self.be_busy(shared);
         }
     }
 
@@ -272,11 +343,61 @@ impl Link {
 
     #[inline(always)]
     fn propagate(&mut self, packet: Packet, shared: &mut SharedState) {
-        let at = self.state.arrival(self.free_at);
-        if self.wire.is_empty() {
-            shared.events.schedule(self.begun, at, Event::Arrival(self.state.index()));
+        let sent = OnWire { begun: self.begun, at: self.state.arrival(self.free_at), packet };
+        if self.is_feeder {
+            shared.handed_over.push((self.state.index(), sent));
+        } else {
+            self.put_on_wire(sent, shared);
         }
-        self.wire.push_back(OnWire { begun: self.begun, at, packet });
+    }
+
+    /// A packet crosses the wire.
+    #[inline(always)]
+    pub fn put_on_wire(&mut self, sent: OnWire, shared: &mut SharedState) {
+        if self.wire.is_empty() {
+            shared.events.schedule(sent.begun, sent.at, Event::Arrival(self.state.index()));
+        }
+        self.wire.push_back(sent);
+    }
+
+    /// Whether a packet that `from` transmits may be [received](Self::receive) at `now` with the time at which it arrives here. If
+    /// not and `from` is its feeder, it is expected later.
+    #[inline]
+    pub fn takes_early(&mut self, now: Time, from: u32, sent: &OnWire) -> bool {
+        if self.feeder != Some(from) {
+            return false;
+        }
+        // A link that is ahead itself keeps its packets on its wire, where they are [counted](Self::counts).
+        let takes = sent.begun <= now && self.expected == 0 && self.sends_unnoticed(sent.at);
+        self.expected += u32::from(!takes);
+        takes
+    }
+
+    /// A packet arrives that was not handed over early.
+    #[inline(always)]
+    pub const fn note_expected(&mut self) {
+        self.expected = self.expected.saturating_sub(1);
+    }
+
+    /// Counts from the start of the run to `now`, without packets that were taken early and whose transmission begins at `from`
+    /// or later.
+    #[must_use]
+    pub fn counts(&self, now: Time, from: Time) -> LinkCounts {
+        let mut counts = self.state.counts(now);
+        counts.sent = counts.sent - self.early(from);
+        counts
+    }
+
+    /// Those packets were not sent: the run ends before `from`.
+    pub fn take_back_early(&mut self, from: Time) {
+        self.state.take_back(self.early(from));
+    }
+
+    fn early(&self, from: Time) -> Count {
+        let mut count = Count::default();
+        let later = self.wire.iter().rev().take_while(|sent| sent.begun >= from);
+        later.for_each(|sent| count.add(sent.packet.size()));
+        count
     }
 
     /// Whether a packet that comes at `at`, before any other does, is [sent](Self::receive) at that time and never
@@ -305,6 +426,7 @@ impl Link {
 impl Link {
     /// Changes the rate from `now` on. A packet in transmission finishes at the old rate.
     pub fn set_rate(&mut self, now: Time, rate: Rate, shared: &mut SharedState) {
+        self.catch_up(shared);
         self.state.set_rate(now, rate, shared);
         self.times = Transmission::new(rate);
         self.start_if_held(now, shared);
@@ -312,6 +434,7 @@ impl Link {
 
     /// Replaces the discipline; see [`LinkState::set_queue`].
     pub fn set_queue(&mut self, now: Time, queue: Discipline<Packet>, shared: &mut SharedState) {
+        self.catch_up(shared);
         self.state.set_queue(now, queue, shared);
         if matches!(self.transmitter, Transmitter::Idle | Transmitter::Held) {
             self.start_next(now, shared);
@@ -320,6 +443,7 @@ impl Link {
 
     /// Changes what the discipline knows of a flow. Packets that it held back may then go.
     pub fn set_flow(&mut self, now: Time, flow: FlowId, to: &FlowSetting, shared: &mut SharedState) {
+        self.catch_up(shared);
         if self.state.set_flow(now, flow, to, shared) {
             self.start_if_held(now, shared);
         }

@@ -7,6 +7,7 @@ use apportion_scenario::model::Transport;
 
 use crate::connection::Carrier;
 use crate::events::Event;
+use crate::link::Link;
 use crate::observer::{Observed, Observer};
 use crate::simulation::Simulation;
 
@@ -38,12 +39,14 @@ impl<'a> Simulation<'a> {
     pub fn observe(&mut self, observer: &'a dyn Observer) {
         let flow_of_id = self.numbers.flows_by_id();
         self.shared.observed = Some(Box::new(Observed { observer, flow_of_id }));
+        self.links.iter_mut().for_each(Link::be_prompt);
     }
 }
 
 impl Simulation<'_> {
     /// The measured part begins.
     pub(crate) fn begin_measuring(&mut self, now: Time) {
+        self.catch_up(now);
         for link in &mut self.links {
             link.state.begin_measuring(now, &mut self.shared);
         }
@@ -51,23 +54,34 @@ impl Simulation<'_> {
             probe.delay = apportion_runtime::histogram::Histogram::default();
         }
         self.earlier = self.completions.iter_mut().map(std::mem::take).collect();
-        self.baseline = Some(Box::new(self.counts(now)));
+        // What else is at this time comes after this.
+        self.baseline = Some(Box::new(self.counts(now, now)));
     }
 
-    fn counts(&self, now: Time) -> Baseline {
+    /// Counts at `now`, before what begins at `from`.
+    fn counts(&self, now: Time, from: Time) -> Baseline {
+        let links: Vec<_> = self.links.iter().map(|link| link.counts(now, from)).collect();
         Baseline {
             at: now,
             counters: self.shared.counters.clone(),
             totals: (0..self.connections.len()).map(|index| self.totals(index as u32)).collect(),
-            links: self.links.iter().map(|link| link.state.counts(now)).collect(),
-            hops: self.packet_hops(),
+            hops: links.iter().map(|link| link.sent.packets.get()).sum(),
+            links,
         }
     }
 
-    /// Transmissions over all links since the start of the run.
+    /// Transmissions over all links that have begun since the start of the run.
     #[must_use]
     pub fn packet_hops(&self) -> u64 {
         self.links.iter().map(|link| link.state.sent().packets.get()).sum()
+    }
+
+    /// All links do what was due by now.
+    fn catch_up(&mut self, now: Time) {
+        for link in &mut self.links {
+            link.catch_up(&mut self.shared);
+        }
+        self.hand_over(now);
     }
 
     /// What a connection did since its start.
@@ -88,6 +102,7 @@ impl Simulation<'_> {
 
     /// A sample interval ends.
     pub(crate) fn sample(&mut self, now: Time) {
+        self.catch_up(now);
         for link in &mut self.links {
             link.state.sample(now, &mut self.shared);
         }
@@ -119,7 +134,11 @@ impl Simulation<'_> {
     #[must_use]
     pub fn outcome(mut self) -> Outcome {
         let stop = self.scenario.stop;
-        let end = self.counts(stop);
+        self.shared.events.finish(stop);
+        self.catch_up(stop);
+        let after = stop + Span::from_nanos(1);
+        let end = self.counts(stop, after);
+        self.links.iter_mut().for_each(|link| link.take_back_early(after));
         // What is known of flows comes in their place.
         self.connections = Vec::new();
         let baseline = self.baseline.take().unwrap_or_else(|| Box::new(Baseline::zero(&end)));

@@ -118,7 +118,7 @@ impl Simulation<'_> {
     fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::Arrival(link) => self.arrive(now, link),
-            Event::Ready(link) => self.links[link as usize].ready(now, &mut self.shared),
+            Event::Ready(link) => self.links[link as usize].ready(&mut self.shared),
             Event::Wakeup(link) => self.links[link as usize].wakeup(now, &mut self.shared),
             Event::Timer(connection) => self.timer(now, connection),
             Event::Write(connection) => self.write(now, connection),
@@ -130,6 +130,9 @@ impl Simulation<'_> {
             Event::Notice => self.deliver_notices(now),
             Event::Measure => self.begin_measuring(now),
             Event::Sample => self.sample(now),
+        }
+        if !self.shared.handed_over.is_empty() {
+            self.hand_over(now);
         }
         if !self.shared.overloads.is_empty() {
             self.send_notices(now);
@@ -146,8 +149,31 @@ impl Simulation<'_> {
             SOURCE => self.deliver_to_source(now, packet),
             ROUTER => self.receive_message(now, link, packet, true),
             _ if packet.protocol() == Protocol::Control => self.receive_message(now, link, packet, false),
-            next => self.enter(now, next, packet),
+            next => {
+                self.links[next as usize].note_expected();
+                self.enter(now, next, packet);
+            }
         }
+    }
+
+    /// Gives packets whose transmission has begun to their next link, if that can take them with the time at which they arrive,
+    /// or else to the wire.
+    pub(crate) fn hand_over(&mut self, now: Time) {
+        // A link that takes a packet adds it in turn, and then puts it on its wire.
+        let mut done = 0;
+        while let Some(&(link, sent)) = self.shared.handed_over.get(done) {
+            done += 1;
+            let packet = sent.packet.at_next_hop();
+            let next = self.routes[packet.hop() as usize] as usize;
+            if let Some(next) = self.links.get_mut(next)
+                && next.takes_early(now, link, &sent)
+            {
+                next.receive(sent.at, packet, &mut self.shared);
+            } else {
+                self.links[link as usize].put_on_wire(sent, &mut self.shared);
+            }
+        }
+        self.shared.handed_over.clear();
     }
 
     /// A packet arrives in front of a link.
@@ -411,6 +437,7 @@ impl Simulation<'_> {
         let scenario = self.scenario;
         match &scenario.changes[index as usize].to {
             Setting::LinkRate(link, rate) => self.links[link.index()].set_rate(now, *rate, &mut self.shared),
+            // A link that changes has no slack: there is nothing to catch up with.
             Setting::LinkDelay(link, delay) => self.links[link.index()].state.set_delay(*delay),
             Setting::LinkLoss(link, loss) => self.links[link.index()].state.set_loss(*loss),
             Setting::LinkQueue(link, params) => {
