@@ -218,7 +218,8 @@ def run(
     cache = _native.Cache()
     packed = _packed(scenario)
     perturb = seeds > 1 if perturb is None else perturb
-    interrupted = _fill(client, ([packed], seeds, perturb, True), force, progress, cache)
+    job = ([packed], seeds, perturb, scenario.holds_outcomes(seeds))
+    interrupted = _fill(client, job, force, progress, cache)
     # Not the scenario itself: its files may have changed meanwhile.
     results, _ = _native.Scenario.unpack(packed).run(
         seeds=seeds, jobs=0, perturb=perturb, force=force, progress=None, folder=None, cache=cache, only_cached=interrupted

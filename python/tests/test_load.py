@@ -40,7 +40,7 @@ def test_figures_but_that_of_delays(folder: Path) -> None:
     read = ap.load(folder)
     assert len(read.shares.plot().axes) == 1 and read.plot.throughput().axes
     assert read.plot.cdf("delay_p95_ms").axes
-    with pytest.raises(ValueError, match="does not have the distribution of delays; draw a column"):
+    with pytest.raises(ValueError, match="do not have the distribution of delays; draw a column"):
         read.plot.cdf("delay")
 
 

@@ -167,3 +167,20 @@ def test_a_folder_of_a_run_has_captures(tmp_path: Path) -> None:
     s = ap.dumbbell(1, stop="1s", measure_from="0s").set({"link.bottleneck.pcap": True})
     s.run(folder=tmp_path / "out")
     assert (tmp_path / "out" / "1" / "bottleneck.pcap").stat().st_size > 1000
+
+
+def test_a_long_run_holds_rows_and_no_series(tmp_path: Path) -> None:
+    s = ap.dumbbell(1, rate="1Mbit", stop="300ms", measure_from="100ms")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ap.ScenarioWarning)
+        long_one, short = s.run(1001, perturb=False, progress=False), s.run(1000, perturb=False, progress=False)
+    assert len(long_one.series) == 0 < len(short.series)
+    assert list(long_one.flows)[:-1] == list(short.flows) and len(long_one.flows) == 1001
+    assert list(long_one.links)[: len(short.links)] == list(short.links)
+    folder = long_one.write(tmp_path)
+    assert ap.load(folder).flows.to_dict() == long_one.flows.to_dict()
+    assert (folder / "report.html").read_text() == long_one.report()
+    with pytest.raises(ValueError, match="of more than 1000 replications, do not have the distribution of delays"):
+        long_one.plot.cdf("delay")
+    with pytest.raises(ValueError, match="at most 2000 flows and 1000 replications"):
+        long_one.plot.throughput()

@@ -23,7 +23,7 @@ use crate::cancel::{Cancel, Counter};
 use crate::provenance::{Begun, versions};
 use crate::recorder::{Measured, Recorder};
 use crate::results::Results;
-use crate::run::Run;
+use crate::run::{Hold, Run};
 use crate::run_error::RunError;
 use crate::scenario::Scenario;
 use crate::size::MAX_SECONDS;
@@ -128,7 +128,7 @@ impl Run<'_> {
         let seeds = self.seeds_of_points();
         let begun = Begun::now();
         let counter = Counter::new(self.progress.as_ref(), seeds.iter().map(Vec::len).sum());
-        let mut recorder = Recorder::new(self.scenario, None, true, false);
+        let mut recorder = Recorder::new(self.scenario, None, Hold::Outcomes, false);
         let mut failed = None;
         // Real time is not shared: two runs at once would disturb each other.
         for (at, (point, seeds)) in self.scenario.points().iter().zip(&seeds).enumerate() {

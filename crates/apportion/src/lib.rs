@@ -106,7 +106,7 @@ pub use packed::Packed;
 pub use part::{KeepError, Part};
 pub use reproduce::{Experiment, ReproduceError, Reproduced, Reproduction, experiments};
 pub use results::{PointMetric, Results, check_folder, load};
-pub use run::Run;
+pub use run::{Hold, Run};
 pub use run_error::RunError;
 pub use scenario::{Scenario, ScenarioBuilder, ScenarioError};
 pub use simulations::Simulations;

@@ -4,8 +4,9 @@ use apportion_report::phases::Twin;
 use apportion_report::{FlowInfo, PointRecord, PointSummary, Recorded, WriteError, Writer};
 use apportion_runtime::due::Dues;
 use apportion_runtime::outcome::Outcome;
-use apportion_scenario::Point;
+use apportion_scenario::{Point, model};
 
+use crate::run::Hold;
 use crate::scenario::Scenario;
 use crate::warnings;
 
@@ -25,15 +26,14 @@ pub(crate) struct Recorder {
     /// Of each point's replications.
     twins: Option<Vec<Vec<Option<Twin>>>>,
     writer: Option<Writer>,
-    /// Whether outcomes are held.
-    holds: bool,
+    holds: Hold,
     is_complete: bool,
     /// Whether the last replication has ended, so that its twin counts.
     has_ended: bool,
 }
 
 impl Recorder {
-    pub(crate) fn new(scenario: &Scenario, writer: Option<Writer>, holds: bool, has_twins: bool) -> Self {
+    pub(crate) fn new(scenario: &Scenario, writer: Option<Writer>, holds: Hold, has_twins: bool) -> Self {
         let points = blank(scenario);
         Self {
             summaries: points.iter().map(|_| PointSummary::default()).collect(),
@@ -57,7 +57,7 @@ impl Recorder {
             Some(Measured::Recorded(recorded)) => recorded,
             Some(Measured::Outcome(outcome, dues)) => {
                 let recorded = Recorded::of(point.with(&outcome, dues.as_ref()), with_intervals);
-                if self.holds {
+                if self.holds == Hold::Outcomes {
                     point.outcomes.push(*outcome);
                     point.dues.push(dues);
                 }
@@ -68,7 +68,13 @@ impl Recorder {
             recorded.forget_sample();
         }
         self.summaries[at].add(&recorded);
-        self.writer.as_mut().map_or(Ok(()), |writer| writer.add(&recorded))
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.add(&recorded))?;
+        if self.holds == Hold::Rows {
+            // The summary has it.
+            recorded.forget_sample();
+            point.recorded.push(*recorded);
+        }
+        Ok(())
     }
 
     /// The twin of the last replication; none if it was cancelled.
@@ -101,7 +107,7 @@ pub(crate) fn blank(scenario: &Scenario) -> Vec<PointRecord> {
 
 /// One of them.
 pub(crate) fn blank_point(point: &Point) -> PointRecord {
-    let flow = |flow: &apportion_scenario::model::Flow| FlowInfo {
+    let flow = |flow: &model::Flow| FlowInfo {
         name: flow.name.clone(),
         group: flow.group.clone(),
         customer: flow.customer.as_deref().map(ToOwned::to_owned),

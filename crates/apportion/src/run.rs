@@ -18,6 +18,26 @@ use crate::scenario::Scenario;
 use crate::simulations::{Opener, Simulations, Simulator};
 use crate::staged::Staged;
 
+/// What [results](Results) hold of each replication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hold {
+    /// Its outcome, with its time series: their tables are made of it, and the details of the report.
+    Outcomes,
+    /// The rows of its tables, which take a hundredth of the memory; those over time only if the run has [series](Run::series).
+    Rows,
+    /// Its metrics: tables are in the [folder](Run::folder) alone.
+    Metrics,
+}
+
+impl Hold {
+    /// What a run of so many replications, over all points, holds where its tables are wanted: outcomes of up to
+    /// [a thousand](Contents::LONG).
+    #[must_use]
+    pub const fn of(replications: u64) -> Self {
+        if replications <= Contents::LONG { Self::Outcomes } else { Self::Rows }
+    }
+}
+
 /// A run of a scenario: every point of its sweep with every seed.
 ///
 /// ```
@@ -47,7 +67,7 @@ pub struct Run<'a> {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) force: bool,
     pub(crate) cache: Option<(Cache, u64)>,
-    pub(crate) holds: bool,
+    pub(crate) holds: Hold,
     /// None: by the number of replications.
     series: Option<bool>,
     #[cfg(all(feature = "live", target_os = "linux"))]
@@ -68,7 +88,7 @@ impl<'a> Run<'a> {
             folder: None,
             force: false,
             cache: None,
-            holds: true,
+            holds: Hold::Outcomes,
             series: None,
             #[cfg(all(feature = "live", target_os = "linux"))]
             retries: crate::lab::RETRIES,
@@ -191,9 +211,8 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Whether the results hold the outcome of each replication, from which their tables are made. Without them a run takes little
-    /// memory, whatever its length: the results have their metrics and the report, and the tables are in the [folder](Self::folder)
-    /// alone. Default: true.
+    /// What the results hold of each replication. Metrics and the report they always have; with metrics alone a run takes little memory,
+    /// whatever its length. Default: outcomes.
     ///
     /// ```
     /// # let scenario = apportion::Scenario::from_text(r#"
@@ -204,12 +223,12 @@ impl<'a> Run<'a> {
     /// # "#)?;
     /// # let folder = tempfile::tempdir()?;
     /// # let folder = folder.path();
-    /// let results = apportion::Run::new(&scenario).seeds(3).hold(false).folder(folder).simulate()?;
+    /// let results = apportion::Run::new(&scenario).seeds(3).hold(apportion::Hold::Metrics).folder(folder).simulate()?;
     /// assert_eq!((results.flows().count(), results.metrics()[0].metric.samples.len()), (0, 3));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn hold(mut self, outcomes: bool) -> Self {
-        self.holds = outcomes;
+    pub fn hold(mut self, what: Hold) -> Self {
+        self.holds = what;
         self
     }
 
@@ -255,7 +274,7 @@ impl<'a> Run<'a> {
     pub fn simulations(&self) -> Simulations<'a> {
         Simulations {
             has_twins: self.has_twins(),
-            holds: self.holds,
+            holds: self.holds == Hold::Outcomes,
             has_intervals: self.contents().intervals,
             jobs: self.jobs,
             cancel: self.cancel.clone(),
@@ -359,7 +378,7 @@ impl<'a> Run<'a> {
         const INTERVAL: usize = 200;
         /// Chosen: small, and a run has few batches all the same.
         const MEMORY: usize = 64 << 20;
-        if self.holds {
+        if self.holds == Hold::Outcomes {
             return usize::MAX;
         }
         let rows = |point: &Point| {

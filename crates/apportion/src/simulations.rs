@@ -89,7 +89,7 @@ impl<'a> Simulations<'a> {
         self
     }
 
-    /// As of [a run](crate::Run::hold).
+    /// Whether they are for a run that [holds](crate::Run::hold) outcomes. Default: true.
     pub fn hold(mut self, outcomes: bool) -> Self {
         self.holds = outcomes;
         self

@@ -8,8 +8,8 @@ use std::sync::Mutex;
 
 use apportion::rows::{Cell, FlowRow, LinkRow, SeriesRow};
 use apportion::{
-    Cache, Cancel, KeepError, Progress, Results, Run, RunError, Scenario, ScenarioBuilder, ScenarioError,
-    Simulations, Table,
+    Cache, Cancel, Contents, Hold, KeepError, Progress, Results, Run, RunError, Scenario, ScenarioBuilder,
+    ScenarioError, Simulations, Table,
 };
 
 const TEXT: &str = r#"
@@ -124,7 +124,7 @@ fn a_run_of_which_nothing_has_ended_leaves_no_folder() {
     let folder = tempfile::tempdir().unwrap();
     let (scenario, cancel) = (scenario(), Cancel::new());
     cancel.cancel();
-    for holds in [true, false] {
+    for holds in [Hold::Outcomes, Hold::Rows, Hold::Metrics] {
         let run = Run::new(&scenario).seeds(2).hold(holds).cancel(&cancel).folder(folder.path());
         let results = run.simulate().unwrap();
         assert!(results.is_empty() && results.folder().is_none());
@@ -197,11 +197,12 @@ fn a_run_that_holds_nothing_says_the_same_and_takes_and_gives_what_is_kept() {
     let [folder, cache] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let cache = Cache::at(cache.path());
     let scenario = scenario();
-    let run = |holds: bool, out: &str| {
+    let run = |holds: Hold, out: &str| {
         let run = Run::new(&scenario).seeds(3).perturb(true).hold(holds).cache(&cache, u64::MAX);
         run.folder(folder.path().join(out)).simulate().unwrap()
     };
-    let (lean, again, full, full_again) = (run(false, "a"), run(false, "b"), run(true, "c"), run(false, "d"));
+    let (lean, again) = (run(Hold::Metrics, "a"), run(Hold::Rows, "b"));
+    let (full, full_again) = (run(Hold::Outcomes, "c"), run(Hold::Metrics, "d"));
     // What is kept of a run that holds nothing is too little for one that holds outcomes, apart from twins; not the other way round.
     let all = 2 * 2 * 3;
     assert_eq!([&lean, &again, &full, &full_again].map(Results::reused), [0, all, all / 2, all]);
@@ -217,7 +218,26 @@ fn a_run_that_holds_nothing_says_the_same_and_takes_and_gives_what_is_kept() {
         assert!(["b", "c", "d"].iter().all(|out| table(out, name) == table("a", name)), "{name}");
     }
     assert_eq!((lean.flows().count(), full.flows().count()), (0, 2 * 2 * 3));
+    assert!(again.flows().eq(full.flows()) && again.links().eq(full.links()));
+    // It is no long one: its folder would have a report with details.
+    assert!(again.write(folder.path().join("e")).unwrap_err().to_string().contains("did not hold"));
     assert!(lean.write(folder.path().join("e")).unwrap_err().to_string().contains("did not hold"));
+}
+
+#[test]
+fn a_long_run_that_holds_rows_is_written_as_if_it_held_outcomes() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = scenario().set("stop", "300ms").unwrap().set("measure_from", "100ms").unwrap();
+    let seeds = Contents::LONG / 2 + 1;
+    let run = |holds: Hold| Run::new(&scenario).seeds(seeds).perturb(false).hold(holds);
+    assert_eq!(Hold::of(2 * seeds), Hold::Rows);
+    let rows = run(Hold::Rows).simulate().unwrap();
+    assert!(rows.points().iter().all(|point| point.outcomes.is_empty()) && rows.series().next().is_none());
+    let written = rows.write(folder.path()).unwrap();
+    let direct = run(Hold::Metrics).folder(folder.path()).simulate().unwrap();
+    let (written, mut direct) = (files(&written), files(direct.folder().unwrap()));
+    direct.insert("run.json".into(), written["run.json"].clone());
+    assert!(written == direct, "but for when and how");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use apportion::{Cache, Contents, Results, Run, Scenario, ScenarioBuilder};
+use apportion::{Cache, Contents, Hold, Results, Run, Scenario, ScenarioBuilder};
 
 use crate::arguments::{self, Wanted};
 use crate::cache;
@@ -20,7 +20,7 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
     }
     let folder = wanted.folder("");
     let mut run = Run::new(&scenario).seeds(wanted.seeds).jobs(arguments.jobs).force(arguments.force);
-    run = run.hold(wanted.is_short(&scenario));
+    run = run.hold(wanted.hold(&scenario));
     if arguments.series {
         run = run.series(true);
     }
@@ -63,6 +63,11 @@ impl Wanted {
     /// Whether the run is so short that outcomes are held.
     pub fn is_short(&self, scenario: &Scenario) -> bool {
         self.seeds.saturating_mul(scenario.points().len() as u64) <= Contents::LONG
+    }
+
+    /// What is held of each replication: tables are in the folder.
+    pub fn hold(&self, scenario: &Scenario) -> Hold {
+        if self.is_short(scenario) { Hold::Outcomes } else { Hold::Metrics }
     }
 
     /// Whether there is no progress to show.

@@ -16,7 +16,7 @@ use crate::table::Table;
 #[pyclass(frozen, module = "apportion._native")]
 pub struct Results {
     inner: apportion::Results,
-    /// Whether they were read from a folder, which has no outcomes.
+    /// Whether they were read from a folder, which has their report.
     is_read: bool,
 }
 
@@ -98,12 +98,13 @@ impl Results {
 
     /// One-way delays of the packets of each group of flows.
     fn delays(&self, py: Python<'_>) -> PyResult<Vec<Delays>> {
-        if self.is_read {
-            let message = "a folder of results does not have the distribution of delays; draw a column of `flows`, such as \
-                           \"delay_p95_ms\", or run the scenario again";
+        let points = self.inner.points();
+        if points.iter().any(|point| point.outcomes.len() < point.ended()) {
+            let message = "results of a folder, and of more than 1000 replications, do not have the distribution of delays; draw a \
+                           column of `flows`, such as \"delay_p95_ms\", or run the scenario again, with fewer seeds";
             return Err(PyValueError::new_err(message));
         }
-        Ok(py.detach(|| self.inner.points().iter().flat_map(delays).collect()))
+        Ok(py.detach(|| points.iter().flat_map(delays).collect()))
     }
 
     fn summary(&self, py: Python<'_>) -> String {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use apportion::{ScenarioBuilder, ScenarioError};
+use apportion::{Hold, ScenarioBuilder, ScenarioError};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -66,12 +66,7 @@ impl Scenario {
 
     #[staticmethod]
     fn from_example(py: Python<'_>, name: &str) -> PyResult<Self> {
-        let Some(builder) = ScenarioBuilder::example(name) else {
-            let names: Vec<_> = apportion::examples().map(|(name, _)| name).collect();
-            let message =
-                format!("there is no example scenario `{name}`; the names are {}", names.join(", "));
-            return Err(PyKeyError::new_err(message));
-        };
+        let builder = ScenarioBuilder::example(name).ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
         Self::load(py, builder, Given::Text)
     }
 
@@ -92,6 +87,11 @@ impl Scenario {
     #[getter]
     fn has_own_disciplines(&self) -> bool {
         self.inner.has_own_disciplines()
+    }
+
+    /// Whether results of so many replications of each point hold outcomes.
+    fn holds_outcomes(&self, seeds: u64) -> bool {
+        run::hold(&self.inner, seeds) == Hold::Outcomes
     }
 
     /// The same scenario with values replaced.

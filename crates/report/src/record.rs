@@ -55,7 +55,8 @@ pub struct PointRecord {
     pub outcomes: Vec<Outcome>,
     /// What flows were due in each of these; none where nothing says it. Empty if that is not known of any.
     pub dues: Vec<Option<Dues>>,
-    /// The rows of each replication, of a run that was [read](crate::store::read) from a folder, which has no outcomes.
+    /// The rows of each replication, where there are no outcomes: of a run that was [read](crate::store::read) from a folder, and of a
+    /// long one.
     pub recorded: Vec<Recorded>,
     /// What moving every delay by 1 µs changes, see [`phases::judge`](crate::phases::judge); empty if that was not simulated.
     pub phases: Vec<PhaseRow>,
@@ -175,7 +176,7 @@ pub(crate) fn fault_of(label: &str, seed: impl Display) -> String {
 
 /// The rows of one table of a run, by point, replication and name.
 pub trait Table: Row {
-    /// Those of one point, if its outcomes are held, or if it was read from a folder.
+    /// Those of one point, if its outcomes or rows are held.
     fn of_point(point: &PointRecord) -> impl Iterator<Item = Self>;
 
     /// Those of all points.

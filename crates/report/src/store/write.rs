@@ -142,18 +142,22 @@ impl Writer {
     }
 }
 
-/// Writes a run of which all outcomes are held below `out` and returns its folder.
+/// Writes a run below `out` and returns its folder. All its outcomes are held, or the rows of a long one, whose report has no details.
 ///
 /// # Errors
-/// If its outcomes are not held, or a file cannot be written; there is no folder then.
+/// If they are not held, or a file cannot be written; there is no folder then.
 pub fn write(out: &Path, run: &Run, contents: Contents, made: &Provenance) -> Result<PathBuf, WriteError> {
-    if run.points.iter().any(|point| point.outcomes.len() < point.summary().seeds.len()) {
+    let rows = |point: &PointRecord| if contents.intervals { 0 } else { point.recorded.len() };
+    if run.points.iter().any(|point| point.outcomes.len() + rows(point) < point.ended()) {
         let cause = "the run did not hold the outcomes that tables are made from".to_owned();
         return Err(WriteError { path: out.to_owned(), cause, mend: "copy the folder that it was run into" });
     }
     let mut writer = Writer::create(out, contents)?;
-    for replication in run.points.iter().flat_map(PointRecord::replications) {
-        writer.add(&Recorded::of(replication, contents.intervals))?;
+    for point in &run.points {
+        for replication in point.replications() {
+            writer.add(&Recorded::of(replication, contents.intervals))?;
+        }
+        point.recorded.iter().try_for_each(|recorded| writer.add(recorded))?;
     }
     writer.finish(run, made)
 }
