@@ -234,8 +234,8 @@ def command(
     address: str, scenarios: list[_native.Scenario], seeds: int, perturb: bool, hold: bool, force: bool, quiet: bool
 ) -> bool:
     """Do what ``apportion sweep`` and ``apportion reproduce`` ask for: simulate into the cache. Return whether all of it has ended."""
-    # What it logs is what messages say.
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    # What Dask logs, of a scheduler that is lost even a traceback, is what messages say.
+    logging.disable(logging.ERROR)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         try:

@@ -186,6 +186,20 @@ def test_a_sweep_goes_on_after_its_scheduler_was_killed(own_cluster: Cluster, cl
     assert progress.seen[0][0] > kept and len(progress.seen) <= 24 - kept
 
 
+def test_a_command_whose_scheduler_is_lost_says_so_in_one_line(own_cluster: Cluster, tmp_path: Path, cache: Path) -> None:
+    words = ["sweep", "quickstart", "--set", 'stop=["2s", "1000000s"]', "--set", "measure_from=1s", "--force", "--quiet"]
+    process = subprocess.Popen(
+        [APPORTION, *words, "--cluster", own_cluster.address], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 60
+    while not list(cache.rglob("*.cborz")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.05)
+    own_cluster.scheduler.send_signal(signal.SIGKILL)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 2 and re.fullmatch(r"error: the scheduler \S+ is lost: .* goes on from there\n", said), said
+
+
 def test_what_progress_raises_ends_the_tasks(cluster: Cluster) -> None:
     def fail(done: int, total: int) -> None:
         raise LookupError(f"{done} of {total}")
