@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.figure import Figure as _Figure
 
+from ._table import suggestion
+
 if TYPE_CHECKING:
     from ._results import Results
     from ._shares import Share
@@ -90,6 +92,8 @@ class Plots:
             point: {name: [(time, total / count) for time, (total, count) in cells.items()] for name, cells in of.items()}
             for point, of in sums.items()
         }
+        if not lines:
+            raise ValueError("series of flows are kept of at most 2000 flows and 1000 replications; run fewer")
         return _panels(lines, "time, s", "throughput, Mb/s")
 
     def cdf(self, what: str = "delay") -> Figure:
@@ -114,8 +118,10 @@ class Plots:
             took = _columns(self._results.completions, "point", "flow", "took_s")
             samples = ((point, group_of[flow], seconds) for point, flow, seconds in took)
             return _panels(_steps(samples), "completion time, s", "share of transfers", is_share=True)
-        if what not in {column.name for column in flows.columns if column.kind in ("number", "integer")}:
-            raise ValueError(f"{what!r} is neither 'delay' nor 'completion', nor a column of numbers of `flows`")
+        numbers = [column.name for column in flows.columns if column.kind in ("number", "integer")]
+        if what not in numbers:
+            meant = suggestion(what, ["delay", "completion", *numbers])
+            raise ValueError(f"{what!r} is neither 'delay' nor 'completion', nor a column of numbers of `flows`{meant}")
         unit = flows.units.get(what)
         label = f"{what.replace('_', ' ')}, {unit}" if unit else what.replace("_", " ")
         return _panels(_steps(_columns(flows, "point", "group", what)), label, "share of flows", is_share=True)

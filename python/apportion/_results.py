@@ -6,6 +6,7 @@ import html
 import warnings
 from collections.abc import Callable
 from functools import cached_property
+from operator import index
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -64,6 +65,11 @@ def run(
 
 def check(seeds: int, jobs: int) -> None:
     """Refuse numbers that make no sense."""
+    for name, count in (("seeds", seeds), ("jobs", jobs)):
+        try:
+            index(count)
+        except TypeError:
+            raise TypeError(f"{name} is {count!r}; write a whole number") from None
     if seeds < 1:
         raise ValueError(f"seeds is {seeds}; at least one replication is needed")
     if jobs < 0:
@@ -122,12 +128,15 @@ class Results:
 
     @cached_property
     def series(self) -> Table:
-        """Throughput, backlog, window and round-trip time in each sample interval: flows first, then watched links."""
+        """Throughput, backlog, window and round-trip time in each sample interval: flows first, then watched links.
+
+        Empty after more than a thousand replications, over all points.
+        """
         return Table(self._native.table("series"))
 
     @cached_property
     def allocations(self) -> Table:
-        """Rates that watched links allocated to flows in each sample interval, if their discipline does so."""
+        """Rates that watched links allocated to flows in each sample interval, if their discipline does so; as :attr:`series`."""
         return Table(self._native.table("allocations"))
 
     @cached_property

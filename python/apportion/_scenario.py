@@ -13,6 +13,7 @@ from typing import Any, SupportsIndex
 from . import _native
 from ._events import Callbacks, Dropped, Marked, Sampled
 from ._results import Point, Results, run
+from ._table import suggestion
 
 
 class Scenario:
@@ -239,6 +240,9 @@ def example(name: str) -> Scenario:
     KeyError
         If there is none of this name.
     """
+    names = _native.example_names()
+    if name not in names:
+        raise KeyError(f"there is no example scenario {name!r}{suggestion(name, names)}; the names are {', '.join(names)}")
     return Scenario._of(_native.Scenario.from_example(name))
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import html
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -83,7 +84,8 @@ class Table:
             If there is no such column.
         """
         if name not in self._places:
-            raise KeyError(f"{name!r} is no column of {self.name}; the columns are {', '.join(self._places)}")
+            known = ", ".join(self._places)
+            raise KeyError(f"{name!r} is no column of {self.name}{suggestion(name, self._places)}; the columns are {known}")
         return self._table.column(self._places[name], 0, len(self))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
@@ -152,6 +154,12 @@ class Table:
             f"<div style='overflow-x:auto'><p><b>{self.name}</b>: {len(self)} rows{more}</p>"
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
         )
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """What may have been meant by a name that is not known, for a message."""
+    nearest = difflib.get_close_matches(str(name), list(known), 1)
+    return f" (did you mean {nearest[0]!r}?)" if nearest else ""
 
 
 def _head(column: Column) -> str:

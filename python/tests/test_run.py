@@ -184,3 +184,10 @@ def test_a_long_run_holds_rows_and_no_series(tmp_path: Path) -> None:
         long_one.plot.cdf("delay")
     with pytest.raises(ValueError, match="at most 2000 flows and 1000 replications"):
         long_one.plot.throughput()
+
+
+def test_what_is_no_number_of_replications_is_named(small: ap.Scenario) -> None:
+    with pytest.raises(TypeError, match="seeds is '3'; write a whole number"):
+        small.run("3")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="jobs is 1.5"):
+        ap.sweep(small, {"rate": ["3Mbit"]}, jobs=1.5)  # type: ignore[arg-type]

@@ -65,3 +65,13 @@ def test_html_shows_units_and_no_more_than_some_rows(results: ap.Results) -> Non
     page = results.series._repr_html_()
     assert "Mb/s" in page and page.count("<tr>") == 11
     assert "8 rows" in repr(results.flows)
+
+
+def test_the_nearest_name_is_suggested(results: ap.Results) -> None:
+    with pytest.raises(KeyError, match="'througput_mbps' is no column of flows \\(did you mean 'throughput_mbps'\\?\\)"):
+        results.flows["througput_mbps"]
+    with pytest.raises(KeyError, match="'quickstrat' \\(did you mean 'quickstart'\\?\\)"):
+        ap.example("quickstrat")
+    pytest.importorskip("matplotlib")
+    with pytest.raises(ValueError, match="\\(did you mean 'delay'\\?\\)"):
+        results.plot.cdf("dely")
