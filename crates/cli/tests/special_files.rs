@@ -104,6 +104,11 @@ fn a_limit_of_file_sizes_is_a_message() {
         std::process::Command::new("sh").args(["-c", &limited]).current_dir(folder.path()).output().unwrap();
     let said = String::from_utf8(run.stderr).unwrap();
     assert_eq!(run.status.code(), Some(2), "{said}");
-    assert!(said.contains("cannot write") && said.contains("File too large"), "{said}");
+    assert!(
+        said.contains("cannot write")
+            && said.contains("File too large")
+            && said.contains("raise the limit of file sizes"),
+        "{said}"
+    );
     assert_eq!(fs::read_dir(folder.path().join("out")).unwrap().count(), 0);
 }

@@ -52,6 +52,7 @@ impl WriteError {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
                 "free some space or choose a folder on another disk with --out DIR"
             }
+            ErrorKind::FileTooLarge => "raise the limit of file sizes that `ulimit -f` prints",
             ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
                 "make it writable or choose another folder with --out DIR"
             }
