@@ -1,5 +1,7 @@
 //! What a run has measured so far: replications as they come, in the store and in memory.
 
+use std::collections::BTreeMap;
+
 use apportion_report::phases::Twin;
 use apportion_report::{FlowInfo, PointRecord, PointSummary, Recorded, WriteError, Writer};
 use apportion_runtime::due::Dues;
@@ -93,6 +95,9 @@ impl Recorder {
     ) -> (apportion_report::Run, Option<Writer>) {
         let both = self.points.into_iter().zip(self.summaries);
         let mut points: Vec<PointRecord> = both.map(|(point, summary)| point.summarised(summary)).collect();
+        for (record, point) in points.iter_mut().zip(scenario.points()) {
+            record.buffers = buffers(&point.scenario);
+        }
         if let Some(twins) = &self.twins {
             apportion_report::phases::judge(&mut points, twins);
         }
@@ -116,6 +121,14 @@ pub(crate) fn blank_point(point: &Point) -> PointRecord {
     let flows = point.scenario.flows.iter().map(flow).collect();
     let (from, sample) = (point.scenario.measure_from, point.scenario.sample);
     PointRecord::new(point.label.clone(), point.settings.clone(), from, sample, flows)
+}
+
+/// What the queues of links hold at the start, by the names of the links.
+fn buffers(scenario: &model::Scenario) -> BTreeMap<String, String> {
+    /// Chosen: those of more links nobody reads, but for the watched ones.
+    const MOST: usize = 1_000;
+    let links = scenario.links.iter().filter(|link| link.watched || scenario.links.len() <= MOST);
+    links.filter_map(|link| Some((link.name.clone(), link.queue.limit_at(link.rate)?.to_string()))).collect()
 }
 
 fn record(

@@ -44,6 +44,16 @@ pub fn table(head: &[String], rows: &[Vec<String>]) -> String {
     out
 }
 
+/// The same without the columns, apart from the first, whose cells all say nothing.
+#[must_use]
+pub(crate) fn table_of(head: &[String], rows: &[Vec<String>], says_nothing: impl Fn(&str) -> bool) -> String {
+    let is_kept =
+        |c: usize| c == 0 || rows.iter().filter_map(|row| row.get(c)).any(|cell| !says_nothing(cell));
+    let kept: Vec<usize> = (0..head.len()).filter(|&c| is_kept(c)).collect();
+    let keep = |cells: &[String]| kept.iter().filter_map(|&c| cells.get(c).cloned()).collect::<Vec<_>>();
+    table(&keep(head), &rows.iter().map(|row| keep(row)).collect::<Vec<_>>())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -51,6 +51,8 @@ pub struct PointRecord {
     pub sample: Span,
     /// In the scenario's order.
     pub flows: Vec<FlowInfo>,
+    /// What the queues of links hold at the start, such as `100p`, by the names of links; of some none is known.
+    pub buffers: BTreeMap<String, String>,
     /// One per replication that finished, in the order of [`Run::seeds`]; empty if only their [summary](Self::summarised) is held.
     pub outcomes: Vec<Outcome>,
     /// What flows were due in each of these; none where nothing says it. Empty if that is not known of any.
@@ -103,6 +105,7 @@ impl PointRecord {
             measure_from,
             sample,
             flows,
+            buffers: BTreeMap::new(),
             outcomes: Vec::new(),
             dues: Vec::new(),
             recorded: Vec::new(),

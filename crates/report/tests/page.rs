@@ -350,6 +350,51 @@ fn of_many_flows_the_distribution_and_the_worst_ten_are_shown() {
 }
 
 #[test]
+fn without_series_and_delays_of_flows_curves_of_links_have_all_of_the_time_and_no_column_is_empty() {
+    let mut many = quickstart(&[7]);
+    for flow in many.points.iter_mut().flat_map(|point| &mut point.outcomes[0].flows) {
+        (flow.series, flow.tcp, flow.delay) = Default::default();
+    }
+    let with = page(&quickstart(&[7]));
+    let html = page(&many);
+    // The last label of the axis of time.
+    let last = |html: &str| {
+        let queue = html.split_once("packets</b></figcaption>").unwrap().1.split_once("</svg>").unwrap().0;
+        let mut labels = queue.split('<').filter_map(|part| part.split_once('>')?.1.strip_suffix(" s"));
+        labels.next_back().unwrap().to_owned()
+    };
+    assert_eq!(
+        last(&html[html.find("<b>Queue at").unwrap()..]),
+        last(&with[with.find("<b>Queue at").unwrap()..])
+    );
+    assert!(!html.contains("<b>Throughput of a flow, Mb/s</b></figcaption>\n<svg"));
+    let numbers = |html: &str| {
+        html.split_once("<h2 id=\"numbers\">").unwrap().1.split_once("</table>").unwrap().0.to_owned()
+    };
+    assert!(numbers(&with).contains("delay p95, ms") && numbers(&with).contains("udp delay"));
+    assert!(!numbers(&html).contains("udp delay") && !numbers(&html).contains('–'));
+}
+
+#[test]
+fn buffers_are_shown_at_each_point() {
+    let mut run = quickstart(&[7]);
+    assert!(!page(&run).contains("Buffer"));
+    for (at, point) in run.points.iter_mut().enumerate() {
+        let names = point.outcomes[0].links.iter().map(|link| link.name.clone());
+        point.buffers = names.map(|name| (name, format!("{}p", 41 + at))).collect();
+    }
+    let html = page(&run);
+    let numbers = html.split_once("<h2 id=\"numbers\">").unwrap().1.split_once("</table>").unwrap().0;
+    assert!(
+        numbers.contains(">Buffer</th>")
+            && numbers.contains("<td>41p</td>")
+            && numbers.contains("<td>42p</td>")
+    );
+    let links = html.split_once("<h4>Links</h4>").unwrap().1.split_once("</table>").unwrap().0;
+    assert!(links.contains(">Buffer</th>") && links.contains("<td>41p</td>"));
+}
+
+#[test]
 fn more_than_an_entitlement_is_no_better_than_an_entitlement() {
     let flow = |got_kbit: u64| Made {
         entitlement_kbit: Some(500),

@@ -153,11 +153,17 @@ impl DisciplineParams {
     /// outside.
     #[must_use]
     pub fn limit_of_link(&self, rate: Rate) -> Option<Limit> {
+        let of = |rate| self.limit_at(rate);
+        if of(Rate::from_mbit(1)) == of(Rate::from_mbit(1_000_000)) { None } else { of(rate) }
+    }
+
+    /// The size of the buffer in front of a link of `rate`, of each queue where it is for queues; none of a discipline from outside.
+    #[must_use]
+    pub fn limit_at(&self, rate: Rate) -> Option<Limit> {
         if self.is_custom() {
             return None;
         }
-        let of = |rate| self.build::<SimplePacket>(&LinkContext::new(rate, 0, "")).limit();
-        if of(Rate::from_mbit(1)) == of(Rate::from_mbit(1_000_000)) { None } else { of(rate) }
+        self.build::<SimplePacket>(&LinkContext::new(rate, 0, "")).limit()
     }
 
     /// An empty discipline for a link. Behind a shaper it computes with the rate at which packets leave: that of the

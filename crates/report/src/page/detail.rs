@@ -12,7 +12,7 @@ use super::overview::swatches;
 use super::series;
 use crate::due::{Reached, Response, Worst, responses};
 use crate::figure::{COLOURS, Curve, Level, Plot, XAxis, curves, curves_with_events};
-use crate::html::{escape, table};
+use crate::html::{escape, table, table_of};
 use crate::record::{PointRecord, Run};
 use crate::shares::{Keys, flow_shares, natural};
 use crate::statistics::{Estimate, nearest_rank, number};
@@ -211,11 +211,12 @@ fn figures(point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
         );
     };
     let step = point.sample.as_secs_f64();
-    let samples = |o: &[FlowOutcome]| o.iter().map(|f| f.series.len()).max().unwrap_or(0);
-    let end = point.outcomes.first().map_or(0.0, |o| samples(&o.flows) as f64 * step);
-    let time = XAxis::Time { end, warm_up: point.measure_from.as_secs_f64() };
+    // Of many flows there are no series, of links there are.
+    let of_flows = point.outcomes.iter().take(1).flat_map(|o| o.flows.iter().map(|f| f.series.len()));
+    let samples = of_flows.chain(watched(point).map(|l| l.backlog.len())).max().unwrap_or(0);
+    let time = XAxis::Time { end: samples as f64 * step, warm_up: point.measure_from.as_secs_f64() };
     let flow_curves = series::throughput(point, keys);
-    if end > 0.0 {
+    if flow_curves.iter().any(|curve| !curve.line.is_empty()) {
         let plot = Plot {
             x: time.clone(),
             y_min: 0.0,
@@ -276,13 +277,7 @@ fn over_seeds(point: &PointRecord, of: impl Fn(usize) -> Option<f64>) -> String 
 
 /// A table without the columns whose cells are all 0 or empty.
 fn busy_table(head: &[String], rows: &[Vec<String>]) -> String {
-    let busy: Vec<bool> = (0..head.len())
-        .map(|c| rows.iter().filter_map(|r| r.get(c)).any(|cell| cell != "0" && cell != "–"))
-        .collect();
-    let keep = |cells: &[String]| {
-        cells.iter().zip(&busy).filter(|(_, busy)| **busy).map(|(cell, _)| cell.clone()).collect::<Vec<_>>()
-    };
-    table(&keep(head), &rows.iter().map(|row| keep(row)).collect::<Vec<_>>())
+    table_of(head, rows, |cell| cell == "0" || cell == "–")
 }
 
 fn heads<const N: usize>(names: [&str; N]) -> Vec<String> {
@@ -368,7 +363,8 @@ fn worst(worst: &Worst) -> String {
 /// Links that are watched, or that dropped, lost or marked packets, with drops by reason.
 fn link_table(point: &PointRecord) -> String {
     let Some(first) = point.outcomes.first() else { return String::new() };
-    let mut head = heads(["Link", "Rate Mb/s", "Utilisation", "Mean queue packets", "Sent packets"]);
+    let mut head =
+        heads(["Link", "Rate Mb/s", "Buffer", "Utilisation", "Mean queue packets", "Sent packets"]);
     head.extend(DropReason::ALL.map(drops_head));
     head.extend(heads(["Lost", "Marks"]));
     let eventful = |i: usize| {
@@ -390,6 +386,7 @@ fn link_table(point: &PointRecord) -> String {
             let mut row = vec![
                 first.links[i].name.clone(),
                 show(&|l| l.rate.as_mbit_f64()),
+                point.buffers.get(&first.links[i].name).map_or("–", String::as_str).to_owned(),
                 show(&|l| l.utilisation),
                 show(&|l| l.queue_mean),
                 show(&|l| l.sent.packets.get() as f64),

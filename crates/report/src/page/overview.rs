@@ -8,7 +8,7 @@ use apportion_core::units::{Rate, Span};
 use super::{crowd, customers, drops, sweeps};
 use crate::figure::{Bar, COLOURS, Range, bars, ranges};
 use crate::headline;
-use crate::html::{escape, table};
+use crate::html::{escape, table, table_of};
 use crate::panels::{MAX_BARS, share_bars};
 use crate::phases;
 use crate::record::{PointRecord, Run};
@@ -31,6 +31,8 @@ const MAX_ROWS: usize = 200;
 /// Chosen: as many columns of groups and of links as fit a wide screen.
 const MAX_GROUP_COLUMNS: usize = 6;
 const MAX_LINK_COLUMNS: usize = 2;
+/// Flows up to which the simulator keeps distributions and time series of each.
+const DETAILED_FLOWS: usize = 2_000;
 /// Chosen: watched links beyond these are in the table `links`.
 const MAX_LINK_FIGURES: usize = 12;
 
@@ -218,6 +220,7 @@ fn numbers(run: &Run) -> String {
         head.extend(["p50", "p95"].map(|q| format!("{group} completion {q}, s")));
     }
     head.extend(["Drops".into(), "Marks".into()]);
+    head.extend(shown_links.iter().map(|l| format!("Buffer{}", of(l))));
 
     let row = |point: &PointRecord| {
         let metrics = &point.summary().metrics;
@@ -239,11 +242,19 @@ fn numbers(run: &Run) -> String {
             row.extend(["p50", "p95"].map(|q| show(&format!("completion_{q}_s/{group}"))));
         }
         row.extend([show("drops_packets"), show("marked_packets")]);
+        let buffer = |link: &String| point.buffers.get(link).map_or("–", String::as_str).to_owned();
+        row.extend(shown_links.iter().map(buffer));
         row
     };
     let rows: Vec<Vec<String>> = run.points.iter().take(MAX_ROWS).map(row).collect();
     let mut out = String::from("<h2 id=\"numbers\">Results by point</h2>\n");
-    out.push_str(&table(&head, &rows));
+    out.push_str(&table_of(&head, &rows, |cell| cell == "–" && !run.is_empty()));
+    if run.points.iter().any(|point| point.flows.len() > DETAILED_FLOWS) {
+        let _ = writeln!(
+            out,
+            "<p class=\"note\">Delays and curves of flows are kept of at most {DETAILED_FLOWS} flows.</p>"
+        );
+    }
     let mut cut = Vec::new();
     for (what, shown, all) in [
         ("points", rows.len(), run.points.len()),
