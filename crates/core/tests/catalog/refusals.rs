@@ -66,6 +66,17 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
             &["limit=60p", "in_max_th=50p", "out_max_th=90p"],
             "`out_max_th`: 90p can never be reached with a `limit` of 60p: raise the limit",
         ),
+        ("tred", &["k=0"], "`k`: it has no effect: only expect = \"mean\" leaves out packets of rich flows"),
+        (
+            "tred",
+            &["target=middle"],
+            "`target`: it has no effect: only adaptive = true moves the average to it",
+        ),
+        (
+            "sffc",
+            &["previous=final"],
+            "`previous`: it has no effect: only cuts that are shares, discard = \"share\", go on from a rate before",
+        ),
         ("tred", &["k=1"], "`k`: K is above 1, or no packet counts; 0 counts all; the paper has 2"),
         (
             "sffc",

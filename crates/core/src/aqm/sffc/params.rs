@@ -378,6 +378,10 @@ impl SffcParams {
         }
         let rises = "a rate that was lowered must rise again; write for example \"0.5%\"";
         require(args.ratio("increment") > Ratio::ZERO, "increment", rises)?;
+        let cuts_rates = args.choice("discard") == "rate";
+        let shares =
+            "it has no effect: only cuts that are shares, discard = \"share\", go on from a rate before";
+        require(!cuts_rates || !args.is_changed("previous"), "previous", shares)?;
         Ok(Self {
             limit: args.limit_if_set("limit"),
             interval,
@@ -390,7 +394,7 @@ impl SffcParams {
             active,
             reports: args.switch("reports"),
             previous: if args.choice("previous") == "final" { Previous::Final } else { Previous::Bdr },
-            discard: if args.choice("discard") == "share" { Discard::Share } else { Discard::Rate },
+            discard: if cuts_rates { Discard::Rate } else { Discard::Share },
             report_discards: args.ratio_if_set("report_discards"),
             recognise: match args.choice("recognise") {
                 "losses" => Recognise::Losses,

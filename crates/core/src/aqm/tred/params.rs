@@ -282,6 +282,23 @@ impl TredParams {
         require((0.0..=16.0).contains(&n), "n", "an exponent lies between 0 and 16; the paper has 3")?;
         let above_one = "K is above 1, or no packet counts; 0 counts all; the paper has 2";
         require(k == 0.0 || k > 1.0, "k", above_one)?;
+        params.refuse_unused(args)?;
         Ok(params)
+    }
+
+    /// Refuses changes of parameters without effect.
+    fn refuse_unused(&self, args: &EntryArgs<'_>) -> Result<(), ParamError> {
+        let unused = [
+            (
+                "k",
+                self.expect == Expect::Share,
+                "it has no effect: only expect = \"mean\" leaves out packets of rich flows",
+            ),
+            ("target", !self.adaptive, "it has no effect: only adaptive = true moves the average to it"),
+        ];
+        match unused.into_iter().find(|(key, is_unused, _)| *is_unused && args.is_changed(key)) {
+            Some((key, _, message)) => require(false, key, message),
+            None => Ok(()),
+        }
     }
 }
