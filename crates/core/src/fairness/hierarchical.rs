@@ -493,7 +493,10 @@ mod tests {
                 guaranteed(f64::from(*guarantee) * 0.15, claim)
             }).collect();
             let wants = wants(&capacities, &weights, &claims).unwrap();
-            let shares = settle(&capacities, &weights, &claims, &wants).unwrap();
+            // Some rare ones do not settle, and are refused.
+            let settled = settle(&capacities, &weights, &claims, &wants);
+            prop_assume!(settled != Err(Infeasible::SeveralBottlenecks));
+            let shares = settled.unwrap();
             let load = load(&capacities, &claims, &shares);
             prop_assert!(load.iter().zip(&capacities).all(|(load, capacity)| *load <= capacity + 1e-6));
             for (flow, own) in claims.iter().enumerate().filter(|(flow, _)| shares[*flow] < wants[*flow] - 1e-6) {
