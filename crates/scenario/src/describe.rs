@@ -159,7 +159,7 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   reverse directions of links use the keys under `back` in `[defaults.link]`.
 - **Overrides.** `apportion run FILE --set link.bottleneck.rate=5Mbit` sets a value before the file is checked.
 
-`apportion run FILE --show-config` prints a scenario with all values filled in; `apportion schema` prints a JSON Schema for editors.
+`apportion run FILE --show-config` prints a scenario with all values filled in, and those that follow from others as comments; `apportion schema` prints a JSON Schema for editors.
 This page is generated from the tables that the loader reads.
 ";
 

@@ -1,15 +1,19 @@
 //! What differs between the points of a scenario that sets no value for it, as comments for the canonical text: the buffers of queues
-//! without a `limit`, which follow the rates of the links, and sample intervals without `sample`, which follow the end of the run.
+//! without a `limit`, and the times that hosts take without `jitter`, which follow the rates of the links, and sample intervals without
+//! `sample`, which follow the end of the run.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use crate::load::Point;
-use crate::model::Link;
+use apportion_core::units::Span;
 
-/// Maximum number of lines, and of points that are looked at (chosen: what a person reads, and a fraction of a second).
+use crate::load::Point;
+use crate::model::{Link, Scenario};
+
+/// Maximum number of lines, and of points and flows that are looked at (chosen: what a person reads, and a fraction of a second).
 const MAX_LINES: usize = 20;
 const MAX_POINTS: usize = 1_000;
+const MAX_FLOWS: usize = 1_000;
 
 /// A line for each sample interval, and for each link and size, with the number of points where it holds unless these are all.
 pub(crate) fn listed(points: &[Point], is_sample_written: bool) -> String {
@@ -23,8 +27,23 @@ pub(crate) fn listed(points: &[Point], is_sample_written: bool) -> String {
         Some(format!("Queue without `limit`: {} holds {limit}", link.name))
     };
     let limits = points.iter().flat_map(|point| &point.scenario.links).filter_map(of_link);
-    let out = lines(limits, points.len()) + &lines(samples, points.len());
+    let jitters = points.iter().flat_map(|point| jitters(&point.scenario));
+    let all = points.len();
+    let out = lines(limits, all) + &lines(samples, all) + &lines(jitters, all);
     if out.is_empty() { out } else { format!("\n{out}") }
+}
+
+/// How long the hosts of each group of flows take at the start, where no `jitter` says so: each once.
+fn jitters(scenario: &Scenario) -> BTreeSet<String> {
+    let flows = scenario.flows.iter().take(MAX_FLOWS).filter(|flow| flow.jitter.is_none());
+    let of = flows.map(|flow| {
+        let [packet, answer] =
+            scenario.jitter(flow).map(|steps| steps.first().map_or(Span::ZERO, |step| step.1));
+        let answer =
+            if answer > Span::ZERO { format!(", {answer} for an acknowledgement") } else { String::new() };
+        format!("Without `jitter`: hosts of {} take up to {packet} for a packet{answer}", flow.group)
+    });
+    of.collect()
 }
 
 /// These facts as comments, each once with the number of the `all` points where it holds unless these are all.

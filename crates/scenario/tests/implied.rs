@@ -62,7 +62,7 @@ fn queues_without_a_limit_have_their_buffers_listed() {
         dumbbell(", queue = [\"codel\", \"csfq\", { kind = \"fifo\", limit = \"50p\" }, \"sffc\"]", "");
     let suite = suite(&text);
     survives(&suite);
-    let listed: Vec<_> = suite.canonical.lines().filter(|line| line.starts_with("# ")).collect();
+    let listed: Vec<_> = suite.canonical.lines().filter(|line| line.starts_with("# Queue")).collect();
     assert_eq!(
         listed,
         [
@@ -73,6 +73,30 @@ fn queues_without_a_limit_have_their_buffers_listed() {
     let faster = common::try_load(&text, &[("topology.bottleneck.rate", "100Mbit")]).unwrap();
     assert!(faster.canonical.contains("bottleneck holds 1250kB"), "{}", faster.canonical);
     assert_ne!(faster.hash, suite.hash);
+}
+
+#[test]
+fn the_time_that_hosts_take_is_listed_unless_it_is_set() {
+    let more = "[flow.udp]\nfrom = \"l1\"\nto = \"r1\"\nsource = { kind = \"cbr\", rate = \"1Mbit\", packet = \"250B\" }";
+    let listed = |more: &str, rate: &str| {
+        let suite = common::try_load(&dumbbell("", more), &[("topology.bottleneck.rate", rate)]).unwrap();
+        survives(&suite);
+        let lines = suite.canonical.lines().filter(|line| line.contains("jitter`"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    // 1500 B at 5 Mb/s take 2.4 ms, 52 B 83.2 µs, 250 B 0.4 ms.
+    assert_eq!(
+        listed(more, "5Mbit").last().unwrap(),
+        "# Without `jitter`: hosts of udp take up to 400us for a packet"
+    );
+    let tcp = listed("", "[\"5Mbit\", \"10Mbit\"]");
+    assert!(
+        tcp.len() == 2 && tcp.iter().all(|line| line.ends_with("for an acknowledgement at 1 of 2 points")),
+        "{tcp:?}"
+    );
+    assert!(tcp.iter().any(|line| line.contains("take up to 2400us for a packet, 83200ns")), "{tcp:?}");
+    let set = format!("{more}\njitter = \"0s\"\n[defaults.flow]\njitter = \"0s\"");
+    assert!(listed(&set, "5Mbit").is_empty());
 }
 
 #[test]
