@@ -23,7 +23,7 @@ use crate::staged::Staged;
 pub enum Hold {
     /// Its outcome, with its time series: their tables are made of it, and the details of the report.
     Outcomes,
-    /// The rows of its tables, which take a hundredth of the memory; those over time only if the run has [series](Run::series).
+    /// The rows of its tables, which take a tenth of the memory or less; those over time only if the run has [series](Run::series).
     Rows,
     /// Its metrics: tables are in the [folder](Run::folder) alone.
     Metrics,
