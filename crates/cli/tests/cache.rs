@@ -159,7 +159,7 @@ fn it_is_shown_pruned_and_verified() {
     assert_eq!((verify.status, verify.out.lines().count()), (2, 1), "{}", verify.out);
     assert!(verify.out.starts_with(&file.display().to_string()), "{}", verify.out);
     assert!(
-        verify.err.starts_with("error: 1 files are damaged; delete them with --delete"),
+        verify.err.starts_with("error: 1 file is damaged; delete what is with --delete"),
         "{}",
         verify.err
     );
