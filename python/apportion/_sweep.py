@@ -43,6 +43,7 @@ def sweep(
     perturb: bool | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
     force: bool = False,
+    resume: bool = False,
     client: object | None = None,
     on_drop: Callable[[Dropped], object] | None = None,
     on_mark: Callable[[Marked], object] | None = None,
@@ -56,11 +57,11 @@ def sweep(
         What to run.
     settings : mapping of str to sequence
         Lists of values by key path, as :meth:`apportion.Scenario.set` takes them.
-    seeds, jobs, perturb, progress, force, on_drop, on_mark, on_sample
+    seeds, jobs, perturb, progress, force, resume, on_drop, on_mark, on_sample
         As of :meth:`apportion.Scenario.run`.
     client : distributed.Client, optional
-        A Dask cluster that simulates, in place of this machine. What it simulates is kept in the cache of the command ``apportion``, and what is
-        there is not simulated again: a sweep that failed or was interrupted goes on where it was. Needs Dask: ``pip install 'apportion[cluster]'``.
+        A Dask cluster that simulates, in place of this machine, always as with ``resume``: a sweep that failed or was interrupted goes on
+        where it was. Needs Dask: ``pip install 'apportion[cluster]'``.
 
     Returns
     -------
@@ -93,7 +94,7 @@ def sweep(
 
         native, interrupted = _cluster.run(client, swept._native, seeds, perturb, force, progress)
         return Sweep(swept, of_run(native, interrupted, seeds, 3), list(settings))
-    results = run(swept._native, seeds, jobs, perturb, progress, None, force, callbacks)
+    results = run(swept._native, seeds, jobs, perturb, progress, None, force, resume, callbacks)
     return Sweep(swept, results, list(settings))
 
 

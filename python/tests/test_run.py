@@ -1,5 +1,6 @@
 """Runs: seeds, progress, interrupts."""
 
+import json
 import os
 import signal
 import threading
@@ -191,3 +192,24 @@ def test_what_is_no_number_of_replications_is_named(small: ap.Scenario) -> None:
         small.run("3")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="jobs is 1.5"):
         ap.sweep(small, {"rate": ["3Mbit"]}, jobs=1.5)  # type: ignore[arg-type]
+
+
+def test_a_run_goes_on_from_what_was_kept(small: ap.Scenario, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("APPORTION_CACHE_DIR", str(tmp_path / "cache"))
+
+    def reused(results: ap.Results) -> int:
+        assert results.folder
+        return int(json.loads((results.folder / "run.json").read_text())["made"]["reused"])
+
+    fresh = small.run(3, progress=False, folder=tmp_path)
+    assert reused(fresh) == 0 and not (tmp_path / "cache").exists()
+    assert reused(small.run(2, resume=True, progress=False, folder=tmp_path)) == 0
+    again = small.run(3, resume=True, progress=False, folder=tmp_path)
+    # Two points, each replication with its twin.
+    assert reused(again) == 8 and again.flows.to_dict() == fresh.flows.to_dict()
+    assert ap.sweep(small, {"rate": ["4Mbit"]}, resume=True, progress=False).results.complete
+    assert len(list((tmp_path / "cache" / "1").glob("*/*"))) == 4
+    monkeypatch.setenv("APPORTION_CACHE_DIR", "/dev/null/cache")
+    with pytest.warns(UserWarning, match="/dev/null/cache.*is not kept for other runs") as caught:
+        small.run(resume=True, progress=False)
+    assert {warning.filename for warning in caught} == {__file__}

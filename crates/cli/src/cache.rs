@@ -47,7 +47,8 @@ pub fn run(command: &CacheCommand) -> anyhow::Result<Status> {
                 output::print(&format!("{}: {}\n", damage.path.display(), damage.cause))?;
             }
             if !delete && !damaged.is_empty() {
-                let files = if damaged.len() == 1 { "1 file is" } else { &format!("{} files are", damaged.len()) };
+                let files =
+                    if damaged.len() == 1 { "1 file is" } else { &format!("{} files are", damaged.len()) };
                 bail!("{files} damaged; delete what is with --delete");
             }
         }

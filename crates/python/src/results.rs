@@ -74,6 +74,12 @@ impl Results {
         self.inner.is_complete()
     }
 
+    /// Why what was simulated could not be kept, if it could not.
+    #[getter]
+    fn cache_failure(&self) -> Option<String> {
+        self.inner.cache_failure().map(ToOwned::to_owned)
+    }
+
     #[getter]
     fn seeds(&self) -> Vec<u64> {
         self.inner.seeds().to_vec()
