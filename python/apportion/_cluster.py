@@ -18,6 +18,8 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any, NamedTuple
 
 import distributed
@@ -155,7 +157,8 @@ class _Cluster:
         self._client: Any = client
         self._name = uuid.uuid4().hex
         self._count = 0
-        self._ended: queue.SimpleQueue[distributed.Future] = queue.SimpleQueue()
+        # None: an interrupt.
+        self._ended: queue.SimpleQueue[distributed.Future | None] = queue.SimpleQueue()
         self._under_way: dict[distributed.Future, _Batch] = {}
         self._threads, self._looked = 0, 0.0
         self._has_ended = False
@@ -192,12 +195,33 @@ class _Cluster:
 
     def ended(self) -> Iterator[tuple[_Batch, float, list[_Part]]]:
         """Wait until a batch has ended; yield all that have, with how long they took and what is to be kept."""
-        futures = [self._ended.get()]
-        self._has_ended = True
+        found = [self._ended.get()]
         while not self._ended.empty():
-            futures.append(self._ended.get())
+            found.append(self._ended.get())
+        futures = [future for future in found if future is not None]
+        if len(futures) < len(found):
+            raise KeyboardInterrupt
+        self._has_ended = True
         for future, (seconds, parts) in zip(futures, self._client.gather(futures)):
             yield self._under_way.pop(future), seconds, parts
+
+    @contextmanager
+    def noting_interrupts(self) -> Iterator[None]:
+        """Note an interrupt, and raise it as always: where that is ignored, as in a finalizer, :meth:`ended` raises it."""
+        is_main = threading.current_thread() is threading.main_thread()
+        if not is_main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+            yield
+            return
+
+        def note(number: int, frame: FrameType | None) -> None:
+            self._ended.put(None)
+            signal.default_int_handler(number, frame)
+
+        signal.signal(signal.SIGINT, note)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def cancel(self) -> None:
         """Cancel what is under way."""
@@ -292,7 +316,7 @@ def _fill(
     batches = _Batches(numbers, total, parts.seconds)
     cluster = _Cluster(client, (_native.build(), job))
     try:
-        with shown(progress) as show:
+        with cluster.noting_interrupts(), shown(progress) as show:
             batch = batches.next(cluster.threads())
             while batch or not cluster.is_idle():
                 while batch and cluster.has_room(batch):

@@ -211,6 +211,30 @@ def test_what_progress_raises_ends_the_tasks(cluster: Cluster) -> None:
         is_idle(client)
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_interrupt_is_noted_where_its_exception_is_ignored(cluster: Cluster) -> None:
+    class Finalized:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+
+    seen: list[int] = []
+
+    def interrupt(done: int, total: int) -> None:
+        if not seen:
+            Finalized()
+        seen.append(done)
+
+    with cluster.client() as client:
+        with pytest.warns(ap.IncompleteWarning):
+            # The second would take hours.
+            settings = {"stop": ["2s", "1000000s"]}
+            swept = ap.sweep(SLOW, settings, client=client, progress=interrupt, force=True)
+        assert not swept.results.complete and len(seen) == 1
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        is_idle(client)
+
+
 def is_idle(client: Any) -> None:
     """Wait until no thread of a worker simulates."""
     deadline = time.monotonic() + 20
