@@ -68,14 +68,16 @@ def apportion_program(name="apportion"):
     return str(path)
 
 
-def apportion(scenario, seeds, **settings):
-    """Runs a scenario; returns its tables by name (`flows`, `links`, `series`), each a list of rows (dicts)."""
+def apportion(scenario, seeds, exported=(), **settings):
+    """Runs a scenario; returns its tables by name, each a list of rows (dicts): `flows`, `links`, and those to be exported."""
     sets = [word for key, value in settings.items() for word in ("--set", f"{key.replace('__', '.')}={value}")]
     with tempfile.TemporaryDirectory() as out:
         command = [apportion_program(), "run", str(scenario), "--seeds", str(seeds), "--out", out, *sets]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode != 0:
-            stop(f"failed with {done.returncode}: {' '.join(command)}\n{done.stderr}")
+        exports = [[command[0], "export", out, table, "--out", f"{out}/{table}.csv"] for table in exported]
+        for command in [command, *exports]:
+            done = subprocess.run(command, capture_output=True, text=True)
+            if done.returncode != 0:
+                stop(f"failed with {done.returncode}: {' '.join(command)}\n{done.stderr}")
         tables = {table.stem: read_csv(table) for table in Path(out).rglob("*.csv")}
         if not tables:
             stop(f"wrote no tables: {' '.join(command)}")
