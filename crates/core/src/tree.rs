@@ -76,6 +76,7 @@ impl<T: Summary> Tree<T> {
     }
 
     /// Replaces the leaf `index`.
+    #[inline]
     pub fn set(&mut self, index: usize, leaf: T) {
         if index >= self.leaves() {
             self.grow(index + 1);
@@ -104,6 +105,8 @@ impl<T: Summary> Tree<T> {
         self.places[1]
     }
 
+    #[cold]
+    #[inline(never)]
     fn grow(&mut self, n: usize) {
         let n = n.next_power_of_two();
         let mut places = vec![T::ABSENT; 2 * n];

@@ -397,13 +397,20 @@ impl Occupancy {
         self.note(flow, Backlog::EMPTY);
     }
 
+    #[inline]
     fn find(&mut self, flow: FlowId) -> usize {
         if flow.slot() >= self.flows.len() {
-            self.flows.resize(flow.slot() + 1, Flow(Backlog::EMPTY));
-            // A further share makes the others smaller. Those that are alike say nothing.
-            self.thresholds_moved |= !self.measure.even && self.measure.depends_on_sum();
+            self.grow(flow.slot() + 1);
         }
         flow.slot()
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, flows: usize) {
+        self.flows.resize(flows, Flow(Backlog::EMPTY));
+        // A further share makes the others smaller. Those that are alike say nothing.
+        self.thresholds_moved |= !self.measure.even && self.measure.depends_on_sum();
     }
 
     fn make_index(&mut self) {
@@ -439,10 +446,15 @@ impl Occupancy {
     }
 
     /// Brings the index up to date with a flow, which held `before`.
+    #[inline]
     fn note(&mut self, flow: usize, before: Backlog) {
-        if self.thresholds_moved {
-            return;
+        // There is no index before the first packet has to go.
+        if !self.thresholds_moved {
+            self.note_change(flow, before);
         }
+    }
+
+    fn note_change(&mut self, flow: usize, before: Backlog) {
         let (Flow(held), measure) = (self.flows[flow], &self.measure);
         match &mut self.index {
             Index::Longest(longest) => {

@@ -220,6 +220,7 @@ impl<P: Packet> Scheduler<P> for AnyScheduler<P> {
     fn push_out(&mut self, now: Time, flow: FlowId, end: End) -> Option<Queued<P>> {
         scheduler!(self, it => it.push_out(now, flow, end))
     }
+    #[inline]
     fn next_flow(&self) -> Option<FlowId> {
         scheduler!(self, it => it.next_flow())
     }
