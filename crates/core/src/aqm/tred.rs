@@ -210,14 +210,19 @@ impl Tred {
             Mutant::PpsInstantQueue.pick(self.avg_q_len.get(), self.params.detection.min_th.measure(backlog));
         let zone = self.spacing.arrival(avg, backlog.packets, 1.0);
         let Zone::Curve(p_b) = zone else { return zone };
+        let keep = Mutant::PpsNoBound.pick(self.params.keep.get(), 0.0);
+        let at_most = 1.0 - (keep / lack).min(1.0);
+        // Most packets of flows within their share: no need for a power.
+        if at_most <= 0.0 {
+            return Zone::Curve(0.0);
+        }
         let (p_b, factor) = (p_b * self.max_p.relative, self.factor(lack));
         let p = match self.params.stage {
             Stage::Before => self.spacing.spread((p_b * factor).min(1.0)),
             Stage::After => self.spacing.spread(p_b) * factor,
             Stage::None => p_b * factor,
         };
-        let keep = Mutant::PpsNoBound.pick(self.params.keep.get(), 0.0);
-        Zone::Curve(p.min(1.0 - (keep / lack).min(1.0)))
+        Zone::Curve(p.min(at_most))
     }
 }
 
