@@ -95,11 +95,9 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
 
     fn drop_all_late(&mut self, sink: &mut dyn Sink<P>) {
         if self.params.patience.is_some() && !self.in_flows.is_empty() {
-            let mut next = self.watched.first().copied();
-            while let Some(index) = next {
-                self.drop_late(index as usize, sink);
-                next = self.watched.range(index + 1..).next().copied();
-            }
+            let watched = core::mem::take(&mut self.watched);
+            watched.iter().for_each(|index| self.drop_late(*index as usize, sink));
+            self.watched = watched;
         }
     }
 
@@ -127,13 +125,14 @@ impl<P: Packet, G: System<P>> Ramp<P, G> {
     }
 
     fn allocate(&mut self, part_of: impl Fn(&Self, usize) -> f64) {
-        let mut next = self.watched.first().copied();
-        while let Some(index) = next {
+        // Away meanwhile: a search of the tree for each next flow costs more than its allocation.
+        let watched = core::mem::take(&mut self.watched);
+        for &index in &watched {
             let granted = part(self.link_rate, part_of(self, index as usize));
             self.flows[index as usize].granted = granted;
             self.reservations.set(index as usize, granted);
-            next = self.watched.range(index + 1..).next().copied();
         }
+        self.watched = watched;
     }
 
     /// What a flow may have in an overload, in parts of the link: what it wants, and what lets its queue drain within its
