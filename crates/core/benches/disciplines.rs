@@ -15,8 +15,10 @@ use apportion_core::random::Stream;
 use apportion_core::system::catalog::Selection;
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Rate, Span, TicketRate, Time};
-use apportion_core::{FlowClass, FlowId, LabelKind, Queue};
-use common::{CORE_STATELESS, Discard, SETTLED, Small, StandingBacklog, TwiceTheLoad, build, packets};
+use apportion_core::{FlowId, LabelKind, Queue};
+use common::{
+    CORE_STATELESS, Discard, RealRates, SETTLED, Small, StandingBacklog, TwiceTheLoad, build, packets,
+};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, BenchmarkId, Criterion, criterion_group, criterion_main};
 
@@ -85,26 +87,11 @@ fn measure(criterion: &mut Criterion, (name, kind, drop, pairs): Case<'_>, flows
 fn rate_matching(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("ramp real-rate flows");
     for flows in [10, 100, 1_000_u32] {
-        let classes = vec![FlowClass::RealRate; flows as usize];
-        let selection = Selection::new("ramp", None, None).expect("known");
-        let setup = LinkContext { classes: &classes, ..LinkContext::new(Rate::from_mbit(1_000), 1, "bench") };
-        let mut queue: Discipline<Small> =
-            DisciplineParams::from_args(&selection).expect("valid").build(&setup);
-        let packets = packets(flows);
-        let (mut now, mut i) = (Time::ZERO, 0_usize);
-        let mut pass = |queue: &mut Discipline<Small>| {
-            // 1000 bytes at 0.9 Gb/s: as much as real-rate flows may have, less what lets queues drain.
-            now += Span::from_nanos(8_889);
-            queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
-            i = i.wrapping_add(1);
-            black_box(queue.dequeue(now, &mut Discard))
-        };
+        let mut load = RealRates::new(flows);
         // Time for the allocations to settle.
-        (0..400_000).for_each(|_| {
-            pass(&mut queue);
-        });
+        (0..SETTLED).for_each(|_| load.pass());
         group.bench_function(BenchmarkId::from_parameter(flows), |bencher| {
-            bencher.iter(|| pass(&mut queue));
+            bencher.iter(|| load.pass());
         });
     }
     group.finish();

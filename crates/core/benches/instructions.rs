@@ -3,16 +3,17 @@
 
 mod common;
 
-use common::{CORE_STATELESS, SETTLED, StandingBacklog, build, packets};
+use common::{CORE_STATELESS, RealRates, SETTLED, StandingBacklog, TwiceTheLoad, build, packets};
 
 /// A name, `kind`, `drop` and the other keys. Two packets of each flow wait.
 type Case = (&'static str, &'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
 
 /// Queues that a packet enters and another one leaves.
-const STANDING: [Case; 9] = [
+const STANDING: [Case; 10] = [
     ("fifo", "fifo", None, &[("limit", "1000000p")]),
     ("fifo+tred", "tred", None, &[("limit", "1000000p"), ("min_th", "10p"), ("max_th", "900000p")]),
     ("fifo+codel", "codel", None, &[("limit", "1000000p")]),
+    ("fq_codel", "fq_codel", None, &[("limit", "1000000p"), ("memory_limit", "4000MB")]),
     ("drr+tail", "drr", Some("tail"), &[("limit", "1000000p")]),
     ("drr+lqd", "drr", None, &[("limit", "4000000p")]),
     ("stfq+lqd", "stfq", None, &[("limit", "4000000p")]),
@@ -34,6 +35,18 @@ fn main() {
     if let Some(case) = CORE_STATELESS.iter().find(|case| case.name == name) {
         let mut load = case.load(flows);
         (0..SETTLED + count).for_each(|_| load.arrive());
+        return;
+    }
+    if name == "ramp real-rate" {
+        let mut load = RealRates::new(flows);
+        (0..SETTLED + count).for_each(|_| load.pass());
+        return;
+    }
+    if name == "drr+lqd full" {
+        // Two packets in and one out, which pushes one out.
+        let limit = format!("{}p", 2 * flows);
+        let mut load = TwiceTheLoad::new(build("drr", None, &[("limit", &limit)]), packets(flows));
+        (0..8 * flows + count).for_each(|_| load.arrive());
         return;
     }
     let (_, kind, drop, pairs) = STANDING.iter().find(|(of, ..)| of == name).expect("a name of a queue");

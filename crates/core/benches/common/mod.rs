@@ -6,7 +6,7 @@ use apportion_core::label::Label;
 use apportion_core::system::catalog::Selection;
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, Time};
-use apportion_core::{DropReason, FlowId, HostPair, LabelKind, Packet, Queue, Sink};
+use apportion_core::{DropReason, FlowClass, FlowId, HostPair, LabelKind, Packet, Queue, Sink};
 
 /// 16 bytes, so that what is measured is not copying.
 #[derive(Clone, Copy)]
@@ -95,6 +95,34 @@ impl StandingBacklog {
     }
 }
 
+/// A RAMP whose flows all have real rates, on a link of 1 Gb/s that carries what they may have.
+pub struct RealRates {
+    queue: Discipline<Small>,
+    packets: Vec<Small>,
+    now: Time,
+    i: usize,
+}
+
+impl RealRates {
+    /// With so many flows.
+    pub fn new(flows: u32) -> Self {
+        let classes = vec![FlowClass::RealRate; flows as usize];
+        let selection = Selection::new("ramp", None, None).expect("known");
+        let setup = LinkContext { classes: &classes, ..LinkContext::new(Rate::from_mbit(1_000), 1, "bench") };
+        let queue = DisciplineParams::from_args(&selection).expect("valid").build(&setup);
+        Self { queue, packets: packets(flows), now: Time::ZERO, i: 0 }
+    }
+
+    /// A packet in and a packet out.
+    pub fn pass(&mut self) {
+        // 1000 bytes at 0.9 Gb/s: as much as real-rate flows may have, less what lets queues drain.
+        self.now += Span::from_nanos(8_889);
+        self.queue.enqueue(self.now, self.packets[self.i & (self.packets.len() - 1)], &mut Discard);
+        self.i = self.i.wrapping_add(1);
+        black_box(self.queue.dequeue(self.now, &mut Discard));
+    }
+}
+
 /// A link of 1 Gb/s that gets twice what it can carry, in packets of 1000 bytes.
 pub struct TwiceTheLoad {
     queue: Discipline<Small>,
@@ -110,6 +138,8 @@ impl TwiceTheLoad {
     }
 
     /// A packet in, and every second time one out.
+    // Always inlined, so that the number of callers does not change what is counted.
+    #[inline(always)]
     pub fn arrive(&mut self) {
         self.now += Span::from_micros(4);
         self.queue.enqueue(self.now, self.packets[self.i & (self.packets.len() - 1)], &mut Discard);
