@@ -9,7 +9,7 @@ use apportion_runtime::flow_tables::FlowTables;
 use apportion_runtime::link::LinkParts;
 use apportion_runtime::marks::marks;
 use apportion_runtime::probe::{Counters, FlowProbe};
-use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Setting, Transport};
+use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Transport};
 use apportion_scenario::tcp::Algorithm;
 
 use crate::capture::LinkCapture;
@@ -17,6 +17,7 @@ use crate::connection::{Carrier, Connection};
 use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
 use crate::hosts::Hosts;
 use crate::link::{Link, SharedState};
+use crate::link_users::{changed_links, feeders};
 use crate::measure::Totals;
 use crate::pending_notices::PendingNotices;
 use crate::router::Routers;
@@ -221,45 +222,6 @@ impl<'a> Simulation<'a> {
             events.schedule(Time::ZERO, connection.start, Event::Start(index as u32));
         }
     }
-}
-
-/// Which links the scenario changes.
-pub(crate) fn changed_links(scenario: &Scenario) -> Vec<bool> {
-    let mut changed = vec![false; scenario.links.len()];
-    for change in &scenario.changes {
-        if let Setting::LinkRate(link, _)
-        | Setting::LinkDelay(link, _)
-        | Setting::LinkLoss(link, _)
-        | Setting::LinkQueue(link, _)
-        | Setting::LinkTickets(link, _)
-        | Setting::LinkAckTickets(link, _) = &change.to
-        {
-            changed[link.index()] = true;
-        }
-    }
-    changed
-}
-
-/// For each link the only one from which packets come to it; none if they come from several, or from a host.
-fn feeders(scenario: &Scenario) -> Vec<Option<u32>> {
-    /// From where packets come.
-    #[derive(Clone, Copy, PartialEq)]
-    enum Origin {
-        None,
-        Link(u32),
-        Others,
-    }
-    let mut origins = vec![Origin::None; scenario.links.len()];
-    for path in scenario.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
-        let mut from = Origin::Others;
-        for link in path.iter() {
-            let origin = &mut origins[link.index()];
-            *origin = if *origin == Origin::None || *origin == from { from } else { Origin::Others };
-            from = Origin::Link(link.0);
-        }
-    }
-    let only = |origin| if let Origin::Link(link) = origin { Some(link) } else { None };
-    origins.into_iter().map(only).collect()
 }
 
 /// An event queue for the events that the links of a scenario can be expected to have.

@@ -13,9 +13,9 @@ use apportion_core::random::Stream;
 use apportion_core::units::{Span, Time};
 use apportion_scenario::model::{Flow, LinkId, Scenario};
 
-use crate::build::changed_links;
 use crate::events::Event;
 use crate::link::{Link, SharedState};
+use crate::link_users::users;
 use crate::packet::{Direction, Packet};
 
 /// The ends of the flows of a scenario: the source of flow `n` is number 2 `n`, its sink 2 `n` + 1. None if hosts
@@ -102,18 +102,6 @@ impl Hosts {
         }
         Some(packet)
     }
-}
-
-/// How many directions of flows and changes each link has to do with.
-fn users(scenario: &Scenario) -> Vec<usize> {
-    let mut users = vec![0; scenario.links.len()];
-    for path in scenario.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
-        path.iter().for_each(|link| users[link.index()] += 1);
-    }
-    for (users, is_changed) in users.iter_mut().zip(changed_links(scenario)) {
-        *users += usize::from(is_changed);
-    }
-    users
 }
 
 impl Host {

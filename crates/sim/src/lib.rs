@@ -28,6 +28,7 @@ pub mod connection;
 pub mod events;
 mod hosts;
 pub mod link;
+mod link_users;
 pub mod measure;
 pub mod observer;
 pub mod packet;

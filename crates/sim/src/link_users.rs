@@ -1,0 +1,54 @@
+//! Who uses the links of a scenario: flows in both directions, hosts, and changes.
+
+use apportion_scenario::model::{Scenario, Setting};
+
+/// How many directions of flows and changes each link has to do with.
+pub(crate) fn users(scenario: &Scenario) -> Vec<usize> {
+    let mut users = vec![0; scenario.links.len()];
+    for path in scenario.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
+        path.iter().for_each(|link| users[link.index()] += 1);
+    }
+    for (users, is_changed) in users.iter_mut().zip(changed_links(scenario)) {
+        *users += usize::from(is_changed);
+    }
+    users
+}
+
+/// Which links the scenario changes.
+pub(crate) fn changed_links(scenario: &Scenario) -> Vec<bool> {
+    let mut changed = vec![false; scenario.links.len()];
+    for change in &scenario.changes {
+        if let Setting::LinkRate(link, _)
+        | Setting::LinkDelay(link, _)
+        | Setting::LinkLoss(link, _)
+        | Setting::LinkQueue(link, _)
+        | Setting::LinkTickets(link, _)
+        | Setting::LinkAckTickets(link, _) = &change.to
+        {
+            changed[link.index()] = true;
+        }
+    }
+    changed
+}
+
+/// For each link the only one from which packets come to it; none if they come from several, or from a host.
+pub(crate) fn feeders(scenario: &Scenario) -> Vec<Option<u32>> {
+    /// From where packets come.
+    #[derive(Clone, Copy, PartialEq)]
+    enum Origin {
+        None,
+        Link(u32),
+        Others,
+    }
+    let mut origins = vec![Origin::None; scenario.links.len()];
+    for path in scenario.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
+        let mut from = Origin::Others;
+        for link in path.iter() {
+            let origin = &mut origins[link.index()];
+            *origin = if *origin == Origin::None || *origin == from { from } else { Origin::Others };
+            from = Origin::Link(link.0);
+        }
+    }
+    let only = |origin| if let Origin::Link(link) = origin { Some(link) } else { None };
+    origins.into_iter().map(only).collect()
+}
