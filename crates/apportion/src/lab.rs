@@ -20,10 +20,11 @@ use apportion_scenario::model;
 use apportion_sim::{Detail, Simulation};
 
 use crate::cancel::{Cancel, Counter};
+use crate::hold::Hold;
 use crate::provenance::{Begun, versions};
 use crate::recorder::{Measured, Recorder};
 use crate::results::Results;
-use crate::run::{Hold, Run};
+use crate::run::Run;
 use crate::run_error::RunError;
 use crate::scenario::Scenario;
 use crate::size::MAX_SECONDS;

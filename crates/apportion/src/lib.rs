@@ -65,6 +65,7 @@ pub mod events;
 mod examples;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod gateway;
+mod hold;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod lab;
 #[cfg(feature = "mutants")]
@@ -100,13 +101,14 @@ pub use apportion_report::{
 pub use apportion_scenario::{Estimate, Place, Point, Problem};
 pub use cancel::{Cancel, Progress};
 pub use examples::examples;
+pub use hold::Hold;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use lab::ParityResults;
 pub use packed::Packed;
 pub use part::{KeepError, Part};
 pub use reproduce::{Experiment, ReproduceError, Reproduced, Reproduction, experiments};
 pub use results::{PointMetric, Results, check_folder, load};
-pub use run::{Hold, Run};
+pub use run::Run;
 pub use run_error::RunError;
 pub use scenario::{Scenario, ScenarioBuilder, ScenarioError};
 pub use simulations::Simulations;

@@ -8,7 +8,7 @@ use apportion_runtime::due::Dues;
 use apportion_runtime::outcome::Outcome;
 use apportion_scenario::{Point, model};
 
-use crate::run::Hold;
+use crate::hold::Hold;
 use crate::scenario::Scenario;
 use crate::warnings;
 

@@ -10,6 +10,7 @@ use crate::cached::{Cached, Ended, Which};
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 use crate::captures::Captures;
 use crate::events::{Dropped, Events, Marked, Sampled};
+use crate::hold::Hold;
 use crate::provenance::Begun;
 use crate::recorder::{self, Measured, Recorder};
 use crate::results::Results;
@@ -17,26 +18,6 @@ use crate::run_error::RunError;
 use crate::scenario::Scenario;
 use crate::simulations::{Opener, Simulations, Simulator};
 use crate::staged::Staged;
-
-/// What [results](Results) hold of each replication.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
-    /// Its outcome, with its time series: their tables are made of it, and the details of the report.
-    Outcomes,
-    /// The rows of its tables, which take a tenth of the memory or less; those over time only if the run has [series](Run::series).
-    Rows,
-    /// Its metrics: tables are in the [folder](Run::folder) alone.
-    Metrics,
-}
-
-impl Hold {
-    /// What a run of so many replications, over all points, holds where its tables are wanted: outcomes of up to
-    /// [a thousand](Contents::LONG).
-    #[must_use]
-    pub const fn of(replications: u64) -> Self {
-        if replications <= Contents::LONG { Self::Outcomes } else { Self::Rows }
-    }
-}
 
 /// A run of a scenario: every point of its sweep with every seed.
 ///
