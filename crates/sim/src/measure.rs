@@ -76,6 +76,13 @@ impl Simulation<'_> {
         self.links.iter().map(|link| link.state.sent().packets.get()).sum()
     }
 
+    /// All links do what was due by the end of the run, before anybody looks at them: captures are finished before the outcome.
+    pub(crate) fn end_run(&mut self) {
+        let stop = self.scenario.stop;
+        self.shared.events.finish(stop);
+        self.catch_up(stop);
+    }
+
     /// All links do what was due by now.
     fn catch_up(&mut self, now: Time) {
         for link in &mut self.links {
@@ -134,8 +141,6 @@ impl Simulation<'_> {
     #[must_use]
     pub fn outcome(mut self) -> Outcome {
         let stop = self.scenario.stop;
-        self.shared.events.finish(stop);
-        self.catch_up(stop);
         let after = stop + Span::from_nanos(1);
         let end = self.counts(stop, after);
         self.links.iter_mut().for_each(|link| link.take_back_early(after));

@@ -111,6 +111,7 @@ impl Simulation<'_> {
                 return false;
             }
         }
+        self.end_run();
         true
     }
 

@@ -2,14 +2,17 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
 
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Time};
 use apportion_runtime::outcome::Outcome;
 use apportion_runtime::probe::{FlowProbe, LinkSample};
 use apportion_scenario::model::Scenario;
+use apportion_sim::capture::LinkCapture;
 use apportion_sim::observer::Observer;
 use apportion_sim::{Detail, Simulation};
 
@@ -77,4 +80,57 @@ fn links_that_run_ahead_give_what_links_in_order_give() {
         }
     }
     assert!(compared > 60 && spared > compared / 2, "{compared} compared, {spared} with fewer events");
+}
+
+/// The bytes of a capture.
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Written {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The capture of the only link of a scenario, finished before the outcome as [`apportion_sim::replicate()`] does.
+fn capture(scenario: &Scenario, in_order: bool) -> Vec<u8> {
+    let written = Written::default();
+    let mut open = |_| Some(Box::new(LinkCapture::new(Box::new(written.clone())).unwrap()));
+    let mut simulation = Simulation::new(scenario, scenario.seed, Detail::Full, &mut open).unwrap();
+    if in_order {
+        simulation.observe(&Silent);
+    }
+    assert!(simulation.run(&AtomicBool::new(false)));
+    simulation.finish_captures().unwrap();
+    written.0.lock().unwrap().clone()
+}
+
+/// A burst waits that takes most of the run to send, and nothing touches the link after the only sample: the wire takes half of the run.
+#[test]
+fn captures_hold_what_a_link_makes_up_for_at_the_end() {
+    let text = r#"
+        title = "capture"
+        seed = 1
+        stop = "100ms"
+        sample = "60ms"
+        [link.a]
+        from = "n1"
+        to = "n2"
+        rate = "8Mbit"
+        delay = "50ms"
+        back = false
+        [flow.burst]
+        from = "n1"
+        to = "n2"
+        jitter = "0s"
+        stop = "8ms"
+        source = { kind = "cbr", rate = "80Mbit", packet = "1000B" }
+    "#;
+    let suite = apportion_scenario::load(text, Path::new("capture.toml"), &[], &|path| std::fs::read(path));
+    let scenario = suite.unwrap().points.pop().unwrap().scenario;
+    let [ahead, in_order] = [false, true].map(|in_order| capture(&scenario, in_order));
+    assert_eq!((ahead.len(), ahead == in_order), (in_order.len(), true));
 }
