@@ -134,3 +134,41 @@ fn captures_hold_what_a_link_makes_up_for_at_the_end() {
     let [ahead, in_order] = [false, true].map(|in_order| capture(&scenario, in_order));
     assert_eq!((ahead.len(), ahead == in_order), (in_order.len(), true));
 }
+
+/// Two bursts wait in a fair queue when one begins to weigh more. No packet comes and no sample is taken around that time, so that the
+/// change itself has to make up for what was due.
+#[test]
+fn a_change_of_weight_finds_sent_what_was_due() {
+    let text = r#"
+        title = "weight"
+        seed = 1
+        stop = "150ms"
+        sample = "140ms"
+        [link.a]
+        from = "n1"
+        to = "n2"
+        rate = "8Mbit"
+        delay = "60ms"
+        queue = "drr"
+        back = false
+        [defaults.flow]
+        jitter = "0s"
+        stop = "8ms"
+        source = { kind = "cbr", rate = "40Mbit", packet = "1000B" }
+        [flow.heavy]
+        from = "n1"
+        to = "n2"
+        [flow.light]
+        from = "n1"
+        to = "n2"
+        [[change]]
+        at = "40ms"
+        set = "flow.heavy.weight"
+        to = 3
+    "#;
+    let suite = apportion_scenario::load(text, Path::new("weight.toml"), &[], &|path| std::fs::read(path));
+    let scenario = suite.unwrap().points.pop().unwrap().scenario;
+    let [ahead, in_order] = [false, true].map(|in_order| outcome(&scenario, in_order));
+    assert!(ahead.events < in_order.events);
+    assert_eq!(difference(ahead, in_order), None);
+}
