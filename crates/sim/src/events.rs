@@ -140,7 +140,7 @@ impl Events {
     #[must_use]
     #[inline]
     pub fn is_due(&self, cause: Time, at: Time, event: Event) -> bool {
-        key(cause, at, event) <= self.current
+        at <= MAX_TIME && key(cause, at, event) <= self.current
     }
 
     /// All that is scheduled up to `end` has come out.

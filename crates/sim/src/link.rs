@@ -246,7 +246,7 @@ impl Link {
     #[inline(never)]
     pub fn catch_up(&mut self, shared: &mut SharedState) {
         let event = Event::Ready(self.state.index());
-        // Terminates: each transmission takes time, or the queue runs empty.
+        // Terminates: each transmission takes a packet from the queue.
         while self.transmitter == Transmitter::Busy && shared.events.is_due(self.begun, self.free_at, event) {
             self.start_next(self.free_at, shared);
         }

@@ -70,7 +70,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Transmissions over all links that have begun since the start of the run.
+    /// Transmissions over all links since the start of the run, with those that links have begun ahead of time.
     #[must_use]
     pub fn packet_hops(&self) -> u64 {
         self.links.iter().map(|link| link.state.sent().packets.get()).sum()
