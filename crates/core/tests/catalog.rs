@@ -395,3 +395,22 @@ fn a_reserve_is_bounded_by_the_threshold_only_where_there_is_one() {
         assert!(read(kind, &["reserve=0.8", "target_delay=0s"]).is_err(), "{kind}");
     }
 }
+
+/// A link that asks late would give what a discipline does by the clock, or tells others, the wrong time.
+#[test]
+fn only_disciplines_that_concern_their_link_alone_may_be_called_late() {
+    let late = |kind, pairs: &[&str]| build(kind, pairs, &[]).may_be_called_late();
+    // `sffc` and `nbq` take part in reports of routers, which keep all links prompt.
+    let reports = |word: &str| ["sffc", "nbq"].contains(&word);
+    for (kind, drop) in
+        combinations().into_iter().filter(|(kind, drop)| !reports(kind) && !drop.is_some_and(reports))
+    {
+        let drop = drop.map(|drop| format!("drop={drop}"));
+        let pairs: Vec<_> = drop.iter().map(String::as_str).collect();
+        if read(kind, &pairs).is_ok() {
+            assert_eq!(late(kind, &pairs), kind != "ramp", "{kind} {pairs:?}");
+        }
+    }
+    assert!(!late("fifo", &["shaper=token_bucket", "rate=1Mbit"]));
+    assert!(!late("drr", &["isolate=source"]));
+}
