@@ -25,6 +25,7 @@ mod flow_setting;
 pub mod flow_tables;
 pub mod histogram;
 pub mod link;
+mod listed_losses;
 pub mod marks;
 pub mod outcome;
 pub mod probe;

@@ -21,6 +21,7 @@ use apportion_scenario::model::Scenario;
 use crate::connections::Numbers;
 pub use crate::flow_setting::FlowSetting;
 use crate::flow_tables::{FlowTables, exchanges};
+pub use crate::listed_losses::ListedLosses;
 use crate::outcome::{Count, LinkOutcome};
 use crate::probe::{Counters, LinkCounts, LinkProbe, LinkSample};
 
@@ -172,36 +173,6 @@ impl Instruments {
         // Both kinds count every packet.
         let by_chance = self.loss > Ratio::ZERO && self.loss_stream.chance(self.loss.get());
         self.listed.iter_mut().fold(by_chance, |lost, listed| listed.hits(packet.flow()) || lost)
-    }
-}
-
-/// The listed losses of one flow id.
-#[derive(Debug)]
-pub struct ListedLosses {
-    flow: FlowId,
-    seen: u64,
-    /// Ordinals still to come, the next one last.
-    ahead: Vec<u64>,
-}
-
-impl ListedLosses {
-    /// Loses the packets of `flow` with these ordinals, counted from 1.
-    #[must_use]
-    pub fn new(flow: FlowId, mut packets: Vec<u64>) -> Self {
-        packets.sort_unstable_by(|a, b| b.cmp(a));
-        Self { flow, seen: 0, ahead: packets }
-    }
-
-    fn hits(&mut self, flow: FlowId) -> bool {
-        if flow != self.flow {
-            return false;
-        }
-        self.seen += 1;
-        let hit = self.ahead.last() == Some(&self.seen);
-        if hit {
-            self.ahead.pop();
-        }
-        hit
     }
 }
 
@@ -542,7 +513,7 @@ impl<P: Packet> LinkState<P> {
         self.plain
     }
 
-    /// Whether what it does when it transmits concerns nobody else, so that it may be asked for packets late; see
+    /// Whether what it does when it transmits concerns no other part, so that it may be asked for packets late; see
     /// [`Discipline::may_be_called_late`].
     #[must_use]
     pub fn may_be_called_late(&self) -> bool {
