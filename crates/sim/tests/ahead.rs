@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
+mod common;
+
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -16,7 +18,7 @@ use apportion_sim::capture::LinkCapture;
 use apportion_sim::observer::Observer;
 use apportion_sim::{Detail, Simulation};
 
-/// Whoever observes a run sees everything in the order of time: no link runs ahead.
+/// With an observer everything happens in the order of time: no link runs ahead.
 struct Silent;
 
 impl Observer for Silent {
@@ -112,7 +114,6 @@ fn capture(scenario: &Scenario, in_order: bool) -> Vec<u8> {
 #[test]
 fn captures_hold_what_a_link_makes_up_for_at_the_end() {
     let text = r#"
-        title = "capture"
         seed = 1
         stop = "100ms"
         sample = "60ms"
@@ -129,8 +130,7 @@ fn captures_hold_what_a_link_makes_up_for_at_the_end() {
         stop = "8ms"
         source = { kind = "cbr", rate = "80Mbit", packet = "1000B" }
     "#;
-    let suite = apportion_scenario::load(text, Path::new("capture.toml"), &[], &|path| std::fs::read(path));
-    let scenario = suite.unwrap().points.pop().unwrap().scenario;
+    let scenario = common::scenarios(text).pop().unwrap();
     let [ahead, in_order] = [false, true].map(|in_order| capture(&scenario, in_order));
     assert_eq!((ahead.len(), ahead == in_order), (in_order.len(), true));
 }
@@ -140,7 +140,6 @@ fn captures_hold_what_a_link_makes_up_for_at_the_end() {
 #[test]
 fn a_change_of_weight_finds_sent_what_was_due() {
     let text = r#"
-        title = "weight"
         seed = 1
         stop = "150ms"
         sample = "140ms"
@@ -166,8 +165,7 @@ fn a_change_of_weight_finds_sent_what_was_due() {
         set = "flow.heavy.weight"
         to = 3
     "#;
-    let suite = apportion_scenario::load(text, Path::new("weight.toml"), &[], &|path| std::fs::read(path));
-    let scenario = suite.unwrap().points.pop().unwrap().scenario;
+    let scenario = common::scenarios(text).pop().unwrap();
     let [ahead, in_order] = [false, true].map(|in_order| outcome(&scenario, in_order));
     assert!(ahead.events < in_order.events);
     assert_eq!(difference(ahead, in_order), None);
