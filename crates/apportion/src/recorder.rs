@@ -125,7 +125,7 @@ pub(crate) fn blank_point(point: &Point) -> PointRecord {
 
 /// What the queues of links hold at the start, by the names of the links.
 fn buffers(scenario: &model::Scenario) -> BTreeMap<String, String> {
-    /// Chosen: those of more links nobody reads, but for the watched ones.
+    /// Chosen: with more links a report shows the watched ones alone.
     const MOST: usize = 1_000;
     let links = scenario.links.iter().filter(|link| link.watched || scenario.links.len() <= MOST);
     links.filter_map(|link| Some((link.name.clone(), link.queue.limit_at(link.rate)?.to_string()))).collect()

@@ -5,7 +5,7 @@
 //! sends its last waiting packet needs no event either: the call of the discipline at the end of that
 //! transmission is made up for, with the right time, when the next packet comes.
 //!
-//! While packets wait, nobody learns of the end of a transmission before the next packet has crossed the wire. So a link that
+//! While packets wait, the end of a transmission has no effect elsewhere before the next packet has crossed the wire. So a link that
 //! [`may_be_called_late`](LinkState::may_be_called_late) has one event for the transmissions of that time, its *slack*, and makes
 //! up for those that ended before whenever it is used. A packet whose next link carries packets from this one alone and is free
 //! when it arrives there is [handed over](Link::takes_early) when its transmission begins, without an event for its arrival.
@@ -180,7 +180,7 @@ impl Link {
         }
     }
 
-    /// Nothing changes this link during the run but what it knows of flows, and nobody looks at it in between.
+    /// Nothing changes this link during the run but what it knows of flows, and no router looks into its queue.
     pub fn have_slack(&mut self) {
         if self.state.may_be_called_late() {
             self.slack = self.state.delay();

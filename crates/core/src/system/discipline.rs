@@ -238,7 +238,7 @@ impl<P: Packet> Discipline<P> {
         shaped && self.core().has_params(&params.core)
     }
 
-    /// Whether a `dequeue` with a backlog always gives a packet and concerns nobody but the link: no packet is held back, no
+    /// Whether a `dequeue` with a backlog always gives a packet and concerns the link alone: no packet is held back, no
     /// source is notified, and no program from outside is called. Such a call may be made late, with the time at which it was due.
     #[must_use]
     pub const fn may_be_called_late(&self) -> bool {
