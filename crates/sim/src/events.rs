@@ -120,18 +120,23 @@ impl Events {
 
     /// Schedules `event` at `at`, which must not be earlier than the last event that came out, because of what happened at
     /// `cause`. Later than [`MAX_TIME`] never happens. A link's arrival and end of transmission must not be pending already.
-    #[inline]
+    // Inlined, because callers know the kind of event.
+    #[inline(always)]
     pub fn schedule(&mut self, cause: Time, at: Time, event: Event) {
         if at > MAX_TIME {
             return;
         }
         let key = key(cause, at, event);
-        let in_calendar = match event {
-            Event::Arrival(link) => self.links.insert(2 * link, key),
-            Event::Ready(link) => self.links.insert(2 * link + 1, key),
-            _ => false,
-        };
-        if !in_calendar {
+        match event {
+            Event::Arrival(link) => self.schedule_of_link(2 * link, key),
+            Event::Ready(link) => self.schedule_of_link(2 * link + 1, key),
+            _ => self.others.push(key),
+        }
+    }
+
+    #[inline(never)]
+    fn schedule_of_link(&mut self, place: u32, key: u128) {
+        if !self.links.insert(place, key) {
             self.others.push(key);
         }
     }
@@ -140,7 +145,9 @@ impl Events {
     #[must_use]
     #[inline]
     pub fn is_due(&self, cause: Time, at: Time, event: Event) -> bool {
-        at <= MAX_TIME && key(cause, at, event) <= self.current
+        // Mostly the times say it.
+        let now = time_of(self.current);
+        if at == now { key(cause, at, event) <= self.current } else { at < now }
     }
 
     /// All that is scheduled up to `end` has come out.
@@ -351,6 +358,7 @@ impl Heap {
         Self { keys: Vec::new(), first: NOTHING }
     }
 
+    #[inline(never)]
     fn push(&mut self, key: u128) {
         self.first = self.first.min(key);
         let mut hole = self.keys.len();
