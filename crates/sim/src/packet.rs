@@ -252,13 +252,6 @@ impl Store {
     pub fn get_mut(&mut self, index: u32) -> &mut Body {
         &mut self.bodies[index as usize]
     }
-    /// The header of the body at `index`, which must be in use, and forgets the body.
-    #[inline]
-    pub fn take(&mut self, index: u32) -> Header {
-        let header = self.get(index).header;
-        self.remove(index);
-        header
-    }
     /// Forgets the body at `index`, which must be in use.
     pub fn remove(&mut self, index: u32) {
         self.free.push(index);

@@ -214,17 +214,19 @@ impl Simulation<'_> {
     #[inline(never)]
     fn deliver_to_source(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
-        let header = self.shared.store.take(packet.body());
-        if let Header::Tcp(segment) = header {
-            if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index())
-                && let Carrier::Open(tcp) = &self.connections[index as usize].carrier
-            {
-                marks.acknowledged(now, &packet, tcp.sender.newly_acknowledged(&segment));
-            }
-            self.act(now, index, Direction::Forth, |tcp, outlet| {
-                tcp.sender.on_segment(now, &segment, packet.ecn(), outlet);
-            });
+        // One copy, of the segment alone.
+        let Header::Tcp(segment) = self.shared.store.get(packet.body()).header else {
+            return self.shared.store.remove(packet.body());
+        };
+        self.shared.store.remove(packet.body());
+        if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index())
+            && let Carrier::Open(tcp) = &self.connections[index as usize].carrier
+        {
+            marks.acknowledged(now, &packet, tcp.sender.newly_acknowledged(&segment));
         }
+        self.act(now, index, Direction::Forth, |tcp, outlet| {
+            tcp.sender.on_segment(now, &segment, packet.ecn(), outlet);
+        });
     }
 
     /// The connection of a packet.

@@ -43,22 +43,37 @@ impl Congestion {
         Self { cwnd: initial_window(params), ssthresh, cubic: None }
     }
 
+    /// Whether all that an ACK of new data says about growth is that it came.
+    pub fn counts_acks(&self, params: &TcpParams) -> bool {
+        !params.byte_counting && !self.grows_by_time(params)
+    }
+
     /// Opens the window for an ACK of new data.
     pub fn grow(&mut self, params: &TcpParams, ack: Growth) {
-        // RFC 5681 section 3.1, equations (2) and (3). Counting bytes, avoidance adds one segment for each window
-        // acknowledged, and slow start what is acknowledged, up to RFC 3465's limit L.
-        let acked = if params.byte_counting { ack.acked } else { 1.0 };
-        if self.cwnd < self.ssthresh {
-            self.cwnd = match params.abc_limit {
-                Some(limit) => self.cwnd + acked.min(f64::from(limit)),
-                // One ACK could carry slow start far beyond its end.
-                None => (self.cwnd + acked).min(self.ssthresh.max(self.cwnd + 1.0)),
-            };
-        } else if params.algorithm == Algorithm::Cubic {
+        if self.grows_by_time(params) {
             self.cwnd = self.cubic.get_or_insert_default().grow(self.cwnd, params.cubic, ack);
         } else {
-            self.cwnd += acked / self.cwnd;
+            self.grow_by(params, if params.byte_counting { ack.acked } else { 1.0 });
         }
+    }
+
+    /// As [`grow`](Self::grow), by slow start or Reno's avoidance, for an ACK that counts as one of `acked` segments.
+    #[inline]
+    pub fn grow_by(&mut self, params: &TcpParams, acked: f64) {
+        // RFC 5681 section 3.1, equations (2) and (3). Counting bytes, avoidance adds one segment for each window
+        // acknowledged, and slow start what is acknowledged, up to RFC 3465's limit L.
+        self.cwnd = if self.cwnd >= self.ssthresh {
+            self.cwnd + acked / self.cwnd
+        } else if let Some(limit) = params.abc_limit {
+            self.cwnd + acked.min(f64::from(limit))
+        } else {
+            // One ACK could carry slow start far beyond its end.
+            (self.cwnd + acked).min(self.ssthresh.max(self.cwnd + 1.0))
+        };
+    }
+
+    fn grows_by_time(&self, params: &TcpParams) -> bool {
+        params.algorithm == Algorithm::Cubic && self.cwnd >= self.ssthresh
     }
 
     /// A loss found by duplicate ACKs, or a mark: the window and the threshold fall.

@@ -128,13 +128,10 @@ impl Sender {
     }
 
     fn on_new_ack<W: Wire>(&mut self, now: Time, ack: u64, echo: bool, wire: &mut W) {
-        let segment = self.params.segment.get() as f64;
-        let acked = (ack - self.snd_una) as f64 / segment;
-        // RFC 9438 section 5.8: whether the window was what limited the sender.
-        let limited = self.flight() as f64 / segment + 1.0 > self.congestion.cwnd;
+        let (bytes, flight, cwnd) = (ack - self.snd_una, self.flight(), self.congestion.cwnd);
         let was_active = self.recovery.active;
         if was_active && ack < self.recovery.recover && self.recovers_by_parts() {
-            self.on_partial_ack(now, ack, acked, wire);
+            self.on_partial_ack(now, ack, self.segments(bytes), wire);
             return;
         }
         self.advance(now, ack);
@@ -151,10 +148,14 @@ impl Sender {
             // ns-2's Sack1 remembers reports only while nothing new is acknowledged.
             self.scoreboard.clear();
         }
-        let srtt = self.srtt().unwrap_or_default();
         if was_active && (self.params.exit != RecoveryExit::Grow || self.params.sack()) {
             self.leave_recovery();
+        } else if !echo && self.congestion.counts_acks(&self.params) {
+            self.congestion.grow_by(&self.params, 1.0);
         } else if !echo {
+            let (acked, srtt) = (self.segments(bytes), self.srtt().unwrap_or_default());
+            // RFC 9438 section 5.8: whether the window was what limited the sender.
+            let limited = self.segments(flight) + 1.0 > cwnd;
             self.congestion.grow(&self.params, Growth { now, acked, srtt, limited });
         }
     }

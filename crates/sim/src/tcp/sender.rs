@@ -382,7 +382,8 @@ impl Sender {
 
     /// The offset below which a window of `segments` and the receiver's window let data be sent.
     pub(super) fn limit(&self, segments: f64) -> u64 {
-        let cwnd = (segments.max(0.0) as u64).saturating_mul(self.params.segment.get());
+        // No receiver's window, which bounds it below, has 2^32 segments (RFC 7323 section 2.3).
+        let cwnd = u64::from(segments as u32).saturating_mul(self.params.segment.get());
         // What has arrived above the cumulative ACK is no longer in the network.
         let arrived =
             if self.skips_sacked() { self.scoreboard.sacked_in(self.snd_una, self.snd_nxt) } else { 0 };
@@ -550,14 +551,19 @@ impl Sender {
         before != self.snd_wnd
     }
 
+    /// So many bytes in segments.
+    pub(super) fn segments(&self, bytes: u64) -> f64 {
+        bytes as f64 / self.params.segment.get() as f64
+    }
+
     /// The receiver's window in segments.
     pub(super) fn window_segments(&self) -> f64 {
-        self.snd_wnd as f64 / self.params.segment.get() as f64
+        self.segments(self.snd_wnd)
     }
 
     /// What is outstanding, in segments (RFC 5681 FlightSize).
     pub(super) fn flight_segments(&self) -> f64 {
-        (self.snd_max - self.snd_una) as f64 / self.params.segment.get() as f64
+        self.segments(self.snd_max - self.snd_una)
     }
 
     /// One past the last offset there will be.

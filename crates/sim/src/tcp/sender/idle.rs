@@ -34,11 +34,17 @@ impl Sender {
 
     /// RFC 5681 section 4.1: after an idle timeout's worth of silence, start over from the restart window; or
     /// halve the window for each timeout's worth (RFC 2861 section 3). Returns whether that happened.
+    #[inline]
     pub(in crate::tcp) fn restart_after_idle(&mut self, now: Time) -> bool {
         let falls = matches!(self.params.idle, Idle::Restart | Idle::Decay);
-        let idle = falls && self.snd_una == self.snd_max && self.snd_nxt < self.data_end;
+        falls && self.snd_una == self.snd_max && self.snd_nxt < self.data_end && self.restart_after(now)
+    }
+
+    /// As [`restart_after_idle`](Self::restart_after_idle), with nothing outstanding and data to send.
+    #[inline(never)]
+    fn restart_after(&mut self, now: Time) -> bool {
         let silence = now.since(self.last_send);
-        if !idle || silence <= self.rto() {
+        if silence <= self.rto() {
             return false;
         }
         let restart = initial_window(&self.params);
