@@ -45,7 +45,8 @@ pub struct Receiver {
     ts_recent: u32,
     /// RFC 7323 section 4.3, Last.ACK.sent.
     last_ack: u64,
-    ack_timer: Option<Time>,
+    /// When an ACK that is held back is due; [`Time::MAX`] if none is.
+    ack_timer: Time,
     /// Congestion was experienced and the sender has not said CWR yet.
     echo: bool,
     scale: u8,
@@ -73,7 +74,7 @@ impl Receiver {
             patience: Span::ZERO,
             ts_recent: 0,
             last_ack: 0,
-            ack_timer: None,
+            ack_timer: Time::MAX,
             echo: false,
             scale,
             syn_seen: false,
@@ -96,8 +97,9 @@ impl Receiver {
 
     /// When [`on_timer`](Self::on_timer) must be called.
     #[must_use]
-    pub const fn next_timer(&self) -> Option<Time> {
-        self.ack_timer
+    #[inline]
+    pub fn next_timer(&self) -> Option<Time> {
+        Some(self.ack_timer).filter(|&at| at < Time::MAX)
     }
 
     /// A segment arrives, with `ecn` in its IP header.
@@ -143,7 +145,7 @@ impl Receiver {
 
     /// The time of [`next_timer`](Self::next_timer) has come; earlier calls do nothing.
     pub fn on_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        if self.ack_timer.is_some_and(|at| at <= now) {
+        if self.ack_timer <= now {
             self.acknowledge(wire);
         }
     }
@@ -237,10 +239,10 @@ impl Receiver {
         self.unacked += 1;
         if self.unacked >= delayed.every || self.quick > 0 {
             self.acknowledge(wire);
-        } else if self.ack_timer.is_none() {
+        } else if self.ack_timer == Time::MAX {
             let wait = delayed.timeout;
             let into = if delayed.aligned { now.as_nanos() % wait.as_nanos() } else { 0 };
-            self.ack_timer = Some(now + wait.saturating_sub(Span::from_nanos(into)));
+            self.ack_timer = now + wait.saturating_sub(Span::from_nanos(into));
         }
     }
 
@@ -268,26 +270,37 @@ impl Receiver {
     }
 
     fn acknowledge<W: Wire>(&mut self, wire: &mut W) {
-        self.acknowledge_with(None, wire);
+        if self.early.is_empty() || !self.params.sack() {
+            self.send_ack(SackBlocks::NONE, Bytes::ZERO, wire);
+        } else {
+            self.acknowledge_with_blocks(None, wire);
+        }
     }
 
     /// Acknowledges what arrived before, and says so if the sender can tell (RFC 2883 section 4).
     fn acknowledge_repeat<W: Wire>(&mut self, again: (u64, u64), wire: &mut W) {
-        let says = self.params.sack_recovery == SackRecovery::Rack && again.0 < again.1;
-        self.acknowledge_with(Some(again).filter(|_| says), wire);
+        if self.params.sack_recovery == SackRecovery::Rack && again.0 < again.1 {
+            self.acknowledge_with_blocks(Some(again), wire);
+        } else {
+            self.acknowledge(wire);
+        }
     }
 
-    fn acknowledge_with<W: Wire>(&mut self, again: Option<(u64, u64)>, wire: &mut W) {
+    fn acknowledge_with_blocks<W: Wire>(&mut self, again: Option<(u64, u64)>, wire: &mut W) {
+        let blocks = again.iter().chain(self.early.iter().rev());
+        let sack =
+            SackBlocks::from_recent(blocks.map(|&(from, to)| (wrap(self.isn, from), wrap(self.isn, to))));
+        let option = self.params.sack_option + Bytes::new(8 * sack.as_slice().len() as u64);
+        self.send_ack(sack, option, wire);
+    }
+
+    /// Sends an ACK with so many bytes of options for `sack`.
+    #[inline(always)]
+    fn send_ack<W: Wire>(&mut self, sack: SackBlocks, option: Bytes, wire: &mut W) {
         self.unacked = 0;
         self.quick = self.quick.saturating_sub(1);
-        self.ack_timer = None;
+        self.ack_timer = Time::MAX;
         self.last_ack = self.rcv_nxt;
-        let sack = if self.params.sack() {
-            let blocks = again.iter().chain(self.early.iter().rev());
-            SackBlocks::from_recent(blocks.map(|&(from, to)| (wrap(self.isn, from), wrap(self.isn, to))))
-        } else {
-            SackBlocks::NONE
-        };
         let ack = Segment {
             seq: OWN_ISN.wrapping_add(u32::from(self.syn_seen)),
             ack: wrap(self.isn, self.rcv_nxt),
@@ -297,8 +310,6 @@ impl Receiver {
             sack,
             ..Segment::default()
         };
-        let blocks = ack.sack.as_slice().len() as u64;
-        let option = if blocks > 0 { self.params.sack_option + Bytes::new(8 * blocks) } else { Bytes::ZERO };
         wire.send(ack, self.params.ack + option, Ecn::NotEct);
     }
 
