@@ -85,6 +85,16 @@ impl Packet {
         self
     }
 
+    /// A packet of the same flow and direction at the same hop, with its body at `body`. The packet itself has body 0, no size and
+    /// no ECN.
+    #[must_use]
+    #[inline]
+    pub fn with(self, body: u32, size: Bytes, ecn: Ecn) -> Self {
+        debug_assert!(self.body() == 0 && size <= MAX_SIZE && body <= MAX_PLACE);
+        let rest = self.rest | size.get() << SIZE.0 | (ecn as u64) << ECN.0;
+        Self { body_flow: self.body_flow | u64::from(body) << BODY.0, rest }
+    }
+
     /// The place of its body in the [`Store`].
     #[must_use]
     pub const fn body(self) -> u32 {

@@ -82,9 +82,8 @@ pub struct Simulation<'a> {
 struct Outlet<'a> {
     now: Time,
     connection: u32,
-    flow: FlowId,
-    direction: Direction,
-    hop: u32,
+    /// What all of them have in common.
+    header: Packet,
     store: &'a mut Store,
     packets: &'a mut Vec<Packet>,
 }
@@ -95,8 +94,7 @@ impl Wire for Outlet<'_> {
         let (sent, connection) = (self.now, self.connection);
         let body = Body { sent, queued: sent, connection, header: Header::Tcp(segment) };
         let body = self.store.insert(body);
-        let packet = Packet::new(body, self.flow, self.hop, size, ecn, self.direction);
-        self.packets.push(packet.carrying(Protocol::Tcp));
+        self.packets.push(self.header.with(body, size, ecn));
     }
 }
 
@@ -201,8 +199,9 @@ impl Simulation<'_> {
         self.shared.counters[packet.flow().index()].delivered.add(packet.size());
         let &Body { sent, header, .. } = self.shared.store.get(packet.body());
         self.shared.store.remove(packet.body());
-        if let Some(probe) = self.probes.get_mut(self.connections[index as usize].flow as usize) {
-            probe.delay.record(now.since(sent));
+        if !self.probes.is_empty() {
+            let flow = self.connections[index as usize].flow;
+            self.probes[flow as usize].delay.record(now.since(sent));
         }
         if let Header::Tcp(segment) = header {
             self.act(now, index, Direction::Back, |tcp, outlet| {
@@ -219,7 +218,8 @@ impl Simulation<'_> {
             return self.shared.store.remove(packet.body());
         };
         self.shared.store.remove(packet.body());
-        if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index())
+        if !self.marks.is_empty()
+            && let Some(Some(marks)) = self.marks.get_mut(packet.flow().index())
             && let Carrier::Open(tcp) = &self.connections[index as usize].carrier
         {
             marks.acknowledged(now, &packet, tcp.sender.newly_acknowledged(&segment));
@@ -244,14 +244,8 @@ impl Simulation<'_> {
     /// Gives a packet of a connection to its host, or to its first link if hosts take no time.
     #[inline(always)]
     fn inject(&mut self, now: Time, connection: u32, mut packet: Packet) {
-        if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index()) {
-            match packet.direction() {
-                Direction::Forth => marks.mark(now, &mut packet),
-                Direction::Back => marks.mark_ack(now, &mut packet),
-            }
-        }
-        if let Some(&protocol) = self.protocols.get(packet.flow().index()) {
-            packet = packet.carrying(protocol);
+        if !(self.marks.is_empty() && self.protocols.is_empty()) {
+            packet = self.label(now, packet);
         }
         if packet.direction() == Direction::Forth {
             self.shared.counters[packet.flow().index()].sent.add(packet.size());
@@ -263,6 +257,21 @@ impl Simulation<'_> {
         let (flow, first) = (self.connections[connection as usize].flow, &mut self.links[link as usize]);
         if let Some(packet) = self.hosts.send(now, flow, packet, first, &mut self.shared) {
             self.enter(now, link, packet);
+        }
+    }
+
+    /// What the host of a packet writes into it besides its transport header.
+    #[inline(never)]
+    fn label(&mut self, now: Time, mut packet: Packet) -> Packet {
+        if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index()) {
+            match packet.direction() {
+                Direction::Forth => marks.mark(now, &mut packet),
+                Direction::Back => marks.mark_ack(now, &mut packet),
+            }
+        }
+        match self.protocols.get(packet.flow().index()) {
+            Some(&protocol) => packet.carrying(protocol),
+            None => packet,
         }
     }
 
@@ -283,10 +292,11 @@ impl Simulation<'_> {
         act: impl FnOnce(&mut Tcp, &mut Outlet<'_>),
     ) {
         let connection = &mut self.connections[index as usize];
-        let (flow, hop) = (connection.id, connection.first_hop(direction));
+        let (id, hop) = (connection.id, connection.first_hop(direction));
         let Carrier::Open(tcp) = &mut connection.carrier else { return };
         let (store, packets) = (&mut self.shared.store, &mut self.outbox);
-        act(tcp, &mut Outlet { now, connection: index, flow, direction, hop, store, packets });
+        let header = Packet::new(0, id, hop, Bytes::ZERO, Ecn::NotEct, direction).carrying(Protocol::Tcp);
+        act(tcp, &mut Outlet { now, connection: index, header, store, packets });
 
         // Only the end that acted can have moved its timer or finished; with many flows, a look at the other
         // would be a look at cold memory.
