@@ -527,7 +527,7 @@ impl Sender {
         self.snd_una = ack;
         self.snd_nxt = self.snd_nxt.max(ack);
         self.scoreboard.acknowledge(ack);
-        let stale = self.rtt.timeout(&self.params);
+        let stale = self.params.stale_rto.then(|| self.rtt.timeout(&self.params));
         if let Some((_, sent)) = self.timed.filter(|&(end, _)| ack >= end) {
             self.timed = None;
             self.rtt.sample(&self.params, sent, now);
@@ -536,11 +536,9 @@ impl Sender {
         }
         self.timer = if self.is_done() || (ack == self.snd_max && !times_idle) {
             None
-        } else if self.params.stale_rto {
-            Some(now + stale)
         } else {
             // RFC 6298 (5.3).
-            Some(now + self.rtt.timeout(&self.params))
+            Some(now + stale.unwrap_or_else(|| self.rtt.timeout(&self.params)))
         };
     }
 
