@@ -44,6 +44,7 @@ impl Congestion {
     }
 
     /// Whether all that an ACK of new data says about growth is that it came.
+    #[must_use]
     pub fn counts_acks(&self, params: &TcpParams) -> bool {
         !params.byte_counting && !self.grows_by_time(params)
     }
