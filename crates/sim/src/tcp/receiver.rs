@@ -115,6 +115,18 @@ impl Receiver {
             self.on_syn(now, segment, wire);
             return;
         }
+        if self.is_predicted(segment) {
+            // RFC 7323 section 5.3, as below.
+            if self.last_ack == self.rcv_nxt {
+                self.ts_recent = segment.timestamp;
+            }
+            self.note_pause(now);
+            self.rcv_nxt += u64::from(segment.payload);
+            return match self.params.delayed_ack {
+                Some(delayed) => self.delay(now, delayed, wire),
+                None => self.acknowledge(wire),
+            };
+        }
         let Some(from) = unwrap(self.isn, segment.seq, self.rcv_nxt) else { return };
         let end = from + u64::from(segment.payload);
         // RFC 7323 section 5.3: R3 if the segment is the next, unless R2 refuses it because nothing of it is new.
@@ -141,6 +153,19 @@ impl Receiver {
         } else {
             self.take(now, end_of_segment, wire);
         }
+    }
+
+    /// Header prediction (Jacobson, "4BSD header prediction", CCR 20(2), 1990): the next segment in order, of data alone,
+    /// while nothing is missing and the application reads. What follows for other segments does the same for these.
+    #[inline]
+    fn is_predicted(&self, segment: &Segment) -> bool {
+        segment.flags == Flags::ACK
+            && segment.seq == wrap(self.isn, self.rcv_nxt)
+            && self.early.is_empty()
+            && segment.payload > 0
+            && self.reading
+            && self.fin == NO_FIN
+            && u64::from(segment.payload) <= self.params.window_bytes()
     }
 
     /// The time of [`next_timer`](Self::next_timer) has come; earlier calls do nothing.
