@@ -18,7 +18,6 @@ use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
 use crate::hosts::Hosts;
 use crate::link::{Link, SharedState};
 use crate::link_users::{changed_links, feeders};
-use crate::measure::Totals;
 use crate::pending_notices::PendingNotices;
 use crate::router::Routers;
 use crate::simulation::{SINK, SOURCE, Simulation};
@@ -93,8 +92,7 @@ impl<'a> Simulation<'a> {
             numbers,
             protocols: Vec::new(),
             routers: None,
-            ended: Vec::new(),
-            completions: vec![Vec::new(); scenario.flows.len()],
+            completions: Vec::new(),
             earlier: Vec::new(),
             baseline: None,
             notices: PendingNotices::default(),
@@ -123,7 +121,6 @@ impl<'a> Simulation<'a> {
         simulation.shared.counters = vec![Counters::default(); simulation.numbers.id_count() + 1];
         simulation.routers = Routers::new(scenario, seed, messages, &mut simulation.routes);
         simulation.hosts = Hosts::new(scenario, seed, simulation.routers.is_some());
-        simulation.ended = vec![Totals::default(); connections];
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
             simulation.watch_flows();
         }

@@ -11,6 +11,7 @@ use apportion_runtime::connections::Load;
 use apportion_scenario::model::Transport;
 use apportion_scenario::tcp::TcpParams;
 
+use crate::measure::Totals;
 use crate::packet::Direction;
 use crate::tcp::{Receiver, Sender};
 
@@ -50,8 +51,8 @@ pub enum Carrier {
     Closed(Arc<TcpParams>),
     /// TCP.
     Open(Box<Tcp>),
-    /// TCP after its end.
-    Ended,
+    /// TCP after its end, with what it did.
+    Ended(Box<Totals>),
     /// Datagrams.
     Udp {
         /// Wire size of the largest.

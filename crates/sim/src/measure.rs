@@ -1,12 +1,13 @@
 //! What is measured while a simulation runs, and the outcome at its end.
 
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_runtime::outcome::{Count, FlowOutcome, LinkOutcome, Outcome, TcpSample};
+use apportion_runtime::outcome::{Completion, Count, FlowOutcome, LinkOutcome, Outcome, TcpSample};
 use apportion_runtime::probe::{Counters, LinkCounts};
 use apportion_scenario::model::Transport;
 
 use crate::connection::Carrier;
 use crate::events::Event;
+use crate::hosts::Hosts;
 use crate::link::Link;
 use crate::observer::{Observed, Observer};
 use crate::simulation::Simulation;
@@ -31,7 +32,6 @@ pub struct Baseline {
     counters: Vec<Counters>,
     totals: Vec<Totals>,
     links: Vec<LinkCounts>,
-    hops: u64,
 }
 
 impl<'a> Simulation<'a> {
@@ -53,21 +53,18 @@ impl Simulation<'_> {
         for probe in &mut self.probes {
             probe.delay = apportion_runtime::histogram::Histogram::default();
         }
-        self.earlier = self.completions.iter_mut().map(std::mem::take).collect();
+        self.earlier = std::mem::take(&mut self.completions);
         // What else is at this time comes after this.
-        self.baseline = Some(Box::new(self.counts(now, now)));
-    }
-
-    /// Counts at `now`, before what begins at `from`.
-    fn counts(&self, now: Time, from: Time) -> Baseline {
-        let links: Vec<_> = self.links.iter().map(|link| link.counts(now, from)).collect();
-        Baseline {
+        self.baseline = Some(Box::new(Baseline {
             at: now,
             counters: self.shared.counters.clone(),
-            totals: (0..self.connections.len()).map(|index| self.totals(index as u32)).collect(),
-            hops: links.iter().map(|link| link.sent.packets.get()).sum(),
-            links,
-        }
+            totals: self.all_totals(),
+            links: self.links.iter().map(|link| link.counts(now, now)).collect(),
+        }));
+    }
+
+    fn all_totals(&self) -> Vec<Totals> {
+        (0..self.connections.len()).map(|index| self.totals(index as u32)).collect()
     }
 
     /// Transmissions over all links since the start of the run, with those that links have begun ahead of time.
@@ -103,7 +100,8 @@ impl Simulation<'_> {
                     fast_retransmits: stats.fast_retransmits,
                 }
             }
-            Carrier::Closed(_) | Carrier::Ended | Carrier::Udp { .. } => self.ended[index as usize],
+            Carrier::Ended(totals) => **totals,
+            Carrier::Closed(_) | Carrier::Udp { .. } => Totals::default(),
         }
     }
 
@@ -142,40 +140,50 @@ impl Simulation<'_> {
     pub fn outcome(mut self) -> Outcome {
         let stop = self.scenario.stop;
         let after = stop + Span::from_nanos(1);
-        let end = self.counts(stop, after);
+        let hops = |links: &[LinkCounts]| links.iter().map(|link| link.sent.packets.get()).sum::<u64>();
+        let links: Vec<_> = self.links.iter().map(|link| link.counts(stop, after)).collect();
         self.links.iter_mut().for_each(|link| link.take_back_early(after));
+        let totals = self.all_totals();
         // What is known of flows comes in their place.
         self.connections = Vec::new();
-        let baseline = self.baseline.take().unwrap_or_else(|| Box::new(Baseline::zero(&end)));
-        let measured = stop.since(baseline.at);
+        self.hosts = Hosts::default();
+        for completions in [&mut self.completions, &mut self.earlier] {
+            completions.sort_by_key(|&(flow, _)| flow);
+        }
+        let baseline = self.baseline.take();
+        let before = baseline.as_deref();
+        let measured = stop.since(before.map_or(Time::ZERO, |baseline| baseline.at));
         Outcome {
             seed: self.seed,
             measured,
             flows: (0..self.scenario.flows.len())
-                .map(|flow| self.flow_outcome(flow, &baseline, &end))
+                .map(|flow| self.flow_outcome(flow, before, &totals))
                 .collect(),
-            links: (0..self.links.len()).map(|link| self.link_outcome(link, &baseline, measured)).collect(),
-            packet_hops: end.hops - baseline.hops,
+            packet_hops: hops(&links) - before.map_or(0, |baseline| hops(&baseline.links)),
+            links: (0..links.len()).map(|link| self.link_outcome(link, before, measured)).collect(),
             events: self.events_handled,
             timekeeping: None,
         }
     }
 
-    fn flow_outcome(&mut self, index: usize, baseline: &Baseline, end: &Baseline) -> FlowOutcome {
+    /// What a flow did since `baseline`, or the start of the run; its connections have come to `totals`.
+    fn flow_outcome(&mut self, index: usize, baseline: Option<&Baseline>, totals: &[Totals]) -> FlowOutcome {
         let flow = &self.scenario.flows[index];
         let mut outcome =
             FlowOutcome { name: flow.name.clone(), group: flow.group.clone(), ..Default::default() };
         let mut goodput = Bytes::ZERO;
         for id in self.ids(index) {
-            let (before, after) = (&baseline.counters[id as usize], &end.counters[id as usize]);
-            after.add_since(before, &mut outcome);
+            let before = baseline.map_or(Counters::default(), |baseline| baseline.counters[id as usize]);
+            let after = &self.shared.counters[id as usize];
+            after.add_since(&before, &mut outcome);
             if let Transport::Udp { header, .. } = flow.transport {
                 goodput += payload(after.delivered, header) - payload(before.delivered, header);
             }
         }
         let (mut retransmits, mut timeouts, mut fast_retransmits) = (0, 0, 0);
         for member in self.members(index) {
-            let (before, after) = (&baseline.totals[member as usize], &end.totals[member as usize]);
+            let before = baseline.map_or(Totals::default(), |baseline| baseline.totals[member as usize]);
+            let after = &totals[member as usize];
             goodput += Bytes::new(after.goodput - before.goodput);
             retransmits += after.retransmits - before.retransmits;
             timeouts += after.timeouts - before.timeouts;
@@ -185,8 +193,8 @@ impl Simulation<'_> {
         outcome.retransmits = Some(retransmits);
         outcome.timeouts = Some(timeouts);
         outcome.fast_retransmits = Some(fast_retransmits);
-        outcome.earlier = self.earlier.get_mut(index).map(std::mem::take).unwrap_or_default();
-        outcome.completions = std::mem::take(&mut self.completions[index]);
+        outcome.earlier = completions_of(&self.earlier, index);
+        outcome.completions = completions_of(&self.completions, index);
         outcome.completions.sort_by_key(|completion| completion.start);
         if let Some(probe) = self.probes.get_mut(index) {
             outcome.delay = probe.delay.distribution();
@@ -196,11 +204,12 @@ impl Simulation<'_> {
         outcome
     }
 
-    fn link_outcome(&mut self, index: usize, baseline: &Baseline, measured: Span) -> LinkOutcome {
+    fn link_outcome(&mut self, index: usize, baseline: Option<&Baseline>, measured: Span) -> LinkOutcome {
+        let before = baseline.map_or(LinkCounts::default(), |baseline| baseline.links[index]);
         let numbers = &self.numbers;
         let mut outcome = self.links[index].state.outcome(
             self.scenario.stop,
-            &baseline.links[index],
+            &before,
             measured,
             &|id| numbers.flow_of(id),
             &mut self.shared,
@@ -215,23 +224,20 @@ impl Simulation<'_> {
     }
 }
 
-impl Baseline {
-    /// For a run that is measured from its start.
-    fn zero(like: &Self) -> Self {
-        Self {
-            at: Time::ZERO,
-            counters: vec![Counters::default(); like.counters.len()],
-            totals: vec![Totals::default(); like.totals.len()],
-            links: vec![LinkCounts::default(); like.links.len()],
-            hops: 0,
-        }
-    }
+/// Those of one flow, of all in the order of flows.
+fn completions_of(all: &[(u32, Completion)], flow: usize) -> Vec<Completion> {
+    let first = all.partition_point(|&(of, _)| (of as usize) < flow);
+    all[first..]
+        .iter()
+        .take_while(|&&(of, _)| of as usize == flow)
+        .map(|&(_, completion)| completion)
+        .collect()
 }
 
 fn tcp_sample(carrier: &Carrier) -> TcpSample {
     match carrier {
         Carrier::Open(tcp) => TcpSample { window: tcp.sender.cwnd(), srtt: tcp.sender.srtt() },
-        Carrier::Closed(_) | Carrier::Ended | Carrier::Udp { .. } => TcpSample::default(),
+        Carrier::Closed(_) | Carrier::Ended(_) | Carrier::Udp { .. } => TcpSample::default(),
     }
 }
 

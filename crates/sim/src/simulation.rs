@@ -21,7 +21,7 @@ use crate::connection::{Carrier, Connection, Tcp};
 use crate::events::Event;
 use crate::hosts::Hosts;
 use crate::link::{Link, SharedState};
-use crate::measure::{Baseline, Totals};
+use crate::measure::Baseline;
 use crate::packet::{Body, Direction, Header, Packet, Store};
 use crate::pending_notices::PendingNotices;
 use crate::router::Routers;
@@ -62,12 +62,10 @@ pub struct Simulation<'a> {
     pub(crate) routers: Option<Box<Routers<'a>>>,
     /// One for each flow of the scenario, or none if they are not measured.
     pub(crate) probes: Vec<FlowProbe>,
-    /// The totals of connections that have ended, for each connection.
-    pub(crate) ended: Vec<Totals>,
-    /// For each flow of the scenario.
-    pub(crate) completions: Vec<Vec<Completion>>,
+    /// With the flow of the scenario, in the order in which they came.
+    pub(crate) completions: Vec<(u32, Completion)>,
     /// Those before the measured part; empty if that is all of the run.
-    pub(crate) earlier: Vec<Vec<Completion>>,
+    pub(crate) earlier: Vec<(u32, Completion)>,
     pub(crate) baseline: Option<Box<Baseline>>,
     /// Overload notifications on their way to sources.
     pub(crate) notices: PendingNotices,
@@ -332,7 +330,7 @@ impl Simulation<'_> {
         {
             connection.completed = true;
             let completion = Completion { start: connection.start, took: now.since(connection.start), size };
-            self.completions[connection.flow as usize].push(completion);
+            self.completions.push((connection.flow, completion));
         }
     }
 
@@ -437,10 +435,9 @@ impl Simulation<'_> {
 
     /// Frees the state of a connection whose data have all been acknowledged.
     fn end(&mut self, index: u32) {
-        self.ended[index as usize] = self.totals(index);
-        let connection = &mut self.connections[index as usize];
-        if let Carrier::Open(_) = connection.carrier {
-            connection.carrier = Carrier::Ended;
+        if let Carrier::Open(_) = self.connections[index as usize].carrier {
+            let totals = Box::new(self.totals(index));
+            self.connections[index as usize].carrier = Carrier::Ended(totals);
         }
     }
 
