@@ -16,8 +16,8 @@ use crate::files::{self, Files};
 use crate::keys::{Amount, Fields, Quantity, Range, Unit, Variant, walk, walk_variant};
 use crate::marking;
 use crate::model::{
-    DurationDistribution, Flow, Frames, Link, LinkId, MAX_ARRIVALS, MAX_PACKET, Node, NodeId, Shape, Source,
-    Start, Transport,
+    DurationDistribution, Flow, FlowSettings, Frames, Link, LinkId, MAX_ARRIVALS, MAX_PACKET, Node, NodeId,
+    Shape, Source, Start, Transport,
 };
 use crate::names::{natural, position};
 use crate::problem::{Place, Problems};
@@ -90,7 +90,7 @@ impl<'a> Builder<'a> {
             flows.reserve(count as usize);
             for i in 1..=count {
                 // Only the first wrong member is reported; the others would repeat it.
-                let Some(flow) = self.member(&group, i, problems) else { break };
+                let Some(flow) = self.member(&group, i, flows.last(), problems) else { break };
                 connections += u64::from(flow.connections);
                 if connections > MAX_FLOWS {
                     let message = format!("more than {MAX_FLOWS} connections in all");
@@ -178,7 +178,14 @@ impl<'a> Builder<'a> {
             .ok()
     }
 
-    fn member(&mut self, group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Flow> {
+    /// The member with this number; `before` is the flow before it, which may have equal settings.
+    fn member(
+        &mut self,
+        group: &Group<'_>,
+        i: u64,
+        before: Option<&Flow>,
+        problems: &mut Problems,
+    ) -> Option<Flow> {
         let fields = &group.fields;
         let from = self.node(&group.from, i, fields, "from", problems);
         let to = self.node(&group.to, i, fields, "to", problems);
@@ -222,10 +229,8 @@ impl<'a> Builder<'a> {
         if let (Some(source), Some(start), Some(end)) = (&source, start, self.end) {
             check_arrivals(source, start, stop.map_or(end, |stop| stop.min(end)), &group.source.1, problems)?;
         }
-        Some(Flow {
+        let settings = FlowSettings {
             group: self.group_name(group, &name),
-            path: path?,
-            back: back?,
             class: fields.text("class").map(class).unwrap_or_default(),
             target: target(fields, i, problems),
             weight: fields.number("weight", i, problems).and_then(Weight::new)?,
@@ -241,10 +246,13 @@ impl<'a> Builder<'a> {
             transport: transport?,
             connections: connections?,
             source: source?,
-            start: start?,
             stop,
-            name,
-        })
+        };
+        let settings = match before.filter(|before| *before.settings == settings) {
+            Some(before) => Arc::clone(&before.settings),
+            None => Arc::new(settings),
+        };
+        Some(Flow { name, path: path?, back: back?, start: start?, settings })
     }
 
     /// A flow declared by itself as `g.3` belongs to the group `g`, as if the group had been declared.

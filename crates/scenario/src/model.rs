@@ -3,6 +3,7 @@
 //! Nodes, links and flows are sorted by name, so a file with its declarations permuted is the same scenario.
 //! Lists are indexed by the ids declared here.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use apportion_core::mark::MarkerParams;
@@ -116,18 +117,29 @@ pub struct ListedLoss {
 }
 
 /// One flow from a source to a sink.
+///
+/// Members of a group mostly differ in what stands here. The rest is that of [`FlowSettings`], to which a flow dereferences.
 #[derive(Clone, Debug)]
 pub struct Flow {
     /// Unique; member `i` of a group `g` is called `g.i`.
     pub name: String,
-    /// The name of its random streams, unique; `None`: its own.
-    pub stream: Option<Box<str>>,
-    /// The table in the file it comes from.
-    pub group: String,
     /// The links its packets pass, in order.
     pub path: Arc<[LinkId]>,
     /// The links that acknowledgements pass, in order.
     pub back: Arc<[LinkId]>,
+    /// When it starts.
+    pub start: Start,
+    /// Flows with equal settings share them; those of a flow that is changed become its own.
+    pub settings: Arc<FlowSettings>,
+}
+
+/// What is set of a flow, besides its name, its paths and its start.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowSettings {
+    /// The name of its random streams, unique; `None`: its own.
+    pub stream: Option<Box<str>>,
+    /// The table in the file it comes from.
+    pub group: String,
     /// Its class, for disciplines that distinguish classes.
     pub class: FlowClass,
     /// What its queue should hold while it is real-rate; none: what each discipline is configured for.
@@ -158,8 +170,6 @@ pub struct Flow {
     pub connections: u32,
     /// What each connection has to send.
     pub source: Source,
-    /// When it starts.
-    pub start: Start,
     /// When its source stops writing, or starting short flows; the end of the run if `None`. A file is written as a whole at its start.
     pub stop: Option<Time>,
 }
@@ -168,7 +178,20 @@ impl Flow {
     /// The name of its random streams.
     #[must_use]
     pub fn stream(&self) -> &str {
-        self.stream.as_deref().unwrap_or(&self.name)
+        self.settings.stream.as_deref().unwrap_or(&self.name)
+    }
+}
+
+impl Deref for Flow {
+    type Target = FlowSettings;
+    fn deref(&self) -> &FlowSettings {
+        &self.settings
+    }
+}
+
+impl DerefMut for Flow {
+    fn deref_mut(&mut self) -> &mut FlowSettings {
+        Arc::make_mut(&mut self.settings)
     }
 }
 
@@ -191,7 +214,7 @@ pub enum Start {
 }
 
 /// What carries a flow.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Transport {
     /// TCP. Many flows share one table of parameters.
     Tcp(Arc<TcpParams>),
@@ -205,7 +228,7 @@ pub enum Transport {
 }
 
 /// What a flow has to send: writes to its transport.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     /// Always has more. Over TCP only.
     Greedy,
@@ -288,7 +311,7 @@ pub enum Shape {
 }
 
 /// Where video frame sizes come from.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Frames {
     /// One size per frame, repeated from the start when used up.
     Trace(Arc<[Bytes]>),
