@@ -24,8 +24,19 @@ pub enum Load {
     Greedy,
     /// This many bytes, at the start.
     File(Bytes),
-    /// What its source writes, with the write that comes next.
-    Writes(Box<Generator>, Option<Write>),
+    /// What its source writes.
+    Writes(Box<Writes>),
+    /// Nothing more: its file has arrived.
+    Arrived,
+}
+
+/// The writes of a source.
+#[derive(Debug)]
+pub struct Writes {
+    /// Makes them.
+    pub generator: Generator,
+    /// The one that comes next.
+    pub pending: Option<Write>,
 }
 
 /// A connection to be made.
@@ -99,7 +110,7 @@ impl Load {
         match source {
             Source::File { size } => Self::File(*size),
             _ => match Generator::new(source, start, stop, stream) {
-                Some(generator) => Self::Writes(Box::new(generator), None),
+                Some(generator) => Self::Writes(Box::new(Writes { generator, pending: None })),
                 None => Self::Greedy,
             },
         }

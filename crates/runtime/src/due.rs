@@ -143,7 +143,7 @@ fn transfers(members: &[Planned], outcome: Option<&FlowOutcome>, end: Time) -> V
 /// From when to when each connection of an on-off source was on.
 fn bursts(members: &[Planned], end: Time) -> Vec<(Time, Time)> {
     let of = |connection: &Planned| match &connection.load {
-        Load::Writes(generator, _) => generator.on_periods(connection.stop.min(end)),
+        Load::Writes(writes) => writes.generator.on_periods(connection.stop.min(end)),
         _ => Vec::new(),
     };
     members.iter().flat_map(of).collect()
@@ -311,8 +311,9 @@ mod tests {
             last.is_some_and(|phase| phase.wants == Wants::Bursts(1))
         };
         let (planned, _) = connections(&it, outcome.seed);
-        let Load::Writes(generator, _) = &planned[1].load else { panic!("it writes") };
-        let writes: Vec<_> = generator.as_ref().clone().collect();
+        let Load::Writes(writes) = &planned[1].load else { panic!("it writes") };
+        let generator = &writes.generator;
+        let writes: Vec<_> = generator.clone().collect();
         assert!(phases.len() > 4 && writes.len() > 1_000);
         assert!(writes.iter().all(|write| on(write.at)));
         // As much is due as it writes, but for the last packet of a period.
@@ -340,8 +341,9 @@ mod tests {
         let (planned, numbers) = connections(&it, outcome.seed);
         for (flow, is) in due.flows.iter().enumerate() {
             let writes = numbers.members(flow).flat_map(|member| {
-                let Load::Writes(generator, _) = &planned[member as usize].load else { panic!("it writes") };
-                generator.as_ref().clone()
+                let Load::Writes(writes) = &planned[member as usize].load else { panic!("it writes") };
+                let generator = &writes.generator;
+                generator.clone()
             });
             // The second one is silent from 12.5 s on; what it writes with its new rate is checked by its amount.
             let before = |at: Time| flow != 1 || at < Time::from_millis(12_500);

@@ -84,7 +84,7 @@ impl<'a> Simulation<'a> {
             links: Vec::with_capacity(scenario.links.len()),
             shared: SharedState::new(events_for(scenario)),
             routes: Vec::new(),
-            connections: Vec::with_capacity(scenario.flows.len()),
+            connections: Vec::with_capacity(planned.len()),
             ids_are_shared: numbers.are_shared(),
             tables: FlowTables::new(scenario, &numbers, seed),
             probes: Vec::new(),
@@ -168,21 +168,10 @@ impl<'a> Simulation<'a> {
             .iter()
             .map(|flow| (routes.insert(&flow.path, SINK), routes.insert(&flow.back, SOURCE)))
             .collect();
-        self.connections.extend(planned.into_iter().map(|Planned { flow, id, start, stop, load }| {
+        self.connections.extend(planned.into_iter().map(|Planned { flow, id, start, load, .. }| {
             let (route, back) = ways[flow as usize];
             let carrier = Carrier::new(&self.scenario.flows[flow as usize].transport);
-            Connection {
-                flow,
-                id,
-                route,
-                back,
-                start,
-                stop,
-                load,
-                carrier,
-                armed: Time::MAX,
-                completed: false,
-            }
+            Connection { flow, id, route, back, start, load, carrier, armed: Time::MAX }
         }));
         self.routes = routes.table;
     }

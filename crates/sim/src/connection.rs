@@ -17,7 +17,7 @@ use crate::tcp::{Receiver, Sender};
 
 /// One connection.
 #[derive(Debug)]
-#[repr(align(32))]
+#[repr(align(64))]
 pub struct Connection {
     /// The index of its flow in the scenario.
     pub flow: u32,
@@ -29,20 +29,16 @@ pub struct Connection {
     pub back: u32,
     /// When it starts.
     pub start: Time,
-    /// When its source falls silent.
-    pub stop: Time,
     /// What it sends.
     pub load: Load,
     /// What carries it.
     pub carrier: Carrier,
     /// The earliest pending timer event; `Time::MAX` if none.
     pub armed: Time,
-    /// Whether its file has arrived in full.
-    pub completed: bool,
 }
 
-/// With many flows, access to memory dominates: a connection takes one and a half cache lines.
-const _: () = assert!(size_of::<Connection>() == 96);
+/// With many flows, access to memory dominates: a connection takes one cache line.
+const _: () = assert!(size_of::<Connection>() == 64);
 
 /// What carries a connection.
 #[derive(Debug)]

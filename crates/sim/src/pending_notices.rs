@@ -69,8 +69,8 @@ impl Simulation<'_> {
         let overload =
             Overload { wanted: part(overload.wanted), granted: part(overload.granted), ..overload };
         for index in members {
-            if let Load::Writes(generator, _) = &mut self.connections[index as usize].load {
-                generator.on_overload(now, &overload);
+            if let Load::Writes(writes) = &mut self.connections[index as usize].load {
+                writes.generator.on_overload(now, &overload);
             }
         }
     }

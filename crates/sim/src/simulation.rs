@@ -325,10 +325,9 @@ impl Simulation<'_> {
     fn note_completion(&mut self, now: Time, index: u32) {
         let connection = &mut self.connections[index as usize];
         if let (&Load::File(size), Carrier::Open(tcp)) = (&connection.load, &connection.carrier)
-            && !connection.completed
             && tcp.receiver.delivered() >= size.get()
         {
-            connection.completed = true;
+            connection.load = Load::Arrived;
             let completion = Completion { start: connection.start, took: now.since(connection.start), size };
             self.completions.push((connection.flow, completion));
         }
@@ -361,7 +360,7 @@ impl Simulation<'_> {
         let (greedy, file) = match connection.load {
             Load::Greedy => (true, None),
             Load::File(size) => (false, Some(size)),
-            Load::Writes(..) => (false, None),
+            Load::Writes(_) | Load::Arrived => (false, None),
         };
         self.act(now, index, Direction::Forth, |tcp, outlet| {
             tcp.sender.start(now, outlet);
@@ -373,7 +372,8 @@ impl Simulation<'_> {
             }
         });
         self.next_write(now, index);
-        let stop = self.connections[index as usize].stop;
+        let flow = &self.scenario.flows[self.connections[index as usize].flow as usize];
+        let stop = flow.stop.unwrap_or(self.scenario.stop);
         self.shared.events.schedule(now, stop, Event::Stop(index));
     }
 
@@ -383,9 +383,9 @@ impl Simulation<'_> {
 
     /// Asks the source of a connection for its next write.
     fn next_write(&mut self, now: Time, index: u32) {
-        if let Load::Writes(generator, pending) = &mut self.connections[index as usize].load {
-            *pending = generator.next();
-            if let Some(write) = pending {
+        if let Load::Writes(writes) = &mut self.connections[index as usize].load {
+            writes.pending = writes.generator.next();
+            if let Some(write) = &writes.pending {
                 self.shared.events.schedule(now, write.at, Event::Write(index));
             }
         }
@@ -393,9 +393,9 @@ impl Simulation<'_> {
 
     fn write(&mut self, now: Time, index: u32) {
         let connection = &mut self.connections[index as usize];
-        let Load::Writes(_, pending) = &mut connection.load else { return };
+        let Load::Writes(writes) = &mut connection.load else { return };
         // A rate of zero takes the pending write back and leaves its event behind.
-        let Some(Write { size, .. }) = pending.take_if(|write| write.at == now) else { return };
+        let Some(Write { size, .. }) = writes.pending.take_if(|write| write.at == now) else { return };
         if let Carrier::Udp { packet: largest } = connection.carrier {
             let (flow, hop) = (connection.id, connection.first_hop(Direction::Forth));
             let mut left = size;
@@ -500,13 +500,13 @@ impl Simulation<'_> {
 
     fn set_rate(&mut self, now: Time, index: u32, rate: Rate) {
         let connection = &mut self.connections[index as usize];
-        if let Load::Writes(generator, pending) = &mut connection.load {
-            generator.set_rate(now, rate);
+        if let Load::Writes(writes) = &mut connection.load {
+            writes.generator.set_rate(now, rate);
             if rate == Rate::ZERO {
-                *pending = None;
+                writes.pending = None;
             }
             // A pending write stands. The start asks for the first one, also after a change at the same time.
-            if pending.is_none() && now > connection.start {
+            if writes.pending.is_none() && now > connection.start {
                 self.next_write(now, index);
             }
         }

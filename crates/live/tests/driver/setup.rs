@@ -16,7 +16,6 @@ use apportion_live::link::Link;
 use apportion_live::pace::Pace;
 use apportion_runtime::connections::Load;
 use apportion_runtime::link::LinkParts;
-use apportion_runtime::source::Generator;
 use apportion_scenario::model::{Source, Transport};
 use apportion_scenario::tcp::TcpParams;
 
@@ -80,7 +79,7 @@ fn connection(flow: u32, transport: Transport, load: Load) -> Connection {
 
 pub fn writes(source: &Source) -> Load {
     let (start, stop) = (Time::from_millis(100), Time::from_secs(60));
-    Load::Writes(Box::new(Generator::new(source, start, stop, Stream::new(1, "source")).unwrap()), None)
+    Load::new(source, start, stop, Stream::new(1, "source"))
 }
 
 pub fn cbr(kbit: u64, write: u64) -> Source {

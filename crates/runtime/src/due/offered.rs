@@ -73,8 +73,8 @@ impl Bins {
 
 /// Tells `add` when a connection writes before `stop`, and how many bits.
 fn writes(connection: &Planned, changes: &[(Time, Rate)], stop: Time, add: &mut impl FnMut(Time, u64)) {
-    let Load::Writes(generator, _) = &connection.load else { return };
-    let mut generator = generator.as_ref().clone();
+    let Load::Writes(writes) = &connection.load else { return };
+    let mut generator = writes.generator.clone();
     let mut pending = None;
     let ends = changes.iter().map(|&(at, rate)| (at, Some(rate))).chain([(stop, None)]);
     for (until, rate) in ends {

@@ -211,7 +211,7 @@ impl Driven {
         }
         let stop = if self.closing { Time::MAX } else { self.stop };
         match &self.load {
-            Load::Writes(_, Some(write)) => write.at.min(stop),
+            Load::Writes(writes) => writes.pending.map_or(stop, |write| write.at.min(stop)),
             _ => stop,
         }
     }
@@ -220,8 +220,8 @@ impl Driven {
     pub(super) fn act(&mut self, now: Time, tools: &mut Tools) {
         if self.phase == Phase::Waiting {
             self.begin(now, tools);
-        } else if let Load::Writes(_, pending) = &mut self.load
-            && let Some(write) = pending.take_if(|write| write.at <= now)
+        } else if let Load::Writes(writes) = &mut self.load
+            && let Some(write) = writes.pending.take_if(|write| write.at <= now)
         {
             tools.lateness.record(now.since(write.at));
             self.next_write();
@@ -251,7 +251,7 @@ impl Driven {
         match self.load {
             Load::Greedy => self.left = u64::MAX,
             Load::File(size) => (self.left, self.closing) = (size.get(), true),
-            Load::Writes(..) => (),
+            Load::Writes(_) | Load::Arrived => (),
         }
         self.phase = Phase::Open;
         if !self.is_tcp() {
@@ -271,8 +271,8 @@ impl Driven {
 
     /// Asks the generator for the next write.
     fn next_write(&mut self) {
-        if let Load::Writes(generator, pending) = &mut self.load {
-            *pending = generator.next();
+        if let Load::Writes(writes) = &mut self.load {
+            writes.pending = writes.generator.next();
         }
     }
 
@@ -333,20 +333,21 @@ impl Driven {
     }
 
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate) {
-        let Load::Writes(generator, pending) = &mut self.load else { return };
-        generator.set_rate(now, rate);
+        let Load::Writes(writes) = &mut self.load else { return };
+        writes.generator.set_rate(now, rate);
         if rate == Rate::ZERO {
-            *pending = None;
+            writes.pending = None;
         }
         // A pending write stands; before the start nothing is asked for.
-        if pending.is_none() && matches!(self.phase, Phase::Connecting | Phase::Open) && !self.closing {
+        if writes.pending.is_none() && matches!(self.phase, Phase::Connecting | Phase::Open) && !self.closing
+        {
             self.next_write();
         }
     }
 
     pub(super) fn on_overload(&mut self, now: Time, exception: &Overload) {
-        if let Load::Writes(generator, _) = &mut self.load {
-            generator.on_overload(now, exception);
+        if let Load::Writes(writes) = &mut self.load {
+            writes.generator.on_overload(now, exception);
         }
     }
 }
