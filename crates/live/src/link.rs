@@ -20,7 +20,7 @@ use apportion_core::system::Discipline;
 use apportion_core::units::{Rate, Span, TicketRate, Time};
 use apportion_linux::pool::Pool;
 use apportion_runtime::link::{FlowSetting, LinkBackend, LinkParts, LinkState};
-use apportion_runtime::probe::Counters;
+use apportion_runtime::probe::{Counters, Incident};
 
 use crate::pace::Pace;
 use crate::packet::Packet;
@@ -82,9 +82,10 @@ impl SharedState {
 }
 
 impl LinkBackend<Packet> for SharedState {
-    #[inline]
-    fn counters(&mut self, packet: &Packet) -> Option<&mut Counters> {
-        self.account(packet.account())
+    fn count(&mut self, packet: &Packet, incident: Incident) {
+        if let Some(counters) = self.account(packet.account()) {
+            counters.count(incident);
+        }
     }
     #[inline]
     fn discard(&mut self, now: Time, link: u32, packet: Packet, _reason: Option<DropReason>) {

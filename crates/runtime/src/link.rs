@@ -23,12 +23,12 @@ pub use crate::flow_setting::FlowSetting;
 use crate::flow_tables::{FlowTables, exchanges};
 pub use crate::listed_losses::ListedLosses;
 use crate::outcome::{Count, LinkOutcome};
-use crate::probe::{Counters, LinkCounts, LinkProbe, LinkSample};
+use crate::probe::{Incident, LinkCounts, LinkProbe, LinkSample};
 
 /// What a backend provides to its links: the storage of packets, counters of flows, and a place for notifications.
 pub trait LinkBackend<P> {
-    /// The counters that `packet` is counted in; `None` if it is not counted.
-    fn counters(&mut self, packet: &P) -> Option<&mut Counters>;
+    /// Counts for the flow of `packet` what befell it.
+    fn count(&mut self, packet: &P, incident: Incident);
     /// Frees `packet`, which at `now` the discipline of `link` dropped or, without a reason, its wire lost.
     fn discard(&mut self, now: Time, link: u32, packet: P, reason: Option<DropReason>);
     /// The discipline of `link` marked `packet` at `now`. Ignored unless overridden.
@@ -253,9 +253,7 @@ impl<P: Packet> LinkState<P> {
         let is_lost = instruments.loses(packet);
         if is_lost {
             self.counts.lost += 1;
-            if let Some(flow) = backend.counters(packet) {
-                flow.lost += 1;
-            }
+            backend.count(packet, Incident::Lost);
         }
         is_lost
     }
@@ -560,16 +558,12 @@ struct LinkSink<'a, B> {
 impl<P, B: LinkBackend<P>> Sink<P> for LinkSink<'_, B> {
     fn dropped(&mut self, now: Time, packet: P, reason: DropReason) {
         self.counts.dropped[reason as usize] += 1;
-        if let Some(flow) = self.backend.counters(&packet) {
-            flow.dropped[reason as usize] += 1;
-        }
+        self.backend.count(&packet, Incident::Dropped(reason));
         self.backend.discard(now, self.link, packet, Some(reason));
     }
     fn marked(&mut self, now: Time, packet: &P) {
         self.counts.marked += 1;
-        if let Some(flow) = self.backend.counters(packet) {
-            flow.marked += 1;
-        }
+        self.backend.count(packet, Incident::Marked);
         self.backend.marked(now, self.link, packet);
     }
     fn overload(&mut self, now: Time, overload: Overload) {

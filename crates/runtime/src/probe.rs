@@ -1,18 +1,18 @@
 //! Statistics of flows and links. Plain counts are always kept; the rest costs nothing unless asked for.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::outcome::{Allocation, Count, FlowOutcome, LinkOutcome, TcpSample};
+use apportion_core::packet::FlowId;
 use apportion_core::queue::{Backlog, DropReason};
 use apportion_core::system::ramp::FlowShare;
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
 
 use crate::histogram::Histogram;
 
-/// Counts of what disciplines see as one flow, since the start of the run. What every packet touches lies in
-/// one cache line.
+/// Counts of what disciplines see as one flow, since the start of the run.
 #[derive(Clone, Copy, Debug, Default)]
-#[repr(C, align(32))]
 pub struct Counters {
     /// Put on the first link by its source.
     pub sent: Count,
@@ -28,7 +28,27 @@ pub struct Counters {
     pub overloads: u64,
 }
 
+/// What befalls a packet of a flow on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Incident {
+    /// A discipline dropped it.
+    Dropped(DropReason),
+    /// It was lost on a wire.
+    Lost,
+    /// A discipline marked it.
+    Marked,
+}
+
 impl Counters {
+    /// Counts what befell a packet.
+    pub fn count(&mut self, incident: Incident) {
+        match incident {
+            Incident::Dropped(reason) => self.dropped[reason as usize] += 1,
+            Incident::Lost => self.lost += 1,
+            Incident::Marked => self.marked += 1,
+        }
+    }
+
     /// Adds to `outcome` what happened since `before`.
     pub fn add_since(&self, before: &Self, outcome: &mut FlowOutcome) {
         outcome.sent += self.sent - before.sent;
@@ -39,6 +59,88 @@ impl Counters {
         outcome.lost += self.lost - before.lost;
         outcome.marked += self.marked - before.marked;
         outcome.overloads += self.overloads - before.overloads;
+    }
+}
+
+/// The [`Counters`] of many flows by id, in tables: what every packet touches, and one for each kind of what befalls few packets,
+/// without memory until it happens.
+#[derive(Clone, Debug, Default)]
+pub struct FlowCounts {
+    carried: Vec<Carried>,
+    dropped: [Vec<u64>; DropReason::ALL.len()],
+    lost: Vec<u64>,
+    marked: Vec<u64>,
+    overloads: Vec<u64>,
+}
+
+/// What a flow sent, and what of it arrived: never in two cache lines.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(32))]
+struct Carried {
+    sent: Count,
+    delivered: Count,
+}
+
+impl FlowCounts {
+    /// Zeros of flows with the ids below `flows`.
+    #[must_use]
+    pub fn new(flows: usize) -> Self {
+        Self { carried: vec![Carried::default(); flows], ..Self::default() }
+    }
+
+    /// The source of a flow put a packet on its first link.
+    #[inline]
+    pub fn sent(&mut self, flow: FlowId, size: Bytes) {
+        self.carried[flow.index()].sent.add(size);
+    }
+
+    /// A packet reached the sink of its flow.
+    #[inline]
+    pub fn delivered(&mut self, flow: FlowId, size: Bytes) {
+        self.carried[flow.index()].delivered.add(size);
+    }
+
+    /// Counts what befell a packet of a flow.
+    pub fn count(&mut self, flow: FlowId, incident: Incident) {
+        let table = match incident {
+            Incident::Dropped(reason) => &mut self.dropped[reason as usize],
+            Incident::Lost => &mut self.lost,
+            Incident::Marked => &mut self.marked,
+        };
+        Self::add(table, flow, self.carried.len());
+    }
+
+    /// The sources of a flow were notified that a link cannot carry what it needs.
+    pub fn notified(&mut self, flow: FlowId) {
+        Self::add(&mut self.overloads, flow, self.carried.len());
+    }
+
+    fn add(table: &mut Vec<u64>, flow: FlowId, flows: usize) {
+        if table.is_empty() {
+            *table = vec![0; flows];
+        }
+        table[flow.index()] += 1;
+    }
+
+    /// Those of one flow.
+    #[must_use]
+    pub fn of(&self, flow: FlowId) -> Counters {
+        let Carried { sent, delivered } = self.carried[flow.index()];
+        let count = |table: &Vec<u64>| table.get(flow.index()).copied().unwrap_or_default();
+        Counters {
+            sent,
+            delivered,
+            dropped: self.dropped.each_ref().map(count),
+            lost: count(&self.lost),
+            marked: count(&self.marked),
+            overloads: count(&self.overloads),
+        }
+    }
+
+    /// Bytes that reached the sinks of the flows with these ids.
+    #[must_use]
+    pub fn delivered_by(&self, flows: Range<u32>) -> Bytes {
+        self.carried[flows.start as usize..flows.end as usize].iter().map(|of| of.delivered.bytes).sum()
     }
 }
 

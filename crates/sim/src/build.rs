@@ -8,7 +8,7 @@ use apportion_runtime::connections::{Planned, connections};
 use apportion_runtime::flow_tables::FlowTables;
 use apportion_runtime::link::LinkParts;
 use apportion_runtime::marks::marks;
-use apportion_runtime::probe::{Counters, FlowProbe};
+use apportion_runtime::probe::{FlowCounts, FlowProbe};
 use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Transport};
 use apportion_scenario::tcp::Algorithm;
 
@@ -118,7 +118,7 @@ impl<'a> Simulation<'a> {
         simulation.protocols = simulation.protocols();
         // The last one is of messages between routers.
         let messages = FlowId(simulation.numbers.id_count() as u32);
-        simulation.shared.counters = vec![Counters::default(); simulation.numbers.id_count() + 1];
+        simulation.shared.counters = FlowCounts::new(simulation.numbers.id_count() + 1);
         simulation.routers = Routers::new(scenario, seed, messages, &mut simulation.routes);
         simulation.hosts = Hosts::new(scenario, seed, simulation.routers.is_some());
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {

@@ -23,7 +23,7 @@ use apportion_core::transmission::Transmission;
 use apportion_core::units::{Rate, Span, Time};
 use apportion_runtime::link::{FlowSetting, LinkBackend, LinkParts, LinkState};
 use apportion_runtime::outcome::Count;
-use apportion_runtime::probe::{Counters, LinkCounts};
+use apportion_runtime::probe::{FlowCounts, Incident, LinkCounts};
 
 use crate::capture::LinkCapture;
 use crate::events::{Event, Events};
@@ -38,7 +38,7 @@ pub struct SharedState<'a> {
     /// The bodies of packets in flight.
     pub store: Store,
     /// By the id of flows.
-    pub counters: Vec<Counters>,
+    pub counters: FlowCounts,
     /// The flow of the scenario by id; empty if allocations are not measured.
     pub flow_of_id: Vec<u32>,
     /// Overload notifications of disciplines, with their time and the index of the link, until they are sent to
@@ -59,7 +59,7 @@ impl SharedState<'_> {
         Self {
             events,
             store: Store::default(),
-            counters: Vec::new(),
+            counters: FlowCounts::default(),
             flow_of_id: Vec::new(),
             overloads: Vec::new(),
             captures: Vec::new(),
@@ -70,9 +70,8 @@ impl SharedState<'_> {
 }
 
 impl LinkBackend<Packet> for SharedState<'_> {
-    #[inline]
-    fn counters(&mut self, packet: &Packet) -> Option<&mut Counters> {
-        Some(&mut self.counters[packet.flow().index()])
+    fn count(&mut self, packet: &Packet, incident: Incident) {
+        self.counters.count(packet.flow(), incident);
     }
     #[inline]
     fn discard(&mut self, now: Time, link: u32, packet: Packet, reason: Option<DropReason>) {

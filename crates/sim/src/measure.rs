@@ -1,8 +1,9 @@
 //! What is measured while a simulation runs, and the outcome at its end.
 
+use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_runtime::outcome::{Completion, Count, FlowOutcome, LinkOutcome, Outcome, TcpSample};
-use apportion_runtime::probe::{Counters, LinkCounts};
+use apportion_runtime::probe::{Counters, FlowCounts, LinkCounts};
 use apportion_scenario::model::Transport;
 
 use crate::connection::Carrier;
@@ -29,7 +30,7 @@ pub struct Totals {
 #[derive(Debug)]
 pub struct Baseline {
     at: Time,
-    counters: Vec<Counters>,
+    counters: FlowCounts,
     totals: Vec<Totals>,
     links: Vec<LinkCounts>,
 }
@@ -113,12 +114,7 @@ impl Simulation<'_> {
         }
         for (flow, probe) in self.probes.iter_mut().enumerate() {
             let ids = self.numbers.ids(flow);
-            probe.sample(
-                self.shared.counters[ids.start as usize..ids.end as usize]
-                    .iter()
-                    .map(|c| c.delivered.bytes)
-                    .sum(),
-            );
+            probe.sample(self.shared.counters.delivered_by(ids));
             let members = self.numbers.members(flow);
             if let [member] = &self.connections[members.start as usize..members.end as usize]
                 && !matches!(member.carrier, Carrier::Udp { .. })
@@ -172,9 +168,9 @@ impl Simulation<'_> {
         let mut outcome =
             FlowOutcome { name: flow.name.clone(), group: flow.group.clone(), ..Default::default() };
         let mut goodput = Bytes::ZERO;
-        for id in self.ids(index) {
-            let before = baseline.map_or(Counters::default(), |baseline| baseline.counters[id as usize]);
-            let after = &self.shared.counters[id as usize];
+        for id in self.ids(index).map(FlowId) {
+            let before = baseline.map_or(Counters::default(), |baseline| baseline.counters.of(id));
+            let after = self.shared.counters.of(id);
             after.add_since(&before, &mut outcome);
             if let Transport::Udp { header, .. } = flow.transport {
                 goodput += payload(after.delivered, header) - payload(before.delivered, header);

@@ -62,7 +62,7 @@ impl Simulation<'_> {
     /// Notifies the sources of a flow, each of its part.
     fn deliver_notice(&mut self, now: Time, flow: u32, overload: Overload) {
         if !overload.is_over {
-            self.shared.counters[overload.flow.index()].overloads += 1;
+            self.shared.counters.notified(overload.flow);
         }
         let members = self.members(flow as usize);
         let part = |rate: Rate| Rate::from_bit(rate.as_bit() / members.len().max(1) as u64);

@@ -194,7 +194,7 @@ impl Simulation<'_> {
     #[inline(never)]
     fn deliver_to_sink(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
-        self.shared.counters[packet.flow().index()].delivered.add(packet.size());
+        self.shared.counters.delivered(packet.flow(), packet.size());
         let &Body { sent, header, .. } = self.shared.store.get(packet.body());
         self.shared.store.remove(packet.body());
         if !self.probes.is_empty() {
@@ -246,7 +246,7 @@ impl Simulation<'_> {
             packet = self.label(now, packet);
         }
         if packet.direction() == Direction::Forth {
-            self.shared.counters[packet.flow().index()].sent.add(packet.size());
+            self.shared.counters.sent(packet.flow(), packet.size());
         }
         let link = self.routes[packet.hop() as usize];
         if self.hosts.take_no_time() {
