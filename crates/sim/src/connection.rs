@@ -56,9 +56,8 @@ pub enum Carrier {
     },
 }
 
-/// Both ends of a TCP connection, in whole cache lines.
+/// Both ends of a TCP connection. Not aligned to cache lines: an allocator would leave a line unused between two of them.
 #[derive(Debug)]
-#[repr(align(64))]
 pub struct Tcp {
     /// The end that has data.
     pub sender: Sender,

@@ -7,7 +7,7 @@ use apportion_runtime::probe::{Counters, FlowCounts, LinkCounts};
 use apportion_scenario::model::Transport;
 
 use crate::connection::Carrier;
-use crate::events::Event;
+use crate::events::{Event, Events};
 use crate::hosts::Hosts;
 use crate::link::Link;
 use crate::observer::{Observed, Observer};
@@ -139,10 +139,11 @@ impl Simulation<'_> {
         let hops = |links: &[LinkCounts]| links.iter().map(|link| link.sent.packets.get()).sum::<u64>();
         let links: Vec<_> = self.links.iter().map(|link| link.counts(stop, after)).collect();
         self.links.iter_mut().for_each(|link| link.take_back_early(after));
-        let totals = self.all_totals();
-        // What is known of flows comes in their place.
-        self.connections = Vec::new();
+        // What is known of flows comes in the place of events, hosts and connections.
+        self.shared.events = Events::new(0, Span::ZERO, 0.0);
         self.hosts = Hosts::default();
+        let totals = self.all_totals();
+        self.connections = Vec::new();
         for completions in [&mut self.completions, &mut self.earlier] {
             completions.sort_by_key(|&(flow, _)| flow);
         }

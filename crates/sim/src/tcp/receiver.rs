@@ -277,7 +277,13 @@ impl Receiver {
         self.highest = highest.max(to);
         // Nearly always it follows the highest range, or leaves a gap behind it.
         match self.early.last_mut() {
-            _ if from > highest => return self.early.push((from, to)),
+            _ if from > highest => {
+                if self.early.capacity() == 0 {
+                    // Most gaps are alone, and with many flows each takes memory for as long as its connection lives.
+                    self.early.reserve_exact(1);
+                }
+                return self.early.push((from, to));
+            }
             Some((_, end)) if *end == from && from == highest => {
                 *end = to;
                 return;
