@@ -13,7 +13,7 @@ use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Trans
 use apportion_scenario::tcp::Algorithm;
 
 use crate::capture::LinkCapture;
-use crate::connection::{Carrier, Connection};
+use crate::connection::{Carrier, Connection, Tcps};
 use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
 use crate::hosts::Hosts;
 use crate::link::{Link, SharedState};
@@ -85,6 +85,7 @@ impl<'a> Simulation<'a> {
             shared: SharedState::new(events_for(scenario)),
             routes: Vec::new(),
             connections: Vec::with_capacity(planned.len()),
+            tcps: Tcps::default(),
             ids_are_shared: numbers.are_shared(),
             tables: FlowTables::new(scenario, &numbers, seed),
             probes: Vec::new(),

@@ -45,8 +45,8 @@ const _: () = assert!(size_of::<Connection>() == 64);
 pub enum Carrier {
     /// TCP before its start.
     Closed(Arc<TcpParams>),
-    /// TCP.
-    Open(Box<Tcp>),
+    /// TCP, by its place in [`Tcps`].
+    Open(u32),
     /// TCP after its end, with what it did.
     Ended(Box<Totals>),
     /// Datagrams.
@@ -56,13 +56,52 @@ pub enum Carrier {
     },
 }
 
-/// Both ends of a TCP connection. Not aligned to cache lines: an allocator would leave a line unused between two of them.
+/// Both ends of a TCP connection.
 #[derive(Debug)]
 pub struct Tcp {
     /// The end that has data.
     pub sender: Sender,
     /// The end that acknowledges.
     pub receiver: Receiver,
+}
+
+/// The TCP state of connections, in one table: without what an allocator adds to each, and given back to the system as a whole.
+#[derive(Debug, Default)]
+pub struct Tcps {
+    states: Vec<Option<Tcp>>,
+    /// Places whose connections have ended.
+    free: Vec<u32>,
+}
+
+impl Tcps {
+    /// Keeps the state of a connection; returns its place.
+    pub fn insert(&mut self, tcp: Tcp) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.states[place as usize] = Some(tcp);
+            return place;
+        }
+        self.states.push(Some(tcp));
+        self.states.len() as u32 - 1
+    }
+
+    /// That in a place.
+    #[must_use]
+    #[inline]
+    pub fn get(&self, place: u32) -> Option<&Tcp> {
+        self.states.get(place as usize)?.as_ref()
+    }
+
+    /// That in a place.
+    #[inline]
+    pub fn get_mut(&mut self, place: u32) -> Option<&mut Tcp> {
+        self.states.get_mut(place as usize)?.as_mut()
+    }
+
+    /// Frees a place.
+    pub fn remove(&mut self, place: u32) {
+        self.states[place as usize] = None;
+        self.free.push(place);
+    }
 }
 
 impl Connection {

@@ -6,11 +6,12 @@ use apportion_runtime::outcome::{Completion, Count, FlowOutcome, LinkOutcome, Ou
 use apportion_runtime::probe::{Counters, FlowCounts, LinkCounts};
 use apportion_scenario::model::Transport;
 
-use crate::connection::Carrier;
+use crate::connection::{Carrier, Tcp, Tcps};
 use crate::events::{Event, Events};
 use crate::hosts::Hosts;
 use crate::link::Link;
 use crate::observer::{Observed, Observer};
+use crate::packet::Store;
 use crate::simulation::Simulation;
 
 /// What TCP did on one connection since its start; zeros for UDP.
@@ -92,7 +93,8 @@ impl Simulation<'_> {
     /// What a connection did since its start.
     pub(crate) fn totals(&self, index: u32) -> Totals {
         match &self.connections[index as usize].carrier {
-            Carrier::Open(tcp) => {
+            &Carrier::Open(place) => {
+                let Some(tcp) = self.tcps.get(place) else { return Totals::default() };
                 let stats = tcp.sender.stats();
                 Totals {
                     goodput: tcp.receiver.delivered(),
@@ -119,7 +121,8 @@ impl Simulation<'_> {
             if let [member] = &self.connections[members.start as usize..members.end as usize]
                 && !matches!(member.carrier, Carrier::Udp { .. })
             {
-                probe.tcp.push(tcp_sample(&member.carrier));
+                let tcp = if let Carrier::Open(place) = member.carrier { self.tcps.get(place) } else { None };
+                probe.tcp.push(tcp.map_or_else(TcpSample::default, tcp_sample));
             }
         }
         if let Some(observed) = &self.shared.observed {
@@ -139,25 +142,30 @@ impl Simulation<'_> {
         let hops = |links: &[LinkCounts]| links.iter().map(|link| link.sent.packets.get()).sum::<u64>();
         let links: Vec<_> = self.links.iter().map(|link| link.counts(stop, after)).collect();
         self.links.iter_mut().for_each(|link| link.take_back_early(after));
-        // What is known of flows comes in the place of events, hosts and connections.
-        self.shared.events = Events::new(0, Span::ZERO, 0.0);
-        self.hosts = Hosts::default();
         let totals = self.all_totals();
-        self.connections = Vec::new();
         for completions in [&mut self.completions, &mut self.earlier] {
             completions.sort_by_key(|&(flow, _)| flow);
         }
         let baseline = self.baseline.take();
         let before = baseline.as_deref();
         let measured = stop.since(before.map_or(Time::ZERO, |baseline| baseline.at));
+        let packet_hops = hops(&links) - before.map_or(0, |baseline| hops(&baseline.links));
+        let links = (0..links.len()).map(|link| self.link_outcome(link, before, measured)).collect();
+        // What is known of flows comes in the place of all that moved their packets.
+        self.links = Vec::new();
+        self.shared.events = Events::new(0, Span::ZERO, 0.0);
+        self.shared.store = Store::default();
+        self.hosts = Hosts::default();
+        self.connections = Vec::new();
+        self.tcps = Tcps::default();
         Outcome {
             seed: self.seed,
             measured,
             flows: (0..self.scenario.flows.len())
                 .map(|flow| self.flow_outcome(flow, before, &totals))
                 .collect(),
-            packet_hops: hops(&links) - before.map_or(0, |baseline| hops(&baseline.links)),
-            links: (0..links.len()).map(|link| self.link_outcome(link, before, measured)).collect(),
+            links,
+            packet_hops,
             events: self.events_handled,
             timekeeping: None,
         }
@@ -231,11 +239,8 @@ fn completions_of(all: &[(u32, Completion)], flow: usize) -> Vec<Completion> {
         .collect()
 }
 
-fn tcp_sample(carrier: &Carrier) -> TcpSample {
-    match carrier {
-        Carrier::Open(tcp) => TcpSample { window: tcp.sender.cwnd(), srtt: tcp.sender.srtt() },
-        Carrier::Closed(_) | Carrier::Ended(_) | Carrier::Udp { .. } => TcpSample::default(),
-    }
+fn tcp_sample(tcp: &Tcp) -> TcpSample {
+    TcpSample { window: tcp.sender.cwnd(), srtt: tcp.sender.srtt() }
 }
 
 /// What `header` leaves of each packet.

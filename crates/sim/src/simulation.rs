@@ -17,7 +17,7 @@ use apportion_runtime::source::Write;
 use apportion_scenario::model::{Scenario, Setting};
 
 use crate::capture::CaptureError;
-use crate::connection::{Carrier, Connection, Tcp};
+use crate::connection::{Carrier, Connection, Tcp, Tcps};
 use crate::events::Event;
 use crate::hosts::Hosts;
 use crate::link::{Link, SharedState};
@@ -48,6 +48,8 @@ pub struct Simulation<'a> {
     /// Links in order for each distinct path, each path ended by [`SINK`], [`SOURCE`] or [`ROUTER`].
     pub(crate) routes: Vec<u32>,
     pub(crate) connections: Vec<Connection>,
+    /// What those have that are open.
+    pub(crate) tcps: Tcps,
     /// Which connections and ids flows have.
     pub(crate) numbers: Numbers,
     /// Whether some connections share an id; if none do, connections and ids have the same numbers.
@@ -218,7 +220,8 @@ impl Simulation<'_> {
         self.shared.store.remove(packet.body());
         if !self.marks.is_empty()
             && let Some(Some(marks)) = self.marks.get_mut(packet.flow().index())
-            && let Carrier::Open(tcp) = &self.connections[index as usize].carrier
+            && let Carrier::Open(place) = self.connections[index as usize].carrier
+            && let Some(tcp) = self.tcps.get(place)
         {
             marks.acknowledged(now, &packet, tcp.sender.newly_acknowledged(&segment));
         }
@@ -291,7 +294,8 @@ impl Simulation<'_> {
     ) {
         let connection = &mut self.connections[index as usize];
         let (id, hop) = (connection.id, connection.first_hop(direction));
-        let Carrier::Open(tcp) = &mut connection.carrier else { return };
+        let Carrier::Open(place) = connection.carrier else { return };
+        let Some(tcp) = self.tcps.get_mut(place) else { return };
         let (store, packets) = (&mut self.shared.store, &mut self.outbox);
         let header = Packet::new(0, id, hop, Bytes::ZERO, Ecn::NotEct, direction).carrying(Protocol::Tcp);
         act(tcp, &mut Outlet { now, connection: index, header, store, packets });
@@ -324,7 +328,8 @@ impl Simulation<'_> {
     /// Notes when a file has arrived in full.
     fn note_completion(&mut self, now: Time, index: u32) {
         let connection = &mut self.connections[index as usize];
-        if let (&Load::File(size), Carrier::Open(tcp)) = (&connection.load, &connection.carrier)
+        if let (&Load::File(size), &Carrier::Open(place)) = (&connection.load, &connection.carrier)
+            && let Some(tcp) = self.tcps.get(place)
             && tcp.receiver.delivered() >= size.get()
         {
             connection.load = Load::Arrived;
@@ -355,7 +360,7 @@ impl Simulation<'_> {
             let phase = Span::from_nanos(clock.below(params.tick.as_nanos().max(1)));
             let sender = Sender::new(Arc::clone(params), ISN).with_clock_phase(phase);
             let receiver = Receiver::new(Arc::clone(params), ISN);
-            connection.carrier = Carrier::Open(Box::new(Tcp { sender, receiver }));
+            connection.carrier = Carrier::Open(self.tcps.insert(Tcp { sender, receiver }));
         }
         let (greedy, file) = match connection.load {
             Load::Greedy => (true, None),
@@ -435,9 +440,10 @@ impl Simulation<'_> {
 
     /// Frees the state of a connection whose data have all been acknowledged.
     fn end(&mut self, index: u32) {
-        if let Carrier::Open(_) = self.connections[index as usize].carrier {
+        if let Carrier::Open(place) = self.connections[index as usize].carrier {
             let totals = Box::new(self.totals(index));
             self.connections[index as usize].carrier = Carrier::Ended(totals);
+            self.tcps.remove(place);
         }
     }
 
