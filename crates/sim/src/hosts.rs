@@ -28,8 +28,8 @@ pub(crate) struct Hosts(Vec<Host>);
 struct Host {
     /// The longest time for a packet, ns.
     jitter: u64,
-    /// What it becomes, and when.
-    later: VecDeque<(Time, Span)>,
+    /// What it becomes, and when; the next one last.
+    later: Vec<(Time, Span)>,
     random: Stream,
     /// When the packet before leaves.
     last: Time,
@@ -48,13 +48,9 @@ impl Hosts {
         }
         let users = users(scenario);
         let alone = |path: &[LinkId]| path.first().is_some_and(|link| users[link.index()] == 1 && !messages);
-        let host = |flow: &Flow, jitter: Vec<(Time, Span)>, purpose: &str, path: &[LinkId]| Host {
-            jitter: 0,
-            later: jitter.into(),
-            random: Stream::new(seed, &format!("flow.{}.{purpose}", flow.stream())),
-            last: Time::ZERO,
-            waiting: VecDeque::new(),
-            has_own_link: alone(path),
+        let host = |flow: &Flow, jitter: Vec<(Time, Span)>, purpose: &str, path: &[LinkId]| {
+            let random = Stream::new(seed, &format!("flow.{}.{purpose}", flow.stream()));
+            Host::new(jitter, random, alone(path))
         };
         let ends = |flow: &Flow| {
             let [source, sink] = scenario.jitter(flow);
@@ -81,13 +77,13 @@ impl Hosts {
         let host = &mut self.0[number as usize];
         let at = host.departure(now);
         if !host.waiting.is_empty() {
-            host.waiting.push_back((at, packet));
+            host.hold(at, packet);
         } else if at == now {
             return Some(packet);
         } else if host.has_own_link && link.sends_unnoticed(at) {
             link.receive(at, packet, shared);
         } else {
-            host.waiting.push_back((at, packet));
+            host.hold(at, packet);
             shared.events.schedule(now, at, Event::Departure(number));
         }
         None
@@ -105,14 +101,35 @@ impl Hosts {
 }
 
 impl Host {
+    fn new(jitter: Vec<(Time, Span)>, random: Stream, has_own_link: bool) -> Self {
+        let (last, waiting) = (Time::ZERO, VecDeque::new());
+        let mut host = Self { jitter: 0, later: jitter, random, last, waiting, has_own_link };
+        host.later.reverse();
+        host.change_jitter(Time::ZERO);
+        // Most have one for the whole run: what is left takes no memory.
+        host.later.shrink_to_fit();
+        host
+    }
+
+    /// The jitter becomes what it is at `now`.
+    fn change_jitter(&mut self, now: Time) {
+        while let Some((_, jitter)) = self.later.pop_if(|&mut (at, _)| at <= now) {
+            self.jitter = jitter.as_nanos();
+        }
+    }
+
+    /// A packet waits until `at`.
+    fn hold(&mut self, at: Time, packet: Packet) {
+        if self.waiting.capacity() == 0 {
+            // Mostly one packet waits at a time.
+            self.waiting.reserve_exact(1);
+        }
+        self.waiting.push_back((at, packet));
+    }
+
     /// When a packet leaves that is sent at `now`.
     fn departure(&mut self, now: Time) -> Time {
-        while let Some(&(at, jitter)) = self.later.front()
-            && at <= now
-        {
-            self.jitter = jitter.as_nanos();
-            self.later.pop_front();
-        }
+        self.change_jitter(now);
         self.last = self.last.max(now + Span::from_nanos(self.random.below(self.jitter.saturating_add(1))));
         self.last
     }
@@ -126,7 +143,7 @@ mod tests {
         let random = Stream::new(3, "host");
         Host {
             jitter,
-            later: VecDeque::new(),
+            later: Vec::new(),
             random,
             last: Time::ZERO,
             waiting: VecDeque::new(),
@@ -151,7 +168,7 @@ mod tests {
     #[test]
     fn the_jitter_changes_at_its_times() {
         let mut host = host(0);
-        host.later = [(Time::ZERO, Span::from_millis(9)), (Time::from_secs(2), Span::ZERO)].into();
+        host.later = vec![(Time::from_secs(2), Span::ZERO), (Time::ZERO, Span::from_millis(9))];
         let takes = |host: &mut Host, secs: u64| {
             let now = Time::from_secs(secs);
             host.departure(now).since(now)
