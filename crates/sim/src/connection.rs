@@ -11,9 +11,21 @@ use apportion_runtime::connections::Load;
 use apportion_scenario::model::Transport;
 use apportion_scenario::tcp::TcpParams;
 
-use crate::measure::Totals;
 use crate::packet::Direction;
 use crate::tcp::{Receiver, Sender};
+
+/// What TCP did on one connection since its start; zeros for UDP.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Totals {
+    /// New payload in order at the receiver.
+    pub goodput: u64,
+    /// Segments sent again.
+    pub retransmits: u64,
+    /// Retransmission timeouts.
+    pub timeouts: u64,
+    /// Fast retransmits.
+    pub fast_retransmits: u64,
+}
 
 /// One connection.
 #[derive(Debug)]

@@ -6,26 +6,13 @@ use apportion_runtime::outcome::{Completion, Count, FlowOutcome, LinkOutcome, Ou
 use apportion_runtime::probe::{Counters, FlowCounts, LinkCounts};
 use apportion_scenario::model::Transport;
 
-use crate::connection::{Carrier, Tcp, Tcps};
+use crate::connection::{Carrier, Tcp, Tcps, Totals};
 use crate::events::{Event, Events};
 use crate::hosts::Hosts;
 use crate::link::Link;
 use crate::observer::{Observed, Observer};
 use crate::packet::Store;
 use crate::simulation::Simulation;
-
-/// What TCP did on one connection since its start; zeros for UDP.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Totals {
-    /// New payload in order at the receiver.
-    pub goodput: u64,
-    /// Segments sent again.
-    pub retransmits: u64,
-    /// Retransmission timeouts.
-    pub timeouts: u64,
-    /// Fast retransmits.
-    pub fast_retransmits: u64,
-}
 
 /// All counts at the start of the measured part, to be subtracted at the end.
 #[derive(Debug)]
