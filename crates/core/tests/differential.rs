@@ -21,6 +21,7 @@ use apportion_reference::csfq::{
 };
 use apportion_reference::drr::Drr as SlowDrr;
 use apportion_reference::fred::{Fred as SlowFred, Outcome as Fate, Params as SlowFredParams};
+use apportion_reference::pie::Pie;
 use apportion_reference::red::{Outcome, Params as SlowRedParams, Red as SlowRed};
 use apportion_reference::rio::{Params as SlowRioParams, Ramp, Rio as SlowRio};
 use apportion_reference::round_robin::RoundRobin as SlowRoundRobin;
@@ -431,6 +432,33 @@ proptest! {
     }
 
     #[test]
+    fn pie_is_the_rfc_s(ops in ops(), slow_link in 1u64..20) {
+        // Short times and small packets, so that a sequence reaches high probabilities.
+        let pairs = ["limit=100000p", "target=1ms", "tupdate=100us", "max_burst=1ms", "mean_pktsize=50B"];
+        let params = read("pie", &pairs).unwrap();
+        let mut ours = params.build(&setup(&[]));
+        let mut slow = Pie::new(1_000_000, 100_000, 1_000_000, 50);
+        let mut random = setup(&[]).stream();
+        let mut log = Log::default();
+        let mut now = Time::from_secs(1);
+        for (id, op) in (0..).zip(ops) {
+            match op {
+                Op::Enqueue(flow, size) => {
+                    ours.enqueue(now, packet(id, flow, size), &mut log);
+                    let joins = slow.enque(now.as_nanos(), id, size, || random.uniform());
+                    prop_assert_eq!(log.dropped.drain(..).count(), usize::from(!joins));
+                }
+                Op::Dequeue => {
+                    let sent = ours.dequeue(now, &mut log).map(|packet| packet.id);
+                    prop_assert_eq!(sent, slow.deque(now.as_nanos()));
+                }
+                Op::Advance(ns) => now += Span::from_nanos(ns / slow_link),
+                Op::PushOut(..) => {}
+            }
+        }
+    }
+
+    #[test]
     fn a_token_bucket_lets_packets_out_when_a_real_valued_one_does(
         arrivals in prop::collection::vec((0u64..3_000_000, 40u64..1_500), 1..200),
         kbit in 100u64..20_000,
@@ -569,4 +597,24 @@ fn csfq_s_transcript_drops_early_and_late_and_changes_its_mind() {
     }
     assert!(counts.iter().all(|&count| count > 0), "{counts:?}");
     assert!(states.contains(&(true, true)) && states.contains(&(false, false)), "{states:?}");
+}
+
+#[test]
+fn pie_s_transcript_climbs_drops_and_decays() {
+    // Two arrivals a departure, then none: the probability goes through each step of the table and back to 0.
+    let mut slow = Pie::new(1_000_000, 100_000, 1_000_000, 50);
+    let mut random = Stream::new(1, "branches");
+    let (mut dropped, mut highest) = (0, 0.0_f64);
+    for id in 0..20_000 {
+        let now = u64::from(id) * 10_000;
+        dropped += u32::from(!slow.enque(now, id, 100, || random.uniform()));
+        if id % 2 == 0 {
+            slow.deque(now);
+        }
+        highest = highest.max(slow.drop_prob);
+    }
+    assert!(dropped > 1_000 && highest > 0.1, "{dropped} {highest}");
+    while slow.deque(200_000_000).is_some() {}
+    slow.advance(60_000_000_000);
+    assert_eq!(slow.drop_prob, 0.0);
 }

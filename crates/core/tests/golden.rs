@@ -125,6 +125,40 @@ fn red_from_below_its_minimum_to_overflow_and_back_to_idle() {
 }
 
 #[test]
+fn pie_lets_a_burst_pass_then_drops_and_decays() {
+    // A link of a packet per millisecond, which gets two each for 600 ms, then one each other for 600 ms.
+    let mut queue = build("pie", &["limit=1000p", "ecn=true"], &[]);
+    let mut text = String::new();
+    let mut counts = [0, 0, 0];
+    for ms in 0..1_200u32 {
+        let now = Time::from_millis(u64::from(ms));
+        let mut log = Log::default();
+        let arrivals = if ms < 600 { 2 } else { ms % 2 };
+        for i in 0..arrivals {
+            let ecn = if i == 0 { Ecn::Ect0 } else { Ecn::NotEct };
+            queue.enqueue(now, SimplePacket { ecn, ..packet(2 * ms + i, 0, 1_000) }, &mut log);
+        }
+        queue.dequeue(now, &mut log);
+        let seen = [arrivals as usize, log.marked.len(), log.dropped.len()];
+        counts.iter_mut().zip(seen).for_each(|(count, seen)| *count += seen);
+        if ms % 30 == 29 {
+            let mut drop_prob = 0.0;
+            queue.statistics(&mut |name, value| {
+                drop_prob = if name == "drop_prob" { value } else { drop_prob }
+            });
+            let [arrived, marked, dropped] = std::mem::take(&mut counts);
+            let waiting = queue.backlog().packets.get();
+            text += &format!(
+                "{:>7}  {arrived:>2} arrived, {marked:>2} marked, {dropped:>2} dropped, {waiting:>3} wait, p = {drop_prob:.6}\n",
+                now.to_string()
+            );
+        }
+    }
+    assert!(text.lines().count() <= 60);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
 fn codel_enters_speeds_up_leaves_and_relapses() {
     // A link of a packet per millisecond. 400 packets at once, no more than trickles for a while, then 300
     // again.

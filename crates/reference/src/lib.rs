@@ -22,6 +22,7 @@
 //! | [`wf2q_plus`] | Bennett, Zhang 1997, section IV |
 //! | [`ramp`] | Li, Walpole, McNamee, Pu, Steere 2001, figure 2, in the reading of KB and percent |
 //! | [`codel`] | RFC 8289 section 5 |
+//! | [`pie`] | RFC 8033 appendices A and B |
 //! | [`bucket`] | token bucket over real numbers |
 //! | [`max_min()`] | progressive filling, one round at a time |
 //! | [`hierarchical()`] | two levels of weighted max-min on one link with guarantees, by halving intervals |
@@ -37,6 +38,7 @@ mod hierarchical;
 mod max_min;
 pub mod mcsfq;
 pub mod pfd;
+pub mod pie;
 pub mod ramp;
 pub mod red;
 pub mod rio;

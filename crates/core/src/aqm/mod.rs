@@ -17,6 +17,7 @@
 //! | [`hcsfq`] | hierarchical core-stateless fair queueing | Yu, Wu, Braverman, Stoica, Jin 2021 |
 //! | [`sffc`] | soft fair flow control; its predecessor NBQ | Tamura, Tobe, Tokuda 2000, 1999 |
 //! | [`codel`] | controlled delay | RFC 8289 |
+//! | [`pie`] | proportional integral controller | RFC 8033 |
 //!
 //! [`detection`], `average.rs` and `drop_curve.rs` are the parts of RED that its relatives share, [`occupancy`], [`push_out`]
 //! and [`dimensioning`] are what LQD and its relatives share.
@@ -40,6 +41,7 @@ pub mod longest_queue;
 pub mod occupancy;
 pub mod pfd;
 pub(crate) mod pfd_auto;
+pub mod pie;
 pub mod push_out;
 pub mod random_queue;
 pub mod red;

@@ -7,7 +7,8 @@ use super::contract::System;
 use super::{LinkContext, choke, custom, fq_codel, guarded, isolate, ramp};
 use crate::aqm::{Admission, BufferPolicy, Victim};
 use crate::aqm::{
-    bred, codel, csfq, fred, hcsfq, head, longest_queue, pfd, random_queue, red, rio, sffc, sred, tail, tred,
+    bred, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, random_queue, red, rio, sffc, sred, tail,
+    tred,
 };
 use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
@@ -100,6 +101,8 @@ family! {
         |params, link| sffc::Sffc::new(params, link.link_rate, link.stream(), link.stream_for("trials"));
     Codel(codel::Codel, codel::CodelParams), [codel::ENTRY],
         |params, link| codel::Codel::new(params, link.link_rate);
+    Pie(pie::Pie, pie::PieParams), [pie::ENTRY],
+        |params, link| pie::Pie::new(params, link.link_rate, link.stream());
 }
 
 family! {

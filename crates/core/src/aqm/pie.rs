@@ -1,0 +1,536 @@
+//! PIE, proportional integral controller enhanced: arrivals are dropped at random, with a probability that is
+//! corrected each period by how far the delay is from its target and by how it changes.
+//!
+//! Pan, Natarajan, Baker, White, RFC 8033: random dropping (section 4.1), the controller with its auto-tuned
+//! steps (4.2), the delay from timestamps (4.3), the burst allowance (4.4), marks (5.1), de-randomisation (5.4)
+//! and the cap on steps (5.5).
+//!
+//! Readings, where the RFC leaves room:
+//! - There is no timer. The updates that were due are made up by the next arrival or departure, before anything
+//!   else, each with the delay at its time: that changes only with such calls. An idle queue decays so.
+//! - The delay is what the last packet to leave has waited, and 0 from when the queue has run empty.
+//! - The first period starts with the first arrival.
+//! - "Queue of at most two packets" is `2 * mean_pktsize` of backlog without the arrival.
+//!
+//! Deviations:
+//! - At most [`MAX_UPDATES_PER_CALL`] updates in one call, so that a call has a bound; those beyond are left out. At
+//!   the defaults they are of a pause of a minute, after which nothing changes any more.
+//! - PIE is always active; section 5.3, which switches it off while the queue is short, is optional.
+//!
+//! Cost: O(1) per packet plus the updates; no state per flow. Parameters: [`ENTRY`].
+
+use super::{Admission, BufferPolicy};
+use crate::limit::{Limit, LinkLimit};
+use crate::packet::Packet;
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::queue::{Backlog, DropReason, Sink};
+use crate::random::Stream;
+use crate::schedule::{Queued, Scheduler};
+use crate::units::{Bytes, Rate, Ratio, Span, Time};
+
+/// PIE in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "pie",
+    role: Role::Policy,
+    summary: "Proportional integral controller: drops arrivals at random so that the delay stays near a target.",
+    reference: "RFC 8033",
+    cost: "O(1) per packet, no state per flow",
+    params: &[
+        crate::param::LIMIT,
+        TARGET,
+        TUPDATE,
+        ALPHA,
+        BETA,
+        MAX_BURST,
+        MEAN_PKTSIZE,
+        DERANDOMIZE,
+        ECN,
+        MARK_ECNTH,
+    ],
+};
+
+/// The delay that is aimed at.
+pub(crate) const TARGET: Param = Param::new(
+    "target",
+    "QDELAY_REF",
+    Kind::Span,
+    "15ms",
+    "RFC 8033 section 4.2",
+    "Queueing delay that is aimed at.",
+);
+/// The period of the controller.
+pub(crate) const TUPDATE: Param = Param::new(
+    "tupdate",
+    "T_UPDATE",
+    Kind::Span,
+    "15ms",
+    "RFC 8033 section 4.2",
+    "Period of the controller.",
+);
+/// The integral gain.
+pub(crate) const ALPHA: Param = Param::new(
+    "alpha",
+    "alpha",
+    Kind::Number,
+    "0.125",
+    "RFC 8033 section 4.2",
+    "Change of the probability in a period, for each second of delay above `target`, in Hz.",
+);
+/// The proportional gain.
+pub(crate) const BETA: Param = Param::new(
+    "beta",
+    "beta",
+    Kind::Number,
+    "1.25",
+    "RFC 8033 section 4.2",
+    "Change of the probability, for each second by which the delay has grown since the period before, in Hz.",
+);
+/// The burst that passes.
+pub(crate) const MAX_BURST: Param = Param::new(
+    "max_burst",
+    "MAX_BURST",
+    Kind::Span,
+    "150ms",
+    "RFC 8033 section 4.4",
+    "How long a burst after a time without congestion passes undropped.",
+);
+/// The size of a packet.
+pub(crate) const MEAN_PKTSIZE: Param = Param::new(
+    "mean_pktsize",
+    "MEAN_PKTSIZE",
+    Kind::Bytes,
+    "1500B",
+    "RFC 8033 section 4.1 has no value; chosen: a full packet of Ethernet",
+    "While at most two packets of this size wait, nothing is dropped.",
+);
+/// Evenly spaced drops.
+pub(crate) const DERANDOMIZE: Param = Param::new(
+    "derandomize",
+    "–",
+    Kind::Switch,
+    "true",
+    "RFC 8033 section 5.4",
+    "Space drops more evenly: none soon after another, and one in any case when one is overdue.",
+);
+/// Marks for drops.
+pub(crate) const ECN: Param = Param::new(
+    "ecn",
+    "–",
+    Kind::Switch,
+    "false",
+    "RFC 8033 section 5.1: an option",
+    "Mark ECN-capable packets instead of dropping them.",
+);
+/// Up to where packets are marked.
+pub(crate) const MARK_ECNTH: Param = Param::new(
+    "mark_ecnth",
+    "mark_ecnth",
+    Kind::Ratio,
+    "10%",
+    "RFC 8033 section 5.1",
+    "Probability from which on ECN-capable packets are dropped as others are.",
+);
+
+/// Most updates in one call. Chosen: a minute at the default period, beyond which a probability of 1 has decayed.
+pub const MAX_UPDATES_PER_CALL: u32 = 4_096;
+
+/// Probabilities below which a step is divided, and by what.
+// RFC 8033 section 4.2
+const AUTO_TUNING: [(f64, f64); 6] =
+    [(0.000_001, 2_048.0), (0.000_01, 512.0), (0.000_1, 128.0), (0.001, 32.0), (0.01, 8.0), (0.1, 2.0)];
+/// What is left of the probability after an idle period.
+// RFC 8033 section 4.2
+const DECAY: f64 = 0.98;
+/// Below this probability, nothing is dropped while the delay is below half of its target.
+// RFC 8033 section 4.1
+const LIGHT: f64 = 0.2;
+/// The largest step, and the probability from which on it holds.
+// RFC 8033 section 5.5
+const STEP_CAP: (f64, f64) = (0.02, 0.1);
+/// Sums of probabilities: none is dropped below the first, and each from the second on.
+// RFC 8033 section 5.4
+const ACCU_PROB: (f64, f64) = (0.85, 8.5);
+
+/// Parameters of the control loop, for one queue or for each of many; [`ENTRY`] says what each does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PieControl {
+    /// Queueing delay that is aimed at.
+    pub target: Span,
+    /// Period of the controller.
+    pub tupdate: Span,
+    /// Change of the probability for each second above `target`.
+    pub alpha: f64,
+    /// Change of the probability for each second of growth.
+    pub beta: f64,
+    /// How long a burst passes.
+    pub max_burst: Span,
+    /// Twice this much backlog is left alone.
+    pub mean_pktsize: Bytes,
+    /// Whether drops are spaced evenly.
+    pub derandomize: bool,
+    /// Mark instead of dropping, where possible.
+    pub ecn: bool,
+    /// Probability from which on nothing is marked.
+    pub mark_ecnth: Ratio,
+}
+
+impl PieControl {
+    /// From the values of an entry that lists the parameters above.
+    pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let [target, tupdate] = ["target", "tupdate"].map(|name| args.span(name));
+        let [alpha, beta] = ["alpha", "beta"].map(|name| args.number(name));
+        require(target > Span::ZERO, "target", "it must be above zero; write for example \"15ms\"")?;
+        require(tupdate > Span::ZERO, "tupdate", "it must be above zero; write for example \"15ms\"")?;
+        require(alpha >= 0.0, "alpha", "a gain must not be negative")?;
+        require(beta >= 0.0, "beta", "a gain must not be negative")?;
+        Ok(Self {
+            target,
+            tupdate,
+            alpha,
+            beta,
+            max_burst: args.span("max_burst"),
+            mean_pktsize: args.bytes("mean_pktsize"),
+            derandomize: args.switch("derandomize"),
+            ecn: args.switch("ecn"),
+            mark_ecnth: args.ratio("mark_ecnth"),
+        })
+    }
+
+    /// Whether the delay is below half of its target.
+    fn is_low(&self, qdelay: Span) -> bool {
+        qdelay < self.target.div(2)
+    }
+}
+
+/// Parameters of [`Pie`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct PieParams {
+    /// Size of the buffer, in packets or bytes. Default that of the link, see [`LinkLimit`].
+    pub limit: Option<Limit>,
+    /// The control loop.
+    pub control: PieControl,
+}
+
+impl PieParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When they contradict each other.
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        Ok(Self { limit: args.limit_if_set("limit"), control: PieControl::from_args(args)? })
+    }
+}
+
+/// PIE's state, with the names of RFC 8033 appendices A and B.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PieState {
+    drop_prob: f64,
+    /// Sum of the probabilities since the last drop.
+    accu_prob: f64,
+    current_qdelay: Span,
+    qdelay_old: Span,
+    burst_allowance: Span,
+    /// When the next update is due. None: nothing has arrived yet.
+    next_update: Option<Time>,
+}
+
+impl PieState {
+    /// Decides on an arrival at a queue that holds `backlog`.
+    // RFC 8033 section 4.1, 4.4, 5.1; appendix B, `enque`
+    pub fn admit<P: Packet>(
+        &mut self,
+        control: &PieControl,
+        now: Time,
+        packet: &P,
+        backlog: Backlog,
+        random: &mut Stream,
+    ) -> Admission {
+        if backlog.is_empty() {
+            self.current_qdelay = Span::ZERO;
+        }
+        if self.next_update.is_none_or(|due| due <= now) {
+            self.update(control, now);
+        }
+        if self.drop_prob == 0.0 && control.is_low(self.current_qdelay) && control.is_low(self.qdelay_old) {
+            self.burst_allowance = control.max_burst;
+        }
+        if self.burst_allowance > Span::ZERO || !self.drop_early(control, backlog.bytes, random) {
+            return Admission::Accept;
+        }
+        if control.ecn && packet.ecn().is_capable() && self.drop_prob < control.mark_ecnth.get() {
+            return Admission::Mark;
+        }
+        Admission::Drop(DropReason::Early)
+    }
+
+    /// Whether to signal congestion.
+    // RFC 8033 section 4.1 and 5.4; appendix B, `drop_early`
+    fn drop_early(&mut self, control: &PieControl, queued: Bytes, random: &mut Stream) -> bool {
+        if (control.is_low(self.qdelay_old) && self.drop_prob < LIGHT)
+            || queued.get() <= 2 * control.mean_pktsize.get()
+        {
+            return false;
+        }
+        if self.drop_prob == 0.0 {
+            self.accu_prob = 0.0;
+        }
+        self.accu_prob += self.drop_prob;
+        let (none_below, always_from) = ACCU_PROB;
+        let drops = if control.derandomize && self.accu_prob < none_below {
+            false
+        } else if control.derandomize && self.accu_prob >= always_from {
+            true
+        } else {
+            random.chance(self.drop_prob)
+        };
+        if drops {
+            self.accu_prob = 0.0;
+        }
+        drops
+    }
+
+    /// Called when a packet has left that waited for `sojourn`.
+    pub fn departed(&mut self, control: &PieControl, now: Time, sojourn: Span, is_empty: bool) {
+        if self.next_update.is_some_and(|due| due <= now) {
+            self.update(control, now);
+        }
+        self.current_qdelay = if is_empty { Span::ZERO } else { sojourn };
+    }
+
+    /// Makes up the updates that were due until `now`.
+    // Apart: once in a period, and not once for a packet.
+    #[cold]
+    #[inline(never)]
+    fn update(&mut self, control: &PieControl, now: Time) {
+        let mut due = self.next_update.unwrap_or(now + control.tupdate);
+        for _ in 0..MAX_UPDATES_PER_CALL {
+            if due > now || !self.calculate_drop_prob(control) {
+                break;
+            }
+            due += control.tupdate;
+        }
+        if due <= now {
+            let periods = now.since(due).as_nanos() / control.tupdate.as_nanos() + 1;
+            due += control.tupdate * periods;
+        }
+        self.next_update = Some(due);
+    }
+
+    /// One update. Whether it changed anything: if not, nor will the next with the same delay.
+    // RFC 8033 section 4.2 and 5.5; appendix B, `calculate_drop_prob`
+    fn calculate_drop_prob(&mut self, control: &PieControl) -> bool {
+        let before = (self.drop_prob, self.qdelay_old, self.burst_allowance);
+        let [current, old, target] =
+            [self.current_qdelay, self.qdelay_old, control.target].map(Span::as_secs_f64);
+        let mut p = control.alpha * (current - target) + control.beta * (current - old);
+        if let Some((_, divisor)) = AUTO_TUNING.iter().find(|(below, _)| self.drop_prob < *below) {
+            p /= divisor;
+        }
+        let (largest, capped_from) = STEP_CAP;
+        if self.drop_prob >= capped_from && p > largest {
+            p = largest;
+        }
+        self.drop_prob += p;
+        if self.current_qdelay == Span::ZERO && self.qdelay_old == Span::ZERO {
+            self.drop_prob *= DECAY;
+        }
+        self.drop_prob = self.drop_prob.clamp(0.0, 1.0);
+        self.qdelay_old = self.current_qdelay;
+        self.burst_allowance = self.burst_allowance.saturating_sub(control.tupdate);
+        before != (self.drop_prob, self.qdelay_old, self.burst_allowance)
+    }
+}
+
+/// PIE over whatever scheduler holds the packets.
+#[derive(Clone, Debug)]
+pub struct Pie {
+    pub(crate) params: PieParams,
+    limit: LinkLimit,
+    state: PieState,
+    random: Stream,
+}
+
+impl Pie {
+    /// PIE that has seen nothing yet.
+    #[must_use]
+    pub fn new(params: &PieParams, link_rate: Rate, random: Stream) -> Self {
+        let limit = LinkLimit::new(params.limit, link_rate);
+        Self { params: params.clone(), limit, state: PieState::default(), random }
+    }
+}
+
+impl<P: Packet> BufferPolicy<P> for Pie {
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
+        let verdict = self.state.admit(&self.params.control, now, packet, backlog, &mut self.random);
+        let fits = self.limit.get().admits(packet, backlog);
+        if fits { verdict } else { Admission::Drop(DropReason::Overflow) }
+    }
+
+    fn dequeue<S: Scheduler<P>>(
+        &mut self,
+        now: Time,
+        scheduler: &mut S,
+        _sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        let queued = scheduler.pop(now)?;
+        self.state.departed(&self.params.control, now, queued.sojourn(now), scheduler.backlog().is_empty());
+        Some(queued)
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("drop_prob", self.state.drop_prob);
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit.set(limit);
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffer::Buffer;
+    use crate::packet::Ecn;
+    use crate::packet::SimplePacket;
+    use crate::queue::Queue;
+    use crate::schedule::fifo::Fifo;
+    use crate::testing::{Log, packet};
+    use crate::units::Packets;
+
+    fn control() -> PieControl {
+        PieParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap().control
+    }
+
+    fn state(drop_prob: f64, old_ms: u64, current_ms: u64) -> PieState {
+        let [qdelay_old, current_qdelay] = [old_ms, current_ms].map(Span::from_millis);
+        PieState { drop_prob, qdelay_old, current_qdelay, ..PieState::default() }
+    }
+
+    fn updated(mut state: PieState) -> f64 {
+        state.calculate_drop_prob(&control());
+        state.drop_prob
+    }
+
+    fn near(a: f64, b: f64) -> bool {
+        (a - b).abs() < 1e-12
+    }
+
+    #[test]
+    fn an_update_is_the_rfc_s_equation() {
+        // 25 ms after 20 ms, target 15 ms: .125 (.025 - .015) + 1.25 (.025 - .020) = .00125 + .00625 = .0075.
+        assert!(near(updated(state(0.2, 20, 25)), 0.2 + 0.0075));
+        // 5 ms after 20 ms: .125 (-.01) + 1.25 (-.015) = -.00125 - .01875 = -.02.
+        assert!(near(updated(state(0.2, 20, 5)), 0.2 - 0.02));
+        assert_eq!(updated(state(0.000_5, 40, 0)), 0.0, "bounded below: (-.001875 - .05) / 32 = -.00162");
+    }
+
+    #[test]
+    fn small_probabilities_move_in_small_steps() {
+        for (drop_prob, divisor) in [
+            (0.0, 2_048.0),
+            (0.000_005, 512.0),
+            (0.000_05, 128.0),
+            (0.000_5, 32.0),
+            (0.005, 8.0),
+            (0.05, 2.0),
+            (0.5, 1.0),
+        ] {
+            assert!(near(updated(state(drop_prob, 20, 25)), drop_prob + 0.0075 / divisor), "{drop_prob}");
+        }
+    }
+
+    #[test]
+    fn steps_up_are_capped_from_a_tenth_on() {
+        // 100 ms after 20 ms: .125 × .085 + 1.25 × .08 = .110625; below a tenth half of that, without a cap.
+        assert!(near(updated(state(0.1, 20, 100)), 0.12));
+        assert!(near(updated(state(0.09, 20, 100)), 0.09 + 0.055_312_5));
+        assert_eq!(updated(state(0.99, 20, 100)), 1.0);
+    }
+
+    #[test]
+    fn an_idle_queue_decays_by_the_periods_that_have_passed() {
+        let mut random = Stream::new(1, "pie");
+        let mut pie = PieState { next_update: Some(Time::from_millis(15)), ..state(0.5, 0, 0) };
+        pie.admit(&control(), Time::from_millis(50), &packet(0, 0, 1_000), Backlog::EMPTY, &mut random);
+        // At 15, 30 and 45 ms: (p - .125 × .015) × .98 each.
+        let expected = (0..3).fold(0.5, |p, _| (p - 0.001_875) * 0.98);
+        assert!(near(pie.drop_prob, expected), "{}", pie.drop_prob);
+        assert_eq!(pie.next_update, Some(Time::from_millis(60)));
+        // A day has six million periods.
+        let now = Time::from_secs(86_400);
+        pie.admit(&control(), now, &packet(0, 0, 1_000), Backlog::EMPTY, &mut random);
+        assert_eq!((pie.drop_prob, pie.burst_allowance), (0.0, control().max_burst));
+        assert_eq!(pie.next_update, Some(now + Span::from_millis(15)), "in step with the first period");
+    }
+
+    #[test]
+    fn a_burst_passes_for_its_allowance_and_no_longer() {
+        let mut params = PieParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
+        params.limit = Some(Limit::Packets(Packets::new(100_000)));
+        params.control.derandomize = false;
+        let mut queue =
+            Buffer::new(Fifo::new(), Pie::new(&params, Rate::from_mbit(10), Stream::new(1, "pie")));
+        let mut log = Log::default();
+        // Two arrivals and one departure a millisecond: the delay passes half of the target, 7.5 ms, at 15 ms.
+        // The allowance was last renewed before the update of 15 ms or, as that had the delay of 7 ms, of 30 ms.
+        // Ten periods later it is spent: at 165 ms.
+        for ms in 0..400 {
+            for id in 0..2 {
+                queue.enqueue(Time::from_millis(ms), packet(2 * ms as u32 + id, 0, 1_000), &mut log);
+            }
+            queue.dequeue(Time::from_millis(ms), &mut log);
+        }
+        let first = log.dropped.first().expect("the queue stands").0;
+        assert!(first >= Time::from_millis(165) && first < Time::from_millis(400), "{first:?}");
+        assert!(log.dropped.iter().all(|&(.., reason)| reason == DropReason::Early));
+    }
+
+    #[test]
+    fn short_queues_and_light_congestion_are_left_alone() {
+        let mut random = Stream::new(1, "pie");
+        let mut drops = |drop_prob, old_ms, bytes| {
+            let mut pie = state(drop_prob, old_ms, old_ms);
+            let control = PieControl { derandomize: false, ..control() };
+            (0..100).any(|_| pie.drop_early(&control, Bytes::new(bytes), &mut random))
+        };
+        assert!(drops(0.19, 8, 9_000) && drops(0.2, 7, 9_000));
+        assert!(!drops(0.19, 7, 9_000), "the delay is below half of the target");
+        assert!(!drops(1.0, 100, 3_000) && drops(1.0, 100, 3_001), "two packets");
+    }
+
+    #[test]
+    fn drops_are_neither_close_nor_far_apart() {
+        let mut random = Stream::new(1, "pie");
+        let mut pie = state(0.05, 20, 20);
+        let fates: std::vec::Vec<bool> =
+            (0..20_000).map(|_| pie.drop_early(&control(), Bytes::new(9_000), &mut random)).collect();
+        // The sum reaches .85 with the 17th packet, and 8.5 with the 170th.
+        let gaps: std::vec::Vec<usize> = fates.split(|&dropped| dropped).map(<[bool]>::len).collect();
+        let whole = &gaps[..gaps.len() - 1];
+        assert!(whole.len() > 100 && whole.iter().all(|gap| (16..170).contains(gap)), "{gaps:?}");
+    }
+
+    #[test]
+    fn marks_replace_drops_below_the_threshold_alone() {
+        for (drop_prob, verdict) in [(0.099, Admission::Mark), (0.1, Admission::Drop(DropReason::Early))] {
+            let mut pie = PieState {
+                accu_prob: 9.0,
+                next_update: Some(Time::from_secs(9)),
+                ..state(drop_prob, 20, 20)
+            };
+            let capable = SimplePacket { ecn: Ecn::Ect0, ..packet(0, 0, 1_000) };
+            let backlog = Backlog { packets: Packets::new(9), bytes: Bytes::new(9_000) };
+            let control = PieControl { ecn: true, ..control() };
+            let mut random = Stream::new(1, "pie");
+            assert_eq!(pie.admit(&control, Time::ZERO, &capable, backlog, &mut random), verdict);
+        }
+    }
+}
