@@ -49,10 +49,11 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "rtt_of") => "all",
         (_, "end") => "tail",
         (_, "auto") => "true",
-        (_, "gentle" | "bytes" | "stale_out" | "many_flows") | ("red" | "codel" | "pie", "ecn") => "true",
+        (_, "gentle" | "bytes" | "stale_out" | "many_flows")
+        | ("red" | "codel" | "pie" | "fq_pie", "ecn") => "true",
         ("sffc" | "nbq", "wait") => "4",
         (_, "increment") => "0.7%",
-        ("pie", "derandomize") => "false",
+        ("pie" | "fq_pie", "derandomize") => "false",
         (_, "tupdate") => "16ms",
         (_, "max_burst") => "99ms",
         (_, "mark_ecnth") => "0.2",
@@ -275,7 +276,7 @@ fn printed_of(entry: &str, param: &Param, value: Value) -> String {
 fn is_optional(entry: &str, name: &str) -> bool {
     match (entry, name) {
         (entry, "limit") => !["tred", "ramp"].contains(&entry),
-        ("fq_codel", "memory_limit") => true,
+        ("fq_codel" | "fq_pie", "memory_limit") => true,
         ("ramp", "target_delay" | "patience") => true,
         _ => ["peak", "bucket", "initial", "report_discards"].contains(&name),
     }

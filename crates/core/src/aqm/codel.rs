@@ -133,7 +133,7 @@ pub(crate) trait Source<P> {
 
 /// CoDel's state, with the names of RFC 8289 section 5.1.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct CodelState {
+pub struct CodelState {
     /// When the delay will have been above target for an interval. None: it is not above.
     first_above_time: Option<Time>,
     /// Time of the next drop.
@@ -177,7 +177,7 @@ impl CodelState {
     }
 
     /// RFC 8289 section 5.4, `dequeue`.
-    pub fn dequeue<P: Packet>(
+    pub(crate) fn dequeue<P: Packet>(
         &mut self,
         control: &CodelControl,
         now: Time,

@@ -223,7 +223,7 @@ impl PieParams {
 
 /// PIE's state, with the names of RFC 8033 appendices A and B.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct PieState {
+pub struct PieState {
     drop_prob: f64,
     /// Sum of the probabilities since the last drop.
     accu_prob: f64,
@@ -237,7 +237,7 @@ pub(crate) struct PieState {
 impl PieState {
     /// Decides on an arrival at a queue that holds `backlog`.
     // RFC 8033 section 4.1, 4.4, 5.1; appendix B, `enque`
-    pub fn admit<P: Packet>(
+    pub(crate) fn admit<P: Packet>(
         &mut self,
         control: &PieControl,
         now: Time,
@@ -290,7 +290,7 @@ impl PieState {
     }
 
     /// Called when a packet has left that waited for `sojourn`.
-    pub fn departed(&mut self, control: &PieControl, now: Time, sojourn: Span, is_empty: bool) {
+    pub(crate) fn departed(&mut self, control: &PieControl, now: Time, sojourn: Span, is_empty: bool) {
         if self.next_update.is_some_and(|due| due <= now) {
             self.update(control, now);
         }

@@ -242,7 +242,7 @@ impl<P: Packet> Discipline<P> {
     /// source is notified, and no program from outside is called. Such a call may be made late, with the time at which it was due.
     #[must_use]
     pub const fn may_be_called_late(&self) -> bool {
-        matches!(self, Self::Plain(Core::Buffered(_) | Core::Choke(_) | Core::FqCodel(_)))
+        matches!(self, Self::Plain(Core::Buffered(_) | Core::Choke(_) | Core::FqCodel(_) | Core::FqPie(_)))
     }
 
     /// Reports named counters and gauges.
@@ -292,7 +292,12 @@ impl<P: Packet> Discipline<P> {
         match self.core() {
             Core::Buffered(buffer) => buffer.policy().reporter(),
             Core::Guarded(guarded) => guarded.reporter(),
-            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) | Core::Custom(_) | Core::Isolated(_) => None,
+            Core::Choke(_)
+            | Core::FqCodel(_)
+            | Core::FqPie(_)
+            | Core::Ramp(_)
+            | Core::Custom(_)
+            | Core::Isolated(_) => None,
         }
     }
 
@@ -301,7 +306,12 @@ impl<P: Packet> Discipline<P> {
         match self.core_mut() {
             Core::Buffered(buffer) => buffer.policy_mut().reporter_mut(),
             Core::Guarded(guarded) => guarded.reporter_mut(),
-            Core::Choke(_) | Core::FqCodel(_) | Core::Ramp(_) | Core::Custom(_) | Core::Isolated(_) => None,
+            Core::Choke(_)
+            | Core::FqCodel(_)
+            | Core::FqPie(_)
+            | Core::Ramp(_)
+            | Core::Custom(_)
+            | Core::Isolated(_) => None,
         }
     }
 }

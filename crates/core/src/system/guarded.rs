@@ -53,7 +53,7 @@ impl GuardedParams {
 /// Whether it gives each flow its fair share, also one that sends more.
 const fn gives_shares(core: &CoreParams) -> bool {
     match core {
-        CoreParams::FqCodel(_) => true,
+        CoreParams::FqCodel(_) | CoreParams::FqPie(_) => true,
         CoreParams::Buffered(BufferParams { schedule, .. }) => !matches!(schedule, SchedulerParams::Fifo(_)),
         _ => false,
     }

@@ -7,6 +7,7 @@
 //! | [`custom`] | disciplines from outside this project | – |
 //! | [`choke`] | RED that drops pairs of the same flow | Pan, Prabhakar, Psounis 2000 |
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
+//! | [`fq_pie`] | flow queueing with PIE | Ramakrishnan, Bhasi, Tahiliani 2019 |
 //! | [`guarded`] | SF-FC's discarder in front of any discipline | Tamura, Tobe, Tokuda 2000 |
 //! | [`isolate`] | shows hosts to any discipline as its flows | Høiland-Jørgensen, Täht, Morton 2018 |
 //! | [`ramp`] | allocates bandwidth to real-rate flows from the fill of their queues | Li, Walpole, McNamee, Pu, Steere 2001 |
@@ -22,7 +23,9 @@ mod context;
 mod contract;
 pub mod custom;
 mod discipline;
+mod flow_queueing;
 pub mod fq_codel;
+pub mod fq_pie;
 pub mod guarded;
 pub mod isolate;
 pub mod ramp;

@@ -1,0 +1,148 @@
+//! FQ-PIE: flows take turns as in FQ-CoDel, and each has its own PIE.
+//!
+//! Ramakrishnan, Bhasi, Tahiliani, "FQ-PIE queue discipline in the Linux kernel", IEEE LCN Symposium 2019: the flow queueing of
+//! RFC 8290 section 4 with the controller of RFC 8033 on each queue. PIE's readings are in `pie.rs`, those of flow queueing
+//! in `fq_codel.rs`, whose code it shares.
+//!
+//! Readings:
+//! - PIE's "at most two packets" is of the queue of the flow, as its delay is. Flows with two packets each are thus
+//!   never dropped from early, however many they are; the limit then cuts the longest.
+//! - A queue's updates are made up when a packet of it comes or goes: an idle queue costs nothing, and decays.
+//!
+//! Cost: O(1) per packet plus the updates, O(log queues) per cut; 160 bytes per queue, kept while it is idle. Parameters:
+//! [`ENTRY`].
+
+use super::flow_queueing::{
+    CLASSIFY, Control, DROP_BATCH, FLOWS, FlowQueues, FlowQueuesParams, MEMORY_LIMIT, One, QUANTUM, SIZE,
+};
+use crate::aqm::Admission;
+use crate::aqm::codel::Source;
+use crate::aqm::pie::{
+    ALPHA, BETA, DERANDOMIZE, ECN, MARK_ECNTH, MAX_BURST, MEAN_PKTSIZE, PieControl, PieState, TARGET, TUPDATE,
+};
+use crate::packet::Packet;
+use crate::param::{Entry, EntryArgs, ParamError, Role};
+use crate::queue::{Backlog, Sink};
+use crate::random::Stream;
+use crate::schedule::Queued;
+use crate::units::Time;
+
+/// FQ-PIE in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "fq_pie",
+    role: Role::System,
+    summary: "Flow queueing with PIE: a round robin that serves sparse flows first, PIE on every queue.",
+    reference: "Ramakrishnan, Bhasi, Tahiliani 2019; RFC 8290, RFC 8033",
+    cost: "O(1) per packet, O(log queues) per cut, 160 bytes per queue",
+    params: &[
+        SIZE,
+        MEMORY_LIMIT,
+        QUANTUM,
+        DROP_BATCH,
+        CLASSIFY,
+        FLOWS,
+        TARGET,
+        TUPDATE,
+        ALPHA,
+        BETA,
+        MAX_BURST,
+        MEAN_PKTSIZE,
+        DERANDOMIZE,
+        ECN,
+        MARK_ECNTH,
+    ],
+};
+
+/// Parameters of [`FqPie`]; [`ENTRY`] says what each does.
+pub type FqPieParams = FlowQueuesParams<PieControl>;
+
+/// Flow queueing with PIE on each queue.
+pub type FqPie<P> = FlowQueues<P, PieControl>;
+
+impl Control for PieControl {
+    type State = PieState;
+
+    fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        Self::from_args(args)
+    }
+
+    #[inline]
+    fn admit<P: Packet>(
+        &self,
+        state: &mut PieState,
+        now: Time,
+        packet: &P,
+        backlog: Backlog,
+        random: &mut Stream,
+    ) -> Admission {
+        state.admit(self, now, packet, backlog, random)
+    }
+
+    #[inline]
+    fn dequeue<P: Packet>(
+        &self,
+        state: &mut PieState,
+        now: Time,
+        queue: &mut One<'_, P>,
+        _sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        let queued = queue.pop(now)?;
+        state.departed(self, now, queued.sojourn(now), queue.is_empty());
+        Some(queued)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limit::Limit;
+    use crate::packet::{Ecn, SimplePacket};
+    use crate::queue::{DropReason, Queue};
+    use crate::testing::{Log, packet};
+    use crate::units::{Bytes, Rate, Weight};
+
+    fn fq_pie(change: impl FnOnce(&mut FqPieParams)) -> FqPie<SimplePacket> {
+        let mut params = FqPieParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
+        params.limit = Some(Limit::Bytes(Bytes::new(2_000_000)));
+        change(&mut params);
+        FqPie::new(&params, Rate::from_mbit(10), Weight::ONE, Stream::new(1, "fq_pie"))
+    }
+
+    /// Flow 0 sends two packets a millisecond and gets one through; flow 1 sends a small one.
+    fn overload(queue: &mut FqPie<SimplePacket>) -> Log {
+        let mut log = Log::default();
+        for ms in 0..600 {
+            let now = Time::from_millis(ms);
+            for i in 0..2 {
+                let id = 2 * ms as u32 + i;
+                let ecn = if i == 0 { Ecn::Ect0 } else { Ecn::NotEct };
+                queue.enqueue(now, SimplePacket { ecn, ..packet(id, 0, 1_000) }, &mut log);
+            }
+            queue.enqueue(now, packet(100_000 + ms as u32, 1, 100), &mut log);
+            queue.dequeue(now, &mut log);
+            queue.dequeue(now, &mut log);
+        }
+        log
+    }
+
+    #[test]
+    fn only_the_flow_whose_own_queue_stands_loses_packets() {
+        let log = overload(&mut fq_pie(|_| {}));
+        assert!(log.dropped.len() >= 20, "{}", log.dropped.len());
+        assert!(log.dropped.iter().all(|&(_, id, reason)| id < 100_000 && reason == DropReason::Early));
+        assert_eq!(log.marked, []);
+        let off = overload(&mut fq_pie(|params| (params.control.alpha, params.control.beta) = (0.0, 0.0)));
+        assert_eq!(off.dropped, []);
+    }
+
+    #[test]
+    fn capable_packets_are_marked_while_the_probability_is_low() {
+        let log = overload(&mut fq_pie(|params| params.control.ecn = true));
+        assert!(!log.marked.is_empty() && log.marked.iter().all(|&(_, id)| id % 2 == 0));
+    }
+
+    #[test]
+    fn a_queue_is_not_larger_than_stated() {
+        assert!(size_of::<crate::system::flow_queueing::FlowQueue<PieState>>() <= 160);
+    }
+}
