@@ -20,7 +20,7 @@
 //! | [`control`] | what acts by the clock: shaper, blocks of control loops |
 //! | [`estimate`] | rates and minima of what arrives |
 //! | [`fairness`] | what is fair: Jain's index, weighted max-min with guarantees, shares by tickets |
-//! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel, FQ-PIE, RAMP |
+//! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel, FQ-PIE, DualPI2, RAMP |
 //! | [`transmission`] | how long a transmitter needs for each packet |
 //! | [`mutant`] | faults on purpose, which experiments and tests must notice; none without the feature `mutants` |
 //! | [`param`] | the vocabulary of parameters; [`system::catalog`] lists every discipline in it |

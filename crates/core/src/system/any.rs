@@ -4,7 +4,7 @@
 //! A new discipline is a file, its `mod` line and a row here.
 
 use super::contract::System;
-use super::{LinkContext, choke, custom, fq_codel, fq_pie, guarded, isolate, ramp};
+use super::{LinkContext, choke, custom, dualpi2, fq_codel, fq_pie, guarded, isolate, ramp};
 use crate::aqm::{Admission, BufferPolicy, Victim};
 use crate::aqm::{
     bred, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, random_queue, red, rio, sffc, sred, tail,
@@ -126,6 +126,8 @@ family! {
         |params, link| fq_codel::FqCodel::new(params, link.link_rate, link.smallest_weight(), link.stream());
     FqPie(fq_pie::FqPie<P>, fq_pie::FqPieParams), [fq_pie::ENTRY],
         |params, link| fq_pie::FqPie::new(params, link.link_rate, link.smallest_weight(), link.stream());
+    DualPi2(dualpi2::DualPi2<P>, dualpi2::DualPi2Params), [dualpi2::ENTRY],
+        |params, link| dualpi2::DualPi2::new(params, link.link_rate);
     Ramp(ramp::Ramp<P, Core<P>>, ramp::RampParams), [ramp::ENTRY],
         |params, link| ramp::Ramp::new(params, link.link_rate, Core::of_greedy(params, link));
     Guarded(guarded::Guarded<P>, guarded::GuardedParams), [],

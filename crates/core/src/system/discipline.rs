@@ -242,7 +242,12 @@ impl<P: Packet> Discipline<P> {
     /// source is notified, and no program from outside is called. Such a call may be made late, with the time at which it was due.
     #[must_use]
     pub const fn may_be_called_late(&self) -> bool {
-        matches!(self, Self::Plain(Core::Buffered(_) | Core::Choke(_) | Core::FqCodel(_) | Core::FqPie(_)))
+        matches!(
+            self,
+            Self::Plain(
+                Core::Buffered(_) | Core::Choke(_) | Core::FqCodel(_) | Core::FqPie(_) | Core::DualPi2(_)
+            )
+        )
     }
 
     /// Reports named counters and gauges.
@@ -295,6 +300,7 @@ impl<P: Packet> Discipline<P> {
             Core::Choke(_)
             | Core::FqCodel(_)
             | Core::FqPie(_)
+            | Core::DualPi2(_)
             | Core::Ramp(_)
             | Core::Custom(_)
             | Core::Isolated(_) => None,
@@ -309,6 +315,7 @@ impl<P: Packet> Discipline<P> {
             Core::Choke(_)
             | Core::FqCodel(_)
             | Core::FqPie(_)
+            | Core::DualPi2(_)
             | Core::Ramp(_)
             | Core::Custom(_)
             | Core::Isolated(_) => None,

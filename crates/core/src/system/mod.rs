@@ -6,6 +6,7 @@
 //! | [`catalog`] | the register: finds disciplines by name, reads what a scenario says of them | – |
 //! | [`custom`] | disciplines from outside this project | – |
 //! | [`choke`] | RED that drops pairs of the same flow | Pan, Prabhakar, Psounis 2000 |
+//! | [`dualpi2`] | two coupled queues, for L4S and for classic senders | RFC 9332 |
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
 //! | [`fq_pie`] | flow queueing with PIE | Ramakrishnan, Bhasi, Tahiliani 2019 |
 //! | [`guarded`] | SF-FC's discarder in front of any discipline | Tamura, Tobe, Tokuda 2000 |
@@ -23,6 +24,7 @@ mod context;
 mod contract;
 pub mod custom;
 mod discipline;
+pub mod dualpi2;
 mod flow_queueing;
 pub mod fq_codel;
 pub mod fq_pie;

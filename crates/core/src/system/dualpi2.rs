@@ -1,0 +1,515 @@
+//! DualPI2: two queues whose controllers are coupled, a shallow one for senders that answer each mark in proportion
+//! (L4S), and a classic one that gets the square of the probability.
+//!
+//! De Schepper, Briscoe, White, RFC 9332: the pseudo-code of appendix A.1 with the handling of overload of A.2, a step for
+//! the L queue's own marks, and the time-shifted FIFO as the scheduler.
+//!
+//! Readings, where the RFC leaves room:
+//! - There is no timer: updates that were due are made up by the next call, each with the delays at its time, and at
+//!   most [`MAX_UPDATES_PER_CALL`] of them; those beyond are left out.
+//! - The delay that is controlled is the longer of what the two heads have waited, so that L alone can reach overload.
+//! - A packet of the L queue is marked by the step only if another waits behind it there (`Th_len` of one packet).
+//! - A flow that sends both kinds has packets in both queues, and they may overtake each other: the identifier is
+//!   the packet's (section 2.3), not the flow's.
+//!
+//! Deviations:
+//! - The last packet of both queues is sent where the RFC drops it: the link must not become idle.
+//! - At most [`MAX_DROPS_PER_DEQUEUE`] drops in one call, so that a call has a bound; then a packet is sent.
+//!
+//! Cost: O(1) per packet plus the drops and the updates; no state per flow. Parameters: [`ENTRY`].
+
+use alloc::collections::VecDeque;
+
+use super::contract::System;
+use crate::aqm::codel::MAX_DROPS_PER_DEQUEUE;
+use crate::aqm::pie::MAX_UPDATES_PER_CALL;
+use crate::limit::{Limit, LinkLimit};
+use crate::packet::{Ecn, FlowId, Packet};
+use crate::param::{Entry, EntryArgs, Kind, LIMIT, Param, ParamError, Role, require};
+use crate::queue::{Backlog, DropReason, Queue, Sink};
+use crate::schedule::Queued;
+use crate::units::{Rate, Span, Time};
+
+/// DualPI2 in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "dualpi2",
+    role: Role::System,
+    summary: "Two coupled queues: shallow for L4S senders, ECT(1), and classic for all others.",
+    reference: "RFC 9332",
+    cost: "O(1) per packet, no state per flow",
+    params: &[
+        LIMIT,
+        Param::new(
+            "target",
+            "target",
+            Kind::Span,
+            "15ms",
+            "RFC 9332 A.1",
+            "Classic queueing delay that is aimed at.",
+        ),
+        Param::new(
+            "rtt_max",
+            "RTT_max",
+            Kind::Span,
+            "100ms",
+            "RFC 9332 A.1",
+            "Worst round trip expected, which gives the controller's period and its gains.",
+        ),
+        Param::new(
+            "k",
+            "k",
+            Kind::Number,
+            "2",
+            "RFC 9332 A.1",
+            "Coupling: L4S packets are marked with this many times the base probability.",
+        ),
+        Param::new(
+            "step",
+            "minTh",
+            Kind::Span,
+            "1ms",
+            "RFC 9332 A.1: the middle of its ramp of 0.8 to 1.2 ms",
+            "An L4S packet that has waited this long is marked.",
+        ),
+        Param::new(
+            "tshift",
+            "tshift",
+            Kind::Span,
+            "50ms",
+            "RFC 9332 4.1.1 has no value; chosen: more than bursts of the classic queue above its target",
+            "Head start of the L4S queue: its packets are served as if they had come this much earlier.",
+        ),
+    ],
+};
+
+/// Parameters of [`DualPi2`]; [`ENTRY`] says what each does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DualPi2Params {
+    /// Size of both queues together. Default that of the link, see [`LinkLimit`].
+    pub limit: Option<Limit>,
+    /// Classic delay that is aimed at.
+    pub target: Span,
+    /// Worst round trip expected.
+    pub rtt_max: Span,
+    /// Coupling factor.
+    pub k: f64,
+    /// Delay from which an L4S packet is marked.
+    pub step: Span,
+    /// Head start of the L4S queue.
+    pub tshift: Span,
+}
+
+impl DualPi2Params {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When one of them leaves nothing to work with.
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let [target, rtt_max, step, tshift] =
+            ["target", "rtt_max", "step", "tshift"].map(|name| args.span(name));
+        let k = args.number("k");
+        require(target > Span::ZERO, "target", "it must be above zero; write for example \"15ms\"")?;
+        require(
+            rtt_max >= Span::from_nanos(3),
+            "rtt_max",
+            "it must be above zero; write for example \"100ms\"",
+        )?;
+        require(k > 0.0, "k", "it must be above zero; write for example 2")?;
+        Ok(Self { limit: args.limit_if_set("limit"), target, rtt_max, k, step, tshift })
+    }
+}
+
+/// What follows from the parameters.
+#[derive(Clone, Copy, Debug)]
+struct Constants {
+    tupdate: Span,
+    /// Integral gain, in Hz.
+    alpha: f64,
+    /// Proportional gain, in Hz.
+    beta: f64,
+    p_cmax: f64,
+}
+
+impl Constants {
+    // RFC 9332 appendix A.1, `dualpi2_params_init`
+    fn of(params: &DualPi2Params) -> Self {
+        let tupdate = params.target.min(params.rtt_max.div(3));
+        let rtt_max = params.rtt_max.as_secs_f64();
+        Self {
+            tupdate,
+            alpha: 0.1 * tupdate.as_secs_f64() / (rtt_max * rtt_max),
+            beta: 0.3 / rtt_max,
+            p_cmax: (1.0 / (params.k * params.k)).min(1.0),
+        }
+    }
+}
+
+/// One of the two queues.
+#[derive(Clone, Debug)]
+struct Lane<P> {
+    queue: VecDeque<Queued<P>>,
+    /// What `recur` has added up: a signal is due when it is above 1.
+    count: f64,
+}
+
+impl<P> Lane<P> {
+    const fn new() -> Self {
+        Self { queue: VecDeque::new(), count: 0.0 }
+    }
+
+    // RFC 9332 appendix A.1, `recur`
+    fn recur(&mut self, likelihood: f64) -> bool {
+        self.count += likelihood;
+        let is_due = self.count > 1.0;
+        if is_due {
+            self.count -= 1.0;
+        }
+        is_due
+    }
+
+    /// How long the head has waited.
+    fn time(&self, now: Time) -> Span {
+        self.queue.front().map_or(Span::ZERO, |head| now.since(head.arrived))
+    }
+}
+
+/// The two queues and the controller, with the names of RFC 9332 appendix A.
+#[derive(Clone, Debug)]
+pub struct DualPi2<P> {
+    pub(super) params: DualPi2Params,
+    constants: Constants,
+    limit: LinkLimit,
+    lq: Lane<P>,
+    cq: Lane<P>,
+    backlog: Backlog,
+    /// The base probability, p'.
+    p: f64,
+    prevq: Span,
+    next_update: Option<Time>,
+}
+
+/// What is done with a packet that was taken from its queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Send,
+    Mark,
+    Drop,
+}
+
+impl<P: Packet> DualPi2<P> {
+    /// Two empty queues.
+    #[must_use]
+    pub fn new(params: &DualPi2Params, link_rate: Rate) -> Self {
+        Self {
+            constants: Constants::of(params),
+            limit: LinkLimit::new(params.limit, link_rate),
+            params: params.clone(),
+            lq: Lane::new(),
+            cq: Lane::new(),
+            backlog: Backlog::EMPTY,
+            p: 0.0,
+            prevq: Span::ZERO,
+            next_update: None,
+        }
+    }
+
+    /// Whether the L queue's packet `l` is served before the C queue's `c`.
+    // RFC 9332 section 4.1.1: the time-shifted FIFO
+    fn is_l_first(&self, l: Option<Time>, c: Option<Time>) -> bool {
+        match (l, c) {
+            (Some(l), Some(c)) => l <= c + self.params.tshift,
+            (l, _) => l.is_some(),
+        }
+    }
+
+    fn is_l_next(&self) -> bool {
+        let arrived = |lane: &Lane<P>| lane.queue.front().map(|head| head.arrived);
+        self.is_l_first(arrived(&self.lq), arrived(&self.cq))
+    }
+
+    fn pop(&mut self, is_l: bool) -> Option<Queued<P>> {
+        let lane = if is_l { &mut self.lq } else { &mut self.cq };
+        let queued = lane.queue.pop_front()?;
+        self.backlog.remove(&queued.packet);
+        Some(queued)
+    }
+
+    /// Makes up the updates that were due until `now`.
+    // Apart: once in a period, and not once for a packet.
+    #[cold]
+    #[inline(never)]
+    fn update(&mut self, now: Time) {
+        let tupdate = self.constants.tupdate;
+        let mut due = self.next_update.unwrap_or(now + tupdate);
+        for _ in 0..MAX_UPDATES_PER_CALL {
+            // An empty queue at p' = 0 stays so.
+            let is_settled = self.backlog.is_empty() && self.p == 0.0 && self.prevq == Span::ZERO;
+            if due > now || is_settled {
+                break;
+            }
+            self.dualpi2_update(due);
+            due += tupdate;
+        }
+        if due <= now {
+            due += tupdate * (now.since(due).as_nanos() / tupdate.as_nanos() + 1);
+        }
+        self.next_update = Some(due);
+    }
+
+    // RFC 9332 appendix A.2, `dualpi2_update`
+    fn dualpi2_update(&mut self, now: Time) {
+        let curq = self.cq.time(now).max(self.lq.time(now));
+        let [curq_s, prevq_s, target] = [curq, self.prevq, self.params.target].map(Span::as_secs_f64);
+        let Constants { alpha, beta, .. } = self.constants;
+        self.p = (self.p + alpha * (curq_s - target) + beta * (curq_s - prevq_s)).clamp(0.0, 1.0);
+        self.prevq = curq;
+    }
+
+    /// What becomes of an L packet that has waited for `sojourn`.
+    // RFC 9332 appendix A.2, `dualpi2_dequeue`
+    fn of_l(&mut self, sojourn: Span) -> Fate {
+        let (p_c, p_cl) = (self.p * self.p, self.params.k * self.p);
+        if p_cl < 1.0 {
+            let is_over = sojourn >= self.params.step && !self.lq.queue.is_empty();
+            let native = if is_over { 1.0 } else { 0.0 };
+            return if self.lq.recur(p_cl.max(native)) { Fate::Mark } else { Fate::Send };
+        }
+        // Overload: drops as of the C queue, and marks on all that remains.
+        if self.lq.recur(p_c) {
+            return Fate::Drop;
+        }
+        if self.lq.recur(p_cl) { Fate::Mark } else { Fate::Send }
+    }
+
+    /// What becomes of a C packet.
+    // RFC 9332 appendix A.2, `dualpi2_dequeue`
+    fn of_c(&mut self, packet: &P) -> Fate {
+        let p_c = self.p * self.p;
+        if !self.cq.recur(p_c) {
+            return Fate::Send;
+        }
+        let drops = !packet.ecn().is_capable() || p_c >= self.constants.p_cmax;
+        if drops { Fate::Drop } else { Fate::Mark }
+    }
+}
+
+impl<P: Packet> Queue<P> for DualPi2<P> {
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        if self.next_update.is_none_or(|due| due <= now) {
+            self.update(now);
+        }
+        if !self.limit.get().admits(&packet, self.backlog) {
+            return sink.dropped(now, packet, DropReason::Overflow);
+        }
+        self.backlog.add(&packet);
+        let is_l = matches!(packet.ecn(), Ecn::Ect1 | Ecn::Ce);
+        let lane = if is_l { &mut self.lq } else { &mut self.cq };
+        lane.queue.push_back(Queued { packet, arrived: now });
+    }
+
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
+        if self.next_update.is_some_and(|due| due <= now) {
+            self.update(now);
+        }
+        let mut drops = 0;
+        loop {
+            let is_l = self.is_l_next();
+            let mut queued = self.pop(is_l)?;
+            let sojourn = queued.sojourn(now);
+            let fate = if is_l { self.of_l(sojourn) } else { self.of_c(&queued.packet) };
+            match fate {
+                Fate::Drop if drops < MAX_DROPS_PER_DEQUEUE && !self.backlog.is_empty() => {
+                    drops += 1;
+                    sink.dropped(now, queued.packet, DropReason::Early);
+                    continue;
+                }
+                Fate::Mark => {
+                    queued.packet.set_ce();
+                    sink.marked(now, &queued.packet);
+                }
+                Fate::Send | Fate::Drop => {}
+            }
+            return Some(queued.packet);
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+impl<P: Packet> System<P> for DualPi2<P> {
+    fn drain(&mut self, _now: Time) -> Option<P> {
+        let is_l = self.is_l_next();
+        self.pop(is_l).map(|queued| queued.packet)
+    }
+
+    fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {
+        let is_meant = |queued: &Queued<P>| queued.packet.flow().slot() == flow.slot();
+        let [l, c] = [&self.lq, &self.cq].map(|lane| lane.queue.iter().position(is_meant));
+        let arrived = |lane: &Lane<P>, at: Option<usize>| at.map(|at| lane.queue[at].arrived);
+        let is_l = self.is_l_first(arrived(&self.lq, l), arrived(&self.cq, c));
+        let queued = if is_l { self.lq.queue.remove(l?)? } else { self.cq.queue.remove(c?)? };
+        self.backlog.remove(&queued.packet);
+        Some(queued.packet)
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit.set(limit);
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("drop_prob", self.p * self.p);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::SimplePacket;
+    use crate::testing::{Log, packet};
+    use crate::units::Packets;
+
+    fn dualpi2() -> DualPi2<SimplePacket> {
+        let mut params = DualPi2Params::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
+        params.limit = Some(Limit::Packets(Packets::new(100_000)));
+        DualPi2::new(&params, Rate::from_mbit(10))
+    }
+
+    fn of(id: u32, ecn: Ecn) -> SimplePacket {
+        SimplePacket { ecn, ..packet(id, u32::from(ecn == Ecn::Ect1), 1_000) }
+    }
+
+    /// Holds p' at `p`, for 2,000 packets of this kind: how many are marked and dropped.
+    fn signals(p: f64, ecn: Ecn) -> (usize, usize) {
+        let mut queue = dualpi2();
+        let mut log = Log::default();
+        for id in 0..2_001 {
+            queue.enqueue(Time::ZERO, of(id, ecn), &mut log);
+        }
+        queue.p = p;
+        while queue.backlog().packets.get() > 1 {
+            queue.dequeue(Time::ZERO, &mut log);
+        }
+        (log.marked.len(), log.dropped.len())
+    }
+
+    fn about(found: usize, expected: f64) -> bool {
+        (found as f64 - expected).abs() <= 2.0
+    }
+
+    #[test]
+    fn the_constants_are_those_of_the_appendix() {
+        let constants = dualpi2().constants;
+        // min(15, 100/3) = 15 ms; 0.1 × 0.015 / 0.1² = 0.15 Hz; 0.3 / 0.1 = 3 Hz; 1 / 2².
+        assert_eq!(constants.tupdate, Span::from_millis(15));
+        assert!((constants.alpha - 0.15).abs() < 1e-12 && (constants.beta - 3.0).abs() < 1e-12);
+        assert_eq!(constants.p_cmax, 0.25);
+    }
+
+    #[test]
+    fn an_update_is_the_appendix_s_equation_and_idle_periods_decay() {
+        let mut queue = dualpi2();
+        queue.enqueue(Time::from_millis(5), of(0, Ecn::NotEct), &mut Log::default());
+        (queue.p, queue.prevq) = (0.2, Span::from_millis(20));
+        // The head has waited 25 ms: 0.15 (.025 - .015) + 3 (.025 - .020) = .0015 + .015.
+        queue.dualpi2_update(Time::from_millis(30));
+        assert!((queue.p - 0.2165).abs() < 1e-12, "{}", queue.p);
+        queue.dequeue(Time::from_millis(30), &mut Log::default());
+        (queue.p, queue.prevq) = (0.2, Span::ZERO);
+        queue.next_update = Some(Time::from_millis(45));
+        // 45, 60, 75 ms: -.15 × .015 = -.00225 each.
+        queue.update(Time::from_millis(80));
+        assert!((queue.p - (0.2 - 3.0 * 0.00225)).abs() < 1e-12, "{}", queue.p);
+        queue.update(Time::from_secs(86_400));
+        assert_eq!(queue.p, 0.0);
+    }
+
+    #[test]
+    fn classic_packets_get_the_square_and_l4s_packets_twice_the_base() {
+        // p' = 0.1: 0.01 of 2,000 classic, 0.2 of 2,000 L4S.
+        let (marked, dropped) = signals(0.1, Ecn::NotEct);
+        assert!(marked == 0 && about(dropped, 20.0), "{marked} {dropped}");
+        let (marked, dropped) = signals(0.1, Ecn::Ect0);
+        assert!(dropped == 0 && about(marked, 20.0), "{marked} {dropped}");
+        let (marked, dropped) = signals(0.1, Ecn::Ect1);
+        assert!(dropped == 0 && about(marked, 400.0), "{marked} {dropped}");
+        assert_eq!([Ecn::NotEct, Ecn::Ect0, Ecn::Ect1].map(|ecn| signals(0.0, ecn)), [(0, 0); 3]);
+    }
+
+    #[test]
+    fn overload_drops_what_is_capable_too() {
+        // p' = 0.6: p_C = 0.36 is above 0.25, and k p' above 1. Of L4S packets those that stay are marked.
+        let (marked, dropped) = signals(0.6, Ecn::Ect0);
+        assert!(marked == 0 && about(dropped, 720.0), "{marked} {dropped}");
+        let (marked, dropped) = signals(0.6, Ecn::Ect1);
+        assert!(dropped > 600 && marked + dropped >= 1_990, "{marked} {dropped}");
+    }
+
+    #[test]
+    fn the_step_marks_what_has_waited_a_millisecond_and_not_the_last() {
+        let mut queue = dualpi2();
+        let mut log = Log::default();
+        for id in 0..5 {
+            queue.enqueue(Time::ZERO, of(id, Ecn::Ect1), &mut log);
+        }
+        for us in [500, 999, 1_000, 1_500, 2_000] {
+            queue.dequeue(Time::ZERO + Span::from_micros(us), &mut log);
+        }
+        // The first at the threshold fills the count to 1, which is not above 1; the second is marked.
+        let ids: std::vec::Vec<u32> = log.marked.iter().map(|&(_, id)| id).collect();
+        assert_eq!(ids, [3]);
+    }
+
+    #[test]
+    fn l4s_packets_go_first_until_a_classic_one_has_waited_the_shift_longer() {
+        let mut queue = dualpi2();
+        let mut log = Log::default();
+        queue.enqueue(Time::ZERO, of(0, Ecn::NotEct), &mut log);
+        queue.enqueue(Time::from_millis(50), of(1, Ecn::Ect1), &mut log);
+        queue.enqueue(Time::from_millis(51), of(2, Ecn::Ce), &mut log);
+        let now = Time::from_millis(52);
+        let order: std::vec::Vec<u32> =
+            std::iter::from_fn(|| queue.dequeue(now, &mut log)).map(|packet| packet.id).collect();
+        assert_eq!(order, [1, 0, 2]);
+    }
+
+    #[test]
+    fn a_standing_classic_queue_is_brought_down_and_l4s_packets_hardly_wait() {
+        // A link of a packet per millisecond: 0.9 classic packets a millisecond and, each fifth, one of L4S, whose wait
+        // counts once the controller has settled. Until then the classic queue exceeds the shift and shares the delay.
+        let run = |gain: f64| {
+            let mut queue = dualpi2();
+            queue.constants.alpha *= gain;
+            queue.constants.beta *= gain;
+            let mut log = Log::default();
+            let (mut longest, mut id) = (Span::ZERO, 0);
+            for ms in 0..3_000u64 {
+                let now = Time::from_millis(ms);
+                if ms % 10 != 9 {
+                    queue.enqueue(now, of(id, Ecn::NotEct), &mut log);
+                }
+                if ms % 5 == 0 {
+                    queue.enqueue(now, of(100_000 + ms as u32, Ecn::Ect1), &mut log);
+                }
+                id += 1;
+                let sent = queue.dequeue(now, &mut log);
+                if let Some(sent) = sent.filter(|sent| sent.flow.0 == 1 && ms >= 1_000) {
+                    longest = longest.max(now.since(Time::from_millis(u64::from(sent.id) - 100_000)));
+                }
+            }
+            (queue.backlog().packets.get(), longest)
+        };
+        let ((on, l_on), (off, _)) = (run(1.0), run(0.0));
+        assert!(on < 60 && off > 250, "{on} {off}");
+        assert!(l_on <= Span::from_millis(2), "{l_on:?}");
+    }
+}
