@@ -159,6 +159,43 @@ fn pie_lets_a_burst_pass_then_drops_and_decays() {
 }
 
 #[test]
+fn dualpi2_marks_what_is_l4s_and_reaches_overload() {
+    // A link of a packet per millisecond, which gets one classic packet each and one of L4S each other millisecond, for
+    // 900 ms; then one of L4S each other millisecond alone.
+    let mut queue = build("dualpi2", &["limit=1000p"], &[]);
+    let mut text = String::new();
+    let mut counts = [0; 4];
+    for ms in 0..1_500u32 {
+        let now = Time::from_millis(u64::from(ms));
+        let mut log = Log::default();
+        if ms < 900 {
+            queue.enqueue(now, packet(2 * ms, 0, 1_000), &mut log);
+        }
+        if ms % 2 == 0 {
+            queue.enqueue(now, SimplePacket { ecn: Ecn::Ect1, ..packet(2 * ms + 1, 1, 1_000) }, &mut log);
+        }
+        let sent = queue.dequeue(now, &mut log);
+        let l_dropped = log.dropped.iter().filter(|dropped| dropped.1 % 2 == 1).count();
+        let is_l = sent.is_some_and(|sent| sent.id % 2 == 1);
+        let seen = [usize::from(is_l), log.marked.len(), l_dropped, log.dropped.len() - l_dropped];
+        counts.iter_mut().zip(seen).for_each(|(count, seen)| *count += seen);
+        if ms % 30 == 29 {
+            let mut drop_prob = 0.0;
+            queue.statistics(&mut |_, value| drop_prob = value);
+            let [sent, marked, l_dropped, dropped] = std::mem::take(&mut counts);
+            let waiting = queue.backlog().packets.get();
+            text += &format!(
+                "{:>7}  L4S: {sent:>2} sent, {marked:>2} marked, {l_dropped:>2} dropped; classic: {dropped:>2} dropped; \
+                 {waiting:>3} wait, p_C = {drop_prob:.6}\n",
+                now.to_string()
+            );
+        }
+    }
+    assert!(text.lines().count() <= 60);
+    insta::assert_snapshot!(text);
+}
+
+#[test]
 fn codel_enters_speeds_up_leaves_and_relapses() {
     // A link of a packet per millisecond. 400 packets at once, no more than trickles for a while, then 300
     // again.

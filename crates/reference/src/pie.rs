@@ -69,12 +69,7 @@ impl Pie {
         if self.current_qdelay == 0 && self.qdelay_old == 0 {
             self.drop_prob *= 0.98;
         }
-        if self.drop_prob < 0.0 {
-            self.drop_prob = 0.0;
-        }
-        if self.drop_prob > 1.0 {
-            self.drop_prob = 1.0;
-        }
+        self.drop_prob = self.drop_prob.clamp(0.0, 1.0);
         self.qdelay_old = self.current_qdelay;
         self.burst_allowance = self.burst_allowance.saturating_sub(self.t_update);
     }

@@ -252,10 +252,10 @@ fn fred_and_bred_hold_an_unresponsive_flow_near_its_share_and_red_and_sred_do_no
 }
 
 #[test]
-fn pie_keeps_the_mean_delay_near_its_target_at_many_rates_and_not_without_gains() {
+fn pie_and_dualpi2_keep_the_mean_delay_near_their_target_and_not_without_gains() {
     // The integral part leaves no lasting error while the windows can follow: the mean delay is the target, within a
     // fifth for the oscillation. Without gains the delay is that of the buffer, 100 ms.
-    let delay = |mbit: u32, flows: u32, keys: &str| {
+    let delay = |mbit: u32, flows: u32, queue: &str| {
         let outcome = run(&format!(
             r#"
             seed = 1
@@ -268,7 +268,7 @@ fn pie_keeps_the_mean_delay_near_its_target_at_many_rates_and_not_without_gains(
             [topology.bottleneck]
             rate = "{mbit}Mbit"
             delay = "20ms"
-            queue = {{ kind = "pie"{keys} }}
+            queue = {{ kind = {queue} }}
             [flow.tcp]
             count = {flows}
             from = "l{{i}}"
@@ -278,12 +278,14 @@ fn pie_keeps_the_mean_delay_near_its_target_at_many_rates_and_not_without_gains(
         ));
         link(&outcome, "bottleneck").queue_delay.mean.as_secs_f64() * 1e3
     };
-    for (mbit, flows) in [(10, 10), (30, 10), (30, 30)] {
-        let mean = delay(mbit, flows, "");
-        assert!((12.0..18.0).contains(&mean), "{mbit} Mb/s, {flows} flows: {mean} ms");
+    for queue in ["\"pie\"", "\"dualpi2\""] {
+        for (mbit, flows) in [(10, 10), (30, 10), (30, 30)] {
+            let mean = delay(mbit, flows, queue);
+            assert!((12.0..18.0).contains(&mean), "{queue}, {mbit} Mb/s, {flows} flows: {mean} ms");
+        }
     }
-    let slow = delay(10, 10, ", target = \"30ms\"");
+    let slow = delay(10, 10, "\"pie\", target = \"30ms\"");
     assert!((24.0..36.0).contains(&slow), "{slow} ms");
-    let off = delay(10, 10, ", alpha = 0, beta = 0");
+    let off = delay(10, 10, "\"pie\", alpha = 0, beta = 0");
     assert!(off > 60.0, "{off} ms");
 }
