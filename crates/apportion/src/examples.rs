@@ -10,8 +10,8 @@ macro_rules! examples {
 }
 
 examples! {
-    "asymmetric" "bufferbloat" "core-stateless" "customers" "gfc" "hosts" "neighbours" "parking-lot" "quickstart"
-    "rate-matching" "rtt-unfairness" "satellite" "short-flows" "tickets" "unresponsive" "variable-rate"
+    "asymmetric" "bufferbloat" "core-stateless" "customers" "gfc" "hosts" "neighbours" "parking-lot" "queueing-delay"
+    "quickstart" "rate-matching" "rtt-unfairness" "satellite" "short-flows" "tickets" "unresponsive" "variable-rate"
     "video-vs-bulk"
 }
 
