@@ -99,7 +99,7 @@ impl Wire for Outlet<'_> {
 }
 
 impl Simulation<'_> {
-    /// Runs to the end of the scenario. False if `cancel` was set before.
+    /// Runs to the end of the scenario. False if `cancel` was set before: an observer may have stopped listening then.
     pub fn run(&mut self, cancel: &AtomicBool) -> bool {
         let stop = self.scenario.stop;
         while let Some((now, event)) = self.shared.events.pop(stop) {
@@ -110,7 +110,7 @@ impl Simulation<'_> {
             }
         }
         self.end_run();
-        true
+        !cancel.load(Ordering::Relaxed)
     }
 
     #[inline(always)]
