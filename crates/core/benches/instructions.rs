@@ -9,7 +9,7 @@ use common::{CORE_STATELESS, RealRates, SETTLED, StandingBacklog, TwiceTheLoad, 
 type Case = (&'static str, &'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
 
 /// Queues that a packet enters and another one leaves.
-const STANDING: [Case; 13] = [
+const STANDING: [Case; 17] = [
     ("fifo", "fifo", None, &[("limit", "1000000p")]),
     ("fifo+tred", "tred", None, &[("limit", "1000000p"), ("min_th", "10p"), ("max_th", "900000p")]),
     ("fifo+codel", "codel", None, &[("limit", "1000000p")]),
@@ -22,6 +22,10 @@ const STANDING: [Case; 13] = [
     ("stfq+lqd", "stfq", None, &[("limit", "4000000p")]),
     ("stfq+pfd", "stfq", Some("pfd"), &[("limit", "4000000p")]),
     ("wf2q_plus+lqd", "wf2q_plus", None, &[("limit", "4000000p")]),
+    ("stochastic_fq", "stochastic_fq", None, &[("limit", "1000000p")]),
+    ("sp_pifo", "sp_pifo", None, &[("limit", "1000000p")]),
+    ("aifo", "aifo", None, &[("limit", "1000000p")]),
+    ("afq", "afq", None, &[("limit", "1000000p"), ("bpr", "3000B")]),
     (
         "fq_codel hashed",
         "fq_codel",

@@ -116,10 +116,19 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "drop_batch") => "5",
         (_, "classify") => "hashed",
         (_, "flows") => "55",
+        (_, "buckets") => "99",
+        ("aifo", "headroom") => "0.35",
+        ("aifo", "sample") => "15",
+        (_, "perturb") => "9s",
+        ("afq" | "sp_pifo", "queues") => "9",
+        ("afq", "bpr") => "999B",
+        ("afq", "rows") => "3",
+        ("afq", "columns") => "99",
         (_, "rate") => "3Mbit",
         (_, "burst") => "2222B",
         (_, "peak") => "4Mbit",
         (_, "peak_burst") => "1111B",
+        ("aifo", "window") => "21",
         (_, "window") => "7s",
         (_, "cir") => "2Mbit",
         (_, "pir") => "5Mbit",
@@ -280,7 +289,7 @@ fn printed_of(entry: &str, param: &Param, value: Value) -> String {
 fn is_optional(entry: &str, name: &str) -> bool {
     match (entry, name) {
         (entry, "limit") => !["tred", "ramp"].contains(&entry),
-        ("fq_codel" | "fq_pie", "memory_limit") => true,
+        ("fq_codel" | "fq_pie", "memory_limit") | ("afq", "bpr") => true,
         ("ramp", "target_delay" | "patience") => true,
         _ => ["peak", "bucket", "initial", "report_discards"].contains(&name),
     }

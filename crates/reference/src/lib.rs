@@ -20,6 +20,9 @@
 //! | [`start_time_fq`] | Goyal, Vin, Cheng 1997, section II |
 //! | [`scfq`] | Golestani 1994, section 3 |
 //! | [`wf2q_plus`] | Bennett, Zhang 1997, section IV |
+//! | [`afq`] | Sharma, Liu, Atreya, Krishnamurthy 2018, section 3 |
+//! | [`stochastic_fq`] | McKenney 1990 |
+//! | [`start_tags`] | SP-PIFO of Alcoz, Dietmüller, Vanbever 2020, and AIFO of Yu, Hu, Wu, Jin 2021 |
 //! | [`ramp`] | Li, Walpole, McNamee, Pu, Steere 2001, figure 2, in the reading of KB and percent |
 //! | [`codel`] | RFC 8289 section 5 |
 //! | [`pie`] | RFC 8033 appendices A and B |
@@ -29,6 +32,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod afq;
 pub mod bucket;
 pub mod codel;
 pub mod csfq;
@@ -45,7 +49,9 @@ pub mod rio;
 pub mod round_robin;
 pub mod scfq;
 pub mod sffc;
+pub mod start_tags;
 pub mod start_time_fq;
+pub mod stochastic_fq;
 pub mod tickets;
 pub mod tred;
 pub mod wf2q_plus;

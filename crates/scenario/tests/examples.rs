@@ -26,6 +26,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
     assert_eq!(
         names,
         [
+            "approximate-fairness",
             "asymmetric",
             "bufferbloat",
             "core-stateless",

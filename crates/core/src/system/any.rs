@@ -4,7 +4,10 @@
 //! A new discipline is a file, its `mod` line and a row here.
 
 use super::contract::System;
-use super::{LinkContext, choke, custom, dualpi2, fq_codel, fq_pie, guarded, isolate, ramp};
+use super::{
+    LinkContext, afq, aifo, choke, custom, dualpi2, fq_codel, fq_pie, guarded, isolate, ramp, sp_pifo,
+    stochastic_fq,
+};
 use crate::aqm::{Admission, BufferPolicy, Victim};
 use crate::aqm::{
     bred, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, random_queue, red, rio, sffc, sred, tail,
@@ -128,6 +131,14 @@ family! {
         |params, link| fq_pie::FqPie::new(params, link.link_rate, link.smallest_weight(), link.stream());
     DualPi2(dualpi2::DualPi2<P>, dualpi2::DualPi2Params), [dualpi2::ENTRY],
         |params, link| dualpi2::DualPi2::new(params, link.link_rate);
+    Afq(afq::Afq<P>, afq::AfqParams), [afq::ENTRY],
+        |params, link| afq::Afq::new(params, link.link_rate, link.smallest_weight(), link.stream());
+    SpPifo(sp_pifo::SpPifo<P>, sp_pifo::SpPifoParams), [sp_pifo::ENTRY],
+        |params, link| sp_pifo::SpPifo::new(params, link.link_rate, link.smallest_weight());
+    Aifo(aifo::Aifo<P>, aifo::AifoParams), [aifo::ENTRY],
+        |params, link| aifo::Aifo::new(params, link.link_rate, link.smallest_weight());
+    StochasticFq(stochastic_fq::StochasticFq<P>, stochastic_fq::StochasticFqParams), [stochastic_fq::ENTRY],
+        |params, link| stochastic_fq::StochasticFq::new(params, link.link_rate, link.stream());
     Ramp(ramp::Ramp<P, Core<P>>, ramp::RampParams), [ramp::ENTRY],
         |params, link| ramp::Ramp::new(params, link.link_rate, Core::of_greedy(params, link));
     Guarded(guarded::Guarded<P>, guarded::GuardedParams), [],

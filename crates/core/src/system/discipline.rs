@@ -245,7 +245,15 @@ impl<P: Packet> Discipline<P> {
         matches!(
             self,
             Self::Plain(
-                Core::Buffered(_) | Core::Choke(_) | Core::FqCodel(_) | Core::FqPie(_) | Core::DualPi2(_)
+                Core::Afq(_)
+                    | Core::Aifo(_)
+                    | Core::Buffered(_)
+                    | Core::Choke(_)
+                    | Core::FqCodel(_)
+                    | Core::SpPifo(_)
+                    | Core::FqPie(_)
+                    | Core::DualPi2(_)
+                    | Core::StochasticFq(_)
             )
         )
     }
@@ -297,10 +305,14 @@ impl<P: Packet> Discipline<P> {
         match self.core() {
             Core::Buffered(buffer) => buffer.policy().reporter(),
             Core::Guarded(guarded) => guarded.reporter(),
-            Core::Choke(_)
+            Core::Afq(_)
+            | Core::Aifo(_)
+            | Core::Choke(_)
             | Core::FqCodel(_)
             | Core::FqPie(_)
             | Core::DualPi2(_)
+            | Core::SpPifo(_)
+            | Core::StochasticFq(_)
             | Core::Ramp(_)
             | Core::Custom(_)
             | Core::Isolated(_) => None,
@@ -312,10 +324,14 @@ impl<P: Packet> Discipline<P> {
         match self.core_mut() {
             Core::Buffered(buffer) => buffer.policy_mut().reporter_mut(),
             Core::Guarded(guarded) => guarded.reporter_mut(),
-            Core::Choke(_)
+            Core::Afq(_)
+            | Core::Aifo(_)
+            | Core::Choke(_)
             | Core::FqCodel(_)
             | Core::FqPie(_)
             | Core::DualPi2(_)
+            | Core::SpPifo(_)
+            | Core::StochasticFq(_)
             | Core::Ramp(_)
             | Core::Custom(_)
             | Core::Isolated(_) => None,

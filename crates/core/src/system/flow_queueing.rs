@@ -6,6 +6,7 @@
 use alloc::vec::Vec;
 
 use super::contract::System;
+use super::hash::bucket;
 use crate::aqm::Admission;
 use crate::aqm::codel::Source;
 use crate::limit::{Limit, LinkLimit};
@@ -13,7 +14,7 @@ use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
 use crate::param::{EntryArgs, Kind, LIMIT, Paper, Param, ParamError, require};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
-use crate::random::{Stream, mix};
+use crate::random::Stream;
 use crate::schedule::drr::{Quanta, scaled};
 use crate::schedule::{End, Queued};
 use crate::tree::{Largest, Summary, Tree};
@@ -260,15 +261,10 @@ impl<P: Packet, C: Control> FlowQueues<P, C> {
 
     /// The number of the queue of `flow`.
     fn classify(&self, flow: FlowId) -> usize {
-        let flows = u64::from(self.params.flows);
-        let index = match self.params.classify {
-            Classify::Exact => u64::from(flow.0).min(flows - 1),
-            // The high half of hash × flows lies in 0..flows, without a division.
-            Classify::Hashed => {
-                ((u128::from(mix(u64::from(flow.0) ^ self.salt)) * u128::from(flows)) >> 64) as u64
-            }
-        };
-        index as usize
+        match self.params.classify {
+            Classify::Exact => flow.0.min(self.params.flows - 1) as usize,
+            Classify::Hashed => bucket(flow, self.salt, self.params.flows),
+        }
     }
 
     /// The number of the queue of `flow`, which is there from now on.

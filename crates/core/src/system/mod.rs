@@ -2,6 +2,8 @@
 //!
 //! | file | holds | source |
 //! |---|---|---|
+//! | [`afq`] | a calendar of FIFO queues by bids in a sketch | Sharma, Liu, Atreya, Krishnamurthy 2018 |
+//! | [`aifo`] | one FIFO that admits by the quantile of a rank | Yu, Hu, Wu, Jin 2021 |
 //! | [`any`] | every discipline, one row for each: the enums and the tables of the catalogue | – |
 //! | [`catalog`] | the register: finds disciplines by name, reads what a scenario says of them | – |
 //! | [`custom`] | disciplines from outside this project | – |
@@ -12,13 +14,18 @@
 //! | [`guarded`] | SF-FC's discarder in front of any discipline | Tamura, Tobe, Tokuda 2000 |
 //! | [`isolate`] | shows hosts to any discipline as its flows | Høiland-Jørgensen, Täht, Morton 2018 |
 //! | [`ramp`] | allocates bandwidth to real-rate flows from the fill of their queues | Li, Walpole, McNamee, Pu, Steere 2001 |
+//! | [`sp_pifo`] | strict-priority queues with adaptive bounds | Alcoz, Dietmüller, Vanbever 2020 |
+//! | [`stochastic_fq`] | hashed buckets that take turns | McKenney 1990 |
 //!
 //! Algorithms are generic; here, at the edge, they become the enum [`Discipline`], so that a backend can hold
 //! any of them without a box and a virtual call per packet. [`System`] is what each whole discipline can be asked
 //! and [`LinkContext`] what it learns of its link.
 
+pub mod afq;
+pub mod aifo;
 pub mod any;
 pub mod catalog;
+mod charge;
 pub mod choke;
 mod context;
 mod contract;
@@ -29,8 +36,12 @@ mod flow_queueing;
 pub mod fq_codel;
 pub mod fq_pie;
 pub mod guarded;
+mod hash;
 pub mod isolate;
 pub mod ramp;
+mod ranks;
+pub mod sp_pifo;
+pub mod stochastic_fq;
 
 pub use any::{BufferParams, Core, CoreParams, POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
 pub use catalog::Catalog;

@@ -86,6 +86,7 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         "rio" => format!("w_q=0.3 {} {}", thresholds("in_"), thresholds("out_")),
         "fred" => format!("w_q=0.3 max_p=0.5 min_q=1p {}", thresholds("")),
         "choke" => format!("w_q=0.3 {}", thresholds("")),
+        "afq" => "bpr=1500B queues=3".to_owned(),
         "sred" => "zombies=3 crowd=2".to_owned(),
         "pie" | "fq_pie" => {
             "target=1ms tupdate=1ms alpha=50 beta=50 max_burst=2ms ecn=true mean_pktsize=40B".to_owned()
@@ -95,7 +96,7 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
         // No average and no threshold, or one that drops within a few packets as it is.
         "tail" | "head" | "lqd" | "rnd" | "csfq" | "mcsfq" | "hcsfq" | "sffc" | "nbq" | "codel"
-        | "fq_codel" | "ramp" => String::new(),
+        | "fq_codel" | "ramp" | "aifo" | "sp_pifo" | "stochastic_fq" => String::new(),
         other => panic!(
             "`{other}` has no row in `keys` of crates/core/tests/common/mod.rs: add one with parameters at which it drops, \
              marks and reorders within a few packets, or name it among those that need none"

@@ -1,0 +1,270 @@
+//! AIFO, admission-in first-out: one FIFO that admits a packet by where its rank stands among the ranks that came lately.
+//!
+//! Yu, Hu, Wu, Jin, "Programmable packet scheduling with a single queue", SIGCOMM 2021, section 4. A packet is admitted if the
+//! part of the ranks in a window that are below its own is at most 1/(1 - k) (C - c)/C, with c of the C places of the
+//! buffer taken. So the fuller the buffer, the lower a rank has to be, and while no more than k C places are taken all
+//! are admitted. What is admitted leaves in the order of arrival: the packets that a PIFO would send get in, in another order.
+//! Ranks are the start tags of start-time fair queueing (`ranks.rs`), the use that the paper makes of it for fairness.
+//!
+//! Readings: a packet is held against the ranks before it and then joins the window, admitted or not; of `sample` packets one
+//! joins; an empty window admits.
+//!
+//! Where it holds: with one queue it divides better than SP-PIFO with eight, since it decides who gets in. With ten flows the
+//! window of 20 is the best that was tried; with 100 and more it has too few ranks to tell a flood, and 128 do
+//! (`docs/limitations.md`).
+//!
+//! Cost: O(`window`) per packet. Memory: 8 to 16 bytes per flow. Parameters: [`ENTRY`].
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use super::contract::System;
+use super::ranks::Ranks;
+use crate::limit::{Limit, LinkLimit};
+use crate::packet::{FlowId, Packet};
+use crate::param::{Entry, EntryArgs, Kind, LIMIT, Param, ParamError, Role, require};
+use crate::queue::{Backlog, DropReason, Queue, Sink};
+use crate::units::{Rate, Ratio, Time, Weight};
+
+/// AIFO in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "aifo",
+    role: Role::System,
+    summary: "AIFO: one FIFO that admits by the quantile of a rank, ranks of start-time fair queueing.",
+    reference: "Yu, Hu, Wu, Jin 2021",
+    cost: "O(window) per packet, 8 to 16 bytes per flow",
+    params: &[
+        LIMIT,
+        Param::new(
+            "headroom",
+            "k",
+            Kind::Ratio,
+            "0.1",
+            "chosen",
+            "Part of the buffer that takes packets of any rank.",
+        ),
+        Param::new("window", "|W|", Kind::Count, "20", "chosen", "Ranks that a packet is held against."),
+        Param::new("sample", "–", Kind::Count, "1", "chosen", "Packets of which one joins the window."),
+    ],
+};
+
+/// Parameters of [`Aifo`]; [`ENTRY`] says what each does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AifoParams {
+    /// Size of the queue, in packets or bytes: the paper's C. Default that of the link, see [`LinkLimit`].
+    pub limit: Option<Limit>,
+    /// The paper's k. Default 0.1.
+    pub headroom: Ratio,
+    /// Ranks in the window. Default 20.
+    pub window: u64,
+    /// Packets of which one joins the window. Default 1.
+    pub sample: u64,
+}
+
+impl AifoParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When one of them leaves nothing to work with.
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let params = Self {
+            limit: args.limit_if_set("limit"),
+            headroom: args.ratio("headroom"),
+            window: args.count("window"),
+            sample: args.count("sample"),
+        };
+        require(
+            params.headroom < Ratio::ONE,
+            "headroom",
+            "it must be below 1, where all ranks are admitted",
+        )?;
+        require((1..=65_536).contains(&params.window), "window", "it must lie between 1 and 65536")?;
+        require(params.sample > 0, "sample", "it must be at least 1, with which every packet joins")?;
+        Ok(params)
+    }
+}
+
+/// The queue and the window.
+#[derive(Clone, Debug)]
+pub struct Aifo<P> {
+    pub(super) params: AifoParams,
+    limit: LinkLimit,
+    ranks: Ranks,
+    /// The paper's W: a ring, whose order does not matter.
+    window: Vec<u64>,
+    /// The oldest of a full window.
+    oldest: usize,
+    /// Packets until the next joins the window.
+    skip: u64,
+    /// Packets with their ranks.
+    queue: VecDeque<(P, u64)>,
+    backlog: Backlog,
+}
+
+impl<P: Packet> Aifo<P> {
+    /// An empty queue and window. Ranks count bytes of a flow of weight `smallest`.
+    #[must_use]
+    pub fn new(params: &AifoParams, link_rate: Rate, smallest: Weight) -> Self {
+        Self {
+            limit: LinkLimit::new(params.limit, link_rate),
+            params: params.clone(),
+            ranks: Ranks::new(smallest),
+            window: Vec::new(),
+            oldest: 0,
+            skip: 0,
+            queue: VecDeque::new(),
+            backlog: Backlog::EMPTY,
+        }
+    }
+
+    /// Whether a packet of this rank stands low enough. Section 4, algorithm 1.
+    fn is_low(&self, rank: u64) -> bool {
+        let below: u64 = self.window.iter().map(|&other| u64::from(other < rank)).sum();
+        let quantile = below as f64 / (self.window.len() as f64).max(1.0);
+        let free = 1.0 - self.limit.get().filled_by(self.backlog);
+        quantile * (1.0 - self.params.headroom.get()) <= free
+    }
+
+    /// Puts a rank into the window, if its turn has come.
+    fn note(&mut self, rank: u64) {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return;
+        }
+        self.skip = self.params.sample - 1;
+        if (self.window.len() as u64) < self.params.window {
+            return self.window.push(rank);
+        }
+        self.window[self.oldest] = rank;
+        self.oldest = if self.oldest + 1 < self.window.len() { self.oldest + 1 } else { 0 };
+    }
+
+    fn serve(&mut self) -> Option<P> {
+        let (packet, rank) = self.queue.pop_front()?;
+        self.backlog.remove(&packet);
+        if let Some(by) = self.ranks.served(rank) {
+            let waiting = self.queue.iter_mut().map(|(_, rank)| rank);
+            waiting.chain(&mut self.window).for_each(|rank| *rank = rank.saturating_sub(by));
+        }
+        Some(packet)
+    }
+}
+
+impl<P: Packet> Queue<P> for Aifo<P> {
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        let flow = packet.flow();
+        let rank = self.ranks.of(flow);
+        let is_low = self.is_low(rank);
+        self.note(rank);
+        if !self.limit.get().admits(&packet, self.backlog) {
+            return sink.dropped(now, packet, DropReason::Overflow);
+        }
+        if !is_low {
+            return sink.dropped(now, packet, DropReason::Forced);
+        }
+        self.ranks.admitted(flow, packet.size(), rank);
+        self.backlog.add(&packet);
+        self.queue.push_back((packet, rank));
+    }
+
+    fn dequeue(&mut self, _now: Time, _sink: &mut dyn Sink<P>) -> Option<P> {
+        self.serve()
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+impl<P: Packet> System<P> for Aifo<P> {
+    fn drain(&mut self, _now: Time) -> Option<P> {
+        self.serve()
+    }
+    fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {
+        let first = self.queue.iter().position(|(packet, _)| packet.flow().slot() == flow.slot())?;
+        let (packet, _) = self.queue.remove(first)?;
+        self.backlog.remove(&packet);
+        Some(packet)
+    }
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit.set(limit);
+    }
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
+    }
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        self.ranks.charges.set_weight(flow, weight);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::SimplePacket;
+    use crate::system::charge::{BYTE, HORIZON};
+    use crate::testing::{Log, packet};
+    use crate::units::Packets;
+
+    fn aifo(change: impl FnOnce(&mut AifoParams)) -> Aifo<SimplePacket> {
+        let mut params = AifoParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
+        params.limit = Some(Limit::Packets(Packets::new(10)));
+        change(&mut params);
+        Aifo::new(&params, Rate::from_mbit(10), Weight::ONE)
+    }
+
+    #[test]
+    fn a_rank_is_admitted_up_to_the_quantile_that_is_free() {
+        let mut queue = aifo(|params| params.headroom = Ratio::new(0.2).unwrap());
+        queue.window = [10, 20, 30, 40].to_vec();
+        // 0.8 times the part of ranks below against what is free: of 10, 3 is .3, of which 0.8 / 4 is .2 and 0.8 / 2 is .4.
+        queue.backlog = Backlog { packets: Packets::new(7), ..Backlog::EMPTY };
+        assert_eq!([10, 20, 21, 99].map(|rank| queue.is_low(rank)), [true, true, false, false]);
+        // Up to the headroom, 2 of 10, all are.
+        queue.backlog.packets = Packets::new(2);
+        assert!(queue.is_low(99));
+        queue.backlog.packets = Packets::new(3);
+        assert!(!queue.is_low(99));
+    }
+
+    #[test]
+    fn a_window_keeps_the_latest_of_the_ranks_that_are_sampled() {
+        let mut queue = aifo(|params| (params.window, params.sample) = (3, 2));
+        (1..=9).for_each(|rank| queue.note(rank));
+        assert_eq!(queue.window, [7, 9, 5]);
+    }
+
+    #[test]
+    fn a_flow_that_is_ahead_is_refused_where_another_is_admitted() {
+        let mut queue = aifo(|_| {});
+        let mut log = Log::default();
+        (0..20).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 0, 100), &mut log));
+        let (held, lost) = (queue.backlog.packets, log.dropped.len());
+        assert!(held < Packets::new(10) && log.dropped.iter().all(|drop| drop.2 == DropReason::Forced));
+        queue.enqueue(Time::ZERO, packet(99, 1, 100), &mut log);
+        assert_eq!((queue.backlog.packets, log.dropped.len()), (held + Packets::new(1), lost));
+        let order: Vec<_> = core::iter::from_fn(|| queue.serve()).map(|packet| packet.id).collect();
+        assert!(order.is_sorted() && order.last() == Some(&99), "{order:?}");
+    }
+
+    #[test]
+    fn moving_all_numbers_down_changes_no_decision() {
+        let fates = [0, HORIZON - 2_000 * BYTE].map(|v| {
+            let mut queue = aifo(|_| {});
+            queue.ranks.v = v;
+            let mut log = Log::default();
+            for id in 0..200 {
+                queue.enqueue(Time::ZERO, packet(id, id * id % 7, 100), &mut log);
+                if id % 3 > 0 {
+                    queue.serve();
+                }
+            }
+            assert!(queue.ranks.v < HORIZON);
+            log.dropped
+        });
+        assert!(fates[0] == fates[1] && !fates[0].is_empty());
+    }
+}

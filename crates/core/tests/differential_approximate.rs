@@ -1,0 +1,118 @@
+//! The disciplines that approximate fair queueing against slow transcripts of their papers.
+
+mod common;
+
+use apportion_core::Queue;
+use apportion_core::units::Time;
+use apportion_reference::afq::Afq as SlowAfq;
+use apportion_reference::start_tags::{Aifo as SlowAifo, SpPifo as SlowSpPifo};
+use apportion_reference::stochastic_fq::StochasticFq as SlowStochasticFq;
+use common::{Log, build, packet};
+use proptest::prelude::*;
+
+/// An arrival of a flow with its size, or a departure.
+type Op = Option<(u32, u64)>;
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let one = prop_oneof![
+        4 => (0u32..4, 40u64..1_500).prop_map(|arrival| vec![Some(arrival)]),
+        3 => Just(vec![None]),
+        1 => (1usize..30, 0u32..4, 100u64..1_500).prop_map(|(n, flow, size)| vec![Some((flow, size)); n]),
+        1 => (1usize..30).prop_map(|n| vec![None; n]),
+    ];
+    prop::collection::vec(one, 1..150).prop_map(|all| all.concat())
+}
+
+fn powers(exponents: [u32; 4]) -> [f64; 4] {
+    exponents.map(|exponent| f64::from(1_u32 << exponent))
+}
+
+/// In eighths of a byte, of which every charge is a whole number.
+fn slow_charge(exponents: [u32; 4], flow: u32, size: u64) -> u64 {
+    let least = exponents.iter().min().copied().unwrap_or(0);
+    (8 * size) >> (exponents[flow as usize] - least)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    // Four flows in 2 × 16384 cells have cells of their own.
+    #[test]
+    fn afq_is_the_paper_s(ops in ops(), queues in 1u64..9, bytes in 100u64..4_000, weights in prop::array::uniform4(0u32..4)) {
+        let weights = weights.map(|exponent| f64::from(1_u32 << exponent));
+        let least = weights.iter().copied().fold(f64::INFINITY, f64::min);
+        let keys = ["limit=25p".to_owned(), format!("queues={queues}"), format!("bpr={bytes}B")];
+        let mut ours = build("afq", &keys.each_ref().map(String::as_str), &weights);
+        // In an eighth of a byte of the smallest weight every charge is whole.
+        let mut slow = SlowAfq::new(queues, 8 * bytes, 25, 8 * 1_500);
+        let mut log = Log::default();
+        for (id, op) in (0..).zip(ops) {
+            match op {
+                Some((flow, size)) => {
+                    ours.enqueue(Time::ZERO, packet(id, flow, size), &mut log);
+                    let charge = 8 * size / (weights[flow as usize] / least) as u64;
+                    prop_assert_eq!(log.dropped.pop().is_none(), slow.enqueue(flow, id, charge));
+                }
+                None => prop_assert_eq!(ours.dequeue(Time::ZERO, &mut log).map(|sent| sent.id), slow.dequeue()),
+            }
+        }
+    }
+
+    // A bucket alone, and four flows in a million, which have one each; which is the lower of equal buckets is a matter of the hash.
+    #[test]
+    fn stochastic_fair_queueing_is_the_paper_s(ops in ops(), one in any::<bool>()) {
+        let buckets = if one { "buckets=1" } else { "buckets=1048576" };
+        let mut ours = build("stochastic_fq", &["limit=25p", "perturb=0s", buckets], &[]);
+        let mut hashed: Vec<usize> = (0..4).collect();
+        let mut random = apportion_core::random::Stream::new(1, "link");
+        let salt = random.below(u64::MAX);
+        hashed.sort_by_key(|&flow| apportion_core::random::mix(flow as u64 ^ salt));
+        let mut slow = SlowStochasticFq::new(4, 25);
+        let mut log = Log::default();
+        for (id, op) in (0..).zip(ops) {
+            match op {
+                Some((flow, size)) => {
+                    ours.enqueue(Time::ZERO, packet(id, flow, size), &mut log);
+                    let place = hashed.iter().position(|&other| other == flow as usize).filter(|_| !one).unwrap_or(0);
+                    prop_assert_eq!(log.dropped.pop().map(|(_, id, _)| id), slow.enqueue(place, id));
+                }
+                None => prop_assert_eq!(ours.dequeue(Time::ZERO, &mut log).map(|sent| sent.id), slow.dequeue()),
+            }
+        }
+    }
+
+    #[test]
+    fn sp_pifo_is_the_paper_s_but_for_the_order_of_flows(ops in ops(), queues in 1usize..9, weights in prop::array::uniform4(0u32..4)) {
+        let mut ours = build("sp_pifo", &["limit=25p", &format!("queues={queues}")], &powers(weights));
+        let mut slow = SlowSpPifo::new(queues, 25);
+        let mut log = Log::default();
+        for (id, op) in (0..).zip(ops) {
+            match op {
+                Some((flow, size)) => {
+                    ours.enqueue(Time::ZERO, packet(id, flow, size), &mut log);
+                    let charge = slow_charge(weights, flow, size);
+                    prop_assert_eq!(log.dropped.pop().is_none(), slow.enqueue(flow, id, charge));
+                }
+                None => prop_assert_eq!(ours.dequeue(Time::ZERO, &mut log).map(|sent| sent.id), slow.dequeue()),
+            }
+        }
+    }
+
+    #[test]
+    fn aifo_is_the_paper_s(ops in ops(), window in 1usize..30, weights in prop::array::uniform4(0u32..4)) {
+        let keys = ["limit=25p".to_owned(), format!("window={window}"), "headroom=0.25".to_owned()];
+        let mut ours = build("aifo", &keys.each_ref().map(String::as_str), &powers(weights));
+        let mut slow = SlowAifo::new(25, 0.25, window);
+        let mut log = Log::default();
+        for (id, op) in (0..).zip(ops) {
+            match op {
+                Some((flow, size)) => {
+                    ours.enqueue(Time::ZERO, packet(id, flow, size), &mut log);
+                    let charge = slow_charge(weights, flow, size);
+                    prop_assert_eq!(log.dropped.pop().is_none(), slow.enqueue(flow, id, charge));
+                }
+                None => prop_assert_eq!(ours.dequeue(Time::ZERO, &mut log).map(|sent| sent.id), slow.dequeue()),
+            }
+        }
+    }
+}

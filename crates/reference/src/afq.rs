@@ -1,0 +1,53 @@
+//! AFQ: Sharma, Liu, Atreya, Krishnamurthy 2018, section 3, with a dynamic threshold, an exact bid for each flow and a map for the calendar.
+
+use std::collections::BTreeMap;
+
+/// The state. Sizes, bids and BpR are whole numbers of one unit.
+#[derive(Clone, Debug, Default)]
+pub struct Afq {
+    bytes_per_round: u64,
+    queues: u64,
+    limit: usize,
+    full: u64,
+    /// The round in service.
+    round: u64,
+    /// By flow.
+    bid: BTreeMap<u32, u64>,
+    /// By round.
+    calendar: BTreeMap<u64, Vec<u32>>,
+}
+
+impl Afq {
+    /// No packets; all queues together hold `limit` of them, which count as `full` each where a flow must leave as much free
+    /// as it holds.
+    #[must_use]
+    pub fn new(queues: u64, bytes_per_round: u64, limit: usize, full: u64) -> Self {
+        Self { bytes_per_round, queues, limit, full, ..Self::default() }
+    }
+
+    /// A packet arrives. Whether it gets in.
+    pub fn enqueue(&mut self, flow: u32, id: u32, size: u64) -> bool {
+        let bid = self.bid.get(&flow).copied().unwrap_or(0).max(self.round * self.bytes_per_round);
+        let round = bid / self.bytes_per_round;
+        let held: usize = self.calendar.values().map(Vec::len).sum();
+        let ahead = bid - self.round * self.bytes_per_round;
+        let free = (self.limit - held) as u64 * self.full;
+        if held == self.limit || round - self.round >= self.queues || ahead > free {
+            return false;
+        }
+        self.bid.insert(flow, bid + size);
+        self.calendar.entry(round).or_default().push(id);
+        true
+    }
+
+    /// The next packet.
+    pub fn dequeue(&mut self) -> Option<u32> {
+        let (&round, packets) = self.calendar.iter_mut().next()?;
+        self.round = round;
+        let id = packets.remove(0);
+        if packets.is_empty() {
+            self.calendar.remove(&round);
+        }
+        Some(id)
+    }
+}
