@@ -20,6 +20,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
     match (entry, param.name) {
         (_, "limit") if param.kind == Kind::Packets => "77p",
         (_, "limit") => "77kB",
+        ("dualpi2", "min_th") => "2ms",
         (_, "min_th") => "7.5p",
         (_, "max_th") => "33.25p",
         (_, "in_min_th") => "6.125p",
@@ -56,8 +57,8 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         ("pie" | "fq_pie", "derandomize") => "false",
         ("dualpi2", "k") => "3",
         (_, "rtt_max") => "88ms",
-        (_, "step") => "2ms",
-        (_, "tshift") => "44ms",
+        (_, "range") => "0s",
+        (_, "classic_weight") => "0.2",
         (_, "tupdate") => "16ms",
         (_, "max_burst") => "99ms",
         (_, "mark_ecnth") => "0.2",

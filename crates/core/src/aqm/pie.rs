@@ -9,6 +9,7 @@
 //! - There is no timer. The updates that were due are made up by the next arrival or departure, before anything
 //!   else, each with the delay at its time: that changes only with such calls. An idle queue decays so.
 //! - The delay is what the last packet to leave has waited, and 0 from when the queue has run empty.
+//! - The probability decays as in section 4.2, when the delay is 0; in appendix B it does so below half of the target.
 //! - The first period starts with the first arrival.
 //! - "Queue of at most two packets" is `2 * mean_pktsize` of backlog without the arrival.
 //!
@@ -100,7 +101,7 @@ pub(crate) const MEAN_PKTSIZE: Param = Param::new(
     "MEAN_PKTSIZE",
     Kind::Bytes,
     "1500B",
-    "RFC 8033 section 4.1 has no value; chosen: a full packet of Ethernet",
+    "RFC 8033 has no value (RFC 8034 appendix A: 1024 B); chosen: a full packet of Ethernet",
     "While at most two packets of this size wait, nothing is dropped.",
 );
 /// Evenly spaced drops.
@@ -361,9 +362,12 @@ impl Pie {
 
 impl<P: Packet> BufferPolicy<P> for Pie {
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
-        let verdict = self.state.admit(&self.params.control, now, packet, backlog, &mut self.random);
-        let fits = self.limit.get().admits(packet, backlog);
-        if fits { verdict } else { Admission::Drop(DropReason::Overflow) }
+        if !self.limit.get().admits(packet, backlog) {
+            // RFC 8033 appendix B, `enque`
+            self.state.accu_prob = 0.0;
+            return Admission::Drop(DropReason::Overflow);
+        }
+        self.state.admit(&self.params.control, now, packet, backlog, &mut self.random)
     }
 
     fn dequeue<S: Scheduler<P>>(

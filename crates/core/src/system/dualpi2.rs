@@ -1,14 +1,15 @@
 //! DualPI2: two queues whose controllers are coupled, a shallow one for senders that answer each mark in proportion
 //! (L4S), and a classic one that gets the square of the probability.
 //!
-//! De Schepper, Briscoe, White, RFC 9332: the pseudo-code of appendix A.1 with the handling of overload of A.2, a step for
-//! the L queue's own marks, and the time-shifted FIFO as the scheduler.
+//! De Schepper, Briscoe, White, RFC 9332: the pseudo-code of appendix A.1 with the edge cases of A.2 and, as A.2 recommends, weighted
+//! round robin between the two queues.
 //!
 //! Readings, where the RFC leaves room:
 //! - There is no timer: updates that were due are made up by the next call, each with the delays at its time, and at
 //!   most [`MAX_UPDATES_PER_CALL`] of them; those beyond are left out.
-//! - The delay that is controlled is the longer of what the two heads have waited, so that L alone can reach overload.
-//! - A packet of the L queue is marked by the step only if another waits behind it there (`Th_len` of one packet).
+//! - A packet of the L queue is marked by the ramp only if another waits behind it there (`Th_len` of one packet).
+//! - The round robin counts bytes while both queues hold packets, as A.1 says of the Linux implementation, and L is first again when
+//!   the link is idle.
 //! - A flow that sends both kinds has packets in both queues, and they may overtake each other: the identifier is
 //!   the packet's (section 2.3), not the flow's.
 //!
@@ -30,7 +31,7 @@ use crate::packet::{Ecn, FlowId, Packet};
 use crate::param::{Entry, EntryArgs, Kind, LIMIT, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::schedule::Queued;
-use crate::units::{Rate, Span, Time};
+use crate::units::{Rate, Ratio, Span, Time};
 
 /// DualPI2 in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -66,23 +67,34 @@ pub const ENTRY: Entry = Entry {
             "Coupling: L4S packets are marked with this many times the base probability.",
         ),
         Param::new(
-            "step",
+            "min_th",
             "minTh",
             Kind::Span,
-            "1ms",
-            "RFC 9332 A.1: the middle of its ramp of 0.8 to 1.2 ms",
-            "An L4S packet that has waited this long is marked.",
+            "800us",
+            "RFC 9332 A.1",
+            "Queueing delay of an L4S packet from which it may be marked.",
         ),
         Param::new(
-            "tshift",
-            "tshift",
+            "range",
+            "range",
             Kind::Span,
-            "50ms",
-            "RFC 9332 4.1.1 has no value; chosen: more than bursts of the classic queue above its target",
-            "Head start of the L4S queue: its packets are served as if they had come this much earlier.",
+            "400us",
+            "RFC 9332 A.1",
+            "By how much more delay the marking probability rises to 1; 0 is a step.",
+        ),
+        Param::new(
+            "classic_weight",
+            "–",
+            Kind::Ratio,
+            "6.25%",
+            "RFC 9332 A.2: 1/16",
+            "Part of the link that the classic queue has at least while both queues hold packets.",
         ),
     ],
 };
+
+/// The sum of the weights of the two queues. Chosen: 2^20, so that a packet's size times it is far below 2^63.
+const WEIGHTS: u32 = 1 << 20;
 
 /// Parameters of [`DualPi2`]; [`ENTRY`] says what each does.
 #[derive(Clone, Debug, PartialEq)]
@@ -95,10 +107,12 @@ pub struct DualPi2Params {
     pub rtt_max: Span,
     /// Coupling factor.
     pub k: f64,
-    /// Delay from which an L4S packet is marked.
-    pub step: Span,
-    /// Head start of the L4S queue.
-    pub tshift: Span,
+    /// Delay from which an L4S packet may be marked.
+    pub min_th: Span,
+    /// By how much more delay the probability of a mark rises to 1.
+    pub range: Span,
+    /// Part of the link that the classic queue has at least.
+    pub classic_weight: Ratio,
 }
 
 impl DualPi2Params {
@@ -107,9 +121,10 @@ impl DualPi2Params {
     /// # Errors
     /// When one of them leaves nothing to work with.
     pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let [target, rtt_max, step, tshift] =
-            ["target", "rtt_max", "step", "tshift"].map(|name| args.span(name));
+        let [target, rtt_max, min_th, range] =
+            ["target", "rtt_max", "min_th", "range"].map(|name| args.span(name));
         let k = args.number("k");
+        let classic_weight = args.ratio("classic_weight");
         require(target > Span::ZERO, "target", "it must be above zero; write for example \"15ms\"")?;
         require(
             rtt_max >= Span::from_nanos(3),
@@ -117,7 +132,13 @@ impl DualPi2Params {
             "it must be above zero; write for example \"100ms\"",
         )?;
         require(k > 0.0, "k", "it must be above zero; write for example 2")?;
-        Ok(Self { limit: args.limit_if_set("limit"), target, rtt_max, k, step, tshift })
+        require(
+            classic_weight.get() > 0.0 && classic_weight.get() < 1.0,
+            "classic_weight",
+            "it must be above 0 and below 100 %; write for example \"6.25%\"",
+        )?;
+        let limit = args.limit_if_set("limit");
+        Ok(Self { limit, target, rtt_max, k, min_th, range, classic_weight })
     }
 }
 
@@ -130,6 +151,8 @@ struct Constants {
     /// Proportional gain, in Hz.
     beta: f64,
     p_cmax: f64,
+    /// What a byte of the L queue earns the C queue, and a byte of the C queue takes from it.
+    weights: (i64, i64),
 }
 
 impl Constants {
@@ -142,8 +165,15 @@ impl Constants {
             alpha: 0.1 * tupdate.as_secs_f64() / (rtt_max * rtt_max),
             beta: 0.3 / rtt_max,
             p_cmax: (1.0 / (params.k * params.k)).min(1.0),
+            weights: weights(params.classic_weight),
         }
     }
+}
+
+/// The weights of C and L in whole numbers.
+fn weights(classic: Ratio) -> (i64, i64) {
+    let c = ((classic.get() * f64::from(WEIGHTS)) as i64).clamp(1, i64::from(WEIGHTS) - 1);
+    (c, i64::from(WEIGHTS) - c)
 }
 
 /// One of the two queues.
@@ -184,6 +214,8 @@ pub struct DualPi2<P> {
     lq: Lane<P>,
     cq: Lane<P>,
     backlog: Backlog,
+    /// What the C queue is owed, in bytes times [`WEIGHTS`].
+    credit: i64,
     /// The base probability, p'.
     p: f64,
     prevq: Span,
@@ -209,31 +241,33 @@ impl<P: Packet> DualPi2<P> {
             lq: Lane::new(),
             cq: Lane::new(),
             backlog: Backlog::EMPTY,
+            credit: 0,
             p: 0.0,
             prevq: Span::ZERO,
             next_update: None,
         }
     }
 
-    /// Whether the L queue's packet `l` is served before the C queue's `c`.
-    // RFC 9332 section 4.1.1: the time-shifted FIFO
-    fn is_l_first(&self, l: Option<Time>, c: Option<Time>) -> bool {
-        match (l, c) {
-            (Some(l), Some(c)) => l <= c + self.params.tshift,
-            (l, _) => l.is_some(),
-        }
-    }
-
+    /// Whether the L queue is served next.
+    // RFC 9332 appendix A.2: weighted round robin
     fn is_l_next(&self) -> bool {
-        let arrived = |lane: &Lane<P>| lane.queue.front().map(|head| head.arrived);
-        self.is_l_first(arrived(&self.lq), arrived(&self.cq))
+        !self.lq.queue.is_empty() && (self.cq.queue.is_empty() || self.credit <= 0)
     }
 
-    fn pop(&mut self, is_l: bool) -> Option<Queued<P>> {
+    fn pop(&mut self) -> Option<(Queued<P>, bool)> {
+        let is_l = self.is_l_next();
+        let contends = !self.lq.queue.is_empty() && !self.cq.queue.is_empty();
         let lane = if is_l { &mut self.lq } else { &mut self.cq };
         let queued = lane.queue.pop_front()?;
         self.backlog.remove(&queued.packet);
-        Some(queued)
+        let (earned, taken) = self.constants.weights;
+        let size = queued.packet.size().get() as i64;
+        if self.backlog.is_empty() {
+            self.credit = 0;
+        } else if contends {
+            self.credit += if is_l { size * earned } else { -size * taken };
+        }
+        Some((queued, is_l))
     }
 
     /// Makes up the updates that were due until `now`.
@@ -267,13 +301,25 @@ impl<P: Packet> DualPi2<P> {
         self.prevq = curq;
     }
 
+    /// The probability that the L queue's own ramp gives.
+    // RFC 9332 appendix A.1, `laqm`
+    fn laqm(&self, qdelay: Span) -> f64 {
+        let DualPi2Params { min_th, range, .. } = self.params;
+        if qdelay >= min_th + range {
+            1.0
+        } else if qdelay > min_th {
+            qdelay.saturating_sub(min_th).as_secs_f64() / range.as_secs_f64()
+        } else {
+            0.0
+        }
+    }
+
     /// What becomes of an L packet that has waited for `sojourn`.
     // RFC 9332 appendix A.2, `dualpi2_dequeue`
     fn of_l(&mut self, sojourn: Span) -> Fate {
         let (p_c, p_cl) = (self.p * self.p, self.params.k * self.p);
         if p_cl < 1.0 {
-            let is_over = sojourn >= self.params.step && !self.lq.queue.is_empty();
-            let native = if is_over { 1.0 } else { 0.0 };
+            let native = if self.lq.queue.is_empty() { 0.0 } else { self.laqm(sojourn) };
             return if self.lq.recur(p_cl.max(native)) { Fate::Mark } else { Fate::Send };
         }
         // Overload: drops as of the C queue, and marks on all that remains.
@@ -316,8 +362,7 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
         }
         let mut drops = 0;
         loop {
-            let is_l = self.is_l_next();
-            let mut queued = self.pop(is_l)?;
+            let (mut queued, is_l) = self.pop()?;
             let sojourn = queued.sojourn(now);
             let fate = if is_l { self.of_l(sojourn) } else { self.of_c(&queued.packet) };
             match fate {
@@ -343,16 +388,14 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
 
 impl<P: Packet> System<P> for DualPi2<P> {
     fn drain(&mut self, _now: Time) -> Option<P> {
-        let is_l = self.is_l_next();
-        self.pop(is_l).map(|queued| queued.packet)
+        self.pop().map(|(queued, _)| queued.packet)
     }
 
     fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {
         let is_meant = |queued: &Queued<P>| queued.packet.flow().slot() == flow.slot();
-        let [l, c] = [&self.lq, &self.cq].map(|lane| lane.queue.iter().position(is_meant));
-        let arrived = |lane: &Lane<P>, at: Option<usize>| at.map(|at| lane.queue[at].arrived);
-        let is_l = self.is_l_first(arrived(&self.lq, l), arrived(&self.cq, c));
-        let queued = if is_l { self.lq.queue.remove(l?)? } else { self.cq.queue.remove(c?)? };
+        let take =
+            |lane: &mut Lane<P>| lane.queue.iter().position(is_meant).and_then(|at| lane.queue.remove(at));
+        let queued = take(&mut self.lq).or_else(|| take(&mut self.cq))?;
         self.backlog.remove(&queued.packet);
         Some(queued.packet)
     }
@@ -458,31 +501,64 @@ mod tests {
     }
 
     #[test]
-    fn the_step_marks_what_has_waited_a_millisecond_and_not_the_last() {
+    fn the_ramp_is_the_appendix_s_and_can_be_a_step() {
+        let mut queue = dualpi2();
+        let of = |queue: &DualPi2<SimplePacket>, us| queue.laqm(Span::from_micros(us));
+        assert_eq!(
+            [0, 800, 900, 1_000, 1_200, 5_000].map(|us| of(&queue, us)),
+            [0.0, 0.0, 0.25, 0.5, 1.0, 1.0]
+        );
+        queue.params.range = Span::ZERO;
+        assert_eq!([799, 800, 801].map(|us| of(&queue, us)), [0.0, 1.0, 1.0]);
+    }
+
+    #[test]
+    fn the_last_l4s_packet_is_not_marked_by_the_ramp() {
         let mut queue = dualpi2();
         let mut log = Log::default();
         for id in 0..5 {
             queue.enqueue(Time::ZERO, of(id, Ecn::Ect1), &mut log);
         }
-        for us in [500, 999, 1_000, 1_500, 2_000] {
+        for us in [500, 799, 1_200, 1_500, 2_000] {
             queue.dequeue(Time::ZERO + Span::from_micros(us), &mut log);
         }
-        // The first at the threshold fills the count to 1, which is not above 1; the second is marked.
+        // The first above the ramp fills the count to 1, which is not above 1; the second is marked.
         let ids: std::vec::Vec<u32> = log.marked.iter().map(|&(_, id)| id).collect();
         assert_eq!(ids, [3]);
     }
 
+    /// Which of so many departures are of the C queue while both queues hold packets.
+    fn classic_turns(queue: &mut DualPi2<SimplePacket>, departures: u32) -> std::vec::Vec<u32> {
+        let mut log = Log::default();
+        for id in 0..departures {
+            queue.enqueue(Time::ZERO, of(id, Ecn::NotEct), &mut log);
+            queue.enqueue(Time::ZERO, of(id, Ecn::Ect1), &mut log);
+        }
+        let flows = (0..departures).map(|_| queue.dequeue(Time::ZERO, &mut log).unwrap().flow.0);
+        flows.enumerate().filter(|&(_, flow)| flow == 0).map(|(at, _)| at as u32).collect()
+    }
+
     #[test]
-    fn l4s_packets_go_first_until_a_classic_one_has_waited_the_shift_longer() {
+    fn the_classic_queue_has_a_sixteenth_of_the_turns() {
+        assert_eq!(classic_turns(&mut dualpi2(), 64), [1, 17, 33, 49]);
+        let mut half = dualpi2();
+        half.constants.weights = weights(Ratio::new(0.5).unwrap());
+        assert_eq!(classic_turns(&mut half, 6), [1, 3, 5]);
+    }
+
+    #[test]
+    fn an_l4s_packet_that_comes_alone_waits_for_no_more_than_one_classic_packet() {
         let mut queue = dualpi2();
         let mut log = Log::default();
-        queue.enqueue(Time::ZERO, of(0, Ecn::NotEct), &mut log);
-        queue.enqueue(Time::from_millis(50), of(1, Ecn::Ect1), &mut log);
-        queue.enqueue(Time::from_millis(51), of(2, Ecn::Ce), &mut log);
-        let now = Time::from_millis(52);
-        let order: std::vec::Vec<u32> =
-            std::iter::from_fn(|| queue.dequeue(now, &mut log)).map(|packet| packet.id).collect();
-        assert_eq!(order, [1, 0, 2]);
+        for id in 0..400 {
+            queue.enqueue(Time::ZERO, of(id, Ecn::NotEct), &mut log);
+        }
+        for id in 1_000..1_100 {
+            queue.enqueue(Time::ZERO, of(id, Ecn::Ect1), &mut log);
+            let sent: std::vec::Vec<u32> =
+                (0..2).map(|_| queue.dequeue(Time::ZERO, &mut log).unwrap().id).collect();
+            assert!(sent.contains(&id), "{id}: {sent:?}");
+        }
     }
 
     #[test]

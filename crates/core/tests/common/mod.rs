@@ -91,7 +91,7 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         "pie" | "fq_pie" => {
             "target=1ms tupdate=1ms alpha=50 beta=50 max_burst=2ms ecn=true mean_pktsize=40B".to_owned()
         }
-        "dualpi2" => "target=1ms rtt_max=3ms step=100us".to_owned(),
+        "dualpi2" => "target=1ms rtt_max=3ms min_th=100us".to_owned(),
         "pfd" => "p=0.5 thresh=0.4".to_owned(),
         "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
         // No average and no threshold, or one that drops within a few packets as it is.
