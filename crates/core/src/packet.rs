@@ -150,7 +150,7 @@ impl LabelKind {
 /// A backend whose packets have no ECN field, no colour or no room for labels implements [`flow`](Packet::flow) and
 /// [`size`](Packet::size) alone. An implementation that stores one of the others overrides its reader and its
 /// writers together: what a discipline writes, it must be able to read back.
-pub trait Packet {
+pub trait Packet: Send + 'static {
     /// The flow it belongs to. The same as long as the packet exists.
     fn flow(&self) -> FlowId;
     /// Its size on the wire, headers included, in bytes. The same as long as the packet is in a queue.

@@ -1,5 +1,7 @@
 //! The contract between a queue discipline and the backend that runs it.
 
+use alloc::boxed::Box;
+
 use crate::packet::{FlowId, Packet};
 use crate::units::{Bytes, Packets, Rate, Time};
 
@@ -37,6 +39,27 @@ pub trait Queue<P: Packet> {
 
     /// What it holds, packets held back included.
     fn backlog(&self) -> Backlog;
+}
+
+impl<P: Packet, Q: Queue<P> + ?Sized> Queue<P> for Box<Q> {
+    #[inline]
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        (**self).enqueue(now, packet, sink);
+    }
+    #[inline]
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
+        (**self).dequeue(now, sink)
+    }
+    fn is_transparent(&self) -> bool {
+        (**self).is_transparent()
+    }
+    fn next_wakeup(&self) -> Option<Time> {
+        (**self).next_wakeup()
+    }
+    #[inline]
+    fn backlog(&self) -> Backlog {
+        (**self).backlog()
+    }
 }
 
 /// What a queue holds.

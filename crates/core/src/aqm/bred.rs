@@ -136,7 +136,7 @@ struct Flow {
 /// BRED's state.
 #[derive(Clone, Debug)]
 pub struct Bred {
-    pub(crate) params: BredParams,
+    params: BredParams,
     limit: LinkLimit,
     flows: Vec<Flow>,
     random: Stream,

@@ -249,7 +249,7 @@ fn control_law(t: Time, interval: Span, count: u32) -> Time {
 /// CoDel over whatever scheduler holds the packets.
 #[derive(Clone, Debug)]
 pub struct Codel {
-    pub(crate) params: CodelParams,
+    params: CodelParams,
     limit: LinkLimit,
     state: CodelState,
 }

@@ -140,7 +140,7 @@ struct Flow {
 /// FRED's state, with the paper's names.
 #[derive(Clone, Debug)]
 pub struct Fred {
-    pub(crate) params: FredParams,
+    params: FredParams,
     limit: LinkLimit,
     curve: DropCurve,
     average: AverageQueue,

@@ -46,7 +46,6 @@ impl HeadDropParams {
 /// Drop from front at a limit.
 #[derive(Clone, Debug)]
 pub struct HeadDrop {
-    pub(crate) params: HeadDropParams,
     limit: LinkLimit,
 }
 
@@ -54,7 +53,7 @@ impl HeadDrop {
     /// Drops from the front beyond the limit.
     #[must_use]
     pub fn new(params: &HeadDropParams, link_rate: Rate) -> Self {
-        Self { params: params.clone(), limit: LinkLimit::new(params.limit, link_rate) }
+        Self { limit: LinkLimit::new(params.limit, link_rate) }
     }
 }
 

@@ -152,4 +152,14 @@ pub trait BufferPolicy<P: Packet> {
     fn set_guarantee(&mut self, _flow: FlowId, _guarantee: Rate, _rtt: Span) -> bool {
         false
     }
+
+    /// Its part in exchanging reports with other routers, if it has one.
+    fn reporter(&self) -> Option<&sffc::Sffc> {
+        None
+    }
+
+    /// The same, to change it.
+    fn reporter_mut(&mut self) -> Option<&mut sffc::Sffc> {
+        None
+    }
 }

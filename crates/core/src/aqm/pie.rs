@@ -345,7 +345,7 @@ impl PieState {
 /// PIE over whatever scheduler holds the packets.
 #[derive(Clone, Debug)]
 pub struct Pie {
-    pub(crate) params: PieParams,
+    params: PieParams,
     limit: LinkLimit,
     state: PieState,
     random: Stream,

@@ -96,7 +96,7 @@ impl RedParams {
 /// RED's state.
 #[derive(Clone, Debug)]
 pub struct Red {
-    pub(crate) params: RedParams,
+    params: RedParams,
     limit: LinkLimit,
     /// Average queue, in the unit of the thresholds.
     average: AverageQueue,

@@ -153,7 +153,7 @@ impl RioParams {
 /// RIO's state.
 #[derive(Clone, Debug)]
 pub struct Rio {
-    pub(crate) params: RioParams,
+    params: RioParams,
     limit: LinkLimit,
     /// IN packets in the queue.
     q_in: u64,

@@ -184,12 +184,6 @@ impl Sffc {
         self.interval_ends
     }
 
-    /// Whether it sends reports to other routers and uses theirs.
-    #[must_use]
-    pub const fn exchanges_reports(&self) -> bool {
-        self.params.reports
-    }
-
     /// Ends the intervals that are over at `now`.
     pub fn advance(&mut self, now: Time) {
         // Terminates: a flow is forgotten after at most 1000 intervals of silence, and with the last one the

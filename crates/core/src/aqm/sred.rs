@@ -127,7 +127,7 @@ impl SredParams {
 /// SRED's state, with the paper's names.
 #[derive(Clone, Debug)]
 pub struct Sred {
-    pub(crate) params: SredParams,
+    params: SredParams,
     limit: LinkLimit,
     /// The flows seen lately.
     zombies: Vec<FlowId>,

@@ -42,7 +42,6 @@ impl TailDropParams {
 /// Tail drop at a limit.
 #[derive(Clone, Debug)]
 pub struct TailDrop {
-    pub(crate) params: TailDropParams,
     limit: LinkLimit,
 }
 
@@ -50,7 +49,7 @@ impl TailDrop {
     /// Drops arrivals beyond the limit.
     #[must_use]
     pub fn new(params: &TailDropParams, link_rate: Rate) -> Self {
-        Self { params: params.clone(), limit: LinkLimit::new(params.limit, link_rate) }
+        Self { limit: LinkLimit::new(params.limit, link_rate) }
     }
 }
 

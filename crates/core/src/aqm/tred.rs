@@ -65,7 +65,7 @@ pub use params::{ENTRY, Expect, Per, Stage, Target, TredParams};
 /// TRED's state, with the paper's names.
 #[derive(Clone, Debug)]
 pub struct Tred {
-    pub(crate) params: TredParams,
+    params: TredParams,
     /// The size of the buffer now.
     limit: Limit,
     /// Whether that does not follow the link any more.

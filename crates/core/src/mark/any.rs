@@ -11,18 +11,31 @@ family! {
     $ marker
     /// Parameters of any marker.
     params MarkerParams;
-    /// Any marker.
-    any AnyMarker;
     /// The markers.
     table MARKERS;
-    context MarkerSetup;
 
-    Tickets(ticket::TicketMarker, ticket::TicketMarkerParams), [ticket::ENTRY],
-        |params, setup| ticket::TicketMarker::new(params, setup),
-        same |_marker, _params| true;
-    Tsw3cm(tsw3cm::Tsw3cm, tsw3cm::Tsw3cmParams), [tsw2cm::ENTRY, tsw3cm::ENTRY],
-        |params, setup| tsw3cm::Tsw3cm::new(params, setup),
-        same |_marker, _params| true;
+    Tickets(ticket::TicketMarkerParams), [ticket::ENTRY],
+        |params, setup| AnyMarker::Tickets(ticket::TicketMarker::new(params, setup));
+    Tsw3cm(tsw3cm::Tsw3cmParams), [tsw2cm::ENTRY, tsw3cm::ENTRY],
+        |params, setup| AnyMarker::Tsw3cm(tsw3cm::Tsw3cm::new(params, setup));
+}
+
+/// Any marker.
+#[derive(Debug)]
+pub enum AnyMarker {
+    /// Marks tickets.
+    Tickets(ticket::TicketMarker),
+    /// Marks colours.
+    Tsw3cm(tsw3cm::Tsw3cm),
+}
+
+impl AnyMarker {
+    fn marker<P: Packet>(&mut self) -> &mut dyn Marker<P> {
+        match self {
+            Self::Tickets(marker) => marker,
+            Self::Tsw3cm(marker) => marker,
+        }
+    }
 }
 
 impl MarkerParams {
@@ -38,18 +51,18 @@ impl MarkerParams {
     /// A marker of one flow.
     #[must_use]
     pub fn build(&self, setup: MarkerSetup) -> AnyMarker {
-        AnyMarker::new(self, setup)
+        marker!(self, setup, marker => marker)
     }
 }
 
 impl<P: Packet> Marker<P> for AnyMarker {
     fn mark(&mut self, now: Time, packet: &mut P) {
-        marker!(self, it => it.mark(now, packet));
+        self.marker().mark(now, packet);
     }
     fn acknowledged(&mut self, now: Time, packets: f64, label: Option<Label>) {
-        marker!(self, it => Marker::<P>::acknowledged(it, now, packets, label));
+        self.marker::<P>().acknowledged(now, packets, label);
     }
     fn issue(&mut self, now: Time, tickets: TicketRate) {
-        marker!(self, it => Marker::<P>::issue(it, now, tickets));
+        self.marker::<P>().issue(now, tickets);
     }
 }

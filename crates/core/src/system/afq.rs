@@ -192,7 +192,7 @@ impl Sketch {
 /// The calendar and the sketch.
 #[derive(Clone, Debug)]
 pub struct Afq<P> {
-    pub(super) params: AfqParams,
+    params: AfqParams,
     limit: LinkLimit,
     charges: Charges,
     sketch: Sketch,

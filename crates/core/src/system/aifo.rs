@@ -87,7 +87,7 @@ impl AifoParams {
 /// The queue and the window.
 #[derive(Clone, Debug)]
 pub struct Aifo<P> {
-    pub(super) params: AifoParams,
+    params: AifoParams,
     limit: LinkLimit,
     ranks: Ranks,
     /// The paper's W: a ring, whose order does not matter.

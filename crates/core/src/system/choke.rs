@@ -66,7 +66,7 @@ impl ChokeParams {
 /// CHOKe's state.
 #[derive(Clone, Debug)]
 pub struct Choke<P> {
-    pub(super) params: ChokeParams,
+    params: ChokeParams,
     limit: LinkLimit,
     queue: VecDeque<P>,
     backlog: Backlog,

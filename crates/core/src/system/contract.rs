@@ -1,10 +1,13 @@
 //! What a backend asks of a whole discipline beyond [`Queue`]: changes while packets wait, and statistics.
 
+use super::custom::Fault;
+use super::ramp::FlowShare;
 use crate::aqm::BufferPolicy;
+use crate::aqm::sffc::Sffc;
 use crate::buffer::Buffer;
 use crate::limit::Limit;
 use crate::packet::{CustomerId, FillTarget, FlowClass, FlowId, HostPair, Packet};
-use crate::queue::Queue;
+use crate::queue::{Queue, Sink};
 use crate::schedule::{End, Scheduler};
 use crate::units::{Rate, Span, Time, Weight};
 
@@ -77,6 +80,27 @@ pub trait System<P: Packet>: Queue<P> {
 
     /// Reports named counters and gauges of flows.
     fn flow_statistics(&self, _show: &mut dyn FnMut(FlowId, &'static str, f64)) {}
+
+    /// Does what was due until `now`.
+    fn advance(&mut self, _now: Time, _sink: &mut dyn Sink<P>) {}
+
+    /// Reports the share and the queue of each real-rate flow, if the discipline infers what flows need.
+    fn shares(&self, _show: &mut dyn FnMut(FlowId, FlowShare)) {}
+
+    /// Its part in exchanging reports with other routers, if it has one.
+    fn reporter(&self) -> Option<&Sffc> {
+        None
+    }
+
+    /// The same, to change it.
+    fn reporter_mut(&mut self) -> Option<&mut Sffc> {
+        None
+    }
+
+    /// How a discipline from outside broke its contract, if it did.
+    fn fault(&self) -> Option<&Fault> {
+        None
+    }
 }
 
 impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> System<P> for Buffer<S, B> {
@@ -116,5 +140,11 @@ impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> System<P> for Buffer<S, B> 
     }
     fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
         self.policy().flow_statistics(show);
+    }
+    fn reporter(&self) -> Option<&Sffc> {
+        self.policy().reporter()
+    }
+    fn reporter_mut(&mut self) -> Option<&mut Sffc> {
+        self.policy_mut().reporter_mut()
     }
 }

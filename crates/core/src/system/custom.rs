@@ -235,7 +235,7 @@ impl<P: Packet> Held<P> {
 
 /// A discipline from outside, adapted to packets of the backend.
 pub struct Custom<P> {
-    pub(super) params: CustomParams,
+    params: CustomParams,
     inner: Boxed,
     held: Held<P>,
     fault: Option<Fault>,
@@ -246,12 +246,6 @@ impl<P: Packet> Custom<P> {
     #[must_use]
     pub fn new(params: &CustomParams, link: &LinkContext<'_>) -> Self {
         Self { params: params.clone(), inner: (params.build)(link), held: Held::new(), fault: None }
-    }
-
-    /// Why it is out of service, if it is.
-    #[must_use]
-    pub const fn fault(&self) -> Option<&Fault> {
-        self.fault.as_ref()
     }
 
     /// Takes the discipline out of service if the call that ends broke the contract.
@@ -307,6 +301,9 @@ impl<P: Packet> System<P> for Custom<P> {
     }
     fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
         self.inner.flow_statistics(show);
+    }
+    fn fault(&self) -> Option<&Fault> {
+        self.fault.as_ref()
     }
 }
 

@@ -1,5 +1,8 @@
 //! Any discipline behind one type, and its parameters.
 
+use alloc::boxed::Box;
+use core::fmt;
+
 use super::any::{BufferParams, Core, CoreParams, POLICIES, PolicyParams, SCHEDULERS, SHAPERS, SYSTEMS};
 use super::catalog::Selection;
 use super::context::LinkContext;
@@ -172,7 +175,7 @@ impl DisciplineParams {
     pub fn build<P: Packet>(&self, setup: &LinkContext<'_>) -> Discipline<P> {
         let link_rate =
             self.shaper.as_ref().map_or(setup.link_rate, |shaper| setup.link_rate.min(shaper.rate));
-        let mut core = Core::new(&self.core, &LinkContext { link_rate, ..*setup });
+        let mut core = self.core.build(&LinkContext { link_rate, ..*setup });
         for (flow, &weight) in (0..).map(FlowId).zip(setup.weights) {
             core.set_weight(flow, weight);
         }
@@ -194,10 +197,11 @@ impl DisciplineParams {
         for (flow, &hosts) in (0..).map(FlowId).zip(setup.hosts) {
             core.set_hosts(flow, hosts);
         }
-        match &self.shaper {
-            Some(shaper) => Discipline::Shaped(TokenBucket::new(shaper, core), setup.link_rate),
-            None => Discipline::Plain(core),
-        }
+        let queue = match &self.shaper {
+            Some(shaper) => Shape::Shaped(Box::new((TokenBucket::new(shaper, core), setup.link_rate))),
+            None => Shape::Plain(core),
+        };
+        Discipline { queue, params: Box::new(self.core.clone()) }
     }
 }
 
@@ -209,53 +213,61 @@ fn read<T>(table: &[Known<T>], args: &Args, key: &str, entry: &'static Entry) ->
 }
 
 /// Any discipline.
-#[derive(Debug)]
-pub enum Discipline<P> {
-    /// Without a shaper.
+pub struct Discipline<P> {
+    queue: Shape<P>,
+    /// What it was made from.
+    params: Box<CoreParams>,
+}
+
+/// A discipline, with or without a shaper.
+enum Shape<P> {
     Plain(Core<P>),
     /// Behind a shaper, and the rate of the link behind that.
-    Shaped(TokenBucket<P, Core<P>>, Rate),
+    Shaped(Box<(TokenBucket<P, Core<P>>, Rate)>),
+}
+
+impl<P> fmt::Debug for Discipline<P> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Discipline").field("params", &self.params).finish_non_exhaustive()
+    }
 }
 
 impl<P: Packet> Discipline<P> {
-    fn core(&self) -> &Core<P> {
-        match self {
-            Self::Plain(core) => core,
-            Self::Shaped(shaper, _) => shaper.inner(),
+    fn core(&self) -> &dyn System<P> {
+        match &self.queue {
+            Shape::Plain(core) => &**core,
+            Shape::Shaped(shaped) => &**shaped.0.inner(),
         }
     }
 
-    /// Whether it has the parts that `params` name and, in parts that keep their parameters, the same parameters:
-    /// for reading back what runs. Of schedulers, longest and random queue drop, PFD, CSFQ and HCSFQ only the
-    /// kind is compared.
+    /// Whether it was made from these parameters; a shaper, whether it has them now: for reading back what runs.
     #[must_use]
     pub fn has_params(&self, params: &DisciplineParams) -> bool {
-        let shaped = match (self, &params.shaper) {
-            (Self::Plain(_), None) => true,
-            (Self::Shaped(shaper, _), Some(params)) => shaper.has_params(params),
+        let shaped = match (&self.queue, &params.shaper) {
+            (Shape::Plain(_), None) => true,
+            (Shape::Shaped(shaped), Some(params)) => shaped.0.has_params(params),
             _ => false,
         };
-        shaped && self.core().has_params(&params.core)
+        shaped && *self.params == params.core
     }
 
     /// Whether a `dequeue` with a backlog always gives a packet and concerns the link alone: no packet is held back, no
     /// source is notified, and no program from outside is called. Such a call may be made late, with the time at which it was due.
     #[must_use]
-    pub const fn may_be_called_late(&self) -> bool {
-        matches!(
-            self,
-            Self::Plain(
-                Core::Afq(_)
-                    | Core::Aifo(_)
-                    | Core::Buffered(_)
-                    | Core::Choke(_)
-                    | Core::FqCodel(_)
-                    | Core::SpPifo(_)
-                    | Core::FqPie(_)
-                    | Core::DualPi2(_)
-                    | Core::StochasticFq(_)
-            )
-        )
+    pub fn may_be_called_late(&self) -> bool {
+        let is_own = matches!(
+            *self.params,
+            CoreParams::Afq(_)
+                | CoreParams::Aifo(_)
+                | CoreParams::Buffered(_)
+                | CoreParams::Choke(_)
+                | CoreParams::FqCodel(_)
+                | CoreParams::SpPifo(_)
+                | CoreParams::FqPie(_)
+                | CoreParams::DualPi2(_)
+                | CoreParams::StochasticFq(_)
+        );
+        is_own && matches!(self.queue, Shape::Plain(_))
     }
 
     /// Reports named counters and gauges.
@@ -283,17 +295,14 @@ impl<P: Packet> Discipline<P> {
     /// Reports the share and the queue of each real-rate flow at `now`, if this discipline infers what flows need. What
     /// was due until `now` is done first.
     pub fn shares(&mut self, now: Time, sink: &mut dyn Sink<P>, show: &mut dyn FnMut(FlowId, FlowShare)) {
-        if let Core::Ramp(ramp) = self.core_mut() {
-            ramp.advance(now, sink);
-            ramp.shares().for_each(|(flow, share)| show(flow, share));
-        }
+        let core = self.core_mut();
+        core.advance(now, sink);
+        core.shares(show);
     }
 
     /// The same as of the last call that had a time.
     pub fn latest_shares(&self, show: &mut dyn FnMut(FlowId, FlowShare)) {
-        if let Core::Ramp(ramp) = self.core() {
-            ramp.shares().for_each(|(flow, share)| show(flow, share));
-        }
+        self.core().shares(show);
     }
 }
 
@@ -302,59 +311,32 @@ impl<P: Packet> Discipline<P> {
     /// Its part in that, if it has one.
     #[must_use]
     pub fn reporter(&self) -> Option<&Sffc> {
-        match self.core() {
-            Core::Buffered(buffer) => buffer.policy().reporter(),
-            Core::Guarded(guarded) => guarded.reporter(),
-            Core::Afq(_)
-            | Core::Aifo(_)
-            | Core::Choke(_)
-            | Core::FqCodel(_)
-            | Core::FqPie(_)
-            | Core::DualPi2(_)
-            | Core::SpPifo(_)
-            | Core::StochasticFq(_)
-            | Core::Ramp(_)
-            | Core::Custom(_)
-            | Core::Isolated(_) => None,
-        }
+        self.core().reporter()
     }
 
     /// Its part in that, if it has one.
     pub fn reporter_mut(&mut self) -> Option<&mut Sffc> {
-        match self.core_mut() {
-            Core::Buffered(buffer) => buffer.policy_mut().reporter_mut(),
-            Core::Guarded(guarded) => guarded.reporter_mut(),
-            Core::Afq(_)
-            | Core::Aifo(_)
-            | Core::Choke(_)
-            | Core::FqCodel(_)
-            | Core::FqPie(_)
-            | Core::DualPi2(_)
-            | Core::SpPifo(_)
-            | Core::StochasticFq(_)
-            | Core::Ramp(_)
-            | Core::Custom(_)
-            | Core::Isolated(_) => None,
-        }
+        self.core_mut().reporter_mut()
     }
 }
 
 /// Changes while packets wait. None of them drops a packet.
 impl<P: Packet> Discipline<P> {
-    fn core_mut(&mut self) -> &mut Core<P> {
-        match self {
-            Self::Plain(core) => core,
-            Self::Shaped(shaper, _) => shaper.inner_mut(),
+    fn core_mut(&mut self) -> &mut dyn System<P> {
+        match &mut self.queue {
+            Shape::Plain(core) => &mut **core,
+            Shape::Shaped(shaped) => &mut **shaped.0.inner_mut(),
         }
     }
 
     /// The next packet, whatever policy and shaper would say: to move the packets of a discipline that is
     /// replaced.
     pub fn drain(&mut self, now: Time) -> Option<P> {
-        match self {
-            Self::Plain(core) => core.drain(now),
-            Self::Shaped(shaper, _) => shaper.take_held().or_else(|| shaper.inner_mut().drain(now)),
-        }
+        let held = match &mut self.queue {
+            Shape::Plain(_) => None,
+            Shape::Shaped(shaped) => shaped.0.take_held(),
+        };
+        held.or_else(|| self.core_mut().drain(now))
     }
 
     /// The weight of `flow` from its next turn on. Whether this discipline has use for it.
@@ -408,61 +390,58 @@ impl<P: Packet> Discipline<P> {
 
     /// The rate of the link behind it from now on.
     pub fn set_link_rate(&mut self, rate: Rate) {
-        match self {
-            Self::Plain(core) => core.set_link_rate(rate),
-            Self::Shaped(shaper, link) => {
-                *link = rate;
-                let rate = rate.min(shaper.rate());
-                shaper.inner_mut().set_link_rate(rate);
+        let rate = match &mut self.queue {
+            Shape::Plain(_) => rate,
+            Shape::Shaped(shaped) => {
+                shaped.1 = rate;
+                rate.min(shaped.0.rate())
             }
-        }
+        };
+        self.core_mut().set_link_rate(rate);
     }
 
     /// The rate of the shaper from `now` on. Whether there is one.
     pub fn set_shaper_rate(&mut self, now: Time, rate: Rate) -> bool {
-        match self {
-            Self::Plain(_) => false,
-            Self::Shaped(shaper, link) => {
-                shaper.set_rate(now, rate);
-                shaper.inner_mut().set_link_rate(rate.min(*link));
-                true
-            }
-        }
+        let Shape::Shaped(shaped) = &mut self.queue else { return false };
+        let (shaper, link) = &mut **shaped;
+        shaper.set_rate(now, rate);
+        shaper.inner_mut().set_link_rate(rate.min(*link));
+        true
     }
 }
 
 impl<P: Packet> Queue<P> for Discipline<P> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
-        match self {
-            Self::Plain(queue) => queue.enqueue(now, packet, sink),
-            Self::Shaped(queue, _) => queue.enqueue(now, packet, sink),
+        match &mut self.queue {
+            Shape::Plain(queue) => queue.enqueue(now, packet, sink),
+            Shape::Shaped(shaped) => shaped.0.enqueue(now, packet, sink),
         }
     }
     #[inline]
     fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
-        match self {
-            Self::Plain(queue) => queue.dequeue(now, sink),
-            Self::Shaped(queue, _) => queue.dequeue(now, sink),
+        match &mut self.queue {
+            Shape::Plain(queue) => queue.dequeue(now, sink),
+            Shape::Shaped(shaped) => shaped.0.dequeue(now, sink),
         }
     }
     fn is_transparent(&self) -> bool {
-        match self {
-            Self::Plain(queue) => queue.is_transparent(),
-            Self::Shaped(..) => false,
+        match &self.queue {
+            Shape::Plain(queue) => queue.is_transparent(),
+            Shape::Shaped(_) => false,
         }
     }
     fn next_wakeup(&self) -> Option<Time> {
-        match self {
-            Self::Plain(queue) => queue.next_wakeup(),
-            Self::Shaped(queue, _) => queue.next_wakeup(),
+        match &self.queue {
+            Shape::Plain(queue) => queue.next_wakeup(),
+            Shape::Shaped(shaped) => shaped.0.next_wakeup(),
         }
     }
     #[inline(always)]
     fn backlog(&self) -> Backlog {
-        match self {
-            Self::Plain(queue) => queue.backlog(),
-            Self::Shaped(queue, _) => queue.backlog(),
+        match &self.queue {
+            Shape::Plain(queue) => queue.backlog(),
+            Shape::Shaped(shaped) => shaped.0.backlog(),
         }
     }
 }

@@ -208,7 +208,7 @@ impl<P> Lane<P> {
 /// The two queues and the controller, with the names of RFC 9332 appendix A.
 #[derive(Clone, Debug)]
 pub struct DualPi2<P> {
-    pub(super) params: DualPi2Params,
+    params: DualPi2Params,
     constants: Constants,
     limit: LinkLimit,
     lq: Lane<P>,

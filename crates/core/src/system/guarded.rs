@@ -60,12 +60,9 @@ const fn gives_shares(core: &CoreParams) -> bool {
 }
 
 /// A discipline, and the discarder in front of it.
-#[derive(Debug)]
 pub struct Guarded<P> {
     sffc: Sffc,
-    inner: Box<Core<P>>,
-    /// What `inner` was made of; its size is that of the queue.
-    discipline: Box<CoreParams>,
+    inner: Core<P>,
 }
 
 impl<P: Packet> Guarded<P> {
@@ -75,28 +72,13 @@ impl<P: Packet> Guarded<P> {
         let name = format!("{}.discipline", link.name);
         let inside = LinkContext { name: &name, ..*link };
         let fifo = CoreParams::of_name(FIFO).filter(|_| Mutant::SffcFifo.is_on());
-        let mut inner = Core::new(fifo.as_ref().unwrap_or(&params.discipline), &inside);
+        let mut inner = fifo.as_ref().unwrap_or(&params.discipline).build(&inside);
         let mut sffc = Sffc::new(&params.sffc, link.link_rate, link.stream(), link.stream_for("trials"));
         inner.set_limit(sffc.limit());
         if gives_shares(&params.discipline) {
             sffc = sffc.before_shares(link.stream_for("trials"));
         }
-        Self { sffc, inner: Box::new(inner), discipline: params.discipline.clone() }
-    }
-
-    /// Its part in exchanging reports, if it has one.
-    pub(super) fn reporter(&self) -> Option<&Sffc> {
-        Some(&self.sffc).filter(|sffc| sffc.exchanges_reports())
-    }
-
-    /// Its part in exchanging reports, if it has one.
-    pub(super) fn reporter_mut(&mut self) -> Option<&mut Sffc> {
-        Some(&mut self.sffc).filter(|sffc| sffc.exchanges_reports())
-    }
-
-    /// As [`Discipline::has_params`](super::Discipline::has_params).
-    pub(super) fn has_params(&self, params: &GuardedParams) -> bool {
-        self.sffc.params == params.sffc && self.discipline == params.discipline
+        Self { sffc, inner }
     }
 }
 
@@ -168,6 +150,12 @@ impl<P: Packet> System<P> for Guarded<P> {
     fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
         BufferPolicy::<P>::flow_statistics(&self.sffc, show);
         self.inner.flow_statistics(show);
+    }
+    fn reporter(&self) -> Option<&Sffc> {
+        BufferPolicy::<P>::reporter(&self.sffc)
+    }
+    fn reporter_mut(&mut self) -> Option<&mut Sffc> {
+        BufferPolicy::<P>::reporter_mut(&mut self.sffc)
     }
 }
 

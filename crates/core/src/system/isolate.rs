@@ -40,6 +40,7 @@ use alloc::format;
 use super::any::{BufferParams, Core, CoreParams, PolicyParams};
 use super::context::LinkContext;
 use super::contract::System;
+use super::custom::Fault;
 use crate::limit::Limit;
 use crate::packet::{Customers, FlowId, HostPair, LabelKind, Packet, SimplePacket};
 use crate::param::{Args, Entry, Kind, Paper, Param, ParamError, Role};
@@ -146,10 +147,8 @@ impl IsolatedParams {
 }
 
 /// A discipline that sees hosts as its flows, and the packets of each host.
-#[derive(Debug)]
 pub struct Isolated<P> {
-    isolate: Isolate,
-    inner: Box<Core<SimplePacket>>,
+    inner: Core<SimplePacket>,
     hosts: Hosts<P>,
     /// The kind of label that the discipline writes on tokens.
     labels: Option<LabelKind>,
@@ -170,21 +169,10 @@ impl<P: Packet> Isolated<P> {
             ..*link
         };
         Self {
-            isolate: params.isolate,
-            inner: Box::new(Core::new(&params.core, &of_hosts)),
+            inner: params.core.build(&of_hosts),
             hosts: Hosts::new(params.isolate, link.smallest_weight()),
             labels: params.label_written(),
         }
-    }
-
-    /// The discipline, to look at it.
-    pub(super) const fn inner(&self) -> &Core<SimplePacket> {
-        &self.inner
-    }
-
-    /// As [`Discipline::has_params`](super::Discipline::has_params).
-    pub(super) fn has_params(&self, params: &IsolatedParams) -> bool {
-        self.isolate == params.isolate && self.inner.has_params(&params.core)
     }
 
     /// The packet that leaves by `token`, with the label that the discipline wrote for it.
@@ -249,6 +237,9 @@ impl<P: Packet> System<P> for Isolated<P> {
     }
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.inner.statistics(show);
+    }
+    fn fault(&self) -> Option<&Fault> {
+        self.inner.fault()
     }
 }
 

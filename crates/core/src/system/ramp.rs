@@ -75,8 +75,8 @@ const GREEDY: u32 = u32::MAX;
 
 /// Monitor, controller and dispatcher.
 #[derive(Clone, Debug)]
-pub struct Ramp<P, G> {
-    pub(super) params: RampParams,
+pub struct Ramp<P, G: ?Sized> {
+    params: RampParams,
     link_rate: Rate,
     controller: Box<Controller>,
     /// By slot: the index of the flow, or [`GREEDY`].
@@ -107,11 +107,11 @@ pub struct Ramp<P, G> {
     exceptions: u64,
 }
 
-impl<P: Packet, G: System<P>> Ramp<P, G> {
+impl<P: Packet, G: System<P> + ?Sized> Ramp<P, G> {
     /// Empty queues in front of a link of `link_rate`; every flow is greedy. `greedy` divides what is left among greedy
     /// flows; none: they share one queue.
     #[must_use]
-    pub fn new(params: &RampParams, link_rate: Rate, greedy: Option<G>) -> Self {
+    pub fn new(params: &RampParams, link_rate: Rate, greedy: Option<Box<G>>) -> Self {
         let reservations = || Reservations::new(params.period, params.mtu, params.period_control);
         let mut minimum = reservations();
         minimum.add();
@@ -299,7 +299,7 @@ fn part(rate: Rate, part: f64) -> Rate {
     Rate::from_bit((rate.as_bit() as f64 * part) as u64)
 }
 
-impl<P: Packet, G: System<P>> System<P> for Ramp<P, G> {
+impl<P: Packet, G: System<P> + ?Sized> System<P> for Ramp<P, G> {
     /// What waits of the flow moves to its new queue.
     fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
         let index = self.index(flow);
@@ -381,9 +381,17 @@ impl<P: Packet, G: System<P>> System<P> for Ramp<P, G> {
         show("updates", self.updates as f64);
         show("exceptions", self.exceptions as f64);
     }
+
+    fn advance(&mut self, now: Time, sink: &mut dyn Sink<P>) {
+        Ramp::advance(self, now, sink);
+    }
+
+    fn shares(&self, show: &mut dyn FnMut(FlowId, FlowShare)) {
+        Ramp::shares(self).for_each(|(flow, share)| show(flow, share));
+    }
 }
 
-impl<P: Packet, G: System<P>> Queue<P> for Ramp<P, G> {
+impl<P: Packet, G: System<P> + ?Sized> Queue<P> for Ramp<P, G> {
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
         self.advance(now, sink);
         let queued = Queued { packet, arrived: now };

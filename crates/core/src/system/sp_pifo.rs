@@ -92,7 +92,6 @@ struct Place {
 /// The queues, the highest priority first.
 #[derive(Clone, Debug)]
 pub struct SpPifo<P> {
-    pub(super) params: SpPifoParams,
     limit: LinkLimit,
     ranks: Ranks,
     levels: Vec<Level<P>>,
@@ -109,7 +108,6 @@ impl<P: Packet> SpPifo<P> {
         let level = || Level { bound: 0, queue: VecDeque::new(), backlog: Backlog::EMPTY };
         Self {
             limit: LinkLimit::new(params.limit, link_rate),
-            params: params.clone(),
             ranks: Ranks::new(smallest),
             levels: (0..params.queues).map(|_| level()).collect(),
             places: vec![],

@@ -104,7 +104,7 @@ impl Linked for Bucket {
 /// The buckets and their round.
 #[derive(Clone, Debug)]
 pub struct StochasticFq<P> {
-    pub(super) params: StochasticFqParams,
+    params: StochasticFqParams,
     limit: LinkLimit,
     random: Stream,
     salt: u64,

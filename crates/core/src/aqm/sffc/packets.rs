@@ -153,4 +153,12 @@ impl<P: Packet> BufferPolicy<P> for Sffc {
         self.link_rate = rate;
         self.limit.set_link_rate(rate);
     }
+
+    fn reporter(&self) -> Option<&Sffc> {
+        Some(self).filter(|sffc| sffc.params.reports)
+    }
+
+    fn reporter_mut(&mut self) -> Option<&mut Sffc> {
+        Some(self).filter(|sffc| sffc.params.reports)
+    }
 }

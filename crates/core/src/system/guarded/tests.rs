@@ -10,18 +10,21 @@ use crate::system::{Discipline, DisciplineParams};
 use crate::testing::{Log, packet};
 use crate::units::Bytes;
 
-fn queue(pairs: &[(&str, &str)]) -> Discipline<SimplePacket> {
+fn params(pairs: &[(&str, &str)]) -> DisciplineParams {
     let mut selection = Selection::new("sffc", None, None).unwrap();
     for (key, value) in [("discipline", "stfq")].iter().chain(pairs) {
         selection.set(key, value).unwrap();
     }
-    let link = LinkContext::new(Rate::from_mbit(8), 1, "link");
-    DisciplineParams::from_args(&selection).unwrap().build(&link)
+    DisciplineParams::from_args(&selection).unwrap()
+}
+
+fn queue(params: &DisciplineParams) -> Discipline<SimplePacket> {
+    params.build(&LinkContext::new(Rate::from_mbit(8), 1, "link"))
 }
 
 #[test]
 fn what_is_let_pass_is_divided_by_the_discipline() {
-    let mut queue = queue(&[]);
+    let mut queue = queue(&params(&[]));
     let mut log = Log::default();
     for id in 0..40 {
         let flow = u32::from(id >= 30);
@@ -35,8 +38,9 @@ fn what_is_let_pass_is_divided_by_the_discipline() {
 #[test]
 fn each_discipline_has_the_size_of_the_queue_and_hides_behind_it() {
     for name in INNER {
-        let mut queue = queue(&[("discipline", name), ("limit", "7p")]);
-        assert_eq!(matches!(queue, Discipline::Plain(Core::Guarded(_))), name != "fifo", "{name}");
+        let params = params(&[("discipline", name), ("limit", "7p")]);
+        assert_eq!(matches!(params.core, CoreParams::Guarded(_)), name != "fifo", "{name}");
+        let mut queue = queue(&params);
         let mut log = Log::default();
         (0..20).for_each(|id| queue.enqueue(Time::ZERO, packet(id, id % 2, 1_000), &mut log));
         assert!((1..=7).contains(&queue.backlog().packets.get()), "{name}: {:?}", queue.backlog());
@@ -85,7 +89,7 @@ struct Bench {
 impl Bench {
     fn new(pairs: &[(&str, &str)], flows: &[(Protocol, Source)]) -> Self {
         Self {
-            queue: queue(pairs),
+            queue: queue(&params(pairs)),
             flows: flows.to_vec(),
             states: flows.iter().map(|_| (1.0, 0.0, 0)).collect(),
             ticks: 0,
@@ -239,7 +243,7 @@ fn more_flows_than_packets_are_held_to_what_is_fair_in_front_of_the_queue() {
 fn a_buffer_without_a_size_of_its_own_is_50_ms_of_its_link() {
     // 50 ms of 8 Mbit/s are 50 kB, of 40 Mbit/s 250 kB.
     for discipline in ["stfq", "lqd", "fifo"] {
-        let mut queue = queue(&[("discipline", discipline)]);
+        let mut queue = queue(&params(&[("discipline", discipline)]));
         let fill = |queue: &mut Discipline<SimplePacket>| {
             for id in 0..1_000 {
                 let packet = SimplePacket { protocol: Tcp, ..packet(id, id % 2, 1_000) };

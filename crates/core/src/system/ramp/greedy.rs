@@ -19,7 +19,7 @@ use crate::units::Time;
 
 /// The class.
 #[derive(Clone, Debug)]
-pub(super) struct Greedy<P, G> {
+pub(super) struct Greedy<P, G: ?Sized> {
     packets: Pool<P>,
     /// With a discipline: what will join it.
     queue: PacketQueue,
@@ -27,15 +27,10 @@ pub(super) struct Greedy<P, G> {
     divided: Option<Box<G>>,
 }
 
-impl<P: Packet, G: System<P>> Greedy<P, G> {
+impl<P: Packet, G: System<P> + ?Sized> Greedy<P, G> {
     /// An empty class; without a discipline its packets leave in the order in which they came.
-    pub fn new(divided: Option<G>) -> Self {
-        Self {
-            packets: Pool::new(),
-            queue: PacketQueue::EMPTY,
-            in_queue: Backlog::EMPTY,
-            divided: divided.map(Box::new),
-        }
+    pub fn new(divided: Option<Box<G>>) -> Self {
+        Self { packets: Pool::new(), queue: PacketQueue::EMPTY, in_queue: Backlog::EMPTY, divided }
     }
 
     /// What the class holds.

@@ -15,7 +15,7 @@ use crate::schedule::End;
 use crate::system::contract::System;
 use crate::units::Bytes;
 
-impl<P: Packet, G: System<P>> Ramp<P, G> {
+impl<P: Packet, G: System<P> + ?Sized> Ramp<P, G> {
     /// Drops what has waited for too long in the queue of flow `index`.
     pub(super) fn drop_late(&mut self, index: usize, sink: &mut dyn Sink<P>) {
         let Some(patience) = Mutant::RampPatient.pick(self.params.patience, None) else { return };

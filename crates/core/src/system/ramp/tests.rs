@@ -189,7 +189,7 @@ fn whole(pairs: &[&str]) -> Whole {
     let drr = DrrParams { quantum: Bytes::new(1_500) };
     let tail = TailDropParams { limit: Some(params.limit) };
     let divided = Buffer::new(Drr::new(&drr, Weight::ONE), TailDrop::new(&tail, Rate::from_mbit(10)));
-    let divided = (params.greedy != "fifo").then_some(divided);
+    let divided = (params.greedy != "fifo").then(|| Box::new(divided));
     Ramp::new(&params, Rate::from_mbit(10), divided)
 }
 
