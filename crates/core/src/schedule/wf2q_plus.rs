@@ -78,14 +78,17 @@ impl<P: Packet> Wf2qPlus<P> {
         }
     }
 
-    /// Puts a flow that is in no tree where it belongs: an idle one whose F is not above V is forgotten.
+    /// Puts a flow that is not in `ahead` where it belongs: an idle one whose F is not above V is forgotten.
     fn place(&mut self, index: usize) {
-        let tag = self.flows.get(index).tag;
-        match self.flows.finish(index) {
-            _ if tag > self.v => self.ahead.set(index, tag),
-            Some(finish) => self.eligible.set(index, finish),
-            None => self.shares -= self.flows.get(index).share(),
+        let flow = *self.flows.get(index);
+        if flow.tag > self.v {
+            self.ahead.set(index, flow.tag);
+        } else if let Some(finish) = self.flows.finish(index) {
+            return self.eligible.set(index, finish);
+        } else {
+            self.shares -= flow.share();
         }
+        self.eligible.remove(index);
     }
 
     /// Places again the flows whose tag V has reached. If no flow is eligible, V goes on to the smallest S.
@@ -145,7 +148,6 @@ impl<P: Packet> Scheduler<P> for Wf2qPlus<P> {
             return None;
         };
         let queued = self.flows.take(index, End::Head)?;
-        self.eligible.remove(index);
         self.flows.get(index).tag = finish;
         self.latest = self.latest.max(finish);
         self.v += self.rise(queued.packet.size());
@@ -159,7 +161,6 @@ impl<P: Packet> Scheduler<P> for Wf2qPlus<P> {
         let index = flow.slot();
         let queued = self.flows.take(index, end)?;
         // The packet behind has the same S, and a flow left empty has that for its F.
-        self.eligible.remove(index);
         self.ahead.remove(index);
         self.place(index);
         self.settle();
