@@ -126,7 +126,9 @@ pub(crate) struct Pool<P> {
     free: u32,
 }
 
+/// One of a packet of the simulator never lies across two lines of the cache.
 #[derive(Clone, Debug)]
+#[repr(align(32))]
 struct Node<P> {
     link: Link,
     queued: Option<Queued<P>>,
