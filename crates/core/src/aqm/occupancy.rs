@@ -185,10 +185,12 @@ enum Index {
 impl Measure {
     /// In the unit of the limit.
     fn of(&self, held: Backlog) -> f64 {
-        match self.limit {
-            Limit::Packets(_) => held.packets.get() as f64,
-            Limit::Bytes(_) => held.bytes.get() as f64,
-        }
+        let q = match self.limit {
+            Limit::Packets(_) => held.packets.get(),
+            Limit::Bytes(_) => held.bytes.get(),
+        };
+        // Far below 2^63, and converted from a signed number at once.
+        q as i64 as f64
     }
 
     /// B.
@@ -455,11 +457,17 @@ impl Occupancy {
     }
 
     fn note_change(&mut self, flow: usize, before: Backlog) {
+        let Index::Longest(longest) = &mut self.index else { return self.note_to_draw(flow) };
+        let (Flow(held), measure) = (self.flows[flow], &self.measure);
+        longest.change(flow, measure.excess(flow, before), measure.excess(flow, held));
+    }
+
+    // Apart: with it, the other index saves all registers for each packet.
+    #[inline(never)]
+    fn note_to_draw(&mut self, flow: usize) {
         let (Flow(held), measure) = (self.flows[flow], &self.measure);
         match &mut self.index {
-            Index::Longest(longest) => {
-                longest.change(flow, measure.excess(flow, before), measure.excess(flow, held));
-            }
+            Index::Longest(_) => {}
             Index::Wheel(wheel) => wheel.set(flow, Sum(measure.of(held) / measure.share(flow))),
             Index::Ranked(ranked) => ranked.set(flow, measure.limit, held),
             Index::Set(set) => set.put(flow, measure.of(held) > measure.threshold(flow)),
