@@ -72,6 +72,9 @@ impl Longest {
         self.above.bytes()
     }
 
+    // Apart: it needs 2 kB of stack.
+    #[cold]
+    #[inline(never)]
     fn set_floor(&mut self, n: usize, key: impl Fn(usize) -> Option<u64>) {
         let keys = || (0..n).filter_map(&key);
         let top = keys().max().unwrap_or(0) >> CLASS_BITS;

@@ -328,6 +328,8 @@ impl Occupancy {
     /// The flow that has to give up a packet, as chosen by `uniform`, a number in [0, 1), if chance decides.
     /// There is one whenever the buffer is exceeded: of numbers that add up to more than B = Σ b_i, one is
     /// above its b_i.
+    // Apart: with it, each arrival saves all registers.
+    #[inline(never)]
     pub fn choose(&mut self, uniform: impl FnOnce() -> f64) -> Option<FlowId> {
         if self.thresholds_moved {
             self.make_index();
