@@ -129,7 +129,9 @@ pub struct Turns<P, C> {
     turns: u64,
 }
 
+/// Two share a line of the cache and none lies across two.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 struct Flow {
     link: Link,
     queue: PacketQueue,
