@@ -54,6 +54,14 @@ pub enum Cut {
     Ecn,
 }
 
+impl Recovery {
+    /// Nothing has been lost, as far as is known, and no ACK was a duplicate.
+    #[must_use]
+    pub const fn is_at_rest(&self) -> bool {
+        !self.active && !self.silent && self.dupacks == 0
+    }
+}
+
 impl Sender {
     /// An ACK on an open connection. `ack` is within what was sent.
     pub(super) fn on_ack<W: Wire>(
@@ -150,9 +158,17 @@ impl Sender {
         }
         if was_active && (self.params.exit != RecoveryExit::Grow || self.params.sack()) {
             self.leave_recovery();
-        } else if !echo && self.congestion.counts_acks(&self.params) {
-            self.congestion.grow_by(&self.params, 1.0);
         } else if !echo {
+            self.grow_window(now, bytes, flight, cwnd);
+        }
+    }
+
+    /// The window grows with an ACK of so many bytes, before which `flight` bytes were outstanding and the window was `cwnd`.
+    #[inline(always)]
+    pub(super) fn grow_window(&mut self, now: Time, bytes: u64, flight: u64, cwnd: f64) {
+        if self.congestion.counts_acks(&self.params) {
+            self.congestion.grow_by(&self.params, 1.0);
+        } else {
             let (acked, srtt) = (self.segments(bytes), self.srtt().unwrap_or_default());
             // RFC 9438 section 5.8: whether the window was what limited the sender.
             let limited = self.segments(flight) + 1.0 > cwnd;

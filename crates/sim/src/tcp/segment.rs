@@ -113,6 +113,12 @@ impl SackBlocks {
         option
     }
 
+    /// Whether there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.blocks[0].0 == self.blocks[0].1
+    }
+
     /// The blocks, the most recent first.
     #[must_use]
     pub fn as_slice(&self) -> &[(u32, u32)] {

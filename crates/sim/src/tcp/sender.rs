@@ -198,7 +198,9 @@ impl Sender {
             }
             Phase::Open if !segment.flags.has(Flags::SYN) => {
                 let window_moved = self.note_window(segment);
-                if self.uses_rack() {
+                if self.is_predicted(ack, segment) {
+                    self.on_predicted(now, ack, wire);
+                } else if self.uses_rack() {
                     self.on_rack_ack(now, ack, segment, wire);
                 } else {
                     self.on_ack(now, ack, segment, window_moved, wire);
@@ -405,6 +407,26 @@ impl Sender {
         }
     }
 
+    /// As [`send_available`](Self::send_available) for an open connection with data outstanding of which nothing is missing.
+    #[inline(always)]
+    fn send_new<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        let len = self.params.segment.get();
+        let limit = self.limit(self.congestion.cwnd);
+        while self.snd_nxt + len <= limit && self.snd_nxt + len < self.data_end {
+            let from = self.snd_nxt;
+            let to = from + len;
+            let mut flags = Flags::ACK;
+            let ecn = self.mark(&mut flags, true);
+            self.stats.segments += 1;
+            self.timed.get_or_insert((to, now));
+            (self.snd_nxt, self.snd_max, self.last_send) = (to, to, now);
+            self.emit(now, from, len, flags, ecn, wire);
+        }
+        if self.snd_nxt + len >= self.data_end {
+            self.send_available(now, u32::MAX, wire);
+        }
+    }
+
     #[inline(always)]
     pub(super) fn transmit<W: Wire>(&mut self, now: Time, from: u64, len: u64, wire: &mut W) {
         let is_new = from >= self.snd_max;
@@ -415,12 +437,33 @@ impl Sender {
         if fin {
             flags = flags | Flags::FIN;
         }
-        // RFC 3168 section 6.1.5: what is sent again is not ECN-capable.
-        let ecn = if self.ecn_agreed && is_new && len > 0 { Ecn::Ect0 } else { Ecn::NotEct };
-        if ecn.is_capable() && self.say_cwr {
-            self.say_cwr = false;
-            flags = flags | Flags::CWR;
+        let ecn = self.mark(&mut flags, is_new && len > 0);
+        let to = from + len + u64::from(fin);
+        self.account(now, from, to);
+        if self.uses_rack() {
+            self.record_transmission(now, to, is_new);
         }
+        self.snd_nxt = self.snd_nxt.max(to);
+        self.emit(now, from, len, flags, ecn, wire);
+    }
+
+    /// What the IP header of a segment says of ECN; CWR joins the flags of the first new data after a reduction.
+    #[inline(always)]
+    fn mark(&mut self, flags: &mut Flags, is_new_data: bool) -> Ecn {
+        // RFC 3168 section 6.1.5: what is sent again is not ECN-capable.
+        if !(self.ecn_agreed && is_new_data) {
+            return Ecn::NotEct;
+        }
+        if self.say_cwr {
+            self.say_cwr = false;
+            *flags = *flags | Flags::CWR;
+        }
+        Ecn::Ect0
+    }
+
+    /// Hands a segment to the wire.
+    #[inline(always)]
+    fn emit<W: Wire>(&self, now: Time, from: u64, len: u64, flags: Flags, ecn: Ecn, wire: &mut W) {
         let segment = Segment {
             seq: wrap(self.isn, from),
             ack: u32::from(self.params.syn),
@@ -430,12 +473,6 @@ impl Sender {
             timestamp: self.timestamp(now),
             ..Segment::default()
         };
-        let to = from + len + u64::from(fin);
-        self.account(now, from, to);
-        if self.uses_rack() {
-            self.record_transmission(now, to, is_new);
-        }
-        self.snd_nxt = self.snd_nxt.max(to);
         let size = if len > 0 { Bytes::new(len) + self.params.header } else { self.params.ack };
         wire.send(segment, size, ecn);
     }
@@ -527,6 +564,40 @@ impl Sender {
         self.snd_una = ack;
         self.snd_nxt = self.snd_nxt.max(ack);
         self.scoreboard.acknowledge(ack);
+        self.time_ack(now, ack);
+        if self.is_done() || (ack == self.snd_max && !times_idle) {
+            self.timer = None;
+        }
+    }
+
+    /// Header prediction, as in the [receiver](super::receiver): an ACK of some of the data that are outstanding, while none of them
+    /// is missing or sent again.
+    #[inline]
+    fn is_predicted(&self, ack: u64, segment: &Segment) -> bool {
+        segment.flags == Flags::ACK
+            && self.snd_una < ack
+            && ack < self.snd_max
+            && self.snd_nxt == self.snd_max
+            && self.recovery.is_at_rest()
+            && self.scoreboard.is_empty()
+            && segment.sack.is_empty()
+            && !self.uses_rack()
+    }
+
+    /// A [predicted](Self::is_predicted) ACK. What follows for other ACKs does the same for these.
+    #[inline(never)]
+    fn on_predicted<W: Wire>(&mut self, now: Time, ack: u64, wire: &mut W) {
+        let (bytes, flight, cwnd) = (ack - self.snd_una, self.flight(), self.congestion.cwnd);
+        self.stats.bytes_acked += bytes;
+        self.snd_una = ack;
+        self.time_ack(now, ack);
+        self.grow_window(now, bytes, flight, cwnd);
+        self.send_new(now, wire);
+    }
+
+    /// Takes an RTT sample if `ack` is of the segment that is timed, and restarts the timer.
+    #[inline(always)]
+    fn time_ack(&mut self, now: Time, ack: u64) {
         let stale = self.params.stale_rto.then(|| self.rtt.timeout(&self.params));
         if let Some((_, sent)) = self.timed.filter(|&(end, _)| ack >= end) {
             self.timed = None;
@@ -534,12 +605,8 @@ impl Sender {
         } else if self.params.ack_ends_backoff {
             self.rtt.end_backoff();
         }
-        self.timer = if self.is_done() || (ack == self.snd_max && !times_idle) {
-            None
-        } else {
-            // RFC 6298 (5.3).
-            Some(now + stale.unwrap_or_else(|| self.rtt.timeout(&self.params)))
-        };
+        // RFC 6298 (5.3).
+        self.timer = Some(now + stale.unwrap_or_else(|| self.rtt.timeout(&self.params)));
     }
 
     /// Takes the window of `segment`. Returns whether it differs from the last one.
