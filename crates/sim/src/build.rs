@@ -82,7 +82,7 @@ impl<'a> Simulation<'a> {
             scenario,
             seed,
             links: Vec::with_capacity(scenario.links.len()),
-            shared: SharedState::new(events_for(scenario)),
+            shared: SharedState::new(Events::new(0, Span::ZERO, 0.0)),
             routes: Vec::new(),
             connections: Vec::with_capacity(planned.len()),
             tcps: Tcps::default(),
@@ -99,6 +99,8 @@ impl<'a> Simulation<'a> {
             notices: PendingNotices::default(),
             hosts: Hosts::default(),
             outbox: Vec::new(),
+            next_sample: None,
+            next_count: Time::ZERO,
             events_handled: 0,
         };
         simulation.add_connections(planned);
@@ -135,7 +137,10 @@ impl<'a> Simulation<'a> {
         }
         if simulation.routers.is_none() {
             simulation.let_links_run_ahead();
+            simulation.let_hosts_run_ahead();
         }
+        let is_ahead = simulation.links.iter().any(|link| link.answers().is_some());
+        simulation.shared.events = events_for(scenario, is_ahead);
         simulation.schedule_first_events(full);
         Ok(simulation)
     }
@@ -191,6 +196,10 @@ impl<'a> Simulation<'a> {
     }
 
     fn schedule_first_events(&mut self, full: bool) {
+        if full && self.scenario.sample > Span::ZERO {
+            self.next_sample = Some(Time::ZERO + self.scenario.sample);
+        }
+        self.find_next_count();
         let events = &mut self.shared.events;
         // Changes come first, so that a change at the start of the run is there when the first packet comes.
         for (index, change) in self.scenario.changes.iter().enumerate() {
@@ -199,8 +208,8 @@ impl<'a> Simulation<'a> {
         if self.scenario.measure_from > Time::ZERO {
             events.schedule(Time::ZERO, self.scenario.measure_from, Event::Measure);
         }
-        if full && self.scenario.sample > Span::ZERO {
-            events.schedule(Time::ZERO, Time::ZERO + self.scenario.sample, Event::Sample);
+        if let Some(at) = self.next_sample {
+            events.schedule(Time::ZERO, at, Event::Sample);
         }
         for router in 0..self.routers.as_ref().map_or(0, |routers| routers.count()) {
             events.schedule(Time::ZERO, Time::ZERO, Event::Router(router));
@@ -211,11 +220,13 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// An event queue for the events that the links of a scenario can be expected to have.
-fn events_for(scenario: &Scenario) -> Events {
+/// An event queue for the events that the links of a scenario can be expected to have, if hosts receive [ahead](crate::ahead) or not.
+fn events_for(scenario: &Scenario, is_ahead: bool) -> Events {
     let full_packet = Bytes::new(1_500);
     let horizon = |link: &LinkModel| link.delay + link.rate.time_for(full_packet).min(MAX_TRANSMISSION);
     let horizon = scenario.links.iter().map(horizon).max().unwrap_or(Span::ZERO).min(MAX_HORIZON);
+    // An acknowledgement that is ahead begins its way before the data end theirs.
+    let horizon = if is_ahead { horizon * 2 } else { horizon };
     // The fastest watched link carries most of the traffic, over some six links there and back.
     let busiest = scenario.links.iter().filter(|link| link.watched).map(|link| link.rate).max();
     let slowest = scenario.links.iter().map(|link| link.rate).min();

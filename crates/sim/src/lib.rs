@@ -12,6 +12,7 @@
 //! | [`tcp`] | TCP sender and receiver |
 //! | [`connection`] | a connection during a run: source, transport, routes |
 //! | `router` | routers that exchange reports about their links |
+//! | `ahead` | deliveries before the time at which they happen |
 //! | `hosts` | the time that hosts take for the packets that they send |
 //! | [`build`] | a simulation from a scenario |
 //! | [`simulation`] | the loop that moves it |
@@ -22,6 +23,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 pub mod build;
 pub mod capture;
 pub mod connection;

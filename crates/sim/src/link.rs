@@ -136,7 +136,7 @@ pub struct Link {
     transmitter: Transmitter,
     /// Whether an event for the end of a transmission is pending.
     ready_is_pending: bool,
-    /// Whether it is the only way to some link.
+    /// Whether it is the only way to some link, or hosts at its end may receive early.
     is_feeder: bool,
     /// Packets on the way here from the only link that leads here that were not handed over early.
     expected: u32,
@@ -154,6 +154,8 @@ pub struct Link {
     slack: Span,
     /// The only link from which packets come here, if that is known.
     feeder: Option<u32>,
+    /// The link over which hosts at its end acknowledge, and until when they do so early; none if they may not.
+    answers: Option<(u32, Time)>,
 }
 
 /// The queue begins with the third cache line, 32 bytes after the flags of the state.
@@ -176,6 +178,7 @@ impl Link {
             wakeup_at: None,
             slack: Span::ZERO,
             feeder: None,
+            answers: None,
         }
     }
 
@@ -196,10 +199,23 @@ impl Link {
         self.is_feeder = true;
     }
 
+    /// Hosts at its end acknowledge over the link `answers` and [may receive early](crate::ahead) what arrives before `until`.
+    pub const fn set_answers(&mut self, answers: u32, until: Time) {
+        self.answers = Some((answers, until));
+        self.is_feeder = true;
+    }
+
+    /// What [`set_answers`](Self::set_answers) has set.
+    #[must_use]
+    #[inline]
+    pub const fn answers(&self) -> Option<(u32, Time)> {
+        self.answers
+    }
+
     /// Each transmission ends with an event of its own, and each arrival is one, so that all links do what they do in the order of
     /// time.
     pub const fn be_prompt(&mut self) {
-        (self.slack, self.is_feeder, self.feeder) = (Span::ZERO, false, None);
+        (self.slack, self.is_feeder, self.feeder, self.answers) = (Span::ZERO, false, None, None);
     }
 
     /// Takes a packet into the queue and sends if the transmitter is free.
@@ -272,13 +288,31 @@ impl Link {
     #[inline(always)]
     pub fn arrive(&mut self, shared: &mut SharedState) -> Option<Packet> {
         let OnWire { packet, .. } = self.wire.pop_front()?;
-        if let Some(next) = self.wire.front() {
-            shared.events.schedule(next.begun, next.at, Event::Arrival(self.state.index()));
-        }
+        self.await_arrival(shared);
         Some(packet)
     }
 
+    /// Takes the first packet off the wire; the caller then has the next one [awaited](Self::await_arrival).
+    pub fn take_off_wire(&mut self) -> Option<OnWire> {
+        self.wire.pop_front()
+    }
+
+    /// The packet that arrives next.
+    #[must_use]
+    pub fn first_on_wire(&self) -> Option<&OnWire> {
+        self.wire.front()
+    }
+
+    /// The packet that now is the first on the wire gets its event.
+    #[inline(always)]
+    pub fn await_arrival(&self, shared: &mut SharedState) {
+        if let Some(next) = self.wire.front() {
+            shared.events.schedule_next(next.begun, next.at, Event::Arrival(self.state.index()));
+        }
+    }
+
     /// Makes the call of the discipline that was due at the end of the last transmission, when nothing waited.
+    #[inline(never)]
     fn find_empty(&mut self, shared: &mut SharedState) {
         let found = self.state.dequeue(self.free_at, shared);
         debug_assert!(found.is_none(), "the queue was empty");

@@ -31,6 +31,36 @@ pub(crate) fn changed_links(scenario: &Scenario) -> Vec<bool> {
     changed
 }
 
+/// For each link the one over which all that it brings to hosts is acknowledged, if that link carries nothing else; otherwise none.
+pub(crate) fn answering_links(scenario: &Scenario) -> Vec<Option<u32>> {
+    /// No link, one, or several.
+    #[derive(Clone, Copy, PartialEq)]
+    enum One {
+        None,
+        Link(u32),
+        Several,
+    }
+    fn note(one: &mut One, link: u32) {
+        let same = matches!(*one, One::None) || *one == One::Link(link);
+        *one = if same { One::Link(link) } else { One::Several };
+    }
+    let mut answering = vec![One::None; scenario.links.len()];
+    let mut origins = answering.clone();
+    for flow in &scenario.flows {
+        let beyond = flow.back.iter().skip(1);
+        flow.path.iter().chain(beyond).for_each(|link| origins[link.index()] = One::Several);
+        if let (Some(last), Some(first)) = (flow.path.last(), flow.back.first()) {
+            note(&mut answering[last.index()], first.0);
+            note(&mut origins[first.index()], last.0);
+        }
+    }
+    let alone = |(link, answering)| match answering {
+        One::Link(by) if origins[by as usize] == One::Link(link as u32) => Some(by),
+        _ => None,
+    };
+    answering.into_iter().enumerate().map(alone).collect()
+}
+
 /// For each link the only one from which packets come to it; none if they come from several, or from a host.
 pub(crate) fn feeders(scenario: &Scenario) -> Vec<Option<u32>> {
     /// From where packets come.

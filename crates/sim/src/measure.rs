@@ -50,6 +50,7 @@ impl Simulation<'_> {
             totals: self.all_totals(),
             links: self.links.iter().map(|link| link.counts(now, now)).collect(),
         }));
+        self.find_next_count();
     }
 
     fn all_totals(&self) -> Vec<Totals> {
@@ -118,7 +119,10 @@ impl Simulation<'_> {
                 links.filter_map(|(at, link)| Some((at, link.state.last_sample()?))).collect();
             observed.observer.sampled(now, &self.probes, &links);
         }
-        self.shared.events.schedule(now, now + self.scenario.sample, Event::Sample);
+        let next = now + self.scenario.sample;
+        self.shared.events.schedule(now, next, Event::Sample);
+        self.next_sample = Some(next);
+        self.find_next_count();
     }
 
     /// The outcome of a run that has ended.

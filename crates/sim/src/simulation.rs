@@ -75,6 +75,10 @@ pub struct Simulation<'a> {
     pub(crate) hosts: Hosts,
     /// Packets that a TCP end sends, on their way to its first link.
     pub(crate) outbox: Vec<Packet>,
+    /// When the pending sample interval ends; none if there are no samples.
+    pub(crate) next_sample: Option<Time>,
+    /// The next time at which deliveries are counted.
+    pub(crate) next_count: Time,
     pub(crate) events_handled: u64,
 }
 
@@ -141,8 +145,17 @@ impl Simulation<'_> {
     // Packets
 
     fn arrive(&mut self, now: Time, link: u32) {
-        let Some(packet) = self.links[link as usize].arrive(&mut self.shared) else { return };
-        let packet = packet.at_next_hop();
+        let from = &mut self.links[link as usize];
+        if from.answers().is_some() {
+            return self.arrive_with_others(now, link);
+        }
+        let Some(packet) = from.arrive(&mut self.shared) else { return };
+        self.pass_on(now, link, packet.at_next_hop());
+    }
+
+    /// A packet goes on from the end of a link, at the next hop already.
+    #[inline(always)]
+    pub(crate) fn pass_on(&mut self, now: Time, link: u32, packet: Packet) {
         match self.routes[packet.hop() as usize] {
             SINK => self.deliver_to_sink(now, packet),
             SOURCE => self.deliver_to_source(now, packet),
@@ -155,22 +168,28 @@ impl Simulation<'_> {
         }
     }
 
-    /// Gives packets whose transmission has begun to their next link, if that can take them with the time at which they arrive,
-    /// or else to the wire.
+    /// Gives packets whose transmission has begun to their next link or host, if that can take them with the time at which they
+    /// arrive, or else to the wire.
     pub(crate) fn hand_over(&mut self, now: Time) {
         // A link that takes a packet adds it in turn, and then puts it on its wire.
         let mut done = 0;
         while let Some(&(link, sent)) = self.shared.handed_over.get(done) {
             done += 1;
             let packet = sent.packet.at_next_hop();
-            let next = self.routes[packet.hop() as usize] as usize;
-            if let Some(next) = self.links.get_mut(next)
-                && next.takes_early(now, link, &sent)
+            let next = self.routes[packet.hop() as usize];
+            if let Some(next) = self.links.get_mut(next as usize) {
+                if next.takes_early(now, link, &sent) {
+                    next.receive(sent.at, packet, &mut self.shared);
+                    continue;
+                }
+            } else if next == SINK
+                && self.links[link as usize].first_on_wire().is_none()
+                && self.delivers_early(link, sent.at)
             {
-                next.receive(sent.at, packet, &mut self.shared);
-            } else {
-                self.links[link as usize].put_on_wire(sent, &mut self.shared);
+                self.deliver_to_sink(sent.at, packet);
+                continue;
             }
+            self.links[link as usize].put_on_wire(sent, &mut self.shared);
         }
         self.shared.handed_over.clear();
     }
@@ -194,7 +213,7 @@ impl Simulation<'_> {
     }
 
     #[inline(never)]
-    fn deliver_to_sink(&mut self, now: Time, packet: Packet) {
+    pub(crate) fn deliver_to_sink(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
         self.shared.counters.delivered(packet.flow(), packet.size());
         let &Body { sent, header, .. } = self.shared.store.get(packet.body());

@@ -170,3 +170,57 @@ fn a_change_of_weight_finds_sent_what_was_due() {
     assert!(ahead.events < in_order.events);
     assert_eq!(difference(ahead, in_order), None);
 }
+
+/// Greedy flows over one link, with neighbours for which hosts may not receive ahead of time, or only for a part of the run.
+fn around_one_link(neighbours: &str) -> Scenario {
+    let text = format!(
+        r#"
+        seed = 5
+        stop = "2s"
+        measure_from = "1100ms"
+        sample = "70ms"
+        [link.a]
+        from = "n1"
+        to = "n2"
+        rate = "20Mbit"
+        delay = "7ms"
+        queue = {{ kind = "fifo", limit = "20p" }}
+        [defaults.flow]
+        tcp = {{ profile = "ns2-235", segment = "1000B" }}
+        [flow.greedy]
+        from = "n1"
+        to = "n2"
+        count = 5
+        start = {{ between = ["0s", "300ms"] }}
+        {neighbours}
+        "#
+    );
+    common::scenarios(&text).pop().unwrap()
+}
+
+#[test]
+fn hosts_receive_ahead_of_time_what_they_acknowledge_at_once() {
+    let spared = |scenario: &Scenario| {
+        let [ahead, in_order] = [false, true].map(|in_order| outcome(scenario, in_order));
+        let spared = 1.0 - ahead.events as f64 / in_order.events as f64;
+        assert_eq!(difference(ahead, in_order), None);
+        spared
+    };
+    // A packet and its acknowledgement have an event each, and transmissions some, if nothing is ahead.
+    let all = spared(&around_one_link(""));
+    let with = |name: &str, more: &str| {
+        let (from, to) = if name == "back" { ("n2", "n1") } else { ("n1", "n2") };
+        spared(&around_one_link(&format!("[flow.{name}]\nfrom = \"{from}\"\nto = \"{to}\"\n{more}")))
+    };
+    let half = with("early", r#"stop = "1s""#);
+    let datagrams = with("udp", r#"source = { kind = "cbr", rate = "2Mbit", packet = "500B" }"#);
+    let none = [
+        with("file", r#"source = { kind = "file", size = "300kB" }"#),
+        with("late", r#"tcp = "rfc""#),
+        with("back", ""),
+        with("far", r#"jitter = "1ms""#),
+    ];
+    let most = none.into_iter().fold(0.0, f64::max);
+    assert!(all > most + 0.2 && datagrams > most + 0.2, "{all} {datagrams} {none:?}");
+    assert!(most + 0.05 < half && half < all - 0.05, "{half} of {all}, {none:?}");
+}

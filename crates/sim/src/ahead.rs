@@ -1,0 +1,82 @@
+//! Deliveries ahead of time: a packet reaches its host when its transmission over the last link begins, and not by an event of its
+//! own when it arrives there.
+//!
+//! A packet that arrives at the end of its flow changes nothing but the receiver of its connection, counts, and the first link of
+//! the way back. So an early delivery, with the time of the arrival, has the same effect if
+//!
+//! - what comes over its last link is acknowledged at once, by hosts that take no time and write no labels, over one link, which
+//!   carries nothing else and would [send](crate::link::Link::sends_unnoticed) the acknowledgement as it comes,
+//! - its connection is open when it arrives: it carries no file and is closed later, and
+//! - nobody counts deliveries before it arrives.
+
+use apportion_core::units::Time;
+use apportion_runtime::connections::Load;
+use apportion_scenario::model::{Flow, Transport};
+
+use crate::link_users::{answering_links, changed_links};
+use crate::simulation::{SINK, Simulation};
+
+impl Simulation<'_> {
+    /// Finds the links whose packets may be delivered early. Not with marks, which hosts write in order of time in both directions.
+    pub(crate) fn let_hosts_run_ahead(&mut self) {
+        if !self.hosts.take_no_time() || !self.marks.is_empty() {
+            return;
+        }
+        let scenario = self.scenario;
+        let changed = changed_links(scenario);
+        let mut until = vec![scenario.stop; scenario.links.len()];
+        for (index, flow) in scenario.flows.iter().enumerate() {
+            if let Some(last) = flow.path.last() {
+                let until = &mut until[last.index()];
+                *until = (*until).min(self.delivers_early_until(index, flow));
+            }
+        }
+        for (link, answers) in answering_links(scenario).into_iter().enumerate() {
+            if let Some(answers) = answers
+                && !changed[link]
+                && !changed[answers as usize]
+                && until[link] > Time::ZERO
+            {
+                self.links[link].set_answers(answers, until[link]);
+            }
+        }
+    }
+
+    /// Until when the connections of a flow are open, and acknowledge at once.
+    fn delivers_early_until(&self, index: usize, flow: &Flow) -> Time {
+        let waits = matches!(&flow.transport, Transport::Tcp(params) if params.delayed_ack.is_some());
+        let ends = self
+            .members(index)
+            .any(|member| matches!(self.connections[member as usize].load, Load::File(_) | Load::Arrived));
+        if waits || ends { Time::ZERO } else { flow.stop.unwrap_or(self.scenario.stop) }
+    }
+
+    /// Deliveries will be counted next when the measured part begins, when a sample interval ends, or at the end of the run.
+    pub(crate) fn find_next_count(&mut self) {
+        let measure = Some(self.scenario.measure_from).filter(|_| self.baseline.is_none());
+        let times = [measure.filter(|&at| at > Time::ZERO), self.next_sample];
+        self.next_count = times.into_iter().flatten().fold(self.scenario.stop, Time::min);
+    }
+
+    /// Whether a packet that arrives at `at` at the end of `link` may be delivered to its host now, before all others on that link.
+    #[inline]
+    pub(crate) fn delivers_early(&self, link: u32, at: Time) -> bool {
+        let Some((answers, until)) = self.links[link as usize].answers() else { return false };
+        at < until.min(self.next_count) && self.links[answers as usize].sends_unnoticed(at)
+    }
+
+    /// A packet arrives over a link that may deliver early: those behind it on the wire, which could not go early, may now.
+    #[inline(never)]
+    pub(crate) fn arrive_with_others(&mut self, now: Time, link: u32) {
+        let Some(sent) = self.links[link as usize].take_off_wire() else { return };
+        self.pass_on(now, link, sent.packet.at_next_hop());
+        while let Some(&sent) = self.links[link as usize].first_on_wire()
+            && self.routes[sent.packet.at_next_hop().hop() as usize] == SINK
+            && self.delivers_early(link, sent.at)
+        {
+            self.links[link as usize].take_off_wire();
+            self.deliver_to_sink(sent.at, sent.packet.at_next_hop());
+        }
+        self.links[link as usize].await_arrival(&mut self.shared);
+    }
+}
