@@ -10,6 +10,7 @@ use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::tcp::{DelayedAck, SackRecovery, TcpParams};
 
+use super::scoreboard::merge;
 use super::segment::{Flags, SackBlocks, Segment, Wire};
 use super::seq::{unwrap, wrap};
 
@@ -26,7 +27,8 @@ pub struct Receiver {
     isn: u32,
     /// Everything below this offset has arrived (RCV.NXT).
     rcv_nxt: u64,
-    /// Ranges that arrived early, disjoint and not adjacent, the most recently extended last.
+    /// Ranges that arrived early, disjoint and not adjacent: the most recently extended last where they are reported by SACK, and in
+    /// order where they are not.
     early: Vec<(u64, u64)>,
     /// The end of the highest of them; without meaning if there is none.
     highest: u64,
@@ -236,7 +238,7 @@ impl Receiver {
         let gap = !self.early.is_empty();
         if gap {
             // Mostly one, which ends beyond `to`: others would have to lie within the segment.
-            while let Some(at) = self.early.iter().position(|&(start, _)| start <= to) {
+            while let Some(at) = self.first_reached(to) {
                 let (_, end) = self.early.remove(at);
                 self.rcv_nxt = self.rcv_nxt.max(end);
             }
@@ -252,6 +254,14 @@ impl Receiver {
             }
             _ => self.acknowledge(wire),
         }
+    }
+
+    /// The index of a range that begins at `to` or before.
+    #[inline]
+    fn first_reached(&self, to: u64) -> Option<usize> {
+        // In order, only the first one may.
+        let some = if self.params.sack() { &self.early[..] } else { self.early.get(..1)? };
+        some.iter().position(|&(start, _)| start <= to)
     }
 
     /// Whether what ends at `end` is the last segment in order once more, and may wait as if it were new.
@@ -271,7 +281,7 @@ impl Receiver {
         }
     }
 
-    /// Keeps what came early; its range becomes the most recent one (RFC 2018 section 4).
+    /// Keeps what came early; with SACK its range becomes the most recent one (RFC 2018 section 4).
     fn hold(&mut self, from: u64, to: u64) {
         let highest = if self.early.is_empty() { 0 } else { self.highest };
         self.highest = highest.max(to);
@@ -289,6 +299,10 @@ impl Receiver {
                 return;
             }
             _ => {}
+        }
+        if !self.params.sack() {
+            merge(&mut self.early, (from, to), usize::MAX);
+            return;
         }
         let mut merged = (from, to);
         let mut rest = self.early.len();

@@ -14,6 +14,25 @@ pub struct Scoreboard {
     ranges: Vec<(u64, u64)>,
 }
 
+/// Adds a range to at most `most` that are sorted, disjoint and not adjacent. Returns whether any of it is new.
+pub(super) fn merge(ranges: &mut Vec<(u64, u64)>, (from, to): (u64, u64), most: usize) -> bool {
+    // Those that touch the new one: `first..last`.
+    let first = ranges.partition_point(|&(_, end)| end < from);
+    let last = ranges.partition_point(|&(start, _)| start <= to);
+    if first == last {
+        let fits = ranges.len() < most;
+        if fits {
+            ranges.insert(first, (from, to));
+        }
+        return fits;
+    }
+    let merged = (from.min(ranges[first].0), to.max(ranges[last - 1].1));
+    let news = last - first > 1 || merged != ranges[first];
+    ranges[first] = merged;
+    ranges.drain(first + 1..last);
+    news
+}
+
 impl Scoreboard {
     /// Nothing reported.
     #[must_use]
@@ -39,24 +58,7 @@ impl Scoreboard {
 
     /// As [`add`](Self::add), with at most `most` ranges.
     pub fn add_within(&mut self, from: u64, to: u64, most: usize) -> bool {
-        if from >= to {
-            return false;
-        }
-        // The ranges that touch the new one: `first..last`.
-        let first = self.ranges.partition_point(|&(_, end)| end < from);
-        let last = self.ranges.partition_point(|&(start, _)| start <= to);
-        if first == last {
-            let fits = self.ranges.len() < most;
-            if fits {
-                self.ranges.insert(first, (from, to));
-            }
-            return fits;
-        }
-        let merged = (from.min(self.ranges[first].0), to.max(self.ranges[last - 1].1));
-        let news = last - first > 1 || merged != self.ranges[first];
-        self.ranges[first] = merged;
-        self.ranges.drain(first + 1..last);
-        news
+        from < to && merge(&mut self.ranges, (from, to), most)
     }
 
     /// Drops what lies below the cumulative ACK.
