@@ -125,7 +125,8 @@ impl Sender {
     pub(super) fn on_rack_ack<W: Wire>(&mut self, now: Time, ack: u64, segment: &Segment, wire: &mut W) {
         let advanced = ack > self.snd_una;
         let mut delivery = Delivery::default();
-        let duplicate = self.note_reports(now, ack, segment, &mut delivery);
+        let reports = !segment.sack.is_empty();
+        let duplicate = reports && self.note_reports(now, ack, segment, &mut delivery);
         if advanced {
             self.rack.record.acknowledge(now, ack, &mut delivery);
         }
@@ -186,12 +187,16 @@ impl Sender {
         });
         for (from, to) in blocks.iter().filter_map(offsets) {
             let from = from.max(ack);
+            let mut news = false;
             for (from, to) in self.scoreboard.missing_in(from, to) {
                 self.rack.record.sack(now, una, from, to, delivery);
+                news = true;
             }
-            // No limit is needed: each range of the scoreboard holds a segment at least, so there are no more
-            // ranges than outstanding segments.
-            self.scoreboard.add_within(from, to, usize::MAX);
+            if news {
+                // No limit is needed: each range of the scoreboard holds a segment at least, so there are no more
+                // ranges than outstanding segments.
+                self.scoreboard.add_within(from, to, usize::MAX);
+            }
         }
         duplicate
     }

@@ -313,7 +313,12 @@ impl Record {
     }
 
     /// The index of the segment that holds `offset`.
+    #[inline]
     fn find(&self, offset: u64) -> usize {
+        // While nothing is missing it is the first.
+        if self.sent.front().is_some_and(|first| first.end > offset) {
+            return 0;
+        }
         self.sent.partition_point(|segment| segment.end <= offset)
     }
 
