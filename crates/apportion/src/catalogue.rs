@@ -17,7 +17,7 @@ use apportion_core::param::{Entry, Kind, Param, Preset, Role};
 use apportion_core::system::Catalog;
 use apportion_scenario::describe::{Described, DescribedKey, sources, topologies};
 use apportion_scenario::did_you_mean;
-use apportion_scenario::tcp::{ALGORITHMS, AlgorithmEntry, PARAMS, PROFILES, TcpParams};
+use apportion_scenario::tcp::{ALGORITHMS, Algorithm, AlgorithmEntry, PARAMS, PROFILES, TcpParams};
 
 pub use apportion_scenario::describe::{reference, schema};
 
@@ -232,9 +232,11 @@ fn tcp_parameters(profile: &str) -> String {
 
 fn algorithm(entry: &AlgorithmEntry) -> String {
     let AlgorithmEntry { name, summary, source } = entry;
+    let needs_rack = name.parse().is_ok_and(Algorithm::needs_rack);
+    let profile = if needs_rack { "linux" } else { "rfc" };
     format!(
         "{name}: TCP algorithm\n{summary}\nSource: {source}\n\
-         Use: tcp = {{ profile = \"rfc\", algorithm = \"{name}\" }}, or with another profile\n"
+         Use: tcp = {{ profile = \"{profile}\", algorithm = \"{name}\" }}, or with another profile\n"
     )
 }
 

@@ -134,6 +134,16 @@ pub enum Algorithm {
     Cubic,
     /// BBR of the kernel. The simulator has none.
     Bbr,
+    /// Cuts in proportion to the marks of a window (RFC 8257).
+    Dctcp,
+}
+
+impl Algorithm {
+    /// Whether the simulator has it over [`SackRecovery::Rack`] only, whose record it measures by.
+    #[must_use]
+    pub const fn needs_rack(self) -> bool {
+        !matches!(self, Self::Tahoe | Self::Reno | Self::NewReno | Self::Sack | Self::Cubic)
+    }
 }
 
 /// How a SACK sender decides what to send in recovery.
@@ -338,8 +348,14 @@ impl TcpParams {
     /// Whether the receiver reports selective acknowledgments and the sender uses them.
     #[must_use]
     pub fn sack(&self) -> bool {
-        matches!(self.algorithm, Algorithm::Sack | Algorithm::Cubic | Algorithm::Bbr)
+        !matches!(self.algorithm, Algorithm::Tahoe | Algorithm::Reno | Algorithm::NewReno)
             || self.sack_recovery == SackRecovery::Rack
+    }
+
+    /// Whether both ends offer explicit congestion notification: DCTCP is nothing without it.
+    #[must_use]
+    pub fn offers_ecn(&self) -> bool {
+        self.ecn || self.algorithm == Algorithm::Dctcp
     }
 }
 

@@ -10,7 +10,7 @@ use apportion_runtime::link::LinkParts;
 use apportion_runtime::marks::marks;
 use apportion_runtime::probe::{FlowCounts, FlowProbe};
 use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Transport};
-use apportion_scenario::tcp::Algorithm;
+use apportion_scenario::tcp::{Algorithm, SackRecovery};
 
 use crate::capture::LinkCapture;
 use crate::connection::{Carrier, Connection, Tcps};
@@ -54,14 +54,31 @@ pub enum BuildError {
         /// The flow that asks for it.
         flow: String,
     },
+    /// A congestion control that measures by what another kind of recovery does not record.
+    #[error(
+        "flow `{flow}`: the simulator has `{algorithm}` with `sack_recovery = \"rack\"` only, as in the profile \"linux\""
+    )]
+    NeedsRack {
+        /// The flow that asks for it.
+        flow: String,
+        /// What it asks for.
+        algorithm: Algorithm,
+    },
 }
 
-fn refuse_bbr(scenario: &Scenario) -> Result<(), BuildError> {
-    let asks = |flow: &&Flow| matches!(&flow.transport, Transport::Tcp(params) if params.algorithm == Algorithm::Bbr);
-    match scenario.flows.iter().find(asks) {
-        Some(flow) => Err(BuildError::Bbr { flow: flow.name.clone() }),
-        None => Ok(()),
+/// Refuses what the simulator's TCP cannot do.
+fn check_tcp(scenario: &Scenario) -> Result<(), BuildError> {
+    for flow in &scenario.flows {
+        let Transport::Tcp(params) = &flow.transport else { continue };
+        let (flow, algorithm) = (flow.name.clone(), params.algorithm);
+        if algorithm == Algorithm::Bbr {
+            return Err(BuildError::Bbr { flow });
+        }
+        if algorithm.needs_rack() && params.sack_recovery != SackRecovery::Rack {
+            return Err(BuildError::NeedsRack { flow, algorithm });
+        }
     }
+    Ok(())
 }
 
 impl<'a> Simulation<'a> {
@@ -75,7 +92,7 @@ impl<'a> Simulation<'a> {
         detail: Detail,
         captures: &mut dyn FnMut(usize) -> Option<Box<LinkCapture>>,
     ) -> Result<Self, BuildError> {
-        refuse_bbr(scenario)?;
+        check_tcp(scenario)?;
         let full = detail == Detail::Full;
         let (planned, numbers) = connections(scenario, seed);
         let mut simulation = Self {

@@ -169,6 +169,23 @@ fn datagrams_need_no_way_back() {
 }
 
 #[test]
+fn a_congestion_control_without_the_record_that_it_needs_is_refused() {
+    let built = |profile: &str| {
+        let text = format!(
+            "seed = 1\nstop = \"1s\"\nlink.wire = {{ from = \"a\", to = \"b\", rate = \"10Mbit\", delay = \"10ms\" }}\n\
+             flow.x = {{ from = \"a\", to = \"b\", tcp = {{ profile = \"{profile}\", algorithm = \"dctcp\" }} }}\n"
+        );
+        let scenario = scenarios(&text).pop().unwrap();
+        Simulation::new(&scenario, 1, Detail::Counts, &mut |_| None).err().map(|error| error.to_string())
+    };
+    assert_eq!(built("linux"), None);
+    assert_eq!(
+        built("rfc").unwrap(),
+        "flow `x`: the simulator has `dctcp` with `sack_recovery = \"rack\"` only, as in the profile \"linux\""
+    );
+}
+
+#[test]
 fn bbr_is_refused_with_the_name_of_its_flow() {
     let scenario = scenarios(
         r#"

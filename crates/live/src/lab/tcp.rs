@@ -50,6 +50,7 @@ pub const fn control(algorithm: Algorithm) -> &'static str {
         Algorithm::Tahoe | Algorithm::Reno | Algorithm::NewReno | Algorithm::Sack => "reno",
         Algorithm::Cubic => "cubic",
         Algorithm::Bbr => "bbr",
+        Algorithm::Dctcp => "dctcp",
     }
 }
 

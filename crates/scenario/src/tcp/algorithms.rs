@@ -43,6 +43,11 @@ pub const ALGORITHMS: &[AlgorithmEntry] = &[
         summary: "Paces by the bottleneck's rate and the round-trip time that it measures. Only in the lab, by the kernel.",
         source: "Cardwell et al., BBR: congestion-based congestion control (ACM Queue 14(5), 2016); Linux's tcp_bbr",
     },
+    AlgorithmEntry {
+        name: "dctcp",
+        summary: "Cuts the window in proportion to the share of bytes that were marked; for queues that mark from a low threshold on.",
+        source: "RFC 8257; Alizadeh et al., Data center TCP (SIGCOMM 2010)",
+    },
 ];
 
 #[cfg(test)]

@@ -67,7 +67,8 @@ macro_rules! words {
 }
 words! {
     Algorithm {
-        Tahoe = "tahoe", Reno = "reno", NewReno = "newreno", Sack = "sack", Cubic = "cubic", Bbr = "bbr"
+        Tahoe = "tahoe", Reno = "reno", NewReno = "newreno", Sack = "sack", Cubic = "cubic", Bbr = "bbr",
+        Dctcp = "dctcp"
     }
     CubicForm { Rfc9438 = "rfc9438", Linux = "linux" }
     SackRecovery { Pipe = "pipe", Rfc6675 = "rfc6675", Rack = "rack" }

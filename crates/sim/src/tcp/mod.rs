@@ -15,6 +15,7 @@
 //! | [`recovery`] | what an ACK means: growth, duplicate ACKs, fast retransmit, fast recovery, ECN |
 //! | [`congestion`] | the window: slow start, avoidance, halving |
 //! | [`cubic`] | the window of RFC 9438 |
+//! | [`dctcp`] | the share of marks of RFC 8257 |
 //! | [`rack`] | what an ACK means to a sender with RACK-TLP: losses by time, tail loss probes |
 //! | [`prr`] | proportional rate reduction |
 //! | [`hystart`] | when slow start ends without a loss |
@@ -32,6 +33,7 @@
 
 pub mod congestion;
 pub mod cubic;
+pub mod dctcp;
 pub mod hystart;
 pub mod prr;
 pub mod rack;

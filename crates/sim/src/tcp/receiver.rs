@@ -1,14 +1,14 @@
 //! The receiving end: puts bytes in order and acknowledges them.
 //!
 //! RFC 9293 section 3.10.7.4, RFC 5681 section 4.2 (when to acknowledge), RFC 2018 (SACK), RFC 3168 section
-//! 6.1.3 (ECN echo), RFC 7323 sections 2 and 4 (window scale, timestamps), RFC 2883 (reports of duplicates). Cost: O(1) per segment in order; O(gaps) otherwise.
+//! 6.1.3 and RFC 8257 section 3.2 (ECN echo), RFC 7323 sections 2 and 4 (window scale, timestamps), RFC 2883 (reports of duplicates). Cost: O(1) per segment in order; O(gaps) otherwise.
 //! Gaps are bounded by the window.
 
 use std::sync::Arc;
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_scenario::tcp::{DelayedAck, SackRecovery, TcpParams};
+use apportion_scenario::tcp::{Algorithm, DelayedAck, SackRecovery, TcpParams};
 
 use super::scoreboard::merge;
 use super::segment::{Flags, SackBlocks, Segment, Wire};
@@ -106,12 +106,16 @@ impl Receiver {
 
     /// A segment arrives, with `ecn` in its IP header.
     pub fn on_segment<W: Wire>(&mut self, now: Time, segment: &Segment, ecn: Ecn, wire: &mut W) {
-        // RFC 3168 section 6.1.3: echo from the first mark until the sender says CWR.
-        if segment.flags.has(Flags::CWR) && !segment.flags.has(Flags::SYN) {
-            self.echo = false;
-        }
-        if self.params.ecn && ecn == Ecn::Ce {
-            self.echo = true;
+        if self.params.algorithm == Algorithm::Dctcp {
+            self.echo_each_mark(segment, ecn, wire);
+        } else {
+            // RFC 3168 section 6.1.3: echo from the first mark until the sender says CWR.
+            if segment.flags.has(Flags::CWR) && !segment.flags.has(Flags::SYN) {
+                self.echo = false;
+            }
+            if self.params.ecn && ecn == Ecn::Ce {
+                self.echo = true;
+            }
         }
         if segment.flags.has(Flags::SYN) {
             self.on_syn(now, segment, wire);
@@ -155,6 +159,20 @@ impl Receiver {
         } else {
             self.take(now, end_of_segment, wire);
         }
+    }
+
+    /// RFC 8257 section 3.2, with `echo` as DCTCP.CE: what arrived before the state changes is acknowledged by an ACK of
+    /// its own, and what changes it at once, so that each ACK is for segments that were all marked or all not.
+    fn echo_each_mark<W: Wire>(&mut self, segment: &Segment, ecn: Ecn, wire: &mut W) {
+        let marked = ecn == Ecn::Ce;
+        if segment.payload == 0 || marked == self.echo {
+            return;
+        }
+        if self.unacked > 0 {
+            self.acknowledge(wire);
+        }
+        self.echo = marked;
+        self.quick = self.quick.max(1);
     }
 
     /// Header prediction (Jacobson, "4BSD header prediction", CCR 20(2), 1990): the next segment in order, of data alone,
@@ -218,7 +236,7 @@ impl Receiver {
         }
         // RFC 7323 section 2.2: the window of a SYN is never scaled. RFC 3168 section 6.1.1: ECE alone
         // accepts ECN.
-        let ecn = self.params.ecn && segment.flags.has(Flags::ECE | Flags::CWR);
+        let ecn = self.params.offers_ecn() && segment.flags.has(Flags::ECE | Flags::CWR);
         let reply = Segment {
             seq: OWN_ISN,
             ack: wrap(self.isn, self.rcv_nxt),

@@ -114,7 +114,7 @@ impl Sender {
             timed: None,
             timer: None,
             last_send: Time::ZERO,
-            ecn_agreed: params.ecn && !params.syn,
+            ecn_agreed: params.offers_ecn() && !params.syn,
             say_cwr: false,
             stats: SenderStats::default(),
             params,
@@ -133,6 +133,9 @@ impl Sender {
     pub fn start<W: Wire>(&mut self, now: Time, wire: &mut W) {
         if self.phase != Phase::Closed {
             return;
+        }
+        if self.uses_rack() {
+            self.start_control();
         }
         if self.params.syn {
             self.phase = Phase::SynSent { timeouts: 0 };
@@ -294,7 +297,7 @@ impl Sender {
     fn send_syn<W: Wire>(&mut self, now: Time, wire: &mut W) {
         // RFC 3168 section 6.1.1.1: a SYN that got no answer may have been dropped for its flags.
         let falls_back = self.uses_rack() && self.phase != Phase::SynSent { timeouts: 0 };
-        let ecn = if self.params.ecn && !falls_back { Flags::ECE | Flags::CWR } else { Flags::NONE };
+        let ecn = if self.params.offers_ecn() && !falls_back { Flags::ECE | Flags::CWR } else { Flags::NONE };
         let syn = Segment {
             seq: self.isn,
             window: u16::MAX,
@@ -316,7 +319,7 @@ impl Sender {
             // The field of a SYN is unscaled and cannot say more than 64 kB; both ends share the parameters.
             self.snd_wnd = self.params.window_bytes();
         }
-        self.ecn_agreed = self.params.ecn && segment.flags.has(Flags::ECE);
+        self.ecn_agreed = self.params.offers_ecn() && segment.flags.has(Flags::ECE);
         // Linux forgives one SYN.
         let forgiven = u32::from(self.uses_rack());
         if timeouts > forgiven {

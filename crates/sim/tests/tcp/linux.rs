@@ -2,7 +2,7 @@
 
 use apportion_core::random::Stream;
 use apportion_core::units::{Rate, Span, Time};
-use apportion_sim::tcp::Sender;
+use apportion_sim::tcp::{Flags, Sender};
 
 use crate::pipe::{Fate, Pipe};
 use crate::{cuts, params};
@@ -258,5 +258,30 @@ fn a_timeout_that_only_lost_acks_caused_is_undone() {
         pipe.ack_fate = Box::new(|_, _| Fate::Pass);
         pipe.run(Time::from_millis(2_700));
         assert_eq!(pipe.sender.cwnd() >= before, undone, "{timestamps}: {} of {before}", pipe.sender.cwnd());
+    }
+}
+
+#[test]
+fn each_ack_of_a_dctcp_receiver_is_for_marked_segments_or_for_others() {
+    // RFC 8257 section 3.2: marks of five in a row, of single segments and of pairs, under ACKs of two segments.
+    let mut pipe = pipe(&[("algorithm", "dctcp"), ("quick_acks", "0")]);
+    let marked = |n: usize| (300..305).contains(&n) || n == 311 || (320..322).contains(&n) || n == 331;
+    pipe.fate = Box::new(move |n, _| if marked(n) { Fate::Mark } else { Fate::Pass });
+    pipe.start(u64::MAX);
+    pipe.run(Time::from_secs(2));
+    // Whether the n-th packet, a segment after the SYN, was acknowledged with an echo.
+    let (mut echoes, mut before) = (Vec::new(), 2);
+    for (_, ack) in &pipe.acks[1..] {
+        let echoed = ack.flags.has(Flags::ECE);
+        echoes.resize(echoes.len() + (ack.ack.saturating_sub(before) / 1_448) as usize, echoed);
+        before = before.max(ack.ack);
+    }
+    assert!(echoes.len() > 1_000);
+    for (n, &echoed) in echoes.iter().enumerate() {
+        assert_eq!(echoed, marked(n + 1), "segment {n}");
+    }
+    // What changes the state is acknowledged at once, and not with the segment after it.
+    for n in [300, 305, 311, 312, 320, 322, 331, 332] {
+        assert!(pipe.acks.iter().any(|(_, ack)| ack.ack == 2 + 1_448 * n), "segment {n}");
     }
 }

@@ -7,8 +7,10 @@
 //! reneging of SACK is not expected. Cost: O(log segments) per ACK, and O(log losses) for each loss; more while
 //! segments are late (see `record`).
 
+mod control;
 mod probe;
 mod record;
+mod steer;
 mod undo;
 
 use std::ops::{Deref, DerefMut};
@@ -22,6 +24,7 @@ use super::prr::Prr;
 use super::segment::{Flags, Segment, Wire};
 use super::sender::Sender;
 use super::seq::unwrap;
+use control::Control;
 use probe::Probe;
 use record::{Delivery, Losses, Record};
 use undo::Before;
@@ -45,6 +48,8 @@ pub struct Rack {
     probe_at: Option<Time>,
     /// When what is late by now is lost.
     reorder_at: Option<Time>,
+    /// On the heap: most have none.
+    control: Option<Box<Control>>,
 }
 
 /// Where a sender stands between a sign of congestion and its end.
@@ -108,6 +113,7 @@ impl Rack {
         probe: None,
         probe_at: None,
         reorder_at: None,
+        control: None,
     };
 
     /// The first of its timers that is due.
@@ -124,6 +130,9 @@ impl Sender {
     /// An ACK on an open connection. `ack` is within what was sent.
     pub(super) fn on_rack_ack<W: Wire>(&mut self, now: Time, ack: u64, segment: &Segment, wire: &mut W) {
         let advanced = ack > self.snd_una;
+        if self.rack.control.is_some() {
+            self.inform_control(ack, segment);
+        }
         let mut delivery = Delivery::default();
         let reports = !segment.sack.is_empty();
         let duplicate = reports && self.note_reports(now, ack, segment, &mut delivery);
@@ -234,7 +243,13 @@ impl Sender {
         }
         self.stats.ecn_reductions += 1;
         self.say_cwr = true;
+        let cwnd = self.congestion.cwnd;
         self.reduce();
+        if let Some(left) = self.marks_leave() {
+            // At once: what a gradual reduction let through would be marked and cut the next window too.
+            self.congestion.ssthresh = (cwnd.min(self.window_segments()) * left).max(2.0);
+            self.congestion.cwnd = self.congestion.ssthresh;
+        }
         self.enter(State::Cwr);
     }
 
@@ -283,6 +298,7 @@ impl Sender {
 
     fn open_or_lower_window(&mut self, now: Time, advanced: bool, delivery: &Delivery, losses: Losses) {
         match self.rack.state {
+            State::Cwr if self.marks_leave().is_some() => {}
             State::Cwr | State::Recovery if delivery.segments > 0 => {
                 let in_flight = self.rack.record.in_flight();
                 let (ssthresh, safe) = (self.congestion.ssthresh, advanced && losses.segments == 0);

@@ -1,0 +1,31 @@
+//! What a [`Control`] learns from the sender, and what it does with the window.
+
+use super::control::Control;
+use crate::tcp::segment::{Flags, Segment};
+use crate::tcp::sender::Sender;
+
+impl Sender {
+    /// The connection begins.
+    pub(in crate::tcp) fn start_control(&mut self) {
+        if let Some(control) = Control::new(&self.params) {
+            self.rack.control = Some(control);
+        }
+    }
+
+    /// An ACK comes; nothing of it has been taken yet.
+    pub(super) fn inform_control(&mut self, ack: u64, segment: &Segment) {
+        let (una, sent) = (self.snd_una, self.snd_max);
+        let marked = self.ecn_agreed && segment.flags.has(Flags::ECE);
+        let Some(control) = self.rack.control.as_deref_mut() else { return };
+        match control {
+            Control::Dctcp(dctcp) => dctcp.on_ack(ack, ack.saturating_sub(una), marked, sent),
+        }
+    }
+
+    /// A mark leaves so much of the window, where that is not what a loss leaves.
+    pub(super) fn marks_leave(&self) -> Option<f64> {
+        match self.rack.control.as_deref()? {
+            Control::Dctcp(dctcp) => Some(dctcp.leaves()),
+        }
+    }
+}
