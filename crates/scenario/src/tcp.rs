@@ -136,6 +136,8 @@ pub enum Algorithm {
     Bbr,
     /// Cuts in proportion to the marks of a window (RFC 8257).
     Dctcp,
+    /// Keeps a few packets of its own in the queue (Brakmo and Peterson 1995).
+    Vegas,
 }
 
 impl Algorithm {

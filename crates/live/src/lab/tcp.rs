@@ -51,6 +51,7 @@ pub const fn control(algorithm: Algorithm) -> &'static str {
         Algorithm::Cubic => "cubic",
         Algorithm::Bbr => "bbr",
         Algorithm::Dctcp => "dctcp",
+        Algorithm::Vegas => "vegas",
     }
 }
 

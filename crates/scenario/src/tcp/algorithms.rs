@@ -48,6 +48,11 @@ pub const ALGORITHMS: &[AlgorithmEntry] = &[
         summary: "Cuts the window in proportion to the share of bytes that were marked; for queues that mark from a low threshold on.",
         source: "RFC 8257; Alizadeh et al., Data center TCP (SIGCOMM 2010)",
     },
+    AlgorithmEntry {
+        name: "vegas",
+        summary: "Keeps 2 to 4 packets of its own in the queue, which it infers from the round-trip time; halves its window for a loss.",
+        source: "Brakmo and Peterson, TCP Vegas: end to end congestion avoidance on a global Internet (IEEE JSAC 13(8), 1995)",
+    },
 ];
 
 #[cfg(test)]

@@ -16,6 +16,7 @@
 //! | [`congestion`] | the window: slow start, avoidance, halving |
 //! | [`cubic`] | the window of RFC 9438 |
 //! | [`dctcp`] | the share of marks of RFC 8257 |
+//! | [`vegas`] | a few packets of its own in the queue |
 //! | [`rack`] | what an ACK means to a sender with RACK-TLP: losses by time, tail loss probes |
 //! | [`prr`] | proportional rate reduction |
 //! | [`hystart`] | when slow start ends without a loss |
@@ -44,6 +45,7 @@ pub mod scoreboard;
 pub mod segment;
 pub mod sender;
 pub mod seq;
+pub mod vegas;
 
 pub use receiver::Receiver;
 pub use segment::{Flags, SackBlocks, Segment, Wire};

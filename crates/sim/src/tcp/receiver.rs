@@ -106,16 +106,8 @@ impl Receiver {
 
     /// A segment arrives, with `ecn` in its IP header.
     pub fn on_segment<W: Wire>(&mut self, now: Time, segment: &Segment, ecn: Ecn, wire: &mut W) {
-        if self.params.algorithm == Algorithm::Dctcp {
-            self.echo_each_mark(segment, ecn, wire);
-        } else {
-            // RFC 3168 section 6.1.3: echo from the first mark until the sender says CWR.
-            if segment.flags.has(Flags::CWR) && !segment.flags.has(Flags::SYN) {
-                self.echo = false;
-            }
-            if self.params.ecn && ecn == Ecn::Ce {
-                self.echo = true;
-            }
+        if ecn == Ecn::Ce || self.echo {
+            self.note_mark(segment, ecn, wire);
         }
         if segment.flags.has(Flags::SYN) {
             self.on_syn(now, segment, wire);
@@ -158,6 +150,21 @@ impl Receiver {
             self.acknowledge(wire);
         } else {
             self.take(now, end_of_segment, wire);
+        }
+    }
+
+    /// A segment came with a mark, or while marks are echoed.
+    #[inline(never)]
+    fn note_mark<W: Wire>(&mut self, segment: &Segment, ecn: Ecn, wire: &mut W) {
+        if self.params.algorithm == Algorithm::Dctcp {
+            return self.echo_each_mark(segment, ecn, wire);
+        }
+        // RFC 3168 section 6.1.3: echo from the first mark until the sender says CWR.
+        if segment.flags.has(Flags::CWR) && !segment.flags.has(Flags::SYN) {
+            self.echo = false;
+        }
+        if self.params.ecn && ecn == Ecn::Ce {
+            self.echo = true;
         }
     }
 

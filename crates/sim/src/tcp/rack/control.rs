@@ -3,11 +3,13 @@
 use apportion_scenario::tcp::{Algorithm, TcpParams};
 
 use crate::tcp::dctcp::Dctcp;
+use crate::tcp::vegas::Vegas;
 
 /// What the congestion control of a connection remembers.
 #[derive(Clone, Debug)]
 pub(super) enum Control {
     Dctcp(Dctcp),
+    Vegas(Vegas),
 }
 
 impl Control {
@@ -15,6 +17,7 @@ impl Control {
     pub(super) fn new(params: &TcpParams) -> Option<Box<Self>> {
         let control = match params.algorithm {
             Algorithm::Dctcp => Self::Dctcp(Dctcp::default()),
+            Algorithm::Vegas => Self::Vegas(Vegas::default()),
             _ => return None,
         };
         Some(Box::new(control))

@@ -311,6 +311,9 @@ impl Sender {
     }
 
     fn open_window(&mut self, now: Time, delivery: &Delivery) {
+        if self.rack.control.is_some() && self.control_window(now, delivery) {
+            return;
+        }
         let slow_start = self.congestion.cwnd < self.congestion.ssthresh;
         let min_rtt = self.rack.record.min_rtt().unwrap_or_default();
         if let Some(sent) = delivery.last_sent

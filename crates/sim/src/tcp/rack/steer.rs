@@ -1,8 +1,12 @@
 //! What a [`Control`] learns from the sender, and what it does with the window.
 
+use apportion_core::units::Time;
+
 use super::control::Control;
+use super::record::Delivery;
 use crate::tcp::segment::{Flags, Segment};
 use crate::tcp::sender::Sender;
+use crate::tcp::vegas;
 
 impl Sender {
     /// The connection begins.
@@ -19,6 +23,7 @@ impl Sender {
         let Some(control) = self.rack.control.as_deref_mut() else { return };
         match control {
             Control::Dctcp(dctcp) => dctcp.on_ack(ack, ack.saturating_sub(una), marked, sent),
+            Control::Vegas(_) => {}
         }
     }
 
@@ -26,6 +31,23 @@ impl Sender {
     pub(super) fn marks_leave(&self) -> Option<f64> {
         match self.rack.control.as_deref()? {
             Control::Dctcp(dctcp) => Some(dctcp.leaves()),
+            Control::Vegas(_) => None,
+        }
+    }
+
+    /// An ACK of new data opens the window, or not. Returns whether the control decides that.
+    pub(super) fn control_window(&mut self, now: Time, delivery: &Delivery) -> bool {
+        let (una, sent) = (self.snd_una, self.snd_max);
+        let (acked, limited) = (f64::from(delivery.segments), self.rack.usage.limited);
+        let (cwnd, ssthresh) = (self.congestion.cwnd, self.congestion.ssthresh);
+        match self.rack.control.as_deref_mut() {
+            Some(Control::Vegas(vegas)) => {
+                let rtt = delivery.last_sent.map(|sent| now.since(sent));
+                let ack = vegas::Ack { acked, una, sent, rtt, limited };
+                (self.congestion.cwnd, self.congestion.ssthresh) = vegas.grow(cwnd, ssthresh, ack);
+                true
+            }
+            Some(Control::Dctcp(_)) | None => false,
         }
     }
 }

@@ -1,0 +1,140 @@
+//! TCP Vegas: the window keeps a few packets of its own in the queue.
+//!
+//! Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global Internet", IEEE JSAC 13(8), 1995, sections
+//! III.B (congestion avoidance) and III.C (slow start). Losses are found and halve the window as in the rest of the profile,
+//! not by the paper's section III.A. Deviations, as in Linux: the round-trip time of a round is its shortest, which delayed
+//! ACKs do not lengthen, in place of that of one distinguished segment, the window stands for what was sent meanwhile, and
+//! slow start ends with the window that would leave no queue and one segment more. Cost: O(1) per ACK; 40 bytes per connection.
+//!
+//! | here | paper | default | from |
+//! |---|---|---|---|
+//! | `ALPHA`, `BETA` | alpha, beta | 2, 4 segments | Linux; the paper's Vegas-2,4 |
+//! | `GAMMA` | gamma | 1 segment | section III.C; Linux |
+
+use apportion_core::units::Span;
+
+/// Below so many segments of its own in the queue, the window grows.
+const ALPHA: f64 = 2.0;
+/// Above so many, it falls.
+const BETA: f64 = 4.0;
+/// Above so many, slow start ends.
+const GAMMA: f64 = 1.0;
+/// The least window, in segments. RFC 5681 equation (4) has it as the least threshold.
+const LEAST: f64 = 2.0;
+
+/// What Vegas knows of the path.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Vegas {
+    /// BaseRTT: the shortest of the connection.
+    base_rtt: Option<Span>,
+    /// The shortest of this round.
+    rtt: Option<Span>,
+    /// The round ends when more than this is acknowledged.
+    end: u64,
+    /// Slow start doubles the window in this round: it does in every other.
+    doubles: bool,
+}
+
+/// An ACK of new data.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack {
+    /// Segments it acknowledges.
+    pub acked: f64,
+    /// Up to where.
+    pub una: u64,
+    /// The end of what was sent.
+    pub sent: u64,
+    /// The round-trip time of the last segment, if it was sent once.
+    pub rtt: Option<Span>,
+    /// Whether the window, rather than the application or the receiver, limited what was sent.
+    pub limited: bool,
+}
+
+impl Vegas {
+    /// The window and the slow start threshold after an ACK.
+    #[must_use]
+    pub fn grow(&mut self, cwnd: f64, ssthresh: f64, ack: Ack) -> (f64, f64) {
+        let shorter = |known: Option<Span>| known.into_iter().chain(ack.rtt).min();
+        (self.base_rtt, self.rtt) = (shorter(self.base_rtt), shorter(self.rtt));
+        let slow_start = cwnd < ssthresh;
+        if ack.una > self.end {
+            let measured = self.base_rtt.zip(self.rtt);
+            (self.end, self.rtt, self.doubles) = (ack.sent, None, !self.doubles);
+            if let Some((base, rtt)) = measured {
+                return judge(cwnd, ssthresh, base.as_secs_f64() / rtt.as_secs_f64(), ack.limited);
+            }
+        }
+        let grows = slow_start && self.doubles && ack.limited;
+        (if grows { (cwnd + ack.acked).min(ssthresh) } else { cwnd }, ssthresh)
+    }
+}
+
+/// The window and the threshold after a round of `share` = BaseRTT / RTT.
+fn judge(cwnd: f64, ssthresh: f64, share: f64, limited: bool) -> (f64, f64) {
+    // Diff = Expected - Actual = cwnd / BaseRTT - cwnd / RTT, here times BaseRTT: segments in the queue.
+    let diff = cwnd * (1.0 - share);
+    if cwnd < ssthresh {
+        return if diff > GAMMA {
+            let empty = (cwnd * share + 1.0).min(cwnd).max(LEAST);
+            (empty, empty)
+        } else {
+            (cwnd, ssthresh)
+        };
+    }
+    let step = if diff > BETA {
+        -1.0
+    } else if diff < ALPHA && limited {
+        1.0
+    } else {
+        0.0
+    };
+    let next = (cwnd + step).max(LEAST);
+    // Below the threshold the next round would be slow start.
+    (next, ssthresh.min(next))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shortest_round_trip_of_a_round_moves_the_window_by_a_segment() {
+        // 100 ms without a queue. 20 segments over 108, 115 and 130 ms: 1.5, 2.6 and 4.6 in the queue.
+        for (shortest, expected) in [(108, 21.0), (115, 20.0), (130, 19.0)] {
+            let base_rtt = Some(Span::from_millis(100));
+            let mut vegas = Vegas { base_rtt, end: 20, ..Vegas::default() };
+            let mut window = (20.0, 10.0);
+            for una in 1..=21 {
+                assert_eq!(window, (20.0, 10.0));
+                let rtt = Some(Span::from_millis(shortest + if una == 7 { 0 } else { 50 }));
+                window = vegas.grow(window.0, 10.0, Ack { acked: 1.0, una, sent: 40, rtt, limited: true });
+            }
+            assert_eq!(window, (expected, 10.0), "{shortest} ms");
+        }
+    }
+
+    #[test]
+    fn slow_start_doubles_in_every_other_round_and_ends_with_a_segment_in_the_queue() {
+        let mut vegas = Vegas::default();
+        let (mut cwnd, mut windows) = (4.0, Vec::new());
+        for round in 1..=6 {
+            for ack in 0..4 {
+                let (una, sent) = (4 * round + ack - 3, 4 * round);
+                let rtt = Some(Span::from_millis(if round < 6 { 100 } else { 110 }));
+                let ack = Ack { acked: cwnd / 4.0, una, sent, rtt, limited: true };
+                let (next, ssthresh) = vegas.grow(cwnd, f64::INFINITY, ack);
+                assert!(ssthresh.is_infinite(), "ended in round {round}");
+                cwnd = next;
+            }
+            windows.push(cwnd);
+        }
+        // The ACK that begins a round is of the one before: three of four make it grow, by a quarter each.
+        let grown = 1.25_f64.powi(3);
+        let expected = [1, 1, 2, 2, 3, 3].map(|times| 4.0 * grown.powi(times));
+        assert!(windows.iter().zip(expected).all(|(w, e)| (w - e).abs() < 1e-9), "{windows:?}");
+        // The ACK after the sixth round: 10 of 110 ms are queueing.
+        let ack = Ack { acked: 1.0, una: 25, sent: 30, rtt: Some(Span::from_millis(110)), limited: true };
+        let (end, ssthresh) = vegas.grow(cwnd, f64::INFINITY, ack);
+        assert!((end - (cwnd / 1.1 + 1.0)).abs() < 1e-9 && ssthresh == end, "{cwnd} to {end}");
+    }
+}
