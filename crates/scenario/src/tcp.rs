@@ -138,6 +138,8 @@ pub enum Algorithm {
     Dctcp,
     /// Keeps a few packets of its own in the queue (Brakmo and Peterson 1995).
     Vegas,
+    /// Keeps the queueing delay at a target (RFC 6817).
+    Ledbat,
 }
 
 impl Algorithm {
@@ -352,6 +354,12 @@ impl TcpParams {
     pub fn sack(&self) -> bool {
         !matches!(self.algorithm, Algorithm::Tahoe | Algorithm::Reno | Algorithm::NewReno)
             || self.sack_recovery == SackRecovery::Rack
+    }
+
+    /// Whether segments carry timestamps: LEDBAT measures by them.
+    #[must_use]
+    pub fn stamps(&self) -> bool {
+        self.timestamps || self.algorithm == Algorithm::Ledbat
     }
 
     /// Whether both ends offer explicit congestion notification: DCTCP is nothing without it.

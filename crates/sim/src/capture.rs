@@ -191,7 +191,7 @@ impl LinkCapture {
                 window: segment.window,
                 payload: segment.payload,
                 flags: segment.flags.bits(),
-                wscale: segment.wscale,
+                wscale: segment.extra.window_scale(),
                 sack: segment.sack.as_slice(),
                 ..TcpFields::default()
             }),

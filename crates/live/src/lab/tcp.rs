@@ -52,6 +52,8 @@ pub const fn control(algorithm: Algorithm) -> &'static str {
         Algorithm::Bbr => "bbr",
         Algorithm::Dctcp => "dctcp",
         Algorithm::Vegas => "vegas",
+        // Not in the kernel itself, but there are modules of that name.
+        Algorithm::Ledbat => "ledbat",
     }
 }
 

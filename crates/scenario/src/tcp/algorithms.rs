@@ -53,6 +53,11 @@ pub const ALGORITHMS: &[AlgorithmEntry] = &[
         summary: "Keeps 2 to 4 packets of its own in the queue, which it infers from the round-trip time; halves its window for a loss.",
         source: "Brakmo and Peterson, TCP Vegas: end to end congestion avoidance on a global Internet (IEEE JSAC 13(8), 1995)",
     },
+    AlgorithmEntry {
+        name: "ledbat",
+        summary: "Background traffic: the window follows the one-way delay, so that alone it queues for 100 ms and yields to others.",
+        source: "RFC 6817",
+    },
 ];
 
 #[cfg(test)]

@@ -17,6 +17,7 @@
 //! | [`cubic`] | the window of RFC 9438 |
 //! | [`dctcp`] | the share of marks of RFC 8257 |
 //! | [`vegas`] | a few packets of its own in the queue |
+//! | [`ledbat`] | a queueing delay at its target |
 //! | [`rack`] | what an ACK means to a sender with RACK-TLP: losses by time, tail loss probes |
 //! | [`prr`] | proportional rate reduction |
 //! | [`hystart`] | when slow start ends without a loss |
@@ -36,6 +37,7 @@ pub mod congestion;
 pub mod cubic;
 pub mod dctcp;
 pub mod hystart;
+pub mod ledbat;
 pub mod prr;
 pub mod rack;
 pub mod receiver;

@@ -11,7 +11,7 @@ use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::tcp::{Algorithm, DelayedAck, SackRecovery, TcpParams};
 
 use super::scoreboard::merge;
-use super::segment::{Flags, SackBlocks, Segment, Wire};
+use super::segment::{Extra, Flags, SackBlocks, Segment, Wire};
 use super::seq::{unwrap, wrap};
 
 /// The receiver's own initial sequence number; it sends nothing that would count from it.
@@ -237,7 +237,7 @@ impl Receiver {
             self.syn_seen = true;
             self.isn = segment.seq;
             self.rcv_nxt = 1;
-            if segment.wscale.is_none() {
+            if segment.extra.window_scale().is_none() {
                 self.scale = 0;
             }
         }
@@ -249,7 +249,7 @@ impl Receiver {
             ack: wrap(self.isn, self.rcv_nxt),
             window: clamp_u16(self.space()),
             flags: Flags::SYN | Flags::ACK | if ecn { Flags::ECE } else { Flags::NONE },
-            wscale: segment.wscale.map(|_| self.scale),
+            extra: segment.extra.window_scale().map_or(Extra::None, |_| Extra::WindowScale(self.scale)),
             timestamp: self.ts_recent,
             ..Segment::default()
         };
@@ -377,6 +377,11 @@ impl Receiver {
             window: clamp_u16(self.space().div_ceil(1 << self.scale)),
             flags: Flags::ACK | if self.echo { Flags::ECE } else { Flags::NONE },
             timestamp: self.ts_recent,
+            extra: if self.params.algorithm == Algorithm::Ledbat {
+                Extra::one_way(self.ts_recent, self.heard)
+            } else {
+                Extra::None
+            },
             sack,
             ..Segment::default()
         };

@@ -18,8 +18,8 @@ pub struct Segment {
     pub payload: u16,
     /// SYN, FIN, ACK and the others.
     pub flags: Flags,
-    /// The window scale option (RFC 7323 section 2), on a SYN only.
-    pub wscale: Option<u8>,
+    /// The window scale option on a SYN, what the receiver's clock says on an ACK.
+    pub extra: Extra,
     /// The timestamp option (RFC 7323 section 3): TSval of data, TSecr of an ACK; zero if there is none. In
     /// milliseconds, from 1.
     pub timestamp: u32,
@@ -42,6 +42,37 @@ impl Segment {
         let into = now.as_nanos() % Span::from_millis(1).as_nanos();
         let ago = ago * Span::from_millis(1).as_nanos() + into;
         (self.timestamp != 0).then(|| now.as_nanos().checked_sub(ago).map(Time::from_nanos)).flatten()
+    }
+}
+
+/// What no segment carries two of. With bytes of its own each would be too much for a cache line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Extra {
+    /// Nothing.
+    #[default]
+    None,
+    /// The window scale option (RFC 7323 section 2), on a SYN only.
+    WindowScale(u8),
+    /// TSval of an ACK less its TSecr, in milliseconds, little-endian: how long the data were on their way that it answers,
+    /// at most 65 s. Only LEDBAT asks.
+    OneWayDelay([u8; 2]),
+}
+
+impl Extra {
+    /// The shift of the window scale option.
+    #[must_use]
+    pub const fn window_scale(self) -> Option<u8> {
+        match self {
+            Self::WindowScale(shift) => Some(shift),
+            Self::None | Self::OneWayDelay(_) => None,
+        }
+    }
+
+    /// That of data sent at the time of the timestamp `echoed`, which came at `arrival`.
+    #[must_use]
+    pub fn one_way(echoed: u32, arrival: Time) -> Self {
+        let delay = Segment::timestamp_at(arrival).wrapping_sub(echoed);
+        Self::OneWayDelay(u16::try_from(delay).unwrap_or(u16::MAX).to_le_bytes())
     }
 }
 

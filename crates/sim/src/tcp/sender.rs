@@ -16,7 +16,7 @@ use super::receiver::window_scale;
 use super::recovery::{Cut, Recovery};
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
-use super::segment::{Flags, Segment, Wire};
+use super::segment::{Extra, Flags, Segment, Wire};
 use super::seq::{unwrap, wrap};
 
 mod idle;
@@ -302,7 +302,11 @@ impl Sender {
             seq: self.isn,
             window: u16::MAX,
             flags: Flags::SYN | ecn,
-            wscale: self.params.window_scale.then(|| window_scale(&self.params)),
+            extra: if self.params.window_scale {
+                Extra::WindowScale(window_scale(&self.params))
+            } else {
+                Extra::None
+            },
             timestamp: self.timestamp(now),
             ..Segment::default()
         };
@@ -313,9 +317,9 @@ impl Sender {
 
     fn establish(&mut self, now: Time, ack: u64, segment: &Segment, timeouts: u32) {
         self.phase = Phase::Open;
-        self.scale = segment.wscale.unwrap_or(0).min(14);
+        self.scale = segment.extra.window_scale().unwrap_or(0).min(14);
         self.snd_wnd = u64::from(segment.window).min(self.params.window_bytes());
-        if self.params.window_scale && segment.wscale.is_some() {
+        if self.params.window_scale && segment.extra.window_scale().is_some() {
             // The field of a SYN is unscaled and cannot say more than 64 kB; both ends share the parameters.
             self.snd_wnd = self.params.window_bytes();
         }
@@ -530,7 +534,7 @@ impl Sender {
     }
 
     fn timestamp(&self, now: Time) -> u32 {
-        if self.params.timestamps { Segment::timestamp_at(now) } else { 0 }
+        if self.params.stamps() { Segment::timestamp_at(now) } else { 0 }
     }
 
     /// The retransmission timer expired: everything outstanding is taken for lost.

@@ -5,6 +5,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 mod dctcp;
+mod ledbat;
 mod vegas;
 
 use apportion_runtime::outcome::Outcome;

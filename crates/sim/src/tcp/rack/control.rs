@@ -3,6 +3,7 @@
 use apportion_scenario::tcp::{Algorithm, TcpParams};
 
 use crate::tcp::dctcp::Dctcp;
+use crate::tcp::ledbat::Ledbat;
 use crate::tcp::vegas::Vegas;
 
 /// What the congestion control of a connection remembers.
@@ -10,6 +11,7 @@ use crate::tcp::vegas::Vegas;
 pub(super) enum Control {
     Dctcp(Dctcp),
     Vegas(Vegas),
+    Ledbat(Ledbat),
 }
 
 impl Control {
@@ -18,6 +20,7 @@ impl Control {
         let control = match params.algorithm {
             Algorithm::Dctcp => Self::Dctcp(Dctcp::default()),
             Algorithm::Vegas => Self::Vegas(Vegas::default()),
+            Algorithm::Ledbat => Self::Ledbat(Ledbat::default()),
             _ => return None,
         };
         Some(Box::new(control))

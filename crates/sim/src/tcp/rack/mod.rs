@@ -131,7 +131,7 @@ impl Sender {
     pub(super) fn on_rack_ack<W: Wire>(&mut self, now: Time, ack: u64, segment: &Segment, wire: &mut W) {
         let advanced = ack > self.snd_una;
         if self.rack.control.is_some() {
-            self.inform_control(ack, segment);
+            self.inform_control(now, ack, segment);
         }
         let mut delivery = Delivery::default();
         let reports = !segment.sack.is_empty();

@@ -4,7 +4,7 @@ use apportion_core::units::Time;
 
 use super::control::Control;
 use super::record::Delivery;
-use crate::tcp::segment::{Flags, Segment};
+use crate::tcp::segment::{Extra, Flags, Segment};
 use crate::tcp::sender::Sender;
 use crate::tcp::vegas;
 
@@ -17,12 +17,17 @@ impl Sender {
     }
 
     /// An ACK comes; nothing of it has been taken yet.
-    pub(super) fn inform_control(&mut self, ack: u64, segment: &Segment) {
+    pub(super) fn inform_control(&mut self, now: Time, ack: u64, segment: &Segment) {
         let (una, sent) = (self.snd_una, self.snd_max);
         let marked = self.ecn_agreed && segment.flags.has(Flags::ECE);
         let Some(control) = self.rack.control.as_deref_mut() else { return };
         match control {
             Control::Dctcp(dctcp) => dctcp.on_ack(ack, ack.saturating_sub(una), marked, sent),
+            Control::Ledbat(ledbat) => {
+                if let Extra::OneWayDelay(millis) = segment.extra {
+                    ledbat.sample(now, u16::from_le_bytes(millis).into());
+                }
+            }
             Control::Vegas(_) => {}
         }
     }
@@ -31,7 +36,7 @@ impl Sender {
     pub(super) fn marks_leave(&self) -> Option<f64> {
         match self.rack.control.as_deref()? {
             Control::Dctcp(dctcp) => Some(dctcp.leaves()),
-            Control::Vegas(_) => None,
+            Control::Vegas(_) | Control::Ledbat(_) => None,
         }
     }
 
@@ -40,11 +45,16 @@ impl Sender {
         let (una, sent) = (self.snd_una, self.snd_max);
         let (acked, limited) = (f64::from(delivery.segments), self.rack.usage.limited);
         let (cwnd, ssthresh) = (self.congestion.cwnd, self.congestion.ssthresh);
+        let flight = f64::from(self.rack.record.in_flight() + delivery.segments);
         match self.rack.control.as_deref_mut() {
             Some(Control::Vegas(vegas)) => {
                 let rtt = delivery.last_sent.map(|sent| now.since(sent));
                 let ack = vegas::Ack { acked, una, sent, rtt, limited };
                 (self.congestion.cwnd, self.congestion.ssthresh) = vegas.grow(cwnd, ssthresh, ack);
+                true
+            }
+            Some(Control::Ledbat(ledbat)) => {
+                self.congestion.cwnd = ledbat.grow(cwnd, acked, flight);
                 true
             }
             Some(Control::Dctcp(_)) | None => false,
