@@ -113,6 +113,8 @@ pub struct TcpParams {
     pub cubic: CubicForm,
     /// Whether slow start ends when delay grows.
     pub hystart: bool,
+    /// Whether segments leave at a rate, not in bursts; BBR's always do.
+    pub pacing: bool,
     /// The window when fast recovery ends.
     pub exit: RecoveryExit,
     /// The window of a sender that was idle.
@@ -132,7 +134,7 @@ pub enum Algorithm {
     Sack,
     /// CUBIC growth (RFC 9438) over selective acknowledgments.
     Cubic,
-    /// BBR of the kernel. The simulator has none.
+    /// Paces by a model of the path (version 1).
     Bbr,
     /// Cuts in proportion to the marks of a window (RFC 8257).
     Dctcp,
@@ -296,7 +298,7 @@ impl TcpParams {
             // With timestamps every ACK of new data yields a sample, which ends backoff.
             (SackRecovery::Rack, "ack_ends_backoff") => !self.timestamps,
             (SackRecovery::Rack, _) => !UNUSED_BY_RACK.contains(&name),
-            (SackRecovery::Pipe | SackRecovery::Rfc6675, _) => name != "hystart",
+            (SackRecovery::Pipe | SackRecovery::Rfc6675, _) => !["hystart", "pacing"].contains(&name),
         }
     }
 
@@ -520,6 +522,7 @@ params! {
     abc_limit: Option<u32>, "segments by which one ACK may open the window in slow start", "RFC 3465 section 2.2";
     cubic: CubicForm, "which details of CUBIC", "RFC 9438; Linux";
     hystart: bool, "slow start ends when delay grows", "Ha and Rhee 2011";
+    pacing: bool, "send at a rate of 1.2 windows a round trip, 2 in slow start", "Linux, ip-sysctl tcp_pacing_ca_ratio, tcp_pacing_ss_ratio; bbr has its own";
     exit: RecoveryExit, "cwnd when fast recovery ends", "RFC 5681 section 3.2, RFC 6582 section 3.2; ns-2";
     idle: Idle, "cwnd of a sender that was idle", "RFC 5681 section 4.1; RFC 2861; ns-2 slow_start_restart_";
 }

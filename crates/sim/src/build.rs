@@ -48,12 +48,6 @@ pub enum BuildError {
     /// Simulated time is held in 56 bits of nanoseconds.
     #[error("stop: {0} is later than the simulator can count; at most {MAX_TIME}")]
     TooLong(Time),
-    /// A congestion control that only the kernel has.
-    #[error("flow `{flow}`: the simulator has no BBR; `apportion lab` uses that of the kernel")]
-    Bbr {
-        /// The flow that asks for it.
-        flow: String,
-    },
     /// A congestion control that measures by what another kind of recovery does not record.
     #[error(
         "flow `{flow}`: the simulator has `{algorithm}` with `sack_recovery = \"rack\"` only, as in the profile \"linux\""
@@ -71,9 +65,6 @@ fn check_tcp(scenario: &Scenario) -> Result<(), BuildError> {
     for flow in &scenario.flows {
         let Transport::Tcp(params) = &flow.transport else { continue };
         let (flow, algorithm) = (flow.name.clone(), params.algorithm);
-        if algorithm == Algorithm::Bbr {
-            return Err(BuildError::Bbr { flow });
-        }
         if algorithm.needs_rack() && params.sack_recovery != SackRecovery::Rack {
             return Err(BuildError::NeedsRack { flow, algorithm });
         }

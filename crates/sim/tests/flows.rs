@@ -184,29 +184,3 @@ fn a_congestion_control_without_the_record_that_it_needs_is_refused() {
         "flow `x`: the simulator has `dctcp` with `sack_recovery = \"rack\"` only, as in the profile \"linux\""
     );
 }
-
-#[test]
-fn bbr_is_refused_with_the_name_of_its_flow() {
-    let scenario = scenarios(
-        r#"
-        seed = 1
-        stop = "1s"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "10Mbit"
-        delay = "10ms"
-        [flow.x]
-        from = "a"
-        to = "b"
-        tcp = { profile = "rfc", algorithm = "bbr" }
-    "#,
-    )
-    .pop()
-    .unwrap();
-    let built = Simulation::new(&scenario, 1, Detail::Counts, &mut |_| None);
-    assert_eq!(
-        built.err().unwrap().to_string(),
-        "flow `x`: the simulator has no BBR; `apportion lab` uses that of the kernel"
-    );
-}

@@ -307,6 +307,11 @@ pub fn unsupported(params: &TcpParams) -> Vec<Unsupported> {
             params.algorithm == Algorithm::Cubic && !params.hystart,
             "slow start of CUBIC ends when delay grows (HyStart)",
         ),
+        (
+            "pacing",
+            params.pacing && params.algorithm != Algorithm::Bbr,
+            "only BBR paces, unless the queue of the host is `fq`",
+        ),
         ("exit", params.exit != RecoveryExit::Ssthresh, "the window is the threshold when recovery ends"),
         (
             "idle",

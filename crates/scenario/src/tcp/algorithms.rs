@@ -40,8 +40,8 @@ pub const ALGORITHMS: &[AlgorithmEntry] = &[
     },
     AlgorithmEntry {
         name: "bbr",
-        summary: "Paces by the bottleneck's rate and the round-trip time that it measures. Only in the lab, by the kernel.",
-        source: "Cardwell et al., BBR: congestion-based congestion control (ACM Queue 14(5), 2016); Linux's tcp_bbr",
+        summary: "Paces by the bottleneck's rate and the round-trip time that it measures, whatever is lost.",
+        source: "Cardwell et al., BBR: congestion-based congestion control (ACM Queue 14(5), 2016); draft-cardwell-iccrg-bbr-congestion-control-00",
     },
     AlgorithmEntry {
         name: "dctcp",

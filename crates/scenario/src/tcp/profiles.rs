@@ -80,6 +80,7 @@ pub(super) fn rfc() -> TcpParams {
         abc_limit: Some(1),
         cubic: CubicForm::Rfc9438,
         hystart: false,
+        pacing: false,
         exit: RecoveryExit::Flight,
         idle: Idle::Restart,
     }

@@ -18,6 +18,8 @@
 //! | [`dctcp`] | the share of marks of RFC 8257 |
 //! | [`vegas`] | a few packets of its own in the queue |
 //! | [`ledbat`] | a queueing delay at its target |
+//! | [`bbr`] | a model of the path, by [`delivery_rate`] |
+//! | [`pacing`] | segments at a rate |
 //! | [`rack`] | what an ACK means to a sender with RACK-TLP: losses by time, tail loss probes |
 //! | [`prr`] | proportional rate reduction |
 //! | [`hystart`] | when slow start ends without a loss |
@@ -33,11 +35,14 @@
 //! wrapped sequence numbers (RFC 7323 section 5), F-RTO, undoing of needless reductions, path MTU discovery,
 //! urgent data, simultaneous open, RST. ns-2's random `overhead_` between send times is left to the caller.
 
+pub mod bbr;
 pub mod congestion;
 pub mod cubic;
 pub mod dctcp;
+pub mod delivery_rate;
 pub mod hystart;
 pub mod ledbat;
+pub mod pacing;
 pub mod prr;
 pub mod rack;
 pub mod receiver;

@@ -246,7 +246,7 @@ impl Sender {
         if !self.uses_rack() {
             return self.timer;
         }
-        [self.timer, self.rack.next_timer()].into_iter().flatten().min()
+        self.rack.next_timer(self.timer)
     }
 
     /// What this sender has done so far.
@@ -448,7 +448,7 @@ impl Sender {
         let to = from + len + u64::from(fin);
         self.account(now, from, to);
         if self.uses_rack() {
-            self.record_transmission(now, to, is_new);
+            self.record_transmission(now, to, len, is_new);
         }
         self.snd_nxt = self.snd_nxt.max(to);
         self.emit(now, from, len, flags, ecn, wire);

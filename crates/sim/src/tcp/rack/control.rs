@@ -1,28 +1,66 @@
-//! Congestion controls other than Reno's and CUBIC's, of which a connection has at most one.
+//! What a connection has besides Reno's or CUBIC's window: another congestion control, pacing, or both.
 
+use apportion_core::units::Time;
 use apportion_scenario::tcp::{Algorithm, TcpParams};
 
+use crate::tcp::bbr::Bbr;
+use crate::tcp::congestion::initial_window;
 use crate::tcp::dctcp::Dctcp;
+use crate::tcp::delivery_rate::DeliveryRate;
 use crate::tcp::ledbat::Ledbat;
+use crate::tcp::pacing::Pacer;
 use crate::tcp::vegas::Vegas;
+
+#[derive(Clone, Debug)]
+pub(super) struct Control {
+    pub law: Law,
+    pub pacer: Option<Pacer>,
+}
 
 /// What the congestion control of a connection remembers.
 #[derive(Clone, Debug)]
-pub(super) enum Control {
+pub(super) enum Law {
+    /// Only the window.
+    Window,
     Dctcp(Dctcp),
     Vegas(Vegas),
     Ledbat(Ledbat),
+    /// It has a multiple of what the others remember.
+    Bbr(Box<Model>),
+}
+
+/// BBR with what it measures by.
+#[derive(Clone, Debug)]
+pub(super) struct Model {
+    pub bbr: Bbr,
+    pub rate: DeliveryRate,
+    /// Segments in the network before the ACK under way.
+    pub prior_in_flight: u32,
+    /// The segment sent last of those delivered before it.
+    pub latest: Option<(Time, u64)>,
 }
 
 impl Control {
     /// At the start of a connection.
     pub(super) fn new(params: &TcpParams) -> Option<Box<Self>> {
-        let control = match params.algorithm {
-            Algorithm::Dctcp => Self::Dctcp(Dctcp::default()),
-            Algorithm::Vegas => Self::Vegas(Vegas::default()),
-            Algorithm::Ledbat => Self::Ledbat(Ledbat::default()),
+        let law = match params.algorithm {
+            Algorithm::Dctcp => Law::Dctcp(Dctcp::default()),
+            Algorithm::Vegas => Law::Vegas(Vegas::default()),
+            Algorithm::Ledbat => Law::Ledbat(Ledbat::default()),
+            Algorithm::Bbr => {
+                let bbr = Bbr::new(initial_window(params), params.segment + params.header);
+                let rate = DeliveryRate::default();
+                Law::Bbr(Box::new(Model { bbr, rate, prior_in_flight: 0, latest: None }))
+            }
+            _ if params.pacing => Law::Window,
             _ => return None,
         };
-        Some(Box::new(control))
+        let paces = params.pacing || params.algorithm == Algorithm::Bbr;
+        Some(Box::new(Self { law, pacer: paces.then(Pacer::default) }))
+    }
+
+    /// When the pacer is to be called.
+    pub(super) fn due(&self) -> Option<Time> {
+        self.pacer.as_ref()?.due()
     }
 }

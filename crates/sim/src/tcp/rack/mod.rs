@@ -100,6 +100,14 @@ impl DerefMut for RackMemory {
     }
 }
 
+/// The earlier of two times, or the only one.
+fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        _ => one.or(other),
+    }
+}
+
 impl Rack {
     const START: Self = Self {
         record: Record::EMPTY,
@@ -116,9 +124,16 @@ impl Rack {
         control: None,
     };
 
-    /// The first of its timers that is due.
-    pub(super) fn next_timer(&self) -> Option<Time> {
-        [self.probe_at, self.reorder_at].into_iter().flatten().min()
+    /// The first of its timers and `other` that is due.
+    #[inline]
+    pub(super) fn next_timer(&self, other: Option<Time>) -> Option<Time> {
+        let paced = self.control.as_deref().and_then(Control::due);
+        earlier(earlier(other, self.probe_at), earlier(self.reorder_at, paced))
+    }
+
+    /// Whether the window falls ACK by ACK.
+    fn is_lowering(&self) -> bool {
+        matches!(self.state, State::Cwr | State::Recovery)
     }
 
     fn recovers(&self) -> bool {
@@ -180,6 +195,7 @@ impl Sender {
         self.congestion.ssthresh = self.congestion.ssthresh.max(before.ssthresh);
         self.rack.record.forget_losses();
         (self.rack.state, self.rack.before) = (State::Open, None);
+        self.model_recovered();
     }
 
     /// Records the SACK option. Returns whether it reports data that arrived twice (RFC 2883 section 4).
@@ -230,7 +246,7 @@ impl Sender {
     }
 
     fn leave_state(&mut self) {
-        if matches!(self.rack.state, State::Cwr | State::Recovery) {
+        if !self.model_recovered() && matches!(self.rack.state, State::Cwr | State::Recovery) {
             self.congestion.cwnd = self.congestion.ssthresh;
         }
         (self.rack.state, self.rack.before) = (State::Open, None);
@@ -238,7 +254,7 @@ impl Sender {
 
     /// RFC 3168 section 6.1.2: once per window, as for a loss.
     fn on_rack_echo(&mut self) {
-        if self.snd_una == self.snd_max {
+        if self.snd_una == self.snd_max || self.has_model() {
             return;
         }
         self.stats.ecn_reductions += 1;
@@ -261,6 +277,9 @@ impl Sender {
 
     /// The threshold falls; the window follows ACK by ACK.
     fn reduce(&mut self) {
+        if self.model_recovers() {
+            return;
+        }
         // Linux counts whole segments: what was acknowledged towards another one is forgotten.
         let cwnd = self.congestion.cwnd.floor();
         self.congestion.cwnd = cwnd;
@@ -297,8 +316,10 @@ impl Sender {
     }
 
     fn open_or_lower_window(&mut self, now: Time, advanced: bool, delivery: &Delivery, losses: Losses) {
+        if self.rack.control.is_some() && self.control_window(now, advanced, delivery, losses) {
+            return;
+        }
         match self.rack.state {
-            State::Cwr if self.marks_leave().is_some() => {}
             State::Cwr | State::Recovery if delivery.segments > 0 => {
                 let in_flight = self.rack.record.in_flight();
                 let (ssthresh, safe) = (self.congestion.ssthresh, advanced && losses.segments == 0);
@@ -311,9 +332,6 @@ impl Sender {
     }
 
     fn open_window(&mut self, now: Time, delivery: &Delivery) {
-        if self.rack.control.is_some() && self.control_window(now, delivery) {
-            return;
-        }
         let slow_start = self.congestion.cwnd < self.congestion.ssthresh;
         let min_rtt = self.rack.record.min_rtt().unwrap_or_default();
         if let Some(sent) = delivery.last_sent
@@ -344,19 +362,45 @@ impl Sender {
 
     /// Sends what the window allows: first what is lost, then new data.
     pub(super) fn send_rack<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        if self.restart_after_idle(now) {
+        if self.rack.control.is_some() {
+            self.send_controlled(now, wire);
+        } else {
+            self.send_with::<false, W>(now, wire);
+        }
+    }
+
+    #[inline(never)]
+    fn send_controlled<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        self.send_with::<true, W>(now, wire);
+    }
+
+    /// The same, with a control or without.
+    #[inline(always)]
+    fn send_with<const CONTROLLED: bool, W: Wire>(&mut self, now: Time, wire: &mut W) {
+        if !(CONTROLLED && self.has_model()) && self.restart_after_idle(now) {
             self.rack.usage = Usage::NONE;
         }
         let mut sent_new = false;
+        let mut quota = if CONTROLLED { self.pacing_quota(now) } else { 0 };
         let limited = loop {
             if f64::from(self.rack.record.in_flight()) + 1.0 > self.congestion.cwnd.max(1.0) {
                 break true;
+            }
+            if CONTROLLED {
+                if quota == 0 {
+                    self.wait_to_pace();
+                    break false;
+                }
+                quota -= 1;
             }
             if let Some((from, to)) = self.rack.record.first_lost(self.snd_una) {
                 self.resend(now, from, to, wire);
             } else if self.send_next(now, self.snd_una + self.snd_wnd, wire) {
                 sent_new = true;
             } else {
+                if CONTROLLED {
+                    self.note_idleness();
+                }
                 break false;
             }
         };
@@ -379,8 +423,11 @@ impl Sender {
         }
     }
 
-    /// New data up to `end` were sent, or a segment again, at `now`.
-    pub(super) fn record_transmission(&mut self, now: Time, end: u64, is_new: bool) {
+    /// `len` bytes of new data up to `end` were sent, or a segment again, at `now`.
+    pub(super) fn record_transmission(&mut self, now: Time, end: u64, len: u64, is_new: bool) {
+        if self.rack.control.is_some() {
+            self.inform_of_transmission(now, end, len);
+        }
         if is_new {
             self.rack.record.send_new(now, end);
         }
@@ -408,11 +455,14 @@ impl Sender {
             let repaired = self.rack.state == State::Recovery;
             self.find_losses(now);
             // Nothing was delivered: the beginning of recovery lets its first retransmission out, and no more.
-            if !repaired && self.rack.state == State::Recovery {
+            if !repaired && self.rack.state == State::Recovery && !self.has_model() {
                 let in_flight = self.rack.record.in_flight();
                 self.congestion.cwnd =
                     self.rack.prr.window(self.congestion.ssthresh, in_flight, 1, false).max(1.0);
             }
+            self.send_rack(now, wire);
+        }
+        if self.rack.control.as_deref().and_then(Control::due).is_some_and(|at| at <= now) {
             self.send_rack(now, wire);
         }
         if self.rack.probe_at.is_some_and(|at| at <= now) {
@@ -433,6 +483,7 @@ impl Sender {
         if !stands {
             self.remember_window();
         }
+        self.model_times_out();
         let (window, flight) = (self.window_segments(), self.flight_segments());
         self.congestion.time_out(&self.params, window, flight, stands);
         let reordering = self.reordering_window();

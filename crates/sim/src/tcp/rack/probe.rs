@@ -57,7 +57,7 @@ impl Sender {
             self.rack.probe = None;
         } else if ack > probe.end {
             self.rack.probe = None;
-            if self.rack.state == State::Open {
+            if self.rack.state == State::Open && !self.has_model() {
                 self.reduce();
                 self.congestion.cwnd = self.congestion.ssthresh;
             }

@@ -123,6 +123,12 @@ impl Record {
         self.sent.front().zip(delivery.first_sacked).is_some_and(|(first, sacked)| sacked < first.at)
     }
 
+    /// When the segment was sent that was sent last of those delivered, and its end.
+    #[must_use]
+    pub const fn latest(&self) -> Option<(Time, u64)> {
+        self.latest
+    }
+
     /// The shortest round-trip time so far.
     #[must_use]
     pub const fn min_rtt(&self) -> Option<Span> {

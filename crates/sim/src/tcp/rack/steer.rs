@@ -1,63 +1,205 @@
-//! What a [`Control`] learns from the sender, and what it does with the window.
+//! What a [`Control`] learns from the sender, and what it does with the window and with sending.
 
-use apportion_core::units::Time;
+use apportion_core::units::{Bytes, Rate, Time};
 
-use super::control::Control;
-use super::record::Delivery;
+use super::State;
+use super::control::{Control, Law, Model};
+use super::record::{Delivery, Losses};
 use crate::tcp::segment::{Extra, Flags, Segment};
 use crate::tcp::sender::Sender;
-use crate::tcp::vegas;
+use crate::tcp::{bbr, pacing, vegas};
 
 impl Sender {
     /// The connection begins.
     pub(in crate::tcp) fn start_control(&mut self) {
-        if let Some(control) = Control::new(&self.params) {
-            self.rack.control = Some(control);
+        let control = Control::new(&self.params);
+        if control.is_some() {
+            self.rack.control = control;
         }
     }
 
+    fn law(&mut self) -> Option<&mut Law> {
+        self.rack.control.as_deref_mut().map(|control| &mut control.law)
+    }
+
+    fn model(&mut self) -> Option<&mut Model> {
+        match self.law() {
+            Some(Law::Bbr(model)) => Some(model),
+            _ => None,
+        }
+    }
+
+    /// Whether the window follows from a model of the path, and not from losses and marks.
+    pub(super) fn has_model(&self) -> bool {
+        self.rack.control.as_deref().is_some_and(|control| matches!(control.law, Law::Bbr(_)))
+    }
+
     /// An ACK comes; nothing of it has been taken yet.
+    #[inline(never)]
     pub(super) fn inform_control(&mut self, now: Time, ack: u64, segment: &Segment) {
         let (una, sent) = (self.snd_una, self.snd_max);
+        let (in_flight, latest) = (self.rack.record.in_flight(), self.rack.record.latest());
         let marked = self.ecn_agreed && segment.flags.has(Flags::ECE);
-        let Some(control) = self.rack.control.as_deref_mut() else { return };
-        match control {
-            Control::Dctcp(dctcp) => dctcp.on_ack(ack, ack.saturating_sub(una), marked, sent),
-            Control::Ledbat(ledbat) => {
+        match self.law() {
+            Some(Law::Dctcp(dctcp)) => dctcp.on_ack(ack, ack.saturating_sub(una), marked, sent),
+            Some(Law::Ledbat(ledbat)) => {
                 if let Extra::OneWayDelay(millis) = segment.extra {
                     ledbat.sample(now, u16::from_le_bytes(millis).into());
                 }
             }
-            Control::Vegas(_) => {}
+            Some(Law::Bbr(model)) => (model.prior_in_flight, model.latest) = (in_flight, latest),
+            Some(Law::Window | Law::Vegas(_)) | None => {}
         }
     }
+
+    // -----------------------------------------------------------------------------------------
+    // The window
 
     /// A mark leaves so much of the window, where that is not what a loss leaves.
     pub(super) fn marks_leave(&self) -> Option<f64> {
-        match self.rack.control.as_deref()? {
-            Control::Dctcp(dctcp) => Some(dctcp.leaves()),
-            Control::Vegas(_) | Control::Ledbat(_) => None,
+        match &self.rack.control.as_deref()?.law {
+            Law::Dctcp(dctcp) => Some(dctcp.leaves()),
+            _ => None,
         }
     }
 
-    /// An ACK of new data opens the window, or not. Returns whether the control decides that.
-    pub(super) fn control_window(&mut self, now: Time, delivery: &Delivery) -> bool {
+    /// An ACK opens or lowers the window. Returns whether the control decides how, and not Reno or CUBIC.
+    #[inline(never)]
+    pub(super) fn control_window(
+        &mut self,
+        now: Time,
+        advanced: bool,
+        delivery: &Delivery,
+        losses: Losses,
+    ) -> bool {
         let (una, sent) = (self.snd_una, self.snd_max);
         let (acked, limited) = (f64::from(delivery.segments), self.rack.usage.limited);
         let (cwnd, ssthresh) = (self.congestion.cwnd, self.congestion.ssthresh);
         let flight = f64::from(self.rack.record.in_flight() + delivery.segments);
-        match self.rack.control.as_deref_mut() {
-            Some(Control::Vegas(vegas)) => {
+        let (state, opens) = (self.rack.state, advanced && !self.rack.is_lowering());
+        match self.law() {
+            Some(Law::Vegas(vegas)) if opens => {
                 let rtt = delivery.last_sent.map(|sent| now.since(sent));
                 let ack = vegas::Ack { acked, una, sent, rtt, limited };
                 (self.congestion.cwnd, self.congestion.ssthresh) = vegas.grow(cwnd, ssthresh, ack);
                 true
             }
-            Some(Control::Ledbat(ledbat)) => {
+            Some(Law::Ledbat(ledbat)) if opens => {
                 self.congestion.cwnd = ledbat.grow(cwnd, acked, flight);
                 true
             }
-            Some(Control::Dctcp(_)) | None => false,
+            // The mark has lowered it.
+            Some(Law::Dctcp(_)) => state == State::Cwr,
+            Some(Law::Bbr(_)) => self.model_window(now, delivery, losses),
+            _ => false,
+        }
+    }
+
+    /// A model learns from an ACK, and the window follows. Returns whether there is one.
+    fn model_window(&mut self, now: Time, delivery: &Delivery, losses: Losses) -> bool {
+        let (una, cwnd) = (self.snd_una, self.congestion.cwnd);
+        let (in_flight, latest) = (self.rack.record.in_flight(), self.rack.record.latest());
+        let Some(Model { bbr, rate, prior_in_flight, latest: before }) = self.model() else { return false };
+        let latest = latest.filter(|_| latest != *before).map(|(_, end)| end);
+        let sample = rate.deliver(now, delivery.segments, latest, una);
+        let ack = bbr::Ack {
+            now,
+            total: rate.delivered(),
+            delivered: delivery.segments,
+            lost: losses.segments,
+            prior_in_flight: *prior_in_flight,
+            in_flight,
+            sample,
+        };
+        let cwnd = bbr.on_ack(cwnd, ack);
+        if bbr.probes_rtt() {
+            rate.limit(in_flight);
+        }
+        self.congestion.cwnd = cwnd;
+        true
+    }
+
+    /// A loss is found. Returns whether a model decides what that does to the window.
+    pub(super) fn model_recovers(&mut self) -> bool {
+        let (cwnd, in_flight) = (self.congestion.cwnd, self.rack.record.in_flight());
+        let Some(Model { bbr, rate, .. }) = self.model() else { return false };
+        self.congestion.cwnd = bbr.enter_recovery(cwnd, in_flight, rate.delivered());
+        true
+    }
+
+    /// The retransmission timer expired.
+    pub(super) fn model_times_out(&mut self) {
+        let cwnd = self.congestion.cwnd;
+        if let Some(model) = self.model() {
+            model.bbr.time_out(cwnd);
+        }
+    }
+
+    /// Recovery ends. Returns whether a model decides what the window is then.
+    pub(super) fn model_recovered(&mut self) -> bool {
+        let cwnd = self.congestion.cwnd;
+        let Some(model) = self.model() else { return false };
+        self.congestion.cwnd = model.bbr.leave_recovery(cwnd);
+        true
+    }
+
+    // -----------------------------------------------------------------------------------------
+    // Sending
+
+    /// The rate at which segments leave; none before a round-trip time is known, and without pacing.
+    fn pacing_rate(&mut self) -> Option<Rate> {
+        let (srtt, wire) = (self.srtt(), self.params.segment + self.params.header);
+        let (cwnd, slow_start) = (self.congestion.cwnd, self.congestion.cwnd < self.congestion.ssthresh);
+        match self.law()? {
+            Law::Bbr(model) => Some(model.bbr.pacing_rate(srtt)),
+            _ => srtt.map(|srtt| pacing::rate_of_window(cwnd, slow_start, srtt, wire)),
+        }
+    }
+
+    /// How many segments may leave now.
+    pub(super) fn pacing_quota(&mut self, now: Time) -> u32 {
+        let (rate, wire) = (self.pacing_rate(), self.params.segment + self.params.header);
+        let pacer = self.rack.control.as_deref_mut().and_then(|control| control.pacer.as_mut());
+        match (pacer, rate) {
+            (Some(pacer), Some(rate)) => pacer.quota(now, rate, wire),
+            _ => u32::MAX,
+        }
+    }
+
+    /// The quota is spent, and the window is not.
+    pub(super) fn wait_to_pace(&mut self) {
+        let more = self.rack.record.has_lost() || self.snd_nxt < self.data_end();
+        if let Some(pacer) = self.rack.control.as_deref_mut().and_then(|control| control.pacer.as_mut())
+            && more
+        {
+            pacer.wait();
+        }
+    }
+
+    /// There is nothing more to send, and the window is not spent (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4).
+    pub(super) fn note_idleness(&mut self) {
+        let (in_flight, idle) = (self.rack.record.in_flight(), self.snd_nxt >= self.data_end());
+        if let Some(model) = self.model()
+            && idle
+        {
+            model.rate.limit(in_flight);
+        }
+    }
+
+    /// A segment of `len` bytes up to `end` leaves.
+    #[inline(never)]
+    pub(super) fn inform_of_transmission(&mut self, now: Time, end: u64, len: u64) {
+        let in_flight = self.rack.record.in_flight();
+        if let Some(Model { bbr, rate, .. }) = self.model() {
+            if in_flight == 0 && rate.is_app_limited() {
+                bbr.restart_from_idle();
+            }
+            rate.send(now, end, in_flight);
+        }
+        let (rate, size) = (self.pacing_rate(), Bytes::new(len) + self.params.header);
+        let pacer = self.rack.control.as_deref_mut().and_then(|control| control.pacer.as_mut());
+        if let (Some(pacer), Some(rate)) = (pacer, rate) {
+            pacer.send(now, size, rate);
         }
     }
 }

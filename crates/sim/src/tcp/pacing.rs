@@ -1,0 +1,92 @@
+//! Pacing: segments leave a quantum at a time, at a rate, and not in bursts.
+//!
+//! A sender that may send more only later has a timer; it expires once for each quantum, so that a paced segment costs the
+//! fewer events the faster it is. The quantum is that of draft-cardwell-iccrg-bbr-congestion-control-00 section 4.2.2. The
+//! rate of a sender whose congestion control names none is that of Linux (ip-sysctl, tcp_pacing_ss_ratio and
+//! tcp_pacing_ca_ratio): the window in a smoothed round trip, twice in slow start and 1.2 times after it.
+
+use apportion_core::units::{Bytes, Rate, Span, Time};
+
+/// The draft's bounds of the pacing rate, up to which a quantum is one segment, or two.
+const ONE_SEGMENT: Rate = Rate::from_kbit(1_200);
+const TWO_SEGMENTS: Rate = Rate::from_mbit(24);
+/// Above them it lasts so long, and has at most so many bytes.
+const QUANTUM: Span = Span::from_millis(1);
+const LARGEST: Bytes = Bytes::new(64_000);
+
+/// The window and a half of it that a round trip may carry.
+const SLOW_START: f64 = 2.0;
+const AVOIDANCE: f64 = 1.2;
+
+/// When a sender may send next.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Pacer {
+    next: Time,
+    /// When to call again, if the sender waits.
+    due: Option<Time>,
+}
+
+impl Pacer {
+    /// How many segments of `wire` bytes may leave now at `rate`.
+    #[must_use]
+    pub fn quota(&mut self, now: Time, rate: Rate, wire: Bytes) -> u32 {
+        self.due = None;
+        if now < self.next { 0 } else { quantum(rate, wire) }
+    }
+
+    /// A segment of `size` leaves.
+    pub fn send(&mut self, now: Time, size: Bytes, rate: Rate) {
+        self.next = self.next.max(now) + rate.time_for(size);
+    }
+
+    /// There is more to send.
+    pub const fn wait(&mut self) {
+        self.due = Some(self.next);
+    }
+
+    /// When to send it.
+    #[must_use]
+    pub const fn due(&self) -> Option<Time> {
+        self.due
+    }
+}
+
+/// Segments of `wire` bytes that leave together.
+#[must_use]
+pub fn quantum(rate: Rate, wire: Bytes) -> u32 {
+    if rate < ONE_SEGMENT {
+        return 1;
+    }
+    if rate < TWO_SEGMENTS {
+        return 2;
+    }
+    (rate.bytes_in(QUANTUM).min(LARGEST).get() / wire.get()).max(1) as u32
+}
+
+/// The rate of a sender whose congestion control names none.
+#[must_use]
+pub fn rate_of_window(cwnd: f64, slow_start: bool, srtt: Span, wire: Bytes) -> Rate {
+    let gain = if slow_start { SLOW_START } else { AVOIDANCE };
+    Rate::from_bit((gain * cwnd * wire.bits() as f64 / srtt.as_secs_f64()) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantum_leaves_when_the_one_before_has_taken_its_time() {
+        let wire = Bytes::new(1_500);
+        for (mbit, segments) in [(1, 1), (12, 2), (120, 10), (10_000, 42)] {
+            let (rate, now) = (Rate::from_mbit(mbit), Time::from_secs(1));
+            let mut pacer = Pacer::default();
+            assert_eq!(pacer.quota(now, rate, wire), segments, "{mbit} Mb/s");
+            (0..segments).for_each(|_| pacer.send(now, wire, rate));
+            pacer.wait();
+            let next = pacer.due().unwrap();
+            assert_eq!(next, now + rate.time_for(wire) * u64::from(segments));
+            assert_eq!(pacer.quota(now, rate, wire), 0);
+            assert_eq!((pacer.quota(next, rate, wire), pacer.due()), (segments, None));
+        }
+    }
+}
