@@ -113,7 +113,7 @@ pub struct TcpParams {
     pub cubic: CubicForm,
     /// Whether slow start ends when delay grows.
     pub hystart: bool,
-    /// Whether segments leave at a rate, not in bursts; BBR's always do.
+    /// Whether segments leave at a rate, not in bursts; those of BBR and Prague always do.
     pub pacing: bool,
     /// The window when fast recovery ends.
     pub exit: RecoveryExit,
@@ -142,9 +142,23 @@ pub enum Algorithm {
     Vegas,
     /// Keeps the queueing delay at a target (RFC 6817).
     Ledbat,
+    /// DCTCP for the Internet: ECT(1), paced, whatever the round trip (draft-briscoe-iccrg-prague-congestion-control).
+    Prague,
 }
 
 impl Algorithm {
+    /// Whether each mark counts, so that the receiver echoes it by itself, rather than that there is one in a window.
+    #[must_use]
+    pub const fn counts_marks(self) -> bool {
+        matches!(self, Self::Dctcp | Self::Prague)
+    }
+
+    /// Whether segments leave at a rate of its own accord.
+    #[must_use]
+    pub const fn paces(self) -> bool {
+        matches!(self, Self::Bbr | Self::Prague)
+    }
+
     /// Whether the simulator has it over [`SackRecovery::Rack`] only, whose record it measures by.
     #[must_use]
     pub const fn needs_rack(self) -> bool {
@@ -364,10 +378,10 @@ impl TcpParams {
         self.timestamps || self.algorithm == Algorithm::Ledbat
     }
 
-    /// Whether both ends offer explicit congestion notification: DCTCP is nothing without it.
+    /// Whether both ends offer explicit congestion notification: DCTCP and Prague are nothing without it.
     #[must_use]
     pub fn offers_ecn(&self) -> bool {
-        self.ecn || self.algorithm == Algorithm::Dctcp
+        self.ecn || self.algorithm.counts_marks()
     }
 }
 
@@ -522,7 +536,7 @@ params! {
     abc_limit: Option<u32>, "segments by which one ACK may open the window in slow start", "RFC 3465 section 2.2";
     cubic: CubicForm, "which details of CUBIC", "RFC 9438; Linux";
     hystart: bool, "slow start ends when delay grows", "Ha and Rhee 2011";
-    pacing: bool, "send at a rate of 1.2 windows a round trip, 2 in slow start", "Linux, ip-sysctl tcp_pacing_ca_ratio, tcp_pacing_ss_ratio; bbr has its own";
+    pacing: bool, "send at a rate of 1.2 windows a round trip, 2 in slow start", "Linux, ip-sysctl tcp_pacing_ca_ratio, tcp_pacing_ss_ratio; bbr and prague always pace";
     exit: RecoveryExit, "cwnd when fast recovery ends", "RFC 5681 section 3.2, RFC 6582 section 3.2; ns-2";
     idle: Idle, "cwnd of a sender that was idle", "RFC 5681 section 4.1; RFC 2861; ns-2 slow_start_restart_";
 }

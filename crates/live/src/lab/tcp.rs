@@ -52,8 +52,9 @@ pub const fn control(algorithm: Algorithm) -> &'static str {
         Algorithm::Bbr => "bbr",
         Algorithm::Dctcp => "dctcp",
         Algorithm::Vegas => "vegas",
-        // Not in the kernel itself, but there are modules of that name.
+        // Not in the kernel itself, but there are modules of these names.
         Algorithm::Ledbat => "ledbat",
+        Algorithm::Prague => "prague",
     }
 }
 
@@ -309,7 +310,7 @@ pub fn unsupported(params: &TcpParams) -> Vec<Unsupported> {
         ),
         (
             "pacing",
-            params.pacing && params.algorithm != Algorithm::Bbr,
+            params.pacing && !params.algorithm.paces(),
             "only BBR paces, unless the queue of the host is `fq`",
         ),
         ("exit", params.exit != RecoveryExit::Ssthresh, "the window is the threshold when recovery ends"),

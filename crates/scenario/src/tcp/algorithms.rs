@@ -58,6 +58,11 @@ pub const ALGORITHMS: &[AlgorithmEntry] = &[
         summary: "Background traffic: the window follows the one-way delay, so that alone it queues for 100 ms and yields to others.",
         source: "RFC 6817",
     },
+    AlgorithmEntry {
+        name: "prague",
+        summary: "DCTCP for the Internet: paced ECT(1) packets for queues such as `dualpi2`, and rates that short round trips do not raise.",
+        source: "draft-briscoe-iccrg-prague-congestion-control; RFC 9331",
+    },
 ];
 
 #[cfg(test)]

@@ -68,7 +68,7 @@ macro_rules! words {
 words! {
     Algorithm {
         Tahoe = "tahoe", Reno = "reno", NewReno = "newreno", Sack = "sack", Cubic = "cubic", Bbr = "bbr",
-        Dctcp = "dctcp", Vegas = "vegas", Ledbat = "ledbat"
+        Dctcp = "dctcp", Vegas = "vegas", Ledbat = "ledbat", Prague = "prague"
     }
     CubicForm { Rfc9438 = "rfc9438", Linux = "linux" }
     SackRecovery { Pipe = "pipe", Rfc6675 = "rfc6675", Rack = "rack" }

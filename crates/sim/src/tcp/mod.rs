@@ -20,6 +20,7 @@
 //! | [`ledbat`] | a queueing delay at its target |
 //! | [`bbr`] | a model of the path, by [`delivery_rate`] |
 //! | [`pacing`] | segments at a rate |
+//! | [`prague`] | DCTCP whatever the round trip |
 //! | [`rack`] | what an ACK means to a sender with RACK-TLP: losses by time, tail loss probes |
 //! | [`prr`] | proportional rate reduction |
 //! | [`hystart`] | when slow start ends without a loss |
@@ -43,6 +44,7 @@ pub mod delivery_rate;
 pub mod hystart;
 pub mod ledbat;
 pub mod pacing;
+pub mod prague;
 pub mod prr;
 pub mod rack;
 pub mod receiver;

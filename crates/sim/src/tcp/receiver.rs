@@ -156,7 +156,7 @@ impl Receiver {
     /// A segment came with a mark, or while marks are echoed.
     #[inline(never)]
     fn note_mark<W: Wire>(&mut self, segment: &Segment, ecn: Ecn, wire: &mut W) {
-        if self.params.algorithm == Algorithm::Dctcp {
+        if self.params.algorithm.counts_marks() {
             return self.echo_each_mark(segment, ecn, wire);
         }
         // RFC 3168 section 6.1.3: echo from the first mark until the sender says CWR.

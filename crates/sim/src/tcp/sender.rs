@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_scenario::tcp::{Halving, Idle, Inflate, SackRecovery, TcpParams};
+use apportion_scenario::tcp::{Algorithm, Halving, Idle, Inflate, SackRecovery, TcpParams};
 
 use super::congestion::{Congestion, initial_window};
 use super::rack::RackMemory;
@@ -465,7 +465,7 @@ impl Sender {
             self.say_cwr = false;
             *flags = *flags | Flags::CWR;
         }
-        Ecn::Ect0
+        self.codepoint()
     }
 
     /// Hands a segment to the wire.
@@ -482,6 +482,11 @@ impl Sender {
         };
         let size = if len > 0 { Bytes::new(len) + self.params.header } else { self.params.ack };
         wire.send(segment, size, ecn);
+    }
+
+    /// RFC 9331 section 4.1: ECT(1) asks for the marks of L4S.
+    fn codepoint(&self) -> Ecn {
+        if self.params.algorithm == Algorithm::Prague { Ecn::Ect1 } else { Ecn::Ect0 }
     }
 
     /// Books the sending of `from..to`: statistics, the timed segment, the timer.

@@ -7,6 +7,7 @@ mod bbr;
 mod common;
 mod dctcp;
 mod ledbat;
+mod prague;
 mod vegas;
 
 use apportion_runtime::outcome::Outcome;

@@ -9,6 +9,7 @@ use crate::tcp::dctcp::Dctcp;
 use crate::tcp::delivery_rate::DeliveryRate;
 use crate::tcp::ledbat::Ledbat;
 use crate::tcp::pacing::Pacer;
+use crate::tcp::prague::Prague;
 use crate::tcp::vegas::Vegas;
 
 #[derive(Clone, Debug)]
@@ -25,6 +26,7 @@ pub(super) enum Law {
     Dctcp(Dctcp),
     Vegas(Vegas),
     Ledbat(Ledbat),
+    Prague(Prague),
     /// It has a multiple of what the others remember.
     Bbr(Box<Model>),
 }
@@ -47,6 +49,7 @@ impl Control {
             Algorithm::Dctcp => Law::Dctcp(Dctcp::default()),
             Algorithm::Vegas => Law::Vegas(Vegas::default()),
             Algorithm::Ledbat => Law::Ledbat(Ledbat::default()),
+            Algorithm::Prague => Law::Prague(Prague::default()),
             Algorithm::Bbr => {
                 let bbr = Bbr::new(initial_window(params), params.segment + params.header);
                 let rate = DeliveryRate::default();
@@ -55,7 +58,7 @@ impl Control {
             _ if params.pacing => Law::Window,
             _ => return None,
         };
-        let paces = params.pacing || params.algorithm == Algorithm::Bbr;
+        let paces = params.pacing || params.algorithm.paces();
         Some(Box::new(Self { law, pacer: paces.then(Pacer::default) }))
     }
 

@@ -7,7 +7,7 @@ use super::control::{Control, Law, Model};
 use super::record::{Delivery, Losses};
 use crate::tcp::segment::{Extra, Flags, Segment};
 use crate::tcp::sender::Sender;
-use crate::tcp::{bbr, pacing, vegas};
+use crate::tcp::{bbr, pacing, prague, vegas};
 
 impl Sender {
     /// The connection begins.
@@ -42,6 +42,9 @@ impl Sender {
         let marked = self.ecn_agreed && segment.flags.has(Flags::ECE);
         match self.law() {
             Some(Law::Dctcp(dctcp)) => dctcp.on_ack(ack, ack.saturating_sub(una), marked, sent),
+            Some(Law::Prague(prague)) => {
+                prague.on_ack(now, ack, ack.saturating_sub(una), marked, sent);
+            }
             Some(Law::Ledbat(ledbat)) => {
                 if let Extra::OneWayDelay(millis) = segment.extra {
                     ledbat.sample(now, u16::from_le_bytes(millis).into());
@@ -59,6 +62,7 @@ impl Sender {
     pub(super) fn marks_leave(&self) -> Option<f64> {
         match &self.rack.control.as_deref()?.law {
             Law::Dctcp(dctcp) => Some(dctcp.leaves()),
+            Law::Prague(prague) => Some(prague.leaves()),
             _ => None,
         }
     }
@@ -89,7 +93,11 @@ impl Sender {
                 true
             }
             // The mark has lowered it.
-            Some(Law::Dctcp(_)) => state == State::Cwr,
+            Some(Law::Dctcp(_) | Law::Prague(_)) if state == State::Cwr => true,
+            Some(Law::Prague(_)) if opens && cwnd >= ssthresh => {
+                self.congestion.cwnd = prague::grow(cwnd, acked, self.srtt().unwrap_or_default());
+                true
+            }
             Some(Law::Bbr(_)) => self.model_window(now, delivery, losses),
             _ => false,
         }
