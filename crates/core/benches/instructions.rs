@@ -9,11 +9,12 @@ use common::{CORE_STATELESS, RealRates, SETTLED, StandingBacklog, TwiceTheLoad, 
 type Case = (&'static str, &'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
 
 /// Queues that a packet enters and another one leaves.
-const STANDING: [Case; 17] = [
+const STANDING: [Case; 18] = [
     ("fifo", "fifo", None, &[("limit", "1000000p")]),
     ("fifo+tred", "tred", None, &[("limit", "1000000p"), ("min_th", "10p"), ("max_th", "900000p")]),
     ("fifo+codel", "codel", None, &[("limit", "1000000p")]),
     ("fifo+pie", "pie", None, &[("limit", "1000000p")]),
+    ("fifo+cobalt", "cobalt", None, &[("limit", "1000000p")]),
     ("fq_codel", "fq_codel", None, &[("limit", "1000000p"), ("memory_limit", "4000MB")]),
     ("fq_pie", "fq_pie", None, &[("limit", "1000000p"), ("memory_limit", "4000MB")]),
     ("dualpi2", "dualpi2", None, &[("limit", "1000000p")]),

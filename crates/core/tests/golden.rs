@@ -229,3 +229,40 @@ fn codel_enters_speeds_up_leaves_and_relapses() {
     assert!(text.lines().count() <= 60);
     insta::assert_snapshot!(text);
 }
+
+#[test]
+fn cobalt_takes_back_what_it_signalled_and_counts_overflows() {
+    // A link of a packet per millisecond and a buffer of 300: 150 packets at once, a trickle, 150 again while the ramp is on its
+    // way back, and two arrivals a millisecond from 1 s on.
+    let mut queue = build("cobalt", &["limit=300p"], &[]);
+    let mut text = String::new();
+    let (mut now, mut prob) = (Time::ZERO, 0.0);
+    for ms in 0..1_800u32 {
+        let mut log = Log::default();
+        let burst = match ms {
+            0 | 400 => 150,
+            1_000.. => 2,
+            _ => u32::from(ms % 2 == 0),
+        };
+        for id in 0..burst {
+            queue.enqueue(now, packet(1_000 * ms + id, 0, 1_000), &mut log);
+        }
+        now += Span::from_millis(1);
+        queue.dequeue(now, &mut log);
+        for (at, id, reason) in log.dropped.iter().filter(|_| ms < 1_000) {
+            let waiting = queue.backlog().packets.get();
+            text += &format!("{:>6}  drops {id:>6} ({})  {waiting:>3} wait\n", at.to_string(), reason.name());
+        }
+        let before = prob;
+        queue.statistics(&mut |name, value| prob = if name == "drop_prob" { value } else { prob });
+        if ms % 100 == 99 && (before > 0.0 || ms > 1_000) {
+            text += &format!(
+                "{:>6}  drop_prob {prob:.4}  {:>3} wait\n",
+                now.to_string(),
+                queue.backlog().packets.get()
+            );
+        }
+    }
+    assert!(text.lines().count() <= 60);
+    insta::assert_snapshot!(text);
+}

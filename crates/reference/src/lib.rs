@@ -25,6 +25,7 @@
 //! | [`start_tags`] | SP-PIFO of Alcoz, Dietmüller, Vanbever 2020, and AIFO of Yu, Hu, Wu, Jin 2021 |
 //! | [`ramp`] | Li, Walpole, McNamee, Pu, Steere 2001, figure 2, in the reading of KB and percent |
 //! | [`codel`] | RFC 8289 section 5 |
+//! | [`cobalt`] | COBALT of Palmei et al. 2019, with the readings of the discipline |
 //! | [`pie`] | RFC 8033 appendices A and B |
 //! | [`bucket`] | token bucket over real numbers |
 //! | [`max_min()`] | progressive filling, one round at a time |
@@ -34,6 +35,7 @@
 
 pub mod afq;
 pub mod bucket;
+pub mod cobalt;
 pub mod codel;
 pub mod csfq;
 pub mod drr;

@@ -242,7 +242,7 @@ fn signal<P: Packet>(
 
 /// When to signal next: `t + interval / sqrt(count)`, rounded down to a nanosecond.
 // RFC 8289 section 5.6
-fn control_law(t: Time, interval: Span, count: u32) -> Time {
+pub(crate) fn control_law(t: Time, interval: Span, count: u32) -> Time {
     t + Span::from_nanos((interval.as_nanos() as f64 / libm::sqrt(f64::from(count))) as u64)
 }
 

@@ -18,6 +18,7 @@
 //! | [`sffc`] | soft fair flow control; its predecessor NBQ | Tamura, Tobe, Tokuda 2000, 1999 |
 //! | [`codel`] | controlled delay | RFC 8289 |
 //! | [`pie`] | proportional integral controller | RFC 8033 |
+//! | [`cobalt`] | CoDel with BLUE | Palmei et al. 2019 |
 //!
 //! [`detection`], `average.rs` and `drop_curve.rs` are the parts of RED that its relatives share, [`occupancy`], [`push_out`]
 //! and [`dimensioning`] are what LQD and its relatives share.
@@ -29,6 +30,7 @@
 
 pub(crate) mod average;
 pub mod bred;
+pub mod cobalt;
 pub mod codel;
 pub mod csfq;
 pub mod detection;

@@ -11,8 +11,8 @@ use super::{
     stochastic_fq,
 };
 use crate::aqm::{
-    bred, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, random_queue, red, rio, sffc, sred, tail,
-    tred,
+    bred, cobalt, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, random_queue, red, rio, sffc,
+    sred, tail, tred,
 };
 use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
@@ -86,6 +86,8 @@ family! {
         |params, link| codel::Codel::new(params, link.link_rate);
     Pie(pie::PieParams), [pie::ENTRY],
         |params, link| pie::Pie::new(params, link.link_rate, link.stream());
+    Cobalt(cobalt::CobaltParams), [cobalt::ENTRY],
+        |params, link| cobalt::Cobalt::new(params, link.link_rate, link.stream());
 }
 
 family! {

@@ -1,0 +1,458 @@
+//! COBALT, "CoDel-BLUE alternate": CoDel for senders that answer, BLUE for those that do not, side by side.
+//!
+//! Palmei, Gupta, Imputato, Morton, Tahiliani, Avallone, Täht, "Design and evaluation of COBALT queue discipline", LANMAN
+//! 2019; Høiland-Jørgensen, Täht, Morton, "Piece of CAKE", LANMAN 2018; and what Morton writes of it in the archive of the list
+//! "cake", 20 May 2016 and 24 October 2018. Both decide when a packet leaves.
+//!
+//! - CoDel's control law as in RFC 8289: the n-th signal follows `interval` / √n after the one before, while packets wait
+//!   `target` or longer. Below `target` the ramp is run backwards, a signal taken back whenever one would have been due, and
+//!   goes on from where it is when the delay rises again. RFC 8289 section 5.4 has a rule of thumb for that.
+//! - BLUE (Feng, Shin, Kandlur, Saha, ToN 2002): a probability that rises when the buffer overflows, which says that CoDel
+//!   has lost control, and falls when the queue has run empty, each at most once in `target`. Packets are dropped with it whether
+//!   they are ECN-capable or not.
+//! - The last packet of a queue is never dropped or marked: its loss would show only by a timeout.
+//!
+//! Readings:
+//! - The queue is empty from when its last packet leaves. What it would have taken back until the next packet comes is made
+//!   up then.
+//! - A ramp that goes on waits for one spacing of its present rate first, as it does at its start.
+//! - On a slow link `target` is at least 1.5 times what a full packet takes, and `interval` twice that, as in CAKE; RFC 8289 leaves
+//!   the last packet's worth of bytes alone instead.
+//!
+//! Deviation: at most [`MAX_DROPS_PER_DEQUEUE`] drops in one call, so that a call has a bound.
+//!
+//! Cost: O(1) per packet plus the drops, amortised; no state per flow. Parameters: [`ENTRY`].
+
+use super::codel::{ECN, INTERVAL, MAX_DROPS_PER_DEQUEUE, Source, TARGET, control_law};
+use super::{Admission, BufferPolicy};
+use crate::limit::{Limit, LinkLimit};
+use crate::packet::Packet;
+use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::queue::{Backlog, DropReason, Sink};
+use crate::random::Stream;
+use crate::schedule::{Queued, Scheduler};
+use crate::units::{Bytes, Rate, Ratio, Span, Time};
+
+/// COBALT in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "cobalt",
+    role: Role::Policy,
+    summary: "CoDel with BLUE: drops at the head by delay, and at random once the buffer has overflowed.",
+    reference: "Palmei et al. 2019",
+    cost: "O(1) per packet, no state per flow",
+    params: &[crate::param::LIMIT, TARGET, INTERVAL, INCREMENT, DECREMENT, ECN],
+};
+
+/// BLUE's step up.
+pub(crate) const INCREMENT: Param = Param::new(
+    "increment",
+    "d1",
+    Kind::Ratio,
+    "0.390625%",
+    "1/256, as in Linux and ns-3",
+    "What an overflow adds to the drop probability, at most once in `target`; 0: CoDel alone.",
+);
+/// BLUE's step down.
+pub(crate) const DECREMENT: Param = Param::new(
+    "decrement",
+    "d2",
+    Kind::Ratio,
+    "0.0244140625%",
+    "1/4096, as in Linux and ns-3",
+    "What is taken off the drop probability for each `target` in which the queue is empty.",
+);
+
+/// A full packet of Ethernet with its header, for what it takes on a slow link.
+const FULL: Bytes = Bytes::new(1_514);
+
+/// Parameters of the control loop, for one queue or for each of many; [`ENTRY`] says what each does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CobaltControl {
+    /// Acceptable standing delay.
+    pub target: Span,
+    /// How long the delay has to stay above it.
+    pub interval: Span,
+    /// What an overflow adds to the drop probability.
+    pub increment: Ratio,
+    /// What an empty queue takes off it.
+    pub decrement: Ratio,
+    /// CoDel marks instead of dropping, where possible.
+    pub ecn: bool,
+}
+
+impl CobaltControl {
+    /// From the values of an entry that lists the parameters above.
+    pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let (target, interval) = (args.span("target"), args.span("interval"));
+        require(target > Span::ZERO, "target", "it must be above zero; write for example \"5ms\"")?;
+        require(target <= interval, "target", "it must not be longer than `interval`")?;
+        let [increment, decrement] = ["increment", "decrement"].map(|name| args.ratio(name));
+        Ok(Self { target, interval, increment, decrement, ecn: args.switch("ecn") })
+    }
+
+    /// With the times that a link of `rate` leaves it: a packet must not be late by being sent.
+    pub(crate) fn at(&self, rate: Rate) -> Self {
+        let full = if rate > Rate::ZERO { rate.time_for(FULL) } else { Span::ZERO };
+        let target = self.target.max((full * 3).div(2));
+        Self { target, interval: self.interval.max(target * 2), ..self.clone() }
+    }
+}
+
+/// Parameters of [`Cobalt`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct CobaltParams {
+    /// Size of the buffer, in packets or bytes. Default that of the link, see [`LinkLimit`].
+    pub limit: Option<Limit>,
+    /// The control loop.
+    pub control: CobaltControl,
+}
+
+impl CobaltParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When they contradict each other.
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        Ok(Self { limit: args.limit_if_set("limit"), control: CobaltControl::from_args(args)? })
+    }
+}
+
+/// COBALT's state of one queue.
+#[derive(Clone, Debug, Default)]
+pub struct CobaltState {
+    /// Signals of the ramp, less those taken back.
+    count: u32,
+    /// Whether the delay was above target when last seen.
+    is_above: bool,
+    /// When the next signal is due or, below target, taken back.
+    drop_next: Time,
+    /// BLUE's probability.
+    drop_prob: f64,
+    /// When that changed last.
+    changed: Option<Time>,
+    /// When the queue ran empty last.
+    empty_since: Time,
+}
+
+impl CobaltState {
+    fn is_frozen(&self, control: &CobaltControl, now: Time) -> bool {
+        self.changed.is_some_and(|changed| now.since(changed) < control.target)
+    }
+
+    /// Called when a packet was lost because the buffer is full.
+    pub(crate) fn overflowed(&mut self, control: &CobaltControl, now: Time) {
+        if !self.is_frozen(control, now) {
+            self.drop_prob = (self.drop_prob + control.increment.get()).min(1.0);
+            self.changed = Some(now);
+        }
+    }
+
+    fn emptied(&mut self, control: &CobaltControl, now: Time) {
+        self.empty_since = now;
+        if self.drop_prob > 0.0 && !self.is_frozen(control, now) {
+            self.take_back(control, 1);
+            self.changed = Some(now);
+        }
+    }
+
+    /// Called when a packet comes to the empty queue.
+    pub(crate) fn ends_idle(&mut self, control: &CobaltControl, now: Time) {
+        if self.drop_prob > 0.0 {
+            let from = self.changed.map_or(self.empty_since, |changed| changed.max(self.empty_since));
+            let periods = now.since(from).as_nanos() / control.target.as_nanos();
+            if periods > 0 {
+                self.take_back(control, periods);
+                self.changed = Some(from + control.target * periods);
+            }
+        }
+    }
+
+    fn take_back(&mut self, control: &CobaltControl, steps: u64) {
+        self.drop_prob = (self.drop_prob - control.decrement.get() * steps as f64).max(0.0);
+    }
+
+    /// Whether CoDel signals by a packet that waited for `sojourn`.
+    #[inline]
+    fn signals(&mut self, control: &CobaltControl, now: Time, sojourn: Span, is_last: bool) -> bool {
+        if sojourn < control.target || is_last {
+            self.is_above = false;
+            // Terminates: each pass takes one signal back, so all together are as many as there were signals.
+            while self.count > 0 && self.drop_next <= now {
+                self.count -= 1;
+                self.drop_next = control_law(self.drop_next, control.interval, self.count.max(1));
+            }
+            return false;
+        }
+        if !self.is_above {
+            self.is_above = true;
+            self.drop_next = control_law(now, control.interval, self.count.max(1));
+            return false;
+        }
+        if now < self.drop_next {
+            return false;
+        }
+        self.count = self.count.saturating_add(1);
+        self.drop_next = control_law(self.drop_next, control.interval, self.count);
+        true
+    }
+
+    /// Takes the next packet of a queue; drops others first.
+    #[inline]
+    pub(crate) fn dequeue<P: Packet>(
+        &mut self,
+        control: &CobaltControl,
+        now: Time,
+        source: &mut impl Source<P>,
+        random: &mut Stream,
+        sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        for _ in 0..MAX_DROPS_PER_DEQUEUE {
+            let mut queued = source.pop(now)?;
+            let is_last = source.bytes() == Bytes::ZERO;
+            let signals = self.signals(control, now, queued.sojourn(now), is_last);
+            if is_last {
+                self.emptied(control, now);
+                return Some(queued);
+            }
+            let is_capable = control.ecn && queued.packet.ecn().is_capable();
+            let is_lost = self.drop_prob > 0.0 && random.chance(self.drop_prob);
+            if is_lost || (signals && !is_capable) {
+                sink.dropped(now, queued.packet, DropReason::Early);
+                continue;
+            }
+            if signals {
+                queued.packet.set_ce();
+                sink.marked(now, &queued.packet);
+            }
+            return Some(queued);
+        }
+        source.pop(now)
+    }
+}
+
+/// COBALT over whatever scheduler holds the packets.
+#[derive(Clone, Debug)]
+pub struct Cobalt {
+    pub(crate) params: CobaltParams,
+    /// The control loop at the rate of the link.
+    control: CobaltControl,
+    limit: LinkLimit,
+    state: CobaltState,
+    random: Stream,
+}
+
+impl Cobalt {
+    /// COBALT that has seen nothing yet.
+    #[must_use]
+    pub fn new(params: &CobaltParams, link_rate: Rate, random: Stream) -> Self {
+        Self {
+            params: params.clone(),
+            control: params.control.at(link_rate),
+            limit: LinkLimit::new(params.limit, link_rate),
+            state: CobaltState::default(),
+            random,
+        }
+    }
+}
+
+/// A whole scheduler as one queue.
+struct Whole<'a, S>(&'a mut S);
+
+impl<P: Packet, S: Scheduler<P>> Source<P> for Whole<'_, S> {
+    fn pop(&mut self, now: Time) -> Option<Queued<P>> {
+        self.0.pop(now)
+    }
+    fn bytes(&self) -> Bytes {
+        self.0.backlog().bytes
+    }
+}
+
+impl<P: Packet> BufferPolicy<P> for Cobalt {
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
+        if backlog.is_empty() {
+            self.state.ends_idle(&self.control, now);
+        }
+        if self.limit.get().admits(packet, backlog) {
+            return Admission::Accept;
+        }
+        self.state.overflowed(&self.control, now);
+        Admission::Drop(DropReason::Overflow)
+    }
+
+    fn dequeue<S: Scheduler<P>>(
+        &mut self,
+        now: Time,
+        scheduler: &mut S,
+        sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        self.state.dequeue(&self.control, now, &mut Whole(scheduler), &mut self.random, sink)
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        show("drop_prob", self.state.drop_prob);
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit.set(limit);
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
+        self.control = self.params.control.at(rate);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec::Vec;
+
+    use super::*;
+    use crate::buffer::Buffer;
+    use crate::packet::{Ecn, SimplePacket};
+    use crate::queue::Queue;
+    use crate::schedule::fifo::Fifo;
+    use crate::testing::{Log, packet};
+    use crate::units::Packets;
+
+    fn cobalt(limit: u64, change: impl FnOnce(&mut CobaltControl)) -> Buffer<Fifo<SimplePacket>, Cobalt> {
+        let mut params = CobaltParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
+        params.limit = Some(Limit::Packets(Packets::new(limit)));
+        change(&mut params.control);
+        Buffer::new(Fifo::new(), Cobalt::new(&params, Rate::from_mbit(10), Stream::new(1, "cobalt")))
+    }
+
+    fn control() -> CobaltControl {
+        CobaltParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap().control
+    }
+
+    /// A queue that stands for 400 ms, served once a millisecond.
+    fn standing(ecn: Ecn) -> Log {
+        let (mut queue, mut log) = (cobalt(100_000, |_| {}), Log::default());
+        for id in 0..5_000 {
+            queue.enqueue(Time::ZERO, SimplePacket { ecn, ..packet(id, 0, 1_000) }, &mut log);
+        }
+        for t in 1..=400 {
+            queue.dequeue(Time::from_millis(t), &mut log);
+        }
+        log
+    }
+
+    #[test]
+    fn the_first_five_signals_are_those_of_codel() {
+        // As in codel.rs: 5 + 100, + 100/√1, + 100/√2, + 100/√3, + 100/√4.
+        let due = [105, 205, 276, 334, 384].map(Time::from_millis);
+        let dropped: Vec<_> = standing(Ecn::NotEct).dropped.iter().map(|&(now, ..)| now).collect();
+        assert_eq!(dropped, due);
+        let log = standing(Ecn::Ect0);
+        assert_eq!(
+            (log.marked.iter().map(|&(now, _)| now).collect::<Vec<_>>(), log.dropped.len()),
+            (due.into(), 0)
+        );
+    }
+
+    #[test]
+    fn the_ramp_runs_backwards_below_target_and_goes_on_from_there() {
+        let (control, mut state) = (control(), CobaltState::default());
+        let mut at = |ms: u64, sojourn| {
+            state.signals(&control, Time::from_millis(ms), Span::from_millis(sojourn), false)
+        };
+        let due = [105, 205, 276, 334, 384];
+        assert!(!at(5, 5) && due.iter().all(|&ms| at(ms, 50)));
+        // The next signal would be due 100/√5 after 383.4, at 428.2; it and one 100/√4 later are taken back.
+        assert!(!at(479, 1));
+        assert_eq!(state.count, 3);
+        // One spacing of the present rate, 100/√3, and not 100, after the delay is above again.
+        let mut at = |ms: u64, sojourn| {
+            state.signals(&control, Time::from_millis(ms), Span::from_millis(sojourn), false)
+        };
+        assert!(!at(500, 50) && !at(557, 50) && at(558, 50));
+        // A second later all is forgotten.
+        assert!(!at(2_000, 1));
+        assert_eq!(state.count, 0);
+    }
+
+    /// Twice what the link carries, for `ms`: packets of 1000 B, one leaves each millisecond. The most that waited in the last
+    /// second, and the queue.
+    fn flood(
+        ms: u64,
+        change: impl FnOnce(&mut CobaltControl),
+    ) -> (u64, Buffer<Fifo<SimplePacket>, Cobalt>, Log) {
+        let (mut queue, mut log, mut most) = (cobalt(200, change), Log::default(), 0);
+        for t in 0..ms {
+            for _ in 0..2 {
+                let ecn = Ecn::Ect0;
+                queue.enqueue(
+                    Time::from_millis(t),
+                    SimplePacket { ecn, ..packet(t as u32, 0, 1_000) },
+                    &mut log,
+                );
+            }
+            queue.dequeue(Time::from_millis(t), &mut log);
+            if t + 1_000 >= ms {
+                most = most.max(queue.backlog().packets.get());
+            }
+        }
+        (most, queue, log)
+    }
+
+    #[test]
+    fn blue_holds_a_flood_that_codel_does_not() {
+        let (most, queue, log) = flood(10_000, |_| {});
+        // Half must go: 128 steps of 1/256. It rises while the buffer overflows, so it is that or a little more.
+        let p = queue.policy().state.drop_prob;
+        assert!((0.45..0.6).contains(&p) && most < 150, "{p} {most}");
+        assert!(log.dropped.iter().any(|&(.., reason)| reason == DropReason::Early), "ECN does not protect");
+        let (most, queue, log) = flood(10_000, |control| control.increment = Ratio::clamped(0.0));
+        assert_eq!(
+            (most, queue.policy().state.drop_prob),
+            (199, 0.0),
+            "the buffer is full again with the next arrival"
+        );
+        assert!(log.dropped.iter().all(|&(.., reason)| reason == DropReason::Overflow));
+    }
+
+    #[test]
+    fn blue_steps_at_most_once_in_a_target_and_makes_up_idle_time() {
+        let (control, mut state) = (control(), CobaltState::default());
+        for ms in 100..110 {
+            state.overflowed(&control, Time::from_millis(ms));
+        }
+        assert_eq!(state.drop_prob, 2.0 / 256.0);
+        // Changed at 105: frozen at 109, one step at 112, four more in the 20 ms after it.
+        state.emptied(&control, Time::from_millis(109));
+        assert_eq!(state.drop_prob, 32.0 / 4_096.0);
+        state.emptied(&control, Time::from_millis(112));
+        state.ends_idle(&control, Time::from_millis(134));
+        assert_eq!((state.drop_prob, state.changed), (27.0 / 4_096.0, Some(Time::from_millis(132))));
+        state.emptied(&control, Time::from_millis(140));
+        state.ends_idle(&control, Time::from_secs(60));
+        assert_eq!(state.drop_prob, 0.0);
+    }
+
+    #[test]
+    fn the_last_packet_passes_and_a_call_drops_a_bounded_number() {
+        let (mut queue, mut log) = (cobalt(1_000, |_| {}), Log::default());
+        queue.policy_mut().state.drop_prob = 1.0;
+        for id in 0..3 {
+            queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log);
+        }
+        queue.policy_mut().state.drop_prob = 1.0;
+        assert_eq!(queue.dequeue(Time::from_secs(9), &mut log).map(|packet| packet.id), Some(2));
+        (0..1_000).for_each(|id| queue.enqueue(Time::from_secs(9), packet(id, 0, 1_000), &mut log));
+        queue.dequeue(Time::from_secs(9), &mut log);
+        assert_eq!(log.dropped.len(), 2 + MAX_DROPS_PER_DEQUEUE as usize);
+    }
+
+    #[test]
+    fn a_slow_link_has_the_times_of_its_packets() {
+        // 1514 B take 12.112 ms at 1 Mb/s: 18.168 ms. At 100 kb/s that is 181.68 ms, and twice it the interval.
+        let at = |kbit| control().at(Rate::from_kbit(kbit));
+        assert_eq!((at(1_000).target.as_nanos(), at(1_000).interval), (18_168_000, Span::from_millis(100)));
+        assert_eq!((at(100).target.as_nanos(), at(100).interval.as_nanos()), (181_680_000, 363_360_000));
+        assert_eq!(at(10_000), control());
+    }
+}

@@ -1,0 +1,79 @@
+//! COBALT and CAKE against slow transcripts.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+mod common;
+
+use apportion_core::Queue;
+use apportion_core::random::Stream;
+use apportion_core::units::{Span, Time};
+use apportion_reference::cobalt::Cobalt as SlowCobalt;
+use common::{Log, build, packet, setup};
+use proptest::prelude::*;
+
+#[derive(Clone, Copy, Debug)]
+enum Op {
+    Enqueue(u32, u64),
+    Dequeue,
+    Advance(u64),
+}
+
+/// Bursts and pauses, so that queues overflow, stand and run dry.
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let one = prop_oneof![
+        4 => (0u32..6, 40u64..1_500).prop_map(|(flow, size)| vec![Op::Enqueue(flow, size)]),
+        3 => Just(vec![Op::Dequeue]),
+        2 => (0u64..50_000_000).prop_map(|ns| vec![Op::Advance(ns)]),
+        1 => (1usize..30, 0u32..6, 100u64..1_500).prop_map(|(n, flow, size)| vec![Op::Enqueue(flow, size); n]),
+        1 => (1usize..30, 0u64..5_000_000).prop_map(|(n, ns)| [Op::Dequeue, Op::Advance(ns)].repeat(n)),
+    ];
+    prop::collection::vec(one, 1..150).prop_map(|all| all.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn cobalt_is_its_transcript(ops in ops(), slow_link in 1u64..20) {
+        let mut ours = build("cobalt", &["limit=40p", "target=5ms", "interval=20ms"], &[]);
+        let mut slow = SlowCobalt::new(40, 5_000_000, 20_000_000);
+        let mut random = setup(&[]).stream();
+        let (mut log, mut now) = (Log::default(), Time::from_secs(1));
+        for (id, op) in (0..).zip(ops) {
+            match op {
+                Op::Enqueue(flow, size) => {
+                    ours.enqueue(now, packet(id, flow, size), &mut log);
+                    prop_assert_eq!(log.dropped.drain(..).count(), usize::from(!slow.enqueue(now.as_nanos(), id)));
+                }
+                Op::Dequeue => {
+                    let sent = ours.dequeue(now, &mut log).map(|packet| packet.id);
+                    let lost: Vec<u32> = log.dropped.drain(..).map(|dropped| dropped.1).collect();
+                    prop_assert_eq!((sent, lost), slow.dequeue(now.as_nanos(), || random.uniform()));
+                }
+                Op::Advance(ns) => now += Span::from_nanos(ns / slow_link),
+            }
+        }
+    }
+}
+
+#[test]
+fn cobalt_s_transcript_ramps_up_and_down_overflows_and_decays() {
+    // Three arrivals each two departures, 1 ms each; a pause; then the same again.
+    let mut slow = SlowCobalt::new(40, 5_000_000, 20_000_000);
+    let mut random = Stream::new(1, "branches");
+    let (mut overflows, mut early, mut most) = (0, 0, (0, 0));
+    for id in 0..6_000 {
+        let now = u64::from(id) * 1_000_000 + 600_000_000 * u64::from(id / 3_000);
+        overflows += u32::from(!slow.enqueue(now, id));
+        if id % 3 > 0 {
+            early += slow.dequeue(now, || random.uniform()).1.len();
+        }
+        most = (most.0.max(slow.count), most.1.max(slow.p));
+    }
+    assert!(overflows > 0 && early > 100 && most.0 > 10 && most.1 > 100, "{overflows} {early} {most:?}");
+    for ms in 0..30_000 {
+        slow.enqueue(7_000_000_000 + ms * 1_000_000, 0);
+        while slow.dequeue(7_000_000_000 + ms * 1_000_000, || 1.0).0.is_some() {}
+    }
+    assert_eq!((slow.count, slow.p), (0, 0));
+}
