@@ -9,7 +9,7 @@ use common::{CORE_STATELESS, RealRates, SETTLED, StandingBacklog, TwiceTheLoad, 
 type Case = (&'static str, &'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
 
 /// Queues that a packet enters and another one leaves.
-const STANDING: [Case; 18] = [
+const STANDING: [Case; 19] = [
     ("fifo", "fifo", None, &[("limit", "1000000p")]),
     ("fifo+tred", "tred", None, &[("limit", "1000000p"), ("min_th", "10p"), ("max_th", "900000p")]),
     ("fifo+codel", "codel", None, &[("limit", "1000000p")]),
@@ -17,6 +17,7 @@ const STANDING: [Case; 18] = [
     ("fifo+cobalt", "cobalt", None, &[("limit", "1000000p")]),
     ("fq_codel", "fq_codel", None, &[("limit", "1000000p"), ("memory_limit", "4000MB")]),
     ("fq_pie", "fq_pie", None, &[("limit", "1000000p"), ("memory_limit", "4000MB")]),
+    ("cake", "cake", None, &[("limit", "1000000p")]),
     ("dualpi2", "dualpi2", None, &[("limit", "1000000p")]),
     ("drr+tail", "drr", Some("tail"), &[("limit", "1000000p")]),
     ("drr+lqd", "drr", None, &[("limit", "4000000p")]),

@@ -119,6 +119,13 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "classify") => "hashed",
         (_, "flows") => "55",
         (_, "buckets") => "99",
+        ("cake", "bandwidth") => "3Mbit",
+        ("cake", "overhead") => "38B",
+        ("cake", "mpu") => "84B",
+        ("cake", "framing") => "atm",
+        ("cake", "hosts") => "source",
+        ("cake", "tins") => "one",
+        ("cake", "ways") => "4",
         ("aifo", "headroom") => "0.35",
         ("aifo", "sample") => "15",
         (_, "perturb") => "9s",
@@ -291,7 +298,7 @@ fn printed_of(entry: &str, param: &Param, value: Value) -> String {
 fn is_optional(entry: &str, name: &str) -> bool {
     match (entry, name) {
         (entry, "limit") => !["tred", "ramp"].contains(&entry),
-        ("fq_codel" | "fq_pie", "memory_limit") | ("afq", "bpr") => true,
+        ("fq_codel" | "fq_pie", "memory_limit") | ("afq", "bpr") | ("cake", "bandwidth") => true,
         ("ramp", "target_delay" | "patience") => true,
         _ => ["peak", "bucket", "initial", "report_discards"].contains(&name),
     }

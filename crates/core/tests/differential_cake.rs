@@ -4,11 +4,15 @@
 
 mod common;
 
-use apportion_core::Queue;
 use apportion_core::random::Stream;
+use apportion_core::system::LinkContext;
+use apportion_core::units::{Packets, Rate};
 use apportion_core::units::{Span, Time};
+use apportion_core::{FlowId, HostPair, Queue};
+use apportion_laws::Laws;
+use apportion_reference::cake::Cake as SlowCake;
 use apportion_reference::cobalt::Cobalt as SlowCobalt;
-use common::{Log, build, packet, setup};
+use common::{Log, Whole, build, packet, read, setup};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +58,62 @@ proptest! {
             }
         }
     }
+
+    #[test]
+    fn cake_s_turns_are_its_transcript_s(
+        ops in ops(),
+        quantum in 300u64..3_000,
+        hosts in prop::collection::vec((0usize..3, 0usize..3), 6),
+    ) {
+        // Times at which COBALT does nothing, and so few flows that none collide.
+        let quantum_key = format!("quantum={quantum}B");
+        let keys = ["limit=100000p", "target=1000s", "interval=1000s", "increment=0", &quantum_key];
+        let mut ours = build("cake", &keys, &[]);
+        for (flow, &(source, destination)) in (0..).zip(&hosts) {
+            ours.set_hosts(FlowId(flow), HostPair { source: source as u32, destination: destination as u32 });
+        }
+        let mut slow = SlowCake::new(quantum, &hosts);
+        let mut log = Log::default();
+        for (id, op) in (0..).zip(ops) {
+            match op {
+                Op::Enqueue(flow, size) => {
+                    ours.enqueue(Time::ZERO, packet(id, flow, size), &mut log);
+                    slow.enqueue(flow as usize, id, size);
+                }
+                Op::Dequeue => {
+                    prop_assert_eq!(ours.dequeue(Time::ZERO, &mut log).map(|sent| sent.id), slow.dequeue());
+                }
+                Op::Advance(_) => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn cake_keeps_the_laws_with_a_shaper_hosts_classes_and_collisions() {
+    let keys = |more: &'static str| {
+        ["limit=20p flows=4 ways=2 target=1us interval=2us increment=0.1 decrement=0.05", more].join(" ")
+    };
+    let laws = |text: &str, laws: Laws| {
+        let pairs: Vec<&str> = text.split_whitespace().collect();
+        let params = read("cake", &pairs).unwrap();
+        laws.limit(Packets::new(20)).check_changes(|_| {
+            let mut queue = params.build(&LinkContext::new(Rate::from_mbit(10), 1, "link"));
+            for flow in 0..5 {
+                queue.set_hosts(FlowId(flow), HostPair { source: flow % 2, destination: flow % 3 });
+                let class = if flow == 3 {
+                    apportion_core::FlowClass::RealRate
+                } else {
+                    apportion_core::FlowClass::Greedy
+                };
+                assert!(queue.set_class(FlowId(flow), class));
+            }
+            Whole(queue)
+        });
+    };
+    laws(&keys(""), Laws::default());
+    laws(&keys("bandwidth=3Mbit overhead=38B framing=atm"), Laws::default().holds_back());
+    laws(&keys("bandwidth=30Mbit"), Laws::default().holds_back());
 }
 
 #[test]

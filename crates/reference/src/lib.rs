@@ -25,6 +25,7 @@
 //! | [`start_tags`] | SP-PIFO of Alcoz, Dietmüller, Vanbever 2020, and AIFO of Yu, Hu, Wu, Jin 2021 |
 //! | [`ramp`] | Li, Walpole, McNamee, Pu, Steere 2001, figure 2, in the reading of KB and percent |
 //! | [`codel`] | RFC 8289 section 5 |
+//! | [`cake`] | the turns of flows and hosts of Høiland-Jørgensen, Täht, Morton 2018, round by round |
 //! | [`cobalt`] | COBALT of Palmei et al. 2019, with the readings of the discipline |
 //! | [`pie`] | RFC 8033 appendices A and B |
 //! | [`bucket`] | token bucket over real numbers |
@@ -35,6 +36,7 @@
 
 pub mod afq;
 pub mod bucket;
+pub mod cake;
 pub mod cobalt;
 pub mod codel;
 pub mod csfq;

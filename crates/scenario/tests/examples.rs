@@ -33,6 +33,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "customers",
             "gfc",
             "hosts",
+            "household",
             "neighbours",
             "parking-lot",
             "queueing-delay",

@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 
 use super::contract::System;
 use super::{
-    LinkContext, afq, aifo, choke, custom, dualpi2, fq_codel, fq_pie, guarded, isolate, ramp, sp_pifo,
+    LinkContext, afq, aifo, cake, choke, custom, dualpi2, fq_codel, fq_pie, guarded, isolate, ramp, sp_pifo,
     stochastic_fq,
 };
 use crate::aqm::{
@@ -101,6 +101,8 @@ family! {
         |params, link| params.build(link);
     Choke(choke::ChokeParams), [choke::ENTRY],
         |params, link| Box::new(choke::Choke::new(params, link.link_rate, link.stream()));
+    Cake(cake::CakeParams), [cake::ENTRY],
+        |params, link| Box::new(cake::Cake::new(params, link));
     FqCodel(fq_codel::FqCodelParams), [fq_codel::ENTRY],
         |params, link| Box::new(fq_codel::FqCodel::new(params, link.link_rate, link.smallest_weight(), link.stream()));
     FqPie(fq_pie::FqPieParams), [fq_pie::ENTRY],

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use core::fmt;
 
 use super::any::{BufferParams, Core, CoreParams, POLICIES, PolicyParams, SCHEDULERS, SHAPERS, SYSTEMS};
+use super::cake::Hosts;
 use super::catalog::Selection;
 use super::context::LinkContext;
 use super::contract::System;
@@ -61,6 +62,12 @@ impl DisciplineParams {
     pub const fn isolate(&self) -> Option<Isolate> {
         match &self.core {
             CoreParams::Isolated(isolated) => Some(isolated.isolate),
+            CoreParams::Cake(cake) => match cake.hosts {
+                Hosts::Triple => Some(Isolate::Both),
+                Hosts::Source => Some(Isolate::Source),
+                Hosts::Destination => Some(Isolate::Destination),
+                Hosts::None => None,
+            },
             _ => None,
         }
     }
@@ -68,7 +75,7 @@ impl DisciplineParams {
     /// Whether it treats classes of flows differently, or may: what one from outside does is not known.
     #[must_use]
     pub const fn knows_classes(&self) -> bool {
-        matches!(self.core, CoreParams::Ramp(_) | CoreParams::Custom(_))
+        matches!(self.core, CoreParams::Ramp(_) | CoreParams::Cake(_) | CoreParams::Custom(_))
     }
 
     /// Whether it is one from outside, or divides with one.
@@ -255,18 +262,22 @@ impl<P: Packet> Discipline<P> {
     /// source is notified, and no program from outside is called. Such a call may be made late, with the time at which it was due.
     #[must_use]
     pub fn may_be_called_late(&self) -> bool {
-        let is_own = matches!(
-            *self.params,
+        let is_own = match &*self.params {
+            CoreParams::Cake(cake) => cake.bandwidth.is_none(),
             CoreParams::Afq(_)
-                | CoreParams::Aifo(_)
-                | CoreParams::Buffered(_)
-                | CoreParams::Choke(_)
-                | CoreParams::FqCodel(_)
-                | CoreParams::SpPifo(_)
-                | CoreParams::FqPie(_)
-                | CoreParams::DualPi2(_)
-                | CoreParams::StochasticFq(_)
-        );
+            | CoreParams::Aifo(_)
+            | CoreParams::Buffered(_)
+            | CoreParams::Choke(_)
+            | CoreParams::FqCodel(_)
+            | CoreParams::SpPifo(_)
+            | CoreParams::FqPie(_)
+            | CoreParams::DualPi2(_)
+            | CoreParams::StochasticFq(_) => true,
+            CoreParams::Ramp(_)
+            | CoreParams::Guarded(_)
+            | CoreParams::Custom(_)
+            | CoreParams::Isolated(_) => false,
+        };
         is_own && matches!(self.queue, Shape::Plain(_))
     }
 

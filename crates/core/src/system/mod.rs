@@ -5,6 +5,7 @@
 //! | [`afq`] | a calendar of FIFO queues by bids in a sketch | Sharma, Liu, Atreya, Krishnamurthy 2018 |
 //! | [`aifo`] | one FIFO that admits by the quantile of a rank | Yu, Hu, Wu, Jin 2021 |
 //! | [`any`] | every discipline, one row for each: its parameters, how it is built, the tables of the catalogue | – |
+//! | [`cake`] | flow queueing with COBALT, hosts before flows, and a shaper | Høiland-Jørgensen, Täht, Morton 2018 |
 //! | [`catalog`] | the register: finds disciplines by name, reads what a scenario says of them | – |
 //! | [`custom`] | disciplines from outside this project | – |
 //! | [`choke`] | RED that drops pairs of the same flow | Pan, Prabhakar, Psounis 2000 |
@@ -25,6 +26,7 @@
 pub mod afq;
 pub mod aifo;
 pub mod any;
+pub mod cake;
 pub mod catalog;
 mod charge;
 pub mod choke;

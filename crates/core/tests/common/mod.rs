@@ -93,6 +93,7 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         }
         "dualpi2" => "target=1ms rtt_max=3ms min_th=100us".to_owned(),
         "cobalt" => "target=1us interval=2us increment=0.1 decrement=0.05".to_owned(),
+        "cake" => "flows=4 ways=2 target=1us interval=2us increment=0.1 decrement=0.05".to_owned(),
         "pfd" => "p=0.5 thresh=0.4".to_owned(),
         "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
         // No average and no threshold, or one that drops within a few packets as it is.

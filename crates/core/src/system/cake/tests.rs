@@ -1,0 +1,296 @@
+use std::vec::Vec;
+
+use super::*;
+use crate::packet::SimplePacket;
+use crate::testing::{Log, packet};
+use crate::units::{Packets, Ratio, Span};
+
+fn params(change: impl FnOnce(&mut CakeParams)) -> CakeParams {
+    let mut params = CakeParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
+    params.limit = Some(Limit::Packets(Packets::new(100_000)));
+    change(&mut params);
+    params
+}
+
+/// On a link of 10 Mb/s.
+fn seeded(seed: u64, change: impl FnOnce(&mut CakeParams)) -> Cake<SimplePacket> {
+    Cake::new(&params(change), &LinkContext::new(Rate::from_mbit(10), seed, "cake"))
+}
+
+fn cake(change: impl FnOnce(&mut CakeParams)) -> Cake<SimplePacket> {
+    seeded(1, change)
+}
+
+fn statistic(queue: &Cake<SimplePacket>, wanted: &str) -> f64 {
+    let mut found = 0.0;
+    queue.statistics(&mut |name, value| found = if name == wanted { value } else { found });
+    found
+}
+
+/// What hosts of 1, 7 and 40 flows get of the link, each of which always has packets waiting.
+fn shares(hosts: Hosts, pair: impl Fn(u32, u32) -> HostPair) -> [f64; 3] {
+    let of_flow = |flow: u32| usize::from(flow >= 1) + usize::from(flow >= 8);
+    let (mut queue, mut log) = (cake(|params| params.hosts = hosts), Log::default());
+    for flow in 0..48 {
+        queue.set_hosts(FlowId(flow), pair(of_flow(flow) as u32, flow));
+    }
+    let mut arrive = |queue: &mut Cake<_>, flow| queue.enqueue(Time::ZERO, packet(0, flow, 1_000), &mut log);
+    (0..96).for_each(|i| arrive(&mut queue, i % 48));
+    let mut shares = [0.0; 3];
+    for _ in 0..12_000 {
+        let sent = queue.dequeue(Time::ZERO, &mut Log::default()).unwrap();
+        shares[of_flow(sent.flow.0)] += 1.0 / 12_000.0;
+        arrive(&mut queue, sent.flow.0);
+    }
+    shares
+}
+
+#[test]
+fn hosts_of_1_7_and_40_flows_have_a_third_each_in_both_directions() {
+    let up = |host, flow| HostPair { source: host, destination: flow };
+    let down = |host, flow| HostPair { source: flow, destination: host };
+    let even = |shares: [f64; 3]| shares.iter().all(|share| (share - 1.0 / 3.0).abs() < 0.01);
+    assert!(even(shares(Hosts::Triple, up)), "{:?}", shares(Hosts::Triple, up));
+    assert!(even(shares(Hosts::Triple, down)), "{:?}", shares(Hosts::Triple, down));
+    assert!(even(shares(Hosts::Source, up)) && even(shares(Hosts::Destination, down)));
+    // Without it, or at the wrong end, a part for each flow.
+    for shares in [shares(Hosts::None, up), shares(Hosts::Source, down), shares(Hosts::Destination, up)] {
+        let due = [1.0, 7.0, 40.0].map(|flows| flows / 48.0);
+        assert!(shares.iter().zip(due).all(|(share, due)| (share - due).abs() < 0.01), "{shares:?}");
+    }
+}
+
+#[test]
+fn a_flow_has_the_part_that_the_end_with_more_flows_leaves_it() {
+    // Source 0 sends flow 0 to server 0 and flow 1 to server 1, sources 1 to 9 a flow each to server 1: flow 0 is one of 2 at
+    // its source, flow 1 one of 10 at its server.
+    let (mut queue, mut log) = (cake(|_| {}), Log::default());
+    for flow in 0..11_u32 {
+        let hosts = HostPair { source: flow.saturating_sub(1), destination: u32::from(flow > 0) };
+        queue.set_hosts(FlowId(flow), hosts);
+    }
+    let mut arrive = |queue: &mut Cake<_>, flow| queue.enqueue(Time::ZERO, packet(0, flow, 1_000), &mut log);
+    (0..22).for_each(|i| arrive(&mut queue, i % 11));
+    let mut sent_by = [0.0_f64; 11];
+    for _ in 0..6_000 {
+        let sent = queue.dequeue(Time::ZERO, &mut Log::default()).unwrap();
+        sent_by[sent.flow.index()] += 1.0;
+        arrive(&mut queue, sent.flow.0);
+    }
+    // 1/2 to 1/10 for each of ten: a third, and a fifteenth each.
+    assert!((sent_by[0] / 6_000.0 - 1.0 / 3.0).abs() < 0.01, "{sent_by:?}");
+    assert!(sent_by[1..].iter().all(|sent| (sent / 6_000.0 - 1.0 / 15.0).abs() < 0.01), "{sent_by:?}");
+}
+
+/// Packets that come to a queue of another flow where each of `n` flows has one, on average over 40 seeds.
+fn collisions(n: u32, ways: u32) -> f64 {
+    let of_seed = |seed| {
+        let mut queue = seeded(seed, |params| params.ways = ways);
+        (0..n).for_each(|flow| queue.enqueue(Time::ZERO, packet(0, flow, 100), &mut Log::default()));
+        assert_eq!(statistic(&queue, "busy_queues"), f64::from(n) - statistic(&queue, "collisions"));
+        statistic(&queue, "collisions")
+    };
+    (0..40).map(of_seed).sum::<f64>() / 40.0
+}
+
+#[test]
+fn eight_ways_collide_less_than_the_birthday_formula_says_of_a_hash() {
+    for (n, parts) in [(100_u32, 0.01), (500, 0.15), (1_000, 0.4)] {
+        // A hash leaves m (1 - 1/m)^n queues empty; what does not fit the rest collides.
+        let (flows, m) = (f64::from(n), 1_024.0_f64);
+        let plain = flows - m + m * (1.0 - 1.0 / m).powf(flows);
+        // Of 128 sets each has a binomial number of flows, and those beyond eight collide.
+        let mut p = (1.0 - 1.0 / 128.0_f64).powf(flows);
+        let mut eight = 0.0;
+        for k in 0..n {
+            eight += 128.0 * p * f64::from(k.saturating_sub(8));
+            p *= f64::from(n - k) / f64::from(k + 1) / 127.0;
+        }
+        // The variance is below the mean, so four sigma of the mean of 40.
+        let near = |found: f64, wanted: f64| (found - wanted).abs() <= 4.0 * (wanted.max(0.1) / 40.0).sqrt();
+        let [one, found] = [1, 8].map(|ways| collisions(n, ways));
+        assert!(near(one, plain) && near(found, eight), "{n}: {one}, not {plain}; {found}, not {eight}");
+        assert!(found <= parts * plain, "{n}: {found} of {plain}");
+    }
+}
+
+#[test]
+fn a_flow_that_shares_a_queue_stays_until_its_packets_have_left() {
+    let (mut queue, mut log) = (cake(|params| (params.flows, params.ways) = (2, 2)), Log::default());
+    let mut arrive =
+        |queue: &mut Cake<_>, id, flow| queue.enqueue(Time::ZERO, packet(id, flow, 1_000), &mut log);
+    for (id, flow) in [(0, 0), (1, 1), (2, 2), (3, 0), (4, 1)] {
+        arrive(&mut queue, id, flow);
+    }
+    assert_eq!(statistic(&queue, "collisions"), 1.0);
+    // Whatever queue becomes idle meanwhile, flow 2 leaves in order.
+    let mut left = Vec::new();
+    for id in 5..40 {
+        let sent = queue.dequeue(Time::ZERO, &mut Log::default()).unwrap();
+        left.extend((sent.flow.0 == 2).then_some(sent.id));
+        arrive(&mut queue, id, 2);
+    }
+    assert!(left.len() > 20 && left.is_sorted(), "{left:?}");
+}
+
+/// How long a packet of a flow that sends 160 B every `gap` ms waits at most, next to 40 flows that fill the link with packets of
+/// a millisecond.
+fn longest_wait(gap: u64) -> Span {
+    let (mut queue, mut log) = (cake(|params| params.hosts = Hosts::None), Log::default());
+    let (mut longest, mut sent_ids) = (Span::ZERO, 0);
+    for ms in 0..4_000 {
+        let now = Time::from_millis(ms);
+        for flow in (1..=40).filter(|flow| u64::from(*flow) % 40 == ms % 40 || ms < 3) {
+            queue.enqueue(now, packet(0, flow, 1_250), &mut log);
+        }
+        if ms % gap == gap - 1 {
+            queue.enqueue(now, packet(ms as u32, 0, 160), &mut log);
+        }
+        if let Some(sent) = queue.dequeue(now, &mut log).filter(|sent| sent.flow.0 == 0) {
+            longest = longest.max(now.since(Time::from_millis(u64::from(sent.id))));
+            sent_ids += 1;
+        }
+    }
+    assert!(sent_ids >= 4_000 / gap / 2, "{sent_ids}");
+    longest
+}
+
+#[test]
+fn a_sparse_flow_waits_for_no_more_than_a_packet_and_one_that_is_not_takes_turns() {
+    // A round of 40 packets takes 40 to 80 ms: a flow that has none when its turn comes is new with the next one.
+    assert!(longest_wait(100) <= Span::from_millis(1), "{:?}", longest_wait(100));
+    assert!(longest_wait(5) >= Span::from_millis(20), "{:?}", longest_wait(5));
+}
+
+#[test]
+fn blue_keeps_a_flood_in_its_queue_short() {
+    let longest = |increment| {
+        let mut queue = cake(|params| {
+            params.limit = Some(Limit::Packets(Packets::new(300)));
+            params.control.increment = Ratio::clamped(increment);
+        });
+        let (mut log, mut longest) = (Log::default(), 0);
+        for ms in 0..8_000 {
+            let now = Time::from_millis(ms);
+            (0..3).for_each(|_| queue.enqueue(now, packet(0, 7, 1_250), &mut log));
+            queue.dequeue(now, &mut log);
+            longest = if ms < 7_000 { 0 } else { longest.max(queue.backlog().packets.get()) };
+        }
+        longest
+    };
+    let (with, without) = (longest(1.0 / 256.0), longest(0.0));
+    assert!(with < 150 && without >= 299, "{with} {without}");
+}
+
+/// Bytes of each class that leave in a second, where both always have packets waiting or one does.
+fn tins(change: impl FnOnce(&mut CakeParams), loaded: &[u32]) -> [u64; 2] {
+    let (mut queue, mut log, mut sent) = (cake(change), Log::default(), [0; 2]);
+    queue.set_class(FlowId(1), FlowClass::RealRate);
+    for ms in 0..1_000 {
+        let now = Time::from_millis(ms);
+        for &flow in loaded {
+            (0..2).for_each(|_| queue.enqueue(now, packet(0, flow, 1_250), &mut log));
+        }
+        let packet = queue.dequeue(now, &mut log).unwrap();
+        sent[packet.flow.index()] += packet.size.get();
+    }
+    sent
+}
+
+#[test]
+fn real_rate_flows_have_priority_for_a_quarter_and_what_is_left() {
+    // 10 Mb/s are 1250 B a millisecond.
+    let [greedy, real_rate] = tins(|_| {}, &[0, 1]);
+    assert!(real_rate.abs_diff(312_500) <= 2_500 && greedy + real_rate == 1_250_000, "{greedy} {real_rate}");
+    assert_eq!(tins(|_| {}, &[1]), [0, 1_250_000]);
+    assert_eq!(tins(|_| {}, &[0]), [1_250_000, 0]);
+    let [greedy, real_rate] = tins(|params| params.tins = Tins::One, &[0, 1]);
+    assert!(greedy.abs_diff(real_rate) <= 2_500, "{greedy} {real_rate}");
+}
+
+/// When packets of these sizes leave that come at once, in microseconds.
+fn departures(change: impl FnOnce(&mut CakeParams), sizes: &[u64]) -> Vec<u64> {
+    let (mut queue, mut log, mut now) = (cake(change), Log::default(), Time::from_secs(1));
+    for (id, &size) in (0..).zip(sizes) {
+        queue.enqueue(now, packet(id, 0, size), &mut log);
+    }
+    let mut left = Vec::new();
+    while !queue.backlog().is_empty() {
+        match queue.dequeue(now, &mut log) {
+            Some(_) => left.push((now.as_nanos() - 1_000_000_000) / 1_000),
+            None => now = queue.next_wakeup().unwrap(),
+        }
+    }
+    left
+}
+
+#[test]
+fn the_shaper_pays_for_what_the_link_layer_makes_of_a_packet() {
+    // A byte a microsecond.
+    let shape = |params: &mut CakeParams| params.bandwidth = Some(Rate::from_mbit(8));
+    assert_eq!(departures(shape, &[1_000, 100, 40, 40]), [0, 1_000, 1_100, 1_140]);
+    let overhead = |params: &mut CakeParams| {
+        shape(params);
+        (params.overhead, params.mpu) = (Bytes::new(38), Bytes::new(84));
+    };
+    assert_eq!(departures(overhead, &[1_000, 100, 40, 40]), [0, 1_038, 1_176, 1_260]);
+    let atm = |params: &mut CakeParams| {
+        overhead(params);
+        (params.mpu, params.framing) = (Bytes::ZERO, Framing::Atm);
+    };
+    // 1038 B are 22 cells, 138 B are 3, 78 B are 2.
+    assert_eq!(departures(atm, &[1_000, 100, 40, 40]), [0, 22 * 53, 25 * 53, 27 * 53]);
+    let ptm = |params: &mut CakeParams| {
+        shape(params);
+        params.framing = Framing::Ptm;
+    };
+    assert_eq!(departures(ptm, &[1_000, 64, 40]), [0, 1_016, 1_081]);
+    assert_eq!(departures(|_| {}, &[1_000, 100]), [0, 0], "the link itself shapes");
+}
+
+#[test]
+fn the_shaper_has_no_burst_after_a_pause_and_no_error_in_the_long_run() {
+    let (mut queue, mut log) = (
+        cake(|params| {
+            params.bandwidth = Some(Rate::from_bit(7_654_321));
+            params.control.target = Span::from_secs(1_000);
+        }),
+        Log::default(),
+    );
+    queue.enqueue(Time::ZERO, packet(0, 0, 1_000), &mut log);
+    assert!(queue.dequeue(Time::ZERO, &mut log).is_some() && queue.next_wakeup().is_none());
+    let start = Time::from_secs(5);
+    let (mut now, mut left) = (start, 0);
+    (0..10_001).for_each(|id| queue.enqueue(now, packet(id, 0, 1_000), &mut log));
+    while left < 10_001 {
+        match queue.dequeue(now, &mut log) {
+            Some(_) => left += 1,
+            None => now = queue.next_wakeup().unwrap(),
+        }
+    }
+    // The last of them when 10,000 × 8,000 bits have been paid for.
+    assert_eq!(now.since(start).as_nanos(), 80_000_000 * 1_000_000_000 / 7_654_321);
+}
+
+#[test]
+fn a_flow_that_comes_back_has_the_hosts_that_it_was_given_meanwhile() {
+    let (mut queue, mut log) = (cake(|_| {}), Log::default());
+    for source in [4, 9] {
+        queue.set_hosts(FlowId(0), HostPair { source, destination: 0 });
+        queue.enqueue(Time::ZERO, packet(0, 0, 100), &mut log);
+        assert!(queue.dequeue(Time::ZERO, &mut log).is_some());
+        assert!(queue.dequeue(Time::ZERO, &mut log).is_none());
+    }
+    assert_eq!(statistic(&queue, "busy_queues"), 0.0);
+}
+
+#[test]
+fn lack_of_room_takes_from_the_longest_queue_of_all_tins() {
+    let (mut queue, mut log) =
+        (cake(|params| params.limit = Some(Limit::Packets(Packets::new(9)))), Log::default());
+    queue.set_class(FlowId(1), FlowClass::RealRate);
+    (0..4).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log));
+    (10..20).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 1, 1_000), &mut log));
+    let lost: Vec<_> = log.dropped.iter().map(|&(_, id, _)| id).collect();
+    assert_eq!(lost, [10, 11, 12, 13, 14]);
+}

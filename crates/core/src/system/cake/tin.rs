@@ -1,0 +1,388 @@
+//! A tin: queues that flows find by a set-associative hash, and that take turns by flows and hosts.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::clock::Wire;
+use super::rounds::Rounds;
+use crate::aqm::cobalt::{CobaltControl, CobaltState};
+use crate::aqm::codel::Source;
+use crate::list::{Link, Linked, List, PacketQueue, Pool};
+use crate::packet::{FlowId, HostPair, Packet};
+use crate::queue::Backlog;
+use crate::schedule::drr::scaled;
+use crate::schedule::{End, Queued};
+use crate::system::hash::bucket;
+use crate::tree::{Largest, Summary, Tree};
+use crate::units::{Bytes, Time};
+
+/// Hosts among which a tin divides before it divides among flows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hosts {
+    /// Sources and destinations.
+    Triple,
+    /// Sources.
+    Source,
+    /// Destinations.
+    Destination,
+    /// None: among flows alone.
+    None,
+}
+
+/// Most hosts that are told apart. Chosen: 512 kB.
+const MAX_HOSTS: usize = 1 << 16;
+/// The tag of a queue that belongs to no flow.
+const NOBODY: u32 = u32::MAX;
+
+/// Busy flows of each host.
+#[derive(Clone, Debug)]
+struct Busy {
+    of: Hosts,
+    sources: Vec<u32>,
+    destinations: Vec<u32>,
+}
+
+fn of_host(counts: &mut Vec<u32>, host: u32) -> &mut u32 {
+    let index = host as usize % MAX_HOSTS;
+    if index >= counts.len() {
+        counts.resize(index + 1, 0);
+    }
+    &mut counts[index]
+}
+
+impl Busy {
+    fn add(&mut self, hosts: HostPair) {
+        *of_host(&mut self.sources, hosts.source) += 1;
+        *of_host(&mut self.destinations, hosts.destination) += 1;
+    }
+
+    fn remove(&mut self, hosts: HostPair) {
+        *of_host(&mut self.sources, hosts.source) -= 1;
+        *of_host(&mut self.destinations, hosts.destination) -= 1;
+    }
+
+    /// The flows among which the part of a host is divided: of that end which has more. At least 1.
+    #[inline]
+    fn flows(&mut self, hosts: HostPair) -> u64 {
+        let source = *of_host(&mut self.sources, hosts.source);
+        let destination = *of_host(&mut self.destinations, hosts.destination);
+        let flows = match self.of {
+            Hosts::Triple => source.max(destination),
+            Hosts::Source => source,
+            Hosts::Destination => destination,
+            Hosts::None => 1,
+        };
+        u64::from(flows.max(1))
+    }
+}
+
+/// In which round a queue is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Round {
+    Idle,
+    New,
+    Old,
+}
+
+/// The packets of a queue.
+#[derive(Clone, Debug)]
+struct Held {
+    queue: PacketQueue,
+    backlog: Backlog,
+    /// Packets of flows that it does not belong to.
+    strangers: u32,
+}
+
+impl Held {
+    const NOTHING: Self = Self { queue: PacketQueue::EMPTY, backlog: Backlog::EMPTY, strangers: 0 };
+
+    fn count_out<P: Packet>(&mut self, packet: &P, owner: u32) {
+        self.backlog.remove(packet);
+        self.strangers -= u32::from(tag_of(packet.flow()) != owner);
+    }
+}
+
+#[derive(Clone, Debug)]
+struct FlowQueue {
+    link: Link,
+    held: Held,
+    round: Round,
+    /// The tag of the flow that it belongs to.
+    owner: u32,
+    credits: i64,
+    /// Of the flow that made it busy.
+    hosts: HostPair,
+    state: CobaltState,
+}
+
+impl Linked for FlowQueue {
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+/// One queue as COBALT sees it.
+pub(super) struct One<'a, P> {
+    held: &'a mut Held,
+    owner: u32,
+    packets: &'a mut Pool<P>,
+    backlog: &'a mut Backlog,
+}
+
+impl<P: Packet> Source<P> for One<'_, P> {
+    fn pop(&mut self, _now: Time) -> Option<Queued<P>> {
+        let queued = self.held.queue.pop(self.packets, End::Head)?;
+        self.held.count_out(&queued.packet, self.owner);
+        self.backlog.remove(&queued.packet);
+        Some(queued)
+    }
+    fn bytes(&self) -> Bytes {
+        self.held.backlog.bytes
+    }
+}
+
+fn tag_of(flow: FlowId) -> u32 {
+    flow.slot() as u32
+}
+
+/// The queues of a tin and their rounds.
+#[derive(Clone, Debug)]
+pub(super) struct Tin {
+    quantum: u64,
+    ways: u32,
+    sets: u32,
+    salt: u64,
+    /// The flow that a queue belongs to: side by side, since a set is searched with each packet.
+    tags: Vec<u32>,
+    queues: Vec<FlowQueue>,
+    new_flows: List,
+    /// Old flows by the round in which they can send.
+    old_flows: Rounds,
+    busy: Busy,
+    busy_queues: u64,
+    /// Queues by bytes.
+    fattest: Tree<Largest>,
+    backlog: Backlog,
+    collisions: u64,
+}
+
+impl Tin {
+    /// `flows` queues in sets of `ways`.
+    pub fn new(quantum: Bytes, [flows, ways]: [u32; 2], hosts: Hosts, salt: u64) -> Self {
+        Self {
+            quantum: scaled(quantum),
+            ways,
+            sets: flows / ways,
+            salt,
+            tags: Vec::new(),
+            queues: Vec::new(),
+            new_flows: List::EMPTY,
+            old_flows: Rounds::new(),
+            busy: Busy { of: hosts, sources: Vec::new(), destinations: Vec::new() },
+            busy_queues: 0,
+            fattest: Tree::new(),
+            backlog: Backlog::EMPTY,
+            collisions: 0,
+        }
+    }
+
+    pub const fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+
+    /// Packets that came to a queue which belongs to another flow.
+    pub const fn collisions(&self) -> u64 {
+        self.collisions
+    }
+
+    pub const fn busy_queues(&self) -> u64 {
+        self.busy_queues
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        let queues = self.sets as usize * self.ways as usize;
+        self.tags = vec![NOBODY; queues];
+        let idle = FlowQueue {
+            link: Link::NONE,
+            held: Held::NOTHING,
+            round: Round::Idle,
+            owner: NOBODY,
+            credits: 0,
+            hosts: HostPair::default(),
+            state: CobaltState::default(),
+        };
+        self.queues = vec![idle; queues];
+    }
+
+    /// The first queue of the set of a flow, and the one there that it shares with others if all are busy.
+    fn set_of(&self, flow: FlowId) -> (usize, usize) {
+        let flow = FlowId(tag_of(flow));
+        let first = bucket(flow, self.salt, self.sets) * self.ways as usize;
+        (first, first + bucket(flow, !self.salt, self.ways))
+    }
+
+    /// The queue of `flow`, which is its own if one can be found.
+    fn queue_of(&mut self, flow: FlowId) -> usize {
+        if self.queues.is_empty() {
+            self.grow();
+        }
+        let (first, shared) = self.set_of(flow);
+        let set = first..first + self.ways as usize;
+        let tag = tag_of(flow);
+        if let Some(way) = self.tags[set.clone()].iter().position(|&of| of == tag) {
+            return first + way;
+        }
+        self.claim(tag, set, shared)
+    }
+
+    /// An idle queue of the set, which belongs to the flow from now on, or the one that it shares.
+    // Apart: once for each time that a flow is busy, or less.
+    #[inline(never)]
+    fn claim(&mut self, tag: u32, mut set: core::ops::Range<usize>, shared: usize) -> usize {
+        // Packets of its own may wait there: it must not overtake them.
+        if self.queues[shared].held.strangers == 0
+            && let Some(idle) = set.find(|&index| self.queues[index].round == Round::Idle)
+        {
+            self.tags[idle] = tag;
+            self.queues[idle].owner = tag;
+            self.queues[idle].state = CobaltState::default();
+            return idle;
+        }
+        self.collisions += 1;
+        shared
+    }
+
+    /// A turn of queue `index`, at least a byte.
+    fn turn(&mut self, index: usize) -> i64 {
+        let flows = self.busy.flows(self.queues[index].hosts);
+        (self.quantum / flows).max(scaled(Bytes::new(1))) as i64
+    }
+
+    pub fn enqueue<P: Packet>(
+        &mut self,
+        control: &CobaltControl,
+        now: Time,
+        packets: &mut Pool<P>,
+        packet: P,
+        hosts: HostPair,
+    ) {
+        let index = self.queue_of(packet.flow());
+        let flow = &mut self.queues[index];
+        if flow.held.backlog.is_empty() {
+            flow.state.ends_idle(control, now);
+        }
+        flow.held.strangers += u32::from(tag_of(packet.flow()) != flow.owner);
+        flow.held.backlog.add(&packet);
+        self.backlog.add(&packet);
+        flow.held.queue.push(packets, Queued { packet, arrived: now });
+        if flow.round == Round::Idle {
+            flow.round = Round::New;
+            flow.hosts = hosts;
+            self.busy.add(hosts);
+            self.busy_queues += 1;
+            self.queues[index].credits = self.turn(index);
+            self.new_flows.push_back(&mut self.queues, index);
+        }
+        self.weigh(index);
+    }
+
+    /// The next packet, which `take` takes from the queue whose turn it is.
+    #[inline]
+    pub fn next<P: Packet>(
+        &mut self,
+        packets: &mut Pool<P>,
+        wire: Wire,
+        mut take: impl FnMut(&mut CobaltState, &mut One<'_, P>) -> Option<Queued<P>>,
+    ) -> Option<P> {
+        // Terminates: each pass gives a queue a turn in which it can send, takes one out, or serves a packet.
+        loop {
+            let index = self.new_flows.front().or_else(|| self.old_flows.front())?;
+            let flow = &mut self.queues[index];
+            if flow.credits <= 0 {
+                self.pay_turns(index);
+                continue;
+            }
+            let (held, backlog) = (&mut flow.held, &mut self.backlog);
+            let mut one = One { held, owner: flow.owner, packets: &mut *packets, backlog };
+            match take(&mut flow.state, &mut one) {
+                Some(queued) => {
+                    flow.credits -= scaled(wire.size(queued.packet.size())) as i64;
+                    self.weigh(index);
+                    return Some(queued.packet);
+                }
+                // It goes through the old ones first, so that it cannot come back as new at once and starve them.
+                None if flow.round == Round::New => self.put_off(index, 1),
+                None => {
+                    flow.round = Round::Idle;
+                    let hosts = flow.hosts;
+                    self.busy.remove(hosts);
+                    self.busy_queues -= 1;
+                    self.old_flows.pop_front(&mut self.queues);
+                }
+            }
+        }
+    }
+
+    /// Gives a queue the turns after which it can send, or as many as there are rounds, and puts it off until then.
+    fn pay_turns(&mut self, index: usize) {
+        let turn = self.turn(index);
+        let flow = &mut self.queues[index];
+        let turns = (-flow.credits / turn + 1).min(Rounds::MOST);
+        flow.credits += turns * turn;
+        self.put_off(index, turns as usize);
+    }
+
+    /// Takes the queue whose turn it is out of its round, and into one after it.
+    fn put_off(&mut self, index: usize, rounds: usize) {
+        if self.queues[index].round == Round::New {
+            self.new_flows.remove(&mut self.queues, index);
+            self.queues[index].round = Round::Old;
+        } else {
+            self.old_flows.pop_front(&mut self.queues);
+        }
+        self.old_flows.push(&mut self.queues, index, rounds);
+    }
+
+    /// Takes out the first packet of `flow`.
+    pub fn take<P: Packet>(&mut self, packets: &mut Pool<P>, flow: FlowId) -> Option<P> {
+        if self.queues.is_empty() {
+            return None;
+        }
+        let (first, shared) = self.set_of(flow);
+        let tag = tag_of(flow);
+        let own = self.tags[first..first + self.ways as usize].iter().position(|&of| of == tag);
+        let index = own.map_or(shared, |way| first + way);
+        let held = &mut self.queues[index].held;
+        let queued = held.queue.take_first(packets, |packet: &P| tag_of(packet.flow()) == tag)?;
+        let owner = self.queues[index].owner;
+        self.queues[index].held.count_out(&queued.packet, owner);
+        self.backlog.remove(&queued.packet);
+        self.weigh(index);
+        Some(queued.packet)
+    }
+
+    /// What waits in the longest queue.
+    pub fn longest(&mut self) -> Bytes {
+        self.fattest.largest().map_or(Bytes::ZERO, |index| self.queues[index].held.backlog.bytes)
+    }
+
+    /// Takes a packet from the head of the longest queue, for lack of room.
+    pub fn cut<P: Packet>(&mut self, control: &CobaltControl, now: Time, packets: &mut Pool<P>) -> Option<P> {
+        let index = self.fattest.largest()?;
+        let flow = &mut self.queues[index];
+        flow.state.overflowed(control, now);
+        let mut one = One { held: &mut flow.held, owner: flow.owner, packets, backlog: &mut self.backlog };
+        let queued = one.pop(now)?;
+        self.weigh(index);
+        Some(queued.packet)
+    }
+
+    /// Brings the tree up to date with queue `index`.
+    fn weigh(&mut self, index: usize) {
+        let held = self.queues[index].held.backlog;
+        let bytes = Largest::of(index, held.bytes.get() as f64);
+        self.fattest.set(index, if held.is_empty() { Largest::ABSENT } else { bytes });
+    }
+}
