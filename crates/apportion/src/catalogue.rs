@@ -96,6 +96,7 @@ const fn role(role: Role) -> &'static str {
         Role::System => "system",
         Role::Shaper => "shaper",
         Role::Isolation => "isolation",
+        Role::Class => "class",
         Role::Marker => "marker",
         Role::Exchange => "exchange",
     }
@@ -145,6 +146,7 @@ fn discipline(catalog: &Catalog, entry: &Entry) -> String {
         Role::Policy => &format!("queue = {{ kind = \"{}\", drop", scheduler_for(catalog, entry)),
         Role::Shaper => "queue = { kind = \"fifo\", shaper",
         Role::Isolation => "queue = { kind = \"drr\", isolate",
+        Role::Class => "class",
         Role::Marker => "mark = { kind",
         Role::Exchange => "exchange = { kind",
     };
@@ -161,9 +163,29 @@ fn discipline(catalog: &Catalog, entry: &Entry) -> String {
             policy.name
         );
     }
+    if let Some(class) = Catalog::classes_of(entry) {
+        let known = class.params.iter().map(|param| param.name).filter(|name| *name != "others");
+        let known = known.collect::<Vec<_>>().join(", ");
+        let _ = writeln!(
+            out,
+            "Classes: class = {{ NAME = {{ .. }} }} with {}, {known}; flows belong to the class with the name of their customer, \
+             others to the one with others = true.",
+            Catalog::PARENT_KEY
+        );
+    }
     if entry.params.is_empty() {
         return out + "\nIt has no parameters of its own.\n";
     }
+    out += &parameters(entry);
+    if let Some(class) = Catalog::classes_of(entry) {
+        out += "\nOf a class:\n";
+        out += &parameters(class);
+    }
+    out
+}
+
+/// The parameters of `entry` as a table, and what they do.
+fn parameters(entry: &Entry) -> String {
     // The paper's values have a column where one of them is not the default.
     let values =
         |param: &Param| [Preset::Default, Preset::Paper].map(|preset| param.preset(preset).unwrap_or("-"));
@@ -177,10 +199,9 @@ fn discipline(catalog: &Catalog, entry: &Entry) -> String {
     for param in entry.params {
         rows.push(row([param.name, param.symbol, &value_of(param.kind)], values(param), param.source));
     }
-    let _ = write!(out, "\n{}\n", table(&rows));
     let docs: Vec<Vec<String>> =
         entry.params.iter().map(|param| vec![param.name.to_owned(), param.doc.to_owned()]).collect();
-    out + &table(&docs)
+    format!("\n{}\n{}", table(&rows), table(&docs))
 }
 
 /// A scheduler to show `policy` with: for one that divides the buffer among flows, the first whose own policy

@@ -285,7 +285,7 @@ unsafe fn create(config: *const Config) -> Result<Queue, String> {
     let customers = if config.customers == 0 {
         Customers::default()
     } else {
-        Customers { of_flows: &[], weights: &weights }
+        Customers { of_flows: &[], weights: &weights, names: &[] }
     };
     let link =
         LinkContext { customers, ..LinkContext::new(Rate::from_bit(config.link_rate), config.seed, name) };

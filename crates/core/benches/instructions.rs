@@ -3,7 +3,16 @@
 
 mod common;
 
-use common::{CORE_STATELESS, RealRates, SETTLED, StandingBacklog, TwiceTheLoad, build, packets};
+use std::hint::black_box;
+
+use apportion_core::Queue;
+use apportion_core::packet::{CustomerId, Customers};
+use apportion_core::system::catalog::Selection;
+use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
+use apportion_core::units::{Rate, Span, Time};
+use common::{
+    CORE_STATELESS, Discard, RealRates, SETTLED, Small, StandingBacklog, TwiceTheLoad, build, packets,
+};
 
 /// A name, `kind`, `drop` and the other keys. Two packets of each flow wait.
 type Case = (&'static str, &'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
@@ -36,6 +45,66 @@ const STANDING: [Case; 19] = [
     ),
 ];
 
+/// A discipline with a class for each flow, ten of them below each of a level above, over a link of 1 Gb/s. Two packets of each wait.
+struct Classed {
+    queue: Discipline<Small>,
+    now: Time,
+}
+
+impl Classed {
+    /// With so many flows, half of which may have more than they are assured.
+    fn new(kind: &str, flows: u32) -> Self {
+        let mut selection = Selection::new(kind, None, None).expect("known");
+        let mut set = |class: &str, keys: &[(&str, String)]| {
+            for (key, value) in keys {
+                selection.set_of_class(class, key, value).expect("valid");
+            }
+        };
+        let mbit = |mbit: u32| format!("{mbit}Mbit");
+        for i in 0..flows {
+            let parent = ("parent", format!("p{}", i / 10));
+            let (class, rate) = (format!("c{i}"), 800_000 / flows);
+            let ceil = format!("{}kbit", rate * if i % 2 == 0 { 1 } else { 9 });
+            let rate = format!("{rate}kbit");
+            match kind {
+                "prio" => set(&class, &[("prio", i.to_string())]),
+                "htb" => set(&class, &[parent, ("rate", rate), ("ceil", ceil)]),
+                _ => set(&class, &[parent, ("rt_m2", rate), ("ls_m2", ceil)]),
+            }
+        }
+        for i in 0..flows.div_ceil(10) {
+            let class = format!("p{i}");
+            match kind {
+                "prio" => {}
+                "htb" => set(
+                    &class,
+                    &[("parent", "all".to_owned()), ("rate", mbit(9_000 / flows)), ("ceil", mbit(1_000))],
+                ),
+                _ => set(&class, &[("ls_m2", mbit(10_000 / flows))]),
+            }
+        }
+        if kind == "htb" {
+            set("all", &[("rate", mbit(1_000))]);
+        }
+        let customers: Vec<CustomerId> = (1..=flows).map(CustomerId).collect();
+        let customers = Customers { of_flows: &customers, ..Customers::default() };
+        let setup = LinkContext { customers, ..LinkContext::new(Rate::from_mbit(1_000), 1, "bench") };
+        let mut queue = DisciplineParams::from_args(&selection).expect("valid").build(&setup);
+        let waiting = packets(flows).into_iter().take(2 * flows as usize);
+        waiting.for_each(|packet| queue.enqueue(Time::ZERO, packet, &mut Discard));
+        Self { queue, now: Time::ZERO }
+    }
+
+    /// A packet out, and another one of its flow in.
+    fn pass(&mut self) {
+        // 1000 bytes at 1 Gb/s.
+        self.now += Span::from_nanos(8_000);
+        if let Some(sent) = self.queue.dequeue(self.now, &mut Discard) {
+            self.queue.enqueue(self.now, black_box(sent), &mut Discard);
+        }
+    }
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
     let [name, flows, count] = words.as_slice() else { return };
@@ -48,6 +117,11 @@ fn main() {
     }
     if name == "ramp real-rate" {
         let mut load = RealRates::new(flows);
+        (0..SETTLED + count).for_each(|_| load.pass());
+        return;
+    }
+    if ["prio", "htb", "hfsc"].contains(&name.as_str()) {
+        let mut load = Classed::new(name, flows);
         (0..SETTLED + count).for_each(|_| load.pass());
         return;
     }

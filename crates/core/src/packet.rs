@@ -1,5 +1,7 @@
 //! What a discipline may know of a packet. Nothing else of it is visible to core.
 
+use alloc::string::String;
+
 use crate::label::Label;
 use crate::units::{Bytes, Span, Weight};
 
@@ -49,6 +51,8 @@ pub struct Customers<'a> {
     /// By number of the customer, that of the other flows first; at most one more than [`MAX_CUSTOMERS`]
     /// are used. Flows of customers beyond belong to [`CustomerId::OTHERS`].
     pub weights: &'a [Weight],
+    /// Names by number, that of the other flows first, as classes are named; of customers beyond, nothing.
+    pub names: &'a [String],
 }
 
 /// The hosts at the ends of a flow: small dense numbers. Those of sources and those of destinations are apart,

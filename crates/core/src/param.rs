@@ -7,6 +7,7 @@ use alloc::borrow::ToOwned;
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
@@ -27,6 +28,8 @@ pub enum Role {
     Shaper,
     /// Shows hosts to a discipline as its flows. Selected by a parameter of the same name.
     Isolation,
+    /// A class of a discipline that has classes. A table under its `class`.
+    Class,
     /// Writes labels or colours on the packets of a flow. Selected by a flow's `mark`.
     Marker,
     /// Rewrites the labels of packets between routers. Settings under a link's `exchange`.
@@ -219,6 +222,11 @@ pub(crate) fn require(holds: bool, key: &str, message: &str) -> Result<(), Param
     if holds { Ok(()) } else { Err(ParamError::new(key, message)) }
 }
 
+/// The key of a queue's table under which its classes stand, by their names.
+pub const CLASS_KEY: &str = "class";
+/// The key of a class that names its parent.
+pub const PARENT_KEY: &str = "parent";
+
 /// The [`source`](Param::source) of a parameter without a default that every scenario has to set.
 pub const MUST_BE_SET: &str = "must be set";
 
@@ -385,6 +393,26 @@ impl NoParams {
 pub struct Args {
     preset: Preset,
     set: BTreeMap<&'static str, Value>,
+    classes: Vec<ClassArgs>,
+}
+
+/// A class, by its name, and the values of its parameters.
+#[derive(Clone, Debug)]
+struct ClassArgs {
+    name: String,
+    parent: Option<String>,
+    args: Args,
+}
+
+/// A class as a table names it.
+#[derive(Clone, Copy, Debug)]
+pub struct NamedClass<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// The name of its parent; none of a root.
+    pub parent: Option<&'a str>,
+    /// The values of its parameters.
+    pub args: EntryArgs<'a>,
 }
 
 /// The values of one entry's parameters.
@@ -398,7 +426,7 @@ impl Args {
     /// No values but those of `preset`.
     #[must_use]
     pub const fn of_preset(preset: Preset) -> Self {
-        Self { preset, set: BTreeMap::new() }
+        Self { preset, set: BTreeMap::new(), classes: Vec::new() }
     }
 
     /// Which values the parameters have that are not set.
@@ -408,8 +436,42 @@ impl Args {
     }
 
     /// Changes it; what is set stays.
-    pub(crate) const fn set_preset(&mut self, preset: Preset) {
+    pub(crate) fn set_preset(&mut self, preset: Preset) {
         self.preset = preset;
+        self.classes.iter_mut().for_each(|class| class.args.preset = preset);
+    }
+
+    /// The class called `name`, which may be new, for its values to be set.
+    fn class(&mut self, name: &str) -> &mut ClassArgs {
+        let at = self.classes.iter().position(|class| class.name == name).unwrap_or_else(|| {
+            let args = Self::of_preset(self.preset);
+            self.classes.push(ClassArgs { name: name.to_owned(), parent: None, args });
+            self.classes.len() - 1
+        });
+        &mut self.classes[at]
+    }
+
+    /// Makes a class called `name`.
+    pub(crate) fn add_class(&mut self, name: &str) {
+        self.class(name);
+    }
+
+    /// Gives the class `name` its parent.
+    pub(crate) fn set_parent(&mut self, name: &str, parent: &str) {
+        self.class(name).parent = Some(parent.to_owned());
+    }
+
+    /// Sets `param` of the class `name` to the value that `text` stands for.
+    ///
+    /// # Errors
+    /// When `text` is not a value of it.
+    pub(crate) fn set_of_class(
+        &mut self,
+        name: &str,
+        param: &'static Param,
+        text: &str,
+    ) -> Result<(), ParamError> {
+        self.class(name).args.set(param, text)
     }
 
     /// Sets `param` to the value that `text` stands for.
@@ -425,6 +487,17 @@ impl Args {
     #[must_use]
     pub const fn of(&self, entry: &'static Entry) -> EntryArgs<'_> {
         EntryArgs { args: self, entry }
+    }
+}
+
+impl<'a> EntryArgs<'a> {
+    /// The classes, in the order of the table, as classes of `entry`.
+    pub fn classes(self, entry: &'static Entry) -> impl Iterator<Item = NamedClass<'a>> {
+        self.args.classes.iter().map(move |class| NamedClass {
+            name: &class.name,
+            parent: class.parent.as_deref(),
+            args: class.args.of(entry),
+        })
     }
 }
 

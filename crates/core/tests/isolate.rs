@@ -10,7 +10,7 @@ use common::{Log, SimplePacket, Whole, combinations, keys, packet, read};
 use proptest::prelude::*;
 
 /// Kinds that go by what hosts do not have.
-const OF_FLOWS: [&str; 6] = ["ramp", "sffc", "nbq", "hcsfq", "tred", "rio"];
+const OF_FLOWS: [&str; 9] = ["ramp", "sffc", "nbq", "hcsfq", "tred", "rio", "prio", "htb", "hfsc"];
 
 /// The words of a queue and its keys, of all that can isolate hosts.
 fn isolated(limit: u64, isolate: &str) -> Vec<(&'static str, Vec<String>)> {

@@ -23,6 +23,9 @@
 //! | [`afq`] | Sharma, Liu, Atreya, Krishnamurthy 2018, section 3 |
 //! | [`stochastic_fq`] | McKenney 1990 |
 //! | [`start_tags`] | SP-PIFO of Alcoz, Dietmüller, Vanbever 2020, and AIFO of Yu, Hu, Wu, Jin 2021 |
+//! | [`prio`] | strict priority |
+//! | [`htb`] | Devera 2002, eq. 1 to 3, as fluid rates |
+//! | [`hfsc`] | Stoica, Zhang, Ng 1997, with curves as minima over all their copies |
 //! | [`ramp`] | Li, Walpole, McNamee, Pu, Steere 2001, figure 2, in the reading of KB and percent |
 //! | [`codel`] | RFC 8289 section 5 |
 //! | [`cake`] | the turns of flows and hosts of Høiland-Jørgensen, Täht, Morton 2018, round by round |
@@ -42,11 +45,14 @@ pub mod codel;
 pub mod csfq;
 pub mod drr;
 pub mod fred;
+pub mod hfsc;
 mod hierarchical;
+pub mod htb;
 mod max_min;
 pub mod mcsfq;
 pub mod pfd;
 pub mod pie;
+pub mod prio;
 pub mod ramp;
 pub mod red;
 pub mod rio;

@@ -31,6 +31,7 @@ pub struct FlowTables {
     customers: Vec<CustomerId>,
     /// By number of the customer.
     customer_weights: Vec<Weight>,
+    customer_names: Vec<String>,
     /// The hosts at the ends of flows, for each link that isolates hosts at some time, by its name.
     hosts: BTreeMap<String, Vec<HostPair>>,
     seed: u64,
@@ -61,6 +62,7 @@ impl FlowTables {
                 numbers.by_id(scenario, |flow| scenario.customer_of(flow))
             },
             customer_weights: scenario.customer_weights(),
+            customer_names: scenario.customer_names(),
             hosts: hosts(scenario, numbers),
             seed,
         }
@@ -77,7 +79,11 @@ impl FlowTables {
             guarantees: &self.guarantees,
             classes: &self.classes,
             targets: &self.targets,
-            customers: Customers { of_flows: &self.customers, weights: &self.customer_weights },
+            customers: Customers {
+                of_flows: &self.customers,
+                weights: &self.customer_weights,
+                names: &self.customer_names,
+            },
             hosts: self.hosts.get(&link.name).map_or(&[], Vec::as_slice),
             seed: self.seed,
             name: &name,

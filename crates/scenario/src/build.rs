@@ -5,6 +5,7 @@ use apportion_core::units::{Span, Time};
 
 use crate::admission;
 use crate::changes;
+use crate::classes;
 use crate::customers;
 use crate::defaults::Defaults;
 use crate::files::Files;
@@ -71,6 +72,7 @@ pub(crate) fn build(
         admission::check(&links, &flows, &fields, problems);
         admission::check_isolation(&links, &flows, &changes, &fields, problems);
         changes::check_targets(&flows, &changes, &fields, problems);
+        classes::check(&links, &flows, &changes, &fields, problems);
         labels::check_roles(&links, &flows, &changes, &fields, problems);
     }
     let stop = stop?;

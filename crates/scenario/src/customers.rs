@@ -25,6 +25,17 @@ impl Scenario {
     pub fn customer_weights(&self) -> Vec<Weight> {
         weights(&self.customers)
     }
+
+    /// Names by that number, which classes may have. All flows without a customer have an empty one.
+    #[must_use]
+    pub fn customer_names(&self) -> Vec<String> {
+        names(&self.customers)
+    }
+}
+
+/// Names by that number. All flows without a customer have an empty one.
+pub(crate) fn names(customers: &[Customer]) -> Vec<String> {
+    [String::new()].into_iter().chain(customers.iter().map(|customer| customer.name.clone())).collect()
 }
 
 /// The number of the customer of this name, where those that are sorted by name count from 1 on.

@@ -138,6 +138,11 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
 - **Labels.** A queue `csfq` or `mcsfq` labels packets that have no label, so the first one on a path is the edge. With
   `role = \"core\"` it drops unlabelled packets. Every path to a core, also that of acknowledgements, must first cross a queue that
   labels, with no `egress` in between. A discipline of your own counts as one that labels.
+- **Classes of a queue.** `prio`, `htb` and `hfsc` have classes, in a table `class` of the queue: `[link.x.queue.class.voice]`, or
+  `{ kind = \"htb\", class = { all = { rate = \"20Mbit\" }, voice = { parent = \"all\", rate = \"1Mbit\" } } }`; `apportion explain htb` has
+  their keys. A flow belongs to the class with the name of its `customer`; flows over the link that belong to none are refused
+  unless a class has `others = true`. Only classes without children have packets. What flows are entitled to is not known then.
+  [`classes.toml`](../scenarios/classes.toml) shows all three.
 - **Hosts.** With `isolate` a queue of any kind divides the link among hosts first, and the part of each host among its
   flows by their weights: `{ kind = \"drr\", isolate = \"source\" }`. Hosts are the nodes at the ends of flows: their `source`,
   their `destination`, or `both`, where a flow belongs to the end with more peers (hosts at other ends of its backlogged flows), and the part of
@@ -321,11 +326,29 @@ fn part_schema(catalog: &Catalog, part: Part) -> Value {
     for param in part.entries(catalog).flat_map(|entry| entry.params) {
         properties.insert(param.name.to_owned(), parameter(&param_schema(param.kind), param.doc));
     }
+    if part == Part::Queue {
+        properties.insert(Catalog::CLASS_KEY.to_owned(), classes_schema(catalog));
+    }
     let required: &[&str] = if part.implied().is_some() { &[] } else { &["kind"] };
     let table = json!({
         "type": "object", "properties": properties, "required": required, "additionalProperties": false,
     });
     json!({ "anyOf": [{ "enum": names_of(catalog, part, part.selectors()[0].1) }, table] })
+}
+
+/// Classes by name, each with the keys of any discipline that has classes.
+fn classes_schema(catalog: &Catalog) -> Value {
+    let mut properties = Map::new();
+    let parent = parameter(&json!({ "type": "string" }), "The class above it.");
+    properties.insert(Catalog::PARENT_KEY.to_owned(), parent);
+    for param in catalog.disciplines().filter_map(Catalog::classes_of).flat_map(|class| class.params) {
+        properties.insert(param.name.to_owned(), parameter(&param_schema(param.kind), param.doc));
+    }
+    let class = json!({ "type": "object", "properties": properties, "additionalProperties": false });
+    json!({
+        "type": "object", "additionalProperties": class,
+        "description": "Classes of `prio`, `htb` and `hfsc` by name; flows belong to those with the names of their customers.",
+    })
 }
 
 fn names_of(catalog: &Catalog, part: Part, roles: &[Role]) -> Vec<&'static str> {

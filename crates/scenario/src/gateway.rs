@@ -121,6 +121,7 @@ fn read(root: &Table, name: String, catalog: &Catalog, problems: &mut Problems) 
     for direction in [&up, &down].into_iter().flatten() {
         checks::guarantees(direction, &rules.all, problems);
         checks::isolation(direction, &rules.all, problems);
+        checks::classes(direction, problems);
     }
     let (mut up, mut down) = (up?, down?);
     checks::reports(&fields, [&up, &down], problems);

@@ -30,6 +30,7 @@ pub mod tcp;
 mod admission;
 mod build;
 mod changes;
+mod classes;
 mod customers;
 mod defaults;
 mod estimate;

@@ -91,10 +91,16 @@ impl Part {
         problems: &mut Problems,
     ) -> Option<T> {
         let mut refuse = |error: ParamError| {
-            let inner = item.as_table().and_then(|table| table.get(&error.key));
+            // The key of a class is one of its table, in that of all classes.
+            let inner = error.key.split('.').scan(Some(item), |at, key| {
+                *at = at.and_then(|item| item.as_table()?.get(key));
+                *at
+            });
+            let inner = inner.last().filter(|_| item.as_table().is_some());
             // A name stands for a table with this `kind`.
             let is_name = item.as_table().is_none() && error.key == "kind";
-            let path = if is_name { path.to_owned() } else { join(path, &error.key) };
+            let keys = error.key.split('.').filter(|_| !is_name);
+            let path = keys.fold(path.to_owned(), |path, key| join(&path, key));
             problems.add(inner.map_or(item.place, |inner| inner.place), path, error.message);
         };
         let (selection, errors) = match self.select(catalog, item) {
@@ -135,13 +141,18 @@ impl Part {
         };
         let mut selection = self.selection(catalog, kind, name("drop")?, name("shaper")?)?;
         let errors = self.parameters(table);
-        let errors = errors.filter_map(|(key, item)| set(&mut selection, key, item).err()).collect();
+        let mut errors: Vec<_> =
+            errors.filter_map(|(key, item)| set(&mut selection, key, item).err()).collect();
+        if let Some(classes) = table.get(Catalog::CLASS_KEY).filter(|_| self == Self::Queue) {
+            set_classes(&mut selection, classes, &mut errors);
+        }
         Ok((selection, errors))
     }
 
     fn parameters(self, table: &Table) -> impl Iterator<Item = (&str, &Item)> {
         let entries = table.entries.iter().map(|(key, item)| (key.as_str(), item));
-        entries.filter(move |(key, _)| self.is_parameter(key))
+        let is_class = move |key| self == Self::Queue && key == Catalog::CLASS_KEY;
+        entries.filter(move |(key, _)| self.is_parameter(key) && !is_class(*key))
     }
 
     fn selection(
@@ -202,7 +213,78 @@ impl Part {
                 parts.push(part);
             }
         }
+        if let Some(class) = selection.class() {
+            parts.extend(classes_of(class, preset, given.and_then(|table| table.get(Catalog::CLASS_KEY)))?);
+        }
         Some(format!("{{ {} }}", parts.join(", ")))
+    }
+}
+
+/// The part of a table that holds its classes, as TOML; `None` if a value is refused or swept inside.
+fn classes_of(class: &Entry, preset: Preset, given: Option<&Item>) -> Option<Option<String>> {
+    let Some(table) = given.and_then(Item::as_table) else { return Some(None) };
+    let mut classes = Vec::new();
+    for (name, own) in &table.entries {
+        let own = own.as_table()?;
+        let mut parts = Vec::new();
+        parts.extend(
+            own.get(Catalog::PARENT_KEY)
+                .map(|parent| format!("{} = {}", Catalog::PARENT_KEY, quoted(&parent.plain()))),
+        );
+        for param in class.params {
+            let given = own.get(param.name).map(Item::plain);
+            let Some(text) = given.or_else(|| param.preset(preset).map(str::to_owned)) else { continue };
+            parts.push(format!("{} = {}", param.name, print(param.parse(&text).ok()?)));
+        }
+        classes.push(format!("{} = {{ {} }}", quoted(name), parts.join(", ")));
+    }
+    Some(Some(format!("{} = {{ {} }}", Catalog::CLASS_KEY, classes.join(", "))))
+}
+
+/// Gives a discipline its classes: a table of tables.
+fn set_classes(selection: &mut Selection, item: &Item, errors: &mut Vec<ParamError>) {
+    let key = Catalog::CLASS_KEY;
+    let table_of = |key: &str, item: &Item| match item.as_table() {
+        Some(table) => Ok(table.clone()),
+        None => {
+            let message =
+                format!("`{item}` is {}, not a table; write for example {key} = {{ .. }}", item.what());
+            Err(ParamError::new(key, message))
+        }
+    };
+    let classes = match table_of(key, item) {
+        Ok(classes) => classes,
+        Err(error) => return errors.push(error),
+    };
+    for (name, item) in &classes.entries {
+        let path = join(key, name);
+        if name.is_empty() || name.contains('.') {
+            errors.push(ParamError::new(key, format!("`{name}` cannot name a class; leave points out")));
+            continue;
+        }
+        let own = selection.add_class(name).and_then(|()| table_of(&path, item));
+        let own = match own {
+            Ok(own) => own,
+            Err(error) => {
+                errors.push(error);
+                continue;
+            }
+        };
+        for (key, item) in &own.entries {
+            let of_class = join(&path, key);
+            if matches!(item.value, Value::Table(_) | Value::List(_) | Value::Date(_)) {
+                let message = format!("`{item}` is {}, not the value of a parameter", item.what());
+                errors.push(ParamError::new(&of_class, message));
+            } else if let Err(mut error) = selection.set_of_class(name, key, &item.plain()) {
+                let known =
+                    selection.class().into_iter().flat_map(|class| class.params).map(|param| param.name);
+                let known: Vec<_> = known.chain([Catalog::PARENT_KEY]).collect();
+                if !known.contains(&key.as_str()) {
+                    error.message.push_str(&did_you_mean(key, known));
+                }
+                errors.push(error);
+            }
+        }
     }
 }
 

@@ -245,7 +245,7 @@ pub(crate) const FLOW: &[Key] = &both::<23>(
             Optional,
             "Its customer, such as \"home{i}\", for queues that divide bandwidth among customers first \
              and then among the flows of each. If any flow has one, all flows without one form one more \
-             customer of weight 1.",
+             customer of weight 1. The classes of `prio`, `htb` and `hfsc` have names of customers.",
         ),
         TARGET,
         TARGET_DELAY,

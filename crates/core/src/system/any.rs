@@ -7,8 +7,8 @@ use alloc::boxed::Box;
 
 use super::contract::System;
 use super::{
-    LinkContext, afq, aifo, cake, choke, custom, dualpi2, fq_codel, fq_pie, guarded, isolate, ramp, sp_pifo,
-    stochastic_fq,
+    LinkContext, afq, aifo, cake, choke, custom, dualpi2, fq_codel, fq_pie, guarded, hfsc, htb, isolate,
+    prio, ramp, sp_pifo, stochastic_fq,
 };
 use crate::aqm::{
     bred, cobalt, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, random_queue, red, rio, sffc,
@@ -18,7 +18,7 @@ use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
 use crate::mutant::Mutant;
 use crate::packet::Packet;
-use crate::param::{EntryArgs, Known, NoParams};
+use crate::param::{Entry, EntryArgs, Known, NoParams};
 use crate::schedule::{drr, fifo, round_robin, scfq, start_time_fq, wf2q_plus};
 
 // Schedulers that divide the link have longest queue drop as their policy: tail drop would let one greedy flow
@@ -117,6 +117,12 @@ family! {
         |params, link| Box::new(aifo::Aifo::new(params, link.link_rate, link.smallest_weight()));
     StochasticFq(stochastic_fq::StochasticFqParams), [stochastic_fq::ENTRY],
         |params, link| Box::new(stochastic_fq::StochasticFq::new(params, link.link_rate, link.stream()));
+    Prio(prio::PrioParams), [prio::ENTRY],
+        |params, link| Box::new(prio::Prio::new(params, link));
+    Htb(htb::HtbParams), [htb::ENTRY],
+        |params, link| Box::new(htb::Htb::new(params, link));
+    Hfsc(hfsc::HfscParams), [hfsc::ENTRY],
+        |params, link| Box::new(hfsc::Hfsc::new(params, link));
     Ramp(ramp::RampParams), [ramp::ENTRY],
         |params, link| Box::new(ramp::Ramp::new(params, link.link_rate, of_greedy(params, link)));
     Guarded(guarded::GuardedParams), [],
@@ -126,6 +132,10 @@ family! {
     Isolated(isolate::IsolatedParams), [],
         |params, link| Box::new(isolate::Isolated::new(params, link));
 }
+
+/// What the classes of a discipline are, by its name.
+pub(super) static CLASSES: &[(&str, &Entry)] =
+    &[("prio", &prio::CLASS), ("htb", &htb::CLASS), ("hfsc", &hfsc::CLASS)];
 
 /// The shapers.
 pub static SHAPERS: &[Known<TokenBucketParams>] =

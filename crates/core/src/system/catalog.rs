@@ -14,14 +14,14 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::any::{POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
+use super::any::{CLASSES, POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
 use super::context::LinkContext;
 use super::contract::System;
 use super::custom::Registration;
 use super::isolate;
 use crate::mark::{MARKERS, currency_exchange};
 use crate::packet::SimplePacket;
-use crate::param::{Args, Entry, EntryArgs, ParamError, Preset, Role};
+use crate::param::{self, Args, Entry, EntryArgs, ParamError, Preset, Role};
 
 /// The disciplines, markers and exchanges that scenarios can name. By default those of this project.
 ///
@@ -77,7 +77,7 @@ impl fmt::Display for RegisterError {
 impl core::error::Error for RegisterError {}
 
 /// The keys of a queue's table that are no parameters of a discipline.
-const SELECTORS: [&str; 5] = ["kind", "drop", "shaper", isolate::KEY, Preset::KEY];
+const SELECTORS: [&str; 6] = ["kind", "drop", "shaper", isolate::KEY, Catalog::CLASS_KEY, Preset::KEY];
 
 impl Catalog {
     /// Registers a discipline from outside this project, for scenarios to name in `kind`.
@@ -149,6 +149,17 @@ impl Catalog {
         schedulers.chain(policies).chain(systems).chain(registered).chain(shapers)
     }
 
+    /// The key of a queue's table under which its classes stand, by their names.
+    pub const CLASS_KEY: &str = param::CLASS_KEY;
+    /// The key of a class that names its parent.
+    pub const PARENT_KEY: &str = param::PARENT_KEY;
+
+    /// What the classes of the discipline `kind` are; none if it has no classes.
+    #[must_use]
+    pub fn classes_of(kind: &Entry) -> Option<&'static Entry> {
+        CLASSES.iter().find(|(name, _)| *name == kind.name).map(|(_, class)| *class)
+    }
+
     /// The entry called `name`.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<&'static Entry> {
@@ -179,9 +190,12 @@ impl Catalog {
                 return refuse("is a buffer policy already, in front of a FIFO");
             }
             Role::Policy => (SCHEDULERS[0].entry, Some(entry)),
-            Role::Scheduler | Role::Shaper | Role::Isolation | Role::Marker | Role::Exchange => {
-                (entry, drop.or_else(|| default_policy(entry)))
-            }
+            Role::Scheduler
+            | Role::Shaper
+            | Role::Isolation
+            | Role::Class
+            | Role::Marker
+            | Role::Exchange => (entry, drop.or_else(|| default_policy(entry))),
         };
         let custom = self.registered.iter().find(|known| known.entry.name == kind.name).cloned();
         let args = Args::of_preset(self.preset);
@@ -272,6 +286,52 @@ impl Selection {
             return Err(ParamError::new(key, format!("unknown parameter (known here: {known})")));
         };
         self.args.set(param, text)
+    }
+}
+
+/// Classes, where the discipline has them.
+impl Selection {
+    /// What a class can be given; none if the discipline has no classes.
+    #[must_use]
+    pub fn class(&self) -> Option<&'static Entry> {
+        Catalog::classes_of(self.kind)
+    }
+
+    /// Makes a class called `name`, if there is none yet.
+    ///
+    /// # Errors
+    /// When the discipline has no classes.
+    pub fn add_class(&mut self, name: &str) -> Result<(), ParamError> {
+        self.known_class(Catalog::CLASS_KEY)?;
+        self.args.add_class(name);
+        Ok(())
+    }
+
+    /// Sets `key` of the class `name`, which may be new: a parameter, or its parent.
+    ///
+    /// # Errors
+    /// When the discipline has no classes, they have no such parameter, or `text` is not a value of it.
+    pub fn set_of_class(&mut self, name: &str, key: &str, text: &str) -> Result<(), ParamError> {
+        let path = format!("{}.{name}.{key}", Catalog::CLASS_KEY);
+        let class = self.known_class(&path)?;
+        if key == Catalog::PARENT_KEY {
+            self.args.set_parent(name, text);
+            return Ok(());
+        }
+        let Some(param) = class.param(key) else {
+            let params = class.params.iter().map(|param| param.name);
+            let known = params.chain([Catalog::PARENT_KEY]).collect::<Vec<_>>().join(", ");
+            return Err(ParamError::new(&path, format!("unknown parameter (known here: {known})")));
+        };
+        self.args.set_of_class(name, param, text).map_err(|error| ParamError::new(&path, error.message))
+    }
+
+    fn known_class(&self, key: &str) -> Result<&'static Entry, ParamError> {
+        self.class().ok_or_else(|| {
+            let with: Vec<_> = CLASSES.iter().map(|(name, _)| *name).collect();
+            let message = format!("`{}` has no classes; these have: {}", self.kind.name, with.join(", "));
+            ParamError::new(key, message)
+        })
     }
 }
 

@@ -6,6 +6,7 @@ use core::fmt;
 use super::any::{BufferParams, Core, CoreParams, POLICIES, PolicyParams, SCHEDULERS, SHAPERS, SYSTEMS};
 use super::cake::Hosts;
 use super::catalog::Selection;
+use super::classes::ClassNames;
 use super::context::LinkContext;
 use super::contract::System;
 use super::custom::Fault;
@@ -88,6 +89,17 @@ impl DisciplineParams {
     #[must_use]
     pub const fn divides_among_customers(&self) -> bool {
         matches!(&self.core, CoreParams::Buffered(BufferParams { drop: PolicyParams::Hcsfq(_), .. }))
+    }
+
+    /// The classes that flows over it are given, if it has classes.
+    #[must_use]
+    pub fn classes(&self) -> Option<ClassNames<'_>> {
+        match &self.core {
+            CoreParams::Prio(params) => Some(params.class.names()),
+            CoreParams::Htb(params) => Some(params.class.names()),
+            CoreParams::Hfsc(params) => Some(params.class.names()),
+            _ => None,
+        }
     }
 
     /// What divides, among hosts or among flows.
@@ -272,8 +284,11 @@ impl<P: Packet> Discipline<P> {
             | CoreParams::SpPifo(_)
             | CoreParams::FqPie(_)
             | CoreParams::DualPi2(_)
-            | CoreParams::StochasticFq(_) => true,
-            CoreParams::Ramp(_)
+            | CoreParams::StochasticFq(_)
+            | CoreParams::Prio(_) => true,
+            CoreParams::Htb(_)
+            | CoreParams::Hfsc(_)
+            | CoreParams::Ramp(_)
             | CoreParams::Guarded(_)
             | CoreParams::Custom(_)
             | CoreParams::Isolated(_) => false,

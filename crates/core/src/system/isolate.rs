@@ -121,6 +121,9 @@ impl IsolatedParams {
         let (kind, goes_by) = match &core {
             CoreParams::Ramp(_) => ("ramp", "what real-rate flows need"),
             CoreParams::Guarded(_) => ("sffc", "what routers report of flows"),
+            CoreParams::Prio(_) => ("prio", "the classes of flows"),
+            CoreParams::Htb(_) => ("htb", "the classes of flows"),
+            CoreParams::Hfsc(_) => ("hfsc", "the classes of flows"),
             CoreParams::Buffered(BufferParams { drop, .. }) => match drop {
                 PolicyParams::Sffc(_) => ("sffc", "what routers report of flows"),
                 PolicyParams::Hcsfq(_) => ("hcsfq", "the customers of flows"),

@@ -9,11 +9,15 @@
 //! | [`catalog`] | the register: finds disciplines by name, reads what a scenario says of them | – |
 //! | [`custom`] | disciplines from outside this project | – |
 //! | [`choke`] | RED that drops pairs of the same flow | Pan, Prabhakar, Psounis 2000 |
+//! | [`classes`] | the tree of classes that `prio`, `htb` and `hfsc` share | – |
 //! | [`dualpi2`] | two coupled queues, for L4S and for classic senders | RFC 9332 |
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
 //! | [`fq_pie`] | flow queueing with PIE | Ramakrishnan, Bhasi, Tahiliani 2019 |
 //! | [`guarded`] | SF-FC's discarder in front of any discipline | Tamura, Tobe, Tokuda 2000 |
+//! | [`hfsc`] | a hierarchy of service curves | Stoica, Zhang, Ng 1997 |
+//! | [`htb`] | a hierarchy of token buckets, of which classes borrow | Devera 2002 |
 //! | [`isolate`] | shows hosts to any discipline as its flows | Høiland-Jørgensen, Täht, Morton 2018 |
+//! | [`prio`] | classes in strict priority | Cobham 1954 |
 //! | [`ramp`] | allocates bandwidth to real-rate flows from the fill of their queues | Li, Walpole, McNamee, Pu, Steere 2001 |
 //! | [`sp_pifo`] | strict-priority queues with adaptive bounds | Alcoz, Dietmüller, Vanbever 2020 |
 //! | [`stochastic_fq`] | hashed buckets that take turns | McKenney 1990 |
@@ -30,6 +34,7 @@ pub mod cake;
 pub mod catalog;
 mod charge;
 pub mod choke;
+pub mod classes;
 mod context;
 mod contract;
 pub mod custom;
@@ -40,7 +45,10 @@ pub mod fq_codel;
 pub mod fq_pie;
 pub mod guarded;
 mod hash;
+pub mod hfsc;
+pub mod htb;
 pub mod isolate;
+pub mod prio;
 pub mod ramp;
 mod ranks;
 pub mod sp_pifo;

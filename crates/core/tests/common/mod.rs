@@ -21,7 +21,10 @@ pub fn read(kind: &str, pairs: &[&str]) -> Result<DisciplineParams, String> {
     let text = |error: apportion_core::param::ParamError| error.to_string();
     let mut selection = Selection::new(kind, of("drop"), of("shaper")).map_err(text)?;
     for (key, value) in pairs.iter().filter(|pair| !["drop", "shaper"].contains(&pair.0)) {
-        selection.set(key, value).map_err(text)?;
+        match key.strip_prefix("class.").and_then(|rest| rest.split_once('.')) {
+            Some((class, key)) => selection.set_of_class(class, key, value).map_err(text)?,
+            None => selection.set(key, value).map_err(text)?,
+        }
     }
     DisciplineParams::from_args(&selection).map_err(text)
 }
@@ -98,7 +101,9 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
         // No average and no threshold, or one that drops within a few packets as it is.
         "tail" | "head" | "lqd" | "rnd" | "csfq" | "mcsfq" | "hcsfq" | "sffc" | "nbq" | "codel"
-        | "fq_codel" | "ramp" | "aifo" | "sp_pifo" | "stochastic_fq" => String::new(),
+        | "fq_codel" | "ramp" | "aifo" | "sp_pifo" | "stochastic_fq" | "prio" | "htb" | "hfsc" => {
+            String::new()
+        }
         other => panic!(
             "`{other}` has no row in `keys` of crates/core/tests/common/mod.rs: add one with parameters at which it drops, \
              marks and reorders within a few packets, or name it among those that need none"

@@ -53,6 +53,7 @@ pub struct Classifier {
     /// What a rule gives in addition, by its number.
     more: Vec<More>,
     customer_weights: Vec<Weight>,
+    customer_names: Vec<String>,
     guarantees: Guarantees,
     maker: Maker,
     /// Whether some flow was answered: the gateway sees both directions.
@@ -154,6 +155,7 @@ impl Classifier {
             treatments: Vec::new(),
             more: Vec::new(),
             customer_weights: Vec::new(),
+            customer_names: Vec::new(),
             guarantees: Guarantees::default(),
             maker: Maker::new(config.seed, direction),
             has_answers: false,
@@ -173,6 +175,7 @@ impl Classifier {
     fn take_rules(&mut self, config: &GatewayConfig, accounts: &[u32]) -> Vec<(u64, FlowId)> {
         self.rules = config.direction(self.direction).rules.clone();
         self.customer_weights = config.customer_weights();
+        self.customer_names = config.customer_names();
         let given = |treatment: &Treatment| Given {
             weight: treatment.weight,
             class: treatment.class,
@@ -223,6 +226,7 @@ impl Classifier {
             customers: Customers {
                 of_flows: &all(&self.slots, |given| given.customer),
                 weights: &self.customer_weights,
+                names: &self.customer_names,
             },
             hosts: &all(&self.slots, |given| given.hosts),
             seed: config.seed,

@@ -302,3 +302,13 @@ fn roles(placed: &PlacedDirection<'_>, problems: &mut Problems) {
         placed.fields.refuse("labels", message, problems);
     }
 }
+
+/// Refuses a queue with classes of which none takes the packets that no rule gives a class.
+pub(super) fn classes(direction: &PlacedDirection<'_>, problems: &mut Problems) {
+    let Some(classes) = direction.config.queue.params.classes() else { return };
+    if !classes.takes_others {
+        let message = "packets of flows whose customer is none of its classes would be dropped; write others = true for the \
+                       class that takes them";
+        direction.fields.refuse("queue", message, problems);
+    }
+}

@@ -276,4 +276,10 @@ impl GatewayConfig {
     pub fn customer_weights(&self) -> Vec<Weight> {
         customers::weights(&self.customers)
     }
+
+    /// Names by that number, which classes may have. All flows without a customer have an empty one.
+    #[must_use]
+    pub fn customer_names(&self) -> Vec<String> {
+        customers::names(&self.customers)
+    }
 }

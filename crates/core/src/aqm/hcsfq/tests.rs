@@ -15,7 +15,7 @@ fn hcsfq(weights: &[f64], change: impl FnOnce(&mut HcsfqParams)) -> Hcsfq {
     change(&mut params);
     let weights: Vec<Weight> = weights.iter().map(|&weight| Weight::new(weight).unwrap()).collect();
     let of_flows: Vec<CustomerId> = (0..weights.len() as u32).map(CustomerId).collect();
-    let customers = Customers { of_flows: &of_flows, weights: &weights };
+    let customers = Customers { of_flows: &of_flows, weights: &weights, names: &[] };
     let streams = ["hcsfq", "hcsfq.root", "hcsfq.marking"].map(|name| Stream::new(1, name));
     Hcsfq::new(&params, Rate::from_mbit(8), &customers, streams)
 }
@@ -237,12 +237,12 @@ fn flows_that_are_in_no_table_share_one_customer() {
     let bare = self::hcsfq(&[], |_| ());
     assert_eq!((bare.customers.len(), bare.customer(FlowId(3))), (1, 0));
     let of_flows = [CustomerId(7)];
-    let customers = Customers { of_flows: &of_flows, weights: &[Weight::ONE] };
+    let customers = Customers { of_flows: &of_flows, weights: &[Weight::ONE], names: &[] };
     let params = HcsfqParams::from_args(&EntryArgs::of_paper(&ENTRY)).unwrap();
     let streams = || [Stream::new(1, "hcsfq"), Stream::new(1, "root"), Stream::new(1, "marking")];
     let beyond = Hcsfq::new(&params, Rate::from_mbit(8), &customers, streams());
     assert_eq!(beyond.customer(FlowId(0)), 0);
-    let many = Customers { of_flows: &[], weights: &[Weight::ONE; MAX_CUSTOMERS + 9] };
+    let many = Customers { of_flows: &[], weights: &[Weight::ONE; MAX_CUSTOMERS + 9], names: &[] };
     let many = Hcsfq::new(&params, Rate::from_mbit(8), &many, streams());
     assert_eq!(many.customers.len(), MAX_CUSTOMERS + 1, "bounded");
 }

@@ -1,0 +1,668 @@
+//! H-FSC: a hierarchy of service curves. Delays of leaves are guaranteed by deadlines, and what is left is divided by virtual times.
+//!
+//! Stoica, Zhang, Ng, "A hierarchical fair service curve algorithm for link-sharing, real-time and priority services", SIGCOMM
+//! 1997. A service curve says how many bytes a class is due t after it became active: here `m1` for the first `d`, then `m2`. With m1
+//! above m2 a class has a shorter delay than its rate would give it, at the price of others that have m1 below m2.
+//!
+//! - The *real-time* criterion: a leaf with a curve `rt` has a deadline for its first packet, at which its curve D has risen by what it
+//!   has got by this criterion, and a time E at which it must be served to keep the deadlines to come. Of leaves whose time has
+//!   come, the earliest deadline is served. If the curves together stay below the link, each deadline is kept within the time
+//!   of one largest packet.
+//! - The *link-sharing* criterion serves when there is none: from the root down, the child with the least virtual time, which is where
+//!   the curve `ls` of a class reaches what it has got in all. A class that becomes active starts at the mean of the least and the
+//!   largest of its siblings.
+//! - When a class becomes active, a curve becomes the minimum of what it was and a copy that starts now. For a concave curve (m1 above m2)
+//!   that is exact: both have the same slopes. A convex one keeps what is lower now; the minimum could have more pieces.
+//! - Upper limit, which the paper does not have: by link-sharing a class gets no more than its curve `ul`, which starts when it is
+//!   first active and after each idle time. The real-time criterion may go beyond.
+//! - Times are whole nanoseconds, rounded up; bytes are exact, so no error adds up.
+//!
+//! Limit: that curves `rt` fit the link is not tested; if they do not, deadlines are missed, the earliest are still first.
+//!
+//! Cost: O(depth · log siblings + log leaves) per packet. A refusal looks ahead and an arrival before that time takes it back, as with
+//! HTB. Memory: 8 bytes per flow, about 700 per class. Parameters: [`ENTRY`], [`CLASS`].
+
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::classes::{CLASS_LIMIT, Class, Classes, Leaves, OTHERS, key_of};
+use super::context::LinkContext;
+use super::contract::System;
+use crate::limit::Limit;
+use crate::packet::{CustomerId, FlowId, Packet};
+use crate::param::{Entry, EntryArgs, Kind, LIMIT, Paper, Param, ParamError, Role};
+use crate::queue::{Backlog, Queue, Sink};
+use crate::smallest::Smallest;
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// H-FSC in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "hfsc",
+    role: Role::System,
+    summary: "Hierarchical fair service curves: delays of leaves by deadlines, the rest by virtual times.",
+    reference: "Stoica, Zhang, Ng 1997",
+    cost: "O(depth log siblings + log leaves) per packet, 8 bytes per flow, about 700 per class",
+    params: &[LIMIT],
+};
+
+const fn optional(name: &'static str, symbol: &'static str, kind: Kind, doc: &'static str) -> Param {
+    let source = "off unless set; section V";
+    Param { name, symbol, kind, default: None, paper: Paper::AsDefault, source, doc }
+}
+
+/// What a class of [`ENTRY`] is.
+pub const CLASS: Entry = Entry {
+    name: "hfsc",
+    role: Role::Class,
+    summary: "A class of H-FSC.",
+    reference: "Stoica, Zhang, Ng 1997",
+    cost: "",
+    params: &[
+        optional("rt_m1", "m1", Kind::Rate, "Real-time curve of a leaf: its slope at first."),
+        optional("rt_d", "d", Kind::Span, "Real-time curve: how long that is."),
+        optional("rt_m2", "m2", Kind::Rate, "Real-time curve: its slope then; alone, a straight line."),
+        optional("ls_m1", "m1", Kind::Rate, "Link-sharing curve: its slope at first."),
+        optional("ls_d", "d", Kind::Span, "Link-sharing curve: how long that is."),
+        optional(
+            "ls_m2",
+            "m2",
+            Kind::Rate,
+            "Link-sharing curve: its slope then; of a leaf, if not set, as the real-time curve.",
+        ),
+        optional("ul_m1", "m1", Kind::Rate, "Upper limit: its slope at first."),
+        optional("ul_d", "d", Kind::Span, "Upper limit: how long that is."),
+        optional(
+            "ul_m2",
+            "m2",
+            Kind::Rate,
+            "Upper limit of link-sharing, which the paper does not have: its slope then.",
+        ),
+        CLASS_LIMIT,
+        OTHERS,
+    ],
+};
+
+/// A service curve of two pieces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Curve {
+    /// The slope at first.
+    pub m1: Rate,
+    /// How long that is.
+    pub d: Span,
+    /// The slope then.
+    pub m2: Rate,
+}
+
+impl Curve {
+    /// A curve that is `m2` from the start.
+    #[must_use]
+    pub const fn straight(m2: Rate) -> Self {
+        Self { m1: m2, d: Span::ZERO, m2 }
+    }
+
+    /// The curve of the keys `of_m1`, `of_d` and `of_m2`, if there is one.
+    fn from_args(args: &EntryArgs<'_>, keys: [&str; 3]) -> Result<Option<Self>, ParamError> {
+        let [m1, d, m2] = keys;
+        match (args.rate_if_set(m1), args.span_if_set(d), args.rate_if_set(m2)) {
+            (None, None, None) => Ok(None),
+            (None, None, Some(m2)) => Ok(Some(Self::straight(m2))),
+            (Some(m1), Some(d), Some(m2)) => Ok(Some(Self { m1, d, m2 })),
+            (_, _, None) => Err(ParamError::new(
+                m2,
+                "missing: a curve needs its slope in the long run; write for example \"1Mbit\"",
+            )),
+            (None, ..) => Err(ParamError::new(m1, format!("missing: `{d}` says how long it lasts"))),
+            (_, None, _) => Err(ParamError::new(d, format!("missing: it says how long `{m1}` lasts"))),
+        }
+    }
+
+    fn is_concave(&self) -> bool {
+        self.m1 > self.m2
+    }
+}
+
+/// A class of H-FSC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HfscClass {
+    /// The real-time curve of a leaf.
+    pub rt: Option<Curve>,
+    /// The link-sharing curve.
+    pub ls: Option<Curve>,
+    /// The upper limit.
+    pub ul: Option<Curve>,
+}
+
+impl HfscClass {
+    fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let rt = Curve::from_args(args, ["rt_m1", "rt_d", "rt_m2"])?;
+        let ls = Curve::from_args(args, ["ls_m1", "ls_d", "ls_m2"])?.or(rt);
+        let ul = Curve::from_args(args, ["ul_m1", "ul_d", "ul_m2"])?;
+        if ls.is_none() {
+            let message = "a class needs a curve; write for example ls_m2 = \"1Mbit\", which gives it a share, or rt_m2";
+            return Err(ParamError::new("ls_m2", message));
+        }
+        for (key, curve) in [("ls_m2", ls), ("ul_m2", ul)] {
+            if curve.is_some_and(|curve| curve.m2 == Rate::ZERO) {
+                return Err(ParamError::new(key, "it must be above 0, or the class would wait without end"));
+            }
+        }
+        Ok(Self { rt, ls, ul })
+    }
+}
+
+/// Parameters of [`Hfsc`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct HfscParams {
+    /// Size of the queue of each class that has none of its own. Default that of the link.
+    pub limit: Option<Limit>,
+    /// The classes. Without any, all flows share one.
+    pub class: Classes<HfscClass>,
+}
+
+impl HfscParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When the tree of classes, or a curve of one, makes no sense.
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let all = HfscClass { rt: None, ls: Some(Curve::straight(Rate::from_mbit(1_000))), ul: None };
+        let class =
+            Classes::read(args, &CLASS, HfscClass::from_args)?.unwrap_or_else(|| Classes::single(all));
+        if let Some(inner) = class.all().iter().find(|class| !class.is_leaf && class.params.rt.is_some()) {
+            let message = "only classes without children have packets, and so a real-time curve; write ls_m2";
+            return Err(ParamError::new(&key_of(&inner.name, "rt_m2"), message));
+        }
+        Ok(Self { limit: args.limit_if_set("limit"), class })
+    }
+}
+
+/// A curve that started: through (x, y), m1 for `dx` and `dy`, then m2.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    of: Curve,
+    x: Time,
+    y: Bytes,
+    dx: Span,
+    dy: Bytes,
+}
+
+/// As many as there are numbers for.
+fn sum<const N: usize>(all: [Bytes; N]) -> Bytes {
+    Bytes::new(all.iter().fold(0, |sum: u64, bytes| sum.saturating_add(bytes.get())))
+}
+
+impl Running {
+    fn start(of: Curve, x: Time, y: Bytes) -> Self {
+        Self { of, x, y, dx: of.d, dy: of.m1.bytes_in(of.d) }
+    }
+
+    /// Bytes due at `t`.
+    fn at(&self, t: Time) -> Bytes {
+        let since = t.since(self.x);
+        match since <= self.dx {
+            true => sum([self.y, self.of.m1.bytes_in(since)]),
+            false => sum([self.y, self.dy, self.of.m2.bytes_in(since.saturating_sub(self.dx))]),
+        }
+    }
+
+    /// When `bytes` are due.
+    fn reaches(&self, bytes: Bytes) -> Time {
+        let more = bytes.saturating_sub(self.y);
+        if more == Bytes::ZERO {
+            self.x
+        } else if more <= self.dy {
+            self.x + self.of.m1.time_for(more)
+        } else {
+            self.x + self.dx + self.of.m2.time_for(more - self.dy)
+        }
+    }
+
+    /// Becomes the minimum of itself and of a copy that starts at (x, y). Section V, figure 8.
+    fn lower(&mut self, x: Time, y: Bytes) {
+        let here = self.at(x);
+        // Both have the same slopes, and the older has the later one first: if it is below a concave copy, it stays so.
+        if here <= y {
+            return;
+        }
+        let new = Self::start(self.of, x, y);
+        if !self.of.is_concave() {
+            *self = new;
+            return;
+        }
+        // The copy rises by m1 until it meets the second piece of the old one, or has its own.
+        let (knee, knee_y) = (self.x + self.dx, sum([self.y, self.dy]));
+        let line = match x >= knee {
+            true => sum([knee_y, self.of.m2.bytes_in(x.since(knee))]),
+            false => knee_y.saturating_sub(self.of.m2.bytes_in(knee.since(x))),
+        };
+        let apart = Rate::from_bit(self.of.m1.as_bit() - self.of.m2.as_bit());
+        let meet = apart.time_for(line.saturating_sub(y));
+        *self = new;
+        if meet < self.dx {
+            (self.dx, self.dy) = (meet, self.of.m1.bytes_in(meet));
+        }
+    }
+}
+
+/// Starts the curve, or lowers it.
+fn lower(running: &mut Option<Running>, of: Curve, x: Time, y: Bytes) -> &Running {
+    if let Some(running) = running.as_mut() {
+        running.lower(x, y);
+    }
+    running.get_or_insert_with(|| Running::start(of, x, y))
+}
+
+/// No class: the root, which is the link.
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Debug)]
+struct Node {
+    curves: HfscClass,
+    parent: u32,
+    /// Among its siblings.
+    place: u32,
+    /// Its children, if it has any.
+    family: u32,
+    /// Leaves with packets, among its children: of a leaf itself, 1.
+    active: u32,
+    /// The paper's D, c, what it got by the real-time criterion, and d.
+    deadline: Option<Running>,
+    by_deadline: Bytes,
+    due: Time,
+    /// The paper's V, by virtual time, w, all that it got, and v.
+    fair: Option<Running>,
+    all: Bytes,
+    virtual_time: Time,
+    /// The upper limit, and whether it lets the class have more.
+    limit: Option<Running>,
+    fits: bool,
+    /// Whether it is among those that its parent chooses from.
+    is_offered: bool,
+}
+
+/// The children of a class by virtual time.
+#[derive(Clone, Debug)]
+struct Family {
+    by_least: Smallest,
+    by_largest: Smallest,
+    members: Vec<u32>,
+    /// The largest virtual time of those that were served: where a new period starts.
+    latest: Time,
+}
+
+/// The last time that is compared.
+const LAST: u64 = u64::MAX / 2;
+
+impl Family {
+    fn new() -> Self {
+        Self {
+            by_least: Smallest::new(),
+            by_largest: Smallest::new(),
+            members: Vec::new(),
+            latest: Time::ZERO,
+        }
+    }
+
+    /// The virtual time at which a class becomes active. Section V: the mean of the least and the largest.
+    fn start(&self) -> Time {
+        match (self.by_least.first(), self.by_largest.first()) {
+            (Some((least, _)), Some((turned, _))) => Time::from_nanos(least + (LAST - turned - least) / 2),
+            _ => self.latest,
+        }
+    }
+
+    fn set(&mut self, place: u32, v: Time) {
+        let v = v.as_nanos().min(LAST);
+        self.by_least.set(place as usize, v);
+        self.by_largest.set(place as usize, LAST - v);
+    }
+
+    fn remove(&mut self, place: u32) {
+        self.by_least.remove(place as usize);
+        self.by_largest.remove(place as usize);
+    }
+
+    fn first(&self) -> Option<usize> {
+        self.by_least.first().map(|(_, place)| self.members[place] as usize)
+    }
+}
+
+/// Classes and their curves.
+#[derive(Clone, Debug)]
+struct Tree {
+    nodes: Vec<Node>,
+    /// The children of the root first.
+    families: Vec<Family>,
+    /// Leaves whose eligible time is to come, by that time.
+    waiting: Smallest,
+    /// Leaves whose time has come, by deadline.
+    eligible: Smallest,
+    /// Classes that reached their upper limit, by the time at which they may have more.
+    limited: Smallest,
+    /// Classes whose time to have more is to come, but was looked at.
+    changed: Vec<u32>,
+    is_ahead: bool,
+}
+
+impl Tree {
+    fn new(classes: &[Class<HfscClass>]) -> Self {
+        let mut families = vec![Family::new()];
+        let mut nodes: Vec<Node> = Vec::with_capacity(classes.len());
+        for (at, class) in (0..).zip(classes) {
+            let family = if class.is_leaf { NONE } else { families.len() as u32 };
+            families.extend((!class.is_leaf).then(Family::new));
+            let siblings = class.parent.map_or(0, |parent| nodes[parent].family as usize);
+            let place = families[siblings].members.len() as u32;
+            families[siblings].members.push(at);
+            nodes.push(Node {
+                curves: class.params.clone(),
+                parent: class.parent.map_or(NONE, |parent| parent as u32),
+                place,
+                family,
+                active: 0,
+                deadline: None,
+                by_deadline: Bytes::ZERO,
+                due: Time::ZERO,
+                fair: None,
+                all: Bytes::ZERO,
+                virtual_time: Time::ZERO,
+                limit: None,
+                fits: true,
+                is_offered: false,
+            });
+        }
+        let (waiting, eligible, limited) = (Smallest::new(), Smallest::new(), Smallest::new());
+        Self { nodes, families, waiting, eligible, limited, changed: Vec::new(), is_ahead: false }
+    }
+
+    /// The family that a class belongs to.
+    fn siblings(&self, class: usize) -> usize {
+        match self.nodes[class].parent {
+            NONE => 0,
+            parent => self.nodes[parent as usize].family as usize,
+        }
+    }
+
+    /// A leaf has packets again, the first of this size.
+    fn activate(&mut self, now: Time, leaf: usize, head: Bytes) {
+        let node = &mut self.nodes[leaf];
+        if let Some(curve) = node.curves.rt {
+            lower(&mut node.deadline, curve, now, node.by_deadline);
+        }
+        self.plan(now, leaf, head);
+        let mut class = leaf as u32;
+        while class != NONE {
+            let at = class as usize;
+            self.nodes[at].active += 1;
+            if self.nodes[at].active > 1 {
+                break;
+            }
+            self.start(now, at);
+            class = self.nodes[at].parent;
+        }
+        self.offer(leaf);
+    }
+
+    /// A class becomes active among its siblings.
+    fn start(&mut self, now: Time, class: usize) {
+        let start = self.families[self.siblings(class)].start();
+        let node = &mut self.nodes[class];
+        if let Some(curve) = node.curves.ls {
+            node.virtual_time = lower(&mut node.fair, curve, start, node.all).reaches(node.all);
+        }
+        if let Some(curve) = node.curves.ul {
+            lower(&mut node.limit, curve, now, node.all);
+        }
+        self.refit(now, class);
+    }
+
+    /// A leaf has no packets any more.
+    fn deactivate(&mut self, leaf: usize) {
+        self.waiting.remove(leaf);
+        self.eligible.remove(leaf);
+        let mut class = leaf as u32;
+        while class != NONE {
+            let node = &mut self.nodes[class as usize];
+            node.active -= 1;
+            if node.active > 0 {
+                break;
+            }
+            self.limited.remove(class as usize);
+            class = node.parent;
+        }
+        self.offer(leaf);
+    }
+
+    /// Sets when the leaf is eligible and when the packet at its head is due.
+    fn plan(&mut self, now: Time, leaf: usize, head: Bytes) {
+        let node = &mut self.nodes[leaf];
+        let Some(deadline) = &node.deadline else { return };
+        let mut eligible = *deadline;
+        // Section V: of a convex curve, the time from which m2 is enough for what is to come.
+        if !eligible.of.is_concave() {
+            (eligible.dx, eligible.dy) = (Span::ZERO, Bytes::ZERO);
+        }
+        node.due = deadline.reaches(sum([node.by_deadline, head]));
+        let from = eligible.reaches(node.by_deadline).as_nanos().min(LAST);
+        if from <= now.as_nanos() {
+            self.waiting.remove(leaf);
+            self.eligible.set(leaf, node.due.as_nanos().min(LAST));
+        } else {
+            self.eligible.remove(leaf);
+            self.waiting.set(leaf, from);
+        }
+    }
+
+    /// Whether an active class is below its upper limit.
+    fn refit(&mut self, now: Time, class: usize) {
+        let node = &mut self.nodes[class];
+        let Some(limit) = &node.limit else { return };
+        let from = limit.reaches(node.all);
+        node.fits = from <= now;
+        if node.fits {
+            self.limited.remove(class);
+        } else {
+            self.limited.set(class, from.as_nanos().min(LAST));
+        }
+        if self.is_ahead {
+            self.changed.push(class as u32);
+        }
+    }
+
+    /// Puts a class among those that its parent chooses from, by its virtual time, or takes it out. Whether that is new.
+    fn place(&mut self, class: usize) -> bool {
+        let siblings = self.siblings(class);
+        let node = &self.nodes[class];
+        let has_packets = match node.family {
+            NONE => node.active > 0,
+            family => self.families[family as usize].first().is_some(),
+        };
+        let is_offered = has_packets && node.fits;
+        if is_offered {
+            self.families[siblings].set(node.place, node.virtual_time);
+        } else if node.is_offered {
+            self.families[siblings].remove(node.place);
+        }
+        core::mem::replace(&mut self.nodes[class].is_offered, is_offered) != is_offered
+    }
+
+    /// The same, and then its parents as far as something is new for them.
+    fn offer(&mut self, class: usize) {
+        let mut class = class;
+        while self.place(class) && self.nodes[class].parent != NONE {
+            class = self.nodes[class].parent as usize;
+        }
+    }
+
+    /// Lets classes have more whose time has come.
+    fn advance(&mut self, now: Time) {
+        while let Some((_, leaf)) = self.waiting.first().filter(|(at, _)| *at <= now.as_nanos()) {
+            self.waiting.remove(leaf);
+            self.eligible.set(leaf, self.nodes[leaf].due.as_nanos().min(LAST));
+        }
+        while let Some((_, class)) = self.limited.first().filter(|(at, _)| *at <= now.as_nanos()) {
+            self.refit(now, class);
+            self.offer(class);
+        }
+    }
+
+    /// Goes on to the first time at which a packet can leave.
+    fn look_ahead(&mut self) -> Option<Time> {
+        let from = self.waiting.first().map(|(at, _)| at);
+        let mut time = None;
+        self.is_ahead = true;
+        while self.families[0].first().is_none() {
+            let next = self.limited.first().filter(|(at, _)| from.is_none_or(|from| *at < from));
+            let Some((at, class)) = next else {
+                time = from;
+                break;
+            };
+            time = Some(at);
+            self.refit(Time::from_nanos(at), class);
+            self.offer(class);
+        }
+        self.is_ahead = false;
+        time.map(Time::from_nanos)
+    }
+
+    /// Takes back what the look ahead did, at `now` before its time.
+    fn look_back(&mut self, now: Time) {
+        while let Some(class) = self.changed.pop() {
+            if self.nodes[class as usize].active > 0 {
+                self.refit(now, class as usize);
+                self.offer(class as usize);
+            }
+        }
+    }
+
+    /// The leaf that is served, and whether by its deadline.
+    fn choose(&self) -> Option<(usize, bool)> {
+        if let Some((_, leaf)) = self.eligible.first() {
+            return Some((leaf, true));
+        }
+        let mut class = self.families[0].first()?;
+        while self.nodes[class].family != NONE {
+            class = self.families[self.nodes[class].family as usize].first()?;
+        }
+        Some((class, false))
+    }
+
+    /// A packet of the leaf left; the next has this size.
+    fn charge(&mut self, now: Time, leaf: usize, size: Bytes, by_deadline: bool, next: Option<Bytes>) {
+        if by_deadline {
+            self.nodes[leaf].by_deadline += size;
+        }
+        let mut class = leaf as u32;
+        while class != NONE {
+            let siblings = self.siblings(class as usize);
+            let node = &mut self.nodes[class as usize];
+            node.all += size;
+            if let Some(fair) = &node.fair {
+                node.virtual_time = fair.reaches(node.all);
+                self.families[siblings].latest = self.families[siblings].latest.max(node.virtual_time);
+            }
+            let parent = node.parent;
+            self.refit(now, class as usize);
+            self.place(class as usize);
+            class = parent;
+        }
+        match next {
+            Some(head) => self.plan(now, leaf, head),
+            None => self.deactivate(leaf),
+        }
+    }
+}
+
+/// A hierarchy of fair service curves.
+#[derive(Clone, Debug)]
+pub struct Hfsc<P> {
+    leaves: Leaves<P>,
+    tree: Tree,
+    /// When the next packet can leave, after a request was refused.
+    next: Option<Time>,
+}
+
+impl<P: Packet> Hfsc<P> {
+    /// Empty queues; curves start with the first packet.
+    #[must_use]
+    pub fn new(params: &HfscParams, link: &LinkContext<'_>) -> Self {
+        Self {
+            leaves: Leaves::new(&params.class, params.limit, link),
+            tree: Tree::new(params.class.all()),
+            next: None,
+        }
+    }
+
+    /// A packet of the class was taken out without being served.
+    fn taken(&mut self, now: Time, class: usize) {
+        self.next = None;
+        self.tree.look_back(now);
+        match self.leaves.head(class) {
+            Some(head) => self.tree.plan(now, class, head),
+            None => self.tree.deactivate(class),
+        }
+    }
+}
+
+impl<P: Packet> Queue<P> for Hfsc<P> {
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        let size = packet.size();
+        if let Some(class) = self.leaves.admit(now, packet, sink) {
+            self.next = None;
+            self.tree.look_back(now);
+            self.tree.activate(now, class, size);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, _sink: &mut dyn Sink<P>) -> Option<P> {
+        if self.next.is_some_and(|next| now < next) {
+            return None;
+        }
+        self.tree.changed.clear();
+        self.tree.advance(now);
+        let Some((leaf, by_deadline)) = self.tree.choose() else {
+            self.next = self.tree.look_ahead();
+            return None;
+        };
+        self.next = None;
+        let packet = self.leaves.pop(leaf)?;
+        self.tree.charge(now, leaf, packet.size(), by_deadline, self.leaves.head(leaf));
+        Some(packet)
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.next
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.leaves.backlog()
+    }
+}
+
+impl<P: Packet> System<P> for Hfsc<P> {
+    fn drain(&mut self, now: Time) -> Option<P> {
+        let class = (0..self.tree.nodes.len()).find(|&class| !self.leaves.is_empty(class))?;
+        let packet = self.leaves.pop(class);
+        self.taken(now, class);
+        packet
+    }
+    fn take(&mut self, now: Time, flow: FlowId) -> Option<P> {
+        let (class, packet) = self.leaves.take(flow)?;
+        self.taken(now, class);
+        Some(packet)
+    }
+    fn limit(&self) -> Option<Limit> {
+        Some(self.leaves.limit())
+    }
+    fn set_limit(&mut self, limit: Limit) {
+        self.leaves.set_limit(limit);
+    }
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.leaves.set_link_rate(rate);
+    }
+    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
+        self.leaves.set_customer(flow, customer);
+        true
+    }
+}

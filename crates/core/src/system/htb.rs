@@ -1,0 +1,665 @@
+//! HTB: classes with an assured rate and a ceiling, which borrow from their parents what siblings leave.
+//!
+//! Devera, "Hierarchical token bucket theory" (2002) and "HTB Linux queuing discipline manual – user guide" (2002). A class is *green*
+//! while it keeps to its rate, *yellow* above it, *red* above its ceiling. A leaf sends by itself while it is green. A yellow one
+//! borrows from its parent, if that is green, else the parent from its own, up to the root; a red one waits. What can be lent
+//! on the lowest level goes first, there the lowest `prio`, and there classes take turns by deficit round robin. Leaves stand
+//! on level 0, roots on the top one, inner classes a level below their parents.
+//!
+//! - Two token buckets for each class, of `rate` with `burst` and of `ceil` with `cburst`. A packet leaves while the bucket is not in
+//!   debt and may bring it there, so rates are kept in the long run whatever the sizes. A packet is charged to the ceilings of its
+//!   class and of all above, and to the rates from the class that lent up. Rates are kept to 2^-31 ns for each byte.
+//! - A turn is worth `quantum`. By default the class with the least rate has 200 bytes and others more in proportion, so that what
+//!   is left is divided by rates. Where a class borrows, each on the way down has a deficit of its own: what a parent lends is
+//!   divided among its children, and what an inner class gets of that among its own.
+//! - The rates of children may be more together than that of their parent, which then is in debt, and more than the link: then leaves
+//!   share it by priority and quantum. They may not be more than the parent's ceiling, which they would break: a leaf that is
+//!   green does not ask its parent (section "Definitions", eq. 1, has no term for it). Such files are refused.
+//!
+//! Limit: a leaf of a high priority at its ceiling is red at times. What its parent has then goes to a lower priority, and it borrows
+//! further up later, where its cousins have the less. With one priority, or where no ceiling of a higher one binds, rates are those of
+//! the fluid.
+//!
+//! Deviations: deficits on the way down, where the manual gives shares of the leaves alone; `quantum` follows rates at any scale, where the
+//! manual divides by `r2q` and stays within 1 to 60 kB.
+//!
+//! Cost: O(depth · log classes) per packet: each class on the way changes colour at most twice. A refusal looks ahead to the next time
+//! at which a packet can leave, and an arrival at an empty leaf before that takes it back, O(colours changed · log classes).
+//! Memory: 8 bytes per flow, about 350 per leaf, 200 + 60 for each `prio` up to the highest per inner class. Parameters: [`ENTRY`], [`CLASS`].
+
+use alloc::format;
+use alloc::vec;
+use alloc::vec::Vec;
+
+use super::classes::{CLASS_LIMIT, Class, Classes, Leaves, OTHERS, key_of};
+use super::context::LinkContext;
+use super::contract::System;
+use crate::limit::Limit;
+use crate::list::{Link, Linked, List};
+use crate::packet::{CustomerId, FlowId, Packet};
+use crate::param::{Entry, EntryArgs, Kind, LIMIT, MUST_BE_SET, Paper, Param, ParamError, Role, require};
+use crate::queue::{Backlog, Queue, Sink};
+use crate::smallest::Smallest;
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// HTB in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "htb",
+    role: Role::System,
+    summary: "Hierarchical token buckets: classes with assured rates and ceilings borrow what others leave.",
+    reference: "Devera 2002",
+    cost: "O(depth log classes) per packet, 8 bytes per flow, about 350 per class",
+    params: &[LIMIT],
+};
+
+const fn optional(name: &'static str, kind: Kind, source: &'static str, doc: &'static str) -> Param {
+    Param { name, symbol: "–", kind, default: None, paper: Paper::AsDefault, source, doc }
+}
+
+/// What a class of [`ENTRY`] is.
+pub const CLASS: Entry = Entry {
+    name: "htb",
+    role: Role::Class,
+    summary: "A class of HTB.",
+    reference: "Devera 2002",
+    cost: "",
+    params: &[
+        optional("rate", Kind::Rate, MUST_BE_SET, "What it is assured, with its descendants (AR)."),
+        optional("ceil", Kind::Rate, "as `rate`", "The most that it gets (CR)."),
+        Param::new(
+            "prio",
+            "P",
+            Kind::Count,
+            "0",
+            "the manual",
+            "0 to 7; of leaves that borrow, lower ones go first.",
+        ),
+        optional("quantum", Kind::Bytes, "in proportion to rates, the least 200B", "Bytes in a turn (Q)."),
+        optional(
+            "burst",
+            Kind::Bytes,
+            "10 ms of `rate` and a frame: the manual's timer",
+            "What it may send at once (B).",
+        ),
+        optional(
+            "cburst",
+            Kind::Bytes,
+            "10 ms of `ceil` and a frame",
+            "What it may send at once above its rate (CB).",
+        ),
+        CLASS_LIMIT,
+        OTHERS,
+    ],
+};
+
+/// Bytes in a turn of the class with the least rate, and the least for any. Chosen: short turns, so that ceilings and buckets see
+/// an even stream; a frame then takes up to eight turns.
+const LEAST: Bytes = Bytes::new(200);
+/// One Ethernet frame.
+const FRAME: Bytes = Bytes::new(1_514);
+/// The manual's timer: 100 ticks in a second.
+const TICK: Span = Span::from_millis(10);
+/// Priorities, as the manual has.
+const PRIORITIES: usize = 8;
+
+/// A class of HTB.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HtbClass {
+    /// What it is assured.
+    pub rate: Rate,
+    /// The most that it gets.
+    pub ceil: Rate,
+    /// Of leaves that borrow, lower ones go first.
+    pub prio: usize,
+    /// Bytes in a turn.
+    pub quantum: Option<Bytes>,
+    /// What it may send at once.
+    pub burst: Bytes,
+    /// What it may send at once above its rate.
+    pub cburst: Bytes,
+}
+
+impl HtbClass {
+    fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let rate = args.rate_if_set("rate").filter(|rate| *rate > Rate::ZERO);
+        let rate = rate.ok_or_else(|| {
+            ParamError::new("rate", "it must be set, above 0; write for example \"10Mbit\"")
+        })?;
+        let ceil = args.rate_if_set("ceil").unwrap_or(rate);
+        if ceil < rate {
+            let message = format!("it is below the rate, {rate}; write at least as much, or leave it out");
+            return Err(ParamError::new("ceil", message));
+        }
+        let prio = usize::try_from(args.count("prio")).unwrap_or(usize::MAX);
+        require(prio < PRIORITIES, "prio", "it must lie between 0 and 7")?;
+        let quantum = args.bytes_if_set("quantum");
+        let message = "a turn must be worth at least 200B and at most 1GB";
+        require(quantum.is_none_or(|q| (LEAST..=MOST).contains(&q)), "quantum", message)?;
+        let of = |rate: Rate| rate.bytes_in(TICK) + FRAME;
+        let burst = args.bytes_if_set("burst").unwrap_or_else(|| of(rate));
+        let cburst = args.bytes_if_set("cburst").unwrap_or_else(|| of(ceil));
+        Ok(Self { rate, ceil, prio, quantum, burst, cburst })
+    }
+}
+
+/// The largest turn.
+const MOST: Bytes = Bytes::new(1_000_000_000);
+
+/// Parameters of [`Htb`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct HtbParams {
+    /// Size of the queue of each class that has none of its own. Default that of the link.
+    pub limit: Option<Limit>,
+    /// The classes. Without any, all flows share one that nothing bounds.
+    pub class: Classes<HtbClass>,
+}
+
+impl HtbParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When the tree of classes, or a value of one, makes no sense.
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let all = Rate::from_bit(u64::MAX);
+        let unbounded =
+            HtbClass { rate: all, ceil: all, prio: 0, quantum: None, burst: FRAME, cburst: FRAME };
+        let class = Classes::read(args, &CLASS, HtbClass::from_args)?;
+        let class = class.unwrap_or_else(|| Classes::single(unbounded));
+        let mut below = vec![0u128; class.all().len()];
+        for own in class.all() {
+            if let Some(parent) = own.parent {
+                below[parent] += u128::from(own.params.rate.as_bit());
+            }
+        }
+        for (own, below) in class.all().iter().zip(below) {
+            if below > u128::from(own.params.ceil.as_bit()) {
+                let message = format!(
+                    "its children are assured {:.6} Mbit/s together, more than its ceiling; raise `ceil`, or lower theirs",
+                    below as f64 / 1e6
+                );
+                return Err(ParamError::new(&key_of(&own.name, "ceil"), message));
+            }
+        }
+        Ok(Self { limit: args.limit_if_set("limit"), class })
+    }
+}
+
+/// Time in 2^-31 ns, of which a byte at the largest rate takes none.
+type Fine = i128;
+const FRACTION: u32 = 31;
+
+const fn fine(now: Time) -> Fine {
+    (now.as_nanos() as Fine) << FRACTION
+}
+
+/// A token bucket by the time at which it has, or had, no tokens: to charge it moves that time on, and no tokens come in.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    zero: Fine,
+    per_byte: Fine,
+    depth: Fine,
+}
+
+impl Bucket {
+    fn full(rate: Rate, burst: Bytes) -> Self {
+        let per_byte = ((8_000_000_000u128 << FRACTION) / u128::from(rate.as_bit().max(1))) as Fine;
+        Self { zero: Fine::MIN / 2, per_byte, depth: per_byte * Fine::from(burst.get()) }
+    }
+
+    fn charge(&mut self, now: Time, size: Bytes) {
+        self.zero = self.zero.max(fine(now) - self.depth) + self.per_byte * Fine::from(size.get());
+    }
+
+    const fn is_in_debt(&self, now: Time) -> bool {
+        self.zero > fine(now)
+    }
+
+    /// The first time at which it is out of debt.
+    fn paid(&self) -> u64 {
+        u64::try_from((self.zero + (1 << FRACTION) - 1) >> FRACTION).unwrap_or(0)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Colour {
+    Green,
+    Yellow,
+    Red,
+}
+
+/// No class.
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Debug)]
+struct Node {
+    parent: u32,
+    level: u8,
+    is_leaf: bool,
+    prio: u8,
+    colour: Colour,
+    /// A bit for each priority at which it has packets that are not held back by classes below it.
+    active: u8,
+    /// Its places in turns: of priority p from here, two each.
+    seats: u32,
+    /// The turns of its children of priority 0, if it has any.
+    feed: u32,
+    rate: Bucket,
+    ceil: Bucket,
+}
+
+/// A place in turns.
+#[derive(Clone, Copy, Debug)]
+struct Seat {
+    link: Link,
+    class: u32,
+    quantum: i64,
+    deficit: i64,
+}
+
+impl Linked for Seat {
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+/// Who has something to lend, and who asks for it.
+#[derive(Clone, Debug)]
+struct Tree {
+    nodes: Vec<Node>,
+    seats: Vec<Seat>,
+    /// Of green classes by level and priority, then of the children of each inner class by priority: the manual's self feeds and
+    /// inner feeds. A class asks its parent unless it is red: what is green is served before the parent lends.
+    rings: Vec<List>,
+    /// A bit for each priority with green classes, by level.
+    green: [u8; MAX_LEVELS],
+    /// When an active class that is not green may change its colour.
+    events: Smallest,
+    /// Colours that were given for a time to come.
+    changed: Vec<u32>,
+    is_ahead: bool,
+}
+
+/// Leaves and eight levels above them.
+const MAX_LEVELS: usize = 9;
+
+impl Tree {
+    fn new(classes: &[Class<HtbClass>]) -> Self {
+        let mut depths = vec![0usize; classes.len()];
+        for (at, class) in classes.iter().enumerate() {
+            depths[at] = class.parent.map_or(0, |parent| depths[parent] + 1);
+        }
+        let top = depths.iter().copied().max().unwrap_or(0);
+        let least = classes.iter().map(|class| class.params.rate.as_bit()).min().unwrap_or(1);
+        let (mut seats, mut feeds) = (Vec::new(), MAX_LEVELS * PRIORITIES);
+        let mut nodes = Vec::with_capacity(classes.len());
+        for (at, class) in (0..).zip(classes) {
+            let HtbClass { rate, ceil, prio, quantum, burst, cburst } = &class.params;
+            let share = u128::from(LEAST.get()) * u128::from(rate.as_bit()) / u128::from(least.max(1));
+            let quantum = quantum.map_or(share, |quantum| u128::from(quantum.get()));
+            let quantum = quantum.min(u128::from(MOST.get())) as i64;
+            nodes.push(Node {
+                parent: class.parent.map_or(NONE, |parent| parent as u32),
+                level: if class.is_leaf { 0 } else { (top - depths[at as usize]) as u8 },
+                is_leaf: class.is_leaf,
+                prio: *prio as u8,
+                colour: Colour::Green,
+                active: 0,
+                seats: seats.len() as u32,
+                feed: feeds as u32,
+                rate: Bucket::full(*rate, *burst),
+                ceil: Bucket::full(*ceil, *cburst),
+            });
+            let places = if class.is_leaf { 2 } else { 2 * PRIORITIES };
+            let seat = Seat { link: Link::NONE, class: at, quantum, deficit: 0 };
+            seats.extend((0..places).map(|_| seat));
+            feeds += if class.is_leaf { 0 } else { PRIORITIES };
+        }
+        Self {
+            nodes,
+            seats,
+            rings: vec![List::EMPTY; feeds],
+            green: [0; MAX_LEVELS],
+            events: Smallest::new(),
+            changed: Vec::new(),
+            is_ahead: false,
+        }
+    }
+
+    /// The place of a class among green ones; the next is that among its siblings.
+    fn seat(&self, class: usize, prio: usize) -> usize {
+        let node = &self.nodes[class];
+        node.seats as usize + if node.is_leaf { 0 } else { 2 * prio }
+    }
+
+    /// Lets the seat ask for turns, behind the others. Whether it is the only one.
+    fn join(&mut self, ring: usize, seat: usize) -> bool {
+        let was_empty = self.rings[ring].is_empty();
+        self.rings[ring].push_back(&mut self.seats, seat);
+        was_empty
+    }
+
+    /// Lets it ask no more; what is left of its turn it keeps. Whether none asks now.
+    fn leave(&mut self, ring: usize, seat: usize) -> bool {
+        self.rings[ring].remove(&mut self.seats, seat);
+        self.rings[ring].is_empty()
+    }
+
+    /// The ring and the seat of a class among green ones.
+    fn among_green(&self, class: usize, prio: usize) -> (usize, usize) {
+        (usize::from(self.nodes[class].level) * PRIORITIES + prio, self.seat(class, prio))
+    }
+
+    /// The same among its siblings, and its parent; none of a root.
+    fn among_siblings(&self, class: usize, prio: usize) -> Option<(usize, usize, usize)> {
+        let parent = self.nodes[class].parent;
+        let parent = (parent != NONE).then_some(parent as usize)?;
+        Some((self.nodes[parent].feed as usize + prio, self.seat(class, prio) + 1, parent))
+    }
+
+    fn join_green(&mut self, class: usize, prio: usize) {
+        let (ring, seat) = self.among_green(class, prio);
+        self.join(ring, seat);
+        self.green[usize::from(self.nodes[class].level)] |= 1 << prio;
+    }
+
+    fn leave_green(&mut self, class: usize, prio: usize) {
+        let (ring, seat) = self.among_green(class, prio);
+        if self.leave(ring, seat) {
+            self.green[usize::from(self.nodes[class].level)] &= !(1 << prio);
+        }
+    }
+
+    /// Lets the class ask its parent, which may thereby become active.
+    fn ask(&mut self, now: Time, class: usize, prio: usize) {
+        if let Some((ring, seat, parent)) = self.among_siblings(class, prio)
+            && self.join(ring, seat)
+        {
+            self.activate(now, parent, prio);
+        }
+    }
+
+    fn ask_no_more(&mut self, class: usize, prio: usize) {
+        if let Some((ring, seat, parent)) = self.among_siblings(class, prio)
+            && self.leave(ring, seat)
+        {
+            self.deactivate(parent, prio);
+        }
+    }
+
+    fn activate(&mut self, now: Time, class: usize, prio: usize) {
+        if self.nodes[class].active == 0 {
+            self.nodes[class].active = 1 << prio;
+            self.nodes[class].colour = self.colour(class, now);
+            self.schedule(class);
+        }
+        self.nodes[class].active |= 1 << prio;
+        if self.nodes[class].colour != Colour::Red {
+            self.ask(now, class, prio);
+        }
+        if self.nodes[class].colour == Colour::Green {
+            self.join_green(class, prio);
+        }
+    }
+
+    fn deactivate(&mut self, class: usize, prio: usize) {
+        if self.nodes[class].colour == Colour::Green {
+            self.leave_green(class, prio);
+        }
+        if self.nodes[class].colour != Colour::Red {
+            self.ask_no_more(class, prio);
+        }
+        self.nodes[class].active &= !(1 << prio);
+        if self.nodes[class].active == 0 {
+            self.events.remove(class);
+        }
+    }
+
+    fn colour(&self, class: usize, now: Time) -> Colour {
+        let Node { rate, ceil, .. } = &self.nodes[class];
+        match (ceil.is_in_debt(now), rate.is_in_debt(now)) {
+            (true, _) => Colour::Red,
+            (false, true) => Colour::Yellow,
+            (false, false) => Colour::Green,
+        }
+    }
+
+    fn schedule(&mut self, class: usize) {
+        let Node { rate, ceil, .. } = &self.nodes[class];
+        match self.nodes[class].colour {
+            Colour::Green => self.events.remove(class),
+            Colour::Yellow => self.events.set(class, rate.paid()),
+            Colour::Red => self.events.set(class, ceil.paid()),
+        }
+        if self.is_ahead {
+            self.changed.push(class as u32);
+        }
+    }
+
+    /// Gives an active class the colour that it has at `now`.
+    fn update(&mut self, now: Time, class: usize) {
+        let (old, new) = (self.nodes[class].colour, self.colour(class, now));
+        self.nodes[class].colour = new;
+        self.schedule(class);
+        if old == new {
+            return;
+        }
+        let mut left = self.nodes[class].active;
+        while left != 0 {
+            let prio = left.trailing_zeros() as usize;
+            left &= left - 1;
+            if old == Colour::Green {
+                self.leave_green(class, prio);
+            }
+            match (old, new) {
+                (_, Colour::Red) => self.ask_no_more(class, prio),
+                (Colour::Red, _) => self.ask(now, class, prio),
+                _ => {}
+            }
+            if new == Colour::Green {
+                self.join_green(class, prio);
+            }
+        }
+    }
+
+    /// Changes the colours that change until `now`.
+    fn advance(&mut self, now: Time) {
+        while let Some((_, class)) = self.events.first().filter(|(at, _)| *at <= now.as_nanos()) {
+            self.update(now, class);
+        }
+    }
+
+    fn can_send(&self) -> bool {
+        self.green.iter().any(|prios| *prios != 0)
+    }
+
+    /// Goes on to the first time at which a packet can leave.
+    fn look_ahead(&mut self) -> Option<Time> {
+        self.is_ahead = true;
+        let mut time = None;
+        while !self.can_send() {
+            let Some((at, class)) = self.events.first() else { break };
+            time = Some(Time::from_nanos(at));
+            self.update(Time::from_nanos(at), class);
+        }
+        self.is_ahead = false;
+        time
+    }
+
+    /// Takes back what the look ahead did, at `now` before its time.
+    fn look_back(&mut self, now: Time) {
+        while let Some(class) = self.changed.pop() {
+            if self.nodes[class as usize].active != 0 {
+                self.update(now, class as usize);
+            }
+        }
+    }
+
+    /// The seat whose turn it is.
+    fn turn(&mut self, ring: usize) -> Option<usize> {
+        loop {
+            let front = self.rings[ring].front()?;
+            let Seat { quantum, deficit, .. } = &mut self.seats[front];
+            if *deficit <= 0 {
+                *deficit += *quantum;
+            }
+            if *deficit > 0 {
+                return Some(front);
+            }
+            self.rings[ring].rotate(&mut self.seats);
+        }
+    }
+
+    /// The leaf that sends, and who lends to it.
+    fn choose(&mut self) -> Option<Choice> {
+        let level = self.green.iter().position(|prios| *prios != 0)?;
+        let prio = self.green[level].trailing_zeros() as usize;
+        let mut ring = level * PRIORITIES + prio;
+        let mut choice = Choice { leaf: 0, level, path: [(0, 0); MAX_LEVELS + 1], steps: 0 };
+        loop {
+            let seat = self.turn(ring)?;
+            choice.path[choice.steps] = (ring as u32, seat as u32);
+            choice.steps += 1;
+            choice.leaf = self.seats[seat].class as usize;
+            let node = &self.nodes[choice.leaf];
+            if node.is_leaf {
+                return Some(choice);
+            }
+            ring = node.feed as usize + prio;
+        }
+    }
+
+    /// A leaf whose queue is empty keeps no part of a turn.
+    fn idle(&mut self, leaf: usize) {
+        let prio = self.nodes[leaf].prio.into();
+        self.deactivate(leaf, prio);
+        let first = self.seat(leaf, prio);
+        self.seats[first..first + 2].iter_mut().for_each(|seat| seat.deficit = seat.deficit.min(0));
+    }
+
+    /// Charges a packet that left.
+    fn charge(&mut self, now: Time, choice: &Choice, size: Bytes, is_empty: bool) {
+        for &(ring, seat) in &choice.path[..choice.steps] {
+            let deficit = &mut self.seats[seat as usize].deficit;
+            *deficit -= size.get() as i64;
+            if *deficit <= 0 {
+                self.rings[ring as usize].rotate(&mut self.seats);
+            }
+        }
+        if is_empty {
+            self.idle(choice.leaf);
+        }
+        let mut class = choice.leaf as u32;
+        while class != NONE {
+            let node = &mut self.nodes[class as usize];
+            node.ceil.charge(now, size);
+            if usize::from(node.level) >= choice.level {
+                node.rate.charge(now, size);
+            }
+            let parent = node.parent;
+            if node.active != 0 {
+                self.update(now, class as usize);
+            }
+            class = parent;
+        }
+    }
+}
+
+/// A leaf that may send.
+struct Choice {
+    leaf: usize,
+    /// That of the class that lends.
+    level: usize,
+    /// Turns, and who has them, from that class down.
+    path: [(u32, u32); MAX_LEVELS + 1],
+    steps: usize,
+}
+
+/// A hierarchy of token buckets.
+#[derive(Clone, Debug)]
+pub struct Htb<P> {
+    leaves: Leaves<P>,
+    tree: Tree,
+    /// When the next packet can leave, after a request was refused.
+    next: Option<Time>,
+}
+
+impl<P: Packet> Htb<P> {
+    /// Empty queues and full buckets.
+    #[must_use]
+    pub fn new(params: &HtbParams, link: &LinkContext<'_>) -> Self {
+        Self {
+            leaves: Leaves::new(&params.class, params.limit, link),
+            tree: Tree::new(params.class.all()),
+            next: None,
+        }
+    }
+
+    fn taken(&mut self, now: Time, class: usize) {
+        self.next = None;
+        self.tree.look_back(now);
+        if self.leaves.is_empty(class) {
+            self.tree.idle(class);
+        }
+    }
+}
+
+impl<P: Packet> Queue<P> for Htb<P> {
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        if let Some(class) = self.leaves.admit(now, packet, sink) {
+            self.next = None;
+            self.tree.look_back(now);
+            self.tree.activate(now, class, self.tree.nodes[class].prio.into());
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, _sink: &mut dyn Sink<P>) -> Option<P> {
+        if self.next.is_some_and(|next| now < next) {
+            return None;
+        }
+        self.tree.changed.clear();
+        self.tree.advance(now);
+        let Some(choice) = self.tree.choose() else {
+            self.next = self.tree.look_ahead();
+            return None;
+        };
+        self.next = None;
+        let packet = self.leaves.pop(choice.leaf)?;
+        self.tree.charge(now, &choice, packet.size(), self.leaves.is_empty(choice.leaf));
+        Some(packet)
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        self.next
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.leaves.backlog()
+    }
+}
+
+impl<P: Packet> System<P> for Htb<P> {
+    fn drain(&mut self, now: Time) -> Option<P> {
+        let class = (0..self.tree.nodes.len()).find(|&class| !self.leaves.is_empty(class))?;
+        let packet = self.leaves.pop(class);
+        self.taken(now, class);
+        packet
+    }
+    fn take(&mut self, now: Time, flow: FlowId) -> Option<P> {
+        let (class, packet) = self.leaves.take(flow)?;
+        self.taken(now, class);
+        Some(packet)
+    }
+    fn limit(&self) -> Option<Limit> {
+        Some(self.leaves.limit())
+    }
+    fn set_limit(&mut self, limit: Limit) {
+        self.leaves.set_limit(limit);
+    }
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.leaves.set_link_rate(rate);
+    }
+    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
+        self.leaves.set_customer(flow, customer);
+        true
+    }
+}
