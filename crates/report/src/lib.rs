@@ -20,6 +20,7 @@
 //! | `headline`, `page` | the report: its sentences, and its sections |
 //! | `sweep`, `panels` | the parameters of a sweep, and the figures over them |
 //! | [`plot`] | figures of stored runs as files: SVG, PDF, and their numbers |
+//! | [`mod@league`] | disciplines in situations: rows, text and a page |
 //! | [`figure`], [`html`] | figures, and HTML text: for other pages too |
 
 #![forbid(unsafe_code)]
@@ -29,6 +30,7 @@ mod due;
 pub mod figure;
 mod headline;
 pub mod html;
+pub mod league;
 pub mod link_use;
 pub mod metrics;
 mod page;
@@ -56,7 +58,8 @@ pub use record::{PointRecord, Run, Table};
 pub use recorded::Recorded;
 pub use replication::{FlowInfo, Replication};
 pub use store::{
-    Contents, LoadError, Provenance, StoredRun, WriteError, Writer, check, export, find, load, read, write,
+    Contents, Folder, LoadError, Provenance, StoredRun, WriteError, Writer, check, export, find, load, read,
+    write,
 };
 pub use summary::{json_lines, summary};
 pub use tables::mbps;

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::recorded::Recorded;
 use crate::rows::{FlowRow, LinkRow};
-use crate::statistics::{Estimate, jain, judged, mean, nearest_rank, number, sigma};
+use crate::statistics::{Estimate, jain, judged, mean, nearest_rank, number, r2_of_entitlements, sigma};
 
 /// A number measured once per replication.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -92,6 +92,22 @@ impl Metrics {
     /// The samples of the metric called `name`; none if it was not measured.
     pub(crate) fn samples(&self, name: &str) -> &[f64] {
         self.places.get(name).map_or(&[], |&at| &self.all[at].samples)
+    }
+
+    /// One replication's flows, in the numbers that a league compares: what the worst-off and the best-off flow got of what they were due,
+    /// how far shares are in proportion to entitlements, and the packets that were lost. Finite `transfers` are judged by their times.
+    pub(crate) fn add_shares(&mut self, flows: &[FlowRow], transfers: &[String]) {
+        let due = |flow: &FlowRow| flow.entitlement_mbps.filter(|due| *due > 0.0);
+        let judged = flows.iter().filter(|flow| !transfers.contains(&flow.group));
+        let points: Vec<(f64, f64)> =
+            judged.filter_map(|flow| Some((due(flow)?, flow.throughput_mbps))).collect();
+        let shares = || points.iter().map(|(due, got)| got / due);
+        self.push("worst_share".into(), "", shares().min_by(f64::total_cmp));
+        self.push("best_share".into(), "", shares().max_by(f64::total_cmp));
+        self.push("r2".into(), "", r2_of_entitlements(&points));
+        let sent: u64 = flows.iter().map(|flow| flow.sent_packets).sum();
+        let lost: u64 = flows.iter().map(|flow| flow.drops().saturating_add(flow.lost_packets)).sum();
+        self.push("lost".into(), "", (sent > 0).then(|| lost as f64 / sent as f64));
     }
 
     fn push(&mut self, name: String, unit: &'static str, value: Option<f64>) {

@@ -425,6 +425,27 @@ row! {
         significant: bool, "";
     }
 }
+row! {
+    /// One metric of one cell of a league: of a discipline in a situation. A cell that is empty has a row without a metric.
+    LeagueRow of "cells" {
+        /// The situation.
+        situation: String, "";
+        /// The discipline.
+        discipline: String, "";
+        /// The metric, such as `worst_share`, `jain` or `delay_p95_ms/call`: the quantity, then the group or link unless it is over all.
+        metric: String, "";
+        /// Its unit.
+        unit: String, "";
+        /// Replications in which it was measured.
+        seeds: u64, "";
+        /// The mean over these.
+        mean: Option<f64>, "";
+        /// Half the width of its 95 % interval; missing with a single seed.
+        half_width: Option<f64>, "";
+        /// Why the discipline cannot play; missing if it played.
+        reason: Option<String>, "";
+    }
+}
 
 macro_rules! drops {
     ($row:ident) => {

@@ -100,6 +100,17 @@ pub fn jain(shares: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| shares.iter().sum::<f64>().powi(2) / (shares.len() as f64 * squares))
 }
 
+/// R² of the throughputs of flows against what they are due, `points`: 1 - Σ(got - due)² / Σ(got - mean)², the share of their spread that
+/// entitlements explain. `None` where all are due the same: there is no spread to explain.
+#[must_use]
+pub fn r2_of_entitlements(points: &[(f64, f64)]) -> Option<f64> {
+    let spreads = points.iter().any(|(due, _)| (due - points[0].0).abs() > 1e-6 * points[0].0);
+    let mean = mean(&points.iter().map(|(_, got)| *got).collect::<Vec<_>>())?;
+    let residual: f64 = points.iter().map(|(due, got)| (got - due).powi(2)).sum();
+    let total: f64 = points.iter().map(|(_, got)| (got - mean).powi(2)).sum();
+    (spreads && total > 0.0).then(|| 1.0 - residual / total)
+}
+
 /// The population standard deviation √(Σ(x - mean)² / n); `None` without samples.
 #[must_use]
 pub fn sigma(samples: &[f64]) -> Option<f64> {
@@ -231,6 +242,15 @@ mod tests {
         // (1+2+3)² / (3 · (1+4+9)) = 36/42.
         assert!(close(jain(&[1.0, 2.0, 3.0]).unwrap(), 36.0 / 42.0));
         assert_eq!(jain(&[0.0, 0.0]), None);
+    }
+
+    #[test]
+    fn r2_is_of_the_line_where_all_get_what_they_are_due() {
+        // Due 1 and 3, got 1 and 2: residual 1, total 2 · 0.25.
+        assert_eq!(r2_of_entitlements(&[(1.0, 1.0), (3.0, 2.0)]), Some(-1.0));
+        assert_eq!(r2_of_entitlements(&[(1.0, 1.0), (3.0, 3.0)]), Some(1.0));
+        assert_eq!(r2_of_entitlements(&[(2.0, 1.0), (2.0, 3.0)]), None);
+        assert_eq!(r2_of_entitlements(&[]), None);
     }
 
     #[test]

@@ -26,7 +26,7 @@ pub use head::Provenance;
 pub(crate) use read::StoredPoint;
 pub(crate) use read::series;
 pub use read::{ExportError, StoredRun, TABLES, export, load, read};
-pub use write::{Contents, Writer, write};
+pub use write::{Contents, Folder, Writer, write};
 
 /// Why results could not be written: where, why, and what to do.
 #[derive(Debug, thiserror::Error)]

@@ -1,7 +1,7 @@
 //! A run that is written as it goes on.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -135,6 +135,56 @@ impl Writer {
             file.sync_all()
         };
         write().map_err(|error| self.failed(name, &error))
+    }
+
+    fn failed(&self, name: &str, error: &io::Error) -> WriteError {
+        WriteError::io(&self.staging.parent().join(name), error)
+    }
+}
+
+/// A numbered folder for files that are no run, which appears with all of them or not at all.
+pub struct Folder {
+    staging: Staging,
+}
+
+impl Folder {
+    /// One in the folder `out`.
+    ///
+    /// # Errors
+    /// As [`check`](super::check).
+    pub fn create(out: &Path) -> Result<Self, WriteError> {
+        Ok(Self { staging: Staging::create(out)? })
+    }
+
+    /// Writes a file, in folders that are made if need be.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn file(&self, name: &str, text: &str) -> Result<(), WriteError> {
+        let path = self.staging.path().join(name);
+        let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+        folder.and_then(|()| fs::write(&path, text)).map_err(|error| self.failed(name, &error))
+    }
+
+    /// Writes a table as CSV and as Parquet.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn table<R: Row>(&self, rows: &[R]) -> Result<(), WriteError> {
+        let write = || {
+            let mut table = TableFiles::create::<R>(&self.staging.path(), true)?;
+            table.extend(rows)?;
+            table.finish()
+        };
+        write().map(drop).map_err(|error| self.failed(R::TABLE, &error))
+    }
+
+    /// Gives the folder its name, which is returned.
+    ///
+    /// # Errors
+    /// If it cannot be renamed; there is no folder then.
+    pub fn publish(self) -> Result<PathBuf, WriteError> {
+        self.staging.publish()
     }
 
     fn failed(&self, name: &str, error: &io::Error) -> WriteError {

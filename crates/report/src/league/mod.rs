@@ -1,0 +1,216 @@
+//! A league: every discipline in every situation, as rows, as text and as a page.
+//!
+//! A cell holds the metrics of one point of a run. What only a league needs is computed here of the same rows: the shares of the worst-off
+//! and of the best-off flow, R², and what was lost.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `columns` | what tables show of a cell |
+//! | `text` | the league for a terminal |
+//! | `page` | the league as one HTML page |
+
+use std::collections::BTreeMap;
+
+use crate::metrics::{Metric, Metrics, SlowestLink};
+use crate::record::{PointRecord, Run, Table};
+use crate::rows::{FlowRow, LeagueRow};
+use crate::statistics::Estimate;
+
+mod columns;
+mod text;
+
+/// Every discipline in every situation.
+#[derive(Clone, Debug)]
+pub struct League {
+    /// Replications of each cell.
+    pub seeds: u64,
+    /// What is compared.
+    pub disciplines: Vec<Entrant>,
+    /// What it is compared in.
+    pub situations: Vec<Situation>,
+    /// The command line that plays it again.
+    pub command: String,
+    /// Versions of everything that results depend on, by component.
+    pub versions: BTreeMap<String, String>,
+}
+
+/// A discipline of a league.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entrant {
+    /// Its name, such as `stfq+pfd`.
+    pub name: String,
+    /// As a scenario writes it.
+    pub queue: String,
+    /// What it does, a sentence for each of its parts.
+    pub summary: String,
+    /// Time per packet and memory per flow of each of its parts.
+    pub cost: String,
+    /// What it has to be told beside the rate of its link; empty for nothing.
+    pub told: String,
+    /// Instructions for a packet with a thousand flows, if they were counted.
+    pub instructions: Option<u64>,
+}
+
+/// A situation of a league, with a cell for each discipline.
+#[derive(Clone, Debug)]
+pub struct Situation {
+    /// Its name, such as `floods`.
+    pub name: String,
+    /// The title of its scenario.
+    pub title: String,
+    /// What it is, in words.
+    pub about: String,
+    /// The link that delays and utilisation are of; none where no discipline played.
+    pub link: Option<String>,
+    /// The groups of its flows, in the order of the scenario.
+    pub groups: Vec<String>,
+    /// In the order of the disciplines.
+    pub cells: Vec<Cell>,
+}
+
+/// What a discipline did in a situation.
+#[derive(Clone, Debug)]
+pub enum Cell {
+    /// It cannot play there, and why.
+    Empty(String),
+    /// It played.
+    Played(Played),
+}
+
+/// What was measured of a discipline in a situation.
+#[derive(Clone, Debug)]
+pub struct Played {
+    metrics: Metrics,
+    /// Whether moving every delay by 1 µs changes its numbers by more than chance.
+    pub depends_on_phases: bool,
+    /// The page of this cell, relative to that of the league; none if it was not written.
+    pub report: Option<String>,
+}
+
+impl League {
+    /// The cell of a discipline in a situation, by their names.
+    #[must_use]
+    pub fn cell(&self, discipline: &str, situation: &str) -> Option<&Cell> {
+        let at = self.disciplines.iter().position(|entrant| entrant.name == discipline)?;
+        self.situations.iter().find(|of| of.name == situation)?.cells.get(at)
+    }
+
+    /// All metrics of all cells: by situation, then by discipline. An empty cell is a row without a metric.
+    #[must_use]
+    pub fn rows(&self) -> Vec<LeagueRow> {
+        let mut rows = Vec::new();
+        for situation in &self.situations {
+            for (entrant, cell) in self.disciplines.iter().zip(&situation.cells) {
+                let row = |metric: &str, unit: &str, measured: Option<Estimate>, reason| LeagueRow {
+                    situation: situation.name.clone(),
+                    discipline: entrant.name.clone(),
+                    metric: metric.to_owned(),
+                    unit: unit.to_owned(),
+                    seeds: measured.map_or(0, |measured| measured.n as u64),
+                    mean: measured.map(|measured| measured.mean),
+                    half_width: measured.and_then(|measured| measured.ci95),
+                    reason,
+                };
+                match cell {
+                    Cell::Empty(reason) => rows.push(row("", "", None, Some(reason.clone()))),
+                    Cell::Played(played) => {
+                        rows.extend(played.metrics().map(|of| row(&of.name, of.unit, of.estimate(), None)))
+                    }
+                }
+            }
+        }
+        rows
+    }
+}
+
+impl Situation {
+    /// A situation that was run: `played` are the points of the run for the disciplines that can play, in their order; the others have
+    /// a reason why not.
+    #[must_use]
+    pub fn of(
+        [name, title, about]: [String; 3],
+        obstacles: Vec<Option<String>>,
+        played: &[PointRecord],
+    ) -> Self {
+        let link = SlowestLink::of(played.iter().map(|point| &point.summary().metrics));
+        let mut groups: Vec<String> = Vec::new();
+        for flow in played.first().into_iter().flat_map(|point| &point.flows) {
+            if !groups.contains(&flow.group) {
+                groups.push(flow.group.clone());
+            }
+        }
+        let mut points = played.iter();
+        let missing = || Cell::Empty("it was not run".to_owned());
+        let cell = |obstacle: Option<String>| match obstacle {
+            Some(reason) => Cell::Empty(reason),
+            None => points.next().map_or_else(missing, |point| Cell::Played(Played::of(point))),
+        };
+        let link = link.map(|link| link.name.to_owned());
+        Self { name, title, about, link, groups, cells: obstacles.into_iter().map(cell).collect() }
+    }
+}
+
+impl Cell {
+    /// What was measured; none of an empty cell.
+    #[must_use]
+    pub const fn played(&self) -> Option<&Played> {
+        match self {
+            Self::Empty(_) => None,
+            Self::Played(played) => Some(played),
+        }
+    }
+
+    /// Why it is empty; none if it is not.
+    #[must_use]
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Empty(reason) => Some(reason),
+            Self::Played(_) => None,
+        }
+    }
+}
+
+impl Played {
+    fn of(point: &PointRecord) -> Self {
+        let mut metrics = point.summary().metrics.clone();
+        let transfers: Vec<String> = metrics.transfers().map(str::to_owned).collect();
+        let flows: Vec<FlowRow> = FlowRow::of_point(point).collect();
+        for replication in flows.chunk_by(|a, b| a.seed == b.seed) {
+            metrics.add_shares(replication, &transfers);
+        }
+        Self { metrics, depends_on_phases: point.phases.iter().any(|row| row.significant), report: None }
+    }
+
+    /// Its metrics: those of any run, then those of a league.
+    pub fn metrics(&self) -> impl Iterator<Item = &Metric> {
+        self.metrics.iter()
+    }
+
+    /// The mean and interval of the metric called `name`, such as `worst_share` or `delay_p95_ms/call`; none if it was not measured.
+    #[must_use]
+    pub fn metric(&self, name: &str) -> Option<Estimate> {
+        self.metrics.get(name)
+    }
+}
+
+/// The record of one point of a run by itself, for a page of its own.
+#[must_use]
+pub fn alone(
+    run: &Run,
+    at: usize,
+    title: String,
+    scenario: String,
+    hash: String,
+    warnings: Vec<String>,
+) -> Run {
+    Run {
+        title,
+        scenario,
+        hash,
+        versions: run.versions.clone(),
+        seeds: run.seeds.clone(),
+        complete: run.complete,
+        warnings,
+        points: run.points.get(at).cloned().into_iter().collect(),
+    }
+}
