@@ -39,6 +39,7 @@
 //! | draw results for a paper | [`plot`] |
 //! | compare the simulator with the TCP of this machine | `Run::parity` |
 //! | reproduce the experiments of papers | [`Reproduction`] |
+//! | compare all disciplines in all situations | [`League`] |
 //! | run a discipline of your own | [`Catalog`], [`ScenarioBuilder::catalog`] |
 //! | list and explain disciplines, TCP profiles, sources and topologies | [`catalogue`] |
 //! | run a command behind an emulated link | `shell` |
@@ -68,6 +69,7 @@ pub mod gateway;
 mod hold;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod lab;
+mod league;
 #[cfg(feature = "mutants")]
 pub mod mutants;
 mod packed;
@@ -91,6 +93,7 @@ pub use apportion_cache::{Cache, CacheError, Damage, Frame, Usage};
 pub use apportion_core;
 pub use apportion_core::system::Catalog;
 pub use apportion_core::units;
+pub use apportion_report::league::{Cell as LeagueCell, League as LeagueTable};
 pub use apportion_report::plot;
 pub use apportion_report::rows;
 pub use apportion_report::statistics;
@@ -104,6 +107,7 @@ pub use examples::examples;
 pub use hold::Hold;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use lab::ParityResults;
+pub use league::{League, LeagueError, LeagueResults, situations};
 pub use packed::Packed;
 pub use part::{KeepError, Part};
 pub use reproduce::{Experiment, ReproduceError, Reproduced, Reproduction, experiments};

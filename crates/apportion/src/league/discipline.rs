@@ -1,0 +1,189 @@
+//! The disciplines of a league: those of the catalogue with the combinations that make sense, and those that are named.
+
+use std::collections::BTreeSet;
+
+use apportion_core::packet::LabelKind;
+use apportion_core::param::{Entry, Role};
+use apportion_core::system::{Catalog, DisciplineParams};
+use apportion_report::league::Entrant;
+use apportion_scenario::{did_you_mean, queue};
+
+use super::LeagueError;
+
+/// Counted by `.ci/instructions`.
+const INSTRUCTIONS: &str = include_str!("../../instructions.txt");
+
+/// What divides among hosts in front of a queue.
+const ISOLATE: &str = "isolate";
+
+/// A discipline that plays.
+#[derive(Clone, Debug)]
+pub(super) struct Discipline {
+    /// Such as `stfq+pfd`.
+    pub name: String,
+    /// As a scenario writes it.
+    pub queue: String,
+    /// The name of its files.
+    pub file: String,
+    pub params: DisciplineParams,
+    /// What it is made of.
+    pub entries: Vec<&'static Entry>,
+}
+
+/// Those that are named; if none are, all.
+pub(super) fn all(catalog: &Catalog, names: &[String]) -> Result<Vec<Discipline>, LeagueError> {
+    let wanted = if names.is_empty() { of_catalog(catalog) } else { names.to_vec() };
+    let mut all: Vec<Discipline> = Vec::new();
+    let mut files = BTreeSet::new();
+    for name in wanted {
+        let mut discipline = read(catalog, name.trim())?;
+        // The plain name comes first: `tail` is `fifo`, and `drr` has `lqd` anyway.
+        let is_twice = all.iter().any(|other| match names.is_empty() {
+            true => other.params == discipline.params,
+            false => other.name == discipline.name,
+        });
+        if is_twice {
+            continue;
+        }
+        while !files.insert(discipline.file.clone()) {
+            discipline.file.push('-');
+        }
+        all.push(discipline);
+    }
+    Ok(all)
+}
+
+/// The names of all that a catalogue can be combined to and that makes sense: each scheduler, policy and system by itself; each scheduler
+/// of flows with each policy that divides a buffer among them; and some that divide among hosts first.
+fn of_catalog(catalog: &Catalog) -> Vec<String> {
+    let of = |role: Role| catalog.disciplines().filter(move |entry| entry.role == role);
+    let plain = of(Role::Scheduler).chain(of(Role::Policy)).chain(of(Role::System));
+    let mut names: Vec<String> = plain.map(|entry| entry.name.to_owned()).collect();
+    let divides = |entry: &Entry| entry.param("thresholds").is_some();
+    for scheduler in of(Role::Scheduler) {
+        let own = catalog.select(scheduler.name, None, None).ok().and_then(|selection| selection.drop);
+        if own.is_some_and(divides) {
+            names.extend(
+                of(Role::Policy)
+                    .filter(|policy| divides(policy))
+                    .map(|policy| format!("{}+{}", scheduler.name, policy.name)),
+            );
+        }
+    }
+    // Chosen: the usual ones, one with each way to keep a buffer short.
+    let of_hosts = ["drr", "stfq+pfd", "fq_codel", "fq_pie"];
+    names.extend(of_hosts.map(|name| format!("{name}+{ISOLATE}")));
+    names
+}
+
+/// Reads a name.
+fn read(catalog: &Catalog, name: &str) -> Result<Discipline, LeagueError> {
+    let refuse = |cause: String| LeagueError::Discipline { name: name.to_owned(), cause };
+    let (queue, words) = if name.starts_with('{') { of_table(name) } else { of_words(name) };
+    let known = || catalog.all().map(|entry| entry.name);
+    let mut entries = Vec::new();
+    for word in &words {
+        let entry = catalog.find(word).ok_or_else(|| {
+            let guess = did_you_mean(word, known());
+            refuse(format!("there is no `{word}`{guess}; `apportion list disciplines` prints the names"))
+        })?;
+        entries.push(entry);
+    }
+    let params = queue::from_text_with(catalog, &queue).map_err(refuse)?;
+    if let Some(first) = entries.first().filter(|first| first.role == Role::Scheduler)
+        && let Some(policy) = catalog.select(first.name, None, None).ok().and_then(|selection| selection.drop)
+        && !entries.iter().any(|entry| entry.role == Role::Policy)
+    {
+        entries.insert(1, policy);
+    }
+    let keep = |c: char| if c.is_ascii_alphanumeric() || "_+".contains(c) { c } else { '-' };
+    let file = name.chars().map(keep).collect::<String>().trim_matches('-').to_owned();
+    Ok(Discipline { name: name.to_owned(), queue, file, params, entries })
+}
+
+/// The table of a name such as `drr+pfd+isolate`, and its parts.
+fn of_words(name: &str) -> (String, Vec<String>) {
+    let words: Vec<String> = name.split('+').map(|word| word.trim().to_owned()).collect();
+    let mut table = String::new();
+    for (at, word) in words.iter().enumerate() {
+        table.push_str(&match word.as_str() {
+            _ if at == 0 => format!("kind = \"{word}\""),
+            ISOLATE => format!(", {ISOLATE} = \"source\""),
+            _ => format!(", drop = \"{word}\""),
+        });
+    }
+    (format!("{{ {table} }}"), words)
+}
+
+/// A table as it was written, and the parts that it names.
+fn of_table(text: &str) -> (String, Vec<String>) {
+    let table = format!("queue = {text}").parse::<toml::Table>().unwrap_or_default();
+    let queue = table.get("queue");
+    let word = |key: &str| queue.and_then(|queue| queue.get(key)?.as_str().map(str::to_owned));
+    let isolate = word(ISOLATE).map(|_| ISOLATE.to_owned());
+    (text.to_owned(), [word("kind"), word("drop"), word("shaper"), isolate].into_iter().flatten().collect())
+}
+
+impl Discipline {
+    /// What the league says of it.
+    pub fn entrant(&self) -> Entrant {
+        let join = |of: fn(&Entry) -> &'static str, between: &str| {
+            self.entries.iter().map(|entry| of(entry)).collect::<Vec<_>>().join(between)
+        };
+        Entrant {
+            name: self.name.clone(),
+            queue: self.queue.clone(),
+            summary: join(|entry| entry.summary, " "),
+            cost: join(|entry| entry.cost, "; "),
+            told: self.told(),
+            instructions: self.instructions(),
+        }
+    }
+
+    /// What it has to be told.
+    fn told(&self) -> String {
+        let mut told: Vec<String> = Vec::new();
+        match self.params.label_required() {
+            Some(LabelKind::Tickets | LabelKind::AckTickets) => told.push("tickets on packets".to_owned()),
+            Some(LabelKind::Rate) => told.push("which router is the edge".to_owned()),
+            None => (),
+        }
+        if self.params.knows_classes() && !self.params.is_custom() {
+            told.push("which flows are real-rate".to_owned());
+        }
+        if self.has("rio") {
+            told.push("colours on packets".to_owned());
+        }
+        if self.params.divides_among_customers() {
+            told.push("customers of flows".to_owned());
+        }
+        let required = self.entries.iter().flat_map(|entry| entry.params).filter(|param| param.is_required());
+        told.extend(required.map(|param| format!("`{}`", param.name)));
+        told.join(", ")
+    }
+
+    /// Whether it is made of this.
+    pub fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| entry.name == name)
+    }
+
+    /// Whether its routers keep nothing for each flow, as its cost says in the catalogue.
+    pub fn is_stateless(&self) -> bool {
+        self.entries
+            .iter()
+            .all(|entry| entry.cost.contains("no state") || entry.cost.contains("none per flow"))
+    }
+
+    /// Instructions for a packet with a thousand flows, if they were counted.
+    fn instructions(&self) -> Option<u64> {
+        let names: Vec<&str> = self.entries.iter().map(|entry| entry.name).collect();
+        // A policy alone is in front of a FIFO; that of a FIFO is not named.
+        let joined = names.join("+");
+        let called = [joined.clone(), format!("fifo+{joined}"), joined.replace("fifo+tail", "fifo")];
+        let count = |line: &str| {
+            let (name, rest) = line.split_once(", 1000 flows")?;
+            called.iter().any(|called| called == name).then(|| rest.trim().parse().ok())?
+        };
+        INSTRUCTIONS.lines().find_map(count)
+    }
+}

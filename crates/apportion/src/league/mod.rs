@@ -1,0 +1,459 @@
+//! A league: every discipline in every situation.
+
+use std::path::{Path, PathBuf};
+
+use apportion_cache::Cache;
+use apportion_core::system::Catalog;
+use apportion_report::league::{self, Cell, alone};
+use apportion_report::{Folder, WriteError};
+use apportion_scenario::Estimate;
+
+use crate::cancel::{Cancel, OnProgress, Progress};
+use crate::results::Results;
+use crate::run::Run;
+use crate::run_error::RunError;
+use crate::scenario::{Scenario, ScenarioError};
+use crate::size;
+use crate::warnings;
+
+mod discipline;
+mod obstacle;
+mod situation;
+
+use discipline::Discipline;
+use situation::Situation;
+pub use situation::situations;
+
+/// Replications of each cell, if not set. Chosen: intervals are some percent wide, and two cores take less than half an hour.
+const SEEDS: u64 = 5;
+
+/// A league: disciplines, each of which plays each situation.
+///
+/// ```
+/// let results = apportion::League::new()
+///     .disciplines(["fifo", "drr"])
+///     .situations(["floods"])
+///     .seeds(1)
+///     .run()?;
+/// let worst = |discipline| results.cell(discipline, "floods").unwrap().played().unwrap().metric("worst_share").unwrap().mean;
+/// assert!(worst("fifo") < 0.1 && worst("drr") > 0.9);
+/// # Ok::<(), apportion::LeagueError>(())
+/// ```
+#[must_use]
+pub struct League<'a> {
+    disciplines: Vec<String>,
+    situations: Vec<String>,
+    catalog: Catalog,
+    seeds: u64,
+    perturb: Option<bool>,
+    jobs: usize,
+    cancel: Cancel,
+    progress: Option<OnProgress<'a>>,
+    folder: Option<PathBuf>,
+    cache: Option<(Cache, u64)>,
+    force: bool,
+}
+
+impl Default for League<'_> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<'a> League<'a> {
+    /// Every discipline of the catalogue in every [situation](situations()), five replications of each, on all cores; nothing is
+    /// written.
+    pub fn new() -> Self {
+        Self {
+            disciplines: Vec::new(),
+            situations: Vec::new(),
+            catalog: Catalog::default(),
+            seeds: SEEDS,
+            perturb: None,
+            jobs: 0,
+            cancel: Cancel::new(),
+            progress: None,
+            folder: None,
+            cache: None,
+            force: false,
+        }
+    }
+
+    /// The disciplines that play: names of the catalogue, joined to a buffer policy or to `isolate` by `+` as in `stfq+pfd` and
+    /// `fq_codel+isolate`, or tables as scenarios have them, such as `{ kind = "pie", target = "5ms" }`. All if there are none.
+    pub fn disciplines<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.disciplines = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The situations that they play: names of [situations](situations()), or paths of scenario files. All that are built in if there
+    /// are none. In a file the disciplines take the place of its list of queues, or of its only queue.
+    pub fn situations<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
+        self.situations = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Where names of disciplines are looked up. Those that you register play too.
+    pub fn catalog(mut self, catalog: &Catalog) -> Self {
+        self.catalog = catalog.clone();
+        self
+    }
+
+    /// Replications of each cell, each with a seed of its own. Default 5.
+    pub fn seeds(mut self, count: u64) -> Self {
+        self.seeds = count;
+        self
+    }
+
+    /// Whether each replication has a [twin](Run::perturb). Default: with more than one seed.
+    pub fn perturb(mut self, perturb: bool) -> Self {
+        self.perturb = Some(perturb);
+        self
+    }
+
+    /// As of [a run](Run::jobs).
+    pub fn jobs(mut self, threads: usize) -> Self {
+        self.jobs = threads;
+        self
+    }
+
+    /// A token that ends the league, without a result; what was simulated is in the cache.
+    pub fn cancel(mut self, token: &Cancel) -> Self {
+        self.cancel = token.clone();
+        self
+    }
+
+    /// A callback after each simulation, one call at a time and in ascending order.
+    pub fn progress(mut self, report: impl Fn(Progress) + Send + Sync + 'a) -> Self {
+        self.progress = Some(Box::new(report));
+        self
+    }
+
+    /// Where the league gets a folder of its own, `folder/1` for the first: `league.html`, a page for each cell in `cells`, and all metrics
+    /// of all cells as `cells.csv` and `cells.parquet`. Without one, the default, nothing is written.
+    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.folder = Some(folder.into());
+        self
+    }
+
+    /// As of [a run](Run::cache): a league that was killed goes on where it was, and one of which a situation or a discipline has changed
+    /// simulates that anew.
+    pub fn cache(mut self, cache: &Cache, most: u64) -> Self {
+        self.cache = Some((cache.clone(), most));
+        self
+    }
+
+    /// Plays it even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory. Default: false.
+    pub fn force(mut self, force: bool) -> Self {
+        self.force = force;
+        self
+    }
+
+    /// What all simulations take.
+    ///
+    /// # Errors
+    /// If a name is unknown, or a scenario wrong.
+    pub fn estimate(&self) -> Result<Estimate, LeagueError> {
+        Ok(self.size_of(&self.plan()?))
+    }
+
+    /// How many simulations there are, twins included.
+    ///
+    /// # Errors
+    /// As of [`estimate`](Self::estimate).
+    pub fn simulations(&self) -> Result<usize, LeagueError> {
+        let plan = self.plan()?;
+        Ok(plan.runs().map(|scenario| self.run_of(scenario).simulations().total()).sum())
+    }
+
+    fn size_of(&self, plan: &Plan) -> Estimate {
+        let points = plan.runs().flat_map(Scenario::points).map(|point| &point.scenario);
+        let twins = if self.perturb.unwrap_or(self.seeds > 1) { 2 } else { 1 };
+        size::estimate(points, self.seeds.saturating_mul(twins), self.jobs)
+    }
+
+    fn plan(&self) -> Result<Plan, LeagueError> {
+        let disciplines = discipline::all(&self.catalog, &self.disciplines)?;
+        let situations = situation::all(&self.situations, &self.catalog)?;
+        let boards =
+            situations.into_iter().map(|of| Board::of(of, &disciplines)).collect::<Result<Vec<_>, _>>()?;
+        Ok(Plan { disciplines, boards })
+    }
+
+    fn run_of<'b>(&self, scenario: &'b Scenario) -> Run<'b> {
+        let mut run = Run::new(scenario).seeds(self.seeds).jobs(self.jobs).force(true).cancel(&self.cancel);
+        if let Some(perturb) = self.perturb {
+            run = run.perturb(perturb);
+        }
+        match &self.cache {
+            Some((cache, most)) => run.cache(cache, *most),
+            None => run,
+        }
+    }
+
+    /// Plays it.
+    ///
+    /// # Errors
+    /// If a name is unknown, a scenario is wrong, it is [too large](Self::force), or a file cannot be written;
+    /// [`Cancelled`](LeagueError::Cancelled) if it was cancelled before all was simulated. There is no new folder then.
+    pub fn run(&self) -> Result<LeagueResults, LeagueError> {
+        let plan = self.plan()?;
+        let estimate = self.size_of(&plan);
+        if size::is_too_large(&estimate) && !self.force {
+            return Err(LeagueError::TooLarge(estimate));
+        }
+        let folder = self.folder.as_deref().map(Folder::create).transpose()?;
+        let total = plan.runs().map(|scenario| self.run_of(scenario).simulations().total()).sum();
+        let mut before = Progress { done: 0, reused: 0, total };
+        let (mut faults, mut cache_failure) = (Vec::new(), None);
+        let mut situations = Vec::new();
+        for board in &plan.boards {
+            let Some(scenario) = &board.scenario else {
+                situations.push(board.played(&[]));
+                continue;
+            };
+            let base = before;
+            let report = |of: Progress| {
+                if let Some(report) = &self.progress {
+                    report(Progress { done: base.done + of.done, reused: base.reused + of.reused, total });
+                }
+            };
+            let run = self.run_of(scenario).progress(report);
+            let simulations = run.simulations().total();
+            let results = run.simulate()?;
+            if !results.is_complete() {
+                return Err(LeagueError::Cancelled);
+            }
+            before.done += simulations;
+            before.reused += results.reused() as usize;
+            faults.extend(
+                results.faults().into_iter().map(|fault| format!("{}: {fault}", board.situation.name)),
+            );
+            cache_failure = cache_failure.or_else(|| results.cache_failure().map(str::to_owned));
+            let mut situation = board.played(results.points());
+            if let Some(folder) = &folder {
+                board.write(&plan.disciplines, &results, &mut situation, folder)?;
+            }
+            situations.push(situation);
+        }
+        let league = league::League {
+            seeds: self.seeds,
+            disciplines: plan.disciplines.iter().map(Discipline::entrant).collect(),
+            situations,
+            command: self.command(),
+            versions: crate::provenance::versions(false),
+        };
+        let folder = folder.map(|folder| publish(folder, &league)).transpose()?;
+        Ok(LeagueResults { league, folder, reused: before.reused as u64, faults, cache_failure })
+    }
+
+    /// The command line that does the same.
+    fn command(&self) -> String {
+        let list = |option: &str, names: &[String]| {
+            let quote = |name: &String| if name.contains(' ') { format!("'{name}'") } else { name.clone() };
+            let names: Vec<String> = names.iter().map(quote).collect();
+            if names.is_empty() { String::new() } else { format!(" --{option} {}", names.join(",")) }
+        };
+        let twins = match self.perturb {
+            Some(true) => " --perturb",
+            Some(false) => " --no-perturb",
+            None => "",
+        };
+        format!(
+            "apportion league{}{} --seeds {}{twins}",
+            list("disciplines", &self.disciplines),
+            list("situations", &self.situations),
+            self.seeds
+        )
+    }
+}
+
+/// What is to be played.
+struct Plan {
+    disciplines: Vec<Discipline>,
+    boards: Vec<Board>,
+}
+
+impl Plan {
+    /// A scenario for each situation that a discipline can play.
+    fn runs(&self) -> impl Iterator<Item = &Scenario> {
+        self.boards.iter().filter_map(|board| board.scenario.as_ref())
+    }
+}
+
+/// A situation, and who plays in it.
+struct Board {
+    situation: Situation,
+    /// Of each discipline: why it cannot play, if so.
+    obstacles: Vec<Option<String>>,
+    /// The situation with a point for each discipline that can; none if none can.
+    scenario: Option<Scenario>,
+}
+
+impl Board {
+    fn of(situation: Situation, disciplines: &[Discipline]) -> Result<Self, LeagueError> {
+        let mut obstacles = Vec::new();
+        let mut queues = Vec::new();
+        for discipline in disciplines {
+            let obstacle = obstacle::of(&situation, discipline)?;
+            if obstacle.is_none() {
+                queues.push(discipline.queue.as_str());
+            }
+            obstacles.push(obstacle);
+        }
+        let wanted = queues.len();
+        let scenario = match wanted {
+            0 => None,
+            _ => Some(situation.with(&format!("[{}]", queues.join(", "))).map_err(Box::new)?),
+        };
+        let has_others = scenario.as_ref().is_some_and(|scenario| scenario.points().len() != wanted);
+        if has_others {
+            return Err(LeagueError::Situation {
+                name: situation.name,
+                cause: "it has a list besides its queues; a situation has one point for each discipline"
+                    .to_owned(),
+            });
+        }
+        Ok(Self { situation, obstacles, scenario })
+    }
+
+    /// The situation as it was played.
+    fn played(&self, points: &[apportion_report::PointRecord]) -> league::Situation {
+        let Situation { name, about, .. } = &self.situation;
+        let title = self.situation.base.title().to_owned();
+        league::Situation::of([name.clone(), title, about.clone()], self.obstacles.clone(), points)
+    }
+
+    /// Writes the page of each cell.
+    fn write(
+        &self,
+        disciplines: &[Discipline],
+        results: &Results,
+        situation: &mut league::Situation,
+        folder: &Folder,
+    ) -> Result<(), LeagueError> {
+        let cells = situation.cells.iter_mut().zip(disciplines);
+        let played = cells.filter_map(|(cell, discipline)| match cell {
+            Cell::Empty(_) => None,
+            Cell::Played(played) => Some((played, discipline)),
+        });
+        for (at, (played, discipline)) in played.enumerate() {
+            let scenario = self.situation.with(&discipline.queue).map_err(Box::new)?;
+            let record = results.record();
+            let title = format!("{}: {}", situation.title, discipline.name);
+            let warnings = warnings::of(&scenario, &record.points[at..=at]);
+            let hash = format!("{:016x}", scenario.hash());
+            let run = alone(record, at, title, scenario.canonical().to_owned(), hash, warnings);
+            let name = format!("cells/{}/{}.html", situation.name, discipline.file);
+            folder.file(&name, &apportion_report::page(&run))?;
+            played.report = Some(name);
+        }
+        Ok(())
+    }
+}
+
+/// Writes what is about all cells, and shows the folder.
+fn publish(folder: Folder, league: &league::League) -> Result<PathBuf, WriteError> {
+    folder.table(&league.rows())?;
+    folder.publish()
+}
+
+/// A league that was played: cells of disciplines in situations.
+#[derive(Clone, Debug)]
+pub struct LeagueResults {
+    league: league::League,
+    folder: Option<PathBuf>,
+    reused: u64,
+    faults: Vec<String>,
+    cache_failure: Option<String>,
+}
+
+impl LeagueResults {
+    /// The disciplines and the situations with their cells.
+    #[must_use]
+    pub const fn league(&self) -> &league::League {
+        &self.league
+    }
+
+    /// The cell of a discipline in a situation, by their names.
+    #[must_use]
+    pub fn cell(&self, discipline: &str, situation: &str) -> Option<&Cell> {
+        self.league.cell(discipline, situation)
+    }
+
+    /// The league for a terminal.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.league.text()
+    }
+
+    /// All metrics of all cells.
+    #[must_use]
+    pub fn rows(&self) -> Vec<crate::rows::LeagueRow> {
+        self.league.rows()
+    }
+
+    /// Its folder, if it was [to be written](League::folder).
+    #[must_use]
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
+    }
+
+    /// How many simulations were taken from the [cache](League::cache).
+    #[must_use]
+    pub const fn reused(&self) -> u64 {
+        self.reused
+    }
+
+    /// Why replications are not valid, one line each with situation, point and seed; empty if all are.
+    #[must_use]
+    pub fn faults(&self) -> &[String] {
+        &self.faults
+    }
+
+    /// Why the [cache](League::cache) could not be written, if it could not.
+    #[must_use]
+    pub fn cache_failure(&self) -> Option<&str> {
+        self.cache_failure.as_deref()
+    }
+}
+
+/// Why a league has no results.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LeagueError {
+    /// A discipline is not known, or its parts do not fit.
+    #[error("discipline `{name}`: {cause}")]
+    Discipline {
+        /// As it was named.
+        name: String,
+        /// Why.
+        cause: String,
+    },
+    /// A situation is not known, or is none.
+    #[error("situation `{name}`: {cause}")]
+    Situation {
+        /// As it was named.
+        name: String,
+        /// Why.
+        cause: String,
+    },
+    /// The scenario of a situation is wrong.
+    #[error(transparent)]
+    Scenario(#[from] Box<ScenarioError>),
+    /// It would take too long, or too much memory.
+    #[error(
+        "the league would take {0}, which is more than a day or 2 GB: name fewer disciplines or situations, reduce the seeds, or run it \
+         all the same with --force"
+    )]
+    TooLarge(Estimate),
+    /// The simulator refused or failed.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// A file cannot be written.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    /// It was cancelled before all was simulated.
+    #[error("interrupted before all was simulated: nothing is written")]
+    Cancelled,
+}

@@ -1,0 +1,54 @@
+//! Why a discipline cannot play a situation.
+
+use apportion_core::SimplePacket;
+use apportion_core::packet::{FlowClass, FlowId, LabelKind};
+use apportion_core::system::LinkContext;
+use apportion_core::units::{Rate, Span};
+use apportion_scenario::model::Flow;
+
+use super::LeagueError;
+use super::discipline::Discipline;
+use super::situation::Situation;
+use crate::scenario::ScenarioError;
+
+/// Why it cannot; none if it can.
+pub(super) fn of(situation: &Situation, discipline: &Discipline) -> Result<Option<String>, LeagueError> {
+    if situation.is_stateless && !discipline.is_stateless() {
+        let costs: Vec<&str> = discipline.entries.iter().map(|entry| entry.cost).collect();
+        return Ok(Some(format!("it keeps state for flows: {}", costs.join("; "))));
+    }
+    let missing = missing(situation, discipline);
+    if missing.is_some() {
+        return Ok(missing);
+    }
+    match situation.with(&discipline.queue) {
+        Ok(_) => Ok(None),
+        Err(ScenarioError::Problems(problems)) => Ok(problems.first().map(|problem| problem.message.clone())),
+        Err(error) => Err(LeagueError::Scenario(Box::new(error))),
+    }
+}
+
+/// What it goes by and the flows do not have, or the reverse.
+fn missing(situation: &Situation, discipline: &Discipline) -> Option<String> {
+    let flows = || situation.base.points().iter().flat_map(|point| &point.scenario.flows);
+    let none_has = |has: fn(&Flow) -> bool| !flows().any(has);
+    let params = &discipline.params;
+    let is_ramp = params.knows_classes() && !params.is_custom();
+    if is_ramp && none_has(|flow| flow.class == FlowClass::RealRate) {
+        return Some("it reserves for real-rate flows, and there are none".to_owned());
+    }
+    let goes_by_tickets = params.label_required() == Some(LabelKind::Tickets);
+    if goes_by_tickets && none_has(|flow| flow.tickets.is_some() || flow.ack_tickets.is_some()) {
+        return Some("it goes by tickets, and no flow has any".to_owned());
+    }
+    let goes_by_colours = discipline.has("rio");
+    let has_mark = |flow: &Flow| flow.mark.is_some() && flow.tickets.is_none();
+    if goes_by_colours && none_has(has_mark) {
+        return Some("it goes by colours, and no packet has one".to_owned());
+    }
+    let has_guarantees = !none_has(|flow| flow.guarantee > Rate::ZERO);
+    let rate = Rate::from_mbit(10);
+    let mut built = params.build::<SimplePacket>(&LinkContext::new(rate, 0, "league"));
+    let knows = built.set_guarantee(FlowId(0), Rate::from_mbit(1), Span::from_millis(20));
+    (has_guarantees && !knows && !goes_by_colours).then(|| "it knows no guarantees".to_owned())
+}

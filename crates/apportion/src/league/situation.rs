@@ -1,0 +1,165 @@
+//! The situations of a league: scenario files in which a discipline takes the place of the queue.
+
+use std::path::Path;
+
+use apportion_core::system::Catalog;
+use apportion_scenario::did_you_mean;
+
+use super::LeagueError;
+use crate::scenario::{Scenario, ScenarioBuilder, ScenarioError};
+
+macro_rules! built_in {
+    ($($name:literal)*) => {
+        /// Names of the situations with the texts of their files.
+        const SITUATIONS: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../../scenarios/league/", $name, ".toml")))),*];
+    };
+}
+
+built_in! {
+    "home-uplink" "customers-50" "customers-500" "satellite" "varying-rate" "floods" "round-trips" "mixed-tcp" "video-and-calls"
+    "short-flows" "core" "partial" "guarantees" "weights" "tickets" "unknown-rate" "losses-downstream"
+}
+
+/// The situations whose routers may keep no state for flows, which no scenario file can say.
+const STATELESS: [&str; 2] = ["core", "tickets"];
+
+/// The situations of a league: names with the texts of their scenario files.
+///
+/// ```
+/// assert!(apportion::situations().any(|(name, text)| name == "floods" && text.contains("[flow.tcp]")));
+/// ```
+pub fn situations() -> impl Iterator<Item = (&'static str, &'static str)> {
+    SITUATIONS.iter().copied()
+}
+
+/// A situation that is played.
+pub(super) struct Situation {
+    pub name: String,
+    /// What its file says of it at the top.
+    pub about: String,
+    /// As the file has it.
+    pub base: Scenario,
+    pub is_stateless: bool,
+    /// Where the discipline belongs.
+    queue: String,
+}
+
+impl Situation {
+    /// The scenario with this queue, or with this list of them.
+    pub fn with(&self, queue: &str) -> Result<Scenario, ScenarioError> {
+        self.base.set(&self.queue, queue)
+    }
+}
+
+/// Those that are named; if none are, all that are built in.
+pub(super) fn all(names: &[String], catalog: &Catalog) -> Result<Vec<Situation>, LeagueError> {
+    let built_in = || situations().map(|(name, _)| name.to_owned());
+    let wanted = if names.is_empty() { built_in().collect() } else { names.to_vec() };
+    let mut all: Vec<Situation> = Vec::new();
+    for name in &wanted {
+        let situation = read(name, catalog)?;
+        match all.iter().find(|other| other.name == situation.name) {
+            Some(other) if other.base.canonical() == situation.base.canonical() => (),
+            Some(_) => {
+                let cause = "another situation has this name; rename the file".to_owned();
+                return Err(LeagueError::Situation { name: name.clone(), cause });
+            }
+            None => all.push(situation),
+        }
+    }
+    Ok(all)
+}
+
+fn read(name: &str, catalog: &Catalog) -> Result<Situation, LeagueError> {
+    let refuse = |cause: String| LeagueError::Situation { name: name.to_owned(), cause };
+    let known = situations().find(|(known, _)| *known == name);
+    let (builder, text, short) = match known {
+        Some((name, text)) => {
+            let builder = ScenarioBuilder::from_text(text).origin(format!("{name}.toml"));
+            (builder, text.to_owned(), name.to_owned())
+        }
+        None if Path::new(name).is_file() => {
+            let text =
+                std::fs::read_to_string(name).map_err(|error| refuse(format!("cannot read it: {error}")))?;
+            let stem = Path::new(name).file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            (ScenarioBuilder::from_file(name), text, stem)
+        }
+        None => {
+            let guess = did_you_mean(name, situations().map(|(known, _)| known));
+            return Err(refuse(format!(
+                "there is no such situation and no such file{guess}; `apportion league --list` prints the names"
+            )));
+        }
+    };
+    let base = builder.catalog(catalog).load().map_err(Box::new)?;
+    let queue = place(&text).map_err(|cause| refuse(cause.to_owned()))?;
+    let is_stateless = known.is_some() && STATELESS.contains(&name);
+    Ok(Situation { name: short, about: about(&text), base, is_stateless, queue })
+}
+
+/// The path of the key that holds the disciplines: the only list of queues, or the only queue.
+fn place(text: &str) -> Result<String, &'static str> {
+    let table = text.parse::<toml::Table>().map_err(|_| "it is no TOML")?;
+    let mut found = Vec::new();
+    find(&table, "", &mut found);
+    let lists: Vec<&String> = found.iter().filter(|(_, is_list)| *is_list).map(|(path, _)| path).collect();
+    match (lists.as_slice(), found.as_slice()) {
+        ([only], _) => Ok((*only).clone()),
+        ([], [(only, _)]) => Ok(only.clone()),
+        ([], []) => Err("it has no key `queue`; write queue = \"fifo\" where the disciplines belong"),
+        ([], _) => Err(
+            "it has several queues; write a list, such as queue = [\"fifo\", \"drr\"], where the disciplines belong",
+        ),
+        _ => Err("it has several lists of queues; leave one where the disciplines belong"),
+    }
+}
+
+/// The paths of the keys `queue`, and whether they hold lists.
+fn find(table: &toml::Table, path: &str, found: &mut Vec<(String, bool)>) {
+    for (key, value) in table {
+        let key_path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+        match value {
+            _ if key == "queue" => found.push((key_path, value.is_array())),
+            toml::Value::Table(inner) => find(inner, &key_path, found),
+            _ => (),
+        }
+    }
+}
+
+/// The comment at the top of a file, as one line.
+fn about(text: &str) -> String {
+    let lines = text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim);
+    lines.collect::<Vec<_>>().join(" ").trim().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_situation_of_the_folder_is_built_in() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("scenarios/league");
+        let names =
+            std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<String> =
+            names.filter_map(|name| name.strip_suffix(".toml").map(str::to_owned)).collect();
+        let mut known: Vec<&str> = situations().map(|(name, _)| name).collect();
+        names.sort();
+        known.sort_unstable();
+        assert_eq!(known, names);
+    }
+
+    #[test]
+    fn disciplines_take_the_place_of_the_only_list_or_of_the_only_queue() {
+        assert_eq!(place("[link.a]\nqueue = \"fifo\"").unwrap(), "link.a.queue");
+        let list = "[topology]\nlink = { queue = \"fifo\" }\n[link.b]\nqueue = [\"fifo\"]";
+        assert_eq!(place(list).unwrap(), "link.b.queue");
+        assert!(
+            place("[link.a]\nqueue = \"fifo\"\n[link.b]\nqueue = \"fifo\"")
+                .unwrap_err()
+                .contains("several queues")
+        );
+        assert!(place("[link.a]\nrate = \"1Mbit\"").unwrap_err().contains("no key"));
+    }
+}
