@@ -1,7 +1,9 @@
 //! The command line as data.
 
+mod league;
 mod shell;
 
+pub use league::League;
 pub use shell::Shell;
 
 use std::path::PathBuf;
@@ -29,6 +31,8 @@ pub enum Command {
     Lab(Lab),
     /// Compare the claims of papers with measurements
     Reproduce(Reproduce),
+    /// Compare disciplines: each plays each situation, with one page of all
+    League(League),
     /// Run a command behind an emulated link, on real packets, as an ordinary user
     Shell(Box<Shell>),
     /// Run a gateway between two network interfaces, or query one that runs

@@ -17,6 +17,7 @@ mod export;
 mod gateway;
 mod interrupt;
 mod lab;
+mod league;
 mod output;
 mod plot;
 mod progress;
@@ -71,6 +72,7 @@ fn dispatch(command: Command, cluster: Option<Cluster<'_>>) -> anyhow::Result<St
         Command::Lab(arguments) => return lab::lab(&arguments),
         Command::Gateway(arguments) => return gateway::gateway(&arguments),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments, cluster),
+        Command::League(arguments) => return league::league(&arguments),
         Command::Shell(arguments) => return shell::shell(&arguments),
         Command::List { what } => output::print(&catalogue::list(&Catalog::default(), what)?)?,
         Command::Explain { name } => {

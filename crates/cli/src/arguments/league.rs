@@ -1,0 +1,45 @@
+//! The arguments of `apportion league`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{Resume, Twins};
+
+#[derive(Args, Debug)]
+pub struct League {
+    /// Disciplines that play, such as fifo,stfq+pfd,fq_codel+isolate or '{ kind = "pie", target = "5ms" }' [default: all of the catalogue]
+    #[arg(long, value_name = "NAME,...")]
+    pub disciplines: Vec<String>,
+    /// Situations that they play, by their names or as paths of scenario files [default: all that are built in]
+    #[arg(long, value_name = "NAME|FILE,...")]
+    pub situations: Vec<String>,
+    /// Replications of each cell, each with a seed of its own
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub seeds: u64,
+    /// Replications at the same time; 0 for one per core
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub jobs: usize,
+    #[command(flatten)]
+    pub twins: Twins,
+    #[command(flatten)]
+    pub resume: Resume,
+    /// Where the league gets a folder of its own: DIR/1 for the first, DIR/2 for the next
+    #[arg(long, value_name = "DIR", default_value = "results/league")]
+    pub out: PathBuf,
+    /// Print the situations and what they are, and do not play
+    #[arg(long)]
+    pub list: bool,
+    /// Print an estimate of the CPU time and the memory that it takes, and do not play
+    #[arg(long, conflicts_with = "json")]
+    pub estimate: bool,
+    /// Play even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
+    #[arg(long)]
+    pub force: bool,
+    /// Print all metrics of all cells as JSON, one object a line, and nothing else
+    #[arg(long)]
+    pub json: bool,
+    /// Print nothing but errors
+    #[arg(long, short)]
+    pub quiet: bool,
+}

@@ -1,0 +1,102 @@
+//! `apportion league`: every discipline in every situation.
+
+use anyhow::Context as _;
+use apportion::{Cache, LeagueError};
+
+use crate::arguments;
+use crate::cache;
+use crate::interrupt;
+use crate::output;
+use crate::progress::Bar;
+use crate::status::Status;
+
+pub fn league(arguments: &arguments::League) -> anyhow::Result<Status> {
+    if arguments.list {
+        output::print(&list())?;
+        return Ok(Status::SUCCESS);
+    }
+    let names = |lists: &[String]| lists.iter().flat_map(|list| split(list)).collect::<Vec<_>>();
+    let mut league = apportion::League::new()
+        .disciplines(names(&arguments.disciplines))
+        .situations(names(&arguments.situations))
+        .seeds(arguments.seeds)
+        .perturb(arguments.twins.of(arguments.seeds))
+        .jobs(arguments.jobs)
+        .force(arguments.force);
+    if arguments.estimate {
+        let (count, estimate) = (league.simulations()?, league.estimate()?);
+        output::print(&format!("{count} simulations. All of them take {estimate}.\n"))?;
+        return Ok(Status::SUCCESS);
+    }
+    let cache = arguments.resume.cache();
+    if let Some(cache) = &cache {
+        league = league.cache(cache, Cache::MOST);
+    }
+    let cancel = interrupt::listen()?;
+    let bar = Bar::new(arguments.quiet || arguments.json);
+    let played = league.cancel(&cancel).folder(&arguments.out).progress(|progress| bar.show(progress)).run();
+    bar.clear();
+    let results = match played {
+        Err(error @ LeagueError::Cancelled) => {
+            let kept = if cache.is_some() { "; the same command goes on from there" } else { "" };
+            output::note(&format!("{error}{kept}"));
+            return Ok(Status::FAILURE);
+        }
+        other => other?,
+    };
+    cache::note_failure(results.cache_failure());
+    results.faults().iter().for_each(|fault| output::note(&format!("NOT VALID: {fault}")));
+    if arguments.json {
+        for row in results.rows() {
+            let line = serde_json::to_string(&row).context("cannot print a row as JSON")?;
+            output::print(&format!("{line}\n"))?;
+        }
+    } else if !arguments.quiet {
+        output::print(&results.text())?;
+        if let Some(folder) = results.folder() {
+            output::print(&format!("\npage: {}\n", folder.join("league.html").display()))?;
+        }
+    }
+    Ok(if results.faults().is_empty() { Status::SUCCESS } else { Status::FAILURE })
+}
+
+/// The situations with their titles and what their files say of them.
+fn list() -> String {
+    let about = |text: &'static str| {
+        let lines = text.lines().map_while(|line| line.strip_prefix('#')).map(str::trim);
+        lines.collect::<Vec<_>>().join(" ")
+    };
+    let rows: Vec<Vec<String>> =
+        apportion::situations().map(|(name, text)| vec![name.to_owned(), about(text)]).collect();
+    apportion::catalogue::table(&rows)
+}
+
+/// The names of a list with commas, but for commas within a table.
+fn split(list: &str) -> Vec<String> {
+    let mut names = vec![String::new()];
+    let mut depth = 0_usize;
+    for c in list.chars() {
+        match c {
+            '{' | '[' => depth += 1,
+            '}' | ']' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                names.push(String::new());
+                continue;
+            }
+            _ => (),
+        }
+        if let Some(last) = names.last_mut() {
+            last.push(c);
+        }
+    }
+    names.iter().map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_table_is_one_name() {
+        let table = "{ kind = \"red\", limit = \"50p\" }";
+        assert_eq!(super::split(&format!("fifo, {table},stfq+pfd")), ["fifo", table, "stfq+pfd"]);
+    }
+}
