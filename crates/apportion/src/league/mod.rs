@@ -355,6 +355,7 @@ impl Board {
 /// Writes what is about all cells, and shows the folder.
 fn publish(folder: Folder, league: &league::League) -> Result<PathBuf, WriteError> {
     folder.table(&league.rows())?;
+    folder.file("league.html", &league.page())?;
     folder.publish()
 }
 
@@ -385,6 +386,12 @@ impl LeagueResults {
     #[must_use]
     pub fn text(&self) -> String {
         self.league.text()
+    }
+
+    /// The league as one HTML page.
+    #[must_use]
+    pub fn page(&self) -> String {
+        self.league.page()
     }
 
     /// All metrics of all cells.

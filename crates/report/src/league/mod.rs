@@ -17,6 +17,7 @@ use crate::rows::{FlowRow, LeagueRow};
 use crate::statistics::Estimate;
 
 mod columns;
+mod page;
 mod text;
 
 /// Every discipline in every situation.

@@ -44,10 +44,16 @@ pub fn page(run: &Run) -> String {
 /// An HTML page with this title and the HTML `main` as its content.
 #[must_use]
 pub fn document(title: &str, main: &str) -> String {
+    document_with(title, "", main, "")
+}
+
+/// The same with a style sheet and a script of its own.
+pub(crate) fn document_with(title: &str, style: &str, main: &str, script: &str) -> String {
+    let script = if script.is_empty() { String::new() } else { format!("<script>\n{script}</script>\n") };
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n\
-         <title>{}</title>\n<style>\n{}{}</style>\n</head>\n<body>\n<main>\n{main}</main>\n</body>\n</html>\n",
+         <title>{}</title>\n<style>\n{}{}{style}</style>\n</head>\n<body>\n<main>\n{main}</main>\n{script}</body>\n</html>\n",
         escape(title),
         include_str!("style.css"),
         style_sheet(),

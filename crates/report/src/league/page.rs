@@ -1,0 +1,255 @@
+//! A league as one self-contained HTML page. Tables can be sorted by a script; without it they are in the order of the catalogue.
+
+use std::fmt::Write as _;
+
+use super::columns::{self, Column, Tradeoff};
+use super::{Cell, League, Situation};
+use crate::figure::{Scatter, scatter};
+use crate::html::escape;
+use crate::page::document_with;
+use crate::statistics::number;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("sort.js");
+
+impl League {
+    /// The league as HTML.
+    #[must_use]
+    pub fn page(&self) -> String {
+        let mut out = self.header();
+        out.push_str(&self.across());
+        out.push_str("<h2 id=\"situations\">Situation by situation</h2>\n");
+        out.push_str(&legend());
+        for situation in &self.situations {
+            out.push_str(&self.section(situation));
+        }
+        out.push_str(&self.costs());
+        out.push_str(&self.footer());
+        document_with("A league of disciplines", STYLE, &out, SCRIPT)
+    }
+
+    fn header(&self) -> String {
+        let seeds = if self.seeds == 1 { "1 seed".to_owned() } else { format!("{} seeds", self.seeds) };
+        let mut out = format!(
+            "<h1>A league of disciplines</h1>\n<p class=\"sub\">{} · {} · {seeds}</p>\n\
+             <p>Each discipline plays each situation with its default parameters and the same buffer. What matters differs from situation \
+             to situation, so there is no total score: sort a table by what matters to you. A number leads to the report of its \
+             cell, which says why.</p>\n<ol class=\"situations\">\n",
+            count(self.disciplines.len(), "discipline"),
+            count(self.situations.len(), "situation"),
+        );
+        for situation in &self.situations {
+            let _ = writeln!(
+                out,
+                "<li><a href=\"#{}\">{}</a> {}</li>",
+                anchor(situation),
+                escape(&situation.title),
+                escape(&situation.about)
+            );
+        }
+        out + "</ol>\n"
+    }
+
+    /// A table for each quantity: disciplines down, situations across.
+    fn across(&self) -> String {
+        let mut out = String::from(
+            "<h2 id=\"across\">Over all situations</h2>\n<p class=\"note\">Means over seeds ± 95 % intervals. An empty cell: the \
+             discipline cannot play there; point at it for the reason. ~: phases decide it.</p>\n",
+        );
+        for (at, (heading, column)) in columns::across().into_iter().enumerate() {
+            let columns: Vec<Option<Column>> = self.situations.iter().map(column).collect();
+            let head = self
+                .situations
+                .iter()
+                .map(|of| format!("<a href=\"#{}\">{}</a>", anchor(of), escape(&of.name)));
+            let rows = self.disciplines.iter().enumerate().map(|(d, entrant)| {
+                let cells = self.situations.iter().zip(&columns).map(|(situation, column)| {
+                    situation.cells.get(d).map_or_else(String::new, |cell| show(cell, column.as_ref()))
+                });
+                (entrant.name.as_str(), cells.collect::<String>())
+            });
+            let open = if at == 0 { " open" } else { "" };
+            let _ = writeln!(
+                out,
+                "<details class=\"matrix\"{open}><summary>{heading}</summary><div>\n{}</div></details>",
+                table(head, rows)
+            );
+        }
+        out
+    }
+
+    fn section(&self, situation: &Situation) -> String {
+        let columns = columns::of(situation);
+        let link = situation.link.as_ref().map_or_else(String::new, |link| {
+            format!(" Use and delay are those of the link <code>{}</code>.", escape(link))
+        });
+        let mut out = format!(
+            "<section class=\"situation\">\n<h3 id=\"{}\">{}</h3>\n<p>{}{link}</p>\n",
+            anchor(situation),
+            escape(&situation.title),
+            escape(&situation.about)
+        );
+        let all = columns::tradeoffs(self, situation);
+        if !all.is_empty() {
+            out.push_str(&self.front(&all));
+        }
+        let played =
+            self.disciplines.iter().zip(&situation.cells).filter(|(_, cell)| cell.played().is_some());
+        let rows = played.map(|(entrant, cell)| {
+            let cells: String = columns.iter().map(|column| show(cell, Some(column))).collect();
+            (entrant.name.as_str(), cells)
+        });
+        out.push_str(&table(columns.iter().map(|column| escape(&column.heading)), rows));
+        out.push_str(&self.empty(situation));
+        out + "</section>\n"
+    }
+
+    /// The plane of delay and worst share, and who is on its front.
+    fn front(&self, all: &[Tradeoff]) -> String {
+        let marks = |of_front: bool| {
+            let chosen = all.iter().filter(move |one| one.is_on_front == of_front);
+            chosen.map(|one| (one.delay, one.share.mean, one.share.ci95)).collect::<Vec<_>>()
+        };
+        let front: Vec<&Tradeoff> = all.iter().filter(|one| one.is_on_front).collect();
+        let line = front.iter().map(|one| (one.delay, one.share.mean)).collect();
+        let scatters = [
+            Scatter { key: 0, marks: marks(false), ideal: Vec::new() },
+            Scatter { key: 1, marks: marks(true), ideal: line },
+        ];
+        let drawing = scatter(&scatters, "95 % of packets wait less, ms").svg();
+        let names: String = front.iter().map(|one| self.of_front(one)).collect();
+        let label = "The worst share over the delay in the queue; the front is listed next to it";
+        format!(
+            "<div class=\"front\"><figure class=\"card\" role=\"img\" aria-label=\"{label}\"><figcaption><b>Worst share</b> over delay in the \
+             queue</figcaption>\n{drawing}</figure>\n<div><h4>On the front</h4>\n<p class=\"note\">None has both less delay and a better \
+             worst share.</p>\n<ul>\n{names}</ul></div></div>\n"
+        )
+    }
+
+    fn of_front(&self, one: &Tradeoff) -> String {
+        let name = self.disciplines.get(one.at).map_or("", |entrant| entrant.name.as_str());
+        format!("<li>{} <small>{} ms, {}</small></li>\n", escape(name), number(one.delay), one.share)
+    }
+
+    /// Who cannot play a situation, and why: disciplines with the same reason together.
+    fn empty(&self, situation: &Situation) -> String {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (entrant, cell) in self.disciplines.iter().zip(&situation.cells) {
+            let Some(reason) = cell.reason() else { continue };
+            match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, names)) => names.push(&entrant.name),
+                None => reasons.push((reason, vec![&entrant.name])),
+            }
+        }
+        let total: usize = reasons.iter().map(|(_, names)| names.len()).sum();
+        let lines: String = reasons
+            .iter()
+            .map(|(reason, names)| {
+                format!("<dt>{}</dt><dd>{}</dd>\n", escape(&names.join(", ")), escape(reason))
+            })
+            .collect();
+        match total {
+            0 => String::new(),
+            _ => format!(
+                "<details><summary>{total} cannot play</summary><div><dl class=\"reasons\">\n{lines}</dl></div></details>\n"
+            ),
+        }
+    }
+
+    /// What disciplines are and take.
+    fn costs(&self) -> String {
+        let head = ["Instructions a packet", "Cost", "Has to be told", "What it does"].map(str::to_owned);
+        let rows = self.disciplines.iter().map(|entrant| {
+            let count = match entrant.instructions {
+                Some(count) => format!("<td data-v=\"{count}\">{count}</td>"),
+                None => "<td></td>".to_owned(),
+            };
+            let told = if entrant.told.is_empty() { "nothing" } else { &entrant.told };
+            let words = |text: &str| format!("<td class=\"words\">{}</td>", escape(text));
+            (entrant.name.as_str(), count + &words(&entrant.cost) + &words(told) + &words(&entrant.summary))
+        });
+        format!(
+            "<h2 id=\"costs\">What they take</h2>\n<p class=\"note\">Instructions for each packet with 1,000 flows on x86-64, in and out, where \
+             they were counted. The cost is that of the catalogue: time for each packet and state for each flow.</p>\n{}",
+            table(head, rows)
+        )
+    }
+
+    fn footer(&self) -> String {
+        let versions: Vec<String> =
+            self.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        format!(
+            "<footer>\n<h2 id=\"reproduce\">Reproduce</h2>\n<p><code>{}</code>. The same version gives identical results: {}.</p>\n{MEANING}\
+             </footer>\n",
+            escape(&self.command),
+            escape(&versions.join(", "))
+        )
+    }
+}
+
+const MEANING: &str = "<h2 id=\"meaning\">What the numbers mean</h2>
+<dl>
+<dt>Share</dt><dd>Throughput over what the flow is due: its weighted max-min fair share, guarantees included (or that by tickets or
+customers). The worst and the best are of single flows, without finite transfers; that of a group is of all its flows together. Above 1
+others left something.</dd>
+<dt>Jain</dt><dd>(Σx)² / (n Σx²) of the shares: 1 if all are equal.</dd>
+<dt>R²</dt><dd>1 - Σ(got - due)² / Σ(got - mean)², where not all are due the same: how much of the spread of throughputs is due. It is
+negative where one number for all would be closer.</dd>
+<dt>Used</dt><dd>Bits transmitted over bits possible at the watched link whose packets wait longest.</dd>
+<dt>Queue p50, p95, p99</dt><dd>Time that packets spent in the queue of that link: 50, 95 and 99 % of them at most so long.</dd>
+<dt>p95 of a group</dt><dd>One-way delay over the path, the mean over the flows of the group; of finite transfers the time to completion.</dd>
+<dt>Lost</dt><dd>Packets dropped or lost anywhere over packets sent. A flood loses what is beyond its share wherever it is held to it.</dd>
+<dt>±</dt><dd>95 % confidence of the mean over seeds (Student). A single seed has none.</dd>
+<dt>~</dt><dd>The same replications with every delay moved by 1 µs differ by more than chance: phases decide, not the discipline.</dd>
+</dl>
+";
+
+fn legend() -> String {
+    "<ul class=\"legend\">\n<li><span class=\"k1\"></span>on the front of delay and worst share</li>\n\
+     <li><span class=\"k0\"></span>others</li>\n</ul>\n"
+        .to_owned()
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+fn anchor(situation: &Situation) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    format!("s-{}", situation.name.chars().map(keep).collect::<String>())
+}
+
+/// A cell of a table: the number leads to the page of the cell.
+fn show(cell: &Cell, column: Option<&Column>) -> String {
+    let played = match cell {
+        Cell::Empty(reason) => return format!("<td class=\"empty\" title=\"{}\">–</td>", escape(reason)),
+        Cell::Played(played) => played,
+    };
+    let Some(estimate) = column.and_then(|column| column.of(played)) else { return "<td></td>".to_owned() };
+    let text = estimate.to_string();
+    let (mean, interval) =
+        text.split_once(" ± ").map_or((text.as_str(), None), |(mean, half)| (mean, Some(half)));
+    let interval = interval.map_or_else(String::new, |half| format!("<small>± {half}</small>"));
+    let phases = if played.depends_on_phases { "~" } else { "" };
+    let mean = match &played.report {
+        Some(path) => format!("<a href=\"{}\">{mean}</a>", escape(path)),
+        None => mean.to_owned(),
+    };
+    format!("<td data-v=\"{:.6}\">{phases}{mean}{interval}</td>", estimate.mean)
+}
+
+/// A table with a row for each discipline. Heads and cells are HTML.
+fn table<'a>(
+    head: impl IntoIterator<Item = String>,
+    rows: impl IntoIterator<Item = (&'a str, String)>,
+) -> String {
+    let head: String = head.into_iter().map(|cell| format!("<th scope=\"col\">{cell}</th>")).collect();
+    let rows: String = rows
+        .into_iter()
+        .map(|(name, cells)| format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escape(name)))
+        .collect();
+    format!(
+        "<div class=\"scroll\"><table class=\"sortable\">\n<thead><tr><th scope=\"col\">Discipline</th>{head}</tr></thead>\n<tbody>\n\
+         {rows}</tbody>\n</table></div>\n"
+    )
+}

@@ -1,0 +1,39 @@
+for (const table of document.querySelectorAll("table.sortable")) {
+  const heads = [...table.tHead.rows[0].cells];
+  const body = table.tBodies[0];
+  const inOrder = [...body.rows];
+  heads.forEach((head, at) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    const name = head.textContent;
+    button.setAttribute("aria-label", "Sort by " + name);
+    button.textContent = "↕";
+    head.append(button);
+    button.addEventListener("click", () => {
+      // Up, down, then the order of the catalogue.
+      const now = head.getAttribute("aria-sort");
+      const next = now === null ? "ascending" : now === "ascending" ? "descending" : null;
+      heads.forEach((other) => {
+        other.removeAttribute("aria-sort");
+        other.querySelector("button").textContent = "↕";
+      });
+      const rows = [...inOrder];
+      if (next !== null) {
+        head.setAttribute("aria-sort", next);
+        button.textContent = next === "ascending" ? "↑" : "↓";
+        const sign = next === "ascending" ? 1 : -1;
+        const key = (row) => row.cells[at].dataset.v;
+        rows.sort((a, b) => {
+          const [x, y] = [key(a), key(b)];
+          if (x === undefined || y === undefined) {
+            // Empty cells are last; columns of words go by their text.
+            if (x !== y) return x === undefined ? 1 : -1;
+            return sign * a.cells[at].textContent.localeCompare(b.cells[at].textContent);
+          }
+          return sign * (x - y);
+        });
+      }
+      body.append(...rows);
+    });
+  });
+}
