@@ -1,0 +1,194 @@
+//! A league as a program plays it: cells, empty cells, files, the cache, errors.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Mutex;
+
+use apportion::{Cache, Cancel, League, LeagueError, LeagueResults, Progress};
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+#[allow(dead_code, reason = "its main runs as a program")]
+#[path = "../examples/own_discipline.rs"]
+mod example;
+
+fn league() -> League<'static> {
+    League::new().disciplines(["fifo", "drr", "fq_codel"]).situations(["floods", "home-uplink"]).seeds(2)
+}
+
+fn mean(results: &LeagueResults, discipline: &str, situation: &str, metric: &str) -> f64 {
+    results.cell(discipline, situation).unwrap().played().unwrap().metric(metric).unwrap().mean
+}
+
+/// Every file of a folder and of those in it, by its path.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().into_string().unwrap();
+        if entry.path().is_dir() {
+            all.extend(files(&entry.path()).into_iter().map(|(of, bytes)| (format!("{name}/{of}"), bytes)));
+        } else {
+            all.insert(name, std::fs::read(entry.path()).unwrap());
+        }
+    }
+    all
+}
+
+#[test]
+fn two_leagues_have_the_same_bytes_with_any_number_of_jobs() {
+    let folder = tempfile::tempdir().unwrap();
+    let play = |jobs| league().jobs(jobs).folder(folder.path()).run().unwrap();
+    let (one, two) = (play(1), play(3));
+    let (one, two) = (files(one.folder().unwrap()), files(two.folder().unwrap()));
+    let names: Vec<&str> = one.keys().map(String::as_str).collect();
+    assert_eq!(names.len(), 2 * 3 + 3, "{names:?}");
+    assert!(names.contains(&"league.html") && names.contains(&"cells/floods/fq_codel.html"));
+    assert_eq!(one, two);
+    // Every link of the page leads to a file.
+    let page = String::from_utf8(one["league.html"].clone()).unwrap();
+    let links = page.split("href=\"cells/").skip(1).map(|rest| rest.split('"').next().unwrap());
+    let links: Vec<String> = links.map(|link| format!("cells/{link}")).collect();
+    assert!(links.len() > 6 && links.iter().all(|link| one.contains_key(link)), "{links:?}");
+}
+
+#[test]
+fn a_flood_starves_tcp_in_a_fifo_and_not_in_round_robin() {
+    let results = league().run().unwrap();
+    let worst = |discipline| mean(&results, discipline, "floods", "worst_share");
+    assert!(worst("fifo") < 0.1, "{}", worst("fifo"));
+    assert!(worst("drr") > 0.95, "{}", worst("drr"));
+    // The flood of sixteen times its share gets more of it in the FIFO than one of eight.
+    assert!(mean(&results, "fifo", "floods", "best_share") > 2.0);
+    assert!(mean(&results, "drr", "floods", "lost") > 0.5, "what is beyond a share is lost");
+    // What it costs: the call waits in the FIFO behind uploads.
+    let call = |discipline| mean(&results, discipline, "home-uplink", "delay_p95_ms/call");
+    assert!(call("fifo") > 3.0 * call("fq_codel"));
+}
+
+#[test]
+fn who_lacks_what_a_situation_needs_has_an_empty_cell_with_the_reason() {
+    let results = League::new()
+        .disciplines(["fifo", "csfq", "drr", "ramp", "tred", "rio"])
+        .situations(["guarantees", "core", "floods", "tickets"])
+        .seeds(1)
+        .run()
+        .unwrap();
+    let reason = |discipline, situation| results.cell(discipline, situation).unwrap().reason();
+    let says = |discipline, situation, what: &str| {
+        let reason = reason(discipline, situation).unwrap();
+        assert!(reason.contains(what), "{discipline} in {situation}: {reason}");
+    };
+    says("fifo", "guarantees", "knows no guarantees");
+    says("drr", "core", "64 bytes per flow");
+    says("ramp", "floods", "real-rate");
+    says("tred", "floods", "tickets");
+    says("rio", "floods", "colours");
+    says("csfq", "tickets", "one label");
+    for (discipline, situation) in [
+        ("csfq", "guarantees"),
+        ("rio", "guarantees"),
+        ("fifo", "core"),
+        ("csfq", "core"),
+        ("tred", "tickets"),
+    ] {
+        assert_eq!(reason(discipline, situation), None, "{discipline} in {situation}");
+    }
+    // An empty cell is a row without a number.
+    let rows = results.rows();
+    let empty: Vec<_> =
+        rows.iter().filter(|row| row.situation == "core" && row.discipline == "drr").collect();
+    assert!(
+        matches!(empty[..], [row] if row.mean.is_none() && row.metric.is_empty() && row.reason.is_some())
+    );
+    assert!(results.page().contains("64 bytes per flow"));
+}
+
+#[test]
+fn an_interrupted_league_leaves_no_folder_and_goes_on_from_the_cache() {
+    let [folder, cache] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let cache = Cache::at(cache.path());
+    let cancel = Cancel::new();
+    let stop = |progress: Progress| {
+        if progress.done == 4 {
+            cancel.cancel();
+        }
+    };
+    let run = league().jobs(1).cache(&cache, 1 << 30).folder(folder.path());
+    let interrupted = run.cancel(&cancel).progress(stop).run();
+    assert!(matches!(interrupted, Err(LeagueError::Cancelled)));
+    assert_eq!(files(folder.path()), BTreeMap::new());
+    let seen = Mutex::new(Vec::new());
+    let note = |progress: Progress| seen.lock().unwrap().push(progress);
+    let run = || league().cache(&cache, 1 << 30).folder(folder.path());
+    let resumed = run().progress(note).run().unwrap();
+    assert!(resumed.reused() >= 4 && resumed.reused() < 24, "{}", resumed.reused());
+    // 3 disciplines in 2 situations with 2 seeds and their twins.
+    let seen = seen.into_inner().unwrap();
+    assert!(seen.windows(2).all(|two| two[0].done < two[1].done) && seen.iter().all(|of| of.total == 24));
+    assert_eq!(seen.last().unwrap().done, 24);
+    let again = run().run().unwrap();
+    assert_eq!(again.reused(), 24);
+    let fresh = league().folder(folder.path()).run().unwrap();
+    assert_eq!(files(again.folder().unwrap()), files(fresh.folder().unwrap()));
+}
+
+#[test]
+fn a_situation_that_has_changed_is_simulated_again_and_the_others_are_not() {
+    let [folder, cache] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    let cache = Cache::at(cache.path());
+    let path = folder.path().join("mine.toml");
+    let text = apportion::situations().find(|(name, _)| *name == "floods").unwrap().1;
+    let play = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        let names = [path.to_str().unwrap(), "home-uplink"];
+        league().situations(names).perturb(false).cache(&cache, 1 << 30).run().unwrap()
+    };
+    assert_eq!(play(text).reused(), 0);
+    let changed = play(&text.replace("rate = \"10Mbit\", delay", "rate = \"9Mbit\", delay"));
+    assert_eq!(changed.reused(), 6);
+    // It is called as its file is.
+    assert!(mean(&changed, "fifo", "mine", "worst_share") < 0.1);
+}
+
+#[test]
+fn unknown_names_are_refused_with_a_guess() {
+    let refusal = |disciplines: &[&str], situations: &[&str]| {
+        let league = League::new().disciplines(disciplines.to_vec()).situations(situations.to_vec());
+        league.run().unwrap_err().to_string()
+    };
+    assert!(refusal(&["fifoo"], &["floods"]).contains("did you mean `fifo`?"));
+    assert!(refusal(&["stfq+pdf"], &["floods"]).contains("did you mean `pfd`?"));
+    assert!(refusal(&["fifo+drr"], &["floods"]).contains("`drr` is not known here"));
+    assert!(refusal(&["fifo"], &["flods"]).contains("did you mean `floods`?"));
+    assert!(refusal(&["{ kind = \"pie\", target = \"x\" }"], &["floods"]).contains("target"));
+}
+
+#[test]
+fn the_whole_league_takes_less_than_half_an_hour() {
+    let all = League::new().seeds(1);
+    let cells = all.simulations().unwrap();
+    assert!(cells > 600, "{cells}");
+    let estimate = all.seeds(3).perturb(false).estimate().unwrap();
+    assert!(estimate.seconds() < 1_800.0, "{estimate}");
+}
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+#[test]
+fn a_discipline_of_your_own_plays_by_its_name() {
+    let catalog = example::catalog().unwrap();
+    let results = League::new()
+        .catalog(&catalog)
+        .disciplines(["fifo", "quadratic"])
+        .situations(["mixed-tcp"])
+        .seeds(1)
+        .run()
+        .unwrap();
+    let used = |discipline| mean(&results, discipline, "mixed-tcp", "utilisation/bottleneck");
+    assert!(used("quadratic") > 0.5);
+    let queued = |discipline| mean(&results, discipline, "mixed-tcp", "queue_delay_p95_ms/bottleneck");
+    assert!(queued("quadratic") < 0.9 * queued("fifo"), "{} {}", queued("quadratic"), queued("fifo"));
+    // It is among those that play unless others are named.
+    let all = |league: League<'_>| league.situations(["mixed-tcp"]).seeds(1).simulations().unwrap();
+    assert_eq!(all(League::new().catalog(&catalog)), all(League::new()) + 1);
+}
