@@ -8,7 +8,7 @@ use apportion_core::system::{Catalog, DisciplineParams};
 use apportion_report::league::Entrant;
 use apportion_scenario::{did_you_mean, queue};
 
-use super::LeagueError;
+use super::error::LeagueError;
 
 /// Counted by `.ci/instructions`.
 const INSTRUCTIONS: &str = include_str!("../../instructions.txt");

@@ -6,8 +6,8 @@ use apportion_core::system::LinkContext;
 use apportion_core::units::{Rate, Span};
 use apportion_scenario::model::Flow;
 
-use super::LeagueError;
 use super::discipline::Discipline;
+use super::error::LeagueError;
 use super::situation::Situation;
 use crate::scenario::ScenarioError;
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use apportion_core::system::Catalog;
 use apportion_scenario::did_you_mean;
 
-use super::LeagueError;
+use super::error::LeagueError;
 use crate::scenario::{Scenario, ScenarioBuilder, ScenarioError};
 
 macro_rules! built_in {

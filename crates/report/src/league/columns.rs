@@ -67,8 +67,11 @@ pub(super) fn of(situation: &Situation) -> Vec<Column> {
     all
 }
 
+/// The heading of a table, and its column for a situation.
+type Quantity = (&'static str, fn(&Situation) -> Option<Column>);
+
 /// The quantities that are compared over all situations.
-pub(super) fn across() -> [(&'static str, fn(&Situation) -> Option<Column>); 5] {
+pub(super) fn across() -> [Quantity; 5] {
     [
         ("Worst share", |_| Some(Column::new("worst share", "worst_share"))),
         ("Jain's index", |_| Some(Column::new("Jain", "jain"))),

@@ -115,7 +115,7 @@ impl League {
                 match cell {
                     Cell::Empty(reason) => rows.push(row("", "", None, Some(reason.clone()))),
                     Cell::Played(played) => {
-                        rows.extend(played.metrics().map(|of| row(&of.name, of.unit, of.estimate(), None)))
+                        rows.extend(played.metrics().map(|of| row(&of.name, of.unit, of.estimate(), None)));
                     }
                 }
             }

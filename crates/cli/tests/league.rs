@@ -1,0 +1,116 @@
+//! `apportion league`: what it prints and writes, what it refuses, and that it goes on after a kill.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+mod common;
+
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use common::{apportion, apportion_with_cache, reused};
+use tempfile::TempDir;
+
+const SMALL: [&str; 7] =
+    ["league", "--disciplines", "fifo,drr", "--situations", "floods,mixed-tcp", "--seeds", "2"];
+
+#[test]
+fn a_league_prints_a_table_and_writes_a_page_and_all_cells() {
+    let folder = TempDir::new().unwrap();
+    let run = apportion(folder.path(), &SMALL);
+    assert_eq!(run.status, 0, "{}", run.err);
+    let row = |name: &str| run.out.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert!(row("fifo").starts_with("fifo  0.0"), "{}", run.out);
+    assert!(row("drr").split_whitespace().nth(1).unwrap() > "0.95", "{}", run.out);
+    let page = "results/league/1/league.html";
+    assert!(run.out.ends_with(&format!("page: {page}\n")), "{}", run.out);
+    let page = std::fs::read_to_string(folder.path().join(page)).unwrap();
+    assert!(page.contains("cells/floods/drr.html") && !page.contains("http"));
+    let cells = std::fs::read_to_string(folder.path().join("results/league/1/cells.csv")).unwrap();
+    assert!(cells.starts_with("situation,discipline,metric,unit,seeds,mean,half_width,reason\n"));
+    assert!(cells.lines().any(|line| line.starts_with("floods,fifo,worst_share,,2,")));
+}
+
+#[test]
+fn one_message_says_which_name_is_unknown() {
+    let folder = TempDir::new().unwrap();
+    let refused = |option: &str, name: &str, guess: &str| {
+        let run = apportion(folder.path(), &["league", option, name, "--seeds", "1"]);
+        assert_eq!((run.status, run.err.lines().count()), (2, 1), "{}", run.err);
+        assert!(run.err.contains(&format!("did you mean `{guess}`?")), "{}", run.err);
+    };
+    refused("--disciplines", "fifo,fq_codell", "fq_codel");
+    refused("--situations", "floods,partal", "partial");
+    assert!(!folder.path().join("results").exists());
+}
+
+#[test]
+fn a_scenario_file_joins_by_its_path_and_a_table_by_its_text() {
+    let folder = TempDir::new().unwrap();
+    let text = "# My office.\nseed = 1\nstop = \"20s\"\nlink.wire = { from = \"a\", to = \"b\", rate = \"4Mbit\", delay = \"5ms\", watch = true }\n\
+                flow.tcp = { count = 2, from = \"a\", to = \"b\" }\n";
+    let play = |text: &str| {
+        std::fs::write(folder.path().join("office.toml"), text).unwrap();
+        let disciplines = "fifo,{ kind = \"pie\", target = \"5ms\" }";
+        apportion(
+            folder.path(),
+            &["league", "--situations", "office.toml", "--disciplines", disciplines, "--seeds", "1"],
+        )
+    };
+    let run = play(text);
+    assert_eq!(run.status, 2);
+    assert!(run.err.contains("it has no key `queue`"), "{}", run.err);
+    let run = play(&text.replace("watch", "queue = \"drr\", watch"));
+    assert_eq!(run.status, 0, "{}", run.err);
+    assert!(run.out.contains("My office."), "{}", run.out);
+    assert!(
+        run.out.contains("{ kind = \"pie\", target = \"5ms\" }") && !run.out.contains("drr"),
+        "{}",
+        run.out
+    );
+}
+
+#[test]
+fn the_list_and_the_estimate_play_nothing() {
+    let folder = TempDir::new().unwrap();
+    let list = apportion(folder.path(), &["league", "--list"]);
+    assert!(list.out.lines().count() >= 14 && list.out.contains("\nfloods "), "{}", list.out);
+    let estimate = apportion(folder.path(), &["league", "--estimate", "--seeds", "1"]);
+    assert!(estimate.out.contains(" simulations. All of them take "), "{}", estimate.out);
+    assert!(!folder.path().join("results").exists());
+}
+
+/// Plays the league until it says that some of it is done, and sends it this signal.
+fn stop(cache: &Path, folder: &Path, signal: nix::sys::signal::Signal) -> Option<i32> {
+    let mut child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+        .args([&SMALL[..], &["--jobs", "1"]].concat())
+        .env("APPORTION_CACHE_DIR", cache)
+        .current_dir(folder)
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    assert!(lines.next().unwrap().unwrap().contains("runs done"));
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+    nix::sys::signal::kill(pid, signal).unwrap();
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    let status = child.wait().unwrap().code();
+    if status == Some(1) {
+        assert!(rest.last().unwrap().ends_with("the same command goes on from there"), "{rest:?}");
+    }
+    status
+}
+
+#[test]
+fn a_league_that_was_killed_or_interrupted_goes_on_where_it_was() {
+    use nix::sys::signal::Signal;
+    for (signal, status) in [(Signal::SIGKILL, None), (Signal::SIGINT, Some(1))] {
+        let [folder, cache] = [(); 2].map(|()| TempDir::new().unwrap());
+        assert_eq!(stop(cache.path(), folder.path(), signal), status);
+        assert!(!folder.path().join("results/league/1").exists());
+        let run = apportion_with_cache(cache.path(), folder.path(), &SMALL);
+        assert_eq!(run.status, 0, "{}", run.err);
+        assert!(reused(&run) > 0, "{}", run.err);
+    }
+}
