@@ -25,10 +25,10 @@ use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::system::{Catalog, CoreParams};
 use apportion_core::units::{Rate, Ratio, Span};
 use apportion_linux::command::Group;
-use apportion_live::pace::{Trace, TraceError};
 use apportion_live::shell::{
     self, DirectionParams, ExceptionSocket, HostAccess, Log, MAX_DEPTH, Speed, StepsError,
 };
@@ -108,10 +108,11 @@ impl LinkOptions {
 /// Longest trace, in bytes. Chosen: ten million lines, which are the most of a trace, of 12 characters.
 const MAX_TRACE: u64 = 128 << 20;
 
-fn read_trace(file: &Path) -> Result<Trace, ShellError> {
+fn read_trace(file: &Path) -> Result<DeliveryTrace, ShellError> {
     let text = apportion_scenario::read_text_file(file, MAX_TRACE)
         .map_err(|cause| ShellError::ReadTrace { path: file.to_owned(), cause })?;
-    Trace::parse(&text).map_err(|cause| ShellError::Trace { path: file.to_owned(), cause })
+    apportion_scenario::delivery_trace(&text)
+        .map_err(|cause| ShellError::Trace { path: file.to_owned(), cause })
 }
 
 /// A command behind an emulated link, and the options of link and recording.
@@ -407,7 +408,7 @@ pub enum ShellError {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        cause: TraceError,
+        cause: String,
     },
     /// The environment variable of nested shells holds something else.
     #[error("{DEPTH} is `{0}`, no number from 0 to {MAX_DEPTH}; unset it")]

@@ -39,6 +39,7 @@ pub mod aqm;
 pub mod buffer;
 pub mod control;
 pub mod counted;
+pub mod delivery_trace;
 pub mod estimate;
 pub mod fairness;
 pub mod label;

@@ -43,7 +43,7 @@ fn link(number: u32, kind: &str) -> Link {
         selection.set("limit", "10000p").unwrap();
     }
     let queue = DisciplineParams::from_args(&selection).unwrap().build(&LinkContext::new(RATE, 1, "bench"));
-    Link::new(LinkParts::new(number, queue, RATE, Stream::new(1, "loss")), Pace::rate(RATE), None)
+    Link::new(LinkParts::new(number, queue, RATE), Pace::rate(RATE), None)
 }
 
 /// Two hosts, of whose addresses each measurement has its own: the kernel removes devices in its own time.

@@ -70,7 +70,7 @@ struct Busy {
 impl Busy {
     fn new(queue: Discipline<Packet>) -> Self {
         let pace = Pace::rate(Rate::from_mbit(1_000));
-        let link = Link::new(LinkParts::new(0, queue, pace.mean(), Stream::new(1, "loss")), pace, None);
+        let link = Link::new(LinkParts::new(0, queue, pace.mean()), pace, None);
         let shared = SharedState::new(Pool::new(16 * FLOWS, 1_514), FLOWS as usize);
         let mut busy = Self { link, shared, now: Time::ZERO, count: 0 };
         (0..2 * FLOWS).for_each(|_| busy.enter());

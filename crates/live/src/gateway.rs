@@ -69,6 +69,7 @@ use apportion_linux::frame_io::{FrameIo, Ports, Socket};
 use apportion_linux::pool::Pool;
 use apportion_linux::port::Port;
 use apportion_scenario::gateway::{Direction, DirectionConfig, GatewayConfig};
+use apportion_scenario::model::Loss;
 
 use self::world::{GatewayWorld, MAX_NAMES};
 use crate::bridge::{ETHERNET, LONGEST};
@@ -77,6 +78,7 @@ use crate::link::{Link, SharedState};
 use crate::pace::Pace;
 use crate::router::frames::Hardware;
 use apportion_runtime::link::LinkParts;
+use apportion_runtime::loss::RandomLoss;
 
 /// Frames in flight at most, of one direction half as many. Chosen: 96 MB, 0.4 s of full frames at 1 Gbit/s each way; pages are
 /// taken when first used.
@@ -192,9 +194,9 @@ fn link(config: &GatewayConfig, direction: Direction, world: &mut GatewayWorld) 
     let loss_stream = Stream::new(config.seed, &format!("{}.loss", direction.name()));
     let parts = LinkParts {
         delay: own.delay,
-        loss: own.loss,
+        loss: RandomLoss::new(Loss::Chance(own.loss), loss_stream),
         exchanges: exchanges(config, direction),
-        ..LinkParts::new(direction as u32, queue, own.rate, loss_stream)
+        ..LinkParts::new(direction as u32, queue, own.rate)
     };
     Link::new(parts, Pace::rate(own.rate), Some(1 - direction as u32))
 }

@@ -48,6 +48,7 @@ use apportion_linux::socket_helper::{Helper, HelperError};
 use apportion_scenario::direction::Direction;
 use apportion_scenario::gateway::RuleConfig;
 use apportion_scenario::gateway::classifier::RuleSet;
+use apportion_scenario::model::Loss;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
@@ -63,6 +64,7 @@ use crate::link::Link;
 use crate::pace::Pace;
 use crate::unix_socket::SocketFile;
 use apportion_runtime::link::LinkParts;
+use apportion_runtime::loss::RandomLoss;
 use apportion_runtime::probe::LinkCounts;
 
 pub use addresses::{Addresses, MAX_DEPTH};
@@ -323,9 +325,9 @@ impl Shell {
         let loss_stream = Stream::new(self.seed, &format!("link.{name}.loss"));
         let parts = LinkParts {
             delay: *delay,
-            loss: *loss,
+            loss: RandomLoss::new(Loss::Chance(*loss), loss_stream),
             watched: true,
-            ..LinkParts::new(direction as u32, queue, pace.mean(), loss_stream)
+            ..LinkParts::new(direction as u32, queue, pace.mean())
         };
         Link::new(parts, pace, None)
     }

@@ -12,6 +12,7 @@
 //! | [`due`] | what flows were due in a replication, over time |
 //! | [`flow_tables`] | the parameters of flows by id, and disciplines built with them |
 //! | [`link`] | one direction of a link, apart from its transmitter and its wire |
+//! | [`loss`] | the packets that a wire loses by chance |
 //! | [`marks`] | the markers of a flow's packets at its two ends |
 //! | [`routers`] | the routers that exchange reports about their links, and the paths between them |
 //! | [`source`] | what applications write, and when |
@@ -26,6 +27,7 @@ pub mod flow_tables;
 pub mod histogram;
 pub mod link;
 mod listed_losses;
+pub mod loss;
 pub mod marks;
 pub mod outcome;
 pub mod probe;

@@ -16,12 +16,13 @@ use apportion_core::queue::{Backlog, DropReason, Overload, Queue as _, Sink};
 use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
 use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time};
-use apportion_scenario::model::Scenario;
+use apportion_scenario::model::{Loss, Scenario};
 
 use crate::connections::Numbers;
 pub use crate::flow_setting::FlowSetting;
 use crate::flow_tables::{FlowTables, exchanges};
 pub use crate::listed_losses::ListedLosses;
+use crate::loss::RandomLoss;
 use crate::outcome::{Count, LinkOutcome};
 use crate::probe::{Incident, LinkCounts, LinkProbe, LinkSample};
 
@@ -53,14 +54,12 @@ pub struct LinkParts<P: Packet> {
     pub index: u32,
     /// Its discipline, empty.
     pub queue: Discipline<P>,
-    /// Rate of its transmitter, in bits per second.
+    /// Rate of its transmitter, in bits per second; of a recorded link, the mean.
     pub rate: Rate,
     /// Delay of its wire. Default: 0.
     pub delay: Span,
-    /// Probability that the wire loses a packet. Default: 0.
-    pub loss: Ratio,
-    /// Decides which packets the wire loses.
-    pub loss_stream: Stream,
+    /// Which packets the wire loses by chance. Default: none.
+    pub loss: RandomLoss,
     /// Losses by ordinal. Default: none.
     pub listed: Vec<ListedLosses>,
     /// Whether delay, backlog and allocations are measured besides the counts. Default: false.
@@ -74,14 +73,13 @@ pub struct LinkParts<P: Packet> {
 impl<P: Packet> LinkParts<P> {
     /// A link whose wire has no delay and loses nothing, that exchanges no labels and measures nothing besides its counts.
     #[must_use]
-    pub fn new(index: u32, queue: Discipline<P>, rate: Rate, loss_stream: Stream) -> Self {
+    pub fn new(index: u32, queue: Discipline<P>, rate: Rate) -> Self {
         Self {
             index,
             queue,
             rate,
             delay: Span::ZERO,
-            loss: Ratio::ZERO,
-            loss_stream,
+            loss: RandomLoss::new(Loss::NONE, Stream::new(0, "link.loss")),
             listed: Vec::new(),
             watched: false,
             captured: false,
@@ -111,8 +109,7 @@ impl<P: Packet> LinkParts<P> {
             queue: tables.discipline(link, &link.queue, link.rate),
             rate: link.rate,
             delay: link.delay,
-            loss: link.loss,
-            loss_stream: Stream::new(seed, &format!("link.{}.loss", link.name)),
+            loss: RandomLoss::new(link.loss, Stream::new(seed, &format!("link.{}.loss", link.name))),
             listed: listed.collect(),
             watched: link.watched,
             captured: false,
@@ -143,8 +140,7 @@ pub struct LinkState<P: Packet> {
 /// Features that most links do not use.
 #[derive(Debug)]
 struct Instruments {
-    loss: Ratio,
-    loss_stream: Stream,
+    loss: RandomLoss,
     listed: Vec<ListedLosses>,
     probe: Option<LinkProbe>,
     captured: bool,
@@ -155,7 +151,7 @@ struct Instruments {
 
 impl Instruments {
     fn are_idle(&self) -> bool {
-        self.loss == Ratio::ZERO
+        self.loss.is_none()
             && self.listed.is_empty()
             && self.probe.is_none()
             && !self.captured
@@ -171,7 +167,7 @@ impl Instruments {
     /// Whether the wire loses `packet`.
     fn loses(&mut self, packet: &impl Packet) -> bool {
         // Both kinds count every packet.
-        let by_chance = self.loss > Ratio::ZERO && self.loss_stream.chance(self.loss.get());
+        let by_chance = self.loss.hits();
         self.listed.iter_mut().fold(by_chance, |lost, listed| listed.hits(packet.flow()) || lost)
     }
 }
@@ -181,11 +177,9 @@ impl<P: Packet> LinkState<P> {
     /// An idle link.
     #[must_use]
     pub fn new(parts: LinkParts<P>) -> Self {
-        let LinkParts { index, queue, rate, delay, loss, loss_stream, listed, watched, captured, exchanges } =
-            parts;
+        let LinkParts { index, queue, rate, delay, loss, listed, watched, captured, exchanges } = parts;
         let (probe, ack_ticket_rate) = (watched.then(LinkProbe::default), None);
-        let instruments =
-            Instruments { loss, loss_stream, listed, probe, captured, exchanges, ack_ticket_rate };
+        let instruments = Instruments { loss, listed, probe, captured, exchanges, ack_ticket_rate };
         Self {
             index,
             plain: instruments.are_idle(),
@@ -312,7 +306,7 @@ impl<P: Packet> LinkState<P> {
 
     /// Changes the probability that the wire loses a packet.
     pub fn set_loss(&mut self, loss: Ratio) {
-        self.instruments.loss = loss;
+        self.instruments.loss.set(Loss::Chance(loss));
         self.plain = self.instruments.are_idle();
     }
 
@@ -487,10 +481,10 @@ impl<P: Packet> LinkState<P> {
         self.delay
     }
 
-    /// The probability that its wire loses a packet.
+    /// Which packets its wire loses by chance.
     #[must_use]
-    pub const fn loss(&self) -> Ratio {
-        self.instruments.loss
+    pub const fn loss(&self) -> Loss {
+        self.instruments.loss.get()
     }
 
     /// Its discipline.

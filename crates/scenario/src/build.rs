@@ -35,7 +35,7 @@ pub(crate) fn build(
     let stop = fields.time("stop", 1, problems);
     let measure_from = fields.time("measure_from", 1, problems);
     check_start(&fields, stop, measure_from, problems);
-    let defaults = Defaults::read(fields.item("defaults"), catalog, problems);
+    let defaults = Defaults::read(fields.item("defaults"), catalog, files, problems);
     let ready = fields.item("topology").map(|item| topology::expand(item, files, &defaults, problems));
     let complete = !matches!(ready, Some(None));
     let mut network = ready.flatten().unwrap_or_default();

@@ -160,6 +160,14 @@ fn link(
         return Err(());
     };
     let id = LinkId(id);
+    if key == "rate" && links[id.index()].trace.is_some() {
+        fields.refuse(
+            "set",
+            format!("link `{name}` is recorded, and its trace says when it sends; leave this out"),
+            problems,
+        );
+        return Err(());
+    }
     let setting = match key {
         "rate" => rate(to, 1).map(|rate| Setting::LinkRate(id, rate)),
         "delay" => whole(to, Unit::Span, 1).map(|nanos| Setting::LinkDelay(id, Span::from_nanos(nanos))),

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use apportion_core::param::Preset;
 use apportion_core::system::{Catalog, DisciplineParams};
 
+use crate::files::Files;
 use crate::keys::{Fields, walk, walk_variant};
 use crate::marking;
 use crate::network::Spec;
@@ -14,10 +15,11 @@ use crate::text::Item;
 use crate::transport;
 
 /// The table `defaults`.
-#[derive(Debug)]
 pub(crate) struct Defaults<'a> {
     /// The known disciplines and markers, with the preset of the scenario.
     pub catalog: Catalog,
+    /// Where the files of traces are read.
+    pub files: &'a Files<'a>,
     /// For flows.
     pub flow: Option<Fields<'a>>,
     link: Option<Fields<'a>>,
@@ -27,7 +29,12 @@ pub(crate) struct Defaults<'a> {
 
 impl<'a> Defaults<'a> {
     /// Reads it if there is one; every error is added to `problems`, also in values that no link or flow uses.
-    pub(crate) fn read(item: Option<&'a Item>, catalog: &Catalog, problems: &mut Problems) -> Self {
+    pub(crate) fn read(
+        item: Option<&'a Item>,
+        catalog: &Catalog,
+        files: &'a Files<'a>,
+        problems: &mut Problems,
+    ) -> Self {
         let all = item.and_then(|item| walk(item, "defaults", DEFAULTS, false, problems));
         let preset = all.as_ref().and_then(|all| all.text(Preset::KEY)?.parse().ok());
         let catalog = catalog.with_preset(preset.unwrap_or_default());
@@ -38,15 +45,15 @@ impl<'a> Defaults<'a> {
         let back = back.and_then(|(item, path)| walk(item, &path, DEFAULT_BACK, false, problems));
         let mut spec = Spec::stand_in(&catalog);
         if let Some(link) = &link {
-            spec.change(link, 1, &catalog, problems);
+            spec.change(link, 1, &catalog, files, problems);
         }
         if let Some(back) = &back {
-            spec.clone().change(back, 1, &catalog, problems);
+            spec.clone().change(back, 1, &catalog, files, problems);
         }
         if let Some(flow) = &flow {
             check_flow(&catalog, flow, problems);
         }
-        Self { catalog, flow, link, back, spec }
+        Self { catalog, files, flow, link, back, spec }
     }
 
     /// Whether links take `key` from here.
@@ -68,7 +75,7 @@ impl<'a> Defaults<'a> {
     /// `spec` with what there is for other directions.
     pub(crate) fn change_back(&self, mut spec: Spec, problems: &mut Problems) -> Spec {
         if let Some(back) = &self.back {
-            spec.change(back, 1, &self.catalog, problems);
+            spec.change(back, 1, &self.catalog, self.files, problems);
         }
         spec
     }
@@ -89,6 +96,8 @@ fn check_flow(catalog: &Catalog, flow: &Fields<'_>, problems: &mut Problems) {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
     use crate::queue;
 
@@ -96,7 +105,8 @@ mod tests {
     fn without_a_table_links_are_as_they_would_be_anyway() {
         let mut problems = Problems::default();
         let catalog = Catalog::default();
-        let defaults = Defaults::read(None, &catalog, &mut problems);
+        let files = Files::new(Path::new(""), &crate::read_file);
+        let defaults = Defaults::read(None, &catalog, &files, &mut problems);
         let spec = defaults.link(queue::default(&catalog));
         assert_eq!(spec.queue, queue::default(&catalog));
         assert_eq!(defaults.other_way(&spec, &mut problems).queue, queue::deep());

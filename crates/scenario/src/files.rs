@@ -1,4 +1,4 @@
-//! Files that a scenario refers to: graphs, video traces and packet captures.
+//! Files that a scenario refers to: graphs, video traces, delivery traces and packet captures.
 //!
 //! A scenario is checked without a disk: the caller hands in a function that opens files. [`read_file`] is the one for
 //! those of a disk.
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
+use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::units::{Bytes, Span};
 use pcap_file::DataLink;
 use pcap_file::pcap::PcapParser;
@@ -74,7 +75,7 @@ fn too_long(most: u64) -> String {
     format!("it is longer than {} MiB", most >> 20)
 }
 
-/// Most packets of a capture and frames of a trace (chosen: hours of video, a minute of a busy link).
+/// Most packets of a capture, and frames or opportunities of a trace (chosen: hours of video, a minute of a busy link).
 const MAX_RECORDS: usize = 10_000_000;
 
 /// Of a file, or why there is none.
@@ -148,6 +149,37 @@ pub(crate) fn frames(text: &str) -> Result<Arc<[Bytes]>, String> {
         frames.push(Bytes::new(size.into()));
     }
     if frames.is_empty() { Err("there are no frames in it".to_owned()) } else { Ok(frames.into()) }
+}
+
+/// A recorded link in mahimahi's format: one time in whole milliseconds a line, not falling, the last above zero. Empty lines are
+/// skipped.
+///
+/// # Errors
+/// The first line that is not so, and what to write.
+pub fn delivery_trace(text: &str) -> Result<DeliveryTrace, String> {
+    let mut times: Vec<Span> = Vec::new();
+    let lines = (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty());
+    for (number, line) in lines {
+        // 2^40 ms are 35 years, and in nanoseconds below 2^60.
+        let Some(ms) = line.parse::<u64>().ok().filter(|ms| *ms < 1 << 40) else {
+            return Err(format!(
+                "line {number}: `{line}` is not a time in milliseconds; write whole numbers such as 12"
+            ));
+        };
+        let time = Span::from_millis(ms);
+        if times.last().is_some_and(|last| time < *last) {
+            return Err(format!("line {number}: {ms} ms comes after a later time; sort the lines"));
+        }
+        if times.len() == MAX_RECORDS {
+            return Err(format!("line {number}: there are more than {MAX_RECORDS} lines; cut the trace"));
+        }
+        times.push(time);
+    }
+    if times.is_empty() {
+        return Err("there is no line in it; write one time in milliseconds a line".to_owned());
+    }
+    let message = "it ends at 0 ms, and would never come to an end; end it with its length";
+    DeliveryTrace::new(times).ok_or_else(|| message.to_owned())
 }
 
 /// Time since the first packet and size of each packet of a capture, from the network layer on, ascending in
@@ -259,6 +291,20 @@ mod tests {
         assert!(error(&capture(105, &[(0, 0, 14)])).contains("is not supported"));
         let whole = capture(1, &[(0, 0, 100)]);
         assert!(error(&whole[..whole.len() - 1]).starts_with("packet 1: "));
+    }
+
+    #[test]
+    fn a_delivery_trace_has_one_time_a_line() {
+        let error = |text| super::delivery_trace(text).unwrap_err();
+        assert_eq!(
+            error("1\n\nx\n"),
+            "line 3: `x` is not a time in milliseconds; write whole numbers such as 12"
+        );
+        assert!(error("-1").starts_with("line 1: `-1` is not a time"));
+        assert!(error("2\n1").starts_with("line 2: 1 ms comes after a later time"));
+        assert!(error("").contains("there is no line"));
+        assert!(error("0\n0\n").contains("ends at 0 ms"));
+        assert_eq!(super::delivery_trace("5\n\n 5\n8").unwrap().mean().as_bit(), 4_512_000);
     }
 
     #[test]

@@ -412,15 +412,13 @@ fn patterns(fields: &Fields<'_>, key: &str, problems: &mut Problems) -> Option<V
 }
 
 fn start(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Start> {
-    let Some(item) = fields.item("start") else { return Some(Start::At(Time::ZERO)) };
+    let Some(item) = fields.item("start").filter(|item| item.as_table().is_some()) else {
+        return fields.time("start", i, problems).map(Start::At);
+    };
     let time = |item: &Item| match Amount::read(item, Unit::Time, Range::FromZero, true)?.at(i)? {
         Quantity::Whole(nanos) => Ok(Time::from_nanos(nanos)),
         Quantity::Real(_) => Err("not a time".to_owned()),
     };
-    if item.as_table().is_none() {
-        let read = time(item).map(Start::At);
-        return read.map_err(|message| fields.refuse("start", message, problems)).ok();
-    }
     let table = walk(item, &fields.path_of("start"), START, true, problems)?;
     let ends = match &table.item("between")?.value {
         Value::List(ends) => &ends[..],

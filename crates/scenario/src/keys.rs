@@ -60,8 +60,8 @@ pub(crate) enum Kind {
     Table(&'static [Key]),
     /// `false`, or a table with these keys.
     TableOrFalse(&'static [Key]),
-    /// A time, or a table with these keys.
-    TimeOrTable(&'static [Key]),
+    /// A number with its unit, or a formula of `i` where there is an `i`; or a table with these keys.
+    AmountOrTable(Unit, Range, &'static [Key]),
     /// A table of tables with these keys, each under a name.
     Map(&'static [Key]),
     /// A list of tables with these keys.
@@ -215,17 +215,20 @@ fn check(
                 None
             }
             // Defaults are constants of the tables; a test reads every one.
-            (Kind::Amount(unit, range), Need::Default(text)) => {
+            (Kind::Amount(unit, range) | Kind::AmountOrTable(unit, range, _), Need::Default(text)) => {
                 Amount::read(&Item::text(text, place), unit, range, false).ok()
             }
             _ => None,
         };
     };
     match key.kind {
-        Kind::Amount(unit, range) => match Amount::read(item, unit, range, indexed) {
-            Ok(amount) => return Some(amount),
-            Err(message) => problems.add(item.place, path(), message),
-        },
+        Kind::AmountOrTable(..) if item.as_table().is_some() => (),
+        Kind::Amount(unit, range) | Kind::AmountOrTable(unit, range, _) => {
+            match Amount::read(item, unit, range, indexed) {
+                Ok(amount) => return Some(amount),
+                Err(message) => problems.add(item.place, path(), message),
+            }
+        }
         Kind::Text | Kind::Pattern if item.as_text().is_none_or(str::is_empty) => {
             let message =
                 format!("`{}` is not a name; write for example {}", item.plain(), key.kind.example());
@@ -260,7 +263,7 @@ impl Kind {
             Self::Form(example) => example.to_owned(),
             Self::Flag | Self::FlagOrForms => "true".to_owned(),
             Self::Word(words) => quoted(words.first().unwrap_or(&"")),
-            Self::Amount(unit, _) => unit.example().to_owned(),
+            Self::Amount(unit, _) | Self::AmountOrTable(unit, ..) => unit.example().to_owned(),
             Self::Names => "[\"a\", \"b\"]".to_owned(),
             Self::Ordinals => "[20, 22]".to_owned(),
             Self::Table(keys) => {
@@ -270,7 +273,6 @@ impl Kind {
                 if required.is_empty() { "{ }".to_owned() } else { format!("{{ {required} }}") }
             }
             Self::TableOrFalse(_) | Self::Map(_) => "{ }".to_owned(),
-            Self::TimeOrTable(_) => "\"20ms\"".to_owned(),
             Self::Tables(_) => "[{ }]".to_owned(),
             Self::Variants(variants) => quoted(variants.first().map_or("", |variant| variant.name)),
             Self::Part(Part::Exchange) => "{ }".to_owned(),

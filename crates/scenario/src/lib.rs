@@ -59,6 +59,6 @@ mod transport;
 mod warnings;
 
 pub use estimate::Estimate;
-pub use files::{ReadFile, open_file, read_file, read_text_file};
+pub use files::{ReadFile, delivery_trace, open_file, read_file, read_text_file};
 pub use load::{Point, Suite, load, load_with, replication_seed};
 pub use problem::{Place, Problem, did_you_mean};

@@ -6,6 +6,7 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::mark::MarkerParams;
 use apportion_core::mark::currency_exchange::ExchangeParams;
 use apportion_core::packet::{FillTarget, FlowClass, Protocol};
@@ -79,16 +80,18 @@ pub struct Link {
     pub from: NodeId,
     /// Where they leave.
     pub to: NodeId,
-    /// Of the transmitter.
+    /// Of the transmitter; of a recorded link, the mean.
     pub rate: Rate,
+    /// When a recorded link can send.
+    pub trace: Option<DeliveryTrace>,
     /// The key that sets that rate for all access links of a topology, unless this link has a rate of its own.
     pub rate_key: Option<&'static str>,
     /// Of the wire.
     pub delay: Span,
     /// In front of the transmitter. The packet in transmission is not in it.
     pub queue: DisciplineParams,
-    /// Each packet is lost on the wire with this probability.
-    pub loss: Ratio,
+    /// Which packets the wire loses by chance.
+    pub loss: Loss,
     /// Packets that are lost by their ordinal.
     pub lost: Vec<ListedLoss>,
     /// Whether its queue is of interest: it gets time series, distributions and figures in results.
@@ -105,6 +108,46 @@ pub struct Link {
     pub ack_tickets: Option<TicketRate>,
     /// How it exchanges tickets.
     pub exchange: Arc<ExchangeParams>,
+}
+
+/// Which packets a wire loses by chance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Loss {
+    /// Each with this probability.
+    Chance(Ratio),
+    /// More while the wire is bad than while it is good.
+    GilbertElliott(GilbertElliott),
+}
+
+impl Loss {
+    /// None.
+    pub const NONE: Self = Self::Chance(Ratio::ZERO);
+
+    /// The part of the packets that it takes in the long run.
+    #[must_use]
+    pub fn mean(&self) -> Ratio {
+        match self {
+            Self::Chance(chance) => *chance,
+            Self::GilbertElliott(GilbertElliott { p, r, h, k }) => {
+                let [p, r, h, k] = [p, r, h, k].map(|ratio| ratio.get());
+                Ratio::clamped((r * (1.0 - k) + p * (1.0 - h)) / (p + r))
+            }
+        }
+    }
+}
+
+/// A wire that turns from good to bad and back: Gilbert, Bell System Technical Journal 39(5), 1960, and Elliott, 42(5), 1963, with
+/// the letters of Haßlinger and Hohlfeld, "The Gilbert-Elliott model for packet loss in real time services on the Internet", MMB 2008.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GilbertElliott {
+    /// Probability that it turns from good to bad, for each packet.
+    pub p: Ratio,
+    /// Probability that it turns from bad to good, for each packet; above zero.
+    pub r: Ratio,
+    /// Probability that a packet passes while it is bad.
+    pub h: Ratio,
+    /// Probability that a packet passes while it is good.
+    pub k: Ratio,
 }
 
 /// Listed losses of one flow on one link.

@@ -2,17 +2,20 @@
 //! links of the model.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::mark::currency_exchange::ExchangeParams;
 use apportion_core::system::{Catalog, DisciplineParams};
-use apportion_core::units::{Rate, Ratio, Span, TicketRate};
+use apportion_core::units::{Rate, Span, TicketRate};
 
 use crate::defaults::Defaults;
-use crate::keys::{Fields, walk};
+use crate::files::{Files, delivery_trace};
+use crate::keys::{Fields, Kind, walk};
 use crate::marking;
-use crate::model::{Link, LinkId, Node, NodeId};
+use crate::model::{GilbertElliott, Link, LinkId, Loss, Node, NodeId};
 use crate::names::natural;
 use crate::problem::{Place, Problems};
 use crate::queue;
@@ -45,9 +48,10 @@ pub(crate) struct Spec {
     pub rate: Rate,
     /// The key that sets it for all access links of a topology.
     pub rate_key: Option<&'static str>,
+    pub trace: Option<DeliveryTrace>,
     pub delay: Span,
     pub queue: Rc<DisciplineParams>,
-    pub loss: Ratio,
+    pub loss: Loss,
     pub tickets: Option<TicketRate>,
     pub ack_tickets: Option<TicketRate>,
     pub exchange: Arc<ExchangeParams>,
@@ -61,9 +65,10 @@ impl Spec {
         Self {
             rate: Rate::from_mbit(1),
             rate_key: None,
+            trace: None,
             delay: Span::ZERO,
             queue: queue::deep(),
-            loss: Ratio::ZERO,
+            loss: Loss::NONE,
             tickets: None,
             ack_tickets: None,
             exchange: marking::default_exchange(catalog),
@@ -78,7 +83,7 @@ impl Spec {
     pub(crate) fn other_way(&self) -> Self {
         Self {
             queue: queue::deep(),
-            loss: Ratio::ZERO,
+            loss: Loss::NONE,
             tickets: None,
             ack_tickets: None,
             watch: false,
@@ -88,15 +93,28 @@ impl Spec {
     }
 
     /// Takes over what `fields` set, for member `i`.
-    pub(crate) fn change(&mut self, fields: &Fields<'_>, i: u64, catalog: &Catalog, problems: &mut Problems) {
+    pub(crate) fn change(
+        &mut self,
+        fields: &Fields<'_>,
+        i: u64,
+        catalog: &Catalog,
+        files: &Files<'_>,
+        problems: &mut Problems,
+    ) {
         if let Some(rate) = fields.rate("rate", i, problems) {
-            (self.rate, self.rate_key) = (rate, None);
+            (self.rate, self.rate_key, self.trace) = (rate, None, None);
+        }
+        if let Some(trace) = trace(fields, files, problems) {
+            (self.rate, self.rate_key, self.trace) = (trace.mean(), None, Some(trace));
         }
         if let Some(delay) = fields.span("delay", i, problems) {
             self.delay = delay;
         }
         if let Some(loss) = fields.ratio("loss", i, problems) {
-            self.loss = loss;
+            self.loss = Loss::Chance(loss);
+        }
+        if let Some(bursts) = bursts(fields, i, problems) {
+            self.loss = Loss::GilbertElliott(bursts);
         }
         if let Some(tickets) = fields.tickets("tickets", i, problems) {
             self.tickets = Some(tickets);
@@ -192,7 +210,7 @@ impl Network {
                 }
                 None => self.declare(name, &fields, defaults, &mut nodes, problems),
             };
-            self.change(at, &fields, &defaults.catalog, problems);
+            self.change(at, &fields, defaults, problems);
             if ready.is_none() || fields.item("back").is_some() {
                 self.other_way(at, &fields, defaults, problems);
             }
@@ -230,9 +248,9 @@ impl Network {
         self.links.len() - 1
     }
 
-    fn change(&mut self, at: usize, fields: &Fields<'_>, catalog: &Catalog, problems: &mut Problems) {
+    fn change(&mut self, at: usize, fields: &Fields<'_>, defaults: &Defaults<'_>, problems: &mut Problems) {
         let link = &mut self.links[at];
-        link.spec.change(fields, 1, catalog, problems);
+        link.spec.change(fields, 1, &defaults.catalog, defaults.files, problems);
         link.lost.extend(listed_losses(fields, problems));
     }
 
@@ -261,7 +279,7 @@ impl Network {
         if let Some(item) = back
             && let Some(fields) = walk(item, &fields.path_of("back"), BACK, false, problems)
         {
-            self.change(other, &fields, &defaults.catalog, problems);
+            self.change(other, &fields, defaults, problems);
         }
     }
 
@@ -319,7 +337,7 @@ impl Draft {
     }
 
     fn finish(self, ids: &[NodeId], link_ids: &[LinkId]) -> (Link, Vec<Lost>) {
-        let Spec { rate, rate_key, delay, queue, loss, tickets, ack_tickets, exchange, watch, pcap } =
+        let Spec { rate, rate_key, trace, delay, queue, loss, tickets, ack_tickets, exchange, watch, pcap } =
             self.spec;
         let link = Link {
             name: self.name,
@@ -327,6 +345,7 @@ impl Draft {
             to: ids[self.to],
             rate,
             rate_key,
+            trace,
             delay,
             queue: Rc::unwrap_or_clone(queue),
             loss,
@@ -341,6 +360,30 @@ impl Draft {
         };
         (link, self.lost)
     }
+}
+
+/// The trace that the table under `rate` names.
+fn trace(fields: &Fields<'_>, files: &Files<'_>, problems: &mut Problems) -> Option<DeliveryTrace> {
+    let table = inner(fields, "rate", problems)?;
+    let path = Path::new(table.text("trace")?);
+    let read = files
+        .text(path)
+        .and_then(|text| delivery_trace(&text).map_err(|message| format!("`{}`: {message}", path.display())));
+    read.map_err(|message| table.refuse("trace", message, problems)).ok()
+}
+
+/// The model of losses that the table under `loss` describes.
+fn bursts(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<GilbertElliott> {
+    let table = inner(fields, "loss", problems)?;
+    let [p, r, h, k] = ["p", "r", "h", "k"].map(|key| table.ratio(key, i, problems));
+    Some(GilbertElliott { p: p?, r: r?, h: h?, k: k? })
+}
+
+/// The table under `key`, if what is there is one.
+fn inner<'a>(fields: &Fields<'a>, key: &str, problems: &mut Problems) -> Option<Fields<'a>> {
+    let Kind::AmountOrTable(_, _, keys) = fields.kind(key)? else { return None };
+    let item = fields.item(key).filter(|item| item.as_table().is_some())?;
+    walk(item, &fields.path_of(key), keys, false, problems)
 }
 
 fn listed_losses(fields: &Fields<'_>, problems: &mut Problems) -> Vec<Lost> {

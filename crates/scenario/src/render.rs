@@ -259,12 +259,11 @@ fn one(catalog: Option<&Catalog>, kind: Kind, item: &Item) -> String {
             _ => item.to_string(),
         },
         (Kind::Flag, Value::Text(text)) => text.clone(),
-        (Kind::Table(keys) | Kind::TableOrFalse(keys) | Kind::TimeOrTable(keys), Value::Table(table)) => {
-            inline(&entries(catalog, table, keys, None))
-        }
-        (Kind::TimeOrTable(_), _) => {
-            one(catalog, Kind::Amount(crate::keys::Unit::Time, crate::keys::Range::FromZero), item)
-        }
+        (
+            Kind::Table(keys) | Kind::TableOrFalse(keys) | Kind::AmountOrTable(_, _, keys),
+            Value::Table(table),
+        ) => inline(&entries(catalog, table, keys, None)),
+        (Kind::AmountOrTable(unit, range, _), _) => one(catalog, Kind::Amount(unit, range), item),
         (Kind::Variants(variants), Value::Table(table)) => {
             let (keys, variant) = variant(table, variants);
             inline(&entries(catalog, table, keys, variant))

@@ -137,9 +137,10 @@ const fn index(node: NodeId) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use apportion_core::units::{Rate, Ratio, Span};
+    use apportion_core::units::{Rate, Span};
 
     use super::*;
+    use crate::model::Loss;
     use crate::queue;
 
     /// Links named by their position, from (from, to, delay in ms).
@@ -149,10 +150,11 @@ mod tests {
             from: NodeId(from),
             to: NodeId(to),
             rate: Rate::from_mbit(1),
+            trace: None,
             delay: Span::from_millis(ms),
             rate_key: None,
             queue: (*queue::deep()).clone(),
-            loss: Ratio::ZERO,
+            loss: Loss::NONE,
             lost: Vec::new(),
             watched: false,
             pcap: false,

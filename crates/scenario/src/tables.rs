@@ -27,6 +27,10 @@ const TIME: Kind = Kind::Amount(Unit::Time, Range::FromZero);
 pub(crate) const RATE: Kind = Kind::Amount(Unit::Rate, Range::AboveZero);
 pub(crate) const DELAY: Kind = Kind::Amount(Unit::Span, Range::FromZero);
 pub(crate) const LOSS: Kind = Kind::Amount(Unit::Ratio, Range::FromZero);
+/// Of a link's transmitter.
+pub(crate) const LINK_RATE: Kind = Kind::AmountOrTable(Unit::Rate, Range::AboveZero, RATE_TABLE);
+/// Of a link's wire.
+pub(crate) const LINK_LOSS: Kind = Kind::AmountOrTable(Unit::Ratio, Range::FromZero, GILBERT_ELLIOTT);
 pub(crate) const NUMBER: Kind = Kind::Amount(Unit::Number, Range::AboveZero);
 pub(crate) const TICKETS: Kind = Kind::Amount(Unit::Number, Range::FromZero);
 pub(crate) const QUEUE: Kind = Kind::Part(Part::Queue);
@@ -143,7 +147,12 @@ pub(crate) const LINK: &[Key] = &both::<13>(
 
 /// Keys of a link that may also have a default.
 const SHARED_LINK: [Key; 9] = [
-    key("rate", RATE, Optional, "Rate of the transmitter. Required unless the topology defines the link."),
+    key(
+        "rate",
+        LINK_RATE,
+        Optional,
+        "Rate of the transmitter, or the trace of a recorded link. Required unless the topology defines the link.",
+    ),
     key(
         "delay",
         DELAY,
@@ -151,7 +160,12 @@ const SHARED_LINK: [Key; 9] = [
         "Propagation delay of the wire. Required unless the topology defines the link.",
     ),
     key("queue", QUEUE, Optional, "Queue discipline in front of the transmitter; \"fifo\" if absent."),
-    key("loss", LOSS, Optional, "Probability that a packet is lost on the wire; 0 if absent."),
+    key(
+        "loss",
+        LINK_LOSS,
+        Optional,
+        "Probability that a packet is lost on the wire, or the Gilbert-Elliott model of bursts; 0 if absent.",
+    ),
     key(
         "tickets",
         TICKETS,
@@ -182,15 +196,41 @@ pub(crate) const BACK: &[Key] =
 
 /// Keys of a reverse direction that may also have a default.
 pub(crate) const DEFAULT_BACK: &[Key] = &[
-    key("rate", RATE, Optional, "Rate of the transmitter."),
+    key("rate", LINK_RATE, Optional, "Rate of the transmitter, or the trace of a recorded link."),
     key("delay", DELAY, Optional, "Propagation delay of the wire."),
     key("queue", QUEUE, Optional, "Queue discipline in front of the transmitter."),
-    key("loss", LOSS, Optional, "Probability that a packet is lost on the wire."),
+    key(
+        "loss",
+        LINK_LOSS,
+        Optional,
+        "Probability that a packet is lost on the wire, or the model of bursts.",
+    ),
     key("tickets", TICKETS, Optional, "Tickets per second that the router at the far end issues to it."),
     key("ack_tickets", TICKETS, Optional, "Tickets per second that the router at the near end issues to it."),
     key("exchange", EXCHANGE, Optional, "Ticket exchange."),
     key("watch", Kind::Flag, Optional, "Whether results show its queue over time."),
     key("pcap", Kind::Flag, Optional, "Whether to write its packets to a capture file."),
+];
+
+/// A transmitter that a recorded link drives.
+const RATE_TABLE: &[Key] = &[key(
+    "trace",
+    Kind::Text,
+    Required,
+    "A file of delivery opportunities of 1504 bytes in mahimahi's format: one time in ms a line, repeated with the last as the \
+     period. The mean is taken where one rate is needed: for defaults of queues and for what flows are due.",
+)];
+/// The Gilbert-Elliott model, with the letters of Haßlinger and Hohlfeld (MMB 2008).
+const GILBERT_ELLIOTT: &[Key] = &[
+    key("p", LOSS, Required, "Probability that the wire turns from good to bad, for each packet."),
+    key(
+        "r",
+        Kind::Amount(Unit::Ratio, Range::AboveZero),
+        Required,
+        "Probability that it turns from bad to good, for each packet.",
+    ),
+    key("h", LOSS, Default("0"), "Probability that a packet passes while the wire is bad."),
+    key("k", LOSS, Default("1"), "Probability that a packet passes while the wire is good."),
 ];
 
 /// Defaults of all links.
@@ -349,7 +389,7 @@ const SHARED_FLOW: [Key; 14] = [
         "Longest time that its hosts take for a packet or acknowledgement, drawn uniformly for each, in order. \
          Simulator only. If absent, its transmission time over the slowest link of the path.",
     ),
-    key("start", Kind::TimeOrTable(START), Default("0s"), "Start time."),
+    key("start", Kind::AmountOrTable(Unit::Time, Range::FromZero, START), Default("0s"), "Start time."),
     key(
         "stop",
         TIME,
@@ -396,7 +436,7 @@ mod tests {
             match key.kind {
                 Kind::Table(keys)
                 | Kind::TableOrFalse(keys)
-                | Kind::TimeOrTable(keys)
+                | Kind::AmountOrTable(_, _, keys)
                 | Kind::Map(keys)
                 | Kind::Tables(keys) => visit(keys, seen),
                 Kind::Variants(variants) => variants.iter().for_each(|variant| visit(variant.keys, seen)),
@@ -420,7 +460,7 @@ mod tests {
                 Kind::Flag => assert!(["true", "false"].contains(&text), "{}", key.name),
                 Kind::Variants(all) => assert!(all.iter().any(|one| one.name == text), "{}", key.name),
                 Kind::Part(Part::Queue) => assert_eq!(text, "fifo"),
-                Kind::TimeOrTable(_) => assert_eq!(text, "0s"),
+                Kind::AmountOrTable(..) => assert_eq!(text, "0s"),
                 _ => panic!("{} has a default that nothing reads", key.name),
             }
         });

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 
-use apportion_core::units::{Rate, Span};
+use apportion_core::units::{Rate, Ratio, Span};
 
 use crate::defaults::Defaults;
 use crate::files::Files;
 use crate::gml;
 use crate::keys::{Fields, Kind, walk, walk_variant};
+use crate::model::Loss;
 use crate::network::{Network, Spec};
 use crate::problem::{Place, Problems};
 use crate::queue;
@@ -43,7 +44,7 @@ struct Pair {
 
 impl Pair {
     fn of(self, rate: Rate, delay: Span) -> Self {
-        let set = |spec| Spec { rate, delay, ..spec };
+        let set = |spec| Spec { rate, trace: None, delay, ..spec };
         Self { there: set(self.there), back: set(self.back) }
     }
 }
@@ -53,12 +54,12 @@ fn bottleneck(fields: &Fields<'_>, name: &str, defaults: &Defaults<'_>, problems
     let mut there = watched(defaults);
     let mut back = defaults.other_way(&there, problems);
     if let Some(table) = table(fields, name, false, problems) {
-        there.change(&table, 1, &defaults.catalog, problems);
-        back = Spec { rate: there.rate, delay: there.delay, ..back };
+        there.change(&table, 1, &defaults.catalog, defaults.files, problems);
+        back = Spec { rate: there.rate, trace: there.trace.clone(), delay: there.delay, ..back };
         if let Some(item) = table.item("back")
             && let Some(changes) = walk(item, &table.path_of("back"), DEFAULT_BACK, false, problems)
         {
-            back.change(&changes, 1, &defaults.catalog, problems);
+            back.change(&changes, 1, &defaults.catalog, defaults.files, problems);
         }
     }
     Pair { there, back }
@@ -246,8 +247,8 @@ fn edges(
     let there = defaults.link(queue::default(&defaults.catalog));
     let mut pair = Pair { back: defaults.change_back(there.clone(), problems), there };
     if let Some(fields) = link {
-        pair.there.change(fields, 1, &defaults.catalog, problems);
-        pair.back.change(fields, 1, &defaults.catalog, problems);
+        pair.there.change(fields, 1, &defaults.catalog, defaults.files, problems);
+        pair.back.change(fields, 1, &defaults.catalog, defaults.files, problems);
     }
     let has = |key| defaults.has(key) || link.is_some_and(|link| link.item(key).is_some());
     let has = (has("rate"), has("delay"));
@@ -275,8 +276,15 @@ fn edges(
         let Pair { mut there, mut back } = pair.clone();
         for spec in [&mut there, &mut back] {
             attribute(&edge.rate, has.0, &mut spec.rate).map_err(&at)?.ok_or_else(|| at(mend("rate")))?;
+            if edge.rate.is_some() {
+                spec.trace = None;
+            }
             attribute(&edge.delay, has.1, &mut spec.delay).map_err(&at)?.ok_or_else(|| at(mend("delay")))?;
-            attribute(&edge.loss, true, &mut spec.loss).map_err(&at)?;
+            let mut loss = Ratio::ZERO;
+            if edge.loss.is_some() {
+                attribute(&edge.loss, true, &mut loss).map_err(&at)?;
+                spec.loss = Loss::Chance(loss);
+            }
             if spec.rate == Rate::ZERO {
                 return Err(at(format!("the edge {from}-{to} has rate zero; a rate must be above zero")));
             }

@@ -76,7 +76,7 @@ fn links_take_what_they_do_not_set() {
     let (two, three) = (Rate::from_mbit(2), Span::from_millis(3));
     let issued = TicketRate::new;
     let figures =
-        |link: &Link| (link.rate, link.delay, link.loss.get(), link.tickets, link.watched, link.pcap);
+        |link: &Link| (link.rate, link.delay, link.loss.mean().get(), link.tickets, link.watched, link.pcap);
     assert_eq!(figures(plain), (two, three, 0.01, issued(70.0), true, true));
     assert_eq!(figures(plain_back), (two, three, 0.02, issued(80.0), true, false));
     assert_eq!((&plain.queue, &plain_back.queue), (&queue_of("\"drr\""), &queue_of("\"red\"")));
@@ -98,7 +98,7 @@ fn the_other_direction_has_a_deep_fifo_also_where_links_have_a_default() {
     let scenario = scenario(&text);
     let back = link(&scenario, "plain.back");
     assert_eq!(back.queue, queue_of("{ kind = \"fifo\", limit = \"1000p\" }"));
-    assert_eq!((back.loss, back.tickets, back.watched, back.pcap), (Ratio::ZERO, None, false, false));
+    assert_eq!((back.loss.mean(), back.tickets, back.watched, back.pcap), (Ratio::ZERO, None, false, false));
     assert_eq!((back.rate, back.delay), (Rate::from_mbit(2), Span::from_millis(3)));
 }
 
@@ -162,7 +162,7 @@ fn links_of_a_topology_take_what_their_tables_do_not_set() {
     for name in ["bottleneck", "l1-left", "right-r1"] {
         assert_eq!(queues(&plain, name), ["drr", "red"], "{name}");
         let (there, back) = (link(&plain, name), link(&plain, &format!("{name}.back")));
-        assert_eq!((there.loss.get(), back.loss.get()), (0.01, 0.0), "{name}");
+        assert_eq!((there.loss.mean().get(), back.loss.mean().get()), (0.01, 0.0), "{name}");
         assert_eq!([there.tickets, back.tickets], [TicketRate::new(9.0), TicketRate::new(8.0)], "{name}");
     }
     // Rates and delays are the topology's, also those that it only implies.
@@ -174,9 +174,9 @@ fn links_of_a_topology_take_what_their_tables_do_not_set() {
     let own =
         dumbbell(", queue = \"fifo\", loss = 0, back = { queue = \"fifo\" }", "access.queue = \"fifo\"");
     assert_eq!(queues(&own, "bottleneck"), ["fifo", "fifo"]);
-    assert_eq!(link(&own, "bottleneck").loss, Ratio::ZERO);
+    assert_eq!(link(&own, "bottleneck").loss.mean(), Ratio::ZERO);
     assert_eq!(queues(&own, "right-r1"), ["fifo", "fifo"]);
-    assert_eq!(link(&own, "right-r1").loss, Ratio::clamped(0.01));
+    assert_eq!(link(&own, "right-r1").loss.mean(), Ratio::clamped(0.01));
 
     let gfc = network("kind = \"gfc\"", ALL);
     assert_eq!(queues(&gfc, "R1-R2"), ["drr", "red"]);
@@ -191,24 +191,33 @@ fn links_of_a_topology_take_what_their_tables_do_not_set() {
 fn edges_of_a_graph_take_what_neither_they_nor_the_topology_set() {
     let graph = network("kind = \"gml\"\nfile = \"net.gml\"", ALL);
     let (said, unsaid) = (link(&graph, "a-b"), link(&graph, "b-c"));
-    assert_eq!((said.rate, said.delay, said.loss.get()), (Rate::from_mbit(10), Span::from_millis(5), 0.03));
     assert_eq!(
-        (unsaid.rate, unsaid.delay, unsaid.loss.get()),
+        (said.rate, said.delay, said.loss.mean().get()),
+        (Rate::from_mbit(10), Span::from_millis(5), 0.03)
+    );
+    assert_eq!(
+        (unsaid.rate, unsaid.delay, unsaid.loss.mean().get()),
         (Rate::from_mbit(7), Span::from_millis(1), 0.01)
     );
     // Both directions of an edge are alike, but for what only other directions take.
     let back = link(&graph, "b-c.back");
-    assert_eq!((back.rate, back.loss.get(), back.tickets), (Rate::from_mbit(7), 0.01, TicketRate::new(8.0)));
+    assert_eq!(
+        (back.rate, back.loss.mean().get(), back.tickets),
+        (Rate::from_mbit(7), 0.01, TicketRate::new(8.0))
+    );
     assert_eq!((&unsaid.queue, &back.queue), (&queue_of("\"drr\""), &queue_of("\"red\"")));
     let link_of =
         "kind = \"gml\"\nfile = \"net.gml\"\nlink = { rate = \"2Mbit\", queue = \"fifo\", loss = 0 }";
     let graph = network(link_of, ALL);
     let (there, back) = (link(&graph, "b-c"), link(&graph, "b-c.back"));
     assert_eq!(
-        (there.rate, there.loss, &there.queue),
+        (there.rate, there.loss.mean(), &there.queue),
         (Rate::from_mbit(2), Ratio::ZERO, &queue_of("\"fifo\""))
     );
-    assert_eq!((back.rate, back.loss, &back.queue), (Rate::from_mbit(2), Ratio::ZERO, &queue_of("\"fifo\"")));
+    assert_eq!(
+        (back.rate, back.loss.mean(), &back.queue),
+        (Rate::from_mbit(2), Ratio::ZERO, &queue_of("\"fifo\""))
+    );
 }
 
 #[test]

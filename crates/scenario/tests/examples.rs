@@ -31,6 +31,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "approximate-fairness",
             "asymmetric",
             "bufferbloat",
+            "bursty-loss",
             "classes",
             "core-stateless",
             "customers",

@@ -115,9 +115,9 @@ fn links_of_a_topology_are_changed_by_name_and_others_added() {
     let scenario = scenario(&text);
     let bottleneck = link(&scenario, "bottleneck");
     assert_eq!((bottleneck.rate, bottleneck.delay), (Rate::from_mbit(5), Span::from_millis(10)));
-    assert_eq!(bottleneck.loss, Ratio::clamped(0.02));
+    assert_eq!(bottleneck.loss.mean(), Ratio::clamped(0.02));
     assert_eq!(link(&scenario, "bottleneck.back").rate, Rate::from_mbit(1));
-    assert_eq!(link(&scenario, "bottleneck.back").loss, Ratio::ZERO);
+    assert_eq!(link(&scenario, "bottleneck.back").loss.mean(), Ratio::ZERO);
     assert!(scenario.links.iter().all(|link| link.name != "short.back"));
     let path = &scenario.flows[0].path;
     assert_eq!(scenario.links[path[1].0 as usize].name, "short");
@@ -203,7 +203,7 @@ fn a_graph_of_a_file_becomes_links() {
     assert_eq!(route(&scenario, "f"), "a b c");
     let second = link(&scenario, "b-c");
     assert_eq!((second.rate, second.delay), (Rate::from_mbit(2), Span::from_millis(1)));
-    assert!(second.watched && second.loss == Ratio::clamped(0.01));
+    assert!(second.watched && second.loss.mean() == Ratio::clamped(0.01));
     assert_eq!(link(&scenario, "a-b.back").rate, Rate::from_mbit(10));
     assert_eq!(
         errors(&text("net.gml", "")),
@@ -316,7 +316,7 @@ fn ready_topologies_are_wired_as_described() {
               back = { rate = \"64kbit\" } }";
     let satellite = with_topology(up, "from = \"l2\"\nto = \"r2\"");
     assert_eq!(route(&satellite, "f"), "l2 gateway terminal r2");
-    assert_eq!(link(&satellite, "satellite").loss, Ratio::clamped(0.01));
+    assert_eq!(link(&satellite, "satellite").loss.mean(), Ratio::clamped(0.01));
     assert_eq!(link(&satellite, "satellite.back").rate, Rate::from_kbit(64));
 }
 
@@ -400,4 +400,44 @@ fn a_stream_belongs_to_one_flow() {
             "dir/x.toml:12: flow.a.stream: flow `a` would draw from the streams of flow `udp`; write a name that no flow has"
         ]
     );
+}
+
+#[test]
+fn a_rate_may_be_a_trace_and_a_loss_a_model_of_bursts() {
+    let files = |path: &Path| match path.to_str() {
+        Some("dir/lte.down") => Ok(b"1\n2\n2\n".to_vec()),
+        Some("dir/bad") => Ok(b"3\n2\n".to_vec()),
+        _ => Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
+    };
+    let text = |rate: &str, loss: &str| {
+        format!(
+            "seed = 1\nstop = \"1s\"\n[link.x]\nfrom = \"a\"\nto = \"b\"\nrate = {rate}\ndelay = \"1ms\"\nloss = {loss}\n\
+             [flow.f]\nfrom = \"a\"\nto = \"b\"\n"
+        )
+    };
+    let load = |text: &str| load(text, Path::new("dir/x.toml"), &[], &files);
+    let (trace, bursts) = ("{ trace = \"lte.down\" }", "{ p = \"1%\", r = \"25%\" }");
+    let suite = load(&text(trace, bursts)).unwrap();
+    let x = link(&suite.points[0].scenario, "x");
+    // 3 x 1504 x 8 bits in 2 ms; 0.01 / 0.26 of the packets.
+    assert_eq!((x.rate, x.trace.is_some()), (Rate::from_bit(18_048_000), true));
+    assert!((x.loss.mean().get() - 0.01 / 0.26).abs() < 1e-12, "{:?}", x.loss);
+    let back = link(&suite.points[0].scenario, "x.back");
+    assert!(back.trace.is_some() && back.loss.mean() == Ratio::ZERO);
+    assert_eq!(load(&suite.canonical).unwrap().canonical, suite.canonical);
+    let refused = |text: &str, expected: &str| {
+        let problems = load(text).unwrap_err();
+        let found = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        assert!(found.contains(expected), "{found}");
+    };
+    refused(
+        &text("{ trace = \"bad\" }", "0"),
+        "link.x.rate.trace: `bad`: line 2: 2 ms comes after a later time",
+    );
+    refused(&text("{ trace = \"none\" }", "0"), "link.x.rate.trace: cannot read `dir/none`");
+    refused(&text("{ }", "0"), "link.x.rate.trace: missing");
+    refused(&text(trace, "{ p = 0.1 }"), "link.x.loss.r: missing");
+    refused(&text(trace, "{ p = 0.1, r = 0 }"), "link.x.loss.r");
+    let change = "[[change]]\nat = \"0.5s\"\nset = \"link.x.rate\"\nto = \"1Mbit\"\n";
+    refused(&(text(trace, "0") + change), "link `x` is recorded");
 }

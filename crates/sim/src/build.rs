@@ -140,7 +140,9 @@ impl<'a> Simulation<'a> {
             let parts = LinkParts::of_scenario(scenario, index, tables, numbers, seed);
             let capture = captures(index);
             let parts = LinkParts { watched: full && parts.watched, captured: capture.is_some(), ..parts };
-            simulation.links.push(Link::new(parts));
+            let mut link = Link::new(parts);
+            scenario.links[index].trace.clone().into_iter().for_each(|trace| link.follow(trace));
+            simulation.links.push(link);
             simulation.shared.captures.push(capture);
         }
         if simulation.routers.is_none() {

@@ -10,17 +10,20 @@
 //! up for those that ended before whenever it is used. A packet whose next link carries packets from this one alone and is free
 //! when it arrives there is [handed over](Link::takes_early) when its transmission begins, without an event for its arrival.
 //!
+//! The rate of a recorded link is in its trace: a transmission ends at the opportunity that carries the packet's last byte.
+//!
 //! Cost: O(1) per packet besides the discipline's; at most one event per packet, and one for each slack, or each packet of a link
 //! without slack, while packets wait.
 
 use std::collections::VecDeque;
 
 use apportion_core::Packet as _;
+use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::packet::FlowId;
 use apportion_core::queue::{DropReason, Overload};
 use apportion_core::system::Discipline;
 use apportion_core::transmission::Transmission;
-use apportion_core::units::{Rate, Span, Time};
+use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_runtime::link::{FlowSetting, LinkBackend, LinkParts, LinkState};
 use apportion_runtime::outcome::Count;
 use apportion_runtime::probe::{FlowCounts, Incident, LinkCounts};
@@ -138,6 +141,8 @@ pub struct Link {
     ready_is_pending: bool,
     /// Whether it is the only way to some link, or hosts at its end may receive early.
     is_feeder: bool,
+    /// Whether it has a trace.
+    is_recorded: bool,
     /// Packets on the way here from the only link that leads here that were not handed over early.
     expected: u32,
     /// The last transmission: when it began, and when it ends.
@@ -156,6 +161,8 @@ pub struct Link {
     feeder: Option<u32>,
     /// The link over which hosts at its end acknowledge, and until when they do so early; none if they may not.
     answers: Option<(u32, Time)>,
+    /// When a recorded link can send.
+    trace: Option<Box<DeliveryTrace>>,
 }
 
 /// The queue begins with the third cache line, 32 bytes after the flags of the state.
@@ -169,6 +176,7 @@ impl Link {
             transmitter: Transmitter::Idle,
             ready_is_pending: false,
             is_feeder: false,
+            is_recorded: false,
             expected: 0,
             begun: Time::ZERO,
             free_at: Time::ZERO,
@@ -179,7 +187,13 @@ impl Link {
             slack: Span::ZERO,
             feeder: None,
             answers: None,
+            trace: None,
         }
+    }
+
+    /// It sends at the opportunities of `trace`, whose mean is its rate.
+    pub fn follow(&mut self, trace: DeliveryTrace) {
+        (self.is_recorded, self.trace) = (true, Some(Box::new(trace)));
     }
 
     /// Nothing changes this link during the run but what it knows of flows, and no router looks into its queue.
@@ -343,12 +357,25 @@ impl Link {
     /// Transmits a packet.
     #[inline(always)]
     fn send(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
-        (self.begun, self.free_at) = (now, now + self.times.time(packet.size()));
+        (self.begun, self.free_at) = (now, self.sent_at(now, packet.size()));
         if self.state.transmit(now, &mut packet, shared) {
             shared.discard(now, self.state.index(), packet, None);
         } else {
             self.propagate(packet, shared);
         }
+    }
+
+    /// When a transmission of `size` ends that begins at `now`.
+    #[inline(always)]
+    fn sent_at(&mut self, now: Time, size: Bytes) -> Time {
+        if self.is_recorded { self.sent_by_trace(now, size) } else { now + self.times.time(size) }
+    }
+
+    // Apart: few links are recorded.
+    #[cold]
+    #[inline(never)]
+    fn sent_by_trace(&mut self, now: Time, size: Bytes) -> Time {
+        self.trace.as_mut().map_or(now, |trace| trace.send(now, size))
     }
 
     /// A transmission has begun: what happens at its end.
@@ -437,7 +464,8 @@ impl Link {
     /// waits, and an early hand-over with that time has the same effect.
     #[must_use]
     pub fn sends_unnoticed(&self, at: Time) -> bool {
-        self.is_free(at) && self.state.is_transparent() && self.state.is_plain() && self.rate() > Rate::ZERO
+        let may_send = self.rate() > Rate::ZERO && !self.is_recorded;
+        self.is_free(at) && self.state.is_transparent() && self.state.is_plain() && may_send
     }
 
     /// Whether the transmitter has nothing to send at `at`.

@@ -100,7 +100,7 @@ fn differing(link: &Link, config: &GatewayConfig, direction: Direction) -> Strin
     let mut found = vec![
         (format!("{way}.rate"), [link.state.rate(), own.rate].map(|rate| rate.to_string())),
         (format!("{way}.delay"), [link.state.delay(), own.delay].map(|delay| delay.to_string())),
-        (format!("{way}.loss"), [link.state.loss(), own.loss].map(|loss| loss.to_string())),
+        (format!("{way}.loss"), [link.state.loss().mean(), own.loss].map(|loss| loss.to_string())),
     ];
     if !link.state.queue().has_params(&queue.params) {
         found.push((format!("{way}.queue"), ["another one".to_owned(), queue.text.clone()]));

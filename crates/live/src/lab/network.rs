@@ -194,7 +194,7 @@ pub fn links(scenario: &Scenario, tables: &FlowTables, numbers: &Numbers, seed: 
     let link = |index| {
         let of: &apportion_scenario::model::Link = &scenario.links[index];
         let parts = LinkParts::of_scenario(scenario, index, tables, numbers, seed);
-        Link::new(parts, Pace::rate(of.rate), of.other_way.map(|other| other.0))
+        Link::new(parts, Pace::of(of), of.other_way.map(|other| other.0))
     };
     (0..scenario.links.len()).map(link).collect()
 }

@@ -21,7 +21,7 @@ fn queue(kind: &str, limit: &str) -> Discipline<Packet> {
 
 /// 10 Mb/s and 20 ms, with a FIFO of 10 packets.
 fn link() -> Link {
-    let parts = LinkParts::new(0, queue("fifo", "10p"), Rate::from_mbit(10), Stream::new(1, "loss"));
+    let parts = LinkParts::new(0, queue("fifo", "10p"), Rate::from_mbit(10));
     let parts = LinkParts { delay: Span::from_millis(20), ..parts };
     Link::new(parts, Pace::rate(Rate::from_mbit(10)), None)
 }
@@ -128,7 +128,7 @@ type Change = dyn Fn(&mut Link, &mut SharedState, Time);
 /// `is_current`.
 fn measured(is_current: bool, change: &Change) -> LinkOutcome {
     let mut link = Link::new(
-        LinkParts { watched: true, ..LinkParts::new(0, ramp(), Rate::from_mbit(10), Stream::new(1, "loss")) },
+        LinkParts { watched: true, ..LinkParts::new(0, ramp(), Rate::from_mbit(10)) },
         Pace::rate(Rate::from_mbit(10)),
         None,
     );

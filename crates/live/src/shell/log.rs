@@ -16,12 +16,12 @@ use std::fmt;
 use std::io::{self, Write};
 
 use apportion_core::Packet as _;
+use apportion_core::delivery_trace::OPPORTUNITY;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_linux::clock::time_of_day;
 
 use super::Speed;
 use crate::link::Witness;
-use crate::pace::OPPORTUNITY;
 use crate::packet::Packet;
 
 /// Parts in which the opportunities of a pause are written. Chosen: to the millisecond where packets are some
@@ -225,8 +225,13 @@ impl Opportunities {
 
 #[cfg(test)]
 mod tests {
+    use apportion_core::delivery_trace::DeliveryTrace;
+
     use super::*;
-    use crate::pace::Trace;
+
+    fn trace(ms: &[u64]) -> DeliveryTrace {
+        DeliveryTrace::new(ms.iter().copied().map(Span::from_millis).collect()).unwrap()
+    }
 
     fn lines(speed: &Speed, until: u64) -> Vec<(u64, u64)> {
         let (mut opportunities, until) = (Opportunities::of(speed), Time::from_millis(until));
@@ -247,7 +252,7 @@ mod tests {
 
     #[test]
     fn a_trace_gives_its_opportunities_again_and_again() {
-        let trace = Speed::Trace(Trace::parse("2\n2\n3\n").unwrap());
+        let trace = Speed::Trace(trace(&[2, 2, 3]));
         assert_eq!(lines(&trace, 5), [(2, 1_504), (2, 1_504), (3, 1_504), (5, 1_504), (5, 1_504)]);
         assert!(lines(&Speed::Unlimited, 1_000).is_empty());
     }
@@ -264,7 +269,7 @@ mod tests {
         assert_eq!((events.len(), events[33]), (67, (102, 125 + 2_000)));
         assert_eq!(events.iter().map(|(_, size)| size).sum::<u64>(), 12_500 + 101_000);
         // One each 5 ms: 200 in a second, which has parts of 10 ms.
-        let events = lines(&Speed::Trace(Trace::parse("5\n").unwrap()), 1_000);
+        let events = lines(&Speed::Trace(trace(&[5])), 1_000);
         assert_eq!((events.len(), events[0]), (100, (10, 3_008)));
         assert_eq!(events.iter().map(|(_, size)| size).sum::<u64>(), 200 * 1_504);
     }

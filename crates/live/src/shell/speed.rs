@@ -2,9 +2,10 @@
 
 use std::str::FromStr;
 
+use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::units::{Rate, Time};
 
-use crate::pace::{Pace, Trace};
+use crate::pace::Pace;
 
 /// What no queue builds up before: a hundred times what one core forwards.
 const UNLIMITED: Rate = Rate::from_mbit(1_000_000);
@@ -21,7 +22,7 @@ pub enum Speed {
     /// At each of these rates from its time on; times ascend, the first is zero.
     Steps(Vec<(Time, Rate)>),
     /// By the delivery opportunities of a recorded link.
-    Trace(Trace),
+    Trace(DeliveryTrace),
 }
 
 /// Steps that are none.

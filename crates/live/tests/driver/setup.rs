@@ -41,7 +41,7 @@ fn link(number: u32, limit: &str) -> Link {
     let mut selection = Selection::new("fifo", None, None).unwrap();
     selection.set("limit", limit).unwrap();
     let queue = DisciplineParams::from_args(&selection).unwrap().build(&LinkContext::new(RATE, 1, "wire"));
-    let parts = LinkParts { delay: DELAY, ..LinkParts::new(number, queue, RATE, Stream::new(1, "loss")) };
+    let parts = LinkParts { delay: DELAY, ..LinkParts::new(number, queue, RATE) };
     Link::new(parts, Pace::rate(RATE), None)
 }
 

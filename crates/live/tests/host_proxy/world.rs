@@ -125,6 +125,6 @@ fn link(number: u32) -> Link {
     let mut selection = Selection::new("fifo", None, None).unwrap();
     selection.set("limit", "200p").unwrap();
     let queue = DisciplineParams::from_args(&selection).unwrap().build(&LinkContext::new(RATE, 1, "test"));
-    let parts = LinkParts { delay: DELAY, ..LinkParts::new(number, queue, RATE, Stream::new(1, "loss")) };
+    let parts = LinkParts { delay: DELAY, ..LinkParts::new(number, queue, RATE) };
     Link::new(parts, Pace::rate(RATE), None)
 }

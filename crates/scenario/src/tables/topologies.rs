@@ -1,15 +1,25 @@
 //! Keys of predefined networks.
 
-use super::{DEFAULT_BACK, DELAY, LOSS, MAX_LINKS, QUEUE, RATE, key};
+use super::{DEFAULT_BACK, DELAY, LINK_LOSS, LINK_RATE, LOSS, MAX_LINKS, QUEUE, RATE, key};
 use crate::keys::Need::{Default, Optional, Required};
 use crate::keys::{Key, Kind, Range, Unit, Variant};
 
 /// A link of a predefined topology.
 const TOPOLOGY_LINK: &[Key] = &[
-    key("rate", RATE, Required, "Rate of the transmitter, in both directions."),
+    key(
+        "rate",
+        LINK_RATE,
+        Required,
+        "Rate of the transmitter, or the trace of a recorded link, in both directions.",
+    ),
     key("delay", DELAY, Required, "Propagation delay of the wire, in both directions."),
     key("queue", QUEUE, Optional, "Queue discipline in front of the transmitter; \"fifo\" if absent."),
-    key("loss", LOSS, Optional, "Probability that a packet is lost on the wire; 0 if absent."),
+    key(
+        "loss",
+        LINK_LOSS,
+        Optional,
+        "Probability that a packet is lost on the wire, or the Gilbert-Elliott model of bursts; 0 if absent.",
+    ),
     key("back", Kind::Table(DEFAULT_BACK), Optional, "Settings of the reverse direction."),
 ];
 /// Access links between hosts and routers, which should not be bottlenecks.

@@ -1,0 +1,166 @@
+//! The delivery opportunities of a recorded link.
+//!
+//! mahimahi's packet-delivery traces (Netravali et al., USENIX ATC 2015, section 4.2; mm-link(1)): each time is an opportunity to
+//! deliver one packet of 1504 bytes. Several packets that fit share an opportunity, a longer one takes several, and an unused
+//! one is lost. The trace repeats, with the last time as its period.
+//!
+//! Cost: O(1) for packets one after another; O(log times) after a pause.
+
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Of one delivery opportunity: an Ethernet frame of full size, as mahimahi counts it.
+pub const OPPORTUNITY: Bytes = Bytes::new(1_504);
+
+/// Delivery opportunities, repeated.
+#[derive(Clone, Debug)]
+pub struct DeliveryTrace {
+    /// From the start of a round, ascending; the last is the period.
+    times: Arc<[Span]>,
+    /// The round and the place in it of the next opportunity.
+    round: u64,
+    at: usize,
+    /// What is left of the opportunity before it, which came at `current`.
+    left: Bytes,
+    current: Time,
+}
+
+impl DeliveryTrace {
+    /// Opportunities at `times` from the start of each round. None if there are none, if they do not ascend, or if the last, which is the
+    /// period, is zero.
+    #[must_use]
+    pub fn new(times: Vec<Span>) -> Option<Self> {
+        let is_usable = times.is_sorted() && times.last().is_some_and(|period| *period > Span::ZERO);
+        is_usable.then(|| Self {
+            times: times.into(),
+            round: 0,
+            at: 0,
+            left: Bytes::ZERO,
+            current: Time::ZERO,
+        })
+    }
+
+    fn period(&self) -> Span {
+        self.times[self.times.len() - 1]
+    }
+
+    /// What it could deliver, over its length.
+    #[must_use]
+    pub fn mean(&self) -> Rate {
+        let bits = OPPORTUNITY.bits() as f64 * self.times.len() as f64;
+        Rate::from_bit((bits / self.period().as_secs_f64()) as u64)
+    }
+
+    /// Its opportunities from the start, for ever.
+    pub fn instants(&self) -> impl Iterator<Item = Time> + use<> {
+        let trace = self.clone();
+        (0..).flat_map(move |round| {
+            let trace = trace.clone();
+            (0..trace.times.len()).map(move |at| trace.time(round, at))
+        })
+    }
+
+    /// When the opportunity at `at` of `round` comes.
+    fn time(&self, round: u64, at: usize) -> Time {
+        let start = u128::from(round) * u128::from(self.period().as_nanos());
+        Time::from_nanos(u64::try_from(start).unwrap_or(u64::MAX)) + self.times[at]
+    }
+
+    /// When a packet of `size` has been sent that is handed over at `now`. A packet is handed over when the one before has been
+    /// sent, or later.
+    pub fn send(&mut self, now: Time, size: Bytes) -> Time {
+        if self.current < now {
+            // What was left then is lost, and so are unused opportunities.
+            self.left = Bytes::ZERO;
+            self.seek(now);
+        }
+        let mut rest = size;
+        while rest > self.left {
+            rest -= self.left;
+            self.current = self.time(self.round, self.at);
+            self.left = OPPORTUNITY;
+            self.step();
+        }
+        self.left -= rest;
+        self.current
+    }
+
+    fn step(&mut self) {
+        self.at += 1;
+        if self.at == self.times.len() {
+            (self.round, self.at) = (self.round + 1, 0);
+        }
+    }
+
+    /// Goes on to the first opportunity at `now` or later, if the next one is earlier.
+    fn seek(&mut self, now: Time) {
+        if self.time(self.round, self.at) >= now {
+            return;
+        }
+        let round = now.as_nanos() / self.period().as_nanos();
+        let into = Span::from_nanos(now.as_nanos() % self.period().as_nanos());
+        let at = self.times.partition_point(|time| *time < into);
+        // The last opportunity of a round lies at the start of the next.
+        let is_end = into == Span::ZERO && round > 0;
+        (self.round, self.at) = if is_end {
+            let last = self.times.partition_point(|time| *time < self.period());
+            (round - 1, last)
+        } else {
+            (round, at)
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Time {
+        Time::from_millis(ms)
+    }
+
+    fn trace<const N: usize>(times: [u64; N]) -> DeliveryTrace {
+        DeliveryTrace::new(times.map(Span::from_millis).to_vec()).unwrap()
+    }
+
+    #[test]
+    fn packets_share_an_opportunity_or_take_several() {
+        let mut trace = trace([10, 20, 30, 40]);
+        // 2 x 752 bytes fill the first; 1505 bytes need one byte of the third.
+        assert_eq!(trace.send(ms(0), Bytes::new(752)), ms(10));
+        assert_eq!(trace.send(ms(10), Bytes::new(752)), ms(10));
+        assert_eq!(trace.send(ms(10), Bytes::new(1_505)), ms(30));
+        assert_eq!(trace.send(ms(30), Bytes::new(1_503)), ms(30));
+        assert_eq!(trace.send(ms(30), Bytes::new(1)), ms(40));
+    }
+
+    #[test]
+    fn an_unused_opportunity_is_lost_and_the_trace_repeats() {
+        let mut trace = trace([5, 5, 8]);
+        assert_eq!(trace.send(ms(0), Bytes::new(100)), ms(5));
+        // 1404 bytes were left at 5 ms, and there was a second opportunity then.
+        assert_eq!(trace.send(ms(6), Bytes::new(100)), ms(8));
+        // The next round: 8 + 5, twice, and its end at 16.
+        let mut full = || trace.send(ms(9), Bytes::new(1_504));
+        assert_eq!((full(), full(), full()), (ms(13), ms(13), ms(16)));
+        // A long silence, up to the instant of the last opportunity of round 124.
+        assert_eq!(trace.send(ms(1_000), Bytes::new(1_504)), ms(1_000));
+        assert_eq!(trace.send(ms(1_000), Bytes::new(1_504)), ms(1_005));
+        assert_eq!(trace.send(ms(1_007), Bytes::new(1_504)), ms(1_008));
+    }
+
+    #[test]
+    fn the_mean_is_what_a_round_can_deliver() {
+        // 3 x 1504 x 8 bits in 8 ms.
+        assert_eq!(trace([5, 5, 8]).mean(), Rate::from_bit(4_512_000));
+    }
+
+    #[test]
+    fn times_that_are_no_trace_are_refused() {
+        for times in [&[][..], &[2, 1], &[0, 0]] {
+            assert!(DeliveryTrace::new(times.iter().copied().map(Span::from_millis).collect()).is_none());
+        }
+    }
+}
