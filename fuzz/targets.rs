@@ -73,17 +73,16 @@ pub fn expect(data: &[u8]) {
 /// Any bytes as a trace of delivery opportunities: no panic, and each packet that is sent has a time.
 pub fn trace(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    match apportion_live::pace::Trace::parse(text) {
-        Ok(trace) => {
-            let mut pace = apportion_live::pace::Pace::Trace(trace);
+    match apportion_scenario::delivery_trace(text) {
+        Ok(mut trace) => {
             let mut now = Time::ZERO;
             for _ in 0..20 {
-                let Some(sent) = pace.send(now, apportion_core::units::Bytes::new(1_500)) else { return };
+                let sent = trace.send(now, apportion_core::units::Bytes::new(1_500));
                 assert!(sent >= now);
                 now = sent;
             }
         }
-        Err(error) => assert!(!error.to_string().is_empty()),
+        Err(error) => assert!(!error.is_empty()),
     }
 }
 

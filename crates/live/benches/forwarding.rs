@@ -13,7 +13,6 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use apportion_core::random::Stream;
 use apportion_core::system::catalog::Selection;
 use apportion_core::system::{DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, Time};

@@ -6,7 +6,6 @@
 #![allow(clippy::unwrap_used, reason = "a bench's panic is its message")]
 
 use apportion_core::packet::{Ecn, FlowClass, FlowId, Protocol};
-use apportion_core::random::Stream;
 use apportion_core::system::catalog::Selection;
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Time};

@@ -407,7 +407,7 @@ fn a_rate_may_be_a_trace_and_a_loss_a_model_of_bursts() {
     let files = |path: &Path| match path.to_str() {
         Some("dir/lte.down") => Ok(b"1\n2\n2\n".to_vec()),
         Some("dir/bad") => Ok(b"3\n2\n".to_vec()),
-        _ => Err(std::io::Error::from(std::io::ErrorKind::NotFound)),
+        _ => Err(io::Error::from(io::ErrorKind::NotFound)),
     };
     let text = |rate: &str, loss: &str| {
         format!(

@@ -2,7 +2,6 @@
 
 use apportion_core::packet::{Ecn, FlowClass, Protocol};
 use apportion_core::queue::DropReason;
-use apportion_core::random::Stream;
 use apportion_core::system::catalog::Selection;
 use apportion_core::system::{DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Packets};

@@ -3,7 +3,6 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
 
-use apportion_core::random::Stream;
 use apportion_core::system::catalog::Selection;
 use apportion_core::system::{DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, Time};
