@@ -213,7 +213,7 @@ impl Link {
         self.is_feeder = true;
     }
 
-    /// Hosts at its end acknowledge over the link `answers` and [may receive early](crate::ahead) what arrives before `until`.
+    /// Hosts at its end acknowledge over the link `answers` and may receive early what arrives before `until`.
     pub const fn set_answers(&mut self, answers: u32, until: Time) {
         self.answers = Some((answers, until));
         self.is_feeder = true;
