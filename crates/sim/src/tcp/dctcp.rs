@@ -6,7 +6,7 @@
 //! threshold, and a second window is marked. The window does not grow until what was outstanding at the mark is acknowledged.
 //! What is sent again is not ECN-capable (RFC 3168 section 6.1.5). Cost: O(1) per ACK; 32 bytes per connection.
 
-/// RFC 8257 section 4.2: DCTCP.g, the weight of the last window in the estimate.
+/// RFC 8257 section 4.2: g, the weight of the last window in the estimate, is 1/16 in some implementations.
 const G: f64 = 1.0 / 16.0;
 
 /// The share of bytes that are marked. Names as in RFC 8257 section 3.3, without their prefix.
@@ -19,7 +19,7 @@ pub struct Dctcp {
 }
 
 impl Default for Dctcp {
-    /// RFC 8257 section 4.2: Alpha is 1 at first, so that the first mark halves the window.
+    /// RFC 8257 section 3.3: Alpha is 1 at first, so that the first mark halves the window.
     fn default() -> Self {
         Self { alpha: 1.0, window_end: 0, bytes_acked: 0, bytes_marked: 0 }
     }

@@ -11,7 +11,8 @@
 //! | `TARGET` | TARGET | 100 ms | at most that |
 //! | `GAIN` | GAIN | 1 | at most that |
 //! | `BASE_HISTORY` | BASE_HISTORY | 10 minutes | recommended |
-//! | `CURRENT_FILTER` | CURRENT_FILTER | 4 | chosen: the RFC asks for 1 or more, of at most a round trip |
+//! | `CURRENT_FILTER` | CURRENT_FILTER | 4 | at least 4 samples in a round trip, none older; of a window of fewer segments some are older |
+//! | the profile's | INIT_CWND | 10 segments | recommended: 2, and at most what TCP may have |
 //! | `ALLOWED_INCREASE` | ALLOWED_INCREASE | 1 segment | recommended |
 //! | `MIN_CWND` | MIN_CWND | 2 segments | recommended |
 
