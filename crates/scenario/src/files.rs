@@ -295,7 +295,7 @@ mod tests {
 
     #[test]
     fn a_delivery_trace_has_one_time_a_line() {
-        let error = |text| super::delivery_trace(text).unwrap_err();
+        let error = |text| delivery_trace(text).unwrap_err();
         assert_eq!(
             error("1\n\nx\n"),
             "line 3: `x` is not a time in milliseconds; write whole numbers such as 12"
@@ -304,7 +304,7 @@ mod tests {
         assert!(error("2\n1").starts_with("line 2: 1 ms comes after a later time"));
         assert!(error("").contains("there is no line"));
         assert!(error("0\n0\n").contains("ends at 0 ms"));
-        assert_eq!(super::delivery_trace("5\n\n 5\n8").unwrap().mean().as_bit(), 4_512_000);
+        assert_eq!(delivery_trace("5\n\n 5\n8").unwrap().mean().as_bit(), 4_512_000);
     }
 
     #[test]
