@@ -9,11 +9,11 @@ pub struct Afq {
     queues: u64,
     limit: usize,
     full: u64,
-    /// The round in service.
-    round: u64,
+    /// Where the round in service begins.
+    start: u64,
     /// By flow.
     bid: BTreeMap<u32, u64>,
-    /// By round.
+    /// By where the round begins.
     calendar: BTreeMap<u64, Vec<u32>>,
 }
 
@@ -27,26 +27,32 @@ impl Afq {
 
     /// A packet arrives. Whether it gets in.
     pub fn enqueue(&mut self, flow: u32, id: u32, size: u64) -> bool {
-        let bid = self.bid.get(&flow).copied().unwrap_or(0).max(self.round * self.bytes_per_round);
-        let round = bid / self.bytes_per_round;
+        let bid = self.bid.get(&flow).copied().unwrap_or(0).max(self.start);
         let held: usize = self.calendar.values().map(Vec::len).sum();
-        let ahead = bid - self.round * self.bytes_per_round;
         let free = (self.limit - held) as u64 * self.full;
-        if held == self.limit || round - self.round >= self.queues || ahead > free {
+        let is_too_far = |start: u64| {
+            let ahead = bid - start;
+            ahead / self.bytes_per_round >= self.queues || ahead > free
+        };
+        // Nothing waits before it.
+        if held == 0 && is_too_far(self.start) {
+            self.start = bid;
+        } else if held == self.limit || is_too_far(self.start) {
             return false;
         }
         self.bid.insert(flow, bid + size);
-        self.calendar.entry(round).or_default().push(id);
+        let rounds = (bid - self.start) / self.bytes_per_round;
+        self.calendar.entry(self.start + rounds * self.bytes_per_round).or_default().push(id);
         true
     }
 
     /// The next packet.
     pub fn dequeue(&mut self) -> Option<u32> {
-        let (&round, packets) = self.calendar.iter_mut().next()?;
-        self.round = round;
+        let (&start, packets) = self.calendar.iter_mut().next()?;
+        self.start = start;
         let id = packets.remove(0);
         if packets.is_empty() {
-            self.calendar.remove(&round);
+            self.calendar.remove(&start);
         }
         Some(id)
     }

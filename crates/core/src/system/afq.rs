@@ -13,6 +13,7 @@
 //! - A packet that is dropped does not raise the bid.
 //! - A round ends when the link asks and its queue is empty, not with its last packet: what comes in while that is on the
 //!   wire still joins.
+//! - While nothing waits, a packet whose bid is too far ahead begins its round: there is nothing before it.
 //!
 //! Deviations:
 //! - Flows can have weights: a byte counts for less in the bid of a flow with more weight. The smallest weight has `BpR`
@@ -242,6 +243,12 @@ impl<P: Packet> Afq<P> {
         free.saturating_mul(BYTE)
     }
 
+    /// Whether a packet with this bid finds no round, or not as much free as it is ahead.
+    fn is_too_far(&self, bid: u64) -> bool {
+        let ahead = bid - self.round;
+        ahead / self.bpr >= self.queues.len() as u64 || ahead > self.free()
+    }
+
     fn serve(&mut self) -> Option<P> {
         if self.backlog.is_empty() {
             return None;
@@ -278,11 +285,13 @@ impl<P: Packet> Queue<P> for Afq<P> {
         let flow = packet.flow();
         let (cells, bid) = self.sketch.read(flow);
         let bid = bid.max(self.round);
-        let ahead = bid - self.round;
-        let rounds = ahead / self.bpr;
-        if rounds >= self.queues.len() as u64 || ahead > self.free() {
+        if self.is_too_far(bid) && self.backlog.is_empty() {
+            self.round = bid;
+        }
+        if self.is_too_far(bid) {
             return sink.dropped(now, packet, DropReason::Forced);
         }
+        let rounds = (bid - self.round) / self.bpr;
         self.sketch.update(&cells, bid + self.charges.of(flow, packet.size()));
         self.backlog.add(&packet);
         let queue = self.ahead(rounds as usize);
@@ -363,6 +372,18 @@ mod tests {
         // Flow 0: bids 0, 600, 1200, 1800 are rounds 0, 0, 1, 1; flow 1: bids 0, 1000 are rounds 0, 1.
         let dropped = push(&mut queue, 1, &[(0, 600), (0, 600), (0, 600), (0, 600), (1, 1_000), (1, 1_000)]);
         assert_eq!((dropped, serve(&mut queue, 9)), (vec![], vec![1, 2, 5, 3, 4, 6]));
+    }
+
+    #[test]
+    fn while_nothing_waits_no_packet_is_too_far_ahead() {
+        // One round of 1000 B, or one packet: the second packet of a flow comes when the first has left.
+        let one_packet = AfqParams { limit: Some(Limit::Packets(Packets::new(1))), ..params(4, 1_000) };
+        for params in [params(1, 1_000), one_packet] {
+            let mut queue = afq(&params);
+            for id in 0..50 {
+                assert_eq!((push(&mut queue, id, &[(0, 1_500)]), serve(&mut queue, 2)), (vec![], vec![id]));
+            }
+        }
     }
 
     #[test]
