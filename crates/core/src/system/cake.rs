@@ -118,7 +118,10 @@ pub const ENTRY: Entry = Entry {
             "chosen: the two of the paper's that classes of flows can tell apart",
             "Whether real-rate flows have a tin of their own, with priority up to a quarter of the link.",
         ),
-        QUANTUM,
+        Param {
+            doc: "Bytes that a flow sends in a turn if its hosts have no other flow; flows of one host share a turn.",
+            ..QUANTUM
+        },
         Param::new(
             "flows",
             "–",
