@@ -2,7 +2,8 @@
 //!
 //! Ha and Rhee, "Taming the elephants: new TCP slow start", Computer Networks 55(9), 2011, with the constants of
 //! Linux's CUBIC: both of its signs, a train of ACKs that lasts as long as half the shortest round trip, and a
-//! round trip whose shortest of the first samples is longer than the shortest of all by an eighth.
+//! round trip whose shortest of the first samples is longer than the shortest of all by an eighth. Segments that leave at a rate
+//! come back as a train however fast the path is: of paced ones the delay alone is a sign.
 
 use apportion_core::units::{Span, Time};
 
@@ -43,6 +44,8 @@ pub struct Sample {
     pub rtt: Span,
     /// The shortest round-trip time of the connection.
     pub min_rtt: Span,
+    /// Whether segments leave at a rate, and not in bursts.
+    pub paced: bool,
 }
 
 impl HyStart {
@@ -58,7 +61,7 @@ impl HyStart {
         if ack.cwnd < LOW_WINDOW {
             return false;
         }
-        if ack.now.since(self.train) <= TRAIN_GAP {
+        if !ack.paced && ack.now.since(self.train) <= TRAIN_GAP {
             self.train = ack.now;
             if ack.now.since(self.start) > ack.min_rtt.div(2) {
                 return true;

@@ -78,7 +78,7 @@ fn judge(cwnd: f64, ssthresh: f64, share: f64, limited: bool) -> (f64, f64) {
             let empty = (cwnd * share + 1.0).min(cwnd).max(LEAST);
             (empty, empty)
         } else {
-            (cwnd, ssthresh)
+            (cwnd.max(LEAST), ssthresh)
         };
     }
     let step = if diff > BETA {

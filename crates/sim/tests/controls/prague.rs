@@ -27,6 +27,15 @@ fn alone_it_fills_the_link_with_a_queue_below_a_millisecond() {
 }
 
 #[test]
+fn a_train_of_paced_acks_does_not_end_slow_start() {
+    // Paced ACKs span the whole round trip on an empty link. Over 2 to 6 s the rate was 55 Mb/s where they ended it.
+    for tcp in [PRAGUE, "tcp = { profile = \"linux\", algorithm = \"sack\", pacing = true }"] {
+        let outcome = run(&dualpi2(1_000, 40), 2, 6, &flows("p", tcp));
+        assert!(throughput(&outcome, "p") > 0.4e9, "{tcp}: {}", throughput(&outcome, "p"));
+    }
+}
+
+#[test]
 fn beside_a_classic_flow_it_gets_as_much_and_waits_a_tenth_as_long() {
     // RFC 9332 section 2.1: with the coupling k = 2 at p' the classic flow has a window of sqrt(3/2) / p' over 40 ms and its
     // queue, Prague one of 2 / (2 p') over 40 ms: about the same rates.

@@ -38,6 +38,13 @@ fn each_flow_keeps_two_to_four_packets_in_the_queue_and_the_link_is_full() {
 }
 
 #[test]
+fn it_grows_from_a_window_of_one_segment() {
+    let tcp = TCP.replace("delayed_ack", "initial_window = \"1p\", delayed_ack");
+    let outcome = run(&fifo(20, 20, 100), 10, 30, &flows("v", &tcp));
+    assert!(link(&outcome, "wire").utilisation > 0.999, "{}", link(&outcome, "wire").utilisation);
+}
+
+#[test]
 fn it_yields_to_reno_in_a_deep_queue() {
     // Reno fills the queue, which Vegas takes for a sign to slow down (Mo et al., "Analysis and comparison of TCP Reno and
     // Vegas", INFOCOM 1999).

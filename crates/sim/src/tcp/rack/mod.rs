@@ -339,8 +339,8 @@ impl Sender {
             && slow_start
         {
             let (ack, sent, rtt) = (self.snd_una, self.snd_max, now.since(sent));
-            let cwnd = self.congestion.cwnd;
-            if self.rack.hystart.ends(Sample { now, ack, sent, cwnd, rtt, min_rtt }) {
+            let (cwnd, paced) = (self.congestion.cwnd, self.params.pacing || self.params.algorithm.paces());
+            if self.rack.hystart.ends(Sample { now, ack, sent, cwnd, rtt, min_rtt, paced }) {
                 self.congestion.ssthresh = cwnd;
             }
         }
