@@ -69,7 +69,7 @@ fn a_flood_starves_tcp_in_a_fifo_and_not_in_round_robin() {
 #[test]
 fn who_lacks_what_a_situation_needs_has_an_empty_cell_with_the_reason() {
     let results = League::new()
-        .disciplines(["fifo", "csfq", "drr", "ramp", "tred", "rio"])
+        .disciplines(["fifo", "csfq", "drr", "ramp", "tred", "rio", "cake", "htb"])
         .situations(["guarantees", "core", "floods", "tickets"])
         .seeds(1)
         .run()
@@ -85,12 +85,14 @@ fn who_lacks_what_a_situation_needs_has_an_empty_cell_with_the_reason() {
     says("tred", "floods", "tickets");
     says("rio", "floods", "colours");
     says("csfq", "tickets", "one label");
+    says("htb", "floods", "classes");
     for (discipline, situation) in [
         ("csfq", "guarantees"),
         ("rio", "guarantees"),
         ("fifo", "core"),
         ("csfq", "core"),
         ("tred", "tickets"),
+        ("cake", "floods"),
     ] {
         assert_eq!(reason(discipline, situation), None, "{discipline} in {situation}");
     }

@@ -22,6 +22,7 @@ impl Scenario {
             if matches!(link.queue.core, CoreParams::Ramp(_)) {
                 all.extend(self.idle_ramp(id, link));
             }
+            all.extend(no_classes(link));
             // With a shaper or a change the part of a customer is not what the rate says.
             if link.queue.divides_among_customers() && link.queue.shaper.is_none() && self.changes.is_empty()
             {
@@ -108,4 +109,17 @@ impl Scenario {
         });
         idle.collect()
     }
+}
+
+/// A queue of classes that has none.
+fn no_classes(link: &Link) -> Option<String> {
+    // A table without classes has one without a name.
+    let has_none = link.queue.classes().is_some_and(|classes| classes.leaves == [""]);
+    has_none.then(|| {
+        format!(
+            "the queue of link `{}` divides among classes and has none, so it is a FIFO; write for example class = {{ calls = {{ .. }} }}, \
+             and customer = \"calls\" for its flows",
+            link.name
+        )
+    })
 }

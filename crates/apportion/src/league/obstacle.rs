@@ -33,9 +33,13 @@ fn missing(situation: &Situation, discipline: &Discipline) -> Option<String> {
     let flows = || situation.base.points().iter().flat_map(|point| &point.scenario.flows);
     let none_has = |has: fn(&Flow) -> bool| !flows().any(has);
     let params = &discipline.params;
-    let is_ramp = params.knows_classes() && !params.is_custom();
+    let is_ramp = params.knows_classes() && !params.is_custom() && !discipline.has("cake");
     if is_ramp && none_has(|flow| flow.class == FlowClass::RealRate) {
         return Some("it reserves for real-rate flows, and there are none".to_owned());
+    }
+    // A table without classes has one without a name.
+    if params.classes().is_some_and(|classes| classes.leaves == [""]) {
+        return Some("it divides among classes, and its table has none".to_owned());
     }
     let goes_by_tickets = params.label_required() == Some(LabelKind::Tickets);
     if goes_by_tickets && none_has(|flow| flow.tickets.is_some() || flow.ack_tickets.is_some()) {
