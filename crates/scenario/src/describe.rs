@@ -11,8 +11,8 @@ use crate::keys::{Key, Kind, Need, Range, Unit, Variant};
 use crate::selection::Part;
 use crate::sweep::LISTS;
 use crate::tables::{
-    BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, LINK, LINK_LOSS, LINK_RATE, LOST, ROOT, SOURCES,
-    TOPOLOGIES,
+    BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, GILBERT_ELLIOTT, LINK, LINK_LOSS, LINK_RATE, LOST,
+    RATE_TABLE, ROOT, SOURCES, TOPOLOGIES,
 };
 use crate::tcp::{PARAMS, PROFILES};
 use crate::transport;
@@ -80,6 +80,8 @@ pub fn reference() -> String {
         ("`[defaults]`", DEFAULTS),
         ("`[link.NAME]`", LINK),
         ("`back` of a link: the reverse direction", BACK),
+        ("`rate` of a link as a table: a recorded link", RATE_TABLE),
+        ("`loss` of a link as a table: losses in bursts", GILBERT_ELLIOTT),
         ("`lost` of a link", LOST),
         ("`[flow.NAME]`", FLOW),
         ("`[customer.NAME]`", CUSTOMER),
@@ -119,7 +121,7 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   96 kB (64 full packets). That is so for every discipline and every link, so that disciplines compared by name have the same buffer, whether they
   are alternatives in one file or in two runs, and whatever flows there are. It follows the rate of the link, and that of a shaper that is slower.
   A buffer that is part of an algorithm stays what it is: `sffc` and `nbq` hold 50 ms, at least 64 kB; `tred` grows with its thresholds, from 110
-  packets; the `limit` of `ramp` is one for each real-rate flow. `preset = \"paper\"` has the sizes of the papers. Access links and reverse
+  packets; the `limit` of `ramp` is one for each real-rate flow, that of `prio`, `htb` and `hfsc` one for each class. `preset = \"paper\"` has the sizes of the papers. Access links and reverse
   directions have a FIFO of 1000 packets. `apportion run FILE --show-config` and the report list the buffers.
 - **Names and chance.** Random draws come from streams that the seed and the names of links and flows select: what is added, or renamed,
   leaves the draws of all others as they are, but a flow with a new name draws anew, and its results differ by chance. Through a queue

@@ -158,6 +158,7 @@ pub(crate) fn frames(text: &str) -> Result<Arc<[Bytes]>, String> {
 /// The first line that is not so, and what to write.
 pub fn delivery_trace(text: &str) -> Result<DeliveryTrace, String> {
     let mut times: Vec<Span> = Vec::new();
+    let text = text.trim_start_matches('\u{feff}');
     let lines = (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty());
     for (number, line) in lines {
         // 2^40 ms are 35 years, and in nanoseconds below 2^60.
@@ -304,7 +305,7 @@ mod tests {
         assert!(error("2\n1").starts_with("line 2: 1 ms comes after a later time"));
         assert!(error("").contains("there is no line"));
         assert!(error("0\n0\n").contains("ends at 0 ms"));
-        assert_eq!(delivery_trace("5\n\n 5\n8").unwrap().mean().as_bit(), 4_512_000);
+        assert_eq!(delivery_trace("\u{feff}5\r\n\n 5\n8").unwrap().mean().as_bit(), 4_512_000);
     }
 
     #[test]

@@ -213,7 +213,7 @@ pub(crate) const DEFAULT_BACK: &[Key] = &[
 ];
 
 /// A transmitter that a recorded link drives.
-const RATE_TABLE: &[Key] = &[key(
+pub(crate) const RATE_TABLE: &[Key] = &[key(
     "trace",
     Kind::Text,
     Required,
@@ -221,7 +221,7 @@ const RATE_TABLE: &[Key] = &[key(
      period. The mean is taken where one rate is needed: for defaults of queues and for what flows are due.",
 )];
 /// The Gilbert-Elliott model, with the letters of Haßlinger and Hohlfeld (MMB 2008).
-const GILBERT_ELLIOTT: &[Key] = &[
+pub(crate) const GILBERT_ELLIOTT: &[Key] = &[
     key("p", LOSS, Required, "Probability that the wire turns from good to bad, for each packet."),
     key(
         "r",
