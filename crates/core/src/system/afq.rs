@@ -243,12 +243,6 @@ impl<P: Packet> Afq<P> {
         free.saturating_mul(BYTE)
     }
 
-    /// Whether a packet with this bid finds no round, or not as much free as it is ahead.
-    fn is_too_far(&self, bid: u64) -> bool {
-        let ahead = bid - self.round;
-        ahead / self.bpr >= self.queues.len() as u64 || ahead > self.free()
-    }
-
     fn serve(&mut self) -> Option<P> {
         if self.backlog.is_empty() {
             return None;
@@ -285,13 +279,14 @@ impl<P: Packet> Queue<P> for Afq<P> {
         let flow = packet.flow();
         let (cells, bid) = self.sketch.read(flow);
         let bid = bid.max(self.round);
-        if self.is_too_far(bid) && self.backlog.is_empty() {
-            self.round = bid;
+        let ahead = bid - self.round;
+        let mut rounds = ahead / self.bpr;
+        if rounds >= self.queues.len() as u64 || ahead > self.free() {
+            if !self.backlog.is_empty() {
+                return sink.dropped(now, packet, DropReason::Forced);
+            }
+            (self.round, rounds) = (bid, 0);
         }
-        if self.is_too_far(bid) {
-            return sink.dropped(now, packet, DropReason::Forced);
-        }
-        let rounds = (bid - self.round) / self.bpr;
         self.sketch.update(&cells, bid + self.charges.of(flow, packet.size()));
         self.backlog.add(&packet);
         let queue = self.ahead(rounds as usize);
