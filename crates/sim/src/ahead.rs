@@ -7,7 +7,7 @@
 //! - what comes over its last link is acknowledged at once, by hosts that take no time and write no labels, over one link, which
 //!   carries nothing else and would [send](crate::link::Link::sends_unnoticed) the acknowledgement as it comes,
 //! - its connection is open when it arrives: it carries no file and is closed later, and
-//! - nobody counts deliveries before it arrives.
+//! - no deliveries are counted before it arrives.
 
 use apportion_core::units::Time;
 use apportion_runtime::connections::Load;

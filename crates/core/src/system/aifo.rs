@@ -6,7 +6,7 @@
 //! are admitted. What is admitted leaves in the order of arrival: the packets that a PIFO would send get in, in another order.
 //! Ranks are the start tags of start-time fair queueing (`ranks.rs`), the use that the paper makes of it for fairness.
 //!
-//! Readings: a packet is held against the ranks before it and then joins the window, admitted or not; of `sample` packets one
+//! Readings: a packet is compared with the ranks before it and then joins the window, admitted or not; of `sample` packets one
 //! joins; an empty window admits.
 //!
 //! Where it holds: with one queue it divides better than SP-PIFO with eight, since it decides who gets in. With ten flows the
@@ -43,7 +43,7 @@ pub const ENTRY: Entry = Entry {
             "chosen",
             "Part of the buffer that takes packets of any rank.",
         ),
-        Param::new("window", "|W|", Kind::Count, "20", "chosen", "Ranks that a packet is held against."),
+        Param::new("window", "|W|", Kind::Count, "20", "chosen", "Ranks that a packet is compared with."),
         Param::new("sample", "–", Kind::Count, "1", "chosen", "Packets of which one joins the window."),
     ],
 };

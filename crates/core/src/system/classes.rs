@@ -167,7 +167,7 @@ impl<T> Classes<T> {
     }
 }
 
-/// The leaves of a discipline with classes, for whoever gives flows to them.
+/// The leaves of a discipline with classes, for what assigns flows to them.
 #[derive(Clone, Debug)]
 pub struct ClassNames<'a> {
     /// Their names. That of a table without classes is empty.

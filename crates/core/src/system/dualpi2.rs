@@ -314,7 +314,7 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
-    /// What becomes of an L packet that has waited for `sojourn`.
+    /// The fate of an L packet that has waited for `sojourn`.
     // RFC 9332 appendix A.2, `dualpi2_dequeue`
     fn of_l(&mut self, sojourn: Span) -> Fate {
         let (p_c, p_cl) = (self.p * self.p, self.params.k * self.p);
@@ -330,7 +330,7 @@ impl<P: Packet> DualPi2<P> {
         if self.lq.recur(p_cl.min(1.0)) { Fate::Mark } else { Fate::Send }
     }
 
-    /// What becomes of a C packet.
+    /// The fate of a C packet.
     // RFC 9332 appendix A.2, `dualpi2_dequeue`
     fn of_c(&mut self, packet: &P) -> Fate {
         let p_c = self.p * self.p;

@@ -1,4 +1,4 @@
-//! The hash by which flows are told apart where they have no table.
+//! The hash that distinguishes flows where they have no table.
 
 use crate::packet::FlowId;
 use crate::random::mix;

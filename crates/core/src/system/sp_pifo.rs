@@ -1,7 +1,7 @@
 //! SP-PIFO: a few FIFO queues in strict priority, whose bounds adapt so that packets leave nearly by their ranks.
 //!
 //! Alcoz, Dietmüller, Vanbever, "SP-PIFO: approximating push-in first-out behaviors using strict-priority queues", NSDI 2020,
-//! section 4, algorithm 1. Queue i takes packets of ranks from its bound q_i on. A packet is held against the bounds from the
+//! section 4, algorithm 1. Queue i takes packets of ranks from its bound q_i on. A packet is compared with the bounds from the
 //! lowest priority up and joins the first queue whose bound is not above its rank, and that bound becomes its rank ("push-up"). If
 //! even the bound of the highest priority is above it, it joins there, and all bounds fall by the difference ("push-down").
 //! Ranks are the start tags of start-time fair queueing (`ranks.rs`), the use that the paper makes of it for fairness.

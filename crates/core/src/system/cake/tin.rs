@@ -29,10 +29,10 @@ pub enum Hosts {
     None,
 }
 
-/// Most hosts that are told apart. Chosen: 512 kB.
+/// Most hosts that are distinguished. Chosen: 512 kB.
 const MAX_HOSTS: usize = 1 << 16;
 /// The tag of a queue that belongs to no flow.
-const NOBODY: u32 = u32::MAX;
+const NO_FLOW: u32 = u32::MAX;
 
 /// Busy flows of each host.
 #[derive(Clone, Debug)]
@@ -203,12 +203,12 @@ impl Tin {
     #[inline(never)]
     fn grow(&mut self) {
         let queues = self.sets as usize * self.ways as usize;
-        self.tags = vec![NOBODY; queues];
+        self.tags = vec![NO_FLOW; queues];
         let idle = FlowQueue {
             link: Link::NONE,
             held: Held::NOTHING,
             round: Round::Idle,
-            owner: NOBODY,
+            owner: NO_FLOW,
             credits: 0,
             hosts: HostPair::default(),
             state: CobaltState::default(),
