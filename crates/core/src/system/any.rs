@@ -118,11 +118,11 @@ family! {
     StochasticFq(stochastic_fq::StochasticFqParams), [stochastic_fq::ENTRY],
         |params, link| Box::new(stochastic_fq::StochasticFq::new(params, link.link_rate, link.stream()));
     Prio(prio::PrioParams), [prio::ENTRY],
-        |params, link| Box::new(prio::Prio::new(params, link));
+        |params, link| Box::new(prio::Prio::new(&params.class, params.limit, prio::ByPriority::new(&params.class), link));
     Htb(htb::HtbParams), [htb::ENTRY],
-        |params, link| Box::new(htb::Htb::new(params, link));
+        |params, link| Box::new(htb::Htb::new(&params.class, params.limit, htb::TokenBuckets::new(&params.class), link));
     Hfsc(hfsc::HfscParams), [hfsc::ENTRY],
-        |params, link| Box::new(hfsc::Hfsc::new(params, link));
+        |params, link| Box::new(hfsc::Hfsc::new(&params.class, params.limit, hfsc::ServiceCurves::new(&params.class), link));
     Ramp(ramp::RampParams), [ramp::ENTRY],
         |params, link| Box::new(ramp::Ramp::new(params, link.link_rate, of_greedy(params, link)));
     Guarded(guarded::GuardedParams), [],

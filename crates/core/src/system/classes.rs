@@ -341,9 +341,9 @@ impl<P: Packet> Leaves<P> {
         Some((class, packet))
     }
 
-    #[inline]
-    pub fn is_empty(&self, class: usize) -> bool {
-        self.leaves[class].queue.is_empty()
+    /// The first class that has packets.
+    pub fn first_waiting(&self) -> Option<usize> {
+        self.leaves.iter().position(|leaf| !leaf.queue.is_empty())
     }
     pub const fn backlog(&self) -> Backlog {
         self.backlog

@@ -26,13 +26,10 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::classes::{CLASS_LIMIT, Class, Classes, Leaves, OTHERS, key_of};
-use super::context::LinkContext;
-use super::contract::System;
+use super::classes::{CLASS_LIMIT, Classes, OTHERS, key_of};
+use super::classful::{ClassScheduler, Classful};
 use crate::limit::Limit;
-use crate::packet::{CustomerId, FlowId, Packet};
 use crate::param::{Entry, EntryArgs, Kind, LIMIT, Paper, Param, ParamError, Role};
-use crate::queue::{Backlog, Queue, Sink};
 use crate::smallest::Smallest;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -328,9 +325,12 @@ impl Family {
     }
 }
 
+/// A hierarchy of fair service curves.
+pub type Hfsc<P> = Classful<ServiceCurves, P>;
+
 /// Classes and their curves.
 #[derive(Clone, Debug)]
-struct Tree {
+pub struct ServiceCurves {
     nodes: Vec<Node>,
     /// The children of the root first.
     families: Vec<Family>,
@@ -345,8 +345,11 @@ struct Tree {
     is_ahead: bool,
 }
 
-impl Tree {
-    fn new(classes: &[Class<HfscClass>]) -> Self {
+impl ServiceCurves {
+    /// Curves start with the first packet.
+    #[must_use]
+    pub fn new(classes: &Classes<HfscClass>) -> Self {
+        let classes = classes.all();
         let mut families = vec![Family::new()];
         let mut nodes: Vec<Node> = Vec::with_capacity(classes.len());
         for (at, class) in (0..).zip(classes) {
@@ -382,26 +385,6 @@ impl Tree {
             NONE => 0,
             parent => self.nodes[parent as usize].family as usize,
         }
-    }
-
-    /// A leaf has packets again, the first of this size.
-    fn activate(&mut self, now: Time, leaf: usize, head: Bytes) {
-        let node = &mut self.nodes[leaf];
-        if let Some(curve) = node.curves.rt {
-            lower(&mut node.deadline, curve, now, node.by_deadline);
-        }
-        self.plan(now, leaf, head);
-        let mut class = leaf as u32;
-        while class != NONE {
-            let at = class as usize;
-            self.nodes[at].active += 1;
-            if self.nodes[at].active > 1 {
-                break;
-            }
-            self.start(now, at);
-            class = self.nodes[at].parent;
-        }
-        self.offer(leaf);
     }
 
     /// A class becomes active among its siblings.
@@ -506,8 +489,72 @@ impl Tree {
             self.offer(class);
         }
     }
+}
 
-    /// Goes on to the first time at which a packet can leave.
+impl ClassScheduler for ServiceCurves {
+    /// Whether the class is served by its deadline.
+    type Turn = bool;
+
+    fn activate(&mut self, now: Time, leaf: usize, head: Bytes) {
+        let node = &mut self.nodes[leaf];
+        if let Some(curve) = node.curves.rt {
+            lower(&mut node.deadline, curve, now, node.by_deadline);
+        }
+        self.plan(now, leaf, head);
+        let mut class = leaf as u32;
+        while class != NONE {
+            let at = class as usize;
+            self.nodes[at].active += 1;
+            if self.nodes[at].active > 1 {
+                break;
+            }
+            self.start(now, at);
+            class = self.nodes[at].parent;
+        }
+        self.offer(leaf);
+    }
+
+    fn choose(&mut self, now: Time) -> Option<(usize, bool)> {
+        self.changed.clear();
+        self.advance(now);
+        if let Some((_, leaf)) = self.eligible.first() {
+            return Some((leaf, true));
+        }
+        let mut class = self.families[0].first()?;
+        while self.nodes[class].family != NONE {
+            class = self.families[self.nodes[class].family as usize].first()?;
+        }
+        Some((class, false))
+    }
+
+    fn served(&mut self, now: Time, leaf: usize, by_deadline: &bool, size: Bytes, next: Option<Bytes>) {
+        if *by_deadline {
+            self.nodes[leaf].by_deadline += size;
+        }
+        let mut class = leaf as u32;
+        while class != NONE {
+            let siblings = self.siblings(class as usize);
+            let node = &mut self.nodes[class as usize];
+            node.all += size;
+            if let Some(fair) = &node.fair {
+                node.virtual_time = fair.reaches(node.all);
+                self.families[siblings].latest = self.families[siblings].latest.max(node.virtual_time);
+            }
+            let parent = node.parent;
+            self.refit(now, class as usize);
+            self.place(class as usize);
+            class = parent;
+        }
+        self.taken(now, leaf, next);
+    }
+
+    fn taken(&mut self, now: Time, leaf: usize, next: Option<Bytes>) {
+        match next {
+            Some(head) => self.plan(now, leaf, head),
+            None => self.deactivate(leaf),
+        }
+    }
+
     fn look_ahead(&mut self) -> Option<Time> {
         let from = self.waiting.first().map(|(at, _)| at);
         let mut time = None;
@@ -526,7 +573,6 @@ impl Tree {
         time.map(Time::from_nanos)
     }
 
-    /// Takes back what the look ahead did, at `now` before its time.
     fn look_back(&mut self, now: Time) {
         while let Some(class) = self.changed.pop() {
             if self.nodes[class as usize].active > 0 {
@@ -534,135 +580,5 @@ impl Tree {
                 self.offer(class as usize);
             }
         }
-    }
-
-    /// The leaf that is served, and whether by its deadline.
-    fn choose(&self) -> Option<(usize, bool)> {
-        if let Some((_, leaf)) = self.eligible.first() {
-            return Some((leaf, true));
-        }
-        let mut class = self.families[0].first()?;
-        while self.nodes[class].family != NONE {
-            class = self.families[self.nodes[class].family as usize].first()?;
-        }
-        Some((class, false))
-    }
-
-    /// A packet of the leaf left; the next has this size.
-    fn charge(&mut self, now: Time, leaf: usize, size: Bytes, by_deadline: bool, next: Option<Bytes>) {
-        if by_deadline {
-            self.nodes[leaf].by_deadline += size;
-        }
-        let mut class = leaf as u32;
-        while class != NONE {
-            let siblings = self.siblings(class as usize);
-            let node = &mut self.nodes[class as usize];
-            node.all += size;
-            if let Some(fair) = &node.fair {
-                node.virtual_time = fair.reaches(node.all);
-                self.families[siblings].latest = self.families[siblings].latest.max(node.virtual_time);
-            }
-            let parent = node.parent;
-            self.refit(now, class as usize);
-            self.place(class as usize);
-            class = parent;
-        }
-        match next {
-            Some(head) => self.plan(now, leaf, head),
-            None => self.deactivate(leaf),
-        }
-    }
-}
-
-/// A hierarchy of fair service curves.
-#[derive(Clone, Debug)]
-pub struct Hfsc<P> {
-    leaves: Leaves<P>,
-    tree: Tree,
-    /// When the next packet can leave, after a request was refused.
-    next: Option<Time>,
-}
-
-impl<P: Packet> Hfsc<P> {
-    /// Empty queues; curves start with the first packet.
-    #[must_use]
-    pub fn new(params: &HfscParams, link: &LinkContext<'_>) -> Self {
-        Self {
-            leaves: Leaves::new(&params.class, params.limit, link),
-            tree: Tree::new(params.class.all()),
-            next: None,
-        }
-    }
-
-    /// A packet of the class was taken out without being served.
-    fn taken(&mut self, now: Time, class: usize) {
-        self.next = None;
-        self.tree.look_back(now);
-        match self.leaves.head(class) {
-            Some(head) => self.tree.plan(now, class, head),
-            None => self.tree.deactivate(class),
-        }
-    }
-}
-
-impl<P: Packet> Queue<P> for Hfsc<P> {
-    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
-        let size = packet.size();
-        if let Some(class) = self.leaves.admit(now, packet, sink) {
-            self.next = None;
-            self.tree.look_back(now);
-            self.tree.activate(now, class, size);
-        }
-    }
-
-    fn dequeue(&mut self, now: Time, _sink: &mut dyn Sink<P>) -> Option<P> {
-        if self.next.is_some_and(|next| now < next) {
-            return None;
-        }
-        self.tree.changed.clear();
-        self.tree.advance(now);
-        let Some((leaf, by_deadline)) = self.tree.choose() else {
-            self.next = self.tree.look_ahead();
-            return None;
-        };
-        self.next = None;
-        let packet = self.leaves.pop(leaf)?;
-        self.tree.charge(now, leaf, packet.size(), by_deadline, self.leaves.head(leaf));
-        Some(packet)
-    }
-
-    fn next_wakeup(&self) -> Option<Time> {
-        self.next
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.leaves.backlog()
-    }
-}
-
-impl<P: Packet> System<P> for Hfsc<P> {
-    fn drain(&mut self, now: Time) -> Option<P> {
-        let class = (0..self.tree.nodes.len()).find(|&class| !self.leaves.is_empty(class))?;
-        let packet = self.leaves.pop(class);
-        self.taken(now, class);
-        packet
-    }
-    fn take(&mut self, now: Time, flow: FlowId) -> Option<P> {
-        let (class, packet) = self.leaves.take(flow)?;
-        self.taken(now, class);
-        Some(packet)
-    }
-    fn limit(&self) -> Option<Limit> {
-        Some(self.leaves.limit())
-    }
-    fn set_limit(&mut self, limit: Limit) {
-        self.leaves.set_limit(limit);
-    }
-    fn set_link_rate(&mut self, rate: Rate) {
-        self.leaves.set_link_rate(rate);
-    }
-    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
-        self.leaves.set_customer(flow, customer);
-        true
     }
 }

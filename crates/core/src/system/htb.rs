@@ -31,14 +31,11 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::classes::{CLASS_LIMIT, Class, Classes, Leaves, OTHERS, key_of};
-use super::context::LinkContext;
-use super::contract::System;
+use super::classes::{CLASS_LIMIT, Classes, OTHERS, key_of};
+use super::classful::{ClassScheduler, Classful};
 use crate::limit::Limit;
 use crate::list::{Link, Linked, List};
-use crate::packet::{CustomerId, FlowId, Packet};
 use crate::param::{Entry, EntryArgs, Kind, LIMIT, MUST_BE_SET, Paper, Param, ParamError, Role, require};
-use crate::queue::{Backlog, Queue, Sink};
 use crate::smallest::Smallest;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -262,9 +259,12 @@ impl Linked for Seat {
     }
 }
 
+/// A hierarchy of token buckets.
+pub type Htb<P> = Classful<TokenBuckets, P>;
+
 /// Who has something to lend, and who asks for it.
 #[derive(Clone, Debug)]
-struct Tree {
+pub struct TokenBuckets {
     nodes: Vec<Node>,
     seats: Vec<Seat>,
     /// Of green classes by level and priority, then of the children of each inner class by priority: the manual's self feeds and
@@ -282,8 +282,11 @@ struct Tree {
 /// Leaves and eight levels above them.
 const MAX_LEVELS: usize = 9;
 
-impl Tree {
-    fn new(classes: &[Class<HtbClass>]) -> Self {
+impl TokenBuckets {
+    /// Full buckets.
+    #[must_use]
+    pub fn new(classes: &Classes<HtbClass>) -> Self {
+        let classes = classes.all();
         let mut depths = vec![0usize; classes.len()];
         for (at, class) in classes.iter().enumerate() {
             depths[at] = class.parent.map_or(0, |parent| depths[parent] + 1);
@@ -374,7 +377,7 @@ impl Tree {
         if let Some((ring, seat, parent)) = self.among_siblings(class, prio)
             && self.join(ring, seat)
         {
-            self.activate(now, parent, prio);
+            self.activate_at(now, parent, prio);
         }
     }
 
@@ -386,7 +389,7 @@ impl Tree {
         }
     }
 
-    fn activate(&mut self, now: Time, class: usize, prio: usize) {
+    fn activate_at(&mut self, now: Time, class: usize, prio: usize) {
         if self.nodes[class].active == 0 {
             self.nodes[class].active = 1 << prio;
             self.nodes[class].colour = self.colour(class, now);
@@ -472,28 +475,6 @@ impl Tree {
         self.green.iter().any(|prios| *prios != 0)
     }
 
-    /// Goes on to the first time at which a packet can leave.
-    fn look_ahead(&mut self) -> Option<Time> {
-        self.is_ahead = true;
-        let mut time = None;
-        while !self.can_send() {
-            let Some((at, class)) = self.events.first() else { break };
-            time = Some(Time::from_nanos(at));
-            self.update(Time::from_nanos(at), class);
-        }
-        self.is_ahead = false;
-        time
-    }
-
-    /// Takes back what the look ahead did, at `now` before its time.
-    fn look_back(&mut self, now: Time) {
-        while let Some(class) = self.changed.pop() {
-            if self.nodes[class as usize].active != 0 {
-                self.update(now, class as usize);
-            }
-        }
-    }
-
     /// The seat whose turn it is.
     fn turn(&mut self, ring: usize) -> Option<usize> {
         loop {
@@ -510,19 +491,19 @@ impl Tree {
     }
 
     /// The leaf that sends, and who lends to it.
-    fn choose(&mut self) -> Option<Choice> {
+    fn next_turn(&mut self) -> Option<(usize, Turn)> {
         let level = self.green.iter().position(|prios| *prios != 0)?;
         let prio = self.green[level].trailing_zeros() as usize;
         let mut ring = level * PRIORITIES + prio;
-        let mut choice = Choice { leaf: 0, level, path: [(0, 0); MAX_LEVELS + 1], steps: 0 };
+        let mut turn = Turn { level, path: [(0, 0); MAX_LEVELS + 1], steps: 0 };
         loop {
             let seat = self.turn(ring)?;
-            choice.path[choice.steps] = (ring as u32, seat as u32);
-            choice.steps += 1;
-            choice.leaf = self.seats[seat].class as usize;
-            let node = &self.nodes[choice.leaf];
+            turn.path[turn.steps] = (ring as u32, seat as u32);
+            turn.steps += 1;
+            let class = self.seats[seat].class as usize;
+            let node = &self.nodes[class];
             if node.is_leaf {
-                return Some(choice);
+                return Some((class, turn));
             }
             ring = node.feed as usize + prio;
         }
@@ -537,8 +518,8 @@ impl Tree {
     }
 
     /// Charges a packet that left.
-    fn charge(&mut self, now: Time, choice: &Choice, size: Bytes, is_empty: bool) {
-        for &(ring, seat) in &choice.path[..choice.steps] {
+    fn charge(&mut self, now: Time, leaf: usize, turn: &Turn, size: Bytes, is_empty: bool) {
+        for &(ring, seat) in &turn.path[..turn.steps] {
             let deficit = &mut self.seats[seat as usize].deficit;
             *deficit -= size.get() as i64;
             if *deficit <= 0 {
@@ -546,13 +527,13 @@ impl Tree {
             }
         }
         if is_empty {
-            self.idle(choice.leaf);
+            self.idle(leaf);
         }
-        let mut class = choice.leaf as u32;
+        let mut class = leaf as u32;
         while class != NONE {
             let node = &mut self.nodes[class as usize];
             node.ceil.charge(now, size);
-            if usize::from(node.level) >= choice.level {
+            if usize::from(node.level) >= turn.level {
                 node.rate.charge(now, size);
             }
             let parent = node.parent;
@@ -564,9 +545,9 @@ impl Tree {
     }
 }
 
-/// A leaf that may send.
-struct Choice {
-    leaf: usize,
+/// How a leaf comes to send.
+#[derive(Debug)]
+pub struct Turn {
     /// That of the class that lends.
     level: usize,
     /// Turns, and who has them, from that class down.
@@ -574,92 +555,46 @@ struct Choice {
     steps: usize,
 }
 
-/// A hierarchy of token buckets.
-#[derive(Clone, Debug)]
-pub struct Htb<P> {
-    leaves: Leaves<P>,
-    tree: Tree,
-    /// When the next packet can leave, after a request was refused.
-    next: Option<Time>,
-}
+impl ClassScheduler for TokenBuckets {
+    type Turn = Turn;
 
-impl<P: Packet> Htb<P> {
-    /// Empty queues and full buckets.
-    #[must_use]
-    pub fn new(params: &HtbParams, link: &LinkContext<'_>) -> Self {
-        Self {
-            leaves: Leaves::new(&params.class, params.limit, link),
-            tree: Tree::new(params.class.all()),
-            next: None,
+    fn activate(&mut self, now: Time, class: usize, _size: Bytes) {
+        self.activate_at(now, class, self.nodes[class].prio.into());
+    }
+
+    fn choose(&mut self, now: Time) -> Option<(usize, Turn)> {
+        self.changed.clear();
+        self.advance(now);
+        self.next_turn()
+    }
+
+    fn served(&mut self, now: Time, class: usize, turn: &Turn, size: Bytes, next: Option<Bytes>) {
+        self.charge(now, class, turn, size, next.is_none());
+    }
+
+    fn taken(&mut self, _now: Time, class: usize, next: Option<Bytes>) {
+        if next.is_none() {
+            self.idle(class);
         }
     }
 
-    fn taken(&mut self, now: Time, class: usize) {
-        self.next = None;
-        self.tree.look_back(now);
-        if self.leaves.is_empty(class) {
-            self.tree.idle(class);
+    fn look_ahead(&mut self) -> Option<Time> {
+        self.is_ahead = true;
+        let mut time = None;
+        while !self.can_send() {
+            let Some((at, class)) = self.events.first() else { break };
+            time = Some(Time::from_nanos(at));
+            self.update(Time::from_nanos(at), class);
         }
+        self.is_ahead = false;
+        time
     }
-}
 
-impl<P: Packet> Queue<P> for Htb<P> {
-    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
-        if let Some(class) = self.leaves.admit(now, packet, sink) {
-            self.next = None;
-            self.tree.look_back(now);
-            self.tree.activate(now, class, self.tree.nodes[class].prio.into());
+    fn look_back(&mut self, now: Time) {
+        while let Some(class) = self.changed.pop() {
+            if self.nodes[class as usize].active != 0 {
+                self.update(now, class as usize);
+            }
         }
-    }
-
-    fn dequeue(&mut self, now: Time, _sink: &mut dyn Sink<P>) -> Option<P> {
-        if self.next.is_some_and(|next| now < next) {
-            return None;
-        }
-        self.tree.changed.clear();
-        self.tree.advance(now);
-        let Some(choice) = self.tree.choose() else {
-            self.next = self.tree.look_ahead();
-            return None;
-        };
-        self.next = None;
-        let packet = self.leaves.pop(choice.leaf)?;
-        self.tree.charge(now, &choice, packet.size(), self.leaves.is_empty(choice.leaf));
-        Some(packet)
-    }
-
-    fn next_wakeup(&self) -> Option<Time> {
-        self.next
-    }
-
-    fn backlog(&self) -> Backlog {
-        self.leaves.backlog()
-    }
-}
-
-impl<P: Packet> System<P> for Htb<P> {
-    fn drain(&mut self, now: Time) -> Option<P> {
-        let class = (0..self.tree.nodes.len()).find(|&class| !self.leaves.is_empty(class))?;
-        let packet = self.leaves.pop(class);
-        self.taken(now, class);
-        packet
-    }
-    fn take(&mut self, now: Time, flow: FlowId) -> Option<P> {
-        let (class, packet) = self.leaves.take(flow)?;
-        self.taken(now, class);
-        Some(packet)
-    }
-    fn limit(&self) -> Option<Limit> {
-        Some(self.leaves.limit())
-    }
-    fn set_limit(&mut self, limit: Limit) {
-        self.leaves.set_limit(limit);
-    }
-    fn set_link_rate(&mut self, rate: Rate) {
-        self.leaves.set_link_rate(rate);
-    }
-    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
-        self.leaves.set_customer(flow, customer);
-        true
     }
 }

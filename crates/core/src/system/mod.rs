@@ -9,7 +9,8 @@
 //! | [`catalog`] | the register: finds disciplines by name, reads what a scenario says of them | – |
 //! | [`custom`] | disciplines from outside this project | – |
 //! | [`choke`] | RED that drops pairs of the same flow | Pan, Prabhakar, Psounis 2000 |
-//! | [`classes`] | the tree of classes that `prio`, `htb` and `hfsc` share | – |
+//! | [`classes`] | the tree of classes of `prio`, `htb` and `hfsc`, and their queues | – |
+//! | [`classful`] | a discipline with classes: their queues and what chooses among them | – |
 //! | [`dualpi2`] | two coupled queues, for L4S and for classic senders | RFC 9332 |
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
 //! | [`fq_pie`] | flow queueing with PIE | Ramakrishnan, Bhasi, Tahiliani 2019 |
@@ -35,6 +36,7 @@ pub mod catalog;
 mod charge;
 pub mod choke;
 pub mod classes;
+pub mod classful;
 mod context;
 mod contract;
 pub mod custom;

@@ -13,14 +13,11 @@ use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::classes::{CLASS_LIMIT, Classes, Leaves, OTHERS, key_of};
-use super::context::LinkContext;
-use super::contract::System;
+use super::classes::{CLASS_LIMIT, Classes, OTHERS, key_of};
+use super::classful::{ClassScheduler, Classful};
 use crate::limit::Limit;
-use crate::packet::{CustomerId, FlowId, Packet};
 use crate::param::{Entry, EntryArgs, Kind, LIMIT, MUST_BE_SET, PARENT_KEY, Paper, Param, ParamError, Role};
-use crate::queue::{Backlog, Queue, Sink};
-use crate::units::{Rate, Time};
+use crate::units::{Bytes, Time};
 
 /// Strict priority in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -89,9 +86,11 @@ impl PrioParams {
 }
 
 /// Queues in strict priority.
+pub type Prio<P> = Classful<ByPriority, P>;
+
+/// Serves the highest priority that has packets.
 #[derive(Clone, Debug)]
-pub struct Prio<P> {
-    leaves: Leaves<P>,
+pub struct ByPriority {
     /// Classes, the highest priority first.
     by_rank: Vec<u32>,
     /// The place of each class there.
@@ -100,75 +99,41 @@ pub struct Prio<P> {
     waiting: Vec<u64>,
 }
 
-impl<P: Packet> Prio<P> {
-    /// Empty queues.
+impl ByPriority {
+    /// Of classes without packets.
     #[must_use]
-    pub fn new(params: &PrioParams, link: &LinkContext<'_>) -> Self {
-        let classes = params.class.all();
+    pub fn new(classes: &Classes<u64>) -> Self {
+        let classes = classes.all();
         let mut by_rank: Vec<u32> = (0..classes.len() as u32).collect();
         by_rank.sort_by_key(|&class| classes[class as usize].params);
         let mut ranks = vec![0; classes.len()];
         (0..).zip(&by_rank).for_each(|(rank, &class)| ranks[class as usize] = rank);
-        Self {
-            leaves: Leaves::new(&params.class, params.limit, link),
-            waiting: vec![0; classes.len().div_ceil(64)],
-            by_rank,
-            ranks,
-        }
+        Self { waiting: vec![0; classes.len().div_ceil(64)], by_rank, ranks }
+    }
+}
+
+impl ClassScheduler for ByPriority {
+    type Turn = ();
+
+    fn activate(&mut self, _now: Time, class: usize, _size: Bytes) {
+        let rank = self.ranks[class] as usize;
+        self.waiting[rank / 64] |= 1 << (rank % 64);
     }
 
-    fn serve(&mut self) -> Option<P> {
+    fn choose(&mut self, _now: Time) -> Option<(usize, ())> {
         let word = self.waiting.iter().position(|word| *word != 0)?;
         let rank = 64 * word + self.waiting[word].trailing_zeros() as usize;
-        let class = self.by_rank[rank] as usize;
-        let packet = self.leaves.pop(class);
-        self.left(class);
-        packet
+        Some((self.by_rank[rank] as usize, ()))
     }
 
-    fn left(&mut self, class: usize) {
-        let rank = self.ranks[class] as usize;
-        if self.leaves.is_empty(class) {
+    fn served(&mut self, now: Time, class: usize, _turn: &(), _size: Bytes, next: Option<Bytes>) {
+        self.taken(now, class, next);
+    }
+
+    fn taken(&mut self, _now: Time, class: usize, next: Option<Bytes>) {
+        if next.is_none() {
+            let rank = self.ranks[class] as usize;
             self.waiting[rank / 64] &= !(1 << (rank % 64));
         }
-    }
-}
-
-impl<P: Packet> Queue<P> for Prio<P> {
-    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
-        if let Some(class) = self.leaves.admit(now, packet, sink) {
-            let rank = self.ranks[class] as usize;
-            self.waiting[rank / 64] |= 1 << (rank % 64);
-        }
-    }
-    fn dequeue(&mut self, _now: Time, _sink: &mut dyn Sink<P>) -> Option<P> {
-        self.serve()
-    }
-    fn backlog(&self) -> Backlog {
-        self.leaves.backlog()
-    }
-}
-
-impl<P: Packet> System<P> for Prio<P> {
-    fn drain(&mut self, _now: Time) -> Option<P> {
-        self.serve()
-    }
-    fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {
-        let (class, packet) = self.leaves.take(flow)?;
-        self.left(class);
-        Some(packet)
-    }
-    fn limit(&self) -> Option<Limit> {
-        Some(self.leaves.limit())
-    }
-    fn set_limit(&mut self, limit: Limit) {
-        self.leaves.set_limit(limit);
-    }
-    fn set_link_rate(&mut self, rate: Rate) {
-        self.leaves.set_link_rate(rate);
-    }
-    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
-        self.leaves.set_customer(flow, customer);
-        true
     }
 }
