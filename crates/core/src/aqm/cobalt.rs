@@ -23,7 +23,7 @@
 //!
 //! Cost: O(1) per packet plus the drops, amortised; no state per flow. Parameters: [`ENTRY`].
 
-use super::codel::{ECN, INTERVAL, MAX_DROPS_PER_DEQUEUE, Source, TARGET, control_law};
+use super::codel::{ECN, INTERVAL, MAX_DROPS_PER_DEQUEUE, Source, TARGET, Whole, control_law};
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
@@ -252,18 +252,6 @@ impl Cobalt {
             state: CobaltState::default(),
             random,
         }
-    }
-}
-
-/// A whole scheduler as one queue.
-struct Whole<'a, S>(&'a mut S);
-
-impl<P: Packet, S: Scheduler<P>> Source<P> for Whole<'_, S> {
-    fn pop(&mut self, now: Time) -> Option<Queued<P>> {
-        self.0.pop(now)
-    }
-    fn bytes(&self) -> Bytes {
-        self.0.backlog().bytes
     }
 }
 

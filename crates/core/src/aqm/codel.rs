@@ -264,7 +264,7 @@ impl Codel {
 }
 
 /// A whole scheduler as one queue.
-struct Whole<'a, S>(&'a mut S);
+pub(crate) struct Whole<'a, S>(pub &'a mut S);
 
 impl<P: Packet, S: Scheduler<P>> Source<P> for Whole<'_, S> {
     fn pop(&mut self, now: Time) -> Option<Queued<P>> {
