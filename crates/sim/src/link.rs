@@ -52,7 +52,7 @@ pub struct SharedState<'a> {
     /// Who sees drops and marks, if anyone does.
     pub observed: Option<Box<Observed<'a>>>,
     /// Packets that links have begun to transmit whose next link may take them at once, with the index of the link they are on.
-    pub handed_over: Vec<(u32, OnWire)>,
+    pub handed_over: Vec<HandedOver>,
 }
 
 impl SharedState<'_> {
@@ -130,6 +130,17 @@ pub struct OnWire {
     pub at: Time,
     /// It.
     pub packet: Packet,
+}
+
+/// A packet whose transmission over `link` has begun.
+// In this order, so that it is copied by whole words.
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
+pub struct HandedOver {
+    /// It.
+    pub sent: OnWire,
+    /// The link.
+    pub link: u32,
 }
 
 /// One direction of a link. What every packet touches comes first, in two cache lines.
@@ -403,11 +414,13 @@ impl Link {
 
     #[inline(always)]
     fn propagate(&mut self, packet: Packet, shared: &mut SharedState) {
-        let sent = OnWire { begun: self.begun, at: self.state.arrival(self.free_at), packet };
+        let (begun, at) = (self.begun, self.state.arrival(self.free_at));
         if self.is_feeder {
-            shared.handed_over.push((self.state.index(), sent));
+            shared
+                .handed_over
+                .push(HandedOver { sent: OnWire { begun, at, packet }, link: self.state.index() });
         } else {
-            self.put_on_wire(sent, shared);
+            self.put_on_wire(OnWire { begun, at, packet }, shared);
         }
     }
 

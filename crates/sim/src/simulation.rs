@@ -20,7 +20,7 @@ use crate::capture::CaptureError;
 use crate::connection::{Carrier, Connection, Tcp, Tcps};
 use crate::events::Event;
 use crate::hosts::Hosts;
-use crate::link::{Link, SharedState};
+use crate::link::{HandedOver, Link, SharedState};
 use crate::measure::Baseline;
 use crate::packet::{Body, Direction, Header, Packet, Store};
 use crate::pending_notices::PendingNotices;
@@ -173,7 +173,7 @@ impl Simulation<'_> {
     pub(crate) fn hand_over(&mut self, now: Time) {
         // A link that takes a packet adds it in turn, and then puts it on its wire.
         let mut done = 0;
-        while let Some(&(link, sent)) = self.shared.handed_over.get(done) {
+        while let Some(&HandedOver { sent, link }) = self.shared.handed_over.get(done) {
             done += 1;
             let packet = sent.packet.at_next_hop();
             let next = self.routes[packet.hop() as usize];
