@@ -216,17 +216,19 @@ impl Simulation<'_> {
     pub(crate) fn deliver_to_sink(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
         self.shared.counters.delivered(packet.flow(), packet.size());
-        let &Body { sent, header, .. } = self.shared.store.get(packet.body());
-        self.shared.store.remove(packet.body());
         if !self.probes.is_empty() {
             let flow = self.connections[index as usize].flow;
+            let sent = self.shared.store.get(packet.body()).sent;
             self.probes[flow as usize].delay.record(now.since(sent));
         }
-        if let Header::Tcp(segment) = header {
-            self.act(now, index, Direction::Back, |tcp, outlet| {
-                tcp.receiver.on_segment(now, &segment, packet.ecn(), outlet);
-            });
-        }
+        // One copy, of the segment alone.
+        let Header::Tcp(segment) = self.shared.store.get(packet.body()).header else {
+            return self.shared.store.remove(packet.body());
+        };
+        self.shared.store.remove(packet.body());
+        self.act(now, index, Direction::Back, |tcp, outlet| {
+            tcp.receiver.on_segment(now, &segment, packet.ecn(), outlet);
+        });
     }
 
     #[inline(never)]
