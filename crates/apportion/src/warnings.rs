@@ -1,8 +1,10 @@
 //! Warnings of a run: what of its scenario does nothing, and which links limit flows where it does not look.
 
+use std::collections::BTreeMap;
+
 use apportion_report::PointRecord;
 use apportion_report::link_use::FULL;
-use apportion_scenario::model;
+use apportion_scenario::{Point, model};
 
 use crate::bottlenecks::{self, Hidden};
 use crate::scenario::Scenario;
@@ -28,9 +30,32 @@ pub(crate) fn of(scenario: &Scenario, records: &[PointRecord]) -> Vec<String> {
         }
     }
     let points = scenario.points().len();
-    let more = all.len().saturating_sub(MAX_LINES);
-    let lines = all.into_iter().take(MAX_LINES).map(|warning| warning.line(points));
+    let mut lines = without_effect(scenario.points());
+    lines.extend(all.into_iter().map(|warning| warning.line(points)));
+    let more = lines.len().saturating_sub(MAX_LINES);
+    let lines = lines.into_iter().take(MAX_LINES);
     lines.chain((more > 0).then(|| format!("{more} more warnings"))).collect()
+}
+
+/// The keys that are swept and change nothing, since another key of the file decides what they would.
+fn without_effect(points: &[Point]) -> Vec<String> {
+    let keys = points.first().map_or(0, |point| point.settings.len());
+    let idle = (0..keys).filter(|&key| {
+        let mut first_with: BTreeMap<Vec<&str>, &model::Scenario> = BTreeMap::new();
+        points.iter().all(|point| {
+            let others = point.settings.iter().enumerate().filter(|(at, _)| *at != key);
+            let others = others.map(|(_, (_, value))| value.as_str()).collect();
+            *first_with.entry(others).or_insert(&point.scenario) == &point.scenario
+        })
+    });
+    let line = |key: usize| {
+        format!(
+            "the values of `{}` make no difference, so points that differ in it are the same run; another key of the \
+             file, or of --set, decides what it would",
+            points[0].settings[key].0
+        )
+    };
+    idle.map(line).collect()
 }
 
 /// A line for people, and what makes it the same at two points, though numbers in it may differ.

@@ -100,3 +100,20 @@ fn warnings_that_differ_by_numbers_are_one_line() {
     let all = warnings(&[("topology.access.rate", "1Gbit"), ("stop", r#"["300ms", "400ms"]"#)]);
     assert_eq!(all, [format!("{SHORT} (2 of 2 points; the numbers are those of the first)")]);
 }
+
+#[test]
+fn a_swept_key_that_another_key_overrides_is_named() {
+    let queues = ("topology.bottleneck.queue", r#"["fifo", "drr"]"#);
+    let named = |all: Vec<String>| all.iter().filter(|line| line.contains("make no difference")).count();
+    assert_eq!(named(warnings(&[queues])), 0);
+    let all = warnings(&[queues, ("link.bottleneck.queue", "red")]);
+    assert!(all[0].starts_with("the values of `topology.bottleneck.queue` make no difference"), "{all:?}");
+    assert_eq!(
+        named(warnings(&[
+            queues,
+            ("link.bottleneck.queue", "red"),
+            ("topology.access.rate", r#"["100Mbit", "1Gbit"]"#)
+        ])),
+        1
+    );
+}

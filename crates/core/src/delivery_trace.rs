@@ -15,7 +15,7 @@ use crate::units::{Bytes, Rate, Span, Time};
 pub const OPPORTUNITY: Bytes = Bytes::new(1_504);
 
 /// Delivery opportunities, repeated.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DeliveryTrace {
     /// From the start of a round, ascending; the last is the period.
     times: Arc<[Span]>,

@@ -16,7 +16,7 @@ use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
 use crate::tcp::TcpParams;
 
 /// One run's worth of scenario: sweeps are already resolved.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
     /// What the user calls it.
     pub title: String,
@@ -65,14 +65,14 @@ impl LinkId {
 }
 
 /// A host or router.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Node {
     /// Unique.
     pub name: String,
 }
 
 /// One direction of a link: a queue, a transmitter and a wire.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Link {
     /// Unique. The other direction of a two-way link `x` is called `x.back`.
     pub name: String,
@@ -151,7 +151,7 @@ pub struct GilbertElliott {
 }
 
 /// Listed losses of one flow on one link.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ListedLoss {
     /// The index of the flow in [`Scenario::flows`].
     pub flow: usize,
@@ -162,7 +162,7 @@ pub struct ListedLoss {
 /// One flow from a source to a sink.
 ///
 /// Members of a group mostly differ in what stands here. The rest is that of [`FlowSettings`], to which a flow dereferences.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Flow {
     /// Unique; member `i` of a group `g` is called `g.i`.
     pub name: String,
@@ -366,7 +366,7 @@ pub enum Frames {
 }
 
 /// A change of the scenario while it runs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     /// When.
     pub at: Time,
@@ -375,7 +375,7 @@ pub struct Change {
 }
 
 /// A parameter with its new value.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Setting {
     /// The rate of a link; zero holds packets in the queue. A packet in transmission finishes at the old
     /// rate.

@@ -23,6 +23,7 @@ impl Scenario {
                 all.extend(self.idle_ramp(id, link));
             }
             all.extend(no_classes(link));
+            all.extend(assured_too_much(link));
             // With a shaper or a change the part of a customer is not what the rate says.
             if link.queue.divides_among_customers() && link.queue.shaper.is_none() && self.changes.is_empty()
             {
@@ -120,6 +121,32 @@ fn no_classes(link: &Link) -> Option<String> {
             "the queue of link `{}` divides among classes and has none, so it is a FIFO; write for example class = {{ calls = {{ .. }} }}, \
              and customer = \"calls\" for its flows",
             link.name
+        )
+    })
+}
+
+/// Classes that are assured more together than the link has.
+fn assured_too_much(link: &Link) -> Option<String> {
+    let sum =
+        |rates: &mut dyn Iterator<Item = Rate>| rates.fold(0, |sum, rate| sum + u128::from(rate.as_bit()));
+    let (assured, key) = match &link.queue.core {
+        CoreParams::Htb(params) => {
+            let named = params.class.all().iter().filter(|class| !class.name.is_empty());
+            let mut roots = named.filter(|class| class.parent.is_none()).map(|class| class.params.rate);
+            (sum(&mut roots), "rate")
+        }
+        CoreParams::Hfsc(params) => {
+            let mut curves = params.class.all().iter().filter_map(|class| Some(class.params.rt?.m2));
+            (sum(&mut curves), "rt_m2")
+        }
+        _ => return None,
+    };
+    (link.queue.shaper.is_none() && assured > u128::from(link.rate.as_bit())).then(|| {
+        format!(
+            "the classes of link `{}` are assured {} Mbit/s together, and it has {}; lower `{key}`, or some get less",
+            link.name,
+            assured as f64 / 1e6,
+            link.rate.as_bit() as f64 / 1e6
         )
     })
 }

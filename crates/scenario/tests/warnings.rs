@@ -96,3 +96,18 @@ fn a_guarantee_within_the_part_of_a_customer_with_one_flow_does_nothing() {
     assert_eq!(warnings("40s", "hcsfq", &changed), [""; 0]);
     assert_eq!(warnings("40s", "mcsfq", &format!("{}{other}", flow("call", "poor", "4Mbit"))), [""; 0]);
 }
+
+#[test]
+fn classes_that_are_assured_more_than_the_link_has_are_named() {
+    let of = |kind: &str, rate: &str, inner: &str| {
+        let class = format!("a = {{ {rate} = \"7Mbit\", others = true }}, b = {{ {rate} = \"{inner}\" }}");
+        let queue = format!("{{ kind = \"{kind}\", class = {{ {class} }} }}");
+        scenario(&text("40s", "QUEUE", ONE).replace("\"QUEUE\"", &queue)).warnings()
+    };
+    for (kind, rate) in [("htb", "rate"), ("hfsc", "rt_m2")] {
+        assert_eq!(of(kind, rate, "5Mbit"), [""; 0]);
+        let line = "the classes of link `wire` are assured 12.5 Mbit/s together, and it has 12; lower";
+        let all = of(kind, rate, "5.5Mbit");
+        assert!(all.len() == 1 && all[0].starts_with(line) && all[0].contains(rate), "{all:?}");
+    }
+}
