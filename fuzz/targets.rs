@@ -86,7 +86,7 @@ pub fn trace(data: &[u8]) {
     }
 }
 
-/// Any bytes as the steps of a rate, as the table of a queue, and as the values of units: no panic.
+/// Any bytes as the steps of a rate, as the table of a queue, as a distribution of sizes, and as the values of units: no panic.
 pub fn values(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let _ = apportion_live::shell::Speed::parse_steps(text);
@@ -97,6 +97,15 @@ pub fn values(data: &[u8]) {
             "fuzz",
         );
         drop(params.build::<apportion_core::packet::SimplePacket>(&link));
+    }
+    match apportion_scenario::model::Cdf::parse(text) {
+        Ok(cdf) => {
+            let sizes = apportion_scenario::model::Sizes::Empirical(std::sync::Arc::new(cdf));
+            for share in [0.0, 0.3, 0.5, 0.999_999] {
+                assert!((0.0..=1e15).contains(&sizes.quantile(share)));
+            }
+        }
+        Err(error) => assert!(!error.is_empty()),
     }
     let _ = text.parse::<Span>();
     let _ = text.parse::<apportion_core::units::Rate>();

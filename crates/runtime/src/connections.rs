@@ -92,8 +92,8 @@ fn add(all: &mut Vec<Planned>, flow: &Flow, (number, first_id): (u32, u32), end:
     };
     let planned =
         |id: u32, start: Time, load: Load| Planned { flow: number, id: FlowId(id), start, stop, load };
-    if let &Source::ShortFlows { per_second, mean_size, sizes } = &flow.source {
-        let starts = arrivals(per_second, mean_size, sizes, start(0), stop, stream("source", 0));
+    if let Source::ShortFlows { per_second, sizes } = &flow.source {
+        let starts = arrivals(*per_second, sizes, start(0), stop, stream("source", 0));
         all.extend((first_id..).zip(starts).map(|(id, (at, size))| planned(id, at, Load::File(size))));
     } else {
         all.extend((0..flow.connections).map(|member| {

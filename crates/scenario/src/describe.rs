@@ -12,7 +12,7 @@ use crate::selection::Part;
 use crate::sweep::LISTS;
 use crate::tables::{
     BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, GILBERT_ELLIOTT, LINK, LINK_LOSS, LINK_RATE, LOST,
-    RATE_TABLE, ROOT, SOURCES, TOPOLOGIES,
+    RATE_TABLE, ROOT, SIZES, SOURCES, TOPOLOGIES,
 };
 use crate::tcp::{PARAMS, PROFILES};
 use crate::transport;
@@ -91,8 +91,12 @@ pub fn reference() -> String {
         let _ = write!(out, "\n## {title}\n");
         markdown_keys(&mut out, &described_keys(keys));
     }
-    for (title, key, variants) in [("Topologies", "topology", topologies()), ("Sources", "source", sources())]
-    {
+    let variants = [
+        ("Topologies", "topology", topologies()),
+        ("Sources", "source", sources()),
+        ("Sizes of files", "sizes", SIZES.iter().map(described).collect()),
+    ];
+    for (title, key, variants) in variants {
         let _ = write!(out, "\n## {title}\n");
         for variant in variants {
             let _ = write!(out, "\n### `{key} = {{ kind = \"{}\" }}`\n\n{}\n", variant.name, variant.doc);
@@ -195,6 +199,7 @@ pub fn schema(catalog: &Catalog) -> Value {
         "exchange": part_schema(catalog, Part::Exchange),
         "tcp": tcp_schema(),
         "source": variants_schema(SOURCES),
+        "sizes": variants_schema(SIZES),
         "topology": variants_schema(TOPOLOGIES),
         "back": table_schema(DEFAULT_BACK),
         "link_rate": kind_schema(LINK_RATE),
@@ -222,7 +227,7 @@ fn defined(name: &str) -> Value {
 
 fn key_schema(key: &Key) -> Value {
     let schema = match key.kind {
-        Kind::Variants(_) => defined(key.name),
+        Kind::Variants(_) => defined(if key.name.ends_with("size") { "sizes" } else { key.name }),
         Kind::Table(_) if key.name == "back" => defined("back"),
         Kind::AmountOrTable(..) if ["rate", "loss"].contains(&key.name) => {
             defined(&format!("link_{}", key.name))

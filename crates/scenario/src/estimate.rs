@@ -147,9 +147,9 @@ impl Scenario {
                 let share = if on + off > 0.0 { on / (on + off) } else { 1.0 };
                 (each, paced(highest(rate) / bits(*write) * seconds * share, *write))
             }
-            Source::ShortFlows { per_second, mean_size, .. } => {
+            Source::ShortFlows { per_second, sizes } => {
                 let count = per_second * seconds;
-                (count, (0.0, count * packets(*mean_size)))
+                (count, (0.0, count * packets(Bytes::new(sizes.mean().round() as u64))))
             }
             Source::Video { fps, frames, .. } => {
                 let size = match frames {

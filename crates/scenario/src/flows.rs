@@ -22,6 +22,7 @@ use crate::model::{
 use crate::names::{natural, position};
 use crate::problem::{Place, Problems};
 use crate::routing::Routing;
+use crate::sizes::{Sizes, Written};
 use crate::tables::{FLOW, MAX_FLOWS, SOURCES, START};
 use crate::tcp::TcpParams;
 use crate::text::{Item, Table, Value, join};
@@ -65,6 +66,8 @@ struct Group<'f> {
     source: (&'static Variant, Fields<'f>),
     /// What the source reads from a file.
     file: Option<FromFile>,
+    /// Its distribution of sizes, if it names one.
+    sizes: Option<Written<'f>>,
 }
 
 enum FromFile {
@@ -132,6 +135,7 @@ impl<'a> Builder<'a> {
         };
         self.check_transport(kind, tcp.is_some(), &fields, &source, problems);
         let file = self.read_file(kind, &source, problems);
+        let sizes = Written::read("sizes", &source, self.files, problems);
         let mark = marking::of_flow(self.catalog, &fields, tcp.is_some(), false, problems);
         Some(Group {
             name,
@@ -144,6 +148,7 @@ impl<'a> Builder<'a> {
             mark,
             source: (kind, source),
             file,
+            sizes,
             fields,
         })
     }
@@ -159,6 +164,10 @@ impl<'a> Builder<'a> {
         match kind.name {
             "replay" if tcp => {
                 fields.refuse("tcp", "a source `replay` sends datagrams; leave `tcp` out", problems);
+            }
+            "short_flows" if source.item("sizes").is_some() == source.item("mean_size").is_some() => {
+                let message = "write either `mean_size` or `sizes`, for example mean_size = \"30kB\"";
+                problems.add(source.place, &source.path, message);
             }
             "video" if source.item("file").is_some() == source.item("mean").is_some() => {
                 let message = "write either `file` or `mean`, for example mean = \"1.5Mbit\"";
@@ -519,8 +528,13 @@ fn source(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Source> 
         }
         "short_flows" => Source::ShortFlows {
             per_second: fields.number("per_second", i, problems)?,
-            mean_size: fields.bytes("mean_size", i, problems)?,
-            sizes: shape(fields, i, problems)?,
+            sizes: match &group.sizes {
+                Some(sizes) => sizes.at(i, problems)?,
+                None => Sizes::Shaped {
+                    mean: fields.bytes("mean_size", i, problems)?,
+                    shape: shape(fields, i, problems)?,
+                },
+            },
         },
         "video" => Source::Video {
             frames: match &group.file {
@@ -548,7 +562,7 @@ fn check_arrivals(
     fields: &Fields<'_>,
     problems: &mut Problems,
 ) -> Option<()> {
-    let &Source::ShortFlows { per_second, .. } = source else { return Some(()) };
+    let Source::ShortFlows { per_second, .. } = source else { return Some(()) };
     let (Start::At(first) | Start::Between(first, _)) = start;
     let length = stop.as_secs_f64() - first.as_secs_f64();
     if per_second * length <= f64::from(MAX_ARRIVALS) {

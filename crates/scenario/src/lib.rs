@@ -51,6 +51,7 @@ mod problem;
 mod render;
 mod rtt;
 mod selection;
+mod sizes;
 mod sweep;
 mod tables;
 mod text;

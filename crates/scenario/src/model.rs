@@ -13,6 +13,7 @@ use apportion_core::packet::{FillTarget, FlowClass, Protocol};
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
 
+pub use crate::sizes::{Cdf, Sizes};
 use crate::tcp::TcpParams;
 
 /// One run's worth of scenario: sweeps are already resolved.
@@ -312,10 +313,8 @@ pub enum Source {
     ShortFlows {
         /// Mean number of new connections a second.
         per_second: f64,
-        /// Mean size of a file.
-        mean_size: Bytes,
-        /// Distribution of sizes.
-        sizes: Shape,
+        /// Of the files.
+        sizes: Sizes,
     },
     /// Video: one write per frame at the frame's display time.
     Video {

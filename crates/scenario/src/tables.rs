@@ -12,7 +12,7 @@ use Need::{Default, Optional, Required};
 mod sources;
 mod topologies;
 
-pub(crate) use sources::SOURCES;
+pub(crate) use sources::{SIZES, SOURCES};
 pub(crate) use topologies::TOPOLOGIES;
 
 /// Maximum number of flows in a scenario (chosen: what a simulator can hold in memory).

@@ -4,6 +4,8 @@
 
 #[path = "load/refusals.rs"]
 mod refusals;
+#[path = "load/sizes.rs"]
+mod sizes;
 
 use std::io;
 use std::path::Path;
@@ -21,6 +23,8 @@ fn no_files(path: &Path) -> io::Result<Vec<u8>> {
         Some("dir/self.gml") => {
             Ok("graph [\n node [ id 1 label \"a\" ]\n edge [ source 1 target 1 ] ]".into())
         }
+        Some("dir/cdf.txt") => Ok("0 0\n400 0.5\n2000 1\n".into()),
+        Some("dir/bad.txt") => Ok("400 0.5\n10 1\n".into()),
         Some("dir/frames.txt") => Ok("900\n100\n".into()),
         Some("dir/bare.pcap") => Ok(capture(&[28, 28])),
         Some("dir/short.pcap") => Ok(capture(&[1500, 1500, 20])),

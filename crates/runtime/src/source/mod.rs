@@ -154,7 +154,7 @@ mod tests {
     use std::sync::Arc;
 
     use apportion_core::units::{Bytes, Ratio, Span};
-    use apportion_scenario::model::{DurationDistribution, Frames, Shape};
+    use apportion_scenario::model::{DurationDistribution, Frames, Shape, Sizes};
     use proptest::prelude::*;
 
     use super::testing::generator;
@@ -182,7 +182,8 @@ mod tests {
 
     #[test]
     fn greedy_sources_files_and_short_flows_have_no_generator() {
-        let short = Source::ShortFlows { per_second: 1.0, mean_size: Bytes::new(1), sizes: Shape::Constant };
+        let sizes = Sizes::Shaped { mean: Bytes::new(1), shape: Shape::Constant };
+        let short = Source::ShortFlows { per_second: 1.0, sizes };
         for source in [Source::Greedy, Source::File { size: Bytes::new(1) }, short] {
             let stream = Stream::new(1, "source");
             assert!(Generator::new(&source, Time::ZERO, Time::from_secs(1), stream).is_none());

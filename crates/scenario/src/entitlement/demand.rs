@@ -36,7 +36,7 @@ fn source_demand(source: &Source) -> Option<f64> {
             let (on, off) = (on.mean.as_secs_f64(), off.mean.as_secs_f64());
             Some(rate(wanted) * on / (on + off))
         }
-        Source::ShortFlows { per_second, mean_size, .. } => Some(per_second * bits(mean_size)),
+        Source::ShortFlows { per_second, sizes } => Some(per_second * (sizes.mean() * 8.0)),
         Source::Video { frames: Frames::Gop { mean }, .. } => Some(rate(mean)),
         Source::Video { fps, frames: Frames::Trace(frames), .. } => {
             Some(fps * frames.iter().map(bits).sum::<f64>() / frames.len().max(1) as f64)

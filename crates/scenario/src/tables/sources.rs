@@ -15,6 +15,52 @@ const ALPHA: Key = key(
     "Shape parameter of the Pareto distribution.",
 );
 
+/// Distributions of sizes.
+pub(crate) const SIZES: &[Variant] = &[
+    Variant {
+        name: "web_search",
+        doc: "Flows of a cluster that answers web searches (Alizadeh et al., SIGCOMM 2010): half are below 73 kB, 3 % above 10 MB; \
+              the mean is 1.7 MB.",
+        keys: &[],
+    },
+    Variant {
+        name: "data_mining",
+        doc: "Flows of a cluster that mines data (Greenberg et al., SIGCOMM 2009): half are below 1.1 kB, 2 % above 100 MB; the mean is \
+              12.7 MB.",
+        keys: &[],
+    },
+    Variant {
+        name: "bounded_pareto",
+        doc: "Pareto between two bounds.",
+        keys: &[
+            key("alpha", NUMBER, Default("1.2"), "Shape parameter; the smaller, the heavier the tail."),
+            key("least", SIZE, Required, "Smallest size."),
+            key("most", SIZE, Required, "Largest size."),
+        ],
+    },
+    Variant {
+        name: "lognormal",
+        doc: "Lognormal; what lies outside the bounds is left out.",
+        keys: &[
+            key("median", SIZE, Required, "Median, as it is without bounds."),
+            key("sigma", NUMBER, Required, "Standard deviation of the natural logarithm."),
+            key("least", SIZE, Optional, "Smallest size."),
+            key("most", SIZE, Optional, "Largest size."),
+        ],
+    },
+    Variant {
+        name: "cdf",
+        doc: "A cumulative distribution by its points.",
+        keys: &[key(
+            "file",
+            Kind::Text,
+            Required,
+            "One point a line: a size in bytes, and the share of files that are not larger, up to 1. Between two points sizes are \
+             uniform.",
+        )],
+    },
+];
+
 /// Traffic sources.
 pub(crate) const SOURCES: &[Variant] = &[
     Variant { name: "greedy", doc: "Always has data to send. TCP only.", keys: &[] },
@@ -55,9 +101,15 @@ pub(crate) const SOURCES: &[Variant] = &[
         doc: "A Poisson process of short connections, each with one file. TCP only.",
         keys: &[
             key("per_second", NUMBER, Required, "Mean number of new connections per second."),
-            key("mean_size", SIZE, Required, "Mean size of a file."),
-            key("shape", SHAPE, Default("pareto"), "Distribution of sizes."),
+            key("mean_size", SIZE, Optional, "Mean size of a file."),
+            key("shape", SHAPE, Default("pareto"), "Distribution of sizes with that mean."),
             ALPHA,
+            key(
+                "sizes",
+                Kind::Variants(SIZES),
+                Optional,
+                "Another distribution of sizes, in place of `mean_size`.",
+            ),
         ],
     },
     Variant {
