@@ -100,14 +100,18 @@ pub fn jain(shares: &[f64]) -> Option<f64> {
     (squares > 0.0).then(|| shares.iter().sum::<f64>().powi(2) / (shares.len() as f64 * squares))
 }
 
-/// R² of the throughputs of flows against what they are due, `points`: 1 - Σ(got - due)² / Σ(got - mean)², the share of their spread that
-/// entitlements explain. `None` where all are due the same: there is no spread to explain.
+/// R² of the throughputs of flows against what they are due, `points`: 1 - Σ(got - due)² / Σ(due - mean due)², how much of the spread that
+/// is due there was. 1 if all get what they are due, 0 if all get the same where that is as much in all, negative if they get what others
+/// are due. `None` where all are due the same: there is no spread.
+///
+/// Over the spread that is due, as Nash and Sutcliffe 1970 have it, and not over that of throughputs: the latter has no bound where
+/// throughputs are nearly equal, and none for a discipline that ignores what differs.
 #[must_use]
 pub fn r2_of_entitlements(points: &[(f64, f64)]) -> Option<f64> {
     let spreads = points.iter().any(|(due, _)| (due - points[0].0).abs() > 1e-6 * points[0].0);
-    let mean = mean(&points.iter().map(|(_, got)| *got).collect::<Vec<_>>())?;
+    let mean = mean(&points.iter().map(|(due, _)| *due).collect::<Vec<_>>())?;
     let residual: f64 = points.iter().map(|(due, got)| (got - due).powi(2)).sum();
-    let total: f64 = points.iter().map(|(_, got)| (got - mean).powi(2)).sum();
+    let total: f64 = points.iter().map(|(due, _)| (due - mean).powi(2)).sum();
     (spreads && total > 0.0).then(|| 1.0 - residual / total)
 }
 
@@ -246,8 +250,12 @@ mod tests {
 
     #[test]
     fn r2_is_of_the_line_where_all_get_what_they_are_due() {
-        // Due 1 and 3, got 1 and 2: residual 1, total 2 · 0.25.
-        assert_eq!(r2_of_entitlements(&[(1.0, 1.0), (3.0, 2.0)]), Some(-1.0));
+        // Due 1 and 3, got 1 and 2: residual 1, total 2 · 1.
+        assert_eq!(r2_of_entitlements(&[(1.0, 1.0), (3.0, 2.0)]), Some(0.5));
+        // Equal throughputs, or nearly so, make nothing of the spread; throughputs the other way round are worse.
+        assert_eq!(r2_of_entitlements(&[(1.0, 2.0), (3.0, 2.0)]), Some(0.0));
+        assert!(r2_of_entitlements(&[(1.0, 2.0), (3.0, 2.0 + 1e-9)]).unwrap().abs() < 1e-8);
+        assert_eq!(r2_of_entitlements(&[(1.0, 3.0), (3.0, 1.0)]), Some(-3.0));
         assert_eq!(r2_of_entitlements(&[(1.0, 1.0), (3.0, 3.0)]), Some(1.0));
         assert_eq!(r2_of_entitlements(&[(2.0, 1.0), (2.0, 3.0)]), None);
         assert_eq!(r2_of_entitlements(&[]), None);
