@@ -58,6 +58,7 @@
 #[cfg(feature = "arrow")]
 pub mod arrow;
 mod bottlenecks;
+mod builders;
 mod cached;
 mod cancel;
 mod captures;

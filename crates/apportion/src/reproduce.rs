@@ -12,6 +12,7 @@ use apportion_runtime::outcome::Outcome;
 use apportion_scenario::Estimate;
 use apportion_sim::replicate::ReplicateError;
 
+use crate::builders::builders;
 use crate::cached::{Cached, Ended};
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 use crate::lab::until_valid;
@@ -48,6 +49,35 @@ pub struct Reproduction<'a> {
     lab: Option<u64>,
 }
 
+builders! {
+    Reproduction:
+    /// Replications of each run, each with a seed of its own. Default 20.
+    seeds,
+    /// Replications that are simulated at the same time; 0, the default, is one for each core.
+    jobs,
+    /// A token that ends the run, without a result. Default: a token that nothing cancels.
+    cancel,
+    /// A callback after each replication, one call at a time and in ascending order, from the thread that ran it.
+    progress,
+    /// A folder for a page and a file of JSON lines for each paper; nothing is written without one, the default.
+    folder,
+    /// Takes replications that were simulated before from this cache, and keeps those that are simulated now, as
+    /// [`Run::cache`](crate::Run::cache). Runs in the lab and with mutants are not cached. Default: no cache.
+    ///
+    /// ```no_run
+    /// use apportion::{Cache, Reproduction};
+    ///
+    /// let cache = Cache::at("cache");
+    /// let run = || Reproduction::new(["csfq"]).seeds(2).cache(&cache, Cache::MOST).run();
+    /// // The second takes all of it from the cache.
+    /// assert_eq!(run()?.text(), run()?.text());
+    /// # Ok::<(), apportion::ReproduceError>(())
+    /// ```
+    cache,
+    /// Runs them even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory. Default: false.
+    force,
+}
+
 impl<'a> Reproduction<'a> {
     /// The experiments of these names: an experiment such as `pps/fig4-onehop`, a paper such as `pps`, or a path to
     /// an `expect.toml` or its folder. All experiments if there are no names. Papers are those in `papers/` of the
@@ -68,18 +98,6 @@ impl<'a> Reproduction<'a> {
         }
     }
 
-    /// Replications of each run, each with a seed of its own. Default 20.
-    pub fn seeds(mut self, count: u64) -> Self {
-        self.seeds = count;
-        self
-    }
-
-    /// Replications that are simulated at the same time; 0, the default, is one for each core.
-    pub fn jobs(mut self, threads: usize) -> Self {
-        self.jobs = threads;
-        self
-    }
-
     /// Whether to run each experiment with its controls, which switch a mechanism of the scheme off, so that claims that
     /// show it must fail. Default false.
     pub fn ablate(mut self, ablate: bool) -> Self {
@@ -91,47 +109,6 @@ impl<'a> Reproduction<'a> {
     /// are no names. Without effect on an [ablation](Self::ablate).
     pub fn variants<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.variants = Some(names.into_iter().map(Into::into).collect());
-        self
-    }
-
-    /// A token that ends the run, without a result. Default: a token that nothing cancels.
-    pub fn cancel(mut self, token: &Cancel) -> Self {
-        self.cancel = token.clone();
-        self
-    }
-
-    /// A callback after each replication, one call at a time and in ascending order, from the thread that ran it.
-    pub fn progress(mut self, report: impl Fn(Progress) + Send + Sync + 'a) -> Self {
-        self.progress = Some(Box::new(report));
-        self
-    }
-
-    /// A folder for a page and a file of JSON lines for each paper; nothing is written without one, the default.
-    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.folder = Some(folder.into());
-        self
-    }
-
-    /// Runs them even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory. Default: false.
-    pub fn force(mut self, force: bool) -> Self {
-        self.force = force;
-        self
-    }
-
-    /// Takes replications that were simulated before from this cache, and keeps those that are simulated now, as
-    /// [`Run::cache`](crate::Run::cache). Runs in the lab and with mutants are not cached. Default: no cache.
-    ///
-    /// ```no_run
-    /// use apportion::{Cache, Reproduction};
-    ///
-    /// let cache = Cache::at("cache");
-    /// let run = || Reproduction::new(["csfq"]).seeds(2).cache(&cache, Cache::MOST).run();
-    /// // The second takes all of it from the cache.
-    /// assert_eq!(run()?.text(), run()?.text());
-    /// # Ok::<(), apportion::ReproduceError>(())
-    /// ```
-    pub fn cache(mut self, cache: &Cache, most: u64) -> Self {
-        self.cache = Some((cache.clone(), most));
         self
     }
 

@@ -6,6 +6,7 @@ use apportion_cache::{Cache, CacheError};
 use apportion_report::{Contents, Writer};
 use apportion_scenario::{Estimate, Point, replication_seed};
 
+use crate::builders::builders;
 use crate::cached::{Cached, Ended, Which};
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 use crate::captures::Captures;
@@ -55,34 +56,11 @@ pub struct Run<'a> {
     pub(crate) retries: u64,
 }
 
-impl<'a> Run<'a> {
-    /// One replication of each point, on all cores; nothing is written.
-    pub fn new(scenario: &'a Scenario) -> Self {
-        Self {
-            scenario,
-            seeds: 1,
-            perturb: None,
-            jobs: 0,
-            cancel: Cancel::new(),
-            progress: None,
-            events: Events::default(),
-            folder: None,
-            force: false,
-            cache: None,
-            holds: Hold::Outcomes,
-            series: None,
-            #[cfg(all(feature = "live", target_os = "linux"))]
-            retries: crate::lab::RETRIES,
-        }
-    }
-
+builders! {
+    Run:
     /// Replications of each point, each with a seed of its own: the scenario's for the first, seeds derived from it
     /// for the others. Default 1.
-    pub fn seeds(mut self, count: u64) -> Self {
-        self.seeds = count;
-        self
-    }
-
+    seeds,
     /// Whether each replication has a twin in the simulator, which shows [where results depend on phases](Results::phases): the same
     /// seed, with every propagation delay of the scenario moved by 1 µs, up or down; two replications in succession share the moves. The twins double the time. They change no other table. Default: with more than one seed. Runs in real time
     /// have none: their phases vary by more than that from run to run.
@@ -103,23 +81,10 @@ impl<'a> Run<'a> {
     /// # assert_eq!(results.phases().count(), 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn perturb(mut self, perturb: bool) -> Self {
-        self.perturb = Some(perturb);
-        self
-    }
-
-    /// Whether replications have twins.
-    pub(crate) fn has_twins(&self) -> bool {
-        self.perturb.unwrap_or(self.seeds > 1)
-    }
-
+    perturb,
     /// Replications that are simulated at the same time; 0, the default, is one for each core. Results do not
     /// depend on it.
-    pub fn jobs(mut self, threads: usize) -> Self {
-        self.jobs = threads;
-        self
-    }
-
+    jobs,
     /// A token that ends the run: it then has the replications that were finished, and
     /// [`is_complete`](Results::is_complete) is false. Default: a token that nothing cancels.
     ///
@@ -142,17 +107,9 @@ impl<'a> Run<'a> {
     /// assert_eq!(results.flows().count(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn cancel(mut self, token: &Cancel) -> Self {
-        self.cancel = token.clone();
-        self
-    }
-
+    cancel,
     /// A callback after each replication and each [twin](Self::perturb), one call at a time and in ascending order, from the thread that ran it.
-    pub fn progress(mut self, report: impl Fn(Progress) + Send + Sync + 'a) -> Self {
-        self.progress = Some(Box::new(report));
-        self
-    }
-
+    progress,
     /// Where the results get a folder of their own: `folder/1` for the first run, `folder/2` for the next. It appears when the run is
     /// whole, unless no replication has ended, and holds what [`Results::write`] writes and a capture of each link that has `pcap = true`, of the first replication of
     /// each point. Without a folder, the default, nothing is written and nothing captured.
@@ -162,11 +119,7 @@ impl<'a> Run<'a> {
     /// apportion::Run::new(&scenario).folder("results/quickstart").simulate()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.folder = Some(folder.into());
-        self
-    }
-
+    folder,
     /// Takes replications and twins that were simulated before from this cache, and keeps those that are simulated now in it, each as
     /// it ends: a run that was interrupted or killed goes on where it was. At the end what was not used for the longest time is
     /// deleted until the cache has at most `most` bytes. Equal keys mean equal results: the key of a point is the hash of all that
@@ -187,9 +140,31 @@ impl<'a> Run<'a> {
     /// assert_eq!((run()?.reused(), run()?.reused()), (0, 2));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn cache(mut self, cache: &Cache, most: u64) -> Self {
-        self.cache = Some((cache.clone(), most));
-        self
+    cache,
+    /// Runs it even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory, or if the lab takes more
+    /// than a day in real time. Default: false.
+    force,
+}
+
+impl<'a> Run<'a> {
+    /// One replication of each point, on all cores; nothing is written.
+    pub fn new(scenario: &'a Scenario) -> Self {
+        Self {
+            scenario,
+            seeds: 1,
+            perturb: None,
+            jobs: 0,
+            cancel: Cancel::new(),
+            progress: None,
+            events: Events::default(),
+            folder: None,
+            force: false,
+            cache: None,
+            holds: Hold::Outcomes,
+            series: None,
+            #[cfg(all(feature = "live", target_os = "linux"))]
+            retries: crate::lab::RETRIES,
+        }
     }
 
     /// What the results hold of each replication. Metrics and the report they always have; with metrics alone a run takes little memory,
@@ -238,13 +213,6 @@ impl<'a> Run<'a> {
     #[must_use]
     pub fn estimate(&self) -> Estimate {
         self.simulations().estimate()
-    }
-
-    /// Runs it even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory, or if the lab takes more
-    /// than a day in real time. Default: false.
-    pub fn force(mut self, force: bool) -> Self {
-        self.force = force;
-        self
     }
 
     pub(crate) fn check_size(&self) -> Result<(), RunError> {

@@ -8,6 +8,7 @@ use apportion_report::league::{self, Cell, alone};
 use apportion_report::{Folder, WriteError};
 use apportion_scenario::Estimate;
 
+use crate::builders::builders;
 use crate::cancel::{Cancel, OnProgress, Progress};
 use crate::results::Results;
 use crate::run::Run;
@@ -61,6 +62,28 @@ impl Default for League<'_> {
     }
 }
 
+builders! {
+    League:
+    /// Replications of each cell, each with a seed of its own. Default 5.
+    seeds,
+    /// Whether each replication has a [twin](Run::perturb). Default: with more than one seed.
+    perturb,
+    /// As of [a run](Run::jobs).
+    jobs,
+    /// A token that ends the league, without a result; what was simulated is in the cache.
+    cancel,
+    /// A callback after each simulation, one call at a time and in ascending order.
+    progress,
+    /// Where the league gets a folder of its own, `folder/1` for the first: `league.html`, a page for each cell in `cells`, and all metrics
+    /// of all cells as `cells.csv` and `cells.parquet`. Without one, the default, nothing is written.
+    folder,
+    /// As of [a run](Run::cache): a league that was killed goes on where it was, and one of which a situation or a discipline has changed
+    /// simulates that anew.
+    cache,
+    /// Plays it even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory. Default: false.
+    force,
+}
+
 impl<'a> League<'a> {
     /// Every discipline of the catalogue in every [situation](situations()), five replications of each, on all cores; nothing is
     /// written.
@@ -100,56 +123,6 @@ impl<'a> League<'a> {
         self
     }
 
-    /// Replications of each cell, each with a seed of its own. Default 5.
-    pub fn seeds(mut self, count: u64) -> Self {
-        self.seeds = count;
-        self
-    }
-
-    /// Whether each replication has a [twin](Run::perturb). Default: with more than one seed.
-    pub fn perturb(mut self, perturb: bool) -> Self {
-        self.perturb = Some(perturb);
-        self
-    }
-
-    /// As of [a run](Run::jobs).
-    pub fn jobs(mut self, threads: usize) -> Self {
-        self.jobs = threads;
-        self
-    }
-
-    /// A token that ends the league, without a result; what was simulated is in the cache.
-    pub fn cancel(mut self, token: &Cancel) -> Self {
-        self.cancel = token.clone();
-        self
-    }
-
-    /// A callback after each simulation, one call at a time and in ascending order.
-    pub fn progress(mut self, report: impl Fn(Progress) + Send + Sync + 'a) -> Self {
-        self.progress = Some(Box::new(report));
-        self
-    }
-
-    /// Where the league gets a folder of its own, `folder/1` for the first: `league.html`, a page for each cell in `cells`, and all metrics
-    /// of all cells as `cells.csv` and `cells.parquet`. Without one, the default, nothing is written.
-    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.folder = Some(folder.into());
-        self
-    }
-
-    /// As of [a run](Run::cache): a league that was killed goes on where it was, and one of which a situation or a discipline has changed
-    /// simulates that anew.
-    pub fn cache(mut self, cache: &Cache, most: u64) -> Self {
-        self.cache = Some((cache.clone(), most));
-        self
-    }
-
-    /// Plays it even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory. Default: false.
-    pub fn force(mut self, force: bool) -> Self {
-        self.force = force;
-        self
-    }
-
     /// What all simulations take.
     ///
     /// # Errors
@@ -169,7 +142,7 @@ impl<'a> League<'a> {
 
     fn size_of(&self, plan: &Plan) -> Estimate {
         let points = plan.runs().flat_map(Scenario::points).map(|point| &point.scenario);
-        let twins = if self.perturb.unwrap_or(self.seeds > 1) { 2 } else { 1 };
+        let twins = if self.has_twins() { 2 } else { 1 };
         size::estimate(points, self.seeds.saturating_mul(twins), self.jobs)
     }
 
@@ -182,10 +155,8 @@ impl<'a> League<'a> {
     }
 
     fn run_of<'b>(&self, scenario: &'b Scenario) -> Run<'b> {
-        let mut run = Run::new(scenario).seeds(self.seeds).jobs(self.jobs).force(true).cancel(&self.cancel);
-        if let Some(perturb) = self.perturb {
-            run = run.perturb(perturb);
-        }
+        let run = Run::new(scenario).seeds(self.seeds).jobs(self.jobs).force(true).cancel(&self.cancel);
+        let run = run.perturb(self.has_twins());
         match &self.cache {
             Some((cache, most)) => run.cache(cache, *most),
             None => run,

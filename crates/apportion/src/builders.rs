@@ -1,0 +1,73 @@
+//! The builder methods that a run, a league and a reproduction have in common, each with the documentation of its type.
+
+/// Methods that set the fields of the same names: `builders! { Run: /// … seeds, /// … jobs }`.
+macro_rules! builders {
+    ($type:ident: $($(#[$doc:meta])* $option:ident),+ $(,)?) => {
+        impl<'a> $type<'a> {
+            $(crate::builders::builders! { @$option $(#[$doc])* })+
+        }
+    };
+    (@seeds $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        pub fn seeds(mut self, count: u64) -> Self {
+            self.seeds = count;
+            self
+        }
+    };
+    (@perturb $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        pub fn perturb(mut self, perturb: bool) -> Self {
+            self.perturb = Some(perturb);
+            self
+        }
+
+        /// Whether replications have twins.
+        pub(crate) fn has_twins(&self) -> bool {
+            self.perturb.unwrap_or(self.seeds > 1)
+        }
+    };
+    (@jobs $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        pub fn jobs(mut self, threads: usize) -> Self {
+            self.jobs = threads;
+            self
+        }
+    };
+    (@cancel $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        pub fn cancel(mut self, token: &Cancel) -> Self {
+            self.cancel = token.clone();
+            self
+        }
+    };
+    (@progress $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        pub fn progress(mut self, report: impl Fn(Progress) + Send + Sync + 'a) -> Self {
+            self.progress = Some(Box::new(report));
+            self
+        }
+    };
+    (@folder $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
+            self.folder = Some(folder.into());
+            self
+        }
+    };
+    (@cache $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        pub fn cache(mut self, cache: &Cache, most: u64) -> Self {
+            self.cache = Some((cache.clone(), most));
+            self
+        }
+    };
+    (@force $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        pub fn force(mut self, force: bool) -> Self {
+            self.force = force;
+            self
+        }
+    };
+}
+
+pub(crate) use builders;
