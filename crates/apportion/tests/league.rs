@@ -103,7 +103,24 @@ fn who_lacks_what_a_situation_needs_has_an_empty_cell_with_the_reason() {
     assert!(
         matches!(empty[..], [row] if row.mean.is_none() && row.metric.is_empty() && row.reason.is_some())
     );
-    assert!(results.page().contains("64 bytes per flow"));
+    let page = results.page();
+    assert!(page.contains("64 bytes per flow"));
+    // Each leads to the reasons of its situation, which a finger can reach as well.
+    let empty = page.split("<td class=\"empty\">").skip(1);
+    let targets: Vec<&str> =
+        empty.map(|cell| cell.split("href=\"#").nth(1).unwrap().split('"').next().unwrap()).collect();
+    assert!(targets.len() > 8, "{targets:?}");
+    for target in targets {
+        assert!(page.contains(&format!("<details id=\"{target}\">")), "{target}");
+    }
+}
+
+#[test]
+fn a_reason_names_the_key_that_it_is_about() {
+    let htb = "{ kind = \"htb\", class = { a = { rate = \"1Mbit\" } } }";
+    let results = League::new().disciplines(["fifo", htb]).situations(["floods"]).seeds(1).run().unwrap();
+    let reason = results.cell(htb, "floods").unwrap().reason().unwrap();
+    assert!(reason.starts_with("flow.") && reason.contains(".customer: missing, and the queue"), "{reason}");
 }
 
 #[test]

@@ -15,10 +15,9 @@ pub fn league(arguments: &arguments::League) -> anyhow::Result<Status> {
         output::print(&list())?;
         return Ok(Status::SUCCESS);
     }
-    let names = |lists: &[String]| lists.iter().flat_map(|list| split(list)).collect::<Vec<_>>();
     let mut league = apportion::League::new()
-        .disciplines(names(&arguments.disciplines))
-        .situations(names(&arguments.situations))
+        .disciplines(names("disciplines", &arguments.disciplines)?)
+        .situations(names("situations", &arguments.situations)?)
         .seeds(arguments.seeds)
         .perturb(arguments.twins.of(arguments.seeds))
         .jobs(arguments.jobs)
@@ -69,6 +68,16 @@ fn list() -> String {
     let rows: Vec<Vec<String>> =
         apportion::situations().map(|(name, text)| vec![name.to_owned(), about(text)]).collect();
     apportion::catalogue::table(&rows)
+}
+
+/// The names of all lists of an option.
+///
+/// # Errors
+/// If the option was given and names nothing, which would otherwise mean all.
+fn names(option: &str, lists: &[String]) -> anyhow::Result<Vec<String>> {
+    let names: Vec<String> = lists.iter().flat_map(|list| split(list)).collect();
+    anyhow::ensure!(lists.is_empty() || !names.is_empty(), "--{option} names none; leave it out for all");
+    Ok(names)
 }
 
 /// The names of a list with commas, but for commas within a table.

@@ -43,6 +43,11 @@ fn one_message_says_which_name_is_unknown() {
     };
     refused("--disciplines", "fifo,fq_codell", "fq_codel");
     refused("--situations", "floods,partal", "partial");
+    for option in ["--disciplines", "--situations"] {
+        let run = apportion(folder.path(), &["league", option, " ,", "--estimate"]);
+        assert_eq!(run.status, 2, "an empty list is not all: {}", run.out);
+        assert!(run.err.contains(&format!("{option} names none")), "{}", run.err);
+    }
     assert!(!folder.path().join("results").exists());
 }
 

@@ -4,6 +4,7 @@ use apportion_core::SimplePacket;
 use apportion_core::packet::{FlowClass, FlowId, LabelKind};
 use apportion_core::system::LinkContext;
 use apportion_core::units::{Rate, Span};
+use apportion_scenario::Problem;
 use apportion_scenario::model::Flow;
 
 use super::discipline::Discipline;
@@ -23,8 +24,16 @@ pub(super) fn of(situation: &Situation, discipline: &Discipline) -> Result<Optio
     }
     match situation.with(&discipline.queue) {
         Ok(_) => Ok(None),
-        Err(ScenarioError::Problems(problems)) => Ok(problems.first().map(|problem| problem.message.clone())),
+        Err(ScenarioError::Problems(problems)) => Ok(problems.first().map(reason_of)),
         Err(error) => Err(LeagueError::Scenario(Box::new(error))),
+    }
+}
+
+/// A problem with the key that it is about: "missing" alone says nothing.
+fn reason_of(problem: &Problem) -> String {
+    match problem.path.as_str() {
+        "" => problem.message.clone(),
+        path => format!("{path}: {}", problem.message),
     }
 }
 

@@ -53,8 +53,8 @@ impl League {
     /// A table for each quantity: disciplines down, situations across.
     fn across(&self) -> String {
         let mut out = String::from(
-            "<h2 id=\"across\">Over all situations</h2>\n<p class=\"note\">Means over seeds ± 95 % intervals. An empty cell: the \
-             discipline cannot play there; point at it for the reason. ~: phases decide it.</p>\n",
+            "<h2 id=\"across\">Over all situations</h2>\n<p class=\"note\">Means over seeds ± 95 % intervals. A cell with –: the \
+             discipline cannot play there; it leads to the reason. ~: phases decide it.</p>\n",
         );
         for (at, (heading, column)) in columns::across().into_iter().enumerate() {
             let columns: Vec<Option<Column>> = self.situations.iter().map(column).collect();
@@ -64,7 +64,10 @@ impl League {
                 .map(|of| format!("<a href=\"#{}\">{}</a>", anchor(of), escape(&of.name)));
             let rows = self.disciplines.iter().enumerate().map(|(d, entrant)| {
                 let cells = self.situations.iter().zip(&columns).map(|(situation, column)| {
-                    situation.cells.get(d).map_or_else(String::new, |cell| show(cell, column.as_ref()))
+                    situation
+                        .cells
+                        .get(d)
+                        .map_or_else(String::new, |cell| show(situation, cell, column.as_ref()))
                 });
                 (entrant.name.as_str(), cells.collect::<String>())
             });
@@ -96,7 +99,7 @@ impl League {
         let played =
             self.disciplines.iter().zip(&situation.cells).filter(|(_, cell)| cell.played().is_some());
         let rows = played.map(|(entrant, cell)| {
-            let cells: String = columns.iter().map(|column| show(cell, Some(column))).collect();
+            let cells: String = columns.iter().map(|column| show(situation, cell, Some(column))).collect();
             (entrant.name.as_str(), cells)
         });
         out.push_str(&table(columns.iter().map(|column| escape(&column.heading)), rows));
@@ -151,7 +154,8 @@ impl League {
         match total {
             0 => String::new(),
             _ => format!(
-                "<details><summary>{total} cannot play</summary><div><dl class=\"reasons\">\n{lines}</dl></div></details>\n"
+                "<details id=\"{}\"><summary>{total} cannot play</summary><div><dl class=\"reasons\">\n{lines}</dl></div></details>\n",
+                why(situation)
             ),
         }
     }
@@ -193,8 +197,8 @@ const MEANING: &str = "<h2 id=\"meaning\">What the numbers mean</h2>
 customers). The worst and the best are of single flows, without finite transfers; that of a group is of all its flows together. Above 1
 others left something.</dd>
 <dt>Jain</dt><dd>(Σx)² / (n Σx²) of the shares: 1 if all are equal.</dd>
-<dt>R²</dt><dd>1 - Σ(got - due)² / Σ(got - mean)², where not all are due the same: how much of the spread of throughputs is due. It is
-negative where one number for all would be closer.</dd>
+<dt>R²</dt><dd>1 - Σ(got - due)² / Σ(due - mean due)², where not all are due the same: how much of the spread that is due there was. 1 if
+all got what they were due, about 0 if all got the same, negative if they got what others are due.</dd>
 <dt>Used</dt><dd>Bits transmitted over bits possible at the watched link whose packets wait longest.</dd>
 <dt>Queue p50, p95, p99</dt><dd>Time that packets spent in the queue of that link: 50, 95 and 99 % of them at most so long.</dd>
 <dt>p95 of a group</dt><dd>One-way delay over the path, the mean over the flows of the group; of finite transfers the time to completion.</dd>
@@ -219,10 +223,20 @@ fn anchor(situation: &Situation) -> String {
     format!("s-{}", situation.name.chars().map(keep).collect::<String>())
 }
 
+/// Where the reasons are why some cannot play a situation.
+fn why(situation: &Situation) -> String {
+    format!("why-{}", anchor(situation))
+}
+
 /// A cell of a table: the number leads to the page of the cell.
-fn show(cell: &Cell, column: Option<&Column>) -> String {
+fn show(situation: &Situation, cell: &Cell, column: Option<&Column>) -> String {
     let played = match cell {
-        Cell::Empty(reason) => return format!("<td class=\"empty\" title=\"{}\">–</td>", escape(reason)),
+        Cell::Empty(reason) => {
+            let (reason, why) = (escape(reason), why(situation));
+            return format!(
+                "<td class=\"empty\"><a href=\"#{why}\" title=\"{reason}\" aria-label=\"cannot play: {reason}\">–</a></td>"
+            );
+        }
         Cell::Played(played) => played,
     };
     let Some(estimate) = column.and_then(|column| column.of(played)) else { return "<td></td>".to_owned() };

@@ -37,3 +37,10 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+// Not every browser opens what it goes to.
+const openTarget = () => {
+  const target = document.getElementById(location.hash.slice(1));
+  if (target?.matches("details")) target.open = true;
+};
+addEventListener("hashchange", openTarget);
+openTarget();
