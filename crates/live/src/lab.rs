@@ -39,7 +39,7 @@ use apportion_runtime::connections::connections;
 use apportion_runtime::flow_tables::FlowTables;
 use apportion_runtime::marks::marks;
 use apportion_runtime::outcome::Outcome;
-use apportion_scenario::model::{Scenario, Transport};
+use apportion_scenario::model::{Scenario, Source, Transport};
 
 use crate::bridge::ETHERNET;
 use crate::engine::{Engine, EngineError};
@@ -86,6 +86,11 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
         }
     }
     for flow in &scenario.flows {
+        if matches!(flow.source, Source::Web(_)) {
+            let message =
+                "web pages are for `apportion run`, since the lab sends no requests; write `short_flows`";
+            return refuse(format!("flow.{}.source", flow.group), message);
+        }
         let (packet, of, fits) = match &flow.transport {
             Transport::Udp { packet, .. } => (*packet, "source.packet", *packet >= MIN_DATAGRAM),
             Transport::Tcp(tcp) => (tcp.segment + tcp.header, "tcp.segment", tcp::has_segments(tcp.segment)),

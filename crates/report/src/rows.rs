@@ -224,9 +224,9 @@ row! {
         delay_p99_ms: Option<f64>, "ms";
         /// Largest of the same, ms.
         delay_max_ms: Option<f64>, "ms";
-        /// Finite transfers that finished.
+        /// Finite transfers that finished; of web users the pages that were complete.
         completions: u64, "";
-        /// Median time that they took, s.
+        /// Median time that they took, s; of a page from its first request to its last byte.
         completion_p50_s: Option<f64>, "s";
         /// 95th percentile of the same, s.
         completion_p95_s: Option<f64>, "s";
@@ -366,7 +366,7 @@ row! {
     }
 }
 row! {
-    /// One finite transfer that finished.
+    /// One finite transfer that finished, or one page of a web user that was complete.
     CompletionRow of "completions" {
         /// The label of the sweep point; empty without a sweep.
         point: String, "";
@@ -376,7 +376,7 @@ row! {
         flow: String, "";
         /// When it started, s from the start of the run.
         start_s: f64, "s";
-        /// Size of the file, bytes.
+        /// Size of the file, or of all objects of the page, bytes.
         size_bytes: u64, "bytes";
         /// From its start to the last byte at the receiver, s.
         took_s: f64, "s";

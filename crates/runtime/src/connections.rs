@@ -3,7 +3,7 @@
 //! A flow is one connection, or as many as it has `connections`, or one per arrival of a source of short
 //! flows. Connections are numbered in the scenario's order. What disciplines see is another number, the id:
 //! all connections of a flow share one, since papers mean an aggregate where they give ten flows of 15
-//! connections one label, guarantee and weight each (Pelsser 2002); only short flows have one each. Ids
+//! connections one label, guarantee and weight each (Pelsser 2002); only short flows and those of web users have one each. Ids
 //! follow the scenario's order too, without gaps, so that tables by id are as small as they can be. Without
 //! flows of several connections both numbers are the same.
 
@@ -14,6 +14,7 @@ use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Span, Time};
 
 use crate::source::short_flows::arrivals;
+use crate::source::web::Arrivals;
 use crate::source::{Generator, Write};
 use apportion_scenario::model::{Flow, Scenario, Source, Start};
 
@@ -26,6 +27,8 @@ pub enum Load {
     File(Bytes),
     /// What its source writes.
     Writes(Box<Writes>),
+    /// What the users of the source of web pages with this number ask for.
+    Web(u32),
     /// Nothing more: its file has arrived.
     Arrived,
 }
@@ -67,9 +70,25 @@ pub struct Numbers {
 #[must_use]
 pub fn connections(scenario: &Scenario, seed: u64) -> (Vec<Planned>, Numbers) {
     let (mut all, mut numbers) = (Vec::with_capacity(scenario.flows.len()), Numbers::default());
+    let mut webs = 0;
     for (number, flow) in (0..).zip(&scenario.flows) {
         let first_id = numbers.enter(&all);
-        add(&mut all, flow, (number, first_id), scenario.stop, seed);
+        if let Source::Web(web) = &flow.source {
+            // One at least, so that every flow has a connection.
+            let seats = Arrivals::of(flow, web, scenario.stop, seed).seats().max(1);
+            let start = start(flow, 0, seed);
+            let stop = flow.stop.unwrap_or(scenario.stop);
+            all.extend((0..seats * web.parallel).map(|member| Planned {
+                flow: number,
+                id: FlowId(first_id + member),
+                start,
+                stop,
+                load: Load::Web(webs),
+            }));
+            webs += 1;
+        } else {
+            add(&mut all, flow, (number, first_id), scenario.stop, seed);
+        }
     }
     numbers.enter(&all);
     (all, numbers)
@@ -77,19 +96,9 @@ pub fn connections(scenario: &Scenario, seed: u64) -> (Vec<Planned>, Numbers) {
 
 /// Adds those of `flow`, which has this number and first id.
 fn add(all: &mut Vec<Planned>, flow: &Flow, (number, first_id): (u32, u32), end: Time, seed: u64) {
-    // The first connection has the names that the only one of a flow has.
-    let stream = |purpose: &str, member: u32| match member {
-        0 => Stream::new(seed, &format!("flow.{}.{purpose}", flow.stream())),
-        _ => Stream::new(seed, &format!("flow.{}.{purpose}.{member}", flow.stream())),
-    };
+    let stream = |purpose: &str, member: u32| stream(flow, purpose, member, seed);
+    let start = |member: u32| start(flow, member, seed);
     let stop = flow.stop.unwrap_or(end);
-    let start = |member: u32| match flow.start {
-        Start::At(at) => at,
-        Start::Between(from, to) => {
-            let share = stream("start", member).uniform();
-            from + Span::from_secs_f64(to.since(from).as_secs_f64() * share)
-        }
-    };
     let planned =
         |id: u32, start: Time, load: Load| Planned { flow: number, id: FlowId(id), start, stop, load };
     if let Source::ShortFlows { per_second, sizes } = &flow.source {
@@ -100,6 +109,25 @@ fn add(all: &mut Vec<Planned>, flow: &Flow, (number, first_id): (u32, u32), end:
             let start = start(member);
             planned(first_id, start, Load::new(&flow.source, start, stop, stream("source", member)))
         }));
+    }
+}
+
+/// A stream of a connection of `flow`. The first connection has the names that the only one of a flow has.
+fn stream(flow: &Flow, purpose: &str, member: u32, seed: u64) -> Stream {
+    match member {
+        0 => Stream::new(seed, &format!("flow.{}.{purpose}", flow.stream())),
+        _ => Stream::new(seed, &format!("flow.{}.{purpose}.{member}", flow.stream())),
+    }
+}
+
+/// When a connection of `flow` starts.
+pub(crate) fn start(flow: &Flow, member: u32, seed: u64) -> Time {
+    match flow.start {
+        Start::At(at) => at,
+        Start::Between(from, to) => {
+            let share = stream(flow, "start", member, seed).uniform();
+            from + Span::from_secs_f64(to.since(from).as_secs_f64() * share)
+        }
     }
 }
 

@@ -96,6 +96,8 @@ fn activity(scenario: &Scenario, outcome: &Outcome, bins: Option<&Bins>) -> Vec<
                 let wants = |count: u32| Wants::Everything(if one { count.min(1) } else { count });
                 phases(transfers(members, outcome.flows.get(index), scenario.stop), wants)
             }
+            // A page is one as long as it loads; it can only be seen where it was loaded.
+            Source::Web(_) => phases(pages(outcome.flows.get(index)), Wants::Everything),
             // What changes within a sample no series can show.
             Source::OnOff { on, off, .. } if on.mean + off.mean >= scenario.sample => {
                 phases(bursts(members, scenario.stop), Wants::Bursts)
@@ -140,6 +142,12 @@ fn transfers(members: &[Planned], outcome: Option<&FlowOutcome>, end: Time) -> V
     members.iter().map(|connection| (connection.start, until(connection.start))).collect()
 }
 
+/// From when to when each page was loaded.
+fn pages(outcome: Option<&FlowOutcome>) -> Vec<(Time, Time)> {
+    let all = outcome.into_iter().flat_map(|flow| flow.earlier.iter().chain(&flow.completions));
+    all.map(|page| (page.start, page.start + page.took)).collect()
+}
+
 /// From when to when each connection of an on-off source was on.
 fn bursts(members: &[Planned], end: Time) -> Vec<(Time, Time)> {
     let of = |connection: &Planned| match &connection.load {
@@ -176,7 +184,7 @@ fn events(scenario: &Scenario, activity: &[Vec<Phase>], begin: Time) -> Vec<Even
     let mut all = changes.clone();
     for (flow, phases) in scenario.flows.iter().zip(activity) {
         // Of short flows and bursts each comes and goes all the time.
-        if matches!(flow.source, Source::ShortFlows { .. } | Source::OnOff { .. }) {
+        if matches!(flow.source, Source::ShortFlows { .. } | Source::Web(_) | Source::OnOff { .. }) {
             continue;
         }
         let (Some(first), Some(last)) = (phases.first(), phases.last()) else { continue };

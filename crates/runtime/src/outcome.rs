@@ -263,7 +263,7 @@ pub struct FlowOutcome {
     pub fast_retransmits: Option<u64>,
     /// One-way delay of packets that reached the sink.
     pub delay: Distribution,
-    /// Finite transfers that finished, in the order of their start.
+    /// Finite transfers that finished, in the order of their start; of web users their pages.
     pub completions: Vec<Completion>,
     /// Those that finished before the measured part, in the order in which they did.
     #[serde(default)]
@@ -283,8 +283,8 @@ pub struct TcpSample {
     pub srtt: Option<Span>,
 }
 
-/// One finite transfer.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+/// One finite transfer, or one page of a web user.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// When it started.
     pub start: Time,

@@ -151,6 +151,11 @@ impl Scenario {
                 let count = per_second * seconds;
                 (count, (0.0, count * packets(Bytes::new(sizes.mean().round() as u64))))
             }
+            Source::Web(web) => {
+                let pages = web.population() * seconds / web.think.as_secs_f64();
+                let count = web.population() * f64::from(web.parallel);
+                (count, (0.0, pages * packets(Bytes::new(web.page().round() as u64))))
+            }
             Source::Video { fps, frames, .. } => {
                 let size = match frames {
                     Frames::Trace(sizes) => {
@@ -163,7 +168,7 @@ impl Scenario {
             }
             Source::Replay { packets } => (each, paced(packets.len() as f64, segment)),
         };
-        let times = if matches!(flow.source, Source::ShortFlows { .. }) { 1.0 } else { each };
+        let times = if flow.source.opens_connections() { 1.0 } else { each };
         Sent { connections, writes: writes * times, packets: packets * times }
     }
 

@@ -22,11 +22,13 @@ use crate::model::{
 use crate::names::{natural, position};
 use crate::problem::{Place, Problems};
 use crate::routing::Routing;
-use crate::sizes::{Sizes, Written};
+use crate::sizes::Sizes;
 use crate::tables::{FLOW, MAX_FLOWS, SOURCES, START};
 use crate::tcp::TcpParams;
 use crate::text::{Item, Table, Value, join};
 use crate::transport;
+use crate::written_sizes::Written;
+use crate::written_web::{WrittenSizes, web};
 
 /// IPv4 (20, RFC 791) and UDP (8, RFC 768).
 pub(crate) const UDP_HEADER: Bytes = Bytes::new(28);
@@ -68,6 +70,7 @@ struct Group<'f> {
     file: Option<FromFile>,
     /// Its distribution of sizes, if it names one.
     sizes: Option<Written<'f>>,
+    web: WrittenSizes<'f>,
 }
 
 enum FromFile {
@@ -136,6 +139,7 @@ impl<'a> Builder<'a> {
         self.check_transport(kind, tcp.is_some(), &fields, &source, problems);
         let file = self.read_file(kind, &source, problems);
         let sizes = Written::read("sizes", &source, self.files, problems);
+        let web = WrittenSizes::read(&source, self.files, problems);
         let mark = marking::of_flow(self.catalog, &fields, tcp.is_some(), false, problems);
         Some(Group {
             name,
@@ -149,6 +153,7 @@ impl<'a> Builder<'a> {
             source: (kind, source),
             file,
             sizes,
+            web,
             fields,
         })
     }
@@ -448,9 +453,12 @@ fn connections(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<u32
         return Some(1);
     }
     let connections = group.fields.count("connections", i, problems)?;
-    if connections > 1 && group.source.0.name == "short_flows" {
-        let message = "a source `short_flows` opens its own connections, each a separate flow for queues; \
-                       write connections = 1, or another source";
+    let kind = group.source.0.name;
+    if connections > 1 && ["short_flows", "web"].contains(&kind) {
+        let message = format!(
+            "a source `{kind}` opens its own connections, each a separate flow for queues; write connections = 1, or another \
+             source"
+        );
         group.fields.refuse("connections", message, problems);
         return None;
     }
@@ -536,6 +544,7 @@ fn source(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Source> 
                 },
             },
         },
+        "web" => Source::Web(web(fields, &group.web, i, problems)?),
         "video" => Source::Video {
             frames: match &group.file {
                 Some(FromFile::Frames(frames)) => Frames::Trace(frames.clone()),
@@ -562,7 +571,23 @@ fn check_arrivals(
     fields: &Fields<'_>,
     problems: &mut Problems,
 ) -> Option<()> {
-    let Source::ShortFlows { per_second, .. } = source else { return Some(()) };
+    let (per_second, key, what) = match source {
+        Source::ShortFlows { per_second, .. } => (*per_second, "per_second", "connections"),
+        Source::Web(web) => {
+            let connections = web.population() * f64::from(web.parallel);
+            if connections > MAX_FLOWS as f64 {
+                let message = format!(
+                    "users at a time, on average, have {connections:.0} connections, and {MAX_FLOWS} is the maximum; write a shorter life, or \
+                     fewer users"
+                );
+                fields.refuse("life", message, problems);
+                return None;
+            }
+            let Some(users) = web.users else { return Some(()) };
+            (users.per_second, "users_per_second", "users")
+        }
+        _ => return Some(()),
+    };
     let (Start::At(first) | Start::Between(first, _)) = start;
     let length = stop.as_secs_f64() - first.as_secs_f64();
     if per_second * length <= f64::from(MAX_ARRIVALS) {
@@ -571,10 +596,10 @@ fn check_arrivals(
     // Cut to thousandths, so that what is named is allowed.
     let most = (f64::from(MAX_ARRIVALS) / length * 1e3).floor() / 1e3;
     let message = format!(
-        "{per_second} a second from {first} to {stop} are more than {MAX_ARRIVALS} connections; write at most \
+        "{per_second} a second from {first} to {stop} are more than {MAX_ARRIVALS} {what}; write at most \
          {most}, or a shorter time"
     );
-    fields.refuse("per_second", message, problems);
+    fields.refuse(key, message, problems);
     None
 }
 

@@ -58,6 +58,9 @@ mod text;
 mod topology;
 mod transport;
 mod warnings;
+mod web;
+mod written_sizes;
+mod written_web;
 
 pub use estimate::Estimate;
 pub use files::{ReadFile, delivery_trace, open_file, read_file, read_text_file};

@@ -13,8 +13,9 @@ use apportion_core::packet::{FillTarget, FlowClass, Protocol};
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
 
-pub use crate::sizes::{Cdf, Sizes};
+pub use crate::sizes::{Cdf, Shape, Sizes};
 use crate::tcp::TcpParams;
+pub use crate::web::{Objects, Users, Web};
 
 /// One run's worth of scenario: sweeps are already resolved.
 #[derive(Clone, Debug, PartialEq)]
@@ -210,7 +211,7 @@ pub struct FlowSettings {
     /// The protocol that its packets declare, acknowledgements included.
     pub protocol: Protocol,
     /// Connections that it consists of, each with a transport, a source and a random start of its own.
-    /// Disciplines see one flow. Always 1 for [`Source::ShortFlows`], which opens its own.
+    /// Disciplines see one flow. Always 1 for [`Source::ShortFlows`] and [`Source::Web`], which open their own.
     pub connections: u32,
     /// What each connection has to send.
     pub source: Source,
@@ -316,6 +317,8 @@ pub enum Source {
         /// Of the files.
         sizes: Sizes,
     },
+    /// Users who load web pages over connections that they open, each counted as a flow of its own.
+    Web(Arc<Web>),
     /// Video: one write per frame at the frame's display time.
     Video {
         /// Frames a second.
@@ -339,17 +342,6 @@ pub struct DurationDistribution {
     pub mean: Span,
     /// Its distribution.
     pub shape: Shape,
-}
-
-/// The shape of a distribution with a given mean.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Shape {
-    /// Always the mean.
-    Constant,
-    /// Exponential.
-    Exponential,
-    /// Pareto with this shape parameter, above 1.
-    Pareto(f64),
 }
 
 /// Where video frame sizes come from.
@@ -407,6 +399,14 @@ pub enum Setting {
 /// The largest packet on any wire, as IPv4 allows (RFC 791 section 3.1).
 pub const MAX_PACKET: Bytes = Bytes::new(65_535);
 
-/// Most connections of one [`Source::ShortFlows`] (chosen: a thousand a second for 1000 s), so that a typing
+/// Most connections of one [`Source::ShortFlows`], and users of one [`Source::Web`] (chosen: a thousand a second for 1000 s), so that a typing
 /// error in a rate does not end with the memory of the machine.
 pub const MAX_ARRIVALS: u32 = 1_000_000;
+
+impl Source {
+    /// Whether it opens connections as it needs them, each a flow of its own for queues.
+    #[must_use]
+    pub const fn opens_connections(&self) -> bool {
+        matches!(self, Self::ShortFlows { .. } | Self::Web(_))
+    }
+}

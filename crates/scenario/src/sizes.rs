@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | `web_search` | [`WEB_SEARCH`] | Alizadeh et al., "Data Center TCP", SIGCOMM 2010, the flows of a cluster that answers searches |
 //! | `data_mining` | [`DATA_MINING`] | Greenberg et al., "VL2", SIGCOMM 2009, the flows of a cluster that mines data |
+//! | `constant` | one size | – |
 //! | `bounded_pareto` | Pareto within bounds | Harchol-Balter, Downey, "Exploiting process lifetime distributions", SIGMETRICS 1996 |
 //! | `lognormal` | lognormal, also within bounds | – |
 //! | `cdf` | points of a file | – |
@@ -13,16 +14,9 @@
 //! Both papers print curves. The points are those that simulations since have read off them, as pFabric (Alizadeh et al., SIGCOMM 2013)
 //! began, in bytes; between two points sizes are uniform.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use apportion_core::units::Bytes;
-
-use crate::files::Files;
-use crate::keys::{Fields, Variant, walk_variant};
-use crate::model::Shape;
-use crate::problem::Problems;
-use crate::tables::SIZES;
 
 /// A distribution of sizes.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +52,17 @@ pub enum Sizes {
     Empirical(Arc<Cdf>),
 }
 
+/// The shape of a distribution with a given mean.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shape {
+    /// Always the mean.
+    Constant,
+    /// Exponential.
+    Exponential,
+    /// Pareto with this shape parameter, above 1.
+    Pareto(f64),
+}
+
 /// A cumulative distribution by its points: between two of them sizes are uniform.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cdf {
@@ -66,7 +71,7 @@ pub struct Cdf {
 }
 
 /// Sizes in bytes, and the share of flows that are not larger.
-const WEB_SEARCH: &[(f64, f64)] = &[
+pub(crate) const WEB_SEARCH: &[(f64, f64)] = &[
     (0.0, 0.0),
     (10e3, 0.15),
     (20e3, 0.2),
@@ -82,7 +87,7 @@ const WEB_SEARCH: &[(f64, f64)] = &[
 ];
 
 /// The same.
-const DATA_MINING: &[(f64, f64)] = &[
+pub(crate) const DATA_MINING: &[(f64, f64)] = &[
     (0.0, 0.0),
     (180.0, 0.1),
     (216.0, 0.2),
@@ -182,6 +187,13 @@ impl Cdf {
     }
 }
 
+impl Cdf {
+    /// Of these points, which are as they must be.
+    pub(crate) fn of(points: &[(f64, f64)]) -> Self {
+        Self { points: points.to_vec() }
+    }
+}
+
 impl Sizes {
     /// The size in bytes that a share of files, from 0 to below 1, is not larger than.
     #[must_use]
@@ -238,6 +250,12 @@ impl Sizes {
         }
     }
 
+    /// The share of a lognormal distribution that its bounds leave.
+    pub(crate) fn share_within(&self) -> f64 {
+        let [from, to] = self.bounds();
+        normal_below(to) - normal_below(from)
+    }
+
     /// The bounds of a lognormal distribution, as those of the normal one.
     fn bounds(&self) -> [f64; 2] {
         let &Self::Lognormal { median, sigma, least, most } = self else {
@@ -291,80 +309,6 @@ fn normal_quantile(share: f64) -> f64 {
     };
     if q < 0.0 { -x } else { x }
 }
-
-/// A key of sizes in a file, with what it reads from another one.
-pub(crate) struct Written<'f> {
-    variant: &'static Variant,
-    fields: Fields<'f>,
-    cdf: Option<Arc<Cdf>>,
-}
-
-impl<'f> Written<'f> {
-    /// The key `name` of a source; none if it is absent or was refused.
-    pub(crate) fn read(
-        name: &str,
-        source: &Fields<'f>,
-        files: &Files<'_>,
-        problems: &mut Problems,
-    ) -> Option<Self> {
-        let (variant, fields) =
-            walk_variant(source.item(name)?, &source.path_of(name), SIZES, true, problems)?;
-        let named = |points: &[(f64, f64)]| Some(Arc::new(Cdf { points: points.to_vec() }));
-        let cdf = match variant.name {
-            "web_search" => named(WEB_SEARCH),
-            "data_mining" => named(DATA_MINING),
-            "cdf" => {
-                let path = Path::new(fields.text("file")?);
-                let read = files.text(path).and_then(|text| Cdf::parse(&text));
-                let refuse =
-                    |message| fields.refuse("file", format!("`{}`: {message}", path.display()), problems);
-                Some(Arc::new(read.map_err(refuse).ok()?))
-            }
-            _ => None,
-        };
-        Some(Self { variant, fields, cdf })
-    }
-
-    /// That of member `i`.
-    pub(crate) fn at(&self, i: u64, problems: &mut Problems) -> Option<Sizes> {
-        let fields = &self.fields;
-        if let Some(cdf) = &self.cdf {
-            return Some(Sizes::Empirical(Arc::clone(cdf)));
-        }
-        let least = fields.bytes("least", i, problems);
-        let most = fields.bytes("most", i, problems);
-        if let (Some(least), Some(most)) = (least, most)
-            && least >= most
-        {
-            fields.refuse("most", format!("{most} is not above `least`, {least}; write more"), problems);
-            return None;
-        }
-        Some(match self.variant.name {
-            "bounded_pareto" => Sizes::BoundedPareto {
-                alpha: fields.number("alpha", i, problems)?,
-                least: least?,
-                most: most?,
-            },
-            _ => {
-                let median = fields.bytes("median", i, problems)?;
-                let sigma = fields.number("sigma", i, problems)?;
-                let sizes = Sizes::Lognormal { median, sigma, least: least.unwrap_or(Bytes::ZERO), most };
-                let [from, to] = sizes.bounds();
-                // Chosen: what the inversion resolves.
-                if sigma > MAX_SIGMA || normal_below(to) - normal_below(from) < 1e-6 {
-                    let message = "less than a millionth of the distribution is within the bounds, or it is wider than \
-                                   any file; write a smaller sigma or other bounds";
-                    fields.refuse("sigma", message, problems);
-                    return None;
-                }
-                sizes
-            }
-        })
-    }
-}
-
-/// Of the natural logarithm. Chosen: half of all files then differ by more than e^6.
-const MAX_SIGMA: f64 = 10.0;
 
 #[cfg(test)]
 mod tests {

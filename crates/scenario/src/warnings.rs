@@ -6,7 +6,7 @@ use apportion_core::packet::FlowClass;
 use apportion_core::system::CoreParams;
 use apportion_core::units::{Rate, Span};
 
-use crate::model::{Flow, Link, LinkId, Scenario, Setting, Source, Transport};
+use crate::model::{Flow, Link, LinkId, Scenario, Setting, Transport};
 
 /// Least time to measure. Chosen: two or three cycles of a TCP window on common paths.
 const LEAST_TIME: Span = Span::from_secs(10);
@@ -96,7 +96,7 @@ impl Scenario {
         let idle = customers.iter().filter_map(|(name, members)| {
             let [flow] = members.as_slice() else { return None };
             let part = link.rate.as_bit() as f64 * weight(name) / total;
-            let is_one = !matches!(flow.source, Source::ShortFlows { .. });
+            let is_one = !flow.source.opens_connections();
             let is_within = flow.guarantee > Rate::ZERO && flow.guarantee.as_bit() as f64 <= part;
             (is_one && is_within).then(|| {
                 format!(

@@ -50,6 +50,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "unresponsive",
             "variable-rate",
             "video-vs-bulk",
+            "web",
             "guarantees",
             "neighbours",
             "protection",

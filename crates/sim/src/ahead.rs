@@ -6,7 +6,7 @@
 //!
 //! - what comes over its last link is acknowledged at once, by hosts that take no time and write no labels, over one link, which
 //!   carries nothing else and would [send](crate::link::Link::sends_unnoticed) the acknowledgement as it comes,
-//! - its connection is open when it arrives: it carries no file and is closed later, and
+//! - its connection is open when it arrives: it carries no file and no web pages, and is closed later, and
 //! - no deliveries are counted before it arrives.
 
 use apportion_core::units::Time;
@@ -45,9 +45,9 @@ impl Simulation<'_> {
     /// Until when the connections of a flow are open, and acknowledge at once.
     fn delivers_early_until(&self, index: usize, flow: &Flow) -> Time {
         let waits = matches!(&flow.transport, Transport::Tcp(params) if params.delayed_ack.is_some());
-        let ends = self
-            .members(index)
-            .any(|member| matches!(self.connections[member as usize].load, Load::File(_) | Load::Arrived));
+        let ends = self.members(index).any(|member| {
+            matches!(self.connections[member as usize].load, Load::File(_) | Load::Web(_) | Load::Arrived)
+        });
         if waits || ends { Time::ZERO } else { flow.stop.unwrap_or(self.scenario.stop) }
     }
 

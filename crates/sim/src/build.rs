@@ -21,6 +21,7 @@ use crate::link_users::{changed_links, feeders};
 use crate::pending_notices::PendingNotices;
 use crate::router::Routers;
 use crate::simulation::{SINK, SOURCE, Simulation};
+use crate::web_flow::web_flows;
 
 /// Flows up to which delay distributions and time series are kept for each flow.
 pub const DETAILED_FLOWS_MAX: usize = 2_000;
@@ -103,6 +104,7 @@ impl<'a> Simulation<'a> {
             routers: None,
             completions: Vec::new(),
             earlier: Vec::new(),
+            webs: Vec::new(),
             baseline: None,
             notices: PendingNotices::default(),
             hosts: Hosts::default(),
@@ -112,6 +114,7 @@ impl<'a> Simulation<'a> {
             events_handled: 0,
         };
         simulation.add_connections(planned);
+        simulation.webs = web_flows(scenario, &simulation.numbers, seed);
         let connections = simulation.connections.len();
         for (what, count) in [
             ("connections", connections),

@@ -27,6 +27,7 @@ use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 
 use crate::packet::{Body, Direction, Header, Packet};
+use crate::tcp::Flags;
 
 /// The largest total length of an IPv4 packet (RFC 791 section 3.1).
 const MAX_PACKET: usize = u16::MAX as usize;
@@ -168,6 +169,9 @@ pub struct LinkCapture {
     error: Option<CaptureError>,
 }
 
+/// Of a request: IPv4 and TCP without options.
+const HEADERS: u16 = 40;
+
 impl LinkCapture {
     /// Begins a capture.
     ///
@@ -185,6 +189,11 @@ impl LinkCapture {
         let transport = match &body.header {
             Header::Udp => Transport::Udp,
             Header::Message => Transport::Message,
+            Header::Request => Transport::Tcp(TcpFields {
+                flags: Flags::ACK.bits(),
+                payload: (packet.size().get() as u16).saturating_sub(HEADERS),
+                ..TcpFields::default()
+            }),
             Header::Tcp(segment) => Transport::Tcp(TcpFields {
                 seq: segment.seq,
                 ack: segment.ack,

@@ -3,6 +3,7 @@
 //! TCP, sources and starts belong to connections; weights, guarantees, round-trip times, marks, counts of
 //! packets and listed losses go by id. TCP state exists from the start of a connection to its end only.
 
+use std::ops::AddAssign;
 use std::sync::Arc;
 
 use apportion_core::packet::FlowId;
@@ -25,6 +26,15 @@ pub struct Totals {
     pub timeouts: u64,
     /// Fast retransmits.
     pub fast_retransmits: u64,
+}
+
+impl AddAssign for Totals {
+    fn add_assign(&mut self, more: Self) {
+        self.goodput += more.goodput;
+        self.retransmits += more.retransmits;
+        self.timeouts += more.timeouts;
+        self.fast_retransmits += more.fast_retransmits;
+    }
 }
 
 /// One connection.

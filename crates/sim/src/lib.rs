@@ -14,6 +14,7 @@
 //! | `router` | routers that exchange reports about their links |
 //! | `ahead` | deliveries before the time at which they happen |
 //! | `hosts` | the time that hosts take for the packets that they send |
+//! | `web`, `web_flow` | users who load web pages |
 //! | [`build`] | a simulation from a scenario |
 //! | [`simulation`] | the loop that moves it |
 //! | [`measure`] | what is counted, and the outcome |
@@ -39,6 +40,8 @@ pub mod replicate;
 mod router;
 pub mod simulation;
 pub mod tcp;
+mod web;
+mod web_flow;
 
 pub use build::{BuildError, Detail};
 pub use replicate::{Job, replicate, replicate_with};

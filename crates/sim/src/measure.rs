@@ -2,6 +2,7 @@
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Span, Time};
+use apportion_runtime::connections::Load;
 use apportion_runtime::outcome::{Completion, Count, FlowOutcome, LinkOutcome, Outcome, TcpSample};
 use apportion_runtime::probe::{Counters, FlowCounts, LinkCounts};
 use apportion_scenario::model::Transport;
@@ -80,6 +81,15 @@ impl Simulation<'_> {
 
     /// What a connection did since its start.
     pub(crate) fn totals(&self, index: u32) -> Totals {
+        let mut totals = self.totals_of_carrier(index);
+        if let Load::Web(web) = self.connections[index as usize].load {
+            totals += self.webs[web as usize].past(index);
+        }
+        totals
+    }
+
+    /// What the TCP did that carries it, or did until its end.
+    pub(crate) fn totals_of_carrier(&self, index: u32) -> Totals {
         match &self.connections[index as usize].carrier {
             &Carrier::Open(place) => {
                 let Some(tcp) = self.tcps.get(place) else { return Totals::default() };

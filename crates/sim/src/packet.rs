@@ -217,6 +217,8 @@ pub enum Header {
     Tcp(Segment),
     /// UDP.
     Udp,
+    /// A request of a web user, which comes back to the source of its flow.
+    Request,
     /// A message between routers, which the [`Store`] keeps.
     Message,
 }

@@ -26,6 +26,7 @@ use crate::packet::{Body, Direction, Header, Packet, Store};
 use crate::pending_notices::PendingNotices;
 use crate::router::Routers;
 use crate::tcp::{Receiver, Segment, Sender, Wire};
+use crate::web_flow::{ISN, WebFlow};
 
 /// Ends a route: the packet has reached the sink of its flow.
 pub(crate) const SINK: u32 = u32::MAX;
@@ -35,8 +36,6 @@ pub(crate) const SOURCE: u32 = u32::MAX - 1;
 pub(crate) const ROUTER: u32 = u32::MAX - 2;
 /// Events between two looks at whether the run was cancelled.
 const CANCEL_CHECK: u64 = 1 << 16;
-/// Initial sequence number of every connection. Any will do: sequence numbers are relative.
-const ISN: u32 = 1;
 
 /// A run of a scenario.
 #[derive(Debug)]
@@ -68,6 +67,8 @@ pub struct Simulation<'a> {
     pub(crate) completions: Vec<(u32, Completion)>,
     /// Those before the measured part; empty if that is all of the run.
     pub(crate) earlier: Vec<(u32, Completion)>,
+    /// Of flows of web pages, in the scenario's order.
+    pub(crate) webs: Vec<WebFlow>,
     pub(crate) baseline: Option<Box<Baseline>>,
     /// Overload notifications on their way to sources.
     pub(crate) notices: PendingNotices,
@@ -83,7 +84,7 @@ pub struct Simulation<'a> {
 }
 
 /// Takes segments from one end of a TCP connection and makes packets of them.
-struct Outlet<'a> {
+pub(crate) struct Outlet<'a> {
     now: Time,
     connection: u32,
     /// What all of them have in common.
@@ -235,8 +236,11 @@ impl Simulation<'_> {
     fn deliver_to_source(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
         // One copy, of the segment alone.
-        let Header::Tcp(segment) = self.shared.store.get(packet.body()).header else {
-            return self.shared.store.remove(packet.body());
+        let body = self.shared.store.get(packet.body());
+        let Header::Tcp(segment) = body.header else {
+            let sent = body.sent;
+            self.shared.store.remove(packet.body());
+            return self.answer_request(now, index, sent);
         };
         self.shared.store.remove(packet.body());
         if !self.marks.is_empty()
@@ -265,7 +269,7 @@ impl Simulation<'_> {
 
     /// Gives a packet of a connection to its host, or to its first link if hosts take no time.
     #[inline(always)]
-    fn inject(&mut self, now: Time, connection: u32, mut packet: Packet) {
+    pub(crate) fn inject(&mut self, now: Time, connection: u32, mut packet: Packet) {
         if !(self.marks.is_empty() && self.protocols.is_empty()) {
             packet = self.label(now, packet);
         }
@@ -306,7 +310,7 @@ impl Simulation<'_> {
 
     /// Lets one end of a connection act, if it is open: what it sends through the outlet goes on its way, its
     /// timer is armed, and the connection ends if it is done.
-    fn act(
+    pub(crate) fn act(
         &mut self,
         now: Time,
         index: u32,
@@ -334,7 +338,9 @@ impl Simulation<'_> {
             connection.armed = due;
             self.shared.events.schedule(now, due, Event::Timer(index));
         }
-        if direction == Direction::Back && matches!(connection.load, Load::File(_)) {
+        let is_file = direction == Direction::Back && matches!(connection.load, Load::File(_));
+        let is_web = direction == Direction::Back && matches!(connection.load, Load::Web(_));
+        if is_file {
             self.note_completion(now, index);
         }
         for at in 0..self.outbox.len() {
@@ -343,6 +349,9 @@ impl Simulation<'_> {
         self.outbox.clear();
         if done {
             self.end(index);
+        }
+        if is_web {
+            self.receive_objects(now, index);
         }
     }
 
@@ -371,7 +380,8 @@ impl Simulation<'_> {
         self.numbers.ids(flow)
     }
 
-    fn start(&mut self, now: Time, index: u32) {
+    /// Makes both ends of a connection that is closed, which starts at `isn`.
+    pub(crate) fn open(&mut self, index: u32, isn: u32) {
         let connection = &mut self.connections[index as usize];
         if let Carrier::Closed(params) = &connection.carrier {
             // Hosts with coarse clocks do not tick together.
@@ -379,14 +389,21 @@ impl Simulation<'_> {
             let member = index - self.numbers.members(connection.flow as usize).start;
             let mut clock = Stream::new(self.seed, &format!("flow.{}.clock.{member}", flow.stream()));
             let phase = Span::from_nanos(clock.below(params.tick.as_nanos().max(1)));
-            let sender = Sender::new(Arc::clone(params), ISN).with_clock_phase(phase);
-            let receiver = Receiver::new(Arc::clone(params), ISN);
+            let sender = Sender::new(Arc::clone(params), isn).with_clock_phase(phase);
+            let receiver = Receiver::new(Arc::clone(params), isn);
             connection.carrier = Carrier::Open(self.tcps.insert(Tcp { sender, receiver }));
         }
-        let (greedy, file) = match connection.load {
+    }
+
+    fn start(&mut self, now: Time, index: u32) {
+        if let Load::Web(web) = self.connections[index as usize].load {
+            return self.start_users(now, index, web);
+        }
+        self.open(index, ISN);
+        let (greedy, file) = match self.connections[index as usize].load {
             Load::Greedy => (true, None),
             Load::File(size) => (false, Some(size)),
-            Load::Writes(_) | Load::Arrived => (false, None),
+            Load::Writes(_) | Load::Web(_) | Load::Arrived => (false, None),
         };
         self.act(now, index, Direction::Forth, |tcp, outlet| {
             tcp.sender.start(now, outlet);
@@ -419,6 +436,9 @@ impl Simulation<'_> {
 
     fn write(&mut self, now: Time, index: u32) {
         let connection = &mut self.connections[index as usize];
+        if let Load::Web(web) = connection.load {
+            return self.wake_users(now, index, web);
+        }
         let Load::Writes(writes) = &mut connection.load else { return };
         // A rate of zero takes the pending write back and leaves its event behind.
         let Some(Write { size, .. }) = writes.pending.take_if(|write| write.at == now) else { return };

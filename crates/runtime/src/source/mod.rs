@@ -18,6 +18,7 @@
 //! | [`on_off`] | CBR in on periods | on and off periods of any distribution | constant |
 //! | [`video`] | frames | even | from a trace, or a synthetic group of pictures |
 //! | [`replay`] | a capture | as captured | as captured |
+//! | [`web`] | pages of users | when a page has come, and the user has read it | of any distribution |
 //! | [`short_flows`] | files of short connections | exponential gaps | of any distribution |
 //!
 //! Greedy sources and files need no generator: TCP has all their bytes at the start.
@@ -29,6 +30,7 @@ pub mod replay;
 pub mod short_flows;
 mod timing;
 pub mod video;
+pub mod web;
 
 use apportion_core::queue::Overload;
 use apportion_core::random::Stream;
@@ -63,12 +65,12 @@ enum Kind {
 impl Generator {
     /// The generator of `source` between `start` and `stop`; `None` for greedy sources and files, which TCP
     /// has at the start, and for short flows, whose [`arrivals`](short_flows::arrivals) are connections and
-    /// not writes.
+    /// not writes, and for [`web`] pages, which follow from what has come.
     #[must_use]
     pub fn new(source: &Source, start: Time, stop: Time, stream: Stream) -> Option<Self> {
         let cursor = Cursor::new(start, stop);
         let kind = match *source {
-            Source::Greedy | Source::File { .. } | Source::ShortFlows { .. } => return None,
+            Source::Greedy | Source::File { .. } | Source::ShortFlows { .. } | Source::Web(_) => return None,
             Source::Cbr { rate, write, jitter } => Kind::Cbr(Cbr::new(rate, write, jitter, cursor, stream)),
             Source::Poisson { rate, write } => Kind::Poisson(Poisson::new(rate, write, cursor, stream)),
             Source::OnOff { rate, write, on, off } => {

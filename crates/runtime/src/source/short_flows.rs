@@ -34,7 +34,7 @@ pub fn arrivals(
 }
 
 /// The size of a file: at least one byte, by one number of the stream.
-fn draw_size(sizes: &Sizes, stream: &mut Stream) -> Bytes {
+pub(super) fn draw_size(sizes: &Sizes, stream: &mut Stream) -> Bytes {
     let size = match sizes {
         Sizes::Shaped { mean, shape } => draw(*shape, mean.get() as f64, stream),
         _ => sizes.quantile(stream.uniform()),

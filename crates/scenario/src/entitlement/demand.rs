@@ -37,6 +37,8 @@ fn source_demand(source: &Source) -> Option<f64> {
             Some(rate(wanted) * on / (on + off))
         }
         Source::ShortFlows { per_second, sizes } => Some(per_second * (sizes.mean() * 8.0)),
+        // At most: pages that take no time.
+        Source::Web(web) => Some(web.population() * web.page() * 8.0 / web.think.as_secs_f64()),
         Source::Video { frames: Frames::Gop { mean }, .. } => Some(rate(mean)),
         Source::Video { fps, frames: Frames::Trace(frames), .. } => {
             Some(fps * frames.iter().map(bits).sum::<f64>() / frames.len().max(1) as f64)

@@ -3,6 +3,7 @@
 use super::{LOSS, NUMBER, RATE, SIZE, key};
 use crate::keys::Need::{Default, Optional, Required};
 use crate::keys::{Key, Kind, Range, Unit, Variant};
+use crate::web::{MAX_OBJECTS, MAX_PARALLEL};
 
 const PACKET: Key =
     key("packet", SIZE, Default("1000B"), "Size of a datagram on the wire; over TCP, of one write.");
@@ -29,6 +30,7 @@ pub(crate) const SIZES: &[Variant] = &[
               12.7 MB.",
         keys: &[],
     },
+    Variant { name: "constant", doc: "All alike.", keys: &[key("size", SIZE, Required, "The size.")] },
     Variant {
         name: "bounded_pareto",
         doc: "Pareto between two bounds.",
@@ -109,6 +111,57 @@ pub(crate) const SOURCES: &[Variant] = &[
                 Kind::Variants(SIZES),
                 Optional,
                 "Another distribution of sizes, in place of `mean_size`.",
+            ),
+        ],
+    },
+    Variant {
+        name: "web",
+        doc: "Users who load pages: a main object, then embedded ones over parallel connections, which they keep, then time to read. \
+              Each connection is a flow of its own for queues; `completions` has the pages. What is not set is the web model of 3GPP2 \
+              C.R1002. Simulator and TCP only.",
+        keys: &[
+            key(
+                "main_size",
+                Kind::Variants(SIZES),
+                Optional,
+                "Sizes of main objects, as `sizes` below; if absent, lognormal with median 4230B and sigma 1.37, 100B to 2MB.",
+            ),
+            key(
+                "objects",
+                Kind::Amount(Unit::Count, Range::UpTo(MAX_OBJECTS)),
+                Optional,
+                "Embedded objects of a page; if absent, 0 to 53 of a Pareto distribution, 5.64 on average.",
+            ),
+            key(
+                "object_size",
+                Kind::Variants(SIZES),
+                Optional,
+                "Sizes of embedded objects; if absent, lognormal with median 478B and sigma 2.36, 50B to 2MB.",
+            ),
+            key(
+                "parallel",
+                Kind::Amount(Unit::Count, Range::UpTo(MAX_PARALLEL)),
+                Default("6"),
+                "Most connections of a user, as browsers have them to a server over HTTP/1.1.",
+            ),
+            key(
+                "think",
+                Kind::Amount(Unit::Span, Range::AboveZero),
+                Default("30s"),
+                "Mean of the exponential time from the end of a page to the next.",
+            ),
+            key("request", SIZE, Default("350B"), "Size of a request on the wire."),
+            key(
+                "users_per_second",
+                NUMBER,
+                Optional,
+                "Mean number of users who come in a second; if absent, there is one all the time.",
+            ),
+            key(
+                "life",
+                Kind::Amount(Unit::Span, Range::AboveZero),
+                Optional,
+                "Mean of the exponential time that such a user stays.",
             ),
         ],
     },

@@ -231,11 +231,14 @@ impl Receiver {
     }
 
     fn on_syn<W: Wire>(&mut self, now: Time, segment: &Segment, wire: &mut W) {
+        // Of a connection over the same path that was given up.
+        if segment.seq != self.isn {
+            return;
+        }
         self.heard = now;
         self.ts_recent = segment.timestamp;
         if !self.syn_seen {
             self.syn_seen = true;
-            self.isn = segment.seq;
             self.rcv_nxt = 1;
             if segment.extra.window_scale().is_none() {
                 self.scale = 0;

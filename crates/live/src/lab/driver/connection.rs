@@ -251,7 +251,7 @@ impl Driven {
         match self.load {
             Load::Greedy => self.left = u64::MAX,
             Load::File(size) => (self.left, self.closing) = (size.get(), true),
-            Load::Writes(_) | Load::Arrived => (),
+            Load::Writes(_) | Load::Web(_) | Load::Arrived => (),
         }
         self.phase = Phase::Open;
         if !self.is_tcp() {

@@ -1,0 +1,86 @@
+//! Distributions of sizes as scenario files have them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use apportion_core::units::Bytes;
+
+use crate::files::Files;
+use crate::keys::{Fields, Variant, walk_variant};
+use crate::problem::Problems;
+use crate::sizes::{Cdf, DATA_MINING, Shape, Sizes, WEB_SEARCH};
+use crate::tables::SIZES;
+
+/// A key of sizes in a file, with what it reads from another one.
+pub(crate) struct Written<'f> {
+    variant: &'static Variant,
+    fields: Fields<'f>,
+    cdf: Option<Arc<Cdf>>,
+}
+
+impl<'f> Written<'f> {
+    /// The key `name` of a source; none if it is absent or was refused.
+    pub(crate) fn read(
+        name: &str,
+        source: &Fields<'f>,
+        files: &Files<'_>,
+        problems: &mut Problems,
+    ) -> Option<Self> {
+        let (variant, fields) =
+            walk_variant(source.item(name)?, &source.path_of(name), SIZES, true, problems)?;
+        let named = |points: &[(f64, f64)]| Some(Arc::new(Cdf::of(points)));
+        let cdf = match variant.name {
+            "web_search" => named(WEB_SEARCH),
+            "data_mining" => named(DATA_MINING),
+            "cdf" => {
+                let path = Path::new(fields.text("file")?);
+                let read = files.text(path).and_then(|text| Cdf::parse(&text));
+                let refuse =
+                    |message| fields.refuse("file", format!("`{}`: {message}", path.display()), problems);
+                Some(Arc::new(read.map_err(refuse).ok()?))
+            }
+            _ => None,
+        };
+        Some(Self { variant, fields, cdf })
+    }
+
+    /// That of member `i`.
+    pub(crate) fn at(&self, i: u64, problems: &mut Problems) -> Option<Sizes> {
+        let fields = &self.fields;
+        if let Some(cdf) = &self.cdf {
+            return Some(Sizes::Empirical(Arc::clone(cdf)));
+        }
+        let least = fields.bytes("least", i, problems);
+        let most = fields.bytes("most", i, problems);
+        if let (Some(least), Some(most)) = (least, most)
+            && least >= most
+        {
+            fields.refuse("most", format!("{most} is not above `least`, {least}; write more"), problems);
+            return None;
+        }
+        Some(match self.variant.name {
+            "constant" => Sizes::Shaped { mean: fields.bytes("size", i, problems)?, shape: Shape::Constant },
+            "bounded_pareto" => Sizes::BoundedPareto {
+                alpha: fields.number("alpha", i, problems)?,
+                least: least?,
+                most: most?,
+            },
+            _ => {
+                let median = fields.bytes("median", i, problems)?;
+                let sigma = fields.number("sigma", i, problems)?;
+                let sizes = Sizes::Lognormal { median, sigma, least: least.unwrap_or(Bytes::ZERO), most };
+                // Chosen: what the inversion resolves.
+                if sigma > MAX_SIGMA || sizes.share_within() < 1e-6 {
+                    let message = "less than a millionth of the distribution is within the bounds, or it is wider than \
+                                   any file; write a smaller sigma or other bounds";
+                    fields.refuse("sigma", message, problems);
+                    return None;
+                }
+                sizes
+            }
+        })
+    }
+}
+
+/// Of the natural logarithm. Chosen: half of all files then differ by more than e^6.
+const MAX_SIGMA: f64 = 10.0;

@@ -1,0 +1,78 @@
+//! Web pages as scenario files have them.
+
+use std::sync::Arc;
+
+use apportion_core::units::Bytes;
+
+use crate::files::Files;
+use crate::keys::Fields;
+use crate::problem::Problems;
+use crate::sizes::Sizes;
+use crate::web::{Objects, Users, Web};
+use crate::written_sizes::Written;
+
+/// The sizes of a source `web` that say more than a word.
+pub(crate) struct WrittenSizes<'f> {
+    main: Option<Written<'f>>,
+    object: Option<Written<'f>>,
+}
+
+impl<'f> WrittenSizes<'f> {
+    pub(crate) fn read(source: &Fields<'f>, files: &Files<'_>, problems: &mut Problems) -> Self {
+        let mut read = |name: &str| Written::read(name, source, files, problems);
+        Self { main: read("main_size"), object: read("object_size") }
+    }
+}
+
+/// The source of member `i`.
+pub(crate) fn web(
+    fields: &Fields<'_>,
+    sizes: &WrittenSizes<'_>,
+    i: u64,
+    problems: &mut Problems,
+) -> Option<Arc<Web>> {
+    let whole = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
+    let lognormal = |median: u64, sigma: f64, least: u64| Sizes::Lognormal {
+        median: Bytes::new(median),
+        sigma,
+        least: Bytes::new(least),
+        most: Some(Bytes::new(2_000_000)),
+    };
+    // e^8.35 and e^6.17.
+    let main =
+        sizes.main.as_ref().map_or_else(|| Some(lognormal(4_230, 1.37, 100)), |own| own.at(i, problems))?;
+    let object =
+        sizes.object.as_ref().map_or_else(|| Some(lognormal(478, 2.36, 50)), |own| own.at(i, problems))?;
+    let per_second = fields.number("users_per_second", i, problems);
+    let life = fields.span("life", i, problems);
+    let users = match (per_second, life) {
+        (None, None) => None,
+        (Some(per_second), Some(life)) => Some(Users { per_second, life }),
+        _ => {
+            let message =
+                "users who come and go have both: write for example users_per_second = 2, life = \"60s\"";
+            problems.add(fields.place, &fields.path, message);
+            return None;
+        }
+    };
+    let objects = match fields.item("objects") {
+        Some(_) => Objects::Fixed(whole(fields.count("objects", i, problems)?)),
+        None => Objects::Pareto,
+    };
+    let request = fields.bytes("request", i, problems)?;
+    if !(MIN_REQUEST..=MAX_REQUEST).contains(&request) {
+        fields.refuse(
+            "request",
+            "a request is one packet of 40 to 1500 bytes; write for example \"350B\"",
+            problems,
+        );
+        return None;
+    }
+    let parallel = whole(fields.count("parallel", i, problems)?);
+    let think = fields.span("think", i, problems)?;
+    Some(Arc::new(Web { users, main, object, objects, parallel, request, think }))
+}
+
+/// IPv4 and TCP headers, and a packet of Ethernet.
+const MIN_REQUEST: Bytes = Bytes::new(40);
+const MAX_REQUEST: Bytes = Bytes::new(1_500);

@@ -1,0 +1,111 @@
+//! Web pages: carries out what [users](apportion_runtime::source::web) do.
+//!
+//! A connection of a seat is opened by the first request that comes to the server over it, and is forgotten when its user leaves, with all
+//! that is on its way: the next one over it begins far from its sequence numbers, so what still arrives means nothing to either end.
+
+use std::sync::Arc;
+
+use apportion_core::packet::{Ecn, Protocol};
+use apportion_core::units::Time;
+use apportion_runtime::connections::Load;
+use apportion_runtime::source::web::Act;
+use apportion_scenario::model::{Source, Transport};
+
+use crate::connection::Carrier;
+use crate::events::Event;
+use crate::packet::{Body, Direction, Header, Packet};
+use crate::simulation::Simulation;
+
+impl Simulation<'_> {
+    /// A user comes, or the flow starts, which is its first connection.
+    pub(crate) fn start_users(&mut self, now: Time, index: u32, web: u32) {
+        let flow = &mut self.webs[web as usize];
+        if index == flow.first {
+            flow.users.arrive(now);
+            self.carry_out(now, web);
+        }
+    }
+
+    /// A time has come that the users of a connection wait for.
+    pub(crate) fn wake_users(&mut self, now: Time, index: u32, web: u32) {
+        let flow = &mut self.webs[web as usize];
+        flow.users.wake(now, index - flow.first);
+        self.carry_out(now, web);
+    }
+
+    /// A request that was sent at `sent` comes to the server of a connection.
+    #[inline(never)]
+    pub(crate) fn answer_request(&mut self, now: Time, index: u32, sent: Time) {
+        let Load::Web(web) = self.connections[index as usize].load else { return };
+        let flow = &mut self.webs[web as usize];
+        let member = index - flow.first;
+        let isn = flow.isn(index);
+        let Some(size) = flow.users.answer(sent, member) else { return };
+        if matches!(self.connections[index as usize].carrier, Carrier::Closed(_)) {
+            self.open(index, isn);
+        }
+        self.act(now, index, Direction::Forth, |tcp, outlet| {
+            tcp.sender.start(now, outlet);
+            tcp.sender.supply(now, size.get(), outlet);
+        });
+    }
+
+    /// The receiver of a connection may have more.
+    #[inline(never)]
+    pub(crate) fn receive_objects(&mut self, now: Time, index: u32) {
+        if let Load::Web(web) = self.connections[index as usize].load
+            && let Carrier::Open(place) = self.connections[index as usize].carrier
+            && let Some(tcp) = self.tcps.get(place)
+        {
+            let flow = &mut self.webs[web as usize];
+            flow.users.receive(now, index - flow.first, tcp.receiver.delivered());
+            self.carry_out(now, web);
+        }
+    }
+
+    fn carry_out(&mut self, now: Time, web: u32) {
+        let flow = &mut self.webs[web as usize];
+        if flow.users.acts.is_empty() {
+            return;
+        }
+        let first = flow.first;
+        let mut acts = std::mem::take(&mut flow.users.acts);
+        for act in acts.drain(..) {
+            match act {
+                Act::Ask(member) => self.ask(now, first + member),
+                Act::Wake(member, at) => self.shared.events.schedule(now, at, Event::Write(first + member)),
+                Act::Await(at) => self.shared.events.schedule(now, at, Event::Start(first)),
+                Act::Close(member) => self.forget(first + member, web),
+                Act::Loaded(page) => {
+                    self.completions.push((self.connections[first as usize].flow, page));
+                }
+            }
+        }
+        // Sending a request has no answer at once, so nothing was added meanwhile.
+        self.webs[web as usize].users.acts = acts;
+    }
+
+    /// A request goes from the sink of a connection to its source.
+    fn ask(&mut self, now: Time, index: u32) {
+        let connection = &self.connections[index as usize];
+        let Source::Web(web) = &self.scenario.flows[connection.flow as usize].source else { return };
+        let (id, hop) = (connection.id, connection.first_hop(Direction::Back));
+        let body = Body { sent: now, queued: now, connection: index, header: Header::Request };
+        let body = self.shared.store.insert(body);
+        let packet = Packet::new(body, id, hop, web.request, Ecn::NotEct, Direction::Back);
+        self.inject(now, index, packet.carrying(Protocol::Tcp));
+    }
+
+    /// The user of a connection has left.
+    fn forget(&mut self, index: u32, web: u32) {
+        let Carrier::Open(place) = self.connections[index as usize].carrier else { return };
+        let totals = self.totals_of_carrier(index);
+        let flow = &mut self.webs[web as usize];
+        flow.end(index, totals);
+        self.tcps.remove(place);
+        let flow = &self.scenario.flows[self.connections[index as usize].flow as usize];
+        if let Transport::Tcp(params) = &flow.transport {
+            self.connections[index as usize].carrier = Carrier::Closed(Arc::clone(params));
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Users who load web pages.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+mod common;
+
+use apportion_core::units::Span;
+use apportion_runtime::outcome::{Completion, FlowOutcome, Outcome};
+use common::{flow, run};
+
+const CONSTANT: &str = "main_size = { kind = \"constant\", size = \"1000B\" }, object_size = { kind = \"constant\", size = \"1000B\" }";
+
+/// 10 Mb/s there and back and 10 ms each way; `more` are flows and what else there is.
+fn scenario(source: &str, more: &str) -> String {
+    format!(
+        r#"
+        seed = 3
+        stop = "60s"
+        [link.wire]
+        from = "server"
+        to = "home"
+        rate = "10Mbit"
+        delay = "10ms"
+        watch = true
+        [flow.web]
+        from = "server"
+        to = "home"
+        jitter = "0s"
+        tcp = {{ profile = "ns2-235", syn = true, initial_window = "2p", segment = "1000B", header = "40B" }}
+        source = {{ kind = "web", {source} }}
+        {more}
+    "#
+    )
+}
+
+fn pages(outcome: &Outcome) -> &[Completion] {
+    &flow(outcome, "web").completions
+}
+
+fn goodput(web: &FlowOutcome) -> u64 {
+    web.goodput.unwrap().get()
+}
+
+#[test]
+fn a_page_takes_as_long_as_computed_by_hand() {
+    let source = format!("objects = 2, parallel = 2, request = \"250B\", think = \"5s\", {CONSTANT}");
+    let outcome = run(&scenario(&source, ""));
+    let all = pages(&outcome);
+    // A request of 250 B takes 200 us, SYN, SYN-ACK and acknowledgements 32 us each, a segment of 1040 B 832 us, and each 10 ms: the
+    // first main object needs 10.2 + 2 x 10.032 + 10.832 = 41.096 ms. Then its acknowledgement goes, and behind it requests for the
+    // two others. The first is answered after 10.232 ms over the open connection; behind its segment waits the SYN of the second
+    // one, until 11.064 ms: 10.032 ms for it, and 10.032 and 10.832 ms as before, are 41.96 ms.
+    assert_eq!(all[0].took.as_nanos(), 41_096_000 + 41_960_000);
+    // Later all are open: 21.032 ms, then 10.232 ms as above, and two segments behind each other.
+    for page in &all[1..] {
+        assert_eq!(page.took.as_nanos(), 21_032_000 + 10_232_000 + 2 * 832_000 + 10_000_000);
+        assert_eq!(page.size.get(), 3_000);
+    }
+    assert!((5..25).contains(&all.len()), "{}", all.len());
+    assert!(all.is_sorted_by_key(|page| page.start));
+    assert_eq!(goodput(flow(&outcome, "web")), 3_000 * all.len() as u64);
+}
+
+#[test]
+fn requests_wait_behind_what_goes_up_and_are_lost_with_it() {
+    let source = format!("objects = 3, think = \"1s\", {CONSTANT}");
+    let upload = |rate: &str| {
+        format!(
+            "[flow.up]\nfrom = \"home\"\nto = \"server\"\nsource = {{ kind = \"poisson\", rate = \"{rate}\", packet = \"1000B\" }}"
+        )
+    };
+    let median = |outcome: &Outcome| {
+        let mut took: Vec<Span> = pages(outcome).iter().map(|page| page.took).collect();
+        took.sort_unstable();
+        took[took.len() / 2]
+    };
+    let with_upload = |rate: &str| {
+        let deep = "watch = true\nback = { queue = { kind = \"fifo\", limit = \"1000p\" } }";
+        run(&scenario(&source, &upload(rate)).replace("watch = true", deep))
+    };
+    let alone = with_upload("1Mbit");
+    // 1000 packets of .8 ms wait, twice for each page, and of eleven packets that come one is dropped: at random, so that no request always comes at the same moment.
+    let behind = with_upload("11Mbit");
+    assert!(median(&alone) < Span::from_millis(60), "{}", median(&alone));
+    assert!(median(&behind) > Span::from_millis(1_600), "{}", median(&behind));
+    assert!(pages(&behind).len() > 5);
+}
+
+#[test]
+fn a_request_that_the_wire_loses_is_repeated() {
+    let source = format!("objects = 1, think = \"500ms\", {CONSTANT}");
+    let base = run(&scenario(&source, ""));
+    let lossy = run(&scenario(&source, "").replace("watch = true", "watch = true\nback = { loss = 0.2 }"));
+    let slow =
+        |outcome: &Outcome| pages(outcome).iter().filter(|page| page.took > Span::from_secs(1)).count();
+    assert_eq!(slow(&base), 0);
+    let (slow, all) = (slow(&lossy), pages(&lossy).len());
+    // Each has two requests: 1 - 0.8² of the pages ask for something twice; σ is the root of n · 0.36 · 0.64.
+    let n = all as f64;
+    assert!((slow as f64 - 0.36 * n).abs() < 4.0 * (0.2304 * n).sqrt(), "{slow} of {all}");
+}
+
+#[test]
+fn users_who_come_and_go_leave_nothing_behind() {
+    // 50 at a time on average, of which each loads a page a second or so.
+    let source = format!(
+        "objects = 4, parallel = 2, think = \"1s\", users_per_second = 10, life = \"5s\", {CONSTANT}"
+    );
+    let outcome = run(&scenario(&source, ""));
+    let web = flow(&outcome, "web");
+    let all = pages(&outcome);
+    // 600 users who load a page when they come, and 5 s / 1.08 s more: 600 x 5.6, σ of some 5.6 x 35.
+    assert!((all.len() as f64 - 3_380.0).abs() < 800.0, "{}", all.len());
+    assert!(all.iter().all(|page| page.size.get() == 5_000));
+    // What has come belongs to pages, but for those of users who left while they loaded, at most one each.
+    let extra = goodput(web) - 5_000 * all.len() as u64;
+    assert!(extra < 650 * 5_000, "{extra}");
+    // Nobody meets what an earlier user left.
+    assert!(
+        all.iter().all(|page| page.took < Span::from_millis(250)),
+        "{:?}",
+        all.iter().max_by_key(|page| page.took)
+    );
+    assert_eq!((web.retransmits, web.timeouts), (Some(0), Some(0)));
+}
+
+#[test]
+fn users_who_leave_in_the_middle_are_forgotten_with_what_is_on_its_way() {
+    // Pages of 100 kB over 1 Mb/s take .8 s alone, and most users leave before.
+    let source = "objects = 9, parallel = 3, think = \"1s\", users_per_second = 4, life = \"400ms\", \
+                  main_size = { kind = \"constant\", size = \"10kB\" }, object_size = { kind = \"constant\", size = \"10kB\" }";
+    let text = scenario(source, "").replace("10Mbit", "1Mbit");
+    for tcp in ["\"linux\"", "\"rfc\"", "{ profile = \"ns2-235\", syn = false }"] {
+        let begin = text.find("tcp = {").unwrap();
+        let end = begin + text[begin..].find('\n').unwrap();
+        let outcome = run(&format!("{}tcp = {tcp}{}", &text[..begin], &text[end..]));
+        let web = flow(&outcome, "web");
+        // A byte that counts was sent by this user and not by the one before: no more arrives in order than the link carries.
+        assert!(goodput(web) <= web.delivered.bytes.get(), "{tcp}");
+        assert!(goodput(web) > 2_000_000, "{tcp}: {}", goodput(web));
+        assert!(pages(&outcome).iter().all(|page| page.took >= Span::from_millis(600)), "{tcp}");
+    }
+}
+
+#[test]
+fn the_same_seed_has_the_same_pages() {
+    let text = scenario("users_per_second = 2, life = \"10s\", think = \"1s\"", "");
+    let (one, other) = (run(&text), run(&text));
+    assert!(pages(&one).len() > 200);
+    assert_eq!(pages(&one), pages(&other));
+    let fast = run(&text.replace("10Mbit", "100Mbit"));
+    let first = |outcome: &Outcome| pages(outcome)[0].size;
+    assert_eq!(first(&one), first(&fast));
+}
