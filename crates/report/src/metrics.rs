@@ -199,6 +199,8 @@ impl Metrics {
             for (name, share) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
                 self.push(format!("completion_{name}_s/{group}"), "s", nearest_rank(&took, share));
             }
+            self.push(format!("completion_mean_s/{group}"), "s", mean(&took));
+            self.push(format!("completions/{group}"), "", Some(took.len() as f64));
         }
     }
 }

@@ -230,6 +230,8 @@ row! {
         completion_p50_s: Option<f64>, "s";
         /// 95th percentile of the same, s.
         completion_p95_s: Option<f64>, "s";
+        /// Mean of the same, s.
+        completion_mean_s: Option<f64>, "s";
         /// Notifications from queues that they cannot carry the rate that the flow needs; missing if there were
         /// none.
         exceptions: Option<u64>, "";

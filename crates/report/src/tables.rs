@@ -7,7 +7,7 @@ use apportion_runtime::outcome::{Completion, Distribution, Drops, FlowOutcome, L
 use crate::due::{Reached, responses, worst_second};
 use crate::replication::Replication;
 use crate::rows::{AllocationRow, CompletionRow, FlowRow, LinkRow, ResponseRow, SeriesRow, StatisticRow};
-use crate::statistics::nearest_rank;
+use crate::statistics::{mean, nearest_rank};
 
 /// Six decimals: a bit per second of a Mb/s, a nanosecond of a millisecond.
 pub(crate) fn round6(x: f64) -> f64 {
@@ -94,6 +94,7 @@ fn flow_row(point: &str, outcome: &Outcome, flow: &FlowOutcome) -> FlowRow {
         completions: took.len() as u64,
         completion_p50_s: nearest_rank(&took, 0.5).map(round6),
         completion_p95_s: nearest_rank(&took, 0.95).map(round6),
+        completion_mean_s: mean(&took).map(round6),
         exceptions: (flow.overloads > 0).then_some(flow.overloads),
         worst_second_share: None,
         worst_second_s: None,

@@ -6,7 +6,7 @@ mod common;
 
 use apportion_core::units::Span;
 use apportion_runtime::outcome::{Completion, FlowOutcome, Outcome};
-use common::{flow, run};
+use common::{flow, run, sweep};
 
 const CONSTANT: &str = "main_size = { kind = \"constant\", size = \"1000B\" }, object_size = { kind = \"constant\", size = \"1000B\" }";
 
@@ -151,4 +151,24 @@ fn the_same_seed_has_the_same_pages() {
     let fast = run(&text.replace("10Mbit", "100Mbit"));
     let first = |outcome: &Outcome| pages(outcome)[0].size;
     assert_eq!(first(&one), first(&fast));
+}
+
+/// The claim of the example: behind a FIFO pages take several times as long, behind a queue for each flow hardly longer than alone.
+#[test]
+fn an_upload_delays_pages_behind_a_fifo_and_not_behind_queues_of_flows() {
+    let text = include_str!("../../../scenarios/web.toml");
+    let mean = |outcome: &Outcome| {
+        let webs = outcome.flows.iter().filter(|flow| flow.group == "web");
+        let took: Vec<f64> =
+            webs.flat_map(|flow| &flow.completions).map(|page| page.took.as_secs_f64()).collect();
+        assert!(took.len() > 12, "{}", took.len());
+        took.iter().sum::<f64>() / took.len() as f64
+    };
+    let alone = sweep(&text.replace("start = \"5s\"", "start = \"119s\""));
+    let alone = mean(&alone[0]);
+    let [fifo, drr, fq_codel] = sweep(text).iter().map(mean).collect::<Vec<_>>()[..] else {
+        panic!("three points")
+    };
+    assert!(fifo > 3.0 * alone, "{fifo} {alone}");
+    assert!(drr < 1.2 * alone && fq_codel < 1.2 * alone, "{drr} {fq_codel} {alone}");
 }

@@ -144,6 +144,10 @@ pub fn what_only_a_simulator_can_do_is_refused_with_its_place() {
     let captures = "captures are for `apportion run`; leave `pcap` out";
     assert_eq!(of_link("pcap = true"), format!("link.wire.pcap: {captures}"));
     assert_eq!(of_link("back = { pcap = true }"), format!("link.wire.back.pcap: {captures}"));
+    assert_eq!(
+        refused("loss = 0.01", "source = \"web\"", |_| ()),
+        "flow.x.source: web pages are for `apportion run`, since the lab sends no requests; write `short_flows`"
+    );
 }
 
 pub fn packets_that_linux_does_not_have_are_refused_with_their_place() {

@@ -15,7 +15,7 @@ use crate::figure::{COLOURS, Curve, Level, Plot, XAxis, curves, curves_with_even
 use crate::html::{escape, table, table_of};
 use crate::record::{PointRecord, Run};
 use crate::shares::{Keys, flow_shares, natural};
-use crate::statistics::{Estimate, nearest_rank, number};
+use crate::statistics::{Estimate, mean, nearest_rank, number};
 use crate::tables::{mbps, sorted_times};
 
 /// Chosen: longer tables are read from the CSV files.
@@ -435,13 +435,24 @@ fn completion_table(point: &PointRecord) -> String {
             let at = |share| nearest_rank(&took, share).map_or_else(|| "–".to_owned(), number);
             if !took.is_empty() {
                 let name = format!("{group}, {size}");
-                rows.push(vec![name, took.len().to_string(), at(0.5), at(0.9), at(0.95), at(0.99), at(1.0)]);
+                let mean = mean(&took).map_or_else(|| "–".to_owned(), number);
+                rows.push(vec![
+                    name,
+                    took.len().to_string(),
+                    mean,
+                    at(0.5),
+                    at(0.9),
+                    at(0.95),
+                    at(0.99),
+                    at(1.0),
+                ]);
             }
         }
     }
     if rows.is_empty() {
         return String::new();
     }
-    let head = heads(["Completion times", "Transfers", "p50 s", "p90 s", "p95 s", "p99 s", "max s"]);
+    let head =
+        heads(["Completion times", "Transfers", "Mean s", "p50 s", "p90 s", "p95 s", "p99 s", "max s"]);
     format!("<h4>Finite transfers, all seeds</h4>\n{}", table(&head, &rows))
 }
