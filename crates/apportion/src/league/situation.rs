@@ -18,7 +18,7 @@ macro_rules! built_in {
 
 built_in! {
     "home-uplink" "customers-50" "customers-500" "satellite" "varying-rate" "floods" "round-trips" "mixed-tcp" "mixed-l4s" "video-and-calls"
-    "short-flows" "core" "partial" "guarantees" "weights" "tickets" "unknown-rate" "losses-downstream"
+    "short-flows" "web-pages" "core" "partial" "guarantees" "weights" "tickets" "unknown-rate" "losses-downstream"
 }
 
 /// The situations whose routers may keep no state for flows, which no scenario file can say.
