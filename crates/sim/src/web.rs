@@ -9,7 +9,7 @@ use apportion_core::packet::{Ecn, Protocol};
 use apportion_core::units::Time;
 use apportion_runtime::connections::Load;
 use apportion_runtime::source::web::Act;
-use apportion_scenario::model::{Source, Transport};
+use apportion_scenario::model::Source;
 
 use crate::connection::Carrier;
 use crate::events::Event;
@@ -41,7 +41,9 @@ impl Simulation<'_> {
         let member = index - flow.first;
         let isn = flow.isn(index);
         let Some(size) = flow.users.answer(sent, member) else { return };
-        if matches!(self.connections[index as usize].carrier, Carrier::Closed(_)) {
+        let connection = &mut self.connections[index as usize];
+        if matches!(connection.carrier, Carrier::Closed(_)) {
+            connection.carrier = Carrier::Closed(Arc::clone(&flow.tcp));
             self.open(index, isn);
         }
         self.act(now, index, Direction::Forth, |tcp, outlet| {
@@ -81,12 +83,13 @@ impl Simulation<'_> {
                 }
             }
         }
-        // Sending a request has no answer at once, so nothing was added meanwhile.
+        // No request is answered at once, so nothing was added meanwhile.
         self.webs[web as usize].users.acts = acts;
     }
 
-    /// A request goes from the sink of a connection to its source.
+    /// A request goes from the sink of a connection to its source, behind the acknowledgement that it would carry.
     fn ask(&mut self, now: Time, index: u32) {
+        self.act(now, index, Direction::Back, |tcp, outlet| tcp.receiver.acknowledge_held(outlet));
         let connection = &self.connections[index as usize];
         let Source::Web(web) = &self.scenario.flows[connection.flow as usize].source else { return };
         let (id, hop) = (connection.id, connection.first_hop(Direction::Back));
@@ -103,9 +106,6 @@ impl Simulation<'_> {
         let flow = &mut self.webs[web as usize];
         flow.end(index, totals);
         self.tcps.remove(place);
-        let flow = &self.scenario.flows[self.connections[index as usize].flow as usize];
-        if let Transport::Tcp(params) = &flow.transport {
-            self.connections[index as usize].carrier = Carrier::Closed(Arc::clone(params));
-        }
+        self.connections[index as usize].carrier = Carrier::Closed(Arc::clone(&flow.tcp));
     }
 }

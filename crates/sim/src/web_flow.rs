@@ -1,8 +1,12 @@
 //! A flow of web pages during a run: its users, and what is kept of the connections of their seats.
 
+use std::sync::Arc;
+
 use apportion_runtime::connections::Numbers;
 use apportion_runtime::source::web::Users;
-use apportion_scenario::model::{Flow, Scenario, Source};
+use apportion_scenario::model::{Flow, Scenario, Source, Transport};
+
+use apportion_scenario::tcp::TcpParams;
 
 use crate::connection::Totals;
 
@@ -19,6 +23,8 @@ pub(crate) struct WebFlow {
     pub users: Users,
     /// The first of its connections.
     pub first: u32,
+    /// Of its connections: servers send what they have (`TCP_NODELAY`), as the end of an object would wait for acknowledgements.
+    pub tcp: Arc<TcpParams>,
     /// Of each connection, where its sequence numbers begin and what those before it did.
     before: Vec<(u32, Totals)>,
 }
@@ -45,10 +51,11 @@ impl WebFlow {
 /// Those of a scenario.
 pub(crate) fn web_flows(scenario: &Scenario, numbers: &Numbers, seed: u64) -> Vec<WebFlow> {
     let of = |(index, flow): (usize, &Flow)| {
-        let Source::Web(web) = &flow.source else { return None };
+        let (Source::Web(web), Transport::Tcp(tcp)) = (&flow.source, &flow.transport) else { return None };
+        let tcp = Arc::new(TcpParams { nagle: false, ..TcpParams::clone(tcp) });
         let members = numbers.members(index);
         let before = vec![(ISN, Totals::default()); members.len()];
-        Some(WebFlow { users: Users::new(flow, web, scenario.stop, seed), first: members.start, before })
+        Some(WebFlow { users: Users::new(flow, web, scenario.stop, seed), first: members.start, tcp, before })
     };
     scenario.flows.iter().enumerate().filter_map(of).collect()
 }
