@@ -89,6 +89,11 @@ impl Metrics {
         self.by_name("completion_p95_s/").map(|(group, _)| group)
     }
 
+    /// The groups that measure round trips.
+    pub(crate) fn probes(&self) -> impl Iterator<Item = &str> {
+        self.by_name("rpm/").map(|(group, _)| group)
+    }
+
     /// The samples of the metric called `name`; none if it was not measured.
     pub(crate) fn samples(&self, name: &str) -> &[f64] {
         self.places.get(name).map_or(&[], |&at| &self.all[at].samples)
@@ -146,6 +151,7 @@ impl Metrics {
             self.push(format!("goodput_mbps/{group}"), "Mb/s", of(|f| f.goodput_mbps));
             self.push(format!("delay_p50_ms/{group}"), "ms", of(|f| f.delay_p50_ms));
             self.push(format!("delay_p95_ms/{group}"), "ms", of(|f| f.delay_p95_ms));
+            self.push(format!("rpm/{group}"), "1/min", of(|f| f.rpm));
             for reason in DropReason::ALL {
                 let count = members.iter().map(|f| f.drops_by(reason) as f64).sum();
                 self.push(format!("drops_{}_packets/{group}", reason.name()), "packets", Some(count));

@@ -67,6 +67,7 @@ impl Quantity {
             by_name("Throughput over entitlement", "share", "groups", Some(1.0)),
             by_name("Throughput of a flow, Mb/s", "throughput_mbps", "groups", None),
             by_name("Completion time (95th percentile), s", "completion_p95_s", "groups", None),
+            by_name("Round trips in a minute", "rpm", "groups", None),
             by_name("One-way delay (95th percentile), ms", "delay_p95_ms", "groups", None),
             by_name("Queue delay (95th percentile), ms", "queue_delay_p95_ms", "links", None),
             by_name("Utilisation", "utilisation", "links", Some(1.0)),

@@ -232,6 +232,8 @@ row! {
         completion_p95_s: Option<f64>, "s";
         /// Mean of the same, s.
         completion_mean_s: Option<f64>, "s";
+        /// Of a probe, 60 s over the mean time of a round trip: responsiveness under working conditions; missing for other flows.
+        rpm: Option<f64>, "1/min";
         /// Notifications from queues that they cannot carry the rate that the flow needs; missing if there were
         /// none.
         exceptions: Option<u64>, "";

@@ -77,7 +77,9 @@ fn waits(points: &[PointRecord]) -> Vec<(String, String)> {
     let groups: BTreeSet<&str> = points.iter().flat_map(|p| &p.flows).map(|f| f.group.as_str()).collect();
     let groups = in_order(groups.into_iter().map(str::to_owned));
     let finite = |group: &str| points.iter().any(|p| p.summary().metrics.transfers().any(|of| of == group));
+    let probe = |group: &str| points.iter().any(|p| p.summary().metrics.probes().any(|of| of == group));
     let wait = |group: &String| match finite(group) {
+        true if probe(group) => (format!("{group} RPM"), format!("rpm/{group}")),
         true => (format!("{group} done p95 s"), format!("completion_p95_s/{group}")),
         false => (format!("{group} p95 ms"), format!("delay_p95_ms/{group}")),
     };

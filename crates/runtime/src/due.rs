@@ -97,7 +97,7 @@ fn activity(scenario: &Scenario, outcome: &Outcome, bins: Option<&Bins>) -> Vec<
                 phases(transfers(members, outcome.flows.get(index), scenario.stop), wants)
             }
             // A page is one as long as it loads; it can only be seen where it was loaded.
-            Source::Web(_) => phases(pages(outcome.flows.get(index)), Wants::Everything),
+            Source::Web(web) if !web.is_probe => phases(pages(outcome.flows.get(index)), Wants::Everything),
             // What changes within a sample no series can show.
             Source::OnOff { on, off, .. } if on.mean + off.mean >= scenario.sample => {
                 phases(bursts(members, scenario.stop), Wants::Bursts)

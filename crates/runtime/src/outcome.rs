@@ -268,6 +268,9 @@ pub struct FlowOutcome {
     /// Those that finished before the measured part, in the order in which they did.
     #[serde(default)]
     pub earlier: Vec<Completion>,
+    /// Whether each of them is a round trip that measures the path.
+    #[serde(default)]
+    pub is_probe: bool,
     /// Bytes delivered in each sample interval, from the start of the run.
     pub series: Vec<Bytes>,
     /// TCP of one connection: its state at the end of each sample interval; empty for other flows.

@@ -28,7 +28,7 @@ use crate::tcp::TcpParams;
 use crate::text::{Item, Table, Value, join};
 use crate::transport;
 use crate::written_sizes::Written;
-use crate::written_web::{WrittenSizes, web};
+use crate::written_web::{WrittenSizes, probe, web};
 
 /// IPv4 (20, RFC 791) and UDP (8, RFC 768).
 pub(crate) const UDP_HEADER: Bytes = Bytes::new(28);
@@ -454,7 +454,7 @@ fn connections(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<u32
     }
     let connections = group.fields.count("connections", i, problems)?;
     let kind = group.source.0.name;
-    if connections > 1 && ["short_flows", "web"].contains(&kind) {
+    if connections > 1 && ["short_flows", "web", "probe"].contains(&kind) {
         let message = format!(
             "a source `{kind}` opens its own connections, each a separate flow for queues; write connections = 1, or another \
              source"
@@ -544,6 +544,7 @@ fn source(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Source> 
                 },
             },
         },
+        "probe" => Source::Web(probe(fields, i, problems)?),
         "web" => Source::Web(web(fields, &group.web, i, problems)?),
         "video" => Source::Video {
             frames: match &group.file {

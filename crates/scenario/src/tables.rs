@@ -331,7 +331,7 @@ const SHARED_FLOW: [Key; 14] = [
         "tcp",
         Kind::Tcp,
         Optional,
-        "TCP: a profile, a congestion control of the profile `linux`, or a table with `profile` and parameters. If absent, `linux` for `greedy`, `file`, `short_flows` and `web`, and UDP for sources with a rate.",
+        "TCP: a profile, a congestion control of the profile `linux`, or a table with `profile` and parameters. If absent, `linux` for `greedy`, `file`, `short_flows`, `web` and `probe`, and UDP for sources with a rate.",
     ),
     key(
         "protocol",

@@ -13,7 +13,7 @@
 
 use apportion_core::units::{Bytes, Span};
 
-use crate::sizes::Sizes;
+use crate::sizes::{Shape, Sizes};
 
 /// Users who load pages.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +32,8 @@ pub struct Web {
     pub request: Bytes,
     /// Mean of the exponential time from a page that is complete to the next.
     pub think: Span,
+    /// Whether the pages are requests of a byte, which measure how long a round trip takes.
+    pub is_probe: bool,
 }
 
 /// Users who come as a Poisson process, and stay for an exponential time.
@@ -80,6 +82,22 @@ impl Objects {
 }
 
 impl Web {
+    /// A user who asks for a byte again and again, with such a mean time in between.
+    pub(crate) fn probe(request: Bytes, think: Span) -> Self {
+        let byte = Sizes::Shaped { mean: Bytes::new(1), shape: Shape::Constant };
+        let objects = Objects::Fixed(0);
+        Self {
+            users: None,
+            main: byte.clone(),
+            object: byte,
+            objects,
+            parallel: 1,
+            request,
+            think,
+            is_probe: true,
+        }
+    }
+
     /// The mean size of a page, bytes.
     #[must_use]
     pub fn page(&self) -> f64 {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apportion_core::units::Bytes;
+use apportion_core::units::{Bytes, Span};
 
 use crate::files::Files;
 use crate::keys::Fields;
@@ -59,18 +59,35 @@ pub(crate) fn web(
         Some(_) => Objects::Fixed(whole(fields.count("objects", i, problems)?)),
         None => Objects::Pareto,
     };
-    let request = fields.bytes("request", i, problems)?;
-    if !(MIN_REQUEST..=MAX_REQUEST).contains(&request) {
-        fields.refuse(
-            "request",
-            "a request is one packet of 40 to 1500 bytes; write for example \"350B\"",
-            problems,
-        );
-        return None;
-    }
+    let request = request(fields, i, problems)?;
     let parallel = whole(fields.count("parallel", i, problems)?);
     let think = fields.span("think", i, problems)?;
-    Some(Arc::new(Web { users, main, object, objects, parallel, request, think }))
+    Some(Arc::new(Web { users, main, object, objects, parallel, request, think, is_probe: false }))
+}
+
+/// The source `probe` of member `i`.
+pub(crate) fn probe(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Arc<Web>> {
+    let request = request(fields, i, problems)?;
+    let per_second = fields.number("per_second", i, problems)?;
+    if per_second > MAX_PROBES {
+        let message = format!("{per_second} a second are a load and no probe; write at most {MAX_PROBES}");
+        fields.refuse("per_second", message, problems);
+        return None;
+    }
+    Some(Arc::new(Web::probe(request, Span::from_secs_f64(1.0 / per_second))))
+}
+
+/// Probes in a second. Chosen: the draft on responsiveness sends up to a hundred, and takes 5 % of a path at most.
+const MAX_PROBES: f64 = 1_000.0;
+
+fn request(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Bytes> {
+    let request = fields.bytes("request", i, problems)?;
+    if (MIN_REQUEST..=MAX_REQUEST).contains(&request) {
+        return Some(request);
+    }
+    let message = "a request is one packet of 40 to 1500 bytes; write for example \"350B\"";
+    fields.refuse("request", message, problems);
+    None
 }
 
 /// IPv4 and TCP headers, and a packet of Ethernet.

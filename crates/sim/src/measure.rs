@@ -5,7 +5,7 @@ use apportion_core::units::{Bytes, Span, Time};
 use apportion_runtime::connections::Load;
 use apportion_runtime::outcome::{Completion, Count, FlowOutcome, LinkOutcome, Outcome, TcpSample};
 use apportion_runtime::probe::{Counters, FlowCounts, LinkCounts};
-use apportion_scenario::model::Transport;
+use apportion_scenario::model::{Source, Transport};
 
 use crate::connection::{Carrier, Tcp, Tcps, Totals};
 use crate::events::{Event, Events};
@@ -199,6 +199,7 @@ impl Simulation<'_> {
         outcome.retransmits = Some(retransmits);
         outcome.timeouts = Some(timeouts);
         outcome.fast_retransmits = Some(fast_retransmits);
+        outcome.is_probe = matches!(&flow.source, Source::Web(web) if web.is_probe);
         outcome.earlier = completions_of(&self.earlier, index);
         outcome.completions = completions_of(&self.completions, index);
         outcome.completions.sort_by_key(|completion| completion.start);

@@ -219,6 +219,9 @@ fn numbers(run: &Run) -> String {
     for group in shown_transfers {
         head.extend(["p50", "p95"].map(|q| format!("{group} completion {q}, s")));
     }
+    let probes = names(run, |p| p.summary().metrics.probes().map(str::to_owned).collect());
+    let shown_probes = &probes[..probes.len().min(MAX_LINK_COLUMNS)];
+    head.extend(shown_probes.iter().map(|group| format!("{group} RPM")));
     head.extend(["Drops".into(), "Marks".into()]);
     head.extend(shown_links.iter().map(|l| format!("Buffer{}", of(l))));
 
@@ -241,6 +244,7 @@ fn numbers(run: &Run) -> String {
         for group in shown_transfers {
             row.extend(["p50", "p95"].map(|q| show(&format!("completion_{q}_s/{group}"))));
         }
+        row.extend(shown_probes.iter().map(|group| show(&format!("rpm/{group}"))));
         row.extend([show("drops_packets"), show("marked_packets")]);
         let buffer = |link: &String| point.buffers.get(link).map_or("–", String::as_str).to_owned();
         row.extend(shown_links.iter().map(buffer));

@@ -90,6 +90,7 @@ fn flow(made: &Made, seed: u64, stream: u64) -> FlowOutcome {
         timeouts: Some(u64::from(made.delay_ms > 80.0) * 3),
         fast_retransmits: Some(bytes / 300_000),
         delay: distribution(12.0 + stream as f64, 13.0 + stream as f64 + made.delay_ms, bytes / 1_000),
+        is_probe: false,
         completions: if made.short { (0..100).map(completion).collect() } else { Vec::new() },
         earlier: Vec::new(),
         series: series.collect(),

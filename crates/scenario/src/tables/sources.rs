@@ -166,6 +166,20 @@ pub(crate) const SOURCES: &[Variant] = &[
         ],
     },
     Variant {
+        name: "probe",
+        doc: "Requests of a byte over one connection, each when the last was answered and a random time has passed: how many round trips \
+              would fit a minute (`rpm`), as draft-ietf-ippm-responsiveness asks of a loaded path. Simulator and TCP only.",
+        keys: &[
+            key(
+                "per_second",
+                NUMBER,
+                Default("10"),
+                "Mean number of requests in a second, were answers to take no time.",
+            ),
+            key("request", SIZE, Default("100B"), "Size of a request on the wire."),
+        ],
+    },
+    Variant {
         name: "video",
         doc: "Video frames, each sent at its display time: from the trace `file`, or synthetic MPEG of \
               rate `mean`.",

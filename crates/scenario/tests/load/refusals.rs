@@ -107,7 +107,7 @@ fn each_kind_of_error_has_its_message() {
     assert_eq!(
         mended("\"poisson\"", "\"poison\""),
         "22: flow.\"g.20\".source: `poison` is not known here (did you mean `poisson`?); known: greedy, file, cbr, poisson, \
-         on_off, short_flows, web, video, replay"
+         on_off, short_flows, web, probe, video, replay"
     );
     assert_eq!(
         mended("packet = \"100B\"", "packet = \"28B\""),
