@@ -86,9 +86,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
         }
     }
     for flow in &scenario.flows {
-        if matches!(flow.source, Source::Web(_)) {
-            let message =
-                "web pages are for `apportion run`, since the lab sends no requests; write `short_flows`";
+        if let Some(message) = simulated(&flow.source) {
             return refuse(format!("flow.{}.source", flow.group), message);
         }
         let (packet, of, fits) = match &flow.transport {
@@ -106,6 +104,25 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
         return refuse(format!("flow.{}.{of}", flow.group), message);
     }
     Ok(())
+}
+
+/// Why a source is for the simulator alone, if it is.
+const fn simulated(source: &Source) -> Option<&'static str> {
+    match source {
+        Source::Web(_) => {
+            Some("web pages are for `apportion run`, since the lab sends no requests; write `short_flows`")
+        }
+        Source::Dash(_) => Some(
+            "players of `dash` are for `apportion run`; run a real one in `apportion shell`, or write `file` or `on_off`",
+        ),
+        Source::Call(_) => Some(
+            "adaptive calls are for `apportion run`; run a real one in `apportion shell`, or write `video`",
+        ),
+        Source::Voice { .. } => Some(
+            "`voice` is for `apportion run`, which judges it; write { kind = \"cbr\", rate = \"80kbit\", packet = \"200B\" }",
+        ),
+        _ => None,
+    }
 }
 
 /// What fits a frame with its headers, below 2^16 bytes.

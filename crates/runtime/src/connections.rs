@@ -13,6 +13,7 @@ use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Span, Time};
 
+use crate::media::Media;
 use crate::source::short_flows::arrivals;
 use crate::source::web::Arrivals;
 use crate::source::{Generator, Write};
@@ -29,6 +30,8 @@ pub enum Load {
     Writes(Box<Writes>),
     /// What the users of the source of web pages with this number ask for.
     Web(u32),
+    /// What it takes for a player or a call, which answer to what becomes of it.
+    Media(Box<MediaLoad>),
     /// Nothing more: its file has arrived.
     Arrived,
 }
@@ -40,6 +43,15 @@ pub struct Writes {
     pub generator: Generator,
     /// The one that comes next.
     pub pending: Option<Write>,
+}
+
+/// A player or a call.
+#[derive(Debug)]
+pub struct MediaLoad {
+    /// Both of its ends.
+    pub media: Media,
+    /// When the timer is called for which a backend has an event; [`Time::MAX`] if there is none.
+    pub armed: Time,
 }
 
 /// A connection to be made.
@@ -137,6 +149,10 @@ impl Load {
     pub fn new(source: &Source, start: Time, stop: Time, stream: Stream) -> Self {
         match source {
             Source::File { size } => Self::File(*size),
+            Source::Dash(_) | Source::Voice { .. } | Source::Call(_) => {
+                let load = |media| Self::Media(Box::new(MediaLoad { media, armed: Time::MAX }));
+                Media::new(source, start, stop).map_or(Self::Arrived, load)
+            }
             _ => match Generator::new(source, start, stop, stream) {
                 Some(generator) => Self::Writes(Box::new(Writes { generator, pending: None })),
                 None => Self::Greedy,

@@ -71,6 +71,13 @@ impl Histogram {
         self.count
     }
 
+    /// How many samples are above `span`, but for those within its bucket.
+    #[must_use]
+    pub fn count_above(&self, span: Span) -> u64 {
+        let next = (bucket_of(span) + 1).saturating_sub(self.first);
+        self.counts.get(next..).map_or(0, |above| above.iter().sum())
+    }
+
     /// The distribution of the samples so far.
     #[must_use]
     pub fn distribution(&self) -> Distribution {

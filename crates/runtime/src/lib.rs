@@ -14,6 +14,7 @@
 //! | [`link`] | one direction of a link, apart from its transmitter and its wire |
 //! | [`loss`] | the packets that a wire loses by chance |
 //! | [`marks`] | the markers of a flow's packets at its two ends |
+//! | [`media`] | video and voice as people feel them: players, calls, and what they get |
 //! | [`routers`] | the routers that exchange reports about their links, and the paths between them |
 //! | [`source`] | what applications write, and when |
 //! | [`tolerances`] | how far two backends may differ, and how late real packets may be |
@@ -29,6 +30,7 @@ pub mod link;
 mod listed_losses;
 pub mod loss;
 pub mod marks;
+pub mod media;
 pub mod outcome;
 pub mod probe;
 pub mod routers;

@@ -16,6 +16,9 @@ use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
 use serde::{Deserialize, Serialize};
 
+mod media;
+pub use media::{CallQuality, MediaOutcome, Playback};
+
 /// One replication.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Outcome {
@@ -271,6 +274,9 @@ pub struct FlowOutcome {
     /// Whether each of them is a round trip that measures the path.
     #[serde(default)]
     pub is_probe: bool,
+    /// What a viewer or listener got; none of flows without one, and in the lab.
+    #[serde(default)]
+    pub media: Option<MediaOutcome>,
     /// Bytes delivered in each sample interval, from the start of the run.
     pub series: Vec<Bytes>,
     /// TCP of one connection: its state at the end of each sample interval; empty for other flows.

@@ -11,6 +11,7 @@ use std::fmt;
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
+use crate::media::Codec;
 use crate::model::{Flow, Frames, LinkId, Scenario, Setting, Source, Start, Transport};
 use crate::tcp::SackRecovery;
 
@@ -165,6 +166,16 @@ impl Scenario {
                     Frames::Gop { mean } => mean.bytes_in(Span::from_secs_f64(1.0 / fps.max(1e-3))),
                 };
                 (each, paced(fps * seconds, size))
+            }
+            Source::Dash(dash) => {
+                let most = dash.ladder.last().map_or(Bytes::ZERO, |rate| rate.bytes_in(dash.segment));
+                let segments = seconds / dash.segment.as_secs_f64();
+                (each, (segments, segments * packets(most)))
+            }
+            Source::Voice { codec } => (each, paced(seconds / Codec::FRAME.as_secs_f64(), codec.packet())),
+            Source::Call(call) => {
+                let frame = call.max.bytes_in(call.interval);
+                (each, paced(seconds / call.interval.as_secs_f64(), frame))
             }
             Source::Replay { packets } => (each, paced(packets.len() as f64, segment)),
         };

@@ -15,6 +15,7 @@ use crate::expression::Pattern;
 use crate::files::{self, Files};
 use crate::keys::{Amount, Fields, Quantity, Range, Unit, Variant, walk, walk_variant};
 use crate::marking;
+use crate::media_sources;
 use crate::model::{
     DurationDistribution, Flow, FlowSettings, Frames, Link, LinkId, MAX_ARRIVALS, MAX_PACKET, Node, NodeId,
     Shape, Source, Start, Transport,
@@ -167,8 +168,9 @@ impl<'a> Builder<'a> {
         problems: &mut Problems,
     ) {
         match kind.name {
-            "replay" if tcp => {
-                fields.refuse("tcp", "a source `replay` sends datagrams; leave `tcp` out", problems);
+            name if tcp && (name == "replay" || media_sources::sends_datagrams(name)) => {
+                let message = format!("a source `{name}` sends datagrams; leave `tcp` out");
+                fields.refuse("tcp", message, problems);
             }
             "short_flows" if source.item("sizes").is_some() == source.item("mean_size").is_some() => {
                 let message = "write either `mean_size` or `sizes`, for example mean_size = \"30kB\"";
@@ -212,9 +214,11 @@ impl<'a> Builder<'a> {
             return None;
         }
         let path = self.path(&name, (from, to), group.path.as_deref(), i, (fields, "path"), problems);
-        // Datagrams need no way back.
+        // Datagrams need no way back, but for what a receiver reports.
         let back = match group.return_path.as_deref() {
-            None if group.tcp.is_none() => Some(self.routing.path(to, from).unwrap_or_default()),
+            None if group.tcp.is_none() && group.source.0.name != "call" => {
+                Some(self.routing.path(to, from).unwrap_or_default())
+            }
             listed => self.path(&name, (to, from), listed, i, (fields, "return_path"), problems),
         };
         let connections = connections(group, i, problems);
@@ -462,6 +466,13 @@ fn connections(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<u32
         group.fields.refuse("connections", message, problems);
         return None;
     }
+    let kind = group.source.0.name;
+    if connections > 1 && media_sources::is_personal(kind) {
+        let message =
+            format!("a source `{kind}` is what one person sees or hears; write count = {connections}");
+        group.fields.refuse("connections", message, problems);
+        return None;
+    }
     u32::try_from(connections).ok()
 }
 
@@ -472,6 +483,9 @@ fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Trans
     let source = &group.source.1;
     let packet = match &group.file {
         Some(FromFile::Packets(packets)) => packets.iter().map(|(_, size)| *size).max()?,
+        _ if media_sources::sends_datagrams(group.source.0.name) => {
+            media_sources::packet(group.source.0.name, source, i, problems)?
+        }
         _ => source.bytes("packet", i, problems)?,
     };
     // Packets of a capture were checked one by one, and one without payload is one.
@@ -557,6 +571,7 @@ fn source(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Source> 
                 (fields.flag("adaptive") == Some(true)).then_some(least)
             },
         },
+        name if media_sources::is_personal(name) => media_sources::read(name, fields, i, problems)?,
         _ => match &group.file {
             Some(FromFile::Packets(packets)) => Source::Replay { packets: packets.clone() },
             _ => return None,
@@ -617,7 +632,7 @@ fn period(name: &str, fields: &Fields<'_>, i: u64, problems: &mut Problems) -> O
     Some(mean)
 }
 
-fn frames_per_second(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<f64> {
+pub(crate) fn frames_per_second(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<f64> {
     let fps = fields.number("fps", i, problems)?;
     if !FRAMES_PER_SECOND.contains(&fps) {
         fields.refuse("fps", "a video has 0.1 to 10000 frames a second; write for example 25", problems);

@@ -6,6 +6,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`model`] | a checked scenario: typed, every name resolved |
+//! | [`media`] | sources of video and voice that answer to what becomes of them |
 //! | [`routing`] | paths through its network |
 //! | [`tcp`] | TCP profiles and their parameters |
 //! | [`entitlement`] | what its flows are due over time |
@@ -22,6 +23,8 @@ pub mod document;
 pub mod entitlement;
 pub mod gateway;
 mod marking;
+pub mod media;
+mod media_sources;
 pub mod model;
 pub mod queue;
 pub mod routing;

@@ -13,6 +13,7 @@ use apportion_core::packet::{FillTarget, FlowClass, Protocol};
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
 
+use crate::media::{AdaptiveCall, Codec, Dash};
 pub use crate::sizes::{Cdf, Shape, Sizes};
 use crate::tcp::TcpParams;
 pub use crate::web::{Objects, Users, Web};
@@ -328,6 +329,15 @@ pub enum Source {
         /// The share of their size that frames may shrink to when a queue cannot carry them; `None`: they do not.
         least: Option<Ratio>,
     },
+    /// A player of adaptive video. Over TCP only.
+    Dash(Arc<Dash>),
+    /// Voice at a constant rate. UDP only.
+    Voice {
+        /// How it is coded.
+        codec: Codec,
+    },
+    /// A call that adapts its rate to what the receiver reports. UDP only.
+    Call(Arc<AdaptiveCall>),
     /// The sizes and times of a packet capture, from its first packet on. UDP only.
     Replay {
         /// Offset from the start and wire size of each packet, ascending in time.

@@ -18,7 +18,7 @@ const MAX_POINTS: usize = 10_000;
 const DEEPEST: usize = 16;
 
 /// Keys whose values are lists by nature.
-pub(crate) const LISTS: [&str; 6] = ["path", "return_path", "lost", "packets", "between", "change"];
+pub(crate) const LISTS: [&str; 7] = ["ladder", "path", "return_path", "lost", "packets", "between", "change"];
 
 /// One point of the grid.
 #[derive(Clone, Debug)]

@@ -9,6 +9,7 @@ use crate::selection::Part;
 
 use Need::{Default, Optional, Required};
 
+mod media;
 mod sources;
 mod topologies;
 
@@ -331,7 +332,7 @@ const SHARED_FLOW: [Key; 14] = [
         "tcp",
         Kind::Tcp,
         Optional,
-        "TCP: a profile, a congestion control of the profile `linux`, or a table with `profile` and parameters. If absent, `linux` for `greedy`, `file`, `short_flows`, `web` and `probe`, and UDP for sources with a rate.",
+        "TCP: a profile, a congestion control of the profile `linux`, or a table with `profile` and parameters. If absent, `linux` for `greedy`, `file`, `short_flows`, `web`, `probe` and `dash`, and UDP for sources with a rate.",
     ),
     key(
         "protocol",

@@ -58,7 +58,7 @@ pub(crate) const DEFAULT: &str = PROFILES[0].name;
 
 /// Whether a source of this kind has no rate of its own, so that only TCP can send it.
 pub(crate) fn is_needed_by(source: &str) -> bool {
-    matches!(source, "greedy" | "file" | "short_flows" | "web" | "probe")
+    matches!(source, "greedy" | "file" | "short_flows" | "web" | "probe" | "dash")
 }
 
 /// The default TCP.

@@ -6,7 +6,8 @@
 //!
 //! - what comes over its last link is acknowledged at once, by hosts that take no time and write no labels, over one link, which
 //!   carries nothing else and would [send](crate::link::Link::sends_unnoticed) the acknowledgement as it comes,
-//! - its connection is open when it arrives: it carries no file and no web pages, and is closed later, and
+//! - its connection is open when it arrives: it carries no file, no web pages, no video that asks for more and no call, and is closed
+//!   later, and
 //! - no deliveries are counted before it arrives.
 
 use apportion_core::units::Time;
@@ -46,7 +47,8 @@ impl Simulation<'_> {
     fn delivers_early_until(&self, index: usize, flow: &Flow) -> Time {
         let waits = matches!(&flow.transport, Transport::Tcp(params) if params.delayed_ack.is_some());
         let ends = self.members(index).any(|member| {
-            matches!(self.connections[member as usize].load, Load::File(_) | Load::Web(_) | Load::Arrived)
+            let load = &self.connections[member as usize].load;
+            matches!(load, Load::File(_) | Load::Web(_) | Load::Media(_) | Load::Arrived)
         });
         if waits || ends { Time::ZERO } else { flow.stop.unwrap_or(self.scenario.stop) }
     }

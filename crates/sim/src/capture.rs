@@ -26,6 +26,7 @@ use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, TcpOp
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 
+use crate::media::REQUEST_PAYLOAD;
 use crate::packet::{Body, Direction, Header, Packet};
 use crate::tcp::Flags;
 
@@ -187,7 +188,11 @@ impl LinkCapture {
             return;
         }
         let transport = match &body.header {
-            Header::Udp => Transport::Udp,
+            Header::Udp | Header::Rtp(_) | Header::Rtcp(_) => Transport::Udp,
+            // ACK and PSH. The sequence numbers of requests are not simulated.
+            Header::SegmentRequest(_) => {
+                Transport::Tcp(TcpFields { payload: REQUEST_PAYLOAD, flags: 0x18, ..TcpFields::default() })
+            }
             Header::Message => Transport::Message,
             Header::Request => Transport::Tcp(TcpFields {
                 flags: Flags::ACK.bits(),

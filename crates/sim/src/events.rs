@@ -28,6 +28,8 @@ pub enum Event {
     Timer(u32),
     /// This connection's source writes.
     Write(u32),
+    /// A player or a call of this connection has something to do.
+    Media(u32),
     /// This connection starts.
     Start(u32),
     /// This connection's source falls silent.
@@ -70,6 +72,7 @@ impl Event {
             Self::Write(i) => (10, i),
             Self::Stop(i) => (11, i),
             Self::Notice => (12, 0),
+            Self::Media(i) => (13, i),
         };
         debug_assert!(index <= MAX_INDEX);
         kind << (32 - KIND_BITS) | index
@@ -91,7 +94,8 @@ impl Event {
             9 => Self::Timer(index),
             10 => Self::Write(index),
             11 => Self::Stop(index),
-            _ => Self::Notice,
+            12 => Self::Notice,
+            _ => Self::Media(index),
         }
     }
 }

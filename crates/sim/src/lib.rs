@@ -33,6 +33,7 @@ mod hosts;
 pub mod link;
 mod link_users;
 pub mod measure;
+mod media;
 pub mod observer;
 pub mod packet;
 mod pending_notices;

@@ -44,6 +44,7 @@ impl Simulation<'_> {
             probe.delay = apportion_runtime::histogram::Histogram::default();
         }
         self.earlier = std::mem::take(&mut self.completions);
+        self.begin_measuring_media(now);
         // What else is at this time comes after this.
         self.baseline = Some(Box::new(Baseline {
             at: now,
@@ -152,6 +153,7 @@ impl Simulation<'_> {
         let measured = stop.since(before.map_or(Time::ZERO, |baseline| baseline.at));
         let packet_hops = hops(&links) - before.map_or(0, |baseline| hops(&baseline.links));
         let links = (0..links.len()).map(|link| self.link_outcome(link, before, measured)).collect();
+        let media: Vec<_> = (0..self.scenario.flows.len()).map(|flow| self.media_outcome(flow)).collect();
         // What is known of flows comes in the place of all that moved their packets.
         self.links = Vec::new();
         self.shared.events = Events::new(0, Span::ZERO, 0.0);
@@ -162,8 +164,10 @@ impl Simulation<'_> {
         Outcome {
             seed: self.seed,
             measured,
-            flows: (0..self.scenario.flows.len())
-                .map(|flow| self.flow_outcome(flow, before, &totals))
+            flows: media
+                .into_iter()
+                .enumerate()
+                .map(|(flow, media)| FlowOutcome { media, ..self.flow_outcome(flow, before, &totals) })
                 .collect(),
             links,
             packet_hops,

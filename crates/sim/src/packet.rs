@@ -219,6 +219,12 @@ pub enum Header {
     Udp,
     /// A request of a web user, which comes back to the source of its flow.
     Request,
+    /// UDP of a call: the number of the packet.
+    Rtp(u32),
+    /// UDP: the number of a report of the receiver of a call.
+    Rtcp(u32),
+    /// TCP: a viewer asks for the segment of a video with this number.
+    SegmentRequest(u32),
     /// A message between routers, which the [`Store`] keeps.
     Message,
 }

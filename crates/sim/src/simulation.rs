@@ -126,6 +126,7 @@ impl Simulation<'_> {
             Event::Wakeup(link) => self.links[link as usize].wakeup(now, &mut self.shared),
             Event::Timer(connection) => self.timer(now, connection),
             Event::Write(connection) => self.write(now, connection),
+            Event::Media(connection) => self.media_timer(now, connection),
             Event::Start(connection) => self.start(now, connection),
             Event::Stop(connection) => self.stop(now, connection),
             Event::Change(index) => self.change(now, index),
@@ -224,12 +225,22 @@ impl Simulation<'_> {
         }
         // One copy, of the segment alone.
         let Header::Tcp(segment) = self.shared.store.get(packet.body()).header else {
-            return self.shared.store.remove(packet.body());
+            return self.deliver_datagram(now, index, packet);
         };
         self.shared.store.remove(packet.body());
         self.act(now, index, Direction::Back, |tcp, outlet| {
             tcp.receiver.on_segment(now, &segment, packet.ecn(), outlet);
         });
+    }
+
+    /// A packet without acknowledgement reaches the end of its flow.
+    #[inline(never)]
+    fn deliver_datagram(&mut self, now: Time, index: u32, packet: Packet) {
+        let &Body { sent, header, .. } = self.shared.store.get(packet.body());
+        self.shared.store.remove(packet.body());
+        if let Header::Rtp(number) = header {
+            self.receive_rtp(now, index, number, sent, packet.size());
+        }
     }
 
     #[inline(never)]
@@ -238,9 +249,9 @@ impl Simulation<'_> {
         // One copy, of the segment alone.
         let body = self.shared.store.get(packet.body());
         let Header::Tcp(segment) = body.header else {
-            let sent = body.sent;
+            let (sent, header) = (body.sent, body.header);
             self.shared.store.remove(packet.body());
-            return self.answer_request(now, index, sent);
+            return self.receive_feedback(now, index, sent, header);
         };
         self.shared.store.remove(packet.body());
         if !self.marks.is_empty()
@@ -338,10 +349,13 @@ impl Simulation<'_> {
             connection.armed = due;
             self.shared.events.schedule(now, due, Event::Timer(index));
         }
-        let is_file = direction == Direction::Back && matches!(connection.load, Load::File(_));
         let is_web = direction == Direction::Back && matches!(connection.load, Load::Web(_));
-        if is_file {
-            self.note_completion(now, index);
+        if direction == Direction::Back {
+            match connection.load {
+                Load::File(_) => self.note_completion(now, index),
+                Load::Media(_) => self.note_delivered(now, index),
+                _ => (),
+            }
         }
         for at in 0..self.outbox.len() {
             self.inject(now, index, self.outbox[at]);
@@ -403,7 +417,7 @@ impl Simulation<'_> {
         let (greedy, file) = match self.connections[index as usize].load {
             Load::Greedy => (true, None),
             Load::File(size) => (false, Some(size)),
-            Load::Writes(_) | Load::Web(_) | Load::Arrived => (false, None),
+            Load::Writes(_) | Load::Web(_) | Load::Media(_) | Load::Arrived => (false, None),
         };
         self.act(now, index, Direction::Forth, |tcp, outlet| {
             tcp.sender.start(now, outlet);
@@ -415,6 +429,7 @@ impl Simulation<'_> {
             }
         });
         self.next_write(now, index);
+        self.media_timer(now, index);
         let flow = &self.scenario.flows[self.connections[index as usize].flow as usize];
         let stop = flow.stop.unwrap_or(self.scenario.stop);
         self.shared.events.schedule(now, stop, Event::Stop(index));

@@ -113,7 +113,8 @@ fn rich() -> String {
 
 /// Every count, distribution and series. Fractions are written with all their digits.
 fn text(outcome: &Outcome) -> String {
-    format!("{outcome:?}")
+    // The golden digest is older than players and calls, of which it has none.
+    format!("{outcome:?}").replace(", media: None", "")
 }
 
 #[test]

@@ -91,6 +91,7 @@ fn flow(made: &Made, seed: u64, stream: u64) -> FlowOutcome {
         fast_retransmits: Some(bytes / 300_000),
         delay: distribution(12.0 + stream as f64, 13.0 + stream as f64 + made.delay_ms, bytes / 1_000),
         is_probe: false,
+        media: None,
         completions: if made.short { (0..100).map(completion).collect() } else { Vec::new() },
         earlier: Vec::new(),
         series: series.collect(),

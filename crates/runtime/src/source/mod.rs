@@ -71,6 +71,8 @@ impl Generator {
         let cursor = Cursor::new(start, stop);
         let kind = match *source {
             Source::Greedy | Source::File { .. } | Source::ShortFlows { .. } | Source::Web(_) => return None,
+            // These answer to what becomes of their packets, see `media`.
+            Source::Dash(_) | Source::Voice { .. } | Source::Call(_) => return None,
             Source::Cbr { rate, write, jitter } => Kind::Cbr(Cbr::new(rate, write, jitter, cursor, stream)),
             Source::Poisson { rate, write } => Kind::Poisson(Poisson::new(rate, write, cursor, stream)),
             Source::OnOff { rate, write, on, off } => {

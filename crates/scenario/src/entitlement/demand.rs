@@ -2,6 +2,7 @@
 
 use apportion_core::units::{Bytes, Rate, Span};
 
+use crate::media::Codec;
 use crate::model::{Flow, Frames, Source};
 
 /// Bits per second that a flow wants on average; `None` for as much as it can get.
@@ -43,6 +44,10 @@ fn source_demand(source: &Source) -> Option<f64> {
         Source::Video { fps, frames: Frames::Trace(frames), .. } => {
             Some(fps * frames.iter().map(bits).sum::<f64>() / frames.len().max(1) as f64)
         }
+        // It sends between requests as fast as it can, and pauses: the highest of its rates is all that it takes on average.
+        Source::Dash(dash) => dash.ladder.last().map(rate),
+        Source::Voice { codec } => Some(bits(&codec.packet()) / Codec::FRAME.as_secs_f64()),
+        Source::Call(call) => Some(rate(&call.max)),
         Source::Replay { packets } => {
             let length = packets.last().map_or(0.0, |(at, _)| at.as_secs_f64());
             (length > 0.0).then(|| packets.iter().map(|(_, size)| bits(size)).sum::<f64>() / length)

@@ -1,6 +1,6 @@
 //! Keys of traffic sources.
 
-use super::{LOSS, NUMBER, RATE, SIZE, key};
+use super::{LOSS, NUMBER, RATE, SIZE, key, media};
 use crate::keys::Need::{Default, Optional, Required};
 use crate::keys::{Key, Kind, Range, Unit, Variant};
 use crate::web::{MAX_OBJECTS, MAX_PARALLEL};
@@ -207,6 +207,9 @@ pub(crate) const SOURCES: &[Variant] = &[
             PACKET,
         ],
     },
+    media::DASH,
+    media::VOICE,
+    media::CALL,
     Variant {
         name: "replay",
         doc: "Replays the times and sizes of a packet capture, those without payload too. UDP only.",

@@ -251,7 +251,8 @@ impl Driven {
         match self.load {
             Load::Greedy => self.left = u64::MAX,
             Load::File(size) => (self.left, self.closing) = (size.get(), true),
-            Load::Writes(_) | Load::Web(_) | Load::Arrived => (),
+            // The lab refuses players, calls and web pages.
+            Load::Writes(_) | Load::Media(_) | Load::Web(_) | Load::Arrived => (),
         }
         self.phase = Phase::Open;
         if !self.is_tcp() {

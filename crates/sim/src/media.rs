@@ -1,0 +1,123 @@
+//! Players and calls: what their ends send, and what reaches them.
+//!
+//! What a viewer asks for and what the receiver of a call reports are packets of their own on the way back: they wait in queues, are dropped
+//! and lost as acknowledgements are.
+
+use apportion_core::packet::{Ecn, Protocol};
+use apportion_core::units::{Bytes, Time};
+use apportion_runtime::connections::Load;
+use apportion_runtime::media::call::REPORT_SIZE;
+use apportion_runtime::media::{Emission, Media};
+use apportion_runtime::outcome::MediaOutcome;
+
+use crate::connection::Carrier;
+use crate::events::Event;
+use crate::packet::{Body, Direction, Header, Packet};
+use crate::simulation::Simulation;
+
+/// The bytes of an HTTP request. Chosen: a path, a host and a range.
+pub(crate) const REQUEST_PAYLOAD: u16 = 360;
+/// The same on the wire, behind IPv4 and TCP.
+const REQUEST_SIZE: Bytes = Bytes::new(40 + REQUEST_PAYLOAD as u64);
+
+impl Simulation<'_> {
+    fn media(&mut self, index: u32) -> Option<&mut Media> {
+        match &mut self.connections[index as usize].load {
+            Load::Media(load) => Some(&mut load.media),
+            _ => None,
+        }
+    }
+
+    /// A player or a call does what is due, if anything is.
+    pub(crate) fn media_timer(&mut self, now: Time, index: u32) {
+        let mut out = Vec::new();
+        let Load::Media(load) = &mut self.connections[index as usize].load else { return };
+        if load.armed <= now {
+            load.armed = Time::MAX;
+        }
+        let media = &mut load.media;
+        if media.next_timer().is_some_and(|at| at <= now) {
+            media.on_timer(now, &mut out);
+        }
+        for emission in out {
+            self.emit(now, index, emission);
+        }
+        self.arm_media(now, index);
+    }
+
+    /// Schedules the next timer of a player or a call. An event that comes too early finds nothing to do.
+    fn arm_media(&mut self, now: Time, index: u32) {
+        let Load::Media(load) = &mut self.connections[index as usize].load else { return };
+        if let Some(at) = load.media.next_timer().filter(|&at| at < load.armed) {
+            load.armed = at;
+            self.shared.events.schedule(now, at, Event::Media(index));
+        }
+    }
+
+    /// Puts a packet of one end on its way.
+    fn emit(&mut self, now: Time, index: u32, emission: Emission) {
+        let (header, size, direction, protocol) = match emission {
+            Emission::Request(number) => {
+                (Header::SegmentRequest(number), REQUEST_SIZE, Direction::Back, Protocol::Tcp)
+            }
+            Emission::Datagram(number, size) => (Header::Rtp(number), size, Direction::Forth, Protocol::Udp),
+            Emission::Report(number) => (Header::Rtcp(number), REPORT_SIZE, Direction::Back, Protocol::Udp),
+        };
+        let connection = &self.connections[index as usize];
+        let (flow, hop) = (connection.id, connection.first_hop(direction));
+        let body = self.shared.store.insert(Body { sent: now, queued: now, connection: index, header });
+        let packet = Packet::new(body, flow, hop, size, Ecn::NotEct, direction).carrying(protocol);
+        self.inject(now, index, packet);
+    }
+
+    /// A packet of a call reaches its receiver.
+    pub(crate) fn receive_rtp(&mut self, now: Time, index: u32, number: u32, sent: Time, size: Bytes) {
+        if let Some(Media::Call(call)) = self.media(index) {
+            call.on_datagram(now, number, sent, size);
+            self.media_timer(now, index);
+        }
+    }
+
+    /// Something other than an acknowledgement, which was sent at `sent`, reaches the source of a connection.
+    pub(crate) fn receive_feedback(&mut self, now: Time, index: u32, sent: Time, header: Header) {
+        if let Header::Request = header {
+            return self.answer_request(now, index, sent);
+        }
+        match (header, self.media(index)) {
+            (Header::Rtcp(number), Some(Media::Call(call))) => call.on_report(now, number),
+            (Header::SegmentRequest(number), Some(Media::Player(player))) => {
+                let Some(size) = player.on_request(number) else { return };
+                self.act(now, index, Direction::Forth, |tcp, outlet| {
+                    tcp.sender.supply(now, size.get(), outlet);
+                });
+            }
+            _ => (),
+        }
+    }
+
+    /// The viewer may have more bytes in order.
+    pub(crate) fn note_delivered(&mut self, now: Time, index: u32) {
+        let Carrier::Open(place) = self.connections[index as usize].carrier else { return };
+        let Some(bytes) = self.tcps.get(place).map(|tcp| tcp.receiver.delivered()) else { return };
+        if let Some(Media::Player(player)) = self.media(index) {
+            player.on_delivered(now, bytes);
+            self.media_timer(now, index);
+        }
+    }
+
+    /// The measured part begins.
+    pub(crate) fn begin_measuring_media(&mut self, now: Time) {
+        for connection in &mut self.connections {
+            if let Load::Media(load) = &mut connection.load {
+                load.media.begin_measuring(now);
+            }
+        }
+    }
+
+    /// What a flow of the scenario has of it at the end of the run.
+    pub(crate) fn media_outcome(&mut self, flow: usize) -> Option<MediaOutcome> {
+        let stop = self.scenario.stop;
+        let first = self.numbers.members(flow).start;
+        self.media(first).map(|media| media.outcome(stop))
+    }
+}
