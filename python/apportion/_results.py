@@ -149,6 +149,11 @@ class Results:
         return Table(self._native.table("completions"))
 
     @cached_property
+    def media(self) -> Table:
+        """What people saw and heard of video and calls: rate, stalls, delay from mouth to ear and mean opinion score."""
+        return Table(self._native.table("media"))
+
+    @cached_property
     def statistics(self) -> Table:
         """Numbers that the disciplines of links report of themselves."""
         return Table(self._native.table("statistics"))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use apportion_cache::CacheError;
 use apportion_report::metrics::Metric;
 use apportion_report::rows::{
-    AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, SeriesRow, StatisticRow,
+    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseRow, ResponseRow, SeriesRow, StatisticRow,
 };
 use apportion_report::{Contents, LoadError, PointRecord, Provenance, StoredRun, Table, WriteError};
 
@@ -129,6 +129,11 @@ impl Results {
     /// Finite transfers that finished: by point, replication and flow, in the order of their start.
     pub fn completions(&self) -> impl Iterator<Item = CompletionRow> {
         CompletionRow::of(&self.record)
+    }
+
+    /// What people saw and heard of video and calls: by point, replication and flow.
+    pub fn media(&self) -> impl Iterator<Item = MediaRow> {
+        MediaRow::of(&self.record)
     }
 
     /// Numbers that the disciplines of links report of themselves: by point, replication and link.

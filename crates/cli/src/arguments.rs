@@ -212,7 +212,7 @@ pub struct Export {
     /// A folder that `apportion run` or `apportion lab` wrote: DIR for the last run, DIR/1 for the first
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
-    /// The table: flows, links, completions, statistics, responses, series, allocations or phases
+    /// The table: flows, links, completions, media, statistics, responses, series, allocations or phases
     pub table: String,
     /// Write it to this file instead of printing it
     #[arg(long, value_name = "FILE")]

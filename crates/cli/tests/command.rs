@@ -95,6 +95,7 @@ fn the_number_of_jobs_does_not_move_a_byte() {
         "series.parquet",
         "allocations.parquet",
         "completions.parquet",
+        "media.parquet",
         "phases.parquet",
         "responses.parquet",
         "statistics.parquet",

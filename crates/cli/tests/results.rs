@@ -52,7 +52,7 @@ to = "b"
 source = { kind = "poisson", rate = "500kbit" }
 "#,
 ];
-const FILES: [&str; 15] = [
+const FILES: [&str; 17] = [
     "allocations.parquet",
     "bottleneck.pcap",
     "completions.csv",
@@ -61,6 +61,8 @@ const FILES: [&str; 15] = [
     "flows.parquet",
     "links.csv",
     "links.parquet",
+    "media.csv",
+    "media.parquet",
     "phases.parquet",
     "report.html",
     "responses.parquet",

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use apportion::rows::{
-    AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
+    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseRow, ResponseRow, Row, SeriesRow,
+    StatisticRow,
 };
 use apportion::{PointRecord, statistics};
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -60,6 +61,7 @@ impl Results {
                 SeriesRow::TABLE => self.of::<SeriesRow>(),
                 AllocationRow::TABLE => self.of::<AllocationRow>(),
                 CompletionRow::TABLE => self.of::<CompletionRow>(),
+                MediaRow::TABLE => self.of::<MediaRow>(),
                 StatisticRow::TABLE => self.of::<StatisticRow>(),
                 ResponseRow::TABLE => self.of::<ResponseRow>(),
                 PhaseRow::TABLE => self.of::<PhaseRow>(),

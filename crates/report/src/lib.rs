@@ -32,6 +32,7 @@ mod headline;
 pub mod html;
 pub mod league;
 pub mod link_use;
+mod media;
 pub mod metrics;
 mod page;
 mod panels;

@@ -42,6 +42,7 @@ impl Metrics {
         self.add_flows(&of.flows);
         self.add_links(&of.links);
         self.add_completions(of);
+        crate::media::metrics(of).into_iter().for_each(|(name, unit, value)| self.push(name, unit, value));
         self.add_statistics(of);
     }
 

@@ -13,7 +13,8 @@ use crate::point_summary::PointSummary;
 use crate::recorded::Recorded;
 use crate::replication::{FlowInfo, Replication};
 use crate::rows::{
-    AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
+    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseRow, ResponseRow, Row, SeriesRow,
+    StatisticRow,
 };
 use crate::tables;
 
@@ -206,6 +207,7 @@ table! {
     SeriesRow by series, or |of| of.intervals.as_ref().map_or(&[], |of| &of.series)
     AllocationRow by allocations, or |of| of.intervals.as_ref().map_or(&[], |of| &of.allocations)
     CompletionRow by completions, or |of| &of.completions
+    MediaRow by media, or |of| &of.media
     StatisticRow by statistics, or |of| &of.statistics
     ResponseRow by response_rows, or |of| &of.responses
 }

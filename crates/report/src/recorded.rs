@@ -4,7 +4,9 @@ use apportion_core::units::Span;
 use serde::{Deserialize, Serialize};
 
 use crate::replication::Replication;
-use crate::rows::{AllocationRow, CompletionRow, FlowRow, LinkRow, ResponseRow, SeriesRow, StatisticRow};
+use crate::rows::{
+    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, ResponseRow, SeriesRow, StatisticRow,
+};
 use crate::sample::Sample;
 use crate::tables;
 
@@ -18,6 +20,7 @@ pub struct Recorded {
     pub(crate) flows: Vec<FlowRow>,
     pub(crate) links: Vec<LinkRow>,
     pub(crate) completions: Vec<CompletionRow>,
+    pub(crate) media: Vec<MediaRow>,
     pub(crate) statistics: Vec<StatisticRow>,
     pub(crate) responses: Vec<ResponseRow>,
     /// What happened in each sample interval; none if it is not recorded.
@@ -48,6 +51,7 @@ impl Recorded {
             flows: tables::flows(of).collect(),
             links: tables::links(of).collect(),
             completions: tables::completions(of).collect(),
+            media: tables::media(of).collect(),
             statistics: tables::statistics(of).collect(),
             responses: tables::response_rows(of).collect(),
             intervals: with_intervals.then(intervals),
@@ -76,6 +80,7 @@ impl Recorded {
         let labels = (self.flows.iter_mut().map(|row| &mut row.point))
             .chain(self.links.iter_mut().map(|row| &mut row.point))
             .chain(self.completions.iter_mut().map(|row| &mut row.point))
+            .chain(self.media.iter_mut().map(|row| &mut row.point))
             .chain(self.statistics.iter_mut().map(|row| &mut row.point))
             .chain(self.responses.iter_mut().map(|row| &mut row.point))
             .chain(series.iter_mut().map(|row| &mut row.point))

@@ -141,7 +141,7 @@ macro_rules! row {
         $($(#[doc = $doc:literal])* $field:ident: $type:ty, $unit:literal;)*
     }) => {
         $(#[$meta])*
-        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
         pub struct $name { $($(#[doc = $doc])* pub $field: $type,)* }
         impl Row for $name {
             const TABLE: &'static str = $table;
@@ -384,6 +384,44 @@ row! {
         size_bytes: u64, "bytes";
         /// From its start to the last byte at the receiver, s.
         took_s: f64, "s";
+    }
+}
+row! {
+    /// What a person saw or heard of a flow of source `dash`, `voice` or `call` in the measured part of one replication.
+    MediaRow of "media" {
+        /// The label of the sweep point; empty without a sweep.
+        point: String, "";
+        /// The seed of the replication.
+        seed: u64, "";
+        /// The flow.
+        flow: String, "";
+        /// The table of the scenario that the flow comes from.
+        group: String, "";
+        /// Of video, the mean rate of what was played; of a call, what was sent on average, on the wire, Mb/s; missing if nothing was played.
+        bitrate_mbps: Option<f64>, "Mb/s";
+        /// Video: from the start of the flow to the first picture, also where that was before the measured part, s; missing if there was none.
+        startup_s: Option<f64>, "s";
+        /// Video: how much of it was played, s.
+        played_s: Option<f64>, "s";
+        /// Video: times that it stopped because nothing was left to play, after it had begun.
+        stalls: Option<u64>, "";
+        /// Video: how long it stood still in all, after it had begun, s.
+        stalled_s: Option<f64>, "s";
+        /// Video: this over the time that it played or stood still, 0 to 1; missing if it did neither.
+        stall_ratio: Option<f64>, "";
+        /// Video: changes of the rate between a segment that was played and the next one.
+        switches: Option<u64>, "";
+        /// Calls: delay from mouth to ear, ms: the 95th percentile of the network's delay, 20 ms that the receiver holds, 20 ms of a packet,
+        /// and 5 ms of G.729; missing if no packet arrived.
+        mouth_to_ear_ms: Option<f64>, "ms";
+        /// Calls: the share of packets that were lost, or came too late to be played.
+        lost_share: Option<f64>, "";
+        /// Calls: rating R of the E-model, at most 93.2.
+        r_factor: Option<f64>, "";
+        /// Calls: mean opinion score that follows from it, 1 (bad) to 4.5.
+        mos: Option<f64>, "";
+        /// Whether the replication counts: false if real time was not kept, or if a discipline broke its contract.
+        valid: bool, "";
     }
 }
 row! {

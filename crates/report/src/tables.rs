@@ -5,6 +5,7 @@ use apportion_core::units::{Bytes, Span};
 use apportion_runtime::outcome::{Completion, Distribution, Drops, FlowOutcome, LinkOutcome, Outcome};
 
 use crate::due::{Reached, responses, worst_second};
+pub(crate) use crate::media::rows as media;
 use crate::replication::Replication;
 use crate::rows::{AllocationRow, CompletionRow, FlowRow, LinkRow, ResponseRow, SeriesRow, StatisticRow};
 use crate::statistics::{mean, nearest_rank};

@@ -7,7 +7,8 @@ use std::fs;
 use std::path::Path;
 
 use apportion_report::rows::{
-    AllocationRow, CompletionRow, FlowRow, Kind, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
+    AllocationRow, CompletionRow, FlowRow, Kind, LinkRow, MediaRow, PhaseRow, ResponseRow, Row, SeriesRow,
+    StatisticRow,
 };
 
 const PAGE: &str = "../../docs/results.md";
@@ -40,6 +41,7 @@ fn the_page_of_results_has_every_column() {
         columns::<SeriesRow>(),
         columns::<AllocationRow>(),
         columns::<CompletionRow>(),
+        columns::<MediaRow>(),
         columns::<StatisticRow>(),
         columns::<ResponseRow>(),
         columns::<PhaseRow>(),

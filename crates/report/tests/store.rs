@@ -14,9 +14,9 @@ mod synthetic;
 
 use synthetic::{DRR, FIFO, point, quickstart, run, ten_and_one, weighted};
 
-const TABLES: [&str; 8] =
-    ["allocations", "completions", "flows", "links", "phases", "responses", "series", "statistics"];
-const CSV: [&str; 4] = ["completions.csv", "flows.csv", "links.csv", "statistics.csv"];
+const TABLES: [&str; 9] =
+    ["allocations", "completions", "flows", "links", "media", "phases", "responses", "series", "statistics"];
+const CSV: [&str; 5] = ["completions.csv", "flows.csv", "links.csv", "media.csv", "statistics.csv"];
 
 /// The files of a run, sorted.
 fn files() -> Vec<String> {
@@ -200,10 +200,10 @@ fn what_cannot_be_read_is_named() {
     let message = load(dir.path()).unwrap_err().to_string();
     assert!(message.contains("it holds no run; name a folder that"), "{message}");
     let run = write(dir.path(), &weighted(&[7]));
-    fs::write(run.join("run.json"), "{\"format\": \"apportion-run/5\"}").unwrap();
+    fs::write(run.join("run.json"), "{\"format\": \"apportion-run/6\"}").unwrap();
     let message = load(dir.path()).unwrap_err().to_string();
     assert!(
-        message.contains("1/run.json`: its format is `apportion-run/5`, not `apportion-run/6`"),
+        message.contains("1/run.json`: its format is `apportion-run/6`, not `apportion-run/7`"),
         "{message}"
     );
 }

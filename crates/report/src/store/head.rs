@@ -10,7 +10,7 @@ use crate::record::{Run, fault_of};
 use crate::tables::ms;
 
 /// Marks a `run.json` as ours; the number changes when an older reader would misread it.
-pub(super) const FORMAT: &str = "apportion-run/6";
+pub(super) const FORMAT: &str = "apportion-run/7";
 
 /// How a run came about: the only part of the results that differs if it is run again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -16,7 +16,8 @@ use crate::record::{PointRecord, Run};
 use crate::recorded::{Intervals, Recorded};
 use crate::replication::FlowInfo;
 use crate::rows::{
-    AllocationRow, Cell, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
+    AllocationRow, Cell, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseRow, ResponseRow, Row, SeriesRow,
+    StatisticRow,
 };
 
 /// Longest `run.json` that is read, in bytes. Chosen: ten thousand points of a thousand seeds take 250 MB.
@@ -157,6 +158,7 @@ struct Tables {
     flows: Replications<FlowRow>,
     links: Replications<LinkRow>,
     completions: Replications<CompletionRow>,
+    media: Replications<MediaRow>,
     statistics: Replications<StatisticRow>,
     /// Those that no metric is of, if they are read.
     others: Option<OtherTables>,
@@ -181,6 +183,7 @@ impl Tables {
             flows: Replications::open(folder, head, true)?,
             links: Replications::open(folder, head, true)?,
             completions: Replications::open(folder, head, false)?,
+            media: Replications::open(folder, head, false)?,
             statistics: Replications::open(folder, head, false)?,
             others: with_others.then(others).transpose()?,
         })
@@ -210,6 +213,7 @@ impl Tables {
                 flows: self.flows.take(label, seed)?,
                 links: self.links.take(label, seed)?,
                 completions: self.completions.take(label, seed)?,
+                media: self.media.take(label, seed)?,
                 statistics: self.statistics.take(label, seed)?,
                 responses,
                 intervals,
@@ -223,6 +227,7 @@ impl Tables {
         self.flows.end()?;
         self.links.end()?;
         self.completions.end()?;
+        self.media.end()?;
         self.statistics.end()?;
         let Some(mut others) = self.others else { return Ok(()) };
         others.responses.end()?;
@@ -355,10 +360,11 @@ pub enum ExportError {
 }
 
 /// The names of the tables of a run.
-pub const TABLES: [&str; 8] = [
+pub const TABLES: [&str; 9] = [
     FlowRow::TABLE,
     LinkRow::TABLE,
     CompletionRow::TABLE,
+    MediaRow::TABLE,
     StatisticRow::TABLE,
     ResponseRow::TABLE,
     SeriesRow::TABLE,
@@ -377,6 +383,7 @@ pub fn export(dir: &Path, table: &str, out: &mut dyn Write) -> Result<(), Export
         FlowRow::TABLE => copy::<FlowRow>(folder, head, out),
         LinkRow::TABLE => copy::<LinkRow>(folder, head, out),
         CompletionRow::TABLE => copy::<CompletionRow>(folder, head, out),
+        MediaRow::TABLE => copy::<MediaRow>(folder, head, out),
         StatisticRow::TABLE => copy::<StatisticRow>(folder, head, out),
         ResponseRow::TABLE => copy::<ResponseRow>(folder, head, out),
         SeriesRow::TABLE => copy::<SeriesRow>(folder, head, out),

@@ -15,13 +15,14 @@ use crate::page::page;
 use crate::record::{PointRecord, Run};
 use crate::recorded::Recorded;
 use crate::rows::{
-    AllocationRow, CompletionRow, FlowRow, LinkRow, PhaseRow, ResponseRow, Row, SeriesRow, StatisticRow,
+    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseRow, ResponseRow, Row, SeriesRow,
+    StatisticRow,
 };
 
 /// What the folder of a run holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Contents {
-    /// The tables of flows, links, completions and statistics as CSV files too.
+    /// The tables of flows, links, completions, media and statistics as CSV files too.
     pub csv: bool,
     /// The tables over time: series and allocations. Without them these tables are empty.
     pub intervals: bool,
@@ -57,6 +58,7 @@ impl Writer {
         writer.open::<FlowRow>(contents.csv)?;
         writer.open::<LinkRow>(contents.csv)?;
         writer.open::<CompletionRow>(contents.csv)?;
+        writer.open::<MediaRow>(contents.csv)?;
         writer.open::<StatisticRow>(contents.csv)?;
         writer.open::<ResponseRow>(false)?;
         writer.open::<SeriesRow>(false)?;
@@ -85,6 +87,7 @@ impl Writer {
         self.extend(&recorded.flows)?;
         self.extend(&recorded.links)?;
         self.extend(&recorded.completions)?;
+        self.extend(&recorded.media)?;
         self.extend(&recorded.statistics)?;
         self.extend(&recorded.responses)?;
         match &recorded.intervals {
