@@ -36,6 +36,7 @@ const STANDING: [Case; 19] = [
     ("stochastic_fq", "stochastic_fq", None, &[("limit", "1000000p")]),
     ("sp_pifo", "sp_pifo", None, &[("limit", "1000000p")]),
     ("aifo", "aifo", None, &[("limit", "1000000p")]),
+    ("cebinae", "cebinae", None, &[("limit", "1000000p")]),
     ("afq", "afq", None, &[("limit", "1000000p"), ("bpr", "3000B")]),
     (
         "fq_codel hashed",

@@ -3,8 +3,9 @@
 mod common;
 
 use apportion_core::Queue;
-use apportion_core::units::Time;
+use apportion_core::units::{Span, Time};
 use apportion_reference::afq::Afq as SlowAfq;
+use apportion_reference::cebinae::Cebinae as SlowCebinae;
 use apportion_reference::start_tags::{Aifo as SlowAifo, SpPifo as SlowSpPifo};
 use apportion_reference::stochastic_fq::StochasticFq as SlowStochasticFq;
 use common::{Log, build, packet};
@@ -112,6 +113,32 @@ proptest! {
                     prop_assert_eq!(log.dropped.pop().is_none(), slow.enqueue(flow, id, charge));
                 }
                 None => prop_assert_eq!(ours.dequeue(Time::ZERO, &mut log).map(|sent| sent.id), slow.dequeue()),
+            }
+        }
+    }
+
+    // Rounds of 10 ms, in which the link of 10 Mb/s sends 12.5 kB; a step is 1 ms. Four flows in 2^20 slots have slots of their own.
+    #[test]
+    fn cebinae_is_the_paper_s(ops in ops(), tax in 0usize..3, near in 0usize..3) {
+        let (tax, near) = ([0.01, 0.1, 0.5][tax], [0.01, 0.1, 0.5][near]);
+        let keys = [
+            "limit=25p".to_owned(), "interval=10ms".to_owned(), format!("tax={tax}"), format!("delta_f={near}"), "slots=1048576".to_owned(),
+        ];
+        let mut ours = build("cebinae", &keys.each_ref().map(String::as_str), &[]);
+        let mut slow = SlowCebinae::new(25, 10, 12_500, tax, near);
+        let mut log = Log::default();
+        let mut now = Time::ZERO;
+        for (id, op) in (0..).zip(ops) {
+            match op {
+                Some((flow, size)) => {
+                    ours.enqueue(now, packet(id, flow, size), &mut log);
+                    prop_assert_eq!(log.dropped.pop().is_none(), slow.enqueue(flow, id, size));
+                }
+                None => {
+                    prop_assert_eq!(ours.dequeue(now, &mut log).map(|sent| sent.id), slow.dequeue());
+                    now += Span::from_millis(1);
+                    slow.advance(1);
+                }
             }
         }
     }

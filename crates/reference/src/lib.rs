@@ -21,6 +21,7 @@
 //! | [`scfq`] | Golestani 1994, section 3 |
 //! | [`wf2q_plus`] | Bennett, Zhang 1997, section IV |
 //! | [`afq`] | Sharma, Liu, Atreya, Krishnamurthy 2018, section 3 |
+//! | [`cebinae`] | Yu, Sonchack, Liu 2022, with the readings of the discipline and a slot for each flow |
 //! | [`stochastic_fq`] | McKenney 1990 |
 //! | [`start_tags`] | SP-PIFO of Alcoz, Dietmüller, Vanbever 2020, and AIFO of Yu, Hu, Wu, Jin 2021 |
 //! | [`prio`] | strict priority |
@@ -40,6 +41,7 @@
 pub mod afq;
 pub mod bucket;
 pub mod cake;
+pub mod cebinae;
 pub mod cobalt;
 pub mod codel;
 pub mod csfq;

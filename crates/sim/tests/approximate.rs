@@ -84,3 +84,34 @@ fn aifo_keeps_a_flood_near_its_part_in_one_queue_and_does_not_if_it_admits_all_r
     let [least, ..] = beside_a_flood(r#"{ kind = "aifo", headroom = 0.99 }"#);
     assert!(least < 0.2, "{least}");
 }
+
+/// How evenly 15 Vegas flows and a CUBIC flow share 100 Mb/s behind `queue`: Jain's index, and the part of what CUBIC has.
+fn bold_among_shy(queue: &str) -> [f64; 2] {
+    let outcome = run(&format!(
+        r#"
+        seed = 4
+        stop = "60s"
+        measure_from = "20s"
+        link.wire = {{ from = "l", to = "r", rate = "100Mbit", delay = "10ms", queue = {queue} }}
+        defaults.flow.start = {{ between = ["0s", "1s"] }}
+        flow.shy = {{ count = 15, from = "l", to = "r", tcp = "vegas" }}
+        flow.bold = {{ from = "l", to = "r", tcp = "cubic" }}
+        "#
+    ));
+    let all: Vec<f64> = (1..=15)
+        .map(|i| format!("shy.{i}"))
+        .chain(["bold".to_owned()])
+        .map(|flow| throughput(&outcome, &flow))
+        .collect();
+    let (sum, squares) = (all.iter().sum::<f64>(), all.iter().map(|rate| rate * rate).sum::<f64>());
+    [sum * sum / (16.0 * squares), all[15] / sum]
+}
+
+#[test]
+fn cebinae_takes_from_the_bold_what_the_shy_leave_it_and_does_not_without_tax() {
+    let [even, bold] = bold_among_shy(r#"{ kind = "cebinae", limit = "250p", interval = "50ms" }"#);
+    let [fifo, first] = bold_among_shy(r#"{ kind = "fifo", limit = "250p" }"#);
+    assert!(even > fifo + 0.1 && bold < first - 0.05, "{even} {fifo} {bold} {first}");
+    let [untaxed, _] = bold_among_shy(r#"{ kind = "cebinae", limit = "250p", interval = "50ms", tax = 0 }"#);
+    assert!(untaxed < even - 0.1, "{untaxed} {even}");
+}

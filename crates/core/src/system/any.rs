@@ -7,8 +7,8 @@ use alloc::boxed::Box;
 
 use super::contract::System;
 use super::{
-    LinkContext, afq, aifo, cake, choke, custom, dualpi2, fq_codel, fq_pie, guarded, hfsc, htb, isolate,
-    prio, ramp, sp_pifo, stochastic_fq,
+    LinkContext, afq, aifo, cake, cebinae, choke, custom, dualpi2, fq_codel, fq_pie, guarded, hfsc, htb,
+    isolate, prio, ramp, sp_pifo, stochastic_fq,
 };
 use crate::aqm::{
     bred, cobalt, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, random_queue, red, rio, sffc,
@@ -115,6 +115,8 @@ family! {
         |params, link| Box::new(sp_pifo::SpPifo::new(params, link.link_rate, link.smallest_weight()));
     Aifo(aifo::AifoParams), [aifo::ENTRY],
         |params, link| Box::new(aifo::Aifo::new(params, link.link_rate, link.smallest_weight()));
+    Cebinae(cebinae::CebinaeParams), [cebinae::ENTRY],
+        |params, link| Box::new(cebinae::Cebinae::new(params, link.link_rate, link.stream()));
     StochasticFq(stochastic_fq::StochasticFqParams), [stochastic_fq::ENTRY],
         |params, link| Box::new(stochastic_fq::StochasticFq::new(params, link.link_rate, link.stream()));
     Prio(prio::PrioParams), [prio::ENTRY],

@@ -279,6 +279,7 @@ impl<P: Packet> Discipline<P> {
             CoreParams::Afq(_)
             | CoreParams::Aifo(_)
             | CoreParams::Buffered(_)
+            | CoreParams::Cebinae(_)
             | CoreParams::Choke(_)
             | CoreParams::FqCodel(_)
             | CoreParams::SpPifo(_)

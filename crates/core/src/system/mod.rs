@@ -7,6 +7,7 @@
 //! | [`any`] | every discipline, one row for each: its parameters, how it is built, the tables of the catalogue | – |
 //! | [`cake`] | flow queueing with COBALT, hosts before flows, and a shaper | Høiland-Jørgensen, Täht, Morton 2018 |
 //! | [`catalog`] | the register: finds disciplines by name, reads what a scenario says of them | – |
+//! | [`cebinae`] | two queues that tax the largest flows of a full link | Yu, Sonchack, Liu 2022 |
 //! | [`custom`] | disciplines from outside this project | – |
 //! | [`choke`] | RED that drops pairs of the same flow | Pan, Prabhakar, Psounis 2000 |
 //! | [`classes`] | the tree of classes of `prio`, `htb` and `hfsc`, and their queues | – |
@@ -33,6 +34,7 @@ pub mod aifo;
 pub mod any;
 pub mod cake;
 pub mod catalog;
+pub mod cebinae;
 mod charge;
 pub mod choke;
 pub mod classes;

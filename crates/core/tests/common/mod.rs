@@ -90,6 +90,7 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         "fred" => format!("w_q=0.3 max_p=0.5 min_q=1p {}", thresholds("")),
         "choke" => format!("w_q=0.3 {}", thresholds("")),
         "afq" => "bpr=1500B queues=3".to_owned(),
+        "cebinae" => "interval=1ms tax=0.3 delta_f=0.2".to_owned(),
         "sred" => "zombies=3 crowd=2".to_owned(),
         "pie" | "fq_pie" => {
             "target=1ms tupdate=1ms alpha=50 beta=50 max_burst=2ms ecn=true mean_pktsize=40B".to_owned()
