@@ -16,6 +16,7 @@ from . import fairness, laws
 from ._catalogue import Entry, disciplines, examples, experiments, explain, names
 from ._disciplines import register
 from ._events import Dropped, FlowSample, LinkSample, Marked, Sampled
+from ._league import League, league, situations
 from ._native import VERSION as __version__
 from ._native import RunError, ScenarioError
 from ._results import IncompleteWarning, Point, Results, ScenarioWarning, load
@@ -30,6 +31,7 @@ __all__ = [
     "Entry",
     "FlowSample",
     "IncompleteWarning",
+    "League",
     "LinkSample",
     "Marked",
     "Point",
@@ -52,8 +54,10 @@ __all__ = [
     "explain",
     "fairness",
     "laws",
+    "league",
     "load",
     "names",
     "register",
+    "situations",
     "sweep",
 ]

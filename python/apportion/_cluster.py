@@ -254,6 +254,21 @@ def run(
     return results, interrupted
 
 
+def fill(
+    client: object,
+    scenarios: list[_native.Scenario],
+    seeds: int,
+    perturb: bool | None,
+    force: bool,
+    progress: bool | Callable[[int, int], object] | None,
+    cache: _native.Cache,
+) -> None:
+    """Simulate scenarios on a cluster into a cache, for runs that hold outcomes."""
+    perturb = seeds > 1 if perturb is None else perturb
+    if _fill(client, ([_packed(scenario) for scenario in scenarios], seeds, perturb, True), force, progress, cache):
+        raise KeyboardInterrupt
+
+
 def command(
     address: str, scenarios: list[_native.Scenario], seeds: int, perturb: bool, hold: bool, force: bool, quiet: bool
 ) -> bool:

@@ -380,3 +380,13 @@ def test_an_interrupt_ends_the_tasks_and_keeps_what_has_ended(cluster: Cluster, 
     assert json.loads((tmp_path / "results" / "quickstart" / "1" / "run.json").read_text())["complete"] is False
     with cluster.client() as client:
         is_idle(client)
+
+
+def test_a_league_on_a_cluster_is_the_same(cluster: Cluster, small: ap.Scenario) -> None:
+    def play(client: Any = None) -> ap.League:
+        return ap.league(["fifo", "drr"], [small], seeds=2, progress=False, client=client)
+
+    with cluster.client() as client:
+        played = play(client)
+    assert played._native.reused == 8, "two disciplines with two seeds and twins came from the cluster"
+    assert played.cells["mean"] == play().cells["mean"]

@@ -11,6 +11,7 @@ use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 
+use crate::league::LeagueResults;
 use crate::results::Results;
 
 /// The key under which the metadata of a field has its unit.
@@ -39,14 +40,28 @@ impl Results {
     /// # Errors
     /// If Arrow cannot hold the table: a column has 2 GiB of text or more.
     pub fn record_batch<R: Table>(&self) -> Result<RecordBatch, ArrowError> {
-        let mut columns: Vec<Builder> = R::COLUMNS.iter().map(Builder::new).collect();
-        for row in self.table::<R>() {
-            for (column, cell) in columns.iter_mut().zip(row.cells()) {
-                column.append(cell);
-            }
-        }
-        RecordBatch::try_new(Arc::new(schema::<R>()), columns.into_iter().map(Builder::finish).collect())
+        batch(self.table::<R>())
     }
+}
+
+impl LeagueResults {
+    /// All metrics of all cells as one record batch, with units and nulls as those of a [run](Results::record_batch).
+    ///
+    /// # Errors
+    /// As of a run.
+    pub fn record_batch(&self) -> Result<RecordBatch, ArrowError> {
+        batch(self.rows().into_iter())
+    }
+}
+
+fn batch<R: Row>(rows: impl Iterator<Item = R>) -> Result<RecordBatch, ArrowError> {
+    let mut columns: Vec<Builder> = R::COLUMNS.iter().map(Builder::new).collect();
+    for row in rows {
+        for (column, cell) in columns.iter_mut().zip(row.cells()) {
+            column.append(cell);
+        }
+    }
+    RecordBatch::try_new(Arc::new(schema::<R>()), columns.into_iter().map(Builder::finish).collect())
 }
 
 /// The schema of a table: names, types, units under `unit` in the metadata of fields, and which cells may be null.

@@ -9,6 +9,7 @@ mod discipline;
 mod errors;
 mod events;
 mod fairness;
+mod league;
 mod parts;
 mod results;
 mod run;
@@ -32,6 +33,8 @@ mod _native {
     use crate::errors::{RunError, ScenarioError};
     #[pymodule_export]
     use crate::fairness::{interval, jain, max_min};
+    #[pymodule_export]
+    use crate::league::{League, LeagueResults, situations};
     #[pymodule_export]
     use crate::parts::{Cache, Parts};
     #[pymodule_export]

@@ -89,20 +89,22 @@ pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_, '_>) -
 
 /// What the threads of the run report, and the thread of Python reads.
 #[derive(Default)]
-struct Counts {
+pub struct Counts {
     done: AtomicUsize,
     total: AtomicUsize,
     reported: AtomicUsize,
 }
 
 impl Counts {
-    fn set(&self, progress: apportion::Progress) {
+    pub fn set(&self, progress: apportion::Progress) {
         self.total.store(progress.total, Ordering::Relaxed);
         self.done.store(progress.done, Ordering::Release);
     }
 
     /// Calls `progress` if there is something new.
-    fn report(&self, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    /// # Errors
+    /// What it raises.
+    pub fn report(&self, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let done = self.done.load(Ordering::Acquire);
         if self.reported.swap(done, Ordering::Relaxed) != done
             && let Some(progress) = progress

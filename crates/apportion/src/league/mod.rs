@@ -45,6 +45,8 @@ const SEEDS: u64 = 5;
 pub struct League<'a> {
     disciplines: Vec<String>,
     situations: Vec<String>,
+    /// Scenarios of the caller, by name.
+    own: Vec<(String, Scenario)>,
     catalog: Catalog,
     seeds: u64,
     perturb: Option<bool>,
@@ -91,6 +93,7 @@ impl<'a> League<'a> {
         Self {
             disciplines: Vec::new(),
             situations: Vec::new(),
+            own: Vec::new(),
             catalog: Catalog::default(),
             seeds: SEEDS,
             perturb: None,
@@ -117,6 +120,24 @@ impl<'a> League<'a> {
         self
     }
 
+    /// A scenario of your own that they play as well, under this name. The disciplines take the place of its queues as in a file.
+    ///
+    /// ```
+    /// let mine = apportion::Scenario::from_text(r#"
+    ///     seed = 1
+    ///     stop = "5s"
+    ///     link.mine = { from = "a", to = "b", rate = "2Mbit", delay = "5ms", queue = "fifo", watch = true }
+    ///     flow.tcp = { count = 3, from = "a", to = "b" }
+    /// "#)?;
+    /// let results = apportion::League::new().disciplines(["fifo", "drr"]).situation("mine", &mine).seeds(1).run()?;
+    /// assert!(results.cell("drr", "mine").unwrap().played().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn situation(mut self, name: impl Into<String>, scenario: &Scenario) -> Self {
+        self.own.push((name.into(), scenario.clone()));
+        self
+    }
+
     /// Where names of disciplines are looked up. Those that you register play too.
     pub fn catalog(mut self, catalog: &Catalog) -> Self {
         self.catalog = catalog.clone();
@@ -140,6 +161,15 @@ impl<'a> League<'a> {
         Ok(plan.runs().map(|scenario| self.run_of(scenario).simulations().total()).sum())
     }
 
+    /// The scenarios that it simulates with all seeds and their twins, for runs that hold outcomes: for
+    /// [`Simulations`](crate::Simulations) elsewhere.
+    ///
+    /// # Errors
+    /// As of [`estimate`](Self::estimate).
+    pub fn scenarios(&self) -> Result<Vec<Scenario>, LeagueError> {
+        Ok(self.plan()?.runs().cloned().collect())
+    }
+
     fn size_of(&self, plan: &Plan) -> Estimate {
         let points = plan.runs().flat_map(Scenario::points).map(|point| &point.scenario);
         let twins = if self.has_twins() { 2 } else { 1 };
@@ -148,7 +178,7 @@ impl<'a> League<'a> {
 
     fn plan(&self) -> Result<Plan, LeagueError> {
         let disciplines = discipline::all(&self.catalog, &self.disciplines)?;
-        let situations = situation::all(&self.situations, &self.catalog)?;
+        let situations = situation::all(&self.situations, &self.own, &self.catalog)?;
         let boards =
             situations.into_iter().map(|of| Board::of(of, &disciplines)).collect::<Result<Vec<_>, _>>()?;
         Ok(Plan { disciplines, boards })
@@ -226,6 +256,8 @@ impl<'a> League<'a> {
             let names: Vec<String> = names.iter().map(quote).collect();
             if names.is_empty() { String::new() } else { format!(" --{option} {}", names.join(",")) }
         };
+        let own = self.own.iter().map(|(_, scenario)| scenario.origin().display().to_string());
+        let situations: Vec<String> = self.situations.iter().cloned().chain(own).collect();
         let twins = match self.perturb {
             Some(true) => " --perturb",
             Some(false) => " --no-perturb",
@@ -234,7 +266,7 @@ impl<'a> League<'a> {
         format!(
             "apportion league{}{} --seeds {}{twins}",
             list("disciplines", &self.disciplines),
-            list("situations", &self.situations),
+            list("situations", &situations),
             self.seeds
         )
     }

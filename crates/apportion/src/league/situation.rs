@@ -52,13 +52,19 @@ impl Situation {
     }
 }
 
-/// Those that are named; if none are, all that are built in.
-pub(super) fn all(names: &[String], catalog: &Catalog) -> Result<Vec<Situation>, LeagueError> {
+/// Those that are named, then a caller's own; if there are neither, all that are built in.
+pub(super) fn all(
+    names: &[String],
+    own: &[(String, Scenario)],
+    catalog: &Catalog,
+) -> Result<Vec<Situation>, LeagueError> {
     let built_in = || situations().map(|(name, _)| name.to_owned());
-    let wanted = if names.is_empty() { built_in().collect() } else { names.to_vec() };
+    let wanted = if names.is_empty() && own.is_empty() { built_in().collect() } else { names.to_vec() };
+    let named = wanted.iter().map(|name| (name, read(name, catalog)));
+    let own = own.iter().map(|(name, scenario)| (name, of_scenario(name, scenario, catalog)));
     let mut all: Vec<Situation> = Vec::new();
-    for name in &wanted {
-        let situation = read(name, catalog)?;
+    for (name, situation) in named.chain(own) {
+        let situation = situation?;
         match all.iter().find(|other| other.name == situation.name) {
             Some(other) if other.base.canonical() == situation.base.canonical() => (),
             Some(_) => {
@@ -93,16 +99,33 @@ fn read(name: &str, catalog: &Catalog) -> Result<Situation, LeagueError> {
         }
     };
     let base = builder.catalog(catalog).load().map_err(Box::new)?;
-    let queue = place(&text).map_err(|cause| refuse(cause.to_owned()))?;
+    let queue = place(&text, &[]).map_err(|cause| refuse(cause.to_owned()))?;
     let is_stateless = known.is_some() && STATELESS.contains(&name);
     Ok(Situation { name: short, about: about(&text), base, is_stateless, queue })
 }
 
-/// The path of the key that holds the disciplines: the only list of queues, or the only queue.
-fn place(text: &str) -> Result<String, &'static str> {
+/// A scenario of the caller. It may have been made before a discipline was registered that plays.
+fn of_scenario(name: &str, scenario: &Scenario, catalog: &Catalog) -> Result<Situation, LeagueError> {
+    let refuse = |cause: &str| LeagueError::Situation { name: name.to_owned(), cause: cause.to_owned() };
+    let is_file_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(is_file_name) {
+        return Err(refuse("its name is one of a folder: letters, digits, `_`, `-` and `.` within it"));
+    }
+    let (text, settings) = scenario.source();
+    let queue = place(text, settings).map_err(refuse)?;
+    let base = scenario.edit().catalog(catalog).load().map_err(Box::new)?;
+    Ok(Situation { name: name.to_owned(), about: about(text), base, is_stateless: false, queue })
+}
+
+/// The path of the key that holds the disciplines: the only list of queues, or the only queue, of a text with these values set.
+fn place(text: &str, settings: &[(String, String)]) -> Result<String, &'static str> {
     let table = text.parse::<toml::Table>().map_err(|_| "it is no TOML")?;
     let mut found = Vec::new();
     find(&table, "", &mut found);
+    for (path, value) in settings.iter().filter(|(path, _)| path.ends_with(".queue")) {
+        found.retain(|(known, _)| known != path);
+        found.push((path.clone(), value.trim_start().starts_with('[')));
+    }
     let lists: Vec<&String> = found.iter().filter(|(_, is_list)| *is_list).map(|(path, _)| path).collect();
     match (lists.as_slice(), found.as_slice()) {
         ([only], _) => Ok((*only).clone()),
@@ -152,14 +175,19 @@ mod tests {
 
     #[test]
     fn disciplines_take_the_place_of_the_only_list_or_of_the_only_queue() {
-        assert_eq!(place("[link.a]\nqueue = \"fifo\"").unwrap(), "link.a.queue");
+        assert_eq!(place("[link.a]\nqueue = \"fifo\"", &[]).unwrap(), "link.a.queue");
         let list = "[topology]\nlink = { queue = \"fifo\" }\n[link.b]\nqueue = [\"fifo\"]";
-        assert_eq!(place(list).unwrap(), "link.b.queue");
+        assert_eq!(place(list, &[]).unwrap(), "link.b.queue");
         assert!(
-            place("[link.a]\nqueue = \"fifo\"\n[link.b]\nqueue = \"fifo\"")
+            place("[link.a]\nqueue = \"fifo\"\n[link.b]\nqueue = \"fifo\"", &[])
                 .unwrap_err()
                 .contains("several queues")
         );
-        assert!(place("[link.a]\nrate = \"1Mbit\"").unwrap_err().contains("no key"));
+        let settings = [("link.a.queue".to_owned(), "[\"fifo\", \"drr\"]".to_owned())];
+        assert_eq!(
+            place("[link.a]\nqueue = \"fifo\"\n[link.b]\nqueue = \"fifo\"", &settings).unwrap(),
+            "link.a.queue"
+        );
+        assert!(place("[link.a]\nrate = \"1Mbit\"", &[]).unwrap_err().contains("no key"));
     }
 }
