@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""The experiment of scenarios/parity/queues.toml over the disciplines of a Linux kernel, as the first process of that.
+"""The workloads of disciplines.py over the disciplines of a Linux kernel, as the first process of that.
 
-A host is a process in a network namespace of its own. Hosts l1 to l6 reach host r through a router, which is the
-namespace that this process begins in:
+A host is a process in a network namespace of its own. Hosts l1, l2, ... reach host r through a router, which is the
+namespace that this process begins in. Each has a peer of its own: one of the addresses of r.
 
-    l1..l6 -- veth -- p1..p6  router  out -- veth -- r
+    l1, l2 .. -- veth -- p1, p2 ..  router  out -- veth -- r
 
 The device `out` is the bottleneck: HTB is its rate, the discipline is the leaf. Packets count without their Ethernet
 header, as in the simulator. All that a round trip takes besides is netem's on the way back, where it cannot disturb the
 queue.
 
 What is measured is seen by a packet socket of the router: when packets of a flow come, and when they leave `out`, each
-known by its IP identification.
+known by its port and IP identification.
 """
 
 import ctypes
@@ -28,28 +28,15 @@ import time
 import traceback
 from pathlib import Path
 
-# The name in the scenario, and the discipline in the words of tc. A class of Linux's DRR has a queue of its own, here with a
-# sixth of the buffer that ours share. SFQ is a round robin over one buffer with drops from the longest queue, as ours is.
-DISCIPLINES = [
-    ("fifo", "pfifo limit 60"),
-    # The burst is what makes tc choose 2^-9 as the weight of the average.
-    ("red", "red limit 150000 min 15000 max 75000 avpkt 1500 burst 80 probability 0.1 bandwidth 10mbit"),
-    ("drr", "drr"),
-    ("drr", "sfq limit 100 quantum 1500 divisor 65536 headdrop"),
-    # As many queues as there can be, so that no two flows meet in one.
-    ("fq_codel", "fq_codel limit 1000 flows 65535 quantum 1514 target 5ms interval 100ms"),
-]
-DRR_LIMIT = 17
-# As in the scenario: flows of TCP, and bits per second, bytes and seconds. The headers are those of IP and UDP.
-BULK = 5
-RATE, UDP_RATE = 10e6, 3.33e6
-PACKET, HEADERS = 1500, 28
-# One way, without queues: wires, and a full packet through two access links of 100 Mb/s and the bottleneck.
-ONE_WAY = {i: (10 + 2 * i) / 1e3 + 8 * PACKET * (2 / 100e6 + 1 / RATE) for i in range(1, BULK + 2)}
+from disciplines import PACKET, Setting, rows, workload
+
+# The headers of IP and UDP. Flow i sends from port FIRST_PORT + i, by which it is known.
+HEADERS, FIRST_PORT, PORT = 28, 6000, 5000
 # What a late timer may make up for, in packets.
 BURST = 3
 MAC = "02:00:00:00:00:01"
-MODULES = ["veth", "sch_htb", "sch_netem", "sch_red", "sch_drr", "sch_sfq", "sch_fq_codel", "cls_u32"]
+# And, as far as it is there, the module of each discipline.
+MODULES = ["veth", "sch_htb", "sch_netem", "cls_u32"]
 CLONE_NEWNET, POWER_OFF, FINIT_MODULE = 0x40000000, 0x4321FEDC, 313
 TCP_NOTSENT_LOWAT, SO_ATTACH_FILTER, SO_RCVBUFFORCE, SO_TIMESTAMPNS, ETH_P_ALL = 25, 26, 33, 35, 3
 libc = ctypes.CDLL(None, use_errno=True)
@@ -74,15 +61,18 @@ def sleep_until(moment):
 
 
 class Host:
-    """A process in a namespace that `device` connects to the router; does `work(zero)` when it gets time zero."""
+    """A process in a namespace that `device` connects to the router.
 
-    def __init__(self, device, subnet, work):
-        self.device, self.subnet = device, subnet
+    It has `addresses` and does each of `works(zero)` when it gets time zero.
+    """
+
+    def __init__(self, device, subnet, addresses, works):
+        self.device, self.subnet, self.addresses = device, subnet, addresses
         self.ours, theirs = socket.socketpair()
         self.pid = os.fork()
         if self.pid == 0:
             try:
-                self.live(theirs, work)
+                self.live(theirs, works)
             except Exception:
                 traceback.print_exc()
             finally:
@@ -95,13 +85,18 @@ class Host:
         self.ours.send(b"!")
         self.ours.recv(1)
 
-    def live(self, theirs, work):
+    def live(self, theirs, works):
         system("unshare", CLONE_NEWNET)
         theirs.send(b"!")
         theirs.recv(1)
         self.set_up()
         theirs.send(b"!")
-        work(struct.unpack("d", theirs.recv(8))[0])
+        zero = struct.unpack("d", theirs.recv(8))[0]
+        threads = [threading.Thread(target=work, args=[zero]) for work in works]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
 
     def set_up(self):
         """What the lab sets at the hosts of such flows, and segments that are packets."""
@@ -117,7 +112,8 @@ class Host:
         for name, value in settings.items():
             Path(f"/proc/sys/net/ipv4/{name}").write_text(value)
         run("ip link set eth0 arp off gso_max_segs 1 up")
-        run(f"ip addr add {self.subnet}.2/24 dev eth0")
+        for address in self.addresses:
+            run(f"ip addr add {self.subnet}.{address}/24 dev eth0")
         run(f"ip route add default via {self.subnet}.1")
 
     def end(self):
@@ -126,30 +122,31 @@ class Host:
         os.waitpid(self.pid, 0)
 
 
-def bulk(start):
-    """A source without end over CUBIC."""
+def source(number, flow, start):
+    """What sends flow `number` of a workload: CUBIC without end, or datagrams at a constant rate."""
+    here, peer = ("", FIRST_PORT + number), (f"10.2.0.{1 + flow.host}", PORT)
 
-    def work(zero):
+    def bulk(zero):
         with socket.socket() as tcp:
             tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
             tcp.setsockopt(socket.IPPROTO_TCP, TCP_NOTSENT_LOWAT, 32 * 1460)
+            tcp.bind(here)
             sleep_until(zero + start)
-            tcp.connect(("10.2.0.2", 5000))
+            tcp.connect(peer)
             while True:
                 tcp.send(bytes(65536))
 
-    return work
+    def cbr(zero):
+        with socket.socket(type=socket.SOCK_DGRAM) as udp:
+            udp.bind(here)
+            udp.connect(peer)
+            due = zero
+            while True:
+                sleep_until(due)
+                udp.send(bytes(PACKET - HEADERS))
+                due += 8 * PACKET / (1e6 * flow.rate)
 
-
-def cbr(zero):
-    """Datagrams at a constant rate."""
-    with socket.socket(type=socket.SOCK_DGRAM) as udp:
-        udp.connect(("10.2.0.2", 5000))
-        due = zero
-        while True:
-            sleep_until(due)
-            udp.send(bytes(PACKET - HEADERS))
-            due += 8 * PACKET / UDP_RATE
+    return cbr if flow.rate else bulk
 
 
 def read(tcp):
@@ -161,29 +158,31 @@ def read(tcp):
 def sink(_):
     """Reads what comes. Datagrams may lie."""
     udp = socket.socket(type=socket.SOCK_DGRAM)
-    udp.bind(("10.2.0.2", 5000))
-    with socket.create_server(("10.2.0.2", 5000)) as server:
-        for _ in range(BULK):
+    udp.bind(("", PORT))
+    with socket.create_server(("", PORT)) as server:
+        while True:
             tcp, _ = server.accept()
             threading.Thread(target=read, args=[tcp]).start()
-        signal.pause()
 
 
 # ---------------------------------------------------------------- the bottleneck
 
 
-def bottleneck(discipline):
+def bottleneck(setting, row):
     """The transmitter: it counts IP packets, and asks the discipline when the last packet is through."""
     run("tc qdisc add dev out root handle 1: stab overhead -14 linklayer ethernet htb default 1")
-    rate = f"rate {RATE:.0f}bit ceil {RATE:.0f}bit quantum {PACKET} burst {BURST * PACKET}b cburst {BURST * PACKET}b"
-    run(f"tc class add dev out parent 1: classid 1:1 htb {rate}")
-    run(f"tc qdisc add dev out parent 1:1 handle 2: {discipline}")
-    if discipline != "drr":
-        return
-    for i in ONE_WAY:
-        run(f"tc class add dev out parent 2: classid 2:{i} drr quantum {PACKET}")
-        run(f"tc qdisc add dev out parent 2:{i} pfifo_head_drop limit {DRR_LIMIT}")
-        run(f"tc filter add dev out parent 2: protocol ip u32 match ip src 10.1.{i}.2 flowid 2:{i}")
+    rate, burst = setting.part(1), f"{BURST * PACKET}b"
+    run(f"tc class add dev out parent 1: classid 1:1 htb rate {rate} ceil {rate} quantum {PACKET} burst {burst} cburst {burst}")
+    run(f"tc qdisc add dev out parent 1:1 handle 2: {row.tc}")
+    kind = row.tc.split()[0]
+    for it in row.classes:
+        # The bands of prio are there.
+        if it.arguments:
+            run(f"tc class add dev out parent 2:{it.parent or ''} classid 2:{it.number} {kind} {it.arguments}")
+        if it.hosts:
+            run(f"tc qdisc add dev out parent 2:{it.number} {it.leaf}")
+        for host in it.hosts:
+            run(f"tc filter add dev out parent 2: protocol ip u32 match ip src 10.1.{host}.2 flowid 2:{it.number}")
 
 
 def dropped():
@@ -206,8 +205,8 @@ class Watch:
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(ETH_P_ALL))
         self.socket.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
         self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
-        # Packets from 10.1.0.0/16 only, and of them 20 bytes: acknowledgements are as many.
-        program = [(0x28, 0, 0, 12), (0x15, 0, 1, 0x0A01), (0x06, 0, 0, 20), (0x06, 0, 0, 0)]
+        # Packets from 10.1.0.0/16 only, and of them 22 bytes: acknowledgements are as many.
+        program = [(0x28, 0, 0, 12), (0x15, 0, 1, 0x0A01), (0x06, 0, 0, 22), (0x06, 0, 0, 0)]
         code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
         attached = struct.pack("HxxxxxxP", len(program), ctypes.addressof(code))
         self.socket.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, attached)
@@ -220,12 +219,13 @@ class Watch:
         while at < moment:
             self.socket.settimeout(max(moment - time.time(), 0.01))
             try:
-                data, ancillary, _, address = self.socket.recvmsg(20, 64)
+                data, ancillary, _, address = self.socket.recvmsg(22, 64)
             except TimeoutError:
                 return
             seconds, nanoseconds = struct.unpack("qq", ancillary[0][2])
             size, identification = struct.unpack(">HH", data[2:6])
-            key, at = (data[14], identification), seconds + nanoseconds / 1e9
+            number = struct.unpack(">H", data[20:22])[0] - FIRST_PORT
+            key, at = (number, identification), seconds + nanoseconds / 1e9
             if address[2] == socket.PACKET_OUTGOING:
                 self.left[key] = at
             elif key in self.came or size > PACKET:
@@ -233,11 +233,11 @@ class Watch:
             else:
                 self.came[key] = (at, size)
 
-    def flow(self, i, begin, end):
-        """What flow `i` got between two moments."""
+    def flow(self, i, one_way, begin, end):
+        """What flow `i`, whose packets take `one_way` without queues, got between two moments."""
         came = {key: it for key, it in self.came.items() if key[0] == i}
         left = [(at, *came[key]) for key, at in self.left.items() if key[0] == i and begin <= at < end]
-        delays = [ONE_WAY[i] + at - then for at, then, _ in left]
+        delays = [one_way + at - then for at, then, _ in left]
         sent = [key for key, (at, _) in came.items() if begin <= at < end]
         return {
             "throughput_mbps": sum(8 * size for _, _, size in left) / (end - begin) / 1e6,
@@ -247,27 +247,32 @@ class Watch:
             "dropped_packets": sum(key not in self.left for key in sent),
         }
 
-    def lateness(self, begin, end):
-        """By how many seconds 99 of 100 packets left late at most: later than HTB could have let them go."""
+    def lateness(self, rate, begin, end):
+        """By how many seconds 99 of 100 packets left late at most: later than a shaper to `rate` could have let them go."""
         late, full = [], 0.0
         for at, key in sorted((at, key) for key, at in self.left.items()):
             came, size = self.came[key]
             if begin <= at < end:
-                late.append(at - max(came, full - 8 * BURST * PACKET / RATE))
+                late.append(at - max(came, full - 8 * BURST * PACKET / rate))
             # When the bucket will be full.
-            full = max(full, at) + 8 * size / RATE
+            full = max(full, at) + 8 * size / rate
         return quantile(late, 0.99)
 
 
-def experiment(discipline, measure_from, stop):
-    receiver = Host("out", "10.2.0", sink)
+def experiment(setting, row, measure_from, stop):
+    flows, _ = workload(row.workload, setting)
+    hosts = sorted({flow.host for flow in flows})
+    receiver = Host("out", "10.2.0", [1 + host for host in hosts], [sink])
     draw = random.Random(3)
-    works = [bulk(draw.random()) for _ in range(BULK)] + [cbr]
-    senders = [Host(f"p{i}", f"10.1.{i}", work) for i, work in enumerate(works, 1)]
-    for i in ONE_WAY:
+    works = {host: [] for host in hosts}
+    for number, flow in enumerate(flows):
+        works[flow.host].append(source(number, flow, draw.random()))
+    senders = [Host(f"p{host}", f"10.1.{host}", [2], works[host]) for host in hosts]
+    for host in hosts:
         # A round trip without queues; the 40 bytes of an acknowledgement take 0.04 ms more.
-        run(f"tc qdisc add dev p{i} root netem limit 10000 delay {1e6 * (ONE_WAY[i] + (10 + 2 * i) / 1e3):.0f}us")
-    bottleneck(discipline)
+        delay = setting.one_way(host) + (10 + 2 * host) / 1e3
+        run(f"tc qdisc add dev p{host} root netem limit 10000 delay {1e6 * delay:.0f}us")
+    bottleneck(setting, row)
     watch = Watch()
     zero = time.time() + 2
     for host in [receiver, *senders]:
@@ -279,8 +284,8 @@ def experiment(discipline, measure_from, stop):
     watch.listen(time.time() + 1)
     begin, end = zero + measure_from, zero + stop
     result = {
-        "flows": [watch.flow(i, begin, end) for i in ONE_WAY],
-        "late_ms": 1e3 * watch.lateness(begin, end),
+        "flows": {flow.name: watch.flow(i, setting.one_way(flow.host), begin, end) for i, flow in enumerate(flows)},
+        "late_ms": 1e3 * watch.lateness(1e6 * setting.rate * row.shaped, begin, end),
         "dropped": sum(key not in watch.left for key in watch.came),
         "dropped_by_tc": dropped(),
         "tc": run("tc -s -d qdisc show dev out"),
@@ -291,21 +296,26 @@ def experiment(discipline, measure_from, stop):
 
 
 def main():
-    modules, folder, measure_from, stop = sys.argv[1:5]
+    modules, folder = sys.argv[1:3]
     os.environ["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     run("mount -t proc proc /proc")
     run(f"mount -t hostfs -o {folder} none /mnt")
     files = {path.stem: path for path in Path(modules).rglob("*.ko")}
-    for module in MODULES:
+    wanted = json.loads(Path("/mnt/wanted.json").read_text())
+    setting = Setting(**wanted["setting"])
+    chosen = [row for row in rows(setting) if row.name in wanted["names"]]
+    kinds = {tc.split()[0] for row in chosen for tc in [row.tc, *(it.leaf for it in row.classes)]}
+    # FIFO is not a module.
+    for module in MODULES + sorted(f"sch_{kind}" for kind in kinds if f"sch_{kind}" in files.keys() - set(MODULES)):
         with open(files[module], "rb") as file:
             system("syscall", FINIT_MODULE, file.fileno(), b"", 0)
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
     run("ip link set lo up")
     results = []
-    for name, discipline in DISCIPLINES:
-        print(f"versus-uml: {discipline}", flush=True)
-        result = experiment(discipline, float(measure_from), float(stop))
-        results.append({"queue": name, "discipline": discipline, **result})
+    for row in chosen:
+        print(f"versus-uml: {row.name}", flush=True)
+        result = experiment(setting, row, wanted["measure_from"], wanted["stop"])
+        results.append({"name": row.name, **result})
     outcome = {"kernel": os.uname().release, "ended": time.time(), "runs": results}
     Path("/mnt/linux.json").write_text(json.dumps(outcome, indent=1))
 

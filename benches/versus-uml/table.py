@@ -1,5 +1,4 @@
-#!/usr/bin/env python3
-"""Compares the flows of the simulator, the lab and Linux in one table: table.py FOLDER, which `run` has filled."""
+"""Compares the flows of the simulator, the lab and Linux in one table."""
 
 import json
 import statistics
@@ -25,12 +24,11 @@ def metrics(row):
 
 
 def results(folder):
-    """By point of the sweep: by flow, the metrics of each run."""
+    """By point of the sweep, in its order: by flow, the metrics of each run."""
     points = {}
     for row in common.read_csv(folder / "latest" / "flows.csv"):
-        point = points.setdefault(row["point"].removeprefix("queue="), {})
-        point.setdefault(row["flow"], []).append(metrics(row))
-    return points
+        points.setdefault(row["point"], {}).setdefault(row["flow"], []).append(metrics(row))
+    return list(points.values())
 
 
 def compared(linux, runs, deviations, even, comparable):
@@ -50,33 +48,46 @@ def compared(linux, runs, deviations, even, comparable):
     return cells
 
 
-def main():
-    folder = Path(sys.argv[1])
-    sim, lab = results(folder / "sim"), results(folder / "lab")
+def sides(folder, chosen, worlds):
+    """By row: the flows in each world of ours."""
+    by_row = {}
+    for name in dict.fromkeys(row.workload for row in chosen):
+        of_workload = [row.name for row in chosen if row.workload == name]
+        points = [results(folder / name / world) for world in worlds]
+        if any(len(it) != len(of_workload) for it in points):
+            sys.exit(f"versus-uml: {folder / name} has not as many points as there are disciplines")
+        by_row |= zip(of_workload, zip(*points))
+    return by_row
+
+
+def show(folder, chosen, has_lab):
+    """Prints the table. 1 if there is a difference, or if Linux's numbers are not valid."""
+    worlds = ["sim", "lab"] if has_lab else ["sim"]
+    ours = sides(folder, chosen, worlds)
     linux = json.loads((folder / "linux.json").read_text())
+    theirs_by_row = {run["name"]: run for run in linux["runs"]}
     rows, marks, faults = [], "", []
-    for run in linux["runs"]:
-        flows = [metrics(flow) for flow in run["flows"]]
-        even = statistics.fmean(flow[0] for flow in flows)
-        # With a queue per flow delays and drops differ from those of a shared queue; only throughput is comparable.
-        comparable = 1 if run["discipline"] == "drr" else len(METRICS)
-        for name, theirs in zip(sim[run["queue"]], flows):
-            simulated = sim[run["queue"]][name]
-            deviations = [statistics.stdev(values) for values in zip(*simulated)]
-            both = [simulated, lab[run["queue"]][name]]
-            sides = [compared(theirs, runs, deviations, even, comparable) for runs in both]
-            marks += "".join(cell[-1] for side in sides for cell in side)
-            cells = zip(*sides, [f"{value:.4g}" for value in theirs])
-            rows.append([run["discipline"].split()[0], name, *(cell for metric in cells for cell in metric)])
+    for row in chosen:
+        run = theirs_by_row[row.name]
+        flows = {name: metrics(flow) for name, flow in run["flows"].items()}
+        even = statistics.fmean(flow[0] for flow in flows.values())
+        for name, theirs in flows.items():
+            runs = [world[name] for world in ours[row.name]]
+            deviations = [statistics.stdev(values) for values in zip(*runs[0])]
+            both = [compared(theirs, it, deviations, even, row.comparable) for it in runs]
+            marks += "".join(cell[-1] for side in both for cell in side)
+            cells = zip(*both, [f"{value:.4g}" for value in theirs])
+            rows.append([row.name, name, *(cell for metric in cells for cell in metric)])
         if run["late_ms"] > LATE_MS:
-            faults.append(f"{run['discipline']}: 1 % of packets left {run['late_ms']:.1f} ms late or more")
+            faults.append(f"{row.name}: 1 % of packets left {run['late_ms']:.1f} ms late or more")
         if run["dropped"] != run["dropped_by_tc"]:
-            faults.append(f"{run['discipline']}: {run['dropped']} drops were seen, tc counts {run['dropped_by_tc']}")
+            faults.append(f"{row.name}: {run['dropped']} drops were seen, tc counts {run['dropped_by_tc']}")
     # The modification time is that of the machine, the content that of user-mode Linux.
     clock_ms = 1e3 * ((folder / "linux.json").stat().st_mtime - linux["ended"])
     if abs(clock_ms) > CLOCK_MS:
         faults.append(f"the clock was {clock_ms:.0f} ms off in the end")
-    common.table(["", "flow", *(name for metric in METRICS for name in [f"{metric}: sim", "lab", "linux"])], rows)
+    heads = [name for metric in METRICS for name in [f"{metric}: sim", *worlds[1:], "linux"]]
+    common.table(["", "flow", *heads], rows)
     late = ", ".join(f"{run['late_ms']:.2f}" for run in linux["runs"])
     print(f"Linux {linux['kernel']}: 99 % of packets left within {late} ms of their time; clock {clock_ms:+.0f} ms")
     beyond, scattered = marks.count("!"), marks.count("~")
@@ -84,7 +95,4 @@ def main():
     print(f"differences from Linux: {within} within tolerance, {beyond} beyond it (!), {scattered} not comparable (~)")
     for fault in faults:
         print(f"NOT VALID: {fault}")
-    sys.exit(1 if beyond or faults else 0)
-
-
-main()
+    return int(bool(beyond or faults))
