@@ -587,10 +587,13 @@ fn check_arrivals(
     fields: &Fields<'_>,
     problems: &mut Problems,
 ) -> Option<()> {
+    let (Start::At(first) | Start::Between(first, _)) = start;
+    let length = stop.as_secs_f64() - first.as_secs_f64();
     let (per_second, key, what) = match source {
         Source::ShortFlows { per_second, .. } => (*per_second, "per_second", "connections"),
         Source::Web(web) => {
-            let connections = web.population() * f64::from(web.parallel);
+            let longest = web.users.map_or(f64::INFINITY, |users| users.per_second * length);
+            let connections = web.population().min(longest) * f64::from(web.parallel);
             if connections > MAX_FLOWS as f64 {
                 let message = format!(
                     "users at a time, on average, have {connections:.0} connections, and {MAX_FLOWS} is the maximum; write a shorter life, or \
@@ -604,8 +607,6 @@ fn check_arrivals(
         }
         _ => return Some(()),
     };
-    let (Start::At(first) | Start::Between(first, _)) = start;
-    let length = stop.as_secs_f64() - first.as_secs_f64();
     if per_second * length <= f64::from(MAX_ARRIVALS) {
         return Some(());
     }

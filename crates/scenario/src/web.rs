@@ -112,7 +112,7 @@ impl Web {
 }
 
 /// Embedded objects of a page. Chosen: no page has more.
-pub(crate) const MAX_OBJECTS: u64 = 10_000;
+pub(crate) const MAX_OBJECTS: u32 = 10_000;
 /// Connections of a user. Chosen: browsers have 6 to a server.
 pub(crate) const MAX_PARALLEL: u64 = 100;
 

@@ -8,7 +8,7 @@ use crate::files::Files;
 use crate::keys::Fields;
 use crate::problem::Problems;
 use crate::sizes::Sizes;
-use crate::web::{Objects, Users, Web};
+use crate::web::{MAX_OBJECTS, Objects, Users, Web};
 use crate::written_sizes::Written;
 
 /// The sizes of a source `web` that say more than a word.
@@ -56,7 +56,18 @@ pub(crate) fn web(
         }
     };
     let objects = match fields.item("objects") {
-        Some(_) => Objects::Fixed(whole(fields.count("objects", i, problems)?)),
+        Some(_) => {
+            let objects = whole(fields.count("objects", i, problems)?);
+            if objects > MAX_OBJECTS {
+                fields.refuse(
+                    "objects",
+                    format!("a page has at most {MAX_OBJECTS}; write for example 70"),
+                    problems,
+                );
+                return None;
+            }
+            Objects::Fixed(objects)
+        }
         None => Objects::Pareto,
     };
     let request = request(fields, i, problems)?;

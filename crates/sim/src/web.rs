@@ -87,9 +87,8 @@ impl Simulation<'_> {
         self.webs[web as usize].users.acts = acts;
     }
 
-    /// A request goes from the sink of a connection to its source, behind the acknowledgement that it would carry.
+    /// A request goes from the sink of a connection to its source.
     fn ask(&mut self, now: Time, index: u32) {
-        self.act(now, index, Direction::Back, |tcp, outlet| tcp.receiver.acknowledge_held(outlet));
         let connection = &self.connections[index as usize];
         let Source::Web(web) = &self.scenario.flows[connection.flow as usize].source else { return };
         let (id, hop) = (connection.id, connection.first_hop(Direction::Back));

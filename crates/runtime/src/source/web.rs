@@ -267,6 +267,7 @@ impl Users {
     /// The user's end of a connection has `bytes` in order at `now`.
     pub fn receive(&mut self, now: Time, connection: u32, bytes: u64) {
         let state = &mut self.connections[connection as usize];
+        debug_assert!(bytes <= state.end, "a user has what nobody asked for");
         if state.asked.is_none() || bytes < state.end {
             return;
         }

@@ -3,7 +3,7 @@
 use super::{LOSS, NUMBER, RATE, SIZE, key, media};
 use crate::keys::Need::{Default, Optional, Required};
 use crate::keys::{Key, Kind, Range, Unit, Variant};
-use crate::web::{MAX_OBJECTS, MAX_PARALLEL};
+use crate::web::MAX_PARALLEL;
 
 const PACKET: Key =
     key("packet", SIZE, Default("1000B"), "Size of a datagram on the wire; over TCP, of one write.");
@@ -128,7 +128,7 @@ pub(crate) const SOURCES: &[Variant] = &[
             ),
             key(
                 "objects",
-                Kind::Amount(Unit::Count, Range::UpTo(MAX_OBJECTS)),
+                Kind::Amount(Unit::Count, Range::FromZero),
                 Optional,
                 "Embedded objects of a page; if absent, 0 to 53 of a Pareto distribution, 5.64 on average.",
             ),

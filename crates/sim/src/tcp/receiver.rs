@@ -202,13 +202,6 @@ impl Receiver {
         }
     }
 
-    /// An application at this end sends something: an ACK that is held back goes with it.
-    pub fn acknowledge_held<W: Wire>(&mut self, wire: &mut W) {
-        if self.ack_timer < Time::MAX {
-            self.acknowledge(wire);
-        }
-    }
-
     /// The application stops or resumes reading. While it does not read, the advertised window closes.
     pub fn set_reading<W: Wire>(&mut self, reading: bool, wire: &mut W) {
         self.reading = reading;

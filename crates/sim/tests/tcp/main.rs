@@ -482,6 +482,28 @@ impl Wire for Last {
     }
 }
 
+#[test]
+fn what_an_earlier_connection_left_means_nothing_to_the_next_one() {
+    const OLD: u32 = u32::MAX - 5_000;
+    let params = Arc::new(params("linux", &[]));
+    let isn = OLD.wrapping_add(1 << 29);
+    let (mut receiver, mut sent) = (Receiver::new(Arc::clone(&params), isn), Last::default());
+    let segment = |seq: u32, payload: u16, flags| Segment { seq, payload, flags, ..Segment::default() };
+    for old in [segment(OLD, 0, Flags::SYN), segment(OLD.wrapping_add(1), 1_448, Flags::ACK)] {
+        receiver.on_segment(Time::ZERO, &old, Ecn::NotEct, &mut sent);
+        assert_eq!((receiver.delivered(), sent.0), (0, Segment::default()));
+    }
+    receiver.on_segment(Time::ZERO, &segment(isn, 0, Flags::SYN), Ecn::NotEct, &mut sent);
+    assert_eq!((sent.0.ack, sent.0.flags.has(Flags::SYN)), (isn.wrapping_add(1), true));
+    let mut sender = Sender::new(params, isn);
+    sender.start(Time::ZERO, &mut sent);
+    sender.supply(Time::ZERO, 5_000, &mut sent);
+    let old = Segment { ack: OLD.wrapping_add(1), ..segment(0, 0, Flags::SYN | Flags::ACK) };
+    let before = sender.stats().segments;
+    sender.on_segment(Time::ZERO, &old, Ecn::NotEct, &mut sent);
+    assert_eq!(sender.stats().segments, before);
+}
+
 proptest! {
     /// RFC 2018 section 4: the first block has the segment that came last, the others those that were reported most recently before.
     #[test]
