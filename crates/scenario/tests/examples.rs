@@ -49,6 +49,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "tickets",
             "unresponsive",
             "variable-rate",
+            "video-calls",
             "video-vs-bulk",
             "web",
             "guarantees",

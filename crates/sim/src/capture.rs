@@ -26,8 +26,7 @@ use etherparse::{IpEcn, IpNumber, Ipv4Header, TcpHeader, TcpOptionElement, TcpOp
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
 use pcap_file::{DataLink, Endianness, PcapError, TsResolution};
 
-use crate::media::REQUEST_PAYLOAD;
-use crate::packet::{Body, Direction, Header, Packet};
+use crate::packet::{Body, Direction, Header, Packet, REQUEST_PAYLOAD};
 use crate::tcp::Flags;
 
 /// The largest total length of an IPv4 packet (RFC 791 section 3.1).

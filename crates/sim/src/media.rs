@@ -12,12 +12,10 @@ use apportion_runtime::outcome::MediaOutcome;
 
 use crate::connection::Carrier;
 use crate::events::Event;
-use crate::packet::{Body, Direction, Header, Packet};
+use crate::packet::{Body, Direction, Header, Packet, REQUEST_PAYLOAD};
 use crate::simulation::Simulation;
 
-/// The bytes of an HTTP request. Chosen: a path, a host and a range.
-pub(crate) const REQUEST_PAYLOAD: u16 = 360;
-/// The same on the wire, behind IPv4 and TCP.
+/// A request on the wire, behind IPv4 and TCP.
 const REQUEST_SIZE: Bytes = Bytes::new(40 + REQUEST_PAYLOAD as u64);
 
 impl Simulation<'_> {

@@ -35,6 +35,8 @@ pub enum Direction {
 
 /// The largest packet, as IPv4 allows (RFC 791 section 3.1).
 pub const MAX_SIZE: Bytes = Bytes::new(u16::MAX as u64);
+/// The bytes of an HTTP request. Chosen: a path, a host and a range.
+pub(crate) const REQUEST_PAYLOAD: u16 = 360;
 /// The largest place of a body, flow or hop: 28 bits each.
 pub const MAX_PLACE: u32 = (1 << 28) - 2;
 
