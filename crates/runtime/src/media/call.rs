@@ -1,6 +1,7 @@
 //! Calls over RTP and UDP: voice at a constant rate, and video whose rate follows what the receiver reports.
 //!
-//! The sender sends a frame every interval, in as many packets of equal size as it takes. The receiver of an adaptive call estimates
+//! The sender makes a frame every interval, in as many packets of equal size as it takes, and spreads them over the interval: the pacer of
+//! draft-ietf-rmcat-gcc-02, section 4, which sends at the target rate. The receiver of an adaptive call estimates
 //! the rate of the path ([`DelayControl`]) and reports it every `REPORTS`, and at once when it has fallen by more than 3 % since the
 //! last report (draft-alvestrand-rmcat-remb-03, section 3), with the share of lost packets (RFC 3550 section 6.4.1). The sender's rate is the
 //! smaller one of that estimate and its [own](after_loss), within the bounds of the call.
@@ -50,6 +51,10 @@ pub struct Call {
     /// Bits times 10⁹ that frames have not used.
     carry: u128,
     next_frame: Time,
+    /// Packets of the last frame that were not sent, the next one last; when that is, and the time between them.
+    unsent: Vec<Bytes>,
+    next_packet: Time,
+    gap: Span,
     /// The number of the next packet.
     next: u32,
     adaptive: Option<Box<Adaptive>>,
@@ -110,6 +115,11 @@ impl Measured {
         Self { since, bytes: Bytes::ZERO, first, front: first, under_way, delays }
     }
 
+    fn sent(&mut self, now: Time, size: Bytes) {
+        self.bytes += size;
+        self.under_way.push_back(now);
+    }
+
     fn arrived(&mut self, number: u32, took: Span) {
         if number < self.first {
             return;
@@ -164,18 +174,41 @@ impl Call {
         adaptive: Option<Box<Adaptive>>,
     ) -> Self {
         let measured = Measured::new(start, 0);
-        Self { codec, stop, interval, packet, rate, carry: 0, next_frame: start, next: 0, adaptive, measured }
+        Self {
+            codec,
+            stop,
+            interval,
+            packet,
+            rate,
+            carry: 0,
+            next_frame: start,
+            unsent: Vec::new(),
+            next_packet: start,
+            gap: interval,
+            next: 0,
+            adaptive,
+            measured,
+        }
     }
 
     pub(super) fn next_timer(&self) -> Option<Time> {
         let report = self.adaptive.as_ref().map(|adaptive| adaptive.next_report);
-        [Some(self.next_frame), report].into_iter().flatten().filter(|&at| at < self.stop).min()
+        let packet = (!self.unsent.is_empty()).then_some(self.next_packet);
+        [Some(self.next_frame), packet, report].into_iter().flatten().filter(|&at| at < self.stop).min()
     }
 
     pub(super) fn on_timer(&mut self, now: Time, out: &mut Vec<Emission>) {
         if self.next_frame <= now && self.next_frame < self.stop {
             self.next_frame = now + self.interval;
-            self.send_frame(now, out);
+            self.make_frame(now);
+        }
+        if self.next_packet <= now
+            && let Some(size) = self.unsent.pop()
+        {
+            self.next_packet = now + self.gap;
+            out.push(Emission::Datagram(self.next, size));
+            self.next += 1;
+            self.measured.sent(now, size);
         }
         if let Some(adaptive) = &mut self.adaptive
             && adaptive.next_report <= now
@@ -185,19 +218,16 @@ impl Call {
         }
     }
 
-    fn send_frame(&mut self, now: Time, out: &mut Vec<Emission>) {
+    fn make_frame(&mut self, now: Time) {
         const BYTE: u128 = 8 * 1_000_000_000;
         self.carry += u128::from(self.rate.as_bit()) * u128::from(self.interval.as_nanos());
         let size = (self.carry / BYTE) as u64;
         self.carry %= BYTE;
-        self.measured.bytes += Bytes::new(size);
-        let parts = size.div_ceil(self.packet.get());
-        for part in 0..parts {
-            let more = u64::from(part < size % parts);
-            out.push(Emission::Datagram(self.next, Bytes::new(size / parts + more)));
-            self.next += 1;
-            self.measured.under_way.push_back(now);
-        }
+        let parts = size.div_ceil(self.packet.get()).max(1);
+        // The larger ones come first.
+        self.unsent
+            .extend((0..parts).rev().map(|part| Bytes::new(size / parts + u64::from(part < size % parts))));
+        (self.next_packet, self.gap) = (now, self.interval.div(parts));
     }
 
     /// A packet arrives, with its number and the time at which it was sent.

@@ -16,12 +16,10 @@
 //! | `beta` | `BETA` | – | 0.85 | table 1 |
 //! | `eta` | – | – | 1.08 a second | section 5.5 |
 //!
-//! A group is the packets that were sent at one time, a frame. The routine of section 5.5 runs once a response time, as it recommends,
-//! and at once with the first sign of over-use. What deviates:
-//!
-//! - The detector compares the threshold with `m(i)` times the number of groups so far, at most 60, as implementations do. The draft has
-//!   `m(i)` alone, of which a threshold of 12.5 ms is a queue that grows by a third of the time, and one of 600 ms none at all.
-//! - There is no pacer (section 4): a frame leaves its host at the rate of the first link.
+//! A group is the packets that were sent within 5 ms. The routine of section 5.5 runs once a response time, as it recommends,
+//! and at once with the first sign of over-use. What deviates: the
+//! detector compares the threshold with `m(i)` times the number of groups so far, at most 60, as implementations do. The draft has `m(i)` alone, of
+//! which a threshold of 12.5 ms is a queue that grows by a third of the time, and one of 600 ms none at all.
 //!
 //! Cost: O(1) for each packet, O(K) for each group. Memory: 16 bytes for each packet of the window.
 
@@ -62,9 +60,11 @@ enum State {
     Decrease,
 }
 
-/// Packets that were sent at one time.
+/// Packets that were sent within [`BURST`].
 #[derive(Clone, Copy, Debug)]
 struct Group {
+    /// When the first of them was sent, and the last.
+    first: Time,
     sent: Time,
     /// When the last of them arrived.
     arrived: Time,
@@ -144,16 +144,16 @@ impl DelayControl {
             self.in_window -= self.window.pop_front().map_or(Bytes::ZERO, |(_, size)| size);
         }
         let Some(group) = &mut self.group else {
-            self.group = Some(Group { sent, arrived: now });
+            self.group = Some(Group { first: sent, sent, arrived: now });
             return;
         };
         // What was held up and comes at once is one group (section 5.2).
         let is_burst = now.since(group.arrived) < BURST && ms(now, group.arrived) < ms(sent, group.sent);
-        if sent <= group.sent || is_burst {
-            group.arrived = now;
+        if sent < group.first + BURST || is_burst {
+            (group.sent, group.arrived) = (group.sent.max(sent), now);
             return;
         }
-        let done = std::mem::replace(group, Group { sent, arrived: now });
+        let done = std::mem::replace(group, Group { first: sent, sent, arrived: now });
         if let Some(before) = self.before.replace(done) {
             self.on_group(now, before, done, rtt);
         }
@@ -180,7 +180,7 @@ impl DelayControl {
 
     /// The arrival-time filter (section 5.3).
     fn filter(&mut self, variation: f64) {
-        // Gaps are above zero: groups were sent at different times.
+        // Gaps are above zero: each group was sent after the one before.
         let fastest = self.gaps.iter().copied().fold(f64::INFINITY, f64::min);
         let alpha = libm::pow(1.0 - CHI, 30.0 / 1e3 * fastest);
         let innovation = variation - self.gradient;
