@@ -107,7 +107,7 @@ fn each_kind_of_error_has_its_message() {
     assert_eq!(
         mended("\"poisson\"", "\"poison\""),
         "22: flow.\"g.20\".source: `poison` is not known here (did you mean `poisson`?); known: greedy, file, cbr, poisson, \
-         on_off, short_flows, web, probe, video, replay"
+         on_off, short_flows, web, probe, video, dash, voice, call, replay"
     );
     assert_eq!(
         mended("packet = \"100B\"", "packet = \"28B\""),
@@ -204,4 +204,40 @@ fn sources_that_would_take_all_memory_or_time_are_refused() {
     };
     assert_eq!(errors(&bursts("1ns", "1s")), [message("on")]);
     assert_eq!(errors(&bursts("1s", "9999ns")), [message("off")]);
+}
+
+#[test]
+fn players_and_calls_that_cannot_be_are_refused() {
+    let refused = |source: &str, more: &str| {
+        let text = format!(
+            "seed = 1\nstop = \"9s\"\nlink.l = {{ from = \"a\", to = \"b\", rate = \"1Mbit\", delay = \"1ms\" }}\n\
+             flow.f = {{ from = \"a\", to = \"b\", source = {source}{more} }}"
+        );
+        let loaded = load(&text, Path::new("x.toml"), &[], &|path| std::fs::read(path));
+        loaded.map_or_else(|errors| errors[0].to_string(), |_| "nothing".to_owned())
+    };
+    for (source, more, words) in [
+        (r#""dash""#, "", "nothing"),
+        (
+            r#"{ kind = "dash", ladder = ["2Mbit", "1Mbit"] }"#,
+            "",
+            "the rates of a ladder ascend from above zero",
+        ),
+        (
+            r#"{ kind = "dash", ladder = ["0bit", "1Mbit"] }"#,
+            "",
+            "the rates of a ladder ascend from above zero",
+        ),
+        (r#"{ kind = "dash", segment = "20s" }"#, "", "30s is less than two segments of 20s"),
+        (r#"{ kind = "dash", segment = "1ms" }"#, "", "1ms is too short; write 100ms or more"),
+        (r#"{ kind = "dash", cushion = "80%" }"#, "", "more than the buffer together"),
+        (r#""dash""#, ", connections = 3", "is what one person sees or hears; write count = 3"),
+        (r#""voice""#, r#", tcp = "linux""#, "a source `voice` sends datagrams; leave `tcp` out"),
+        (r#"{ kind = "call", first = "5Mbit" }"#, "", "is not between `min`"),
+        (r#"{ kind = "call", min = "1kbit" }"#, "", "has no room for its 40B of headers"),
+        (r#"{ kind = "call", packet = "50B" }"#, "", "packets of a call have 82B to"),
+    ] {
+        let text = refused(source, more);
+        assert!(text.contains(words), "{source}: {text}");
+    }
 }
