@@ -14,7 +14,7 @@ use crate::due::{Reached, Response, Worst, responses};
 use crate::figure::{COLOURS, Curve, Level, Plot, XAxis, curves, curves_with_events};
 use crate::html::{escape, table, table_of};
 use crate::record::{PointRecord, Run};
-use crate::shares::{Keys, flow_shares, natural};
+use crate::shares::{Keys, flow_shares, in_order, natural};
 use crate::statistics::{Estimate, mean, nearest_rank, number};
 use crate::tables::{mbps, sorted_times};
 
@@ -196,6 +196,7 @@ pub(super) fn section(
     out.push_str(&flow_table(point, run.points.len() > 1));
     out.push_str(&link_table(point));
     out.push_str(&completion_table(point));
+    out.push_str(&media_table(point));
     out.push_str("</div></details>\n");
     out
 }
@@ -455,4 +456,34 @@ fn completion_table(point: &PointRecord) -> String {
     let head =
         heads(["Completion times", "Transfers", "Mean s", "p50 s", "p90 s", "p95 s", "p99 s", "max s"]);
     format!("<h4>Finite transfers, all seeds</h4>\n{}", table(&head, &rows))
+}
+
+/// What people saw and heard, by group: means over its flows and all seeds.
+fn media_table(point: &PointRecord) -> String {
+    let metrics = &point.summary().metrics;
+    let names = ["bitrate_mbps", "startup_s", "stalls", "stall_ratio", "switches", "mouth_to_ear_ms", "mos"];
+    // Every film has a number of stalls, and every call a score.
+    let all = metrics.by_name("stalls/").chain(metrics.by_name("mos/"));
+    let groups = in_order(all.map(|(group, _)| group.to_owned()));
+    let cell =
+        |name: &str, group: &str| metrics.show(&format!("{name}/{group}")).unwrap_or_else(|| "–".to_owned());
+    let row = |group: &String| {
+        let cells = names.map(|name| cell(name, group));
+        [group.clone()].into_iter().chain(cells).collect::<Vec<_>>()
+    };
+    let rows: Vec<_> = groups.iter().map(row).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head = heads([
+        "Video and calls",
+        "Rate Mb/s",
+        "Startup s",
+        "Stalls",
+        "Stalled, share",
+        "Switches",
+        "Mouth to ear ms",
+        "Opinion score",
+    ]);
+    format!("<h4>Video and calls, mean of each group</h4>\n{}", table(&head, &rows))
 }
