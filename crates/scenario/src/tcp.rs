@@ -136,6 +136,8 @@ pub enum Algorithm {
     Cubic,
     /// Paces by a model of the path (version 1).
     Bbr,
+    /// Paces by a model of the path that heeds losses (version 3).
+    Bbr3,
     /// Cuts in proportion to the marks of a window (RFC 8257).
     Dctcp,
     /// Keeps a few packets of its own in the queue (Brakmo and Peterson 1995).
@@ -156,7 +158,7 @@ impl Algorithm {
     /// Whether segments leave at a rate of its own accord.
     #[must_use]
     pub const fn paces(self) -> bool {
-        matches!(self, Self::Bbr | Self::Prague)
+        matches!(self, Self::Bbr | Self::Bbr3 | Self::Prague)
     }
 
     /// Whether the simulator has it over [`SackRecovery::Rack`] only, whose record it measures by.
@@ -536,7 +538,7 @@ params! {
     abc_limit: Option<u32>, "segments by which one ACK may open the window in slow start", "RFC 3465 section 2.2";
     cubic: CubicForm, "which details of CUBIC", "RFC 9438; Linux";
     hystart: bool, "slow start ends when delay grows", "Ha and Rhee 2011";
-    pacing: bool, "send at a rate of 1.2 windows a round trip, 2 in slow start", "Linux, ip-sysctl tcp_pacing_ca_ratio, tcp_pacing_ss_ratio; bbr and prague always pace";
+    pacing: bool, "send at a rate of 1.2 windows a round trip, 2 in slow start", "Linux, ip-sysctl tcp_pacing_ca_ratio, tcp_pacing_ss_ratio; bbr, bbr3 and prague always pace";
     exit: RecoveryExit, "cwnd when fast recovery ends", "RFC 5681 section 3.2, RFC 6582 section 3.2; ns-2";
     idle: Idle, "cwnd of a sender that was idle", "RFC 5681 section 4.1; RFC 2861; ns-2 slow_start_restart_";
 }

@@ -53,6 +53,7 @@ pub const fn control(algorithm: Algorithm) -> &'static str {
         Algorithm::Dctcp => "dctcp",
         Algorithm::Vegas => "vegas",
         // Not in the kernel itself, but there are modules of these names.
+        Algorithm::Bbr3 => "bbr3",
         Algorithm::Ledbat => "ledbat",
         Algorithm::Prague => "prague",
     }

@@ -44,6 +44,11 @@ pub const ALGORITHMS: &[AlgorithmEntry] = &[
         source: "Cardwell et al., BBR: congestion-based congestion control (ACM Queue 14(5), 2016); draft-cardwell-iccrg-bbr-congestion-control-00",
     },
     AlgorithmEntry {
+        name: "bbr3",
+        summary: "BBR that keeps in the network what it loses less than 2 % of, and leaves room for others between its probes.",
+        source: "draft-ietf-ccwg-bbr-05",
+    },
+    AlgorithmEntry {
         name: "dctcp",
         summary: "Cuts the window in proportion to the share of bytes that were marked; for queues that mark from a low threshold on.",
         source: "RFC 8257; Alizadeh et al., Data center TCP (SIGCOMM 2010)",

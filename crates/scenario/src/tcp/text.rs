@@ -67,7 +67,7 @@ macro_rules! words {
 }
 words! {
     Algorithm {
-        Tahoe = "tahoe", Reno = "reno", NewReno = "newreno", Sack = "sack", Cubic = "cubic", Bbr = "bbr",
+        Tahoe = "tahoe", Reno = "reno", NewReno = "newreno", Sack = "sack", Cubic = "cubic", Bbr = "bbr", Bbr3 = "bbr3",
         Dctcp = "dctcp", Vegas = "vegas", Ledbat = "ledbat", Prague = "prague"
     }
     CubicForm { Rfc9438 = "rfc9438", Linux = "linux" }

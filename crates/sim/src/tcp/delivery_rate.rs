@@ -1,7 +1,7 @@
 //! How fast the network delivers: a sample for each ACK.
 //!
 //! draft-cheng-iccrg-delivery-rate-estimation-00 sections 2 and 3, in segments. An ACK that delivers nothing sent later than
-//! what was delivered before gives no sample. Cost: 56 bytes for each outstanding segment; O(log segments) to find one.
+//! what was delivered before gives no sample. Cost: 72 bytes for each outstanding segment; O(log segments) to find one.
 
 use std::collections::VecDeque;
 
@@ -17,6 +17,9 @@ struct Sent {
     first_sent_time: Time,
     is_app_limited: bool,
     again: bool,
+    in_flight: u32,
+    lost: u64,
+    is_lost: bool,
 }
 
 /// What was delivered, and what is outstanding (section 3.1.1, C).
@@ -28,6 +31,20 @@ pub struct DeliveryRate {
     first_sent_time: Time,
     /// The application leaves the path idle until so much is delivered; zero if it does not.
     app_limited: u64,
+    /// Segments that were lost.
+    lost: u64,
+    transit: Transit,
+}
+
+/// What a segment met that was sent last of those delivered, or that is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transit {
+    /// In the network when it was sent, itself included.
+    pub in_flight: u32,
+    /// Lost since it was sent.
+    pub lost: u64,
+    /// The application limited what was sent then.
+    pub is_app_limited: bool,
 }
 
 /// Section 3.1.3, rs.
@@ -43,6 +60,13 @@ pub struct RateSample {
     pub is_app_limited: bool,
     /// The round-trip time of that segment, if it was sent once.
     pub rtt: Option<Span>,
+}
+
+impl Sent {
+    /// What it met, when `lost` segments are lost.
+    const fn transit(&self, lost: u64) -> Transit {
+        Transit { in_flight: self.in_flight, lost: lost - self.lost, is_app_limited: self.is_app_limited }
+    }
 }
 
 impl DeliveryRate {
@@ -77,6 +101,9 @@ impl DeliveryRate {
             first_sent_time: self.first_sent_time,
             is_app_limited: self.app_limited > 0,
             again,
+            in_flight: in_flight + 1,
+            lost: self.lost,
+            is_lost: false,
         };
         if again {
             let at = self.sent.partition_point(|other| other.end < end);
@@ -84,6 +111,23 @@ impl DeliveryRate {
         } else {
             self.sent.push_back(sent);
         }
+    }
+
+    /// The segment that ends at `end` is lost: what it met, and whether the one before it is not lost; nothing if that is
+    /// known.
+    pub fn lose(&mut self, end: u64) -> Option<(Transit, bool)> {
+        let at = self.sent.partition_point(|sent| sent.end < end);
+        let begins = at.checked_sub(1).is_none_or(|before| !self.sent[before].is_lost);
+        let sent = self.sent.get_mut(at).filter(|sent| !sent.is_lost)?;
+        sent.is_lost = true;
+        self.lost += 1;
+        Some((sent.transit(self.lost), begins))
+    }
+
+    /// What the segment of the last sample met.
+    #[must_use]
+    pub const fn transit(&self) -> Transit {
+        self.transit
     }
 
     /// An ACK delivers `segments`; the one that ends at `latest` was sent last of those, if later than all before. All
@@ -103,6 +147,7 @@ impl DeliveryRate {
         }
         let latest = latest?;
         self.first_sent_time = latest.at;
+        self.transit = latest.transit(self.lost);
         let send_elapsed = latest.at.since(latest.first_sent_time);
         let ack_elapsed = now.since(latest.delivered_time);
         Some(RateSample {

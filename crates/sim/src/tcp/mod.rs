@@ -19,6 +19,7 @@
 //! | [`vegas`] | a few packets of its own in the queue |
 //! | [`ledbat`] | a queueing delay at its target |
 //! | [`bbr`] | a model of the path, by [`delivery_rate`] |
+//! | [`bbr3`] | such a model that heeds losses |
 //! | [`pacing`] | segments at a rate |
 //! | [`prague`] | DCTCP whatever the round trip |
 //! | [`rack`] | what an ACK means to a sender with RACK-TLP: losses by time, tail loss probes |
@@ -37,6 +38,7 @@
 //! urgent data, simultaneous open, RST. ns-2's random `overhead_` between send times is left to the caller.
 
 pub mod bbr;
+pub mod bbr3;
 pub mod congestion;
 pub mod cubic;
 pub mod dctcp;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
 mod bbr;
+mod bbr3;
 #[path = "../common/mod.rs"]
 mod common;
 mod dctcp;

@@ -196,6 +196,7 @@ impl Sender {
         self.rack.record.forget_losses();
         (self.rack.state, self.rack.before) = (State::Open, None);
         self.model_recovered();
+        self.model_undoes();
     }
 
     /// Records the SACK option. Returns whether it reports data that arrived twice (RFC 2883 section 4).
@@ -306,6 +307,9 @@ impl Sender {
                 self.reduce();
             }
             self.enter(State::Recovery);
+        }
+        if losses.segments > 0 {
+            self.model_loses(now);
         }
         losses
     }
@@ -488,6 +492,7 @@ impl Sender {
         self.congestion.time_out(&self.params, window, flight, stands);
         let reordering = self.reordering_window();
         self.rack.record.time_out(now, reordering);
+        self.model_loses(now);
         self.enter(State::Loss);
         self.rack.timeouts += 1;
         (self.rack.probe, self.rack.reorder_at) = (None, None);

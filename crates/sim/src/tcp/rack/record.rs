@@ -135,6 +135,11 @@ impl Record {
         self.min_rtt
     }
 
+    /// The ends of those that do.
+    pub fn lost(&self) -> impl Iterator<Item = u64> {
+        self.lost.iter().copied()
+    }
+
     /// The first segment that waits to be sent again, from and up to, if `una` is the first offset outstanding.
     #[must_use]
     pub fn first_lost(&self, una: u64) -> Option<(u64, u64)> {

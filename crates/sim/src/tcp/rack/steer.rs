@@ -3,11 +3,11 @@
 use apportion_core::units::{Bytes, Rate, Time};
 
 use super::State;
-use super::control::{Control, Law, Model};
+use super::control::{Control, Law, Model, Path};
 use super::record::{Delivery, Losses};
 use crate::tcp::segment::{Extra, Flags, Segment};
 use crate::tcp::sender::Sender;
-use crate::tcp::{bbr, pacing, prague, vegas};
+use crate::tcp::{bbr, bbr3, pacing, prague, vegas};
 
 impl Sender {
     /// The connection begins.
@@ -107,10 +107,11 @@ impl Sender {
     fn model_window(&mut self, now: Time, delivery: &Delivery, losses: Losses) -> bool {
         let (una, cwnd) = (self.snd_una, self.congestion.cwnd);
         let (in_flight, latest) = (self.rack.record.in_flight(), self.rack.record.latest());
-        let Some(Model { bbr, rate, prior_in_flight, latest: before }) = self.model() else { return false };
+        let is_cwnd_limited = self.rack.usage.limited;
+        let Some(Model { path, rate, prior_in_flight, latest: before }) = self.model() else { return false };
         let latest = latest.filter(|_| latest != *before).map(|(_, end)| end);
         let sample = rate.deliver(now, delivery.segments, latest, una);
-        let ack = bbr::Ack {
+        let seen = bbr::Ack {
             now,
             total: rate.delivered(),
             delivered: delivery.segments,
@@ -119,8 +120,8 @@ impl Sender {
             in_flight,
             sample,
         };
-        let cwnd = bbr.on_ack(cwnd, ack);
-        if bbr.probes_rtt() {
+        let cwnd = path.on_ack(cwnd, bbr3::Ack { seen, transit: rate.transit(), is_cwnd_limited });
+        if path.probes_rtt() {
             rate.limit(in_flight);
         }
         self.congestion.cwnd = cwnd;
@@ -130,16 +131,37 @@ impl Sender {
     /// A loss is found. Returns whether a model decides what that does to the window.
     pub(super) fn model_recovers(&mut self) -> bool {
         let (cwnd, in_flight) = (self.congestion.cwnd, self.rack.record.in_flight());
-        let Some(Model { bbr, rate, .. }) = self.model() else { return false };
-        self.congestion.cwnd = bbr.enter_recovery(cwnd, in_flight, rate.delivered());
+        let Some(Model { path, rate, .. }) = self.model() else { return false };
+        self.congestion.cwnd = path.enter_recovery(cwnd, in_flight, rate.delivered());
         true
+    }
+
+    /// Segments are taken for lost. Only version 3 asks which.
+    pub(super) fn model_loses(&mut self, now: Time) {
+        let (cwnd, rack) = (self.congestion.cwnd, &mut *self.rack);
+        let Some(Law::Bbr(model)) = rack.control.as_deref_mut().map(|control| &mut control.law) else {
+            return;
+        };
+        let Model { path: Path::Three(bbr), rate, .. } = &mut **model else { return };
+        for end in rack.record.lost() {
+            if let Some((transit, begins)) = rate.lose(end) {
+                bbr.lose(now, cwnd, rate.delivered(), transit, begins);
+            }
+        }
+    }
+
+    /// The last recovery was needless.
+    pub(super) fn model_undoes(&mut self) {
+        if let Some(Model { path: Path::Three(bbr), rate, .. }) = self.model() {
+            bbr.undo(rate.delivered());
+        }
     }
 
     /// The retransmission timer expired.
     pub(super) fn model_times_out(&mut self) {
         let cwnd = self.congestion.cwnd;
         if let Some(model) = self.model() {
-            model.bbr.time_out(cwnd);
+            model.path.time_out(cwnd);
         }
     }
 
@@ -147,7 +169,7 @@ impl Sender {
     pub(super) fn model_recovered(&mut self) -> bool {
         let cwnd = self.congestion.cwnd;
         let Some(model) = self.model() else { return false };
-        self.congestion.cwnd = model.bbr.leave_recovery(cwnd);
+        self.congestion.cwnd = model.path.leave_recovery(cwnd);
         true
     }
 
@@ -159,7 +181,7 @@ impl Sender {
         let (srtt, wire) = (self.srtt(), self.params.segment + self.params.header);
         let (cwnd, slow_start) = (self.congestion.cwnd, self.congestion.cwnd < self.congestion.ssthresh);
         match self.law()? {
-            Law::Bbr(model) => Some(model.bbr.pacing_rate(srtt)),
+            Law::Bbr(model) => Some(model.path.pacing_rate(srtt)),
             _ => srtt.map(|srtt| pacing::rate_of_window(cwnd, slow_start, srtt, wire)),
         }
     }
@@ -197,12 +219,13 @@ impl Sender {
     /// A segment of `len` bytes up to `end` leaves.
     #[inline(never)]
     pub(super) fn inform_of_transmission(&mut self, now: Time, end: u64, len: u64) {
-        let in_flight = self.rack.record.in_flight();
-        if let Some(Model { bbr, rate, .. }) = self.model() {
+        let (in_flight, mut cwnd) = (self.rack.record.in_flight(), self.congestion.cwnd);
+        if let Some(Model { path, rate, .. }) = self.model() {
             if in_flight == 0 && rate.is_app_limited() {
-                bbr.restart_from_idle();
+                cwnd = path.restart_from_idle(now, cwnd, rate.delivered());
             }
             rate.send(now, end, in_flight);
+            self.congestion.cwnd = cwnd;
         }
         let (rate, size) = (self.pacing_rate(), Bytes::new(len) + self.params.header);
         let pacer = self.rack.control.as_deref_mut().and_then(|control| control.pacer.as_mut());
