@@ -18,7 +18,7 @@ use common::{
 type Case = (&'static str, &'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
 
 /// Queues that a packet enters and another one leaves.
-const STANDING: [Case; 19] = [
+const STANDING: [Case; 20] = [
     ("fifo", "fifo", None, &[("limit", "1000000p")]),
     ("fifo+tred", "tred", None, &[("limit", "1000000p"), ("min_th", "10p"), ("max_th", "900000p")]),
     ("fifo+codel", "codel", None, &[("limit", "1000000p")]),

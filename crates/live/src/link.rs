@@ -4,7 +4,7 @@
 //! the time at which it was due: a caller that comes late makes nothing else late, because the next departure
 //! follows from the last one and not from the clock.
 //!
-//! The packet in transmission is not in the queue. A wire is first in, first out.
+//! The packet in transmission is not in the queue. A wire is first in, first out, unless its jitter lets packets overtake others.
 //!
 //! Cost: O(1) per packet besides the discipline's.
 
@@ -19,7 +19,7 @@ use apportion_core::queue::{DropReason, Overload};
 use apportion_core::system::Discipline;
 use apportion_core::units::{Rate, Span, TicketRate, Time};
 use apportion_linux::pool::Pool;
-use apportion_runtime::link::{FlowSetting, LinkBackend, LinkParts, LinkState};
+use apportion_runtime::link::{Crossing, FlowSetting, LinkBackend, LinkParts, LinkState};
 use apportion_runtime::probe::{Counters, Incident};
 
 use crate::pace::Pace;
@@ -220,10 +220,14 @@ impl Link {
         let sent = self.pace.send(now, packet.size()).unwrap_or(now);
         self.transmitter = Transmitter::Busy(sent);
         self.busy += sent.since(now);
-        if self.state.transmit(now, &mut packet, shared) {
-            shared.discard(now, self.state.index(), packet, None);
-        } else {
-            self.wire.push_back((self.state.arrival(sent), packet));
+        match self.state.transmit(now, &mut packet, shared) {
+            Crossing::Lost => shared.discard(now, self.state.index(), packet, None),
+            Crossing::InOrder => self.wire.push_back((self.state.arrival(sent), packet)),
+            Crossing::Overtaking => {
+                let at = self.state.arrival(sent);
+                let place = self.wire.partition_point(|(arrival, _)| *arrival <= at);
+                self.wire.insert(place, (at, packet));
+            }
         }
     }
 

@@ -25,6 +25,7 @@ pub use crate::listed_losses::ListedLosses;
 use crate::loss::RandomLoss;
 use crate::outcome::{Count, LinkOutcome};
 use crate::probe::{Incident, LinkCounts, LinkProbe, LinkSample};
+use crate::wire_jitter::WireJitter;
 
 /// What a backend provides to its links: the storage of packets, counters of flows, and a place for notifications.
 pub trait LinkBackend<P> {
@@ -58,6 +59,8 @@ pub struct LinkParts<P: Packet> {
     pub rate: Rate,
     /// Delay of its wire. Default: 0.
     pub delay: Span,
+    /// What packets take beyond that. Default: nothing.
+    pub jitter: Option<WireJitter>,
     /// Which packets the wire loses by chance. Default: none.
     pub loss: RandomLoss,
     /// Losses by ordinal. Default: none.
@@ -79,6 +82,7 @@ impl<P: Packet> LinkParts<P> {
             queue,
             rate,
             delay: Span::ZERO,
+            jitter: None,
             loss: RandomLoss::new(Loss::NONE, Stream::new(0, "link.loss")),
             listed: Vec::new(),
             watched: false,
@@ -109,6 +113,9 @@ impl<P: Packet> LinkParts<P> {
             queue: tables.discipline(link, &link.queue, link.rate),
             rate: link.rate,
             delay: link.delay,
+            jitter: link.jitter.map(|jitter| {
+                WireJitter::new(jitter, Stream::new(seed, &format!("link.{}.jitter", link.name)))
+            }),
             loss: RandomLoss::new(link.loss, Stream::new(seed, &format!("link.{}.loss", link.name))),
             listed: listed.collect(),
             watched: link.watched,
@@ -116,6 +123,17 @@ impl<P: Packet> LinkParts<P> {
             exchanges: exchanges(scenario, link, seed),
         }
     }
+}
+
+/// What a wire does to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Crossing {
+    /// It arrives after all that were sent before.
+    InOrder,
+    /// It arrives, perhaps before some that were sent before.
+    Overtaking,
+    /// It does not arrive.
+    Lost,
 }
 
 /// One direction of a link, apart from its transmitter and the packets on its wire. What every packet touches comes first.
@@ -127,8 +145,9 @@ pub struct LinkState<P: Packet> {
     plain: bool,
     /// Whether the discipline [is transparent](apportion_core::queue::Queue::is_transparent).
     transparent: bool,
+    /// Of the next packet.
     delay: Span,
-    /// When the packet that was sent last arrives; no later packet arrives before.
+    /// When the packet that was sent last arrives; no later packet arrives before, unless it may overtake.
     last_arrival: Time,
     instruments: Box<Instruments>,
     queue: Counted<Discipline<P>>,
@@ -140,6 +159,8 @@ pub struct LinkState<P: Packet> {
 /// Features that most links do not use.
 #[derive(Debug)]
 struct Instruments {
+    /// What packets take beyond the delay of the wire, and that delay.
+    jitter: Option<(WireJitter, Span)>,
     loss: RandomLoss,
     listed: Vec<ListedLosses>,
     probe: Option<LinkProbe>,
@@ -151,7 +172,8 @@ struct Instruments {
 
 impl Instruments {
     fn are_idle(&self) -> bool {
-        self.loss.is_none()
+        self.jitter.is_none()
+            && self.loss.is_none()
             && self.listed.is_empty()
             && self.probe.is_none()
             && !self.captured
@@ -177,9 +199,11 @@ impl<P: Packet> LinkState<P> {
     /// An idle link.
     #[must_use]
     pub fn new(parts: LinkParts<P>) -> Self {
-        let LinkParts { index, queue, rate, delay, loss, listed, watched, captured, exchanges } = parts;
+        let LinkParts { index, queue, rate, delay, jitter, loss, listed, watched, captured, exchanges } =
+            parts;
         let (probe, ack_ticket_rate) = (watched.then(LinkProbe::default), None);
-        let instruments = Instruments { loss, listed, probe, captured, exchanges, ack_ticket_rate };
+        let jitter = jitter.map(|jitter| (jitter, delay));
+        let instruments = Instruments { jitter, loss, listed, probe, captured, exchanges, ack_ticket_rate };
         Self {
             index,
             plain: instruments.are_idle(),
@@ -224,16 +248,21 @@ impl<P: Packet> LinkState<P> {
         self.queue.dequeue(now, &mut LinkSink { link: self.index, counts: &mut self.counts, backend })
     }
 
-    /// The transmission of a packet begins: counts it and exchanges its labels. Whether the wire loses it: the caller
-    /// then [discards](LinkBackend::discard) it.
+    /// The transmission of a packet begins: counts it, exchanges its labels and says what the wire does to it. The next call
+    /// is that of [`arrival`](Self::arrival), or [`discard`](LinkBackend::discard) if it is lost.
     #[inline]
     #[must_use]
-    pub fn transmit<B: LinkBackend<P>>(&mut self, now: Time, packet: &mut P, backend: &mut B) -> bool {
+    pub fn transmit<B: LinkBackend<P>>(&mut self, now: Time, packet: &mut P, backend: &mut B) -> Crossing {
         self.counts.sent.add(packet.size());
-        !self.plain && self.transmit_measured(now, packet, backend)
+        if self.plain { Crossing::InOrder } else { self.transmit_measured(now, packet, backend) }
     }
 
-    fn transmit_measured<B: LinkBackend<P>>(&mut self, now: Time, packet: &mut P, backend: &mut B) -> bool {
+    fn transmit_measured<B: LinkBackend<P>>(
+        &mut self,
+        now: Time,
+        packet: &mut P,
+        backend: &mut B,
+    ) -> Crossing {
         let instruments = &mut *self.instruments;
         for (_, exchange) in &mut instruments.exchanges {
             exchange.exchange(now, packet);
@@ -244,15 +273,22 @@ impl<P: Packet> LinkState<P> {
         if instruments.captured {
             backend.capture(now, self.index, packet);
         }
-        let is_lost = instruments.loses(packet);
-        if is_lost {
+        if instruments.loses(packet) {
             self.counts.lost += 1;
             backend.count(packet, Incident::Lost);
+            return Crossing::Lost;
         }
-        is_lost
+        let Some((jitter, delay)) = &mut instruments.jitter else { return Crossing::InOrder };
+        self.delay = *delay + jitter.draw();
+        if !jitter.reorders() {
+            return Crossing::InOrder;
+        }
+        self.last_arrival = Time::ZERO;
+        Crossing::Overtaking
     }
 
-    /// When a packet arrives whose transmission ends at `sent`. None overtakes an earlier one.
+    /// When a packet arrives whose transmission ends at `sent`. None overtakes an earlier one, unless
+    /// [`transmit`](Self::transmit) has said that it may.
     #[inline]
     pub fn arrival(&mut self, sent: Time) -> Time {
         self.last_arrival = (sent + self.delay).max(self.last_arrival);
@@ -300,8 +336,11 @@ impl<P: Packet> LinkState<P> {
     }
 
     /// Changes the delay of packets sent from now on.
-    pub const fn set_delay(&mut self, delay: Span) {
-        self.delay = delay;
+    pub const fn set_delay(&mut self, to: Span) {
+        match &mut self.instruments.jitter {
+            Some((_, delay)) => *delay = to,
+            None => self.delay = to,
+        }
     }
 
     /// Changes the probability that the wire loses a packet.
@@ -475,10 +514,16 @@ impl<P: Packet> LinkState<P> {
         self.rate
     }
 
-    /// The delay of its wire.
+    /// The delay of its wire; the least if it varies.
     #[must_use]
-    pub const fn delay(&self) -> Span {
-        self.delay
+    pub fn delay(&self) -> Span {
+        self.instruments.jitter.as_ref().map_or(self.delay, |(_, delay)| *delay)
+    }
+
+    /// Whether packets take longer on its wire by chance.
+    #[must_use]
+    pub const fn has_jitter(&self) -> bool {
+        self.instruments.jitter.is_some()
     }
 
     /// Which packets its wire loses by chance.
@@ -509,7 +554,7 @@ impl<P: Packet> LinkState<P> {
     /// [`Discipline::may_be_called_late`].
     #[must_use]
     pub fn may_be_called_late(&self) -> bool {
-        self.instruments.exchanges.is_empty() && self.queue.inner().may_be_called_late()
+        self.instruments.exchanges.is_empty() && !self.has_jitter() && self.queue.inner().may_be_called_late()
     }
 
     /// What waits in its queue.

@@ -11,8 +11,8 @@ use crate::keys::{Key, Kind, Need, Range, Unit, Variant};
 use crate::selection::Part;
 use crate::sweep::LISTS;
 use crate::tables::{
-    BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, GILBERT_ELLIOTT, LINK, LINK_LOSS, LINK_RATE, LOST,
-    RATE_TABLE, ROOT, SIZES, SOURCES, TOPOLOGIES,
+    BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, GILBERT_ELLIOTT, JITTER_TABLE, LINK, LINK_LOSS,
+    LINK_RATE, LOST, RATE_TABLE, ROOT, SIZES, SOURCES, TOPOLOGIES,
 };
 use crate::tcp::{PARAMS, PROFILES};
 use crate::transport;
@@ -81,6 +81,7 @@ pub fn reference() -> String {
         ("`[link.NAME]`", LINK),
         ("`back` of a link: the reverse direction", BACK),
         ("`rate` of a link as a table: a recorded link", RATE_TABLE),
+        ("`jitter` of a link as a table: a delay that varies", JITTER_TABLE),
         ("`loss` of a link as a table: losses in bursts", GILBERT_ELLIOTT),
         ("`lost` of a link", LOST),
         ("`[flow.NAME]`", FLOW),

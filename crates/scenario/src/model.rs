@@ -89,8 +89,10 @@ pub struct Link {
     pub trace: Option<DeliveryTrace>,
     /// The key that sets that rate for all access links of a topology, unless this link has a rate of its own.
     pub rate_key: Option<&'static str>,
-    /// Of the wire.
+    /// Of the wire; the least if it varies.
     pub delay: Span,
+    /// What packets take beyond that.
+    pub jitter: Option<Jitter>,
     /// In front of the transmitter. The packet in transmission is not in it.
     pub queue: DisciplineParams,
     /// Which packets the wire loses by chance.
@@ -151,6 +153,26 @@ pub struct GilbertElliott {
     pub h: Ratio,
     /// Probability that a packet passes while it is good.
     pub k: Ratio,
+}
+
+/// A random time that each packet takes on a wire beyond its delay.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Jitter {
+    /// The longest; above zero.
+    pub max: Span,
+    /// How it is distributed between zero and that.
+    pub distribution: JitterDistribution,
+    /// Whether a packet may overtake an earlier one. If not, it arrives with the earlier one at the earliest.
+    pub reorder: bool,
+}
+
+/// How a random time is distributed between zero and its maximum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JitterDistribution {
+    /// All times are as likely.
+    Uniform,
+    /// Normal around half the maximum; the range is three standard deviations to both sides, and what is outside is drawn anew.
+    Normal,
 }
 
 /// Listed losses of one flow on one link.

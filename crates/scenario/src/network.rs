@@ -15,7 +15,7 @@ use crate::defaults::Defaults;
 use crate::files::{Files, delivery_trace};
 use crate::keys::{Fields, Kind, walk};
 use crate::marking;
-use crate::model::{GilbertElliott, Link, LinkId, Loss, Node, NodeId};
+use crate::model::{GilbertElliott, Jitter, JitterDistribution, Link, LinkId, Loss, Node, NodeId};
 use crate::names::natural;
 use crate::problem::{Place, Problems};
 use crate::queue;
@@ -50,6 +50,7 @@ pub(crate) struct Spec {
     pub rate_key: Option<&'static str>,
     pub trace: Option<DeliveryTrace>,
     pub delay: Span,
+    pub jitter: Option<Jitter>,
     pub queue: Rc<DisciplineParams>,
     pub loss: Loss,
     pub tickets: Option<TicketRate>,
@@ -67,6 +68,7 @@ impl Spec {
             rate_key: None,
             trace: None,
             delay: Span::ZERO,
+            jitter: None,
             queue: queue::deep(),
             loss: Loss::NONE,
             tickets: None,
@@ -83,6 +85,7 @@ impl Spec {
     pub(crate) fn other_way(&self) -> Self {
         Self {
             queue: queue::deep(),
+            jitter: None,
             loss: Loss::NONE,
             tickets: None,
             ack_tickets: None,
@@ -109,6 +112,9 @@ impl Spec {
         }
         if let Some(delay) = fields.span("delay", i, problems) {
             self.delay = delay;
+        }
+        if let Some(jitter) = jitter(fields, i, problems) {
+            self.jitter = (jitter.max > Span::ZERO).then_some(jitter);
         }
         if let Some(loss) = fields.ratio("loss", i, problems) {
             self.loss = Loss::Chance(loss);
@@ -337,8 +343,20 @@ impl Draft {
     }
 
     fn finish(self, ids: &[NodeId], link_ids: &[LinkId]) -> (Link, Vec<Lost>) {
-        let Spec { rate, rate_key, trace, delay, queue, loss, tickets, ack_tickets, exchange, watch, pcap } =
-            self.spec;
+        let Spec {
+            rate,
+            rate_key,
+            trace,
+            delay,
+            jitter,
+            queue,
+            loss,
+            tickets,
+            ack_tickets,
+            exchange,
+            watch,
+            pcap,
+        } = self.spec;
         let link = Link {
             name: self.name,
             from: ids[self.from],
@@ -347,6 +365,7 @@ impl Draft {
             rate_key,
             trace,
             delay,
+            jitter,
             queue: Rc::unwrap_or_clone(queue),
             loss,
             lost: Vec::new(),
@@ -377,6 +396,20 @@ fn bursts(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Gilber
     let table = inner(fields, "loss", problems)?;
     let [p, r, h, k] = ["p", "r", "h", "k"].map(|key| table.ratio(key, i, problems));
     Some(GilbertElliott { p: p?, r: r?, h: h?, k: k? })
+}
+
+/// The variation of the delay: a longest time, or the table under `jitter`. Zero takes a default back.
+fn jitter(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Jitter> {
+    if let Some(max) = fields.span("jitter", i, problems) {
+        return Some(Jitter { max, distribution: JitterDistribution::Uniform, reorder: false });
+    }
+    let table = inner(fields, "jitter", problems)?;
+    let distribution = match table.text("distribution")? {
+        "normal" => JitterDistribution::Normal,
+        _ => JitterDistribution::Uniform,
+    };
+    let reorder = table.flag("reorder").unwrap_or_default();
+    Some(Jitter { max: table.span("max", i, problems)?, distribution, reorder })
 }
 
 /// The table under `key`, if what is there is one.

@@ -154,6 +154,7 @@ mod tests {
             delay: Span::from_millis(ms),
             rate_key: None,
             queue: (*queue::deep()).clone(),
+            jitter: None,
             loss: Loss::NONE,
             lost: Vec::new(),
             watched: false,

@@ -32,6 +32,7 @@ pub(crate) const LOSS: Kind = Kind::Amount(Unit::Ratio, Range::FromZero);
 pub(crate) const LINK_RATE: Kind = Kind::AmountOrTable(Unit::Rate, Range::AboveZero, RATE_TABLE);
 /// Of a link's wire.
 pub(crate) const LINK_LOSS: Kind = Kind::AmountOrTable(Unit::Ratio, Range::FromZero, GILBERT_ELLIOTT);
+const JITTER: Kind = Kind::AmountOrTable(Unit::Span, Range::FromZero, JITTER_TABLE);
 pub(crate) const NUMBER: Kind = Kind::Amount(Unit::Number, Range::AboveZero);
 pub(crate) const TICKETS: Kind = Kind::Amount(Unit::Number, Range::FromZero);
 pub(crate) const QUEUE: Kind = Kind::Part(Part::Queue);
@@ -120,7 +121,7 @@ pub(crate) const DEFAULTS: &[Key] = &[
 ];
 
 /// A new link, or changes to a link of the topology.
-pub(crate) const LINK: &[Key] = &both::<13>(
+pub(crate) const LINK: &[Key] = &both::<14>(
     &[
         key(
             "from",
@@ -140,14 +141,14 @@ pub(crate) const LINK: &[Key] = &both::<13>(
             Kind::TableOrFalse(BACK),
             Optional,
             "Settings of the reverse direction, the link `x.back`. Unless set here it has the same rate, \
-             delay and exchange, and a FIFO queue of 1000 packets. `false` for a one-way link.",
+             delay and exchange, no jitter, and a FIFO queue of 1000 packets. `false` for a one-way link.",
         ),
     ],
     &SHARED_LINK,
 );
 
 /// Keys of a link that may also have a default.
-const SHARED_LINK: [Key; 9] = [
+const SHARED_LINK: [Key; 10] = [
     key(
         "rate",
         LINK_RATE,
@@ -159,6 +160,12 @@ const SHARED_LINK: [Key; 9] = [
         DELAY,
         Optional,
         "Propagation delay of the wire. Required unless the topology defines the link.",
+    ),
+    key(
+        "jitter",
+        JITTER,
+        Optional,
+        "The longest time that packets take beyond `delay`, by chance and uniformly, without overtaking; or a table; none if absent.",
     ),
     key("queue", QUEUE, Optional, "Queue discipline in front of the transmitter; \"fifo\" if absent."),
     key(
@@ -193,12 +200,13 @@ const SHARED_LINK: [Key; 9] = [
 
 /// The reverse direction of a link.
 pub(crate) const BACK: &[Key] =
-    &both::<10>(&[key("lost", Kind::Tables(LOST), Optional, "Packets to lose, by ordinal.")], DEFAULT_BACK);
+    &both::<11>(&[key("lost", Kind::Tables(LOST), Optional, "Packets to lose, by ordinal.")], DEFAULT_BACK);
 
 /// Keys of a reverse direction that may also have a default.
 pub(crate) const DEFAULT_BACK: &[Key] = &[
     key("rate", LINK_RATE, Optional, "Rate of the transmitter, or the trace of a recorded link."),
     key("delay", DELAY, Optional, "Propagation delay of the wire."),
+    key("jitter", JITTER, Optional, "The longest time that packets take beyond `delay`; or a table."),
     key("queue", QUEUE, Optional, "Queue discipline in front of the transmitter."),
     key(
         "loss",
@@ -221,6 +229,29 @@ pub(crate) const RATE_TABLE: &[Key] = &[key(
     "A file of delivery opportunities of 1504 bytes in mahimahi's format: one time in ms a line, repeated with the last as the \
      period. The mean is taken where one rate is needed: for defaults of queues and for what flows are due.",
 )];
+/// A delay that varies.
+pub(crate) const JITTER_TABLE: &[Key] = &[
+    key(
+        "max",
+        Kind::Amount(Unit::Span, Range::FromZero),
+        Required,
+        "The longest time beyond `delay`. Each packet draws its own.",
+    ),
+    key(
+        "distribution",
+        Kind::Word(&["uniform", "normal"]),
+        Default("uniform"),
+        "`uniform` between 0 and `max`; or `normal` around half of `max` with a sixth of it as the standard deviation, drawn again where it \
+         is outside.",
+    ),
+    key(
+        "reorder",
+        Kind::Flag,
+        Default("false"),
+        "Whether packets may overtake others. If not, a packet arrives with the one before it at the earliest, as on a path \
+         whose queues vary; then bursts gather behind one that takes long.",
+    ),
+];
 /// The Gilbert-Elliott model, with the letters of Haßlinger and Hohlfeld (MMB 2008).
 pub(crate) const GILBERT_ELLIOTT: &[Key] = &[
     key("p", LOSS, Required, "Probability that the wire turns from good to bad, for each packet."),
@@ -235,7 +266,7 @@ pub(crate) const GILBERT_ELLIOTT: &[Key] = &[
 ];
 
 /// Defaults of all links.
-pub(crate) const DEFAULT_LINK: &[Key] = &both::<10>(
+pub(crate) const DEFAULT_LINK: &[Key] = &both::<11>(
     &[key("back", Kind::Table(DEFAULT_BACK), Optional, "Settings of the reverse directions.")],
     &SHARED_LINK,
 );

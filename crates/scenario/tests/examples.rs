@@ -38,6 +38,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "gfc",
             "hosts",
             "household",
+            "jitter",
             "neighbours",
             "parking-lot",
             "queueing-delay",

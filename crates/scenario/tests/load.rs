@@ -14,7 +14,9 @@ use apportion_core::packet::FlowClass;
 use apportion_core::param::Role;
 use apportion_core::system::Catalog;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
-use apportion_scenario::model::{Frames, Link, Scenario, Setting, Source, Start, Transport};
+use apportion_scenario::model::{
+    Frames, Jitter, JitterDistribution, Link, Scenario, Setting, Source, Start, Transport,
+};
 use apportion_scenario::{Suite, load};
 
 fn no_files(path: &Path) -> io::Result<Vec<u8>> {
@@ -444,4 +446,35 @@ fn a_rate_may_be_a_trace_and_a_loss_a_model_of_bursts() {
     refused(&text(trace, "{ p = 0.1, r = 0 }"), "link.x.loss.r");
     let change = "[[change]]\nat = \"0.5s\"\nset = \"link.x.rate\"\nto = \"1Mbit\"\n";
     refused(&(text(trace, "0") + change), "link `x` is recorded");
+}
+
+#[test]
+fn a_delay_may_vary_by_chance() {
+    let text = |jitter: &str, back: &str| {
+        format!(
+            "seed = 1\nstop = \"1s\"\n[defaults.link]\njitter = \"1ms\"\n[link.x]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\n\
+             delay = \"1ms\"\n{jitter}\nback = {{ {back} }}\n[flow.f]\nfrom = \"a\"\nto = \"b\"\n"
+        )
+    };
+    let jitter = |text: &str, name: &str| link(&scenario(text), name).jitter;
+    let (uniform, normal) = (JitterDistribution::Uniform, JitterDistribution::Normal);
+    let expected =
+        |ms, distribution, reorder| Some(Jitter { max: Span::from_millis(ms), distribution, reorder });
+    assert_eq!(jitter(&text("", ""), "x"), expected(1, uniform, false));
+    assert_eq!(jitter(&text("", ""), "x.back"), None);
+    assert_eq!(jitter(&text("jitter = \"0s\"", ""), "x"), None);
+    assert_eq!(jitter(&text("jitter = { max = \"0s\", reorder = true }", ""), "x"), None);
+    let table = "jitter = { max = \"5ms\", distribution = \"normal\", reorder = true }";
+    assert_eq!(jitter(&text(table, ""), "x"), expected(5, normal, true));
+    assert_eq!(jitter(&text("", table), "x.back"), expected(5, normal, true));
+
+    let refused = |jitter: &str, expected: &str| {
+        let found = errors(&text(&format!("jitter = {jitter}"), "")).join("\n");
+        assert!(found.contains(expected), "{found}");
+    };
+    refused("\"-1ms\"", "link.x.jitter: `-1ms` is not");
+    refused("{ }", "link.x.jitter.max: missing");
+    refused("{ max = 3 }", "link.x.jitter.max: `3` is not a time");
+    refused("{ max = \"1ms\", distribution = \"gamma\" }", "link.x.jitter.distribution: `gamma`");
+    refused("{ max = \"1ms\", reorders = true }", "unknown key (did you mean `reorder`?)");
 }

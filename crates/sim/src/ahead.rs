@@ -4,7 +4,7 @@
 //! A packet that arrives at the end of its flow changes nothing but the receiver of its connection, counts, and the first link of
 //! the way back. So an early delivery, with the time of the arrival, has the same effect if
 //!
-//! - what comes over its last link is acknowledged at once, by hosts that take no time and write no labels, over one link, which
+//! - its last link takes the same time for all packets, and what comes over that link is acknowledged at once, by hosts that take no time and write no labels, over one link, which
 //!   carries nothing else and would [send](crate::link::Link::sends_unnoticed) the acknowledgement as it comes,
 //! - its connection is open when it arrives: it carries no file, no web pages, no video that asks for more and no call, and is closed
 //!   later, and
@@ -35,6 +35,7 @@ impl Simulation<'_> {
         for (link, answers) in answering_links(scenario).into_iter().enumerate() {
             if let Some(answers) = answers
                 && !changed[link]
+                && !self.links[link].state.has_jitter()
                 && !changed[answers as usize]
                 && until[link] > Time::ZERO
             {

@@ -158,7 +158,7 @@ impl<'a> Simulation<'a> {
         Ok(simulation)
     }
 
-    /// Spares events of links that nothing changes. Not with routers that exchange reports: they look into queues, and their
+    /// Spares events of links that nothing changes and whose packets take the same time. Not with routers that exchange reports: they look into queues, and their
     /// messages may go anywhere.
     fn let_links_run_ahead(&mut self) {
         let changed = changed_links(self.scenario);
@@ -166,7 +166,7 @@ impl<'a> Simulation<'a> {
             feeders(self.scenario).into_iter().enumerate().filter(|&(index, _)| !changed[index])
         {
             self.links[index].have_slack();
-            if let Some(feeder) = feeder {
+            if let Some(feeder) = feeder.filter(|&feeder| !self.links[feeder as usize].state.has_jitter()) {
                 self.links[index].set_feeder(feeder);
                 self.links[feeder as usize].feeds();
             }

@@ -20,6 +20,8 @@ use apportion_core::units::{Span, Time};
 pub enum Event {
     /// The packet at the head of this link's wire arrives at its end.
     Arrival(u32),
+    /// The packet at the head of this link's wire, on which packets overtake others, arrives at its end.
+    Overtaking(u32),
     /// This link's transmitter is free.
     Ready(u32),
     /// This link's discipline asked to be called again.
@@ -73,6 +75,7 @@ impl Event {
             Self::Stop(i) => (11, i),
             Self::Notice => (12, 0),
             Self::Media(i) => (13, i),
+            Self::Overtaking(i) => (14, i),
         };
         debug_assert!(index <= MAX_INDEX);
         kind << (32 - KIND_BITS) | index
@@ -95,7 +98,8 @@ impl Event {
             10 => Self::Write(index),
             11 => Self::Stop(index),
             12 => Self::Notice,
-            _ => Self::Media(index),
+            13 => Self::Media(index),
+            _ => Self::Overtaking(index),
         }
     }
 }

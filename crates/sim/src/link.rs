@@ -12,6 +12,8 @@
 //!
 //! The rate of a recorded link is in its trace: a transmission ends at the opportunity that carries the packet's last byte.
 //!
+//! On a wire whose jitter lets packets overtake others, each packet has an event of its own.
+//!
 //! Cost: O(1) per packet besides the discipline's; at most one event per packet, and one for each slack, or each packet of a link
 //! without slack, while packets wait.
 
@@ -24,7 +26,7 @@ use apportion_core::queue::{DropReason, Overload};
 use apportion_core::system::Discipline;
 use apportion_core::transmission::Transmission;
 use apportion_core::units::{Bytes, Rate, Span, Time};
-use apportion_runtime::link::{FlowSetting, LinkBackend, LinkParts, LinkState};
+use apportion_runtime::link::{Crossing, FlowSetting, LinkBackend, LinkParts, LinkState};
 use apportion_runtime::outcome::Count;
 use apportion_runtime::probe::{FlowCounts, Incident, LinkCounts};
 
@@ -317,7 +319,8 @@ impl Link {
         Some(packet)
     }
 
-    /// Takes the first packet off the wire; the caller then has the next one [awaited](Self::await_arrival).
+    /// Takes the first packet off the wire; the caller then has the next one [awaited](Self::await_arrival), unless each
+    /// has an event of its own.
     pub fn take_off_wire(&mut self) -> Option<OnWire> {
         self.wire.pop_front()
     }
@@ -369,10 +372,10 @@ impl Link {
     #[inline(always)]
     fn send(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
         (self.begun, self.free_at) = (now, self.sent_at(now, packet.size()));
-        if self.state.transmit(now, &mut packet, shared) {
-            shared.discard(now, self.state.index(), packet, None);
-        } else {
-            self.propagate(packet, shared);
+        match self.state.transmit(now, &mut packet, shared) {
+            Crossing::InOrder => self.propagate(packet, shared),
+            Crossing::Lost => shared.discard(now, self.state.index(), packet, None),
+            Crossing::Overtaking => self.propagate_apart(packet, shared),
         }
     }
 
@@ -422,6 +425,18 @@ impl Link {
         } else {
             self.put_on_wire(OnWire { begun, at, packet }, shared);
         }
+    }
+
+    /// A packet crosses the wire and may overtake others.
+    // Apart: few links reorder.
+    #[cold]
+    #[inline(never)]
+    fn propagate_apart(&mut self, packet: Packet, shared: &mut SharedState) {
+        let sent = OnWire { begun: self.begun, at: self.state.arrival(self.free_at), packet };
+        shared.events.schedule(sent.begun, sent.at, Event::Overtaking(self.state.index()));
+        // In the order of their events.
+        let place = self.wire.partition_point(|other| (other.at, other.begun) <= (sent.at, sent.begun));
+        self.wire.insert(place, sent);
     }
 
     /// A packet crosses the wire.

@@ -122,6 +122,7 @@ impl Simulation<'_> {
     fn handle(&mut self, now: Time, event: Event) {
         match event {
             Event::Arrival(link) => self.arrive(now, link),
+            Event::Overtaking(link) => self.arrive_apart(now, link),
             Event::Ready(link) => self.links[link as usize].ready(&mut self.shared),
             Event::Wakeup(link) => self.links[link as usize].wakeup(now, &mut self.shared),
             Event::Timer(connection) => self.timer(now, connection),
@@ -153,6 +154,13 @@ impl Simulation<'_> {
         }
         let Some(packet) = from.arrive(&mut self.shared) else { return };
         self.pass_on(now, link, packet.at_next_hop());
+    }
+
+    /// The first packet on a wire on which each has an event of its own arrives.
+    #[inline(never)]
+    fn arrive_apart(&mut self, now: Time, link: u32) {
+        let Some(sent) = self.links[link as usize].take_off_wire() else { return };
+        self.pass_on(now, link, sent.packet.at_next_hop());
     }
 
     /// A packet goes on from the end of a link, at the next hop already.

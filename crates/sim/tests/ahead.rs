@@ -224,3 +224,49 @@ fn hosts_receive_ahead_of_time_what_they_acknowledge_at_once() {
     assert!(all > most + 0.2 && datagrams > most + 0.2, "{all} {datagrams} {none:?}");
     assert!(most + 0.05 < half && half < all - 0.05, "{half} of {all}, {none:?}");
 }
+
+/// Links whose packets do not take the same time do each thing at its time, also where the packets next go.
+#[test]
+fn links_with_jitter_do_not_run_ahead() {
+    let over_two = |jitter: &str| {
+        let text = format!(
+            r#"
+            seed = 5
+            stop = "2s"
+            measure_from = "1100ms"
+            sample = "70ms"
+            [link.a]
+            from = "n1"
+            to = "n2"
+            rate = "20Mbit"
+            delay = "7ms"
+            queue = {{ kind = "fifo", limit = "20p" }}
+            {jitter}
+            back = {{ {jitter} }}
+            [link.b]
+            from = "n2"
+            to = "n3"
+            rate = "50Mbit"
+            delay = "3ms"
+            {jitter}
+            back = {{ {jitter} }}
+            [defaults.flow]
+            tcp = {{ profile = "ns2-235", segment = "1000B" }}
+            [flow.greedy]
+            from = "n1"
+            to = "n3"
+            count = 5
+            start = {{ between = ["0s", "300ms"] }}
+            "#
+        );
+        let scenario = common::scenarios(&text).pop().unwrap();
+        let [ahead, in_order] = [false, true].map(|in_order| outcome(&scenario, in_order));
+        let spared = in_order.events - ahead.events;
+        assert_eq!(difference(ahead, in_order), None, "{jitter}");
+        spared
+    };
+    assert!(over_two("") > 10_000);
+    for jitter in ["jitter = \"2ms\"", "jitter = { max = \"2ms\", reorder = true }"] {
+        assert_eq!(over_two(jitter), 0, "{jitter}");
+    }
+}

@@ -6,7 +6,10 @@
 
 mod common;
 
+use apportion_core::units::Span;
+use apportion_runtime::outcome::Outcome;
 use common::{dropped, flow, link, run, throughput};
+use proptest::prelude::*;
 
 /// Packets of flow `x` that have reached the sink `nanos` after the start of a run of `text`, which has no
 /// stop.
@@ -496,4 +499,83 @@ fn what_is_measured_is_what_came_after_measure_from() {
         assert_eq!(rest.lost, whole.lost - first.lost);
         assert_eq!(dropped(&rest.dropped), dropped(&whole.dropped) - dropped(&first.dropped));
     }
+}
+
+// Jitter
+
+/// A wire of 100 Mb/s and 1 ms with this jitter.
+fn jittery(jitter: &str) -> String {
+    WIRE.replace("1Mbit", "100Mbit").replace("sample = \"8ms\"\n", "") + &format!("jitter = {jitter}\n")
+}
+
+/// 2000 packets of 1000 B at 40 Mb/s over a wire with this jitter, until all have arrived.
+fn datagrams(jitter: &str, seed: u64) -> Outcome {
+    let source = "source = { kind = \"cbr\", rate = \"40Mbit\" }";
+    let flow = format!("[flow.x]\nfrom = \"a\"\nto = \"b\"\nstop = \"400ms\"\n{source}\n");
+    run(&format!("seed = {seed}\nstop = \"2s\"\n{}{flow}", jittery(jitter)))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    /// Neither loses nor makes packets, and each takes its delay at least, and at most the jitter more, whoever overtakes whom.
+    #[test]
+    fn jitter_loses_and_makes_no_packet(
+        max in 0_u64..20_000,
+        normal in any::<bool>(),
+        reorder in any::<bool>(),
+        seed in any::<u32>(),
+    ) {
+        let distribution = if normal { "normal" } else { "uniform" };
+        let jitter = format!("{{ max = \"{max}us\", distribution = \"{distribution}\", reorder = {reorder} }}");
+        let outcome = datagrams(&jitter, u64::from(seed));
+        let x = flow(&outcome, "x");
+        prop_assert_eq!(x.sent.packets.get(), 2_000);
+        prop_assert_eq!(x.delivered, x.sent);
+        // 80 us of transmission and 1 ms; the distribution has bins.
+        let [least, longest] = [0.0, 1.0].map(|share| x.delay.quantile(share).unwrap().as_nanos());
+        prop_assert!(least >= 1_060_000, "{least}");
+        prop_assert!(longest <= (1_080_000 + max * 1_000) * 103 / 100, "{longest}");
+    }
+}
+
+#[test]
+fn the_mean_delay_with_reordering_is_that_of_the_distribution() {
+    // 1.08 ms and half of 6 ms, of 2000 packets with a standard deviation of 1.73 ms and 0.99 ms: a band of four standard errors.
+    for (distribution, band) in [("uniform", 155), ("normal", 89)] {
+        let jitter = format!("{{ max = \"6ms\", distribution = \"{distribution}\", reorder = true }}");
+        let mean = flow(&datagrams(&jitter, 3), "x").delay.mean;
+        let off = mean.max(Span::from_micros(4_080)) - mean.min(Span::from_micros(4_080));
+        assert!(off <= Span::from_micros(band), "{distribution}: {mean}");
+    }
+    // Without it a packet takes as long as any of those sent 200 us apart before it needs from then on: at most x if all draws J_j, from 0
+    // to 6 ms, are at most x + j 200 us. Some seven neighbours arrive together: a standard error of about 40 us.
+    let at_most =
+        |x: f64| (0..).map(|j| (x + f64::from(j) * 0.2) / 6.0).take_while(|p| *p < 1.0).product::<f64>();
+    let expected = 1.08 + (0..6_000).map(|x| 1.0 - at_most(f64::from(x) / 1e3)).sum::<f64>() / 1e3;
+    let mean = flow(&datagrams("\"6ms\"", 3), "x").delay.mean.as_secs_f64() * 1e3;
+    assert!((mean - expected).abs() < 0.16, "{mean} ms, not {expected}");
+}
+
+/// A greedy flow of this profile over a wire of 20 Mb/s and 20 ms that drops nothing: its throughput in Mb/s, and what it sent again.
+fn greedy(jitter: &str, tcp: &str) -> (f64, u64) {
+    let wire = jittery(jitter).replace("100Mbit", "20Mbit").replace("\"1ms\"", "\"20ms\"");
+    let outcome = run(&format!(
+        "seed = 1\nstop = \"30s\"\nmeasure_from = \"5s\"\n{wire}[flow.x]\nfrom = \"a\"\nto = \"b\"\n\
+         tcp = {{ profile = \"{tcp}\", window = \"300kB\" }}\n"
+    ));
+    assert_eq!(dropped(&link(&outcome, "wire").dropped), 0);
+    (throughput(&outcome, "x") / 1e6, flow(&outcome, "x").retransmits.unwrap())
+}
+
+#[test]
+fn tcp_bears_jitter_in_order_and_rack_bears_reordering() {
+    let reorder = "{ max = \"8ms\", reorder = true }";
+    let [steady, in_order, by_time, by_count] =
+        [("\"0s\"", "linux"), ("\"8ms\"", "rfc"), (reorder, "linux"), (reorder, "rfc")]
+            .map(|(jitter, tcp)| greedy(jitter, tcp));
+    assert!(steady.0 > 19.9 && in_order.0 > 19.9 && by_time.0 > 19.8, "{steady:?} {in_order:?} {by_time:?}");
+    // In order there are no three duplicate acknowledgements. Who counts them takes late packets for lost ones.
+    assert_eq!((steady.1, in_order.1), (0, 0));
+    assert!(by_count.1 > 100 && by_count.0 < 10.0, "{by_count:?}");
 }
