@@ -18,7 +18,7 @@ use crate::marking;
 use crate::media_sources;
 use crate::model::{
     DurationDistribution, Flow, FlowSettings, Frames, Link, LinkId, MAX_ARRIVALS, MAX_PACKET, Node, NodeId,
-    Shape, Source, Start, Transport,
+    Shape, Source, Start, Transport, UDP_HEADER,
 };
 use crate::names::{natural, position};
 use crate::problem::{Place, Problems};
@@ -31,12 +31,8 @@ use crate::transport;
 use crate::written_sizes::Written;
 use crate::written_web::{WrittenSizes, probe, web};
 
-/// IPv4 (20, RFC 791) and UDP (8, RFC 768).
-pub(crate) const UDP_HEADER: Bytes = Bytes::new(28);
 /// Of on-off sources. Chosen: a full packet takes 12 µs at 1 Gb/s; each period costs two draws.
 const SHORTEST_PERIOD: Span = Span::from_micros(10);
-/// Of videos. Chosen: slower ones are no video, and a frame is written in one piece, which the host must hold.
-const FRAMES_PER_SECOND: RangeInclusive<f64> = 0.1..=10_000.0;
 
 /// Builds all flows of the table `flow`, in the order of their names.
 pub(crate) struct Builder<'a> {
@@ -565,7 +561,7 @@ fn source(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Source> 
                 Some(FromFile::Frames(frames)) => Frames::Trace(frames.clone()),
                 _ => Frames::Gop { mean: rate("mean")? },
             },
-            fps: frames_per_second(fields, i, problems)?,
+            fps: media_sources::frames_per_second(fields, i, problems)?,
             least: {
                 let least = fields.ratio("least", i, problems)?;
                 (fields.flag("adaptive") == Some(true)).then_some(least)
@@ -631,14 +627,6 @@ fn period(name: &str, fields: &Fields<'_>, i: u64, problems: &mut Problems) -> O
         );
     }
     Some(mean)
-}
-
-pub(crate) fn frames_per_second(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<f64> {
-    let fps = fields.number("fps", i, problems)?;
-    if !FRAMES_PER_SECOND.contains(&fps) {
-        fields.refuse("fps", "a video has 0.1 to 10000 frames a second; write for example 25", problems);
-    }
-    Some(fps)
 }
 
 fn shape(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Shape> {

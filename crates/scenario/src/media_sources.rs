@@ -9,6 +9,9 @@ use crate::media::{Adaptation, AdaptiveCall, Codec, Dash, RTP_HEADERS};
 use crate::model::{MAX_PACKET, Source};
 use crate::problem::Problems;
 
+/// Of videos. Chosen: slower ones are no video, and a frame is written in one piece, which the host must hold.
+const FRAMES_PER_SECOND: RangeInclusive<f64> = 0.1..=10_000.0;
+
 /// Netflix's rates of one set for all films (Netflix Technology Blog, "Per-Title Encode Optimization", 2015).
 const LADDER: [u64; 10] = [235, 375, 560, 750, 1_050, 1_750, 2_350, 3_000, 4_300, 5_800];
 /// Chosen: no film has more, and a player looks at all of them for each segment.
@@ -105,7 +108,7 @@ fn call(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Adaptive
     let [min, max, first] = ["min", "max", "first"].map(|name| fields.rate(name, i, problems));
     let (min, max, first) = (min?, max?, first?);
     let packet = fields.bytes("packet", i, problems)?;
-    let fps = crate::flows::frames_per_second(fields, i, problems)?;
+    let fps = frames_per_second(fields, i, problems)?;
     let interval = Span::from_secs_f64(1.0 / fps);
     if !(min..=max).contains(&first) {
         let message = format!("{first} is not between `min`, {min}, and `max`, {max}");
@@ -124,4 +127,12 @@ fn call(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Adaptive
         return None;
     }
     Some(AdaptiveCall { min, max, first, interval, packet })
+}
+
+pub(crate) fn frames_per_second(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<f64> {
+    let fps = fields.number("fps", i, problems)?;
+    if !FRAMES_PER_SECOND.contains(&fps) {
+        fields.refuse("fps", "a video has 0.1 to 10000 frames a second; write for example 25", problems);
+    }
+    Some(fps)
 }
