@@ -262,9 +262,10 @@ fn algorithm(entry: &AlgorithmEntry) -> String {
 }
 
 fn keys(one: &Described, key: &str) -> String {
-    // A video has either a `file` or a `mean`, and both are optional.
+    // Of a `file` and a `mean`, or `sizes` and a `mean_size`, one must be set, and all are optional.
+    let either = [("video", "mean"), ("short_flows", "mean_size")];
     let must_be_set =
-        |key: &DescribedKey| key.default == "required" || (one.name, key.name) == ("video", "mean");
+        |key: &DescribedKey| key.default == "required" || either.contains(&(one.name, key.name));
     let required = one.keys.iter().filter(|key| must_be_set(key));
     let required: String = required.map(|key| format!(", {} = {}", key.name, key.example)).collect();
     let mut out =

@@ -12,7 +12,7 @@ macro_rules! examples {
 examples! {
     "approximate-fairness" "asymmetric" "bufferbloat" "bursty-loss" "classes" "core-stateless" "customers" "gfc" "hosts" "household" "jitter" "neighbours" "parking-lot" "queueing-delay"
     "quickstart" "rate-matching" "rtt-unfairness" "satellite" "short-flows" "tickets" "unresponsive" "variable-rate"
-    "video-vs-bulk" "web"
+    "video-calls" "video-vs-bulk" "web"
 }
 
 /// The example scenarios: names with texts, sorted by name. `apportion run NAME` and

@@ -13,9 +13,12 @@ fn with(line: &str) -> String {
         "queue" | "exchange" => link = format!(", {line}"),
         _ => flow = format!(", {line}"),
     }
-    // Files that a topology or a source reads are not there.
-    let tcp =
-        if ["tcp = ", "\"replay\""].iter().any(|key| flow.contains(key)) { "" } else { ", tcp = \"rfc\"" };
+    // Calls send datagrams, and files that a topology or a source reads are not there.
+    let tcp = if ["tcp = ", "\"replay\"", "\"voice\"", "\"call\""].iter().any(|key| flow.contains(key)) {
+        ""
+    } else {
+        ", tcp = \"rfc\""
+    };
     let has_tickets = line.starts_with("exchange") || line.starts_with("mark = { kind = \"ticket");
     let tickets = if has_tickets { ", tickets = 100" } else { "" };
     format!(

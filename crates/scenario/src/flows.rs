@@ -1,7 +1,6 @@
 //! Flows: groups into members, sources, transports and paths.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 

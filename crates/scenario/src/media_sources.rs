@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use apportion_core::units::{Bytes, Rate, Span};
 
+use std::ops::RangeInclusive;
+
 use crate::keys::Fields;
 use crate::media::{Adaptation, AdaptiveCall, Codec, Dash, RTP_HEADERS};
 use crate::model::{MAX_PACKET, Source};
