@@ -18,12 +18,14 @@ use common::{
 type Case = (&'static str, &'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
 
 /// Queues that a packet enters and another one leaves.
-const STANDING: [Case; 20] = [
+const STANDING: [Case; 22] = [
     ("fifo", "fifo", None, &[("limit", "1000000p")]),
     ("fifo+tred", "tred", None, &[("limit", "1000000p"), ("min_th", "10p"), ("max_th", "900000p")]),
     ("fifo+codel", "codel", None, &[("limit", "1000000p")]),
     ("fifo+pie", "pie", None, &[("limit", "1000000p")]),
     ("fifo+cobalt", "cobalt", None, &[("limit", "1000000p")]),
+    ("fq", "fq", None, &[("limit", "1000000p")]),
+    ("fq maxrate", "fq", None, &[("limit", "1000000p"), ("maxrate", "1Mbit")]),
     ("fq_codel", "fq_codel", None, &[("limit", "1000000p"), ("memory_limit", "4000MB")]),
     ("fq_pie", "fq_pie", None, &[("limit", "1000000p"), ("memory_limit", "4000MB")]),
     ("cake", "cake", None, &[("limit", "1000000p")]),

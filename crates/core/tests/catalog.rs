@@ -119,6 +119,9 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "interval") => "77ms",
         (_, "mtu") => "777B",
         (_, "quantum") => "999B",
+        ("fq", "initial_quantum") => "888B",
+        ("fq", "flow_limit") => "5p",
+        ("fq", "maxrate") => "3Mbit",
         (_, "memory_limit") => "55kB",
         (_, "drop_batch") => "5",
         (_, "classify") => "hashed",
@@ -305,7 +308,7 @@ fn is_optional(entry: &str, name: &str) -> bool {
         (entry, "limit") => !["tred", "ramp"].contains(&entry),
         ("fq_codel" | "fq_pie", "memory_limit") | ("afq", "bpr") | ("cake", "bandwidth") => true,
         ("ramp", "target_delay" | "patience") => true,
-        _ => ["peak", "bucket", "initial", "report_discards"].contains(&name),
+        _ => ["peak", "maxrate", "bucket", "initial", "report_discards"].contains(&name),
     }
 }
 

@@ -82,9 +82,9 @@ proptest! {
 
     #[test]
     fn requests_to_an_empty_queue_change_nothing(ops in ops()) {
-        // RED and its relatives learn of idle time by them, as do schedulers whose debts end with it, and FQ-CoDel
-        // tidies its rounds. Behind SF-FC stands FQ-CoDel.
-        let uses_idle_time = ["red", "rio", "tred", "fred", "choke", "fq_codel", "fq_pie", "cake", "stfq", "wf2q_plus", "sffc"];
+        // RED and its relatives learn of idle time by them, as do schedulers whose debts end with it, and FQ and
+        // FQ-CoDel tidy their rounds. Behind SF-FC stands FQ-CoDel.
+        let uses_idle_time = ["red", "rio", "tred", "fred", "choke", "fq", "fq_codel", "fq_pie", "cake", "stfq", "wf2q_plus", "sffc"];
         for (kind, drop) in combinations() {
             if [Some(kind), drop].iter().flatten().any(|part| uses_idle_time.contains(part)) {
                 continue;

@@ -12,6 +12,7 @@
 //! | [`mcsfq`] | Pelsser, De Cnodder 2002, figures 1, 2, 3 and 7, with a switch for each reading |
 //! | [`tred`] | Zhang et al. 2002, section II-C.1 |
 //! | [`tickets`] | Zhang et al. 2002, sections II-B, II-D, II-F.1, II-G |
+//! | [`fq`] | tc-fq(8), after Dumazet 2013 |
 //! | [`fred`] | Lin, Morris 1997, pseudo-code |
 //! | [`pfd`] | Srinivasan, Vaidyanathan, Baras, figure 3 with its slips mended, and RND of section 3 |
 //! | [`sffc`] | Tamura, Tobe, Tokuda 2000, figure 5, and water filling by bisection |
@@ -46,6 +47,7 @@ pub mod cobalt;
 pub mod codel;
 pub mod csfq;
 pub mod drr;
+pub mod fq;
 pub mod fred;
 pub mod hfsc;
 mod hierarchical;

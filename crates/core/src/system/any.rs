@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 
 use super::contract::System;
 use super::{
-    LinkContext, afq, aifo, cake, cebinae, choke, custom, dualpi2, fq_codel, fq_pie, guarded, hfsc, htb,
+    LinkContext, afq, aifo, cake, cebinae, choke, custom, dualpi2, fq, fq_codel, fq_pie, guarded, hfsc, htb,
     isolate, prio, ramp, sp_pifo, stochastic_fq,
 };
 use crate::aqm::{
@@ -103,6 +103,8 @@ family! {
         |params, link| Box::new(choke::Choke::new(params, link.link_rate, link.stream()));
     Cake(cake::CakeParams), [cake::ENTRY],
         |params, link| Box::new(cake::Cake::new(params, link));
+    Fq(fq::FqParams), [fq::ENTRY],
+        |params, link| Box::new(fq::Fq::new(params, link.link_rate, link.smallest_weight()));
     FqCodel(fq_codel::FqCodelParams), [fq_codel::ENTRY],
         |params, link| Box::new(fq_codel::FqCodel::new(params, link.link_rate, link.smallest_weight(), link.stream()));
     FqPie(fq_pie::FqPieParams), [fq_pie::ENTRY],

@@ -276,6 +276,7 @@ impl<P: Packet> Discipline<P> {
     pub fn may_be_called_late(&self) -> bool {
         let is_own = match &*self.params {
             CoreParams::Cake(cake) => cake.bandwidth.is_none(),
+            CoreParams::Fq(fq) => fq.maxrate.is_none(),
             CoreParams::Afq(_)
             | CoreParams::Aifo(_)
             | CoreParams::Buffered(_)

@@ -13,6 +13,7 @@
 //! | [`classes`] | the tree of classes of `prio`, `htb` and `hfsc`, and their queues | – |
 //! | [`classful`] | a discipline with classes: their queues and what chooses among them | – |
 //! | [`dualpi2`] | two coupled queues, for L4S and for classic senders | RFC 9332 |
+//! | [`fq`] | flow queueing with a maximum rate per flow | Dumazet 2013, tc-fq(8) |
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
 //! | [`fq_pie`] | flow queueing with PIE | Ramakrishnan, Bhasi, Tahiliani 2019 |
 //! | [`guarded`] | SF-FC's discarder in front of any discipline | Tamura, Tobe, Tokuda 2000 |
@@ -45,6 +46,7 @@ pub mod custom;
 mod discipline;
 pub mod dualpi2;
 mod flow_queueing;
+pub mod fq;
 pub mod fq_codel;
 pub mod fq_pie;
 pub mod guarded;

@@ -101,7 +101,7 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         "pfd" => "p=0.5 thresh=0.4".to_owned(),
         "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
         // No average and no threshold, or one that drops within a few packets as it is.
-        "tail" | "head" | "lqd" | "rnd" | "csfq" | "mcsfq" | "hcsfq" | "sffc" | "nbq" | "codel"
+        "tail" | "head" | "lqd" | "rnd" | "csfq" | "mcsfq" | "hcsfq" | "sffc" | "nbq" | "codel" | "fq"
         | "fq_codel" | "ramp" | "aifo" | "sp_pifo" | "stochastic_fq" | "prio" | "htb" | "hfsc" => {
             String::new()
         }

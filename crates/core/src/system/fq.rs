@@ -1,0 +1,470 @@
+//! FQ: flows take turns, flows that have just become active go first, and none exceeds a maximum rate.
+//!
+//! Dumazet 2013, as tc-fq(8) describes it. A flow that would exceed `maxrate` leaves the round until its time; meanwhile the
+//! others have the link, and if there are none it idles. A packet does not carry the pacing rate of its sender, so on a
+//! router `maxrate` alone paces.
+//!
+//! Readings and deviations:
+//! - A flow that is late, because others had the link, may catch up by a `quantum`: in any time it sends at most what
+//!   `maxrate` allows, a quantum and a packet. An idle flow keeps its time and so gains no more by running empty.
+//! - A flow has `initial_quantum` with its first packet, and a quantum at least when it comes back.
+//! - Flows are numbered already, so nothing is hashed and no two collide.
+//! - Flows can have weights, which scale their quantum, not `maxrate`; the smallest weight has `quantum` itself.
+//! - There is no queue for control traffic ahead of the others.
+//!
+//! A packet that comes to a full buffer is dropped, whoever filled it: shares are even where `limit` has room for a `flow_limit` of
+//! each flow. The one for hosts, 10,000 packets, has; the one of a link may not.
+//!
+//! Cost: O(1) per packet, O(log flows) when a flow is held back. Memory: at most 135 bytes per flow: records of 56,
+//! made for up to twice as many, and 23 in the tournament once flows are held back. Parameters: [`ENTRY`].
+
+use alloc::vec::Vec;
+
+use super::contract::System;
+use crate::limit::{Limit, LinkLimit};
+use crate::list::{Link, Linked, List, PacketQueue, Pool};
+use crate::packet::{FlowId, Packet};
+use crate::param::{Entry, EntryArgs, Kind, LIMIT, Paper, Param, ParamError, Role, require};
+use crate::queue::{Backlog, DropReason, Queue, Sink};
+use crate::schedule::drr::{Quanta, scaled};
+use crate::schedule::{End, Queued};
+use crate::smallest::Smallest;
+use crate::units::{Bytes, Packets, Rate, Time, Weight};
+
+/// FQ in the catalogue.
+pub const ENTRY: Entry = Entry {
+    name: "fq",
+    role: Role::System,
+    summary: "Fair queueing with pacing: a round robin that serves new flows first and holds each to a maximum rate.",
+    reference: "Dumazet 2013, tc-fq(8)",
+    cost: "O(1) per packet, O(log flows) when a flow is held back, at most 135 bytes per flow",
+    params: &[
+        Param {
+            paper: Paper::Is("10000p"),
+            doc: "Size of all queues together, beyond which arriving packets are dropped; if not set 100 ms of the link, \
+                  at least 96 kB.",
+            ..LIMIT
+        },
+        Param::new(
+            "flow_limit",
+            "–",
+            Kind::Packets,
+            "100p",
+            "tc-fq(8)",
+            "Packets of one flow, beyond which its arriving packets are dropped.",
+        ),
+        Param::new(
+            "quantum",
+            "–",
+            Kind::Bytes,
+            "3028B",
+            "tc-fq(8): two MTUs",
+            "Bytes in a turn of the flow with the smallest weight; others send more in proportion to their weights.",
+        ),
+        Param::new(
+            "initial_quantum",
+            "–",
+            Kind::Bytes,
+            "15140B",
+            "tc-fq(8): ten MTUs",
+            "Bytes that a flow sends ahead of the others when it is seen first.",
+        ),
+        Param {
+            name: "maxrate",
+            symbol: "–",
+            kind: Kind::Rate,
+            default: None,
+            paper: Paper::AsDefault,
+            source: "tc-fq(8)",
+            doc: "Rate that no flow exceeds; if not set, none is held back.",
+        },
+    ],
+};
+
+/// Parameters of [`Fq`]; [`ENTRY`] says what each does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FqParams {
+    /// Size of all queues together, in packets or bytes. Default that of the link, see [`LinkLimit`].
+    pub limit: Option<Limit>,
+    /// Packets of one flow. Default 100.
+    pub flow_limit: Packets,
+    /// Bytes in a turn of the flow with the smallest weight. Default 3028.
+    pub quantum: Bytes,
+    /// Bytes that a flow sends ahead of the others when it is seen first. Default 15140.
+    pub initial_quantum: Bytes,
+    /// Rate that no flow exceeds. Default none.
+    pub maxrate: Option<Rate>,
+}
+
+/// The largest `initial_quantum`: what the fixed point of credits holds with room to add.
+const MAX_INITIAL: Bytes = Bytes::new(1 << 32);
+
+impl FqParams {
+    /// From the catalogue's values.
+    ///
+    /// # Errors
+    /// When one of them lets nothing through.
+    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let params = Self {
+            limit: args.limit_if_set("limit"),
+            flow_limit: args.packets("flow_limit"),
+            quantum: args.bytes("quantum"),
+            initial_quantum: args.bytes("initial_quantum"),
+            maxrate: args.rate_if_set("maxrate"),
+        };
+        require(params.flow_limit > Packets::ZERO, "flow_limit", "a flow must have room for at least 1p")?;
+        require(params.quantum > Bytes::ZERO, "quantum", "a quantum must be at least 1B")?;
+        require(params.initial_quantum <= MAX_INITIAL, "initial_quantum", "it must be at most 4294967296B")?;
+        let paces = params.maxrate != Some(Rate::ZERO);
+        require(paces, "maxrate", "at rate 0 nothing is sent; leave it out to hold no flow back")?;
+        Ok(params)
+    }
+}
+
+/// Where a flow is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Round {
+    Idle,
+    New,
+    Old,
+    /// Until its time has come.
+    HeldBack,
+}
+
+#[derive(Clone, Debug)]
+struct Flow {
+    link: Link,
+    queue: PacketQueue,
+    packets: u64,
+    quantum: i64,
+    credits: i64,
+    /// When `maxrate` lets it send next.
+    next: Time,
+    round: Round,
+}
+
+impl Linked for Flow {
+    fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+}
+
+/// Fair queueing with a maximum rate per flow.
+#[derive(Clone, Debug)]
+pub struct Fq<P> {
+    params: FqParams,
+    limit: LinkLimit,
+    quanta: Quanta,
+    flows: Vec<Flow>,
+    packets: Pool<P>,
+    new_flows: List,
+    old_flows: List,
+    /// Flows that are held back, by their time.
+    held_back: Smallest,
+    backlog: Backlog,
+}
+
+impl<P: Packet> Fq<P> {
+    /// No flows yet, over a link of `link_rate`. A flow of weight `smallest` has one quantum a turn.
+    #[must_use]
+    pub fn new(params: &FqParams, link_rate: Rate, smallest: Weight) -> Self {
+        Self {
+            limit: LinkLimit::new(params.limit, link_rate),
+            params: params.clone(),
+            quanta: Quanta::new(params.quantum, smallest),
+            flows: Vec::new(),
+            packets: Pool::new(),
+            new_flows: List::EMPTY,
+            old_flows: List::EMPTY,
+            held_back: Smallest::new(),
+            backlog: Backlog::EMPTY,
+        }
+    }
+
+    /// The place of `flow`, which is there from now on.
+    fn place_of(&mut self, flow: FlowId) -> usize {
+        let index = flow.slot();
+        if index >= self.flows.len() {
+            self.grow(index + 1);
+        }
+        index
+    }
+
+    // Apart: with it, each arrival saves all registers.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, flows: usize) {
+        let idle = Flow {
+            link: Link::NONE,
+            queue: PacketQueue::EMPTY,
+            packets: 0,
+            quantum: self.quanta.of(Weight::ONE) as i64,
+            credits: scaled(self.params.initial_quantum) as i64,
+            next: Time::ZERO,
+            round: Round::Idle,
+        };
+        self.flows.resize(flows, idle);
+    }
+
+    /// Moves the flow whose turn it is.
+    fn end_turn(&mut self, index: usize, round: Round) {
+        let list =
+            if self.flows[index].round == Round::New { &mut self.new_flows } else { &mut self.old_flows };
+        list.remove(&mut self.flows, index);
+        self.enter(index, round);
+    }
+
+    fn enter(&mut self, index: usize, round: Round) {
+        self.flows[index].round = round;
+        match round {
+            Round::Idle => {}
+            Round::New => self.new_flows.push_back(&mut self.flows, index),
+            Round::Old => self.old_flows.push_back(&mut self.flows, index),
+            // The last key means that there is none.
+            Round::HeldBack => {
+                let at = self.flows[index].next.as_nanos().min(u64::MAX - 1);
+                self.held_back.set(index, at);
+            }
+        }
+    }
+
+    fn pop(&mut self, index: usize) -> Option<P> {
+        let flow = &mut self.flows[index];
+        let queued = flow.queue.pop(&mut self.packets, End::Head)?;
+        flow.packets -= 1;
+        self.backlog.remove(&queued.packet);
+        Some(queued.packet)
+    }
+
+    /// Lets the flows whose time has come back into the round.
+    fn release(&mut self, now: Time) {
+        // Terminates: each pass takes a flow out.
+        while let Some((_, index)) = self.held_back.first().filter(|&(at, _)| at <= now.as_nanos()) {
+            self.held_back.remove(index);
+            self.enter(index, Round::Old);
+        }
+    }
+}
+
+impl<P: Packet> System<P> for Fq<P> {
+    fn drain(&mut self, _now: Time) -> Option<P> {
+        // Terminates: each pass gives a packet or takes a flow out of a round.
+        loop {
+            let in_turn = self.new_flows.front().or(self.old_flows.front());
+            let index = in_turn.or(self.held_back.first().map(|(_, index)| index))?;
+            if let Some(packet) = self.pop(index) {
+                return Some(packet);
+            }
+            match self.flows[index].round {
+                Round::HeldBack => {
+                    self.held_back.remove(index);
+                    self.enter(index, Round::Idle);
+                }
+                _ => self.end_turn(index, Round::Idle),
+            }
+        }
+    }
+
+    // A flow that runs empty stays in its round until its turn; one that is held back has no turn.
+    fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {
+        let index = flow.slot();
+        let packet = (index < self.flows.len()).then(|| self.pop(index))??;
+        if self.flows[index].packets == 0 && self.flows[index].round == Round::HeldBack {
+            self.held_back.remove(index);
+            self.enter(index, Round::Idle);
+        }
+        Some(packet)
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit.set(limit);
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.limit.set_link_rate(rate);
+    }
+
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        let index = self.place_of(flow);
+        self.flows[index].quantum = self.quanta.of(weight) as i64;
+        true
+    }
+}
+
+impl<P: Packet> Queue<P> for Fq<P> {
+    fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        let index = self.place_of(packet.flow());
+        let flow = &mut self.flows[index];
+        let fits = flow.packets < self.params.flow_limit.get();
+        if !fits || !self.limit.get().admits(&packet, self.backlog) {
+            return sink.dropped(now, packet, DropReason::Overflow);
+        }
+        self.backlog.add(&packet);
+        flow.packets += 1;
+        flow.queue.push(&mut self.packets, Queued { packet, arrived: now });
+        if flow.round == Round::Idle {
+            flow.credits = flow.credits.max(flow.quantum);
+            self.enter(index, Round::New);
+        }
+    }
+
+    fn dequeue(&mut self, now: Time, _sink: &mut dyn Sink<P>) -> Option<P> {
+        self.release(now);
+        // Terminates: each pass pays a quantum to a flow, takes one out of the round, or serves a packet.
+        loop {
+            let index = self.new_flows.front().or(self.old_flows.front())?;
+            let flow = &mut self.flows[index];
+            if flow.packets == 0 {
+                // A new flow that runs empty goes through the old ones, so that it cannot come back as new at once.
+                let round = if flow.round == Round::New { Round::Old } else { Round::Idle };
+                self.end_turn(index, round);
+                continue;
+            }
+            if flow.next > now {
+                self.end_turn(index, Round::HeldBack);
+                continue;
+            }
+            if flow.credits <= 0 {
+                flow.credits += flow.quantum;
+                self.end_turn(index, Round::Old);
+                continue;
+            }
+            let packet = self.pop(index)?;
+            let flow = &mut self.flows[index];
+            flow.credits -= scaled(packet.size()) as i64;
+            if let Some(maxrate) = self.params.maxrate {
+                let caught_up = maxrate.time_for(self.params.quantum).as_nanos();
+                let from = flow.next.as_nanos().max(now.as_nanos().saturating_sub(caught_up));
+                flow.next = Time::from_nanos(from.saturating_add(maxrate.time_for(packet.size()).as_nanos()));
+            }
+            return Some(packet);
+        }
+    }
+
+    fn next_wakeup(&self) -> Option<Time> {
+        let waits = self.new_flows.is_empty() && self.old_flows.is_empty();
+        let (at, _) = self.held_back.first().filter(|_| waits)?;
+        Some(Time::from_nanos(at))
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::SimplePacket;
+    use crate::testing::{Log, packet};
+
+    fn fq(change: impl FnOnce(&mut FqParams)) -> Fq<SimplePacket> {
+        let mut params = FqParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
+        change(&mut params);
+        Fq::new(&params, Rate::from_mbit(10), Weight::ONE)
+    }
+
+    fn serve(queue: &mut Fq<SimplePacket>, now: Time, n: usize) -> Vec<u32> {
+        let mut log = Log::default();
+        (0..n).map_while(|_| queue.dequeue(now, &mut log)).map(|packet| packet.id).collect()
+    }
+
+    #[test]
+    fn a_flow_is_held_to_the_maximum_rate_and_the_others_are_not() {
+        // 1000 B at 8 Mb/s are 1 ms.
+        let mut queue = fq(|params| {
+            params.maxrate = Some(Rate::from_mbit(8));
+            params.quantum = Bytes::new(1_000);
+        });
+        let mut log = Log::default();
+        (0..3).for_each(|id| queue.enqueue(Time::from_millis(10), packet(id, 0, 1_000), &mut log));
+        // A quantum of catching up, then each packet at its time.
+        assert_eq!(serve(&mut queue, Time::from_millis(10), 9), [0, 1]);
+        assert_eq!(queue.next_wakeup(), Some(Time::from_millis(11)));
+        queue.enqueue(Time::from_millis(10), packet(9, 1, 1_000), &mut log);
+        assert_eq!(serve(&mut queue, Time::from_millis(10), 9), [9]);
+        assert_eq!(serve(&mut queue, Time::from_nanos(10_999_999), 9), []);
+        assert_eq!(serve(&mut queue, Time::from_millis(11), 9), [2]);
+        assert_eq!((queue.next_wakeup(), queue.backlog()), (None, Backlog::EMPTY));
+    }
+
+    #[test]
+    fn a_flow_that_is_taken_away_while_held_back_wakes_nobody() {
+        let mut queue = fq(|params| {
+            params.maxrate = Some(Rate::from_mbit(8));
+            params.quantum = Bytes::new(1_000);
+        });
+        let mut log = Log::default();
+        (0..3).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log));
+        assert_eq!(serve(&mut queue, Time::ZERO, 9), [0]);
+        let taken = [1, 2].map(|_| queue.take(Time::ZERO, FlowId(0)).map(|packet| packet.id));
+        assert_eq!((taken, queue.next_wakeup()), ([Some(1), Some(2)], None));
+        // It keeps its time.
+        queue.enqueue(Time::ZERO, packet(3, 0, 1_000), &mut log);
+        assert_eq!(serve(&mut queue, Time::ZERO, 9), []);
+        assert_eq!(serve(&mut queue, Time::from_millis(1), 9), [3]);
+    }
+
+    #[test]
+    fn a_new_flow_goes_first_for_its_initial_quantum() {
+        for (initial, before, expected) in [(2_000, 3, [10, 11, 3, 12, 13]), (4_000, 5, [10, 11, 12, 13, 5])]
+        {
+            let mut queue = fq(|params| {
+                params.quantum = Bytes::new(2_000);
+                params.initial_quantum = Bytes::new(initial);
+            });
+            let mut log = Log::default();
+            (0..9).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log));
+            // All of the initial quantum, and half of the turn that follows.
+            serve(&mut queue, Time::ZERO, before);
+            (10..19).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 1, 1_000), &mut log));
+            assert_eq!(serve(&mut queue, Time::ZERO, 5), expected, "{initial}");
+        }
+    }
+
+    #[test]
+    fn memory_is_as_stated() {
+        for flows in [1_000, 4_096, 5_000, 100_000] {
+            let mut queue = fq(|params| {
+                params.maxrate = Some(Rate::from_mbit(8));
+                params.limit = Some(Limit::Packets(Packets::new(u64::MAX)));
+            });
+            let mut log = Log::default();
+            // The second of each flow is held back.
+            (0..flows).for_each(|flow| queue.enqueue(Time::ZERO, packet(0, flow, 1_000), &mut log));
+            (0..flows).for_each(|flow| queue.enqueue(Time::ZERO, packet(1, flow, 1_000), &mut log));
+            assert_eq!(serve(&mut queue, Time::ZERO, usize::MAX).len(), flows as usize);
+            let bytes = queue.flows.capacity() * size_of::<Flow>() + queue.held_back.bytes();
+            assert!(bytes <= 135 * flows as usize, "{flows}: {bytes}");
+        }
+    }
+
+    #[test]
+    fn a_flow_fills_no_more_than_its_limit() {
+        let mut queue = fq(|params| params.flow_limit = Packets::new(2));
+        let mut log = Log::default();
+        (0..4).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log));
+        queue.enqueue(Time::ZERO, packet(9, 1, 1_000), &mut log);
+        assert_eq!(log.dropped.iter().map(|&(_, id, _)| id).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(queue.backlog().packets, Packets::new(3));
+    }
+
+    #[test]
+    fn weights_of_1_to_100_divide_the_link() {
+        let mut queue = fq(|_| {});
+        queue.set_weight(FlowId(1), Weight::new(100.0).unwrap());
+        let mut log = Log::default();
+        let mut served = [0u32; 2];
+        (0..20).for_each(|id| queue.enqueue(Time::ZERO, packet(id, id % 2, 1_000), &mut log));
+        for _ in 0..101_000 {
+            let sent = queue.dequeue(Time::ZERO, &mut log).unwrap();
+            served[sent.flow.index()] += 1;
+            queue.enqueue(Time::ZERO, packet(0, sent.flow.0, 1_000), &mut log);
+        }
+        assert!((950..=1_050).contains(&served[0]), "{served:?}");
+    }
+}
