@@ -25,7 +25,8 @@ const STANDING: [Case; 22] = [
     ("fifo+pie", "pie", None, &[("limit", "1000000p")]),
     ("fifo+cobalt", "cobalt", None, &[("limit", "1000000p")]),
     ("fq", "fq", None, &[("limit", "1000000p")]),
-    ("fq maxrate", "fq", None, &[("limit", "1000000p"), ("maxrate", "1Mbit")]),
+    // Of 1000 flows each brings 800 Mb/s.
+    ("fq maxrate", "fq", None, &[("limit", "1000000p"), ("maxrate", "700Mbit")]),
     ("fq_codel", "fq_codel", None, &[("limit", "1000000p"), ("memory_limit", "4000MB")]),
     ("fq_pie", "fq_pie", None, &[("limit", "1000000p"), ("memory_limit", "4000MB")]),
     ("cake", "cake", None, &[("limit", "1000000p")]),

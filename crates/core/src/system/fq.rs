@@ -67,7 +67,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Bytes,
             "15140B",
             "tc-fq(8): ten MTUs",
-            "Bytes that a flow sends ahead of the others when it is seen first.",
+            "Bytes that a flow sends ahead of the others when it is seen first; at least a quantum.",
         ),
         Param {
             name: "maxrate",
@@ -90,7 +90,7 @@ pub struct FqParams {
     pub flow_limit: Packets,
     /// Bytes in a turn of the flow with the smallest weight. Default 3028.
     pub quantum: Bytes,
-    /// Bytes that a flow sends ahead of the others when it is seen first. Default 15140.
+    /// Bytes that a flow sends ahead of the others when it is seen first, at least a quantum. Default 15140.
     pub initial_quantum: Bytes,
     /// Rate that no flow exceeds. Default none.
     pub maxrate: Option<Rate>,
