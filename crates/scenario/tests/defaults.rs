@@ -327,7 +327,7 @@ fn an_error_in_a_default_is_reported_once_at_its_line() {
     assert_eq!(
         error("tcp = \"rfc\"", "tcp = \"rcf\""),
         "dir/x.toml:14: defaults.flow.tcp: `rcf` is not a TCP profile or congestion control (did you mean `rfc`?); \
-         known: linux, rfc, reno-1999, ns2-235, ns2-2000, ns2-full, reno, newreno, sack, cubic, bbr, dctcp, vegas, ledbat, prague"
+         known: linux, rfc, reno-1999, ns2-235, ns2-2000, ns2-full, reno, newreno, sack, cubic, bbr, bbr3, dctcp, vegas, ledbat, prague"
     );
     assert_eq!(
         error("\"2 * i\"", "\"i - 2\""),
@@ -345,7 +345,7 @@ fn an_error_in_a_default_is_reported_once_at_its_line() {
     );
     assert_eq!(
         error("loss = \"1%\"", "from = \"a\""),
-        "dir/x.toml:7: defaults.link.from: unknown key; known here: back, rate, delay, queue, loss, tickets, ack_tickets, \
+        "dir/x.toml:7: defaults.link.from: unknown key; known here: back, rate, delay, jitter, queue, loss, tickets, ack_tickets, \
          exchange, watch, pcap"
     );
     assert_eq!(

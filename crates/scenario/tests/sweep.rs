@@ -182,7 +182,7 @@ fn an_error_in_an_override_names_its_path() {
         error("link.bottleneck.rat", "5Mbit"),
         [
             "dir/x.toml: --set: link.bottleneck.rat: unknown key (did you mean `rate`?); known here: from, to, lost, \
-          back, rate, delay, queue, loss, tickets, ack_tickets, exchange, watch, pcap"
+          back, rate, delay, jitter, queue, loss, tickets, ack_tickets, exchange, watch, pcap"
         ]
     );
     assert_eq!(
