@@ -350,7 +350,7 @@ fn an_error_in_a_default_is_reported_once_at_its_line() {
     );
     assert_eq!(
         error("loss = \"2%\"", "lost = []"),
-        "dir/x.toml:12: defaults.link.back.lost: unknown key (did you mean `loss`?); known here: rate, delay, queue, loss, \
+        "dir/x.toml:12: defaults.link.back.lost: unknown key (did you mean `loss`?); known here: rate, delay, jitter, queue, loss, \
          tickets, ack_tickets, exchange, watch, pcap"
     );
     assert_eq!(
