@@ -134,7 +134,7 @@ fn the_same_run_writes_the_same_bytes_however_it_is_written_down() {
             assert!(one[name] == other[name], "{out}/{name}");
         }
     }
-    // Another seed shows in every file with rows: no queue here allocates anything, nobody watches or listens, and nothing happens.
+    // Another seed shows in every file with rows: no queue here allocates anything, no one watches or listens, and nothing happens.
     const EMPTY: [&str; 4] = ["allocations.parquet", "media.csv", "media.parquet", "responses.parquet"];
     let other = written("x.toml", "seed", &["--set", "seed=4"]);
     for name in FILES.into_iter().filter(|name| !EMPTY.contains(name)) {

@@ -30,7 +30,7 @@ pub enum Load {
     Writes(Box<Writes>),
     /// What the users of the source of web pages with this number ask for.
     Web(u32),
-    /// What it takes for a player or a call, which answer to what becomes of it.
+    /// What it takes for a player or a call, which react to delay and loss.
     Media(Box<MediaLoad>),
     /// Nothing more: its file has arrived.
     Arrived,

@@ -6,7 +6,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`model`] | a checked scenario: typed, every name resolved |
-//! | [`media`] | sources of video and voice that answer to what becomes of them |
+//! | [`media`] | sources of video and voice that react to delay and loss |
 //! | [`routing`] | paths through its network |
 //! | [`tcp`] | TCP profiles and their parameters |
 //! | [`entitlement`] | what its flows are due over time |

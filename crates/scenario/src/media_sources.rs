@@ -1,4 +1,4 @@
-//! Sources of video and voice that answer to what becomes of them: `dash`, `voice` and `call`.
+//! Sources of video and voice that react to delay and loss: `dash`, `voice` and `call`.
 
 use std::sync::Arc;
 

@@ -518,7 +518,7 @@ fn datagrams(jitter: &str, seed: u64) -> Outcome {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
 
-    /// Neither loses nor makes packets, and each takes its delay at least, and at most the jitter more, whoever overtakes whom.
+    /// Neither loses nor makes packets, and each takes its delay at least, and at most the jitter more, in whatever order.
     #[test]
     fn jitter_loses_and_makes_no_packet(
         max in 0_u64..20_000,

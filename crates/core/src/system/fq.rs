@@ -12,7 +12,7 @@
 //! - Flows can have weights, which scale their quantum, not `maxrate`; the smallest weight has `quantum` itself.
 //! - There is no queue for control traffic ahead of the others.
 //!
-//! A packet that comes to a full buffer is dropped, whoever filled it: shares are even where `limit` has room for a `flow_limit` of
+//! A packet that comes to a full buffer is dropped, and not one of the flow that filled it: shares are even where `limit` has room for a `flow_limit` of
 //! each flow. The one for hosts, 10,000 packets, has; the one of a link may not.
 //!
 //! Cost: O(1) per packet, O(log flows) when a flow is held back. Memory: at most 135 bytes per flow: records of 56,
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_that_is_taken_away_while_held_back_wakes_nobody() {
+    fn a_flow_that_is_taken_away_while_held_back_needs_no_wakeup() {
         let mut queue = fq(|params| {
             params.maxrate = Some(Rate::from_mbit(8));
             params.quantum = Bytes::new(1_000);

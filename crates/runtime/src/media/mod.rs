@@ -1,4 +1,4 @@
-//! Video and voice as people feel them: sources that answer to what becomes of their packets, and what is measured at the other end.
+//! Video and voice as people feel them: sources that react to delay and loss, and what is measured at the other end.
 //!
 //! A source is a state machine of both ends. A backend carries what one end [sends](Emission) to the other, calls the timer when it
 //! is due, and says when the measured part begins; `now` is an argument. Nothing is drawn at random.

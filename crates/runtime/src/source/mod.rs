@@ -71,7 +71,7 @@ impl Generator {
         let cursor = Cursor::new(start, stop);
         let kind = match *source {
             Source::Greedy | Source::File { .. } | Source::ShortFlows { .. } | Source::Web(_) => return None,
-            // These answer to what becomes of their packets, see `media`.
+            // These react to delay and loss, see `media`.
             Source::Dash(_) | Source::Voice { .. } | Source::Call(_) => return None,
             Source::Cbr { rate, write, jitter } => Kind::Cbr(Cbr::new(rate, write, jitter, cursor, stream)),
             Source::Poisson { rate, write } => Kind::Poisson(Poisson::new(rate, write, cursor, stream)),

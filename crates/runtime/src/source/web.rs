@@ -149,7 +149,7 @@ struct Seat {
 struct Page {
     start: Time,
     size: Bytes,
-    /// The objects that nobody has asked for, the next one last.
+    /// The objects not asked for yet, the next one last.
     left: Vec<Bytes>,
     /// Objects that were asked for and have not come.
     missing: u32,
@@ -267,7 +267,7 @@ impl Users {
     /// The user's end of a connection has `bytes` in order at `now`.
     pub fn receive(&mut self, now: Time, connection: u32, bytes: u64) {
         let state = &mut self.connections[connection as usize];
-        debug_assert!(bytes <= state.end, "a user has what nobody asked for");
+        debug_assert!(bytes <= state.end, "a user has only what was asked for");
         if state.asked.is_none() || bytes < state.end {
             return;
         }
@@ -510,16 +510,16 @@ mod tests {
     }
 
     #[test]
-    fn nobody_comes_after_the_stop_and_a_user_may_be_too_short_for_a_page() {
+    fn no_user_comes_after_the_stop_and_a_user_may_be_too_short_for_a_page() {
         let short = scenario(&format!("users_per_second = 5, life = \"1ms\", {CONSTANT}"));
         let (done, _) = play(&mut users(&short), Span::from_millis(500), &mut || false);
         assert_eq!(pages(&done).len(), 0);
         assert!(done.iter().all(|&(at, _)| at < short.stop));
         let rare = scenario(&format!("users_per_second = 1e-9, life = \"1s\", {CONSTANT}"));
-        let mut nobody = users(&rare);
-        assert_eq!((nobody.seats.len(), nobody.acts.len()), (0, 0));
-        nobody.wake(Time::ZERO, 0);
-        nobody.arrive(Time::ZERO);
-        assert_eq!(nobody.answer(Time::ZERO, 0), None);
+        let mut none = users(&rare);
+        assert_eq!((none.seats.len(), none.acts.len()), (0, 0));
+        none.wake(Time::ZERO, 0);
+        none.arrive(Time::ZERO);
+        assert_eq!(none.answer(Time::ZERO, 0), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Keys of sources of video and voice that answer to what becomes of them.
+//! Keys of sources of video and voice that react to delay and loss.
 
 use super::{NUMBER, RATE, SIZE, key};
 use crate::keys::Need::{Default, Optional};

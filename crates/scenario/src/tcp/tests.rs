@@ -132,7 +132,11 @@ fn what_cannot_be_is_refused_with_a_reason_and_changes_nothing() {
         ("delayed_ack", "0 10ms", "at least one segment"),
         ("delayed_ack", "2 0s", "more than no time"),
         ("delayed_ack", "2 10ms late", "as in"),
-        ("algorithm", "westwood", "none of: tahoe reno newreno sack cubic bbr bbr3 dctcp vegas ledbat prague"),
+        (
+            "algorithm",
+            "westwood",
+            "none of: tahoe reno newreno sack cubic bbr bbr3 dctcp vegas ledbat prague",
+        ),
         ("ecn", "yes", "`yes` is not `true` or `false`"),
     ];
     for (name, text, reason) in cases {
