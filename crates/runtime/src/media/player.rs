@@ -9,7 +9,7 @@
 //! |---|---|---|---|
 //! | `B(t)` | [`Player::held`] | s of video | – |
 //! | `r`, `cu` | `reservoir`, `cushion` | 90 s, 126 s of 240 s | Huang et al., "A Buffer-Based Approach to Rate Adaptation", SIGCOMM 2014, section 5 |
-//! | `f(B)` | [`map`] | from the lowest rate at `r` to the highest at `r + cu`, linear | the same, figure 6 |
+//! | `f(B)` | `map` | from the lowest rate at `r` to the highest at `r + cu`, linear | the same, figure 6 |
 //! | `p` | `safety` | 0.85 | Jiang, Sekar, Zhang, "FESTIVE", CoNEXT 2012, section 4.3 |
 //! | – | `window` | 5 segments | Yin et al., "A Control-Theoretic Approach to DASH", SIGCOMM 2015, section 7.1 |
 //! | – | `PATIENCE` | 1 s, doubled each time | RFC 6298 section 2: the first timeout of the viewer's own TCP |
