@@ -42,11 +42,13 @@ fn without_effect(points: &[Point]) -> Vec<String> {
     let keys = points.first().map_or(0, |point| point.settings.len());
     let idle = (0..keys).filter(|&key| {
         let mut first_with: BTreeMap<Vec<&str>, &model::Scenario> = BTreeMap::new();
-        points.iter().all(|point| {
-            let others = point.settings.iter().enumerate().filter(|(at, _)| *at != key);
-            let others = others.map(|(_, (_, value))| value.as_str()).collect();
-            *first_with.entry(others).or_insert(&point.scenario) == &point.scenario
-        })
+        let is_swept = points.iter().any(|point| point.settings[key] != points[0].settings[key]);
+        is_swept
+            && points.iter().all(|point| {
+                let others = point.settings.iter().enumerate().filter(|(at, _)| *at != key);
+                let others = others.map(|(_, (_, value))| value.as_str()).collect();
+                *first_with.entry(others).or_insert(&point.scenario) == &point.scenario
+            })
     });
     let line = |key: usize| {
         format!(

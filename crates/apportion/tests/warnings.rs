@@ -116,4 +116,6 @@ fn a_swept_key_that_another_key_overrides_is_named() {
         ])),
         1
     );
+    // One value by itself cannot make a difference.
+    assert_eq!(named(warnings(&[("topology.access.rate", r#"["1Gbit"]"#)])), 0);
 }
