@@ -44,7 +44,7 @@ fn is_near(got: f64, due: f64) -> bool {
 
 #[test]
 fn maxrate_holds_a_flow_to_it_and_the_others_share_the_rest() {
-    // Nobody else wants the link: it idles.
+    // No other flow wants the link: it idles.
     let (flood, others, all) = shares(r#"{ kind = "fq", maxrate = "2Mbit" }"#, 1);
     assert!(is_near(flood, 2.0) && is_near(others[0], 2.0) && all < 4.1, "{flood} {others:?}");
     // Without it the flood has what the other leaves.

@@ -116,7 +116,7 @@ fn users_who_come_and_go_leave_nothing_behind() {
     // What has come belongs to pages, but for those of users who left while they loaded, at most one each.
     let extra = goodput(web) - 5_000 * all.len() as u64;
     assert!(extra < 650 * 5_000, "{extra}");
-    // Nobody meets what an earlier user left.
+    // No user meets what an earlier one left.
     assert!(
         all.iter().all(|page| page.took < Span::from_millis(250)),
         "{:?}",

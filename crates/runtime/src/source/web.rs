@@ -489,7 +489,7 @@ mod tests {
         let count = |which: fn(&Act) -> bool| done.iter().filter(|(_, act)| which(act)).count();
         let came = count(|act| matches!(act, Act::Await(_)));
         assert!((came as f64 - 10_000.0).abs() < 4.0 * 100.0, "{came}");
-        // Nobody found no seat: each begins with a page, and all of them but those at the end have left.
+        // All found a seat: each begins with a page, and all of them but those at the end have left.
         let left = count(|act| matches!(act, Act::Close(_))) / 6;
         assert!(came - left <= seats, "{came} {left}");
         assert_eq!((users.seats.len(), users.connections.len()), (seats, seats * 6));
