@@ -67,6 +67,23 @@ fn a_flood_starves_tcp_in_a_fifo_and_not_in_round_robin() {
 }
 
 #[test]
+fn what_people_see_and_hear_has_columns() {
+    let results =
+        League::new().disciplines(["fifo", "fq_codel"]).situations(["video-calls"]).seeds(1).run().unwrap();
+    let text = results.text();
+    for heading in ["film stalled, %", "film Mb/s", "call to ear, ms", "call MOS", "voice MOS", "probe RPM"] {
+        assert!(text.contains(heading), "{heading}: {text}");
+    }
+    assert!(!text.contains("voice Mb/s"), "it is the same for all: {text}");
+    let of = |metric: &str| ["fifo", "fq_codel"].map(|name| mean(&results, name, "video-calls", metric));
+    // The probe asks for next to nothing, and has many times what is due to it.
+    let [_, jain] = of("jain");
+    assert!(jain > 0.8, "{jain}");
+    let ([slow, fast], [bad, good]) = (of("rpm/probe"), of("mos/voice"));
+    assert!(fast > 2.0 * slow && good > bad + 0.1, "{slow} {fast} {bad} {good}");
+}
+
+#[test]
 fn who_lacks_what_a_situation_needs_has_an_empty_cell_with_the_reason() {
     let results = League::new()
         .disciplines(["fifo", "csfq", "drr", "ramp", "tred", "rio", "cake", "htb"])

@@ -9,6 +9,9 @@ use crate::recorded::Recorded;
 use crate::rows::{FlowRow, LinkRow};
 use crate::statistics::{Estimate, jain, judged, mean, nearest_rank, number, r2_of_entitlements, sigma};
 
+/// The name of Jain's index.
+const JAIN: &str = "jain";
+
 /// A number measured once per replication.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Metric {
@@ -100,8 +103,16 @@ impl Metrics {
         self.places.get(name).map_or(&[], |&at| &self.all[at].samples)
     }
 
+    /// Leaves Jain's index to [`add_shares`](Self::add_shares), where it is over fewer flows.
+    pub(crate) fn forget_jain(&mut self) {
+        if let Some(&at) = self.places.get(JAIN) {
+            self.all[at].samples.clear();
+        }
+    }
+
     /// One replication's flows, in the numbers that a league compares: what the worst-off and the best-off flow got of what they were due,
-    /// how far shares are in proportion to entitlements, and the packets that were lost. Finite `transfers` are judged by their times.
+    /// how far shares are in proportion to entitlements, and the packets that were lost. Finite `transfers` are judged by their times; if
+    /// there are any, Jain's index is over the others.
     pub(crate) fn add_shares(&mut self, flows: &[FlowRow], transfers: &[String]) {
         let due = |flow: &FlowRow| flow.entitlement_mbps.filter(|due| *due > 0.0);
         let judged = flows.iter().filter(|flow| !transfers.contains(&flow.group));
@@ -110,6 +121,9 @@ impl Metrics {
         let shares = || points.iter().map(|(due, got)| got / due);
         self.push("worst_share".into(), "", shares().min_by(f64::total_cmp));
         self.push("best_share".into(), "", shares().max_by(f64::total_cmp));
+        if !transfers.is_empty() {
+            self.push(JAIN.into(), "", jain(&shares().collect::<Vec<_>>()));
+        }
         self.push("r2".into(), "", r2_of_entitlements(&points));
         let sent: u64 = flows.iter().map(|flow| flow.sent_packets).sum();
         let lost: u64 = flows.iter().map(|flow| flow.drops().saturating_add(flow.lost_packets)).sum();
@@ -131,7 +145,7 @@ impl Metrics {
     fn add_flows(&mut self, flows: &[FlowRow]) {
         let throughputs: Vec<f64> = flows.iter().map(|f| f.throughput_mbps).collect();
         self.push("throughput_mbps".into(), "Mb/s", Some(throughputs.iter().sum()));
-        self.push("jain".into(), "", jain(&shares(flows)));
+        self.push(JAIN.into(), "", jain(&shares(flows)));
         self.push("sigma_mbps".into(), "Mb/s", sigma(&throughputs));
 
         for customer in customer_shares(flows) {

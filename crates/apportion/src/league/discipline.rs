@@ -21,6 +21,9 @@ const ISOLATE: &str = "isolate";
 pub(super) struct Discipline {
     /// Such as `stfq+pfd`.
     pub name: String,
+/// What makes a discipline mark packets in place of dropping them.
+const ECN: &str = "ecn";
+
     /// As a scenario writes it.
     pub queue: String,
     /// The name of its files.
@@ -28,6 +31,8 @@ pub(super) struct Discipline {
     pub params: DisciplineParams,
     /// What it is made of.
     pub entries: Vec<&'static Entry>,
+    /// The same with its marks switched on, if it can mark and does not unless it is asked to.
+    marking: Option<String>,
 }
 
 /// Those that are named; if none are, all.
@@ -98,7 +103,19 @@ fn read(catalog: &Catalog, name: &str) -> Result<Discipline, LeagueError> {
     }
     let keep = |c: char| if c.is_ascii_alphanumeric() || "_+".contains(c) { c } else { '-' };
     let file = name.chars().map(keep).collect::<String>().trim_matches('-').to_owned();
-    Ok(Discipline { name: name.to_owned(), queue, file, params, entries })
+    let marking = marking(catalog, &queue, &entries);
+    Ok(Discipline { name: name.to_owned(), queue, marking, file, params, entries })
+}
+
+/// The table with its marks switched on, if one of its parts has the switch, it is off by default, and the table does not set it.
+fn marking(catalog: &Catalog, queue: &str, entries: &[&Entry]) -> Option<String> {
+    let is_off = |entry: &&Entry| entry.param(ECN).is_some_and(|param| param.default == Some("false"));
+    if !entries.iter().any(is_off) {
+        return None;
+    }
+    // A table that sets it has the key twice then, which is refused.
+    let marking = format!("{}, {ECN} = true }}", queue.trim_end().strip_suffix('}')?.trim_end());
+    queue::from_text_with(catalog, &marking).is_ok().then_some(marking)
 }
 
 /// The table of a name such as `drr+pfd+isolate`, and its parts.
@@ -167,6 +184,11 @@ impl Discipline {
         self.entries.iter().any(|entry| entry.name == name)
     }
 
+    /// Its table where flows heed marks, or where they do not.
+    pub fn queue_where(&self, has_marks: bool) -> &str {
+        self.marking.as_deref().filter(|_| has_marks).unwrap_or(&self.queue)
+    }
+
     /// Whether its routers keep nothing for each flow, as its cost says in the catalogue.
     pub fn is_stateless(&self) -> bool {
         self.entries
@@ -185,5 +207,26 @@ impl Discipline {
             called.iter().any(|called| called == name).then(|| rest.trim().parse().ok())?
         };
         INSTRUCTIONS.lines().find_map(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(name: &str) -> Discipline {
+        read(&Catalog::default(), name).unwrap()
+    }
+
+    #[test]
+    fn what_can_mark_and_does_not_by_default_does_so_for_flows_that_heed_marks() {
+        assert_eq!(named("pie").queue_where(true), "{ kind = \"pie\", ecn = true }");
+        assert_eq!(named("drr+red").queue_where(true), "{ kind = \"drr\", drop = \"red\", ecn = true }");
+        for (name, has_marks) in
+            [("pie", false), ("codel", true), ("fifo", true), ("{ kind = \"pie\", ecn = false }", true)]
+        {
+            let discipline = named(name);
+            assert_eq!(discipline.queue_where(has_marks), discipline.queue, "{name}");
+        }
     }
 }

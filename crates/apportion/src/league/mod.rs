@@ -301,7 +301,7 @@ impl Board {
         for discipline in disciplines {
             let obstacle = obstacle::of(&situation, discipline)?;
             if obstacle.is_none() {
-                queues.push(discipline.queue.as_str());
+                queues.push(discipline.queue_where(situation.has_marks()));
             }
             obstacles.push(obstacle);
         }
@@ -342,7 +342,7 @@ impl Board {
             Cell::Played(played) => Some((played, discipline)),
         });
         for (at, (played, discipline)) in played.enumerate() {
-            let scenario = self.situation.with(&discipline.queue).map_err(Box::new)?;
+            let scenario = self.situation.with_discipline(discipline).map_err(Box::new)?;
             let record = results.record();
             let title = format!("{}: {}", situation.title, discipline.name);
             let warnings = warnings::of(&scenario, &record.points[at..=at]);

@@ -22,7 +22,7 @@ pub(super) fn of(situation: &Situation, discipline: &Discipline) -> Result<Optio
     if missing.is_some() {
         return Ok(missing);
     }
-    match situation.with(&discipline.queue) {
+    match situation.with_discipline(discipline) {
         Ok(_) => Ok(None),
         Err(ScenarioError::Problems(problems)) => Ok(problems.first().map(reason_of)),
         Err(error) => Err(LeagueError::Scenario(Box::new(error))),

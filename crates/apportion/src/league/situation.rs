@@ -4,7 +4,9 @@ use std::path::Path;
 
 use apportion_core::system::Catalog;
 use apportion_scenario::did_you_mean;
+use apportion_scenario::model::Transport;
 
+use super::discipline::Discipline;
 use super::error::LeagueError;
 use crate::scenario::{Scenario, ScenarioBuilder, ScenarioError};
 
@@ -18,6 +20,7 @@ macro_rules! built_in {
 
 built_in! {
     "home-uplink" "customers-50" "customers-500" "satellite" "varying-rate" "floods" "round-trips" "mixed-tcp" "mixed-l4s" "video-and-calls"
+    "video-calls"
     "short-flows" "web-pages" "core" "partial" "guarantees" "weights" "tickets" "unknown-rate" "losses-downstream"
 }
 
@@ -49,6 +52,17 @@ impl Situation {
     /// The scenario with this queue, or with this list of them.
     pub fn with(&self, queue: &str) -> Result<Scenario, ScenarioError> {
         self.base.set(&self.queue, queue)
+    }
+
+    /// The scenario with this discipline.
+    pub fn with_discipline(&self, discipline: &Discipline) -> Result<Scenario, ScenarioError> {
+        self.with(discipline.queue_where(self.has_marks()))
+    }
+
+    /// Whether a flow heeds marks, so that queues that can mark do.
+    pub fn has_marks(&self) -> bool {
+        let mut flows = self.base.points().iter().flat_map(|point| &point.scenario.flows);
+        flows.any(|flow| matches!(&flow.settings.transport, Transport::Tcp(tcp) if tcp.offers_ecn()))
     }
 }
 
@@ -171,6 +185,13 @@ mod tests {
         names.sort();
         known.sort_unstable();
         assert_eq!(known, names);
+    }
+
+    #[test]
+    fn flows_heed_marks_where_senders_offer_it() {
+        let names = ["floods", "mixed-tcp", "mixed-l4s"].map(str::to_owned);
+        let all = all(&names, &[], &Catalog::default()).unwrap();
+        assert_eq!(all.iter().map(Situation::has_marks).collect::<Vec<_>>(), [false, false, true]);
     }
 
     #[test]

@@ -12,8 +12,8 @@ pub(super) struct Column {
     pub(super) is_percent: bool,
 }
 
-/// Chosen: with more groups a table is wider than a screen, and the page of the cell has them all.
-const MAX_GROUPS: usize = 4;
+/// Chosen: with more of them a table is wider than a screen, and the page of the cell has them all.
+const MAX_OF_GROUPS: usize = 10;
 
 impl Column {
     fn new(heading: impl Into<String>, metric: impl Into<String>) -> Self {
@@ -22,6 +22,25 @@ impl Column {
 
     fn percent(self) -> Self {
         Self { is_percent: true, ..self }
+    }
+
+    /// Whether a cell has it.
+    fn is_known(&self, cells: &[Cell]) -> bool {
+        played(cells).any(|played| played.metric(&self.metric).is_some())
+    }
+
+    /// Whether it is known and differs: a voice has the same rate whatever the queue does. That of a single cell may.
+    fn tells(&self, cells: &[Cell]) -> bool {
+        let means: Vec<f64> =
+            played(cells).filter_map(|played| Some(played.metric(&self.metric)?.mean)).collect();
+        match means.as_slice() {
+            [] => false,
+            [first, rest @ ..] => {
+                rest.is_empty()
+                    || !self.metric.starts_with("bitrate")
+                    || rest.iter().any(|mean| mean != first)
+            }
+        }
     }
 
     /// What it says of a cell.
@@ -48,23 +67,42 @@ pub(super) fn common(situation: &Situation) -> Vec<Column> {
     all
 }
 
-/// The columns of a situation: the common ones, and for each group of flows how long its packets or transfers took. Columns of which no
-/// cell has anything are left out.
+/// The columns of a situation: the common ones, and what is of interest of each group of flows. Columns of which no cell has anything are
+/// left out.
 pub(super) fn of(situation: &Situation) -> Vec<Column> {
+    let cells = &situation.cells;
     let mut all = common(situation);
-    for group in situation.groups.iter().take(MAX_GROUPS) {
-        let done = format!("completion_p95_s/{group}");
-        let is_finite = played(&situation.cells).any(|played| played.metric(&done).is_some());
-        if is_finite {
-            all.push(Column::new(format!("{group} p50 done, s"), format!("completion_p50_s/{group}")));
-            all.push(Column::new(format!("{group} p95 done, s"), done));
-        } else {
-            all.push(Column::new(format!("{group} share"), format!("share/{group}")));
-            all.push(Column::new(format!("{group} p95, ms"), format!("delay_p95_ms/{group}")));
+    let mut of_groups = Vec::new();
+    for group in &situation.groups {
+        let columns = of_group(group, cells);
+        if of_groups.len() + columns.len() <= MAX_OF_GROUPS {
+            of_groups.extend(columns);
         }
     }
-    all.retain(|column| played(&situation.cells).any(|played| column.of(played).is_some()));
+    all.append(&mut of_groups);
+    all.retain(|column| column.is_known(cells));
     all
+}
+
+/// What is of interest of a group: what people see and hear, the times of its transfers, or else its share and its delay.
+fn of_group(group: &str, cells: &[Cell]) -> Vec<Column> {
+    let column = |heading: &str, quantity: &str| {
+        Column::new(format!("{group} {heading}"), format!("{quantity}/{group}"))
+    };
+    let felt = [
+        column("stalled, %", "stall_ratio").percent(),
+        column("to ear, ms", "mouth_to_ear_ms"),
+        column("MOS", "mos"),
+        column("Mb/s", "bitrate_mbps"),
+        column("RPM", "rpm"),
+    ];
+    let felt: Vec<Column> = felt.into_iter().filter(|column| column.tells(cells)).collect();
+    let done = [column("p50 done, s", "completion_p50_s"), column("p95 done, s", "completion_p95_s")];
+    match felt.is_empty() {
+        false => felt,
+        true if done[0].is_known(cells) => done.into(),
+        true => vec![column("share", "share"), column("p95, ms", "delay_p95_ms")],
+    }
 }
 
 /// The heading of a table, and its column for a situation.

@@ -215,3 +215,6 @@ pub fn alone(
         points: run.points.get(at).cloned().into_iter().collect(),
     }
 }
+        if !transfers.is_empty() {
+            metrics.forget_jain();
+        }
