@@ -1,53 +1,64 @@
-//! Packets for a count of instructions: `instructions NAME FLOWS PACKETS` runs so many through the queue of that name, with
-//! so many flows, once it has settled. `.ci/instructions` runs it under Valgrind, twice, and takes the difference.
+//! Packets for counts of instructions and of memory: `instructions NAME FLOWS PACKETS` runs so many through the queue of that name, with
+//! so many flows, once it has settled; `.ci/instructions` runs it under Valgrind, twice, and takes the difference.
+//! `instructions NAME FLOWS heap` ends when each flow has had its packets, of which as many wait whatever the number of flows, and frees
+//! nothing, so that Valgrind finds what is in use.
 
 mod common;
 
 use std::hint::black_box;
 
 use apportion_core::Queue;
-use apportion_core::packet::{CustomerId, Customers};
+use apportion_core::packet::{CustomerId, Customers, HostPair};
 use apportion_core::system::catalog::Selection;
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
 use apportion_core::units::{Rate, Span, Time};
 use common::{
-    CORE_STATELESS, Discard, RealRates, SETTLED, Small, StandingBacklog, TwiceTheLoad, build, packets,
+    CORE_STATELESS, Discard, RealRates, SETTLED, Small, StandingBacklog, TwiceTheLoad, build, host, packets,
 };
 
-/// A name, `kind`, `drop` and the other keys. Two packets of each flow wait.
-type Case = (&'static str, &'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
-
-/// Queues that a packet enters and another one leaves.
-const STANDING: [Case; 22] = [
-    ("fifo", "fifo", None, &[("limit", "1000000p")]),
-    ("fifo+tred", "tred", None, &[("limit", "1000000p"), ("min_th", "10p"), ("max_th", "900000p")]),
-    ("fifo+codel", "codel", None, &[("limit", "1000000p")]),
-    ("fifo+pie", "pie", None, &[("limit", "1000000p")]),
-    ("fifo+cobalt", "cobalt", None, &[("limit", "1000000p")]),
-    ("fq", "fq", None, &[("limit", "1000000p")]),
-    // Of 1000 flows each brings 800 Mb/s.
-    ("fq maxrate", "fq", None, &[("limit", "1000000p"), ("maxrate", "700Mbit")]),
-    ("fq_codel", "fq_codel", None, &[("limit", "1000000p"), ("memory_limit", "4000MB")]),
-    ("fq_pie", "fq_pie", None, &[("limit", "1000000p"), ("memory_limit", "4000MB")]),
-    ("cake", "cake", None, &[("limit", "1000000p")]),
-    ("dualpi2", "dualpi2", None, &[("limit", "1000000p")]),
-    ("drr+tail", "drr", Some("tail"), &[("limit", "1000000p")]),
-    ("drr+lqd", "drr", None, &[("limit", "4000000p")]),
-    ("stfq+lqd", "stfq", None, &[("limit", "4000000p")]),
-    ("stfq+pfd", "stfq", Some("pfd"), &[("limit", "4000000p")]),
-    ("wf2q_plus+lqd", "wf2q_plus", None, &[("limit", "4000000p")]),
-    ("stochastic_fq", "stochastic_fq", None, &[("limit", "1000000p")]),
-    ("sp_pifo", "sp_pifo", None, &[("limit", "1000000p")]),
-    ("aifo", "aifo", None, &[("limit", "1000000p")]),
-    ("cebinae", "cebinae", None, &[("limit", "1000000p")]),
-    ("afq", "afq", None, &[("limit", "1000000p"), ("bpr", "3000B")]),
-    (
-        "fq_codel hashed",
-        "fq_codel",
-        None,
-        &[("limit", "1000000p"), ("memory_limit", "4000MB"), ("classify", "hashed")],
-    ),
+/// What lets two packets of each flow wait, in whatever has the parameter.
+const ROOM: [(&str, &str); 6] = [
+    ("limit", "4000000p"),
+    ("memory_limit", "4000MB"),
+    ("max_th", "900000p"),
+    ("out_max_th", "900000p"),
+    ("w_m", "1000000p"),
+    ("bpr", "3000B"),
 ];
+
+/// What a name adds to a discipline. Of 1000 flows each brings 800 Mb/s.
+const VARIANTS: [(&str, &str, &str); 2] =
+    [(" maxrate", "maxrate", "700Mbit"), (" hashed", "classify", "hashed")];
+
+/// A queue that a packet enters and another one leaves: a scheduler, policy or system, and joined to it by `+` a policy and `isolate`.
+fn standing(name: &str, flows: u32) -> Discipline<Small> {
+    let variant = VARIANTS.iter().find(|(suffix, ..)| name.ends_with(suffix));
+    let plain = variant.map_or(name, |(suffix, ..)| name.trim_end_matches(suffix));
+    let mut words = plain.split('+');
+    let kind = words.next().expect("a name");
+    let (mut drop, mut is_isolated) = (None, false);
+    for word in words {
+        match word {
+            "isolate" => is_isolated = true,
+            policy => drop = Some(policy),
+        }
+    }
+    let mut selection = Selection::new(kind, drop, None).expect("a name of a queue");
+    let mut set = |key: &str, value: &str| selection.set(key, value).expect("valid");
+    if let Some((_, key, value)) = variant {
+        set(key, value);
+    }
+    if is_isolated {
+        set("isolate", "source");
+    }
+    let known: Vec<&str> = selection.keys().collect();
+    for (key, value) in ROOM.iter().filter(|(key, _)| known.contains(key)) {
+        selection.set(key, value).expect("valid");
+    }
+    let hosts: Vec<HostPair> = if is_isolated { (0..flows).map(host).collect() } else { Vec::new() };
+    let setup = LinkContext { hosts: &hosts, ..LinkContext::new(Rate::from_mbit(1_000), 1, "bench") };
+    DisciplineParams::from_args(&selection).expect("valid").build(&setup)
+}
 
 /// A discipline with a class for each flow, ten of them below each of a level above, over a link of 1 Gb/s. Two packets of each wait.
 struct Classed {
@@ -109,35 +120,60 @@ impl Classed {
     }
 }
 
+/// Packets that wait when the heap is looked at: with a hundred thousand flows two of each.
+const WAITING: u32 = 200_000;
+
+/// Packets that go through a load.
+#[derive(Clone, Copy)]
+enum Passes {
+    /// So many after it has settled.
+    Settled(u32),
+    /// As many as show it each flow.
+    Heap,
+}
+
+impl Passes {
+    /// Lets them pass: `settled` before those that are counted, or `seen`, and leaves the load where it is.
+    // Always inlined, as the loop was before there were several callers.
+    #[inline(always)]
+    fn through<L>(self, mut load: L, settled: u32, seen: u32, pass: impl Fn(&mut L)) {
+        let passes = match self {
+            Self::Settled(count) => settled + count,
+            Self::Heap => seen,
+        };
+        (0..passes).for_each(|_| pass(&mut load));
+        std::mem::forget(load);
+    }
+}
+
 fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
-    let [name, flows, count] = words.as_slice() else { return };
+    let [name, flows, passes] = words.as_slice() else { return };
     let flows: u32 = flows.parse().expect("a number of flows");
-    let count: u32 = count.parse().expect("a number of packets");
+    let passes = match passes.as_str() {
+        "heap" => Passes::Heap,
+        count => Passes::Settled(count.parse().expect("a number of packets")),
+    };
     if let Some(case) = CORE_STATELESS.iter().find(|case| case.name == name) {
-        let mut load = case.load(flows);
-        (0..SETTLED + count).for_each(|_| load.arrive());
-        return;
+        return passes.through(case.load(flows), SETTLED, 2 * flows, |load| load.arrive());
     }
     if name == "ramp real-rate" {
-        let mut load = RealRates::new(flows);
-        (0..SETTLED + count).for_each(|_| load.pass());
-        return;
+        return passes.through(RealRates::new(flows), SETTLED, 2 * flows, RealRates::pass);
     }
     if ["prio", "htb", "hfsc"].contains(&name.as_str()) {
-        let mut load = Classed::new(name, flows);
-        (0..SETTLED + count).for_each(|_| load.pass());
-        return;
+        return passes.through(Classed::new(name, flows), SETTLED, 0, Classed::pass);
     }
     if name == "drr+lqd full" {
         // Two packets in and one out, which pushes one out.
         let limit = format!("{}p", 2 * flows);
-        let mut load = TwiceTheLoad::new(build("drr", None, &[("limit", &limit)]), packets(flows));
-        (0..8 * flows + count).for_each(|_| load.arrive());
-        return;
+        let load = TwiceTheLoad::new(build("drr", None, &[("limit", &limit)]), packets(flows));
+        return passes.through(load, 8 * flows, 8 * flows, |load| load.arrive());
     }
-    let (_, kind, drop, pairs) = STANDING.iter().find(|(of, ..)| of == name).expect("a name of a queue");
-    let mut load = StandingBacklog::new(build(kind, *drop, pairs), packets(flows), 2 * flows);
+    let waiting = match passes {
+        Passes::Settled(_) => 2 * flows,
+        Passes::Heap => WAITING,
+    };
+    let load = StandingBacklog::new(standing(name, flows), packets(flows), waiting);
     // Each flow gets its turn before anything is counted.
-    (0..2 * flows + count).for_each(|_| load.pass());
+    passes.through(load, 2 * flows, 0, StandingBacklog::pass);
 }

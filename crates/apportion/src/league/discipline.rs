@@ -5,34 +5,39 @@ use std::collections::BTreeSet;
 use apportion_core::packet::LabelKind;
 use apportion_core::param::{Entry, Role};
 use apportion_core::system::{Catalog, DisciplineParams};
-use apportion_report::league::Entrant;
+use apportion_report::league::{Counted, Entrant};
 use apportion_scenario::{did_you_mean, queue};
 
 use super::error::LeagueError;
 
 /// Counted by `.ci/instructions`.
-const INSTRUCTIONS: &str = include_str!("../../instructions.txt");
+const COUNTED: &str = include_str!("../../instructions.txt");
+
+/// The load of which disciplines were counted that do something else at the edge, in the core, or for some flows: the name of the
+/// discipline, and that of its rows.
+const LOADS: [(&str, &str); 4] =
+    [("csfq", "csfq edge"), ("mcsfq", "csfq edge"), ("hcsfq", "hcsfq core"), ("ramp", "ramp real-rate")];
 
 /// What divides among hosts in front of a queue.
 const ISOLATE: &str = "isolate";
+
+/// What makes a discipline mark packets in place of dropping them.
+const ECN: &str = "ecn";
 
 /// A discipline that plays.
 #[derive(Clone, Debug)]
 pub(super) struct Discipline {
     /// Such as `stfq+pfd`.
     pub name: String,
-/// What makes a discipline mark packets in place of dropping them.
-const ECN: &str = "ecn";
-
     /// As a scenario writes it.
     pub queue: String,
+    /// The same with its marks switched on, if it can mark and does not unless it is asked to.
+    marking: Option<String>,
     /// The name of its files.
     pub file: String,
     pub params: DisciplineParams,
     /// What it is made of.
     pub entries: Vec<&'static Entry>,
-    /// The same with its marks switched on, if it can mark and does not unless it is asked to.
-    marking: Option<String>,
 }
 
 /// Those that are named; if none are, all.
@@ -153,7 +158,7 @@ impl Discipline {
             summary: join(|entry| entry.summary, " "),
             cost: join(|entry| entry.cost, "; "),
             told: self.told(),
-            instructions: self.instructions(),
+            counted: self.counted(),
         }
     }
 
@@ -179,14 +184,14 @@ impl Discipline {
         told.join(", ")
     }
 
-    /// Whether it is made of this.
-    pub fn has(&self, name: &str) -> bool {
-        self.entries.iter().any(|entry| entry.name == name)
-    }
-
     /// Its table where flows heed marks, or where they do not.
     pub fn queue_where(&self, has_marks: bool) -> &str {
         self.marking.as_deref().filter(|_| has_marks).unwrap_or(&self.queue)
+    }
+
+    /// Whether it is made of this.
+    pub fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|entry| entry.name == name)
     }
 
     /// Whether its routers keep nothing for each flow, as its cost says in the catalogue.
@@ -196,17 +201,22 @@ impl Discipline {
             .all(|entry| entry.cost.contains("no state") || entry.cost.contains("none per flow"))
     }
 
-    /// Instructions for a packet with a thousand flows, if they were counted.
-    fn instructions(&self) -> Option<u64> {
+    /// What was counted of it.
+    fn counted(&self) -> Counted {
         let names: Vec<&str> = self.entries.iter().map(|entry| entry.name).collect();
         // A policy alone is in front of a FIFO; that of a FIFO is not named.
         let joined = names.join("+");
-        let called = [joined.clone(), format!("fifo+{joined}"), joined.replace("fifo+tail", "fifo")];
-        let count = |line: &str| {
-            let (name, rest) = line.split_once(", 1000 flows")?;
-            called.iter().any(|called| called == name).then(|| rest.trim().parse().ok())?
+        let load = LOADS.iter().find(|(name, _)| *name == joined).map(|(_, load)| (*load).to_owned());
+        let mut called = vec![format!("fifo+{joined}"), joined.replace("fifo+tail", "fifo"), joined];
+        called.extend(load);
+        let count = |what: &str| {
+            COUNTED.lines().find_map(|line| {
+                let (row, count) = line.rsplit_once(char::is_whitespace)?;
+                let name = row.trim_end().strip_suffix(what)?.strip_suffix(", ")?;
+                called.iter().any(|called| called == name).then(|| count.parse().ok())?
+            })
         };
-        INSTRUCTIONS.lines().find_map(count)
+        Counted { few: count("1000 flows"), many: count("100000 flows"), bytes: count("bytes a flow") }
     }
 }
 
@@ -228,5 +238,18 @@ mod tests {
             let discipline = named(name);
             assert_eq!(discipline.queue_where(has_marks), discipline.queue, "{name}");
         }
+    }
+
+    #[test]
+    fn what_was_counted_is_found_by_the_parts_of_a_discipline() {
+        let counted = |name: &str| named(name).counted();
+        for name in ["drr", "wf2q_plus", "stfq+pfd", "tred", "csfq"] {
+            assert!(counted(name).many.is_some(), "{name}");
+        }
+        // The policy of a scheduler need not be named, and a policy alone is in front of a FIFO.
+        assert_eq!(counted("drr"), counted("drr+lqd"));
+        assert!(counted("pie").few.is_some() && counted("pie").few != counted("fifo").few);
+        assert!(counted("fq_codel").bytes.is_some_and(|bytes| bytes > 0));
+        assert_eq!(counted("{ kind = \"htb\", class = { a = { rate = \"1Mbit\" } } }").many, None);
     }
 }

@@ -50,7 +50,7 @@ pub fn packets(flows: u32) -> Vec<Small> {
 }
 
 /// Ends of flows: ten sources, each with flows to the same five destinations.
-fn host(flow: u32) -> HostPair {
+pub fn host(flow: u32) -> HostPair {
     HostPair { source: flow % 10, destination: flow / 10 % 5 }
 }
 

@@ -1,6 +1,6 @@
 //! What tables show of a cell: a heading, the metric, and which end of it is good.
 
-use super::{Cell, League, Played, Situation};
+use super::{Cell, Counted, League, Played, Situation};
 use crate::statistics::Estimate;
 
 /// A column of a table of cells.
@@ -162,3 +162,13 @@ pub(super) fn tradeoffs(league: &League, situation: &Situation) -> Vec<Tradeoff>
     all.sort_by(|a, b| a.delay.total_cmp(&b.delay).then(a.at.cmp(&b.at)));
     all
 }
+
+/// A heading, and its number.
+type Cost = (&'static str, fn(&Counted) -> Option<u64>);
+
+/// What is counted of disciplines.
+pub(super) const COSTS: [Cost; 3] = [
+    ("Instructions, 1,000 flows", |counted| counted.few),
+    ("Instructions, 100,000 flows", |counted| counted.many),
+    ("Bytes a flow", |counted| counted.bytes),
+];

@@ -48,8 +48,19 @@ pub struct Entrant {
     pub cost: String,
     /// What it has to be told beside the rate of its link; empty for nothing.
     pub told: String,
-    /// Instructions for a packet with a thousand flows, if they were counted.
-    pub instructions: Option<u64>,
+    /// What was counted of it.
+    pub counted: Counted,
+}
+
+/// What a discipline takes, as far as it was counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Instructions for a packet that comes and goes, with 1,000 flows, on x86-64.
+    pub few: Option<u64>,
+    /// The same with 100,000 flows.
+    pub many: Option<u64>,
+    /// Bytes that one more flow takes, from 1,000 to 100,000, with the same number of packets waiting.
+    pub bytes: Option<u64>,
 }
 
 /// A situation of a league, with a cell for each discipline.

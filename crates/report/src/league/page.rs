@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::columns::{self, Column, Tradeoff};
+use super::columns::{self, COSTS, Column, Tradeoff};
 use super::{Cell, League, Situation};
 use crate::figure::{Scatter, scatter};
 use crate::html::escape;
@@ -162,19 +162,23 @@ impl League {
 
     /// What disciplines are and take.
     fn costs(&self) -> String {
-        let head = ["Instructions a packet", "Cost", "Has to be told", "What it does"].map(str::to_owned);
+        let head = COSTS.map(|(heading, _)| heading.to_owned()).into_iter();
+        let head = head.chain(["Cost", "Has to be told", "What it does"].map(str::to_owned));
         let rows = self.disciplines.iter().map(|entrant| {
-            let count = match entrant.instructions {
+            let count = |count: Option<u64>| match count {
                 Some(count) => format!("<td data-v=\"{count}\">{count}</td>"),
                 None => "<td></td>".to_owned(),
             };
+            let counts: String = COSTS.iter().map(|(_, of)| count(of(&entrant.counted))).collect();
             let told = if entrant.told.is_empty() { "nothing" } else { &entrant.told };
             let words = |text: &str| format!("<td class=\"words\">{}</td>", escape(text));
-            (entrant.name.as_str(), count + &words(&entrant.cost) + &words(told) + &words(&entrant.summary))
+            (entrant.name.as_str(), counts + &words(&entrant.cost) + &words(told) + &words(&entrant.summary))
         });
         format!(
-            "<h2 id=\"costs\">What they take</h2>\n<p class=\"note\">Instructions for each packet with 1,000 flows on x86-64, in and out, where \
-             they were counted. The cost is that of the catalogue: time for each packet and state for each flow.</p>\n{}",
+            "<h2 id=\"costs\">What they take</h2>\n<p class=\"note\">Instructions on x86-64 for a packet that comes and goes, with 1,000 and with \
+             100,000 flows, and bytes of memory that one more flow takes with the same number of packets waiting, as far as \
+             they were counted: of <code>csfq</code> at the edge, of <code>hcsfq</code> in the core, of <code>ramp</code> with real-rate flows. The cost is that of the \
+             catalogue.</p>\n{}",
             table(head, rows)
         )
     }
