@@ -54,6 +54,13 @@ macro_rules! builders {
             self
         }
     };
+    (@kit $(#[$doc:meta])*) => {
+        $(#[$doc])*
+        pub fn kit(mut self, kit: bool) -> Self {
+            self.kit = kit;
+            self
+        }
+    };
     (@cache $(#[$doc:meta])*) => {
         $(#[$doc])*
         pub fn cache(mut self, cache: &Cache, most: u64) -> Self {

@@ -43,6 +43,7 @@ pub struct Reproduction<'a> {
     pub(crate) cancel: Cancel,
     progress: Option<OnProgress<'a>>,
     folder: Option<PathBuf>,
+    kit: bool,
     force: bool,
     cache: Option<(Cache, u64)>,
     /// The retries of the lab; `None` for the simulator.
@@ -61,6 +62,8 @@ builders! {
     progress,
     /// A folder for a page and a file of JSON lines for each paper; nothing is written without one, the default.
     folder,
+    /// Whether the folder also gets figures and tables for papers, in a folder `PAPER-kit` for each paper. Default: false.
+    kit,
     /// Takes replications that were simulated before from this cache, and keeps those that are simulated now, as
     /// [`Run::cache`](crate::Run::cache). Runs in the lab and with mutants are not cached. Default: no cache.
     ///
@@ -92,6 +95,7 @@ impl<'a> Reproduction<'a> {
             cancel: Cancel::new(),
             progress: None,
             folder: None,
+            kit: false,
             force: false,
             cache: None,
             lab: None,
@@ -187,7 +191,9 @@ impl<'a> Reproduction<'a> {
         let results = results.ok_or(ReproduceError::Cancelled)?;
         let claims = judge(&plan, &results);
         let world = if self.lab.is_some() { World::Lab } else { World::Simulator };
-        let write = |folder: &PathBuf| write::write(folder, &plan, &results, &claims, world, &self.command());
+        let write = |folder: &PathBuf| {
+            write::write(folder, &plan, &results, &claims, world, self.kit, &self.command())
+        };
         let pages = self.folder.as_ref().map(write).transpose()?.unwrap_or_default();
         let cache_failure = cache_failure.map(|failure| failure.to_string());
         Ok(Reproduced { plan, results, claims, pages, cache_failure })

@@ -390,6 +390,9 @@ pub struct Reproduce {
     /// Folder for a page and a file of JSON lines for each paper
     #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
     pub out: PathBuf,
+    /// Also write figures (SVG, PDF) and tables (LaTeX) for papers, into a folder PAPER-kit for each paper
+    #[arg(long, conflicts_with = "mutants")]
+    pub kit: bool,
     /// Run each experiment with each of its controls, which switch a mechanism off: claims that depend on it must fail
     #[arg(long)]
     pub ablate: bool,

@@ -25,7 +25,8 @@ pub fn reproduce(arguments: &Reproduce, cluster: Option<Cluster<'_>>) -> anyhow:
         .jobs(arguments.jobs)
         .ablate(arguments.ablate)
         .force(arguments.force)
-        .folder(&arguments.out);
+        .folder(&arguments.out)
+        .kit(arguments.kit);
     if let Some(names) = &arguments.variants {
         reproduction = reproduction.variants(names);
     }

@@ -118,6 +118,47 @@ fn claims_that_hold_exit_with_0_and_leave_a_page_and_lines() {
 }
 
 #[test]
+fn a_kit_has_the_tables_and_figures_of_each_experiment() {
+    let folder = checkout(PAPER);
+    let kit = folder.path().join("results/reproduce/drr-kit");
+    assert_eq!(apportion(folder.path(), &["reproduce", "--seeds", "2"]).status, 0);
+    assert!(!kit.exists());
+    assert_eq!(apportion(folder.path(), &["reproduce", "--seeds", "2", "--kit"]).status, 0);
+    let mut names: Vec<String> = std::fs::read_dir(&kit)
+        .unwrap()
+        .map(|file| file.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    let wanted = [
+        "total.tex",
+        "weights-1.pdf",
+        "weights-1.svg",
+        "weights-2.pdf",
+        "weights-2.svg",
+        "weights-3.tex",
+        "weights.tex",
+    ];
+    assert_eq!(names, wanted);
+    let read = |name: &str| std::fs::read_to_string(kit.join(name)).unwrap();
+    assert!(std::fs::read(kit.join("weights-1.pdf")).unwrap().starts_with(b"%PDF-"));
+    assert!(read("weights-2.svg").contains(">Throughput over time</text>"));
+    let claims = read("weights.tex");
+    assert!(
+        claims.contains("throughput\\_mbps/1\\_2\\_3, Mb/s & ") && claims.contains("0.5 $\\pm$ 20 \\%"),
+        "{claims}"
+    );
+    // The number of each flow, each with a cell in each column; a rule between claims.
+    let rows: Vec<usize> = claims
+        .lines()
+        .filter(|line| line.ends_with("\\\\"))
+        .map(|line| line.matches(" & ").count())
+        .collect();
+    assert!(rows.len() == 5 && rows.iter().all(|count| *count == rows[0]), "{claims}");
+    assert_eq!(claims.matches("\\midrule").count(), 2, "{claims}");
+    assert!(read("weights-3.tex").contains("Flow & DRR: published"), "{}", read("weights-3.tex"));
+}
+
+#[test]
 fn what_would_eat_the_machine_is_refused_with_an_estimate_unless_it_is_forced() {
     let folder = checkout(PAPER);
     let arguments = ["reproduce", "drr/total", "--seeds", "2", "--quiet"];

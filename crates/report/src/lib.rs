@@ -21,7 +21,7 @@
 //! | `sweep`, `panels` | the parameters of a sweep, and the figures over them |
 //! | [`plot`] | figures of stored runs as files: SVG, PDF, and their numbers |
 //! | [`mod@league`] | disciplines in situations: rows, text and a page |
-//! | [`figure`], [`html`] | figures, and HTML text: for other pages too |
+//! | [`figure`], [`html`], [`latex`] | figures, and text for pages and papers: for other crates too |
 
 #![forbid(unsafe_code)]
 
@@ -30,6 +30,7 @@ mod due;
 pub mod figure;
 mod headline;
 pub mod html;
+pub mod latex;
 pub mod league;
 pub mod link_use;
 mod media;

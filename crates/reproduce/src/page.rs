@@ -18,6 +18,9 @@ mod bars;
 mod card;
 mod course;
 mod figures;
+mod kit;
+
+pub use kit::kit;
 
 /// The page of a paper: `claims` are those of its experiments, `variants` is the table of its variants if requested,
 /// `command` is the command line that produced the page.

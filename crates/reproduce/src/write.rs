@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::judge::Claim;
-use crate::page::page;
+use crate::page::{kit, page};
 use crate::plan::{Plan, PlannedPaper, Results};
 use crate::table::json_lines;
 use crate::variant_table::Table;
@@ -41,7 +41,8 @@ pub fn check(folder: &Path) -> Result<(), WriteError> {
 
 /// Writes the page and the JSON lines of each paper, and returns the paths of the pages. Each file is written under a
 /// temporary name and then renamed. Names end in `-lab` if they ran there, and with the mechanism switched off
-/// in `-ablated`. A table of variants has lines of its own, `PAPER-variants.jsonl`.
+/// in `-ablated`. A table of variants has lines of its own, `PAPER-variants.jsonl`. `with_kit` says whether there are
+/// figures and tables for papers as well, in a folder `PAPER-kit`.
 ///
 /// # Errors
 /// If a file cannot be written.
@@ -51,6 +52,7 @@ pub fn write(
     results: &Results,
     claims: &[Claim],
     world: World,
+    with_kit: bool,
     command: &str,
 ) -> Result<Vec<PathBuf>, WriteError> {
     check(folder)?;
@@ -59,13 +61,20 @@ pub fn write(
         let claims = of_paper(paper, claims);
         let lab = if world == World::Lab { "-lab" } else { "" };
         let name = format!("{}{lab}{}", paper.paper.key, if plan.ablated { "-ablated" } else { "" });
-        put(&folder.join(format!("{name}.jsonl")), &json_lines(claims.iter().copied()))?;
+        put(&folder.join(format!("{name}.jsonl")), json_lines(claims.iter().copied()))?;
         let variants = (plan.varied && !paper.variants.is_empty()).then(|| Table::of(paper, results));
         if let Some(variants) = &variants {
-            put(&folder.join(format!("{name}-variants.jsonl")), &variants.json_lines())?;
+            put(&folder.join(format!("{name}-variants.jsonl")), variants.json_lines())?;
         }
         let html = folder.join(format!("{name}.html"));
-        put(&html, &page(paper, results, &claims, variants.as_ref(), command))?;
+        put(&html, page(paper, results, &claims, variants.as_ref(), command))?;
+        if with_kit {
+            let folder = folder.join(format!("{name}-kit"));
+            check(&folder)?;
+            for (name, content) in kit(paper, results, &claims, command) {
+                put(&folder.join(name), content)?;
+            }
+        }
         pages.push(html);
     }
     Ok(pages)
@@ -77,9 +86,9 @@ fn of_paper<'a>(paper: &PlannedPaper, claims: &'a [Claim]) -> Vec<&'a Claim> {
     claims.iter().filter(mine).collect()
 }
 
-fn put(path: &Path, text: &str) -> Result<(), WriteError> {
+fn put(path: &Path, content: impl AsRef<[u8]>) -> Result<(), WriteError> {
     let partial = path.with_extension("partial");
-    fs::write(&partial, text)
+    fs::write(&partial, content)
         .and_then(|()| fs::rename(&partial, path))
         .map_err(|cause| WriteError { path: path.to_owned(), cause })
 }

@@ -6,14 +6,15 @@ use super::named_rows::wrap;
 
 /// A figure with what stands above it.
 #[derive(Clone, Debug)]
-pub(crate) struct Panel {
+pub struct Panel {
     /// The quantity with its unit, and what it is of.
-    pub(crate) title: String,
+    pub title: String,
     /// What all of it has in common, such as the values of parameters; empty if there is nothing to say.
-    pub(crate) note: String,
+    pub note: String,
     /// Keys of colours with their names; empty where there is one without a name.
-    pub(crate) legend: Vec<(usize, String)>,
-    pub(crate) drawing: Drawing,
+    pub legend: Vec<(usize, String)>,
+    /// The figure.
+    pub drawing: Drawing,
 }
 
 /// Between drawings.
@@ -26,7 +27,8 @@ const SWATCH: u32 = 10;
 const MAX_COLUMNS: usize = 3;
 
 /// The panels from left to right and top to bottom, in at most three columns.
-pub(crate) fn compose(panels: &[Panel]) -> Drawing {
+#[must_use]
+pub fn compose(panels: &[Panel]) -> Drawing {
     let columns = match panels.len() {
         0 | 1 => 1,
         2..=4 => 2,

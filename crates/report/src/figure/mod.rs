@@ -19,7 +19,7 @@ mod stacks;
 pub(crate) use bars::{Bar, bars};
 pub use canvas::COLOURS;
 pub(crate) use canvas::style_sheet;
-pub(crate) use compose::{Panel, compose};
+pub use compose::{Panel, compose};
 pub(crate) use curves::curves_with_events;
 pub use curves::{Curve, Level, Plot, XAxis, curves};
 pub(crate) use dots::{DotRow, dots};

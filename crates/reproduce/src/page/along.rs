@@ -9,11 +9,11 @@ use crate::figure::{RunningMean, SweepFigure};
 use crate::measure::flows::Flows;
 use crate::runs::{Basis, Measured, Runs, at_point, sweep_of};
 
-use super::card::{BINS, Card, card, legend};
+use super::card::{BINS, Card};
 
 /// A plot, with its numbers in a folded table.
-pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds: usize) -> String {
-    let Ok(sweep) = sweep_of(runs) else { return String::new() };
+pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds: usize) -> Option<Card> {
+    let sweep = sweep_of(runs).ok()?;
     // (series, point)
     let estimates: Vec<Vec<Option<Estimate>>> = figure
         .series
@@ -60,15 +60,14 @@ pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds:
         [vec![number(*x)], estimates.iter().map(shown).collect()].concat()
     };
     let rows: Vec<Vec<String>> = sweep.at.iter().enumerate().map(row).collect();
-    Card {
-        title: &figure.title,
-        caption: &caption,
-        legend: legend(&names, None),
-        svg: curves(&plot, &all).svg(),
-        wide: false,
+    Some(Card {
+        title: figure.title.clone(),
+        caption,
+        names,
+        dashed: None,
+        drawing: curves(&plot, &all),
         numbers: Some((heads, rows)),
-    }
-    .html()
+    })
 }
 
 /// A mean with enough digits to show differences between schemes.
@@ -77,7 +76,7 @@ fn fine(Estimate { mean, ci95, .. }: Estimate) -> String {
 }
 
 /// Throughput since the start of the run, the mean over flows, a curve for each run.
-pub(super) fn running_mean(figure: &RunningMean, runs: &Runs<'_, Measured>) -> String {
+pub(super) fn running_mean(figure: &RunningMean, runs: &Runs<'_, Measured>) -> Card {
     let found: Vec<(&str, Vec<(f64, f64)>)> = figure
         .series
         .iter()
@@ -94,7 +93,14 @@ pub(super) fn running_mean(figure: &RunningMean, runs: &Runs<'_, Measured>) -> S
     let plot =
         Plot { x: XAxis::Time { end, warm_up: 0.0 }, y_min: 0.0, y_max: top * 1.05, levels: Vec::new() };
     let caption = "Throughput of a connection since the start, Mb/s, mean over connections and seeds.";
-    card(&figure.title, caption, &legend(&names, None), &curves(&plot, &all).svg())
+    Card {
+        title: figure.title.clone(),
+        caption: caption.to_owned(),
+        names,
+        dashed: None,
+        drawing: curves(&plot, &all),
+        numbers: None,
+    }
 }
 
 fn since_start(flows: &Flows<'_>) -> Vec<(f64, f64)> {

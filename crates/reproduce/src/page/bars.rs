@@ -7,10 +7,10 @@ use crate::figure::BarFigure;
 use crate::measure::Measure;
 use crate::runs::{Measured, Runs};
 
-use super::card::{Card, legend};
+use super::card::Card;
 
 /// Bars, with their numbers in a folded table.
-pub(super) fn bars(figure: &BarFigure, runs: &Runs<'_, Measured>, seeds: usize) -> String {
+pub(super) fn bars(figure: &BarFigure, runs: &Runs<'_, Measured>, seeds: usize) -> Card {
     let estimates = |measure: &Measure| figure.estimates(measure, runs, seeds);
     // (series, group)
     let series: Vec<Vec<Option<Estimate>>> =
@@ -40,16 +40,14 @@ pub(super) fn bars(figure: &BarFigure, runs: &Runs<'_, Measured>, seeds: usize) 
         std::iter::once(name.clone()).chain(series.iter().chain(&ideal).map(shown)).collect()
     };
     let rows: Vec<Vec<String>> = figure.groups.iter().enumerate().map(row).collect();
-    let drawing = groups(&all);
     Card {
-        title: &figure.title,
-        caption: &caption,
-        legend: legend(&names, dashed),
-        svg: drawing.svg(),
-        wide: drawing.is_wide(),
+        title: figure.title.clone(),
+        caption,
+        names,
+        dashed,
+        drawing: groups(&all),
         numbers: Some((heads, rows)),
     }
-    .html()
 }
 
 /// The label of the line across a group.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use apportion_report::figure::{COLOURS, Level};
+use apportion_report::figure::{COLOURS, Drawing, Level, Panel, compose};
 use apportion_report::html::{escape, table};
 
 use crate::figure;
@@ -18,20 +18,21 @@ pub(super) fn level(level: &figure::Level, begin: f64, end: f64) -> Level {
 }
 
 /// A figure of the page.
-pub(super) struct Card<'a> {
-    pub(super) title: &'a str,
-    pub(super) caption: &'a str,
-    pub(super) legend: String,
-    pub(super) svg: String,
-    /// Whether it has the full width of the page.
-    pub(super) wide: bool,
+pub(super) struct Card {
+    pub(super) title: String,
+    pub(super) caption: String,
+    /// The names of the keys, in their order.
+    pub(super) names: Vec<String>,
+    /// What dashed lines are; none where there are none.
+    pub(super) dashed: Option<&'static str>,
+    pub(super) drawing: Drawing,
     /// The drawn numbers, for the folded table below the figure.
     pub(super) numbers: Option<(Vec<String>, Vec<Vec<String>>)>,
 }
 
-impl Card<'_> {
+impl Card {
     pub(super) fn html(&self) -> String {
-        let Self { title, caption, legend, svg, wide, numbers } = self;
+        let Self { title, caption, drawing, numbers, .. } = self;
         let numbers = numbers.as_ref().map_or_else(String::new, |(heads, rows)| {
             format!("<details><summary>Numbers</summary><div>{}</div></details>", table(heads, rows))
         });
@@ -40,23 +41,31 @@ impl Card<'_> {
              <figcaption>{1}</figcaption>\n{svg}</figure>{numbers}</section>\n",
             escape(title),
             escape(caption),
-            if *wide { " wide" } else { "" }
+            if drawing.is_wide() { " wide" } else { "" },
+            legend = self.legend(),
+            svg = drawing.svg(),
         )
     }
-}
 
-pub(super) fn card(title: &str, caption: &str, legend: &str, svg: &str) -> String {
-    let (legend, svg) = (legend.to_owned(), svg.to_owned());
-    Card { title, caption, legend, svg, wide: false, numbers: None }.html()
-}
+    fn legend(&self) -> String {
+        let mut out = String::from("<ul class=\"legend\">\n");
+        for (key, name) in self.names.iter().enumerate() {
+            let _ = writeln!(out, "<li><span class=\"k{}\"></span>{}</li>", key.min(COLOURS), escape(name));
+        }
+        if let Some(dashed) = self.dashed {
+            let _ = writeln!(out, "<li><span class=\"level\"></span>{}</li>", escape(dashed));
+        }
+        out + "</ul>\n"
+    }
 
-pub(super) fn legend(names: &[String], dashed: Option<&str>) -> String {
-    let mut out = String::from("<ul class=\"legend\">\n");
-    for (key, name) in names.iter().enumerate() {
-        let _ = writeln!(out, "<li><span class=\"k{}\"></span>{}</li>", key.min(COLOURS), escape(name));
+    /// The figure by itself, with its title, caption and keys.
+    pub(super) fn alone(self) -> Drawing {
+        let dashed = self.dashed.map_or_else(String::new, |dashed| format!(" Dashed: {dashed}."));
+        compose(&[Panel {
+            title: self.title,
+            note: self.caption + &dashed,
+            legend: self.names.into_iter().enumerate().map(|(key, name)| (key.min(COLOURS), name)).collect(),
+            drawing: self.drawing,
+        }])
     }
-    if let Some(dashed) = dashed {
-        let _ = writeln!(out, "<li><span class=\"level\"></span>{}</li>", escape(dashed));
-    }
-    out + "</ul>\n"
 }

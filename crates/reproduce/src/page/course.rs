@@ -12,14 +12,14 @@ use crate::measure::step::Answer;
 use crate::runs::{Measured, Runs, run_of, samples};
 use crate::value::Length;
 
-use super::card::{card, legend, level};
+use super::card::{Card, level};
 
 /// Chosen: a point for each shown pixel, so that the marked times are visible in the curve.
 const POINTS: usize = 400;
 
 /// A curve for each course.
-pub(super) fn course(figure: &CourseFigure, runs: &Runs<'_, Measured>, seeds: usize) -> String {
-    let Some(first) = figure.series.first() else { return String::new() };
+pub(super) fn course(figure: &CourseFigure, runs: &Runs<'_, Measured>, seeds: usize) -> Option<Card> {
+    let first = figure.series.first()?;
     let found: Vec<(&str, Vec<(f64, f64)>)> = figure
         .series
         .iter()
@@ -27,7 +27,7 @@ pub(super) fn course(figure: &CourseFigure, runs: &Runs<'_, Measured>, seeds: us
         .collect();
     // A control may have nothing to show, such as a FIFO without allocations.
     if found.iter().all(|(_, line)| line.is_empty()) {
-        return String::new();
+        return None;
     }
     let ends = |pick: fn(f64, f64) -> f64, start: f64| {
         found.iter().flat_map(|(_, line)| line).map(|point| point.0).fold(start, pick)
@@ -54,20 +54,20 @@ pub(super) fn course(figure: &CourseFigure, runs: &Runs<'_, Measured>, seeds: us
     let x =
         if begin > 0.0 { XAxis::Number { low: begin, high: end } } else { XAxis::Time { end, warm_up: 0.0 } };
     let plot = Plot { x, y_min: 0.0, y_max: top * 1.05, levels };
-    draw(&figure.title, &caption, found, dashed, &plot)
+    Some(draw(&figure.title, caption, found, dashed, &plot))
 }
 
 fn draw(
     title: &str,
-    caption: &str,
+    caption: String,
     found: Vec<(&str, Vec<(f64, f64)>)>,
-    dashed: Option<&str>,
+    dashed: Option<&'static str>,
     plot: &Plot,
-) -> String {
+) -> Card {
     let names: Vec<String> = found.iter().map(|(label, _)| (*label).to_owned()).collect();
     let curve = |(key, (_, line))| Curve { key: Some(key), line, band: Vec::new() };
     let all: Vec<Curve> = found.into_iter().enumerate().map(curve).collect();
-    card(title, caption, &legend(&names, dashed), &curves(plot, &all).svg())
+    Card { title: title.to_owned(), caption, names, dashed, drawing: curves(plot, &all), numbers: None }
 }
 
 /// Means over seeds unless the figure draws one, and over a bin where there are more intervals than points.
@@ -127,7 +127,7 @@ fn in_words(answer: &Answer, at: f64) -> String {
 }
 
 /// A curve for each run: how much less it delivered than the reference run.
-pub(super) fn difference(figure: &DifferenceFigure, runs: &Runs<'_, Measured>, seeds: usize) -> String {
+pub(super) fn difference(figure: &DifferenceFigure, runs: &Runs<'_, Measured>, seeds: usize) -> Card {
     let found: Vec<(&str, Vec<(f64, f64)>)> = figure
         .series
         .iter()
@@ -146,7 +146,7 @@ pub(super) fn difference(figure: &DifferenceFigure, runs: &Runs<'_, Measured>, s
         "Bytes delivered since the start by `{}` minus those of each run, MB, mean over seeds.",
         figure.alone
     );
-    draw(&figure.title, &caption, found, None, &plot)
+    draw(&figure.title, caption, found, None, &plot)
 }
 
 /// MB at the end of bins of intervals.

@@ -12,15 +12,26 @@ use crate::plan::{PlannedExperiment, Results};
 use crate::runs::{Attribute, Basis, Measured};
 use crate::value::plain;
 
-use super::card::{BINS, card, legend, level};
+use super::card::{BINS, Card, level};
 use super::{along, bars, course};
 
+/// A figure or table as HTML; empty if there is nothing to show.
 pub(super) fn figure(
     figure: &Figure,
     planned: &PlannedExperiment,
     results: &Results,
     claims: &[&Claim],
 ) -> String {
+    match tabled(figure, planned, claims) {
+        Some((title, head, rows)) => {
+            format!("<section><h3>{}</h3>\n{}</section>\n", escape(title), table(&head, &rows))
+        }
+        None => drawn(figure, planned, results).map_or_else(String::new, |card| card.html()),
+    }
+}
+
+/// A figure; none of a table, or if there is nothing to show.
+pub(super) fn drawn(figure: &Figure, planned: &PlannedExperiment, results: &Results) -> Option<Card> {
     let runs = planned.runs(results);
     match figure {
         Figure::Shares { title, on, series } => {
@@ -30,26 +41,27 @@ pub(super) fn figure(
                     Some((one.label.as_str(), marks(&Flows::of(&runs, &one.run, &one.of)?, *on, key)))
                 })
                 .collect();
-            let labels: Vec<String> = found.iter().map(|(label, _)| (*label).to_owned()).collect();
+            let names = found.iter().map(|(label, _)| (*label).to_owned()).collect();
             let entitled = found.iter().any(|(_, one)| !one.ideal.is_empty());
             let all: Vec<Scatter> = found.into_iter().map(|(_, one)| one).collect();
-            let caption = "Throughput, Mb/s; thin lines: 95 % intervals.";
-            card(
-                title,
-                caption,
-                &legend(&labels, entitled.then_some("entitlement")),
-                &scatter(&all, on.label()).svg(),
-            )
+            Some(Card {
+                title: title.clone(),
+                caption: "Throughput, Mb/s; thin lines: 95 % intervals.".to_owned(),
+                names,
+                dashed: entitled.then_some("entitlement"),
+                drawing: scatter(&all, on.label()),
+                numbers: None,
+            })
         }
         Figure::OverTime { title, run, of, levels } => {
-            let Some(flows) = Flows::of(&runs, run, of) else { return String::new() };
+            let flows = Flows::of(&runs, run, of)?;
             let scenario = &flows.run().scenario;
             let end = scenario.stop.as_secs_f64();
             let levels: Vec<Level> = levels.iter().map(|one| level(one, 0.0, end)).collect();
             let all = over_time(&flows);
             let top = all.iter().flat_map(|curve| &curve.line).map(|point| point.1).fold(0.0, f64::max);
             let top = levels.iter().map(|level| level.at).fold(top, f64::max);
-            let names: Vec<String> = flows
+            let names = flows
                 .indices()
                 .iter()
                 .filter_map(|at| scenario.flows.get(*at))
@@ -57,23 +69,33 @@ pub(super) fn figure(
                 .collect();
             let dashed = (!levels.is_empty()).then_some("target");
             let plot = Plot { x: XAxis::Time { end, warm_up: 0.0 }, y_min: 0.0, y_max: top * 1.1, levels };
-            card(
-                title,
-                "Throughput, Mb/s, mean over seeds.",
-                &legend(&names, dashed),
-                &curves(&plot, &all).svg(),
-            )
+            Some(Card {
+                title: title.clone(),
+                caption: "Throughput, Mb/s, mean over seeds.".to_owned(),
+                names,
+                dashed,
+                drawing: curves(&plot, &all),
+                numbers: None,
+            })
         }
         Figure::OverSweep(figure) => along::over_sweep(figure, &runs, results.seeds),
-        Figure::Bars(figure) => bars::bars(figure, &runs, results.seeds),
-        Figure::RunningMean(figure) => along::running_mean(figure, &runs),
+        Figure::Bars(figure) => Some(bars::bars(figure, &runs, results.seeds)),
+        Figure::RunningMean(figure) => Some(along::running_mean(figure, &runs)),
         Figure::Course(figure) => course::course(figure, &runs, results.seeds),
-        Figure::AccumulatedDifference(figure) => course::difference(figure, &runs, results.seeds),
-        Figure::Table { title, head, rows, columns, foot } => {
-            let body = columns_of(planned, claims, head, rows, columns, foot.as_deref());
-            format!("<section><h3>{}</h3>\n{body}</section>\n", escape(title))
-        }
+        Figure::AccumulatedDifference(figure) => Some(course::difference(figure, &runs, results.seeds)),
+        Figure::Table { .. } => None,
     }
+}
+
+/// The title, the heads and the rows of a table; none of a figure.
+pub(super) fn tabled<'a>(
+    figure: &'a Figure,
+    planned: &PlannedExperiment,
+    claims: &[&Claim],
+) -> Option<(&'a str, Vec<String>, Vec<Vec<String>>)> {
+    let Figure::Table { title, head, rows, columns, foot } = figure else { return None };
+    let (head, rows) = columns_of(planned, claims, head, rows, columns, foot.as_deref());
+    Some((title, head, rows))
 }
 
 /// A mark for each flow.
@@ -122,7 +144,7 @@ fn columns_of(
     rows: &[String],
     columns: &[Column],
     foot: Option<&str>,
-) -> String {
+) -> (Vec<String>, Vec<Vec<String>>) {
     let find = |column: &Column, metric: &str| -> Option<&Claim> {
         let id = column.experiment.as_ref().unwrap_or(&planned.experiment.id);
         let is_it = |claim: &&&Claim| {
@@ -166,7 +188,7 @@ fn columns_of(
         }
         body.push(row);
     }
-    table(&heads, &body)
+    (heads, body)
 }
 
 fn has_ideal(claim: &Claim) -> bool {

@@ -1,0 +1,150 @@
+//! LaTeX text: escaping and tables.
+
+use std::fmt::Write as _;
+
+/// What LaTeX has for a character that it reads as something else, or that its default fonts lack.
+const AS: [(char, &str); 33] = [
+    ('\\', "\\textbackslash{}"),
+    ('{', "\\{"),
+    ('}', "\\}"),
+    ('$', "\\$"),
+    ('&', "\\&"),
+    ('#', "\\#"),
+    ('%', "\\%"),
+    ('_', "\\_"),
+    ('^', "\\textasciicircum{}"),
+    ('~', "\\textasciitilde{}"),
+    ('<', "$<$"),
+    ('>', "$>$"),
+    ('|', "$|$"),
+    ('"', "\\textquotedbl{}"),
+    ('\'', "'"),
+    ('`', "\\textasciigrave{}"),
+    ('±', "$\\pm$"),
+    ('≤', "$\\le$"),
+    ('≥', "$\\ge$"),
+    ('×', "$\\times$"),
+    ('·', "$\\cdot$"),
+    ('²', "$^2$"),
+    ('³', "$^3$"),
+    ('√', "$\\surd$"),
+    ('µ', "$\\mu$"),
+    ('μ', "$\\mu$"),
+    ('α', "$\\alpha$"),
+    ('σ', "$\\sigma$"),
+    ('Σ', "$\\Sigma$"),
+    ('∞', "$\\infty$"),
+    ('–', "--"),
+    ('—', "---"),
+    ('…', "\\dots{}"),
+];
+
+/// `text` as LaTeX text, for the default fonts and encoding of LaTeX since 2018. Of other characters Latin letters stay as they are;
+/// what is left becomes a question mark.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match AS.iter().find(|(known, _)| *known == c) {
+            Some((_, written)) => out.push_str(written),
+            None if c.is_ascii() && !c.is_control() => out.push(c),
+            None if c.is_whitespace() => out.push(' '),
+            None if c.is_alphabetic() && c <= '\u{17f}' => out.push(c),
+            None => out.push('?'),
+        }
+    }
+    out
+}
+
+/// A table for `\input`, with the rules of the package `booktabs`.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// Lines of comment above it.
+    pub comment: Vec<String>,
+    /// How columns stand, a letter each: `l` or `r`.
+    pub columns: String,
+    /// The heads of the columns. Text, as the cells are.
+    pub head: Vec<String>,
+    /// Whether heads stand upright, for columns that are narrower than they are: with the package `graphicx`.
+    pub is_upright: bool,
+    /// Rows in groups, with a rule between groups. Cells that are missing are empty.
+    pub groups: Vec<Vec<Vec<String>>>,
+}
+
+impl Table {
+    /// A table with a first column of names and others of numbers.
+    #[must_use]
+    pub fn of_numbers(head: Vec<String>, rows: Vec<Vec<String>>) -> Self {
+        let columns = (0..head.len()).map(|at| if at == 0 { 'l' } else { 'r' }).collect();
+        Self { columns, head, groups: vec![rows], ..Self::default() }
+    }
+
+    /// The table as the text of a file.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        for line in self.comment.iter().flat_map(|text| text.lines()) {
+            let _ = writeln!(out, "% {line}");
+        }
+        let packages = if self.is_upright { "booktabs,graphicx" } else { "booktabs" };
+        let _ = writeln!(out, "% Needs \\usepackage{{{packages}}}.");
+        let _ = writeln!(out, "\\begin{{tabular}}{{@{{}}{}@{{}}}}", self.columns);
+        let head = self.head.iter().enumerate().map(|(at, cell)| match self.is_upright && at > 0 {
+            true => format!("\\rotatebox{{90}}{{{}}}", escape(cell)),
+            false => escape(cell),
+        });
+        let _ = writeln!(out, "\\toprule\n{} \\\\", head.collect::<Vec<_>>().join(" & "));
+        for group in &self.groups {
+            out.push_str("\\midrule\n");
+            for row in group {
+                let cells = (0..self.head.len()).map(|at| row.get(at).map_or_else(String::new, |c| cell(c)));
+                let _ = writeln!(out, "{} \\\\", cells.collect::<Vec<_>>().join(" & "));
+            }
+        }
+        out + "\\bottomrule\n\\end{tabular}\n"
+    }
+}
+
+/// A cell. A number below zero has a minus and no hyphen; a row that begins with `[` would be taken for an argument of the line before.
+fn cell(text: &str) -> String {
+    match text.strip_prefix('-') {
+        Some(rest) if rest.starts_with(|c: char| c.is_ascii_digit()) => format!("$-${}", escape(rest)),
+        _ if text.starts_with('[') => format!("{{}}{}", escape(text)),
+        _ => escape(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_latex_reads_as_something_else_stays_text() {
+        assert_eq!(escape("wf2q_plus & 5 % #1"), "wf2q\\_plus \\& 5 \\% \\#1");
+        assert_eq!(
+            escape("\\input{x}$~^"),
+            "\\textbackslash{}input\\{x\\}\\$\\textasciitilde{}\\textasciicircum{}"
+        );
+        assert_eq!(escape("R² ≥ .9 ± 1 – é\n%"), "R$^2$ $\\ge$ .9 $\\pm$ 1 -- é \\%");
+        assert_eq!(escape("\u{7}漢"), "??");
+    }
+
+    #[test]
+    fn a_table_has_a_cell_for_each_column_and_a_rule_between_groups() {
+        let head = ["", "worst", "R²"].map(str::to_owned).to_vec();
+        let row = |cells: &[&str]| cells.iter().map(|cell| (*cell).to_owned()).collect::<Vec<_>>();
+        let mut table = Table::of_numbers(head, vec![row(&["a_b", "-0.5 ± 0.1"]), row(&["[c]", "1", "2"])]);
+        table.groups.push(vec![row(&["d"])]);
+        table.comment.push("first\nsecond".to_owned());
+        assert_eq!(
+            table.text(),
+            "% first\n% second\n% Needs \\usepackage{booktabs}.\n\\begin{tabular}{@{}lrr@{}}\n\\toprule\n & worst & R$^2$ \\\\\n\\midrule\n\
+             a\\_b & $-$0.5 $\\pm$ 0.1 &  \\\\\n{}[c] & 1 & 2 \\\\\n\\midrule\nd &  &  \\\\\n\\bottomrule\n\\end{tabular}\n"
+        );
+        table.is_upright = true;
+        assert!(
+            table.text().contains("& \\rotatebox{90}{worst} &")
+                && table.text().contains("{booktabs,graphicx}")
+        );
+    }
+}
