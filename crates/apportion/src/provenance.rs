@@ -8,6 +8,9 @@ use apportion_report::Provenance;
 
 use crate::sources::{BUILD, TARGET};
 
+/// The commit that is built, with `+` if files were changed after it; empty outside of a repository.
+pub(crate) const COMMIT: &str = env!("APPORTION_COMMIT");
+
 /// A run that has begun.
 pub(crate) struct Begun {
     at: Instant,
@@ -27,7 +30,7 @@ impl Begun {
     pub(crate) fn end(&self, reused: usize) -> Provenance {
         Provenance {
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            commit: env!("APPORTION_COMMIT").to_owned(),
+            commit: COMMIT.to_owned(),
             build: BUILD.to_owned(),
             target: format!("{TARGET} {}", env!("APPORTION_PROFILE")),
             host: of_kernel("hostname"),

@@ -42,7 +42,7 @@ fn two_leagues_have_the_same_bytes_with_any_number_of_jobs() {
     let (one, two) = (play(1), play(3));
     let (one, two) = (files(one.folder().unwrap()), files(two.folder().unwrap()));
     let names: Vec<&str> = one.keys().map(String::as_str).collect();
-    assert_eq!(names.len(), 2 * 3 + 3, "{names:?}");
+    assert_eq!(names.len(), 2 * 3 + 4, "{names:?}");
     assert!(names.contains(&"league.html") && names.contains(&"cells/floods/fq_codel.html"));
     assert_eq!(one, two);
     // Every link of the page leads to a file.
@@ -81,6 +81,94 @@ fn what_people_see_and_hear_has_columns() {
     assert!(jain > 0.8, "{jain}");
     let ([slow, fast], [bad, good]) = (of("rpm/probe"), of("mos/voice"));
     assert!(fast > 2.0 * slow && good > bad + 0.1, "{slow} {fast} {bad} {good}");
+}
+
+#[test]
+fn what_the_page_shows_is_read_back_from_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let played =
+        League::new().disciplines(["fifo", "drr", "tred"]).situations(["floods", "home-uplink"]).seeds(2);
+    let played = played.folder(folder.path()).run().unwrap();
+    let load = |path: &Path, disciplines: &[&str]| LeagueResults::load(path, disciplines, &[]);
+    let read = load(played.folder().unwrap(), &[]).unwrap();
+    let stored = played.league().stored();
+    assert_eq!(read.league().stored(), stored);
+    let of = |results: &LeagueResults| {
+        let estimate =
+            results.cell("drr", "floods").unwrap().played().unwrap().metric("worst_share").unwrap();
+        (estimate.mean, estimate.ci95.unwrap(), estimate.n)
+    };
+    let ((mean, half, n), (found, found_half, found_n)) = (of(&played), of(&read));
+    assert!((found / mean - 1.0).abs() < 1e-4 && (found_half / half - 1.0).abs() < 1e-2 && found_n == n);
+    assert_eq!(
+        read.cell("tred", "floods").unwrap().reason(),
+        played.cell("tred", "floods").unwrap().reason()
+    );
+    // Its cells have no reports, and its page leads to none.
+    assert!(played.page().contains("href=\"cells/") && !read.page().contains("href=\"cells/"));
+    // Some of it, and written again.
+    let one = load(played.folder().unwrap(), &["drr"]).unwrap().write(folder.path(), true).unwrap();
+    assert!(one.cell("fifo", "floods").is_none() && one.folder().unwrap().ends_with("2"));
+    assert!(files(one.folder().unwrap()).contains_key("kit/floods.tex"));
+    // What is not there, and what is damaged.
+    let refusal = |path: &Path, disciplines: &[&str]| load(path, disciplines).unwrap_err().to_string();
+    assert!(refusal(folder.path(), &[]).contains("league.jsonl"));
+    assert!(
+        refusal(played.folder().unwrap(), &["red"]).contains("no discipline `red`; it has fifo, drr, tred")
+    );
+    let damaged = folder.path().join("damaged.jsonl");
+    let lines: Vec<&str> = stored.lines().collect();
+    for (text, cause) in [
+        (lines[..4].join("\n"), "lines are missing at its end"),
+        (stored.replacen("\"numbers\"", "\"number\"", 1), "line 3: "),
+        (
+            stored.replacen("apportion-league/1", "apportion-league/9", 1),
+            "its format is `apportion-league/9`",
+        ),
+    ] {
+        std::fs::write(&damaged, text).unwrap();
+        assert!(refusal(&damaged, &[]).contains(cause), "{cause}");
+    }
+}
+
+#[test]
+fn a_kit_has_tables_and_figures_for_a_paper() {
+    let results = league().seeds(2).run().unwrap();
+    let kit: BTreeMap<String, Vec<u8>> = results.league().kit().into_iter().collect();
+    let names: Vec<&str> = kit.keys().map(String::as_str).collect();
+    for name in [
+        "costs.tex",
+        "floods-front.pdf",
+        "floods-front.svg",
+        "floods-shares.pdf",
+        "floods.tex",
+        "worst-shares.tex",
+    ] {
+        assert!(names.contains(&name), "{names:?}");
+    }
+    assert_eq!(names.len(), 2 * 5 + 2, "{names:?}");
+    for (name, content) in &kit {
+        let text = String::from_utf8_lossy(content);
+        match name.rsplit_once('.').unwrap().1 {
+            "pdf" => assert!(content.starts_with(b"%PDF-"), "{name}"),
+            "svg" => assert!(text.starts_with("<svg") && text.contains("worst share"), "{name}"),
+            _ => {
+                // Each row has as many cells as the first, and the name of a discipline is escaped.
+                let rows: Vec<usize> = text
+                    .lines()
+                    .filter(|line| line.ends_with("\\\\"))
+                    .map(|line| line.matches(" & ").count())
+                    .collect();
+                assert!(rows.len() == 4 && rows.iter().all(|count| *count == rows[0]), "{name}: {text}");
+                assert!(text.contains("fq\\_codel &"), "{name}: {text}");
+            }
+        }
+    }
+    let table = String::from_utf8_lossy(&kit["floods.tex"]);
+    assert!(
+        table.contains("worst share &") && table.contains("$\\pm$") && table.contains("\\toprule"),
+        "{table}"
+    );
 }
 
 #[test]

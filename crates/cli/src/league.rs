@@ -1,7 +1,7 @@
 //! `apportion league`: every discipline in every situation.
 
 use anyhow::Context as _;
-use apportion::{Cache, LeagueError};
+use apportion::{Cache, LeagueError, LeagueResults};
 
 use crate::arguments;
 use crate::cache;
@@ -15,9 +15,17 @@ pub fn league(arguments: &arguments::League) -> anyhow::Result<Status> {
         output::print(&list())?;
         return Ok(Status::SUCCESS);
     }
+    let disciplines = names("disciplines", &arguments.disciplines)?;
+    let situations = names("situations", &arguments.situations)?;
+    if let Some(played) = &arguments.from {
+        let results = LeagueResults::load(played, &disciplines, &situations)?;
+        show(&results.write(&arguments.out, arguments.kit)?, arguments)?;
+        return Ok(Status::SUCCESS);
+    }
     let mut league = apportion::League::new()
-        .disciplines(names("disciplines", &arguments.disciplines)?)
-        .situations(names("situations", &arguments.situations)?)
+        .disciplines(disciplines)
+        .situations(situations)
+        .kit(arguments.kit)
         .seeds(arguments.seeds)
         .perturb(arguments.twins.of(arguments.seeds))
         .jobs(arguments.jobs)
@@ -45,6 +53,12 @@ pub fn league(arguments: &arguments::League) -> anyhow::Result<Status> {
     };
     cache::note_failure(results.cache_failure());
     results.faults().iter().for_each(|fault| output::note(&format!("NOT VALID: {fault}")));
+    show(&results, arguments)?;
+    Ok(if results.faults().is_empty() { Status::SUCCESS } else { Status::FAILURE })
+}
+
+/// Prints what was played.
+fn show(results: &LeagueResults, arguments: &arguments::League) -> anyhow::Result<()> {
     if arguments.json {
         for row in results.rows() {
             let line = serde_json::to_string(&row).context("cannot print a row as JSON")?;
@@ -56,7 +70,7 @@ pub fn league(arguments: &arguments::League) -> anyhow::Result<Status> {
             output::print(&format!("\npage: {}\n", folder.join("league.html").display()))?;
         }
     }
-    Ok(if results.faults().is_empty() { Status::SUCCESS } else { Status::FAILURE })
+    Ok(())
 }
 
 /// The situations with their titles and what their files say of them.

@@ -78,6 +78,26 @@ fn a_scenario_file_joins_by_its_path_and_a_table_by_its_text() {
 }
 
 #[test]
+fn a_league_that_was_played_gives_its_page_and_a_kit_again() {
+    let folder = TempDir::new().unwrap();
+    assert_eq!(apportion(folder.path(), &SMALL).status, 0);
+    let again = ["league", "--from", "results/league/1", "--disciplines", "drr", "--kit"];
+    let run = apportion(folder.path(), &again);
+    assert_eq!(run.status, 0, "{}", run.err);
+    assert!(run.out.contains("drr") && !run.out.contains("fifo"), "{}", run.out);
+    let kit = folder.path().join("results/league/2/kit");
+    assert!(std::fs::read(kit.join("floods-front.pdf")).unwrap().starts_with(b"%PDF-"));
+    assert!(std::fs::read_to_string(kit.join("floods.tex")).unwrap().contains("\\begin{tabular}"));
+    // What was played is played.
+    let run = apportion(folder.path(), &["league", "--from", "results/league/1", "--seeds", "3"]);
+    assert_eq!(run.status, 2);
+    assert!(run.err.contains("--seeds"), "{}", run.err);
+    let run = apportion(folder.path(), &["league", "--from", "results"]);
+    assert_eq!((run.status, run.err.lines().count()), (2, 1), "{}", run.err);
+    assert!(run.err.contains("results/league.jsonl"), "{}", run.err);
+}
+
+#[test]
 fn the_list_and_the_estimate_play_nothing() {
     let folder = TempDir::new().unwrap();
     let list = apportion(folder.path(), &["league", "--list"]);

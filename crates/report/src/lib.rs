@@ -20,7 +20,7 @@
 //! | `headline`, `page` | the report: its sentences, and its sections |
 //! | `sweep`, `panels` | the parameters of a sweep, and the figures over them |
 //! | [`plot`] | figures of stored runs as files: SVG, PDF, and their numbers |
-//! | [`mod@league`] | disciplines in situations: rows, text and a page |
+//! | [`mod@league`] | disciplines in situations: rows, text, a page, and figures and tables for papers |
 //! | [`figure`], [`html`], [`latex`] | figures, and text for pages and papers: for other crates too |
 
 #![forbid(unsafe_code)]

@@ -54,6 +54,7 @@ pub struct League<'a> {
     cancel: Cancel,
     progress: Option<OnProgress<'a>>,
     folder: Option<PathBuf>,
+    kit: bool,
     cache: Option<(Cache, u64)>,
     force: bool,
 }
@@ -77,8 +78,11 @@ builders! {
     /// A callback after each simulation, one call at a time and in ascending order.
     progress,
     /// Where the league gets a folder of its own, `folder/1` for the first: `league.html`, a page for each cell in `cells`, and all metrics
-    /// of all cells as `cells.csv` and `cells.parquet`. Without one, the default, nothing is written.
+    /// of all cells as `cells.csv` and `cells.parquet`, and what the page shows as `league.jsonl`. Without one, the default, nothing is
+    /// written.
     folder,
+    /// Whether the folder also gets figures and tables for papers, in `kit`. Default: false.
+    kit,
     /// As of [a run](Run::cache): a league that was killed goes on where it was, and one of which a situation or a discipline has changed
     /// simulates that anew.
     cache,
@@ -101,6 +105,7 @@ impl<'a> League<'a> {
             cancel: Cancel::new(),
             progress: None,
             folder: None,
+            kit: false,
             cache: None,
             force: false,
         }
@@ -243,9 +248,10 @@ impl<'a> League<'a> {
             disciplines: plan.disciplines.iter().map(Discipline::entrant).collect(),
             situations,
             command: self.command(),
+            commit: crate::provenance::COMMIT.to_owned(),
             versions: crate::provenance::versions(false),
         };
-        let folder = folder.map(|folder| publish(folder, &league)).transpose()?;
+        let folder = folder.map(|folder| publish(folder, &league, self.kit)).transpose()?;
         Ok(LeagueResults { league, folder, reused: before.reused as u64, faults, cache_failure })
     }
 
@@ -349,7 +355,7 @@ impl Board {
             let hash = format!("{:016x}", scenario.hash());
             let run = alone(record, at, title, scenario.canonical().to_owned(), hash, warnings);
             let name = format!("cells/{}/{}.html", situation.name, discipline.file);
-            folder.file(&name, &apportion_report::page(&run))?;
+            folder.file(&name, apportion_report::page(&run))?;
             played.report = Some(name);
         }
         Ok(())
@@ -357,9 +363,13 @@ impl Board {
 }
 
 /// Writes what is about all cells, and shows the folder.
-fn publish(folder: Folder, league: &league::League) -> Result<PathBuf, WriteError> {
+fn publish(folder: Folder, league: &league::League, kit: bool) -> Result<PathBuf, WriteError> {
     folder.table(&league.rows())?;
-    folder.file("league.html", &league.page())?;
+    folder.file(league::FILE, league.stored())?;
+    folder.file("league.html", league.page())?;
+    if kit {
+        league.kit().into_iter().try_for_each(|(name, bytes)| folder.file(&format!("kit/{name}"), bytes))?;
+    }
     folder.publish()
 }
 
@@ -374,6 +384,36 @@ pub struct LeagueResults {
 }
 
 impl LeagueResults {
+    /// A league that was played before, from its folder or the `league.jsonl` in it: what its page shows, to five digits. Of the disciplines
+    /// and the situations those that are named, in that order; all if none are.
+    ///
+    /// ```no_run
+    /// let results = apportion::LeagueResults::load("results/league/1", &["fifo", "drr"], &[])?.write("results/two", true)?;
+    /// assert!(results.folder().is_some_and(|folder| folder.join("kit").is_dir()));
+    /// # Ok::<(), apportion::LeagueError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If it cannot be read, or has nothing of such a name.
+    pub fn load<S: AsRef<str>>(
+        path: impl AsRef<Path>,
+        disciplines: &[S],
+        situations: &[S],
+    ) -> Result<Self, LeagueError> {
+        let names = |names: &[S]| names.iter().map(|name| name.as_ref().to_owned()).collect::<Vec<_>>();
+        let league = league::League::load(path.as_ref())?.only(&names(disciplines), &names(situations))?;
+        Ok(Self { league, folder: None, reused: 0, faults: Vec::new(), cache_failure: None })
+    }
+
+    /// Writes it as a league that is [played](League::folder) does, but for reports of cells, and with a [kit](League::kit) if wanted.
+    ///
+    /// # Errors
+    /// If a file cannot be written; there is no new folder then.
+    pub fn write(self, folder: impl AsRef<Path>, kit: bool) -> Result<Self, LeagueError> {
+        let folder = publish(Folder::create(folder.as_ref())?, &self.league, kit)?;
+        Ok(Self { folder: Some(folder), ..self })
+    }
+
     /// The disciplines and the situations with their cells.
     #[must_use]
     pub const fn league(&self) -> &league::League {

@@ -24,6 +24,13 @@ pub struct League {
     pub twins: Twins,
     #[command(flatten)]
     pub resume: Resume,
+    /// Take the cells of a league that was played, from its folder or its league.jsonl, and play nothing
+    #[arg(long, value_name = "DIR|FILE",
+          conflicts_with_all = ["seeds", "jobs", "perturb", "no_perturb", "no_resume", "list", "estimate", "force"])]
+    pub from: Option<PathBuf>,
+    /// Also write figures (SVG, PDF) and tables (LaTeX) for papers, into the folder kit of the league's folder
+    #[arg(long)]
+    pub kit: bool,
     /// Where the league gets a folder of its own: DIR/1 for the first, DIR/2 for the next
     #[arg(long, value_name = "DIR", default_value = "results/league")]
     pub out: PathBuf,

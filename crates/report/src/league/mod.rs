@@ -8,17 +8,25 @@
 //! | `columns` | what tables show of a cell |
 //! | `text` | the league for a terminal |
 //! | `page` | the league as one HTML page |
+//! | `kit` | the league for a paper: figures and tables in LaTeX |
+//! | `stored` | what the page shows as a file, and back |
 
 use std::collections::BTreeMap;
 
-use crate::metrics::{Metric, Metrics, SlowestLink};
+use serde::{Deserialize, Serialize};
+
+use crate::metrics::SlowestLink;
 use crate::record::{PointRecord, Run, Table};
 use crate::rows::{FlowRow, LeagueRow};
 use crate::statistics::Estimate;
 
 mod columns;
+mod kit;
 mod page;
+mod stored;
 mod text;
+
+pub use stored::{FILE, StoredError};
 
 /// Every discipline in every situation.
 #[derive(Clone, Debug)]
@@ -31,12 +39,14 @@ pub struct League {
     pub situations: Vec<Situation>,
     /// The command line that plays it again.
     pub command: String,
+    /// The commit of the program that played it, with `+` if files were changed after it; empty if it is not known.
+    pub commit: String,
     /// Versions of everything that results depend on, by component.
     pub versions: BTreeMap<String, String>,
 }
 
 /// A discipline of a league.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entrant {
     /// Its name, such as `stfq+pfd`.
     pub name: String,
@@ -53,7 +63,7 @@ pub struct Entrant {
 }
 
 /// What a discipline takes, as far as it was counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
     /// Instructions for a packet that comes and goes, with 1,000 flows, on x86-64.
     pub few: Option<u64>,
@@ -92,11 +102,22 @@ pub enum Cell {
 /// What was measured of a discipline in a situation.
 #[derive(Clone, Debug)]
 pub struct Played {
-    metrics: Metrics,
+    measured: Vec<Measured>,
     /// Whether moving every delay by 1 µs changes its numbers by more than chance.
     pub depends_on_phases: bool,
     /// The page of this cell, relative to that of the league; none if it was not written.
     pub report: Option<String>,
+}
+
+/// A metric of a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Measured {
+    /// Its name, such as `delay_p95_ms/call`: the quantity, then the group or link unless it is over all.
+    pub name: String,
+    /// Its unit; empty if it has none.
+    pub unit: String,
+    /// Its mean and interval.
+    pub estimate: Estimate,
 }
 
 impl League {
@@ -105,6 +126,26 @@ impl League {
     pub fn cell(&self, discipline: &str, situation: &str) -> Option<&Cell> {
         let at = self.disciplines.iter().position(|entrant| entrant.name == discipline)?;
         self.situations.iter().find(|of| of.name == situation)?.cells.get(at)
+    }
+
+    /// The league with these disciplines and situations alone, in this order; all if none are named.
+    ///
+    /// # Errors
+    /// If it has none of a name.
+    pub fn only(self, disciplines: &[String], situations: &[String]) -> Result<Self, Missing> {
+        let names: Vec<&str> = self.disciplines.iter().map(|entrant| entrant.name.as_str()).collect();
+        let kept = places("discipline", &names, disciplines)?;
+        let names: Vec<&str> = self.situations.iter().map(|situation| situation.name.as_str()).collect();
+        let wanted = places("situation", &names, situations)?;
+        let of = |situation: &Situation| Situation {
+            cells: kept.iter().filter_map(|&at| situation.cells.get(at).cloned()).collect(),
+            ..situation.clone()
+        };
+        Ok(Self {
+            disciplines: kept.iter().map(|&at| self.disciplines[at].clone()).collect(),
+            situations: wanted.iter().map(|&at| of(&self.situations[at])).collect(),
+            ..self
+        })
     }
 
     /// All metrics of all cells: by situation, then by discipline. An empty cell is a row without a metric.
@@ -126,13 +167,36 @@ impl League {
                 match cell {
                     Cell::Empty(reason) => rows.push(row("", "", None, Some(reason.clone()))),
                     Cell::Played(played) => {
-                        rows.extend(played.metrics().map(|of| row(&of.name, of.unit, of.estimate(), None)));
+                        rows.extend(
+                            played.metrics().map(|of| row(&of.name, &of.unit, Some(of.estimate), None)),
+                        );
                     }
                 }
             }
         }
         rows
     }
+}
+
+/// A league that was played has nothing of this name.
+#[derive(Debug, thiserror::Error)]
+#[error("the league has no {what} `{name}`; it has {known}")]
+pub struct Missing {
+    what: &'static str,
+    name: String,
+    known: String,
+}
+
+/// Where the wanted names are; all if there are none.
+fn places(what: &'static str, names: &[&str], wanted: &[String]) -> Result<Vec<usize>, Missing> {
+    if wanted.is_empty() {
+        return Ok((0..names.len()).collect());
+    }
+    let place = |name: &String| {
+        let at = names.iter().position(|known| known == name);
+        at.ok_or_else(|| Missing { what, name: name.clone(), known: names.join(", ") })
+    };
+    wanted.iter().map(place).collect()
 }
 
 impl Situation {
@@ -186,22 +250,34 @@ impl Played {
     fn of(point: &PointRecord) -> Self {
         let mut metrics = point.summary().metrics.clone();
         let transfers: Vec<String> = metrics.transfers().map(str::to_owned).collect();
+        if !transfers.is_empty() {
+            metrics.forget_jain();
+        }
         let flows: Vec<FlowRow> = FlowRow::of_point(point).collect();
         for replication in flows.chunk_by(|a, b| a.seed == b.seed) {
             metrics.add_shares(replication, &transfers);
         }
-        Self { metrics, depends_on_phases: point.phases.iter().any(|row| row.significant), report: None }
+        let measured = metrics.iter().filter_map(|metric| {
+            let estimate = metric.estimate()?;
+            Some(Measured { name: metric.name.clone(), unit: metric.unit.to_owned(), estimate })
+        });
+        let depends_on_phases = point.phases.iter().any(|row| row.significant);
+        Self { measured: measured.collect(), depends_on_phases, report: None }
     }
 
     /// Its metrics: those of any run, then those of a league.
-    pub fn metrics(&self) -> impl Iterator<Item = &Metric> {
-        self.metrics.iter()
+    pub fn metrics(&self) -> impl Iterator<Item = &Measured> {
+        self.measured.iter()
+    }
+
+    fn measured(&self, name: &str) -> Option<&Measured> {
+        self.measured.iter().find(|metric| metric.name == name)
     }
 
     /// The mean and interval of the metric called `name`, such as `worst_share` or `delay_p95_ms/call`; none if it was not measured.
     #[must_use]
     pub fn metric(&self, name: &str) -> Option<Estimate> {
-        self.metrics.get(name)
+        self.measured(name).map(|metric| metric.estimate)
     }
 }
 
@@ -226,6 +302,3 @@ pub fn alone(
         points: run.points.get(at).cloned().into_iter().collect(),
     }
 }
-        if !transfers.is_empty() {
-            metrics.forget_jain();
-        }

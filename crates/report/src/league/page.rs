@@ -30,13 +30,18 @@ impl League {
 
     fn header(&self) -> String {
         let seeds = if self.seeds == 1 { "1 seed".to_owned() } else { format!("{} seeds", self.seeds) };
+        let commit = match self.commit.as_str() {
+            "" => String::new(),
+            commit => format!(" · commit {}", escape(commit)),
+        };
         let mut out = format!(
-            "<h1>A league of disciplines</h1>\n<p class=\"sub\">{} · {} · {seeds}</p>\n\
-             <p>Each discipline plays each situation with its default parameters and the same buffer. What matters differs from situation \
-             to situation, so there is no total score: sort a table by what matters to you. A number leads to the report of its \
-             cell, which says why.</p>\n<ol class=\"situations\">\n",
+            "<h1>A league of disciplines</h1>\n<p class=\"sub\">{} · {} · {seeds}{commit}</p>\n\
+             <p>Each discipline plays each situation with its default parameters and the same buffer; where flows heed marks, queues that can \
+             mark do. What matters differs from situation \
+             to situation, so there is no total score: sort a table by what matters to you. {}</p>\n<ol class=\"situations\">\n",
             count(self.disciplines.len(), "discipline"),
             count(self.situations.len(), "situation"),
+            self.about_reports(),
         );
         for situation in &self.situations {
             let _ = writeln!(
@@ -48,6 +53,17 @@ impl League {
             );
         }
         out + "</ol>\n"
+    }
+
+    /// Where the reports of cells are.
+    fn about_reports(&self) -> &'static str {
+        let mut cells = self.situations.iter().flat_map(|situation| columns::played(&situation.cells));
+        match cells.any(|played| played.report.is_some()) {
+            true => {
+                "A number over all situations, and the name of a discipline in the table of one, lead to the report of the cell, which says why."
+            }
+            false => "The command at the end also writes a report of each cell, which says why.",
+        }
     }
 
     /// A table for each quantity: disciplines down, situations across.
@@ -67,9 +83,9 @@ impl League {
                     situation
                         .cells
                         .get(d)
-                        .map_or_else(String::new, |cell| show(situation, cell, column.as_ref()))
+                        .map_or_else(String::new, |cell| show(situation, cell, column.as_ref(), true))
                 });
-                (entrant.name.as_str(), cells.collect::<String>())
+                (escape(&entrant.name), cells.collect::<String>())
             });
             let open = if at == 0 { " open" } else { "" };
             let _ = writeln!(
@@ -99,8 +115,9 @@ impl League {
         let played =
             self.disciplines.iter().zip(&situation.cells).filter(|(_, cell)| cell.played().is_some());
         let rows = played.map(|(entrant, cell)| {
-            let cells: String = columns.iter().map(|column| show(situation, cell, Some(column))).collect();
-            (entrant.name.as_str(), cells)
+            let cells: String =
+                columns.iter().map(|column| show(situation, cell, Some(column), false)).collect();
+            (led(cell, &entrant.name), cells)
         });
         out.push_str(&table(columns.iter().map(|column| escape(&column.heading)), rows));
         out.push_str(&self.empty(situation));
@@ -166,13 +183,13 @@ impl League {
         let head = head.chain(["Cost", "Has to be told", "What it does"].map(str::to_owned));
         let rows = self.disciplines.iter().map(|entrant| {
             let count = |count: Option<u64>| match count {
-                Some(count) => format!("<td data-v=\"{count}\">{count}</td>"),
+                Some(count) => format!("<td>{count}</td>"),
                 None => "<td></td>".to_owned(),
             };
             let counts: String = COSTS.iter().map(|(_, of)| count(of(&entrant.counted))).collect();
             let told = if entrant.told.is_empty() { "nothing" } else { &entrant.told };
             let words = |text: &str| format!("<td class=\"words\">{}</td>", escape(text));
-            (entrant.name.as_str(), counts + &words(&entrant.cost) + &words(told) + &words(&entrant.summary))
+            (escape(&entrant.name), counts + &words(&entrant.cost) + &words(told) + &words(&entrant.summary))
         });
         format!(
             "<h2 id=\"costs\">What they take</h2>\n<p class=\"note\">Instructions on x86-64 for a packet that comes and goes, with 1,000 and with \
@@ -184,8 +201,11 @@ impl League {
     }
 
     fn footer(&self) -> String {
-        let versions: Vec<String> =
+        let mut versions: Vec<String> =
             self.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+        if !self.commit.is_empty() {
+            versions.push(format!("commit {}", self.commit));
+        }
         format!(
             "<footer>\n<h2 id=\"reproduce\">Reproduce</h2>\n<p><code>{}</code>. The same version gives identical results: {}.</p>\n{MEANING}\
              </footer>\n",
@@ -200,12 +220,15 @@ const MEANING: &str = "<h2 id=\"meaning\">What the numbers mean</h2>
 <dt>Share</dt><dd>Throughput over what the flow is due: its weighted max-min fair share, guarantees included (or that by tickets or
 customers). The worst and the best are of single flows, without finite transfers; that of a group is of all its flows together. Above 1
 others left something.</dd>
-<dt>Jain</dt><dd>(Σx)² / (n Σx²) of the shares: 1 if all are equal.</dd>
+<dt>Jain</dt><dd>(Σx)² / (n Σx²) of the shares: 1 if all are equal. Without finite transfers, as the worst share is.</dd>
 <dt>R²</dt><dd>1 - Σ(got - due)² / Σ(due - mean due)², where not all are due the same: how much of the spread that is due there was. 1 if
 all got what they were due, about 0 if all got the same, negative if they got what others are due.</dd>
 <dt>Used</dt><dd>Bits transmitted over bits possible at the watched link whose packets wait longest.</dd>
 <dt>Queue p50, p95, p99</dt><dd>Time that packets spent in the queue of that link: 50, 95 and 99 % of them at most so long.</dd>
 <dt>p95 of a group</dt><dd>One-way delay over the path, the mean over the flows of the group; of finite transfers the time to completion.</dd>
+<dt>Stalled</dt><dd>Of the time of a film, the part in which it waited for more.</dd>
+<dt>To ear, MOS</dt><dd>Delay from mouth to ear of a call, and the mean opinion score that the E-model gives it, 4.4 at best.</dd>
+<dt>RPM</dt><dd>Round trips that fit a minute, as a small request meets them.</dd>
 <dt>Lost</dt><dd>Packets dropped or lost anywhere over packets sent. A flood loses what is beyond its share wherever it is held to it.</dd>
 <dt>±</dt><dd>95 % confidence of the mean over seeds (Student). A single seed has none.</dd>
 <dt>~</dt><dd>The same replications with every delay moved by 1 µs differ by more than chance: phases decide, not the discipline.</dd>
@@ -232,16 +255,22 @@ fn why(situation: &Situation) -> String {
     format!("why-{}", anchor(situation))
 }
 
-/// A cell of a table: the number leads to the page of the cell.
-fn show(situation: &Situation, cell: &Cell, column: Option<&Column>) -> String {
-    let played = match cell {
-        Cell::Empty(reason) => {
-            let (reason, why) = (escape(reason), why(situation));
-            return format!(
-                "<td class=\"empty\"><a href=\"#{why}\" title=\"{reason}\" aria-label=\"cannot play: {reason}\">–</a></td>"
-            );
-        }
-        Cell::Played(played) => played,
+/// A text that leads to the page of a cell, if it has one.
+fn led(cell: &Cell, text: &str) -> String {
+    let text = escape(text);
+    match cell.played().and_then(|played| played.report.as_ref()) {
+        Some(path) => format!("<a href=\"{}\">{text}</a>", escape(path)),
+        None => text,
+    }
+}
+
+/// A cell of a table. Where each cell of a row has another page, its number leads there.
+fn show(situation: &Situation, cell: &Cell, column: Option<&Column>, is_led: bool) -> String {
+    let Some(played) = cell.played() else {
+        return format!(
+            "<td class=\"empty\"><a href=\"#{}\" aria-label=\"cannot play\">–</a></td>",
+            why(situation)
+        );
     };
     let Some(estimate) = column.and_then(|column| column.of(played)) else { return "<td></td>".to_owned() };
     let text = estimate.to_string();
@@ -249,22 +278,16 @@ fn show(situation: &Situation, cell: &Cell, column: Option<&Column>) -> String {
         text.split_once(" ± ").map_or((text.as_str(), None), |(mean, half)| (mean, Some(half)));
     let interval = interval.map_or_else(String::new, |half| format!("<small>± {half}</small>"));
     let phases = if played.depends_on_phases { "~" } else { "" };
-    let mean = match &played.report {
-        Some(path) => format!("<a href=\"{}\">{mean}</a>", escape(path)),
-        None => mean.to_owned(),
-    };
-    format!("<td data-v=\"{:.6}\">{phases}{mean}{interval}</td>", estimate.mean)
+    let mean = if is_led { led(cell, mean) } else { mean.to_owned() };
+    format!("<td>{phases}{mean}{interval}</td>")
 }
 
-/// A table with a row for each discipline. Heads and cells are HTML.
-fn table<'a>(
-    head: impl IntoIterator<Item = String>,
-    rows: impl IntoIterator<Item = (&'a str, String)>,
-) -> String {
+/// A table with a row for each discipline. Heads, names and cells are HTML.
+fn table(head: impl IntoIterator<Item = String>, rows: impl IntoIterator<Item = (String, String)>) -> String {
     let head: String = head.into_iter().map(|cell| format!("<th scope=\"col\">{cell}</th>")).collect();
     let rows: String = rows
         .into_iter()
-        .map(|(name, cells)| format!("<tr><th scope=\"row\">{}</th>{cells}</tr>\n", escape(name)))
+        .map(|(name, cells)| format!("<tr><th scope=\"row\">{name}</th>{cells}</tr>\n"))
         .collect();
     format!(
         "<div class=\"scroll\"><table class=\"sortable\">\n<thead><tr><th scope=\"col\">Discipline</th>{head}</tr></thead>\n<tbody>\n\

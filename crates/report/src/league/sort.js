@@ -1,3 +1,8 @@
+// The number of a cell; that of a cell of words, or of one without a number, is undefined.
+const numberOf = (cell) => {
+  const found = cell.className === "" && cell.textContent.match(/^~?(-?\d*\.?\d+(?:e[-+]?\d+)?)/);
+  return found ? Number(found[1]) : undefined;
+};
 for (const table of document.querySelectorAll("table.sortable")) {
   const heads = [...table.tHead.rows[0].cells];
   const body = table.tBodies[0];
@@ -22,7 +27,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
         head.setAttribute("aria-sort", next);
         button.textContent = next === "ascending" ? "↑" : "↓";
         const sign = next === "ascending" ? 1 : -1;
-        const key = (row) => row.cells[at].dataset.v;
+        const key = (row) => numberOf(row.cells[at]);
         rows.sort((a, b) => {
           const [x, y] = [key(a), key(b)];
           if (x === undefined || y === undefined) {

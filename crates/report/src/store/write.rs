@@ -163,10 +163,10 @@ impl Folder {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn file(&self, name: &str, text: &str) -> Result<(), WriteError> {
+    pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> Result<(), WriteError> {
         let path = self.staging.path().join(name);
         let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
-        folder.and_then(|()| fs::write(&path, text)).map_err(|error| self.failed(name, &error))
+        folder.and_then(|()| fs::write(&path, content)).map_err(|error| self.failed(name, &error))
     }
 
     /// Writes a table as CSV and as Parquet.

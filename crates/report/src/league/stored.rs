@@ -1,0 +1,183 @@
+//! A league as a file of what its page shows: JSON lines. The first has all but the cells; then each situation has a line of its own, and
+//! below that one line for each discipline, in order: the reason why it cannot play, or its numbers in the order of the situation's metrics.
+//! A number is a mean of five digits, half of its interval of four, and the seeds in which it was measured where these are not all.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use apportion_scenario::read_text_file;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::columns;
+use super::{Cell, Entrant, League, Measured, Played, Situation};
+use crate::statistics::Estimate;
+
+/// What such a file is called in the folder of a league.
+pub const FILE: &str = "league.jsonl";
+/// The format that this version writes and reads.
+const FORMAT: &str = "apportion-league/1";
+/// Longest file that is read, in bytes. Chosen: a hundred times a league of fifty disciplines in twenty situations.
+const MAX_FILE: u64 = 32 << 20;
+
+/// Why a stored league could not be read: where, why, and what to do.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot read a league from `{}`: {cause}; name a folder that `apportion league` wrote, or its {FILE}", path.display())]
+pub struct StoredError {
+    path: std::path::PathBuf,
+    cause: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Head {
+    format: String,
+    seeds: u64,
+    command: String,
+    commit: String,
+    versions: BTreeMap<String, String>,
+    disciplines: Vec<Entrant>,
+    situations: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Heading {
+    name: String,
+    title: String,
+    about: String,
+    link: Option<String>,
+    groups: Vec<String>,
+    /// Names and units.
+    metrics: Vec<(String, String)>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Line {
+    Reason(String),
+    Numbers {
+        /// Whether phases decide.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        phases: bool,
+        /// The mean, half of the interval, and the seeds; as many of these as there are to say, none if it was not measured.
+        numbers: Vec<Vec<Option<f64>>>,
+    },
+}
+
+impl League {
+    /// What the page shows, as JSON lines.
+    #[must_use]
+    pub fn stored(&self) -> String {
+        let head = Head {
+            format: FORMAT.to_owned(),
+            seeds: self.seeds,
+            command: self.command.clone(),
+            commit: self.commit.clone(),
+            versions: self.versions.clone(),
+            disciplines: self.disciplines.clone(),
+            situations: self.situations.len(),
+        };
+        let mut out = line(&head);
+        for situation in &self.situations {
+            let metrics: Vec<(String, String)> =
+                columns::of(situation).into_iter().map(|column| unit_of(situation, column.metric)).collect();
+            let cells: String = situation
+                .cells
+                .iter()
+                .map(|cell| match cell {
+                    Cell::Empty(reason) => line(&Line::Reason(reason.clone())),
+                    Cell::Played(played) => {
+                        let numbers =
+                            metrics.iter().map(|(name, _)| number(played.metric(name), self.seeds)).collect();
+                        line(&Line::Numbers { phases: played.depends_on_phases, numbers })
+                    }
+                })
+                .collect();
+            let Situation { name, title, about, link, groups, .. } = situation.clone();
+            out += &line(&Heading { name, title, about, link, groups, metrics });
+            out += &cells;
+        }
+        out
+    }
+
+    /// Reads a league from its folder, or from the file of it that [`stored`](Self::stored) is. Its cells have no pages.
+    ///
+    /// # Errors
+    /// If there is none, or it is damaged or of another version.
+    pub fn load(path: &Path) -> Result<Self, StoredError> {
+        let path = if path.is_dir() { path.join(FILE) } else { path.to_owned() };
+        let fail = |cause: String| StoredError { path: path.clone(), cause };
+        let text = read_text_file(&path, MAX_FILE).map_err(|error| fail(error.to_string()))?;
+        of_text(&text).map_err(fail)
+    }
+}
+
+fn line(of: &impl Serialize) -> String {
+    // Names and finite numbers have a form in JSON, and so has what is not finite: null.
+    serde_json::to_string(of).unwrap_or_default() + "\n"
+}
+
+/// A metric with the unit that it has in the first cell that has it.
+fn unit_of(situation: &Situation, metric: String) -> (String, String) {
+    let found = columns::played(&situation.cells).find_map(|played| played.measured(&metric));
+    let unit = found.map_or_else(String::new, |found| found.unit.clone());
+    (metric, unit)
+}
+
+/// A number of the file.
+fn number(found: Option<Estimate>, seeds: u64) -> Vec<Option<f64>> {
+    let Some(Estimate { mean, ci95, n }) = found else { return Vec::new() };
+    let mut all = vec![Some(rounded(mean, 5)), ci95.map(|half| rounded(half, 4)), Some(n as f64)];
+    if n as u64 == seeds {
+        all.truncate(if ci95.is_some() { 2 } else { 1 });
+    }
+    all
+}
+
+/// With so many digits.
+fn rounded(x: f64, digits: usize) -> f64 {
+    format!("{x:.*e}", digits - 1).parse().unwrap_or(x)
+}
+
+fn of_text(text: &str) -> Result<League, String> {
+    let mut lines = (1..).zip(text.lines());
+    let head: Head = next(&mut lines)?;
+    if head.format != FORMAT {
+        return Err(format!("its format is `{}`, not `{FORMAT}`", head.format.escape_debug()));
+    }
+    let mut situations = Vec::new();
+    for _ in 0..head.situations {
+        let Heading { name, title, about, link, groups, metrics } = next(&mut lines)?;
+        let mut cells = Vec::new();
+        for _ in &head.disciplines {
+            cells.push(match next(&mut lines)? {
+                Line::Reason(reason) => Cell::Empty(reason),
+                Line::Numbers { phases, numbers } => {
+                    let measured = metrics.iter().zip(&numbers).filter_map(|((name, unit), number)| {
+                        let estimate = estimate(number, head.seeds)?;
+                        Some(Measured { name: name.clone(), unit: unit.clone(), estimate })
+                    });
+                    Cell::Played(Played {
+                        measured: measured.collect(),
+                        depends_on_phases: phases,
+                        report: None,
+                    })
+                }
+            });
+        }
+        situations.push(Situation { name, title, about, link, groups, cells });
+    }
+    let Head { seeds, command, commit, versions, disciplines, .. } = head;
+    Ok(League { seeds, disciplines, situations, command, commit, versions })
+}
+
+/// What the next line holds.
+fn next<'a, T: DeserializeOwned>(lines: &mut impl Iterator<Item = (usize, &'a str)>) -> Result<T, String> {
+    let (number, line) = lines.next().ok_or("lines are missing at its end")?;
+    serde_json::from_str(line).map_err(|error| format!("line {number}: {error}"))
+}
+
+fn estimate(number: &[Option<f64>], seeds: u64) -> Option<Estimate> {
+    let at = |place: usize| number.get(place).copied().flatten().filter(|x| x.is_finite());
+    let n = at(2).map_or(seeds as usize, |n| n as usize);
+    Some(Estimate { mean: at(0)?, ci95: at(1), n })
+}
