@@ -5,7 +5,7 @@ Usage: pages.py REPOSITORY TARGET
 TARGET is the directory of Cargo's output: it has the program, and after `cargo doc` the pages of the crates.
 
 `pages/` has the layout of the repository, so that relative links stay as they are. A link to a file that is no page leads to a
-page that shows the file; a link to a folder leads to its README, or to a list of its files.
+page that shows the file; a link to a folder leads to its README, or to a list of its files; a link to the stored league leads to its page.
 """
 
 import json
@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 PAGES = Path("pages")
@@ -22,13 +23,17 @@ ROLE = re.compile(r":(?:class|func|meth|mod|exc):`~?([^`]+)`")
 LANGUAGES = {".toml": "toml", ".py": "python", ".rs": "rust", ".c": "c", ".h": "c", ".md": "markdown", ".service": "ini"}
 ROOT_PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
 FOLDERS_OF_PAGES = ["docs", "papers", "validation", "benches", "contrib"]
+# What `apportion league` measured, and the page of it.
+LEAGUE = Path("docs/league.jsonl")
+LEAGUE_PAGE = LEAGUE.with_name("league-table.html")
 
 
 class Repository:
     """The files of the repository, and the pages that show them."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, program: Path) -> None:
         self.root = root
+        self.program = program
         listed = subprocess.run(["git", "-C", root, "ls-files"], check=True, capture_output=True, text=True)
         self.files = {Path(line) for line in listed.stdout.splitlines()}
         self.folders = {folder for file in self.files for folder in file.parents}
@@ -56,6 +61,9 @@ class Repository:
             return link
         elif file.suffix == ".md":
             return link
+        elif file == LEAGUE:
+            self.write_league()
+            return os.path.relpath(LEAGUE_PAGE, page.parent)
         elif file.suffix == ".png":
             copy = PAGES / file
             copy.parent.mkdir(parents=True, exist_ok=True)
@@ -67,6 +75,16 @@ class Repository:
             index = file.with_name(file.name + ".md")
             self.write_source(index, file)
         return os.path.relpath(index, page.parent)
+
+    def write_league(self) -> None:
+        """The page of the stored league, as `apportion league` writes it."""
+        if (PAGES / LEAGUE_PAGE).exists():
+            return
+        with tempfile.TemporaryDirectory() as folder:
+            command = [self.program, "league", "--from", self.root / LEAGUE, "--out", folder, "--quiet"]
+            subprocess.run(command, check=True)
+            (PAGES / LEAGUE_PAGE).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(Path(folder) / "1" / "league.html", PAGES / LEAGUE_PAGE)
 
     def write_folder(self, index: Path) -> None:
         """A list of the files of a folder, with the first comment of each."""
@@ -195,8 +213,9 @@ def write_python(repository: Repository) -> None:
 
 def main() -> None:
     root, built = Path(sys.argv[1]), Path(sys.argv[2])
-    repository = Repository(root)
-    write_catalogue(built / "debug" / "apportion")
+    program = built / "debug" / "apportion"
+    repository = Repository(root, program)
+    write_catalogue(program)
     write_python(repository)
     write_rust(repository, built / "doc")
     pages = [file for file in repository.files if file.suffix == ".md" and file.parts[0] in ROOT_PAGES + FOLDERS_OF_PAGES]
