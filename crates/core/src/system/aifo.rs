@@ -4,7 +4,8 @@
 //! part of the ranks in a window that are below its own is at most 1/(1 - k) (C - c)/C, with c of the C places of the
 //! buffer taken. So the fuller the buffer, the lower a rank has to be, and while no more than k C places are taken all
 //! are admitted. What is admitted leaves in the order of arrival: the packets that a PIFO would send get in, in another order.
-//! Ranks are the start tags of start-time fair queueing (`ranks.rs`), the use that the paper makes of it for fairness.
+//! Ranks are the start tags of start-time fair queueing (`ranks.rs`), the use that the paper makes of it for fairness; [`Window`] is
+//! the test alone, for packets of any ranks.
 //!
 //! Readings: a packet is compared with the ranks before it and then joins the window, admitted or not; of `sample` packets one
 //! joins; an empty window admits.
@@ -84,18 +85,60 @@ impl AifoParams {
     }
 }
 
-/// The queue and the window.
+/// The ranks that came lately, for packets of any ranks.
 #[derive(Clone, Debug)]
-pub struct Aifo<P> {
-    params: AifoParams,
-    limit: LinkLimit,
-    ranks: Ranks,
+pub struct Window {
+    /// The paper's k.
+    headroom: Ratio,
+    /// Most ranks in it.
+    size: u64,
+    /// Packets of which one joins.
+    sample: u64,
     /// The paper's W: a ring, whose order does not matter.
-    window: Vec<u64>,
+    ranks: Vec<u64>,
     /// The oldest of a full window.
     oldest: usize,
-    /// Packets until the next joins the window.
+    /// Packets until the next joins.
     skip: u64,
+}
+
+impl Window {
+    /// An empty window.
+    #[must_use]
+    pub fn new(params: &AifoParams) -> Self {
+        let AifoParams { headroom, window, sample, .. } = *params;
+        Self { headroom, size: window.max(1), sample: sample.max(1), ranks: Vec::new(), oldest: 0, skip: 0 }
+    }
+
+    /// Whether a packet of this rank stands low enough for a buffer of which the part `free` is not taken. Section 4, algorithm 1.
+    #[must_use]
+    pub fn is_low(&self, rank: u64, free: f64) -> bool {
+        let below: u64 = self.ranks.iter().map(|&other| u64::from(other < rank)).sum();
+        let quantile = below as f64 / (self.ranks.len() as f64).max(1.0);
+        quantile * (1.0 - self.headroom.get()) <= free
+    }
+
+    /// Puts a rank into the window, if its turn has come.
+    pub fn note(&mut self, rank: u64) {
+        if self.skip > 0 {
+            self.skip -= 1;
+            return;
+        }
+        self.skip = self.sample - 1;
+        if (self.ranks.len() as u64) < self.size {
+            return self.ranks.push(rank);
+        }
+        self.ranks[self.oldest] = rank;
+        self.oldest = if self.oldest + 1 < self.ranks.len() { self.oldest + 1 } else { 0 };
+    }
+}
+
+/// The queue and the window, by start tags.
+#[derive(Clone, Debug)]
+pub struct Aifo<P> {
+    limit: LinkLimit,
+    ranks: Ranks,
+    window: Window,
     /// Packets with their ranks.
     queue: VecDeque<(P, u64)>,
     backlog: Backlog,
@@ -107,36 +150,15 @@ impl<P: Packet> Aifo<P> {
     pub fn new(params: &AifoParams, link_rate: Rate, smallest: Weight) -> Self {
         Self {
             limit: LinkLimit::new(params.limit, link_rate),
-            params: params.clone(),
             ranks: Ranks::new(smallest),
-            window: Vec::new(),
-            oldest: 0,
-            skip: 0,
+            window: Window::new(params),
             queue: VecDeque::new(),
             backlog: Backlog::EMPTY,
         }
     }
 
-    /// Whether a packet of this rank stands low enough. Section 4, algorithm 1.
     fn is_low(&self, rank: u64) -> bool {
-        let below: u64 = self.window.iter().map(|&other| u64::from(other < rank)).sum();
-        let quantile = below as f64 / (self.window.len() as f64).max(1.0);
-        let free = 1.0 - self.limit.get().filled_by(self.backlog);
-        quantile * (1.0 - self.params.headroom.get()) <= free
-    }
-
-    /// Puts a rank into the window, if its turn has come.
-    fn note(&mut self, rank: u64) {
-        if self.skip > 0 {
-            self.skip -= 1;
-            return;
-        }
-        self.skip = self.params.sample - 1;
-        if (self.window.len() as u64) < self.params.window {
-            return self.window.push(rank);
-        }
-        self.window[self.oldest] = rank;
-        self.oldest = if self.oldest + 1 < self.window.len() { self.oldest + 1 } else { 0 };
+        self.window.is_low(rank, 1.0 - self.limit.get().filled_by(self.backlog))
     }
 
     fn serve(&mut self) -> Option<P> {
@@ -144,7 +166,7 @@ impl<P: Packet> Aifo<P> {
         self.backlog.remove(&packet);
         if let Some(by) = self.ranks.served(rank) {
             let waiting = self.queue.iter_mut().map(|(_, rank)| rank);
-            waiting.chain(&mut self.window).for_each(|rank| *rank = rank.saturating_sub(by));
+            waiting.chain(&mut self.window.ranks).for_each(|rank| *rank = rank.saturating_sub(by));
         }
         Some(packet)
     }
@@ -155,7 +177,7 @@ impl<P: Packet> Queue<P> for Aifo<P> {
         let flow = packet.flow();
         let rank = self.ranks.of(flow);
         let is_low = self.is_low(rank);
-        self.note(rank);
+        self.window.note(rank);
         if !self.limit.get().admits(&packet, self.backlog) {
             return sink.dropped(now, packet, DropReason::Overflow);
         }
@@ -219,7 +241,7 @@ mod tests {
     #[test]
     fn a_rank_is_admitted_up_to_the_quantile_that_is_free() {
         let mut queue = aifo(|params| params.headroom = Ratio::new(0.2).unwrap());
-        queue.window = [10, 20, 30, 40].to_vec();
+        queue.window.ranks = [10, 20, 30, 40].to_vec();
         // 0.8 times the part of ranks below against what is free: of 10, 3 is .3, of which 0.8 / 4 is .2 and 0.8 / 2 is .4.
         queue.backlog = Backlog { packets: Packets::new(7), ..Backlog::EMPTY };
         assert_eq!([10, 20, 21, 99].map(|rank| queue.is_low(rank)), [true, true, false, false]);
@@ -233,8 +255,8 @@ mod tests {
     #[test]
     fn a_window_keeps_the_latest_of_the_ranks_that_are_sampled() {
         let mut queue = aifo(|params| (params.window, params.sample) = (3, 2));
-        (1..=9).for_each(|rank| queue.note(rank));
-        assert_eq!(queue.window, [7, 9, 5]);
+        (1..=9).for_each(|rank| queue.window.note(rank));
+        assert_eq!(queue.window.ranks, [7, 9, 5]);
     }
 
     #[test]

@@ -4,7 +4,8 @@
 //! section 4, algorithm 1. Queue i takes packets of ranks from its bound q_i on. A packet is compared with the bounds from the
 //! lowest priority up and joins the first queue whose bound is not above its rank, and that bound becomes its rank ("push-up"). If
 //! even the bound of the highest priority is above it, it joins there, and all bounds fall by the difference ("push-down").
-//! Ranks are the start tags of start-time fair queueing (`ranks.rs`), the use that the paper makes of it for fairness.
+//! Ranks are the start tags of start-time fair queueing (`ranks.rs`), the use that the paper makes of it for fairness; [`Levels`] is
+//! the scheduler alone, for packets of any ranks.
 //!
 //! Readings: each queue has an equal part of `limit`, at which arrivals are dropped; bounds adapt to packets that are dropped as
 //! well.
@@ -81,6 +82,84 @@ struct Level<P> {
     backlog: Backlog,
 }
 
+/// The queues and their bounds, for packets of any ranks, without a limit. Queue 0 has the highest priority.
+#[derive(Clone, Debug)]
+pub struct Levels<P> {
+    levels: Vec<Level<P>>,
+}
+
+impl<P: Packet> Levels<P> {
+    /// Empty queues with bounds of 0; at least one.
+    #[must_use]
+    pub fn new(queues: u32) -> Self {
+        let level = || Level { bound: 0, queue: VecDeque::new(), backlog: Backlog::EMPTY };
+        Self { levels: (0..queues.max(1)).map(|_| level()).collect() }
+    }
+
+    /// The queue for a packet of this rank. Algorithm 1, lines 1 to 4.
+    #[must_use]
+    pub fn place(&self, rank: u64) -> usize {
+        self.levels.iter().rposition(|level| level.bound <= rank).unwrap_or(0)
+    }
+
+    /// Adapts the bounds to a packet of this rank in queue `index`, where [`place`](Self::place) put it: "push-up", or if even the
+    /// highest priority has a larger bound, "push-down" of all by the difference. Algorithm 1.
+    pub fn adapt(&mut self, index: usize, rank: u64) {
+        let Some(level) = self.levels.get_mut(index) else { return };
+        if level.bound <= rank {
+            level.bound = rank;
+            return;
+        }
+        let cost = level.bound - rank;
+        self.levels.iter_mut().for_each(|level| level.bound = level.bound.saturating_sub(cost));
+    }
+
+    /// What waits in queue `index`; nothing if there is none.
+    #[must_use]
+    pub fn held(&self, index: usize) -> Backlog {
+        self.levels.get(index).map_or(Backlog::EMPTY, |level| level.backlog)
+    }
+
+    /// Puts a packet at the end of queue `index`, or of the lowest priority if there is none.
+    pub fn push(&mut self, index: usize, packet: P, rank: u64) {
+        let index = index.min(self.levels.len() - 1);
+        let level = &mut self.levels[index];
+        level.backlog.add(&packet);
+        level.queue.push_back((packet, rank));
+    }
+
+    /// The first packet of the highest priority, and its rank.
+    pub fn pop(&mut self) -> Option<(P, u64)> {
+        let level = self.levels.iter_mut().find(|level| !level.queue.is_empty())?;
+        let (packet, rank) = level.queue.pop_front()?;
+        level.backlog.remove(&packet);
+        Some((packet, rank))
+    }
+
+    /// The ranks of the packets that wait, by queue.
+    pub fn ranks(&self) -> impl Iterator<Item = u64> {
+        self.levels.iter().flat_map(|level| level.queue.iter().map(|(_, rank)| *rank))
+    }
+
+    /// The packet of this flow that would be served first.
+    fn take(&mut self, flow: FlowId) -> Option<P> {
+        let is_meant = |(packet, _): &(P, u64)| packet.flow().slot() == flow.slot();
+        let (level, position) = (self.levels.iter_mut())
+            .find_map(|level| level.queue.iter().position(is_meant).map(|position| (level, position)))?;
+        let (packet, _) = level.queue.remove(position)?;
+        level.backlog.remove(&packet);
+        Some(packet)
+    }
+
+    /// Moves all numbers down.
+    fn rebase(&mut self, by: u64) {
+        for level in &mut self.levels {
+            level.bound = level.bound.saturating_sub(by);
+            level.queue.iter_mut().for_each(|(_, rank)| *rank = rank.saturating_sub(by));
+        }
+    }
+}
+
 /// Where the packets of a flow are.
 #[derive(Clone, Copy, Debug, Default)]
 struct Place {
@@ -89,12 +168,12 @@ struct Place {
     last: u32,
 }
 
-/// The queues, the highest priority first.
+/// The queues by start tags, with a limit.
 #[derive(Clone, Debug)]
 pub struct SpPifo<P> {
     limit: LinkLimit,
     ranks: Ranks,
-    levels: Vec<Level<P>>,
+    levels: Levels<P>,
     places: Vec<Place>,
     backlog: Backlog,
     /// Packets that left after one of a larger rank while they waited.
@@ -105,58 +184,41 @@ impl<P: Packet> SpPifo<P> {
     /// Empty queues with bounds of 0. Ranks count bytes of a flow of weight `smallest`.
     #[must_use]
     pub fn new(params: &SpPifoParams, link_rate: Rate, smallest: Weight) -> Self {
-        let level = || Level { bound: 0, queue: VecDeque::new(), backlog: Backlog::EMPTY };
         Self {
             limit: LinkLimit::new(params.limit, link_rate),
             ranks: Ranks::new(smallest),
-            levels: (0..params.queues).map(|_| level()).collect(),
+            levels: Levels::new(params.queues),
             places: vec![],
             backlog: Backlog::EMPTY,
             overtaken: 0,
         }
     }
 
-    /// The queue for a packet of this rank, whose bound adapts to it. Algorithm 1.
-    fn map(&mut self, rank: u64) -> usize {
-        if let Some(index) = self.levels.iter().rposition(|level| level.bound <= rank) {
-            self.levels[index].bound = rank;
-            return index;
-        }
-        let cost = self.levels[0].bound - rank;
-        self.levels.iter_mut().for_each(|level| level.bound = level.bound.saturating_sub(cost));
-        0
-    }
-
     /// Whether queue `index` has room in its part of the buffer. An empty one has.
     fn has_room(&self, index: usize, packet: &P) -> bool {
         let limit = self.limit.get();
-        let mut with = self.levels[index].backlog;
+        let mut with = self.levels.held(index);
         let is_empty = with.is_empty();
         with.add(packet);
         let (queued, all) = limit.measure(with);
-        (is_empty || queued.saturating_mul(self.levels.len() as u64) <= all)
+        (is_empty || queued.saturating_mul(self.levels.levels.len() as u64) <= all)
             && limit.admits(packet, self.backlog)
     }
 
-    fn left(&mut self, index: usize, packet: P) -> P {
-        self.levels[index].backlog.remove(&packet);
+    fn left(&mut self, packet: P) -> P {
         self.backlog.remove(&packet);
         self.places[packet.flow().slot()].held -= 1;
         packet
     }
 
     fn serve(&mut self) -> Option<P> {
-        let index = self.levels.iter().position(|level| !level.queue.is_empty())?;
-        let (packet, rank) = self.levels[index].queue.pop_front()?;
+        let (packet, rank) = self.levels.pop()?;
         // No packet had a rank below v when it came.
         self.overtaken += u64::from(rank < self.ranks.v);
         if let Some(by) = self.ranks.served(rank) {
-            for level in &mut self.levels {
-                level.bound = level.bound.saturating_sub(by);
-                level.queue.iter_mut().for_each(|(_, rank)| *rank = rank.saturating_sub(by));
-            }
+            self.levels.rebase(by);
         }
-        Some(self.left(index, packet))
+        Some(self.left(packet))
     }
 }
 
@@ -167,7 +229,8 @@ impl<P: Packet> Queue<P> for SpPifo<P> {
             self.places.resize(flow.slot() + 1, Place::default());
         }
         let rank = self.ranks.of(flow);
-        let mapped = self.map(rank);
+        let mapped = self.levels.place(rank);
+        self.levels.adapt(mapped, rank);
         let Place { held, last } = self.places[flow.slot()];
         let index = if held > 0 { mapped.max(last as usize) } else { mapped };
         if !self.has_room(index, &packet) {
@@ -176,8 +239,7 @@ impl<P: Packet> Queue<P> for SpPifo<P> {
         self.ranks.admitted(flow, packet.size(), rank);
         self.places[flow.slot()] = Place { held: held + 1, last: index as u32 };
         self.backlog.add(&packet);
-        self.levels[index].backlog.add(&packet);
-        self.levels[index].queue.push_back((packet, rank));
+        self.levels.push(index, packet, rank);
     }
 
     fn dequeue(&mut self, _now: Time, _sink: &mut dyn Sink<P>) -> Option<P> {
@@ -194,11 +256,8 @@ impl<P: Packet> System<P> for SpPifo<P> {
         self.serve()
     }
     fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {
-        let is_meant = |(packet, _): &(P, u64)| packet.flow().slot() == flow.slot();
-        let (index, position) = (self.levels.iter().enumerate())
-            .find_map(|(index, level)| Some((index, level.queue.iter().position(is_meant)?)))?;
-        let (packet, _) = self.levels[index].queue.remove(position)?;
-        Some(self.left(index, packet))
+        let packet = self.levels.take(flow)?;
+        Some(self.left(packet))
     }
     fn limit(&self) -> Option<Limit> {
         Some(self.limit.get())
@@ -232,20 +291,26 @@ mod tests {
         SpPifo::new(&SpPifoParams { limit, queues }, Rate::from_mbit(10), Weight::ONE)
     }
 
-    fn bounds(queue: &SpPifo<SimplePacket>) -> Vec<u64> {
-        queue.levels.iter().map(|level| level.bound).collect()
+    fn bounds(levels: &Levels<SimplePacket>) -> Vec<u64> {
+        levels.levels.iter().map(|level| level.bound).collect()
+    }
+
+    fn map(levels: &mut Levels<SimplePacket>, rank: u64) -> usize {
+        let index = levels.place(rank);
+        levels.adapt(index, rank);
+        index
     }
 
     #[test]
     fn bounds_are_pushed_up_and_down() {
-        let mut queue = sp_pifo(3, 30);
+        let mut levels = Levels::new(3);
         // All bounds are 0: the lowest priority takes the first, and those that are not below it.
-        assert_eq!([10, 12].map(|rank| queue.map(rank)), [2, 2]);
-        assert_eq!(bounds(&queue), [0, 0, 12]);
-        assert_eq!([7, 5, 6].map(|rank| queue.map(rank)), [1, 0, 0]);
-        assert_eq!(bounds(&queue), [6, 7, 12]);
+        assert_eq!([10, 12].map(|rank| map(&mut levels, rank)), [2, 2]);
+        assert_eq!(bounds(&levels), [0, 0, 12]);
+        assert_eq!([7, 5, 6].map(|rank| map(&mut levels, rank)), [1, 0, 0]);
+        assert_eq!(bounds(&levels), [6, 7, 12]);
         // 2 is below all by at least 4.
-        assert_eq!((queue.map(2), bounds(&queue)), (0, vec![2, 3, 8]));
+        assert_eq!((map(&mut levels, 2), bounds(&levels)), (0, vec![2, 3, 8]));
     }
 
     #[test]
@@ -297,7 +362,7 @@ mod tests {
         let orders = [0, HORIZON - 3_000 * BYTE].map(|v| {
             let mut queue = sp_pifo(4, 100);
             queue.ranks.v = v;
-            queue.levels.iter_mut().for_each(|level| level.bound = v);
+            queue.levels.levels.iter_mut().for_each(|level| level.bound = v);
             let (mut order, mut log) = (Vec::new(), Log::default());
             for id in 0..200 {
                 queue.enqueue(Time::ZERO, packet(id, id * id % 7, 100), &mut log);
