@@ -143,3 +143,20 @@ fn the_same_seed_gives_the_same() {
     let text = scenario("4Mbit", r#""fq_codel""#, &flows);
     assert_eq!(format!("{:?}", run(&text)), format!("{:?}", run(&text)));
 }
+
+#[test]
+fn short_flows_that_start_after_the_end_have_no_media_first_or_last() {
+    let short = r#"source = { kind = "short_flows", per_second = 0.001, mean_size = "30kB" }"#;
+    let outcome = run(&format!(
+        r#"
+        seed = 1
+        stop = "1s"
+        link.wire = {{ from = "a", to = "b", rate = "2Mbit", delay = "5ms" }}
+        flow.first = {{ from = "a", to = "b", {short} }}
+        flow.voice = {{ from = "a", to = "b", source = {{ kind = "voice" }} }}
+        flow.zero = {{ from = "a", to = "b", {short} }}
+        "#
+    ));
+    let media = outcome.flows.iter().map(|flow| (flow.name.as_str(), flow.media.is_some()));
+    assert_eq!(media.collect::<Vec<_>>(), [("first", false), ("voice", true), ("zero", false)]);
+}
