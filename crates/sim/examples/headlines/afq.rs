@@ -1,0 +1,76 @@
+//! AFQ next to drop-tail and DCTCP: completion times of short flows among long ones.
+
+use apportion_core::system::Catalog;
+
+use super::rows;
+use super::run::{Failure, simulate};
+
+const HOSTS: usize = 8;
+/// Most bytes of a short flow.
+const SHORT: u64 = 100_000;
+
+/// Eight hosts around a switch of 1 Gb/s ports with `queue`, and files of sizes as for web searches between any two of them, so many
+/// that ports are used for `load`. The completion times of those below 100 kB, s, ascending.
+fn short_flows(queue: &str, tcp: &str, load: f64, seconds: f64, seed: u64) -> Result<Vec<f64>, Failure> {
+    // Of the distribution `web_search`.
+    let mean_bytes = 1.711e6;
+    let pairs = (HOSTS * (HOSTS - 1)) as f64;
+    let per_second = load * 1e9 / 8.0 * HOSTS as f64 / mean_bytes / pairs;
+    let mut text = format!(
+        r#"
+        seed = 1
+        stop = "{seconds}s"
+        defaults.link = {{ rate = "1Gbit", delay = "10us" }}
+        defaults.flow.tcp = {tcp}
+        defaults.flow.source = {{ kind = "short_flows", per_second = {per_second}, sizes = "web_search" }}
+        "#
+    );
+    for to in 1..=HOSTS {
+        text += &format!("link.port{to} = {{ from = \"switch\", to = \"h{to}\", queue = {queue} }}\n");
+        for from in (1..=HOSTS).filter(|&from| from != to) {
+            text += &format!("flow.f{from}t{to} = {{ from = \"h{from}\", to = \"h{to}\" }}\n");
+        }
+    }
+    let outcome = simulate(&Catalog::default(), &text, seed)?;
+    let files = outcome.flows.iter().flat_map(|flow| &flow.completions);
+    let short = files.filter(|file| file.size.get() < SHORT);
+    let mut times: Vec<f64> = short.map(|file| file.took.as_secs_f64()).collect();
+    times.sort_by(f64::total_cmp);
+    Ok(times)
+}
+
+/// Linux's, with both timeouts of a data centre: those of Linux for SYNs and for data would be all of the tail.
+fn tcp(algorithm: &str, rto: &str) -> String {
+    format!(r#"{{ profile = "linux", algorithm = "{algorithm}", min_rto = "{rto}", initial_rto = "{rto}" }}"#)
+}
+
+/// Ratios of completion times, in the mean and at 99 %: those of TCP and of DCTCP over those with AFQ and TCP.
+pub fn table(seeds: u64, seconds: f64) -> Result<(), Failure> {
+    let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
+    let late = |times: &[f64]| times.get(times.len() * 99 / 100).copied().unwrap_or(f64::NAN);
+    let fifo = r#"{ kind = "fifo", limit = "150kB" }"#;
+    // Marks from 50 packets on; twice as many are its limit.
+    let marking = r#"{
+        kind = "fifo", drop = "red", limit = "150kB", ecn = true, w_q = 1.0, min_th = "49p", max_th = "50p", max_p = 1.0, gentle = true,
+        wait = false
+    }"#;
+    for (load, rto, queues) in [(0.6, "10ms", 32), (0.6, "1ms", 32), (0.8, "10ms", 32), (0.6, "10ms", 1024)] {
+        let afq = format!(r#"{{ kind = "afq", limit = "150kB", queues = {queues} }}"#);
+        let (reno, dctcp) = (tcp("reno", rto), tcp("dctcp", rto));
+        let name = format!("load {load}, RTO {rto}, {queues} queues:");
+        let names =
+            ["TCP, mean", "TCP, 99 %", "DCTCP, mean", "DCTCP, 99 %"].map(|what| format!("{name} {what}"));
+        rows(names.each_ref().map(String::as_str), seeds, |seed| {
+            let of = |queue: &str, tcp: &str| short_flows(queue, tcp, load, seconds, seed);
+            let (ours, drops, marks) = (of(&afq, &reno)?, of(fifo, &reno)?, of(marking, &dctcp)?);
+            let [mean_of, late_of] = [mean(&ours), late(&ours)];
+            Ok([
+                mean(&drops) / mean_of,
+                late(&drops) / late_of,
+                mean(&marks) / mean_of,
+                late(&marks) / late_of,
+            ])
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,109 @@
+//! Headline figures of papers whose disciplines are in `apportion-core`, tried in the simulator.
+//!
+//! ```text
+//! headlines sp-pifo SEEDS SECONDS   inversions with SP-PIFO over those with a FIFO: section 4.2, appendix A
+//! headlines aifo SEEDS              when the small one of three files is there: Fig. 12
+//! headlines afq SEEDS SECONDS       completion times of short flows, those of TCP over those of AFQ: abstract
+//! ```
+//! Each row has the mean over the seeds with Student's 95 % interval; `docs/validation.md` has what it is compared with.
+
+#![allow(clippy::print_stdout, reason = "a program whose output is a table")]
+
+mod afq;
+mod ranked;
+mod run;
+
+use run::Failure;
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["sp-pifo", seeds, seconds] => sp_pifo(seeds.parse()?, seconds.parse()?),
+        ["aifo", seeds] => aifo(seeds.parse()?),
+        ["afq", seeds, seconds] => afq::table(seeds.parse()?, seconds.parse()?),
+        _ => Err("usage: headlines sp-pifo SEEDS SECONDS | aifo SEEDS | afq SEEDS SECONDS".into()),
+    }
+}
+
+/// The means of what `one` gives over the seeds, with their intervals, a line for each name.
+fn rows<const N: usize>(
+    names: [&str; N],
+    seeds: u64,
+    one: impl Fn(u64) -> Result<[f64; N], Failure>,
+) -> Result<(), Failure> {
+    let all: Vec<[f64; N]> = (1..=seeds).map(one).collect::<Result<_, _>>()?;
+    let n = all.len() as f64;
+    // Student's, by degrees of freedom from 1 on.
+    let quantiles = [12.7, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26];
+    let quantile = quantiles.get(all.len().saturating_sub(2)).copied().unwrap_or(2.1);
+    for (at, name) in names.into_iter().enumerate() {
+        let mean = all.iter().map(|values| values[at]).sum::<f64>() / n;
+        let variance = all.iter().map(|values| (values[at] - mean).powi(2)).sum::<f64>() / (n - 1.0);
+        println!("{name:<44} {mean:.4} ± {:.4}", quantile * (variance / n).sqrt());
+    }
+    Ok(())
+}
+
+/// Inversions with SP-PIFO over those with a FIFO of as many packets.
+struct Inversions {
+    ranks: &'static str,
+    queues: u64,
+    recovery: &'static str,
+    per_second: f64,
+    adapts: bool,
+}
+
+/// What the authors vary least.
+const UNIFORM: Inversions =
+    Inversions { ranks: "uniform", queues: 8, recovery: ranked::SACK, per_second: 750.0, adapts: false };
+
+impl Inversions {
+    fn over_fifo(&self, seconds: f64, seed: u64) -> Result<f64, Failure> {
+        let Self { ranks, queues, recovery, per_second, adapts } = *self;
+        let common = format!(r#"kind = "ranked", ranks = "{ranks}", limit = "{}p""#, 10 * queues);
+        let ours = format!(r#"{{ {common}, place = "sp_pifo", queues = {queues}, adapts = {adapts} }}"#);
+        let fifo = ranked::inversions(&format!("{{ {common} }}"), recovery, per_second, seconds, seed)?;
+        let ours = ranked::inversions(&ours, recovery, per_second, seconds, seed)?;
+        // What the authors count: in a FIFO packets that come after a larger rank, else those that leave before a smaller one.
+        Ok(ours.overtaking / fifo.behind_larger)
+    }
+}
+
+fn sp_pifo(seeds: u64, seconds: f64) -> Result<(), Failure> {
+    let of = |name: &str, one: Inversions| rows([name], seeds, |seed| Ok([one.over_fifo(seconds, seed)?]));
+    for ranks in ["uniform", "exponential", "inverse", "poisson", "convex"] {
+        of(&format!("{ranks}, 8 queues"), Inversions { ranks, ..UNIFORM })?;
+    }
+    for queues in [32, 16, 4, 2, 1] {
+        of(&format!("uniform, {queues} queues of 10 packets"), Inversions { queues, ..UNIFORM })?;
+    }
+    for per_second in [225.0, 845.0] {
+        of(&format!("uniform, 8 queues, {per_second} files a second"), Inversions { per_second, ..UNIFORM })?;
+    }
+    of("uniform, 8 queues, packets dropped adapt", Inversions { adapts: true, ..UNIFORM })?;
+    let newreno = r#"algorithm = "newreno""#;
+    of("uniform, 8 queues, NewReno", Inversions { recovery: newreno, ..UNIFORM })?;
+    let rack = r#"algorithm = "sack", sack_recovery = "rack""#;
+    of("uniform, 8 queues, RACK", Inversions { recovery: rack, ..UNIFORM })
+}
+
+fn aifo(seeds: u64) -> Result<(), Failure> {
+    let places = [
+        ("AIFO", r#"place = "aifo", limit = "100p""#),
+        ("AIFO, window of 100", r#"place = "aifo", limit = "100p", window = 100"#),
+        ("AIFO, each packet joins the window", r#"place = "aifo", limit = "100p", sample = 1"#),
+        ("AIFO, k = 0.5", r#"place = "aifo", limit = "100p", headroom = 0.5"#),
+        ("AIFO, k = 0.99", r#"place = "aifo", limit = "100p", headroom = 0.99"#),
+        ("AIFO, 20 packets", r#"place = "aifo", limit = "20p""#),
+        ("AIFO, 1000 packets", r#"place = "aifo", limit = "1000p""#),
+        ("PIFO", r#"place = "pifo", limit = "100p""#),
+        ("SP-PIFO, 8 queues", r#"place = "sp_pifo", limit = "80p""#),
+        ("FIFO", r#"place = "fifo", limit = "97p""#),
+    ];
+    for (name, place) in places {
+        let queue = format!(r#"{{ kind = "ranked", ranks = "remaining", {place} }}"#);
+        let names = [10, 50].map(|mb| format!("{name}: {mb} MB, s"));
+        rows(names.each_ref().map(String::as_str), seeds, |seed| ranked::order(&queue, "12us", seed))?;
+    }
+    Ok(())
+}
