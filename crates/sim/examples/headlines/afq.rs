@@ -48,21 +48,27 @@ fn tcp(algorithm: &str, rto: &str) -> String {
 pub fn table(seeds: u64, seconds: f64) -> Result<(), Failure> {
     let mean = |times: &[f64]| times.iter().sum::<f64>() / times.len() as f64;
     let late = |times: &[f64]| times.get(times.len() * 99 / 100).copied().unwrap_or(f64::NAN);
-    let fifo = r#"{ kind = "fifo", limit = "150kB" }"#;
     // Marks from 50 packets on; twice as many are its limit.
     let marking = r#"{
         kind = "fifo", drop = "red", limit = "150kB", ecn = true, w_q = 1.0, min_th = "49p", max_th = "50p", max_p = 1.0, gentle = true,
         wait = false
     }"#;
-    for (load, rto, queues) in [(0.6, "10ms", 32), (0.6, "1ms", 32), (0.8, "10ms", 32), (0.6, "10ms", 1024)] {
-        let afq = format!(r#"{{ kind = "afq", limit = "150kB", queues = {queues} }}"#);
+    for (load, rto, queues, limit) in [
+        (0.6, "10ms", 32, "150kB"),
+        (0.6, "1ms", 32, "150kB"),
+        (0.8, "10ms", 32, "150kB"),
+        (0.6, "10ms", 1024, "150kB"),
+        (0.6, "10ms", 1024, "600kB"),
+    ] {
+        let afq = format!(r#"{{ kind = "afq", limit = "{limit}", queues = {queues} }}"#);
+        let fifo = format!(r#"{{ kind = "fifo", limit = "{limit}" }}"#);
         let (reno, dctcp) = (tcp("reno", rto), tcp("dctcp", rto));
-        let name = format!("load {load}, RTO {rto}, {queues} queues:");
+        let name = format!("{load}, RTO {rto}, {limit}, {queues} queues:");
         let names =
             ["TCP, mean", "TCP, 99 %", "DCTCP, mean", "DCTCP, 99 %"].map(|what| format!("{name} {what}"));
         rows(names.each_ref().map(String::as_str), seeds, |seed| {
             let of = |queue: &str, tcp: &str| short_flows(queue, tcp, load, seconds, seed);
-            let (ours, drops, marks) = (of(&afq, &reno)?, of(fifo, &reno)?, of(marking, &dctcp)?);
+            let (ours, drops, marks) = (of(&afq, &reno)?, of(&fifo, &reno)?, of(marking, &dctcp)?);
             let [mean_of, late_of] = [mean(&ours), late(&ours)];
             Ok([
                 mean(&drops) / mean_of,

@@ -92,7 +92,8 @@ impl Ranked {
                 let sizes = [100_000_000, 50_000_000, 10_000_000];
                 let flow = packet.flow().index();
                 let sent = self.sent.get(flow).copied().unwrap_or(0);
-                sizes.get(flow).map_or(0, |size: &u64| size.saturating_sub(sent))
+                // With headers, as bytes that have left.
+                sizes.get(flow).map_or(0, |size: &u64| (size * 1_500 / 1_380).saturating_sub(sent))
             }
         }
     }
