@@ -260,6 +260,17 @@ impl Link {
         }
     }
 
+    /// As [`receive`](Self::receive), for a packet that the link [sends unnoticed](Self::sends_unnoticed): returns it instead of
+    /// putting it on the wire.
+    #[inline(always)]
+    pub fn pass(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) -> OnWire {
+        (self.begun, self.free_at) = (now, now + self.times.time(packet.size()));
+        let crossing = self.state.transmit(now, &mut packet, shared);
+        debug_assert_eq!(crossing, Crossing::InOrder, "a plain link loses nothing");
+        self.transmitter = Transmitter::Draining;
+        OnWire { begun: now, at: self.state.arrival(self.free_at), packet }
+    }
+
     /// A packet that has arrived joins the queue.
     // Apart: the disciplines take more registers than what goes straight through.
     #[inline(never)]
@@ -497,12 +508,10 @@ impl Link {
     }
 
     /// Whether the transmitter has nothing to send at `at`.
+    #[inline(always)]
     fn is_free(&self, at: Time) -> bool {
-        match self.transmitter {
-            Transmitter::Idle => true,
-            Transmitter::Draining => at >= self.free_at,
-            Transmitter::Busy | Transmitter::Held => false,
-        }
+        // An idle one has been free since.
+        matches!(self.transmitter, Transmitter::Idle | Transmitter::Draining) && at >= self.free_at
     }
 
     /// The rate of its transmitter.

@@ -74,10 +74,11 @@ impl Simulation<'_> {
 
     /// All links do what was due by now.
     fn catch_up(&mut self, now: Time) {
-        for link in &mut self.links {
-            link.catch_up(&mut self.shared);
+        for link in 0..self.links.len() {
+            self.links[link].catch_up(&mut self.shared);
+            // What one link sends must not overtake, on the next one, what that has sent before.
+            self.hand_over(now);
         }
-        self.hand_over(now);
     }
 
     /// What a connection did since its start.

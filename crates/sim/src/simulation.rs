@@ -179,27 +179,30 @@ impl Simulation<'_> {
     }
 
     /// Gives packets whose transmission has begun to their next link or host, if that can take them with the time at which they
-    /// arrive, or else to the wire.
+    /// arrive, or else to the wire. All are of one link, or of links of which none leads to another.
     pub(crate) fn hand_over(&mut self, now: Time) {
-        // A link that takes a packet adds it in turn, and then puts it on its wire.
+        // What hosts at the end of a link answer is added in turn.
         let mut done = 0;
-        while let Some(&HandedOver { sent, link }) = self.shared.handed_over.get(done) {
+        while let Some(&HandedOver { mut sent, mut link }) = self.shared.handed_over.get(done) {
             done += 1;
-            let packet = sent.packet.at_next_hop();
-            let next = self.routes[packet.hop() as usize];
-            if let Some(next) = self.links.get_mut(next as usize) {
-                if next.takes_early(now, link, &sent) {
-                    next.receive(sent.at, packet, &mut self.shared);
-                    continue;
+            loop {
+                let packet = sent.packet.at_next_hop();
+                let end = self.routes[packet.hop() as usize];
+                if let Some(next) = self.links.get_mut(end as usize) {
+                    if next.takes_early(now, link, &sent) {
+                        (sent, link) = (next.pass(sent.at, packet, &mut self.shared), end);
+                        continue;
+                    }
+                } else if end == SINK
+                    && self.links[link as usize].first_on_wire().is_none()
+                    && self.delivers_early(link, sent.at)
+                {
+                    self.deliver_to_sink(sent.at, packet);
+                    break;
                 }
-            } else if next == SINK
-                && self.links[link as usize].first_on_wire().is_none()
-                && self.delivers_early(link, sent.at)
-            {
-                self.deliver_to_sink(sent.at, packet);
-                continue;
+                self.links[link as usize].put_on_wire(sent, &mut self.shared);
+                break;
             }
-            self.links[link as usize].put_on_wire(sent, &mut self.shared);
         }
         self.shared.handed_over.clear();
     }
@@ -553,8 +556,9 @@ impl Simulation<'_> {
     fn set_flow(&mut self, now: Time, flow: usize, to: &Setting) {
         for id in self.ids(flow).map(FlowId) {
             let Some(setting) = self.tables.change(id, to) else { continue };
-            for link in &mut self.links {
-                link.set_flow(now, id, &setting, &mut self.shared);
+            for link in 0..self.links.len() {
+                self.links[link].set_flow(now, id, &setting, &mut self.shared);
+                self.hand_over(now);
             }
         }
     }
