@@ -9,13 +9,18 @@
 //! - its connection is open when it arrives: it carries no file, no web pages, no video that asks for more and no call, and is closed
 //!   later, and
 //! - no deliveries are counted before it arrives.
+//!
+//! The same holds for an acknowledgement that arrives at the source, and the data that it lets out, if the source always has data, no
+//! timer of its connection may expire before, and the link of the data carries this connection alone.
 
 use apportion_core::units::Time;
 use apportion_runtime::connections::Load;
 use apportion_scenario::model::{Flow, Transport};
 
-use crate::link_users::{answering_links, changed_links};
-use crate::simulation::{SINK, Simulation};
+use crate::link::OnWire;
+use crate::link_users::{answering_links, changed_links, users};
+use crate::packet::Packet;
+use crate::simulation::{SINK, SOURCE, Simulation};
 
 impl Simulation<'_> {
     /// Finds the links whose packets may be delivered early. Not with marks, which hosts write in order of time in both directions.
@@ -24,12 +29,18 @@ impl Simulation<'_> {
             return;
         }
         let scenario = self.scenario;
-        let changed = changed_links(scenario);
+        let (changed, users) = (changed_links(scenario), users(scenario));
         let mut until = vec![scenario.stop; scenario.links.len()];
         for (index, flow) in scenario.flows.iter().enumerate() {
             if let Some(last) = flow.path.last() {
                 let until = &mut until[last.index()];
                 *until = (*until).min(self.delivers_early_until(index, flow));
+            }
+            if let (Some(last), Some(first)) = (flow.back.last(), flow.path.first()) {
+                // Data that went to their sink at once would come back as an acknowledgement, and so on without end.
+                let is_alone = users[first.index()] == 1 && flow.path.len() > 1 && self.is_one_greedy(index);
+                let until = &mut until[last.index()];
+                *until = (*until).min(if is_alone { self.stop_of(flow) } else { Time::ZERO });
             }
         }
         for (link, answers) in answering_links(scenario).into_iter().enumerate() {
@@ -51,7 +62,20 @@ impl Simulation<'_> {
             let load = &self.connections[member as usize].load;
             matches!(load, Load::File(_) | Load::Web(_) | Load::Media(_) | Load::Arrived)
         });
-        if waits || ends { Time::ZERO } else { flow.stop.unwrap_or(self.scenario.stop) }
+        if waits || ends { Time::ZERO } else { self.stop_of(flow) }
+    }
+
+    /// Whether a flow is one connection of TCP whose source acts only when it starts and stops, by its timer, and when an
+    /// acknowledgement comes.
+    fn is_one_greedy(&self, flow: usize) -> bool {
+        let is_tcp = matches!(self.scenario.flows[flow].transport, Transport::Tcp(_));
+        let members = self.members(flow);
+        let mut loads = members.clone().map(|member| &self.connections[member as usize].load);
+        is_tcp && members.len() == 1 && loads.all(|load| matches!(load, Load::Greedy))
+    }
+
+    fn stop_of(&self, flow: &Flow) -> Time {
+        flow.stop.unwrap_or(self.scenario.stop)
     }
 
     /// Deliveries will be counted next when the measured part begins, when a sample interval ends, or at the end of the run.
@@ -61,11 +85,21 @@ impl Simulation<'_> {
         self.next_count = times.into_iter().flatten().fold(self.scenario.stop, Time::min);
     }
 
-    /// Whether a packet that arrives at `at` at the end of `link` may be delivered to its host now, before all others on that link.
-    #[inline]
-    pub(crate) fn delivers_early(&self, link: u32, at: Time) -> bool {
+    /// Whether a packet whose route ends with `end` behind `link` may be delivered to its host now, before all others on that link.
+    #[inline(always)]
+    pub(crate) fn delivers_early(&mut self, link: u32, end: u32, sent: &OnWire) -> bool {
         let Some((answers, until)) = self.links[link as usize].answers() else { return false };
-        at < until.min(self.next_count) && self.links[answers as usize].sends_unnoticed(at)
+        if sent.at >= until.min(self.next_count) {
+            return false;
+        }
+        if end == SOURCE {
+            if self.connections[self.connection_of(sent.packet) as usize].armed <= sent.at {
+                return false;
+            }
+            // What it sent before may still wait.
+            self.links[answers as usize].run_ahead(sent.at, &mut self.shared);
+        }
+        self.links[answers as usize].sends_unnoticed(sent.at)
     }
 
     /// A packet arrives over a link that may deliver early: those behind it on the wire, which could not go early, may now.
@@ -73,13 +107,21 @@ impl Simulation<'_> {
     pub(crate) fn arrive_with_others(&mut self, now: Time, link: u32) {
         let Some(sent) = self.links[link as usize].take_off_wire() else { return };
         self.pass_on(now, link, sent.packet.at_next_hop());
-        while let Some(&sent) = self.links[link as usize].first_on_wire()
-            && self.routes[sent.packet.at_next_hop().hop() as usize] == SINK
-            && self.delivers_early(link, sent.at)
-        {
+        while let Some(&sent) = self.links[link as usize].first_on_wire() {
+            let packet = sent.packet.at_next_hop();
+            let end = self.routes[packet.hop() as usize];
+            if !matches!(end, SINK | SOURCE) || !self.delivers_early(link, end, &sent) {
+                break;
+            }
             self.links[link as usize].take_off_wire();
-            self.deliver_to_sink(sent.at, sent.packet.at_next_hop());
+            self.deliver(sent.at, end, packet);
         }
         self.links[link as usize].await_arrival(&mut self.shared);
+    }
+
+    /// A packet reaches its host at the end of its route, the sink or the source of its flow.
+    #[inline]
+    pub(crate) fn deliver(&mut self, now: Time, end: u32, packet: Packet) {
+        if end == SINK { self.deliver_to_sink(now, packet) } else { self.deliver_to_source(now, packet) }
     }
 }

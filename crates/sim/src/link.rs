@@ -172,7 +172,7 @@ pub struct Link {
     slack: Span,
     /// The only link from which packets come here, if that is known.
     feeder: Option<u32>,
-    /// The link over which hosts at its end acknowledge, and until when they do so early; none if they may not.
+    /// The link over which hosts at its end answer, and until when they do so early; none if they may not.
     answers: Option<(u32, Time)>,
     /// When a recorded link can send.
     trace: Option<Box<DeliveryTrace>>,
@@ -226,7 +226,7 @@ impl Link {
         self.is_feeder = true;
     }
 
-    /// Hosts at its end acknowledge over the link `answers` and may receive early what arrives before `until`.
+    /// Hosts at its end answer over the link `answers` and may receive early what arrives before `until`.
     pub const fn set_answers(&mut self, answers: u32, until: Time) {
         self.answers = Some((answers, until));
         self.is_feeder = true;
@@ -301,6 +301,24 @@ impl Link {
         let event = Event::Ready(self.state.index());
         // Terminates: each transmission takes a packet from the queue.
         while self.transmitter == Transmitter::Busy && shared.events.is_due(self.begun, self.free_at, event) {
+            self.start_next(self.free_at, shared);
+        }
+    }
+
+    /// Begins the transmissions that will be due before `at`, until when no packet comes here.
+    #[inline]
+    pub fn run_ahead(&mut self, at: Time, shared: &mut SharedState) {
+        let waits = self.transmitter == Transmitter::Busy && self.free_at < at;
+        if waits && self.state.is_transparent() && self.state.is_plain() {
+            self.start_until(at, shared);
+        }
+    }
+
+    // Apart: mostly nothing waits.
+    #[inline(never)]
+    fn start_until(&mut self, at: Time, shared: &mut SharedState) {
+        // Terminates: each transmission takes a packet from the queue.
+        while self.transmitter == Transmitter::Busy && self.free_at < at {
             self.start_next(self.free_at, shared);
         }
     }

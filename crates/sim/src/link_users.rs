@@ -31,7 +31,8 @@ pub(crate) fn changed_links(scenario: &Scenario) -> Vec<bool> {
     changed
 }
 
-/// For each link the one over which all that it brings to hosts is acknowledged, if that link carries nothing else; otherwise none.
+/// For each link the one over which hosts answer all that it brings them, data with acknowledgements and these with data, if that link
+/// carries nothing else; otherwise none.
 pub(crate) fn answering_links(scenario: &Scenario) -> Vec<Option<u32>> {
     /// No link, one, or several.
     #[derive(Clone, Copy, PartialEq)]
@@ -46,12 +47,16 @@ pub(crate) fn answering_links(scenario: &Scenario) -> Vec<Option<u32>> {
     }
     let mut answering = vec![One::None; scenario.links.len()];
     let mut origins = answering.clone();
-    for flow in &scenario.flows {
-        let beyond = flow.back.iter().skip(1);
-        flow.path.iter().chain(beyond).for_each(|link| origins[link.index()] = One::Several);
-        if let (Some(last), Some(first)) = (flow.path.last(), flow.back.first()) {
-            note(&mut answering[last.index()], first.0);
-            note(&mut origins[first.index()], last.0);
+    let ways = scenario.flows.iter().flat_map(|flow| [(&flow.path, &flow.back), (&flow.back, &flow.path)]);
+    for (there, back) in ways {
+        back.iter().skip(1).for_each(|link| origins[link.index()] = One::Several);
+        match (there.last(), back.first()) {
+            (Some(last), Some(first)) => {
+                note(&mut answering[last.index()], first.0);
+                note(&mut origins[first.index()], last.0);
+            }
+            (None, Some(first)) => origins[first.index()] = One::Several,
+            (_, None) => {}
         }
     }
     let alone = |(link, answering)| match answering {

@@ -193,11 +193,10 @@ impl Simulation<'_> {
                         (sent, link) = (next.pass(sent.at, packet, &mut self.shared), end);
                         continue;
                     }
-                } else if end == SINK
-                    && self.links[link as usize].first_on_wire().is_none()
-                    && self.delivers_early(link, sent.at)
+                } else if self.links[link as usize].first_on_wire().is_none()
+                    && self.delivers_early(link, end, &sent)
                 {
-                    self.deliver_to_sink(sent.at, packet);
+                    self.deliver(sent.at, end, packet);
                     break;
                 }
                 self.links[link as usize].put_on_wire(sent, &mut self.shared);
@@ -255,7 +254,7 @@ impl Simulation<'_> {
     }
 
     #[inline(never)]
-    fn deliver_to_source(&mut self, now: Time, packet: Packet) {
+    pub(crate) fn deliver_to_source(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
         // One copy, of the segment alone.
         let body = self.shared.store.get(packet.body());
@@ -278,7 +277,7 @@ impl Simulation<'_> {
     }
 
     /// The connection of a packet.
-    fn connection_of(&self, packet: Packet) -> u32 {
+    pub(crate) fn connection_of(&self, packet: Packet) -> u32 {
         if self.ids_are_shared { self.connection_in_body(packet) } else { packet.flow().0 }
     }
 

@@ -225,6 +225,52 @@ fn hosts_receive_ahead_of_time_what_they_acknowledge_at_once() {
     assert!(most + 0.05 < half && half < all - 0.05, "{half} of {all}, {none:?}");
 }
 
+/// Greedy flows over a dumbbell with so many pairs of hosts; `flow` has more of what each of them is.
+fn around_a_dumbbell(pairs: u32, flow: &str) -> Scenario {
+    let text = format!(
+        r#"
+        seed = 5
+        stop = "2s"
+        measure_from = "1100ms"
+        sample = "70ms"
+        [topology]
+        kind = "dumbbell"
+        pairs = {pairs}
+        bottleneck = {{ rate = "20Mbit", delay = "7ms", queue = {{ kind = "fifo", limit = "20p" }} }}
+        access = {{ rate = "50Mbit", delay = "3ms" }}
+        [defaults.flow]
+        tcp = {{ profile = "ns2-235", segment = "1000B" }}
+        [flow.greedy]
+        count = 4
+        from = "l{{i % {pairs} + 1}}"
+        to = "r{{i % {pairs} + 1}}"
+        start = {{ between = ["0s", "300ms"] }}
+        {flow}
+        "#
+    );
+    common::scenarios(&text).pop().unwrap()
+}
+
+#[test]
+fn sources_receive_ahead_of_time_what_lets_out_data_of_theirs_alone() {
+    let events = |pairs: u32, flow: &str| {
+        let scenario = around_a_dumbbell(pairs, flow);
+        let [ahead, in_order] = [false, true].map(|in_order| outcome(&scenario, in_order));
+        let events = ahead.events as f64 / ahead.packet_hops as f64;
+        assert_eq!(difference(ahead, in_order), None);
+        events
+    };
+    let all = events(4, "").max(events(4, r#"stop = "1900ms""#));
+    // Access links that carry the data of two flows, several connections, and sources that act by themselves.
+    let none = [
+        events(2, ""),
+        events(4, "connections = 2"),
+        events(4, r#"source = { kind = "on_off", rate = "9Mbit", on = "1s", off = "100ms" }"#),
+    ];
+    let least = none.into_iter().fold(f64::INFINITY, f64::min);
+    assert!(all + 0.2 < least, "{all} {none:?}");
+}
+
 /// Links whose packets do not take the same time do each thing at its time, also where the packets next go.
 #[test]
 fn links_with_jitter_do_not_run_ahead() {
