@@ -377,7 +377,8 @@ impl Receiver {
         let ack = Segment {
             seq: OWN_ISN.wrapping_add(u32::from(self.syn_seen)),
             ack: wrap(self.isn, self.rcv_nxt),
-            window: clamp_u16(self.space().div_ceil(1 << self.scale)),
+            // Rounded up.
+            window: clamp_u16((self.space() + ((1 << self.scale) - 1)) >> self.scale),
             flags: Flags::ACK | if self.echo { Flags::ECE } else { Flags::NONE },
             timestamp: self.ts_recent,
             extra: if self.params.algorithm == Algorithm::Ledbat {
