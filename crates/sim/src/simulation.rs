@@ -359,13 +359,10 @@ impl Simulation<'_> {
             connection.armed = due;
             self.shared.events.schedule(now, due, Event::Timer(index));
         }
-        let is_web = direction == Direction::Back && matches!(connection.load, Load::Web(_));
-        if direction == Direction::Back {
-            match connection.load {
-                Load::File(_) => self.note_completion(now, index),
-                Load::Media(_) => self.note_delivered(now, index),
-                _ => (),
-            }
+        // What a greedy source sends never ends.
+        let is_watched = direction == Direction::Back && !matches!(connection.load, Load::Greedy);
+        if is_watched {
+            self.note_arrived(now, index);
         }
         for at in 0..self.outbox.len() {
             self.inject(now, index, self.outbox[at]);
@@ -374,8 +371,18 @@ impl Simulation<'_> {
         if done {
             self.end(index);
         }
-        if is_web {
+        if is_watched {
             self.receive_objects(now, index);
+        }
+    }
+
+    /// Data may have arrived at the sink of a connection whose load ends.
+    #[inline(never)]
+    fn note_arrived(&mut self, now: Time, index: u32) {
+        match self.connections[index as usize].load {
+            Load::File(_) => self.note_completion(now, index),
+            Load::Media(_) => self.note_delivered(now, index),
+            _ => (),
         }
     }
 
