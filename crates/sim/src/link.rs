@@ -301,7 +301,7 @@ impl Link {
         let event = Event::Ready(self.state.index());
         // Terminates: each transmission takes a packet from the queue.
         while self.transmitter == Transmitter::Busy && shared.events.is_due(self.begun, self.free_at, event) {
-            self.start_next(self.free_at, shared);
+            self.begin_next(self.free_at, shared);
         }
     }
 
@@ -377,7 +377,14 @@ impl Link {
     }
 
     /// Asks the discipline for a packet and sends it.
+    #[inline(never)]
     fn start_next(&mut self, now: Time, shared: &mut SharedState) {
+        self.begin_next(now, shared);
+    }
+
+    /// As [`start_next`](Self::start_next), a part of the caller: for transmissions one after another.
+    #[inline(always)]
+    fn begin_next(&mut self, now: Time, shared: &mut SharedState) {
         if self.rate() == Rate::ZERO {
             self.transmitter = Transmitter::Held;
             return;
@@ -431,6 +438,7 @@ impl Link {
     }
 
     /// The discipline gave no packet: it is empty or holds packets back.
+    #[inline(never)]
     fn wait(&mut self, now: Time, shared: &mut SharedState) {
         if self.state.backlog().is_empty() {
             self.transmitter = Transmitter::Idle;
