@@ -104,6 +104,12 @@ impl Ecn {
     pub const fn is_capable(self) -> bool {
         !matches!(self, Self::NotEct)
     }
+
+    /// Whether a queue treats it as of L4S: ECT(1), or marked already (RFC 9331 section 5.1).
+    #[must_use]
+    pub const fn is_l4s(self) -> bool {
+        matches!(self, Self::Ect1 | Self::Ce)
+    }
 }
 
 /// The protocol field of the IP header (RFC 791 section 3.1), as far as disciplines care. The sender writes it and may

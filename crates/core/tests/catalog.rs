@@ -49,7 +49,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "ties") => "arrival",
         (_, "rtt_of") => "all",
         (_, "end") => "tail",
-        (_, "auto") => "true",
+        (_, "auto" | "l4s") => "true",
         (_, "gentle" | "bytes" | "stale_out" | "many_flows")
         | ("red" | "codel" | "pie" | "fq_pie", "ecn") => "true",
         ("sffc" | "nbq", "wait") => "4",

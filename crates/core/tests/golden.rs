@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 use apportion_core::aqm::detection::DetectionParams;
 use apportion_core::aqm::red::{ENTRY, Red, RedParams};
 use apportion_core::buffer::Buffer;
+use apportion_core::label::Label;
 use apportion_core::limit::{Limit, Threshold};
 use apportion_core::param::EntryArgs;
 use apportion_core::random::Stream;
 use apportion_core::schedule::fifo::Fifo;
 use apportion_core::units::{MeanPackets, Packets, Rate, Ratio, Span, Time};
-use apportion_core::{DropReason, Ecn, Queue};
+use apportion_core::{DropReason, Ecn, LabelKind, Packet as _, Queue};
 use common::{Log, SimplePacket, build, packet};
 
 /// RED with thresholds 3 and 6, gentle up to 12, 16 packets, weight 0.1, in front of a link of a packet per
@@ -193,6 +194,68 @@ fn dualpi2_marks_what_is_l4s_and_reaches_overload() {
     }
     assert!(text.lines().count() <= 60);
     insta::assert_snapshot!(text);
+}
+
+/// A link of a packet per millisecond. A flow of L4S and one of ECT(0) send six packets in ten milliseconds each, and between 300
+/// and 600 ms an ECT(1) flood sends two in each. Each packet has the tickets of 1,000 a second at the rate of its flow.
+fn l4s_transcript(kind: &str, pairs: &[&str]) -> String {
+    const NAMES: [&str; 3] = ["L4S", "ECT(0)", "flood"];
+    let mut queue = build(kind, pairs, &[]);
+    let (mut text, mut id) = (String::new(), 0);
+    let (mut log, mut sent) = (Log::default(), [0; 3]);
+    for ms in 0..900u64 {
+        let now = Time::from_millis(ms);
+        let flood = if (300..600).contains(&ms) { 2 } else { 0 };
+        let responsive = u32::from(ms * 6 / 10 != (ms + 1) * 6 / 10);
+        for (flow, count, tickets) in [(0, responsive, 1.667), (1, responsive, 1.667), (2, flood, 0.5)] {
+            for _ in 0..count {
+                let ecn = if flow == 1 { Ecn::Ect0 } else { Ecn::Ect1 };
+                let mut arrival = SimplePacket { ecn, ..packet(3 * id + flow, flow, 1_000) };
+                arrival.set_label(LabelKind::Tickets, Label::new(1_000.0 * tickets));
+                queue.enqueue(now, arrival, &mut log);
+                id += 1;
+            }
+        }
+        if let Some(packet) = queue.dequeue(now, &mut log) {
+            sent[packet.flow.index()] += 1;
+        }
+        if ms % 50 == 49 {
+            text += &format!("{:>5}", now.to_string());
+            let Log { marked, dropped, .. } = std::mem::take(&mut log);
+            for (flow, sent) in std::mem::take(&mut sent).into_iter().enumerate() {
+                let is_of = |id: u32| id as usize % 3 == flow;
+                let marked = marked.iter().filter(|(_, id)| is_of(*id)).count();
+                let dropped = dropped.iter().filter(|(_, id, _)| is_of(*id)).count();
+                let name = NAMES[flow];
+                text += &format!("  {name} {sent:>2} sent {marked:>3} marked {dropped:>3} dropped;");
+            }
+            text += &format!(" {:>3} wait\n", queue.backlog().packets.get());
+        }
+    }
+    text
+}
+
+#[test]
+fn csfq_marks_the_excess_of_l4s_and_drops_that_of_a_flood() {
+    insta::assert_snapshot!(l4s_transcript("csfq", &["l4s=true", "limit=100p"]));
+}
+
+#[test]
+fn pfd_marks_l4s_in_place_of_early_drops_and_pushes_a_flood_out() {
+    insta::assert_snapshot!(l4s_transcript("fifo", &["drop=pfd", "l4s=true", "limit=100p", "p=0.1"]));
+}
+
+#[test]
+fn pfd_marks_l4s_by_its_own_delay_where_flows_have_queues() {
+    insta::assert_snapshot!(l4s_transcript("stfq", &["drop=pfd", "l4s=true", "limit=100p", "p=0.1"]));
+}
+
+#[test]
+fn tred_marks_l4s_by_the_tickets_and_drops_a_flood() {
+    insta::assert_snapshot!(l4s_transcript(
+        "tred",
+        &["l4s=true", "limit=110p", "w_q=0.02", "min_th=5p", "max_th=90p"]
+    ));
 }
 
 #[test]

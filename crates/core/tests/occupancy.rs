@@ -315,6 +315,7 @@ fn services_until_the_gap_shows(end: End) -> f64 {
         victim: Choice::Ratio,
         end,
         auto: false,
+        l4s: false,
     };
     let policy = Pfd::new(&params, Rate::from_mbit(10), &[], Stream::new(1, "pfd"));
     let scheduler = Drr::new(&DrrParams { quantum: Bytes::new(1_500) }, Weight::ONE);

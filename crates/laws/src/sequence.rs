@@ -22,7 +22,7 @@ pub enum Op {
         flow: u32,
         /// The size of the packet, bytes.
         size: u64,
-        /// Whether it is ECN-capable.
+        /// Whether it is ECN-capable; of L4S it always is.
         capable: bool,
     },
     /// The link asks for a packet.
@@ -77,7 +77,11 @@ impl Op {
     pub(crate) fn describe(self, step: usize) -> String {
         match self {
             Self::Enqueue { flow, size, capable } => {
-                let ecn = if capable { ", ECN-capable" } else { "" };
+                let ecn = match codepoint(flow, capable) {
+                    Ecn::Ect1 => ", L4S",
+                    Ecn::Ect0 => ", ECN-capable",
+                    _ => "",
+                };
                 format!("enqueue packet {step} of flow {flow}, {size}B{ecn}")
             }
             Self::Dequeue => "dequeue".to_owned(),
@@ -116,9 +120,18 @@ pub fn ops_with_changes() -> impl Strategy<Value = Vec<Op>> {
     })
 }
 
+/// One flow of four is of L4S, in all of its packets: a discipline may serve these apart from others.
+const fn codepoint(flow: u32, capable: bool) -> Ecn {
+    match capable {
+        _ if flow % 4 == 3 => Ecn::Ect1,
+        true => Ecn::Ect0,
+        false => Ecn::NotEct,
+    }
+}
+
 /// A packet that may be marked, half of the time is within its profile, and mostly has tickets.
 fn arrival(id: u32, flow: u32, size: u64, capable: bool) -> SimplePacket {
-    let ecn = if capable { Ecn::Ect0 } else { Ecn::NotEct };
+    let ecn = codepoint(flow, capable);
     let colour = if size.is_multiple_of(2) { Colour::Green } else { Colour::Red };
     let new = SimplePacket::new(id, FlowId(flow), Bytes::new(size));
     let mut packet = SimplePacket { ecn, colour, ..new };

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use apportion_core::mark::MarkerParams;
-use apportion_core::packet::{FillTarget, FlowClass, Protocol};
+use apportion_core::packet::{Ecn, FillTarget, FlowClass, Protocol};
 use apportion_core::system::Catalog;
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 
@@ -162,6 +162,19 @@ impl<'a> Builder<'a> {
         source: &Fields<'_>,
         problems: &mut Problems,
     ) {
+        if fields.text("ecn").is_some() && (tcp || media_sources::sends_datagrams(kind.name)) {
+            let message = match tcp {
+                true => {
+                    "it is for datagrams; write it as a parameter of `tcp`, for example tcp = { ecn = true }"
+                        .to_owned()
+                }
+                false => format!(
+                    "a source `{}` has datagrams of its own, which are not ECN-capable; leave it out",
+                    kind.name
+                ),
+            };
+            fields.refuse("ecn", message, problems);
+        }
         match kind.name {
             name if tcp && (name == "replay" || media_sources::sends_datagrams(name)) => {
                 let message = format!("a source `{name}` sends datagrams; leave `tcp` out");
@@ -256,6 +269,7 @@ impl<'a> Builder<'a> {
             ack_tickets,
             mark: group.mark.clone(),
             protocol: protocol(group),
+            ecn: ecn(group),
             transport: transport?,
             connections: connections?,
             source: source?,
@@ -519,6 +533,14 @@ fn protocol(group: &Group<'_>) -> Protocol {
         Some(_) => Protocol::Udp,
         None if group.tcp.is_some() => Protocol::Tcp,
         None => Protocol::Udp,
+    }
+}
+
+fn ecn(group: &Group<'_>) -> Ecn {
+    match group.fields.text("ecn") {
+        Some("ect0") => Ecn::Ect0,
+        Some("ect1") => Ecn::Ect1,
+        _ => Ecn::NotEct,
     }
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::mark::MarkerParams;
 use apportion_core::mark::currency_exchange::ExchangeParams;
-use apportion_core::packet::{FillTarget, FlowClass, Protocol};
+use apportion_core::packet::{Ecn, FillTarget, FlowClass, Protocol};
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
 
@@ -233,6 +233,8 @@ pub struct FlowSettings {
     pub transport: Transport,
     /// The protocol that its packets declare, acknowledgements included.
     pub protocol: Protocol,
+    /// The ECN field of its datagrams; TCP sets its own.
+    pub ecn: Ecn,
     /// Connections that it consists of, each with a transport, a source and a random start of its own.
     /// Disciplines see one flow. Always 1 for [`Source::ShortFlows`] and [`Source::Web`], which open their own.
     pub connections: u32,

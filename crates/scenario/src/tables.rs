@@ -287,7 +287,7 @@ pub(crate) const CUSTOMER: &[Key] =
     &[key("weight", NUMBER, Default("1"), "Weight where bandwidth is divided among customers.")];
 
 /// A flow or a group of similar flows.
-pub(crate) const FLOW: &[Key] = &both::<23>(
+pub(crate) const FLOW: &[Key] = &both::<24>(
     &[
         key(
             "count",
@@ -351,7 +351,7 @@ pub(crate) const TARGET_DELAY: Key = key(
 pub(crate) const CLASSES: &[&str] = &["greedy", "real_rate"];
 
 /// Keys of a flow that may also have a default.
-const SHARED_FLOW: [Key; 14] = [
+const SHARED_FLOW: [Key; 15] = [
     key(
         "connections",
         Kind::Amount(Unit::Count, Range::UpTo(MAX_CONNECTIONS)),
@@ -371,6 +371,13 @@ const SHARED_FLOW: [Key; 14] = [
         Optional,
         "Protocol field of its packets, for queues that read it; if absent, the actual transport. TCP \
          with \"udp\" is like QUIC; datagrams with \"tcp\" are spoofed.",
+    ),
+    key(
+        "ecn",
+        Kind::Word(&["not_ect", "ect0", "ect1"]),
+        Optional,
+        "ECN field of its datagrams; `not_ect` if absent. A source that says more than that and does not answer to marks is a \
+         flood that asks for them. TCP has a parameter `ecn` of its own.",
     ),
     key("source", Kind::Variants(SOURCES), Default("greedy"), "Traffic source."),
     key(

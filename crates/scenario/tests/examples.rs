@@ -39,6 +39,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "hosts",
             "household",
             "jitter",
+            "l4s-shares",
             "neighbours",
             "parking-lot",
             "queueing-delay",

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use apportion_core::Ecn;
 use apportion_scenario::load;
 use apportion_scenario::model::Transport;
 use apportion_scenario::tcp::TcpParams;
@@ -64,4 +65,32 @@ fn what_cannot_be_names_its_place() {
     assert!(message.contains("choose another profile, such as \"rfc\""), "{message}");
     let message = transport("tcp = { profile = \"reno\" }").unwrap_err();
     assert!(message.contains("flow.x.tcp.profile: `reno` is not a TCP profile"), "{message}");
+}
+
+#[test]
+fn datagrams_have_the_ecn_field_that_is_set_and_other_packets_refuse_it() {
+    let cbr = "source = { kind = \"cbr\", rate = \"1Mbit\", packet = \"500B\" }";
+    let ecn = |lines: &str| {
+        let text = format!(
+            "seed = 1\nstop = \"1s\"\n[link.l]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n[flow.x]\n\
+             from = \"a\"\nto = \"b\"\n{lines}\n"
+        );
+        let suite = load(&text, Path::new("x.toml"), &[], &|path| std::fs::read(path)).unwrap();
+        suite.points[0].scenario.flows[0].ecn
+    };
+    assert_eq!(ecn(cbr), Ecn::NotEct);
+    for (word, field) in [("not_ect", Ecn::NotEct), ("ect0", Ecn::Ect0), ("ect1", Ecn::Ect1)] {
+        assert_eq!(ecn(&format!("ecn = \"{word}\"\n{cbr}")), field);
+    }
+    for lines in ["ecn = \"ect1\"", "ecn = \"ect1\"\ntcp = \"prague\""] {
+        let message = transport(lines).unwrap_err();
+        assert!(
+            message.contains("flow.x.ecn: it is for datagrams; write it as a parameter of `tcp`"),
+            "{message}"
+        );
+    }
+    let message = transport("ecn = \"ect1\"\nsource = \"voice\"").unwrap_err();
+    assert!(message.contains("flow.x.ecn: a source `voice` has datagrams of its own"), "{message}");
+    let message = transport(&format!("ecn = \"ce\"\n{cbr}")).unwrap_err();
+    assert!(message.contains("flow.x.ecn"), "{message}");
 }

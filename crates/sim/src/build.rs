@@ -189,7 +189,7 @@ impl<'a> Simulation<'a> {
             .collect();
         self.connections.extend(planned.into_iter().map(|Planned { flow, id, start, load, .. }| {
             let (route, back) = ways[flow as usize];
-            let carrier = Carrier::new(&self.scenario.flows[flow as usize].transport);
+            let carrier = Carrier::new(&self.scenario.flows[flow as usize]);
             Connection { flow, id, route, back, start, load, carrier, armed: Time::MAX }
         }));
         self.routes = routes.table;

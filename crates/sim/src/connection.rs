@@ -6,10 +6,10 @@
 use std::ops::AddAssign;
 use std::sync::Arc;
 
-use apportion_core::packet::FlowId;
+use apportion_core::packet::{Ecn, FlowId};
 use apportion_core::units::{Bytes, Time};
 use apportion_runtime::connections::Load;
-use apportion_scenario::model::Transport;
+use apportion_scenario::model::{Flow, Transport};
 use apportion_scenario::tcp::TcpParams;
 
 use crate::packet::Direction;
@@ -75,6 +75,8 @@ pub enum Carrier {
     Udp {
         /// Wire size of the largest.
         packet: Bytes,
+        /// Their ECN field.
+        ecn: Ecn,
     },
 }
 
@@ -138,12 +140,12 @@ impl Connection {
 }
 
 impl Carrier {
-    /// For a flow of the scenario, before its start.
+    /// Of a flow of the scenario, before its start.
     #[must_use]
-    pub fn new(transport: &Transport) -> Self {
-        match transport {
+    pub fn new(flow: &Flow) -> Self {
+        match &flow.transport {
             Transport::Tcp(params) => Self::Closed(Arc::clone(params)),
-            &Transport::Udp { packet, .. } => Self::Udp { packet },
+            &Transport::Udp { packet, .. } => Self::Udp { packet, ecn: flow.ecn },
         }
     }
 }

@@ -474,14 +474,14 @@ impl Simulation<'_> {
         let Load::Writes(writes) = &mut connection.load else { return };
         // A rate of zero takes the pending write back and leaves its event behind.
         let Some(Write { size, .. }) = writes.pending.take_if(|write| write.at == now) else { return };
-        if let Carrier::Udp { packet: largest } = connection.carrier {
+        if let Carrier::Udp { packet: largest, ecn } = connection.carrier {
             let (flow, hop) = (connection.id, connection.first_hop(Direction::Forth));
             let mut left = size;
             while left > Bytes::ZERO {
                 let part = left.min(largest);
                 let body = Body { sent: now, queued: now, connection: index, header: Header::Udp };
                 let body = self.shared.store.insert(body);
-                let packet = Packet::new(body, flow, hop, part, Ecn::NotEct, Direction::Forth);
+                let packet = Packet::new(body, flow, hop, part, ecn, Direction::Forth);
                 self.inject(now, index, packet);
                 left -= part;
             }

@@ -28,11 +28,23 @@
 //! Beyond the papers, off unless set, and for their estimate only: `decay` between 0 and 1, `onset` and `avoidance` are the three things
 //! that the paper of 2002 names as further work in section 5.
 //!
+//! `l4s`, off unless set, marks the excess of scalable senders in place of dropping it (`l4s.rs`): with label r and share α,
+//!
+//! ```text
+//! p_C = max(0, 1 - α/r),   p_L = 2 sqrt(p_C)
+//! ```
+//!
+//! A sender that takes the share over a round trip of W packets is to be marked with 2/W, which it is at r = α / (1 - 1/W²): .25 %
+//! above α with 20 packets, so its share is that of TCP, which is dropped with some 3/W² to r (1 - p_C) = α. From r = 4/3 α on
+//! p_C drops it too. What is only marked is not less than it was, so it keeps its label; the queue that its
+//! excess adds lowers α by `target_delay`.
+//!
 //! Cost: O(1) per packet, one exponential (two at the edge, three under a guarantee); no state per flow in
 //! the core, 40 bytes at the edge. Parameters: [`CSFQ`], [`MCSFQ`].
 
 use alloc::boxed::Box;
 
+use super::l4s::{self, L4S, Signal};
 use super::reserve::{RESERVE, Reserve};
 use super::{Admission, BufferPolicy};
 use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams, Fill};
@@ -112,7 +124,7 @@ pub(super) const EGRESS: Param = Param::new(
     "Whether packets leave without their label, as the last router of a domain sends them.",
 );
 /// The parameters of both, with those whose defaults differ.
-const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: Param) -> [Param; 24] {
+const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: Param) -> [Param; 25] {
     let avoidance = Param::new(
         "avoidance",
         "–",
@@ -146,6 +158,7 @@ const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: P
         fair_share::OVERFLOW_DECREASE,
         fair_share::ONSET,
         avoidance,
+        L4S,
     ]
 }
 
@@ -207,6 +220,8 @@ pub struct CsfqParams {
     /// By how much a full buffer lowers the fair share, 0 to 1; in proportion between threshold and limit.
     /// Default 0.
     pub avoidance: Ratio,
+    /// Whether the excess of L4S packets is marked. Default false.
+    pub l4s: bool,
     /// How the edge measures rates and writes labels.
     pub edge: RateLabelParams,
     /// How the fair share is estimated.
@@ -228,6 +243,7 @@ impl CsfqParams {
             egress: args.switch("egress"),
             reserve,
             avoidance: args.ratio("avoidance"),
+            l4s: args.switch("l4s"),
             edge: RateLabelParams::from_args(args)?,
             fair_share: FairShareParams::from_args(args)?,
         })
@@ -244,6 +260,7 @@ pub struct Csfq {
     reserve: Reserve,
     /// None if it is zero.
     avoidance: Option<Ratio>,
+    l4s: bool,
     format: Format,
     /// Apart, so that a core does not carry it along.
     edge: Box<RateLabels>,
@@ -262,6 +279,7 @@ impl Csfq {
             egress: params.egress,
             reserve: Reserve { part: params.reserve, pays_debts: params.edge.marking == Marking::Debt },
             avoidance: Some(params.avoidance).filter(|&avoidance| avoidance > Ratio::ZERO),
+            l4s: params.l4s,
             format: params.edge.format(),
             edge: Box::new(RateLabels::new(&params.edge, marking)),
             share: FairShareEstimator::new(&params.fair_share, link_rate),
@@ -297,6 +315,12 @@ impl Csfq {
         }
     }
 
+    /// The paper's signal, with probability `p`.
+    #[inline]
+    fn drops(&mut self, p: f64) -> Signal {
+        if self.random.chance(p) { Signal::Dropped } else { Signal::Spared }
+    }
+
     /// The part of the fair share that remains above the threshold.
     fn avoided(&self, avoidance: Ratio, backlog: Backlog) -> f64 {
         let above = (self.limit.get().filled_by(backlog) - self.threshold.get()).max(0.0)
@@ -314,7 +338,10 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
         };
         let calm = self.is_calm(backlog);
         let part = self.share.part_at(Fill::of(backlog, self.limit.get()));
-        let dropped = self.random.chance(self.share_at(part, backlog, calm).drop_probability(label));
+        let p = self.share_at(part, backlog, calm).drop_probability(label);
+        let marks = self.l4s && packet.ecn().is_l4s();
+        let signal = if marks { l4s::signal(p, &mut self.random) } else { self.drops(p) };
+        let dropped = signal == Signal::Dropped;
         self.share.update(now, Arrival { size: packet.size(), label, dropped, calm, part });
         if dropped {
             return Admission::Drop(DropReason::Early);
@@ -325,10 +352,12 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
         }
         if self.egress {
             packet.clear_label(LabelKind::Rate);
+        } else if marks && !l4s::is_overload(p) {
+            label.write(packet);
         } else {
             self.share_at(part, backlog, calm).relabel(label, self.format).write(packet);
         }
-        Admission::Accept
+        if signal == Signal::Marked { Admission::Mark } else { Admission::Accept }
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
@@ -368,7 +397,7 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
 mod tests {
     use super::*;
     use crate::label::Label;
-    use crate::packet::SimplePacket;
+    use crate::packet::{Ecn, SimplePacket};
     use crate::testing::packet;
     use crate::units::{Bytes, Packets};
     use std::vec::Vec;
@@ -423,6 +452,49 @@ mod tests {
             "an unknown share is not a share of nothing"
         );
         assert_eq!(early(&mut csfq(&MCSFQ, |_| ()), 1e12, 10), 0);
+    }
+
+    /// Of 10,000 packets with `label` that are ECT(1) or not: those marked, those dropped, and the labels that the others have.
+    fn signalled(ecn: Ecn, label: f64) -> (usize, usize, Vec<f64>) {
+        let mut csfq = with_share(|params| params.l4s = true);
+        let (mut marked, mut dropped, mut labels) = (0, 0, Vec::new());
+        for _ in 0..10_000 {
+            let mut packet = SimplePacket { ecn, ..labelled(label) };
+            match csfq.admit(Time::ZERO, &mut packet, queued(20)) {
+                Admission::Drop(_) => dropped += 1,
+                verdict => {
+                    marked += usize::from(verdict == Admission::Mark);
+                    labels.push(packet.label(LabelKind::Rate).unwrap().value());
+                }
+            }
+        }
+        labels.dedup();
+        (marked, dropped, labels)
+    }
+
+    #[test]
+    fn the_excess_of_l4s_is_marked_by_twice_the_root_and_dropped_from_a_third_above_the_share_on() {
+        let near = |count: usize, p: f64| {
+            let band = 4.0 * (p * (1.0 - p) * 10_000.0).sqrt();
+            assert!((count as f64 - 1e4 * p).abs() <= band, "{count} against {}", 1e4 * p);
+        };
+        // At 16/15 of the share p_C is 1/16, and p_L 2/4. What is marked is not less than it was.
+        let label = SHARE * 16.0 / 15.0;
+        let (marked, dropped, labels) = signalled(Ecn::Ect1, label);
+        near(marked, 0.5);
+        assert_eq!((dropped, labels.len()), (0, 1));
+        assert!((labels[0] / label - 1.0).abs() < 1e-4, "{labels:?}");
+        // At twice the share p_C is 1/2: an overload, as any other but for the marks.
+        let (marked, dropped, labels) = signalled(Ecn::Ect1, 2.0 * SHARE);
+        near(dropped, 0.5);
+        assert_eq!((marked + dropped, labels), (10_000, [SHARE].to_vec()));
+        // ECT(0) is dropped as ever, and within the share nothing happens.
+        for ecn in [Ecn::Ect0, Ecn::NotEct] {
+            let (marked, dropped, labels) = signalled(ecn, label);
+            near(dropped, 0.0625);
+            assert_eq!((marked, labels), (0, [SHARE].to_vec()));
+        }
+        assert_eq!(signalled(Ecn::Ect1, SHARE).0, 0);
     }
 
     #[test]

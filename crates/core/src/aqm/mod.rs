@@ -20,7 +20,7 @@
 //! | [`pie`] | proportional integral controller | RFC 8033 |
 //! | [`cobalt`] | CoDel with BLUE | Palmei et al. 2019 |
 //!
-//! [`detection`], `average.rs` and `drop_curve.rs` are the parts of RED that its relatives share, [`occupancy`], [`push_out`]
+//! `l4s.rs` is what the disciplines share that mark L4S packets in place of drops. [`detection`], `average.rs` and `drop_curve.rs` are the parts of RED that its relatives share, [`occupancy`], [`push_out`]
 //! and [`dimensioning`] are what LQD and its relatives share.
 //!
 //! A policy sees packets at three moments, and each policy uses the moments that its paper describes: before
@@ -39,10 +39,12 @@ pub(crate) mod drop_curve;
 pub mod fred;
 pub mod hcsfq;
 pub mod head;
+pub(crate) mod l4s;
 pub mod longest_queue;
 pub mod occupancy;
 pub mod pfd;
 pub(crate) mod pfd_auto;
+pub(crate) mod pfd_l4s;
 pub mod pie;
 pub mod push_out;
 pub mod random_queue;

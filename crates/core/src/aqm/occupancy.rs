@@ -305,6 +305,11 @@ impl Occupancy {
         self.active
     }
 
+    /// What `flow` holds.
+    pub fn held_by(&self, flow: FlowId) -> Backlog {
+        self.flows.get(flow.slot()).map_or(Backlog::EMPTY, |flow| flow.0)
+    }
+
     /// q_size.
     pub const fn held(&self) -> Backlog {
         self.held

@@ -21,7 +21,8 @@
 //!
 //! Beyond the paper: round-trip times of floods do not count ([`dimensioning`](super::dimensioning)).
 //!
-//! The paper leaves p and thresh to be found; `auto` is a proposal, in `pfd_auto.rs`.
+//! The paper leaves p and thresh to be found; `auto` is a proposal, in `pfd_auto.rs`. `l4s` marks L4S packets in place of dropping them
+//! early, and by their own delay: `pfd_l4s.rs`.
 //!
 //! Cost: O(1) per packet of a flow that is not among the longest, O(log flows) per packet of one that is; at
 //! most 55 bytes per flow, 71 if it is configured, 88 more with thresholds by round-trip time; with `victim = "proportional"` 74 and 90. Parameters:
@@ -29,13 +30,16 @@
 
 use super::Limit;
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
+use super::l4s::L4S;
 use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
 use super::pfd_auto::Controller;
+use super::pfd_l4s::{Departure, Marks};
 use super::push_out::{PushOut, Rule, limit_of};
 use crate::mutant::Mutant;
+use crate::packet::{Ecn, FlowId};
 use crate::param::LIMIT;
 use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
-use crate::queue::DropReason;
+use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::schedule;
 use crate::units::{Rate, Ratio, Span, Time};
@@ -92,6 +96,7 @@ pub const ENTRY: Entry = Entry {
             "figure 3",
             "Let p and thresh follow the buffer and the traffic, from these values on.",
         ),
+        L4S,
     ],
 };
 
@@ -114,6 +119,8 @@ pub struct PfdParams {
     pub end: End,
     /// Whether `p` and `thresh` adapt to the buffer and the traffic, from these values on. Default false.
     pub auto: bool,
+    /// Whether L4S packets are marked where others are dropped early. Default false.
+    pub l4s: bool,
 }
 
 /// Which packet of the victim goes.
@@ -140,6 +147,7 @@ impl PfdParams {
             victim: Choice::of(args.choice("victim")),
             end: if args.choice("end") == "tail" { End::Tail } else { End::Front },
             auto: args.switch("auto"),
+            l4s: args.switch("l4s"),
         })
     }
 }
@@ -158,6 +166,8 @@ pub struct Early {
     early_drops: u64,
     overflows: u64,
     controller: Option<Controller>,
+    /// None if all packets are dropped alike.
+    marks: Option<Marks>,
     random: Stream,
 }
 
@@ -178,6 +188,7 @@ impl Pfd {
             early_drops: 0,
             overflows: 0,
             controller: params.auto.then(|| Controller::new(link_rate, rtts)),
+            marks: params.l4s.then(Marks::default),
             random,
         };
         let victim = Mutant::PfdUniform.pick(params.victim, Choice::Uniform);
@@ -192,7 +203,8 @@ impl Early {
     /// Lets p and thresh follow the traffic, if they are to.
     fn adjust(&mut self, now: Time, occupancy: &Occupancy) {
         let Some(controller) = &mut self.controller else { return };
-        let drops = (self.early_drops, self.overflows);
+        let marks = self.marks.as_ref().map_or(0, Marks::count);
+        let drops = (self.early_drops + marks, self.overflows);
         let is_above = occupancy.fill() > self.thresh.get();
         if let Some((p, thresh)) = controller.adjust(now, occupancy, is_above, drops, self.p) {
             (self.p, self.thresh) = (p, thresh);
@@ -201,8 +213,12 @@ impl Early {
 }
 
 impl Rule for Early {
-    fn arrived(&mut self) {
+    #[inline]
+    fn arrived(&mut self, flow: FlowId, ecn: Ecn) {
         self.arrived = true;
+        if let Some(marks) = &mut self.marks {
+            marks.arrived(flow, ecn.is_l4s());
+        }
     }
 
     // Figure 3
@@ -215,9 +231,32 @@ impl Rule for Early {
         }
         // q_size > thresh B, as q_size/B > thresh: the quotient of a share of the buffer that thresh names is
         // rounded as thresh was.
-        let is_early = arrived && occupancy.fill() > self.thresh.get() && self.random.chance(self.p.get());
+        if !arrived || occupancy.fill() <= self.thresh.get() {
+            return None;
+        }
+        if let Some(marks) = &mut self.marks {
+            return marks.is_due(self.p.get(), &mut self.random).then_some(DropReason::Early);
+        }
+        let is_early = self.random.chance(self.p.get());
         self.early_drops += u64::from(is_early);
         is_early.then_some(DropReason::Early)
+    }
+
+    #[inline]
+    fn spares(&mut self, reason: DropReason, flow: FlowId, held: Backlog) -> bool {
+        let Some(marks) = self.marks.as_mut().filter(|_| reason == DropReason::Early) else { return false };
+        let is_dropped = marks.is_dropped(self.p.get(), flow, held);
+        self.early_drops += u64::from(is_dropped);
+        !is_dropped
+    }
+
+    #[inline]
+    fn may_mark(&self) -> bool {
+        self.marks.is_some()
+    }
+
+    fn marks(&mut self, leaving: Departure) -> bool {
+        self.marks.as_mut().is_some_and(|marks| marks.marks(leaving, &mut self.random))
     }
 
     fn uniform(&mut self) -> f64 {
@@ -231,6 +270,9 @@ impl Rule for Early {
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("early_drops", self.early_drops as f64);
         show("overflows", self.overflows as f64);
+        if let Some(marks) = &self.marks {
+            show("early_marks", marks.count() as f64);
+        }
         if self.controller.is_some() {
             show("p", self.p.get());
             show("thresh", self.thresh.get());
@@ -257,7 +299,6 @@ mod tests {
     use super::*;
     use crate::aqm::BufferPolicy;
     use crate::buffer::Buffer;
-    use crate::packet::FlowId;
     use crate::packet::SimplePacket;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;

@@ -4,10 +4,11 @@
 
 use super::dimensioning::Dimensioning;
 use super::occupancy::Occupancy;
+use super::pfd_l4s::Departure;
 use super::{Admission, BufferPolicy, Victim};
 use crate::limit::{Limit, LinkLimit};
 use crate::mutant::Mutant;
-use crate::packet::{FlowId, Packet};
+use crate::packet::{Ecn, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
 use crate::units::{Packets, Rate, Span, Time, Weight};
@@ -15,10 +16,25 @@ use crate::units::{Packets, Rate, Span, Time, Weight};
 /// When a flow has to give up a packet, and which.
 pub(crate) trait Rule {
     /// A packet has joined.
-    fn arrived(&mut self) {}
+    fn arrived(&mut self, _flow: FlowId, _ecn: Ecn) {}
 
     /// Why a packet has to go, if one has. `is_exceeded` says that the buffer holds too much.
     fn reason(&mut self, now: Time, occupancy: &Occupancy, is_exceeded: bool) -> Option<DropReason>;
+
+    /// Whether `flow`, which was found to have to give up a packet for this reason and holds `held`, keeps it after all.
+    fn spares(&mut self, _reason: DropReason, _flow: FlowId, _held: Backlog) -> bool {
+        false
+    }
+
+    /// Whether it marks packets that leave.
+    fn may_mark(&self) -> bool {
+        false
+    }
+
+    /// Whether a packet of L4S that leaves is marked.
+    fn marks(&mut self, _leaving: Departure) -> bool {
+        false
+    }
 
     /// A number in [0, 1) for a flow that is found by chance.
     fn uniform(&mut self) -> f64;
@@ -66,6 +82,25 @@ impl<R> PushOut<R> {
     }
 }
 
+/// A packet of L4S leaves, maybe with a mark.
+// Apart: mostly nothing is marked.
+#[inline(never)]
+fn mark<P: Packet, R: Rule>(
+    policy: &mut PushOut<R>,
+    now: Time,
+    mut queued: Queued<P>,
+    is_apart: bool,
+    sink: &mut dyn Sink<P>,
+) -> Queued<P> {
+    let flow = queued.packet.flow();
+    let held = policy.occupancy.held_by(flow);
+    if policy.rule.marks(Departure { flow, sojourn: queued.sojourn(now), held, is_apart }) {
+        queued.packet.set_ce();
+        sink.marked(now, &queued.packet);
+    }
+    queued
+}
+
 impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
     #[inline]
     fn admit(&mut self, now: Time, packet: &mut P, _backlog: Backlog) -> Admission {
@@ -75,7 +110,7 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
         }
         let verdict = self.occupancy.admit(packet);
         if verdict == Admission::Accept {
-            self.rule.arrived();
+            self.rule.arrived(flow, packet.ecn());
         }
         verdict
     }
@@ -85,6 +120,9 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
         let is_exceeded = self.occupancy.is_exceeded(scheduler.backlog());
         let reason = self.rule.reason(now, &self.occupancy, is_exceeded)?;
         let flow = self.occupancy.choose(|| self.rule.uniform())?;
+        if self.rule.spares(reason, flow, self.occupancy.held_by(flow)) {
+            return None;
+        }
         Some(Victim { flow, end: self.rule.end(), reason })
     }
 
@@ -104,12 +142,16 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
         &mut self,
         now: Time,
         scheduler: &mut S,
-        _sink: &mut dyn Sink<P>,
+        sink: &mut dyn Sink<P>,
     ) -> Option<Queued<P>> {
         // Asked for before the packet is fetched, so that what its flow holds is fetched meanwhile.
         let flow = scheduler.next_flow();
         let queued = scheduler.pop(now)?;
-        self.occupancy.remove(flow.unwrap_or(queued.packet.flow()), &queued.packet);
+        let flow = flow.unwrap_or(queued.packet.flow());
+        self.occupancy.remove(flow, &queued.packet);
+        if self.rule.may_mark() && queued.packet.ecn().is_l4s() {
+            return Some(mark(self, now, queued, scheduler.keeps_flows_apart(), sink));
+        }
         Some(queued)
     }
 

@@ -40,12 +40,24 @@
 //! MinTkt; `adaptive` moves `max_p` (Floyd, Gummadi, Shenker, "Adaptive RED", 2001, figure 1; the paper's future
 //! work).
 //!
+//! `l4s`, off unless set, marks ECT(1) packets where others are dropped (`l4s.rs`), by the tickets on each:
+//!
+//! ```text
+//! p_C = min(p_b (ExpectTkt / InTkt)^n, 1 - keep InTkt / ExpectTkt),   p_L = 2 sqrt(p_C)
+//! ```
+//!
+//! with p_b of the average queue. There is no count here: scalable senders average marks themselves, and the count spaces drops
+//! of the others as if L4S packets did not come. A packet that is marked was not spared from being dropped, and keeps its tickets.
+//! Both kinds settle where their tickets give them the probability that they need: with windows of W, p_C is 1/W² for a scalable
+//! sender and some 3/W² for CUBIC, so with as many tickets it has (1/3)^(1/n) of what CUBIC has, .83 with n = 6.
+//!
 //! Cost: O(1) per packet, one power after an idle period; no state per flow. Parameters: [`ENTRY`].
 
 pub mod params;
 
 use super::average::AverageQueue;
 use super::drop_curve::{DropCurve, DropSpacing, Zone};
+use super::l4s::{self, Signal};
 use super::{Admission, BufferPolicy};
 use crate::estimate::RateEstimator;
 use crate::estimate::least_labels::LeastLabels;
@@ -205,10 +217,11 @@ impl Tred {
 
     /// What happens to a packet with a number of tickets that ExpectTkt is `lack` times: the curve's probability
     /// is final.
-    fn judge(&mut self, backlog: Backlog, lack: f64) -> Zone {
+    fn judge(&mut self, backlog: Backlog, lack: f64, is_l4s: bool) -> Zone {
         let avg =
             Mutant::PpsInstantQueue.pick(self.avg_q_len.get(), self.params.detection.min_th.measure(backlog));
-        let zone = self.spacing.arrival(avg, backlog.packets, 1.0);
+        let step = if is_l4s { 0.0 } else { 1.0 };
+        let zone = self.spacing.arrival(avg, backlog.packets, step);
         let Zone::Curve(p_b) = zone else { return zone };
         let keep = Mutant::PpsNoBound.pick(self.params.keep.get(), 0.0);
         let at_most = 1.0 - (keep / lack).min(1.0);
@@ -218,11 +231,21 @@ impl Tred {
         }
         let (p_b, factor) = (p_b * self.max_p.relative, self.factor(lack));
         let p = match self.params.stage {
+            _ if is_l4s => p_b * factor,
             Stage::Before => self.spacing.spread((p_b * factor).min(1.0)),
             Stage::After => self.spacing.spread(p_b) * factor,
             Stage::None => p_b * factor,
         };
         Zone::Curve(p.min(at_most))
+    }
+
+    /// The signal of probability `p`.
+    fn signal(&mut self, p: f64, is_l4s: bool) -> Signal {
+        match is_l4s {
+            true => l4s::signal(p, &mut self.random),
+            false if self.random.chance(p) => Signal::Dropped,
+            false => Signal::Spared,
+        }
     }
 }
 
@@ -257,22 +280,37 @@ impl<P: Packet> BufferPolicy<P> for Tred {
         }
         let label = packet.label(LabelKind::Tickets);
         let tickets = label.map(|label| self.arrival(now, packet.size(), label));
-        let (p, early) = match self.judge(backlog, tickets.as_ref().map_or(1.0, |tickets| tickets.lack)) {
-            Zone::Free => (0.0, None),
-            Zone::Forced => (0.0, Some(DropReason::Forced)),
-            Zone::Curve(p) => (p, self.random.chance(p).then_some(DropReason::Early)),
+        let is_l4s = self.params.l4s && packet.ecn().is_l4s();
+        let lack = tickets.as_ref().map_or(1.0, |tickets| tickets.lack);
+        let (p, signal) = match self.judge(backlog, lack, is_l4s) {
+            Zone::Free => (0.0, Signal::Spared),
+            Zone::Forced => (0.0, Signal::Dropped),
+            Zone::Curve(p) => (p, self.signal(p, is_l4s)),
         };
-        let full = !self.limit.admits(packet, backlog);
-        let reason = if full { Some(DropReason::Overflow) } else { early };
+        let reason = match signal {
+            _ if !self.limit.admits(packet, backlog) => Some(DropReason::Overflow),
+            // The curve's probability is above zero where it drops.
+            Signal::Dropped => Some(if p > 0.0 { DropReason::Early } else { DropReason::Forced }),
+            Signal::Marked | Signal::Spared => None,
+        };
         if let Some(tickets) = tickets {
             self.settle(now, &tickets, reason.is_none());
-            if reason.is_none() && p > 0.0 && Mutant::PpsThinnedTickets.pick(self.params.relabel, false) {
+            // Whether it could have been dropped.
+            let spared = p > 0.0 && (!is_l4s || l4s::is_overload(p));
+            if reason.is_none() && spared && Mutant::PpsThinnedTickets.pick(self.params.relabel, false) {
                 packet.set_label(LabelKind::Tickets, Label::new(tickets.in_tkt / (1.0 - p)));
             }
         }
-        let Some(reason) = reason else { return Admission::Accept };
-        self.spacing.dropped();
-        Admission::Drop(reason)
+        match (reason, signal) {
+            (Some(reason), _) => {
+                if !is_l4s {
+                    self.spacing.dropped();
+                }
+                Admission::Drop(reason)
+            }
+            (None, Signal::Marked) => Admission::Mark,
+            (None, _) => Admission::Accept,
+        }
     }
 
     fn dequeue<S: Scheduler<P>>(

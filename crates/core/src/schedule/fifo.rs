@@ -71,6 +71,10 @@ impl<P: Packet> Scheduler<P> for Fifo<P> {
         self.queue.front().map(|queued| queued.packet.flow())
     }
 
+    fn keeps_flows_apart(&self) -> bool {
+        false
+    }
+
     #[inline(always)]
     fn is_transparent(&self) -> bool {
         true

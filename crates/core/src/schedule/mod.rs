@@ -69,6 +69,11 @@ pub trait Scheduler<P: Packet> {
     /// The flow whose packet [`pop`](Scheduler::pop) would serve next; `None` only when there is no backlog.
     fn next_flow(&self) -> Option<FlowId>;
 
+    /// Whether a packet waits for those of its own flow, and for turns of others, but not for all that came before it.
+    fn keeps_flows_apart(&self) -> bool {
+        true
+    }
+
     /// Whether a packet that comes to the empty scheduler and leaves at once leaves no trace.
     fn is_transparent(&self) -> bool {
         false

@@ -25,9 +25,10 @@ use alloc::collections::VecDeque;
 
 use super::contract::System;
 use crate::aqm::codel::MAX_DROPS_PER_DEQUEUE;
+use crate::aqm::l4s::Ramp;
 use crate::aqm::pie::MAX_UPDATES_PER_CALL;
 use crate::limit::{Limit, LinkLimit};
-use crate::packet::{Ecn, FlowId, Packet};
+use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, EntryArgs, Kind, LIMIT, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::schedule::Queued;
@@ -301,25 +302,15 @@ impl<P: Packet> DualPi2<P> {
         self.prevq = curq;
     }
 
-    /// The probability that the L queue's own ramp gives.
-    // RFC 9332 appendix A.1, `laqm`
-    fn laqm(&self, qdelay: Span) -> f64 {
-        let DualPi2Params { min_th, range, .. } = self.params;
-        if qdelay >= min_th + range {
-            1.0
-        } else if qdelay > min_th {
-            qdelay.saturating_sub(min_th).as_secs_f64() / range.as_secs_f64()
-        } else {
-            0.0
-        }
-    }
-
     /// The fate of an L packet that has waited for `sojourn`.
     // RFC 9332 appendix A.2, `dualpi2_dequeue`
     fn of_l(&mut self, sojourn: Span) -> Fate {
         let (p_c, p_cl) = (self.p * self.p, self.params.k * self.p);
         if p_cl < 1.0 {
-            let native = if self.lq.queue.is_empty() { 0.0 } else { self.laqm(sojourn) };
+            // The L queue's own ramp, `laqm`.
+            let DualPi2Params { min_th, range, .. } = self.params;
+            let ramp = Ramp { min_th, range };
+            let native = if self.lq.queue.is_empty() { 0.0 } else { ramp.at(sojourn) };
             return if self.lq.recur(p_cl.max(native)) { Fate::Mark } else { Fate::Send };
         }
         // Overload: drops as of the C queue, and marks on all that remains.
@@ -351,8 +342,7 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
             return sink.dropped(now, packet, DropReason::Overflow);
         }
         self.backlog.add(&packet);
-        let is_l = matches!(packet.ecn(), Ecn::Ect1 | Ecn::Ce);
-        let lane = if is_l { &mut self.lq } else { &mut self.cq };
+        let lane = if packet.ecn().is_l4s() { &mut self.lq } else { &mut self.cq };
         lane.queue.push_back(Queued { packet, arrived: now });
     }
 
@@ -420,7 +410,7 @@ impl<P: Packet> System<P> for DualPi2<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::SimplePacket;
+    use crate::packet::{Ecn, SimplePacket};
     use crate::testing::{Log, packet};
     use crate::units::Packets;
 
@@ -498,18 +488,6 @@ mod tests {
         assert!(marked == 0 && about(dropped, 720.0), "{marked} {dropped}");
         let (marked, dropped) = signals(0.6, Ecn::Ect1);
         assert!(about(dropped, 720.0) && marked + dropped >= 1_990, "{marked} {dropped}");
-    }
-
-    #[test]
-    fn the_ramp_is_the_appendix_s_and_can_be_a_step() {
-        let mut queue = dualpi2();
-        let of = |queue: &DualPi2<SimplePacket>, us| queue.laqm(Span::from_micros(us));
-        assert_eq!(
-            [0, 800, 900, 1_000, 1_200, 5_000].map(|us| of(&queue, us)),
-            [0.0, 0.0, 0.25, 0.5, 1.0, 1.0]
-        );
-        queue.params.range = Span::ZERO;
-        assert_eq!([799, 800, 801].map(|us| of(&queue, us)), [0.0, 1.0, 1.0]);
     }
 
     #[test]

@@ -85,7 +85,7 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
     let thresholds = |of: &str| format!("{of}min_th={low}p {of}max_th={high}p");
     let brisk = match drop.unwrap_or(kind) {
         "red" => format!("w_q=0.3 ecn=true {}", thresholds("")),
-        "tred" => format!("w_q=0.3 {}", thresholds("")),
+        "tred" => format!("w_q=0.3 l4s=true {}", thresholds("")),
         "rio" => format!("w_q=0.3 {} {}", thresholds("in_"), thresholds("out_")),
         "fred" => format!("w_q=0.3 max_p=0.5 min_q=1p {}", thresholds("")),
         "choke" => format!("w_q=0.3 {}", thresholds("")),
@@ -98,13 +98,12 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         "dualpi2" => "target=1ms rtt_max=3ms min_th=100us".to_owned(),
         "cobalt" => "target=1us interval=2us increment=0.1 decrement=0.05".to_owned(),
         "cake" => "flows=4 ways=2 target=1us interval=2us increment=0.1 decrement=0.05".to_owned(),
-        "pfd" => "p=0.5 thresh=0.4".to_owned(),
+        "pfd" => "p=0.2 thresh=0.4 l4s=true".to_owned(),
+        "csfq" | "mcsfq" => "l4s=true".to_owned(),
         "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
         // No average and no threshold, or one that drops within a few packets as it is.
-        "tail" | "head" | "lqd" | "rnd" | "csfq" | "mcsfq" | "hcsfq" | "sffc" | "nbq" | "codel" | "fq"
-        | "fq_codel" | "ramp" | "aifo" | "sp_pifo" | "stochastic_fq" | "prio" | "htb" | "hfsc" => {
-            String::new()
-        }
+        "tail" | "head" | "lqd" | "rnd" | "hcsfq" | "sffc" | "nbq" | "codel" | "fq" | "fq_codel" | "ramp"
+        | "aifo" | "sp_pifo" | "stochastic_fq" | "prio" | "htb" | "hfsc" => String::new(),
         other => panic!(
             "`{other}` has no row in `keys` of crates/core/tests/common/mod.rs: add one with parameters at which it drops, \
              marks and reorders within a few packets, or name it among those that need none"

@@ -1,7 +1,7 @@
 //! How the laboratory classifies packets: the connection by its port, and its route.
 
 use apportion_core::Packet as _;
-use apportion_core::packet::Protocol;
+use apportion_core::packet::{Ecn, Protocol};
 use apportion_core::units::{Bytes, Time};
 use apportion_runtime::connections::Numbers;
 use apportion_runtime::marks::Marks;
@@ -37,6 +37,8 @@ pub struct LabWorld<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     protocol: Protocol,
+    /// Of datagrams that Linux sends without ECN.
+    ecn: Ecn,
     /// TCP: what is charged for headers of data, and for a packet without data.
     tcp: Option<(Bytes, Bytes)>,
 }
@@ -53,6 +55,7 @@ impl<'a> LabWorld<'a> {
     ) -> Self {
         let kind = |flow: &apportion_scenario::model::Flow| Kind {
             protocol: flow.protocol,
+            ecn: flow.ecn,
             tcp: match &flow.transport {
                 Transport::Tcp(tcp) => Some((tcp.header, tcp.ack)),
                 Transport::Udp { .. } => None,
@@ -98,7 +101,7 @@ impl World for LabWorld<'_> {
             flow: route.id,
             size: kind.size(parsed),
             protocol: kind.protocol,
-            ecn: parsed.ecn,
+            ecn: if parsed.ecn == Ecn::NotEct { kind.ecn } else { parsed.ecn },
             label: None,
             account: route.id.0,
             counts: forth,

@@ -66,7 +66,7 @@ pub const ALGORITHMS: &[AlgorithmEntry] = &[
     AlgorithmEntry {
         name: "prague",
         summary: "DCTCP for the Internet: paced ECT(1) packets for queues such as `dualpi2`, and rates that short round trips do not raise.",
-        source: "draft-briscoe-iccrg-prague-congestion-control; RFC 9331",
+        source: "draft-briscoe-iccrg-prague-congestion-control; RFC 9331; RFC 9768",
     },
 ];
 

@@ -1,6 +1,7 @@
 //! What TRED can be set to.
 
 use crate::aqm::detection::{self, DetectionParams};
+use crate::aqm::l4s::L4S;
 use crate::estimate::least_labels::MAX_RANKS;
 use crate::limit::Limit;
 use crate::mark::ticket_policer::WINDOW;
@@ -161,6 +162,7 @@ pub const ENTRY: Entry = Entry {
             source: "chosen: 30 packets of queue are more than windows of 20 packets fill; Floyd, Gummadi, Shenker 2001 have max_th = 3 min_th",
             doc: "With `adaptive`: the middle between min_th and at most 3 min_th, or between min_th and max_th.",
         },
+        L4S,
     ],
 };
 
@@ -239,6 +241,8 @@ pub struct TredParams {
     pub adaptive: bool,
     /// Where it stays then. Default low.
     pub target: Target,
+    /// Whether L4S packets are marked where others are dropped. Default false.
+    pub l4s: bool,
 }
 
 impl TredParams {
@@ -277,6 +281,7 @@ impl TredParams {
             min_tkt_rank: rank as usize,
             adaptive: args.switch("adaptive"),
             target: if args.choice("target") == "low" { Target::Low } else { Target::Middle },
+            l4s: args.switch("l4s"),
         };
         let (n, k) = (params.n, params.k);
         require((0.0..=16.0).contains(&n), "n", "an exponent lies between 0 and 16; the paper has 3")?;

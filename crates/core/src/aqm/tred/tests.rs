@@ -1,5 +1,5 @@
 use super::*;
-use crate::packet::SimplePacket;
+use crate::packet::{Ecn, SimplePacket};
 use crate::param::Role;
 use crate::system::catalog::Selection;
 use crate::testing::packet;
@@ -71,6 +71,42 @@ fn half_the_tickets_are_dropped_eight_times_as_often() {
     // Without the factor, and without tickets, it is RED.
     assert!((dropped(Some(120.0), "false") - 0.1).abs() < band);
     assert!((dropped(None, "true") - 0.1).abs() < band);
+}
+
+#[test]
+fn l4s_is_marked_by_twice_the_root_keeps_its_tickets_and_does_not_count_for_others() {
+    // p_b = 0.1 at an average of 30. With twice what is expected 1/8 of it: p_C = 1/80, p_L = 0.224. With half 0.8: an overload.
+    let l4s = |tag: f64| SimplePacket { ecn: Ecn::Ect1, ..tagged(tag) };
+    let of = |tag: f64| {
+        let mut tred = tred(&[("l4s", "true"), ("window", "5000s"), ("relabel", "true")]);
+        // So many that the mean hardly moves.
+        let now = show(&mut tred, Time::ZERO, &[40.0], 20_000);
+        admit(&mut tred, now, tagged(40.0), 30);
+        let (mut marked, mut dropped, mut left) = (0.0, 0.0, 0.0);
+        for _ in 0..1_000 {
+            let mut packet = l4s(tag);
+            let backlog = Backlog { packets: Packets::new(30), bytes: Bytes::new(15_000) };
+            match tred.admit(now, &mut packet, backlog) {
+                Admission::Drop(_) => dropped += 1.0,
+                verdict => {
+                    marked += if verdict == Admission::Mark { 1.0 } else { 0.0 };
+                    left = packet.label(LabelKind::Tickets).unwrap().value();
+                }
+            }
+        }
+        // The count is still that of the one packet that is not of L4S: p = 0.1 / (2 - .2) would be sure after 20 of them.
+        assert!(tred.spacing.spread(0.1) == 0.0);
+        (marked / 1e3, dropped / 1e3, left)
+    };
+    let near =
+        |share: f64, p: f64| assert!((share - p).abs() < 4.0 * (p * (1.0 - p) / 1e3).sqrt(), "{share} {p}");
+    let (marked, dropped, left) = of(80.0);
+    near(marked, 2.0 * (0.1_f64 / 8.0).sqrt());
+    assert_eq!((dropped, left), (0.0, 80.0));
+    let (marked, dropped, left) = of(20.0);
+    near(dropped, 0.8);
+    // The thousand bring the mean to (20,000 · 40 + 1,000 · 20) / 21,000 = 39.05, so at the end p = 0.744 and 20 / (1 - p) = 78.2.
+    assert!((marked + dropped - 1.0).abs() < 1e-9 && (left / 78.2 - 1.0).abs() < 0.02, "{left}");
 }
 
 #[test]
