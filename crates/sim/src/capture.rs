@@ -80,8 +80,8 @@ pub struct TcpFields<'a> {
     pub window: u16,
     /// The number of payload bytes.
     pub payload: u16,
-    /// The control bits as in the header, CWR to FIN (RFC 9293 section 3.1).
-    pub flags: u8,
+    /// The control bits as in the header, AE to FIN (RFC 9293 section 3.1; AE: RFC 9768 section 3.1).
+    pub flags: u16,
     /// The maximum segment size option.
     pub mss: Option<u16>,
     /// The window scale option.
@@ -258,9 +258,11 @@ fn tcp(packet: &Captured<'_>, fields: &TcpFields<'_>, headers: &mut Vec<u8>) -> 
     let (from, to) = ports(packet);
     let mut tcp = TcpHeader::new(from, to, fields.seq, fields.window);
     tcp.acknowledgment_number = fields.ack;
-    let bit = |number: u8| fields.flags & (1 << number) != 0;
+    let bit = |number: u16| fields.flags & (1 << number) != 0;
     [tcp.fin, tcp.syn, tcp.rst, tcp.psh] = [bit(0), bit(1), bit(2), bit(3)];
     [tcp.ack, tcp.urg, tcp.ece, tcp.cwr] = [bit(4), bit(5), bit(6), bit(7)];
+    // RFC 9768: AE is the bit that was NS.
+    tcp.ns = bit(8);
     tcp.set_options(&options(fields))?;
     let room = MAX_PACKET - Ipv4Header::MIN_LEN - tcp.header_len();
     let payload = &ZEROS[..usize::from(fields.payload).min(room)];

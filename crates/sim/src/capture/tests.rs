@@ -5,11 +5,12 @@ use pcap_file::pcap::PcapReader;
 
 use super::*;
 
-const FIN: u8 = 0x01;
-const SYN: u8 = 0x02;
-const ACK: u8 = 0x10;
-const ECE: u8 = 0x40;
-const CWR: u8 = 0x80;
+const FIN: u16 = 0x01;
+const SYN: u16 = 0x02;
+const AE: u16 = 0x100;
+const ACK: u16 = 0x10;
+const ECE: u16 = 0x40;
+const CWR: u16 = 0x80;
 
 /// Handshake, data with a wrap of sequence numbers, an acknowledgement with blocks, ECN, datagrams.
 fn packets() -> Vec<Captured<'static>> {
@@ -26,7 +27,7 @@ fn packets() -> Vec<Captured<'static>> {
     };
     let syn = TcpFields {
         seq: u32::MAX - 1_460,
-        flags: SYN | ECE | CWR,
+        flags: SYN | ECE | CWR | AE,
         mss: Some(1_460),
         wscale: Some(7),
         sack_permitted: true,
@@ -104,7 +105,7 @@ fn what_is_written_reads_back() {
             (Transport::Tcp(fields), Some(TransportSlice::Tcp(tcp))) => {
                 assert_eq!((tcp.sequence_number(), tcp.acknowledgment_number()), (fields.seq, fields.ack));
                 assert_eq!((tcp.window_size(), tcp.payload().len()), (fields.window, fields.payload.into()));
-                assert_eq!(tcp.slice()[13], fields.flags);
+                assert_eq!(u16::from_be_bytes([tcp.slice()[12] & 1, tcp.slice()[13]]), fields.flags);
                 let checksum = tcp.calc_checksum_ipv4(ip.source(), ip.destination());
                 assert_eq!(Ok(tcp.checksum()), checksum);
                 let read: Result<Vec<_>, _> = tcp.options_iterator().collect();
@@ -217,7 +218,7 @@ fn tshark_sees_the_fields_that_were_written() {
     fields.split_whitespace().for_each(|field| arguments.extend(["-e", field]));
     let Some(seen) = tshark(&file(&packets()), &arguments) else { return };
     let expected = [
-        "0.000000000;52;52;10.0.0.8;10.128.0.8;0;49152;;4294965835;0;0;0x00c2;1000;1460;7;2,1,1,4,1,3;;",
+        "0.000000000;52;52;10.0.0.8;10.128.0.8;0;49152;;4294965835;0;0;0x01c2;1000;1460;7;2,1,1,4,1,3;;",
         "0.000000001;52;52;10.128.0.8;10.0.0.8;0;50000;;99;4294965836;0;0x0052;1000;1460;7;2,1,1,4,1,3;;",
         "1.000000001;1500;40;10.0.0.8;10.128.0.8;2;49152;;4294965836;100;1460;0x0010;1000;;;;;",
         "1.000000002;1500;40;10.0.0.8;10.128.0.8;3;49152;;0;100;1460;0x0090;1000;;;;;",

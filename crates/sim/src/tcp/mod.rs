@@ -21,6 +21,7 @@
 //! | [`bbr`] | a model of the path, by [`delivery_rate`] |
 //! | [`bbr3`] | such a model that heeds losses |
 //! | [`pacing`] | segments at a rate |
+//! | [`accurate`] | what a receiver says of marks to a Prague sender: Accurate ECN |
 //! | [`prague`] | DCTCP whatever the round trip |
 //! | [`rack`] | what an ACK means to a sender with RACK-TLP: losses by time, tail loss probes |
 //! | [`prr`] | proportional rate reduction |
@@ -37,6 +38,7 @@
 //! wrapped sequence numbers (RFC 7323 section 5), F-RTO, undoing of needless reductions, path MTU discovery,
 //! urgent data, simultaneous open, RST. ns-2's random `overhead_` between send times is left to the caller.
 
+pub mod accurate;
 pub mod bbr;
 pub mod bbr3;
 pub mod congestion;

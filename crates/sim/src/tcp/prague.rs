@@ -1,47 +1,55 @@
 //! Prague: DCTCP for the Internet, for queues that mark L4S packets early and often.
 //!
 //! draft-briscoe-iccrg-prague-congestion-control-03 section 2.4; RFC 9331 section 4 (what L4S asks of a sender). Packets are
-//! ECT(1), and paced. The receiver echoes each mark as DCTCP's does ([`receiver`](super::receiver)), which says what the
-//! counters of Accurate ECN (RFC 9768) say while no ACK is lost. A mark lowers the window as [`dctcp`](super::dctcp) says.
+//! ECT(1), and paced. The receiver counts marks ([`accurate`](super::accurate)); where it only echoes them, Prague is ECT(0), and a
+//! mark halves its window. A mark lowers the window as [`dctcp`](super::dctcp) says.
 //! A short round trip gives no advantage: the window grows, and the share of marks is judged, as over a virtual round trip.
 //! Left out: the fall back where a classic queue marks, fractional windows, and growth in the round trip after a mark.
 //! Cost: O(1) per ACK; 48 bytes per connection.
 
 use apportion_core::units::{Span, Time};
 
+use super::accurate::Marks;
+use super::segment::Flags;
+
 /// Section 2.4.2: the weight of the last round in the estimate.
 const G: f64 = 1.0 / 16.0;
 /// Section 2.4.4: the round trip below which rates do not depend on it.
 const RTT_VIRT: Span = Span::from_millis(25);
 
-/// The share of bytes that are marked, over virtual round trips.
+/// The share of segments that are marked, over virtual round trips.
 #[derive(Clone, Copy, Debug)]
 pub struct Prague {
     alpha: f64,
     end: u64,
     /// The virtual round trip ends then at the earliest.
     until: Time,
-    bytes_acked: u64,
-    bytes_marked: u64,
+    acked: u32,
+    marked: u32,
+    /// What ACKs have said.
+    marks: Marks,
 }
 
 impl Default for Prague {
     fn default() -> Self {
-        Self { alpha: 1.0, end: 0, until: Time::ZERO, bytes_acked: 0, bytes_marked: 0 }
+        Self { alpha: 1.0, end: 0, until: Time::ZERO, acked: 0, marked: 0, marks: Marks::default() }
     }
 }
 
 impl Prague {
-    /// An ACK of `bytes` up to `ack`, all of them marked or none. Data up to `sent` are outstanding.
-    pub fn on_ack(&mut self, now: Time, ack: u64, bytes: u64, marked: bool, sent: u64) {
-        self.bytes_acked += bytes;
-        self.bytes_marked += if marked { bytes } else { 0 };
-        if ack <= self.end || now < self.until || self.bytes_acked == 0 {
-            return;
+    /// An ACK up to `ack` with these flags, by which so many `segments` are known to have arrived. Data up to `sent` are outstanding.
+    /// Returns how many were marked.
+    pub fn on_ack(&mut self, now: Time, ack: u64, flags: Flags, segments: u32, sent: u64) -> u32 {
+        let marked = self.marks.decode(flags, segments, self.alpha);
+        self.acked += segments;
+        self.marked += marked;
+        if ack > self.end && now >= self.until && self.acked > 0 {
+            // More marks than segments: those of a round before that an ACK which was lost would have said.
+            let share = (f64::from(self.marked) / f64::from(self.acked)).min(1.0);
+            let alpha = self.alpha * (1.0 - G) + G * share;
+            *self = Self { alpha, end: sent, until: now + RTT_VIRT, acked: 0, marked: 0, marks: self.marks };
         }
-        let share = self.bytes_marked as f64 / self.bytes_acked as f64;
-        let alpha = self.alpha * (1.0 - G) + G * share;
-        *self = Self { alpha, end: sent, until: now + RTT_VIRT, bytes_acked: 0, bytes_marked: 0 };
+        marked
     }
 
     /// What a mark leaves of the window.
@@ -65,11 +73,15 @@ mod tests {
 
     #[test]
     fn the_share_of_marks_is_judged_once_in_a_virtual_round_trip() {
-        let mut prague = Prague::default();
+        let (mut prague, mut marks) = (Prague::default(), Marks::default());
         let mut alphas = Vec::new();
         // A round trip of 5 ms with two ACKs, of which the second is marked: one of ten counts in the 25 ms of five.
         for n in 1..=40 {
-            prague.on_ack(Time::ZERO + Span::from_micros(2_500 * n), n, 1, n % 2 == 0, n + 2);
+            if n % 2 == 0 {
+                marks.count();
+            }
+            let now = Time::ZERO + Span::from_micros(2_500 * n);
+            assert_eq!(prague.on_ack(now, n, marks.field(), 1, n + 2), u32::from(n % 2 == 0));
             alphas.push(prague.alpha);
         }
         alphas.dedup();

@@ -1,7 +1,7 @@
 //! The receiving end: puts bytes in order and acknowledges them.
 //!
 //! RFC 9293 section 3.10.7.4, RFC 5681 section 4.2 (when to acknowledge), RFC 2018 (SACK), RFC 3168 section
-//! 6.1.3 and RFC 8257 section 3.2 (ECN echo), RFC 7323 sections 2 and 4 (window scale, timestamps), RFC 2883 (reports of duplicates). Cost: O(1) per segment in order; O(gaps) otherwise.
+//! 6.1.3 and RFC 8257 section 3.2 (ECN echo), RFC 9768 ([`accurate`] ECN), RFC 7323 sections 2 and 4 (window scale, timestamps), RFC 2883 (reports of duplicates). Cost: O(1) per segment in order; O(gaps) otherwise.
 //! Gaps are bounded by the window.
 
 use std::sync::Arc;
@@ -10,12 +10,15 @@ use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::tcp::{Algorithm, DelayedAck, SackRecovery, TcpParams};
 
+use super::accurate::{self, Marks};
 use super::scoreboard::merge;
 use super::segment::{Extra, Flags, SackBlocks, Segment, Wire};
 use super::seq::{unwrap, wrap};
 
 /// The receiver's own initial sequence number; it sends nothing that would count from it.
 const OWN_ISN: u32 = 0;
+/// RFC 9768 section 3.2.2.5.1: so many marks are acknowledged at once.
+const MARKS_AN_ACK: u32 = 2;
 /// Beyond every offset.
 const NO_FIN: u64 = u64::MAX;
 
@@ -49,8 +52,14 @@ pub struct Receiver {
     last_ack: u64,
     /// When an ACK that is held back is due; [`Time::MAX`] if none is.
     ack_timer: Time,
-    /// Congestion was experienced and the sender has not said CWR yet.
+    /// Congestion was experienced and the sender has not said CWR yet; with Accurate ECN, the last packet was marked.
     echo: bool,
+    /// Whether the two ends agreed on Accurate ECN.
+    accurate: bool,
+    /// The packets that came marked, if they did.
+    marks: Marks,
+    /// Those that the last ACK said.
+    marks_said: Marks,
     scale: u8,
     syn_seen: bool,
     /// Bytes in order that the application has left in the buffer.
@@ -64,7 +73,6 @@ impl Receiver {
     pub fn new(params: Arc<TcpParams>, isn: u32) -> Self {
         let scale = window_scale(&params);
         Self {
-            params,
             isn,
             rcv_nxt: 0,
             early: Vec::new(),
@@ -78,6 +86,11 @@ impl Receiver {
             last_ack: 0,
             ack_timer: Time::MAX,
             echo: false,
+            // Without a handshake both ends know what they agree on.
+            accurate: params.algorithm == Algorithm::Prague && !params.syn,
+            marks: Marks::default(),
+            marks_said: Marks::default(),
+            params,
             scale,
             syn_seen: false,
             unread: 0,
@@ -110,7 +123,7 @@ impl Receiver {
             self.note_mark(segment, ecn, wire);
         }
         if segment.flags.has(Flags::SYN) {
-            self.on_syn(now, segment, wire);
+            self.on_syn(now, segment, ecn, wire);
             return;
         }
         if self.is_predicted(segment) {
@@ -156,6 +169,9 @@ impl Receiver {
     /// A segment came with a mark, or while marks are echoed.
     #[inline(never)]
     fn note_mark<W: Wire>(&mut self, segment: &Segment, ecn: Ecn, wire: &mut W) {
+        if self.accurate {
+            return self.count_mark(segment, ecn);
+        }
         if self.params.algorithm.counts_marks() {
             return self.echo_each_mark(segment, ecn, wire);
         }
@@ -166,6 +182,23 @@ impl Receiver {
         if self.params.ecn && ecn == Ecn::Ce {
             self.echo = true;
         }
+    }
+
+    /// RFC 9768 sections 3.2 and 3.2.2.5.1: the segment counts, and is acknowledged at once if it is marked and the one before was not, or if
+    /// it is the second that is marked since the last ACK.
+    fn count_mark(&mut self, segment: &Segment, ecn: Ecn) {
+        let marked = ecn == Ecn::Ce;
+        if segment.flags.has(Flags::SYN) {
+            return;
+        }
+        if marked {
+            self.marks.count();
+            let is_change = !self.echo && segment.payload > 0;
+            if is_change || self.marks.since(self.marks_said) >= MARKS_AN_ACK {
+                self.quick = self.quick.max(1);
+            }
+        }
+        self.echo = marked;
     }
 
     /// RFC 8257 section 3.2, with `echo` as DCTCP.CE: what arrived before the state changes is acknowledged by an ACK of
@@ -186,7 +219,7 @@ impl Receiver {
     /// while nothing is missing and the application reads. What follows for other segments does the same for these.
     #[inline]
     fn is_predicted(&self, segment: &Segment) -> bool {
-        segment.flags == Flags::ACK
+        segment.flags.without_ecn() == Flags::ACK
             && segment.seq == wrap(self.isn, self.rcv_nxt)
             && self.early.is_empty()
             && segment.payload > 0
@@ -230,7 +263,7 @@ impl Receiver {
         self.heard = now;
     }
 
-    fn on_syn<W: Wire>(&mut self, now: Time, segment: &Segment, wire: &mut W) {
+    fn on_syn<W: Wire>(&mut self, now: Time, segment: &Segment, ecn: Ecn, wire: &mut W) {
         // Of a connection over the same path that was given up.
         if segment.seq != self.isn {
             return;
@@ -240,23 +273,34 @@ impl Receiver {
         if !self.syn_seen {
             self.syn_seen = true;
             self.rcv_nxt = 1;
+            // RFC 9768 section 3.1.5: the first SYN decides.
+            self.accurate = self.params.algorithm == Algorithm::Prague && segment.flags.has(accurate::OFFER);
             if segment.extra.window_scale().is_none() {
                 self.scale = 0;
             }
         }
-        // RFC 7323 section 2.2: the window of a SYN is never scaled. RFC 3168 section 6.1.1: ECE alone
-        // accepts ECN.
-        let ecn = self.params.offers_ecn() && segment.flags.has(Flags::ECE | Flags::CWR);
+        // RFC 7323 section 2.2: the window of a SYN is never scaled.
+        let agreed = self.agree(segment, ecn);
         let reply = Segment {
             seq: OWN_ISN,
             ack: wrap(self.isn, self.rcv_nxt),
             window: clamp_u16(self.space()),
-            flags: Flags::SYN | Flags::ACK | if ecn { Flags::ECE } else { Flags::NONE },
+            flags: Flags::SYN | Flags::ACK | agreed,
             extra: segment.extra.window_scale().map_or(Extra::None, |_| Extra::WindowScale(self.scale)),
             timestamp: self.ts_recent,
             ..Segment::default()
         };
         wire.send(reply, self.params.ack, Ecn::NotEct);
+    }
+
+    /// The flags of a SYN/ACK that answer those of this SYN, which came with `ecn` in its IP header.
+    fn agree(&self, syn: &Segment, ecn: Ecn) -> Flags {
+        if self.accurate && syn.flags.has(accurate::OFFER) {
+            return accurate::grant(ecn);
+        }
+        // RFC 3168 section 6.1.1: ECE alone accepts ECN.
+        let is_asked = syn.flags.has(Flags::ECE | Flags::CWR);
+        if self.params.offers_ecn() && is_asked { Flags::ECE } else { Flags::NONE }
     }
 
     /// Takes bytes in order, up to `to`, and what they make in order.
@@ -374,12 +418,13 @@ impl Receiver {
         self.quick = self.quick.saturating_sub(1);
         self.ack_timer = Time::MAX;
         self.last_ack = self.rcv_nxt;
+        self.marks_said = self.marks;
         let ack = Segment {
             seq: OWN_ISN.wrapping_add(u32::from(self.syn_seen)),
             ack: wrap(self.isn, self.rcv_nxt),
             // Rounded up.
             window: clamp_u16((self.space() + ((1 << self.scale) - 1)) >> self.scale),
-            flags: Flags::ACK | if self.echo { Flags::ECE } else { Flags::NONE },
+            flags: Flags::ACK | self.feedback(),
             timestamp: self.ts_recent,
             extra: if self.params.algorithm == Algorithm::Ledbat {
                 Extra::one_way(self.ts_recent, self.heard)
@@ -390,6 +435,16 @@ impl Receiver {
             ..Segment::default()
         };
         wire.send(ack, self.params.ack + option, Ecn::NotEct);
+    }
+
+    /// What an ACK says of marks.
+    #[inline(always)]
+    fn feedback(&self) -> Flags {
+        match self.echo {
+            _ if self.accurate => self.marks.field(),
+            true => Flags::ECE,
+            false => Flags::NONE,
+        }
     }
 
     /// Bytes above `rcv_nxt` that the buffer has room for.

@@ -97,20 +97,42 @@ impl Flags {
     pub const PSH: Self = Self(0x08);
     /// The acknowledgment field is valid.
     pub const ACK: Self = Self(0x10);
+    /// Accurate ECN (RFC 9768 section 3.1). Kept where the byte has URG, which the model has no use for: a segment has no room for a
+    /// ninth bit.
+    pub const AE: Self = Self(0x20);
     /// ECN echo: a packet arrived with congestion experienced.
     pub const ECE: Self = Self(0x40);
     /// The sender has reduced its window.
     pub const CWR: Self = Self(0x80);
+    /// The three bits that are the field ACE once both ends have agreed (RFC 9768 section 3.2.2).
+    pub const ACE: Self = Self(0xe0);
 
     /// Whether every bit of `other` is set.
     #[must_use]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
-    /// The byte of the header.
+    /// All but AE, CWR and ECE.
     #[must_use]
-    pub const fn bits(self) -> u8 {
-        self.0
+    pub const fn without_ecn(self) -> Self {
+        Self(self.0 & !Self::ACE.0)
+    }
+    /// The field ACE, 0 to 7.
+    #[must_use]
+    pub const fn ace(self) -> u8 {
+        // AE, CWR and ECE, from the highest bit of the field down.
+        (self.0 & Self::AE.0) >> 3 | (self.0 & (Self::CWR.0 | Self::ECE.0)) >> 6
+    }
+    /// The flags of the last three bits of `ace`.
+    #[must_use]
+    pub const fn from_ace(ace: u8) -> Self {
+        Self((ace & 4) << 3 | (ace & 3) << 6)
+    }
+    /// As in the header: the byte, and AE above it.
+    #[must_use]
+    pub const fn bits(self) -> u16 {
+        let ae = self.0 & Self::AE.0;
+        (self.0 ^ ae) as u16 | (ae as u16) << 3
     }
 }
 
@@ -180,5 +202,13 @@ mod tests {
         let flags = Flags::SYN | Flags::ACK;
         assert_eq!(flags.bits(), 0x12);
         assert!(flags.has(Flags::SYN) && !flags.has(Flags::SYN | Flags::FIN));
+        // Bit 7 of the two bytes is AE (RFC 9768 figure 2), and no URG is left.
+        assert_eq!((Flags::AE | Flags::ACK).bits(), 0x110);
+        assert_eq!(Flags::ACE.bits(), 0x1c0);
+        for ace in 0..8 {
+            let flags = Flags::ACK | Flags::from_ace(ace);
+            assert_eq!((flags.ace(), flags.without_ecn()), (ace, Flags::ACK));
+        }
+        assert_eq!(Flags::from_ace(4), Flags::AE);
     }
 }

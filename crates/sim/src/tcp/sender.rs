@@ -10,15 +10,17 @@ use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::tcp::{Algorithm, Halving, Idle, Inflate, SackRecovery, TcpParams};
 
-use super::congestion::{Congestion, initial_window};
+use super::accurate::Marks;
+use super::congestion::Congestion;
 use super::rack::RackMemory;
 use super::receiver::window_scale;
 use super::recovery::{Cut, Recovery};
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
-use super::segment::{Extra, Flags, Segment, Wire};
+use super::segment::{Flags, Segment, Wire};
 use super::seq::{unwrap, wrap};
 
+mod handshake;
 mod idle;
 mod prediction;
 
@@ -54,6 +56,8 @@ pub struct Sender {
     timer: Option<Time>,
     last_send: Time,
     pub(super) ecn_agreed: bool,
+    /// Whether ACKs count marks, as Prague asks for.
+    pub(super) accurate: bool,
     /// The next new data segment says CWR.
     pub(super) say_cwr: bool,
     pub(super) stats: SenderStats,
@@ -116,6 +120,7 @@ impl Sender {
             timer: None,
             last_send: Time::ZERO,
             ecn_agreed: params.offers_ecn() && !params.syn,
+            accurate: params.algorithm == Algorithm::Prague && !params.syn,
             say_cwr: false,
             stats: SenderStats::default(),
             params,
@@ -293,54 +298,6 @@ impl Sender {
     }
 
     // -----------------------------------------------------------------------------------------
-    // The handshake
-
-    fn send_syn<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        // RFC 3168 section 6.1.1.1: a SYN that got no answer may have been dropped for its flags.
-        let falls_back = self.uses_rack() && self.phase != Phase::SynSent { timeouts: 0 };
-        let ecn = if self.params.offers_ecn() && !falls_back { Flags::ECE | Flags::CWR } else { Flags::NONE };
-        let syn = Segment {
-            seq: self.isn,
-            window: u16::MAX,
-            flags: Flags::SYN | ecn,
-            extra: if self.params.window_scale {
-                Extra::WindowScale(window_scale(&self.params))
-            } else {
-                Extra::None
-            },
-            timestamp: self.timestamp(now),
-            ..Segment::default()
-        };
-        self.account(now, 0, 1);
-        self.snd_nxt = 1;
-        wire.send(syn, self.params.ack, Ecn::NotEct);
-    }
-
-    fn establish(&mut self, now: Time, ack: u64, segment: &Segment, timeouts: u32) {
-        self.phase = Phase::Open;
-        self.scale = segment.extra.window_scale().unwrap_or(0).min(14);
-        self.snd_wnd = u64::from(segment.window).min(self.params.window_bytes());
-        if self.params.window_scale && segment.extra.window_scale().is_some() {
-            // The field of a SYN is unscaled and cannot say more than 64 kB; both ends share the parameters.
-            self.snd_wnd = self.params.window_bytes();
-        }
-        self.ecn_agreed = self.params.offers_ecn() && segment.flags.has(Flags::ECE);
-        // Linux forgives one SYN.
-        let forgiven = u32::from(self.uses_rack());
-        if timeouts > forgiven {
-            self.syn_lost();
-        } else {
-            self.congestion.cwnd = initial_window(&self.params);
-        }
-        if timeouts > 0
-            && let Some(sent) = segment.sent_at(now)
-        {
-            self.rtt.sample(&self.params, sent, now);
-        }
-        self.advance(now, ack);
-    }
-
-    // -----------------------------------------------------------------------------------------
     // Sending
 
     /// Sends what the windows allow, at most `burst` segments.
@@ -422,6 +379,10 @@ impl Sender {
         let may_end = is_new || !self.uses_rack() || self.snd_max > self.data_end;
         let fin = self.closed && self.params.fin && from + len == self.data_end && may_end;
         let mut flags = Flags::ACK;
+        if self.accurate {
+            // RFC 9768 section 3.2: the count of what comes back, of which nothing can be marked.
+            flags = flags | Marks::NONE.field();
+        }
         if fin {
             flags = flags | Flags::FIN;
         }
@@ -465,9 +426,9 @@ impl Sender {
         wire.send(segment, size, ecn);
     }
 
-    /// RFC 9331 section 4.1: ECT(1) asks for the marks of L4S.
+    /// RFC 9331 section 4.1: ECT(1) asks for the marks of L4S; section 4.2: only with accurate feedback of them.
     fn codepoint(&self) -> Ecn {
-        if self.params.algorithm == Algorithm::Prague { Ecn::Ect1 } else { Ecn::Ect0 }
+        if self.accurate { Ecn::Ect1 } else { Ecn::Ect0 }
     }
 
     /// Books the sending of `from..to`: statistics, the timed segment, the timer.

@@ -59,3 +59,16 @@ fn a_fifth_of_the_round_trip_is_not_five_times_the_rate() {
     let ratio = throughput(&outcome, "near") / throughput(&outcome, "far");
     assert!((0.6..2.0).contains(&ratio), "{ratio}");
 }
+
+#[test]
+fn half_of_the_acks_lost_do_not_change_its_share_beside_a_classic_flow() {
+    // ACKs that echo single marks lose some, and give others to what lost ACKs were for: 1.2 of the throughput.
+    let with = |loss: &str| {
+        let link = format!("{}\nback = {{ loss = \"{loss}\" }}", dualpi2(40, 40));
+        let outcome = run(&link, 20, 80, &(flows("p", PRAGUE) + &flows("c", "tcp = \"cubic\"")));
+        assert!(flow(&outcome, "p").marked > 500, "ECN was agreed on");
+        throughput(&outcome, "p")
+    };
+    let ratio = with("50%") / with("0%");
+    assert!((0.9..1.1).contains(&ratio), "{ratio}");
+}

@@ -62,6 +62,13 @@ pub struct Pipe {
 #[derive(Default)]
 pub struct Outbox(Vec<(Segment, Bytes, Ecn)>);
 
+impl Outbox {
+    /// The segments, with their sizes and ECN fields.
+    pub fn take(self) -> Vec<(Segment, Bytes, Ecn)> {
+        self.0
+    }
+}
+
 impl Wire for Outbox {
     fn send(&mut self, segment: Segment, size: Bytes, ecn: Ecn) {
         self.0.push((segment, size, ecn));
@@ -103,6 +110,11 @@ impl Pipe {
             sender.supply(now, bytes, wire);
             sender.start(now, wire);
         });
+    }
+
+    /// Every segment that the sender's end of the link took, with the ECN field that it arrives with.
+    pub fn carried(&self) -> impl Iterator<Item = (Segment, Ecn)> {
+        self.packets.iter().filter(|(to_receiver, ..)| *to_receiver).map(|&(_, segment, ecn)| (segment, ecn))
     }
 
     /// Lets the application act on the sender.

@@ -155,6 +155,7 @@ impl Sender {
             self.rack.record.acknowledge(now, ack, &mut delivery);
         }
         self.take_sample(now, advanced, segment, &delivery);
+        let marked = self.reads_marks(now, ack, segment, delivery.segments);
         if advanced {
             self.advance(now, ack);
             self.rack.timeouts = 0;
@@ -167,7 +168,7 @@ impl Sender {
         if self.state_ends() {
             self.leave_state();
         }
-        if self.ecn_agreed && segment.flags.has(Flags::ECE) && self.rack.state == State::Open {
+        if marked && self.rack.state == State::Open {
             self.on_rack_echo();
         }
         let losses = self.find_losses(now);
@@ -259,7 +260,8 @@ impl Sender {
             return;
         }
         self.stats.ecn_reductions += 1;
-        self.say_cwr = true;
+        // RFC 9768 section 3.1.5: there is nothing to end where marks are counted.
+        self.say_cwr = !self.accurate;
         let cwnd = self.congestion.cwnd;
         self.reduce();
         if let Some(left) = self.marks_leave() {

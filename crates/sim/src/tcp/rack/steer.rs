@@ -42,17 +42,32 @@ impl Sender {
         let marked = self.ecn_agreed && segment.flags.has(Flags::ECE);
         match self.law() {
             Some(Law::Dctcp(dctcp)) => dctcp.on_ack(ack, ack.saturating_sub(una), marked, sent),
-            Some(Law::Prague(prague)) => {
-                prague.on_ack(now, ack, ack.saturating_sub(una), marked, sent);
-            }
             Some(Law::Ledbat(ledbat)) => {
                 if let Extra::OneWayDelay(millis) = segment.extra {
                     ledbat.sample(now, u16::from_le_bytes(millis).into());
                 }
             }
             Some(Law::Bbr(model)) => (model.prior_in_flight, model.latest) = (in_flight, latest),
-            Some(Law::Window | Law::Vegas(_)) | None => {}
+            // Prague has to know what of it is new.
+            Some(Law::Window | Law::Vegas(_) | Law::Prague(_)) | None => {}
         }
+    }
+
+    /// Whether an ACK, by which so many segments are known to have arrived, says that any was marked.
+    #[inline]
+    pub(super) fn reads_marks(&mut self, now: Time, ack: u64, segment: &Segment, segments: u32) -> bool {
+        if self.accurate {
+            self.counts_marks(now, ack, segment, segments)
+        } else {
+            self.ecn_agreed && segment.flags.has(Flags::ECE)
+        }
+    }
+
+    #[inline(never)]
+    fn counts_marks(&mut self, now: Time, ack: u64, segment: &Segment, segments: u32) -> bool {
+        let sent = self.snd_max;
+        let Some(Law::Prague(prague)) = self.law() else { return false };
+        prague.on_ack(now, ack, segment.flags, segments, sent) > 0
     }
 
     // -----------------------------------------------------------------------------------------

@@ -1,0 +1,82 @@
+//! The handshake of a sender: its SYN, and what a SYN/ACK agrees to.
+//!
+//! RFC 9293 section 3.5, RFC 7323 section 2 (window scale), RFC 3168 section 6.1.1 and RFC 9768 section 3.1 (ECN).
+
+use apportion_core::Ecn;
+use apportion_core::units::Time;
+use apportion_scenario::tcp::Algorithm;
+
+use super::{Phase, Sender};
+use crate::tcp::accurate::{self, Feedback};
+use crate::tcp::congestion::initial_window;
+use crate::tcp::receiver::window_scale;
+use crate::tcp::segment::{Extra, Flags, Segment, Wire};
+
+impl Sender {
+    /// Sends a SYN, for the first time or again.
+    pub(super) fn send_syn<W: Wire>(&mut self, now: Time, wire: &mut W) {
+        let flags = Flags::SYN | self.offer();
+        let syn = Segment {
+            seq: self.isn,
+            window: u16::MAX,
+            flags,
+            extra: if self.params.window_scale {
+                Extra::WindowScale(window_scale(&self.params))
+            } else {
+                Extra::None
+            },
+            timestamp: self.timestamp(now),
+            ..Segment::default()
+        };
+        self.account(now, 0, 1);
+        self.snd_nxt = 1;
+        wire.send(syn, self.params.ack, Ecn::NotEct);
+    }
+
+    /// The flags of a SYN that ask for ECN.
+    fn offer(&self) -> Flags {
+        let Phase::SynSent { timeouts } = self.phase else { return Flags::NONE };
+        // RFC 3168 section 6.1.1.1: a SYN that got no answer may have been dropped for its flags. RFC 9768 section 3.1.4.1 tries twice.
+        let (flags, tries) = match self.params.algorithm {
+            Algorithm::Prague => (accurate::OFFER, 2),
+            _ => (Flags::ECE | Flags::CWR, 1),
+        };
+        let falls_back = self.uses_rack() && timeouts >= tries;
+        if self.params.offers_ecn() && !falls_back { flags } else { Flags::NONE }
+    }
+
+    /// What a SYN/ACK with these flags agrees to.
+    fn agree(&mut self, answer: Flags) {
+        let feedback = match self.params.algorithm {
+            Algorithm::Prague => Feedback::granted(answer),
+            _ if self.params.offers_ecn() && answer.has(Flags::ECE) => Feedback::Classic,
+            _ => Feedback::None,
+        };
+        (self.ecn_agreed, self.accurate) = (feedback != Feedback::None, feedback == Feedback::Accurate);
+    }
+
+    /// The SYN/ACK has come, after so many timeouts.
+    pub(super) fn establish(&mut self, now: Time, ack: u64, segment: &Segment, timeouts: u32) {
+        self.phase = Phase::Open;
+        self.scale = segment.extra.window_scale().unwrap_or(0).min(14);
+        self.snd_wnd = u64::from(segment.window).min(self.params.window_bytes());
+        if self.params.window_scale && segment.extra.window_scale().is_some() {
+            // The field of a SYN is unscaled and cannot say more than 64 kB; both ends share the parameters.
+            self.snd_wnd = self.params.window_bytes();
+        }
+        self.agree(segment.flags);
+        // Linux forgives one SYN.
+        let forgiven = u32::from(self.uses_rack());
+        if timeouts > forgiven {
+            self.syn_lost();
+        } else {
+            self.congestion.cwnd = initial_window(&self.params);
+        }
+        if timeouts > 0
+            && let Some(sent) = segment.sent_at(now)
+        {
+            self.rtt.sample(&self.params, sent, now);
+        }
+        self.advance(now, ack);
+    }
+}
