@@ -76,6 +76,12 @@ impl DeliveryRate {
         self.delivered
     }
 
+    /// Segments lost so far, each as often as it was.
+    #[must_use]
+    pub const fn lost(&self) -> u64 {
+        self.lost
+    }
+
     /// Whether the application leaves the path idle.
     #[must_use]
     pub const fn is_app_limited(&self) -> bool {

@@ -131,6 +131,7 @@ impl Sender {
             total: rate.delivered(),
             delivered: delivery.segments,
             lost: losses.segments,
+            total_lost: rate.lost(),
             prior_in_flight: *prior_in_flight,
             in_flight,
             sample,
@@ -151,15 +152,16 @@ impl Sender {
         true
     }
 
-    /// Segments are taken for lost. Only version 3 asks which.
+    /// Segments are taken for lost. Only version 3 asks what they met.
     pub(super) fn model_loses(&mut self, now: Time) {
         let (cwnd, rack) = (self.congestion.cwnd, &mut *self.rack);
         let Some(Law::Bbr(model)) = rack.control.as_deref_mut().map(|control| &mut control.law) else {
             return;
         };
-        let Model { path: Path::Three(bbr), rate, .. } = &mut **model else { return };
+        let Model { path, rate, .. } = &mut **model;
         for end in rack.record.lost() {
-            if let Some((transit, begins)) = rate.lose(end) {
+            let lost = rate.lose(end);
+            if let (Path::Three(bbr), Some((transit, begins))) = (&mut *path, lost) {
                 bbr.lose(now, cwnd, rate.delivered(), transit, begins);
             }
         }
