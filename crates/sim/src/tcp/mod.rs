@@ -20,6 +20,7 @@
 //! | [`ledbat`] | a queueing delay at its target |
 //! | [`bbr`] | a model of the path, by [`delivery_rate`] |
 //! | [`bbr3`] | such a model that heeds losses |
+//! | [`model`] | either of them with its rate samples |
 //! | [`pacing`] | segments at a rate |
 //! | [`accurate`] | what a receiver says of marks to a Prague sender: Accurate ECN |
 //! | [`prague`] | DCTCP whatever the round trip |
@@ -47,6 +48,7 @@ pub mod dctcp;
 pub mod delivery_rate;
 pub mod hystart;
 pub mod ledbat;
+pub mod model;
 pub mod pacing;
 pub mod prague;
 pub mod prr;

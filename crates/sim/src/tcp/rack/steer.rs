@@ -3,8 +3,9 @@
 use apportion_core::units::{Bytes, Rate, Time};
 
 use super::State;
-use super::control::{Control, Law, Model, Path};
+use super::control::{Control, Law};
 use super::record::{Delivery, Losses};
+use crate::tcp::model::{Model, Path};
 use crate::tcp::segment::{Extra, Flags, Segment};
 use crate::tcp::sender::Sender;
 use crate::tcp::{bbr, bbr3, pacing, prague, vegas};
