@@ -17,6 +17,7 @@ use apportion_core::param::{Entry, Kind, Param, Preset, Role};
 use apportion_core::system::Catalog;
 use apportion_scenario::describe::{Described, DescribedKey, sources, topologies};
 use apportion_scenario::did_you_mean;
+use apportion_scenario::quic::{self, QuicParams};
 use apportion_scenario::tcp::{ALGORITHMS, Algorithm, AlgorithmEntry, PARAMS, PROFILES, TcpParams};
 
 pub use apportion_scenario::describe::{reference, schema};
@@ -28,7 +29,7 @@ pub enum Section {
     Disciplines,
     /// What `mark` and `exchange` name.
     Markers,
-    /// TCP profiles and algorithms: what `tcp` names.
+    /// TCP profiles and algorithms, and QUIC: what `tcp` and `quic` name.
     Tcp,
     /// What `source` names.
     Sources,
@@ -39,7 +40,7 @@ pub enum Section {
 /// A titled list of names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct List {
-    /// The group that it belongs to; the two lists of TCP share one.
+    /// The group that it belongs to; the lists of transports share one.
     pub section: Section,
     /// Its title, such as `Disciplines`.
     pub title: &'static str,
@@ -84,6 +85,7 @@ pub fn list(catalog: &Catalog) -> Vec<List> {
             "TCP algorithms",
             ALGORITHMS.iter().map(|entry| name(entry.name, entry.summary)).collect(),
         ),
+        list(Section::Tcp, "QUIC", vec![name(QUIC, QUIC_SUMMARY)]),
         list(Section::Sources, "Sources", described(&sources())),
         list(Section::Topologies, "Topologies", described(&topologies())),
     ]
@@ -125,6 +127,7 @@ pub fn explain(catalog: &Catalog, name: &str) -> Result<String, UnknownName> {
         heading + &tcp_parameters(entry.name)
     }));
     parts.extend(ALGORITHMS.iter().filter(|entry| entry.name == name).map(algorithm));
+    parts.extend((name == QUIC).then(quic));
     parts.extend(sources().iter().filter(|one| one.name == name).map(|one| keys(one, "source")));
     parts.extend(topologies().iter().filter(|one| one.name == name).map(|one| keys(one, "topology")));
     if parts.is_empty() {
@@ -255,9 +258,36 @@ fn algorithm(entry: &AlgorithmEntry) -> String {
     let AlgorithmEntry { name, summary, source } = entry;
     let needs_rack = name.parse().is_ok_and(Algorithm::needs_rack);
     let profile = if needs_rack { "linux" } else { "rfc" };
+    let is_of_quic = quic::words().iter().any(|word| word == name);
+    let quic = if is_of_quic { format!("; or quic = \"{name}\"") } else { String::new() };
     format!(
         "{name}: TCP algorithm\n{summary}\nSource: {source}\n\
-         Use: tcp = {{ profile = \"{profile}\", algorithm = \"{name}\" }}, or with another profile\n"
+         Use: tcp = {{ profile = \"{profile}\", algorithm = \"{name}\" }}, or with another profile{quic}\n"
+    )
+}
+
+/// What `quic` of a flow selects, and its name.
+const QUIC: &str = "quic";
+const QUIC_SUMMARY: &str = "QUIC: packet numbers that never repeat, ACK frames with ranges, loss detection of RFC 9002, one stream; UDP for queues. Simulator \
+                            only.";
+
+fn quic() -> String {
+    let params = QuicParams::default();
+    let mut rows = vec![["parameter", "default", "meaning", "value", "from"].map(str::to_owned).to_vec()];
+    rows.extend(quic::PARAMS.iter().map(|entry| {
+        let value = params.get(entry.name).unwrap_or_default();
+        // Those of TCP are too many.
+        let unit = if entry.name == "algorithm" {
+            quic::words().join(" ")
+        } else {
+            entry.unit.trim_end().to_owned()
+        };
+        vec![entry.name.to_owned(), value, entry.doc.to_owned(), unit, entry.source.to_owned()]
+    }));
+    format!(
+        "{QUIC}: transport\n{QUIC_SUMMARY}\nSource: RFC 9000, RFC 9002\n\
+         Use: quic = \"cubic\", or quic = {{ PARAMETER = VALUE }}, in place of `tcp`\n\n{}",
+        table(&rows)
     )
 }
 

@@ -282,6 +282,7 @@ fn everything_listed_is_explained() {
             "\nMarkers and exchanges\n",
             "\nTCP profiles\n",
             "\nTCP algorithms\n",
+            "\nQUIC\n",
             "\nSources\n",
             "\nTopologies\n"
         ]
@@ -293,7 +294,7 @@ fn everything_listed_is_explained() {
         "newreno: TCP algorithm\n\
          Reno whose fast recovery goes on until everything sent before the loss is acknowledged.\n\
          Source: RFC 6582\n\
-         Use: tcp = { profile = \"rfc\", algorithm = \"newreno\" }, or with another profile\n"
+         Use: tcp = { profile = \"rfc\", algorithm = \"newreno\" }, or with another profile; or quic = \"newreno\"\n"
     );
     let red = apportion(folder.path(), &["explain", "red"]).out;
     assert!(red.contains("min_th") && red.contains("default") && red.contains("Paper: "), "{red}");

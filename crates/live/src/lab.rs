@@ -89,17 +89,27 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
         if let Some(message) = simulated(&flow.source) {
             return refuse(format!("flow.{}.source", flow.group), message);
         }
-        let (packet, of, fits) = match &flow.transport {
-            Transport::Udp { packet, .. } => (*packet, "source.packet", *packet >= MIN_DATAGRAM),
-            Transport::Tcp(tcp) => (tcp.segment + tcp.header, "tcp.segment", tcp::has_segments(tcp.segment)),
-        };
-        let message = match &flow.transport {
-            _ if packet > MAX_PACKET => "packets of the lab have 65000 bytes at most",
-            _ if fits => continue,
-            Transport::Udp { .. } => {
-                "a datagram on the wire has headers of 28 bytes and a byte of data at least"
+        let packet = flow.transport.packet();
+        let (of, fits, message) = match &flow.transport {
+            Transport::Udp { .. } => (
+                "source.packet",
+                packet >= MIN_DATAGRAM,
+                "a datagram on the wire has headers of 28 bytes and a byte of data at least",
+            ),
+            Transport::Tcp(tcp) => (
+                "tcp.segment",
+                tcp::has_segments(tcp.segment),
+                "TCP segments of Linux have between 88 and 32755 bytes",
+            ),
+            Transport::Quic(_) => {
+                let message = "QUIC is for `apportion run`, since Linux has none; write `tcp`, or run a program with QUIC in `apportion shell`";
+                return refuse(format!("flow.{}.quic", flow.group), message);
             }
-            Transport::Tcp(_) => "TCP segments of Linux have between 88 and 32755 bytes",
+        };
+        let message = match fits {
+            _ if packet > MAX_PACKET => "packets of the lab have 65000 bytes at most",
+            true => continue,
+            false => message,
         };
         return refuse(format!("flow.{}.{of}", flow.group), message);
     }

@@ -208,11 +208,11 @@ row! {
         lost_packets: u64, "packets";
         /// Packets marked with congestion experienced instead of dropped.
         marked_packets: u64, "packets";
-        /// TCP segments sent again; missing if they were not measured, as in the shell.
+        /// TCP segments sent again, or packets of QUIC with data sent before; missing if they were not measured, as in the shell.
         retransmits: Option<u64>, "segments";
-        /// TCP retransmission timeouts; missing likewise, and in the lab on kernels before Linux 6.7.
+        /// TCP retransmission timeouts, or probe timeouts of QUIC; missing likewise, and in the lab on kernels before Linux 6.7.
         timeouts: Option<u64>, "";
-        /// TCP fast retransmits; missing if they were not measured, as in the shell and in the lab.
+        /// TCP fast retransmits, or recovery periods of QUIC that a loss began; missing if they were not measured, as in the shell and in the lab.
         fast_retransmits: Option<u64>, "";
         /// Mean one-way delay of packets that reached the sink, ms.
         delay_mean_ms: Option<f64>, "ms";

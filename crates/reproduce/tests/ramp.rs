@@ -163,7 +163,7 @@ fn rates(scenario: &Scenario) -> Vec<(Time, f64)> {
             assert_eq!(tcp.segment, write);
             write + tcp.header
         }
-        Transport::Udp { .. } => write,
+        Transport::Quic(_) | Transport::Udp { .. } => write,
     };
     let on_wire = |rate: Rate| {
         let mbit = rate.as_mbit_f64() * wire.get() as f64 / write.get() as f64;

@@ -54,7 +54,7 @@ impl Marks {
         let params = flow.mark.as_deref()?;
         let setup = |tickets, purpose: &str| MarkerSetup {
             tickets,
-            acknowledged: matches!(flow.transport, Transport::Tcp(_)),
+            acknowledged: flow.transport.is_acknowledged(),
             start,
             random: stream(purpose),
         };
@@ -64,10 +64,12 @@ impl Marks {
                 .map(|tickets| TicketMarker::at_sink(params, setup(Some(tickets), "ack_mark"))),
             _ => None,
         };
-        let delayed = match &flow.transport {
-            Transport::Tcp(tcp) => tcp.delayed_ack.map(|_| tcp.segment.get().max(1) as f64),
-            Transport::Udp { .. } => None,
+        let delays = match &flow.transport {
+            Transport::Tcp(tcp) => tcp.delayed_ack.is_some(),
+            Transport::Quic(quic) => quic.delayed_ack.is_some(),
+            Transport::Udp { .. } => false,
         };
+        let delayed = delays.then(|| flow.transport.segment().get().max(1) as f64);
         Some(Box::new(Self { source: params.build(setup(flow.tickets, "mark")), sink, delayed }))
     }
 

@@ -3,7 +3,7 @@
 //! `docs/parity.md` gives the reason for each tolerance, `docs/lab.md` derives the limits of lateness.
 
 use apportion_core::units::Span;
-use apportion_scenario::model::{Scenario, Transport};
+use apportion_scenario::model::Scenario;
 
 /// The tolerated differences between simulator and lab.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ impl LatenessLimits {
         let delay = flows().filter_map(|flow| scenario.path_delay(flow)).min().unwrap_or_default();
         let most = (tolerances.delay * delay.as_secs_f64()).max(tolerances.delay_ms / 1e3);
         // TCP sends a window in each round trip, which lateness makes longer.
-        let tcp = flows().filter(|flow| matches!(flow.transport, Transport::Tcp(_)));
+        let tcp = flows().filter(|flow| flow.transport.is_acknowledged());
         let rtt = tcp.filter_map(|flow| scenario.path_rtt(flow)).min();
         let mean = rtt.map(|rtt| tolerances.throughput * rtt.as_secs_f64() / HANDOVERS);
         Self { most: Span::from_secs_f64(most), mean: mean.map(Span::from_secs_f64) }

@@ -8,13 +8,14 @@ use apportion_core::system::Catalog;
 use serde_json::{Map, Value, json};
 
 use crate::keys::{Key, Kind, Need, Range, Unit, Variant};
+use crate::quic;
 use crate::selection::Part;
 use crate::sweep::LISTS;
 use crate::tables::{
     BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, GILBERT_ELLIOTT, JITTER_TABLE, LINK, LINK_LOSS,
     LINK_RATE, LOST, RATE_TABLE, ROOT, SIZES, SOURCES, TOPOLOGIES,
 };
-use crate::tcp::{PARAMS, PROFILES};
+use crate::tcp::{PARAMS, PROFILES, ParamEntry};
 use crate::transport;
 
 /// A source or topology.
@@ -163,6 +164,8 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   **Markers** (`mark`) and **exchanges** (`exchange`) are written in the same way.
   **TCP** (`tcp`) is a profile (`\"rfc\"`), a congestion control of the default profile `linux` (`\"reno\"`), or a table:
   `{ profile = \"rfc\", algorithm = \"cubic\" }`. Greedy sources, files and short flows need none: they have `linux`, with CUBIC.
+  **QUIC** (`quic`, in place of `tcp`) is a congestion control (`\"cubic\"`) or a table of parameters: `{ algorithm = \"bbr\", ecn = true }`;
+  `apportion explain quic` lists them. Its packets are UDP for queues. In the simulator only.
 - **Presets.** A plain `kind` has the best parameters and mechanisms that are known. `preset = \"paper\"` in a queue, marker or exchange is the
   discipline as its paper has it; `preset = \"paper\"` under `[defaults]` says so for the whole scenario. Parameters that are set
   hold with either.
@@ -199,6 +202,7 @@ pub fn schema(catalog: &Catalog) -> Value {
         "mark": part_schema(catalog, Part::Marker),
         "exchange": part_schema(catalog, Part::Exchange),
         "tcp": tcp_schema(),
+        "quic": quic_schema(),
         "source": variants_schema(SOURCES),
         "sizes": variants_schema(SIZES),
         "topology": variants_schema(TOPOLOGIES),
@@ -271,6 +275,7 @@ fn kind_schema(kind: Kind) -> Value {
         Kind::Variants(variants) => variants_schema(variants),
         Kind::Part(part) => defined(part.key()),
         Kind::Tcp => defined("tcp"),
+        Kind::Quic => defined("quic"),
         Kind::Any => json!({}),
     }
 }
@@ -390,15 +395,29 @@ fn tcp_schema() -> Value {
         "profile".to_owned(),
         parameter(&json!({ "enum": names }), "Profile with the initial values of all parameters."),
     );
-    for entry in PARAMS {
+    let words: Vec<_> = names.into_iter().chain(transport::algorithms(true)).collect();
+    transport_schema(&words, properties, PARAMS)
+}
+
+fn quic_schema() -> Value {
+    transport_schema(&quic::words(), Map::new(), quic::PARAMS)
+}
+
+/// One of `words`, or a table with `properties` and the parameters.
+fn transport_schema<P>(
+    words: &[impl AsRef<str>],
+    mut properties: Map<String, Value>,
+    params: &[ParamEntry<P>],
+) -> Value {
+    for entry in params {
         let value = json!({ "type": ["string", "integer", "boolean"] });
         properties
             .insert(entry.name.to_owned(), parameter(&value, &format!("{} ({})", entry.doc, entry.unit)));
     }
+    let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
     let table = json!({
         "type": "object", "properties": properties, "additionalProperties": false,
     });
-    let words: Vec<_> = names.into_iter().chain(transport::algorithms(true)).collect();
     json!({ "anyOf": [{ "enum": words }, table] })
 }
 

@@ -89,10 +89,13 @@ impl Scenario {
             let lasts = flow.stop.unwrap_or(self.stop).min(self.stop).since(start).as_secs_f64();
             let sent = self.sent(at, flow, lasts);
             all.writes += sent.writes;
-            let has_rack =
-                matches!(&flow.transport, Transport::Tcp(tcp) if tcp.sack_recovery == SackRecovery::Rack);
+            let has_rack = match &flow.transport {
+                Transport::Tcp(tcp) => tcp.sack_recovery == SackRecovery::Rack,
+                Transport::Quic(_) => true,
+                Transport::Udp { .. } => false,
+            };
             all.memory += sent.connections * (PER_CONNECTION + if has_rack { PER_RACK } else { 0.0 });
-            let size = bits(packet(flow));
+            let size = bits(flow.transport.packet());
             // What waits when the source stops leaves by the end.
             let time = self.stop.since(start).as_secs_f64();
             let most = |link: &LinkId| rates[link.index()] * time / size;
@@ -103,7 +106,7 @@ impl Scenario {
         for (flow, wanted) in self.flows.iter().zip(wanted) {
             let share = |link: &LinkId| rates[link.index()] * whole / loads[link.index()].max(1.0);
             let packets = wanted * flow.path.iter().map(share).fold(1.0, f64::min);
-            let back = if matches!(flow.transport, Transport::Tcp(_)) { flow.back.len() } else { 0 };
+            let back = if flow.transport.is_acknowledged() { flow.back.len() } else { 0 };
             all.hops += packets * (flow.path.len() + back) as f64;
             let delay: f64 = flow.path.iter().map(|link| self.links[link.index()].delay.as_secs_f64()).sum();
             all.memory += packets * (delay / whole).min(1.0) * PER_PACKET;
@@ -125,10 +128,7 @@ impl Scenario {
 
     /// What the source of the flow at this place does in so many seconds.
     fn sent(&self, at: usize, flow: &Flow, seconds: f64) -> Sent {
-        let segment = match &flow.transport {
-            Transport::Tcp(tcp) => tcp.segment,
-            Transport::Udp { packet, .. } => *packet,
-        };
+        let segment = flow.transport.segment();
         let changed = self.changes.iter().filter_map(|change| match change.to {
             Setting::FlowRate(flow, rate) if flow == at => Some(bit(rate)),
             _ => None,
@@ -197,14 +197,6 @@ struct Sent {
     connections: f64,
     writes: f64,
     packets: f64,
-}
-
-/// The size of a full packet on the wire.
-fn packet(flow: &Flow) -> Bytes {
-    match &flow.transport {
-        Transport::Tcp(tcp) => tcp.segment + tcp.header,
-        Transport::Udp { packet, .. } => *packet,
-    }
 }
 
 fn bit(rate: Rate) -> f64 {

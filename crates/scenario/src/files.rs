@@ -15,7 +15,7 @@ use apportion_core::units::{Bytes, Span};
 use pcap_file::DataLink;
 use pcap_file::pcap::PcapParser;
 
-use crate::model::{MAX_PACKET, UDP_HEADER};
+use crate::packet_size::{MAX_PACKET, UDP_HEADER};
 
 /// Reads a whole file. Paths are as the scenario gives them, joined to its folder.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;

@@ -16,15 +16,15 @@ use crate::keys::{Amount, Fields, Quantity, Range, Unit, Variant, walk, walk_var
 use crate::marking;
 use crate::media_sources;
 use crate::model::{
-    DurationDistribution, Flow, FlowSettings, Frames, Link, LinkId, MAX_ARRIVALS, MAX_PACKET, Node, NodeId,
-    Shape, Source, Start, Transport, UDP_HEADER,
+    DurationDistribution, Flow, FlowSettings, Frames, Link, LinkId, MAX_ARRIVALS, Node, NodeId, Shape,
+    Source, Start, Transport,
 };
 use crate::names::{natural, position};
+use crate::packet_size::{MAX_PACKET, UDP_HEADER};
 use crate::problem::{Place, Problems};
 use crate::routing::Routing;
 use crate::sizes::Sizes;
 use crate::tables::{FLOW, MAX_FLOWS, SOURCES, START};
-use crate::tcp::TcpParams;
 use crate::text::{Item, Table, Value, join};
 use crate::transport;
 use crate::written_sizes::Written;
@@ -59,7 +59,8 @@ struct Group<'f> {
     to: Pattern,
     path: Option<Vec<Pattern>>,
     return_path: Option<Vec<Pattern>>,
-    tcp: Option<Arc<TcpParams>>,
+    /// TCP or QUIC; datagrams without.
+    transport: Option<Transport>,
     mark: Option<Arc<MarkerParams>>,
     source: (&'static Variant, Fields<'f>),
     /// What the source reads from a file.
@@ -128,15 +129,15 @@ impl<'a> Builder<'a> {
         static GREEDY: LazyLock<Item> = LazyLock::new(|| Item::text("greedy", Place::Line(1)));
         let source = fields.item("source").unwrap_or(&GREEDY);
         let (kind, source) = walk_variant(source, &fields.path_of("source"), SOURCES, true, problems)?;
-        let tcp = match fields.item("tcp") {
-            Some(item) => Some(transport::read(item, &fields.path_of("tcp"), problems)),
-            None => transport::is_needed_by(kind.name).then(|| Some(transport::default())),
-        };
-        self.check_transport(kind, tcp.is_some(), &fields, &source, problems);
+        let transport = transport::of_flow(&fields, kind.name, problems);
+        self.check_transport(kind, &fields, &source, problems);
+        if fields.text("ecn").is_some() {
+            check_ecn(kind, &fields, transport.is_some(), problems);
+        }
         let file = self.read_file(kind, &source, problems);
         let sizes = Written::read("sizes", &source, self.files, problems);
         let web = WrittenSizes::read(&source, self.files, problems);
-        let mark = marking::of_flow(self.catalog, &fields, tcp.is_some(), false, problems);
+        let mark = marking::of_flow(self.catalog, &fields, transport.is_some(), false, problems);
         Some(Group {
             name,
             count,
@@ -144,7 +145,7 @@ impl<'a> Builder<'a> {
             to: to?,
             path: via,
             return_path,
-            tcp: tcp.flatten(),
+            transport: transport.flatten(),
             mark,
             source: (kind, source),
             file,
@@ -157,28 +158,20 @@ impl<'a> Builder<'a> {
     fn check_transport(
         &self,
         kind: &Variant,
-        tcp: bool,
         fields: &Fields<'_>,
         source: &Fields<'_>,
         problems: &mut Problems,
     ) {
-        if fields.text("ecn").is_some() && (tcp || media_sources::sends_datagrams(kind.name)) {
-            let message = match tcp {
-                true => {
-                    "it is for datagrams; write it as a parameter of `tcp`, for example tcp = { ecn = true }"
-                        .to_owned()
-                }
-                false => format!(
-                    "a source `{}` has datagrams of its own, which are not ECN-capable; leave it out",
-                    kind.name
-                ),
-            };
-            fields.refuse("ecn", message, problems);
-        }
         match kind.name {
-            name if tcp && (name == "replay" || media_sources::sends_datagrams(name)) => {
-                let message = format!("a source `{name}` sends datagrams; leave `tcp` out");
-                fields.refuse("tcp", message, problems);
+            name if name == "replay" || media_sources::sends_datagrams(name) => {
+                let Some(key) = transport::key(fields) else { return };
+                let message = format!("a source `{name}` sends datagrams; leave `{key}` out");
+                fields.refuse(key, message, problems);
+            }
+            name @ ("web" | "probe") if transport::key(fields) == Some("quic") => {
+                let message =
+                    format!("a source `{name}` opens TCP connections, as HTTP/1.1 does; leave `quic` out");
+                fields.refuse("quic", message, problems);
             }
             "short_flows" if source.item("sizes").is_some() == source.item("mean_size").is_some() => {
                 let message = "write either `mean_size` or `sizes`, for example mean_size = \"30kB\"";
@@ -224,7 +217,7 @@ impl<'a> Builder<'a> {
         let path = self.path(&name, (from, to), group.path.as_deref(), i, (fields, "path"), problems);
         // Datagrams need no way back, but for what a receiver reports.
         let back = match group.return_path.as_deref() {
-            None if group.tcp.is_none() && group.source.0.name != "call" => {
+            None if group.transport.is_none() && group.source.0.name != "call" => {
                 Some(self.routing.path(to, from).unwrap_or_default())
             }
             listed => self.path(&name, (to, from), listed, i, (fields, "return_path"), problems),
@@ -486,8 +479,8 @@ fn connections(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<u32
 }
 
 fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Transport> {
-    if let Some(tcp) = &group.tcp {
-        return Some(Transport::Tcp(tcp.clone()));
+    if let Some(transport) = &group.transport {
+        return Some(transport.clone());
     }
     let source = &group.source.1;
     let packet = match &group.file {
@@ -531,9 +524,22 @@ fn protocol(group: &Group<'_>) -> Protocol {
     match group.fields.text("protocol") {
         Some("tcp") => Protocol::Tcp,
         Some(_) => Protocol::Udp,
-        None if group.tcp.is_some() => Protocol::Tcp,
+        None if matches!(group.transport, Some(Transport::Tcp(_))) => Protocol::Tcp,
         None => Protocol::Udp,
     }
+}
+
+/// Packets of TCP and QUIC, which `has_transport` says that a flow has, and those of media say themselves what they are.
+fn check_ecn(kind: &Variant, fields: &Fields<'_>, has_transport: bool, problems: &mut Problems) {
+    let message = if has_transport {
+        let key = transport::key(fields).unwrap_or("tcp");
+        format!("it is for datagrams; write it as a parameter of `{key}`, for example {key} = {{ ecn = true }}")
+    } else if media_sources::sends_datagrams(kind.name) {
+        format!("a source `{}` has datagrams of its own, which are not ECN-capable; leave it out", kind.name)
+    } else {
+        return;
+    };
+    fields.refuse("ecn", message, problems);
 }
 
 fn ecn(group: &Group<'_>) -> Ecn {

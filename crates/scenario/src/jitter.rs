@@ -6,7 +6,7 @@
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
-use crate::model::{Flow, LinkId, Scenario, Setting, Transport};
+use crate::model::{Flow, LinkId, Scenario, Setting};
 
 impl Scenario {
     /// The longest time that the source of `flow` takes for a packet, and its sink for an acknowledgement, from each time on: as set in
@@ -17,10 +17,7 @@ impl Scenario {
         if let Some(jitter) = flow.jitter {
             return [vec![(Time::ZERO, jitter)], vec![(Time::ZERO, jitter)]];
         }
-        let (packet, answer) = match &flow.transport {
-            Transport::Tcp(tcp) => (tcp.segment + tcp.header, tcp.ack),
-            Transport::Udp { packet, .. } => (*packet, Bytes::ZERO),
-        };
+        let (packet, answer) = (flow.transport.packet(), flow.transport.ack().unwrap_or(Bytes::ZERO));
         [self.longest_transmissions(&flow.path, packet), self.longest_transmissions(&flow.back, answer)]
     }
 

@@ -72,6 +72,8 @@ pub(crate) enum Kind {
     Part(Part),
     /// A TCP profile with its parameters.
     Tcp,
+    /// A congestion control of QUIC with its parameters.
+    Quic,
     /// What another key of the scenario would take.
     Any,
 }
@@ -278,6 +280,7 @@ impl Kind {
             Self::Part(Part::Exchange) => "{ }".to_owned(),
             Self::Part(part) => quoted(part.example()),
             Self::Tcp => "\"rfc\"".to_owned(),
+            Self::Quic => "\"cubic\"".to_owned(),
         }
     }
 }
@@ -302,6 +305,11 @@ impl<'a> Fields<'a> {
     /// The value as written; `None` if absent.
     pub(crate) fn item(&self, name: &str) -> Option<&'a Item> {
         self.found(name)?.item
+    }
+
+    /// Whether the value comes from the defaults.
+    pub(crate) fn is_lent(&self, name: &str) -> bool {
+        self.found(name).is_some_and(|found| found.lent_by.is_some())
     }
 
     /// What `name` takes.

@@ -7,7 +7,7 @@ use apportion_core::system::{CoreParams, DisciplineParams};
 use apportion_core::units::Time;
 
 use crate::keys::Fields;
-use crate::model::{Change, Flow, Link, LinkId, Setting, Transport};
+use crate::model::{Change, Flow, Link, LinkId, Setting};
 use crate::problem::{Place, Problems};
 use crate::text::join;
 
@@ -63,7 +63,7 @@ pub(crate) fn check_roles(
             return;
         }
         for flow in flows {
-            let acknowledged = matches!(flow.transport, Transport::Tcp(_));
+            let acknowledged = flow.transport.is_acknowledged();
             let back = acknowledged.then_some(("acknowledgements", &flow.back));
             for (what, path) in [("packets", &flow.path)].into_iter().chain(back) {
                 let Some((core, egress)) = unlabelled(path, routers) else { continue };

@@ -9,6 +9,7 @@
 //! | [`media`] | sources of video and voice that react to delay and loss |
 //! | [`routing`] | paths through its network |
 //! | [`tcp`] | TCP profiles and their parameters |
+//! | [`quic`] | QUIC's parameters |
 //! | [`entitlement`] | what its flows are due over time |
 //! | [`gateway`] | the configuration of a gateway, read and checked likewise |
 //! | [`queue`] | a discipline from its text |
@@ -27,6 +28,7 @@ pub mod media;
 mod media_sources;
 pub mod model;
 pub mod queue;
+pub mod quic;
 pub mod routing;
 pub mod tcp;
 
@@ -49,6 +51,7 @@ mod listed;
 mod load;
 mod names;
 mod network;
+mod packet_size;
 mod perturb;
 mod problem;
 mod render;

@@ -48,12 +48,12 @@ pub(crate) fn marker(
     Part::Marker.read(catalog, item, path, build, problems).map(Arc::new)
 }
 
-/// The marker of the flow that `fields` describe, which has `tcp` or not; none if nothing is marked. `sink_elsewhere`
+/// The marker of the flow that `fields` describe, which is acknowledged or not; none if nothing is marked. `sink_elsewhere`
 /// says whether its acknowledgements may carry tickets that another entity issues to its sink.
 pub(crate) fn of_flow(
     catalog: &Catalog,
     fields: &Fields<'_>,
-    tcp: bool,
+    is_acknowledged: bool,
     sink_elsewhere: bool,
     problems: &mut Problems,
 ) -> Option<Arc<MarkerParams>> {
@@ -63,7 +63,7 @@ pub(crate) fn of_flow(
                        both; leave one of them out";
         fields.refuse("ack_tickets", message, problems);
     }
-    if issued[1] && !tcp {
+    if issued[1] && !is_acknowledged {
         let mend = if fields.kind("tcp").is_some() { "tcp = \"rfc\"" } else { "protocol = \"tcp\"" };
         let message = format!(
             "only a flow with TCP has acknowledgements to carry them; write for example {mend}, or issue \

@@ -8,7 +8,8 @@ use std::ops::RangeInclusive;
 
 use crate::keys::Fields;
 use crate::media::{Adaptation, AdaptiveCall, Codec, Dash, RTP_HEADERS};
-use crate::model::{MAX_PACKET, Source};
+use crate::model::Source;
+use crate::packet_size::MAX_PACKET;
 use crate::problem::Problems;
 
 /// Of videos. Chosen: slower ones are no video, and a frame is written in one piece, which the host must hold.

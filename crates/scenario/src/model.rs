@@ -14,6 +14,8 @@ use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
 
 use crate::media::{AdaptiveCall, Codec, Dash};
+pub use crate::packet_size::MAX_PACKET;
+use crate::quic::QuicParams;
 pub use crate::sizes::{Cdf, Shape, Sizes};
 use crate::tcp::TcpParams;
 pub use crate::web::{Objects, Users, Web};
@@ -288,6 +290,8 @@ pub enum Start {
 pub enum Transport {
     /// TCP. Many flows share one table of parameters.
     Tcp(Arc<TcpParams>),
+    /// QUIC, likewise. For the simulator only.
+    Quic(Arc<QuicParams>),
     /// Datagrams of at most `packet` bytes on the wire, without feedback.
     Udp {
         /// Wire size of a full datagram.
@@ -297,12 +301,50 @@ pub enum Transport {
     },
 }
 
+impl Transport {
+    /// The size of a full packet on the wire.
+    #[must_use]
+    pub fn packet(&self) -> Bytes {
+        match self {
+            Self::Tcp(tcp) => tcp.segment + tcp.header,
+            Self::Quic(quic) => quic.packet(),
+            Self::Udp { packet, .. } => *packet,
+        }
+    }
+
+    /// The size of an acknowledgement on the wire; `None` for datagrams, which have none.
+    #[must_use]
+    pub fn ack(&self) -> Option<Bytes> {
+        match self {
+            Self::Tcp(tcp) => Some(tcp.ack),
+            Self::Quic(quic) => Some(quic.usual_ack()),
+            Self::Udp { .. } => None,
+        }
+    }
+
+    /// What a full packet carries; for datagrams, with its headers.
+    #[must_use]
+    pub fn segment(&self) -> Bytes {
+        match self {
+            Self::Tcp(tcp) => tcp.segment,
+            Self::Quic(quic) => quic.segment,
+            Self::Udp { packet, .. } => *packet,
+        }
+    }
+
+    /// Whether its packets are acknowledged.
+    #[must_use]
+    pub const fn is_acknowledged(&self) -> bool {
+        !matches!(self, Self::Udp { .. })
+    }
+}
+
 /// What a flow has to send: writes to its transport.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Source {
-    /// Always has more. Over TCP only.
+    /// Always has more. Over TCP or QUIC only.
     Greedy,
-    /// A file of this size, all of it at the start. Over TCP only.
+    /// A file of this size, all of it at the start. Over TCP or QUIC only.
     File {
         /// Of the file.
         size: Bytes,
@@ -429,12 +471,6 @@ pub enum Setting {
     /// What a link is issued for acknowledgements.
     LinkAckTickets(LinkId, TicketRate),
 }
-
-/// IPv4 (20, RFC 791) and UDP (8, RFC 768).
-pub(crate) const UDP_HEADER: Bytes = Bytes::new(28);
-
-/// The largest packet on any wire, as IPv4 allows (RFC 791 section 3.1).
-pub const MAX_PACKET: Bytes = Bytes::new(65_535);
 
 /// Most connections of one [`Source::ShortFlows`], and users of one [`Source::Web`] (chosen: a thousand a second for 1000 s), so that a typing
 /// error in a rate does not end with the memory of the machine.

@@ -138,17 +138,23 @@ fn named_table(
     keys: &'static [Key],
     has_default: &dyn Fn(&str) -> bool,
 ) {
-    // A whole TCP is too long for a line: it gets a table of its own.
-    let is_tcp = |name: &str| keys.iter().any(|key| key.name == name && matches!(key.kind, Kind::Tcp));
-    let tcp = table.entries.iter().find(|(key, _)| is_tcp(key));
-    let tcp = tcp.and_then(|(_, item)| transport::canonical(item));
+    // A whole transport is too long for a line: it gets a table of its own.
+    let canonical = |(name, item): &(String, Item)| {
+        let key = keys.iter().find(|key| key.name == name)?;
+        match key.kind {
+            Kind::Tcp => Some((key.name, transport::canonical(item)?)),
+            Kind::Quic => Some((key.name, transport::canonical_quic(item)?)),
+            _ => None,
+        }
+    };
+    let transports: Vec<_> = table.entries.iter().filter_map(canonical).collect();
     let mut rest = table.clone();
-    rest.entries.retain(|(key, _)| tcp.is_none() || !is_tcp(key));
+    rest.entries.retain(|(key, _)| transports.iter().all(|(name, _)| key != name));
     let mut entries = entries(catalog, &rest, keys, None);
     entries.retain(|(key, _)| table.get(key).is_some() || !has_default(key));
     lines(out, &format!("[{path}]"), &entries);
-    if let Some(tcp) = tcp {
-        lines(out, &format!("[{path}.tcp]"), &tcp);
+    for (name, transport) in transports {
+        lines(out, &format!("[{path}.{name}]"), &transport);
     }
 }
 
@@ -281,6 +287,9 @@ fn one(catalog: Option<&Catalog>, kind: Kind, item: &Item) -> String {
             catalog.and_then(|catalog| part.canonical(catalog, item)).unwrap_or_else(|| item.to_string())
         }
         (Kind::Tcp, _) => transport::canonical(item).map_or_else(|| item.to_string(), |all| inline(&all)),
+        (Kind::Quic, _) => {
+            transport::canonical_quic(item).map_or_else(|| item.to_string(), |all| inline(&all))
+        }
         (Kind::Tables(keys), Value::List(items)) => {
             let mut tables: Vec<_> = items
                 .iter()

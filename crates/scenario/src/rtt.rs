@@ -2,7 +2,7 @@
 
 use apportion_core::units::{Bytes, Span};
 
-use crate::model::{Flow, LinkId, Scenario, Transport};
+use crate::model::{Flow, LinkId, Scenario};
 
 impl Scenario {
     /// The round-trip time of `flow` without queueing, at the start: as set in the file, else the link delays in
@@ -18,10 +18,7 @@ impl Scenario {
     /// As [`base_rtt`](Self::base_rtt), of the network alone: `rtt` of the flow does not count.
     #[must_use]
     pub fn path_rtt(&self, flow: &Flow) -> Option<Span> {
-        let answer = match &flow.transport {
-            Transport::Tcp(tcp) => tcp.ack,
-            Transport::Udp { packet, .. } => *packet,
-        };
+        let answer = flow.transport.ack().unwrap_or_else(|| flow.transport.packet());
         if flow.back.is_empty() {
             return None;
         }
@@ -33,11 +30,7 @@ impl Scenario {
     /// transmission times. `None` where a link has no rate.
     #[must_use]
     pub fn path_delay(&self, flow: &Flow) -> Option<Span> {
-        let packet = match &flow.transport {
-            Transport::Tcp(tcp) => tcp.segment + tcp.header,
-            Transport::Udp { packet, .. } => *packet,
-        };
-        self.crossing(&flow.path, packet).map(Span::from_nanos)
+        self.crossing(&flow.path, flow.transport.packet()).map(Span::from_nanos)
     }
 
     /// The nanoseconds that `packet` takes over empty links, if it ever arrives.

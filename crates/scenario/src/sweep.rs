@@ -339,8 +339,12 @@ fn put(item: &mut Item, under: &str, keys: &[String], value: Item) -> Result<(),
         return Ok(());
     };
     if matches!(item.value, Value::Text(_)) {
-        // Only disciplines, sources and TCP can be both a name and a table.
-        let named = if under == "tcp" { "profile" } else { "kind" };
+        // Only disciplines, sources and transports can be both a name and a table.
+        let named = match under {
+            "tcp" => "profile",
+            "quic" => "algorithm",
+            _ => "kind",
+        };
         let named = Table { entries: vec![(named.to_owned(), item.clone())] };
         item.value = Value::Table(named);
     }

@@ -1,6 +1,6 @@
 //! Every key of a scenario file, as data: names, units, defaults and documentation are defined here only.
 //!
-//! Keys of queue disciplines are in [`apportion_core::system::catalog`], those of TCP in [`crate::tcp`].
+//! Keys of queue disciplines are in [`apportion_core::system::catalog`], those of TCP and QUIC in [`crate::tcp`] and [`crate::quic`].
 
 use apportion_core::param::Preset;
 
@@ -287,7 +287,7 @@ pub(crate) const CUSTOMER: &[Key] =
     &[key("weight", NUMBER, Default("1"), "Weight where bandwidth is divided among customers.")];
 
 /// A flow or a group of similar flows.
-pub(crate) const FLOW: &[Key] = &both::<24>(
+pub(crate) const FLOW: &[Key] = &both::<25>(
     &[
         key(
             "count",
@@ -351,12 +351,12 @@ pub(crate) const TARGET_DELAY: Key = key(
 pub(crate) const CLASSES: &[&str] = &["greedy", "real_rate"];
 
 /// Keys of a flow that may also have a default.
-const SHARED_FLOW: [Key; 15] = [
+const SHARED_FLOW: [Key; 16] = [
     key(
         "connections",
         Kind::Amount(Unit::Count, Range::UpTo(MAX_CONNECTIONS)),
         Optional,
-        "Number of connections in the flow, each with its own TCP, random start and source; queues, markers \
+        "Number of connections in the flow, each with its own TCP or QUIC, random start and source; queues, markers \
          and `lost` see one flow. 1 if absent.",
     ),
     key(
@@ -366,11 +366,17 @@ const SHARED_FLOW: [Key; 15] = [
         "TCP: a profile, a congestion control of the profile `linux`, or a table with `profile` and parameters. If absent, `linux` for `greedy`, `file`, `short_flows`, `web`, `probe` and `dash`, and UDP for sources with a rate.",
     ),
     key(
+        "quic",
+        Kind::Quic,
+        Optional,
+        "QUIC in place of `tcp`: `cubic`, `newreno`, `bbr` or `bbr3`, or a table with `algorithm` and parameters. Simulator only; not for `web` and `probe`.",
+    ),
+    key(
         "protocol",
         Kind::Word(&["tcp", "udp"]),
         Optional,
-        "Protocol field of its packets, for queues that read it; if absent, the actual transport. TCP \
-         with \"udp\" is like QUIC; datagrams with \"tcp\" are spoofed.",
+        "Protocol field of its packets, for queues that read it; if absent, the actual transport, which is UDP for QUIC. Datagrams \
+         with \"tcp\" are spoofed.",
     ),
     key(
         "ecn",
@@ -412,7 +418,7 @@ const SHARED_FLOW: [Key; 15] = [
         "ack_tickets",
         TICKETS,
         Optional,
-        "Receiver-based alternative to `tickets`: tickets per second issued to its sink. TCP only.",
+        "Receiver-based alternative to `tickets`: tickets per second issued to its sink. TCP and QUIC only.",
     ),
     key(
         "mark",

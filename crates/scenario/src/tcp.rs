@@ -15,11 +15,11 @@
 
 mod algorithms;
 mod profiles;
-mod text;
+pub(crate) mod text;
 
 use apportion_core::units::{Bytes, Packets, Span};
 
-use crate::model::MAX_PACKET;
+use crate::packet_size::MAX_PACKET;
 pub use algorithms::{ALGORITHMS, AlgorithmEntry};
 use profiles::{linux, ns2_235, ns2_2000, ns2_full, reno_1999, rfc};
 use text::Text;
@@ -287,6 +287,11 @@ impl TcpParams {
         PROFILES.iter().find(|entry| entry.name == name).map(|entry| (entry.params)())
     }
 
+    /// The values of the classical standards, the profile "rfc".
+    pub(crate) fn classical() -> Self {
+        rfc()
+    }
+
     /// Sets the parameter called `name` from `text`, or says what is wrong with either.
     pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
         let Some(entry) = PARAMS.iter().find(|entry| entry.name == name) else {
@@ -458,10 +463,10 @@ pub const PROFILES: &[ProfileEntry] = &[
     },
 ];
 
-/// One parameter that a scenario may set by name.
+/// One parameter of `P` that a scenario may set by name.
 #[derive(Debug)]
-pub struct ParamEntry {
-    /// The name, equal to the field of [`TcpParams`].
+pub struct ParamEntry<P = TcpParams> {
+    /// The name, equal to the field.
     pub name: &'static str,
     /// What it decides.
     pub doc: &'static str,
@@ -469,28 +474,30 @@ pub struct ParamEntry {
     pub unit: &'static str,
     /// Where the rule comes from.
     pub source: &'static str,
-    get: fn(&TcpParams) -> String,
-    set: fn(&mut TcpParams, &str) -> Result<(), String>,
+    pub(crate) get: fn(&P) -> String,
+    pub(crate) set: fn(&mut P, &str) -> Result<(), String>,
 }
 
-/// The table of parameters: field, type, what it decides, source.
+/// The table of parameters of a type: field, type, what it decides, source.
 macro_rules! params {
-    ($($name:ident: $type:ty, $doc:literal, $source:literal;)*) => {
-        /// Every parameter, in the order of [`TcpParams`].
-        pub const PARAMS: &[ParamEntry] = &[$(ParamEntry {
+    ($params:ty: $($name:ident: $type:ty, $doc:literal, $source:literal;)*) => {
+        /// Every parameter, in the order of the fields.
+        pub const PARAMS: &[ParamEntry<$params>] = &[$(ParamEntry {
             name: stringify!($name),
             doc: $doc,
             unit: <$type as Text>::UNIT,
             source: $source,
             get: |params| params.$name.write(),
             set: |params, text| {
-                params.$name = <$type>::read(text)?;
+                params.$name = <$type as Text>::read(text)?;
                 Ok(())
             },
         }),*];
     };
 }
+pub(crate) use params;
 params! {
+    TcpParams:
     algorithm: Algorithm, "how losses are repaired and the window grows", "RFC 5681, 6582, 6675, 9438";
     sack_recovery: SackRecovery, "how a SACK sender chooses what to send in recovery", "ns-2 Sack1; RFC 6675; RFC 8985 and 6937";
     segment: Bytes, "payload of a full segment", "RFC 9293 section 3.7.1";

@@ -1,15 +1,60 @@
-//! TCP in scenario files: the name of a profile or of a congestion control, or a table with `profile` and
-//! parameters. What is not said is as in the first profile, the default.
+//! TCP and QUIC in scenario files.
+//!
+//! TCP is the name of a profile or of a congestion control, or a table with `profile` and parameters. What is not said is as in the first
+//! profile, the default. QUIC is the name of a congestion control or a table with parameters.
 
 use std::sync::Arc;
 
+use crate::keys::Fields;
+use crate::model::Transport;
 use crate::problem::{Problems, did_you_mean};
-use crate::tcp::{ALGORITHMS, PARAMS, PROFILES, TcpParams};
+use crate::quic::{self, QuicParams};
+use crate::tcp::{ALGORITHMS, PARAMS, PROFILES, ParamEntry, TcpParams};
 use crate::text::{Item, Value, join, quoted};
 
+/// The key that says what carries a flow, `tcp` or `quic`, if one does: what the flow sets itself replaces a default.
+pub(crate) fn key(fields: &Fields<'_>) -> Option<&'static str> {
+    let keys = ["tcp", "quic"].into_iter().filter(|key| fields.item(key).is_some());
+    keys.min_by_key(|key| fields.is_lent(key))
+}
+
+/// TCP or QUIC for a flow that has one of them, or whose source is of a kind that needs one; `Some(None)` if what is written
+/// cannot be read. Every error is added to `problems`.
+pub(crate) fn of_flow(
+    fields: &Fields<'_>,
+    source: &str,
+    problems: &mut Problems,
+) -> Option<Option<Transport>> {
+    let has = |key: &str| fields.item(key).is_some();
+    if has("tcp") && has("quic") && fields.is_lent("tcp") == fields.is_lent("quic") {
+        fields.refuse("quic", "`tcp` says what carries the flow; leave one of the two out", problems);
+        return Some(None);
+    }
+    let Some((key, item)) = key(fields).and_then(|key| Some((key, fields.item(key)?))) else {
+        return is_needed_by(source).then(|| Some(Transport::Tcp(default())));
+    };
+    let path = fields.path_of(key);
+    Some(match key {
+        "quic" => read_quic(item, &path, problems).map(Transport::Quic),
+        _ => read_tcp(item, &path, problems).map(Transport::Tcp),
+    })
+}
+
 /// Reads a TCP; every error is added to `problems`.
-pub(crate) fn read(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<TcpParams>> {
-    let (params, errors) = resolve(item);
+pub(crate) fn read_tcp(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<TcpParams>> {
+    checked(resolve(item), path, problems)
+}
+
+/// Reads a QUIC; every error is added to `problems`.
+pub(crate) fn read_quic(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<QuicParams>> {
+    checked(resolve_quic(item), path, problems)
+}
+
+fn checked<P>(
+    (params, errors): (Option<P>, Vec<Refused<'_>>),
+    path: &str,
+    problems: &mut Problems,
+) -> Option<Arc<P>> {
     for (item, key, message) in &errors {
         problems.add(item.place, key.map_or_else(|| path.to_owned(), |key| join(path, key)), message);
     }
@@ -34,7 +79,38 @@ fn resolve(item: &Item) -> (Option<TcpParams>, Vec<Refused<'_>>) {
         return (None, vec![(item, key, message)]);
     };
     let entries = table.into_iter().flat_map(|table| &table.entries);
-    let mut pending: Vec<_> = entries.filter(|(key, _)| key != "profile").collect();
+    let refused =
+        set_all(entries.filter(|(key, _)| key != "profile"), |key, text| params.set(key, text), PARAMS);
+    (Some(params), refused)
+}
+
+fn resolve_quic(item: &Item) -> (Option<QuicParams>, Vec<Refused<'_>>) {
+    let Value::Table(table) = &item.value else {
+        let name = item.plain();
+        let params = QuicParams::with_algorithm(&name);
+        let known = quic::words();
+        let guess = did_you_mean(&name, known.iter().map(String::as_str));
+        let message = || {
+            format!(
+                "`{name}` is not a congestion control of QUIC here{guess}; known: {}, or a table of parameters",
+                known.join(", ")
+            )
+        };
+        let errors = if params.is_none() { vec![(item, None, message())] } else { Vec::new() };
+        return (params, errors);
+    };
+    let mut params = QuicParams::default();
+    let refused = set_all(table.entries.iter(), |key, text| params.set(key, text), quic::PARAMS);
+    (Some(params), refused)
+}
+
+/// Sets parameters by their keys. Returns those that were refused.
+fn set_all<'a, P>(
+    entries: impl Iterator<Item = &'a (String, Item)>,
+    mut set_one: impl FnMut(&str, &str) -> Result<(), String>,
+    known: &[ParamEntry<P>],
+) -> Vec<Refused<'a>> {
+    let mut pending: Vec<_> = entries.collect();
     // Some parameters bound each other, so that one can be set only after another: go round until nothing
     // moves.
     loop {
@@ -42,13 +118,13 @@ fn resolve(item: &Item) -> (Option<TcpParams>, Vec<Refused<'_>>) {
         let count = pending.len();
         for entry in std::mem::take(&mut pending) {
             let (key, item) = entry;
-            if let Err(message) = set(&mut params, key, item) {
+            if let Err(message) = set(&mut set_one, key, item, known) {
                 pending.push(entry);
                 refused.push((item, Some(key.as_str()), message));
             }
         }
         if refused.is_empty() || refused.len() == count {
-            return (Some(params), refused);
+            return refused;
         }
     }
 }
@@ -56,7 +132,7 @@ fn resolve(item: &Item) -> (Option<TcpParams>, Vec<Refused<'_>>) {
 /// The profile of flows that need TCP and name none.
 pub(crate) const DEFAULT: &str = PROFILES[0].name;
 
-/// Whether a source of this kind has no rate of its own, so that only TCP can send it.
+/// Whether a source of this kind has no rate of its own, so that only TCP or QUIC can send it.
 pub(crate) fn is_needed_by(source: &str) -> bool {
     matches!(source, "greedy" | "file" | "short_flows" | "web" | "probe" | "dash")
 }
@@ -89,12 +165,17 @@ pub(crate) fn algorithms(allowed: bool) -> impl Iterator<Item = &'static str> {
     ALGORITHMS.iter().map(|entry| entry.name).filter(move |name| allowed && *name != "tahoe")
 }
 
-fn set(params: &mut TcpParams, key: &str, item: &Item) -> Result<(), String> {
+fn set<P>(
+    set_one: &mut impl FnMut(&str, &str) -> Result<(), String>,
+    key: &str,
+    item: &Item,
+    known: &[ParamEntry<P>],
+) -> Result<(), String> {
     if matches!(item.value, Value::Table(_) | Value::List(_) | Value::Date(_)) {
         return Err(format!("`{item}` is {}, not the value of a parameter", item.what()));
     }
-    params.set(key, &item.plain()).map_err(|message| {
-        let names = || PARAMS.iter().map(|entry| entry.name);
+    set_one(key, &item.plain()).map_err(|message| {
+        let names = || known.iter().map(|entry| entry.name);
         let known = names().any(|name| name == key);
         if known { message } else { format!("{message}{}", did_you_mean(key, names())) }
     })
@@ -107,10 +188,20 @@ pub(crate) fn canonical(item: &Item) -> Option<Vec<(String, String)>> {
     let word = item.as_table().map_or(Some(item), |table| table.get("profile"));
     let profile = word.and_then(Item::as_text).filter(|word| TcpParams::profile(word).is_some());
     let mut all = vec![("profile".to_owned(), quoted(profile.unwrap_or(PROFILES[0].name)))];
-    for entry in PARAMS {
-        let text = params.get(entry.name)?;
-        let bare = text.parse::<u64>().is_ok() || text == "true" || text == "false";
-        all.push((entry.name.to_owned(), if bare { text } else { quoted(&text) }));
-    }
+    all.extend(PARAMS.iter().map(|entry| written(&params, entry)));
     Some(all)
+}
+
+/// The QUIC likewise.
+pub(crate) fn canonical_quic(item: &Item) -> Option<Vec<(String, String)>> {
+    let (params, errors) = resolve_quic(item);
+    let params = params.filter(|_| errors.is_empty())?;
+    Some(quic::PARAMS.iter().map(|entry| written(&params, entry)).collect())
+}
+
+/// A parameter as a key and its TOML value.
+fn written<P>(params: &P, entry: &ParamEntry<P>) -> (String, String) {
+    let text = (entry.get)(params);
+    let bare = text.parse::<u64>().is_ok() || text == "true" || text == "false";
+    (entry.name.to_owned(), if bare { text } else { quoted(&text) })
 }

@@ -6,7 +6,7 @@ use apportion_core::packet::FlowClass;
 use apportion_core::system::CoreParams;
 use apportion_core::units::{Rate, Span};
 
-use crate::model::{Flow, Link, LinkId, Scenario, Setting, Transport};
+use crate::model::{Flow, Link, LinkId, Scenario, Setting};
 
 /// Least time to measure. Chosen: two or three cycles of a TCP window on common paths.
 const LEAST_TIME: Span = Span::from_secs(10);
@@ -48,10 +48,10 @@ impl Scenario {
                  10 s or more"
             ));
         }
-        // Without TCP nothing waits for an answer.
-        let with_tcp = self.flows.iter().filter(|flow| matches!(flow.transport, Transport::Tcp(_)));
+        // Nothing else waits for an answer.
+        let answered = self.flows.iter().filter(|flow| flow.transport.is_acknowledged());
         let of = |flow| Some((self.path_rtt(flow)?, flow));
-        let (rtt, flow) = with_tcp.filter_map(of).max_by_key(|(rtt, _)| *rtt)?;
+        let (rtt, flow) = answered.filter_map(of).max_by_key(|(rtt, _)| *rtt)?;
         let rounds = measured.as_nanos() / rtt.as_nanos().max(1);
         (rounds < LEAST_ROUNDS).then(|| {
             format!(

@@ -120,7 +120,7 @@ fn flows_take_what_they_do_not_set() {
     assert!(matches!(second.source, Source::File { .. }));
     let algorithm = |transport: &Transport| match transport {
         Transport::Tcp(params) => params.get("algorithm"),
-        Transport::Udp { .. } => None,
+        Transport::Quic(_) | Transport::Udp { .. } => None,
     };
     assert_ne!(algorithm(&second.transport), algorithm(&own.transport));
     assert_eq!((own.weight.get(), own.tickets, own.guarantee), (1.0, TicketRate::new(5.0), Rate::ZERO));

@@ -43,6 +43,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "neighbours",
             "parking-lot",
             "queueing-delay",
+            "quic",
             "quickstart",
             "rate-matching",
             "rtt-unfairness",

@@ -5,8 +5,11 @@
 use std::path::Path;
 
 use apportion_core::Ecn;
+use apportion_core::packet::Protocol;
+use apportion_core::units::Bytes;
 use apportion_scenario::load;
 use apportion_scenario::model::Transport;
+use apportion_scenario::quic::QuicParams;
 use apportion_scenario::tcp::TcpParams;
 
 /// The TCP of a flow with these lines, `None` for UDP, or the first error.
@@ -19,7 +22,7 @@ fn transport(lines: &str) -> Result<Option<TcpParams>, String> {
     let suite = suite.map_err(|problems| problems[0].to_string())?;
     Ok(match &suite.points[0].scenario.flows[0].transport {
         Transport::Tcp(params) => Some(TcpParams::clone(params)),
-        Transport::Udp { .. } => None,
+        Transport::Quic(_) | Transport::Udp { .. } => None,
     })
 }
 
@@ -93,4 +96,52 @@ fn datagrams_have_the_ecn_field_that_is_set_and_other_packets_refuse_it() {
     assert!(message.contains("flow.x.ecn: a source `voice` has datagrams of its own"), "{message}");
     let message = transport(&format!("ecn = \"ce\"\n{cbr}")).unwrap_err();
     assert!(message.contains("flow.x.ecn"), "{message}");
+}
+
+/// The QUIC of a flow with these lines, or the first error.
+fn quic(lines: &str) -> Result<QuicParams, String> {
+    let text = format!(
+        "seed = 1\nstop = \"1s\"\n[link.l]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n[flow.x]\n\
+         from = \"a\"\nto = \"b\"\n{lines}\n"
+    );
+    let suite = load(&text, Path::new("x.toml"), &[], &|path| std::fs::read(path));
+    let suite = suite.map_err(|problems| problems[0].to_string())?;
+    let flow = &suite.points[0].scenario.flows[0];
+    let Transport::Quic(params) = &flow.transport else { return Err("no QUIC".to_owned()) };
+    assert_eq!(flow.protocol, Protocol::Udp);
+    Ok(QuicParams::clone(params))
+}
+
+#[test]
+fn quic_is_a_congestion_control_or_a_table_and_udp_for_queues() {
+    for name in ["newreno", "cubic", "bbr", "bbr3"] {
+        let expected = QuicParams::with_algorithm(name).unwrap();
+        assert_eq!(quic(&format!("quic = \"{name}\"")).unwrap(), expected);
+        assert_eq!(quic(&format!("quic = {{ algorithm = \"{name}\" }}")).unwrap(), expected);
+    }
+    let expected = QuicParams { ecn: true, segment: Bytes::new(1_200), ..QuicParams::default() };
+    assert_eq!(quic("quic = { ecn = true, segment = \"1200B\" }").unwrap(), expected);
+    // What the flow sets itself replaces a default.
+    let lent = |default: &str, own: &str| quic(&format!("{own}\n[defaults.flow]\n{default}"));
+    assert_eq!(lent("quic = \"bbr\"", "").unwrap().algorithm.to_string(), "bbr");
+    assert_eq!(lent("tcp = \"rfc\"", "quic = \"newreno\"").unwrap().algorithm.to_string(), "newreno");
+    assert_eq!(lent("quic = \"bbr\"", "tcp = \"rfc\"").unwrap_err(), "no QUIC");
+}
+
+#[test]
+fn what_quic_cannot_be_names_its_place() {
+    let file = "source = { kind = \"call\" }";
+    let cases = [
+        ("quic = \"vegas\"", "x.toml:11: flow.x.quic: `vegas` is not a congestion control of QUIC here"),
+        ("quic = \"vegas\"", "known: cubic, newreno, bbr, bbr3"),
+        ("quic = { algorithm = \"ledbat\" }", "flow.x.quic.algorithm: `ledbat`: is for TCP"),
+        ("quic = { profile = \"linux\" }", "unknown QUIC parameter `profile`"),
+        ("quic = \"cubic\"\ntcp = \"rfc\"", "flow.x.quic: `tcp` says what carries the flow"),
+        (&format!("quic = \"cubic\"\n{file}"), "a source `call` sends datagrams; leave `quic` out"),
+        ("quic = \"cubic\"\nsource = \"web\"", "opens TCP connections, as HTTP/1.1 does; leave `quic` out"),
+    ];
+    for (lines, expected) in cases {
+        let message = quic(lines).unwrap_err();
+        assert!(message.contains(expected), "{lines}: {message}");
+    }
 }

@@ -57,7 +57,11 @@ impl Simulation<'_> {
 
     /// Until when the connections of a flow are open, and acknowledge at once.
     fn delivers_early_until(&self, index: usize, flow: &Flow) -> Time {
-        let waits = matches!(&flow.transport, Transport::Tcp(params) if params.delayed_ack.is_some());
+        let waits = match &flow.transport {
+            Transport::Tcp(params) => params.delayed_ack.is_some(),
+            Transport::Quic(_) => true,
+            Transport::Udp { .. } => false,
+        };
         let ends = self.members(index).any(|member| {
             let load = &self.connections[member as usize].load;
             matches!(load, Load::File(_) | Load::Web(_) | Load::Media(_) | Load::Arrived)

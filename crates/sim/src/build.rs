@@ -13,7 +13,7 @@ use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Trans
 use apportion_scenario::tcp::{Algorithm, SackRecovery};
 
 use crate::capture::LinkCapture;
-use crate::connection::{Carrier, Connection, Tcps};
+use crate::connection::{Carrier, Connection, Quics, Tcps};
 use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
 use crate::hosts::Hosts;
 use crate::link::{Link, SharedState};
@@ -95,6 +95,7 @@ impl<'a> Simulation<'a> {
             routes: Vec::new(),
             connections: Vec::with_capacity(planned.len()),
             tcps: Tcps::default(),
+            quics: Quics::default(),
             ids_are_shared: numbers.are_shared(),
             tables: FlowTables::new(scenario, &numbers, seed),
             probes: Vec::new(),
@@ -199,7 +200,7 @@ impl<'a> Simulation<'a> {
     fn protocols(&self) -> Vec<Protocol> {
         let honest = |flow: &Flow| match flow.transport {
             Transport::Tcp(_) => flow.protocol == Protocol::Tcp,
-            Transport::Udp { .. } => flow.protocol == Protocol::Udp,
+            Transport::Quic(_) | Transport::Udp { .. } => flow.protocol == Protocol::Udp,
         };
         if self.scenario.flows.iter().all(honest) {
             Vec::new()

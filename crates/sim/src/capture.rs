@@ -19,6 +19,7 @@ use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::time::Duration;
 
+use apportion_core::packet::Protocol;
 use apportion_core::units::{Bytes, Time};
 use apportion_core::{Ecn, Packet as _};
 use etherparse::err::ValueTooBigError;
@@ -187,7 +188,8 @@ impl LinkCapture {
             return;
         }
         let transport = match &body.header {
-            Header::Udp | Header::Rtp(_) | Header::Rtcp(_) => Transport::Udp,
+            Header::Udp | Header::Quic(_) | Header::Rtp(_) | Header::Rtcp(_) => Transport::Udp,
+            Header::SegmentRequest(_) if packet.protocol() == Protocol::Udp => Transport::Udp,
             // ACK and PSH. The sequence numbers of requests are not simulated.
             Header::SegmentRequest(_) => {
                 Transport::Tcp(TcpFields { payload: REQUEST_PAYLOAD, flags: 0x18, ..TcpFields::default() })

@@ -1,7 +1,7 @@
 //! Connections during a run. [`apportion_runtime::connections`] makes the list of them.
 //!
-//! TCP, sources and starts belong to connections; weights, guarantees, round-trip times, marks, counts of
-//! packets and listed losses go by id. TCP state exists from the start of a connection to its end only.
+//! Transports, sources and starts belong to connections; weights, guarantees, round-trip times, marks, counts of
+//! packets and listed losses go by id. The state of TCP and QUIC exists from the start of a connection to its end only.
 
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -10,21 +10,23 @@ use apportion_core::packet::{Ecn, FlowId};
 use apportion_core::units::{Bytes, Time};
 use apportion_runtime::connections::Load;
 use apportion_scenario::model::{Flow, Transport};
+use apportion_scenario::quic::QuicParams;
 use apportion_scenario::tcp::TcpParams;
 
 use crate::packet::Direction;
+use crate::quic;
 use crate::tcp::{Receiver, Sender};
 
-/// What TCP did on one connection since its start; zeros for UDP.
+/// What TCP or QUIC did on one connection since its start; zeros for UDP.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
     /// New payload in order at the receiver.
     pub goodput: u64,
-    /// Segments sent again.
+    /// Segments sent again; packets of QUIC with data that were sent before.
     pub retransmits: u64,
-    /// Retransmission timeouts.
+    /// Retransmission timeouts; probe timeouts of QUIC.
     pub timeouts: u64,
-    /// Fast retransmits.
+    /// Fast retransmits; recovery periods of QUIC that a loss began.
     pub fast_retransmits: u64,
 }
 
@@ -69,7 +71,11 @@ pub enum Carrier {
     Closed(Arc<TcpParams>),
     /// TCP, by its place in [`Tcps`].
     Open(u32),
-    /// TCP after its end, with what it did.
+    /// QUIC before its start.
+    ClosedQuic(Arc<QuicParams>),
+    /// QUIC, by its place in [`Quics`].
+    OpenQuic(u32),
+    /// TCP or QUIC after its end, with what it did.
     Ended(Box<Totals>),
     /// Datagrams.
     Udp {
@@ -78,6 +84,19 @@ pub enum Carrier {
         /// Their ECN field.
         ecn: Ecn,
     },
+}
+
+/// What the application of a connection asks of its sender.
+#[derive(Clone, Copy, Debug)]
+pub enum Command {
+    /// Open the connection.
+    Start,
+    /// There are so many bytes more.
+    Supply(u64),
+    /// There are always more.
+    SupplyUnlimited,
+    /// There are no more.
+    Close,
 }
 
 /// Both ends of a TCP connection.
@@ -89,35 +108,55 @@ pub struct Tcp {
     pub receiver: Receiver,
 }
 
-/// The TCP state of connections, in one table: without what an allocator adds to each, and given back to the system as a whole.
-#[derive(Debug, Default)]
-pub struct Tcps {
-    states: Vec<Option<Tcp>>,
+/// Both ends of a QUIC connection.
+#[derive(Debug)]
+pub struct Quic {
+    /// The end that has data.
+    pub sender: quic::Sender,
+    /// The end that acknowledges.
+    pub receiver: quic::Receiver,
+}
+
+/// The TCP state of connections.
+pub type Tcps = States<Tcp>;
+/// The QUIC state of connections.
+pub type Quics = States<Box<Quic>>;
+
+/// The state of connections, in one table: without what an allocator adds to each, and given back to the system as a whole.
+#[derive(Debug)]
+pub struct States<T> {
+    states: Vec<Option<T>>,
     /// Places whose connections have ended.
     free: Vec<u32>,
 }
 
-impl Tcps {
+impl<T> Default for States<T> {
+    fn default() -> Self {
+        Self { states: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> States<T> {
     /// Keeps the state of a connection; returns its place.
-    pub fn insert(&mut self, tcp: Tcp) -> u32 {
+    pub fn insert(&mut self, state: T) -> u32 {
         if let Some(place) = self.free.pop() {
-            self.states[place as usize] = Some(tcp);
+            self.states[place as usize] = Some(state);
             return place;
         }
-        self.states.push(Some(tcp));
+        self.states.push(Some(state));
         self.states.len() as u32 - 1
     }
 
     /// That in a place.
     #[must_use]
     #[inline]
-    pub fn get(&self, place: u32) -> Option<&Tcp> {
+    pub fn get(&self, place: u32) -> Option<&T> {
         self.states.get(place as usize)?.as_ref()
     }
 
     /// That in a place.
     #[inline]
-    pub fn get_mut(&mut self, place: u32) -> Option<&mut Tcp> {
+    pub fn get_mut(&mut self, place: u32) -> Option<&mut T> {
         self.states.get_mut(place as usize)?.as_mut()
     }
 
@@ -145,6 +184,7 @@ impl Carrier {
     pub fn new(flow: &Flow) -> Self {
         match &flow.transport {
             Transport::Tcp(params) => Self::Closed(Arc::clone(params)),
+            Transport::Quic(params) => Self::ClosedQuic(Arc::clone(params)),
             &Transport::Udp { packet, .. } => Self::Udp { packet, ecn: flow.ecn },
         }
     }

@@ -1,4 +1,4 @@
-//! A deterministic packet-level simulator with its own TCP.
+//! A deterministic packet-level simulator with its own TCP and QUIC.
 //!
 //! A [`Simulation`] runs one scenario with one seed; [`replicate()`] runs many in parallel. A run depends on
 //! its scenario and its seed alone: not on threads, not on the order of declarations, not on the build
@@ -10,7 +10,9 @@
 //! | [`packet`] | packets: a handle that moves and a body that stays |
 //! | [`link`] | queue, transmitter and wire of one direction |
 //! | [`tcp`] | TCP sender and receiver |
+//! | [`quic`] | QUIC sender and receiver |
 //! | [`connection`] | a connection during a run: source, transport, routes |
+//! | `transports` | what TCP and QUIC do alike, and QUIC connections during a run |
 //! | `router` | routers that exchange reports about their links |
 //! | `ahead` | deliveries before the time at which they happen |
 //! | `hosts` | the time that hosts take for the packets that they send |
@@ -37,10 +39,12 @@ mod media;
 pub mod observer;
 pub mod packet;
 mod pending_notices;
+pub mod quic;
 pub mod replicate;
 mod router;
 pub mod simulation;
 pub mod tcp;
+mod transports;
 mod web;
 mod web_flow;
 

@@ -7,7 +7,7 @@ use apportion_runtime::outcome::{Completion, Count, FlowOutcome, LinkOutcome, Ou
 use apportion_runtime::probe::{Counters, FlowCounts, LinkCounts};
 use apportion_scenario::model::{Source, Transport};
 
-use crate::connection::{Carrier, Tcp, Tcps, Totals};
+use crate::connection::{Carrier, Quic, Quics, Tcp, Tcps, Totals};
 use crate::events::{Event, Events};
 use crate::hosts::Hosts;
 use crate::link::Link;
@@ -90,7 +90,7 @@ impl Simulation<'_> {
         totals
     }
 
-    /// What the TCP did that carries it, or did until its end.
+    /// What the TCP or QUIC did that carries it, or did until its end.
     pub(crate) fn totals_of_carrier(&self, index: u32) -> Totals {
         match &self.connections[index as usize].carrier {
             &Carrier::Open(place) => {
@@ -103,8 +103,18 @@ impl Simulation<'_> {
                     fast_retransmits: stats.fast_retransmits,
                 }
             }
+            &Carrier::OpenQuic(place) => {
+                let Some(quic) = self.quics.get(place) else { return Totals::default() };
+                let stats = quic.sender.stats();
+                Totals {
+                    goodput: quic.receiver.delivered(),
+                    retransmits: stats.retransmits,
+                    timeouts: stats.probe_timeouts,
+                    fast_retransmits: stats.recoveries,
+                }
+            }
             Carrier::Ended(totals) => **totals,
-            Carrier::Closed(_) | Carrier::Udp { .. } => Totals::default(),
+            Carrier::Closed(_) | Carrier::ClosedQuic(_) | Carrier::Udp { .. } => Totals::default(),
         }
     }
 
@@ -121,8 +131,12 @@ impl Simulation<'_> {
             if let [member] = &self.connections[members.start as usize..members.end as usize]
                 && !matches!(member.carrier, Carrier::Udp { .. })
             {
-                let tcp = if let Carrier::Open(place) = member.carrier { self.tcps.get(place) } else { None };
-                probe.tcp.push(tcp.map_or_else(TcpSample::default, tcp_sample));
+                let sample = match member.carrier {
+                    Carrier::Open(place) => self.tcps.get(place).map(tcp_sample),
+                    Carrier::OpenQuic(place) => self.quics.get(place).map(|quic| quic_sample(quic)),
+                    _ => None,
+                };
+                probe.tcp.push(sample.unwrap_or_default());
             }
         }
         if let Some(observed) = &self.shared.observed {
@@ -162,6 +176,7 @@ impl Simulation<'_> {
         self.hosts = Hosts::default();
         self.connections = Vec::new();
         self.tcps = Tcps::default();
+        self.quics = Quics::default();
         Outcome {
             seed: self.seed,
             measured,
@@ -248,6 +263,10 @@ fn completions_of(all: &[(u32, Completion)], flow: usize) -> Vec<Completion> {
 
 fn tcp_sample(tcp: &Tcp) -> TcpSample {
     TcpSample { window: tcp.sender.cwnd(), srtt: tcp.sender.srtt() }
+}
+
+fn quic_sample(quic: &Quic) -> TcpSample {
+    TcpSample { window: quic.sender.cwnd(), srtt: quic.sender.srtt() }
 }
 
 /// What `header` leaves of each packet.

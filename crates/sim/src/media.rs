@@ -10,13 +10,14 @@ use apportion_runtime::media::call::REPORT_SIZE;
 use apportion_runtime::media::{Emission, Media};
 use apportion_runtime::outcome::MediaOutcome;
 
-use crate::connection::Carrier;
+use crate::connection::{Carrier, Command};
 use crate::events::Event;
 use crate::packet::{Body, Direction, Header, Packet, REQUEST_PAYLOAD};
 use crate::simulation::Simulation;
 
-/// A request on the wire, behind IPv4 and TCP.
+/// A request on the wire, behind IPv4 and TCP, or as a packet of QUIC: with a short header, a STREAM frame and a tag.
 const REQUEST_SIZE: Bytes = Bytes::new(40 + REQUEST_PAYLOAD as u64);
+const QUIC_REQUEST_SIZE: Bytes = Bytes::new(69 + REQUEST_PAYLOAD as u64);
 
 impl Simulation<'_> {
     fn media(&mut self, index: u32) -> Option<&mut Media> {
@@ -56,7 +57,11 @@ impl Simulation<'_> {
     fn emit(&mut self, now: Time, index: u32, emission: Emission) {
         let (header, size, direction, protocol) = match emission {
             Emission::Request(number) => {
-                (Header::SegmentRequest(number), REQUEST_SIZE, Direction::Back, Protocol::Tcp)
+                let (size, protocol) = match self.connections[index as usize].carrier {
+                    Carrier::OpenQuic(_) => (QUIC_REQUEST_SIZE, Protocol::Udp),
+                    _ => (REQUEST_SIZE, Protocol::Tcp),
+                };
+                (Header::SegmentRequest(number), size, Direction::Back, protocol)
             }
             Emission::Datagram(number, size) => (Header::Rtp(number), size, Direction::Forth, Protocol::Udp),
             Emission::Report(number) => (Header::Rtcp(number), REPORT_SIZE, Direction::Back, Protocol::Udp),
@@ -85,9 +90,7 @@ impl Simulation<'_> {
             (Header::Rtcp(number), Some(Media::Call(call))) => call.on_report(now, number),
             (Header::SegmentRequest(number), Some(Media::Player(player))) => {
                 let Some(size) = player.on_request(number) else { return };
-                self.act(now, index, Direction::Forth, |tcp, outlet| {
-                    tcp.sender.supply(now, size.get(), outlet);
-                });
+                self.command(now, index, &[Command::Supply(size.get())]);
             }
             _ => (),
         }
@@ -95,8 +98,7 @@ impl Simulation<'_> {
 
     /// The viewer may have more bytes in order.
     pub(crate) fn note_delivered(&mut self, now: Time, index: u32) {
-        let Carrier::Open(place) = self.connections[index as usize].carrier else { return };
-        let Some(bytes) = self.tcps.get(place).map(|tcp| tcp.receiver.delivered()) else { return };
+        let Some(bytes) = self.delivered(index) else { return };
         if let Some(Media::Player(player)) = self.media(index) {
             player.on_delivered(now, bytes);
             self.media_timer(now, index);

@@ -9,6 +9,7 @@ use apportion_core::label::Label;
 use apportion_core::packet::{Colour, Ecn, FlowId, LabelKind, Protocol};
 use apportion_core::units::{Bytes, Time};
 
+use crate::quic;
 use crate::tcp::Segment;
 
 /// What disciplines, transmitters and wires handle: 16 bytes in two words, so that a packet, and whether
@@ -217,6 +218,8 @@ const _: () = assert!(size_of::<Body>() == 64);
 pub enum Header {
     /// TCP.
     Tcp(Segment),
+    /// UDP: QUIC. The [`Store`] keeps ranges of an ACK frame that it has no room for.
+    Quic(quic::Packet),
     /// UDP.
     Udp,
     /// A request of a web user, which comes back to the source of its flow.
@@ -225,7 +228,7 @@ pub enum Header {
     Rtp(u32),
     /// UDP: the number of a report of the receiver of a call.
     Rtcp(u32),
-    /// TCP: a viewer asks for the segment of a video with this number.
+    /// TCP or QUIC: a viewer asks for the segment of a video with this number.
     SegmentRequest(u32),
     /// A message between routers, which the [`Store`] keeps.
     Message,
@@ -240,6 +243,8 @@ pub struct Store {
     /// The bytes of messages, by place of the body. Those of a message that is gone stay until another takes its
     /// place.
     messages: BTreeMap<u32, Box<[u8]>>,
+    /// Ranges of ACK frames, likewise.
+    ranges: BTreeMap<u32, Box<[quic::packet::Range]>>,
 }
 
 impl Store {
@@ -257,6 +262,17 @@ impl Store {
         let index = self.insert(body);
         self.messages.insert(index, bytes.into());
         index
+    }
+    /// Keeps `body` with ranges of an ACK frame that it has no room for, and returns where.
+    pub fn insert_ack(&mut self, body: Body, ranges: &[quic::packet::Range]) -> u32 {
+        let index = self.insert(body);
+        self.ranges.insert(index, ranges.into());
+        index
+    }
+    /// Forgets the body at `index`, which must be in use, and returns its ranges.
+    pub fn remove_ack(&mut self, index: u32) -> Box<[quic::packet::Range]> {
+        self.remove(index);
+        self.ranges.remove(&index).unwrap_or_default()
     }
     /// The bytes of the message at `index`.
     #[must_use]

@@ -17,7 +17,7 @@ use apportion_runtime::source::Write;
 use apportion_scenario::model::{Scenario, Setting};
 
 use crate::capture::CaptureError;
-use crate::connection::{Carrier, Connection, Tcp, Tcps};
+use crate::connection::{Carrier, Command, Connection, Quics, Tcp, Tcps};
 use crate::events::Event;
 use crate::hosts::Hosts;
 use crate::link::{HandedOver, Link, SharedState};
@@ -49,6 +49,8 @@ pub struct Simulation<'a> {
     pub(crate) connections: Vec<Connection>,
     /// What those have that are open.
     pub(crate) tcps: Tcps,
+    /// Likewise.
+    pub(crate) quics: Quics,
     /// Which connections and ids flows have.
     pub(crate) numbers: Numbers,
     /// Whether some connections share an id; if none do, connections and ids have the same numbers.
@@ -74,7 +76,7 @@ pub struct Simulation<'a> {
     pub(crate) notices: PendingNotices,
     /// What hosts have not sent yet.
     pub(crate) hosts: Hosts,
-    /// Packets that a TCP end sends, on their way to its first link.
+    /// Packets that an end of TCP or QUIC sends, on their way to its first link.
     pub(crate) outbox: Vec<Packet>,
     /// When the pending sample interval ends; none if there are no samples.
     pub(crate) next_sample: Option<Time>,
@@ -243,13 +245,15 @@ impl Simulation<'_> {
         });
     }
 
-    /// A packet without acknowledgement reaches the end of its flow.
+    /// A packet other than of TCP reaches the end of its flow.
     #[inline(never)]
     fn deliver_datagram(&mut self, now: Time, index: u32, packet: Packet) {
         let &Body { sent, header, .. } = self.shared.store.get(packet.body());
         self.shared.store.remove(packet.body());
-        if let Header::Rtp(number) = header {
-            self.receive_rtp(now, index, number, sent, packet.size());
+        match header {
+            Header::Rtp(number) => self.receive_rtp(now, index, number, sent, packet.size()),
+            Header::Quic(sent) => self.deliver_quic_to_sink(now, index, &sent, packet),
+            _ => (),
         }
     }
 
@@ -260,6 +264,9 @@ impl Simulation<'_> {
         let body = self.shared.store.get(packet.body());
         let Header::Tcp(segment) = body.header else {
             let (sent, header) = (body.sent, body.header);
+            if let Header::Quic(_) = header {
+                return self.deliver_quic_to_source(now, index, packet);
+            }
             self.shared.store.remove(packet.body());
             return self.receive_feedback(now, index, sent, header);
         };
@@ -338,7 +345,7 @@ impl Simulation<'_> {
         direction: Direction,
         act: impl FnOnce(&mut Tcp, &mut Outlet<'_>),
     ) {
-        let connection = &mut self.connections[index as usize];
+        let connection = &self.connections[index as usize];
         let (id, hop) = (connection.id, connection.first_hop(direction));
         let Carrier::Open(place) = connection.carrier else { return };
         let Some(tcp) = self.tcps.get_mut(place) else { return };
@@ -352,6 +359,20 @@ impl Simulation<'_> {
             Direction::Forth => (tcp.sender.next_timer(), tcp.sender.is_done()),
             Direction::Back => (tcp.receiver.next_timer(), false),
         };
+        self.conclude(now, index, direction, due, done);
+    }
+
+    /// One end of a connection has acted: it wants to be called when it is `due`, and it may be `done`.
+    #[inline(always)]
+    pub(crate) fn conclude(
+        &mut self,
+        now: Time,
+        index: u32,
+        direction: Direction,
+        due: Option<Time>,
+        done: bool,
+    ) {
+        let connection = &mut self.connections[index as usize];
         // The armed event stays if it is early enough: it finds nothing due and arms itself again. A timer
         // that moves on with every acknowledgement so costs an event per timeout, not one per
         // acknowledgement.
@@ -388,11 +409,10 @@ impl Simulation<'_> {
 
     /// Notes when a file has arrived in full.
     fn note_completion(&mut self, now: Time, index: u32) {
-        let connection = &mut self.connections[index as usize];
-        if let (&Load::File(size), &Carrier::Open(place)) = (&connection.load, &connection.carrier)
-            && let Some(tcp) = self.tcps.get(place)
-            && tcp.receiver.delivered() >= size.get()
+        if let Load::File(size) = self.connections[index as usize].load
+            && self.delivered(index).is_some_and(|bytes| bytes >= size.get())
         {
+            let connection = &mut self.connections[index as usize];
             connection.load = Load::Arrived;
             let completion = Completion { start: connection.start, took: now.since(connection.start), size };
             self.completions.push((connection.flow, completion));
@@ -431,20 +451,13 @@ impl Simulation<'_> {
             return self.start_users(now, index, web);
         }
         self.open(index, ISN);
-        let (greedy, file) = match self.connections[index as usize].load {
-            Load::Greedy => (true, None),
-            Load::File(size) => (false, Some(size)),
-            Load::Writes(_) | Load::Web(_) | Load::Media(_) | Load::Arrived => (false, None),
+        self.open_quic(index);
+        let commands: &[Command] = match self.connections[index as usize].load {
+            Load::Greedy => &[Command::Start, Command::SupplyUnlimited],
+            Load::File(size) => &[Command::Start, Command::Supply(size.get()), Command::Close],
+            Load::Writes(_) | Load::Web(_) | Load::Media(_) | Load::Arrived => &[Command::Start],
         };
-        self.act(now, index, Direction::Forth, |tcp, outlet| {
-            tcp.sender.start(now, outlet);
-            if let Some(size) = file {
-                tcp.sender.supply(now, size.get(), outlet);
-                tcp.sender.close(now, outlet);
-            } else if greedy {
-                tcp.sender.supply_unlimited(now, outlet);
-            }
-        });
+        self.command(now, index, commands);
         self.next_write(now, index);
         self.media_timer(now, index);
         let flow = &self.scenario.flows[self.connections[index as usize].flow as usize];
@@ -453,7 +466,7 @@ impl Simulation<'_> {
     }
 
     fn stop(&mut self, now: Time, index: u32) {
-        self.act(now, index, Direction::Forth, |tcp, outlet| tcp.sender.close(now, outlet));
+        self.command(now, index, &[Command::Close]);
     }
 
     /// Asks the source of a connection for its next write.
@@ -486,9 +499,7 @@ impl Simulation<'_> {
                 left -= part;
             }
         } else {
-            self.act(now, index, Direction::Forth, |tcp, outlet| {
-                tcp.sender.supply(now, size.get(), outlet);
-            });
+            self.command(now, index, &[Command::Supply(size.get())]);
         }
         self.next_write(now, index);
     }
@@ -499,6 +510,9 @@ impl Simulation<'_> {
             return;
         }
         connection.armed = Time::MAX;
+        if let Carrier::OpenQuic(_) = connection.carrier {
+            return self.quic_timer(now, index);
+        }
         self.act(now, index, Direction::Back, |tcp, outlet| {
             if tcp.receiver.next_timer().is_some_and(|at| at <= now) {
                 tcp.receiver.on_timer(now, outlet);
@@ -513,11 +527,14 @@ impl Simulation<'_> {
 
     /// Frees the state of a connection whose data have all been acknowledged.
     fn end(&mut self, index: u32) {
-        if let Carrier::Open(place) = self.connections[index as usize].carrier {
-            let totals = Box::new(self.totals(index));
-            self.connections[index as usize].carrier = Carrier::Ended(totals);
-            self.tcps.remove(place);
+        let totals = Box::new(self.totals(index));
+        let connection = &mut self.connections[index as usize];
+        match connection.carrier {
+            Carrier::Open(place) => self.tcps.remove(place),
+            Carrier::OpenQuic(place) => self.quics.remove(place),
+            _ => return,
         }
+        connection.carrier = Carrier::Ended(totals);
     }
 
     // Changes of the scenario

@@ -56,11 +56,10 @@ impl Simulation<'_> {
     #[inline(never)]
     pub(crate) fn receive_objects(&mut self, now: Time, index: u32) {
         if let Load::Web(web) = self.connections[index as usize].load
-            && let Carrier::Open(place) = self.connections[index as usize].carrier
-            && let Some(tcp) = self.tcps.get(place)
+            && let Some(delivered) = self.delivered(index)
         {
             let flow = &mut self.webs[web as usize];
-            flow.users.receive(now, index - flow.first, tcp.receiver.delivered());
+            flow.users.receive(now, index - flow.first, delivered);
             self.carry_out(now, web);
         }
     }

@@ -109,7 +109,7 @@ impl Network {
         let settings = match &flow.transport {
             // One flow agrees with itself.
             Transport::Tcp(tcp) => settings(&[tcp]).unwrap_or_default(),
-            Transport::Udp { .. } => Vec::new(),
+            Transport::Quic(_) | Transport::Udp { .. } => Vec::new(),
         };
         let (source, sink) = (self.host(from, &settings), self.host(to, &settings));
         let (forth, back) = (self.route(path, sink), self.route(back, source));
@@ -180,7 +180,7 @@ pub fn mtu(scenario: &Scenario) -> Bytes {
     let largest = scenario.flows.iter().map(|flow| match &flow.transport {
         // Timestamps take 12 bytes more than the headers.
         Transport::Tcp(tcp) => tcp.segment + TCP_HEADER.max(tcp.header),
-        Transport::Udp { packet, .. } => *packet,
+        other => other.packet(),
     });
     largest.fold(USUAL_MTU, Bytes::max)
 }

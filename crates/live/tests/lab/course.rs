@@ -148,6 +148,10 @@ pub fn what_only_a_simulator_can_do_is_refused_with_its_place() {
         refused("loss = 0.01", "source = \"web\"", |_| ()),
         "flow.x.source: web pages are for `apportion run`, since the lab sends no requests; write `short_flows`"
     );
+    assert_eq!(
+        refused("loss = 0.01", "quic = \"cubic\"", |_| ()),
+        "flow.x.quic: QUIC is for `apportion run`, since Linux has none; write `tcp`, or run a program with QUIC in `apportion shell`"
+    );
 }
 
 pub fn packets_that_linux_does_not_have_are_refused_with_their_place() {

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use apportion_core::units::Bytes;
 use apportion_report::mbps;
-use apportion_scenario::model::{Scenario, Transport};
+use apportion_scenario::model::Scenario;
 use serde::Deserialize;
 
 use crate::runs::{Basis, Fault, Measured, Runs, flows_of, link_of, main_run, run_of, samples};
@@ -82,8 +82,8 @@ impl Course {
         }
         let flow = &scenario.flows[flow];
         let of_sender = matches!(self.show, Show::Window | Show::Srtt);
-        if of_sender && (flow.connections > 1 || !matches!(flow.transport, Transport::Tcp(_))) {
-            return Err(("of", format!("`{}` is not TCP of one connection", flow.name)));
+        if of_sender && (flow.connections > 1 || !flow.transport.is_acknowledged()) {
+            return Err(("of", format!("`{}` is not TCP or QUIC of one connection", flow.name)));
         }
         Ok(scenario)
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use apportion_core::units::{Bytes, Span};
+use apportion_core::units::{Bytes, Packets, Span};
 
 use super::{
     Algorithm, CubicForm, DelayedAck, Halving, Idle, Inflate, InitialSsthresh, InitialWindow, RecoveryExit,
@@ -11,7 +11,7 @@ use super::{
 };
 
 /// How a value is written in a scenario file.
-pub(super) trait Text: Sized {
+pub(crate) trait Text: Sized {
     const UNIT: &'static str;
     fn read(text: &str) -> Result<Self, String>;
     fn write(&self) -> String;
@@ -29,7 +29,7 @@ macro_rules! plain_text {
         }
     )* };
 }
-plain_text!(Bytes: "size", Span: "time", u32: "whole number");
+plain_text!(Bytes: "size", Packets: "packets", Span: "time", u32: "whole number");
 
 impl Text for bool {
     const UNIT: &'static str = "true or false";

@@ -15,7 +15,7 @@ pub struct Scoreboard {
 }
 
 /// Adds a range to at most `most` that are sorted, disjoint and not adjacent. Returns whether any of it is new.
-pub(super) fn merge(ranges: &mut Vec<(u64, u64)>, (from, to): (u64, u64), most: usize) -> bool {
+pub(crate) fn merge(ranges: &mut Vec<(u64, u64)>, (from, to): (u64, u64), most: usize) -> bool {
     // Those that touch the new one: `first..last`.
     let first = ranges.partition_point(|&(_, end)| end < from);
     let last = ranges.partition_point(|&(start, _)| start <= to);

@@ -84,7 +84,7 @@ impl Connection {
     fn params(&self) -> Option<&TcpParams> {
         match &self.transport {
             Transport::Tcp(params) => Some(params),
-            Transport::Udp { .. } => None,
+            Transport::Quic(_) | Transport::Udp { .. } => None,
         }
     }
 
@@ -105,6 +105,8 @@ fn check(hosts: &[Host], connections: &[Connection], plan: Plan) -> Result<(), D
             "one end has an address of IPv4 and the other one of IPv6"
         } else if matches!((transport, load), (Transport::Udp { .. }, Load::Greedy | Load::File(_))) {
             "UDP has no feedback: it carries neither greedy sources nor files"
+        } else if matches!(transport, Transport::Quic(_)) {
+            "Linux has no QUIC"
         } else {
             continue;
         };
@@ -194,7 +196,10 @@ fn driven_by(connection: Connection, source: Option<OwnedFd>, sink: Option<Owned
     let Connection { flow, source: from, sink: to, start, stop, transport, load } = connection;
     let carrier = match transport {
         Transport::Tcp(params) => Carrier::Tcp(params),
-        Transport::Udp { packet, .. } => Carrier::udp(packet, from.address.is_ipv4()),
+        // QUIC was refused.
+        Transport::Quic(_) | Transport::Udp { .. } => {
+            Carrier::udp(transport.packet(), from.address.is_ipv4())
+        }
     };
     Driven::new(flow, (start, stop), carrier, load, to.address, (source, sink))
 }

@@ -1,0 +1,272 @@
+//! QUIC parameters of scenarios: data only. The simulator implements all of them.
+//!
+//! Unlike TCP there are no profiles: what RFC 9000 and RFC 9002 recommend is the default, and every parameter can be set by
+//! [name](PARAMS). Constants that those RFCs give one value for, such as the time threshold of 9/8, are no parameters.
+//!
+//! Headers on the wire, in bytes, of a packet with data:
+//!
+//! | bytes | what | where from |
+//! |---|---|---|
+//! | 20 | IPv4 header without options | RFC 791 section 3.1 |
+//! | 8 | UDP header | RFC 768 |
+//! | 13 | short header: flags 1, destination connection ID 8, packet number 4 | RFC 9000 section 17.3.1; the lengths are chosen |
+//! | 12 | STREAM frame: type 1, stream ID 1, offset 8, length 2 | RFC 9000 section 19.8 |
+//! | 16 | authentication tag | RFC 9001 section 5.3 |
+
+use apportion_core::units::{Bytes, Packets, Span};
+
+use crate::packet_size::{MAX_PACKET, UDP_HEADER};
+use crate::tcp::text::Text;
+use crate::tcp::{
+    Algorithm, CubicForm, DelayedAck, Halving, InitialSsthresh, InitialWindow, ParamEntry, TcpParams, Window,
+    params,
+};
+
+/// Everything that distinguishes one QUIC from another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuicParams {
+    /// How the window grows and what a loss takes: one of [`ALGORITHMS`].
+    pub algorithm: Algorithm,
+    /// Bytes of the stream in a full packet.
+    pub segment: Bytes,
+    /// What headers add to a packet of data on the wire, those of IP and UDP included.
+    pub header: Bytes,
+    /// The wire size of a packet that acknowledges, without its ACK frame.
+    pub ack: Bytes,
+    /// What the receiver lets the sender send beyond what arrived in order.
+    pub window: Bytes,
+    /// The congestion window after the handshake, in full packets.
+    pub initial_window: Packets,
+    /// Packets by which one may overtake another before that is lost: kPacketThreshold.
+    pub packet_threshold: u32,
+    /// When the receiver acknowledges later than at once. Its time is max_ack_delay.
+    pub delayed_ack: Option<DelayedAck>,
+    /// Whether slow start ends when delay grows.
+    pub hystart: bool,
+    /// Whether packets of data are ECN-capable.
+    pub ecn: bool,
+}
+
+/// The congestion controls that QUIC has here, the default first.
+pub const ALGORITHMS: [Algorithm; 4] =
+    [Algorithm::Cubic, Algorithm::NewReno, Algorithm::Bbr, Algorithm::Bbr3];
+
+/// Of a packet that acknowledges: IPv4, UDP, the short header and the tag.
+const ACK_HEADERS: Bytes = Bytes::new(20 + 8 + 13 + 16);
+/// An ACK frame of one range, as most are: type 1, largest 4, delay 2, count 1, range 2 (RFC 9000 section 19.3).
+const USUAL_ACK_FRAME: Bytes = Bytes::new(10);
+/// The largest ACK frame: 32 ranges of two numbers of 4 bytes, and three counts.
+const LARGEST_ACK_FRAME: Bytes = Bytes::new(1 + 4 + 4 + 1 + 4 + 31 * 8 + 3 * 4);
+/// As for TCP: 2^30 bytes.
+const MAX_WINDOW: Bytes = Bytes::new(1 << 30);
+
+impl Default for QuicParams {
+    fn default() -> Self {
+        Self {
+            algorithm: ALGORITHMS[0],
+            // With its headers 1500 bytes, as path MTU discovery finds on an Ethernet (RFC 9000 section 14.3).
+            segment: Bytes::new(1_431),
+            header: Bytes::new(20 + 8 + 13 + 12 + 16),
+            ack: ACK_HEADERS,
+            // Chosen: that of TCP's default, so that the two differ in what they do and not in what they may.
+            window: Bytes::new(3_145_728),
+            initial_window: Packets::new(10),
+            packet_threshold: 3,
+            delayed_ack: Some(DelayedAck { every: 2, timeout: Span::from_millis(25), aligned: false }),
+            hystart: false,
+            ecn: false,
+        }
+    }
+}
+
+impl QuicParams {
+    /// The default with the congestion control called `name`.
+    #[must_use]
+    pub fn with_algorithm(name: &str) -> Option<Self> {
+        let algorithm = ALGORITHMS.into_iter().find(|algorithm| algorithm.to_string() == name)?;
+        Some(Self { algorithm, ..Self::default() })
+    }
+
+    /// Sets the parameter called `name` from `text`, or says what is wrong with either.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
+        let Some(entry) = PARAMS.iter().find(|entry| entry.name == name) else {
+            let known: Vec<_> = PARAMS.iter().map(|entry| entry.name).collect();
+            return Err(format!("unknown QUIC parameter `{name}` (known: {})", known.join(", ")));
+        };
+        let before = self.clone();
+        (entry.set)(self, text)?;
+        self.check().map_err(|why| {
+            *self = before;
+            format!("`{text}`: {why}")
+        })
+    }
+
+    /// The value of the parameter called `name`, as [`set`](Self::set) reads it; `None` if there is none.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<String> {
+        PARAMS.iter().find(|entry| entry.name == name).map(|entry| (entry.get)(self))
+    }
+
+    /// Why no QUIC can run with these values, if so.
+    pub fn check(&self) -> Result<(), String> {
+        let fits = |one: Bytes, other: Bytes| one <= MAX_PACKET && other <= MAX_PACKET - one;
+        if !ALGORITHMS.contains(&self.algorithm) {
+            return Err(format!("is for TCP; QUIC has {}", words().join(", ")));
+        }
+        let why = if self.segment == Bytes::ZERO || !fits(self.segment, self.header) {
+            "a packet carries at least 1 byte; with its headers it has at most 65535"
+        } else if self.header <= UDP_HEADER || self.ack <= UDP_HEADER {
+            "headers are more than the 28 bytes of IP and UDP"
+        } else if !fits(self.ack, LARGEST_ACK_FRAME) {
+            "a packet with the largest ACK frame has at most 65535 bytes"
+        } else if self.window < self.segment || self.window > MAX_WINDOW {
+            "the window holds at least a full packet and at most 2^30 bytes"
+        } else if self.initial_window < MINIMUM_WINDOW {
+            "the window is at least two packets (RFC 9002 section 7.2)"
+        } else if self.packet_threshold < 3 {
+            "RFC 9002 section 6.1.1 allows no threshold below 3"
+        } else if self.delayed_ack.is_some_and(|ack| ack.every == 0 || ack.timeout == Span::ZERO) {
+            "a delayed ACK waits for at least one packet and more than no time"
+        } else if self.delayed_ack.is_some_and(|ack| ack.timeout >= MAX_ACK_DELAY) {
+            "max_ack_delay is below 2^14 ms (RFC 9000 section 18.2)"
+        } else if self.delayed_ack.is_some_and(|ack| ack.aligned) {
+            "only TCP of BSD aligns its timer; leave `aligned` out"
+        } else {
+            return Ok(());
+        };
+        Err(why.to_owned())
+    }
+
+    /// The wire size of a full packet.
+    #[must_use]
+    pub fn packet(&self) -> Bytes {
+        self.segment + self.header
+    }
+
+    /// The wire size of most packets that acknowledge.
+    #[must_use]
+    pub fn usual_ack(&self) -> Bytes {
+        self.ack + USUAL_ACK_FRAME
+    }
+
+    /// The longest that the receiver holds an acknowledgment back.
+    #[must_use]
+    pub fn max_ack_delay(&self) -> Span {
+        self.delayed_ack.map_or(Span::ZERO, |ack| ack.timeout)
+    }
+
+    /// What congestion controls that TCP has too are to do: RFC 9002 section 7.3, in bytes and from the whole window.
+    #[must_use]
+    pub fn congestion(&self) -> TcpParams {
+        TcpParams {
+            algorithm: self.algorithm,
+            segment: self.segment,
+            header: self.header,
+            window: Window::Bytes(self.window),
+            initial_window: InitialWindow::Packets(self.initial_window),
+            initial_ssthresh: InitialSsthresh::Unlimited,
+            halving: Halving::Window,
+            truncate_ssthresh: false,
+            truncate_cwnd: false,
+            byte_counting: true,
+            abc_limit: None,
+            cubic: CubicForm::Rfc9438,
+            hystart: self.hystart,
+            pacing: true,
+            ..TcpParams::classical()
+        }
+    }
+}
+
+/// RFC 9002 section 7.2, kMinimumWindow.
+pub const MINIMUM_WINDOW: Packets = Packets::new(2);
+/// RFC 9000 section 18.2.
+const MAX_ACK_DELAY: Span = Span::from_millis(1 << 14);
+
+/// The names of [`ALGORITHMS`].
+#[must_use]
+pub fn words() -> Vec<String> {
+    ALGORITHMS.iter().map(ToString::to_string).collect()
+}
+
+params! {
+    QuicParams:
+    algorithm: Algorithm, "how the window grows and what a loss takes", "RFC 9002 section 7; RFC 9438";
+    segment: Bytes, "stream data of a full packet", "RFC 9000 section 14";
+    header: Bytes, "added to a packet of data on the wire", "20 IP, 8 UDP, 13 short header, 12 STREAM frame, 16 tag: RFC 9000 sections 17.3.1, 19.8";
+    ack: Bytes, "wire size of a packet that acknowledges, without its ACK frame", "20 IP, 8 UDP, 13 short header, 16 tag";
+    window: Bytes, "what may be sent beyond what arrived in order", "RFC 9000 section 4.1";
+    initial_window: Packets, "congestion window after the handshake", "RFC 9002 section 7.2";
+    packet_threshold: u32, "packets that may overtake another before it is lost", "RFC 9002 section 6.1.1";
+    delayed_ack: Option<DelayedAck>, "packets per ACK, and max_ack_delay", "RFC 9000 sections 13.2.2, 18.2";
+    hystart: bool, "slow start ends when delay grows", "Ha and Rhee 2011";
+    ecn: bool, "explicit congestion notification", "RFC 9000 section 13.4, RFC 9002 section 7.1";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A value unlike the default for every parameter.
+    const OTHER: &[(&str, &str)] = &[
+        ("algorithm", "bbr"),
+        ("segment", "1200B"),
+        ("header", "89B"),
+        ("ack", "77B"),
+        ("window", "64000B"),
+        ("initial_window", "32p"),
+        ("packet_threshold", "10"),
+        ("delayed_ack", "10 100ms"),
+        ("hystart", "true"),
+        ("ecn", "true"),
+    ];
+
+    #[test]
+    fn every_parameter_is_set_and_read_back_and_changes_nothing_else() {
+        assert_eq!(OTHER.len(), PARAMS.len());
+        let original = QuicParams::default();
+        for (name, text) in OTHER {
+            let mut changed = original.clone();
+            assert_ne!(changed.get(name).as_deref(), Some(*text), "{name}: choose another value");
+            changed.set(name, text).unwrap();
+            assert_eq!(changed.get(name).as_deref(), Some(*text));
+            for other in PARAMS.iter().filter(|entry| entry.name != *name) {
+                assert_eq!(changed.get(other.name), original.get(other.name), "{name} moved {}", other.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_full_packet_is_one_of_an_ethernet_and_the_default_is_possible() {
+        let params = QuicParams::default();
+        assert_eq!((params.packet(), params.usual_ack()), (Bytes::new(1_500), Bytes::new(67)));
+        assert_eq!(params.check(), Ok(()));
+        assert_eq!(params.max_ack_delay(), Span::from_millis(25));
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_a_reason_and_changes_nothing() {
+        let cases = [
+            ("profile", "linux", "unknown QUIC parameter `profile`"),
+            ("algorithm", "vegas", "is for TCP; QUIC has cubic, newreno, bbr, bbr3"),
+            ("segment", "0B", "at least 1 byte"),
+            ("segment", "65500B", "at most 65535"),
+            ("header", "28B", "more than the 28 bytes"),
+            ("ack", "20B", "more than the 28 bytes"),
+            ("ack", "65500B", "largest ACK frame"),
+            ("window", "1000B", "at least a full packet"),
+            ("window", "2000MB", "2^30"),
+            ("initial_window", "1p", "at least two packets"),
+            ("packet_threshold", "2", "below 3"),
+            ("delayed_ack", "0 25ms", "at least one packet"),
+            ("delayed_ack", "2 17s", "2^14"),
+            ("delayed_ack", "2 25ms aligned", "leave `aligned` out"),
+        ];
+        for (name, text, expected) in cases {
+            let mut params = QuicParams::default();
+            let message = params.set(name, text).unwrap_err();
+            assert!(message.contains(expected), "{name} = {text}: {message}");
+            assert_eq!(params, QuicParams::default());
+        }
+    }
+}

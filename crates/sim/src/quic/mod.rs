@@ -1,0 +1,42 @@
+//! QUIC without input or output: a sender and a receiver of one stream, packet by packet.
+//!
+//! RFC 9000 (packet numbers, acknowledgments, streams), RFC 9002 (loss detection and congestion control). As [`tcp`](crate::tcp):
+//! time is an argument, packets leave through a [`Wire`], and timers are a time to call back at. What the two transports have in
+//! common is the same code: the window of Reno and CUBIC ([`congestion`](crate::tcp::congestion), [`cubic`](crate::tcp::cubic)), BBR
+//! with its rate samples ([`model`](crate::tcp::model)), [`hystart`](crate::tcp::hystart), [`pacing`](crate::tcp::pacing), ranges.
+//!
+//! # Map
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`packet`] | what packets say, their sizes, and the [`Wire`] that they leave by |
+//! | [`sender`] | what may be sent now, timers, the application's side |
+//! | [`sent`] | packets by number: acknowledged, lost, or neither |
+//! | [`stream`] | what of the stream is to be sent |
+//! | [`control`] | the congestion window, and the rate of sending |
+//! | [`rtt`] | the round-trip time and what times follow from it |
+//! | [`receiver`] | reassembly, ACK frames, delayed acknowledgments |
+//!
+//! # What is simplified
+//!
+//! - **Handshake.** One datagram of 1200 bytes and its headers each way (RFC 9000 section 14.1), then data: the time of a handshake of one round
+//!   trip. It yields the first sample of the round-trip time; a lost one is sent again after the probe timeout. Certificates, and so the limit on what an
+//!   unvalidated server sends, are left out, and so are 0-RTT, address validation, keys and migration.
+//! - **One stream, one way.** Frames other than STREAM, ACK and PING have no packets of their own. Credit of flow control (MAX_DATA) follows
+//!   what is acknowledged in order. The last data end the stream, and closing a connection sends nothing.
+//! - **Acknowledgments of acknowledgments.** A receiver learns that its acknowledgment arrived, so that it need not repeat it (RFC 9000 section 13.2.4),
+//!   from a number in packets of data, for which no bytes are counted. In fact it would ask with a PING, and an ACK frame answer, once a round trip.
+//! - **ECN.** Paths need no validation (RFC 9000 section 13.4.2); packets that acknowledge are not ECN-capable.
+//! - **Losses that prove needless** are counted, and change nothing: RFC 9002 undoes no reduction, and the thresholds stay what they are.
+
+pub mod control;
+pub mod packet;
+pub mod receiver;
+pub mod rtt;
+pub mod sender;
+pub mod sent;
+pub mod stream;
+
+pub use packet::{Ack, Packet, Stream, Wire};
+pub use receiver::Receiver;
+pub use sender::{Sender, SenderStats};

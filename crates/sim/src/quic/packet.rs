@@ -1,0 +1,167 @@
+//! Packets of QUIC as far as this model has them, and the wire that they leave by.
+
+use apportion_core::Ecn;
+use apportion_core::units::{Bytes, Span};
+
+/// Packet numbers begin at zero (RFC 9000 section 12.3); their lower bits are read like sequence numbers (appendix A.3).
+pub(super) const ISN: u32 = 0;
+/// A datagram of the handshake: 1200 bytes (RFC 9000 section 14.1) and the headers of IPv4 and UDP.
+pub(super) const HANDSHAKE: Bytes = Bytes::new(1_228);
+/// Headers of IPv4 and UDP, which do not count as in flight (RFC 9002 appendix B.2).
+pub(super) const UDP_HEADERS: u64 = 28;
+
+/// One packet, without the content of what it carries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packet {
+    /// The sender opens the connection, for the time with this number.
+    Initial(u32),
+    /// The receiver answers that.
+    Accept(u32),
+    /// Data of the stream.
+    Stream(Stream),
+    /// The receiver acknowledges.
+    Ack(Ack),
+}
+
+/// A packet with one STREAM frame (RFC 9000 section 19.8). Without data it stands for a PING (section 19.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// The lower bits of its number (RFC 9000 section 17.1).
+    pub number: u32,
+    /// The number of the latest packet of the receiver that came: what an ACK frame for the receiver would say.
+    pub heard: u32,
+    /// Bytes of the stream.
+    pub length: u16,
+    /// Where they begin. Bytes in the order of the host: a number would not fit a cache line with the rest, since it is aligned.
+    offset: [u8; 8],
+}
+
+impl Stream {
+    /// With `length` bytes from `offset` on.
+    #[must_use]
+    pub const fn new(number: u32, heard: u32, offset: u64, length: u16) -> Self {
+        Self { number, heard, length, offset: offset.to_ne_bytes() }
+    }
+
+    /// Where its bytes begin in the stream.
+    #[must_use]
+    pub const fn offset(&self) -> u64 {
+        u64::from_ne_bytes(self.offset)
+    }
+}
+
+/// Lower bits of packet numbers: from, and up to but without.
+pub type Range = (u32, u32);
+
+/// Ranges that an ACK frame has at most. Chosen, as implementations bound it (RFC 9000 section 13.2.3).
+pub const MAX_RANGES: usize = 32;
+/// Ranges that a packet has room for; others are kept apart.
+pub const INLINE: usize = 2;
+
+/// A packet with nothing but an ACK frame (RFC 9000 section 19.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ack {
+    /// The number of the packet itself, from 1.
+    pub number: u32,
+    /// ACK Delay, in units of 8 µs (ack_delay_exponent 3, RFC 9000 section 18.2).
+    pub delay: u32,
+    /// ECN-CE Count (section 19.3.2).
+    pub ce: u32,
+    /// How many ranges there are.
+    pub count: u8,
+    /// The first of them, the highest first.
+    ranges: [Range; INLINE],
+}
+
+/// The unit of an ACK delay.
+const DELAY_UNIT: Span = Span::from_micros(8);
+
+impl Ack {
+    /// Of `ranges`, the highest first; those that it has no room for come with it.
+    #[must_use]
+    pub fn new(number: u32, delay: Span, ce: u32, ranges: &[Range]) -> (Self, &[Range]) {
+        let mut inline = [(0, 0); INLINE];
+        inline.iter_mut().zip(ranges).for_each(|(place, range)| *place = *range);
+        let delay = u32::try_from(delay.as_nanos() / DELAY_UNIT.as_nanos()).unwrap_or(u32::MAX);
+        let count = ranges.len().min(MAX_RANGES) as u8;
+        (Self { number, delay, ce, count, ranges: inline }, ranges.get(INLINE..).unwrap_or_default())
+    }
+
+    /// How long the highest packet had arrived when it was sent.
+    #[must_use]
+    pub fn delay(&self) -> Span {
+        DELAY_UNIT * u64::from(self.delay)
+    }
+
+    /// Those that it has room for.
+    #[must_use]
+    pub fn ranges(&self) -> &[Range] {
+        &self.ranges[..usize::from(self.count).min(INLINE)]
+    }
+
+    /// Whether more of them are kept apart.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        usize::from(self.count) > INLINE
+    }
+}
+
+/// The bytes of a number (RFC 9000 section 16).
+const fn length(number: u64) -> u64 {
+    match number {
+        0..0x40 => 1,
+        0x40..0x4000 => 2,
+        0x4000..0x4000_0000 => 4,
+        _ => 8,
+    }
+}
+
+/// The size of an ACK frame (RFC 9000 section 19.3) of `ranges` of whole packet numbers, the highest first, none empty. `ecn` has
+/// the packets that came with ECT(0) and with CE, if counts are reported.
+#[must_use]
+pub fn ack_frame(delay: Span, ranges: &[(u64, u64)], ecn: Option<(u64, u64)>) -> Bytes {
+    let Some(&(from, to)) = ranges.first() else { return Bytes::ZERO };
+    let delay = delay.as_nanos() / DELAY_UNIT.as_nanos();
+    let head = 1 + length(to - 1) + length(delay) + length(ranges.len() as u64 - 1) + length(to - 1 - from);
+    // Section 19.3.1: a gap is one less than the packets in it, a length one less than those of the range.
+    let more = ranges.windows(2).map(|pair| {
+        let ((above, _), (from, to)) = (pair[0], pair[1]);
+        length(above - to - 1) + length(to - 1 - from)
+    });
+    // Section 19.3.2: ECT0, ECT1 and CE.
+    let counts = ecn.map_or(0, |(ect0, ce)| length(ect0) + length(0) + length(ce));
+    Bytes::new(head + more.sum::<u64>() + counts)
+}
+
+/// Where the packets of an end leave.
+pub trait Wire {
+    /// Takes `packet`, which occupies `size` on the wire, with `ecn` in its IP header. `more` are ranges of an ACK frame that it
+    /// has no room for.
+    fn send(&mut self, packet: Packet, more: &[Range], size: Bytes, ecn: Ecn);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_has_the_size_of_its_numbers() {
+        // Packets 0 to 9: type, largest 9, delay 1 ms = 125 units (2 bytes), count 0, range 9.
+        assert_eq!(ack_frame(Span::from_millis(1), &[(0, 10)], None), Bytes::new(1 + 1 + 2 + 1 + 1));
+        // 20000 to 20099, 100 missing, and 0 to 19899: 4 for the largest, 2 for 99; a gap of 99 and 19899.
+        let ranges = [(20_000, 20_100), (0, 19_900)];
+        assert_eq!(ack_frame(Span::ZERO, &ranges, None), Bytes::new(1 + 4 + 1 + 1 + 2 + 2 + 4));
+        assert_eq!(ack_frame(Span::ZERO, &[(0, 1)], Some((500, 3))), Bytes::new(5 + 2 + 1 + 1));
+    }
+
+    #[test]
+    fn a_packet_keeps_two_ranges_and_hands_the_others_on() {
+        assert!(size_of::<Packet>() <= 36, "{}", size_of::<Packet>());
+        let all = [(9, 10), (7, 8), (5, 6), (3, 4), (1, 2)];
+        let (ack, more) = Ack::new(1, Span::from_micros(17), 0, &all);
+        assert_eq!((ack.ranges(), more, ack.has_more()), (&all[..2], &all[2..], true));
+        assert_eq!(ack.delay(), Span::from_micros(16));
+        let (ack, more) = Ack::new(1, Span::ZERO, 0, &all[..2]);
+        assert_eq!((ack.ranges(), more.len(), ack.has_more()), (&all[..2], 0, false));
+    }
+}

@@ -1,0 +1,144 @@
+//! What TCP and QUIC are asked to do alike, and QUIC connections during a run.
+
+use std::sync::Arc;
+
+use apportion_core::Packet as _;
+use apportion_core::packet::{Ecn, Protocol};
+use apportion_core::units::{Bytes, Time};
+
+use crate::connection::{Carrier, Command, Quic};
+use crate::packet::{Body, Direction, Header, Packet, Store};
+use crate::quic;
+use crate::quic::packet::Range;
+use crate::simulation::Simulation;
+
+/// Takes packets from one end of a QUIC connection and sends them as datagrams.
+pub(crate) struct Outlet<'a> {
+    now: Time,
+    connection: u32,
+    /// What all of them have in common.
+    header: Packet,
+    store: &'a mut Store,
+    packets: &'a mut Vec<Packet>,
+}
+
+impl quic::Wire for Outlet<'_> {
+    fn send(&mut self, packet: quic::Packet, more: &[Range], size: Bytes, ecn: Ecn) {
+        let (sent, connection) = (self.now, self.connection);
+        let body = Body { sent, queued: sent, connection, header: Header::Quic(packet) };
+        let body = if more.is_empty() { self.store.insert(body) } else { self.store.insert_ack(body, more) };
+        self.packets.push(self.header.with(body, size, ecn));
+    }
+}
+
+impl Simulation<'_> {
+    /// The application of a connection asks for this, in turn, if it is open.
+    pub(crate) fn command(&mut self, now: Time, index: u32, commands: &[Command]) {
+        if let Carrier::OpenQuic(_) = self.connections[index as usize].carrier {
+            return self.act_quic(now, index, Direction::Forth, |quic, outlet| {
+                for &command in commands {
+                    match command {
+                        Command::Start => quic.sender.start(now, outlet),
+                        Command::Supply(bytes) => quic.sender.supply(now, bytes, outlet),
+                        Command::SupplyUnlimited => quic.sender.supply_unlimited(now, outlet),
+                        Command::Close => quic.sender.close(),
+                    }
+                }
+            });
+        }
+        self.act(now, index, Direction::Forth, |tcp, outlet| {
+            for &command in commands {
+                match command {
+                    Command::Start => tcp.sender.start(now, outlet),
+                    Command::Supply(bytes) => tcp.sender.supply(now, bytes, outlet),
+                    Command::SupplyUnlimited => tcp.sender.supply_unlimited(now, outlet),
+                    Command::Close => tcp.sender.close(now, outlet),
+                }
+            }
+        });
+    }
+
+    /// What the receiver of a connection has in order, if it is open and not of datagrams.
+    pub(crate) fn delivered(&self, index: u32) -> Option<u64> {
+        match self.connections[index as usize].carrier {
+            Carrier::Open(place) => Some(self.tcps.get(place)?.receiver.delivered()),
+            Carrier::OpenQuic(place) => Some(self.quics.get(place)?.receiver.delivered()),
+            Carrier::Closed(_) | Carrier::ClosedQuic(_) | Carrier::Ended(_) | Carrier::Udp { .. } => None,
+        }
+    }
+
+    /// Makes both ends of a QUIC connection that is closed.
+    pub(crate) fn open_quic(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        if let Carrier::ClosedQuic(params) = &connection.carrier {
+            let sender = quic::Sender::new(Arc::clone(params));
+            let receiver = quic::Receiver::new(Arc::clone(params));
+            let place = self.quics.insert(Box::new(Quic { sender, receiver }));
+            connection.carrier = Carrier::OpenQuic(place);
+        }
+    }
+
+    /// A packet of QUIC reaches the sink of its flow.
+    pub(crate) fn deliver_quic_to_sink(
+        &mut self,
+        now: Time,
+        index: u32,
+        sent: &quic::Packet,
+        packet: Packet,
+    ) {
+        self.act_quic(now, index, Direction::Back, |quic, outlet| {
+            quic.receiver.on_packet(now, sent, packet.ecn(), outlet);
+        });
+    }
+
+    /// A packet of QUIC reaches the source of its flow.
+    pub(crate) fn deliver_quic_to_source(&mut self, now: Time, index: u32, packet: Packet) {
+        let Header::Quic(sent) = self.shared.store.get(packet.body()).header else { return };
+        let more = match sent {
+            quic::Packet::Ack(ack) if ack.has_more() => self.shared.store.remove_ack(packet.body()),
+            _ => {
+                self.shared.store.remove(packet.body());
+                Box::default()
+            }
+        };
+        if let quic::Packet::Ack(ack) = &sent
+            && !self.marks.is_empty()
+            && let Some(Some(marks)) = self.marks.get_mut(packet.flow().index())
+            && let Carrier::OpenQuic(place) = self.connections[index as usize].carrier
+            && let Some(quic) = self.quics.get(place)
+        {
+            marks.acknowledged(now, &packet, quic.sender.newly_acknowledged(ack, &more));
+        }
+        self.act_quic(now, index, Direction::Forth, |quic, outlet| {
+            quic.sender.on_packet(now, &sent, &more, outlet);
+        });
+    }
+
+    /// Timers of a QUIC connection may be due.
+    pub(crate) fn quic_timer(&mut self, now: Time, index: u32) {
+        self.act_quic(now, index, Direction::Back, |quic, outlet| quic.receiver.on_timer(now, outlet));
+        self.act_quic(now, index, Direction::Forth, |quic, outlet| quic.sender.on_timer(now, outlet));
+    }
+
+    /// As [`act`](Self::act), for QUIC.
+    fn act_quic(
+        &mut self,
+        now: Time,
+        index: u32,
+        direction: Direction,
+        act: impl FnOnce(&mut Quic, &mut Outlet<'_>),
+    ) {
+        let connection = &self.connections[index as usize];
+        let (id, hop) = (connection.id, connection.first_hop(direction));
+        let Carrier::OpenQuic(place) = connection.carrier else { return };
+        let Some(quic) = self.quics.get_mut(place) else { return };
+        let header = Packet::new(0, id, hop, Bytes::ZERO, Ecn::NotEct, direction).carrying(Protocol::Udp);
+        let (store, packets) = (&mut self.shared.store, &mut self.outbox);
+        act(quic, &mut Outlet { now, connection: index, header, store, packets });
+        let (due, done) = match direction {
+            Direction::Forth => (quic.sender.next_timer(), quic.sender.is_done()),
+            Direction::Back => (quic.receiver.next_timer(), false),
+        };
+        self.conclude(now, index, direction, due, done);
+    }
+}
