@@ -50,7 +50,8 @@ pub(crate) fn hidden<'a>(scenario: &'a Scenario, uses: &[LinkUse]) -> Vec<Hidden
     }
     let mut found: Vec<Option<Hidden<'a>>> = vec![None; scenario.links.len()];
     for flow in &scenario.flows {
-        let way = || flow.path.iter().chain(flow.back.iter()).map(|id| id.index());
+        let way = || flow.path.iter().chain(flow.back.iter()).flat_map(|id| scenario.choices(flow, id));
+        let way = || way().map(|id| id.index());
         let loads = || way().filter_map(|at| Some((at, by_link[at]?)));
         let watched = loads().filter(|(_, load)| load.watched);
         let watched = watched.map(|(at, load)| Watched {

@@ -61,8 +61,9 @@ pub struct Event {
 /// [`Scenario::entitlements`].
 #[must_use]
 pub fn dues(scenario: &Scenario, outcome: &Outcome) -> Option<Dues> {
+    let hashed = scenario.hashed(outcome.seed)?;
     let entitled = |activity: Vec<Vec<Phase>>| {
-        let due = scenario.due(&activity, Time::ZERO, scenario.stop)?;
+        let due = hashed.due(&activity, Time::ZERO, scenario.stop)?;
         Some((activity, due))
     };
     // Where that would take too long, sources want their mean rate all the time.

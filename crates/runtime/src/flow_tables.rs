@@ -128,7 +128,8 @@ fn hosts(scenario: &Scenario, numbers: &Numbers) -> BTreeMap<String, Vec<HostPai
         let [first, last] =
             [flow.path.first(), flow.path.last()].map(|id| id.map(|id| &scenario.links[id.index()]));
         let (source, sink) = (first.map_or(0, |link| link.from.0), last.map_or(0, |link| link.to.0));
-        let returns = flow.back.contains(&link) && !flow.path.contains(&link);
+        let crosses = |way| scenario.may_cross(flow, way, link);
+        let returns = crosses(&flow.back) && !crosses(&flow.path);
         let (source, destination) = if returns { (sink, source) } else { (source, sink) };
         HostPair { source, destination }
     };

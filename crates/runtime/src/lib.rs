@@ -18,6 +18,7 @@
 //! | [`routers`] | the routers that exchange reports about their links, and the paths between them |
 //! | [`source`] | what applications write, and when |
 //! | [`tolerances`] | how far two backends may differ, and how late real packets may be |
+//! | [`ways`] | the links that connections cross |
 //! | [`wire_jitter`] | the time that packets take on a wire beyond its delay |
 
 #![forbid(unsafe_code)]
@@ -37,4 +38,5 @@ pub mod probe;
 pub mod routers;
 pub mod source;
 pub mod tolerances;
+pub mod ways;
 pub mod wire_jitter;

@@ -12,6 +12,7 @@ use crate::files::Files;
 use crate::flows::Builder;
 use crate::keys::{Fields, walk_root};
 use crate::labels;
+use crate::link_groups;
 use crate::model::{Customer, Flow, Link, ListedLoss, Scenario};
 use crate::names::position;
 use crate::network::{Finished, Lost};
@@ -68,6 +69,7 @@ pub(crate) fn build(
         _ => Vec::new(),
     };
     labels::check_tickets(&links, &flows, &changes, &fields, problems);
+    link_groups::check_reports(&links, &changes, &fields, problems);
     if sound {
         admission::check(&links, &flows, &fields, problems);
         admission::check_isolation(&links, &flows, &changes, &fields, problems);

@@ -10,6 +10,7 @@ use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time, Weight};
 use crate::admission;
 use crate::flows;
 use crate::keys::{Amount, Fields, Kind, Quantity, Range, Unit, walk};
+use crate::link_groups;
 use crate::model::{Change, Flow, Link, LinkId, Setting, Source};
 use crate::names::position;
 use crate::problem::{Place, Problems, did_you_mean};
@@ -154,12 +155,22 @@ fn link(
     catalog: &Catalog,
     problems: &mut Problems,
 ) -> Result<Vec<Setting>, ()> {
-    let Some(id) = position(links, name, |link| &link.name).and_then(|at| u32::try_from(at).ok()) else {
+    let one = position(links, name, |link| &link.name).and_then(|at| u32::try_from(at).ok());
+    let group = || Some(link_groups::find(links, name)?.members.clone());
+    let Some(ids) = one.map(|at| vec![LinkId(at)]).or_else(group) else {
         let guess = did_you_mean(name, links.iter().take(1_000).map(|link| link.name.as_str()));
         fields.refuse("set", format!("there is no link `{name}`{guess}"), problems);
         return Err(());
     };
-    let id = LinkId(id);
+    // All of a group are alike in these.
+    let id = ids[0];
+    if let Some(group) = links[id.index()].group.as_ref().filter(|_| ids.len() == 1)
+        && !["rate", "delay", "loss"].contains(&key)
+    {
+        let message = format!("a group has one `{key}`; write \"link.{}.{key}\"", group.name);
+        fields.refuse("set", message, problems);
+        return Err(());
+    }
     if key == "rate" && links[id.index()].trace.is_some() {
         fields.refuse(
             "set",
@@ -168,15 +179,16 @@ fn link(
         );
         return Err(());
     }
-    let setting = match key {
-        "rate" => rate(to, 1).map(|rate| Setting::LinkRate(id, rate)),
-        "delay" => whole(to, Unit::Span, 1).map(|nanos| Setting::LinkDelay(id, Span::from_nanos(nanos))),
-        "loss" => {
-            real(to, Unit::Ratio, Range::FromZero, 1).map(|loss| Setting::LinkLoss(id, Ratio::clamped(loss)))
-        }
+    let settings = |setting: &dyn Fn(LinkId) -> Setting| ids.iter().map(|&id| setting(id)).collect();
+    let changed = match key {
+        "rate" => rate(to, 1).map(|rate| settings(&|id| Setting::LinkRate(id, rate))),
+        "delay" => whole(to, Unit::Span, 1)
+            .map(|nanos| settings(&|id| Setting::LinkDelay(id, Span::from_nanos(nanos)))),
+        "loss" => real(to, Unit::Ratio, Range::FromZero, 1)
+            .map(|loss| settings(&|id| Setting::LinkLoss(id, Ratio::clamped(loss)))),
         "queue" => {
             let queue = queue::read(catalog, to, &fields.path_of("to"), problems).ok_or(())?;
-            return Ok(vec![Setting::LinkQueue(id, Box::new((*queue).clone()))]);
+            return Ok(settings(&|id| Setting::LinkQueue(id, Box::new((*queue).clone()))));
         }
         "tickets" | "ack_tickets" => {
             let link = &links[id.index()];
@@ -188,7 +200,7 @@ fn link(
                 fields.refuse("set", not_issued("link", name, key), problems);
                 return Err(());
             }
-            tickets(to, 1).map(|tickets| setting(id, tickets))
+            tickets(to, 1).map(|tickets| settings(&|id| setting(id, tickets)))
         }
         _ => {
             let guess = did_you_mean(key, LINK_KEYS);
@@ -198,7 +210,7 @@ fn link(
             return Err(());
         }
     };
-    setting.map(|setting| vec![setting]).map_err(|message| fields.refuse("to", message, problems))
+    changed.map_err(|message| fields.refuse("to", message, problems))
 }
 
 /// For a flow or all members of a group. An error names the key it is about.

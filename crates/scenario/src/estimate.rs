@@ -98,9 +98,11 @@ impl Scenario {
             let size = bits(flow.transport.packet());
             // What waits when the source stops leaves by the end.
             let time = self.stop.since(start).as_secs_f64();
-            let most = |link: &LinkId| rates[link.index()] * time / size;
+            // Over a group of links, connections divide, and flows do.
+            let equal = |link: &LinkId| self.choices(flow, link).len() as f64;
+            let most = |link: &LinkId| rates[link.index()] * equal(link).min(sent.connections) * time / size;
             let packets = flow.path.iter().map(most).fold(sent.packets, f64::min);
-            flow.path.iter().for_each(|link| loads[link.index()] += packets * size);
+            flow.path.iter().for_each(|link| loads[link.index()] += packets * size / equal(link));
             wanted.push(packets);
         }
         for (flow, wanted) in self.flows.iter().zip(wanted) {

@@ -13,6 +13,7 @@ use crate::customers;
 use crate::expression::Pattern;
 use crate::files::{self, Files};
 use crate::keys::{Amount, Fields, Quantity, Range, Unit, Variant, walk, walk_variant};
+use crate::link_groups;
 use crate::marking;
 use crate::media_sources;
 use crate::model::{
@@ -261,6 +262,7 @@ impl<'a> Builder<'a> {
             tickets,
             ack_tickets,
             mark: group.mark.clone(),
+            pinned: self.pinned(group, i),
             protocol: protocol(group),
             ecn: ecn(group),
             transport: transport?,
@@ -337,8 +339,7 @@ impl<'a> Builder<'a> {
         i: u64,
     ) -> Result<Arc<[LinkId]>, String> {
         let names: Vec<String> = listed.iter().map(|pattern| pattern.at(i)).collect::<Result<_, _>>()?;
-        let link = |name: &String| position(self.links, name, |link| &link.name);
-        let links: Option<Vec<usize>> = names.iter().map(link).collect();
+        let links = self.find_links(&names);
         let mut nodes = Vec::with_capacity(names.len() + 2);
         let links = match links {
             Some(links) => {
@@ -378,6 +379,31 @@ impl<'a> Builder<'a> {
             return Err(format!("the path has a loop: it visits node `{name}` twice"));
         }
         Ok(links.into())
+    }
+
+    /// The links that are called so, of groups the first; none if one of the names is not of a link.
+    fn find_links(&self, names: &[String]) -> Option<Vec<usize>> {
+        let link = |name: &String| {
+            let group = || link_groups::find(self.links, name).map(|group| group.members[0].index());
+            position(self.links, name, |link| &link.name).or_else(group)
+        };
+        names.iter().map(link).collect()
+    }
+
+    /// The members of groups that the paths of a flow name.
+    fn pinned(&self, group: &Group<'_>, i: u64) -> Vec<LinkId> {
+        let mut all = Vec::new();
+        for listed in [&group.path, &group.return_path].into_iter().flatten() {
+            let names: Result<Vec<String>, _> = listed.iter().map(|pattern| pattern.at(i)).collect();
+            let Ok(names) = names else { continue };
+            for (at, name) in self.find_links(&names).into_iter().flatten().zip(&names) {
+                let link = &self.links[at];
+                let id =
+                    link.group.as_ref().and_then(|group| group.members.iter().find(|id| id.index() == at));
+                all.extend(id.filter(|_| link.name == *name));
+            }
+        }
+        all
     }
 
     fn check_joints(&self, links: &[usize]) -> Result<(), String> {

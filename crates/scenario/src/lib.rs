@@ -47,6 +47,7 @@ mod implied;
 mod jitter;
 mod keys;
 mod labels;
+mod link_groups;
 mod listed;
 mod load;
 mod names;

@@ -85,6 +85,8 @@ pub struct Link {
     pub from: NodeId,
     /// Where they leave.
     pub to: NodeId,
+    /// The group of equal links that it is one of, if it is of one.
+    pub group: Option<Arc<LinkGroup>>,
     /// Of the transmitter; of a recorded link, the mean.
     pub rate: Rate,
     /// When a recorded link can send.
@@ -115,6 +117,15 @@ pub struct Link {
     pub ack_tickets: Option<TicketRate>,
     /// How it exchanges tickets.
     pub exchange: Arc<ExchangeParams>,
+}
+
+/// Equal links between the same two nodes, each with a queue, of which [each connection takes one](Scenario::way).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkGroup {
+    /// Unique; member `k` of a group `x` is called `x.k`, in the other direction `x.k.back` of `x.back`.
+    pub name: String,
+    /// Its links, ascending; two or more.
+    pub members: Vec<LinkId>,
 }
 
 /// Which packets a wire loses by chance.
@@ -193,9 +204,10 @@ pub struct ListedLoss {
 pub struct Flow {
     /// Unique; member `i` of a group `g` is called `g.i`.
     pub name: String,
-    /// The links its packets pass, in order.
+    /// The links its packets pass, in order; of a [group](LinkGroup) the first, which stands for that which [each connection
+    /// takes](Scenario::way).
     pub path: Arc<[LinkId]>,
-    /// The links that acknowledgements pass, in order.
+    /// The links that acknowledgements pass, likewise.
     pub back: Arc<[LinkId]>,
     /// When it starts.
     pub start: Start,
@@ -231,6 +243,8 @@ pub struct FlowSettings {
     pub ack_tickets: Option<TicketRate>,
     /// What marks its packets at the source.
     pub mark: Option<Arc<MarkerParams>>,
+    /// Members of groups that its paths name: it takes these, and not one by a hash.
+    pub pinned: Vec<LinkId>,
     /// Its transport.
     pub transport: Transport,
     /// The protocol that its packets declare, acknowledgements included.

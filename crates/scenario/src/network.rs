@@ -2,6 +2,7 @@
 //! links of the model.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -14,8 +15,9 @@ use apportion_core::units::{Rate, Span, TicketRate};
 use crate::defaults::Defaults;
 use crate::files::{Files, delivery_trace};
 use crate::keys::{Fields, Kind, walk};
+use crate::link_groups::{self, Member, Written};
 use crate::marking;
-use crate::model::{GilbertElliott, Jitter, JitterDistribution, Link, LinkId, Loss, Node, NodeId};
+use crate::model::{GilbertElliott, Jitter, JitterDistribution, Link, LinkGroup, LinkId, Loss, Node, NodeId};
 use crate::names::natural;
 use crate::problem::{Place, Problems};
 use crate::queue;
@@ -39,6 +41,8 @@ pub(crate) struct Draft {
     lost: Vec<Lost>,
     /// The other direction, in the order of making.
     other_way: Option<usize>,
+    /// How many equal links it makes.
+    count: u64,
     place: Place,
 }
 
@@ -171,7 +175,7 @@ impl Network {
     }
 
     pub(crate) fn one_way(&mut self, name: String, (from, to): (usize, usize), spec: Spec, place: Place) {
-        self.links.push(Draft { name, from, to, spec, lost: Vec::new(), other_way: None, place });
+        self.links.push(Draft { name, from, to, spec, lost: Vec::new(), other_way: None, count: 1, place });
     }
 
     /// Adds the link `name` and its other direction `name.back`.
@@ -219,6 +223,12 @@ impl Network {
             self.change(at, &fields, defaults, problems);
             if ready.is_none() || fields.item("back").is_some() {
                 self.other_way(at, &fields, defaults, problems);
+            }
+            if let Some(count) = fields.count("count", 1, problems) {
+                self.links[at].count = count;
+                if let Some(other) = self.links[at].other_way {
+                    self.links[other].count = count;
+                }
             }
         }
     }
@@ -291,11 +301,14 @@ impl Network {
 
     /// Sorts everything by name.
     pub(crate) fn finish(mut self, problems: &mut Problems) -> Finished {
-        if self.links.len() as u64 > MAX_LINKS {
-            let message = format!("{} one-way links; at most {MAX_LINKS} are possible", self.links.len());
+        let count = self.links.iter().fold(0_u64, |sum, link| sum.saturating_add(link.count));
+        if count > MAX_LINKS {
+            let message = format!("{count} one-way links; at most {MAX_LINKS} are possible");
             problems.add(self.links[0].place, "link", message);
             self.links.truncate(MAX_LINKS as usize);
+            self.links.iter_mut().for_each(|link| link.count = 1);
         }
+        let (drafts, groups) = members(self.links);
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         order.sort_by(|a, b| natural(&self.nodes[*a], &self.nodes[*b]));
         let mut ids = vec![NodeId(0); order.len()];
@@ -305,7 +318,7 @@ impl Network {
         let nodes =
             order.into_iter().map(|old| Node { name: std::mem::take(&mut self.nodes[old]) }).collect();
 
-        let mut links: Vec<(usize, Draft)> = self.links.into_iter().enumerate().collect();
+        let mut links: Vec<(usize, Draft)> = drafts.into_iter().enumerate().collect();
         // Two runs that are nearly in order already, so this is close to linear.
         links.sort_by_key(|(_, link)| link.name.ends_with(".back"));
         links.sort_by(|(_, a), (_, b)| natural(&a.name, &b.name));
@@ -319,9 +332,32 @@ impl Network {
             let path = join("link", &pair[1].1.name);
             problems.add(place, path, "there are two links of this name; rename one");
         }
-        let (links, lost) = links.into_iter().map(|(_, draft)| draft.finish(&ids, &link_ids)).unzip();
+        let (mut links, lost): (Vec<Link>, _) =
+            links.into_iter().map(|(_, draft)| draft.finish(&ids, &link_ids)).unzip();
+        for (name, places) in groups {
+            let members: Vec<LinkId> = places.map(|place| link_ids[place]).collect();
+            let group = Arc::new(LinkGroup { name, members });
+            for member in &group.members {
+                links[member.index()].group = Some(Arc::clone(&group));
+            }
+        }
         Finished { nodes, links, lost }
     }
+}
+
+/// Each draft as often as it counts, and the places of the members of groups, by name.
+fn members(drafts: Vec<Draft>) -> (Vec<Draft>, Vec<(String, Range<usize>)>) {
+    if drafts.iter().all(|draft| draft.count == 1) {
+        return (drafts, Vec::new());
+    }
+    let written = drafts.iter().map(|Draft { name, count, other_way, .. }| Written {
+        name,
+        count: *count,
+        other_way: *other_way,
+    });
+    let (members, groups) = link_groups::members(&written.collect::<Vec<_>>());
+    let draft = |Member { of, name, other_way }| Draft { name, other_way, ..drafts[of].clone() };
+    (members.into_iter().map(draft).collect(), groups)
 }
 
 impl Draft {
@@ -333,6 +369,10 @@ impl Draft {
         if self.other_way.is_none() {
             let message = "acknowledgements carry these tickets over the reverse direction, which the link \
                            does not have; leave `back = false` out, or issue `tickets`";
+            problems.add(self.place, &path, message);
+        }
+        if self.count > 1 {
+            let message = "acknowledgements carry these tickets, and may take another link of the group; leave `count` out";
             problems.add(self.place, &path, message);
         }
         if self.spec.tickets.is_some() {
@@ -361,6 +401,7 @@ impl Draft {
             name: self.name,
             from: ids[self.from],
             to: ids[self.to],
+            group: None,
             rate,
             rate_key,
             trace,

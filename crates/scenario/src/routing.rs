@@ -149,6 +149,7 @@ mod tests {
             name: at.to_string(),
             from: NodeId(from),
             to: NodeId(to),
+            group: None,
             rate: Rate::from_mbit(1),
             trace: None,
             delay: Span::from_millis(ms),

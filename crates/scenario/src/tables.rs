@@ -121,7 +121,7 @@ pub(crate) const DEFAULTS: &[Key] = &[
 ];
 
 /// A new link, or changes to a link of the topology.
-pub(crate) const LINK: &[Key] = &both::<14>(
+pub(crate) const LINK: &[Key] = &both::<15>(
     &[
         key(
             "from",
@@ -134,6 +134,14 @@ pub(crate) const LINK: &[Key] = &both::<14>(
             Kind::Text,
             Optional,
             "Node where packets leave. Required unless the topology defines the link.",
+        ),
+        key(
+            "count",
+            Kind::Amount(Unit::Count, Range::UpTo(MAX_LINKS)),
+            Optional,
+            "Makes a group of so many equal links between the two nodes: `x.1`, `x.2`, ..., each with this rate and a queue of its \
+             own, and `x.1.back`, `x.2.back`, ... for the other direction. Each connection takes one of them by a hash. 1 if absent: \
+             one link `x`.",
         ),
         key("lost", Kind::Tables(LOST), Optional, "Packets to lose, by ordinal."),
         key(

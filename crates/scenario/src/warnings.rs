@@ -36,7 +36,7 @@ impl Scenario {
     /// The flows whose packets cross the link.
     fn flows_over(&self, link: LinkId) -> Vec<usize> {
         let flows = self.flows.iter().enumerate();
-        flows.filter(|(_, flow)| flow.path.contains(&link)).map(|(at, _)| at).collect()
+        flows.filter(|(_, flow)| self.may_cross(flow, &flow.path, link)).map(|(at, _)| at).collect()
     }
 
     fn short_measurement(&self) -> Option<String> {
@@ -67,7 +67,9 @@ impl Scenario {
     fn idle_ramp(&self, id: LinkId, link: &Link) -> Option<String> {
         // Acknowledgements have the class of their flow.
         let flows = self.flows.iter().enumerate();
-        let flows = flows.filter(|(_, flow)| flow.path.contains(&id) || flow.back.contains(&id));
+        let crosses =
+            |flow: &Flow| [&flow.path, &flow.back].into_iter().any(|way| self.may_cross(flow, way, id));
+        let flows = flows.filter(|(_, flow)| crosses(flow));
         let flows: Vec<usize> = flows.map(|(at, _)| at).collect();
         let is_real_rate = |&at: &usize| {
             let becomes = |setting: &Setting| matches!(setting, Setting::FlowClass(flow, FlowClass::RealRate) if *flow == at);

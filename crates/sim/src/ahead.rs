@@ -15,6 +15,7 @@
 
 use apportion_core::units::Time;
 use apportion_runtime::connections::Load;
+use apportion_runtime::ways::Way;
 use apportion_scenario::model::{Flow, Transport};
 
 use crate::link::OnWire;
@@ -24,17 +25,19 @@ use crate::simulation::{SINK, SOURCE, Simulation};
 
 impl Simulation<'_> {
     /// Finds the links whose packets may be delivered early. Not with marks, which hosts write in order of time in both directions.
-    pub(crate) fn let_hosts_run_ahead(&mut self) {
+    pub(crate) fn let_hosts_run_ahead(&mut self, ways: &[Way]) {
         if !self.hosts.take_no_time() || !self.marks.is_empty() {
             return;
         }
         let scenario = self.scenario;
         let (changed, users) = (changed_links(scenario), users(scenario));
         let mut until = vec![scenario.stop; scenario.links.len()];
-        for (index, flow) in scenario.flows.iter().enumerate() {
-            if let Some(last) = flow.path.last() {
+        for of_flow in ways.chunk_by(|a, b| a.flow == b.flow) {
+            let index = of_flow[0].flow as usize;
+            let early = self.delivers_early_until(index, &scenario.flows[index]);
+            for last in of_flow.iter().filter_map(|way| way.path.last()) {
                 let until = &mut until[last.index()];
-                *until = (*until).min(self.delivers_early_until(index, flow));
+                *until = (*until).min(early);
             }
             if let (Some(last), Some(first)) = (flow.back.last(), flow.path.first()) {
                 // Data that went to their sink at once would come back as an acknowledgement, and so on without end.
@@ -43,7 +46,7 @@ impl Simulation<'_> {
                 *until = (*until).min(if is_alone { self.stop_of(flow) } else { Time::ZERO });
             }
         }
-        for (link, answers) in answering_links(scenario).into_iter().enumerate() {
+        for (link, answers) in answering_links(scenario.links.len(), ways).into_iter().enumerate() {
             if let Some(answers) = answers
                 && !changed[link]
                 && !self.links[link].state.has_jitter()

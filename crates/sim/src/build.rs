@@ -9,6 +9,7 @@ use apportion_runtime::flow_tables::FlowTables;
 use apportion_runtime::link::LinkParts;
 use apportion_runtime::marks::marks;
 use apportion_runtime::probe::{FlowCounts, FlowProbe};
+use apportion_runtime::ways::{Way, Ways};
 use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Transport};
 use apportion_scenario::tcp::{Algorithm, SackRecovery};
 
@@ -114,7 +115,8 @@ impl<'a> Simulation<'a> {
             next_count: Time::ZERO,
             events_handled: 0,
         };
-        simulation.add_connections(planned);
+        let ways = Ways::new(scenario, &simulation.numbers, seed);
+        simulation.add_connections(planned, &ways);
         simulation.webs = web_flows(scenario, &simulation.numbers, seed);
         let connections = simulation.connections.len();
         for (what, count) in [
@@ -135,7 +137,7 @@ impl<'a> Simulation<'a> {
         let messages = FlowId(simulation.numbers.id_count() as u32);
         simulation.shared.counters = FlowCounts::new(simulation.numbers.id_count() + 1);
         simulation.routers = Routers::new(scenario, seed, messages, &mut simulation.routes);
-        simulation.hosts = Hosts::new(scenario, seed, simulation.routers.is_some());
+        simulation.hosts = Hosts::new(scenario, &ways.all, seed, simulation.routers.is_some());
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
             simulation.watch_flows();
         }
@@ -150,8 +152,8 @@ impl<'a> Simulation<'a> {
             simulation.shared.captures.push(capture);
         }
         if simulation.routers.is_none() {
-            simulation.let_links_run_ahead();
-            simulation.let_hosts_run_ahead();
+            simulation.let_links_run_ahead(&ways.all);
+            simulation.let_hosts_run_ahead(&ways.all);
         }
         let is_ahead = simulation.links.iter().any(|link| link.answers().is_some());
         simulation.shared.events = events_for(scenario, is_ahead);
@@ -161,11 +163,10 @@ impl<'a> Simulation<'a> {
 
     /// Spares events of links that nothing changes and whose packets take the same time. Not with routers that exchange reports: they look into queues, and their
     /// messages may go anywhere.
-    fn let_links_run_ahead(&mut self) {
+    fn let_links_run_ahead(&mut self, ways: &[Way]) {
         let changed = changed_links(self.scenario);
-        for (index, feeder) in
-            feeders(self.scenario).into_iter().enumerate().filter(|&(index, _)| !changed[index])
-        {
+        let feeders = feeders(changed.len(), ways).into_iter().enumerate();
+        for (index, feeder) in feeders.filter(|&(index, _)| !changed[index]) {
             self.links[index].have_slack();
             if let Some(feeder) = feeder.filter(|&feeder| !self.links[feeder as usize].state.has_jitter()) {
                 self.links[index].set_feeder(feeder);
@@ -179,17 +180,17 @@ impl<'a> Simulation<'a> {
         self.shared.flow_of_id = self.numbers.flows_by_id();
     }
 
-    fn add_connections(&mut self, planned: Vec<Planned>) {
+    fn add_connections(&mut self, planned: Vec<Planned>, ways: &Ways) {
         let mut routes = Routes::default();
         // In the scenario's order, also for a flow without connections.
-        let ways: Vec<(u32, u32)> = self
-            .scenario
-            .flows
+        let routes_of: Vec<(u32, u32)> = ways
+            .all
             .iter()
-            .map(|flow| (routes.insert(&flow.path, SINK), routes.insert(&flow.back, SOURCE)))
+            .map(|way| (routes.insert(&way.path, SINK), routes.insert(&way.back, SOURCE)))
             .collect();
-        self.connections.extend(planned.into_iter().map(|Planned { flow, id, start, load, .. }| {
-            let (route, back) = ways[flow as usize];
+        let planned = planned.into_iter().zip(&ways.of_connection);
+        self.connections.extend(planned.map(|(Planned { flow, id, start, load, .. }, &way)| {
+            let (route, back) = routes_of[way as usize];
             let carrier = Carrier::new(&self.scenario.flows[flow as usize]);
             Connection { flow, id, route, back, start, load, carrier, armed: Time::MAX }
         }));

@@ -11,6 +11,7 @@ use std::collections::VecDeque;
 
 use apportion_core::random::Stream;
 use apportion_core::units::{Span, Time};
+use apportion_runtime::ways::Way;
 use apportion_scenario::model::{Flow, LinkId, Scenario};
 
 use crate::events::Event;
@@ -41,13 +42,20 @@ struct Host {
 
 impl Hosts {
     /// Those of `scenario`. With `messages` any link may also carry messages of routers.
-    pub fn new(scenario: &Scenario, seed: u64, messages: bool) -> Self {
+    pub fn new(scenario: &Scenario, ways: &[Way], seed: u64, messages: bool) -> Self {
         let is_zero = |steps: Vec<(Time, Span)>| steps.iter().all(|&(_, jitter)| jitter == Span::ZERO);
         if scenario.flows.iter().all(|flow| scenario.jitter(flow).into_iter().all(is_zero)) {
             return Self(Vec::new());
         }
-        let users = users(scenario);
-        let alone = |path: &[LinkId]| path.first().is_some_and(|link| users[link.index()] == 1 && !messages);
+        let users = users(scenario, ways);
+        let alone = |path: &[LinkId]| {
+            let is_alone = |link: &LinkId| {
+                // Of a group the path has the first, and packets take another.
+                let is_one = scenario.links[link.index()].group.is_none();
+                is_one && users[link.index()] == 1 && !messages
+            };
+            path.first().is_some_and(is_alone)
+        };
         let host = |flow: &Flow, jitter: Vec<(Time, Span)>, purpose: &str, path: &[LinkId]| {
             let random = Stream::new(seed, &format!("flow.{}.{purpose}", flow.stream()));
             Host::new(jitter, random, alone(path))

@@ -1,11 +1,12 @@
 //! Who uses the links of a scenario: flows in both directions, hosts, and changes.
 
+use apportion_runtime::ways::Way;
 use apportion_scenario::model::{Scenario, Setting};
 
-/// How many directions of flows and changes each link has to do with.
-pub(crate) fn users(scenario: &Scenario) -> Vec<usize> {
+/// How many directions of ways and changes each link has to do with.
+pub(crate) fn users(scenario: &Scenario, ways: &[Way]) -> Vec<usize> {
     let mut users = vec![0; scenario.links.len()];
-    for path in scenario.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
+    for path in ways.iter().flat_map(|way| [&way.path, &way.back]) {
         path.iter().for_each(|link| users[link.index()] += 1);
     }
     for (users, is_changed) in users.iter_mut().zip(changed_links(scenario)) {
@@ -31,9 +32,9 @@ pub(crate) fn changed_links(scenario: &Scenario) -> Vec<bool> {
     changed
 }
 
-/// For each link the one over which hosts answer all that it brings them, data with acknowledgements and these with data, if that link
-/// carries nothing else; otherwise none.
-pub(crate) fn answering_links(scenario: &Scenario) -> Vec<Option<u32>> {
+/// For each of so many links the one over which hosts answer all that it brings them, data with acknowledgements and these with data, if
+/// that link carries nothing else; otherwise none.
+pub(crate) fn answering_links(links: usize, ways: &[Way]) -> Vec<Option<u32>> {
     /// No link, one, or several.
     #[derive(Clone, Copy, PartialEq)]
     enum One {
@@ -45,10 +46,10 @@ pub(crate) fn answering_links(scenario: &Scenario) -> Vec<Option<u32>> {
         let same = matches!(*one, One::None) || *one == One::Link(link);
         *one = if same { One::Link(link) } else { One::Several };
     }
-    let mut answering = vec![One::None; scenario.links.len()];
+    let mut answering = vec![One::None; links];
     let mut origins = answering.clone();
-    let ways = scenario.flows.iter().flat_map(|flow| [(&flow.path, &flow.back), (&flow.back, &flow.path)]);
-    for (there, back) in ways {
+    let both = ways.iter().flat_map(|way| [(&way.path, &way.back), (&way.back, &way.path)]);
+    for (there, back) in both {
         back.iter().skip(1).for_each(|link| origins[link.index()] = One::Several);
         match (there.last(), back.first()) {
             (Some(last), Some(first)) => {
@@ -66,8 +67,8 @@ pub(crate) fn answering_links(scenario: &Scenario) -> Vec<Option<u32>> {
     answering.into_iter().enumerate().map(alone).collect()
 }
 
-/// For each link the only one from which packets come to it; none if they come from several, or from a host.
-pub(crate) fn feeders(scenario: &Scenario) -> Vec<Option<u32>> {
+/// For each of so many links the only one from which packets come to it; none if they come from several, or from a host.
+pub(crate) fn feeders(links: usize, ways: &[Way]) -> Vec<Option<u32>> {
     /// From where packets come.
     #[derive(Clone, Copy, PartialEq)]
     enum Origin {
@@ -75,8 +76,8 @@ pub(crate) fn feeders(scenario: &Scenario) -> Vec<Option<u32>> {
         Link(u32),
         Others,
     }
-    let mut origins = vec![Origin::None; scenario.links.len()];
-    for path in scenario.flows.iter().flat_map(|flow| [&flow.path, &flow.back]) {
+    let mut origins = vec![Origin::None; links];
+    for path in ways.iter().flat_map(|way| [&way.path, &way.back]) {
         let mut from = Origin::Others;
         for link in path.iter() {
             let origin = &mut origins[link.index()];

@@ -45,8 +45,10 @@ impl Simulation<'_> {
     /// there.
     fn way_back(&self, link: u32, overload: Overload) -> Option<(u32, Span)> {
         let flow = self.numbers.flow_of(overload.flow)?;
-        let path = &self.scenario.flows.get(flow)?.path;
-        let before = path.iter().position(|on| on.0 == link)?;
+        let of = self.scenario.flows.get(flow)?;
+        let path = &of.path;
+        let before =
+            path.iter().position(|on| self.scenario.choices(of, on).iter().any(|on| on.0 == link))?;
         let delay = path[..before].iter().map(|on| self.links[on.index()].state.delay());
         Some((flow as u32, delay.fold(Span::ZERO, |sum, delay| sum + delay)))
     }

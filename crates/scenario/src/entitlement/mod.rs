@@ -72,7 +72,8 @@ impl Scenario {
     /// customers, weighted max-min of customers and then of their flows, with guarantees of flows as floors of both.
     ///
     /// `None` where nothing says how flows divide: flows with tickets share a network with flows without; connections of
-    /// short flows have tickets each; customers are held back at several links whose divisions do not settle; a queue has classes of its own. And where
+    /// short flows have tickets each; customers are held back at several links whose divisions do not settle; a queue has classes of its own; flows cross
+    /// groups of links, over which [each run](Scenario::hashed) has them go. And where
     /// it would take more than [`WORK_MAX`].
     ///
     /// Tickets on acknowledgements flow from the sinks backwards over the way of the data, as receiver-based
@@ -103,7 +104,7 @@ impl Scenario {
     /// phase. `None` as for [`entitlements`](Self::entitlements).
     #[must_use]
     pub fn due(&self, activity: &[Vec<Phase>], from: Time, to: Time) -> Option<Due> {
-        if self.has_classes() {
+        if self.has_classes() || self.divides() {
             return None;
         }
         let mut walk = Walk::new(self, from, to);
