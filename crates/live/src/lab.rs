@@ -84,6 +84,10 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
             let message = "captures are for `apportion run`; leave `pcap` out";
             return refuse(format!("link.{}.pcap", link.name), message);
         }
+        if link.aggregate.is_some() {
+            let message = "aggregates are for `apportion run`; leave `aggregate` out";
+            return refuse(format!("link.{}.aggregate", link.name), message);
+        }
         if let Some(group) = &link.group {
             let message = "groups of links are for `apportion run`; leave `count` out";
             return refuse(format!("link.{}.count", group.name), message);

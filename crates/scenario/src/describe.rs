@@ -12,8 +12,8 @@ use crate::quic;
 use crate::selection::Part;
 use crate::sweep::LISTS;
 use crate::tables::{
-    BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, GILBERT_ELLIOTT, JITTER_TABLE, LINK, LINK_LOSS,
-    LINK_RATE, LOST, RATE_TABLE, ROOT, SIZES, SOURCES, TOPOLOGIES,
+    AGGREGATE, BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, GILBERT_ELLIOTT, JITTER_TABLE, LINK,
+    LINK_LOSS, LINK_RATE, LOST, RATE_TABLE, ROOT, SIZES, SOURCES, TOPOLOGIES,
 };
 use crate::tcp::{PARAMS, PROFILES, ParamEntry};
 use crate::transport;
@@ -83,6 +83,7 @@ pub fn reference() -> String {
         ("`back` of a link: the reverse direction", BACK),
         ("`rate` of a link as a table: a recorded link", RATE_TABLE),
         ("`jitter` of a link as a table: a delay that varies", JITTER_TABLE),
+        ("`aggregate` of a link: several packets at a time", AGGREGATE),
         ("`loss` of a link as a table: losses in bursts", GILBERT_ELLIOTT),
         ("`lost` of a link", LOST),
         ("`[flow.NAME]`", FLOW),
@@ -151,6 +152,11 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   Routes are static: a member whose rate changes to zero holds its connections. Flows are due their shares of the links that they take; nothing says what a flow
   over a group is due that consists of several connections (`connections`, short flows, web pages). All that is guaranteed over a group must fit on one member. [`elephants.toml`](../scenarios/elephants.toml) shows
   flows that collide.
+- **Frame aggregation.** `aggregate = { packets = 64, airtime = \"4ms\" }` makes a link send as Wi-Fi does (802.11n and later): each time it gets the medium, which is at once if it
+  is idle, it takes packets from the queue up to a number, a size and an airtime, spends a fixed time for access and then the time of their bytes with headers, and all
+  of them arrive together. n packets of l bytes take T = `overhead` + 8 n (l + `header`) / `rate`, so a queue that never empties is served at n l / T. Flows are due shares of that rate for
+  packets of 1500 bytes; utilisation and defaults of queues are of `rate`. With `retry` an aggregate is sent again as a whole. `aggregate = false` takes a default
+  back; the reverse direction has none unless `back` says so. [`wifi.toml`](../scenarios/wifi.toml) shows what it is worth.
 - **Labels.** A queue `csfq` or `mcsfq` labels packets that have no label, so the first one on a path is the edge. With
   `role = \"core\"` it drops unlabelled packets. Every path to a core, also that of acknowledgements, must first cross a queue that
   labels, with no `egress` in between. A discipline of your own counts as one that labels.

@@ -33,6 +33,7 @@ pub mod routing;
 pub mod tcp;
 
 mod admission;
+mod aggregate;
 mod build;
 mod changes;
 mod classes;

@@ -13,6 +13,7 @@ use apportion_core::packet::{Ecn, FillTarget, FlowClass, Protocol};
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
 
+pub use crate::aggregate::Aggregate;
 use crate::media::{AdaptiveCall, Codec, Dash};
 pub use crate::packet_size::MAX_PACKET;
 use crate::quic::QuicParams;
@@ -97,6 +98,8 @@ pub struct Link {
     pub delay: Span,
     /// What packets take beyond that.
     pub jitter: Option<Jitter>,
+    /// How it sends several packets at a time, if it does.
+    pub aggregate: Option<Aggregate>,
     /// In front of the transmitter. The packet in transmission is not in it.
     pub queue: DisciplineParams,
     /// Which packets the wire loses by chance.

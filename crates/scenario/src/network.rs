@@ -12,6 +12,7 @@ use apportion_core::mark::currency_exchange::ExchangeParams;
 use apportion_core::system::{Catalog, DisciplineParams};
 use apportion_core::units::{Rate, Span, TicketRate};
 
+use crate::aggregate::Aggregate;
 use crate::defaults::Defaults;
 use crate::files::{Files, delivery_trace};
 use crate::keys::{Fields, Kind, walk};
@@ -21,7 +22,7 @@ use crate::model::{GilbertElliott, Jitter, JitterDistribution, Link, LinkGroup, 
 use crate::names::natural;
 use crate::problem::{Place, Problems};
 use crate::queue;
-use crate::tables::{BACK, LINK, LOST, MAX_LINKS};
+use crate::tables::{AGGREGATE, BACK, LINK, LOST, MAX_LINKS};
 use crate::text::{Item, Table, Value, join};
 
 /// A network whose links can still be changed.
@@ -55,6 +56,7 @@ pub(crate) struct Spec {
     pub trace: Option<DeliveryTrace>,
     pub delay: Span,
     pub jitter: Option<Jitter>,
+    pub aggregate: Option<Aggregate>,
     pub queue: Rc<DisciplineParams>,
     pub loss: Loss,
     pub tickets: Option<TicketRate>,
@@ -73,6 +75,7 @@ impl Spec {
             trace: None,
             delay: Span::ZERO,
             jitter: None,
+            aggregate: None,
             queue: queue::deep(),
             loss: Loss::NONE,
             tickets: None,
@@ -90,6 +93,7 @@ impl Spec {
         Self {
             queue: queue::deep(),
             jitter: None,
+            aggregate: None,
             loss: Loss::NONE,
             tickets: None,
             ack_tickets: None,
@@ -119,6 +123,13 @@ impl Spec {
         }
         if let Some(jitter) = jitter(fields, i, problems) {
             self.jitter = (jitter.max > Span::ZERO).then_some(jitter);
+        }
+        if let Some(item) = fields.item("aggregate") {
+            let table = match item.value {
+                Value::Flag(false) => None,
+                _ => walk(item, &fields.path_of("aggregate"), AGGREGATE, false, problems),
+            };
+            self.aggregate = table.and_then(|table| Aggregate::read(&table, problems));
         }
         if let Some(loss) = fields.ratio("loss", i, problems) {
             self.loss = Loss::Chance(loss);
@@ -389,6 +400,7 @@ impl Draft {
             trace,
             delay,
             jitter,
+            aggregate,
             queue,
             loss,
             tickets,
@@ -407,6 +419,7 @@ impl Draft {
             trace,
             delay,
             jitter,
+            aggregate,
             queue: Rc::unwrap_or_clone(queue),
             loss,
             lost: Vec::new(),

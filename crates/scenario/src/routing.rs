@@ -156,6 +156,7 @@ mod tests {
             rate_key: None,
             queue: (*queue::deep()).clone(),
             jitter: None,
+            aggregate: None,
             loss: Loss::NONE,
             lost: Vec::new(),
             watched: false,

@@ -1,6 +1,6 @@
 //! The round-trip times of flows, as far as the scenario knows them.
 
-use apportion_core::units::{Bytes, Span};
+use apportion_core::units::{Bytes, Rate, Span};
 
 use crate::model::{Flow, LinkId, Scenario};
 
@@ -37,7 +37,10 @@ impl Scenario {
     fn crossing(&self, links: &[LinkId], packet: Bytes) -> Option<u64> {
         links.iter().try_fold(0_u64, |time, id| {
             let link = &self.links[id.index()];
-            let transmission = link.rate.time_for(packet);
+            let transmission = match &link.aggregate {
+                Some(aggregate) if link.rate > Rate::ZERO => aggregate.time(1, packet, link.rate),
+                _ => link.rate.time_for(packet),
+            };
             let arrives = transmission < Span::MAX;
             arrives.then_some(time)?.checked_add(link.delay.as_nanos())?.checked_add(transmission.as_nanos())
         })

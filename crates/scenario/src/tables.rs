@@ -121,7 +121,7 @@ pub(crate) const DEFAULTS: &[Key] = &[
 ];
 
 /// A new link, or changes to a link of the topology.
-pub(crate) const LINK: &[Key] = &both::<15>(
+pub(crate) const LINK: &[Key] = &both::<16>(
     &[
         key(
             "from",
@@ -156,7 +156,7 @@ pub(crate) const LINK: &[Key] = &both::<15>(
 );
 
 /// Keys of a link that may also have a default.
-const SHARED_LINK: [Key; 10] = [
+const SHARED_LINK: [Key; 11] = [
     key(
         "rate",
         LINK_RATE,
@@ -174,6 +174,12 @@ const SHARED_LINK: [Key; 10] = [
         JITTER,
         Optional,
         "The longest time that packets take beyond `delay`, by chance and uniformly, without overtaking; or a table; none if absent.",
+    ),
+    key(
+        "aggregate",
+        Kind::TableOrFalse(AGGREGATE),
+        Optional,
+        "How the transmitter sends several packets each time it gets the medium, as Wi-Fi does; one packet at a time if absent or `false`.",
     ),
     key("queue", QUEUE, Optional, "Queue discipline in front of the transmitter; \"fifo\" if absent."),
     key(
@@ -208,13 +214,19 @@ const SHARED_LINK: [Key; 10] = [
 
 /// The reverse direction of a link.
 pub(crate) const BACK: &[Key] =
-    &both::<11>(&[key("lost", Kind::Tables(LOST), Optional, "Packets to lose, by ordinal.")], DEFAULT_BACK);
+    &both::<12>(&[key("lost", Kind::Tables(LOST), Optional, "Packets to lose, by ordinal.")], DEFAULT_BACK);
 
 /// Keys of a reverse direction that may also have a default.
 pub(crate) const DEFAULT_BACK: &[Key] = &[
     key("rate", LINK_RATE, Optional, "Rate of the transmitter, or the trace of a recorded link."),
     key("delay", DELAY, Optional, "Propagation delay of the wire."),
     key("jitter", JITTER, Optional, "The longest time that packets take beyond `delay`; or a table."),
+    key(
+        "aggregate",
+        Kind::TableOrFalse(AGGREGATE),
+        Optional,
+        "How the transmitter sends several packets each time it gets the medium.",
+    ),
     key("queue", QUEUE, Optional, "Queue discipline in front of the transmitter."),
     key(
         "loss",
@@ -260,6 +272,46 @@ pub(crate) const JITTER_TABLE: &[Key] = &[
          whose queues vary; then bursts gather behind one that takes long.",
     ),
 ];
+/// A transmitter that aggregates.
+pub(crate) const AGGREGATE: &[Key] = &[
+    key(
+        "packets",
+        Kind::Amount(Unit::Count, Range::UpTo(65_535)),
+        Default("64"),
+        "Most packets in one aggregate; 64 are the window of a block acknowledgement of 802.11n and ac.",
+    ),
+    key(
+        "bytes",
+        SIZE,
+        Default("65535B"),
+        "Most bytes in one, with headers: 65535 in 802.11n, 1048575 in 802.11ac. A first packet is sent in any case.",
+    ),
+    key(
+        "airtime",
+        Kind::Amount(Unit::Span, Range::AboveZero),
+        Default("4ms"),
+        "The longest time of its bytes at the rate of the link.",
+    ),
+    key(
+        "overhead",
+        DELAY,
+        Default("186us"),
+        "What each costs besides: contention, preamble and block acknowledgement. The default has DIFS 34, half of 15 slots of 9, a preamble of 36 for one \
+         stream, SIFS 16 and an acknowledgement of 32 us.",
+    ),
+    key(
+        "header",
+        Kind::Amount(Unit::Bytes, Range::FromZero),
+        Default("42B"),
+        "Added to each packet on the air: delimiter 4, MAC header with QoS 26, LLC and SNAP 8, FCS 4.",
+    ),
+    key(
+        "retry",
+        LOSS,
+        Default("0"),
+        "Probability that an aggregate has to be sent again as a whole, each time; at most 90%.",
+    ),
+];
 /// The Gilbert-Elliott model, with the letters of Haßlinger and Hohlfeld (MMB 2008).
 pub(crate) const GILBERT_ELLIOTT: &[Key] = &[
     key("p", LOSS, Required, "Probability that the wire turns from good to bad, for each packet."),
@@ -274,7 +326,7 @@ pub(crate) const GILBERT_ELLIOTT: &[Key] = &[
 ];
 
 /// Defaults of all links.
-pub(crate) const DEFAULT_LINK: &[Key] = &both::<11>(
+pub(crate) const DEFAULT_LINK: &[Key] = &both::<12>(
     &[key("back", Kind::Table(DEFAULT_BACK), Optional, "Settings of the reverse directions.")],
     &SHARED_LINK,
 );

@@ -56,6 +56,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "video-calls",
             "video-vs-bulk",
             "web",
+            "wifi",
             "classes",
             "guarantees",
             "hosts",

@@ -50,6 +50,7 @@ impl Simulation<'_> {
             if let Some(answers) = answers
                 && !changed[link]
                 && !self.links[link].state.has_jitter()
+                && !self.links[link].aggregates()
                 && !changed[answers as usize]
                 && until[link] > Time::ZERO
             {

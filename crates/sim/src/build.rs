@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use apportion_core::packet::{FlowId, Protocol};
+use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_runtime::connections::{Planned, connections};
 use apportion_runtime::flow_tables::FlowTables;
@@ -13,6 +14,7 @@ use apportion_runtime::ways::{Way, Ways};
 use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Transport};
 use apportion_scenario::tcp::{Algorithm, SackRecovery};
 
+use crate::aggregation::Aggregation;
 use crate::capture::LinkCapture;
 use crate::connection::{Carrier, Connection, Quics, Tcps};
 use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
@@ -148,6 +150,10 @@ impl<'a> Simulation<'a> {
             let parts = LinkParts { watched: full && parts.watched, captured: capture.is_some(), ..parts };
             let mut link = Link::new(parts);
             scenario.links[index].trace.clone().into_iter().for_each(|trace| link.follow(trace));
+            if let Some(aggregate) = scenario.links[index].aggregate {
+                let random = Stream::new(seed, &format!("link.{}.retry", scenario.links[index].name));
+                link.aggregate(Aggregation::new(aggregate, random));
+            }
             simulation.links.push(link);
             simulation.shared.captures.push(capture);
         }
@@ -168,7 +174,11 @@ impl<'a> Simulation<'a> {
         let feeders = feeders(changed.len(), ways).into_iter().enumerate();
         for (index, feeder) in feeders.filter(|&(index, _)| !changed[index]) {
             self.links[index].have_slack();
-            if let Some(feeder) = feeder.filter(|&feeder| !self.links[feeder as usize].state.has_jitter()) {
+            let in_order = |feeder: &u32| {
+                let feeder = &self.links[*feeder as usize];
+                !feeder.state.has_jitter() && !feeder.aggregates()
+            };
+            if let Some(feeder) = feeder.filter(in_order) {
                 self.links[index].set_feeder(feeder);
                 self.links[feeder as usize].feeds();
             }

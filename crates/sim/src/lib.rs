@@ -14,6 +14,7 @@
 //! | [`connection`] | a connection during a run: source, transport, routes |
 //! | `transports` | what TCP and QUIC do alike, and QUIC connections during a run |
 //! | `router` | routers that exchange reports about their links |
+//! | [`aggregation`] | several packets for one access to the medium |
 //! | `ahead` | deliveries before the time at which they happen |
 //! | `hosts` | the time that hosts take for the packets that they send |
 //! | `web`, `web_flow` | users who load web pages |
@@ -26,6 +27,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod aggregation;
 mod ahead;
 pub mod build;
 pub mod capture;

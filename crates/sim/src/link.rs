@@ -12,6 +12,9 @@
 //!
 //! The rate of a recorded link is in its trace: a transmission ends at the opportunity that carries the packet's last byte.
 //!
+//! A link that aggregates takes several packets from the queue at once, and all of them arrive when the last of their bytes does
+//! ([`Aggregation`]). It has no slack, and neither its packets nor those that come to it are handed over.
+//!
 //! On a wire whose jitter lets packets overtake others, each packet has an event of its own.
 //!
 //! Cost: O(1) per packet besides the discipline's; at most one event per packet, and one for each slack, or each packet of a link
@@ -25,11 +28,12 @@ use apportion_core::packet::FlowId;
 use apportion_core::queue::{DropReason, Overload};
 use apportion_core::system::Discipline;
 use apportion_core::transmission::Transmission;
-use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_core::units::{Rate, Span, Time};
 use apportion_runtime::link::{Crossing, FlowSetting, LinkBackend, LinkParts, LinkState};
 use apportion_runtime::outcome::Count;
 use apportion_runtime::probe::{FlowCounts, Incident, LinkCounts};
 
+use crate::aggregation::Aggregation;
 use crate::capture::LinkCapture;
 use crate::events::{Event, Events};
 use crate::observer::Observed;
@@ -154,8 +158,8 @@ pub struct Link {
     ready_is_pending: bool,
     /// Whether it is the only way to some link, or hosts at its end may receive early.
     is_feeder: bool,
-    /// Whether it has a trace.
-    is_recorded: bool,
+    /// Whether it has a trace or aggregates.
+    is_special: bool,
     /// Packets on the way here from the only link that leads here that were not handed over early.
     expected: u32,
     /// The last transmission: when it began, and when it ends.
@@ -176,6 +180,8 @@ pub struct Link {
     answers: Option<(u32, Time)>,
     /// When a recorded link can send.
     trace: Option<Box<DeliveryTrace>>,
+    /// How it sends several packets at a time.
+    aggregation: Option<Box<Aggregation>>,
 }
 
 /// The queue begins with the third cache line, 32 bytes after the flags of the state.
@@ -189,7 +195,7 @@ impl Link {
             transmitter: Transmitter::Idle,
             ready_is_pending: false,
             is_feeder: false,
-            is_recorded: false,
+            is_special: false,
             expected: 0,
             begun: Time::ZERO,
             free_at: Time::ZERO,
@@ -201,17 +207,29 @@ impl Link {
             feeder: None,
             answers: None,
             trace: None,
+            aggregation: None,
         }
     }
 
     /// It sends at the opportunities of `trace`, whose mean is its rate.
     pub fn follow(&mut self, trace: DeliveryTrace) {
-        (self.is_recorded, self.trace) = (true, Some(Box::new(trace)));
+        (self.is_special, self.trace) = (true, Some(Box::new(trace)));
+    }
+
+    /// It sends several packets at a time.
+    pub fn aggregate(&mut self, aggregation: Aggregation) {
+        (self.is_special, self.aggregation) = (true, Some(Box::new(aggregation)));
+    }
+
+    /// Whether it [does](Self::aggregate).
+    #[must_use]
+    pub const fn aggregates(&self) -> bool {
+        self.aggregation.is_some()
     }
 
     /// Nothing changes this link during the run but what it knows of flows, and no router looks into its queue.
     pub fn have_slack(&mut self) {
-        if self.state.may_be_called_late() {
+        if self.state.may_be_called_late() && !self.aggregates() {
             self.slack = self.state.delay();
         }
     }
@@ -389,6 +407,9 @@ impl Link {
             self.transmitter = Transmitter::Held;
             return;
         }
+        if self.is_special && self.aggregates() {
+            return self.start_aggregate(now, shared);
+        }
         match self.state.dequeue(now, shared) {
             Some(packet) => {
                 self.send(now, packet, shared);
@@ -396,6 +417,25 @@ impl Link {
             }
             None => self.wait(now, shared),
         }
+    }
+
+    /// Asks the discipline for the packets of an aggregate and sends it.
+    // Apart, as what follows: few links aggregate.
+    #[cold]
+    #[inline(never)]
+    fn start_aggregate(&mut self, now: Time, shared: &mut SharedState) {
+        let rate = self.rate();
+        let Some(mut aggregation) = self.aggregation.take() else { return };
+        let state = &mut self.state;
+        aggregation.fill(now, rate, self.trace.as_deref(), &mut || state.dequeue(now, shared));
+        let is_empty = aggregation.is_empty();
+        if !is_empty {
+            self.begun = now;
+            self.free_at = aggregation.end(now, &mut self.times, self.trace.as_deref_mut());
+            aggregation.drain().for_each(|packet| self.cross(now, packet, shared));
+        }
+        self.aggregation = Some(aggregation);
+        if is_empty { self.wait(now, shared) } else { self.await_end(shared) }
     }
 
     fn start_if_held(&mut self, now: Time, shared: &mut SharedState) {
@@ -406,8 +446,14 @@ impl Link {
 
     /// Transmits a packet.
     #[inline(always)]
-    fn send(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
-        (self.begun, self.free_at) = (now, self.sent_at(now, packet.size()));
+    fn send(&mut self, now: Time, packet: Packet, shared: &mut SharedState) {
+        (self.begun, self.free_at) = (now, self.sent_at(now, packet));
+        self.cross(now, packet, shared);
+    }
+
+    /// A packet whose transmission has begun goes over the wire.
+    #[inline(always)]
+    fn cross(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
         match self.state.transmit(now, &mut packet, shared) {
             Crossing::InOrder => self.propagate(packet, shared),
             Crossing::Lost => shared.discard(now, self.state.index(), packet, None),
@@ -415,22 +461,28 @@ impl Link {
         }
     }
 
-    /// When a transmission of `size` ends that begins at `now`.
+    /// When the transmission of `packet` ends that begins at `now`.
     #[inline(always)]
-    fn sent_at(&mut self, now: Time, size: Bytes) -> Time {
-        if self.is_recorded { self.sent_by_trace(now, size) } else { now + self.times.time(size) }
+    fn sent_at(&mut self, now: Time, packet: Packet) -> Time {
+        if self.is_special { self.sent_specially(now, packet) } else { now + self.times.time(packet.size()) }
     }
 
-    // Apart: few links are recorded.
+    // Apart: few links are recorded or aggregate.
     #[cold]
     #[inline(never)]
-    fn sent_by_trace(&mut self, now: Time, size: Bytes) -> Time {
-        self.trace.as_mut().map_or(now, |trace| trace.send(now, size))
+    fn sent_specially(&mut self, now: Time, packet: Packet) -> Time {
+        let trace = self.trace.as_deref_mut();
+        match (&mut self.aggregation, trace) {
+            (Some(aggregation), trace) => aggregation.end_of_one(now, packet, &mut self.times, trace),
+            (None, Some(trace)) => trace.send(now, packet.size()),
+            (None, None) => now + self.times.time(packet.size()),
+        }
     }
 
     /// A transmission has begun: what happens at its end.
     fn await_end(&mut self, shared: &mut SharedState) {
-        if self.state.backlog().is_empty() {
+        let keeps_one = self.is_special && self.aggregation.as_ref().is_some_and(|of| of.keeps_one());
+        if self.state.backlog().is_empty() && !keeps_one {
             self.transmitter = Transmitter::Draining;
         } else {
             self.be_busy(shared);
@@ -529,7 +581,7 @@ impl Link {
     /// waits, and an early hand-over with that time has the same effect.
     #[must_use]
     pub fn sends_unnoticed(&self, at: Time) -> bool {
-        let may_send = self.rate() > Rate::ZERO && !self.is_recorded;
+        let may_send = self.rate() > Rate::ZERO && !self.is_special;
         self.is_free(at) && self.state.is_transparent() && self.state.is_plain() && may_send
     }
 

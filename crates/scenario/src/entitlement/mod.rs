@@ -30,11 +30,13 @@ mod due;
 mod piece;
 mod population;
 
-use apportion_core::units::{Rate, Span, Time, Weight};
+use std::borrow::Cow;
+
+use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 
 pub use due::{Amount, Due};
 
-use crate::model::{Flow, Scenario, Setting, Source, Start};
+use crate::model::{Flow, Link, Scenario, Setting, Source, Start};
 use due::Steps;
 use population::{Class, Population, limiting_links};
 
@@ -107,8 +109,9 @@ impl Scenario {
         if self.has_classes() || self.divides() {
             return None;
         }
-        let mut walk = Walk::new(self, from, to);
-        let mut events = events(self, activity);
+        let carried = self.as_carried();
+        let mut walk = Walk::new(&carried, from, to);
+        let mut events = events(&carried, activity);
         events.sort_by_key(|event| event.at);
         let later = events.partition_point(|event| event.at <= from);
         for event in &events[..later] {
@@ -125,6 +128,32 @@ impl Scenario {
             }
         }
         Some(walk.finish())
+    }
+}
+
+/// The packets by which the rate of a link that aggregates is judged. Chosen: those of most data.
+const FULL_PACKET: Bytes = Bytes::new(1_500);
+
+impl Scenario {
+    /// With the rates that links which aggregate have for full packets.
+    fn as_carried(&self) -> Cow<'_, Self> {
+        if self.links.iter().all(|link| link.aggregate.is_none()) {
+            return Cow::Borrowed(self);
+        }
+        let mut carried = self.clone();
+        let capacity = |link: &Link, rate: Rate| match &link.aggregate {
+            Some(aggregate) if rate > Rate::ZERO => aggregate.capacity(FULL_PACKET, rate),
+            _ => rate,
+        };
+        for (link, to) in self.links.iter().zip(&mut carried.links) {
+            to.rate = capacity(link, link.rate);
+        }
+        for change in &mut carried.changes {
+            if let Setting::LinkRate(id, rate) = &mut change.to {
+                *rate = capacity(&self.links[id.index()], *rate);
+            }
+        }
+        Cow::Owned(carried)
     }
 }
 

@@ -46,7 +46,7 @@ weight = 0
             "dir/x.toml:11: link.other.to: the link leads from node `left` to itself",
             "dir/x.toml:12: link.other.rate: `0Mbit`: a rate must be above zero here; write for example \"10Mbit\"",
             "dir/x.toml:14: link.other.dealy: unknown key (did you mean `delay`?); known here: from, to, count, lost, \
-             back, rate, delay, jitter, queue, loss, tickets, ack_tickets, exchange, watch, pcap",
+             back, rate, delay, jitter, aggregate, queue, loss, tickets, ack_tickets, exchange, watch, pcap",
             "dir/x.toml:15: flow.bulk.from: missing; write for example from = \"name\"",
             "dir/x.toml:18: flow.bulk.weight: `0`: a number must be above zero here; write for example 2.5",
         ]
