@@ -174,6 +174,7 @@ def rows(setting):
     codel = f'target = "{setting.aim(5):g}ms", interval = "{20 * setting.aim(5):g}ms"'
     rtt = f"rtt {20 * setting.aim(5):g}ms"
     cake = f"besteffort no-ack-filter raw memlimit 4mb {rtt}"
+    fq = "limit 1000 flow_limit 100 quantum 3028 initial_quantum 15140 orphan_mask 65535"
     our_cake = f'kind = "cake", limit = "4MB", tins = "one", {codel}'
     return [
         Row("queues", "fifo", '{ kind = "fifo", limit = "60p" }', "pfifo limit 60"),
@@ -225,6 +226,16 @@ def rows(setting):
             f'{{ kind = "fq_pie", limit = "1000p", target = "{setting.aim(15):g}ms" }}',
             "drr",
             per_flow(setting, f"pie {pie}"),
+        ),
+        # Packets that a router forwards have no pacing rate of a sender. As many flows as there can be, so that no two meet.
+        Row("queues", "fq", '{ kind = "fq", limit = "1000p" }', f"fq {fq}"),
+        # Each is held below its share, so that the link idles.
+        Row(
+            "queues",
+            "fq maxrate",
+            f'{{ kind = "fq", limit = "1000p", maxrate = "{setting.part(0.75 / (setting.flows + 1))}" }}',
+            f"fq {fq} maxrate {setting.part(0.75 / (setting.flows + 1))}",
+            shaped=0.75,
         ),
         Row("queues", "cake", f"{{ {our_cake} }}", f"cake unlimited triple-isolate {cake}"),
         # Its own shaper, below the rate of the link. Linux's turns are shorter at low rates.

@@ -102,11 +102,12 @@ def experiment(setting, row, measure_from, stop):
     zero = time.time() + 2
     for host in [receiver, *senders]:
         host.begin(zero)
-    # What came before the end leaves within a second, and what sockets still hold when senders stop, within another.
+    # What came before the end leaves within a second, and what sockets still hold when senders stop, within two more: `fq` holds
+    # 100 packets of a flow back to its `maxrate`.
     watch.listen(zero + stop + 1)
     for host in senders:
         host.stop()
-    watch.listen(time.time() + 1)
+    watch.listen(time.time() + 2)
     watch.end()
     begin, end = zero + measure_from, zero + stop
     result = {
