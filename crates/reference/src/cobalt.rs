@@ -74,7 +74,7 @@ impl Cobalt {
             let (id, arrival) = self.queue.remove(0);
             let is_last = self.queue.is_empty();
             let mut signal = false;
-            if is_last || now - arrival < self.target {
+            if now - arrival < self.target {
                 self.was_above = false;
                 while self.count > 0 && now >= self.next {
                     self.count -= 1;
@@ -83,7 +83,7 @@ impl Cobalt {
             } else if !self.was_above {
                 self.was_above = true;
                 self.next = now + self.spacing();
-            } else if now >= self.next {
+            } else if now >= self.next && !is_last {
                 self.count += 1;
                 self.next += self.spacing();
                 signal = true;

@@ -10,12 +10,15 @@
 //! - BLUE (Feng, Shin, Kandlur, Saha, ToN 2002): a probability that rises when the buffer overflows, which says that CoDel
 //!   has lost control, and falls when the queue has run empty, each at most once in `target`. Packets are dropped with it whether
 //!   they are ECN-capable or not.
-//! - The last packet of a queue is never dropped or marked: its loss would show only by a timeout.
+//! - The last packet of a queue is never dropped or marked: its loss would show only by a timeout. If it is late it says so all
+//!   the same, unlike in RFC 8289 section 5.6: in Linux a flow whose packets wait alone for 39 ms, a second and more, loses none of
+//!   them, and then the first that leaves another behind (`docs/parity.md`).
 //!
 //! Readings:
 //! - The queue is empty from when its last packet leaves. What it would have taken back until the next packet comes is made
 //!   up then.
 //! - A ramp that goes on waits for one spacing of its present rate first, as it does at its start.
+//! - A packet that is spared uses up no signal.
 //! - On a slow link `target` is at least 1.5 times what a full packet takes, and `interval` twice that, as in CAKE; RFC 8289 leaves
 //!   the last packet's worth of bytes alone instead.
 //!
@@ -174,7 +177,7 @@ impl CobaltState {
     /// Whether CoDel signals by a packet that waited for `sojourn`.
     #[inline]
     fn signals(&mut self, control: &CobaltControl, now: Time, sojourn: Span, is_last: bool) -> bool {
-        if sojourn < control.target || is_last {
+        if sojourn < control.target {
             self.is_above = false;
             // Terminates: each pass takes one signal back, so all together are as many as there were signals.
             while self.count > 0 && self.drop_next <= now {
@@ -188,7 +191,7 @@ impl CobaltState {
             self.drop_next = control_law(now, control.interval, self.count.max(1));
             return false;
         }
-        if now < self.drop_next {
+        if now < self.drop_next || is_last {
             return false;
         }
         self.count = self.count.saturating_add(1);
@@ -361,6 +364,26 @@ mod tests {
         // A second later all is forgotten.
         assert!(!at(2_000, 1));
         assert_eq!(state.count, 0);
+    }
+
+    #[test]
+    fn packets_that_wait_alone_are_spared_and_the_first_that_leaves_another_behind_is_not() {
+        // As at Linux 6.1: a link that sends one each 40 ms gets one each 39.3 ms, so that each waits .7 ms longer than the one before.
+        let (mut queue, mut log) = (cobalt(100, |_| {}), Log::default());
+        let (mut free, mut next) = (Time::ZERO, 0);
+        while log.dropped.is_empty() {
+            let arrival = Time::ZERO + Span::from_micros(39_300) * u64::from(next);
+            if queue.backlog().is_empty() || arrival <= free {
+                queue.enqueue(arrival, packet(next, 0, 1_500), &mut log);
+                next += 1;
+                continue;
+            }
+            queue.dequeue(free, &mut log).unwrap();
+            free += Span::from_millis(40);
+        }
+        // The first that the next one comes before: 40 n >= 39.3 (n + 1).
+        let (at, id, reason) = log.dropped[0];
+        assert_eq!((at, id, reason), (Time::from_millis(2_280), 57, DropReason::Early));
     }
 
     /// Twice what the link carries, for `ms`: packets of 1000 B, one leaves each millisecond. The most that waited in the last
