@@ -58,7 +58,6 @@ pub fn table(seeds: u64, seconds: f64) -> Result<(), Failure> {
         (0.6, "1ms", 32, "150kB"),
         (0.8, "10ms", 32, "150kB"),
         (0.6, "10ms", 1024, "150kB"),
-        (0.6, "10ms", 1024, "600kB"),
     ] {
         let afq = format!(r#"{{ kind = "afq", limit = "{limit}", queues = {queues} }}"#);
         let fifo = format!(r#"{{ kind = "fifo", limit = "{limit}" }}"#);
