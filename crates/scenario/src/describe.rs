@@ -220,6 +220,7 @@ pub fn schema(catalog: &Catalog) -> Value {
         "sizes": variants_schema(SIZES),
         "topology": variants_schema(TOPOLOGIES),
         "back": table_schema(DEFAULT_BACK),
+        "aggregate": kind_schema(Kind::TableOrFalse(AGGREGATE)),
         "link_rate": kind_schema(LINK_RATE),
         "link_loss": kind_schema(LINK_LOSS),
     });
@@ -247,6 +248,7 @@ fn key_schema(key: &Key) -> Value {
     let schema = match key.kind {
         Kind::Variants(_) => defined(if key.name.ends_with("size") { "sizes" } else { key.name }),
         Kind::Table(_) if key.name == "back" => defined("back"),
+        Kind::TableOrFalse(_) if key.name == "aggregate" => defined("aggregate"),
         Kind::AmountOrTable(..) if ["rate", "loss"].contains(&key.name) => {
             defined(&format!("link_{}", key.name))
         }

@@ -319,6 +319,7 @@ impl Network {
             self.links.truncate(MAX_LINKS as usize);
             self.links.iter_mut().for_each(|link| link.count = 1);
         }
+        self.links.iter().for_each(|link| link.check_tickets(problems));
         let (drafts, groups) = members(self.links);
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         order.sort_by(|a, b| natural(&self.nodes[*a], &self.nodes[*b]));
@@ -334,9 +335,8 @@ impl Network {
         links.sort_by_key(|(_, link)| link.name.ends_with(".back"));
         links.sort_by(|(_, a), (_, b)| natural(&a.name, &b.name));
         let mut link_ids = vec![LinkId(0); links.len()];
-        for (new, (old, link)) in (0..).zip(&links) {
+        for (new, (old, _)) in (0..).zip(&links) {
             link_ids[*old] = LinkId(new);
-            link.check_tickets(problems);
         }
         for pair in links.windows(2).filter(|pair| pair[0].1.name == pair[1].1.name) {
             let place = pair[0].1.place.max(pair[1].1.place);

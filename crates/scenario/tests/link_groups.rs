@@ -151,7 +151,7 @@ fn what_a_group_cannot_do_is_refused_by_name() {
         2,
         ", ack_tickets = 5",
         &one,
-        "link.core.1.ack_tickets: acknowledgements carry these tickets, and may take another",
+        "link.core.ack_tickets: acknowledgements carry these tickets, and may take another",
     );
     refused(2, ", queue = \"sffc\"", &one, "x.toml:4: link.core.count: a queue `sffc` reports over one link");
     let change = |set: &str| format!("{one}\nchange = [{{ at = \"1s\", set = \"{set}\", to = \"drr\" }}]");
