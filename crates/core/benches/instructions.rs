@@ -155,7 +155,7 @@ fn main() {
         count => Passes::Settled(count.parse().expect("a number of packets")),
     };
     if let Some(case) = CORE_STATELESS.iter().find(|case| case.name == name) {
-        return passes.through(case.load(flows), SETTLED, 2 * flows, |load| load.arrive());
+        return passes.through(case.load(flows), SETTLED, 2 * flows, TwiceTheLoad::arrive);
     }
     if name == "ramp real-rate" {
         return passes.through(RealRates::new(flows), SETTLED, 2 * flows, RealRates::pass);
@@ -167,7 +167,7 @@ fn main() {
         // Two packets in and one out, which pushes one out.
         let limit = format!("{}p", 2 * flows);
         let load = TwiceTheLoad::new(build("drr", None, &[("limit", &limit)]), packets(flows));
-        return passes.through(load, 8 * flows, 8 * flows, |load| load.arrive());
+        return passes.through(load, 8 * flows, 8 * flows, TwiceTheLoad::arrive);
     }
     let waiting = match passes {
         Passes::Settled(_) => 2 * flows,
