@@ -213,7 +213,7 @@ mod tests {
         ("segment", "1200B"),
         ("header", "89B"),
         ("ack", "77B"),
-        ("window", "64000B"),
+        ("window", "64kB"),
         ("initial_window", "32p"),
         ("packet_threshold", "10"),
         ("delayed_ack", "10 100ms"),

@@ -340,7 +340,7 @@ fn an_error_in_a_default_is_reported_once_at_its_line() {
     );
     assert_eq!(
         error("stop = \"9s\"", "count = 3"),
-        "dir/x.toml:21: defaults.flow.count: unknown key; known here: connections, tcp, protocol, ecn, source, class, weight, rtt, \
+        "dir/x.toml:21: defaults.flow.count: unknown key; known here: connections, tcp, quic, protocol, ecn, source, class, weight, rtt, \
          guarantee, tickets, ack_tickets, mark, jitter, start, stop"
     );
     assert_eq!(

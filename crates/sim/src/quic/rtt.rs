@@ -113,7 +113,8 @@ mod tests {
         assert_eq!((millis(rtt.smoothed_rtt), millis(rtt.rttvar)), (103.4375, 33.75));
         // Of 60 ms of delay 25 count: 155.
         rtt.sample(Time::from_secs(4), Span::from_millis(180), Span::from_millis(60), most);
-        assert_eq!(millis(rtt.smoothed_rtt), (7.0 * 103.4375 + 155.0) / 8.0);
+        // (7 · 103.4375 + 155) / 8 = 109.8828125, in whole nanoseconds.
+        assert_eq!(rtt.smoothed_rtt, Span::from_nanos(109_882_812));
         assert_eq!((rtt.min(), rtt.first_sample()), (Span::from_millis(100), Some(Time::from_secs(1))));
     }
 

@@ -3,7 +3,7 @@
 //! Cardwell et al., "BBR: congestion-based congestion control", ACM Queue 14(5), 2016;
 //! draft-cardwell-iccrg-bbr-congestion-control-00 sections 4.1 (the model) to 4.3 (the states), with the rate samples of
 //! [`delivery_rate`](super::delivery_rate) and the timer of [`pacing`](super::pacing). Marks mean nothing to it. The long-term
-//! rate that finds policers, which Linux has and the draft does not, is in [`policer`]. Chosen: a cycle begins in a phase that
+//! rate that finds policers, which Linux has and the draft does not, is in `policer.rs`. Chosen: a cycle begins in a phase that
 //! the time in nanoseconds decides, in place of a generator. Cost: O(1) per ACK; 0.5 kB per connection and 56 bytes for each
 //! outstanding segment.
 //!
