@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(named("pie").queue_where(true), "{ kind = \"pie\", ecn = true }");
         assert_eq!(named("drr+red").queue_where(true), "{ kind = \"drr\", drop = \"red\", ecn = true }");
         for (name, has_marks) in
-            [("pie", false), ("codel", true), ("fifo", true), ("{ kind = \"pie\", ecn = false }", true)]
+            [("pie", false), ("fq_codel", true), ("fifo", true), ("{ kind = \"pie\", ecn = false }", true)]
         {
             let discipline = named(name);
             assert_eq!(discipline.queue_where(has_marks), discipline.queue, "{name}");
