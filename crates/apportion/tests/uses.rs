@@ -14,7 +14,10 @@ fn with(line: &str) -> String {
         _ => flow = format!(", {line}"),
     }
     // Calls send datagrams, and files that a topology or a source reads are not there.
-    let tcp = if ["tcp = ", "\"replay\"", "\"voice\"", "\"call\""].iter().any(|key| flow.contains(key)) {
+    let tcp = if ["tcp = ", "quic = ", "\"replay\"", "\"voice\"", "\"call\""]
+        .iter()
+        .any(|key| flow.contains(key))
+    {
         ""
     } else {
         ", tcp = \"rfc\""

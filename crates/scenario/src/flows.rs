@@ -559,7 +559,9 @@ fn protocol(group: &Group<'_>) -> Protocol {
 fn check_ecn(kind: &Variant, fields: &Fields<'_>, has_transport: bool, problems: &mut Problems) {
     let message = if has_transport {
         let key = transport::key(fields).unwrap_or("tcp");
-        format!("it is for datagrams; write it as a parameter of `{key}`, for example {key} = {{ ecn = true }}")
+        format!(
+            "it is for datagrams; write it as a parameter of `{key}`, for example {key} = {{ ecn = true }}"
+        )
     } else if media_sources::sends_datagrams(kind.name) {
         format!("a source `{}` has datagrams of its own, which are not ECN-capable; leave it out", kind.name)
     } else {

@@ -443,7 +443,7 @@ const SHARED_FLOW: [Key; 16] = [
         Kind::Word(&["not_ect", "ect0", "ect1"]),
         Optional,
         "ECN field of its datagrams; `not_ect` if absent. A source that says more than that and does not answer to marks is a \
-         flood that asks for them. TCP has a parameter `ecn` of its own.",
+         flood that asks for them. TCP and QUIC have a parameter `ecn` of their own.",
     ),
     key("source", Kind::Variants(SOURCES), Default("greedy"), "Traffic source."),
     key(

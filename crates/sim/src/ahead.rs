@@ -30,20 +30,24 @@ impl Simulation<'_> {
             return;
         }
         let scenario = self.scenario;
-        let (changed, users) = (changed_links(scenario), users(scenario));
+        let (changed, users) = (changed_links(scenario), users(scenario, ways));
         let mut until = vec![scenario.stop; scenario.links.len()];
         for of_flow in ways.chunk_by(|a, b| a.flow == b.flow) {
             let index = of_flow[0].flow as usize;
-            let early = self.delivers_early_until(index, &scenario.flows[index]);
-            for last in of_flow.iter().filter_map(|way| way.path.last()) {
-                let until = &mut until[last.index()];
-                *until = (*until).min(early);
-            }
-            if let (Some(last), Some(first)) = (flow.back.last(), flow.path.first()) {
-                // Data that went to their sink at once would come back as an acknowledgement, and so on without end.
-                let is_alone = users[first.index()] == 1 && flow.path.len() > 1 && self.is_one_greedy(index);
-                let until = &mut until[last.index()];
-                *until = (*until).min(if is_alone { self.stop_of(flow) } else { Time::ZERO });
+            let flow = &scenario.flows[index];
+            let early = self.delivers_early_until(index, flow);
+            for way in of_flow {
+                if let Some(last) = way.path.last() {
+                    let until = &mut until[last.index()];
+                    *until = (*until).min(early);
+                }
+                if let (Some(last), Some(first)) = (way.back.last(), way.path.first()) {
+                    // Data that went to their sink at once would come back as an acknowledgement, and so on without end.
+                    let is_alone =
+                        users[first.index()] == 1 && way.path.len() > 1 && self.is_one_greedy(index);
+                    let until = &mut until[last.index()];
+                    *until = (*until).min(if is_alone { self.stop_of(flow) } else { Time::ZERO });
+                }
             }
         }
         for (link, answers) in answering_links(scenario.links.len(), ways).into_iter().enumerate() {

@@ -147,12 +147,11 @@ impl Control {
         true
     }
 
-    /// The packet with this number is lost. Only BBR's version 3 asks which.
+    /// The packet with this number is lost. Only BBR's version 3 asks what it met.
     pub fn lose(&mut self, now: Time, number: u64) {
         let cwnd = self.congestion.cwnd;
-        if let Some(Model { path: Path::Three(bbr), rate, .. }) = self.model.as_deref_mut()
-            && let Some((transit, begins)) = rate.lose(number + 1)
-        {
+        let Some(Model { path, rate, .. }) = self.model.as_deref_mut() else { return };
+        if let (Some((transit, begins)), Path::Three(bbr)) = (rate.lose(number + 1), path) {
             bbr.lose(now, cwnd, rate.delivered(), transit, begins);
         }
     }
@@ -203,6 +202,7 @@ impl Control {
             total: rate.delivered(),
             delivered: news.acked,
             lost: news.lost,
+            total_lost: rate.lost(),
             prior_in_flight: news.prior_in_flight,
             in_flight: news.in_flight,
             sample,

@@ -21,7 +21,7 @@ use apportion_scenario::tcp::CubicForm;
 use super::congestion::Growth;
 use super::hystart::{HyStart, Sample};
 use super::prr::Prr;
-use super::segment::{Flags, Segment, Wire};
+use super::segment::{Segment, Wire};
 use super::sender::Sender;
 use super::seq::unwrap;
 use control::Control;
@@ -514,7 +514,7 @@ mod tests {
     use apportion_scenario::tcp::TcpParams;
 
     use super::*;
-    use crate::tcp::segment::SackBlocks;
+    use crate::tcp::segment::{Flags, SackBlocks};
 
     const SEGMENT: u32 = 1_448;
 
