@@ -31,6 +31,8 @@ use super::delivery_rate::{RateSample, Transit};
 
 mod model;
 mod probe_bw;
+#[cfg(test)]
+mod tests;
 
 const STARTUP_PACING_GAIN: f64 = 4.0 * std::f64::consts::LN_2;
 const DRAIN_PACING_GAIN: f64 = 0.5;
