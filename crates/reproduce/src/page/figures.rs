@@ -87,12 +87,15 @@ pub(super) fn drawn(figure: &Figure, planned: &PlannedExperiment, results: &Resu
     }
 }
 
-/// The title, the heads and the rows of a table; none of a figure.
+/// The title, the heads and the rows of a table.
+pub(super) type Tabled<'a> = (&'a str, Vec<String>, Vec<Vec<String>>);
+
+/// A figure that is a table; none of another.
 pub(super) fn tabled<'a>(
     figure: &'a Figure,
     planned: &PlannedExperiment,
     claims: &[&Claim],
-) -> Option<(&'a str, Vec<String>, Vec<Vec<String>>)> {
+) -> Option<Tabled<'a>> {
     let Figure::Table { title, head, rows, columns, foot } = figure else { return None };
     let (head, rows) = columns_of(planned, claims, head, rows, columns, foot.as_deref());
     Some((title, head, rows))

@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn intervals_that_differ_do_not_agree() {
         // 1 ms and 2 ms for a segment by turns, each for a round trip more than an interval has.
-        let changing = |n: u64| if n / 50 % 2 == 0 { 2 } else { 1 };
+        let changing = |n: u64| if (n / 50).is_multiple_of(2) { 2 } else { 1 };
         assert_eq!(first(&run(300, changing, |_| true)), None);
         // Once the rate stays, the next two do.
         let settled = first(&run(600, |n| if n < 300 { changing(n) } else { 1 }, |_| true));
