@@ -2,7 +2,8 @@
 //! below that one line for each discipline, in order: the reason why it cannot play, or its numbers in the order of the situation's metrics.
 //! A number is a mean of five digits, half of its interval of four, and the seeds in which it was measured where these are not all.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::path::Path;
 
 use apportion_scenario::read_text_file;
@@ -145,8 +146,16 @@ fn of_text(text: &str) -> Result<League, String> {
         return Err(format!("its format is `{}`, not `{FORMAT}`", head.format.escape_debug()));
     }
     let mut situations = Vec::new();
+    // Files of a kit have names of situations.
+    let mut names = BTreeSet::new();
     for _ in 0..head.situations {
         let Heading { name, title, about, link, groups, metrics } = next(&mut lines)?;
+        if Path::new(&name).file_name() != Some(OsStr::new(&name)) || !names.insert(name.clone()) {
+            return Err(format!(
+                "the situation `{}` has no name that a file can have, or another's",
+                name.escape_debug()
+            ));
+        }
         let mut cells = Vec::new();
         for _ in &head.disciplines {
             cells.push(match next(&mut lines)? {
@@ -180,4 +189,29 @@ fn estimate(number: &[Option<f64>], seeds: u64) -> Option<Estimate> {
     let at = |place: usize| number.get(place).copied().flatten().filter(|x| x.is_finite());
     let n = at(2).map_or(seeds as usize, |n| n as usize);
     Some(Estimate { mean: at(0)?, ci95: at(1), n })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_situation_is_named_as_a_file_can_be_and_as_no_other() {
+        let read = |names: &[&str]| {
+            let count = names.len();
+            let mut text = format!(
+                r#"{{"format":"{FORMAT}","seeds":1,"command":"","commit":"","versions":{{}},"disciplines":[],"situations":{count}}}"#
+            );
+            for name in names {
+                let rest = r#""title":"","about":"","link":null,"groups":[],"metrics":[]"#;
+                text += &format!("\n{{\"name\":\"{name}\",{rest}}}");
+            }
+            of_text(&text).map(|league| league.situations.len())
+        };
+        assert_eq!(read(&["floods", "my office"]), Ok(2));
+        for names in [["floods", "floods"], ["floods", "../x"], ["/tmp/x", "y"], ["x", ""], ["x", ".."]] {
+            let message = read(&names).unwrap_err();
+            assert!(message.contains("has no name that a file can have"), "{message}");
+        }
+    }
 }
