@@ -140,17 +140,18 @@ impl Scenario {
         path.iter().map(link).collect()
     }
 
-    /// Whether some packets may take one of several links.
+    /// Whether data of some flow may take one of several links.
     pub(crate) fn divides(&self) -> bool {
         self.flows.iter().any(|flow| self.may_choose(flow))
     }
 
+    /// By the way of its data: acknowledgements have no share.
     fn may_choose(&self, flow: &Flow) -> bool {
         flow.path.iter().any(|id| self.choices(flow, id).len() > 1)
     }
 
     /// The scenario as it is in a run with `seed`: each flow on the links that its packets take there, and no groups. `None` if
-    /// the connections of a flow may take different ones.
+    /// data of the connections of a flow may take different ones. Acknowledgements take those of its first connection.
     #[must_use]
     pub fn hashed(&self, seed: u64) -> Option<Cow<'_, Self>> {
         if self.links.iter().all(|link| link.group.is_none()) {

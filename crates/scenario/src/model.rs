@@ -329,6 +329,16 @@ impl Transport {
         }
     }
 
+    /// Whether both ends offer explicit congestion notification.
+    #[must_use]
+    pub fn offers_ecn(&self) -> bool {
+        match self {
+            Self::Tcp(tcp) => tcp.offers_ecn(),
+            Self::Quic(quic) => quic.ecn,
+            Self::Udp { .. } => false,
+        }
+    }
+
     /// The size of an acknowledgement on the wire; `None` for datagrams, which have none.
     #[must_use]
     pub fn ack(&self) -> Option<Bytes> {

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use apportion_core::system::Catalog;
 use apportion_scenario::did_you_mean;
-use apportion_scenario::model::Transport;
 
 use super::discipline::Discipline;
 use super::error::LeagueError;
@@ -62,7 +61,7 @@ impl Situation {
     /// Whether a flow heeds marks, so that queues that can mark do.
     pub fn has_marks(&self) -> bool {
         let mut flows = self.base.points().iter().flat_map(|point| &point.scenario.flows);
-        flows.any(|flow| matches!(&flow.settings.transport, Transport::Tcp(tcp) if tcp.offers_ecn()))
+        flows.any(|flow| flow.settings.transport.offers_ecn())
     }
 }
 
