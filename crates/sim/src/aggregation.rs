@@ -3,7 +3,7 @@
 //! A packet is known once it is taken from the queue, so one that does not fit any more is kept, out of the queue, as the
 //! first of the next aggregate: what is in hand is one packet at most.
 //!
-//! Cost: O(1) for each packet; over a recorded link, O(opportunities of the aggregate).
+//! Cost: O(1) for each packet; over a recorded link, O(opportunities of the aggregate) for each packet of it.
 
 use apportion_core::Packet as _;
 use apportion_core::delivery_trace::DeliveryTrace;
@@ -71,12 +71,15 @@ impl Aggregation {
     }
 
     fn fits(&self, now: Time, size: Bytes, rate: Rate, trace: Option<&DeliveryTrace>) -> bool {
+        if size > self.params.bytes {
+            return false;
+        }
         let begin = now + self.params.overhead;
         let airtime = match trace {
             Some(trace) => trace.clone().send(begin, size).since(begin),
             None => rate.time_for(size),
         };
-        size <= self.params.bytes && airtime <= self.params.airtime
+        airtime <= self.params.airtime
     }
 
     /// When the aggregate has been sent that begins at `now`, with what has to be sent again.
