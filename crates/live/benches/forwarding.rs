@@ -51,7 +51,7 @@ struct Hosts {
     far: Host,
     addresses: [Ipv4Addr; 2],
     /// What frames are sent to, at a hardware address that is not the far host's: it drops them at first sight. What hosts
-    /// do with frames is not to be measured, and is done on the core of whoever hands them over.
+    /// do with frames is not to be measured, and is done on the core that hands them over.
     nowhere: Ipv4Addr,
 }
 

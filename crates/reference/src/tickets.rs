@@ -158,7 +158,7 @@ impl Link {
         Self { in_tkt_rate: Tsw::new(win_length, 0.0, 0), policing }
     }
 
-    /// A packet arrives, whatever becomes of it. The rate at which tickets arrive.
+    /// A packet arrives; it counts even if it is dropped then. The rate at which tickets arrive.
     pub fn arrive(&mut self, now: u64, in_tkt: u32) -> f64 {
         self.in_tkt_rate.arrive(now, f64::from(in_tkt.max(1)));
         self.in_tkt_rate.avg_rate

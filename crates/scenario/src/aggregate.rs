@@ -10,13 +10,15 @@
 //! and a queue that never empties is served at n l / T: the form of the model of Høiland-Jørgensen et al., "Ending the Anomaly",
 //! USENIX ATC 2017, for one station that has the medium alone.
 //!
-//! | key | default | where it comes from |
-//! |---|---|---|
-//! | `packets` | 64 | the window of a block acknowledgement (9.3.1.9) |
-//! | `bytes` | 65,535 | the longest A-MPDU of 802.11n |
-//! | `airtime` | 4 ms | chosen; the standard allows 5.484 ms (aPPDUMaxTime) |
-//! | `overhead` | 186 µs | DIFS 34 µs, half of 15 slots of 9 µs, preamble 36 µs for one stream, SIFS 16 µs, block acknowledgement of 32 bytes at 24 Mb/s 32 µs |
-//! | `header` | 42 bytes | delimiter 4, MAC with QoS 26, LLC and SNAP 8, FCS 4 |
+//! The defaults are in `tables.rs`; here is where they come from.
+//!
+//! | key | source |
+//! |---|---|
+//! | `packets` | the window of a block acknowledgement (9.3.1.9) |
+//! | `bytes` | the longest A-MPDU of 802.11n |
+//! | `airtime` | chosen; the standard allows 5.484 ms (aPPDUMaxTime) |
+//! | `overhead` | DIFS, the mean backoff, the preamble for one stream, SIFS, and a block acknowledgement of 32 bytes at 24 Mb/s |
+//! | `header` | delimiter, MAC with QoS, LLC and SNAP, FCS |
 
 use apportion_core::units::{Bytes, Rate, Ratio, Span};
 

@@ -4,8 +4,11 @@
 //! A packet that arrives at the end of its flow changes nothing but the receiver of its connection, counts, and the first link of
 //! the way back. So an early delivery, with the time of the arrival, has the same effect if
 //!
-//! - its last link takes the same time for all packets, and what comes over that link is acknowledged at once, by hosts that take no time and write no labels, over one link, which
-//!   carries nothing else and would [send](crate::link::Link::sends_unnoticed) the acknowledgement as it comes,
+//! - its last link takes the same time for all packets and does not aggregate, and what comes over that link is acknowledged at once, by hosts
+//!   that take no time, over one link, which carries nothing else and would [send](crate::link::Link::sends_unnoticed) the acknowledgement as
+//!   it comes,
+//! - the scenario changes neither of these two links,
+//! - no flow of the run has marks: hosts write them in order of time in both directions,
 //! - its connection is open when it arrives: it carries no file, no web pages, no video that asks for more and no call, and is closed
 //!   later, and
 //! - no deliveries are counted before it arrives.

@@ -1,4 +1,5 @@
-//! Marks in place of drops, for senders that answer each mark in proportion (L4S): what CSFQ, PFD and TRED share.
+//! Marks in place of drops, for senders that answer each mark in proportion (L4S): what CSFQ, PFD and TRED share, and
+//! [`Ramp`], which PFD and DualPI2 share.
 //!
 //! De Schepper, Briscoe, White, RFC 9332; De Schepper, Briscoe, RFC 9331 section 5 (what a network element does). A classic sender
 //! that loses with probability p_C has a window of some 1.7 / sqrt(p_C), a scalable one that is marked with p_L one of 2 / p_L
@@ -13,7 +14,7 @@
 //!
 //! Where (1) reaches 1, at p_C = 1/k² = 1/4, more marks say no more: the sender does not answer, or its share is below two packets
 //! a round trip. From there on L4S packets are dropped with p_C as all others, and what remains is marked (RFC 9332 section
-//! 4.2.3, and overload in appendix A.1).
+//! 4.2.3, and overload in appendix A.2).
 //!
 //! (1) keeps shares, not delays: in one queue a scalable flow waits as long as the others. Where the scheduler gives each flow a
 //! queue of its own, [`Ramp`] marks by what an L4S packet has waited itself (RFC 9332 appendix A.1, `laqm`).
@@ -32,7 +33,7 @@ pub(crate) const L4S: Param = Param::new(
     "false",
     "chosen: the papers drop",
     "Whether ECT(1) packets are marked with twice the root of the probability by which they would be dropped, and dropped only \
-     where that is above 1.",
+     from where that is 1 on.",
 );
 
 /// RFC 9332 appendix A.1: k, recommended for the Internet.
@@ -60,7 +61,7 @@ pub(super) fn is_overload(p_c: f64) -> bool {
 }
 
 /// What happens to a packet of L4S that would be dropped with probability `p_c`.
-// RFC 9332 appendix A.1, `dualpi2_dequeue`
+// RFC 9332 appendix A.2, `dualpi2_dequeue`
 pub(super) fn signal(p_c: f64, random: &mut Stream) -> Signal {
     let drawn = random.uniform();
     if is_overload(p_c) {

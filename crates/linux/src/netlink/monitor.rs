@@ -1,7 +1,7 @@
 //! Notices that something about devices changed: they come and go, and get other names, MTUs or offloads.
 //!
-//! Source: rtnetlink(7), group RTMGRP_LINK. The messages are not read: one can be lost when many come at once, so whoever is
-//! notified looks at the devices again in any case.
+//! Source: rtnetlink(7), group RTMGRP_LINK. The messages are not read: one can be lost when many come at once, so a program
+//! that is notified looks at the devices again in any case.
 
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 

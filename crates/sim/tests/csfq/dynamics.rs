@@ -145,7 +145,7 @@ fn an_equal_division_of_half_a_link_is_not_fair() {
 
 #[test]
 fn two_bottlenecks_in_a_row_both_divide_fairly() {
-    // 6 and 3 Mb/s over two links of 4, and 4 Mb/s over the second alone: a third of it each. What becomes of
+    // 6 and 3 Mb/s over two links of 4, and 4 Mb/s over the second alone: a third of it each. What happens to
     // labels that stay as they came is a law of the core.
     let outcome = run(r#"
         seed = 1

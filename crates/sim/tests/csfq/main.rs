@@ -16,8 +16,8 @@ fn statistic(outcome: &Outcome, of: &str, name: &str) -> f64 {
     statistics.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no {name}")).1
 }
 
-/// Throughput of `count` UDP flows over one link of 10 Mb/s, in Mb/s. The first two seconds, in which nobody
-/// knows a share, are left out.
+/// Throughput of `count` UDP flows over one link of 10 Mb/s, in Mb/s. The first two seconds, before a share
+/// is known, are left out.
 fn shares(queue: &str, count: u32, rate: &str, weight: &str) -> Vec<f64> {
     let outcome = run(&format!(
         r#"
