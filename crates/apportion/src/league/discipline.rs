@@ -157,31 +157,31 @@ impl Discipline {
             queue: self.queue.clone(),
             summary: join(|entry| entry.summary, " "),
             cost: join(|entry| entry.cost, "; "),
-            told: self.told(),
+            needs: self.needs(),
             counted: self.counted(),
         }
     }
 
-    /// What it has to be told.
-    fn told(&self) -> String {
-        let mut told: Vec<String> = Vec::new();
+    /// What it needs to know.
+    fn needs(&self) -> String {
+        let mut needs: Vec<String> = Vec::new();
         match self.params.label_required() {
-            Some(LabelKind::Tickets | LabelKind::AckTickets) => told.push("tickets on packets".to_owned()),
-            Some(LabelKind::Rate) => told.push("which router is the edge".to_owned()),
+            Some(LabelKind::Tickets | LabelKind::AckTickets) => needs.push("tickets on packets".to_owned()),
+            Some(LabelKind::Rate) => needs.push("which router is the edge".to_owned()),
             None => (),
         }
         if self.params.knows_classes() && !self.params.is_custom() {
-            told.push("which flows are real-rate".to_owned());
+            needs.push("which flows are real-rate".to_owned());
         }
         if self.has("rio") {
-            told.push("colours on packets".to_owned());
+            needs.push("colours on packets".to_owned());
         }
         if self.params.divides_among_customers() {
-            told.push("customers of flows".to_owned());
+            needs.push("customers of flows".to_owned());
         }
         let required = self.entries.iter().flat_map(|entry| entry.params).filter(|param| param.is_required());
-        told.extend(required.map(|param| format!("`{}`", param.name)));
-        told.join(", ")
+        needs.extend(required.map(|param| format!("`{}`", param.name)));
+        needs.join(", ")
     }
 
     /// Its table where flows heed marks, or where they do not.

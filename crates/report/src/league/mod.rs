@@ -56,8 +56,8 @@ pub struct Entrant {
     pub summary: String,
     /// Time per packet and memory per flow of each of its parts.
     pub cost: String,
-    /// What it has to be told beside the rate of its link; empty for nothing.
-    pub told: String,
+    /// What it needs to know besides the rate of its link; empty for nothing.
+    pub needs: String,
     /// What was counted of it.
     pub counted: Counted,
 }

@@ -180,16 +180,16 @@ impl League {
     /// What disciplines are and take.
     fn costs(&self) -> String {
         let head = COSTS.map(|(heading, _)| heading.to_owned()).into_iter();
-        let head = head.chain(["Cost", "Has to be told", "What it does"].map(str::to_owned));
+        let head = head.chain(["Cost", "Needs to know", "What it does"].map(str::to_owned));
         let rows = self.disciplines.iter().map(|entrant| {
             let count = |count: Option<u64>| match count {
                 Some(count) => format!("<td>{count}</td>"),
                 None => "<td></td>".to_owned(),
             };
             let counts: String = COSTS.iter().map(|(_, of)| count(of(&entrant.counted))).collect();
-            let told = if entrant.told.is_empty() { "nothing" } else { &entrant.told };
+            let needs = if entrant.needs.is_empty() { "nothing" } else { &entrant.needs };
             let words = |text: &str| format!("<td class=\"words\">{}</td>", escape(text));
-            (escape(&entrant.name), counts + &words(&entrant.cost) + &words(told) + &words(&entrant.summary))
+            (escape(&entrant.name), counts + &words(&entrant.cost) + &words(needs) + &words(&entrant.summary))
         });
         format!(
             "<h2 id=\"costs\">What they take</h2>\n<p class=\"note\">Instructions on x86-64 for a packet that comes and goes, with 1,000 and with \
