@@ -32,59 +32,56 @@ pub(crate) fn changed_links(scenario: &Scenario) -> Vec<bool> {
     changed
 }
 
+/// Of the links that were noted: none, one, or several. Hosts count as several.
+#[derive(Clone, Copy, PartialEq)]
+enum Noted {
+    None,
+    Link(u32),
+    Several,
+}
+
+impl Noted {
+    fn note(&mut self, other: Self) {
+        *self = if *self == Self::None || *self == other { other } else { Self::Several };
+    }
+
+    const fn only(self) -> Option<u32> {
+        if let Self::Link(link) = self { Some(link) } else { None }
+    }
+}
+
 /// For each of so many links the one over which hosts answer all that it brings them, data with acknowledgements and these with data, if
 /// that link carries nothing else; otherwise none.
 pub(crate) fn answering_links(links: usize, ways: &[Way]) -> Vec<Option<u32>> {
-    /// No link, one, or several.
-    #[derive(Clone, Copy, PartialEq)]
-    enum One {
-        None,
-        Link(u32),
-        Several,
-    }
-    fn note(one: &mut One, link: u32) {
-        let same = matches!(*one, One::None) || *one == One::Link(link);
-        *one = if same { One::Link(link) } else { One::Several };
-    }
-    let mut answering = vec![One::None; links];
+    let mut answering = vec![Noted::None; links];
     let mut origins = answering.clone();
     let both = ways.iter().flat_map(|way| [(&way.path, &way.back), (&way.back, &way.path)]);
     for (there, back) in both {
-        back.iter().skip(1).for_each(|link| origins[link.index()] = One::Several);
+        back.iter().skip(1).for_each(|link| origins[link.index()].note(Noted::Several));
         match (there.last(), back.first()) {
             (Some(last), Some(first)) => {
-                note(&mut answering[last.index()], first.0);
-                note(&mut origins[first.index()], last.0);
+                answering[last.index()].note(Noted::Link(first.0));
+                origins[first.index()].note(Noted::Link(last.0));
             }
-            (None, Some(first)) => origins[first.index()] = One::Several,
+            (None, Some(first)) => origins[first.index()].note(Noted::Several),
             (_, None) => {}
         }
     }
-    let alone = |(link, answering)| match answering {
-        One::Link(by) if origins[by as usize] == One::Link(link as u32) => Some(by),
-        _ => None,
+    let alone = |(link, answering): (usize, Noted)| {
+        answering.only().filter(|&by| origins[by as usize] == Noted::Link(link as u32))
     };
     answering.into_iter().enumerate().map(alone).collect()
 }
 
 /// For each of so many links the only one from which packets come to it; none if they come from several, or from a host.
 pub(crate) fn feeders(links: usize, ways: &[Way]) -> Vec<Option<u32>> {
-    /// From where packets come.
-    #[derive(Clone, Copy, PartialEq)]
-    enum Origin {
-        None,
-        Link(u32),
-        Others,
-    }
-    let mut origins = vec![Origin::None; links];
+    let mut origins = vec![Noted::None; links];
     for path in ways.iter().flat_map(|way| [&way.path, &way.back]) {
-        let mut from = Origin::Others;
+        let mut from = Noted::Several;
         for link in path.iter() {
-            let origin = &mut origins[link.index()];
-            *origin = if *origin == Origin::None || *origin == from { from } else { Origin::Others };
-            from = Origin::Link(link.0);
+            origins[link.index()].note(from);
+            from = Noted::Link(link.0);
         }
     }
-    let only = |origin| if let Origin::Link(link) = origin { Some(link) } else { None };
-    origins.into_iter().map(only).collect()
+    origins.into_iter().map(Noted::only).collect()
 }

@@ -22,6 +22,7 @@
 use alloc::vec::Vec;
 
 use super::l4s::{Ramp, is_overload, marking};
+use super::push_out::Departure;
 use crate::packet::FlowId;
 use crate::queue::Backlog;
 use crate::random::Stream;
@@ -34,19 +35,6 @@ pub(crate) struct Marks {
     /// That of the last early signal, in [0, 1).
     drawn: f64,
     marks: u64,
-}
-
-/// A packet of L4S that leaves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Departure {
-    /// Its flow.
-    pub flow: FlowId,
-    /// How long it was in the buffer.
-    pub sojourn: Span,
-    /// What its flow still holds.
-    pub held: Backlog,
-    /// Whether the scheduler has a queue for each flow.
-    pub is_apart: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]

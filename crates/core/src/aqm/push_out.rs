@@ -4,7 +4,6 @@
 
 use super::dimensioning::Dimensioning;
 use super::occupancy::Occupancy;
-use super::pfd_l4s::Departure;
 use super::{Admission, BufferPolicy, Victim};
 use crate::limit::{Limit, LinkLimit};
 use crate::mutant::Mutant;
@@ -12,6 +11,19 @@ use crate::packet::{Ecn, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
 use crate::units::{Packets, Rate, Span, Time, Weight};
+
+/// A packet of L4S that leaves.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Departure {
+    /// Its flow.
+    pub flow: FlowId,
+    /// How long it was in the buffer.
+    pub sojourn: Span,
+    /// What its flow still holds.
+    pub held: Backlog,
+    /// Whether the scheduler has a queue for each flow.
+    pub is_apart: bool,
+}
 
 /// When a flow has to give up a packet, and which.
 pub(crate) trait Rule {
