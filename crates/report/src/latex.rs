@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-/// What LaTeX has for a character that it reads as something else, or that its default fonts lack.
-const AS: [(char, &str); 33] = [
+/// What LaTeX has for a character that it reads as something else, or that its default fonts lack; `validation/kit` has the same.
+const AS: [(char, &str); 34] = [
     ('\\', "\\textbackslash{}"),
     ('{', "\\{"),
     ('}', "\\}"),
@@ -18,7 +18,6 @@ const AS: [(char, &str); 33] = [
     ('>', "$>$"),
     ('|', "$|$"),
     ('"', "\\textquotedbl{}"),
-    ('\'', "'"),
     ('`', "\\textasciigrave{}"),
     ('±', "$\\pm$"),
     ('≤', "$\\le$"),
@@ -31,6 +30,8 @@ const AS: [(char, &str); 33] = [
     ('µ', "$\\mu$"),
     ('μ', "$\\mu$"),
     ('α', "$\\alpha$"),
+    ('λ', "$\\lambda$"),
+    ('ρ', "$\\rho$"),
     ('σ', "$\\sigma$"),
     ('Σ', "$\\Sigma$"),
     ('∞', "$\\infty$"),
