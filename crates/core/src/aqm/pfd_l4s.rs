@@ -26,7 +26,6 @@ use super::push_out::Departure;
 use crate::packet::FlowId;
 use crate::queue::Backlog;
 use crate::random::Stream;
-use crate::units::Span;
 
 /// What flows owe.
 #[derive(Clone, Debug, Default)]
@@ -103,7 +102,7 @@ mod tests {
     use crate::schedule::fifo::Fifo;
     use crate::schedule::start_time_fq::StartTimeFq;
     use crate::testing::{Log, packet};
-    use crate::units::{Bytes, Packets, Rate, Ratio, Time, Weight};
+    use crate::units::{Bytes, Packets, Rate, Ratio, Span, Time, Weight};
 
     fn held(packets: u64) -> Backlog {
         Backlog { packets: Packets::new(packets), bytes: Bytes::new(1_000 * packets) }
