@@ -145,6 +145,9 @@ fn of_text(text: &str) -> Result<League, String> {
     if head.format != FORMAT {
         return Err(format!("its format is `{}`, not `{FORMAT}`", head.format.escape_debug()));
     }
+    if head.seeds == 0 {
+        return Err("its `seeds` are 0".to_owned());
+    }
     let mut situations = Vec::new();
     // Files of a kit have names of situations.
     let mut names = BTreeSet::new();
@@ -161,6 +164,8 @@ fn of_text(text: &str) -> Result<League, String> {
             cells.push(match next(&mut lines)? {
                 Line::Reason(reason) => Cell::Empty(reason),
                 Line::Numbers { phases, numbers } => {
+                    check(&numbers, metrics.len())
+                        .map_err(|message| format!("`{}`: {message}", name.escape_debug()))?;
                     let measured = metrics.iter().zip(&numbers).filter_map(|((name, unit), number)| {
                         let estimate = estimate(number, head.seeds)?;
                         Some(Measured { name: name.clone(), unit: unit.clone(), estimate })
@@ -175,8 +180,27 @@ fn of_text(text: &str) -> Result<League, String> {
         }
         situations.push(Situation { name, title, about, link, groups, cells });
     }
+    if lines.next().is_some() {
+        return Err("it has more lines than its first one says".to_owned());
+    }
     let Head { seeds, command, commit, versions, disciplines, .. } = head;
     Ok(League { seeds, disciplines, situations, command, commit, versions })
+}
+
+/// Whether these are the numbers of so many metrics, of a size that can be drawn.
+fn check(numbers: &[Vec<Option<f64>>], metrics: usize) -> Result<(), String> {
+    const LARGEST: f64 = 1e18;
+    if numbers.len() != metrics {
+        return Err(format!("{} numbers in place of {metrics}", numbers.len()));
+    }
+    let is_drawn = |number: &Vec<Option<f64>>| {
+        let at = |place: usize| number.get(place).copied().flatten().unwrap_or(0.0);
+        at(0).abs() <= LARGEST && (0.0..=LARGEST).contains(&at(1)) && at(2) >= 0.0
+    };
+    match numbers.iter().find(|number| !is_drawn(number)) {
+        Some(number) => Err(format!("{number:?} is no mean with half of an interval")),
+        None => Ok(()),
+    }
 }
 
 /// What the next line holds.
@@ -209,6 +233,11 @@ mod tests {
             of_text(&text).map(|league| league.situations.len())
         };
         assert_eq!(read(&["floods", "my office"]), Ok(2));
+        assert!(check(&[vec![Some(1.0), Some(0.1)], vec![]], 2).is_ok());
+        assert!(check(&[vec![Some(1.0)]], 2).is_err());
+        for number in [[Some(-5e300), None], [Some(1.0), Some(-1.0)], [Some(f64::NAN), None]] {
+            assert!(check(&[number.to_vec()], 1).is_err(), "{number:?}");
+        }
         for names in [["floods", "floods"], ["floods", "../x"], ["/tmp/x", "y"], ["x", ""], ["x", ".."]] {
             let message = read(&names).unwrap_err();
             assert!(message.contains("has no name that a file can have"), "{message}");
