@@ -9,15 +9,17 @@ use apportion_runtime::connections::Load;
 use apportion_runtime::media::call::REPORT_SIZE;
 use apportion_runtime::media::{Emission, Media};
 use apportion_runtime::outcome::MediaOutcome;
+use apportion_scenario::model::{MAX_PACKET, Transport};
 
-use crate::connection::{Carrier, Command};
+use crate::connection::Command;
 use crate::events::Event;
 use crate::packet::{Body, Direction, Header, Packet, REQUEST_PAYLOAD};
 use crate::simulation::Simulation;
 
-/// A request on the wire, behind IPv4 and TCP, or as a packet of QUIC: with a short header, a STREAM frame and a tag.
+/// What a request adds to its headers.
+const REQUEST: Bytes = Bytes::new(REQUEST_PAYLOAD as u64);
+/// A request on the wire, behind IPv4 and TCP.
 const REQUEST_SIZE: Bytes = Bytes::new(40 + REQUEST_PAYLOAD as u64);
-const QUIC_REQUEST_SIZE: Bytes = Bytes::new(69 + REQUEST_PAYLOAD as u64);
 
 impl Simulation<'_> {
     fn media(&mut self, index: u32) -> Option<&mut Media> {
@@ -57,8 +59,10 @@ impl Simulation<'_> {
     fn emit(&mut self, now: Time, index: u32, emission: Emission) {
         let (header, size, direction, protocol) = match emission {
             Emission::Request(number) => {
-                let (size, protocol) = match self.connections[index as usize].carrier {
-                    Carrier::OpenQuic(_) => (QUIC_REQUEST_SIZE, Protocol::Udp),
+                let flow = self.connections[index as usize].flow;
+                let (size, protocol) = match &self.scenario.flows[flow as usize].transport {
+                    // A packet with a STREAM frame, as those with data are.
+                    Transport::Quic(params) => ((params.header + REQUEST).min(MAX_PACKET), Protocol::Udp),
                     _ => (REQUEST_SIZE, Protocol::Tcp),
                 };
                 (Header::SegmentRequest(number), size, Direction::Back, protocol)

@@ -1,7 +1,7 @@
 //! The sending end: what may be sent now, what ACK frames mean, the timer, and the application's side.
 //!
 //! RFC 9002 appendices A and B, whose functions are named where they are. Cost: state of 1 kB and of each packet in flight; O(log packets)
-//! for each packet that is sent, acknowledged or lost.
+//! for each packet that is sent, acknowledged or lost, and O(gaps of the stream) for each acknowledged while some of it is missing.
 
 use std::sync::Arc;
 
@@ -253,6 +253,9 @@ impl Sender {
             self.settle(now, ack.ce, &acked, prior_in_flight, (latest, is_sample));
             self.pto_count = 0;
             self.set_loss_detection_timer();
+        }
+        // A packet that is only late may be what flow control waited for.
+        if !(acked.is_empty() && late.is_empty()) {
             self.send(now, wire);
         }
         self.acked = acked;

@@ -1,8 +1,11 @@
 //! The stream of a sender: what of it is to be sent, again or for the first time, and what has arrived.
 //!
-//! RFC 9000 section 2.2 and 13.3: data of a lost packet are sent in a new one. Cost: O(1) while nothing is missing, O(gaps) else.
+//! RFC 9000 section 2.2 and 13.3: data of a lost packet are sent in a new one. Cost: O(1) while nothing is missing; else O(log gaps) for
+//! each packet that is sent or lost, and O(gaps) for each that arrives.
 
-use crate::tcp::scoreboard::{Scoreboard, merge};
+use std::collections::BTreeMap;
+
+use crate::tcp::scoreboard::Scoreboard;
 
 /// More data than any run can send, and far from overflow.
 const UNLIMITED: u64 = u64::MAX / 4;
@@ -14,13 +17,66 @@ pub struct Outgoing {
     base: u64,
     /// What has arrived beyond.
     arrived: Scoreboard,
-    /// What was lost and not sent again; some of it may have arrived since.
-    lost: Vec<(u64, u64)>,
+    /// What was lost, and neither sent again nor arrived since.
+    lost: Lost,
     /// All before it was sent.
     next: u64,
     /// The end of what the application has handed over.
     end: u64,
     closed: bool,
+}
+
+/// Ranges that are disjoint and not adjacent.
+#[derive(Clone, Debug, Default)]
+struct Lost {
+    /// By where they begin: where they end.
+    ranges: BTreeMap<u64, u64>,
+    /// All bytes in them.
+    bytes: u64,
+}
+
+impl Lost {
+    fn put(&mut self, from: u64, to: u64) {
+        if from < to {
+            self.ranges.insert(from, to);
+            self.bytes += to - from;
+        }
+    }
+
+    /// Removes the last range that begins up to `limit` and ends at `from` or after it.
+    fn pull(&mut self, from: u64, limit: u64) -> Option<(u64, u64)> {
+        let (&start, &end) = self.ranges.range(..=limit).next_back().filter(|&(_, &end)| end >= from)?;
+        self.ranges.remove(&start);
+        self.bytes -= end - start;
+        Some((start, end))
+    }
+
+    fn add(&mut self, (mut from, mut to): (u64, u64)) {
+        while let Some((start, end)) = self.pull(from, to) {
+            (from, to) = (from.min(start), to.max(end));
+        }
+        self.put(from, to);
+    }
+
+    fn remove(&mut self, (from, to): (u64, u64)) {
+        let mut limit = to;
+        while let Some((start, end)) = self.pull(from, limit) {
+            self.put(start, end.min(from));
+            self.put(start.max(to), end);
+            // What is left of it is not met again.
+            let Some(below) = start.checked_sub(1) else { break };
+            limit = below;
+        }
+    }
+
+    /// Removes the first bytes, at most `most` in one range.
+    fn take(&mut self, most: u64) -> Option<(u64, u64)> {
+        let (from, to) = self.ranges.pop_first()?;
+        self.bytes -= to - from;
+        let end = to.min(from.saturating_add(most));
+        self.put(end, to);
+        Some((from, end))
+    }
 }
 
 impl Outgoing {
@@ -54,30 +110,23 @@ impl Outgoing {
 
     /// Bytes that wait to be sent, of new ones those that `window` lets be sent beyond what arrived in order.
     #[must_use]
-    pub fn waiting(&self, window: u64) -> u64 {
-        let missing =
-            |&(from, to): &(u64, u64)| self.arrived.missing_in(from.max(self.base), to.max(self.base));
-        let lost: u64 = self.lost.iter().flat_map(missing).map(|(from, to)| to - from).sum();
-        lost + self.end.min(self.base + window).saturating_sub(self.next)
+    pub const fn waiting(&self, window: u64) -> u64 {
+        self.lost.bytes + self.limit(window).saturating_sub(self.next)
+    }
+
+    /// Where what may be sent ends.
+    const fn limit(&self, window: u64) -> u64 {
+        let limit = self.base + window;
+        if self.end < limit { self.end } else { limit }
     }
 
     /// The next bytes to send, at most `most`, and whether they are new: first what is lost, then what `window` lets be sent
     /// beyond what arrived in order.
     pub fn take(&mut self, most: u64, window: u64) -> Option<((u64, u64), bool)> {
-        while let Some(&(from, to)) = self.lost.first() {
-            let missing = self.arrived.missing_in(from.max(self.base), to.max(self.base)).next();
-            let (from, end) = missing.unwrap_or((to, to));
-            let end = end.min(from.saturating_add(most));
-            if end < to {
-                self.lost[0].0 = end;
-            } else {
-                self.lost.remove(0);
-            }
-            if from < end {
-                return Some(((from, end), false));
-            }
+        if let Some(lost) = self.lost.take(most) {
+            return Some((lost, false));
         }
-        let (from, limit) = (self.next, self.end.min(self.base + window));
+        let (from, limit) = (self.next, self.limit(window));
         let to = from.saturating_add(most).min(limit);
         if from >= to {
             return None;
@@ -90,12 +139,13 @@ impl Outgoing {
     pub fn lose(&mut self, (from, to): (u64, u64)) {
         let (from, to) = (from.max(self.base), to.max(self.base));
         for missing in self.arrived.missing_in(from, to) {
-            merge(&mut self.lost, missing, usize::MAX);
+            self.lost.add(missing);
         }
     }
 
     /// A packet with these bytes arrived.
     pub fn deliver(&mut self, (from, to): (u64, u64)) {
+        self.lost.remove((from, to));
         if from > self.base {
             // Each range holds a packet at least: there are no more of them than of those.
             self.arrived.add_within(from, to, usize::MAX);
@@ -146,6 +196,31 @@ mod tests {
         assert!(!stream.is_done());
         stream.deliver((800, 1_000));
         assert!(stream.is_done());
+    }
+
+    #[test]
+    fn what_waits_is_what_is_lost_and_neither_sent_again_nor_arrived() {
+        let mut stream = Outgoing::default();
+        stream.supply(1_000);
+        assert_eq!(stream.take(1_000, 1_000), Some(((0, 1_000), true)));
+        // Apart, adjacent, and twice.
+        for lost in [(100, 200), (300, 400), (600, 700), (400, 500), (350, 450), (900, 1_000)] {
+            stream.lose(lost);
+        }
+        assert_eq!(stream.waiting(1_000), 500);
+        // The end of one, all of another and the beginning of a third.
+        stream.deliver((150, 650));
+        assert_eq!(stream.waiting(1_000), 50 + 50 + 100);
+        // The middle of one.
+        stream.deliver((930, 960));
+        assert_eq!(stream.waiting(1_000), 50 + 50 + 30 + 40);
+        // What has arrived is not lost.
+        stream.lose((140, 680));
+        assert_eq!(stream.waiting(1_000), 170);
+        let again = std::iter::from_fn(|| stream.take(45, 1_000).map(|(data, _)| data));
+        let expected = [(100, 145), (145, 150), (650, 695), (695, 700), (900, 930), (960, 1_000)];
+        assert_eq!(again.collect::<Vec<_>>(), expected);
+        assert_eq!(stream.waiting(1_000), 0);
     }
 
     #[test]

@@ -170,6 +170,20 @@ fn a_packet_that_was_only_late_is_counted_and_not_sent_again_if_there_is_time() 
 }
 
 #[test]
+fn a_packet_that_was_only_late_opens_the_window_of_flow_control_at_once() {
+    // The receiver lets four packets be sent beyond what arrived in order.
+    let mut script = Script::open(&[("window", "5724B")]);
+    let first = script.supply(at(100), 100).len();
+    assert_eq!(first + script.wait(at(199)).len(), 4);
+    // 0 is taken for lost: its data leave again, and nothing new may.
+    assert_eq!(script.ack(at(215), &[(1, 3)]), [(4, 0, 1_431)]);
+    script.wait(at(240));
+    // It arrives after all, and all that was sent is in order.
+    assert_eq!(script.ack(at(240), &[(0, 3)]), [(5, 5_724, 1_431)]);
+    assert_eq!((script.sender.stats().spurious, script.sender.in_flight()), (1, 2));
+}
+
+#[test]
 fn losses_of_one_round_trip_halve_the_window_once_and_those_of_the_next_again() {
     let mut script = Script::open(&[]);
     script.supply(at(100), 1_000);

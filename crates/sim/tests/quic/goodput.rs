@@ -163,32 +163,51 @@ impl Write for Memory {
     }
 }
 
-#[test]
-fn captures_show_datagrams_of_their_size_and_codepoint() {
-    let text = "seed = 1\nstop = \"1s\"\n[link.wire]\nfrom = \"a\"\nto = \"b\"\nrate = \"10Mbit\"\ndelay = \"5ms\"\n\
-                [flow.q]\nfrom = \"a\"\nto = \"b\"\nquic = { ecn = true }\n";
-    let scenario = scenarios(text).pop().unwrap();
+/// Protocol, ECN field and size of what a flow with these keys brings to a link in a second, or to the reverse direction of it.
+fn captured(keys: &str, is_reverse: bool) -> Vec<(u8, u8, u32)> {
+    let text = format!(
+        "seed = 1\nstop = \"1s\"\n[link.wire]\nfrom = \"a\"\nto = \"b\"\nrate = \"10Mbit\"\ndelay = \"5ms\"\n\
+         [flow.q]\nfrom = \"a\"\nto = \"b\"\n{keys}\n"
+    );
+    let scenario = scenarios(&text).pop().unwrap();
     let memory = Memory::default();
-    let wire = scenario.links.iter().position(|link| link.name == "wire");
+    let there = scenario.links.iter().position(|link| link.name == "wire").unwrap();
+    let back = scenario.links[there].other_way.unwrap().index();
     let mut captures = |index: usize| {
-        let is_it = Some(index) == wire;
+        let is_it = index == if is_reverse { back } else { there };
         is_it.then(|| Box::new(LinkCapture::new(Box::new(memory.clone())).unwrap()))
     };
     let mut simulation = Simulation::new(&scenario, 1, Detail::Counts, &mut captures).unwrap();
     assert!(simulation.run(&AtomicBool::new(false)));
     simulation.finish_captures().unwrap();
     // 24 bytes of the file's header, and of each packet 16 before those of its own.
-    let (bytes, mut at, mut sizes) = (memory.0.lock().unwrap().clone(), 24, Vec::new());
+    let (bytes, mut at, mut packets) = (memory.0.lock().unwrap().clone(), 24, Vec::new());
     while at + 16 < bytes.len() {
         let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let (length, size, ip) = (word(at + 8) as usize, word(at + 12), at + 16);
-        // The protocol is UDP; the handshake is not ECN-capable, and data are.
-        assert_eq!((bytes[ip + 9], bytes[ip + 1] & 3), (17, if sizes.is_empty() { 0 } else { 2 }));
-        sizes.push(size);
+        packets.push((bytes[ip + 9], bytes[ip + 1] & 3, size));
         at = ip + length;
     }
-    assert_eq!(sizes[..3], [1_228, 1_500, 1_500]);
-    assert!(sizes.len() > 500, "{}", sizes.len());
+    packets
+}
+
+#[test]
+fn captures_show_datagrams_of_their_size_and_codepoint() {
+    let packets = captured("quic = { ecn = true }", false);
+    // The protocol is UDP; the handshake is not ECN-capable, and data are.
+    assert_eq!(packets[..3], [(17, 0, 1_228), (17, 2, 1_500), (17, 2, 1_500)]);
+    assert!(packets[1..].iter().all(|&(protocol, ecn, _)| (protocol, ecn) == (17, 2)));
+    assert!(packets.len() > 500, "{}", packets.len());
+}
+
+#[test]
+fn requests_of_a_player_have_the_headers_of_its_connection() {
+    let keys = "source = { kind = \"dash\", ladder = [\"2Mbit\"] }\nquic = { header = \"89B\" }";
+    let packets = captured(keys, true);
+    // 360 bytes and the headers; acknowledgments are smaller, the answer of the handshake is larger.
+    let requests: Vec<u32> =
+        packets.iter().map(|packet| packet.2).filter(|size| (300..1_000).contains(size)).collect();
+    assert!(!requests.is_empty() && requests.iter().all(|&size| size == 449), "{requests:?}");
 }
 
 #[test]
