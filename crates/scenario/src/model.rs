@@ -15,7 +15,7 @@ use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
 
 pub use crate::aggregate::Aggregate;
 use crate::media::{AdaptiveCall, Codec, Dash};
-pub use crate::packet_size::MAX_PACKET;
+pub use crate::packet_size::{MAX_PACKET, UDP_HEADER};
 use crate::quic::QuicParams;
 pub use crate::sizes::{Cdf, Shape, Sizes};
 use crate::tcp::TcpParams;

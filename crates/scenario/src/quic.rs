@@ -55,8 +55,10 @@ pub const ALGORITHMS: [Algorithm; 4] =
 const ACK_HEADERS: Bytes = Bytes::new(20 + 8 + 13 + 16);
 /// An ACK frame of one range, as most are: type 1, largest 4, delay 2, count 1, range 2 (RFC 9000 section 19.3).
 const USUAL_ACK_FRAME: Bytes = Bytes::new(10);
-/// The largest ACK frame: 32 ranges of two numbers of 4 bytes, and three counts.
-const LARGEST_ACK_FRAME: Bytes = Bytes::new(1 + 4 + 4 + 1 + 4 + 31 * 8 + 3 * 4);
+/// Ranges that an ACK frame has at most. Chosen, as implementations bound it (RFC 9000 section 13.2.3).
+pub const MAX_RANGES: usize = 32;
+/// The largest ACK frame: one range, two numbers of 4 bytes for each other, and three counts.
+const LARGEST_ACK_FRAME: Bytes = Bytes::new(1 + 4 + 4 + 1 + 4 + (MAX_RANGES as u64 - 1) * 8 + 3 * 4);
 /// As for TCP: 2^30 bytes.
 const MAX_WINDOW: Bytes = Bytes::new(1 << 30);
 

@@ -122,7 +122,8 @@ pub type Tcps = States<Tcp>;
 /// The QUIC state of connections.
 pub type Quics = States<Box<Quic>>;
 
-/// The state of connections, in one table: without what an allocator adds to each, and given back to the system as a whole.
+/// The state of connections, in one table. That of TCP is in the table itself: without what an allocator adds to each, and given back
+/// to the system as a whole. That of QUIC is behind a pointer.
 #[derive(Debug)]
 pub struct States<T> {
     states: Vec<Option<T>>,

@@ -13,6 +13,7 @@
 //! | [`quic`] | QUIC sender and receiver |
 //! | [`connection`] | a connection during a run: source, transport, routes |
 //! | `transports` | what TCP and QUIC do alike, and QUIC connections during a run |
+//! | `outlet` | where what TCP and QUIC send becomes packets |
 //! | `router` | routers that exchange reports about their links |
 //! | [`aggregation`] | several packets for one access to the medium |
 //! | `ahead` | deliveries before the time at which they happen |
@@ -39,6 +40,7 @@ mod link_users;
 pub mod measure;
 mod media;
 pub mod observer;
+mod outlet;
 pub mod packet;
 mod pending_notices;
 pub mod quic;

@@ -22,10 +22,11 @@ use crate::events::Event;
 use crate::hosts::Hosts;
 use crate::link::{HandedOver, Link, SharedState};
 use crate::measure::Baseline;
-use crate::packet::{Body, Direction, Header, Packet, Store};
+use crate::outlet::Outlet;
+use crate::packet::{Body, Direction, Header, Packet};
 use crate::pending_notices::PendingNotices;
 use crate::router::Routers;
-use crate::tcp::{Receiver, Segment, Sender, Wire};
+use crate::tcp::{Receiver, Sender};
 use crate::web_flow::{ISN, WebFlow};
 
 /// Ends a route: the packet has reached the sink of its flow.
@@ -83,26 +84,6 @@ pub struct Simulation<'a> {
     /// The next time at which deliveries are counted.
     pub(crate) next_count: Time,
     pub(crate) events_handled: u64,
-}
-
-/// Takes segments from one end of a TCP connection and makes packets of them.
-pub(crate) struct Outlet<'a> {
-    now: Time,
-    connection: u32,
-    /// What all of them have in common.
-    header: Packet,
-    store: &'a mut Store,
-    packets: &'a mut Vec<Packet>,
-}
-
-impl Wire for Outlet<'_> {
-    #[inline(always)]
-    fn send(&mut self, segment: Segment, size: Bytes, ecn: Ecn) {
-        let (sent, connection) = (self.now, self.connection);
-        let body = Body { sent, queued: sent, connection, header: Header::Tcp(segment) };
-        let body = self.store.insert(body);
-        self.packets.push(self.header.with(body, size, ecn));
-    }
 }
 
 impl Simulation<'_> {
@@ -525,18 +506,6 @@ impl Simulation<'_> {
         });
     }
 
-    /// Frees the state of a connection whose data have all been acknowledged.
-    fn end(&mut self, index: u32) {
-        let totals = Box::new(self.totals(index));
-        let connection = &mut self.connections[index as usize];
-        match connection.carrier {
-            Carrier::Open(place) => self.tcps.remove(place),
-            Carrier::OpenQuic(place) => self.quics.remove(place),
-            _ => return,
-        }
-        connection.carrier = Carrier::Ended(totals);
-    }
-
     // Changes of the scenario
 
     fn change(&mut self, now: Time, index: u32) {
@@ -608,9 +577,7 @@ impl Simulation<'_> {
             }
         }
     }
-}
 
-impl Simulation<'_> {
     /// Completes the captures of all links.
     ///
     /// # Errors

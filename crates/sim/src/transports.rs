@@ -7,29 +7,10 @@ use apportion_core::packet::{Ecn, Protocol};
 use apportion_core::units::{Bytes, Time};
 
 use crate::connection::{Carrier, Command, Quic};
-use crate::packet::{Body, Direction, Header, Packet, Store};
+use crate::outlet::Outlet;
+use crate::packet::{Direction, Header, Packet};
 use crate::quic;
-use crate::quic::packet::Range;
 use crate::simulation::Simulation;
-
-/// Takes packets from one end of a QUIC connection and sends them as datagrams.
-pub(crate) struct Outlet<'a> {
-    now: Time,
-    connection: u32,
-    /// What all of them have in common.
-    header: Packet,
-    store: &'a mut Store,
-    packets: &'a mut Vec<Packet>,
-}
-
-impl quic::Wire for Outlet<'_> {
-    fn send(&mut self, packet: quic::Packet, more: &[Range], size: Bytes, ecn: Ecn) {
-        let (sent, connection) = (self.now, self.connection);
-        let body = Body { sent, queued: sent, connection, header: Header::Quic(packet) };
-        let body = if more.is_empty() { self.store.insert(body) } else { self.store.insert_ack(body, more) };
-        self.packets.push(self.header.with(body, size, ecn));
-    }
-}
 
 impl Simulation<'_> {
     /// The application of a connection asks for this, in turn, if it is open.
@@ -76,6 +57,18 @@ impl Simulation<'_> {
             let place = self.quics.insert(Box::new(Quic { sender, receiver }));
             connection.carrier = Carrier::OpenQuic(place);
         }
+    }
+
+    /// Frees the state of a connection whose data have all been acknowledged.
+    pub(crate) fn end(&mut self, index: u32) {
+        let totals = Box::new(self.totals(index));
+        let connection = &mut self.connections[index as usize];
+        match connection.carrier {
+            Carrier::Open(place) => self.tcps.remove(place),
+            Carrier::OpenQuic(place) => self.quics.remove(place),
+            _ => return,
+        }
+        connection.carrier = Carrier::Ended(totals);
     }
 
     /// A packet of QUIC reaches the sink of its flow.

@@ -11,7 +11,7 @@ use apportion_scenario::tcp::{Algorithm, TcpParams};
 use super::rtt::Rtt;
 use crate::tcp::congestion::{Congestion, Growth, initial_window};
 use crate::tcp::hystart::{HyStart, Sample};
-use crate::tcp::model::{Model, Path};
+use crate::tcp::model::{Model, Version};
 use crate::tcp::pacing::rate_of_window;
 use crate::tcp::{bbr, bbr3};
 
@@ -92,7 +92,7 @@ impl Control {
     #[must_use]
     pub fn pacing_rate(&mut self, srtt: Option<Span>) -> Option<Rate> {
         if let Some(model) = &mut self.model {
-            return Some(model.path.pacing_rate(srtt));
+            return Some(model.version.pacing_rate(srtt));
         }
         let Congestion { cwnd, ssthresh, .. } = self.congestion;
         srtt.map(|srtt| rate_of_window(cwnd, cwnd < ssthresh, srtt, self.wire))
@@ -100,9 +100,9 @@ impl Control {
 
     /// The packet with this number leaves, after `in_flight` others.
     pub fn send(&mut self, now: Time, number: u64, in_flight: u32) {
-        let Some(Model { path, rate, .. }) = self.model.as_deref_mut() else { return };
+        let Some(Model { version, rate, .. }) = self.model.as_deref_mut() else { return };
         if in_flight == 0 && rate.is_app_limited() {
-            self.congestion.cwnd = path.restart_from_idle(now, self.congestion.cwnd, rate.delivered());
+            self.congestion.cwnd = version.restart_from_idle(now, self.congestion.cwnd, rate.delivered());
         }
         rate.send(now, number + 1, in_flight);
     }
@@ -127,7 +127,7 @@ impl Control {
         }
         self.recovers = false;
         if let Some(model) = &mut self.model {
-            self.congestion.cwnd = model.path.leave_recovery(self.congestion.cwnd);
+            self.congestion.cwnd = model.version.leave_recovery(self.congestion.cwnd);
         }
     }
 
@@ -137,8 +137,8 @@ impl Control {
             return false;
         }
         (self.recovery_start, self.recovers) = (Some(now), true);
-        if let Some(Model { path, rate, .. }) = self.model.as_deref_mut() {
-            self.congestion.cwnd = path.enter_recovery(self.congestion.cwnd, in_flight, rate.delivered());
+        if let Some(Model { version, rate, .. }) = self.model.as_deref_mut() {
+            self.congestion.cwnd = version.enter_recovery(self.congestion.cwnd, in_flight, rate.delivered());
         } else {
             self.congestion.cut(&self.rules, f64::INFINITY, f64::from(in_flight));
             // Both are at least kMinimumWindow.
@@ -150,8 +150,8 @@ impl Control {
     /// The packet with this number is lost. Only BBR's version 3 asks what it met.
     pub fn lose(&mut self, now: Time, number: u64) {
         let cwnd = self.congestion.cwnd;
-        let Some(Model { path, rate, .. }) = self.model.as_deref_mut() else { return };
-        if let (Some((transit, begins)), Path::Three(bbr)) = (rate.lose(number + 1), path) {
+        let Some(Model { version, rate, .. }) = self.model.as_deref_mut() else { return };
+        if let (Some((transit, begins)), Version::Three(bbr)) = (rate.lose(number + 1), version) {
             bbr.lose(now, cwnd, rate.delivered(), transit, begins);
         }
     }
@@ -159,7 +159,7 @@ impl Control {
     /// Section 7.6.2: everything for a long time is lost.
     pub fn collapse(&mut self, now: Time, in_flight: u32) {
         if let Some(model) = &mut self.model {
-            model.path.time_out(self.congestion.cwnd);
+            model.version.time_out(self.congestion.cwnd);
         }
         self.congestion.time_out(&self.rules, f64::INFINITY, f64::from(in_flight), true);
         self.congestion.cwnd = MINIMUM_WINDOW.get() as f64;
@@ -194,7 +194,7 @@ impl Control {
     }
 
     fn follow_model(&mut self, news: &News) {
-        let Some(Model { path, rate, .. }) = self.model.as_deref_mut() else { return };
+        let Some(Model { version, rate, .. }) = self.model.as_deref_mut() else { return };
         let latest = news.latest.map(|latest| latest + 1);
         let sample = rate.deliver(news.now, news.acked, latest, news.first_outstanding);
         let seen = bbr::Ack {
@@ -208,8 +208,8 @@ impl Control {
             sample,
         };
         let ack = bbr3::Ack { seen, transit: rate.transit(), is_cwnd_limited: news.is_utilised };
-        self.congestion.cwnd = path.on_ack(self.congestion.cwnd, ack);
-        if path.probes_rtt() {
+        self.congestion.cwnd = version.on_ack(self.congestion.cwnd, ack);
+        if version.probes_rtt() {
             rate.limit(news.in_flight);
         }
     }

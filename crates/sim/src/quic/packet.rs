@@ -2,13 +2,12 @@
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span};
+use apportion_scenario::quic::MAX_RANGES;
 
 /// Packet numbers begin at zero (RFC 9000 section 12.3); their lower bits are read like sequence numbers (appendix A.3).
 pub(super) const ISN: u32 = 0;
 /// A datagram of the handshake: 1200 bytes (RFC 9000 section 14.1) and the headers of IPv4 and UDP.
 pub(super) const HANDSHAKE: Bytes = Bytes::new(1_228);
-/// Headers of IPv4 and UDP, which do not count as in flight (RFC 9002 appendix B.2).
-pub(super) const UDP_HEADERS: u64 = 28;
 
 /// One packet, without the content of what it carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,8 +52,6 @@ impl Stream {
 /// Lower bits of packet numbers: from, and up to but without.
 pub type Range = (u32, u32);
 
-/// Ranges that an ACK frame has at most. Chosen, as implementations bound it (RFC 9000 section 13.2.3).
-pub const MAX_RANGES: usize = 32;
 /// Ranges that a packet has room for; others are kept apart.
 pub const INLINE: usize = 2;
 

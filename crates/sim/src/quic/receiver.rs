@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Time};
-use apportion_scenario::quic::QuicParams;
+use apportion_scenario::quic::{MAX_RANGES, QuicParams};
 
-use super::packet::{Ack, HANDSHAKE, ISN, MAX_RANGES, Packet, Stream, Wire, ack_frame};
+use super::packet::{Ack, HANDSHAKE, ISN, Packet, Stream, Wire, ack_frame};
 use crate::tcp::scoreboard::merge;
 use crate::tcp::seq::{unwrap, wrap};
 

@@ -45,7 +45,7 @@ impl Rtt {
         self.smoothed_rtt = Span::from_nanos((7 * self.smoothed_rtt.as_nanos() + adjusted.as_nanos()) / 8);
     }
 
-    /// Section 5.2: the shortest is forgotten, and the next sample is the shortest again.
+    /// Section 5.2: the shortest is forgotten, and the newest sample is the shortest.
     pub const fn forget_min(&mut self) {
         self.min_rtt = self.latest_rtt;
     }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span, Time};
+use apportion_scenario::model::UDP_HEADER;
 use apportion_scenario::quic::QuicParams;
 
 use super::control::{Control, News};
-use super::packet::{Ack, HANDSHAKE, ISN, Packet, Range, Stream, UDP_HEADERS, Wire};
+use super::packet::{Ack, HANDSHAKE, ISN, Packet, Range, Stream, Wire};
 use super::rtt::Rtt;
 use super::sent::{Numbered, Record, Sent};
 use super::stream::Outgoing;
@@ -136,7 +137,8 @@ impl Sender {
         self.stream.is_done()
     }
 
-    /// Bytes that the ACK frame acknowledges and no earlier one did.
+    /// Bytes in packets that the ACK frame acknowledges and no earlier one did. What was sent twice as a probe counts twice, and what
+    /// arrives in a packet that was taken for lost does not count.
     #[must_use]
     pub fn newly_acknowledged(&self, ack: &Ack, more: &[Range]) -> u64 {
         let packets =
@@ -405,9 +407,9 @@ impl Sender {
     // -----------------------------------------------------------------------------------------
     // Sending
 
-    /// What a full packet counts in flight.
+    /// What a full packet counts in flight, without the headers of IPv4 and UDP (RFC 9002 appendix B.2).
     fn full_size(&self) -> u64 {
-        self.params.packet().get() - UDP_HEADERS
+        (self.params.packet() - UDP_HEADER).get()
     }
 
     /// Sends what the window and the pacer allow: first what is lost, then new data.
@@ -458,7 +460,7 @@ impl Sender {
     fn transmit<W: Wire>(&mut self, now: Time, data: (u64, u64), is_new: bool, wire: &mut W) {
         let length = data.1 - data.0;
         let wire_size = Bytes::new(length) + self.params.header;
-        let size = wire_size.get() - UDP_HEADERS;
+        let size = (wire_size - UDP_HEADER).get();
         let in_flight = self.record.in_flight();
         let number = self.record.send(Sent { at: now, size, data });
         self.control.send(now, number, in_flight);

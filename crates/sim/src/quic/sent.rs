@@ -1,6 +1,6 @@
 //! Packets that were sent: which of them are acknowledged, and which are lost (RFC 9002 sections 6.1 and 7.6, appendix A).
 //!
-//! Packets that are lost stay known for some time, so that one that arrives late after all is not sent again (appendix A.1). Cost: 56
+//! Packets that are lost stay known for some time, so that one that arrives late after all is not sent again (appendix A.1). Cost: 40
 //! bytes for each outstanding packet and a share of a tree's node; O(log packets) for each that is acknowledged or lost.
 
 use std::collections::BTreeMap;
@@ -167,5 +167,15 @@ fn take(
     {
         each(&sent);
         to.push((number, sent));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_takes_40_bytes() {
+        assert_eq!(size_of::<Numbered>(), 40);
     }
 }

@@ -10,8 +10,8 @@ use super::delivery_rate::DeliveryRate;
 /// BBR with what it measures by.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// What it knows of the path.
-    pub path: Path,
+    /// What it knows of the path, by its version.
+    pub version: Version,
     /// Its samples.
     pub rate: DeliveryRate,
     /// Segments in the network before the ACK under way.
@@ -20,9 +20,9 @@ pub struct Model {
     pub latest: Option<(Time, u64)>,
 }
 
-/// The versions of BBR.
+/// A version of BBR, with its model.
 #[derive(Clone, Debug)]
-pub enum Path {
+pub enum Version {
     /// Version 1.
     One(Bbr),
     /// Version 3.
@@ -33,16 +33,16 @@ impl Model {
     /// That of `algorithm`, if it has one, for a connection that begins with `window` segments of `wire` bytes.
     #[must_use]
     pub fn new(algorithm: Algorithm, window: f64, wire: Bytes) -> Option<Self> {
-        let path = match algorithm {
-            Algorithm::Bbr => Path::One(Bbr::new(window, wire)),
-            Algorithm::Bbr3 => Path::Three(Bbr3::new(window, wire)),
+        let version = match algorithm {
+            Algorithm::Bbr => Version::One(Bbr::new(window, wire)),
+            Algorithm::Bbr3 => Version::Three(Bbr3::new(window, wire)),
             _ => return None,
         };
-        Some(Self { path, rate: DeliveryRate::default(), prior_in_flight: 0, latest: None })
+        Some(Self { version, rate: DeliveryRate::default(), prior_in_flight: 0, latest: None })
     }
 }
 
-impl Path {
+impl Version {
     /// An ACK; returns the window.
     #[must_use]
     pub fn on_ack(&mut self, cwnd: f64, ack: bbr3::Ack) -> f64 {

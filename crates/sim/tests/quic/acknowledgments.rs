@@ -2,7 +2,7 @@
 
 use apportion_core::Ecn;
 use apportion_core::units::Span;
-use apportion_sim::quic::packet::MAX_RANGES;
+use apportion_scenario::quic::MAX_RANGES;
 
 use crate::transcript::{Listener, at};
 

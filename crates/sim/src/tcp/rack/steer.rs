@@ -5,7 +5,7 @@ use apportion_core::units::{Bytes, Rate, Time};
 use super::State;
 use super::control::{Control, Law};
 use super::record::{Delivery, Losses};
-use crate::tcp::model::{Model, Path};
+use crate::tcp::model::{Model, Version};
 use crate::tcp::segment::{Extra, Flags, Segment};
 use crate::tcp::sender::Sender;
 use crate::tcp::{bbr, bbr3, pacing, prague, vegas};
@@ -124,7 +124,9 @@ impl Sender {
         let (una, cwnd) = (self.snd_una, self.congestion.cwnd);
         let (in_flight, latest) = (self.rack.record.in_flight(), self.rack.record.latest());
         let is_cwnd_limited = self.rack.usage.limited;
-        let Some(Model { path, rate, prior_in_flight, latest: before }) = self.model() else { return false };
+        let Some(Model { version, rate, prior_in_flight, latest: before }) = self.model() else {
+            return false;
+        };
         let latest = latest.filter(|_| latest != *before).map(|(_, end)| end);
         let sample = rate.deliver(now, delivery.segments, latest, una);
         let seen = bbr::Ack {
@@ -137,8 +139,8 @@ impl Sender {
             in_flight,
             sample,
         };
-        let cwnd = path.on_ack(cwnd, bbr3::Ack { seen, transit: rate.transit(), is_cwnd_limited });
-        if path.probes_rtt() {
+        let cwnd = version.on_ack(cwnd, bbr3::Ack { seen, transit: rate.transit(), is_cwnd_limited });
+        if version.probes_rtt() {
             rate.limit(in_flight);
         }
         self.congestion.cwnd = cwnd;
@@ -148,8 +150,8 @@ impl Sender {
     /// A loss is found. Returns whether a model decides what that does to the window.
     pub(super) fn model_recovers(&mut self) -> bool {
         let (cwnd, in_flight) = (self.congestion.cwnd, self.rack.record.in_flight());
-        let Some(Model { path, rate, .. }) = self.model() else { return false };
-        self.congestion.cwnd = path.enter_recovery(cwnd, in_flight, rate.delivered());
+        let Some(Model { version, rate, .. }) = self.model() else { return false };
+        self.congestion.cwnd = version.enter_recovery(cwnd, in_flight, rate.delivered());
         true
     }
 
@@ -159,10 +161,10 @@ impl Sender {
         let Some(Law::Bbr(model)) = rack.control.as_deref_mut().map(|control| &mut control.law) else {
             return;
         };
-        let Model { path, rate, .. } = &mut **model;
+        let Model { version, rate, .. } = &mut **model;
         for end in rack.record.lost() {
             let lost = rate.lose(end);
-            if let (Path::Three(bbr), Some((transit, begins))) = (&mut *path, lost) {
+            if let (Version::Three(bbr), Some((transit, begins))) = (&mut *version, lost) {
                 bbr.lose(now, cwnd, rate.delivered(), transit, begins);
             }
         }
@@ -170,7 +172,7 @@ impl Sender {
 
     /// The last recovery was needless.
     pub(super) fn model_undoes(&mut self) {
-        if let Some(Model { path: Path::Three(bbr), rate, .. }) = self.model() {
+        if let Some(Model { version: Version::Three(bbr), rate, .. }) = self.model() {
             bbr.undo(rate.delivered());
         }
     }
@@ -179,7 +181,7 @@ impl Sender {
     pub(super) fn model_times_out(&mut self) {
         let cwnd = self.congestion.cwnd;
         if let Some(model) = self.model() {
-            model.path.time_out(cwnd);
+            model.version.time_out(cwnd);
         }
     }
 
@@ -187,7 +189,7 @@ impl Sender {
     pub(super) fn model_recovered(&mut self) -> bool {
         let cwnd = self.congestion.cwnd;
         let Some(model) = self.model() else { return false };
-        self.congestion.cwnd = model.path.leave_recovery(cwnd);
+        self.congestion.cwnd = model.version.leave_recovery(cwnd);
         true
     }
 
@@ -199,7 +201,7 @@ impl Sender {
         let (srtt, wire) = (self.srtt(), self.params.segment + self.params.header);
         let (cwnd, slow_start) = (self.congestion.cwnd, self.congestion.cwnd < self.congestion.ssthresh);
         match self.law()? {
-            Law::Bbr(model) => Some(model.path.pacing_rate(srtt)),
+            Law::Bbr(model) => Some(model.version.pacing_rate(srtt)),
             _ => srtt.map(|srtt| pacing::rate_of_window(cwnd, slow_start, srtt, wire)),
         }
     }
@@ -238,9 +240,9 @@ impl Sender {
     #[inline(never)]
     pub(super) fn inform_of_transmission(&mut self, now: Time, end: u64, len: u64) {
         let (in_flight, mut cwnd) = (self.rack.record.in_flight(), self.congestion.cwnd);
-        if let Some(Model { path, rate, .. }) = self.model() {
+        if let Some(Model { version, rate, .. }) = self.model() {
             if in_flight == 0 && rate.is_app_limited() {
-                cwnd = path.restart_from_idle(now, cwnd, rate.delivered());
+                cwnd = version.restart_from_idle(now, cwnd, rate.delivered());
             }
             rate.send(now, end, in_flight);
             self.congestion.cwnd = cwnd;
