@@ -162,9 +162,10 @@ fn what_a_group_cannot_do_is_refused_by_name() {
         "change[1].set: a group has one `queue`; write \"link.core.queue\"",
     );
     refused(2, "", &change("link.core.3.queue"), "there is no link `core.3`");
-    let twice =
-        format!("{one}\nlink.\"core.2\" = {{ from = \"r\", to = \"s\", rate = \"1Mbit\", delay = \"9ms\" }}");
-    refused(2, "", &twice, "link.core.2: there are two links of this name; rename one");
+    let twice = format!(
+        "{one}\nlink.\"core.2\" = {{ from = \"r\", to = \"s\", rate = \"1Mbit\", delay = \"9ms\", back = false }}"
+    );
+    refused(2, "", &twice, "x.toml:7: link.\"core.2\": there are two links of this name; rename one");
 }
 
 // The hash
