@@ -177,7 +177,7 @@ fn a_measure_without_a_time_series_is_named_with_the_fix() {
             r#"{ show = "fill", of = "call", link = "narrow" }"#,
             "link: `narrow` is not watched; write watch = true",
         ),
-        (r#"{ show = "window", of = "call" }"#, "of: `call` is not TCP of one connection"),
+        (r#"{ show = "window", of = "call" }"#, "of: `call` is not TCP or QUIC of one connection"),
         (
             r#"{ show = "window", of = "bulk", link = "narrow" }"#,
             "link: only `allocation` and `fill` have a link; leave it out",

@@ -345,12 +345,12 @@ fn an_error_in_a_default_is_reported_once_at_its_line() {
     );
     assert_eq!(
         error("loss = \"1%\"", "from = \"a\""),
-        "dir/x.toml:7: defaults.link.from: unknown key; known here: back, rate, delay, jitter, queue, loss, tickets, ack_tickets, \
+        "dir/x.toml:7: defaults.link.from: unknown key; known here: back, rate, delay, jitter, aggregate, queue, loss, tickets, ack_tickets, \
          exchange, watch, pcap"
     );
     assert_eq!(
         error("loss = \"2%\"", "lost = []"),
-        "dir/x.toml:12: defaults.link.back.lost: unknown key (did you mean `loss`?); known here: rate, delay, jitter, queue, loss, \
+        "dir/x.toml:12: defaults.link.back.lost: unknown key (did you mean `loss`?); known here: rate, delay, jitter, aggregate, queue, loss, \
          tickets, ack_tickets, exchange, watch, pcap"
     );
     assert_eq!(

@@ -181,8 +181,8 @@ fn an_error_in_an_override_names_its_path() {
     assert_eq!(
         error("link.bottleneck.rat", "5Mbit"),
         [
-            "dir/x.toml: --set: link.bottleneck.rat: unknown key (did you mean `rate`?); known here: from, to, lost, \
-          back, rate, delay, jitter, queue, loss, tickets, ack_tickets, exchange, watch, pcap"
+            "dir/x.toml: --set: link.bottleneck.rat: unknown key (did you mean `rate`?); known here: from, to, count, lost, \
+          back, rate, delay, jitter, aggregate, queue, loss, tickets, ack_tickets, exchange, watch, pcap"
         ]
     );
     assert_eq!(
