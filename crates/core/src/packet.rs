@@ -228,6 +228,38 @@ impl SimplePacket {
         let (protocol, ecn, colour) = (Protocol::Udp, Ecn::NotEct, Colour::Unmarked);
         Self { id, flow, size, protocol, ecn, colour, labels: [None; LabelKind::ALL.len()] }
     }
+
+    /// All that a discipline may know of `packet`, under the number `id`.
+    #[must_use]
+    pub fn standing_for<P: Packet>(packet: &P, id: u32) -> Self {
+        Self {
+            id,
+            flow: packet.flow(),
+            size: packet.size(),
+            protocol: packet.protocol(),
+            ecn: packet.ecn(),
+            colour: packet.colour(),
+            labels: LabelKind::ALL.map(|kind| packet.label(kind)),
+        }
+    }
+
+    /// Writes what a discipline changed here, a mark, the colour and labels, onto the `packet` that this stands for.
+    pub fn write_onto<P: Packet>(&self, packet: &mut P) {
+        if self.ecn == Ecn::Ce && packet.ecn() != Ecn::Ce && packet.ecn().is_capable() {
+            packet.set_ce();
+        }
+        if self.colour != packet.colour() {
+            packet.set_colour(self.colour);
+        }
+        // Those that changed, found before the first is written: a packet with room for one forgets the others.
+        let changed = LabelKind::ALL.map(|kind| packet.label(kind) != self.label(kind));
+        for (kind, _) in LabelKind::ALL.into_iter().zip(changed).filter(|(_, changed)| *changed) {
+            match self.label(kind) {
+                Some(label) => packet.set_label(kind, label),
+                None => packet.clear_label(kind),
+            }
+        }
+    }
 }
 
 impl Packet for SimplePacket {

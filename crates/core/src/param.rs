@@ -244,7 +244,7 @@ pub const LIMIT: Param = Param {
 
 /// What can stand inside another discipline, by the names of the catalogue. The last two write labels, for which only the
 /// discipline of a whole queue is asked.
-pub(crate) const INNER: [&str; 18] = [
+pub(crate) const INNER: [&str; 22] = [
     "fifo",
     "drr",
     "rr",
@@ -261,9 +261,17 @@ pub(crate) const INNER: [&str; 18] = [
     "fred",
     "sred",
     "codel",
+    "pie",
+    "cobalt",
+    "fq_pie",
+    "stochastic_fq",
     "csfq",
     "mcsfq",
 ];
+
+/// What can divide a part of a queue: all that needs no labels, customers, guarantees or classes, which what divides the whole does not
+/// pass on.
+pub(crate) const PARTS: &[&str] = INNER.split_at(20).0;
 
 impl Param {
     /// A parameter with a default; the arguments are its fields in their order.
@@ -394,6 +402,8 @@ pub struct Args {
     preset: Preset,
     set: BTreeMap<&'static str, Value>,
     classes: Vec<ClassArgs>,
+    /// Of the classes, by name.
+    places: BTreeMap<String, usize>,
 }
 
 /// A class, by its name, and the values of its parameters.
@@ -426,7 +436,7 @@ impl Args {
     /// No values but those of `preset`.
     #[must_use]
     pub const fn of_preset(preset: Preset) -> Self {
-        Self { preset, set: BTreeMap::new(), classes: Vec::new() }
+        Self { preset, set: BTreeMap::new(), classes: Vec::new(), places: BTreeMap::new() }
     }
 
     /// Which values the parameters have that are not set.
@@ -443,11 +453,15 @@ impl Args {
 
     /// The class called `name`, which may be new, for its values to be set.
     fn class(&mut self, name: &str) -> &mut ClassArgs {
-        let at = self.classes.iter().position(|class| class.name == name).unwrap_or_else(|| {
-            let args = Self::of_preset(self.preset);
-            self.classes.push(ClassArgs { name: name.to_owned(), parent: None, args });
-            self.classes.len() - 1
-        });
+        let at = match self.places.get(name) {
+            Some(at) => *at,
+            None => {
+                let args = Self::of_preset(self.preset);
+                self.places.insert(name.to_owned(), self.classes.len());
+                self.classes.push(ClassArgs { name: name.to_owned(), parent: None, args });
+                self.classes.len() - 1
+            }
+        };
         &mut self.classes[at]
     }
 

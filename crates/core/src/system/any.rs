@@ -5,6 +5,8 @@
 
 use alloc::boxed::Box;
 
+use super::classes::{Classes, FIFO};
+use super::classful::{ClassScheduler, Classful, Disciplines, Fifos};
 use super::contract::System;
 use super::{
     LinkContext, afq, aifo, cake, cebinae, choke, custom, dualpi2, fq, fq_codel, fq_pie, guarded, hfsc, htb,
@@ -16,10 +18,12 @@ use crate::aqm::{
 };
 use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
+use crate::limit::Limit;
 use crate::mutant::Mutant;
 use crate::packet::Packet;
 use crate::param::{Entry, EntryArgs, Known, NoParams};
 use crate::schedule::{drr, fifo, round_robin, scfq, start_time_fq, wf2q_plus};
+use crate::units::Rate;
 
 // Schedulers that divide the link have longest queue drop as their policy: tail drop would let one greedy flow
 // fill the shared buffer and keep the others from their turns.
@@ -122,11 +126,20 @@ family! {
     StochasticFq(stochastic_fq::StochasticFqParams), [stochastic_fq::ENTRY],
         |params, link| Box::new(stochastic_fq::StochasticFq::new(params, link.link_rate, link.stream()));
     Prio(prio::PrioParams), [prio::ENTRY],
-        |params, link| Box::new(prio::Prio::new(&params.class, params.limit, prio::ByPriority::new(&params.class), link));
+        |params, link| {
+            let scheduler = prio::ByPriority::new(&params.class);
+            of_classes(&params.class, params.limit, params.discipline, scheduler, |_| link.link_rate, link)
+        };
     Htb(htb::HtbParams), [htb::ENTRY],
-        |params, link| Box::new(htb::Htb::new(&params.class, params.limit, htb::TokenBuckets::new(&params.class), link));
+        |params, link| {
+            let scheduler = htb::TokenBuckets::new(&params.class);
+            of_classes(&params.class, params.limit, params.discipline, scheduler, |class| class.ceil, link)
+        };
     Hfsc(hfsc::HfscParams), [hfsc::ENTRY],
-        |params, link| Box::new(hfsc::Hfsc::new(&params.class, params.limit, hfsc::ServiceCurves::new(&params.class), link));
+        |params, link| {
+            let queues = Fifos::new(&params.class, params.limit, link);
+            Box::new(Classful::new(&params.class, queues, hfsc::ServiceCurves::new(&params.class), link))
+        };
     Ramp(ramp::RampParams), [ramp::ENTRY],
         |params, link| Box::new(ramp::Ramp::new(params, link.link_rate, of_greedy(params, link)));
     Guarded(guarded::GuardedParams), [],
@@ -202,14 +215,32 @@ fn of_greedy<P: Packet>(params: &ramp::RampParams, link: &LinkContext<'_>) -> Op
     Some(core)
 }
 
+/// A discipline with classes, over FIFO queues or over what `name` says, which has at most `ceiling` in a class.
+fn of_classes<T, S: ClassScheduler + Send + 'static, P: Packet>(
+    classes: &Classes<T>,
+    limit: Option<Limit>,
+    name: &str,
+    scheduler: S,
+    ceiling: impl Fn(&T) -> Rate,
+    link: &LinkContext<'_>,
+) -> Core<P> {
+    match CoreParams::of_name(name).filter(|_| name != FIFO) {
+        None => Box::new(Classful::new(classes, Fifos::new(classes, limit, link), scheduler, link)),
+        Some(within) => {
+            let queues = Disciplines::new(classes, limit, link, ceiling, |link| within.build(link));
+            Box::new(Classful::new(classes, queues, scheduler, link))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::packet::SimplePacket;
+    use crate::param::PARTS;
     use crate::queue::Queue as _;
     use crate::system::catalog::Selection;
     use crate::system::ramp::RampParams;
-    use crate::system::ramp::params::GREEDY;
     use crate::testing::{Log, packet};
     use crate::units::{Rate, Time};
 
@@ -223,7 +254,7 @@ mod tests {
     #[test]
     fn what_divides_among_greedy_flows_of_ramp_has_its_size() {
         let link = LinkContext::new(Rate::from_mbit(10), 1, "link");
-        for &name in GREEDY {
+        for &name in PARTS {
             let core: Option<Core<SimplePacket>> = of_greedy(&ramp(name), &link);
             let Some(mut core) = core else {
                 assert_eq!(name, "fifo");

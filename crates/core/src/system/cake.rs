@@ -236,6 +236,13 @@ impl CakeParams {
     fn rate(&self, link_rate: Rate) -> Rate {
         self.bandwidth.map_or(link_rate, |bandwidth| bandwidth.min(link_rate))
     }
+
+    /// What `bandwidth` leaves for packets of this size, in their own bytes, if it is set.
+    pub(super) fn capacity(&self, packet: Bytes) -> Option<Rate> {
+        let (size, wire) = (u128::from(packet.get()), u128::from(self.wire().size(packet).get()));
+        let bit = u128::from(self.bandwidth?.as_bit()) * size / wire.max(1);
+        Some(Rate::from_bit(u64::try_from(bit).unwrap_or(u64::MAX)))
+    }
 }
 
 /// The tin of flows that are not real-rate, and of all if there is one.

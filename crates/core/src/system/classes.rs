@@ -1,9 +1,9 @@
-//! What disciplines with classes have in common: the tree that a table describes, and FIFO queues at its leaves.
+//! The classes of a discipline: the tree that a table describes, and what flows belong to its leaves.
 //!
 //! A flow belongs to the leaf with the name of its customer; where customers have no names, customer n belongs to the n-th leaf of
 //! the table. The others belong to the leaf that takes `others`, or are dropped. A table without classes has one, for all.
 //!
-//! Cost: O(1) per packet; 8 bytes per flow, about 100 per class with its name, 4 per customer.
+//! Cost: O(1) per packet; 4 bytes per flow, about 100 per class with its name, 4 per customer.
 
 use alloc::borrow::ToOwned;
 use alloc::format;
@@ -12,13 +12,9 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::context::LinkContext;
-use crate::limit::{Limit, LinkLimit};
-use crate::list::{PacketQueue, Pool};
-use crate::packet::{CustomerId, FlowId, MAX_CUSTOMERS, Packet};
-use crate::param::{CLASS_KEY, Entry, EntryArgs, Kind, PARENT_KEY, Param, ParamError};
-use crate::queue::{Backlog, DropReason, Sink};
-use crate::schedule::{End, Queued};
-use crate::units::{Bytes, Rate, Time};
+use crate::limit::Limit;
+use crate::packet::{CustomerId, FlowId, MAX_CUSTOMERS};
+use crate::param::{CLASS_KEY, Entry, EntryArgs, Kind, PARENT_KEY, PARTS, Param, ParamError};
 
 /// The size of the queue of one class.
 pub(super) const CLASS_LIMIT: Param = Param {
@@ -30,6 +26,19 @@ pub(super) const CLASS_LIMIT: Param = Param {
     source: "that of the discipline",
     doc: "Size of the queue of this class, where it is a leaf.",
 };
+
+/// What is inside a class.
+pub(super) const DISCIPLINE: Param = Param::new(
+    "discipline",
+    "–",
+    Kind::Choice(PARTS),
+    FIFO,
+    "a queue for each class is what its paper has",
+    "What divides the part of each class among its flows, with its defaults and the size of the queue of the class.",
+);
+
+/// One queue for all flows of a class.
+pub(super) const FIFO: &str = "fifo";
 
 /// Who is not named.
 pub(super) const OTHERS: Param = Param::new(
@@ -236,128 +245,53 @@ fn in_order(classes: &[(&str, Option<&str>)]) -> Result<Vec<(usize, Option<usize
 /// No class.
 const NONE: u32 = u32::MAX;
 
-/// The queue of one class.
-#[derive(Clone, Copy, Debug)]
-struct Leaf {
-    queue: PacketQueue,
-    backlog: Backlog,
-    limit: Option<Limit>,
+/// A leaf: its position, its place in the table and its name.
+struct Named<'a> {
+    at: u32,
+    place: usize,
+    name: &'a str,
 }
 
-/// The queues of all classes; those of inner ones stay empty.
+/// The leaf that each flow belongs to.
 #[derive(Clone, Debug)]
-pub(super) struct Leaves<P> {
-    limit: LinkLimit,
-    leaves: Vec<Leaf>,
-    packets: Pool<P>,
-    backlog: Backlog,
-    /// The class of each customer.
+pub(super) struct Members {
     of_customer: Vec<u32>,
-    /// The customer of each flow.
     of_flow: Vec<CustomerId>,
     others: u32,
 }
 
-impl<P: Packet> Leaves<P> {
-    /// Empty queues, each of the size of its class, else `limit`.
-    pub fn new<T>(classes: &Classes<T>, limit: Option<Limit>, link: &LinkContext<'_>) -> Self {
-        let leaf = |class: &Class<T>| Leaf {
-            queue: PacketQueue::EMPTY,
-            backlog: Backlog::EMPTY,
-            limit: class.limit,
-        };
-        let number = |at: Option<usize>| at.map_or(NONE, |at| at as u32);
+impl Members {
+    /// As `link` says, by the names of customers or their numbers.
+    pub fn new<T>(classes: &Classes<T>, link: &LinkContext<'_>) -> Self {
         let leaves = classes.0.iter().enumerate().filter(|(_, class)| class.is_leaf);
-        let others = number(classes.0.iter().position(|class| class.others));
+        let leaves = leaves.map(|(at, class)| Named { at: at as u32, place: class.place, name: &class.name });
+        let others = classes.0.iter().position(|class| class.others).map_or(NONE, |at| at as u32);
+        Self::of(leaves.collect(), others, link)
+    }
+
+    fn of(mut leaves: Vec<Named<'_>>, others: u32, link: &LinkContext<'_>) -> Self {
         let of_customer = if link.customers.names.is_empty() {
-            let mut in_table: Vec<_> = leaves.map(|(at, class)| (class.place, at as u32)).collect();
-            in_table.sort_unstable();
-            [others].into_iter().chain(in_table.into_iter().map(|(_, at)| at)).collect()
+            leaves.sort_unstable_by_key(|leaf| leaf.place);
+            [others].into_iter().chain(leaves.iter().map(|leaf| leaf.at)).collect()
         } else {
-            let by_name: alloc::collections::BTreeMap<&str, usize> =
-                leaves.map(|(at, class)| (class.name.as_str(), at)).collect();
-            let own = |name: &String| by_name.get(name.as_str()).map_or(others, |at| *at as u32);
+            leaves.sort_unstable_by_key(|leaf| leaf.name);
+            let own = |name: &String| {
+                let found = leaves.binary_search_by_key(&name.as_str(), |leaf| leaf.name);
+                found.map_or(others, |at| leaves[at].at)
+            };
             [others].into_iter().chain(link.customers.names.iter().skip(1).map(own)).collect()
         };
-        Self {
-            limit: LinkLimit::new(limit, link.link_rate),
-            leaves: classes.0.iter().map(leaf).collect(),
-            packets: Pool::new(),
-            backlog: Backlog::EMPTY,
-            of_customer,
-            of_flow: link.customers.of_flows.to_vec(),
-            others,
-        }
+        Self { of_customer, of_flow: link.customers.of_flows.to_vec(), others }
     }
 
-    fn class_of(&self, flow: FlowId) -> usize {
+    /// The position of its class; none if it has none.
+    #[inline]
+    pub fn class_of(&self, flow: FlowId) -> Option<usize> {
         let customer = self.of_flow.get(flow.slot()).map_or(0, |customer| customer.0 as usize);
-        self.of_customer.get(customer).copied().unwrap_or(self.others) as usize
+        let class = self.of_customer.get(customer).copied().unwrap_or(self.others);
+        (class != NONE).then_some(class as usize)
     }
 
-    /// Puts the packet into the queue of its class, or drops it. That class, if its queue was empty.
-    #[inline]
-    pub fn admit(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) -> Option<usize> {
-        let at = self.class_of(packet.flow());
-        let Some(leaf) = self.leaves.get_mut(at) else {
-            sink.dropped(now, packet, DropReason::Policy);
-            return None;
-        };
-        if !leaf.limit.unwrap_or(self.limit.get()).admits(&packet, leaf.backlog) {
-            sink.dropped(now, packet, DropReason::Overflow);
-            return None;
-        }
-        let was_empty = leaf.queue.is_empty();
-        leaf.backlog.add(&packet);
-        self.backlog.add(&packet);
-        leaf.queue.push(&mut self.packets, Queued { packet, arrived: now });
-        was_empty.then_some(at)
-    }
-
-    /// The next packet of the class.
-    #[inline]
-    pub fn pop(&mut self, class: usize) -> Option<P> {
-        let leaf = &mut self.leaves[class];
-        let packet = leaf.queue.pop(&mut self.packets, End::Head)?.packet;
-        leaf.backlog.remove(&packet);
-        self.backlog.remove(&packet);
-        Some(packet)
-    }
-
-    /// The size of the next packet of the class.
-    #[inline]
-    pub fn head(&self, class: usize) -> Option<Bytes> {
-        self.leaves[class].queue.front(&self.packets).map(|queued| queued.packet.size())
-    }
-
-    /// Takes the first packet of `flow` out, with its class.
-    pub fn take(&mut self, flow: FlowId) -> Option<(usize, P)> {
-        let class = self.class_of(flow);
-        let is_meant = |packet: &P| packet.flow().slot() == flow.slot();
-        let leaf = self.leaves.get_mut(class)?;
-        let packet = leaf.queue.take_first(&mut self.packets, is_meant)?.packet;
-        leaf.backlog.remove(&packet);
-        self.backlog.remove(&packet);
-        Some((class, packet))
-    }
-
-    /// The first class that has packets.
-    pub fn first_waiting(&self) -> Option<usize> {
-        self.leaves.iter().position(|leaf| !leaf.queue.is_empty())
-    }
-    pub const fn backlog(&self) -> Backlog {
-        self.backlog
-    }
-    pub const fn limit(&self) -> Limit {
-        self.limit.get()
-    }
-    /// Of the queues that have no size of their own.
-    pub fn set_limit(&mut self, limit: Limit) {
-        self.limit.set(limit);
-    }
-    pub fn set_link_rate(&mut self, rate: Rate) {
-        self.limit.set_link_rate(rate);
-    }
     /// From its next packet on.
     pub fn set_customer(&mut self, flow: FlowId, customer: CustomerId) {
         if flow.slot() >= self.of_flow.len() {

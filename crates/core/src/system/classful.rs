@@ -1,12 +1,19 @@
-//! What disciplines with classes are made of: a FIFO queue for each leaf, and a [`ClassScheduler`] that chooses among them.
+//! What disciplines with classes are made of: [`ClassQueues`], a FIFO queue or a discipline for each leaf, and a [`ClassScheduler`]
+//! that chooses among them.
 
-use super::classes::{Classes, Leaves};
+use super::classes::{Classes, Members};
 use super::context::LinkContext;
 use super::contract::System;
 use crate::limit::Limit;
 use crate::packet::{CustomerId, FlowId, Packet};
-use crate::queue::{Backlog, Queue, Sink};
-use crate::units::{Bytes, Rate, Time};
+use crate::queue::{Backlog, DropReason, Queue, Sink};
+use crate::units::{Bytes, Rate, Span, Time, Weight};
+
+mod disciplines;
+mod fifos;
+
+pub use disciplines::Disciplines;
+pub use fifos::Fifos;
 
 /// Chooses the class that is served. Classes are those of the leaves, by their position in [`Classes::all`].
 pub trait ClassScheduler {
@@ -34,38 +41,126 @@ pub trait ClassScheduler {
     fn look_back(&mut self, _now: Time) {}
 }
 
+/// What an arrival did to the queue of its class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Arrival {
+    /// The class has packets now, and had none.
+    First,
+    /// The class has none any more: CHOKe drops the last one together with the one that arrives.
+    Emptied,
+    /// Anything else.
+    Other,
+}
+
+/// The queues of classes, by the positions of these in [`Classes::all`]. Inner classes have none that is used.
+pub trait ClassQueues<P: Packet> {
+    /// Whether the class has no packets.
+    fn is_empty(&self, class: usize) -> bool;
+
+    /// The size of the packet that the class sends next, if it has one; zero where that is decided later.
+    fn head(&self, class: usize) -> Option<Bytes>;
+
+    /// Queues a packet of the class, or drops it or others of the class.
+    fn enqueue(&mut self, now: Time, class: usize, packet: P, sink: &mut dyn Sink<P>) -> Arrival;
+
+    /// The next packet of the class; none if it has none, or drops all.
+    fn dequeue(&mut self, now: Time, class: usize, sink: &mut dyn Sink<P>) -> Option<P>;
+
+    /// The same without drops.
+    fn drain(&mut self, now: Time, class: usize) -> Option<P>;
+
+    /// The first packet of `flow`, out of its turn.
+    fn take(&mut self, now: Time, class: usize, flow: FlowId) -> Option<P>;
+
+    /// All that waits.
+    fn backlog(&self) -> Backlog;
+
+    /// The size of those that have no size of their own.
+    fn limit(&self) -> Limit;
+
+    /// Sets it.
+    fn set_limit(&mut self, limit: Limit);
+
+    /// Sets the rate of the link.
+    fn set_link_rate(&mut self, rate: Rate);
+
+    /// Sets the weight of `flow` within its class. False if flows have none there.
+    fn set_weight(&mut self, _flow: FlowId, _weight: Weight) -> bool {
+        false
+    }
+
+    /// Sets the round-trip time of `flow`. False if it has no use there.
+    fn set_rtt(&mut self, _flow: FlowId, _rtt: Span) -> bool {
+        false
+    }
+}
+
 /// A discipline with classes.
-#[derive(Clone, Debug)]
-pub struct Classful<S, P> {
-    leaves: Leaves<P>,
+#[derive(Debug)]
+pub struct Classful<S, Q> {
+    members: Members,
+    queues: Q,
     scheduler: S,
+    /// The classes, to find one with packets.
+    classes: usize,
     /// When the next packet can leave, after a request was refused.
     next: Option<Time>,
 }
 
-impl<S: ClassScheduler, P: Packet> Classful<S, P> {
-    /// Empty queues for `classes`, each of the size of its class, else `limit`.
+impl<S: ClassScheduler, Q> Classful<S, Q> {
+    /// Empty `queues` of `classes`.
     #[must_use]
-    pub fn new<T>(classes: &Classes<T>, limit: Option<Limit>, scheduler: S, link: &LinkContext<'_>) -> Self {
-        Self { leaves: Leaves::new(classes, limit, link), scheduler, next: None }
+    pub fn new<T>(classes: &Classes<T>, queues: Q, scheduler: S, link: &LinkContext<'_>) -> Self {
+        let members = Members::new(classes, link);
+        Self { members, queues, scheduler, classes: classes.all().len(), next: None }
     }
 
     fn look_back(&mut self, now: Time) {
         self.next = None;
         self.scheduler.look_back(now);
     }
+
+    /// The next packet after a discipline dropped all that `class` had.
+    #[cold]
+    fn dequeue_others<P: Packet>(&mut self, now: Time, mut class: usize, sink: &mut dyn Sink<P>) -> Option<P>
+    where
+        Q: ClassQueues<P>,
+    {
+        loop {
+            self.scheduler.taken(now, class, None);
+            let Some((other, turn)) = self.scheduler.choose(now) else {
+                self.next = self.scheduler.look_ahead();
+                return None;
+            };
+            if let Some(packet) = self.queues.dequeue(now, other, sink) {
+                self.scheduler.served(now, other, &turn, packet.size(), self.queues.head(other));
+                return Some(packet);
+            }
+            class = other;
+        }
+    }
 }
 
-impl<S: ClassScheduler, P: Packet> Queue<P> for Classful<S, P> {
+impl<S: ClassScheduler, Q: ClassQueues<P>, P: Packet> Queue<P> for Classful<S, Q> {
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
+        let Some(class) = self.members.class_of(packet.flow()) else {
+            return sink.dropped(now, packet, DropReason::Policy);
+        };
         let size = packet.size();
-        if let Some(class) = self.leaves.admit(now, packet, sink) {
-            self.look_back(now);
-            self.scheduler.activate(now, class, size);
+        match self.queues.enqueue(now, class, packet, sink) {
+            Arrival::First => {
+                self.look_back(now);
+                self.scheduler.activate(now, class, size);
+            }
+            Arrival::Emptied => {
+                self.look_back(now);
+                self.scheduler.taken(now, class, None);
+            }
+            Arrival::Other => {}
         }
     }
 
-    fn dequeue(&mut self, now: Time, _sink: &mut dyn Sink<P>) -> Option<P> {
+    fn dequeue(&mut self, now: Time, sink: &mut dyn Sink<P>) -> Option<P> {
         if self.next.is_some_and(|next| now < next) {
             return None;
         }
@@ -74,9 +169,12 @@ impl<S: ClassScheduler, P: Packet> Queue<P> for Classful<S, P> {
             return None;
         };
         self.next = None;
-        let packet = self.leaves.pop(class)?;
-        self.scheduler.served(now, class, &turn, packet.size(), self.leaves.head(class));
-        Some(packet)
+        let packet = self.queues.dequeue(now, class, sink);
+        match &packet {
+            Some(sent) => self.scheduler.served(now, class, &turn, sent.size(), self.queues.head(class)),
+            None => return self.dequeue_others(now, class, sink),
+        }
+        packet
     }
 
     fn next_wakeup(&self) -> Option<Time> {
@@ -84,42 +182,51 @@ impl<S: ClassScheduler, P: Packet> Queue<P> for Classful<S, P> {
     }
 
     fn backlog(&self) -> Backlog {
-        self.leaves.backlog()
+        self.queues.backlog()
     }
 }
 
-impl<S: ClassScheduler, P: Packet> System<P> for Classful<S, P> {
+impl<S: ClassScheduler, Q: ClassQueues<P>, P: Packet> System<P> for Classful<S, Q> {
     /// First those that may leave at `now`, then those that would have to wait, by class.
     fn drain(&mut self, now: Time) -> Option<P> {
         self.look_back(now);
         let chosen = self.scheduler.choose(now).map(|(class, _)| class);
-        let class = chosen.or_else(|| self.leaves.first_waiting())?;
-        let packet = self.leaves.pop(class);
-        self.scheduler.taken(now, class, self.leaves.head(class));
+        let class = chosen.or_else(|| (0..self.classes).find(|&class| !self.queues.is_empty(class)))?;
+        let packet = self.queues.drain(now, class);
+        self.scheduler.taken(now, class, self.queues.head(class));
         packet
     }
 
     fn take(&mut self, now: Time, flow: FlowId) -> Option<P> {
-        let (class, packet) = self.leaves.take(flow)?;
+        let class = self.members.class_of(flow)?;
+        let packet = self.queues.take(now, class, flow)?;
         self.look_back(now);
-        self.scheduler.taken(now, class, self.leaves.head(class));
+        self.scheduler.taken(now, class, self.queues.head(class));
         Some(packet)
     }
 
     fn limit(&self) -> Option<Limit> {
-        Some(self.leaves.limit())
+        Some(self.queues.limit())
     }
 
     fn set_limit(&mut self, limit: Limit) {
-        self.leaves.set_limit(limit);
+        self.queues.set_limit(limit);
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
-        self.leaves.set_link_rate(rate);
+        self.queues.set_link_rate(rate);
+    }
+
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        self.queues.set_weight(flow, weight)
+    }
+
+    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
+        self.queues.set_rtt(flow, rtt)
     }
 
     fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
-        self.leaves.set_customer(flow, customer);
+        self.members.set_customer(flow, customer);
         true
     }
 }

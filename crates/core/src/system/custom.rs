@@ -21,7 +21,7 @@ use core::fmt;
 use super::context::LinkContext;
 use super::contract::System;
 use crate::limit::Limit;
-use crate::packet::{CustomerId, Ecn, FillTarget, FlowClass, FlowId, LabelKind, Packet, SimplePacket};
+use crate::packet::{CustomerId, FillTarget, FlowClass, FlowId, Packet, SimplePacket};
 use crate::param::{Args, Entry, EntryArgs, ParamError};
 use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
 use crate::units::{Rate, Span, Time, Weight};
@@ -173,15 +173,7 @@ impl<P: Packet> Held<P> {
         while self.packets.contains_key(&self.next) {
             self.next = self.next.wrapping_add(1);
         }
-        let seen = SimplePacket {
-            id: self.next,
-            flow: packet.flow(),
-            size: packet.size(),
-            protocol: packet.protocol(),
-            ecn: packet.ecn(),
-            colour: packet.colour(),
-            labels: LabelKind::ALL.map(|kind| packet.label(kind)),
-        };
+        let seen = SimplePacket::standing_for(&packet, self.next);
         self.next = self.next.wrapping_add(1);
         self.backlog.add(&packet);
         self.packets.insert(seen.id, packet);
@@ -207,20 +199,7 @@ impl<P: Packet> Held<P> {
             self.wrong.get_or_insert(FaultKind::NotHeld { id: seen.id });
             return None;
         };
-        if seen.ecn == Ecn::Ce && packet.ecn() != Ecn::Ce && packet.ecn().is_capable() {
-            packet.set_ce();
-        }
-        if seen.colour != packet.colour() {
-            packet.set_colour(seen.colour);
-        }
-        // Those that changed, found before the first is written: a packet with room for one forgets the others.
-        let changed = LabelKind::ALL.map(|kind| packet.label(kind) != seen.label(kind));
-        for (kind, _) in LabelKind::ALL.into_iter().zip(changed).filter(|(_, changed)| *changed) {
-            match seen.label(kind) {
-                Some(label) => packet.set_label(kind, label),
-                None => packet.clear_label(kind),
-            }
-        }
+        seen.write_onto(packet);
         Some(packet)
     }
 

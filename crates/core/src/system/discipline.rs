@@ -20,7 +20,7 @@ use crate::limit::Limit;
 use crate::packet::{CustomerId, FillTarget, FlowClass, FlowId, HostPair, LabelKind, Packet, SimplePacket};
 use crate::param::{Args, Entry, Known, ParamError};
 use crate::queue::{Backlog, Queue, Sink};
-use crate::units::{Rate, Span, Time, Weight};
+use crate::units::{Bytes, Rate, Span, Time, Weight};
 
 /// Everything a scenario says of a discipline, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -188,12 +188,25 @@ impl DisciplineParams {
         self.build::<SimplePacket>(&LinkContext::new(rate, 0, "")).limit()
     }
 
+    /// The rate at which packets of size `packet` leave in front of a link of `rate`: a shaper or CAKE's `bandwidth` may bound it.
+    #[must_use]
+    pub fn capacity(&self, rate: Rate, packet: Bytes) -> Rate {
+        let shaped = self.shaped(rate);
+        match self.dividing() {
+            CoreParams::Cake(cake) => cake.capacity(packet).map_or(shaped, |capacity| capacity.min(shaped)),
+            _ => shaped,
+        }
+    }
+
+    fn shaped(&self, rate: Rate) -> Rate {
+        self.shaper.as_ref().map_or(rate, |shaper| rate.min(shaper.rate))
+    }
+
     /// An empty discipline for a link. Behind a shaper it computes with the rate at which packets leave: that of the
     /// shaper, or of the link if that is slower.
     #[must_use]
     pub fn build<P: Packet>(&self, setup: &LinkContext<'_>) -> Discipline<P> {
-        let link_rate =
-            self.shaper.as_ref().map_or(setup.link_rate, |shaper| setup.link_rate.min(shaper.rate));
+        let link_rate = self.shaped(setup.link_rate);
         let mut core = self.core.build(&LinkContext { link_rate, ..*setup });
         for (flow, &weight) in (0..).map(FlowId).zip(setup.weights) {
             core.set_weight(flow, weight);

@@ -19,6 +19,8 @@
 //!
 //! Limit: that curves `rt` fit the link is not tested; if they do not, deadlines are missed, the earliest are still first.
 //!
+//! Queues are FIFOs: a deadline needs the size of the next packet, which another discipline decides when it sends.
+//!
 //! Cost: O(depth · log siblings + log leaves) per packet. A refusal looks ahead and an arrival before that time takes it back, as with
 //! HTB. Memory: 8 bytes per flow, about 700 per class. Parameters: [`ENTRY`], [`CLASS`].
 
@@ -27,7 +29,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::classes::{CLASS_LIMIT, Classes, OTHERS, key_of};
-use super::classful::{ClassScheduler, Classful};
+use super::classful::ClassScheduler;
 use crate::limit::Limit;
 use crate::param::{Entry, EntryArgs, Kind, LIMIT, Paper, Param, ParamError, Role};
 use crate::smallest::Smallest;
@@ -148,7 +150,7 @@ impl HfscClass {
     }
 }
 
-/// Parameters of [`Hfsc`].
+/// Parameters of [`ServiceCurves`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct HfscParams {
     /// Size of the queue of each class that has none of its own. Default that of the link.
@@ -324,9 +326,6 @@ impl Family {
         self.by_least.first().map(|(_, place)| self.members[place] as usize)
     }
 }
-
-/// A hierarchy of fair service curves.
-pub type Hfsc<P> = Classful<ServiceCurves, P>;
 
 /// Classes and their curves.
 #[derive(Clone, Debug)]

@@ -20,6 +20,8 @@
 //! further up later, where its cousins have the less. With one priority, or where no ceiling of a higher one binds, rates are those of
 //! the fluid.
 //!
+//! The queue of a leaf is a FIFO, or a discipline of its own.
+//!
 //! Deviations: deficits on the way down, where the manual gives shares of the leaves alone; `quantum` follows rates at any scale, where the
 //! manual divides by `r2q` and stays within 1 to 60 kB.
 //!
@@ -31,8 +33,8 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::classes::{CLASS_LIMIT, Classes, OTHERS, key_of};
-use super::classful::{ClassScheduler, Classful};
+use super::classes::{CLASS_LIMIT, Classes, DISCIPLINE, OTHERS, key_of};
+use super::classful::ClassScheduler;
 use crate::limit::Limit;
 use crate::list::{Link, Linked, List};
 use crate::param::{Entry, EntryArgs, Kind, LIMIT, MUST_BE_SET, Paper, Param, ParamError, Role, require};
@@ -46,7 +48,7 @@ pub const ENTRY: Entry = Entry {
     summary: "Hierarchical token buckets: classes with assured rates and ceilings borrow what others leave.",
     reference: "Devera 2002",
     cost: "O(depth log classes) per packet, 8 bytes per flow, about 350 per class",
-    params: &[LIMIT],
+    params: &[LIMIT, DISCIPLINE],
 };
 
 const fn optional(name: &'static str, kind: Kind, source: &'static str, doc: &'static str) -> Param {
@@ -142,11 +144,13 @@ impl HtbClass {
 /// The largest turn.
 const MOST: Bytes = Bytes::new(1_000_000_000);
 
-/// Parameters of [`Htb`].
+/// Parameters of [`TokenBuckets`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct HtbParams {
     /// Size of the queue of each class that has none of its own. Default that of the link.
     pub limit: Option<Limit>,
+    /// What divides within each class, by its name.
+    pub discipline: &'static str,
     /// The classes. Without any, all flows share one that nothing bounds.
     pub class: Classes<HtbClass>,
 }
@@ -177,7 +181,8 @@ impl HtbParams {
                 return Err(ParamError::new(&key_of(&own.name, "ceil"), message));
             }
         }
-        Ok(Self { limit: args.limit_if_set("limit"), class })
+        let discipline = args.choice(DISCIPLINE.name);
+        Ok(Self { limit: args.limit_if_set("limit"), discipline, class })
     }
 }
 
@@ -258,9 +263,6 @@ impl Linked for Seat {
         &mut self.link
     }
 }
-
-/// A hierarchy of token buckets.
-pub type Htb<P> = Classful<TokenBuckets, P>;
 
 /// Who has something to lend, and who asks for it.
 #[derive(Clone, Debug)]

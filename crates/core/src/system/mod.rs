@@ -10,8 +10,8 @@
 //! | [`cebinae`] | two queues that tax the largest flows of a full link | Yu, Sonchack, Liu 2022 |
 //! | [`custom`] | disciplines from outside this project | – |
 //! | [`choke`] | RED that drops pairs of the same flow | Pan, Prabhakar, Psounis 2000 |
-//! | [`classes`] | the tree of classes of `prio`, `htb` and `hfsc`, and their queues | – |
-//! | [`classful`] | a discipline with classes: their queues and what chooses among them | – |
+//! | [`classes`] | the tree of classes of `prio`, `htb` and `hfsc`, and the flows of each | – |
+//! | [`classful`] | a discipline with classes: their queues, or what divides within them, and what chooses among them | – |
 //! | [`dualpi2`] | two coupled queues, for L4S and for classic senders | RFC 9332 |
 //! | [`fq`] | flow queueing with a maximum rate per flow | Dumazet 2013, tc-fq(8) |
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |

@@ -3,7 +3,7 @@
 //! The head-of-line priority discipline of Cobham, "Priority assignment in waiting line problems", Operations Research 2(1),
 //! 1954: the packet in transmission is not interrupted. A class is a priority, the lowest number first; flows belong to it by their
 //! customer (`classes.rs`). Each queue has a limit of its own, at which arrivals are dropped, so a flood of one priority
-//! takes no room from another; but it takes the link from all that are below.
+//! takes no room from another; but it takes the link from all that are below. A discipline can stand in place of the queue of a class.
 //!
 //! Cost: O(1) per packet up to 64 classes, then one more step for each 64. Memory: 8 bytes per flow, about 100 per class.
 //! Parameters: [`ENTRY`], [`CLASS`].
@@ -13,8 +13,8 @@ use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::classes::{CLASS_LIMIT, Classes, OTHERS, key_of};
-use super::classful::{ClassScheduler, Classful};
+use super::classes::{CLASS_LIMIT, Classes, DISCIPLINE, OTHERS, key_of};
+use super::classful::ClassScheduler;
 use crate::limit::Limit;
 use crate::param::{Entry, EntryArgs, Kind, LIMIT, MUST_BE_SET, PARENT_KEY, Paper, Param, ParamError, Role};
 use crate::units::{Bytes, Time};
@@ -26,7 +26,7 @@ pub const ENTRY: Entry = Entry {
     summary: "Strict priority: a FIFO queue for each class; none is served while one of a higher priority has packets.",
     reference: "Cobham 1954",
     cost: "O(1) per packet, 8 bytes per flow, about 100 per class",
-    params: &[LIMIT],
+    params: &[LIMIT, DISCIPLINE],
 };
 
 /// What a class of [`ENTRY`] is.
@@ -51,11 +51,13 @@ pub const CLASS: Entry = Entry {
     ],
 };
 
-/// Parameters of [`Prio`].
+/// Parameters of [`ByPriority`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrioParams {
     /// Size of the queue of each class that has none of its own. Default that of the link.
     pub limit: Option<Limit>,
+    /// What divides within each class, by its name.
+    pub discipline: &'static str,
     /// The classes, with their priorities.
     pub class: Classes<u64>,
 }
@@ -81,12 +83,10 @@ impl PrioParams {
             let message = format!("class `{}` has this priority already", same[0].name);
             return Err(ParamError::new(&key_of(&same[1].name, "prio"), message.to_string()));
         }
-        Ok(Self { limit: args.limit_if_set("limit"), class })
+        let discipline = args.choice(DISCIPLINE.name);
+        Ok(Self { limit: args.limit_if_set("limit"), discipline, class })
     }
 }
-
-/// Queues in strict priority.
-pub type Prio<P> = Classful<ByPriority, P>;
 
 /// Serves the highest priority that has packets.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 
 use super::*;
 use crate::label::Label;
-use crate::packet::Colour;
+use crate::packet::{Colour, Ecn, LabelKind};
 use crate::param::{LIMIT, Role};
 use crate::system::catalog::Catalog;
 use crate::system::{Discipline, DisciplineParams};

@@ -4,12 +4,8 @@ use super::overload::OverloadPolicy;
 use super::requirement::{Tuning, Units};
 use crate::limit::Limit;
 use crate::packet::FlowClass;
-use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
-use crate::param::{INNER, LIMIT};
+use crate::param::{Entry, EntryArgs, Kind, LIMIT, PARTS, Paper, Param, ParamError, Role, require};
 use crate::units::{Bytes, Packets, Ratio, Span};
-
-/// What can divide among greedy flows: all that needs no labels, customers, guarantees or classes, which RAMP does not pass on.
-pub(crate) const GREEDY: &[&str] = INNER.split_at(16).0;
 
 /// RAMP in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -154,7 +150,7 @@ pub const ENTRY: Entry = Entry {
         Param::new(
             "greedy",
             "–",
-            Kind::Choice(GREEDY),
+            Kind::Choice(PARTS),
             "fq_codel",
             "beyond the paper: in one queue a flood leaves TCP nothing",
             "What divides among greedy flows, with its defaults and the size `limit`.",
