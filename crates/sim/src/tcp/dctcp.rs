@@ -1,10 +1,12 @@
 //! DCTCP: a mark cuts the window by half of the share of bytes that were marked lately.
 //!
 //! RFC 8257 sections 3.3 and 3.4; Alizadeh et al., "Data center TCP (DCTCP)", SIGCOMM 2010. What a receiver echoes is in
-//! [`receiver`](super::receiver) (section 3.2), and the threshold is the queue's. Losses, growth and slow start are Reno's.
-//! A mark lowers the window at once, where Linux lowers it in the course of a round trip: until then the queue is above its
-//! threshold, and a second window is marked. The window does not grow until what was outstanding at the mark is acknowledged.
-//! What is sent again is not ECN-capable (RFC 3168 section 6.1.5). Cost: O(1) per ACK; 32 bytes per connection.
+//! [`receiver`](super::receiver) (section 3.2), and the threshold is the queue's. Losses and slow start are Reno's.
+//! As in Linux, a mark lowers the window over a round trip ([`prr`](super::prr)), where section 3.3 and the paper lower it at once:
+//! until then the queue is above its threshold, and a second window is marked. The window does not grow until what was
+//! outstanding at the mark is acknowledged. It is of whole segments, as in Linux (docs/parity.md has a trace): a small one is cut by
+//! less than half of the share, or not at all. All packets are ECN-capable, SYNs, ACKs and what is sent again too. Cost: O(1)
+//! per ACK; 32 bytes per connection.
 
 /// RFC 8257 section 4.2: g, the weight of the last window in the estimate, is 1/16 in some implementations.
 const G: f64 = 1.0 / 16.0;
@@ -39,11 +41,23 @@ impl Dctcp {
         *self = Self { alpha: self.alpha, window_end: sent, bytes_acked: 0, bytes_marked: 0 };
     }
 
-    /// What a mark leaves of the window (step 9).
+    /// What a mark leaves of a window of `cwnd` segments (step 9). Whole segments are taken.
     #[must_use]
-    pub fn leaves(&self) -> f64 {
-        1.0 - self.alpha / 2.0
+    pub fn leaves(&self, cwnd: f64) -> f64 {
+        let whole = cwnd.floor();
+        whole - (whole * self.alpha / 2.0).floor()
     }
+}
+
+/// The window in congestion avoidance after an ACK of `acked` segments: one more for as many as it has, counted (RFC 5681
+/// section 3.1, the way that it recommends). Equation (3) there lets a window of four wait for half a segment more.
+#[must_use]
+pub fn grow(cwnd: f64, acked: f64) -> f64 {
+    let whole = cwnd.floor();
+    let count = ((cwnd - whole) * whole).round() + acked;
+    let more = (count / whole).floor();
+    let grown = whole + more;
+    grown + (count - more * whole) / grown
 }
 
 #[cfg(test)]
@@ -53,7 +67,7 @@ mod tests {
     #[test]
     fn the_share_of_marks_is_smoothed_once_a_window() {
         let mut dctcp = Dctcp::default();
-        assert_eq!(dctcp.leaves(), 0.5);
+        assert_eq!(dctcp.leaves(10.0), 5.0);
         // The first ACK ends the window before the first: 15/16. The next window ends beyond 1,100.
         dctcp.on_ack(100, 100, false, 1_100);
         assert_eq!(dctcp.alpha, 0.9375);
@@ -64,5 +78,26 @@ mod tests {
         // 12 ends it: 6 of 11 were marked, 15/16 · 15/16 + 6/11 / 16.
         dctcp.on_ack(1_200, 100, true, 2_000);
         assert!((dctcp.alpha - (0.878_906_25 + 6.0 / 176.0)).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_mark_takes_whole_segments() {
+        let dctcp = Dctcp { alpha: 0.49, ..Dctcp::default() };
+        // .98, 1.225 and 11.27 of it.
+        assert_eq!((dctcp.leaves(4.9), dctcp.leaves(5.0), dctcp.leaves(46.5)), (4.0, 4.0, 35.0));
+    }
+
+    #[test]
+    fn a_window_grows_by_one_segment_for_each_window_acknowledged() {
+        for whole in 2..100 {
+            let mut cwnd = f64::from(whole);
+            for _ in 1..whole {
+                cwnd = grow(cwnd, 1.0);
+                assert_eq!(cwnd.floor(), f64::from(whole), "{whole}");
+            }
+            assert_eq!(grow(cwnd, 1.0), f64::from(whole + 1));
+        }
+        // What is beyond a window counts for the next.
+        assert_eq!(grow(4.75, 2.0), 5.2);
     }
 }

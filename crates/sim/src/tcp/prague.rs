@@ -2,7 +2,7 @@
 //!
 //! draft-briscoe-iccrg-prague-congestion-control-03 section 2.4; RFC 9331 section 4 (what L4S asks of a sender). Packets are
 //! ECT(1), and paced. The receiver counts marks ([`accurate`](super::accurate)); where it only echoes them, Prague is ECT(0), and a
-//! mark halves its window. A mark lowers the window as [`dctcp`](super::dctcp) says.
+//! mark halves its window. A mark lowers the window at once, and it does not grow until what was outstanding then is acknowledged.
 //! A short round trip gives no advantage: the window grows, and the share of marks is judged, as over a virtual round trip.
 //! Left out: the fall back where a classic queue marks, fractional windows, and growth in the round trip after a mark.
 //! Cost: O(1) per ACK; 48 bytes per connection.

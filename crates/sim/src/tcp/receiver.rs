@@ -56,6 +56,8 @@ pub struct Receiver {
     echo: bool,
     /// Whether the two ends agreed on Accurate ECN.
     accurate: bool,
+    /// What the IP header of an ACK says of ECN.
+    codepoint: Ecn,
     /// The packets that came marked, if they did.
     marks: Marks,
     /// Those that the last ACK said.
@@ -88,6 +90,11 @@ impl Receiver {
             echo: false,
             // Without a handshake both ends know what they agree on.
             accurate: params.algorithm == Algorithm::Prague && !params.syn,
+            codepoint: if params.algorithm.is_wholly_capable() && !params.syn {
+                Ecn::Ect0
+            } else {
+                Ecn::NotEct
+            },
             marks: Marks::default(),
             marks_said: Marks::default(),
             params,
@@ -135,7 +142,7 @@ impl Receiver {
             self.rcv_nxt += u64::from(segment.payload);
             return match self.params.delayed_ack {
                 Some(delayed) => self.delay(now, delayed, wire),
-                None => self.acknowledge(wire),
+                None => self.send_ack(SackBlocks::NONE, Bytes::ZERO, wire),
             };
         }
         let Some(from) = unwrap(self.isn, segment.seq, self.rcv_nxt) else { return };
@@ -281,6 +288,9 @@ impl Receiver {
         }
         // RFC 7323 section 2.2: the window of a SYN is never scaled.
         let agreed = self.agree(segment, ecn);
+        if self.params.algorithm.is_wholly_capable() && agreed.has(Flags::ECE) {
+            self.codepoint = Ecn::Ect0;
+        }
         let reply = Segment {
             seq: OWN_ISN,
             ack: wrap(self.isn, self.rcv_nxt),
@@ -290,7 +300,7 @@ impl Receiver {
             timestamp: self.ts_recent,
             ..Segment::default()
         };
-        wire.send(reply, self.params.ack, Ecn::NotEct);
+        wire.send(reply, self.params.ack, self.codepoint);
     }
 
     /// The flags of a SYN/ACK that answer those of this SYN, which came with `ecn` in its IP header.
@@ -418,7 +428,6 @@ impl Receiver {
         self.quick = self.quick.saturating_sub(1);
         self.ack_timer = Time::MAX;
         self.last_ack = self.rcv_nxt;
-        self.marks_said = self.marks;
         let ack = Segment {
             seq: OWN_ISN.wrapping_add(u32::from(self.syn_seen)),
             ack: wrap(self.isn, self.rcv_nxt),
@@ -434,17 +443,17 @@ impl Receiver {
             sack,
             ..Segment::default()
         };
-        wire.send(ack, self.params.ack + option, Ecn::NotEct);
+        wire.send(ack, self.params.ack + option, self.codepoint);
     }
 
     /// What an ACK says of marks.
     #[inline(always)]
-    fn feedback(&self) -> Flags {
-        match self.echo {
-            _ if self.accurate => self.marks.field(),
-            true => Flags::ECE,
-            false => Flags::NONE,
+    fn feedback(&mut self) -> Flags {
+        if self.accurate {
+            self.marks_said = self.marks;
+            return self.marks.field();
         }
+        if self.echo { Flags::ECE } else { Flags::NONE }
     }
 
     /// Bytes above `rcv_nxt` that the buffer has room for.

@@ -399,9 +399,12 @@ impl Sender {
     /// What the IP header of a segment says of ECN; CWR joins the flags of the first new data after a reduction.
     #[inline(always)]
     fn mark(&mut self, flags: &mut Flags, is_new_data: bool) -> Ecn {
-        // RFC 3168 section 6.1.5: what is sent again is not ECN-capable.
-        if !(self.ecn_agreed && is_new_data) {
+        if !self.ecn_agreed {
             return Ecn::NotEct;
+        }
+        if !is_new_data {
+            // RFC 3168 section 6.1.5: what is sent again is not ECN-capable.
+            return if self.params.algorithm.is_wholly_capable() { self.codepoint() } else { Ecn::NotEct };
         }
         if self.say_cwr {
             self.say_cwr = false;

@@ -1,5 +1,6 @@
 //! The profile `linux`: losses found by time, proportional reduction, probes, quick ACKs, hybrid slow start.
 
+use apportion_core::Ecn;
 use apportion_core::random::Stream;
 use apportion_core::units::{Rate, Span, Time};
 use apportion_sim::tcp::{Flags, Sender};
@@ -283,5 +284,57 @@ fn each_ack_of_a_dctcp_receiver_is_for_marked_segments_or_for_others() {
     // What changes the state is acknowledged at once, and not with the segment after it.
     for n in [300, 305, 311, 312, 320, 322, 331, 332] {
         assert!(pipe.acks.iter().any(|(_, ack)| ack.ack == 2 + 1_448 * n), "segment {n}");
+    }
+}
+
+#[test]
+fn a_mark_lowers_the_window_segment_by_segment_over_a_round_trip() {
+    for algorithm in ["dctcp", "sack", "cubic"] {
+        let mut pipe = pipe(&[("algorithm", algorithm), ("ecn", "true"), ("delayed_ack", "off")]);
+        pipe.fate = Box::new(|n, _| if n == 50 { Fate::Mark } else { Fate::Pass });
+        pipe.start(u64::MAX);
+        pipe.run(Time::from_secs(1));
+        let at = pipe.trace.windows(2).position(|pair| pair[1].ssthresh < pair[0].ssthresh).unwrap();
+        let (window, begins) = (pipe.trace[at].cwnd, pipe.trace[at + 1]);
+        let target = begins.ssthresh;
+        assert!(window - target > 10.0, "{algorithm}: {window} to {target}");
+        // What was sent before is delivered in a round trip: a segment for each ACK, of which target / window are sent.
+        let falls = pipe.trace[at + 1..].iter().take_while(|now| now.cwnd <= window).take(window as usize);
+        for (delivered, now) in (1..).zip(falls) {
+            let expected = window - f64::from(delivered) * (window - target) / window;
+            assert!(
+                (now.cwnd - expected).abs() <= 1.0,
+                "{algorithm}, {delivered}: {} for {expected}",
+                now.cwnd
+            );
+        }
+        // And some ms for the segments themselves.
+        let ends = begins.at + DELAY * 2 + Span::from_millis(10);
+        let ends = pipe.trace.iter().find(|now| now.at > ends).unwrap();
+        assert!((ends.cwnd - target).abs() <= 1.0, "{algorithm}: {} for {target}", ends.cwnd);
+    }
+}
+
+#[test]
+fn all_packets_of_dctcp_are_ecn_capable_and_of_others_new_data_alone() {
+    for (algorithm, all) in [("dctcp", true), ("cubic", false)] {
+        let mut pipe = pipe(&[("algorithm", algorithm), ("ecn", "true")]).losing(&[0, 30]);
+        pipe.start(300_000);
+        pipe.run(Time::from_secs(10));
+        let capable = |ecns: Vec<Ecn>| (ecns.iter().filter(|&&ecn| ecn == Ecn::Ect0).count(), ecns.len());
+        let (data, sent) = capable(pipe.carried().map(|(_, ecn)| ecn).collect());
+        let (acks, answers) = capable(pipe.answered().map(|(_, ecn)| ecn).collect());
+        assert_eq!(pipe.sender.stats().timeouts, 1, "{algorithm}");
+        assert!(sent > 200 && answers > 100);
+        // The SYN that was lost makes the next one do without ECN, so nothing after it is.
+        assert_eq!((data, acks), (0, 0), "{algorithm}");
+        let mut pipe = crate::linux::pipe(&[("algorithm", algorithm), ("ecn", "true")]).losing(&[30]);
+        pipe.start(300_000);
+        pipe.run(Time::from_secs(10));
+        let (data, sent) = capable(pipe.carried().map(|(_, ecn)| ecn).collect());
+        let (acks, answers) = capable(pipe.answered().map(|(_, ecn)| ecn).collect());
+        assert_eq!(pipe.sender.stats().retransmits, 1, "{algorithm}");
+        // Without the SYN and what is sent again.
+        assert_eq!((data, acks), if all { (sent, answers) } else { (sent - 2, 0) }, "{algorithm}");
     }
 }

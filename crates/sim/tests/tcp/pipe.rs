@@ -117,6 +117,11 @@ impl Pipe {
         self.packets.iter().filter(|(to_receiver, ..)| *to_receiver).map(|&(_, segment, ecn)| (segment, ecn))
     }
 
+    /// The same of the receiver's end.
+    pub fn answered(&self) -> impl Iterator<Item = (Segment, Ecn)> {
+        self.packets.iter().filter(|(to_receiver, ..)| !*to_receiver).map(|&(_, segment, ecn)| (segment, ecn))
+    }
+
     /// Lets the application act on the sender.
     pub fn with_sender(&mut self, act: impl FnOnce(&mut Sender, Time, &mut Outbox)) {
         let mut outbox = Outbox::default();

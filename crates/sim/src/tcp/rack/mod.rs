@@ -264,10 +264,11 @@ impl Sender {
         self.say_cwr = !self.accurate;
         let cwnd = self.congestion.cwnd;
         self.reduce();
-        if let Some(left) = self.marks_leave() {
-            // At once: what a gradual reduction let through would be marked and cut the next window too.
-            self.congestion.ssthresh = (cwnd.min(self.window_segments()) * left).max(2.0);
-            self.congestion.cwnd = self.congestion.ssthresh;
+        if let Some((left, at_once)) = self.marks_leave(cwnd.min(self.window_segments())) {
+            self.congestion.ssthresh = left.max(2.0);
+            if at_once {
+                self.congestion.cwnd = self.congestion.ssthresh;
+            }
         }
         self.enter(State::Cwr);
     }

@@ -8,7 +8,7 @@ use super::record::{Delivery, Losses};
 use crate::tcp::model::{Model, Version};
 use crate::tcp::segment::{Extra, Flags, Segment};
 use crate::tcp::sender::Sender;
-use crate::tcp::{bbr, bbr3, pacing, prague, vegas};
+use crate::tcp::{bbr, bbr3, dctcp, pacing, prague, vegas};
 
 impl Sender {
     /// The connection begins.
@@ -74,11 +74,12 @@ impl Sender {
     // -----------------------------------------------------------------------------------------
     // The window
 
-    /// A mark leaves so much of the window, where that is not what a loss leaves.
-    pub(super) fn marks_leave(&self) -> Option<f64> {
+    /// What a mark leaves of a window of `cwnd` segments, where that is not what a loss leaves, and whether the window falls at once
+    /// and not over a round trip.
+    pub(super) fn marks_leave(&self, cwnd: f64) -> Option<(f64, bool)> {
         match &self.rack.control.as_deref()?.law {
-            Law::Dctcp(dctcp) => Some(dctcp.leaves()),
-            Law::Prague(prague) => Some(prague.leaves()),
+            Law::Dctcp(dctcp) => Some((dctcp.leaves(cwnd), false)),
+            Law::Prague(prague) => Some((prague.leaves() * cwnd, true)),
             _ => None,
         }
     }
@@ -108,8 +109,12 @@ impl Sender {
                 self.congestion.cwnd = ledbat.grow(cwnd, acked, flight);
                 true
             }
+            Some(Law::Dctcp(_)) if opens && cwnd >= ssthresh => {
+                self.congestion.cwnd = dctcp::grow(cwnd, acked);
+                true
+            }
             // The mark has lowered it.
-            Some(Law::Dctcp(_) | Law::Prague(_)) if state == State::Cwr => true,
+            Some(Law::Prague(_)) if state == State::Cwr => true,
             Some(Law::Prague(_)) if opens && cwnd >= ssthresh => {
                 self.congestion.cwnd = prague::grow(cwnd, acked, self.srtt().unwrap_or_default());
                 true

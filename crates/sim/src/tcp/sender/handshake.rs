@@ -15,7 +15,8 @@ use crate::tcp::segment::{Extra, Flags, Segment, Wire};
 impl Sender {
     /// Sends a SYN, for the first time or again.
     pub(super) fn send_syn<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        let flags = Flags::SYN | self.offer();
+        let offer = self.offer();
+        let flags = Flags::SYN | offer;
         let syn = Segment {
             seq: self.isn,
             window: u16::MAX,
@@ -30,7 +31,8 @@ impl Sender {
         };
         self.account(now, 0, 1);
         self.snd_nxt = 1;
-        wire.send(syn, self.params.ack, Ecn::NotEct);
+        let is_capable = self.params.algorithm.is_wholly_capable() && offer != Flags::NONE;
+        wire.send(syn, self.params.ack, if is_capable { Ecn::Ect0 } else { Ecn::NotEct });
     }
 
     /// The flags of a SYN that ask for ECN.
