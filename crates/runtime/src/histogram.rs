@@ -71,6 +71,12 @@ impl Histogram {
         self.count
     }
 
+    /// The sum of the samples, or the longest span if that is longer.
+    #[must_use]
+    pub fn sum(&self) -> Span {
+        Span::from_nanos(u64::try_from(self.sum).unwrap_or(u64::MAX))
+    }
+
     /// How many samples are above `span`, but for those within its bucket.
     #[must_use]
     pub fn count_above(&self, span: Span) -> u64 {

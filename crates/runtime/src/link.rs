@@ -253,8 +253,14 @@ impl<P: Packet> LinkState<P> {
     #[inline]
     #[must_use]
     pub fn transmit<B: LinkBackend<P>>(&mut self, now: Time, packet: &mut P, backend: &mut B) -> Crossing {
-        self.counts.sent.add(packet.size());
+        self.pass(packet);
         if self.plain { Crossing::InOrder } else { self.transmit_measured(now, packet, backend) }
+    }
+
+    /// As [`transmit`](Self::transmit), where the link [is plain](Self::is_plain).
+    #[inline]
+    pub fn pass(&mut self, packet: &P) {
+        self.counts.sent.add(packet.size());
     }
 
     fn transmit_measured<B: LinkBackend<P>>(

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::outcome::{Allocation, Count, FlowOutcome, LinkOutcome, TcpSample};
+use std::ops::AddAssign;
+
 use apportion_core::packet::FlowId;
 use apportion_core::queue::{Backlog, DropReason};
 use apportion_core::system::ramp::FlowShare;
@@ -59,6 +61,17 @@ impl Counters {
         outcome.lost += self.lost - before.lost;
         outcome.marked += self.marked - before.marked;
         outcome.overloads += self.overloads - before.overloads;
+    }
+}
+
+impl AddAssign for Counters {
+    fn add_assign(&mut self, more: Self) {
+        self.sent += more.sent;
+        self.delivered += more.delivered;
+        self.dropped.iter_mut().zip(more.dropped).for_each(|(dropped, more)| *dropped += more);
+        self.lost += more.lost;
+        self.marked += more.marked;
+        self.overloads += more.overloads;
     }
 }
 

@@ -112,6 +112,7 @@ impl<'a> Simulation<'a> {
             baseline: None,
             notices: PendingNotices::default(),
             hosts: Hosts::default(),
+            hosts_are_plain: false,
             outbox: Vec::new(),
             next_sample: None,
             next_count: Time::ZERO,
@@ -140,6 +141,8 @@ impl<'a> Simulation<'a> {
         simulation.shared.counters = FlowCounts::new(simulation.numbers.id_count() + 1);
         simulation.routers = Routers::new(scenario, seed, messages, &mut simulation.routes);
         simulation.hosts = Hosts::new(scenario, &ways.all, seed, simulation.routers.is_some());
+        simulation.hosts_are_plain =
+            simulation.hosts.take_no_time() && simulation.marks.is_empty() && simulation.protocols.is_empty();
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
             simulation.watch_flows();
         }

@@ -83,14 +83,17 @@ impl Event {
 
     #[inline]
     fn unpack(packed: u32) -> Self {
-        let index = packed & MAX_INDEX;
-        match packed >> (32 - KIND_BITS) {
+        let (kind, index) = (packed >> (32 - KIND_BITS), packed & MAX_INDEX);
+        // Most are arrivals.
+        if kind == 5 {
+            return Self::Arrival(index);
+        }
+        match kind {
             0 => Self::Change(index),
             1 => Self::Measure,
             2 => Self::Sample,
             3 => Self::Router(index),
             4 => Self::Start(index),
-            5 => Self::Arrival(index),
             6 => Self::Ready(index),
             7 => Self::Wakeup(index),
             8 => Self::Departure(index),

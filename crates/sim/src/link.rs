@@ -28,7 +28,7 @@ use apportion_core::packet::FlowId;
 use apportion_core::queue::{DropReason, Overload};
 use apportion_core::system::Discipline;
 use apportion_core::transmission::Transmission;
-use apportion_core::units::{Rate, Span, Time};
+use apportion_core::units::{Rate, Ratio, Span, Time};
 use apportion_runtime::link::{Crossing, FlowSetting, LinkBackend, LinkParts, LinkState};
 use apportion_runtime::outcome::Count;
 use apportion_runtime::probe::{FlowCounts, Incident, LinkCounts};
@@ -127,6 +127,17 @@ enum Transmitter {
     Held,
 }
 
+/// How a link sends, without what changes from packet to packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    /// A packet that finds the transmitter free is sent at once, in the time of its size, and only counted.
+    Straight,
+    /// Packets are sent one by one, in the times of their sizes.
+    OneByOne,
+    /// It has a trace or aggregates.
+    Special,
+}
+
 /// A packet on a wire.
 #[derive(Clone, Copy, Debug)]
 pub struct OnWire {
@@ -158,8 +169,7 @@ pub struct Link {
     ready_is_pending: bool,
     /// Whether it is the only way to some link, or hosts at its end may receive early.
     is_feeder: bool,
-    /// Whether it has a trace or aggregates.
-    is_special: bool,
+    manner: Manner,
     /// Packets on the way here from the only link that leads here that were not handed over early.
     expected: u32,
     /// The last transmission: when it began, and when it ends.
@@ -191,11 +201,11 @@ impl Link {
     /// An idle link.
     #[must_use]
     pub fn new(parts: LinkParts<Packet>) -> Self {
-        Self {
+        let mut link = Self {
             transmitter: Transmitter::Idle,
             ready_is_pending: false,
             is_feeder: false,
-            is_special: false,
+            manner: Manner::Straight,
             expected: 0,
             begun: Time::ZERO,
             free_at: Time::ZERO,
@@ -208,17 +218,32 @@ impl Link {
             answers: None,
             trace: None,
             aggregation: None,
-        }
+        };
+        link.find_manner();
+        link
+    }
+
+    /// Must follow each change of what it depends on.
+    fn find_manner(&mut self) {
+        self.manner = if self.trace.is_some() || self.aggregates() {
+            Manner::Special
+        } else if self.state.is_plain() && self.state.is_transparent() && self.rate() > Rate::ZERO {
+            Manner::Straight
+        } else {
+            Manner::OneByOne
+        };
     }
 
     /// It sends at the opportunities of `trace`, whose mean is its rate.
     pub fn follow(&mut self, trace: DeliveryTrace) {
-        (self.is_special, self.trace) = (true, Some(Box::new(trace)));
+        self.trace = Some(Box::new(trace));
+        self.find_manner();
     }
 
     /// It sends several packets at a time.
     pub fn aggregate(&mut self, aggregation: Aggregation) {
-        (self.is_special, self.aggregation) = (true, Some(Box::new(aggregation)));
+        self.aggregation = Some(Box::new(aggregation));
+        self.find_manner();
     }
 
     /// Whether it [does](Self::aggregate).
@@ -265,14 +290,10 @@ impl Link {
 
     /// Takes a packet into the queue and sends if the transmitter is free.
     #[inline(always)]
-    pub fn receive(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
-        if self.transmitter == Transmitter::Busy && self.free_at <= now {
-            self.catch_up(shared);
-        }
-        self.state.arrive(now, &mut packet, shared);
-        if self.is_free(now) && self.state.is_transparent() && self.rate() > Rate::ZERO {
-            self.send(now, packet, shared);
-            self.transmitter = Transmitter::Draining;
+    pub fn receive(&mut self, now: Time, packet: Packet, shared: &mut SharedState) {
+        if self.sends_unnoticed(now) {
+            let sent = self.pass(now, packet);
+            self.propagate(sent, shared);
         } else {
             self.join(now, packet, shared);
         }
@@ -281,20 +302,28 @@ impl Link {
     /// As [`receive`](Self::receive), for a packet that the link [sends unnoticed](Self::sends_unnoticed): returns it instead of
     /// putting it on the wire.
     #[inline(always)]
-    pub fn pass(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) -> OnWire {
+    pub fn pass(&mut self, now: Time, packet: Packet) -> OnWire {
         (self.begun, self.free_at) = (now, now + self.times.time(packet.size()));
-        let crossing = self.state.transmit(now, &mut packet, shared);
-        debug_assert_eq!(crossing, Crossing::InOrder, "a plain link loses nothing");
+        self.state.pass(&packet);
         self.transmitter = Transmitter::Draining;
-        OnWire { begun: now, at: self.state.arrival(self.free_at), packet }
+        self.on_wire(packet)
     }
 
-    /// A packet that has arrived joins the queue.
+    /// As [`receive`](Self::receive), where more may happen than that the packet is sent.
     // Apart: the disciplines take more registers than what goes straight through.
     #[inline(never)]
-    fn join(&mut self, now: Time, packet: Packet, shared: &mut SharedState) {
-        if self.transmitter == Transmitter::Draining && self.is_free(now) {
-            self.find_empty(shared);
+    fn join(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
+        if self.transmitter == Transmitter::Busy && self.free_at <= now {
+            self.catch_up(shared);
+        }
+        self.state.arrive(now, &mut packet, shared);
+        if self.is_free(now) {
+            if self.state.is_transparent() && self.rate() > Rate::ZERO {
+                return self.send_at_once(now, packet, shared);
+            }
+            if self.transmitter == Transmitter::Draining {
+                self.find_empty(shared);
+            }
         }
         self.state.enqueue(now, packet, shared);
         match self.transmitter {
@@ -302,6 +331,13 @@ impl Link {
             Transmitter::Draining => self.be_busy(shared),
             Transmitter::Busy => {}
         }
+    }
+
+    /// A packet that finds the transmitter free goes past the queue.
+    #[inline(never)]
+    fn send_at_once(&mut self, now: Time, packet: Packet, shared: &mut SharedState) {
+        self.send(now, packet, shared);
+        self.transmitter = Transmitter::Draining;
     }
 
     /// The event for the ends of transmissions has come.
@@ -326,8 +362,7 @@ impl Link {
     /// Begins the transmissions that will be due before `at`, until when no packet comes here.
     #[inline]
     pub fn run_ahead(&mut self, at: Time, shared: &mut SharedState) {
-        let waits = self.transmitter == Transmitter::Busy && self.free_at < at;
-        if waits && self.state.is_transparent() && self.state.is_plain() {
+        if self.transmitter == Transmitter::Busy && self.free_at < at && self.manner == Manner::Straight {
             self.start_until(at, shared);
         }
     }
@@ -407,7 +442,7 @@ impl Link {
             self.transmitter = Transmitter::Held;
             return;
         }
-        if self.is_special && self.aggregates() {
+        if self.manner == Manner::Special && self.aggregates() {
             return self.start_aggregate(now, shared);
         }
         match self.state.dequeue(now, shared) {
@@ -455,7 +490,10 @@ impl Link {
     #[inline(always)]
     fn cross(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
         match self.state.transmit(now, &mut packet, shared) {
-            Crossing::InOrder => self.propagate(packet, shared),
+            Crossing::InOrder => {
+                let sent = self.on_wire(packet);
+                self.propagate(sent, shared);
+            }
             Crossing::Lost => shared.discard(now, self.state.index(), packet, None),
             Crossing::Overtaking => self.propagate_apart(packet, shared),
         }
@@ -464,7 +502,11 @@ impl Link {
     /// When the transmission of `packet` ends that begins at `now`.
     #[inline(always)]
     fn sent_at(&mut self, now: Time, packet: Packet) -> Time {
-        if self.is_special { self.sent_specially(now, packet) } else { now + self.times.time(packet.size()) }
+        if self.manner == Manner::Special {
+            self.sent_specially(now, packet)
+        } else {
+            now + self.times.time(packet.size())
+        }
     }
 
     // Apart: few links are recorded or aggregate.
@@ -480,8 +522,10 @@ impl Link {
     }
 
     /// A transmission has begun: what happens at its end.
+    #[inline(always)]
     fn await_end(&mut self, shared: &mut SharedState) {
-        let keeps_one = self.is_special && self.aggregation.as_ref().is_some_and(|of| of.keeps_one());
+        let keeps_one =
+            self.manner == Manner::Special && self.aggregation.as_ref().is_some_and(|of| of.keeps_one());
         if self.state.backlog().is_empty() && !keeps_one {
             self.transmitter = Transmitter::Draining;
         } else {
@@ -504,15 +548,18 @@ impl Link {
         }
     }
 
+    /// The packet in transmission, with its times.
     #[inline(always)]
-    fn propagate(&mut self, packet: Packet, shared: &mut SharedState) {
-        let (begun, at) = (self.begun, self.state.arrival(self.free_at));
+    fn on_wire(&mut self, packet: Packet) -> OnWire {
+        OnWire { begun: self.begun, at: self.state.arrival(self.free_at), packet }
+    }
+
+    #[inline(always)]
+    fn propagate(&mut self, sent: OnWire, shared: &mut SharedState) {
         if self.is_feeder {
-            shared
-                .handed_over
-                .push(HandedOver { sent: OnWire { begun, at, packet }, link: self.state.index() });
+            shared.handed_over.push(HandedOver { sent, link: self.state.index() });
         } else {
-            self.put_on_wire(OnWire { begun, at, packet }, shared);
+            self.put_on_wire(sent, shared);
         }
     }
 
@@ -521,7 +568,7 @@ impl Link {
     #[cold]
     #[inline(never)]
     fn propagate_apart(&mut self, packet: Packet, shared: &mut SharedState) {
-        let sent = OnWire { begun: self.begun, at: self.state.arrival(self.free_at), packet };
+        let sent = self.on_wire(packet);
         shared.events.schedule(sent.begun, sent.at, Event::Overtaking(self.state.index()));
         // In the order of their events.
         let place = self.wire.partition_point(|other| (other.at, other.begun) <= (sent.at, sent.begun));
@@ -580,9 +627,9 @@ impl Link {
     /// Whether a packet that comes at `at`, before any other does, is [sent](Self::receive) at that time and never
     /// waits, and an early hand-over with that time has the same effect.
     #[must_use]
+    #[inline(always)]
     pub fn sends_unnoticed(&self, at: Time) -> bool {
-        let may_send = self.rate() > Rate::ZERO && !self.is_special;
-        self.is_free(at) && self.state.is_transparent() && self.state.is_plain() && may_send
+        self.manner == Manner::Straight && self.is_free(at)
     }
 
     /// Whether the transmitter has nothing to send at `at`.
@@ -605,13 +652,21 @@ impl Link {
         self.catch_up(shared);
         self.state.set_rate(now, rate, shared);
         self.times = Transmission::new(rate);
+        self.find_manner();
         self.start_if_held(now, shared);
+    }
+
+    /// Changes the probability that the wire loses a packet. A link that changes has no slack: there is nothing to catch up with.
+    pub fn set_loss(&mut self, loss: Ratio) {
+        self.state.set_loss(loss);
+        self.find_manner();
     }
 
     /// Replaces the discipline; see [`LinkState::set_queue`].
     pub fn set_queue(&mut self, now: Time, queue: Discipline<Packet>, shared: &mut SharedState) {
         self.catch_up(shared);
         self.state.set_queue(now, queue, shared);
+        self.find_manner();
         if matches!(self.transmitter, Transmitter::Idle | Transmitter::Held) {
             self.start_next(now, shared);
         }

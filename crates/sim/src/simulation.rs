@@ -77,6 +77,8 @@ pub struct Simulation<'a> {
     pub(crate) notices: PendingNotices,
     /// What hosts have not sent yet.
     pub(crate) hosts: Hosts,
+    /// Whether hosts take no time and write nothing into packets but transport headers.
+    pub(crate) hosts_are_plain: bool,
     /// Packets that an end of TCP or QUIC sends, on their way to its first link.
     pub(crate) outbox: Vec<Packet>,
     /// When the pending sample interval ends; none if there are no samples.
@@ -173,7 +175,7 @@ impl Simulation<'_> {
                 let end = self.routes[packet.hop() as usize];
                 if let Some(next) = self.links.get_mut(end as usize) {
                     if next.takes_early(now, link, &sent) {
-                        (sent, link) = (next.pass(sent.at, packet, &mut self.shared), end);
+                        (sent, link) = (next.pass(sent.at, packet), end);
                         continue;
                     }
                 } else if self.links[link as usize].first_on_wire().is_none()
@@ -192,8 +194,9 @@ impl Simulation<'_> {
     /// A packet arrives in front of a link.
     #[inline(always)]
     pub(crate) fn enter(&mut self, now: Time, link: u32, packet: Packet) {
-        self.links[link as usize].receive(now, packet, &mut self.shared);
-        if packet.label(LabelKind::AckTickets).is_some() {
+        let to = &mut self.links[link as usize];
+        to.receive(now, packet, &mut self.shared);
+        if !to.state.is_plain() && packet.label(LabelKind::AckTickets).is_some() {
             self.issue_other_way(now, link);
         }
     }
@@ -278,13 +281,21 @@ impl Simulation<'_> {
 
     /// Gives a packet of a connection to its host, or to its first link if hosts take no time.
     #[inline(always)]
-    pub(crate) fn inject(&mut self, now: Time, connection: u32, mut packet: Packet) {
-        if !(self.marks.is_empty() && self.protocols.is_empty()) {
-            packet = self.label(now, packet);
-        }
+    pub(crate) fn inject(&mut self, now: Time, connection: u32, packet: Packet) {
         if packet.direction() == Direction::Forth {
             self.shared.counters.sent(packet.flow(), packet.size());
         }
+        if self.hosts_are_plain {
+            self.enter(now, self.routes[packet.hop() as usize], packet);
+        } else {
+            self.inject_later(now, connection, packet);
+        }
+    }
+
+    /// As [`inject`](Self::inject), where hosts take time or write into packets.
+    #[inline(never)]
+    fn inject_later(&mut self, now: Time, connection: u32, packet: Packet) {
+        let packet = self.label(now, packet);
         let link = self.routes[packet.hop() as usize];
         if self.hosts.take_no_time() {
             return self.enter(now, link, packet);
@@ -296,7 +307,6 @@ impl Simulation<'_> {
     }
 
     /// What the host of a packet writes into it besides its transport header.
-    #[inline(never)]
     fn label(&mut self, now: Time, mut packet: Packet) -> Packet {
         if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index()) {
             match packet.direction() {
@@ -514,7 +524,7 @@ impl Simulation<'_> {
             Setting::LinkRate(link, rate) => self.links[link.index()].set_rate(now, *rate, &mut self.shared),
             // A link that changes has no slack: there is nothing to catch up with.
             Setting::LinkDelay(link, delay) => self.links[link.index()].state.set_delay(*delay),
-            Setting::LinkLoss(link, loss) => self.links[link.index()].state.set_loss(*loss),
+            Setting::LinkLoss(link, loss) => self.links[link.index()].set_loss(*loss),
             Setting::LinkQueue(link, params) => {
                 let rate = self.links[link.index()].state.rate();
                 let queue = self.tables.discipline(&scenario.links[link.index()], params, rate);
