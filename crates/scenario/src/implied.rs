@@ -149,8 +149,9 @@ fn fill_flow(flow: &mut Table, taken: &Taken) {
         Some(Value::Table(source)) => source.get("kind").and_then(Item::as_text),
         Some(_) => source.and_then(Item::as_text),
     };
-    let is_carried =
-        ["tcp", "quic"].iter().any(|&key| taken.flow.contains(key)) || flow.get("quic").is_some();
+    let is_carried = ["tcp", "quic"]
+        .into_iter()
+        .any(|key| flow.get(key).map_or_else(|| taken.flow.contains(key), |item| !item.is_false()));
     if kind.is_some_and(transport::is_needed_by) && !is_carried {
         set_missing(flow, "tcp", Value::Text(transport::DEFAULT.to_owned()));
     }

@@ -291,7 +291,7 @@ impl Network {
     ) {
         let back = fields.item("back");
         let known = self.links[at].other_way;
-        let one_way = back.is_some_and(|back| back.value == Value::Flag(false));
+        let one_way = back.is_some_and(Item::is_false);
         if one_way && known.is_some() {
             let message = "a topology's link has two directions; describe the network with `link` alone";
             return fields.refuse("back", message, problems);

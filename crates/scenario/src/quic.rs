@@ -15,11 +15,10 @@
 
 use apportion_core::units::{Bytes, Packets, Span};
 
-use crate::packet_size::{MAX_PACKET, UDP_HEADER};
-use crate::tcp::text::Text;
+use crate::packet_size::UDP_HEADER;
+use crate::params::{check_delayed_ack, check_initial_window, check_sizes, fit_a_packet, params};
 use crate::tcp::{
-    Algorithm, CubicForm, DelayedAck, Halving, InitialSsthresh, InitialWindow, ParamEntry, TcpParams, Window,
-    params,
+    Algorithm, CubicForm, DelayedAck, Halving, InitialSsthresh, InitialWindow, TcpParams, Window,
 };
 
 /// Everything that distinguishes one QUIC from another.
@@ -59,8 +58,6 @@ const USUAL_ACK_FRAME: Bytes = Bytes::new(10);
 pub const MAX_RANGES: usize = 32;
 /// The largest ACK frame: one range, two numbers of 4 bytes for each other, and three counts.
 const LARGEST_ACK_FRAME: Bytes = Bytes::new(1 + 4 + 4 + 1 + 4 + (MAX_RANGES as u64 - 1) * 8 + 3 * 4);
-/// As for TCP: 2^30 bytes.
-const MAX_WINDOW: Bytes = Bytes::new(1 << 30);
 
 impl Default for QuicParams {
     fn default() -> Self {
@@ -89,46 +86,21 @@ impl QuicParams {
         Some(Self { algorithm, ..Self::default() })
     }
 
-    /// Sets the parameter called `name` from `text`, or says what is wrong with either.
-    pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
-        let Some(entry) = PARAMS.iter().find(|entry| entry.name == name) else {
-            let known: Vec<_> = PARAMS.iter().map(|entry| entry.name).collect();
-            return Err(format!("unknown QUIC parameter `{name}` (known: {})", known.join(", ")));
-        };
-        let before = self.clone();
-        (entry.set)(self, text)?;
-        self.check().map_err(|why| {
-            *self = before;
-            format!("`{text}`: {why}")
-        })
-    }
-
-    /// The value of the parameter called `name`, as [`set`](Self::set) reads it; `None` if there is none.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<String> {
-        PARAMS.iter().find(|entry| entry.name == name).map(|entry| (entry.get)(self))
-    }
-
     /// Why no QUIC can run with these values, if so.
     pub fn check(&self) -> Result<(), String> {
-        let fits = |one: Bytes, other: Bytes| one <= MAX_PACKET && other <= MAX_PACKET - one;
         if !ALGORITHMS.contains(&self.algorithm) {
             return Err(format!("is for TCP; QUIC has {}", words().join(", ")));
         }
-        let why = if self.segment == Bytes::ZERO || !fits(self.segment, self.header) {
-            "a packet carries at least 1 byte; with its headers it has at most 65535"
-        } else if self.header <= UDP_HEADER || self.ack <= UDP_HEADER {
+        check_sizes(self.segment, self.header, self.window)?;
+        // RFC 9002 section 7.2.
+        check_initial_window(self.initial_window, MINIMUM_WINDOW, self.segment)?;
+        check_delayed_ack(self.delayed_ack)?;
+        let why = if self.header <= UDP_HEADER || self.ack <= UDP_HEADER {
             "headers are more than the 28 bytes of IP and UDP"
-        } else if !fits(self.ack, LARGEST_ACK_FRAME) {
+        } else if !fit_a_packet(&[self.ack, LARGEST_ACK_FRAME]) {
             "a packet with the largest ACK frame has at most 65535 bytes"
-        } else if self.window < self.segment || self.window > MAX_WINDOW {
-            "the window holds at least a full packet and at most 2^30 bytes"
-        } else if self.initial_window < MINIMUM_WINDOW {
-            "the window is at least two packets (RFC 9002 section 7.2)"
         } else if self.packet_threshold < 3 {
             "RFC 9002 section 6.1.1 allows no threshold below 3"
-        } else if self.delayed_ack.is_some_and(|ack| ack.every == 0 || ack.timeout == Span::ZERO) {
-            "a delayed ACK waits for at least one packet and more than no time"
         } else if self.delayed_ack.is_some_and(|ack| ack.timeout >= MAX_ACK_DELAY) {
             "max_ack_delay is below 2^14 ms (RFC 9000 section 18.2)"
         } else if self.delayed_ack.is_some_and(|ack| ack.aligned) {
@@ -192,7 +164,7 @@ pub fn words() -> Vec<String> {
 }
 
 params! {
-    QuicParams:
+    "QUIC", QuicParams:
     algorithm: Algorithm, "how the window grows and what a loss takes", "RFC 9002 section 7; RFC 9438";
     segment: Bytes, "stream data of a full packet", "RFC 9000 section 14";
     header: Bytes, "added to a packet of data on the wire", "20 IP, 8 UDP, 13 short header, 12 STREAM frame, 16 tag: RFC 9000 sections 17.3.1, 19.8";
@@ -208,6 +180,7 @@ params! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::params::tests::check_each_alone;
 
     /// A value unlike the default for every parameter.
     const OTHER: &[(&str, &str)] = &[
@@ -225,17 +198,7 @@ mod tests {
 
     #[test]
     fn every_parameter_is_set_and_read_back_and_changes_nothing_else() {
-        assert_eq!(OTHER.len(), PARAMS.len());
-        let original = QuicParams::default();
-        for (name, text) in OTHER {
-            let mut changed = original.clone();
-            assert_ne!(changed.get(name).as_deref(), Some(*text), "{name}: choose another value");
-            changed.set(name, text).unwrap();
-            assert_eq!(changed.get(name).as_deref(), Some(*text));
-            for other in PARAMS.iter().filter(|entry| entry.name != *name) {
-                assert_eq!(changed.get(other.name), original.get(other.name), "{name} moved {}", other.name);
-            }
-        }
+        check_each_alone(&QuicParams::default(), OTHER);
     }
 
     #[test]
@@ -256,9 +219,10 @@ mod tests {
             ("header", "28B", "more than the 28 bytes"),
             ("ack", "20B", "more than the 28 bytes"),
             ("ack", "65500B", "largest ACK frame"),
-            ("window", "1000B", "at least a full packet"),
+            ("window", "1000B", "at least one full packet"),
             ("window", "2000MB", "2^30"),
-            ("initial_window", "1p", "at least two packets"),
+            ("initial_window", "1p", "at least 2p"),
+            ("initial_window", "18446744073709551615p", "2^30"),
             ("packet_threshold", "2", "below 3"),
             ("delayed_ack", "0 25ms", "at least one packet"),
             ("delayed_ack", "2 17s", "2^14"),

@@ -98,6 +98,12 @@ pub(crate) const ROOT: &[Key] = &[
         Optional,
         "Customers by name; needed only for weights other than 1. Flows name theirs under `customer`.",
     ),
+    key(
+        "plans",
+        Kind::Text,
+        Optional,
+        "File of customers with rates, from which a queue `{ kind = \"htb\", plans = \"down\" }` has its classes.",
+    ),
     key("change", Kind::Tables(CHANGE), Optional, "Timed changes during the run."),
 ];
 
@@ -423,13 +429,13 @@ const SHARED_FLOW: [Key; 16] = [
         "tcp",
         Kind::Tcp,
         Optional,
-        "TCP: a profile, a congestion control of the profile `linux`, or a table with `profile` and parameters. If absent, `linux` for `greedy`, `file`, `short_flows`, `web`, `probe` and `dash`, and UDP for sources with a rate.",
+        "TCP: a profile, a congestion control of the profile `linux`, or a table with `profile` and parameters. If absent, `linux` for `greedy`, `file`, `short_flows`, `web`, `probe` and `dash`, and UDP for sources with a rate. `false` takes a default back.",
     ),
     key(
         "quic",
         Kind::Quic,
         Optional,
-        "QUIC in place of `tcp`: `cubic`, `newreno`, `bbr` or `bbr3`, or a table with `algorithm` and parameters. Simulator only; not for `web` and `probe`.",
+        "QUIC in place of `tcp`: `cubic`, `newreno`, `bbr` or `bbr3`, or a table with `algorithm` and parameters. Simulator only; not for `web` and `probe`. `false` takes a default back.",
     ),
     key(
         "protocol",

@@ -19,10 +19,10 @@ pub(crate) mod text;
 
 use apportion_core::units::{Bytes, Packets, Span};
 
-use crate::packet_size::MAX_PACKET;
+pub use crate::params::ParamEntry;
+use crate::params::{check_delayed_ack, check_initial_window, check_sizes, fit_a_packet, params};
 pub use algorithms::{ALGORITHMS, AlgorithmEntry};
 use profiles::{linux, ns2_235, ns2_2000, ns2_full, reno_1999, rfc};
-use text::Text;
 
 /// Everything that distinguishes one TCP from another.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,6 +153,14 @@ impl Algorithm {
     #[must_use]
     pub const fn counts_marks(self) -> bool {
         matches!(self, Self::Dctcp | Self::Prague)
+    }
+
+    /// Whether every packet is ECN-capable, SYNs (RFC 8257 section 3.6), ACKs and what is sent again (section 4.1) too: "Linux DCTCP
+    /// asserts ECT on all packets, including SYN" (Linux commit 843c2fdf7a12). A queue that marks others above its threshold drops
+    /// what is not.
+    #[must_use]
+    pub const fn is_wholly_capable(self) -> bool {
+        matches!(self, Self::Dctcp)
     }
 
     /// Whether segments leave at a rate of its own accord.
@@ -292,26 +300,6 @@ impl TcpParams {
         rfc()
     }
 
-    /// Sets the parameter called `name` from `text`, or says what is wrong with either.
-    pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
-        let Some(entry) = PARAMS.iter().find(|entry| entry.name == name) else {
-            let known: Vec<_> = PARAMS.iter().map(|entry| entry.name).collect();
-            return Err(format!("unknown TCP parameter `{name}` (known: {})", known.join(", ")));
-        };
-        let before = self.clone();
-        (entry.set)(self, text)?;
-        self.check().map_err(|why| {
-            *self = before;
-            format!("`{text}`: {why}")
-        })
-    }
-
-    /// The value of the parameter called `name`, as [`set`](Self::set) reads it; `None` if there is none.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<String> {
-        PARAMS.iter().find(|entry| entry.name == name).map(|entry| (entry.get)(self))
-    }
-
     /// Whether the parameter called `name` has an effect with this [`sack_recovery`](Self::sack_recovery).
     #[must_use]
     pub fn uses(&self, name: &str) -> bool {
@@ -326,21 +314,9 @@ impl TcpParams {
     /// Why no TCP can run with these values, if so.
     pub fn check(&self) -> Result<(), String> {
         let fail = |why: &str| Err(why.to_owned());
-        let fits = |parts: &[Bytes]| {
-            let take = |left: Bytes, &part: &Bytes| (part <= left).then(|| left - part);
-            parts.iter().try_fold(MAX_PACKET, take).is_some()
-        };
-        if self.segment == Bytes::ZERO || !fits(&[self.segment, self.header]) {
-            return fail("a segment carries at least 1 byte; with its header it has at most 65535");
-        }
-        if !fits(&[self.ack, self.sack_option, SACK_BLOCKS]) {
+        check_sizes(self.segment, self.header, Bytes::new(self.window_bytes()))?;
+        if !fit_a_packet(&[self.ack, self.sack_option, SACK_BLOCKS]) {
             return fail("an ACK with a full SACK option has at most 65535 bytes");
-        }
-        if self.window_bytes() < self.segment.get() {
-            return fail("the window must hold at least one segment");
-        }
-        if self.window_bytes() > MAX_WINDOW {
-            return fail("the window is at most 2^30 bytes (RFC 7323 section 2.3)");
         }
         if self.dupack_threshold == 0
             || [self.max_backoff, self.recovery_burst, self.abc_limit].contains(&Some(0))
@@ -353,12 +329,9 @@ impl TcpParams {
         if self.initial_rto == Span::ZERO || self.max_rto < self.min_rto {
             return fail("needs initial_rto > 0 and min_rto <= max_rto");
         }
-        if self.delayed_ack.is_some_and(|delayed| delayed.every == 0 || delayed.timeout == Span::ZERO) {
-            return fail("a delayed ACK waits for at least one segment and more than no time");
-        }
-        let one = Packets::new(1);
-        if matches!(self.initial_window, InitialWindow::Packets(n) if n < one) {
-            return fail("the initial window is at least one segment");
+        check_delayed_ack(self.delayed_ack)?;
+        if let InitialWindow::Packets(window) = self.initial_window {
+            check_initial_window(window, Packets::new(1), self.segment)?;
         }
         Ok(())
     }
@@ -407,9 +380,6 @@ const UNUSED_BY_RACK: &[&str] = &[
 
 /// RFC 2018 section 3: 8 bytes per block, and three blocks in addition to a timestamp.
 const SACK_BLOCKS: Bytes = Bytes::new(3 * 8);
-
-/// RFC 7323 section 2.3: a shift of at most 14 over a field of 16 bits.
-const MAX_WINDOW: u64 = 1 << 30;
 
 /// A named TCP.
 #[derive(Debug)]
@@ -463,41 +433,8 @@ pub const PROFILES: &[ProfileEntry] = &[
     },
 ];
 
-/// One parameter of `P` that a scenario may set by name.
-#[derive(Debug)]
-pub struct ParamEntry<P = TcpParams> {
-    /// The name, equal to the field.
-    pub name: &'static str,
-    /// What it decides.
-    pub doc: &'static str,
-    /// What its value looks like: a unit kind or the words it may be.
-    pub unit: &'static str,
-    /// Where the rule comes from.
-    pub source: &'static str,
-    pub(crate) get: fn(&P) -> String,
-    pub(crate) set: fn(&mut P, &str) -> Result<(), String>,
-}
-
-/// The table of parameters of a type: field, type, what it decides, source.
-macro_rules! params {
-    ($params:ty: $($name:ident: $type:ty, $doc:literal, $source:literal;)*) => {
-        /// Every parameter, in the order of the fields.
-        pub const PARAMS: &[ParamEntry<$params>] = &[$(ParamEntry {
-            name: stringify!($name),
-            doc: $doc,
-            unit: <$type as Text>::UNIT,
-            source: $source,
-            get: |params| params.$name.write(),
-            set: |params, text| {
-                params.$name = <$type as Text>::read(text)?;
-                Ok(())
-            },
-        }),*];
-    };
-}
-pub(crate) use params;
 params! {
-    TcpParams:
+    "TCP", TcpParams:
     algorithm: Algorithm, "how losses are repaired and the window grows", "RFC 5681, 6582, 6675, 9438";
     sack_recovery: SackRecovery, "how a SACK sender chooses what to send in recovery", "ns-2 Sack1; RFC 6675; RFC 8985 and 6937";
     segment: Bytes, "payload of a full segment", "RFC 9293 section 3.7.1";

@@ -55,6 +55,11 @@ impl Table {
 }
 
 impl Item {
+    /// Whether it is the word `false`.
+    pub(crate) fn is_false(&self) -> bool {
+        self.value == Value::Flag(false)
+    }
+
     pub(crate) fn text(text: &str, place: Place) -> Self {
         Self { value: Value::Text(text.to_owned()), place }
     }

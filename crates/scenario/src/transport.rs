@@ -7,15 +7,21 @@ use std::sync::Arc;
 
 use crate::keys::Fields;
 use crate::model::Transport;
+use crate::params::{ParamEntry, Params};
 use crate::problem::{Problems, did_you_mean};
 use crate::quic::{self, QuicParams};
-use crate::tcp::{ALGORITHMS, PARAMS, PROFILES, ParamEntry, TcpParams};
+use crate::tcp::{ALGORITHMS, PROFILES, TcpParams};
 use crate::text::{Item, Value, join, quoted};
 
 /// The key that says what carries a flow, `tcp` or `quic`, if one does: what the flow sets itself replaces a default.
 pub(crate) fn key(fields: &Fields<'_>) -> Option<&'static str> {
-    let keys = ["tcp", "quic"].into_iter().filter(|key| fields.item(key).is_some());
+    let keys = ["tcp", "quic"].into_iter().filter(|key| carrier(fields, key).is_some());
     keys.min_by_key(|key| fields.is_lent(key))
+}
+
+/// What `key` says that carries the flow; `false` takes a default back.
+fn carrier<'a>(fields: &Fields<'a>, key: &str) -> Option<&'a Item> {
+    fields.item(key).filter(|item| !item.is_false())
 }
 
 /// TCP or QUIC for a flow that has one of them, or whose source is of a kind that needs one; `Some(None)` if what is written
@@ -25,12 +31,12 @@ pub(crate) fn of_flow(
     source: &str,
     problems: &mut Problems,
 ) -> Option<Option<Transport>> {
-    let has = |key: &str| fields.item(key).is_some();
+    let has = |key: &str| carrier(fields, key).is_some();
     if has("tcp") && has("quic") && fields.is_lent("tcp") == fields.is_lent("quic") {
         fields.refuse("quic", "`tcp` says what carries the flow; leave one of the two out", problems);
         return Some(None);
     }
-    let Some((key, item)) = key(fields).and_then(|key| Some((key, fields.item(key)?))) else {
+    let Some((key, item)) = key(fields).and_then(|key| Some((key, carrier(fields, key)?))) else {
         return is_needed_by(source).then(|| Some(Transport::Tcp(default())));
     };
     let path = fields.path_of(key);
@@ -79,8 +85,18 @@ fn resolve(item: &Item) -> (Option<TcpParams>, Vec<Refused<'_>>) {
         return (None, vec![(item, key, message)]);
     };
     let entries = table.into_iter().flat_map(|table| &table.entries);
-    let refused =
-        set_all(entries.filter(|(key, _)| key != "profile"), |key, text| params.set(key, text), PARAMS);
+    let mut refused = set_all(&mut params, entries.filter(|(key, _)| key != "profile"));
+    if let Some(item) = table.and_then(|table| table.get("ecn")).filter(|item| item.is_false())
+        && params.offers_ecn()
+    {
+        let algorithm = params.get("algorithm").unwrap_or_default();
+        refused.push((
+            item,
+            Some("ecn"),
+            format!("`{algorithm}` works by marks, so it has ECN; leave `ecn` out"),
+        ));
+    }
+    params.ecn = params.offers_ecn();
     (Some(params), refused)
 }
 
@@ -100,15 +116,14 @@ fn resolve_quic(item: &Item) -> (Option<QuicParams>, Vec<Refused<'_>>) {
         return (params, errors);
     };
     let mut params = QuicParams::default();
-    let refused = set_all(table.entries.iter(), |key, text| params.set(key, text), quic::PARAMS);
+    let refused = set_all(&mut params, table.entries.iter());
     (Some(params), refused)
 }
 
 /// Sets parameters by their keys. Returns those that were refused.
-fn set_all<'a, P>(
+fn set_all<'a, P: Params>(
+    params: &mut P,
     entries: impl Iterator<Item = &'a (String, Item)>,
-    mut set_one: impl FnMut(&str, &str) -> Result<(), String>,
-    known: &[ParamEntry<P>],
 ) -> Vec<Refused<'a>> {
     let mut pending: Vec<_> = entries.collect();
     // Some parameters bound each other, so that one can be set only after another: go round until nothing
@@ -118,7 +133,7 @@ fn set_all<'a, P>(
         let count = pending.len();
         for entry in std::mem::take(&mut pending) {
             let (key, item) = entry;
-            if let Err(message) = set(&mut set_one, key, item, known) {
+            if let Err(message) = set(params, key, item) {
                 pending.push(entry);
                 refused.push((item, Some(key.as_str()), message));
             }
@@ -165,17 +180,12 @@ pub(crate) fn algorithms(allowed: bool) -> impl Iterator<Item = &'static str> {
     ALGORITHMS.iter().map(|entry| entry.name).filter(move |name| allowed && *name != "tahoe")
 }
 
-fn set<P>(
-    set_one: &mut impl FnMut(&str, &str) -> Result<(), String>,
-    key: &str,
-    item: &Item,
-    known: &[ParamEntry<P>],
-) -> Result<(), String> {
+fn set<P: Params>(params: &mut P, key: &str, item: &Item) -> Result<(), String> {
     if matches!(item.value, Value::Table(_) | Value::List(_) | Value::Date(_)) {
         return Err(format!("`{item}` is {}, not the value of a parameter", item.what()));
     }
-    set_one(key, &item.plain()).map_err(|message| {
-        let names = || known.iter().map(|entry| entry.name);
+    params.set_by_name(key, &item.plain()).map_err(|message| {
+        let names = || P::ENTRIES.iter().map(|entry| entry.name);
         let known = names().any(|name| name == key);
         if known { message } else { format!("{message}{}", did_you_mean(key, names())) }
     })
@@ -188,7 +198,7 @@ pub(crate) fn canonical(item: &Item) -> Option<Vec<(String, String)>> {
     let word = item.as_table().map_or(Some(item), |table| table.get("profile"));
     let profile = word.and_then(Item::as_text).filter(|word| TcpParams::profile(word).is_some());
     let mut all = vec![("profile".to_owned(), quoted(profile.unwrap_or(PROFILES[0].name)))];
-    all.extend(PARAMS.iter().map(|entry| written(&params, entry)));
+    all.extend(written(&params));
     Some(all)
 }
 
@@ -196,12 +206,14 @@ pub(crate) fn canonical(item: &Item) -> Option<Vec<(String, String)>> {
 pub(crate) fn canonical_quic(item: &Item) -> Option<Vec<(String, String)>> {
     let (params, errors) = resolve_quic(item);
     let params = params.filter(|_| errors.is_empty())?;
-    Some(quic::PARAMS.iter().map(|entry| written(&params, entry)).collect())
+    Some(written(&params).collect())
 }
 
-/// A parameter as a key and its TOML value.
-fn written<P>(params: &P, entry: &ParamEntry<P>) -> (String, String) {
-    let text = (entry.get)(params);
-    let bare = text.parse::<u64>().is_ok() || text == "true" || text == "false";
-    (entry.name.to_owned(), if bare { text } else { quoted(&text) })
+/// Every parameter as a key and its TOML value.
+fn written<P: Params>(params: &P) -> impl Iterator<Item = (String, String)> {
+    P::ENTRIES.iter().map(|entry: &ParamEntry<P>| {
+        let text = (entry.get)(params);
+        let bare = text.parse::<u64>().is_ok() || text == "true" || text == "false";
+        (entry.name.to_owned(), if bare { text } else { quoted(&text) })
+    })
 }

@@ -58,6 +58,27 @@ fn a_congestion_control_or_a_parameter_alone_changes_the_tcp_of_linux() {
 }
 
 #[test]
+fn false_takes_a_default_back() {
+    let cbr = "source = { kind = \"cbr\", rate = \"1Mbit\", packet = \"500B\" }";
+    let defaults = |key: &str, value: &str| format!("[defaults.flow]\n{key} = \"{value}\"");
+    let of_tcp = defaults("tcp", "rfc");
+    assert_eq!(transport(&format!("{cbr}\n{of_tcp}")).unwrap(), tcp("rfc", &[]));
+    assert_eq!(transport(&format!("tcp = false\n{cbr}\n{of_tcp}")).unwrap(), None);
+    let of_quic = defaults("quic", "cubic");
+    assert!(quic(&format!("{cbr}\n{of_quic}")).is_ok());
+    assert_eq!(transport(&format!("quic = false\n{cbr}\n{of_quic}")).unwrap(), None);
+    // A greedy source needs one: TCP.
+    assert_eq!(transport(&format!("quic = false\n{of_quic}")).unwrap(), tcp("linux", &[]));
+}
+
+#[test]
+fn a_control_that_works_by_marks_has_ecn() {
+    let error = transport("tcp = { algorithm = \"prague\", ecn = false }").unwrap_err();
+    assert!(error.contains("flow.x.tcp.ecn") && error.contains("leave `ecn` out"), "{error}");
+    assert!(transport("tcp = { algorithm = \"dctcp\" }").unwrap().unwrap().offers_ecn());
+}
+
+#[test]
 fn what_cannot_be_names_its_place() {
     let message = transport("tcp = \"tahoe\"").unwrap_err();
     assert!(

@@ -23,13 +23,24 @@ macro_rules! plain_text {
         impl Text for $type {
             const UNIT: &'static str = $unit;
             fn read(text: &str) -> Result<Self, String> {
-                text.trim().parse().map_err(|why| format!("`{text}` is not a {}: {why}", $unit))
+                text.trim().parse().map_err(|why: <$type as FromStr>::Err| why.to_string())
             }
             fn write(&self) -> String { self.to_string() }
         }
     )* };
 }
-plain_text!(Bytes: "size", Packets: "packets", Span: "time", u32: "whole number");
+plain_text!(Bytes: "size", Packets: "packets", Span: "time");
+
+impl Text for u32 {
+    const UNIT: &'static str = "whole number";
+    fn read(text: &str) -> Result<Self, String> {
+        let why = |_| format!("`{text}` is not a whole number from 0 to {}; write for example 3", Self::MAX);
+        text.trim().parse().map_err(why)
+    }
+    fn write(&self) -> String {
+        self.to_string()
+    }
+}
 
 impl Text for bool {
     const UNIT: &'static str = "true or false";
