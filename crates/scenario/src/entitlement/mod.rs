@@ -32,11 +32,12 @@ mod population;
 
 use std::borrow::Cow;
 
+use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 
 pub use due::{Amount, Due};
 
-use crate::model::{Flow, Link, Scenario, Setting, Source, Start};
+use crate::model::{Change, Flow, Link, Scenario, Setting, Source, Start};
 use due::Steps;
 use population::{Class, Population, limiting_links};
 
@@ -131,30 +132,53 @@ impl Scenario {
     }
 }
 
-/// The packets by which the rate of a link that aggregates is judged. Chosen: those of most data.
+/// The packets by which capacities are judged where they depend on sizes. Chosen: those of most data.
 const FULL_PACKET: Bytes = Bytes::new(1_500);
 
 impl Scenario {
-    /// With the rates that links which aggregate have for full packets.
+    /// With the rates at which full packets leave, as links that aggregate and queues that shape let them.
     fn as_carried(&self) -> Cow<'_, Self> {
-        if self.links.iter().all(|link| link.aggregate.is_none()) {
+        let unlimited = Rate::from_bit(u64::MAX);
+        let limits = |queue: &DisciplineParams| queue.capacity(unlimited, FULL_PACKET) < unlimited;
+        let is_limited = |link: &Link| link.aggregate.is_some() || limits(&link.queue);
+        let becomes_limited =
+            |change: &Change| matches!(&change.to, Setting::LinkQueue(_, queue) if limits(queue));
+        if !self.links.iter().any(is_limited) && !self.changes.iter().any(becomes_limited) {
             return Cow::Borrowed(self);
         }
         let mut carried = self.clone();
-        let capacity = |link: &Link, rate: Rate| match &link.aggregate {
-            Some(aggregate) if rate > Rate::ZERO => aggregate.capacity(FULL_PACKET, rate),
-            _ => rate,
-        };
-        for (link, to) in self.links.iter().zip(&mut carried.links) {
-            to.rate = capacity(link, link.rate);
+        for link in &mut carried.links {
+            link.rate = capacity(link, link.rate);
         }
+        // What links are at the time of each change.
+        let mut links = self.links.clone();
+        carried.changes.sort_by_key(|change| change.at);
         for change in &mut carried.changes {
-            if let Setting::LinkRate(id, rate) = &mut change.to {
-                *rate = capacity(&self.links[id.index()], *rate);
-            }
+            let id = match &change.to {
+                Setting::LinkRate(id, rate) => {
+                    links[id.index()].rate = *rate;
+                    *id
+                }
+                Setting::LinkQueue(id, queue) => {
+                    links[id.index()].queue = queue.as_ref().clone();
+                    *id
+                }
+                _ => continue,
+            };
+            let link = &links[id.index()];
+            change.to = Setting::LinkRate(id, capacity(link, link.rate));
         }
         Cow::Owned(carried)
     }
+}
+
+/// The rate at which full packets leave by a link whose transmitter has `rate`.
+fn capacity(link: &Link, rate: Rate) -> Rate {
+    let sent = match &link.aggregate {
+        Some(aggregate) if rate > Rate::ZERO => aggregate.capacity(FULL_PACKET, rate),
+        _ => rate,
+    };
+    link.queue.capacity(sent, FULL_PACKET)
 }
 
 /// When a flow without a run of it wants what.
@@ -353,5 +377,32 @@ mod tests {
         assert_eq!(mbps(text, 5, 15), Some(vec![4.0, 2.0]));
         assert_eq!(mbps(text, 15, 25), Some(vec![1.5, 3.0]));
         assert_eq!(mbps(text, 0, 30), Some(vec![3.0, 2.0]));
+    }
+
+    #[test]
+    fn what_leaves_a_shaper_or_cake_is_divided() {
+        let text = |queue: &str| {
+            format!(
+                r#"
+            seed = 1
+            stop = "30s"
+            link.x = {{ from = "a", to = "b", rate = "6Mbit", delay = "1ms", queue = {queue} }}
+            flow.x = {{ from = "a", to = "b", count = 2 }}
+            change = [
+                {{ at = "10s", set = "link.x.rate", to = "2Mbit" }},
+                {{ at = "20s", set = "link.x.queue", to = "fifo" }},
+            ]"#
+            )
+        };
+        let shaped = text(r#"{ kind = "fifo", shaper = "token_bucket", rate = "4Mbit" }"#);
+        assert_eq!(mbps(&shaped, 0, 10), Some(vec![2.0, 2.0]));
+        assert_eq!(mbps(&shaped, 10, 20), Some(vec![1.0, 1.0]));
+        // 1,500 of 1,600 bytes are packets.
+        let cake = text(r#"{ kind = "cake", bandwidth = "4Mbit", overhead = "100B" }"#);
+        assert_eq!(mbps(&cake, 0, 10), Some(vec![1.875, 1.875]));
+        assert_eq!(mbps(&cake, 20, 30), Some(vec![1.0, 1.0]));
+        let widened =
+            cake.replace("set = \"link.x.rate\", to = \"2Mbit\"", "set = \"link.x.queue\", to = \"drr\"");
+        assert_eq!(mbps(&widened, 10, 20), Some(vec![3.0, 3.0]));
     }
 }
