@@ -7,6 +7,7 @@ use std::path::Path;
 
 use apportion_core::FlowId;
 use apportion_core::random::Stream;
+use apportion_core::system::Catalog;
 use apportion_core::units::{Span, Time};
 use apportion_scenario::gateway::GatewayConfig;
 use apportion_sffc::message::{FlowKey, Key, MAX_SIZE, Message, RouterId};
@@ -30,23 +31,33 @@ pub fn segment(data: &[u8]) {
 /// Any bytes as the configuration of a gateway: no panic, what is refused is refused with a reason, and what loads survives
 /// its canonical text.
 pub fn gateway_config(data: &[u8]) {
-    let Ok(text) = std::str::from_utf8(data) else { return };
-    match GatewayConfig::load(text, Path::new("fuzz.toml")) {
+    // What follows the first zero byte is the file of plans.
+    let (text, file) = parts(data);
+    let Ok(text) = std::str::from_utf8(text) else { return };
+    let load = |text: &str| {
+        GatewayConfig::load_with(&Catalog::default(), text, Path::new("fuzz.toml"), &|_| Ok(file.to_vec()))
+    };
+    match load(text) {
         Ok(config) => {
-            let again = GatewayConfig::load(&config.canonical(), Path::new("fuzz.toml"));
+            let again = load(&config.canonical());
             assert_eq!(again.as_ref(), Ok(&config), "{}", config.canonical());
         }
         Err(problems) => assert!(!problems.is_empty()),
     }
 }
 
+/// What is in front of the first zero byte and behind it.
+fn parts(data: &[u8]) -> (&[u8], &[u8]) {
+    match data.iter().position(|byte| *byte == 0) {
+        Some(at) => (&data[..at], &data[at + 1..]),
+        None => (data, &[]),
+    }
+}
+
 /// Any bytes as a scenario file, and as every file that it refers to: no panic, and what loads survives its canonical text.
 pub fn load(data: &[u8]) {
     // What follows the first zero byte is the content of files.
-    let (text, file) = match data.iter().position(|byte| *byte == 0) {
-        Some(at) => (&data[..at], &data[at + 1..]),
-        None => (data, &[][..]),
-    };
+    let (text, file) = parts(data);
     let Ok(text) = std::str::from_utf8(text) else { return };
     let read = |_: &Path| Ok(file.to_vec());
     match apportion_scenario::load(text, Path::new("fuzz.toml"), &[], &read) {

@@ -16,6 +16,7 @@ use crate::link_groups;
 use crate::model::{Customer, Flow, Link, ListedLoss, Scenario};
 use crate::names::position;
 use crate::network::{Finished, Lost};
+use crate::plans;
 use crate::problem::{Problems, did_you_mean};
 use crate::routing::Routing;
 use crate::tables::ROOT;
@@ -31,6 +32,8 @@ pub(crate) fn build(
     problems: &mut Problems,
 ) -> Option<Scenario> {
     refuse_rules(root, problems);
+    let plans = plans::of(root, files, problems)?;
+    let root = &*plans::expanded(root, plans.as_ref(), problems);
     let fields = walk_root(root, ROOT, problems);
     let seed = fields.count("seed", 1, problems);
     let stop = fields.time("stop", 1, problems);

@@ -163,7 +163,9 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
 - **Classes of a queue.** `prio`, `htb` and `hfsc` have classes, in a table `class` of the queue: `[link.x.queue.class.voice]`, or
   `{ kind = \"htb\", class = { all = { rate = \"20Mbit\" }, voice = { parent = \"all\", rate = \"1Mbit\" } } }`; `apportion explain htb` has
   their keys. A flow belongs to the class with the name of its `customer`; flows over the link that belong to none are refused
-  unless a class has `others = true`. Only classes without children have packets. What flows are entitled to is not known then.
+  unless a class has `others = true`. Only classes without children have packets. They wait in a FIFO, or with
+  `discipline = \"fq_codel\"` of the queue (`prio` and `htb`) in a discipline of each class, by the weights of the flows of the class. What
+  flows are entitled to is not known then.
   [`classes.toml`](../scenarios/classes.toml) shows all three.
 - **Hosts.** With `isolate` a queue of any kind divides the link among hosts first, and the part of each host among its
   flows by their weights: `{ kind = \"drr\", isolate = \"source\" }`. Hosts are the nodes at the ends of flows: their `source`,
@@ -418,7 +420,7 @@ fn quic_schema() -> Value {
     transport_schema(&quic::words(), Map::new(), quic::PARAMS)
 }
 
-/// One of `words`, or a table with `properties` and the parameters.
+/// One of `words`, `false`, or a table with `properties` and the parameters.
 fn transport_schema<P>(
     words: &[impl AsRef<str>],
     mut properties: Map<String, Value>,
@@ -433,7 +435,7 @@ fn transport_schema<P>(
     let table = json!({
         "type": "object", "properties": properties, "additionalProperties": false,
     });
-    json!({ "anyOf": [{ "enum": words }, table] })
+    json!({ "anyOf": [{ "enum": words }, { "const": false }, table] })
 }
 
 #[cfg(test)]

@@ -11,10 +11,12 @@
 //! | `forms` | addresses, ports, protocols and other values that are written as short strings |
 //! | `rules` | the list `rule`: conditions, and the parameters of flows |
 //! | `directions` | the tables `up` and `down` |
+//! | `addresses` | which customer an address belongs to |
 //! | `checks` | what keys of different tables must agree on |
 //! | `written` | a configuration as TOML, and what differs between two |
 //! | `describe` | the keys as Markdown |
 
+mod addresses;
 mod checks;
 pub mod classifier;
 mod config;
@@ -29,14 +31,17 @@ use std::path::Path;
 
 use apportion_core::system::Catalog;
 
-use crate::gateway::classifier::RuleSet;
+use crate::gateway::classifier::{Prefix, RuleSet};
 
 use crate::customers;
+use crate::files::{Files, ReadFile, read_file};
 use crate::keys::{Fields, walk_root};
+use crate::plans::{self, Plans};
 use crate::problem::{Problem, Problems};
 use crate::text::{self, Item, Table};
 
 pub use crate::direction::Direction;
+pub use addresses::Addresses;
 pub use checks::COUNTED_APART;
 pub use config::{
     DirectionConfig, GatewayConfig, Grouping, Labels, NetworkLengths, ReportKey, RuleConfig, Treatment,
@@ -48,22 +53,31 @@ pub use rules::real_rate_rule;
 pub use written::{Change, Difference, Pinned, Setting};
 
 impl GatewayConfig {
-    /// Reads and checks a configuration file; `origin` is the path that messages name.
+    /// Reads and checks a configuration file; `origin` is the path that messages name, in whose folder a file of plans is: on the disk.
     ///
     /// # Errors
     /// Everything that is wrong with the file, in the order of its lines.
     pub fn load(text: &str, origin: &Path) -> Result<Self, Vec<Problem>> {
-        Self::load_with(&Catalog::default(), text, origin)
+        Self::load_with(&Catalog::default(), text, origin, &read_file)
     }
 
-    /// As [`load`](Self::load), with the disciplines of `catalog`.
+    /// As [`load`](Self::load), with the disciplines of `catalog`; `read` opens the file of plans.
     ///
     /// # Errors
     /// Everything that is wrong with the file, in the order of its lines.
-    pub fn load_with(catalog: &Catalog, text: &str, origin: &Path) -> Result<Self, Vec<Problem>> {
+    pub fn load_with(
+        catalog: &Catalog,
+        text: &str,
+        origin: &Path,
+        read: ReadFile<'_>,
+    ) -> Result<Self, Vec<Problem>> {
         let mut problems = Problems::default();
         let root = text::parse(text, &mut problems);
-        let read = problems.is_empty().then(|| read(&root, stem(origin), catalog, &mut problems)).flatten();
+        let plans = plans::of(&root, &Files::new(origin, read), &mut problems).flatten();
+        let root = plans::expanded(&root, plans.as_ref(), &mut problems);
+        let is_readable = problems.is_empty();
+        let read = || self::read(&root, plans.as_ref(), stem(origin), catalog, &mut problems);
+        let read = is_readable.then(read).flatten();
         match read.filter(|_| problems.is_empty()) {
             Some(config) => Ok(config),
             None => Err(problems.into_vec(&origin.display().to_string())),
@@ -93,7 +107,13 @@ fn stem(origin: &Path) -> String {
 }
 
 /// Checks the whole file; every error is added to `problems`. `None` only if there were some.
-fn read(root: &Table, name: String, catalog: &Catalog, problems: &mut Problems) -> Option<GatewayConfig> {
+fn read<'a>(
+    root: &Table,
+    plans: Option<&'a Plans>,
+    name: String,
+    catalog: &Catalog,
+    problems: &mut Problems,
+) -> Option<GatewayConfig> {
     let fields = walk_root(root, tables::ROOT, problems);
     let seed = fields.count("seed", 1, problems);
     let [inside, outside] = ["inside", "outside"].map(|key| fields.form(key, forms::interface, problems));
@@ -113,10 +133,17 @@ fn read(root: &Table, name: String, catalog: &Catalog, problems: &mut Problems) 
 
     let rules = rules::read(&fields, problems);
     checks::rules(&rules.all, problems);
+    let planned: Vec<_> = plans.into_iter().flat_map(Plans::customers).collect();
     let named = rules.all.iter().filter_map(|rule| rule.config.gives.customer.as_deref());
+    let named = named.chain(planned.iter().map(|(name, _)| *name));
     // If rules were refused, the customers that they name are unknown.
     let customers =
         if rules.complete { customers::read(&fields, named, "rule", problems) } else { Vec::new() };
+    let of_plan = |(name, prefixes): (&str, &'a [Prefix])| {
+        let customer = customers::number(&customers, Some(name));
+        prefixes.iter().map(move |prefix| (*prefix, customer))
+    };
+    let addresses = Addresses::new(planned.into_iter().flat_map(of_plan));
     let [up, down] = Direction::BOTH.map(|direction| directions::read(direction, &fields, catalog, problems));
     for direction in [&up, &down].into_iter().flatten() {
         checks::guarantees(direction, &rules.all, problems);
@@ -148,6 +175,8 @@ fn read(root: &Table, name: String, catalog: &Catalog, problems: &mut Problems) 
         up: up.config,
         down: down.config,
         rules,
+        plans: fields.text(plans::KEY).map(ToOwned::to_owned),
+        addresses,
         customers,
     })
 }

@@ -5,6 +5,7 @@ use apportion_core::mark::ticket;
 use apportion_core::param::{Entry, ParamError, Preset, Role};
 use apportion_core::system::catalog::{Catalog, Selection};
 
+use crate::plans;
 use crate::problem::{Problems, did_you_mean};
 use crate::text::{Item, Table, Value, join, quoted};
 
@@ -185,13 +186,14 @@ impl Part {
 
     /// It as TOML with every parameter that it has, set or not; `None` if it is refused or swept inside.
     pub(crate) fn canonical(self, catalog: &Catalog, item: &Item) -> Option<String> {
-        let (selection, errors) = self.select(catalog, item).ok()?;
+        let (item, plans) = plans::taken_out(item);
+        let (selection, errors) = self.select(catalog, &item).ok()?;
         if !errors.is_empty() {
             return None;
         }
         let given = item.as_table();
         // A policy as `kind` stays one, so that sweeps keep their labels.
-        let kind = match given.map_or(Some(item), |table| table.get("kind")) {
+        let kind = match given.map_or(Some(&*item), |table| table.get("kind")) {
             Some(kind) => kind.as_text()?,
             None => self.implied()?,
         };
@@ -213,6 +215,7 @@ impl Part {
                 parts.push(part);
             }
         }
+        parts.extend(plans.map(|plans| format!("{} = {plans}", plans::KEY)));
         if let Some(class) = selection.class() {
             parts.extend(classes_of(class, preset, given.and_then(|table| table.get(Catalog::CLASS_KEY)))?);
         }

@@ -9,7 +9,7 @@ use apportion_core::units::Rate;
 use apportion_scenario::model::Scenario;
 use apportion_scenario::{Suite, load};
 
-/// Those for all users, then those that compare the simulator with Linux, then those of docs/choosing.md.
+/// Those for all users, then those that compare the simulator with Linux, those of docs/choosing.md, and those with plans.
 fn examples() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let files = |folder: PathBuf| {
@@ -19,7 +19,7 @@ fn examples() -> Vec<PathBuf> {
         files.sort();
         files
     };
-    [files(folder.clone()), files(folder.join("parity")), files(folder.join("choosing"))].concat()
+    ["", "parity", "choosing", "plans"].map(|name| files(folder.join(name))).concat()
 }
 
 #[test]
@@ -73,6 +73,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "partial",
             "varying-rate",
             "video-and-calls",
+            "evening",
         ]
     );
     for path in examples() {

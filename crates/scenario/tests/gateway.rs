@@ -13,7 +13,7 @@ use apportion_core::packet::CustomerId;
 use apportion_core::packet::FlowClass;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Weight};
 use apportion_scenario::gateway::classifier::{Headers, Prefix};
-use apportion_scenario::gateway::{Direction, Grouping, Labels, Treatment, TrustedSources};
+use apportion_scenario::gateway::{Direction, GatewayConfig, Grouping, Labels, Treatment, TrustedSources};
 use apportion_scenario::queue::from_text;
 
 use common::{EVERYTHING, error, load, minimal, refused, try_load};
@@ -131,18 +131,20 @@ fn the_canonical_text_is_the_same_configuration() {
 fn the_examples_load_and_say_what_they_are() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/gateway");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|end| end == "toml"));
     files.sort();
     let titles: Vec<_> = files
         .iter()
         .map(|path| {
             let text = std::fs::read_to_string(path).unwrap();
             assert!(text.starts_with('#'), "{}: the first line says what it is about", path.display());
+            let load = |text: &str| GatewayConfig::load(text, path).unwrap();
             let config = load(&text);
             assert_eq!(load(&config.canonical()), config);
             config.title
         })
         .collect();
-    assert_eq!(titles, ["core", "edge", "home", "tickets-sink", "tickets-source"]);
+    assert_eq!(titles, ["core", "edge", "home", "provider", "tickets-sink", "tickets-source"]);
 }
 
 #[test]
@@ -163,7 +165,7 @@ fn values_of_the_file_are_refused_with_a_fix() {
         (
             "metric = 1",
             "metric: unknown key (did you mean `metrics`?); known here: title, seed, inside, outside, \
-                        metrics, exceptions, address, report_key, insecure, flow_idle, flows, up, down, rule, customer",
+                        metrics, exceptions, address, report_key, insecure, flow_idle, flows, up, down, plans, rule, customer",
         ),
         (
             "exceptions = \"x.sock\"",

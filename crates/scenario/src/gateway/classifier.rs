@@ -34,7 +34,7 @@ pub struct Headers {
 }
 
 /// Addresses that begin with the same bits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Prefix {
     address: IpAddr,
     length: u8,
@@ -59,6 +59,27 @@ impl Prefix {
         Ok(Self { address, length })
     }
 
+    /// Reads an address or a prefix: `192.0.2.7`, `2001:db8::/32`; `key` is what it is written under.
+    ///
+    /// # Errors
+    /// Why it is neither.
+    pub fn read(text: &str, key: &str) -> Result<Self, String> {
+        let fail =
+            || format!("`{text}` is neither an address nor a prefix; write for example \"192.168.1.0/24\"");
+        let (address, length) = match text.split_once('/') {
+            Some((address, length)) => (address, Some(length)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().map_err(|_| fail())?;
+        match length {
+            None => Ok(Self::one(address)),
+            Some(length) => {
+                let length = length.parse().map_err(|_| fail())?;
+                Self::new(key, address, length).map_err(|error| error.message)
+            }
+        }
+    }
+
     /// One address alone.
     #[must_use]
     pub const fn one(address: IpAddr) -> Self {
@@ -76,6 +97,12 @@ impl Prefix {
     pub fn around(address: IpAddr, length: u8) -> Self {
         let length = length.min(width(address));
         Self { address: first_address(common(address, address, length), address), length }
+    }
+
+    /// How many bits they have in common.
+    #[must_use]
+    pub const fn length(&self) -> u8 {
+        self.length
     }
 
     /// Whether they are IPv4 addresses, not IPv6.

@@ -10,6 +10,7 @@ use apportion_core::packet::{CustomerId, FillTarget, FlowClass};
 use apportion_core::system::{Catalog, DisciplineParams};
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Weight};
 
+use super::addresses::Addresses;
 use super::classifier::{Prefix, Rule, RuleSet};
 use crate::customers;
 use crate::direction::Direction;
@@ -49,7 +50,11 @@ pub struct GatewayConfig {
     pub down: DirectionConfig,
     /// In the order of the file; their positions are the numbers that [`DirectionConfig::rules`] decide on.
     pub rules: Vec<RuleConfig>,
-    /// Those that rules name, sorted by name.
+    /// The file of plans, relative to that of the configuration, if there is one.
+    pub plans: Option<String>,
+    /// The customers of inside addresses, by these plans. A rule that names a customer comes first.
+    pub addresses: Addresses,
+    /// Those that rules and plans name, sorted by name.
     pub customers: Vec<Customer>,
 }
 

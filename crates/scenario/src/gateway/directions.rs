@@ -1,11 +1,11 @@
 //! The tables `up` and `down`: what happens to packets in one direction.
 
-use crate::gateway::classifier::RuleSet;
+use crate::gateway::classifier::{Prefix, RuleSet};
 use apportion_core::system::{Catalog, DisciplineParams};
 use apportion_core::units::Bytes;
 
 use super::tables::{DIRECTION, LABELS};
-use super::{Direction, DirectionConfig, Labels, TrustedSources, Written, forms};
+use super::{Direction, DirectionConfig, Labels, TrustedSources, Written};
 use crate::keys::{Fields, walk};
 use crate::problem::Problems;
 use crate::selection::Part;
@@ -108,7 +108,7 @@ fn trusted_sources(fields: &Fields<'_>, problems: &mut Problems) -> Option<Trust
         fields.refuse("reads", message, problems);
         return None;
     }
-    let prefix = |item: &Item| match forms::prefix(&item.plain(), "reads") {
+    let prefix = |item: &Item| match Prefix::read(&item.plain(), "reads") {
         Ok(prefix) => Some(prefix),
         Err(message) => {
             fields.refuse("reads", message, problems);

@@ -9,7 +9,6 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use super::{Grouping, NetworkLengths};
-use crate::gateway::classifier::Prefix;
 
 use crate::problem::did_you_mean;
 
@@ -178,24 +177,6 @@ fn named(text: &str, names: &[(&'static str, u8)], what: &str, most: u8) -> Resu
     })
 }
 
-/// A prefix, or an address alone.
-pub(super) fn prefix(text: &str, key: &str) -> Result<Prefix, String> {
-    let fail =
-        || format!("`{text}` is neither an address nor a prefix; write for example \"192.168.1.0/24\"");
-    let (address, length) = match text.split_once('/') {
-        Some((address, length)) => (address, Some(length)),
-        None => (text, None),
-    };
-    let address: IpAddr = address.parse().map_err(|_| fail())?;
-    match length {
-        None => Ok(Prefix::one(address)),
-        Some(length) => {
-            let length = length.parse().map_err(|_| fail())?;
-            Prefix::new(key, address, length).map_err(|error| error.message)
-        }
-    }
-}
-
 /// A port, or the first and last of a range; whether that is in order is checked with the rule.
 pub(super) fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
     let fail =
@@ -222,6 +203,7 @@ pub(super) fn protocol_text(protocol: u8) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gateway::classifier::Prefix;
 
     #[test]
     fn codepoints_are_those_of_the_registry() {
@@ -247,7 +229,10 @@ mod tests {
         assert_eq!((protocol_text(58), protocol_text(132)), ("\"icmpv6\"".into(), "132".into()));
         assert_eq!((ports_text(&(443..=443)), ports_text(&(1..=2))), ("443".into(), "\"1-2\"".into()));
         assert_eq!(ports("5004 - 5005"), Ok(5_004..=5_005));
-        assert_eq!(prefix("192.0.2.1", "from").map(|prefix| prefix.to_string()), Ok("192.0.2.1".to_owned()));
+        assert_eq!(
+            Prefix::read("192.0.2.1", "from").map(|prefix| prefix.to_string()),
+            Ok("192.0.2.1".to_owned())
+        );
     }
 
     #[test]

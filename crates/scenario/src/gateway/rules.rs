@@ -1,6 +1,6 @@
 //! The list `rule`: which flows, and what they are given.
 
-use crate::gateway::classifier::Rule;
+use crate::gateway::classifier::{Prefix, Rule};
 use apportion_core::packet::FlowClass;
 use apportion_core::system::Catalog;
 use apportion_core::units::{Rate, Weight};
@@ -102,7 +102,7 @@ pub fn real_rate_rule(text: &str) -> Result<RuleConfig, String> {
 }
 
 fn conditions(fields: &Fields<'_>, problems: &mut Problems) -> Option<Rule> {
-    let [from, to] = ["from", "to"].map(|key| fields.form(key, |text| forms::prefix(text, key), problems));
+    let [from, to] = ["from", "to"].map(|key| fields.form(key, |text| Prefix::read(text, key), problems));
     let [from_port, to_port] = ["from_port", "to_port"].map(|key| fields.form(key, forms::ports, problems));
     let protocol = fields.form("protocol", forms::protocol, problems);
     let dscp = fields.form("dscp", forms::codepoint, problems);

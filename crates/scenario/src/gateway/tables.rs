@@ -73,6 +73,12 @@ pub(super) const ROOT: &[Key] = &[
                                                                    inside.",
     ),
     key(
+        "plans",
+        Kind::Text,
+        Optional,
+        "File of customers with addresses and rates, from which a queue `{ kind = \"htb\", plans = \"up\" }` has its classes.",
+    ),
+    key(
         "rule",
         Kind::Tables(RULE),
         Optional,

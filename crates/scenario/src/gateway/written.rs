@@ -203,6 +203,12 @@ impl GatewayConfig {
             let path = "rule".to_owned();
             changes.push(Change { setting: Setting::Rules, path, from: listed(from), to: listed(to) });
         }
+        if self.addresses != new.addresses {
+            let path = "plans.addresses".to_owned();
+            let [from, to] = [self, new].map(|config| Some(config.addresses.len().to_string()));
+            let to = if from == to { Some("others".to_owned()) } else { to };
+            changes.push(Change { setting: Setting::Customers, path, from, to });
+        }
         let (pinned, changes): (Vec<_>, Vec<_>) =
             changes.into_iter().partition(|change| change.setting.is_pinned());
         if pinned.is_empty() {
@@ -226,6 +232,7 @@ impl GatewayConfig {
         file.add(Setting::Insecure, "insecure", self.insecure.to_string());
         file.add(Setting::FlowIdle, "flow_idle", quoted(&self.flow_idle.to_string()));
         file.add(Setting::Flows, "flows", self.flows.to_string());
+        file.add_if(Setting::Customers, "plans", self.plans.as_deref(), quoted);
         let mut all = vec![file];
         all.extend(Direction::BOTH.map(|way| direction(way, self.direction(way))));
         all.extend(self.rules.iter().map(rule));
@@ -335,9 +342,11 @@ mod tests {
         let everything = include_str!("../../../../fuzz/corpus/gateway_config/everything.toml");
         let receivers = "inside = \"a\"\noutside = \"b\"\n[down]\nrate = \"1Mbit\"\nlabels = { reads = true, writes = true }\n\
                          [up]\nrate = \"1Mbit\"\nack_tickets = 5\nlabels = { reads = true, writes = true }\n";
-        let load = |text: &str| GatewayConfig::load(text, Path::new("x.toml")).unwrap();
+        let provider = include_str!("../../../../scenarios/gateway/provider.toml");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/gateway/provider.toml");
+        let load = |text: &str| GatewayConfig::load(text, &folder).unwrap();
         let sections: Vec<Section> =
-            [everything, receivers].map(load).iter().flat_map(GatewayConfig::sections).collect();
+            [everything, receivers, provider].map(load).iter().flat_map(GatewayConfig::sections).collect();
         for (start, keys) in [("", ROOT), ("[up]", DIRECTION), ("[[rule]]", RULE), ("[customer", CUSTOMER)] {
             let is_own =
                 |it: &&Section| it.header.is_empty() == start.is_empty() && it.header.starts_with(start);

@@ -1,0 +1,201 @@
+//! Plans: classes and customers from a file.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+use std::path::Path;
+
+use apportion_core::packet::CustomerId;
+use apportion_core::system::{CoreParams, DisciplineParams};
+use apportion_core::units::Rate;
+use apportion_scenario::gateway::GatewayConfig;
+use apportion_scenario::{Suite, load, read_file};
+
+const PLANS: &str = "\
+name,   parent, addresses,                 down,    up,     down_min, up_min
+# The site and its two masts.
+site,   ,       ,                          100Mbit, 40Mbit, ,
+north,  site,   ,                          80Mbit,  ,       ,
+south,  site,   ,                          80Mbit,  20Mbit, ,
+smith,  north,  192.0.2.10 2001:db8:1::/48, 50Mbit, 10Mbit, 20Mbit,   2Mbit
+jones,  north,  192.0.2.64/26,             100Mbit, 10Mbit, ,
+weber,  north,  192.0.2.0/24,              50Mbit,  5Mbit,  ,
+others, south,  ,                          ,        ,       ,
+";
+
+/// Each class: its name, what it is assured, and its ceiling, in Mbit/s.
+fn classes(queue: &DisciplineParams) -> Vec<(String, f64, f64)> {
+    let CoreParams::Htb(htb) = &queue.core else { panic!("{:?}", queue.core) };
+    let mbit = |rate: Rate| (rate.as_bit() as f64 / 1e4).round() / 1e2;
+    let one = |class: &apportion_core::system::classes::Class<apportion_core::system::htb::HtbClass>| {
+        (class.name.clone(), mbit(class.params.rate), mbit(class.params.ceil))
+    };
+    htb.class.all().iter().map(one).collect()
+}
+
+fn expected(classes: &[(&str, f64, f64)]) -> Vec<(String, f64, f64)> {
+    classes.iter().map(|(name, rate, ceil)| ((*name).to_owned(), *rate, *ceil)).collect()
+}
+
+fn scenario(plans: &str, queue: &str) -> Result<Suite, Vec<String>> {
+    let text = format!(
+        "seed = 1\nstop = \"9s\"\nplans = \"plans.csv\"\n[link.x]\nfrom = \"a\"\nto = \"b\"\nrate = \"100Mbit\"\ndelay = \"1ms\"\n\
+         queue = {queue}\n[flow.f]\nfrom = \"a\"\nto = \"b\"\ncustomer = \"smith\"\n"
+    );
+    let read = |path: &Path| {
+        assert_eq!(path, Path::new("folder/plans.csv"));
+        Ok(plans.as_bytes().to_vec())
+    };
+    load(&text, Path::new("folder/x.toml"), &[], &read)
+        .map_err(|all| all.iter().map(ToString::to_string).collect())
+}
+
+const DOWN: &str = "{ kind = \"htb\", discipline = \"fq_codel\", plans = \"down\" }";
+
+#[test]
+fn classes_have_ceilings_and_what_their_parents_are_assured_in_proportion() {
+    let suite = scenario(PLANS, DOWN).unwrap();
+    // The masts want 160 of 100. North has 50: smith 20, the others 30 as 80 to 50, since a ceiling is at most the parent's.
+    let down = expected(&[
+        ("site", 100.0, 100.0),
+        ("north", 50.0, 80.0),
+        ("south", 50.0, 80.0),
+        ("smith", 20.0, 50.0),
+        ("jones", 18.46, 80.0),
+        ("weber", 11.54, 50.0),
+        ("others", 50.0, 80.0),
+    ]);
+    assert_eq!(classes(&suite.points[0].scenario.links[0].queue), down);
+    let up = scenario(PLANS, &DOWN.replace("down", "up")).unwrap();
+    let up = classes(&up.points[0].scenario.links[0].queue);
+    assert_eq!(up[1], ("north".to_owned(), 26.67, 40.0));
+    assert_eq!(up[3..6], expected(&[("smith", 2.0, 10.0), ("jones", 10.0, 10.0), ("weber", 5.0, 5.0)])[..]);
+}
+
+#[test]
+fn the_canonical_text_names_the_file_and_its_content() {
+    let suite = scenario(PLANS, DOWN).unwrap();
+    assert!(suite.canonical.contains("plans = \"plans.csv\""), "{}", suite.canonical);
+    assert!(suite.canonical.contains("plans = \"down\""), "{}", suite.canonical);
+    let read = |_: &Path| Ok(PLANS.as_bytes().to_vec());
+    let again = load(&suite.canonical, Path::new("x.toml"), &[], &read).unwrap();
+    assert_eq!((again.hash, &again.canonical), (suite.hash, &suite.canonical));
+    let other = scenario(&PLANS.replace("50Mbit", "51Mbit"), DOWN).unwrap();
+    assert_ne!(other.hash, suite.hash);
+}
+
+#[test]
+fn everything_that_is_wrong_with_plans_is_said_with_its_line() {
+    let refused = |plans: &str, part: &str| {
+        let problems = scenario(plans, DOWN).unwrap_err();
+        let starts = "folder/x.toml:3: plans: ";
+        assert!(
+            problems.iter().any(|line| line.starts_with(starts) && line.contains(part)),
+            "{part}: {problems:?}"
+        );
+        assert!(problems.iter().all(|line| line.starts_with(starts)), "{problems:?}");
+    };
+    for (from, to, part) in [
+        (
+            "smith,  north",
+            "smith,  nort",
+            "plans.csv: line 6, parent: there is no node `nort` (did you mean `north`?)",
+        ),
+        ("jones, ", "smith, ", "line 7, name: line 6 is `smith` already"),
+        ("jones, ", "jo.nes,", "line 7, name: `jo.nes` cannot name a class"),
+        (
+            "192.0.2.0/24",
+            "192.0.2.1/24",
+            "line 8, addresses: 192.0.2.1 has bits set after the first 24; write 192.0.2.0/24",
+        ),
+        ("192.0.2.0/24", "192.0.2.10", "line 8, addresses: 192.0.2.10 belongs to `smith` already"),
+        ("north,  site,   ,   ", "north,  site, ::1,", "line 4, addresses: `north` is the parent of others"),
+        (
+            "50Mbit, 10Mbit, 20Mbit",
+            "50Mbit, 10Mbit, 60Mbit",
+            "line 6, down_min: it is more than the ceiling, 50Mbit",
+        ),
+        (
+            "80Mbit,  ,       ,",
+            "80Mbit,  ,       10Mbit,",
+            "line 6, down_min: up to this line the children of `north`",
+        ),
+        ("50Mbit, 10Mbit", "50, 10Mbit", "line 6, down: `50` is not a rate"),
+        ("50Mbit, 10Mbit", "0Mbit, 10Mbit", "line 6, down: a rate is above 0"),
+        ("100Mbit, 40Mbit", ", 40Mbit", "line 3, down: missing: a node without a parent needs its rates"),
+        ("site,   ,  ", "site, north,", "its parents go in a circle"),
+        ("down_min", "dwn_min", "line 1: there is no column `dwn_min` (did you mean `down_min`?)"),
+        (
+            "addresses,                 down,",
+            "addresses,           down_min,",
+            "line 1: a column `down` is missing",
+        ),
+        ("others, south,", "others,", "line 9: it has not as many cells"),
+    ] {
+        assert!(PLANS.contains(from), "{from}");
+        refused(&PLANS.replacen(from, to, 1), part);
+    }
+    refused("name,down,up\n", "it has 0 nodes");
+}
+
+#[test]
+fn queues_that_plans_do_not_fit_are_refused() {
+    for (queue, part) in [
+        ("{ kind = \"drr\", plans = \"down\" }", "plans make classes of HTB"),
+        ("{ kind = \"htb\", plans = \"left\" }", "write \"up\" or \"down\""),
+        (
+            "{ kind = \"htb\", plans = \"down\", class = { smith = { rate = \"1Mbit\" } } }",
+            "leave `class` or `plans` out",
+        ),
+    ] {
+        let problems = scenario(PLANS, queue).unwrap_err();
+        assert!(problems[0].starts_with("folder/x.toml:9: link.x.queue.plans: "), "{problems:?}");
+        assert!(problems[0].contains(part), "{problems:?}");
+    }
+    let none = "seed = 1\nstop = \"9s\"\n[link.x]\nfrom = \"a\"\nto = \"b\"\nrate = \"1Mbit\"\ndelay = \"1ms\"\n\
+                queue = { kind = \"htb\", plans = \"down\" }\n[flow.f]\nfrom = \"a\"\nto = \"b\"\n";
+    let problems = load(none, Path::new("x.toml"), &[], &|path| std::fs::read(path)).unwrap_err();
+    assert!(problems[0].message.contains("there are no plans"), "{problems:?}");
+}
+
+fn gateway(folder: &Path, plans: &str, rest: &str) -> Result<GatewayConfig, Vec<String>> {
+    std::fs::write(folder.join("plans.csv"), plans).unwrap();
+    let text = format!(
+        "inside = \"a\"\noutside = \"b\"\nplans = \"plans.csv\"\n[up]\nrate = \"40Mbit\"\nqueue = {{ kind = \"htb\", plans = \"up\" }}\n\
+         [down]\nrate = \"100Mbit\"\nqueue = {DOWN}\n{rest}"
+    );
+    GatewayConfig::load(&text, &folder.join("x.toml"))
+        .map_err(|all| all.iter().map(ToString::to_string).collect())
+}
+
+#[test]
+fn a_gateway_finds_customers_by_their_addresses() {
+    let folder = std::env::temp_dir().join(format!("apportion-plans-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let config = gateway(&folder, PLANS, "").unwrap();
+    let names = config.customer_names();
+    let of = |address: &str| {
+        let customer = config.addresses.customer_of(address.parse().unwrap());
+        customer.map(|CustomerId(number)| names[number as usize].as_str())
+    };
+    assert_eq!(of("192.0.2.10"), Some("smith"));
+    assert_eq!(of("2001:db8:1:2::3"), Some("smith"));
+    assert_eq!(of("192.0.2.127"), Some("jones"));
+    assert_eq!(of("192.0.2.200"), Some("weber"));
+    assert_eq!(of("198.51.100.1"), None);
+    assert_eq!(classes(&config.down.queue.params)[3], ("smith".to_owned(), 20.0, 50.0));
+    // Its canonical text has the classes, and loads back.
+    let again = GatewayConfig::load(&config.canonical(), &folder.join("y.toml")).unwrap();
+    assert_eq!(again, GatewayConfig { title: again.title.clone(), ..config.clone() });
+    // Another address is a change, and another rate is one of the queues.
+    let moved = gateway(&folder, &PLANS.replace("192.0.2.10", "192.0.2.11"), "").unwrap();
+    let changes = config.difference(&moved).unwrap().to_string();
+    assert_eq!(changes, "plans.addresses: 4 -> others\n");
+    let faster = gateway(&folder, &PLANS.replace("5Mbit,  ,", "6Mbit,  ,"), "").unwrap();
+    let changes = config.difference(&faster).unwrap();
+    assert!(changes.changes.len() == 1 && changes.changes[0].path == "up.queue", "{changes}");
+    // Without a class for the others their packets would be lost.
+    let problems = gateway(&folder, &PLANS.replace("others, ", "rest,   "), "").unwrap_err();
+    assert!(problems[0].contains("others = true"), "{problems:?}");
+    assert!(read_file(&folder.join("plans.csv")).is_ok());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
