@@ -13,8 +13,12 @@
 //! | `reload` | another configuration without losing a packet |
 //! | [`snapshot`] | what is measured, for metrics and statistics |
 //! | [`control`] | the socket for commands and metrics, and signals |
+//! | `page` | what browsers show of it |
 //! | `http` | a minimal HTTP/1.0 |
 //! | [`interfaces`] | what is known of the interfaces, and whether they fit |
+//! | [`traffic`] | what leaves, by flow and second |
+//! | `entitlement` | what the rules give each flow of it |
+//! | `history` | the last hour of both, and events |
 //! | `exceptions` | overload notifications between the threads |
 //! | `events` | what happened to the interfaces, between the threads |
 //! | `claim` | a lock for each interface |
@@ -29,6 +33,7 @@
 //! One thread moves packets and does nothing else; a second one answers commands and reads files; a third one watches the
 //! interfaces. They share a snapshot, ten times a second, and a list of orders.
 
+mod accounts;
 pub mod attachment;
 #[cfg(test)]
 mod attacks;
@@ -36,9 +41,11 @@ pub mod bypass;
 mod claim;
 mod classify;
 pub mod control;
+mod entitlement;
 mod events;
 mod exceptions;
 mod guarantees;
+mod history;
 mod hosts;
 mod http;
 pub mod interfaces;
@@ -46,6 +53,7 @@ mod label_limit;
 pub mod log;
 mod marks;
 pub mod offloads;
+mod page;
 mod reload;
 mod reports;
 mod rights;
@@ -56,6 +64,7 @@ mod simulation;
 pub mod snapshot;
 mod standing;
 mod supervision;
+pub mod traffic;
 mod world;
 
 use std::os::fd::BorrowedFd;
@@ -71,7 +80,8 @@ use apportion_linux::port::Port;
 use apportion_scenario::gateway::{Direction, DirectionConfig, GatewayConfig};
 use apportion_scenario::model::Loss;
 
-use self::world::{GatewayWorld, MAX_NAMES};
+use self::accounts::MAX_ACCOUNTS;
+use self::world::GatewayWorld;
 use crate::bridge::{ETHERNET, LONGEST};
 use crate::engine::{Engine, EngineError, Hop, Stop};
 use crate::link::{Link, SharedState};
@@ -128,7 +138,7 @@ impl<I: FrameIo> Gateway<I> {
         world.set_reports(&config, hardware);
         let links = Direction::BOTH.map(|direction| link(&config, direction, &mut world));
         let routes = vec![Hop::Link(0), Hop::Port(1), Hop::Link(1), Hop::Port(0)];
-        let shared = SharedState::new(pool, 2 * MAX_NAMES);
+        let shared = SharedState::new(pool, 2 * MAX_ACCOUNTS);
         let engine = Engine::new(io, links.into(), routes, shared, world)?;
         Ok(Self { config, engine, hardware, left_out: [0; 2] })
     }

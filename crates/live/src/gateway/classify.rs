@@ -16,20 +16,21 @@ use apportion_core::packet::{CustomerId, Customers, FillTarget, FlowClass, FlowI
 use apportion_core::system::{Discipline, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_scenario::gateway::classifier::{Headers, MAX_RULES, Prefix, RuleSet};
-use apportion_scenario::gateway::{Direction, GatewayConfig, Grouping, Treatment};
+use apportion_scenario::gateway::{Addresses, Direction, GatewayConfig, Grouping, Treatment};
 
+use super::accounts::Accounts;
 use super::guarantees::{Claim, Guarantees, Holder};
 use super::hosts::{End, Ends, HostNumbers};
 use super::label_limit::Labelled;
 use super::marks::{FlowMarks, Maker};
 use super::round_trip::RoundTrips;
 use super::standing::Standing;
-use crate::exceptions::FlowPackets;
 use crate::flow_table::{FlowTable, Numbered};
 use crate::frame::FlowTuple;
 use crate::packet::Packet;
 use apportion_runtime::link::FlowSetting;
 
+mod described;
 mod established;
 mod guaranteed;
 mod measured;
@@ -54,6 +55,8 @@ pub struct Classifier {
     more: Vec<More>,
     customer_weights: Vec<Weight>,
     customer_names: Vec<String>,
+    /// Whose a flow is whose rule names no customer.
+    addresses: Addresses,
     guarantees: Guarantees,
     maker: Maker,
     /// Whether some flow was answered: the gateway sees both directions.
@@ -156,6 +159,7 @@ impl Classifier {
             more: Vec::new(),
             customer_weights: Vec::new(),
             customer_names: Vec::new(),
+            addresses: Addresses::default(),
             guarantees: Guarantees::default(),
             maker: Maker::new(config.seed, direction),
             has_answers: false,
@@ -176,6 +180,7 @@ impl Classifier {
         self.rules = config.direction(self.direction).rules.clone();
         self.customer_weights = config.customer_weights();
         self.customer_names = config.customer_names();
+        self.addresses.clone_from(&config.addresses);
         let given = |treatment: &Treatment| Given {
             weight: treatment.weight,
             class: treatment.class,
@@ -237,13 +242,13 @@ impl Classifier {
     }
 
     /// The flow of a packet of `tuple` that came in at `now`. `converses`: it neither opens nor resets a connection. Updates for
-    /// the link go to `settings`; `other` is the account of flows that no rule matches.
+    /// the link go to `settings`.
     pub fn find(
         &mut self,
         now: Time,
         (tuple, converses): (FlowTuple, bool),
         headers: &Headers,
-        other: u32,
+        accounts: &mut Accounts,
         settings: &mut Settings,
     ) -> Found {
         let numbered = self.number_of(now, Key::Tuple(tuple), settings);
@@ -252,7 +257,7 @@ impl Classifier {
             self.flows[at] = Flow { standing: Standing::new(now), ..Flow::default() };
         }
         if numbered.is_new || !self.note_network(now, at, headers) {
-            self.decide(now, at, headers, other, false, settings);
+            self.decide(now, at, headers, false, accounts, settings);
         }
         let is_first = self.flows[at].standing.arrived(now, numbered.silence, converses);
         self.note_hosts(now, at, &tuple, settings);
@@ -375,8 +380,8 @@ impl Classifier {
         now: Time,
         at: usize,
         headers: &Headers,
-        other: u32,
         keeps: bool,
+        accounts: &mut Accounts,
         settings: &mut Settings,
     ) {
         let own = FlowId(FIRST + at as u32);
@@ -399,7 +404,16 @@ impl Classifier {
             _ => own,
         };
         let more = rule.and_then(|rule| self.more.get(rule));
-        let account = more.map_or(other, |more| more.account);
+        let mut account = more.map_or(Accounts::unmatched(self.direction), |more| more.account);
+        // What a rule makes one flow has no address of its own.
+        if given.customer == CustomerId::OTHERS
+            && grouping != Grouping::One
+            && let Some(customer) = self.addresses.customer_of(inside(self.direction, headers))
+            && let Some(name) = self.customer_names.get(customer.0 as usize)
+        {
+            given.customer = customer;
+            account = accounts.of_customer(account, name, self.direction);
+        }
         let before = self.flows[at];
         self.flows[at] = Flow { id, account, rule: number, dscp: headers.dscp, ..before };
         let slot = &mut self.slots[id.index()];
@@ -462,11 +476,11 @@ impl Classifier {
         &mut self,
         now: Time,
         config: &GatewayConfig,
-        accounts: &[u32],
-        other: u32,
+        of_rules: &[u32],
+        accounts: &mut Accounts,
         settings: &mut Settings,
     ) {
-        let mut turns = self.take_rules(config, accounts);
+        let mut turns = self.take_rules(config, of_rules);
         turns.retain(|&(turn, id)| self.holder(turn, id).is_some());
         self.slots.iter_mut().for_each(|slot| *slot = Slot { given: slot.given, ..Slot::default() });
         let rules = (1..FIRST).map(FlowId);
@@ -478,14 +492,14 @@ impl Classifier {
         let mut held: BTreeSet<FlowId> =
             turns.iter().map(|(_, id)| *id).filter(|id| self.is_network(*id)).collect();
         for at in turns.into_iter().filter_map(|(_, id)| id.0.checked_sub(FIRST)) {
-            self.decide_anew(now, at as usize, other, true, settings);
+            self.decide_anew(now, at as usize, true, accounts, settings);
         }
         for at in 0..self.flows.len() {
             let slot = &self.slots[FIRST as usize + at];
             if !slot.claim.as_ref().is_some_and(|claim| claim.is_held()) {
                 // The first flow of a network keeps the guarantee for all.
                 let keeps = held.remove(&self.flows[at].id);
-                self.decide_anew(now, at, other, keeps, settings);
+                self.decide_anew(now, at, keeps, accounts, settings);
             }
         }
     }
@@ -495,7 +509,14 @@ impl Classifier {
     }
 
     /// [`Self::decide`] for a flow that is known, by what its first packet said.
-    fn decide_anew(&mut self, now: Time, at: usize, other: u32, keeps: bool, settings: &mut Settings) {
+    fn decide_anew(
+        &mut self,
+        now: Time,
+        at: usize,
+        keeps: bool,
+        accounts: &mut Accounts,
+        settings: &mut Settings,
+    ) {
         let Flow { dscp, .. } = self.flows[at];
         let Some(Key::Tuple(tuple)) = self.table.key(FlowId(FIRST + at as u32)).copied() else { return };
         let headers = Headers {
@@ -505,7 +526,7 @@ impl Classifier {
             ports: tuple.ports(),
             dscp,
         };
-        self.decide(now, at, &headers, other, keeps, settings);
+        self.decide(now, at, &headers, keeps, accounts, settings);
     }
 
     /// What marks the packets of a flow, if something does.
@@ -540,19 +561,6 @@ impl Classifier {
             claim.acknowledge();
         }
         slot.marks.as_ref().map(|_| (flow.id, new))
-    }
-
-    /// The rule of a flow, if one matched, and which packets it is.
-    #[must_use]
-    pub fn packets(&self, flow: FlowId) -> (Option<usize>, FlowPackets) {
-        match self.table.key(flow) {
-            Some(Key::Tuple(tuple)) => {
-                let known = self.flows.get((flow.0 - FIRST) as usize);
-                (known.and_then(|known| known.rule).map(usize::from), FlowPackets::Tuple(*tuple))
-            }
-            Some(Key::Network(rule, network)) => (Some(usize::from(*rule)), FlowPackets::Network(*network)),
-            None => (flow.index().checked_sub(1), FlowPackets::Rule),
-        }
     }
 
     /// The addresses and ports of a flow; none if it is an aggregate that a rule makes.

@@ -5,8 +5,10 @@
 //!
 //! | request | answer |
 //! |---|---|
+//! | `GET /` | a page that shows the rest |
 //! | `GET /metrics` | for Prometheus |
-//! | `GET /stats.json` | the same as JSON |
+//! | `GET /stats.json` | the same as JSON, with the largest flows |
+//! | `GET /history` | the last hour of both directions; with `?flow=` and its number, of a flow |
 //! | `GET /config` | the configuration that runs, canonical |
 //! | `GET /healthz` | 200 if frames can pass, or 503 and why they cannot |
 //! | `GET /file` | the path of the file that it was read from |
@@ -42,7 +44,9 @@ use sd_notify::NotifyState;
 
 use super::events::Events;
 use super::exceptions::Notices;
+use super::history::{History, Kind, SHOWN};
 use super::http::{Answer, Clients};
+use super::page;
 use super::snapshot::{Reloads, Snapshot};
 use super::supervision::notify;
 use crate::exceptions::Readers;
@@ -57,8 +61,8 @@ const STALLED: Span = Span::from_secs(2);
 /// How long the thread that moves packets may take to apply a configuration before the reload counts as refused.
 /// Chosen: some hundred times what the most flows and rules take.
 const TO_APPLY: Span = Span::from_secs(10);
-/// How long it waits for requests at most, so that it is seen to be alive.
-const ROUND: Span = Span::from_secs(1);
+/// How long it waits for requests at most, so that it is seen to be alive and misses no second of traffic.
+const ROUND: Span = Span::from_millis(500);
 /// Connections that are accepted before signals and other clients have their turn.
 const ACCEPTS: usize = 128;
 /// Longest configuration file. Chosen: a thousand rules take 200 kB.
@@ -129,6 +133,7 @@ pub(crate) struct Control {
     clock: Clock,
     /// The time in the latest snapshot, and when it was first seen.
     heard: Option<(Time, Time)>,
+    history: History,
     /// Of the control socket, and those of metrics.
     commanders: Clients,
     readers: Clients,
@@ -238,6 +243,7 @@ impl Control {
             again: false,
             clock: Clock::start(),
             heard: None,
+            history: History::default(),
             commanders: Clients::default(),
             readers: Clients::default(),
         };
@@ -277,10 +283,11 @@ impl Control {
 
     /// Notes whether the other thread has published a snapshot since.
     fn hear(&mut self, now: Time) {
-        if let Some(latest) = self.snapshot().map(|snapshot| snapshot.now)
-            && self.heard.is_none_or(|(before, _)| before != latest)
+        if let Some(latest) = self.snapshot()
+            && self.heard.is_none_or(|(before, _)| before != latest.now)
         {
-            self.heard = Some((latest, now));
+            self.heard = Some((latest.now, now));
+            self.history.hear(&latest);
         }
     }
 
@@ -370,25 +377,51 @@ impl Control {
         })
     }
 
-    fn answer(&self, now: Time, method: &str, path: &str) -> Answer {
+    fn answer(&self, now: Time, method: &str, target: &str) -> Answer {
         let Some(snapshot) = self.snapshot() else { return starting() };
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
         match (method, path) {
             ("GET", "/metrics") => Answer {
                 status: 200,
                 kind: "text/plain; version=0.0.4; charset=utf-8",
+                policy: None,
                 body: snapshot.prometheus(&self.reloads),
             },
-            ("GET", "/stats.json") => Answer {
+            ("GET", "/") => Answer {
                 status: 200,
-                kind: "application/json",
-                body: format!("{:#}\n", snapshot.json(&self.reloads)),
+                kind: "text/html; charset=utf-8",
+                policy: Some(page::policy()),
+                body: page::PAGE.to_owned(),
             },
+            ("GET", "/stats.json") => {
+                let mut all = snapshot.json(&self.reloads);
+                all["traffic"] = self.history.latest();
+                all["events"] = self.history.events(SHOWN);
+                Answer::json(format!("{all:#}\n"))
+            }
+            ("GET", "/history") => self.answer_history(query),
             ("GET", "/healthz") => match self.obstacles(now, &snapshot) {
                 obstacles if obstacles.is_empty() => Answer::text(200, "frames pass\n"),
                 obstacles => Answer::text(503, obstacles),
             },
-            ("GET", _) => Answer::text(404, "there are /metrics, /stats.json and /healthz\n"),
+            ("GET", _) => Answer::text(404, "there are /, /metrics, /stats.json, /history and /healthz\n"),
             _ => Answer::text(405, "only GET is answered here\n"),
+        }
+    }
+
+    /// The last hour of both directions, or that of the flow that `query` names.
+    fn answer_history(&self, query: &str) -> Answer {
+        if query.is_empty() {
+            return Answer::json(self.history.json().to_string());
+        }
+        let number = query.strip_prefix("flow=").and_then(|number| number.parse().ok());
+        match number.map(|number| self.history.flow(number)) {
+            Some(Some(flow)) => Answer::json(flow.to_string()),
+            Some(None) => Answer::text(404, "this flow is not in the last hour of the largest ones\n"),
+            None => Answer::text(
+                400,
+                "write /history, or /history?flow= and the number of a flow in /stats.json\n",
+            ),
         }
     }
 
@@ -493,11 +526,13 @@ impl Control {
     fn record(&mut self, result: Result<String, String>) {
         match &result {
             Ok(changes) => {
+                self.history.event(Kind::Reload, changes.clone());
                 self.reloads.applied += 1;
                 tracing::info!(changes = changes.lines().count(), "reloaded");
                 changes.lines().for_each(|change| tracing::info!(change, "changed"));
             }
             Err(problems) => {
+                self.history.event(Kind::ReloadRefused, problems.clone());
                 self.reloads.refused += 1;
                 problems.lines().for_each(|error| tracing::error!(error, "the reload is refused"));
             }
@@ -521,7 +556,9 @@ fn outcome(changes: String, applied: Result<(), String>) -> Result<String, Strin
 /// # Errors
 /// What is wrong.
 pub fn load(path: &Path, catalog: &Catalog) -> Result<GatewayConfig, String> {
-    GatewayConfig::load_with(catalog, &text(path)?, path)
+    // As the configuration: a gateway that runs has no memory to spare for a mistake.
+    let read = |path: &Path| apportion_scenario::read_text_file(path, MAX_FILE).map(String::into_bytes);
+    GatewayConfig::load_with(catalog, &text(path)?, path, &read)
         .map_err(|problems| problems.iter().map(|problem| format!("{problem}\n")).collect())
 }
 

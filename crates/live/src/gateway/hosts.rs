@@ -82,6 +82,7 @@ mod tests {
     use super::super::classify::{Classifier, Settings};
     use super::*;
     use crate::frame::FlowTuple;
+    use crate::gateway::accounts::Accounts;
     use crate::gateway::link;
     use crate::gateway::world::GatewayWorld;
     use crate::link::{Link, SharedState};
@@ -122,7 +123,8 @@ mod tests {
         fn answer(&mut self, now: Time, headers: &Headers) {
             let (mut settings, tuple) = (Settings::new(), FlowTuple::new(headers).unwrap());
             let (down, up) = self.world.both_ways();
-            let found = down.find(now, (tuple.reversed(), true), headers, 0, &mut settings);
+            let found =
+                down.find(now, (tuple.reversed(), true), headers, &mut Accounts::default(), &mut settings);
             if found.is_first {
                 down.converse(&tuple.reversed(), up);
             }
@@ -132,7 +134,8 @@ mod tests {
         fn enter(&mut self, now: Time, headers: &Headers, account: u32) -> FlowId {
             let mut settings = Settings::new();
             let tuple = FlowTuple::new(headers).unwrap();
-            let flow = self.flows().find(now, (tuple, true), headers, 0, &mut settings).flow;
+            let flow =
+                self.flows().find(now, (tuple, true), headers, &mut Accounts::default(), &mut settings).flow;
             for (_, flow, setting) in settings {
                 self.link.set_flow(now, flow, &setting, &mut self.shared);
             }
@@ -250,7 +253,13 @@ mod tests {
     fn pair(bench: &mut Bench, seconds: u64, headers: &Headers) -> Option<HostPair> {
         let mut settings = Settings::new();
         let tuple = FlowTuple::new(headers).unwrap();
-        bench.flows().find(Time::from_secs(seconds), (tuple, true), headers, 0, &mut settings);
+        bench.flows().find(
+            Time::from_secs(seconds),
+            (tuple, true),
+            headers,
+            &mut Accounts::default(),
+            &mut settings,
+        );
         settings.into_iter().find_map(|(_, _, setting)| match setting {
             apportion_runtime::link::FlowSetting::Hosts(hosts) => Some(hosts),
             _ => None,

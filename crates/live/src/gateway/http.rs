@@ -7,6 +7,7 @@
 
 use std::fmt::Debug;
 use std::io::{self, ErrorKind, Read, Write};
+use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use apportion_core::units::{Span, Time};
@@ -31,6 +32,8 @@ pub struct Answer {
     pub status: u16,
     /// Content type of the body.
     pub kind: &'static str,
+    /// Content security policy, of what a browser runs.
+    pub policy: Option<&'static str>,
     /// The body.
     pub body: String,
 }
@@ -38,23 +41,31 @@ pub struct Answer {
 impl Answer {
     /// Text with this status.
     pub fn text(status: u16, body: impl Into<String>) -> Self {
-        Self { status, kind: "text/plain; charset=utf-8", body: body.into() }
+        Self { status, kind: "text/plain; charset=utf-8", policy: None, body: body.into() }
+    }
+
+    /// JSON.
+    pub const fn json(body: String) -> Self {
+        Self { status: 200, kind: "application/json", policy: None, body }
     }
 
     /// What is sent.
     fn with_head(&self) -> Vec<u8> {
-        let Self { status, kind, body } = self;
+        let Self { status, kind, policy, body } = self;
+        let policy =
+            policy.map(|policy| format!("Content-Security-Policy: {policy}\r\n")).unwrap_or_default();
         let reason = match status {
             200 => "OK",
             400 => "Bad Request",
             404 => "Not Found",
             405 => "Method Not Allowed",
             409 => "Conflict",
+            421 => "Misdirected Request",
             503 => "Service Unavailable",
             _ => "Internal Server Error",
         };
         let head = format!(
-            "HTTP/1.0 {status} {reason}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            "HTTP/1.0 {status} {reason}\r\nContent-Type: {kind}\r\n{policy}X-Content-Type-Options: nosniff\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
             body.len()
         );
         [head.as_bytes(), body.as_bytes()].concat()
@@ -201,9 +212,31 @@ impl Client {
 fn asked(request: &str, answer: impl FnOnce(&str, &str) -> Option<Answer>) -> Option<Answer> {
     let mut words = request.lines().next().unwrap_or_default().split_ascii_whitespace();
     match (words.next(), words.next()) {
+        (Some(_), Some(path)) if is_of_another_site(request) && !ANY_HOST.contains(&path) => {
+            Some(Answer::text(421, "ask for this address by its number or as localhost\n"))
+        }
         (Some(method), Some(path)) => answer(method, path),
         _ => Some(Answer::text(400, "this is no HTTP request\n")),
     }
+}
+
+/// What may be asked for under any name: it names no host.
+const ANY_HOST: [&str; 2] = ["/metrics", "/healthz"];
+
+/// Whether a browser asks for a page of another site, whose name points to this machine for the moment: that page could read
+/// what it gets. Browsers name the host always (RFC 9112 section 3.2); what names none is no browser.
+fn is_of_another_site(request: &str) -> bool {
+    let field = |line: &str| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("host").then(|| value.trim().to_owned())
+    };
+    let mut hosts = request.lines().skip(1).take_while(|line| !line.is_empty()).filter_map(field);
+    hosts.any(|host| {
+        let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+        let name = host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(&*host, |(name, _)| name);
+        let number = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        !name.eq_ignore_ascii_case("localhost") && !number.is_ok_and(|number| number.is_loopback())
+    })
 }
 
 /// Adds to `request` until its head is complete, or the client sends no more.
@@ -384,6 +417,27 @@ mod tests {
         let answer = answered(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 7).unwrap();
         assert!(answer.starts_with("HTTP/1.0 200 OK\r\n") && answer.contains("Content-Length: 15\r\n"));
         assert!(answer.ends_with("\r\n\r\nGET of /metrics"), "{answer}");
+    }
+
+    #[test]
+    fn a_page_of_another_site_reads_nothing_but_metrics() {
+        let status = |path: &str, host: &str| {
+            let answer = answered(format!("GET {path} HTTP/1.1\r\n{host}\r\n\r\n").as_bytes(), 100).unwrap();
+            answer[9..12].to_owned()
+        };
+        for own in ["Host: 127.0.0.1:9617", "host:localhost", "HOST: [::1]:9617", "Host: 127.0.0.1", "X: y"] {
+            assert_eq!(status("/history", own), "200", "{own}");
+        }
+        for other in [
+            "Host: example.com:9617",
+            "Host: 192.0.2.1",
+            "Host: localhost.example.com",
+            "Host: ",
+            "host : x\r\nHost: y",
+        ] {
+            assert_eq!(status("/history?flow=1", other), "421", "{other}");
+            assert_eq!(status("/metrics", other), "200", "{other}");
+        }
     }
 
     #[test]

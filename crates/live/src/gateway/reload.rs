@@ -6,7 +6,7 @@
 
 use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::LabelKind;
-use apportion_core::system::{BufferParams, CoreParams, DisciplineParams, any::PolicyParams};
+use apportion_core::system::DisciplineParams;
 use apportion_core::units::{TicketRate, Time};
 use apportion_linux::frame_io::FrameIo;
 use apportion_scenario::gateway::{Difference, Direction, GatewayConfig, Setting};
@@ -25,8 +25,9 @@ impl<I: FrameIo> Gateway<I> {
         let rules = difference.has(Setting::Rules) || difference.has(Setting::Customers);
         self.engine.world.change(now, &new, rules);
         for direction in Direction::BOTH {
-            let customers =
-                difference.has(Setting::Customers) && has_customers(&new.direction(direction).queue.params);
+            // Rules may name others too, and then their numbers change.
+            let customers = self.config.customers != new.customers
+                && numbers_customers(&new.direction(direction).queue.params);
             if customers || difference.has(Setting::Queue(direction)) {
                 self.replace_queue(now, direction, &new);
             }
@@ -128,8 +129,9 @@ fn differing(link: &Link, config: &GatewayConfig, direction: Direction) -> Strin
     differing.map(|(key, [found, asked])| format!("{key} is {found}, not {asked}\n")).collect()
 }
 
-const fn has_customers(queue: &DisciplineParams) -> bool {
-    matches!(queue.core, CoreParams::Buffered(BufferParams { drop: PolicyParams::Hcsfq(_), .. }))
+/// Whether a queue knows customers by their numbers.
+fn numbers_customers(queue: &DisciplineParams) -> bool {
+    queue.classes().is_some() || queue.divides_among_customers()
 }
 
 #[cfg(test)]

@@ -161,6 +161,8 @@ pub(super) struct Runner<I: FrameIo = Ports> {
     shared: Arc<Shared>,
     /// Of the window before; none before the first.
     lateness: Option<Histogram>,
+    /// Packets of all windows that are over, and how late they were together.
+    late: (u64, Span),
     window: Time,
     /// When a snapshot is due.
     next: Time,
@@ -187,6 +189,7 @@ impl<I: FrameIo> Runner<I> {
             config,
             shared,
             lateness: None,
+            late: Default::default(),
             window,
             next,
             watchdog,
@@ -260,7 +263,9 @@ impl<I: FrameIo> Runner<I> {
     fn publish(&mut self) {
         let now = self.gateway.now();
         let lateness = self.lateness.as_ref().unwrap_or(self.gateway.engine.lateness()).clone();
+        let late = self.late_since_start();
         let mut snapshot = self.gateway.snapshot(Arc::clone(&self.config), &lateness);
+        snapshot.late = late;
         snapshot.events = self.shared.events.read();
         snapshot.exceptions = self.shared.notices.counts();
         snapshot.thread_restarts = self.shared.restarts.load(Ordering::Relaxed);
@@ -270,10 +275,17 @@ impl<I: FrameIo> Runner<I> {
         self.log_faults();
         *self.shared.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Some(snapshot);
         if now >= self.window {
+            self.late = late;
             self.lateness = Some(self.gateway.engine.lateness().clone());
             self.gateway.engine.forget_lateness();
             self.window = now + WINDOW;
         }
+    }
+
+    fn late_since_start(&self) -> (u64, Span) {
+        let (count, sum) = self.late;
+        let lateness = self.gateway.engine.lateness();
+        (count + lateness.count(), sum + lateness.sum())
     }
 
     /// Logs when a discipline from outside the catalogue breaks its contract.

@@ -216,7 +216,7 @@ fn check_counts(gateway: &mut Gateway<SimIo>) {
     let lateness = gateway.engine.lateness().clone();
     let snapshot = gateway.snapshot(config, &lateness);
     let (mut arrived, mut delivered, mut gone) = (0, 0, 0);
-    for (_, counters) in snapshot.directions.iter().flat_map(|direction| &direction.rules) {
+    for (_, counters) in snapshot.directions.iter().flat_map(|direction| &direction.accounts) {
         arrived += counters.sent.packets.get();
         delivered += counters.delivered.packets.get();
         gone += counters.dropped.iter().sum::<u64>() + counters.lost;

@@ -4,6 +4,7 @@
 //! what only grows. Source of the text format: prometheus.io/docs/instrumenting/exposition_formats, version
 //! 0.0.4.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apportion_core::packet::FlowId;
@@ -17,14 +18,16 @@ use apportion_runtime::outcome::Distribution;
 use apportion_runtime::probe::Counters;
 use apportion_scenario::gateway::{COUNTED_APART, Direction, GatewayConfig};
 use prometheus::TextEncoder;
-use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType};
+use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
 use serde_json::{Value, json};
 
 use super::Gateway;
+use super::accounts::Account;
 use super::events::InterfaceEvents;
 use super::exceptions::ExceptionCounts;
 use super::guarantees::{self, Exceeded};
 use super::log;
+use super::traffic::Traffic;
 use crate::exceptions::FlowPackets;
 
 /// What is measured at one time.
@@ -42,6 +45,8 @@ pub struct Snapshot {
     pub malformed: Vec<(&'static str, u64)>,
     /// How much later than due packets were sent, in the last minute or two.
     pub lateness: Distribution,
+    /// Packets that were sent since the start, and how late all of them were together.
+    pub late: (u64, Span),
     /// Frames under way.
     pub frames: u64,
     /// Messages between gateways, by outcome; empty if no queue reports.
@@ -75,8 +80,8 @@ pub struct DirectionSnapshot {
     pub backlog: Backlog,
     /// Packets that did not fit into the queue of a reload; they are among those that were dropped.
     pub left_out: u64,
-    /// By rule: only those that saw a packet.
-    pub rules: Vec<(Arc<str>, Counters)>,
+    /// By rule and customer: only those that saw a packet.
+    pub accounts: Vec<(Account, Counters)>,
     /// Flows that have numbers.
     pub flows: usize,
     /// Those that are real-rate at the queue.
@@ -99,6 +104,8 @@ pub struct DirectionSnapshot {
     pub unlabelled: u64,
     /// Packets of flows that are not established, dropped because more came in than can be moved.
     pub shed: u64,
+    /// What left in the last period that is over.
+    pub traffic: Arc<Traffic>,
 }
 
 /// Results of reloads.
@@ -129,6 +136,7 @@ impl<I: FrameIo> Gateway<I> {
             ports,
             malformed: self.engine.malformed().map(|(reason, count)| (reason.name(), count)).collect(),
             lateness: lateness.distribution(),
+            late: Default::default(),
             frames: self.engine.shared.pool.used().into(),
             events: Default::default(),
             exceptions: ExceptionCounts::default(),
@@ -139,9 +147,9 @@ impl<I: FrameIo> Gateway<I> {
     fn direction_snapshot(&self, direction: Direction) -> DirectionSnapshot {
         let (world, shared) = (&self.engine.world, &self.engine.shared);
         let state = world.direction(direction);
-        let counted = |(name, account): (&Arc<str>, u32)| {
-            let counts = shared.flows.get(account as usize)?;
-            (counts.sent.packets.get() > 0).then(|| (Arc::clone(name), *counts))
+        let counted = |(account, number): (&Account, u32)| {
+            let counts = shared.flows.get(number as usize)?;
+            (counts.sent.packets.get() > 0).then(|| (account.clone(), *counts))
         };
         let link = self.engine.link(direction as usize);
         let mut shares = Vec::new();
@@ -166,7 +174,7 @@ impl<I: FrameIo> Gateway<I> {
             rate: link.map_or(Rate::ZERO, |link| link.state.rate()),
             backlog: link.map_or(Backlog::EMPTY, |link| link.state.backlog()),
             left_out: self.left_out[direction as usize],
-            rules: world.accounts(direction).filter_map(counted).collect(),
+            accounts: world.accounts().all(direction).filter_map(counted).collect(),
             flows: state.flows.count(),
             guaranteed: state.flows.guarantees().reserved(),
             measured_rtts: state.flows.measured_rtts(),
@@ -176,6 +184,7 @@ impl<I: FrameIo> Gateway<I> {
             over_limit: state.over_limit,
             unlabelled: state.unlabelled,
             shed: state.shed,
+            traffic: Arc::clone(&state.traffic),
         }
     }
 }
@@ -239,8 +248,8 @@ fn metric(kind: MetricType, labels: &[(&str, &str)], value: f64) -> Metric {
     metric
 }
 
-type OfRule = fn(&Counters) -> u64;
-const OF_RULES: [(&str, &str, OfRule); 6] = [
+type OfAccount = fn(&Counters) -> u64;
+const OF_ACCOUNTS: [(&str, &str, OfAccount); 6] = [
     ("received_packets_total", "Packets that came in.", |it| it.sent.packets.get()),
     ("received_bytes_total", "What came in, overhead included.", |it| it.sent.bytes.get()),
     (
@@ -390,16 +399,20 @@ impl Snapshot {
         let mut metrics = Metrics::default();
         let title = vec![("title", self.config.title.as_str()), ("version", env!("CARGO_PKG_VERSION"))];
         metrics.gauge("info", "The gateway.", [(title, 1.0)]);
-        let rules = || {
-            let rules = self.directions().flat_map(|(name, direction)| {
-                direction.rules.iter().map(move |(rule, counts)| (name, &**rule, counts))
+        let accounts = || {
+            let accounts = self.directions().flat_map(|(name, direction)| {
+                direction.accounts.iter().map(move |(account, counts)| (name, account, counts))
             });
-            rules.map(|(direction, rule, counts)| (vec![("direction", direction), ("rule", rule)], counts))
+            accounts.map(|(direction, account, counts)| {
+                let customer = Some(("customer", &*account.customer)).filter(|(_, name)| !name.is_empty());
+                let labels = [("direction", direction), ("rule", &*account.rule)];
+                (labels.into_iter().chain(customer).collect::<Vec<_>>(), counts)
+            })
         };
-        for (name, help, of) in OF_RULES {
-            metrics.counter(name, help, rules().map(|(labels, counts)| (labels, of(counts) as f64)));
+        for (name, help, of) in OF_ACCOUNTS {
+            metrics.counter(name, help, accounts().map(|(labels, counts)| (labels, of(counts) as f64)));
         }
-        let dropped = rules().flat_map(|(labels, counts)| {
+        let dropped = accounts().flat_map(|(labels, counts)| {
             DropReason::ALL.map(|reason| {
                 let labels = [labels.as_slice(), &[("reason", reason.name())]].concat();
                 (labels, counts.dropped[reason as usize] as f64)
@@ -450,15 +463,7 @@ impl Snapshot {
         metrics.counter("malformed_frames_total", "Malformed frames, dropped.", malformed);
         let reports = self.reports.iter().map(|(what, count)| (vec![("what", *what)], *count));
         metrics.counter("reports_total", "Messages between gateways, by outcome.", reports);
-        let quantiles: Vec<(String, Span)> =
-            self.lateness.quantiles.iter().map(|(share, late)| (share.to_string(), *late)).collect();
-        let lateness =
-            quantiles.iter().map(|(share, late)| (vec![("quantile", share.as_str())], late.as_secs_f64()));
-        metrics.gauge(
-            "lateness_seconds",
-            "How much later than due packets were sent, in the last minute or two.",
-            lateness,
-        );
+        metrics.0.push(self.lateness_summary());
         let of_all = |value| [(Vec::new(), value)];
         metrics.gauge(
             "frames_in_use",
@@ -484,16 +489,48 @@ impl Snapshot {
         metrics.gauge("last_reload_successful", help, of_all(f64::from(u8::from(is_applied))));
     }
 
+    /// Quantiles of the last minute or two; count and sum since the start, as counters must not decrease.
+    fn lateness_summary(&self) -> MetricFamily {
+        let quantile = |(share, late): &(f64, Span)| {
+            let mut quantile = Quantile::default();
+            quantile.set_quantile(*share);
+            quantile.set_value(late.as_secs_f64());
+            quantile
+        };
+        let mut summary = Summary::default();
+        summary.set_quantile(self.lateness.quantiles.iter().map(quantile).collect());
+        summary.set_sample_count(self.late.0);
+        summary.set_sample_sum(self.late.1.as_secs_f64());
+        let mut metric = Metric::default();
+        metric.set_summary(summary);
+        let mut family = MetricFamily::default();
+        family.set_name(format!("{PREFIX}lateness_seconds"));
+        family.set_help(
+            "How much later than due packets were sent; quantiles of the last minute or two.".to_owned(),
+        );
+        family.set_field_type(MetricType::SUMMARY);
+        family.set_metric(vec![metric]);
+        family
+    }
+
     /// The same as JSON.
     #[must_use]
     pub fn json(&self, reloads: &Reloads) -> Value {
-        let rule = |(name, counts): &(Arc<str>, Counters)| {
+        let counted = |counts: &Counters| {
             let dropped =
                 DropReason::ALL.map(|it| (it.name().to_owned(), json!(counts.dropped[it as usize])));
             let mut of: serde_json::Map<_, _> =
-                OF_RULES.iter().map(|(name, _, of)| (plain(name), json!(of(counts)))).collect();
+                OF_ACCOUNTS.iter().map(|(name, _, of)| (plain(name), json!(of(counts)))).collect();
             of.insert("dropped_packets".to_owned(), Value::Object(dropped.into_iter().collect()));
-            (name.to_string(), Value::Object(of))
+            Value::Object(of)
+        };
+        let together = |direction: &DirectionSnapshot, name: fn(&Account) -> &str| {
+            let mut all: BTreeMap<String, Counters> = BTreeMap::new();
+            for (account, counts) in &direction.accounts {
+                *all.entry(name(account).to_owned()).or_default() += *counts;
+            }
+            all.remove("");
+            Value::Object(all.into_iter().map(|(name, counts)| (name, counted(&counts))).collect())
         };
         let direction = |(name, direction): (&str, &DirectionSnapshot)| {
             let mut of: serde_json::Map<_, _> =
@@ -501,7 +538,8 @@ impl Snapshot {
             let refused = Exceeded::ALL
                 .map(|limit| (limit.name().to_owned(), json!(direction.guarantees.refused[limit as usize])));
             of.insert(plain(REFUSED.0), Value::Object(refused.into_iter().collect()));
-            of.insert("rules".to_owned(), Value::Object(direction.rules.iter().map(rule).collect()));
+            of.insert("rules".to_owned(), together(direction, |account| &account.rule));
+            of.insert("customers".to_owned(), together(direction, |account| &account.customer));
             (name.to_owned(), Value::Object(of))
         };
         let real_rate = self.real_rate().map(|(labels, share)| {
@@ -568,7 +606,7 @@ mod tests {
     #[test]
     fn metrics_are_in_the_documentation() {
         let page = include_str!("../../../../docs/gateway.md");
-        let names = OF_RULES.map(|(name, ..)| name).into_iter();
+        let names = OF_ACCOUNTS.map(|(name, ..)| name).into_iter();
         let names = names.chain(OF_DIRECTIONS.map(|(name, ..)| name)).chain(OF_PORTS.map(|(name, ..)| name));
         let names = names.chain([REFUSED.0]).chain(OF_REAL_RATE.map(|(name, ..)| name));
         for name in names {

@@ -10,10 +10,12 @@ use apportion_core::label::Label;
 use apportion_core::packet::{Ecn, FlowId, LabelKind, Protocol};
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::gateway::classifier::Headers;
-use apportion_scenario::gateway::{COUNTED_APART, Direction, GatewayConfig, Labels};
+use apportion_scenario::gateway::{Direction, GatewayConfig, Labels};
 
+use super::accounts::Accounts;
 use super::classify::{Classifier, Found, Settings};
 use super::reports::Reports;
+use super::traffic::{self, Meter, Traffic};
 use crate::bridge::ETHERNET;
 use crate::engine::{Arrival, ControlFrame, Disposition, Hop, LinkStates, Outgoing, Place, World};
 use crate::frame::{self, FlowTuple, Parsed, Segment, Timestamps};
@@ -21,13 +23,6 @@ use crate::packet::{Description, Packet};
 use crate::router::frames::Hardware;
 use crate::wire_label;
 use apportion_runtime::link::FlowSetting;
-
-/// Maximum of names of rules that are counted apart, those of earlier configurations included.
-pub const MAX_NAMES: usize = 4_096;
-/// The accounts of flows that no rule matches, and of frames that are not IP or are messages between gateways, in the order of
-/// [`COUNTED_APART`].
-const UNMATCHED: usize = 0;
-const OTHER: usize = 1;
 
 /// Both directions of a gateway.
 #[derive(Debug)]
@@ -40,6 +35,8 @@ pub struct GatewayWorld {
     reports: Option<Reports>,
     /// What the links add to a round trip behind their transmitters.
     delay: Span,
+    /// When the period of traffic began that is being added up, and how many were before.
+    period: (Time, u64),
 }
 
 /// One direction: from the port of its number to the other one, over the link of its number.
@@ -57,35 +54,18 @@ pub struct DirectionState {
     pub unlabelled: u64,
     /// Packets of flows that are not established, dropped as they came in because more came than can be moved.
     pub shed: u64,
-}
-
-/// Names of what is counted apart, in both directions.
-#[derive(Debug)]
-struct Accounts(Vec<Arc<str>>);
-
-impl Accounts {
-    /// The place of the name; names beyond the most share the last.
-    fn of(&mut self, name: &str) -> usize {
-        if let Some(at) = self.0.iter().position(|known| **known == *name) {
-            return at;
-        }
-        if self.0.len() < MAX_NAMES {
-            self.0.push(name.into());
-        }
-        self.0.len() - 1
-    }
-}
-
-/// The number of an account in one direction.
-const fn account(at: usize, way: usize) -> u32 {
-    (2 * at + way) as u32
+    /// What the link adds behind its transmitter.
+    delay: Span,
+    meter: Meter,
+    /// What left in the last period.
+    pub traffic: Arc<Traffic>,
 }
 
 impl GatewayWorld {
     /// Without flows.
     #[must_use]
     pub fn new(config: &GatewayConfig) -> Self {
-        let mut accounts = Accounts(COUNTED_APART.map(Arc::from).to_vec());
+        let mut accounts = Accounts::default();
         let directions = Direction::BOTH.map(|direction| {
             let own = config.direction(direction);
             DirectionState {
@@ -96,10 +76,20 @@ impl GatewayWorld {
                 over_limit: 0,
                 unlabelled: 0,
                 shed: 0,
+                delay: own.delay,
+                meter: Meter::default(),
+                traffic: Arc::default(),
             }
         });
         let delay = delay_of_both(config);
-        Self { directions, accounts, settings: Settings::new(), reports: None, delay }
+        Self {
+            directions,
+            accounts,
+            settings: Settings::new(),
+            reports: None,
+            delay,
+            period: (Time::ZERO, 0),
+        }
     }
 
     /// One direction.
@@ -128,11 +118,11 @@ impl GatewayWorld {
             let own = config.direction(direction);
             let state = &mut self.directions[direction as usize];
             (state.labels, state.overhead) = (own.labels.clone(), own.overhead);
+            state.delay = own.delay;
             state.flows.set_limits(own.rate, config.flow_idle, &mut self.settings);
             if rules {
                 let numbers = numbers(&mut self.accounts, config, direction);
-                let other = account(UNMATCHED, direction as usize);
-                state.flows.set_rules(now, config, &numbers, other, &mut self.settings);
+                state.flows.set_rules(now, config, &numbers, &mut self.accounts, &mut self.settings);
             }
             state.flows.set_isolation(now, config, &mut self.settings);
         }
@@ -154,11 +144,27 @@ impl GatewayWorld {
         for state in &mut self.directions {
             state.flows.release(now, &mut self.settings);
         }
+        let (start, number) = self.period;
+        let Some(span) = traffic::is_over(start, now) else { return };
+        self.period = (now, number + 1);
+        for (way, state) in self.directions.iter_mut().enumerate() {
+            let DirectionState { flows, meter, traffic, .. } = state;
+            let known = |flow| {
+                let (packets, terms, of_rule) = flows.terms(flow);
+                let other = match flow {
+                    FlowId(0) => Accounts::no_flow(way),
+                    _ => Accounts::unmatched(Direction::BOTH[way]),
+                };
+                (self.accounts.rule(of_rule.unwrap_or(other)), packets, terms)
+            };
+            *traffic = Arc::new(meter.close(number, span, known));
+        }
     }
 
-    /// Names of rules that are counted in `direction`, with the numbers of their accounts.
-    pub fn accounts(&self, direction: Direction) -> impl Iterator<Item = (&Arc<str>, u32)> {
-        (0..).zip(&self.accounts.0).map(move |(at, name)| (name, account(at, direction as usize)))
+    /// What is counted apart.
+    #[must_use]
+    pub const fn accounts(&self) -> &Accounts {
+        &self.accounts
     }
 }
 
@@ -170,7 +176,7 @@ fn delay_of_both(config: &GatewayConfig) -> Span {
 
 /// The accounts of the rules, by their number.
 fn numbers(accounts: &mut Accounts, config: &GatewayConfig, direction: Direction) -> Vec<u32> {
-    config.rules.iter().map(|rule| account(accounts.of(&rule.name), direction as usize)).collect()
+    config.rules.iter().map(|rule| accounts.of_rule(&rule.name, direction)).collect()
 }
 
 /// Measures the round trip of the connection of a segment that came in, whose flow is in the first of these directions and which
@@ -215,9 +221,14 @@ impl World for GatewayWorld {
         let mut acknowledged = None;
         let found = match headers.as_ref().zip(tuple) {
             Some((headers, tuple)) => {
-                let other = account(UNMATCHED, number);
                 let converses = parsed.segment.is_none_or(|segment| !segment.is_syn_or_reset());
-                let found = state.flows.find(now, (tuple, converses), headers, other, &mut self.settings);
+                let found = state.flows.find(
+                    now,
+                    (tuple, converses),
+                    headers,
+                    &mut self.accounts,
+                    &mut self.settings,
+                );
                 if found.is_first {
                     state.flows.converse(&tuple, &mut opposite.flows);
                 }
@@ -245,7 +256,7 @@ impl World for GatewayWorld {
                 }
                 found
             }
-            None => Found { flow: FlowId(0), account: account(OTHER, number), is_first: false },
+            None => Found { flow: FlowId(0), account: Accounts::no_flow(number), is_first: false },
         };
         if let Some(reports) = &mut self.reports {
             reports.note(number, found.flow, arrival.frame);
@@ -282,6 +293,10 @@ impl World for GatewayWorld {
     fn egress(&mut self, now: Time, port: u32, packet: &Packet, frame: &mut [u8]) {
         let uses_rtts = self.directions.iter().any(|state| state.flows.uses_rtts());
         let state = &mut self.directions[1 - (port as usize & 1)];
+        if packet.counts() {
+            let sojourn = now.since(packet.arrived).saturating_sub(state.delay);
+            state.meter.sent(packet.flow(), packet.size(), sojourn);
+        }
         if uses_rtts
             && packet.protocol() == Protocol::Tcp
             && let Ok(parsed) = frame::parse(frame)
@@ -334,7 +349,7 @@ impl GatewayWorld {
             protocol: Protocol::Control,
             ecn: Ecn::NotEct,
             label: None,
-            account: account(OTHER, way),
+            account: Accounts::no_flow(way),
             counts: false,
             ip: None,
             acknowledgement: 0,

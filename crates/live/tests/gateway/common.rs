@@ -52,7 +52,10 @@ pub fn config(text: &str) -> GatewayConfig {
 }
 
 pub fn open(text: &str) -> Gateway {
-    let config = config(text);
+    open_config(config(text))
+}
+
+pub fn open_config(config: GatewayConfig) -> Gateway {
     let mut netlink = Netlink::open().unwrap();
     let ports =
         [&config.inside, &config.outside].map(|name| Port::open(netlink.index_of(name).unwrap()).unwrap());

@@ -7,6 +7,7 @@ mod labels;
 mod line;
 mod offloads;
 mod passing;
+mod plans;
 #[path = "../../../linux/tests/common/processes.rs"]
 mod processes;
 mod reloads;
@@ -38,6 +39,9 @@ const CASES: &[Case] = cases! {
         without_a_marker_or_a_queue_that_looks_at_colours_both_have_the_same;
     reloads: no_packet_is_lost_or_overtaken_by_a_reload,
         what_waits_survives_reloads;
+    plans: customers_have_what_they_are_assured_and_are_counted,
+        a_new_customer_takes_no_class_of_another,
+        a_thousand_customers_are_reloaded_at_once;
     reports: what_the_second_gateway_loses_is_discarded_at_the_first,
         it_is_so_in_ipv6,
         a_message_of_a_host_of_this_machine_is_not_damaged,

@@ -107,9 +107,10 @@ pub fn whatever_comes_is_forwarded_or_counted() {
     while b.next(2_000).expect("it goes on") != whole[4] {}
     let text = snapshot(&mut running.stop());
     let malformed: u64 = text.malformed.iter().map(|(_, count)| count).sum();
-    let [came, went]: [u64; 2] = text.directions[0].rules.iter().fold([0, 0], |[came, went], (_, counts)| {
-        [came + counts.sent.packets.get(), went + counts.delivered.packets.get()]
-    });
+    let [came, went]: [u64; 2] =
+        text.directions[0].accounts.iter().fold([0, 0], |[came, went], (_, counts)| {
+            [came + counts.sent.packets.get(), went + counts.delivered.packets.get()]
+        });
     // The kernel keeps some to itself, as those that end within a VLAN tag.
     assert!(text.ports[0].received > 4_000 && malformed > 1_000 && came > 1_000, "{text:?}");
     assert_eq!((text.ports[0].received, went), (malformed + came, came), "{text:?}");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::*;
 
-const OTHER: u32 = 0;
+const OTHER: u32 = Accounts::unmatched(Direction::Up);
 
 /// Up at 10 Mb/s, four flows, and these rules.
 fn config(rules: &str) -> GatewayConfig {
@@ -35,7 +35,7 @@ fn find_at(classifier: &mut Classifier, now: Time, port: u16) -> (Found, Vec<(Fl
     };
     let mut settings = Settings::new();
     let tuple = FlowTuple::new(&headers).unwrap();
-    let found = classifier.find(now, (tuple, true), &headers, OTHER, &mut settings);
+    let found = classifier.find(now, (tuple, true), &headers, &mut Accounts::default(), &mut settings);
     // Every 100 ms these are 4 Mb/s.
     classifier.arrived(now, found.flow, Bytes::new(50_000), &mut settings);
     (found, settings.into_iter().map(|(_, flow, setting)| (flow, setting)).collect())
@@ -148,7 +148,7 @@ fn other_rules_keep_guarantees_that_fit_the_oldest_first() {
     }
     let mut reload = |text: &str| {
         let mut settings = Settings::new();
-        classifier.set_rules(Time::from_secs(1), &rule(text), &[10], OTHER, &mut settings);
+        classifier.set_rules(Time::from_secs(1), &rule(text), &[10], &mut Accounts::default(), &mut settings);
         let updates: Vec<_> = settings.into_iter().map(|(_, flow, setting)| (flow, setting)).collect();
         (updates, reserved(&classifier), classifier.guarantees().counts().withdrawn)
     };
@@ -173,7 +173,13 @@ fn other_rules_decide_anew_on_flows_that_are_there() {
     let (found, _) = find(&mut classifier, 0, 1);
     find(&mut classifier, 0, 2);
     let mut settings = Settings::new();
-    classifier.set_rules(Time::from_secs(1), &config(&rule("5")), &[10], OTHER, &mut settings);
+    classifier.set_rules(
+        Time::from_secs(1),
+        &config(&rule("5")),
+        &[10],
+        &mut Accounts::default(),
+        &mut settings,
+    );
     // Also the number of the rule, for a discipline that knew its weight from the start.
     assert_eq!(
         settings.into_iter().map(|(_, flow, setting)| (flow, setting)).collect::<Vec<_>>(),
@@ -233,7 +239,13 @@ fn between(classifier: &mut Classifier, seconds: u64, from: &str, to: &str) -> (
     };
     let mut settings = Settings::new();
     let tuple = FlowTuple::new(&headers).unwrap();
-    let found = classifier.find(Time::from_secs(seconds), (tuple, true), &headers, OTHER, &mut settings);
+    let found = classifier.find(
+        Time::from_secs(seconds),
+        (tuple, true),
+        &headers,
+        &mut Accounts::default(),
+        &mut settings,
+    );
     (found.flow, settings.into_iter().map(|(_, _, setting)| setting).collect())
 }
 
@@ -302,7 +314,7 @@ fn a_network_keeps_its_number_while_any_of_its_flows_sends() {
     // The rules are read again: they give the network another weight.
     let mut settings = Settings::new();
     let new = config(&rules.replace("weight = 3", "weight = 5"));
-    classifier.set_rules(Time::from_secs(32), &new, &[10], OTHER, &mut settings);
+    classifier.set_rules(Time::from_secs(32), &new, &[10], &mut Accounts::default(), &mut settings);
     let last = settings.into_iter().rfind(|(_, flow, _)| *flow == again);
     assert_eq!(last.map(|(_, _, setting)| setting), Some(weight(5.0)));
 }

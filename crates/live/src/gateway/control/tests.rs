@@ -7,6 +7,7 @@ use std::sync::mpsc::channel;
 
 use apportion_linux::clock::pause;
 use nix::sys::signal::raise;
+use serde_json::json;
 
 use super::*;
 use crate::gateway::Gateway;
@@ -310,4 +311,111 @@ fn a_socket_for_exceptions_replaces_none_that_is_used_and_no_file() {
     // Left behind by one that was killed.
     drop(used);
     assert_eq!(open("used"), Ok(()));
+}
+
+#[test]
+fn the_largest_flows_their_entitlements_and_their_history_are_served() {
+    // Each of the first two wants more than all; the third sends 5 packets of 1000 bytes a second.
+    let flow = |port| move |_| datagram([[10, 0, 0, 5], [198, 51, 100, 7]], [40_000, port], 986);
+    let rule = |name: &str, weight: u64, port: u64| {
+        format!("[[rule]]\nname = \"{name}\"\nweight = {weight}\nto_port = {port}\n")
+    };
+    let rules = rule("one", 1, 5_001) + &rule("three", 3, 5_002);
+    let text = format!(
+        "up = {{ rate = \"1Mbit\", queue = {{ kind = \"drr\", limit = \"50p\" }}, delay = \"300ms\" }}\ndown.rate = \"1Mbit\"\n{rules}"
+    );
+    let mut place = Place::of(|_| text.clone());
+    for (port, rate) in [(5_001, 200), (5_002, 200), (5_003, 5)] {
+        let engine = &mut place.runner.gateway.engine;
+        play(engine, 0, [Time::ZERO, Time::from_secs(9)], rate, flow(port));
+    }
+    while place.runner.gateway.now() < Time::from_millis(6_050) {
+        place.move_packets();
+        assert!(place.control.round(place.now));
+    }
+    let body = |answer: String| -> serde_json::Value {
+        serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
+    };
+    let stats = body(place.answer("GET /stats.json"));
+    let up = &stats["traffic"]["up"];
+    let flows = up["flows"].as_array().unwrap();
+    let rules: Vec<_> = flows.iter().map(|flow| flow["rule"].as_str().unwrap()).collect();
+    assert_eq!(rules, ["three", "one", "unmatched"], "{up:#}");
+    // 125 kB/s, of which one flow wants 5: the others have 120 by 3:1.
+    for (flow, expected) in flows.iter().zip([90e3, 30e3, 5e3]) {
+        let near = |key: &str, within: f64| {
+            let value = flow[key].as_f64().unwrap();
+            assert!((value / expected - 1.0).abs() < within, "{key} {flow:#}");
+        };
+        near("entitlement_bytes_per_second", 1e-9);
+        // A second has a packet more or less.
+        near("bytes_per_second", 0.05);
+    }
+    // Some of 50 packets of 8 ms each wait before it; the wire's 300 ms are not counted.
+    let sojourn = &up["sojourn_seconds"];
+    let [median, most] = ["0.5", "0.95"].map(|share| sojourn[share].as_f64().unwrap());
+    assert!(median > 0.1 && most >= median && most < 0.3, "{sojourn}");
+
+    let number = flows[0]["number"].as_u64().unwrap();
+    let history = body(place.answer(&format!("GET /history?flow={number}")));
+    let rates = history["bytes_per_second"].as_array().unwrap();
+    assert_eq!((&history["rule"], &history["direction"]), (&json!("three"), &json!("up")));
+    assert_eq!(rates.len(), history["at"].as_array().unwrap().len());
+    assert!((5..=6).contains(&rates.len()) && rates[4] == flows[0]["bytes_per_second"], "{history}");
+    let all = body(place.answer("GET /history"));
+    assert_eq!(all["directions"]["up"]["rate_bytes_per_second"][2], json!(125_000));
+    for (path, status) in [("/history?flow=99", "404"), ("/history?flow=x", "400"), ("/history?x", "400")] {
+        let answer = place.answer(&format!("GET {path}"));
+        assert!(answer.starts_with(&format!("HTTP/1.0 {status} ")), "{answer}");
+    }
+}
+
+#[test]
+fn reloads_are_events() {
+    let mut place = Place::new();
+    place.write(3);
+    let _client = place.ask("POST /reload");
+    place.move_packets();
+    assert!(place.control.round(place.now));
+    fs::write(place.folder.path().join("x.toml"), "wrong").unwrap();
+    assert!(place.answer("POST /reload").starts_with("HTTP/1.0 409 "));
+    let events = place.control.history.events(9);
+    let kinds: Vec<_> = events.as_array().unwrap().iter().map(|event| event["kind"].clone()).collect();
+    assert_eq!(kinds, ["reload", "reload refused"]);
+    assert_eq!(events[0]["what"], "up.rate: 1Mbit -> 3Mbit\n");
+}
+
+#[test]
+fn the_page_is_served_with_a_policy_that_lets_it_run_and_ask_this_gateway_only() {
+    let page = Place::new().answer("GET /");
+    let (head, body) = page.split_once("\r\n\r\n").unwrap();
+    assert!(head.contains("\r\nContent-Security-Policy: default-src 'none'; script-src 'sha256-"), "{head}");
+    assert!(head.contains("connect-src 'self'") && !head.contains("unsafe"), "{head}");
+    assert!(head.contains("\r\nContent-Type: text/html; charset=utf-8\r\n") && body == page::PAGE);
+}
+
+#[test]
+fn the_dashboard_asks_for_metrics_that_are_served() {
+    let dashboard = include_str!("../../../../../dist/grafana/apportion.json");
+    let text = format!("{RATES}[[rule]]\nname = \"all\"\n");
+    let mut place = Place::of(|_| text.clone());
+    let engine = &mut place.runner.gateway.engine;
+    let frame = |_| datagram([[10, 0, 0, 5], [198, 51, 100, 7]], [40_000, 5_001], 986);
+    play(engine, 0, [Time::ZERO, Time::from_secs(1)], 10, frame);
+    while place.runner.gateway.now() < Time::from_secs(1) {
+        place.move_packets();
+    }
+    let metrics = place.answer("GET /metrics");
+    let mut names = 0;
+    for (at, _) in dashboard.match_indices("apportion_gateway_") {
+        let name = &dashboard[at..];
+        let name = &name[..name.find(|c: char| c != '_' && !c.is_ascii_lowercase()).unwrap()];
+        assert!(
+            metrics.contains(&format!("\n{name}{{")) || metrics.contains(&format!("\n{name} ")),
+            "{name}"
+        );
+        names += 1;
+    }
+    assert!(names > 15, "{names}");
+    serde_json::from_str::<serde_json::Value>(dashboard).unwrap();
 }

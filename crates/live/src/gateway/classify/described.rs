@@ -1,0 +1,32 @@
+//! What is said of a flow by its number: which packets it is, and what its rule gives it.
+
+use apportion_core::packet::FlowId;
+
+use super::{Classifier, FIRST, Given, Key};
+use crate::exceptions::FlowPackets;
+use crate::gateway::traffic::Terms;
+
+impl Classifier {
+    /// The rule of a flow, if one matched, and which packets it is.
+    #[must_use]
+    pub fn packets(&self, flow: FlowId) -> (Option<usize>, FlowPackets) {
+        match self.table.key(flow) {
+            Some(Key::Tuple(tuple)) => {
+                let known = self.flows.get((flow.0 - FIRST) as usize);
+                (known.and_then(|known| known.rule).map(usize::from), FlowPackets::Tuple(*tuple))
+            }
+            Some(Key::Network(rule, network)) => (Some(usize::from(*rule)), FlowPackets::Network(*network)),
+            None => (flow.index().checked_sub(1), FlowPackets::Rule),
+        }
+    }
+
+    /// Which packets a flow is, what its rule gives it, and the account of its rule if one matched.
+    #[must_use]
+    pub fn terms(&self, flow: FlowId) -> (FlowPackets, Terms, Option<u32>) {
+        let (rule, packets) = self.packets(flow);
+        let account = rule.and_then(|rule| self.more.get(rule)).map(|more| more.account);
+        let Given { weight, guarantee, customer, .. } =
+            self.slots.get(flow.index()).map(|slot| slot.given).unwrap_or_default();
+        (packets, Terms { weight, guarantee, customer }, account)
+    }
+}

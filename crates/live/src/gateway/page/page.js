@@ -1,0 +1,265 @@
+"use strict";
+(() => {
+  const HOUR = 3600, ROWS = 16;
+  const WAYS = ["up", "down"];
+  const byId = (id) => document.getElementById(id);
+  const mbit = (bytes) => bytes === null ? null : bytes * 8 / 1e6;
+  const rateText = (bytes) => {
+    if (bytes === null || bytes === undefined) return "–";
+    const bits = bytes * 8;
+    return bits >= 1e9 ? (bits / 1e9).toFixed(2) + " Gbit/s"
+      : bits >= 1e6 ? (bits / 1e6).toFixed(2) + " Mbit/s" : (bits / 1e3).toFixed(1) + " kbit/s";
+  };
+  const timeText = (seconds) =>
+    seconds === null || seconds === undefined ? "–" : (seconds * 1e3).toFixed(2) + " ms";
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
+  const text = (parent, tag, content) => {
+    const node = document.createElement(tag);
+    node.textContent = content;
+    parent.append(node);
+    return node;
+  };
+  const get = async (path) => {
+    const answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(5000) });
+    if (!answer.ok) throw new Error(await answer.text());
+    return answer.json();
+  };
+
+  // When the gateway started, by the clock of this machine.
+  let began = 0;
+  let events = [];
+  const views = {};
+  const charts = new Set();
+
+  // Events as lines on the time axis.
+  const drawEvents = (plot) => {
+    const { ctx, bbox } = plot;
+    ctx.save();
+    ctx.strokeStyle = colour("bad");
+    ctx.setLineDash([4, 4]);
+    for (const event of events) {
+      const x = Math.round(plot.valToPos(began + event.at, "x", true));
+      if (x < bbox.left || x > bbox.left + bbox.width) continue;
+      ctx.beginPath();
+      ctx.moveTo(x, bbox.top);
+      ctx.lineTo(x, bbox.top + bbox.height);
+      ctx.stroke();
+    }
+    ctx.restore();
+  };
+  const chart = (parent, names, data, unit) => {
+    const colours = ["first", "second", "third"];
+    const axis = { stroke: () => colour("quiet"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { stroke: () => colour("line") } };
+    const series = names.map((name, at) => ({
+      label: name, stroke: () => colour(colours[at]), width: 1.5, dash: at === 1 ? [6, 3] : undefined, points: { show: false },
+      value: (_, value) => value === null || value === undefined ? "–" : value.toFixed(2) + " " + unit,
+    }));
+    const plot = new uPlot({
+      width: Math.max(parent.clientWidth, 200), height: 130,
+      series: [{ label: "time" }, ...series],
+      scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
+      axes: [axis, { ...axis, size: 55 }],
+      hooks: { draw: [drawEvents] },
+    }, data, parent);
+    charts.add(plot);
+    plot.parent = parent;
+    return plot;
+  };
+  const resize = () => {
+    for (const plot of charts) plot.setSize({ width: Math.max(plot.parent.clientWidth, 200), height: 130 });
+  };
+
+  const flowRow = (body) => {
+    const row = document.createElement("tr");
+    const button = text(text(row, "td", ""), "button", "");
+    button.type = "button";
+    button.addEventListener("click", () => showFlow(Number(button.dataset.number)));
+    for (let at = 0; at < 4; at++) text(row, "td", "");
+    const meter = document.createElement("meter");
+    text(row, "td", "").append(meter, document.createElement("span"));
+    body.append(row);
+    return row;
+  };
+  const fillRow = (row, flow, all) => {
+    const [name, rule, weight, rate, entitled, share] = row.cells;
+    const button = name.firstChild, meter = share.firstChild;
+    // All packets of a rule have the name of the rule alone.
+    const said = flow.flow === "all" ? flow.rule : flow.flow;
+    button.textContent = said;
+    button.dataset.number = flow.number;
+    button.setAttribute("aria-label", `${said}, rule ${flow.rule}: history`);
+    rule.textContent = flow.rule;
+    weight.textContent = flow.weight;
+    rate.textContent = rateText(flow.bytes_per_second);
+    entitled.textContent = rateText(flow.entitlement_bytes_per_second);
+    const part = all > 0 ? Math.min(flow.bytes_per_second / all, 1) : 0;
+    meter.value = part;
+    meter.setAttribute("aria-label", `${said}: share of the capacity`);
+    share.lastChild.textContent = " " + (100 * part).toFixed(1) + " %";
+  };
+
+  const open = (way, history) => {
+    const root = byId(way);
+    root.append(byId("direction").content.cloneNode(true));
+    const find = (selector) => root.querySelector(selector);
+    root.querySelector(".scroll").setAttribute("aria-label", `largest flows ${way}`);
+    const past = history.directions[way];
+    const at = history.at.map((seconds) => began + seconds);
+    const ms = (values) => values.map((value) => value === null ? null : value * 1e3);
+    const view = {
+      root, find, rows: [], last: -1,
+      data: {
+        rate: [at, past.sent_bytes_per_second.map(mbit), past.rate_bytes_per_second.map(mbit)],
+        sojourn: [[...at], ms(past.sojourn_seconds["0.5"]), ms(past.sojourn_seconds["0.95"])],
+        drops: [[...at], past.dropped_packets, past.marked_packets],
+      },
+      counts: null,
+    };
+    view.plots = {
+      rate: chart(find(".rate"), ["sent", "capacity"], view.data.rate, "Mbit/s"),
+      sojourn: chart(find(".sojourn"), ["median", "95 %"], view.data.sojourn, "ms"),
+      drops: chart(find(".drops"), ["dropped", "marked"], view.data.drops, "/s"),
+    };
+    views[way] = view;
+  };
+
+  const sums = (direction) => {
+    const reasons = {};
+    let marked = 0;
+    for (const rule of Object.values(direction.rules)) {
+      marked += rule.marked_packets;
+      for (const [reason, count] of Object.entries(rule.dropped_packets)) reasons[reason] = (reasons[reason] ?? 0) + count;
+    }
+    return { reasons, marked, dropped: Object.values(reasons).reduce((sum, count) => sum + count, 0) };
+  };
+
+  const update = (way, stats) => {
+    const view = views[way], traffic = stats.traffic[way], direction = stats.directions[way];
+    const counts = sums(direction);
+    const before = view.counts ?? counts;
+    const median = traffic.sojourn_seconds["0.5"], most = traffic.sojourn_seconds["0.95"];
+    if (traffic.second !== view.last) {
+      view.last = traffic.second;
+      view.counts = counts;
+      const now = began + stats.uptime_seconds;
+      const ms = (value) => value === null ? null : value * 1e3;
+      const add = (name, values) => {
+        const data = view.data[name];
+        [now, ...values].forEach((value, at) => {
+          data[at].push(value);
+          if (data[at].length > HOUR) data[at].shift();
+        });
+        view.plots[name].setData(data);
+      };
+      add("rate", [mbit(traffic.sent_bytes_per_second), mbit(direction.rate_bytes_per_second)]);
+      add("sojourn", [ms(median), ms(most)]);
+      add("drops", [counts.dropped - before.dropped, counts.marked - before.marked]);
+    }
+    const said = `${rateText(traffic.sent_bytes_per_second)} of ${rateText(direction.rate_bytes_per_second)}`;
+    view.find(".now").textContent =
+      `${said}; sojourn ${timeText(median)} median, ${timeText(most)} at 95 %; ${direction.backlog_packets} packets wait`;
+    view.find(".rate").setAttribute("aria-label", `rate ${way}: ${said}`);
+    view.find(".sojourn").setAttribute("aria-label", `sojourn ${way}: ${timeText(median)} median, ${timeText(most)} at 95 %`);
+    view.find(".drops").setAttribute("aria-label", `${counts.dropped} dropped and ${counts.marked} marked ${way} since the start`);
+    const reasons = Object.entries(counts.reasons).filter(([, count]) => count > 0);
+    view.find(".reasons").textContent =
+      `Since the start: ${reasons.map(([reason, count]) => `${count} dropped (${reason})`).join(", ") || "0 dropped"}, ${counts.marked} marked`;
+    view.find(".flows caption").textContent = `The largest of ${traffic.active_flows} flows in the last second`;
+    const flows = traffic.flows.slice(0, ROWS);
+    const body = view.find(".flows tbody");
+    while (view.rows.length < flows.length) view.rows.push(flowRow(body));
+    while (view.rows.length > flows.length) view.rows.pop().remove();
+    flows.forEach((flow, at) => fillRow(view.rows[at], flow, direction.rate_bytes_per_second));
+  };
+
+  const showEvents = () => {
+    const list = byId("event-list");
+    const shown = events.slice(-50).reverse();
+    const key = JSON.stringify(shown);
+    if (list.dataset.key === key) return;
+    list.dataset.key = key;
+    list.replaceChildren();
+    for (const event of shown) {
+      const when = new Date((began + event.at) * 1e3).toLocaleTimeString();
+      const often = event.count > 1 ? ` (${event.count} times)` : "";
+      text(list, "li", `${when} ${event.kind}: ${event.what.trim().replaceAll("\n", "; ")}${often}`);
+    }
+    if (shown.length === 0) text(list, "li", "none");
+  };
+
+  const health = (stats) => {
+    const gone = Object.entries(stats.interfaces).filter(([, port]) => !port.attached).map(([name]) => name);
+    const late = stats.lateness_seconds["0.99"];
+    const node = byId("health");
+    const said = gone.length > 0 ? `interface ${gone.join(" and ")} is gone` : "frames pass";
+    const all = `${said}; lateness ${timeText(late)} at 99 %`;
+    if (node.textContent !== all) node.textContent = all;
+    node.className = gone.length > 0 ? "bad" : "good";
+    // A reader of the screen hears changes of health, not each number.
+    node.setAttribute("aria-live", gone.length > 0 ? "assertive" : "off");
+  };
+
+  const showFlow = async (number) => {
+    const dialog = byId("flow");
+    byId("flow-rule").textContent = "";
+    byId("flow-name").textContent = "History";
+    byId("flow-chart").replaceChildren();
+    dialog.showModal();
+    try {
+      const flow = await get(`/history?flow=${number}`);
+      byId("flow-name").textContent = flow.flow === "all" ? flow.rule : flow.flow;
+      byId("flow-rule").textContent = `${flow.direction}, rule ${flow.rule}: rate and entitlement of the last hour, Mbit/s`;
+      const data = [flow.at.map((at) => began + at), flow.bytes_per_second.map(mbit), flow.entitlement_bytes_per_second.map(mbit)];
+      const parent = byId("flow-chart");
+      const plot = chart(parent, ["rate", "entitlement"], data, "Mbit/s");
+      parent.setAttribute("role", "img");
+      parent.setAttribute("aria-label", `rate and entitlement of ${flow.flow} in the last hour`);
+      dialog.addEventListener("close", () => { charts.delete(plot); plot.destroy(); }, { once: true });
+    } catch (error) {
+      byId("flow-rule").textContent = error.message;
+    }
+  };
+
+  const poll = async () => {
+    const stats = await get("/stats.json");
+    if (byId("title").textContent !== stats.title) {
+      byId("title").textContent = stats.title;
+      document.title = `Gateway ${stats.title}`;
+    }
+    const start = Date.now() / 1e3 - stats.uptime_seconds;
+    if (Math.abs(start - began) > 5) {
+      // Another gateway, or its first answer: the past begins anew.
+      began = start;
+      const history = await get("/history");
+      for (const plot of charts) plot.destroy();
+      charts.clear();
+      for (const way of WAYS) {
+        views[way]?.root.querySelectorAll(":scope > :not(h2)").forEach((node) => node.remove());
+        open(way, history);
+      }
+    }
+    events = stats.events;
+    for (const way of WAYS) update(way, stats);
+    showEvents();
+    health(stats);
+  };
+  const round = async () => {
+    if (!document.hidden) {
+      try {
+        await poll();
+      } catch (error) {
+        const node = byId("health");
+        node.className = "bad";
+        node.setAttribute("aria-live", "assertive");
+        node.textContent = `the gateway does not answer: ${error.message}`;
+      }
+    }
+    setTimeout(round, 1000);
+  };
+  byId("flow-close").addEventListener("click", () => byId("flow").close());
+  new ResizeObserver(resize).observe(document.body);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+    for (const plot of charts) plot.redraw();
+  });
+  round();
+})();

@@ -1,0 +1,156 @@
+//! Customers with plans.
+
+use std::path::{Path, PathBuf};
+
+use apportion_core::units::Span;
+use apportion_linux::clock::Clock;
+use apportion_live::gateway::Gateway;
+use apportion_live::gateway::snapshot::Reloads;
+use apportion_scenario::gateway::GatewayConfig;
+use etherparse::PacketBuilder;
+
+use crate::common::{Wire, enter, host, open_config, pause, snapshot, start};
+
+const PLANS: &str = "\
+name,   parent, addresses, down,    up,    up_min
+site,   ,       ,          20Mbit,  4Mbit,
+first,  site,   10.0.0.1,  ,        ,      3Mbit
+second, site,   10.0.0.3,  ,        ,      900kbit
+others, site,   ,          ,        100kbit,
+";
+
+/// The gateway's file, with these plans next to it.
+fn config(folder: &Path, plans: &str) -> GatewayConfig {
+    std::fs::write(folder.join("plans.csv"), plans).unwrap();
+    let text = "inside = \"near\"\noutside = \"far\"\nplans = \"plans.csv\"\ndown.rate = \"20Mbit\"\n\
+                [up]\nrate = \"100Mbit\"\nqueue = { kind = \"htb\", discipline = \"drr\", plans = \"up\" }\n\
+                [[rule]]\nname = \"calls\"\nfrom_port = 7\nweight = 4\n";
+    GatewayConfig::load(text, &folder.join("x.toml")).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("apportion-{name}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// A datagram of 1,000 bytes.
+fn datagram(from: [u8; 4], port: u16) -> Vec<u8> {
+    let mut frame = Vec::new();
+    PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 1])
+        .ipv4(from, [10, 0, 0, 2], 64)
+        .udp(port, 9)
+        .write(&mut frame, &[0; 972])
+        .unwrap();
+    frame
+}
+
+/// Bytes that left up, of a group of `of`, rules or customers.
+fn sent(gateway: &mut Gateway, of: &str, name: &str) -> f64 {
+    let json = snapshot(gateway).json(&Reloads::default());
+    json["directions"]["up"][of][name]["sent_bytes"].as_f64().unwrap_or(0.0)
+}
+
+pub fn customers_have_what_they_are_assured_and_are_counted() {
+    enter();
+    let folder = folder("plans");
+    let (near, _far) = (host("near", 11), host("far", 12));
+    let mut next = Some(config(&folder, &PLANS.replace("10.0.0.3", "10.0.0.4").replace("second", "third ")));
+    let running = start(open_config(config(&folder, PLANS)), {
+        let mut rounds = 0;
+        move |gateway| {
+            rounds += 1;
+            if rounds == 100
+                && let Some(next) = next.take()
+            {
+                let difference = gateway.config().difference(&next).unwrap();
+                gateway.apply(next, &difference).unwrap();
+            }
+        }
+    });
+    let mut wire = near.namespace.run(Wire::open).unwrap();
+    let sender = near.namespace.spawn("sender", move || {
+        // 6 Mb/s of each for 4 s, the first with a call among it; after 2 s the second has no plan.
+        for number in 0..3_000_u16 {
+            wire.send(&datagram([10, 0, 0, 1], if number % 8 == 0 { 7 } else { 1_000 }));
+            wire.send(&datagram([10, 0, 0, 3], 1_000 + number % 3));
+            if number % 3 == 2 {
+                pause(4);
+            }
+        }
+    });
+    sender.unwrap().join().unwrap();
+    let mut gateway = running.stop();
+    let [first, second, calls] = [("customers", "first"), ("customers", "second"), ("rules", "calls")]
+        .map(|(of, name)| sent(&mut gateway, of, name));
+    // Of 4 Mb/s the second has 0.93 or so for 2 s, and then, with the others, a hundredth of that.
+    assert!((0.85..1.05).contains(&(second * 8e-6 / 2.0)), "{first} {second} {calls}");
+    let ratio = first / second;
+    assert!((5.0..8.5).contains(&ratio), "{first} {second} {calls}");
+    assert!(calls > 100_000.0 && calls < first, "{first} {second} {calls}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+/// Whose classes are named, not numbered: a customer that comes first by name takes no class of another.
+pub fn a_new_customer_takes_no_class_of_another() {
+    enter();
+    let text = |rest: &str| {
+        format!(
+            "inside = \"near\"\noutside = \"far\"\ndown.rate = \"20Mbit\"\n[up]\nrate = \"1Mbit\"\n\
+             queue = {{ kind = \"prio\", class = {{ m = {{ prio = 0 }}, rest = {{ prio = 1, others = true }} }} }}\n\
+             [[rule]]\nname = \"m\"\nfrom_port = 7\ncustomer = \"m\"\n{rest}"
+        )
+    };
+    let load = |text: String| GatewayConfig::load(&text, Path::new("x.toml")).unwrap();
+    let (near, _far) = (host("near", 11), host("far", 12));
+    let mut next = Some(load(text("[[rule]]\nname = \"a\"\nfrom_port = 8\ncustomer = \"a\"\n")));
+    let running = start(open_config(load(text(""))), move |gateway| {
+        if let Some(next) = next.take() {
+            let difference = gateway.config().difference(&next).unwrap();
+            gateway.apply(next, &difference).unwrap();
+        }
+    });
+    let mut wire = near.namespace.run(Wire::open).unwrap();
+    let sender = near.namespace.spawn("sender", move || {
+        // 0.5 Mb/s of m and 3 Mb/s of others, for 2 s.
+        for number in 0..875_u16 {
+            wire.send(&datagram([10, 0, 0, 1], if number % 7 == 0 { 7 } else { 1_000 }));
+            if number % 7 == 6 {
+                pause(16);
+            }
+        }
+    });
+    sender.unwrap().join().unwrap();
+    let mut gateway = running.stop();
+    let [m, others] = ["m", "unmatched"].map(|name| sent(&mut gateway, "rules", name));
+    assert!(m > 110_000.0 && others > 50_000.0, "{m} {others}");
+}
+
+pub fn a_thousand_customers_are_reloaded_at_once() {
+    enter();
+    let folder = folder("many-plans");
+    let (_near, _far) = (host("near", 11), host("far", 12));
+    let plans = |rate: u64| {
+        let mut plans =
+            String::from("name,parent,addresses,down,up\nsite,,,20Mbit,4Gbit\nothers,site,,,1Mbit\n");
+        for mast in 0..10 {
+            plans += &format!("mast{mast},site,,,400Mbit\n");
+        }
+        for i in 0..1_000 {
+            let (high, low) = (i / 250, i % 250);
+            plans += &format!("c{i},mast{},10.1.{high}.{low},,{}Mbit\n", i % 10, rate + i % 7);
+        }
+        plans
+    };
+    let mut gateway = open_config(config(&folder, &plans(10)));
+    let clock = Clock::start();
+    let begin = clock.now();
+    let next = config(&folder, &plans(20));
+    let loaded = clock.now().since(begin);
+    let difference = gateway.config().difference(&next).unwrap();
+    assert_eq!(difference.changes.len(), 1, "{difference}");
+    gateway.apply(next, &difference).unwrap();
+    let applied = clock.now().since(begin);
+    assert!(applied < Span::from_millis(200), "read in {loaded}, applied after {applied}");
+    std::fs::remove_dir_all(folder).unwrap();
+}
