@@ -257,12 +257,16 @@ fn tcp_parameters(profile: &str) -> String {
 fn algorithm(entry: &AlgorithmEntry) -> String {
     let AlgorithmEntry { name, summary, source } = entry;
     let needs_rack = name.parse().is_ok_and(Algorithm::needs_rack);
-    let profile = if needs_rack { "linux" } else { "rfc" };
+    let (profile, others) = if needs_rack {
+        ("linux", "another profile with sack_recovery = \"rack\"")
+    } else {
+        ("rfc", "with another profile")
+    };
     let is_of_quic = quic::words().iter().any(|word| word == name);
     let quic = if is_of_quic { format!("; or quic = \"{name}\"") } else { String::new() };
     format!(
         "{name}: TCP algorithm\n{summary}\nSource: {source}\n\
-         Use: tcp = {{ profile = \"{profile}\", algorithm = \"{name}\" }}, or with another profile{quic}\n"
+         Use: tcp = {{ profile = \"{profile}\", algorithm = \"{name}\" }}, or {others}{quic}\n"
     )
 }
 

@@ -212,8 +212,12 @@ pub struct Export {
     /// A folder that `apportion run` or `apportion lab` wrote: DIR for the last run, DIR/1 for the first
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
-    /// The table: flows, links, completions, media, statistics, responses, series, allocations or phases
+    /// The table: flows, links, completions, media, statistics, responses, series, allocations or phases; or flent, for a data
+    /// file of Flent
     pub table: String,
+    /// The point of a sweep that a file of Flent has, such as `queue=red`
+    #[arg(long, value_name = "LABEL")]
+    pub point: Option<String>,
     /// Write it to this file instead of printing it
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,

@@ -1,4 +1,4 @@
-//! `apportion export`: a table of a run as CSV.
+//! `apportion export`: a table of a run as CSV, or a run as a data file of Flent.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
@@ -11,28 +11,41 @@ use crate::output;
 use crate::status::Status;
 
 pub fn export(arguments: &Export) -> anyhow::Result<Status> {
-    let Export { run, table, out, force } = arguments;
+    let Export { run, table, point, out, force } = arguments;
+    let write = |out: &mut dyn io::Write| -> anyhow::Result<()> {
+        if table == FLENT {
+            return apportion::export_flent(run, point.as_deref(), out).map_err(|error| match error {
+                apportion::FlentError::Write(error) => error.into(),
+                other => other.into(),
+            });
+        }
+        anyhow::ensure!(point.is_none(), "a table has all points; leave --point out, or export `{FLENT}`");
+        // A reader that goes away is no failure of the export.
+        apportion::export(run, table, out).map_err(|error| match error {
+            apportion::ExportError::Write(error) => error.into(),
+            other => other.into(),
+        })
+    };
     match out {
         None => {
             let mut out = BufWriter::new(io::stdout().lock());
-            apportion::export(run, table, &mut out).map_err(of_output)?;
+            write(&mut out)?;
             out.flush()?;
         }
         Some(path) => {
-            to_file(path, *force, |file| Ok(apportion::export(run, table, file)?))?;
-            output::print(&format!("table: {}\n", path.display()))?;
+            to_file(path, *force, |file| write(file))?;
+            output::print(&format!(
+                "{}: {}\n",
+                if table == FLENT { "file" } else { "table" },
+                path.display()
+            ))?;
         }
     }
     Ok(Status::SUCCESS)
 }
 
-/// A reader that goes away is no failure of the export.
-fn of_output(error: apportion::ExportError) -> anyhow::Error {
-    match error {
-        apportion::ExportError::Write(error) => error.into(),
-        other => other.into(),
-    }
-}
+/// What is no table, and is exported all the same.
+const FLENT: &str = "flent";
 
 /// Writes a file, all or nothing; one that is there only with `force`.
 pub fn to_file(

@@ -55,6 +55,12 @@ pub fn main_with(words: impl IntoIterator<Item = OsString>, cluster: Option<Clus
     }
 }
 
+/// The command line as data, for what is made of it: completions, and the man pages that packages install.
+#[must_use]
+pub fn command() -> clap::Command {
+    Arguments::command()
+}
+
 /// A file that reaches the limit of its size (`ulimit -f`) is then an error of the write, and not the end of the process.
 fn outlive_file_limits() {
     #[cfg(unix)]
@@ -84,7 +90,7 @@ fn dispatch(command: Command, cluster: Option<Cluster<'_>>) -> anyhow::Result<St
         }
         Command::Completions { shell } => {
             let mut script = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "apportion", &mut script);
+            clap_complete::generate(shell, &mut crate::command(), "apportion", &mut script);
             output::print(&String::from_utf8_lossy(&script))?;
         }
         Command::Cache { command } => return cache::run(&command),

@@ -1,6 +1,9 @@
 //! `apportion gateway` as a user meets it, between two veths of a namespace of its own.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+#![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
 
+#[path = "gateway/clients.rs"]
+mod clients;
 #[path = "gateway/commands.rs"]
 mod commands;
 #[path = "gateway/exceptions.rs"]
@@ -11,6 +14,8 @@ mod failures;
 mod place;
 #[path = "../../linux/tests/common/processes.rs"]
 mod processes;
+#[path = "common/programs.rs"]
+mod programs;
 #[path = "gateway/refusals.rs"]
 mod refusals;
 #[path = "gateway/reloads.rs"]
@@ -24,6 +29,7 @@ use std::process::ExitCode;
 use processes::{Case, cases};
 
 const CASES: &[Case] = cases! {
+    clients: iperf3_has_the_rate_and_irtt_the_delay_of_a_gateway;
     commands: a_wrong_configuration_ends_with_status_2,
         check_looks_at_the_interfaces_and_changes_nothing,
         a_gateway_is_asked_reloaded_and_stopped,

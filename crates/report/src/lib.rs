@@ -19,6 +19,7 @@
 //! | `tables`, `shares` | the rows of a run; throughput and entitlement of flows and groups |
 //! | `headline`, `page` | the report: its sentences, and its sections |
 //! | `sweep`, `panels` | the parameters of a sweep, and the figures over them |
+//! | [`flent`] | a run as a data file of Flent |
 //! | [`plot`] | figures of stored runs as files: SVG, PDF, and their numbers |
 //! | [`mod@league`] | disciplines in situations: rows, text, a page, and figures and tables for papers |
 //! | [`figure`], [`html`], [`latex`] | figures, and text for pages and papers: for other crates too |
@@ -28,6 +29,7 @@
 pub mod compare;
 mod due;
 pub mod figure;
+pub mod flent;
 mod headline;
 pub mod html;
 pub mod latex;

@@ -1,9 +1,11 @@
 //! Commands to a running gateway, and their answers.
+#![allow(clippy::print_stdout, reason = "what is skipped is named")]
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
 
 use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
@@ -61,7 +63,15 @@ pub fn a_gateway_is_asked_reloaded_and_stopped() {
     let place = place();
     let path = place.write(PLAIN);
     let gateway = place.start(&path);
+    // A packet has left, or there are no quantiles to check.
+    let send = || UdpSocket::bind("10.0.0.1:5000").unwrap().send_to(&[0; 100], "10.0.0.2:9").unwrap();
+    place.hosts[0].namespace.run(send).unwrap();
+    while !get("/metrics").contains("apportion_gateway_lateness_seconds{quantile=") {
+        nix::poll::poll(&mut [], 20_u8).unwrap();
+    }
     let metrics = get("/metrics");
+    lint(&metrics);
+    check_alerts(&metrics);
     assert!(
         metrics.contains("apportion_gateway_rate_bytes_per_second{direction=\"up\"} 1250000\n"),
         "{metrics}"
@@ -97,6 +107,42 @@ pub fn a_gateway_is_asked_reloaded_and_stopped() {
     assert!(said.contains("\"message\":\"the reload is refused\"") && said.contains("SIGTERM"), "{said}");
     assert!(said.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).is_ok()), "{said}");
     assert!(!place.folder.path().join("apportion-x.sock").exists());
+}
+
+/// Prometheus's own check of names, types and labels has nothing to say, where it is installed.
+fn lint(answer: &str) {
+    let (_, metrics) = answer.split_once("\r\n\r\n").unwrap();
+    let command = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut child) = command else {
+        println!("skipped: promtool is not installed");
+        return;
+    };
+    child.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
+    let out = child.wait_with_output().unwrap();
+    let said = [out.stdout, out.stderr].concat();
+    assert!(out.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
+}
+
+/// All that alerts ask for is there, and Prometheus reads them, where it is installed.
+fn check_alerts(metrics: &str) {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../dist/alerts.yml");
+    let text = fs::read_to_string(file).unwrap();
+    let is_of_name = |c: char| c.is_ascii_lowercase() || c == '_';
+    let names: Vec<&str> =
+        text.split(|c| !is_of_name(c)).filter(|word| word.starts_with("apportion_gateway_")).collect();
+    assert!(names.len() > 5, "{names:?}");
+    for name in names {
+        let is_sample = |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']));
+        assert!(metrics.lines().any(is_sample), "{name} is not in\n{metrics}");
+    }
+    if let Ok(checked) = Command::new("promtool").args(["check", "rules", file]).output() {
+        assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
+    }
 }
 
 pub fn clients_that_are_silent_or_slow_delay_no_other() {

@@ -137,7 +137,7 @@ impl Gateway {
 pub fn get(path: &str) -> String {
     let mut stream = TcpStream::connect("127.0.0.1:9617").unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer

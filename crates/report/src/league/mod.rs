@@ -187,16 +187,20 @@ pub struct Missing {
     known: String,
 }
 
-/// Where the wanted names are; all if there are none.
+/// Where the wanted names are, each once; all if there are none.
 fn places(what: &'static str, names: &[&str], wanted: &[String]) -> Result<Vec<usize>, Missing> {
     if wanted.is_empty() {
         return Ok((0..names.len()).collect());
     }
-    let place = |name: &String| {
-        let at = names.iter().position(|known| known == name);
-        at.ok_or_else(|| Missing { what, name: name.clone(), known: names.join(", ") })
-    };
-    wanted.iter().map(place).collect()
+    let mut places = Vec::new();
+    for name in wanted {
+        let missing = || Missing { what, name: name.clone(), known: names.join(", ") };
+        let at = names.iter().position(|known| known == name).ok_or_else(missing)?;
+        if !places.contains(&at) {
+            places.push(at);
+        }
+    }
+    Ok(places)
 }
 
 impl Situation {
