@@ -187,6 +187,9 @@ def test_a_sweep_goes_on_after_its_scheduler_was_killed(own_cluster: Cluster, cl
 
 
 def test_a_command_whose_scheduler_is_lost_says_so_in_one_line(own_cluster: Cluster, tmp_path: Path, cache: Path) -> None:
+    # A sweep that has to wait for workers says so.
+    with own_cluster.client() as client:
+        client.wait_for_workers(2, 60)
     words = ["sweep", "quickstart", "--set", 'stop=["2s", "1000000s"]', "--set", "measure_from=1s", "--force", "--quiet"]
     process = subprocess.Popen(
         [APPORTION, *words, "--cluster", own_cluster.address], cwd=tmp_path, stderr=subprocess.PIPE, text=True
