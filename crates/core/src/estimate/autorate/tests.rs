@@ -1,0 +1,289 @@
+//! A shaper with a link behind it, in steps of a millisecond.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+
+const MS: Span = Span::from_millis(1);
+
+/// A link whose rate changes, and what it is used by.
+#[derive(Clone, Debug)]
+struct Trial {
+    /// Each for so many milliseconds, one after another.
+    rates: Vec<(u64, Rate)>,
+    rtt: Span,
+    /// Answers come up to this much later by chance.
+    noise: Span,
+    /// The part of the rate that is offered.
+    offered: f64,
+    bounds: (Rate, Rate),
+    /// An answer in so many milliseconds.
+    every: u64,
+    /// From then on the path is longer by so much.
+    detour: Option<(Time, Span)>,
+    /// One connection of eight says that there is no queue, and one that there is a long one.
+    lies: bool,
+}
+
+/// What came of it.
+#[derive(Debug)]
+struct Outcome {
+    /// 95 % of the time the queue of the link was shorter, in the second half of what was tried of each rate.
+    p95: Span,
+    /// All of it.
+    p95_of_all: Span,
+    /// The part of the link's rate that was used, and the same in the second half of each.
+    used: f64,
+    used_later: f64,
+    findings: Findings,
+    rate: Rate,
+}
+
+const PARAMS: AutorateParams = AutorateParams {
+    least: Rate::from_kbit(500),
+    most: Rate::from_mbit(25),
+    threshold: Span::from_millis(15),
+    bottleneck: Bottleneck::Behind,
+};
+
+impl Trial {
+    fn new(rates: &[(u64, u64)]) -> Self {
+        Self {
+            rates: rates.iter().map(|(s, mbit)| (s * 1_000, Rate::from_mbit(*mbit))).collect(),
+            rtt: Span::from_millis(20),
+            noise: Span::ZERO,
+            offered: 1.0,
+            bounds: (PARAMS.least, PARAMS.most),
+            every: 5,
+            detour: None,
+            lies: false,
+        }
+    }
+
+    fn run(&self) -> Outcome {
+        let params = AutorateParams { least: self.bounds.0, most: self.bounds.1, ..PARAMS };
+        let mut auto = Autorate::new(Time::ZERO, params);
+        let (mut now, mut waiting, mut chance) = (Time::ZERO, 0.0_f64, 1_u64);
+        let mut under_way: VecDeque<(Time, Answer)> = VecDeque::new();
+        let (mut delays, mut later) = (Vec::new(), Vec::new());
+        let (mut passed, mut could, mut passed_later, mut could_later) = (0.0, 0.0, 0.0, 0.0);
+        for (millis, link) in &self.rates {
+            for ms in 0..*millis {
+                now += MS;
+                // A buffer of two seconds.
+                let most = link.bytes_in(Span::from_secs(2)).get() as f64;
+                let sent = auto.rate().bytes_in(MS).get() as f64 * self.offered;
+                auto.moved(now, Bytes::new(sent as u64));
+                let can = link.bytes_in(MS).get() as f64;
+                let leaves = (waiting + sent).min(can);
+                waiting = (waiting + sent - leaves).min(most);
+                let delay = Span::from_secs_f64(waiting * 8.0 / link.as_bit() as f64);
+                delays.push(delay);
+                (passed, could) = (passed + leaves, could + can);
+                if ms >= millis / 2 {
+                    later.push(delay);
+                    (passed_later, could_later) = (passed_later + leaves, could_later + can);
+                }
+                // A linear congruential generator (Knuth's constants).
+                chance =
+                    chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                if ms % self.every == 0 {
+                    let noise = self.noise.as_nanos() * (chance >> 40) / (1 << 24);
+                    // What takes longer is given up.
+                    let detour = self.detour.filter(|(from, _)| now >= *from).map_or(Span::ZERO, |it| it.1);
+                    let connection = (ms / self.every % 8) as u32;
+                    let seen = match connection {
+                        0 if self.lies => Span::ZERO,
+                        1 if self.lies => Span::from_millis(400),
+                        _ => delay,
+                    };
+                    let took = (self.rtt + detour + seen + Span::from_nanos(noise)).min(GIVE_UP);
+                    let answer = Answer { connection, departed: now, took, shortest: self.rtt };
+                    let at = under_way.partition_point(|(due, _)| *due <= now + took);
+                    under_way.insert(at, (now + took, answer));
+                }
+                while let Some((_, answer)) = under_way.pop_front_if(|(due, _)| *due <= now) {
+                    auto.answered(answer);
+                }
+                if auto.next_review() <= now {
+                    auto.review(now, 0.1);
+                }
+            }
+        }
+        let p95 = |mut delays: Vec<Span>| {
+            delays.sort_unstable();
+            delays[delays.len() * 95 / 100]
+        };
+        Outcome {
+            p95: p95(later),
+            p95_of_all: p95(delays),
+            used: passed / could,
+            used_later: passed_later / could_later,
+            findings: auto.findings(),
+            rate: auto.rate(),
+        }
+    }
+}
+
+fn ms(n: u64) -> Span {
+    Span::from_millis(n)
+}
+
+const SLOWER: [(u64, u64); 3] = [(20, 20), (20, 5), (20, 20)];
+
+#[test]
+fn it_follows_a_link_that_slows_down_and_recovers() {
+    for rtt in [2, 20, 60, 120] {
+        let outcome = Trial { rtt: ms(rtt), ..Trial::new(&SLOWER) }.run();
+        assert!(outcome.p95_of_all < ms(30), "{rtt} ms: {outcome:?}");
+        assert!(outcome.used > 0.9, "{rtt} ms: {outcome:?}");
+    }
+    // A fixed rate has one or the other.
+    let fixed = |mbit| {
+        let rate = Rate::from_mbit(mbit);
+        Trial { bounds: (rate, rate), ..Trial::new(&SLOWER) }.run()
+    };
+    assert!(fixed(19).p95_of_all > ms(500));
+    assert!(fixed(5).used < 0.6);
+}
+
+#[test]
+fn a_rate_grows_only_where_it_is_used() {
+    let outcome = Trial { offered: 0.5, ..Trial::new(&[(20, 100), (20, 10), (20, 100)]) }.run();
+    // It had fallen to what passes with a load of half of it.
+    assert!(outcome.rate < Rate::from_mbit(25), "{outcome:?}");
+    let busy = Trial::new(&[(20, 100), (20, 10), (20, 100)]).run();
+    assert_eq!(busy.rate, Rate::from_mbit(25));
+    let capacity = busy.findings.capacity.unwrap();
+    assert!((9_500..10_500).contains(&(capacity.as_bit() / 1_000)), "{capacity}");
+}
+
+#[test]
+fn a_path_that_is_longer_from_then_on_is_no_queue() {
+    let detour = Some((Time::from_secs(20), ms(40)));
+    let outcome = Trial { detour, ..Trial::new(&[(60, 20)]) }.run();
+    assert_eq!(outcome.findings.foreign, 1, "{outcome:?}");
+    assert!(outcome.used_later > 0.95 && outcome.rate > Rate::from_mbit(17), "{outcome:?}");
+    // A queue that is really there is never taken for one.
+    assert_eq!(Trial::new(&SLOWER).run().findings.foreign, 0);
+}
+
+#[test]
+fn hosts_that_lie_do_not_decide_where_they_are_few() {
+    let outcome = Trial { lies: true, ..Trial::new(&SLOWER) }.run();
+    // Who lies answers first while a queue grows, so it takes longer to be found.
+    assert!(outcome.p95 < ms(40) && outcome.used > 0.85, "{outcome:?}");
+}
+
+#[test]
+fn the_other_direction_fills_the_link_where_this_one_is_idle() {
+    let mut auto = Autorate::new(Time::ZERO, PARAMS);
+    let mut review = |from: u64, load: f64, other: f64| {
+        let mut lowered = 0;
+        for at in from..from + 1_000 {
+            let now = Time::from_millis(at);
+            auto.moved(now, Bytes::new((PARAMS.most.bytes_in(MS).get() as f64 * load) as u64));
+            let departed = Time::from_millis(at.saturating_sub(120));
+            auto.answered(Answer { connection: 1, departed, took: ms(120), shortest: ms(20) });
+            lowered += u64::from(auto.next_review() <= now && auto.review(now, other).is_some());
+        }
+        lowered
+    };
+    assert_eq!(review(0, 0.1, 0.9), 0);
+    assert!(review(1_000, 0.1, 0.01) > 0, "a link that is slower than what passes at all");
+}
+
+#[test]
+fn without_answers_the_rate_stays() {
+    let mut auto = Autorate::new(Time::ZERO, PARAMS);
+    for at in 0..10_000 {
+        auto.moved(Time::from_millis(at), Bytes::new(3_000));
+        assert_eq!(auto.review(Time::from_millis(at), 0.0), None);
+    }
+    assert_eq!((auto.rate(), auto.findings()), (PARAMS.most, Findings::default()));
+}
+
+#[test]
+fn behind_the_queue_what_comes_in_is_what_the_link_passes() {
+    // Senders take the rate that the shaper had a round trip ago, and a little more; the link is before it.
+    let params = AutorateParams { bottleneck: Bottleneck::Before, ..PARAMS };
+    let (mut auto, mut waiting) = (Autorate::new(Time::ZERO, params), 0.0_f64);
+    let mut rates = VecDeque::from([PARAMS.most.bytes_in(MS).get() as f64; 40]);
+    let (mut delays, mut passed) = (Vec::new(), 0.0);
+    for at in 1..40_000 {
+        let (now, link) = (Time::from_millis(at), if at < 20_000 { 20.0 } else { 6.0 });
+        let can = link * 125.0;
+        waiting = (waiting + 1.02 * rates.pop_front().unwrap()).min(can * 2_000.0);
+        let comes = waiting.min(can);
+        waiting -= comes;
+        passed += f64::from(u8::from(at >= 30_000)) * comes / can / 10_000.0;
+        auto.moved(now, Bytes::new(comes as u64));
+        rates.push_back(auto.rate().bytes_in(MS).get() as f64);
+        let delay = Span::from_secs_f64(waiting / can / 1_000.0);
+        if at >= 30_000 {
+            delays.push(delay);
+        }
+        // The answer of what left before the queue that it then met.
+        let took = ms(40) + delay;
+        let departed = Time::from_nanos(now.as_nanos().saturating_sub(took.as_nanos()));
+        auto.answered(Answer {
+            connection: at as u32 % 4,
+            departed,
+            took: took.min(GIVE_UP),
+            shortest: ms(40),
+        });
+        if auto.next_review() <= now {
+            auto.review(now, 0.1);
+        }
+    }
+    delays.sort_unstable();
+    let p95 = delays[delays.len() * 95 / 100];
+    assert!(p95 < ms(40) && passed > 0.9, "{p95:?}, {passed}: {:?}", auto.findings());
+}
+
+fn trials() -> impl Strategy<Value = Trial> {
+    let rates = prop::collection::vec((15_000_u64..30_000, 1_500_u64..25_000), 2..6);
+    (rates, 1_u64..150, 0_u64..8, 1_u64..30).prop_map(|(rates, rtt, noise, every)| Trial {
+        rates: rates.into_iter().map(|(ms, kbit)| (ms, Rate::from_kbit(kbit))).collect(),
+        rtt: ms(rtt),
+        noise: ms(noise),
+        every,
+        ..Trial::new(&[])
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// On any path, once the rate of the link has been the same for a while.
+    #[test]
+    fn it_finds_the_rate_of_any_link(trial in trials()) {
+        let outcome = trial.run();
+        let slowest = trial.rates.iter().map(|(_, rate)| *rate).min().unwrap();
+        let bound = ms(30).max(slowest.time_for(FULL_SIZE) * (PACKETS + 2));
+        prop_assert!(outcome.p95 < bound, "{outcome:?}");
+        prop_assert!(outcome.used_later > 0.9, "{outcome:?}");
+    }
+
+    /// Whatever comes, the rate is within its bounds, and memory is bounded.
+    #[test]
+    fn nothing_leads_out_of_bounds(
+        events in prop::collection::vec((0_u64..u64::MAX, 0_u64..u64::MAX, any::<u32>(), 0_u64..3_000), 1..600),
+    ) {
+        let mut auto = Autorate::new(Time::ZERO, PARAMS);
+        let mut now = Time::ZERO;
+        for (took, departed, connection, step) in events {
+            now += Span::from_micros(step * 100);
+            auto.moved(now, Bytes::new(took >> (connection % 64)));
+            let departed = Time::from_nanos(departed >> (connection % 60));
+            let shortest = Span::from_nanos(took >> 32);
+            auto.answered(Answer { connection, departed, took: Span::from_nanos(took), shortest });
+            auto.review(now, f64::from(connection));
+            prop_assert!((PARAMS.least..=PARAMS.most).contains(&auto.rate()));
+            prop_assert!(auto.answers.len() <= MOST && auto.moved.steps.len() <= STEPS);
+        }
+    }
+}
