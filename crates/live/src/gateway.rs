@@ -44,6 +44,7 @@ pub mod control;
 mod entitlement;
 mod events;
 mod exceptions;
+mod follow;
 mod guarantees;
 mod history;
 mod hosts;
@@ -160,11 +161,21 @@ impl<I: FrameIo> Gateway<I> {
     /// # Errors
     /// If a socket fails for good. That an interface is down is no such failure.
     pub fn run_until(&mut self, deadline: Time, wake: Option<BorrowedFd<'_>>) -> Result<Stop, EngineError> {
-        let stop = self.engine.run(deadline, wake)?;
+        let stop = self.engine.run(deadline.min(self.engine.world.next_review()), wake)?;
         let now = self.engine.catch_up();
         self.engine.world.tick(now);
+        self.follow_links(now);
         self.engine.apply_flow_updates(now);
         Ok(stop)
+    }
+
+    /// Changes rates that follow the link, where that is another one.
+    fn follow_links(&mut self, now: Time) {
+        for (way, rate) in self.engine.world.review(now).into_iter().enumerate() {
+            if let Some(rate) = rate {
+                self.engine.change(way, |link, shared| link.set_pace(now, Pace::rate(rate), shared));
+            }
+        }
     }
 
     /// Gives a port the socket of the interface that came back, or none because its interface has gone.
@@ -200,15 +211,16 @@ fn buffers(mtu: Bytes) -> Pool {
 
 fn link(config: &GatewayConfig, direction: Direction, world: &mut GatewayWorld) -> Link {
     let own = config.direction(direction);
+    let rate = world.rate(direction).unwrap_or(own.rate);
     let queue = world.direction_mut(direction).flows.discipline(config);
     let loss_stream = Stream::new(config.seed, &format!("{}.loss", direction.name()));
     let parts = LinkParts {
         delay: own.delay,
         loss: RandomLoss::new(Loss::Chance(own.loss), loss_stream),
         exchanges: exchanges(config, direction),
-        ..LinkParts::new(direction as u32, queue, own.rate)
+        ..LinkParts::new(direction as u32, queue, rate)
     };
-    Link::new(parts, Pace::rate(own.rate), Some(1 - direction as u32))
+    Link::new(parts, Pace::rate(rate), Some(1 - direction as u32))
 }
 
 /// The ticket exchanges of a direction: for data if it is issued tickets, or acknowledgements bring them;

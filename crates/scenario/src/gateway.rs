@@ -23,6 +23,7 @@ mod config;
 mod describe;
 mod directions;
 mod forms;
+mod rate;
 mod rules;
 mod tables;
 mod written;
@@ -44,8 +45,8 @@ pub use crate::direction::Direction;
 pub use addresses::Addresses;
 pub use checks::COUNTED_APART;
 pub use config::{
-    DirectionConfig, GatewayConfig, Grouping, Labels, NetworkLengths, ReportKey, RuleConfig, Treatment,
-    TrustedSources, Written,
+    AutoRate, DirectionConfig, GatewayConfig, Grouping, Labels, NetworkLengths, ReportKey, RuleConfig, Side,
+    Treatment, TrustedSources, Written,
 };
 pub use describe::reference;
 pub use directions::MAX_TRUSTED;

@@ -8,12 +8,15 @@ mod common;
 
 use std::path::Path;
 
+use apportion_core::estimate::autorate::Bottleneck;
 use apportion_core::mark::MarkerParams;
 use apportion_core::packet::CustomerId;
 use apportion_core::packet::FlowClass;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Weight};
 use apportion_scenario::gateway::classifier::{Headers, Prefix};
-use apportion_scenario::gateway::{Direction, GatewayConfig, Grouping, Labels, Treatment, TrustedSources};
+use apportion_scenario::gateway::{
+    AutoRate, Direction, GatewayConfig, Grouping, Labels, Setting, Side, Treatment, TrustedSources,
+};
 use apportion_scenario::queue::from_text;
 
 use common::{EVERYTHING, error, load, minimal, refused, try_load};
@@ -245,8 +248,8 @@ fn values_of_a_direction_are_refused_with_a_fix() {
     for (line, expected) in [
         (
             "rates = 5",
-            "up.rates: unknown key (did you mean `rate`?); known here: rate, overhead, queue, delay, loss, \
-                       labels, tickets, ack_tickets, exchange",
+            "up.rates: unknown key (did you mean `rate`?); known here: rate, rate_max, rate_min, rate_delay, \
+             rate_link, overhead, queue, delay, loss, labels, tickets, ack_tickets, exchange",
         ),
         (
             "overhead = \"1kB\"",
@@ -283,6 +286,75 @@ fn values_of_a_direction_are_refused_with_a_fix() {
     }
     let zero = minimal("", "", "").replace("[up]\nrate = \"10Mbit\"", "[up]\nrate = \"0bit\"");
     refused(&zero, 6, "up.rate: `0bit`: a rate must be above zero here; write for example \"10Mbit\"");
+}
+
+#[test]
+fn a_rate_that_follows_the_link_is_read_and_has_bounds() {
+    let with = |keys: &str| minimal("", "", "").replace("[up]\nrate = \"10Mbit\"", &format!("[up]\n{keys}"));
+    let config = load(&with("rate = \"auto\"\nrate_max = \"25Mbit\""));
+    let (up, down) = (&config.up, &config.down);
+    let auto = up.auto.unwrap();
+    assert_eq!(
+        (up.rate, up.least_rate(), auto.least),
+        (Rate::from_mbit(25), auto.least, Rate::from_kbit(1_250))
+    );
+    assert_eq!((auto.threshold, auto.link), (Span::from_millis(15), Side::Outside));
+    assert_eq!((down.auto, down.least_rate()), (None, down.rate));
+    let behind = |direction, link| AutoRate { link, ..auto }.params(direction, up.rate).bottleneck;
+    assert_eq!(behind(Direction::Up, Side::Outside), Bottleneck::Behind);
+    assert_eq!(behind(Direction::Down, Side::Outside), Bottleneck::Before);
+    assert_eq!(behind(Direction::Down, Side::Inside), Bottleneck::Behind);
+    assert_eq!(behind(Direction::Up, Side::Inside), Bottleneck::Before);
+    let every = "rate = \"auto\"\nrate_max = \"25Mbit\"\nrate_min = \"2Mbit\"\nrate_delay = \"20ms\"\n\
+                 rate_link = \"inside\"";
+    let config = load(&with(every));
+    assert_eq!(
+        config.up.auto,
+        Some(AutoRate { least: Rate::from_mbit(2), threshold: Span::from_millis(20), link: Side::Inside })
+    );
+    assert_eq!(load(&config.canonical()), config);
+    let before = load(&minimal("", "", ""));
+    let difference = before.difference(&config).unwrap();
+    assert!(difference.has(Setting::Rate(Direction::Up)) && !difference.has(Setting::Rate(Direction::Down)));
+    for (keys, line, expected) in [
+        (
+            "rate = \"auto\"",
+            6,
+            "up.rate: a rate that follows the link needs bounds; write for example rate_max = \"25Mbit\", the most that \
+             the link has ever passed",
+        ),
+        (
+            "rate = \"auto\"\nrate_max = \"2Mbit\"\nrate_min = \"3Mbit\"",
+            8,
+            "up.rate_min: 3Mbit is above `rate_max`, 2Mbit; write a lower rate, or leave it out",
+        ),
+        (
+            "rate = \"9Mbit\"\nrate_min = \"3Mbit\"",
+            7,
+            "up.rate_min: only a rate that follows the link has it; leave it out, or write rate = \"auto\"",
+        ),
+        (
+            "rate = \"automatic\"",
+            6,
+            "up.rate: `automatic` is not a rate: it does not start with a number; write for example \"10Mbit\"",
+        ),
+        (
+            "rate = \"auto\"\nrate_max = \"9Mbit\"\nrate_delay = \"0s\"",
+            8,
+            "up.rate_delay: `0s`: a time must be above zero here; write for example \"20ms\"",
+        ),
+        (
+            "rate = \"auto\"\nrate_max = \"9Mbit\"\nrate_link = \"wan\"",
+            8,
+            "up.rate_link: `wan` is not known here; known: outside, inside",
+        ),
+    ] {
+        refused(&with(keys), line, expected);
+    }
+    // What is promised must fit into the lowest rate.
+    let promised = with("rate = \"auto\"\nrate_max = \"25Mbit\"\nrate_min = \"2Mbit\"\nqueue = \"mcsfq\"\n");
+    let text = format!("{promised}[[rule]]\ndirection = \"up\"\nguarantee = \"3Mbit\"\n");
+    assert!(error(&text).contains("2Mbit"), "{}", error(&text));
 }
 
 #[test]

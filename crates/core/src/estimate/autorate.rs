@@ -7,18 +7,18 @@
 //!   C = R / (1 + dq/dt), and what was sent since d tells how long the queue is now.
 //! - [`Bottleneck::Before`] the shaper, such as the downlink of a home: what comes in while there is a queue is C.
 //!
-//! While q is above the threshold, the rate is C (1 - q/D), so that the queue is gone after D, which is [`DRAIN`]; once it is gone, 0.95 C. While q is
-//! below half of the threshold and the shaper is busy, the rate grows: by 1 % a review around the last C, elsewhere by twice as much
+//! While q is above the threshold, the rate is C (1 - q/D), so that the queue is gone after D, which is [`DRAIN`]; once it is gone,
+//! 0.92 C. While q is below half of the threshold and the shaper is busy, the rate grows: by 1 % a review around the last C, elsewhere by twice as much
 //! each time, up to 10 %.
 //!
-//! A queue that stays as long as it is, within a quarter, although the rate has been halved is not of this shaper: the path is longer than it was, or
-//! others fill the link. After [`PATIENCE`] it counts as part of the path, if it is no longer than [`FOREIGN`], and the rate is what
+//! A queue that stays as long as it is, within a quarter, although the rate has been halved is not of this shaper: the path is longer
+//! than it was, or others fill the link. After [`PATIENCE`] it counts as part of the path, if it is no longer than [`FOREIGN`], and the rate is what
 //! it was before.
 //!
 //! The delay of a review is the lower quartile of its answers, of which one connection has [`MOST_OF_ONE`] at most, since an answer
 //! can wait for more than the link (RFC 9293 section 3.8.6.3). So hosts that answer late decide where they give three quarters of the
-//! answers, and those that claim to have received what they have not where they give a quarter. The rate stays within its bounds in
-//! any case.
+//! answers. Those that claim to have received what they have not answer first while a queue grows, so one of eight connections can
+//! hide it: then the rate stays too high, as a fixed one would. It stays within its bounds in any case.
 //!
 //! Limits: without answers the rate stays as it is. A link that drops and does not queue (a policer) is not seen. A queue that was
 //! there when a host was first heard of counts as part of its path until it has been shorter once.
@@ -27,6 +27,7 @@
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
+use core::ops::RangeInclusive;
 
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -46,16 +47,25 @@ const MOST_OF_ONE: usize = 32;
 pub const GIVE_UP: Span = Span::from_secs(1);
 /// In what time a queue is to be gone. Chosen: above the round trip over which the rate takes effect, on most paths.
 const DRAIN: Span = Span::from_millis(200);
-/// The same where the queue is before the shaper, and TCP has to notice first.
-const DRAIN_BEFORE: Span = Span::from_millis(500);
+/// The same where the queue is before the shaper: what senders put into it depends on what comes out of the shaper and is lost there.
+const DRAIN_BEFORE: Span = Span::from_millis(100);
 /// How far below C the rate is while a queue is there, at most.
-const DEEPEST: f64 = 0.25;
-/// The part of C that is used once the queue is gone.
-const SAFE: f64 = 0.95;
+const DEEPEST: f64 = 0.4;
+const DEEPEST_BEFORE: f64 = 0.2;
+/// The part of C that is used once the queue is gone, at most. Before the shaper less, as senders put what it drops into the queue once
+/// more.
+const SAFE: f64 = 0.92;
+const SAFE_BEFORE: f64 = 0.85;
 /// Growth of the rate from one review to the next: first, and at most.
 const GROWTH: (f64, f64) = (0.01, 0.1);
 /// Where the rate grows by the least: from this part of C to that. Above it the link is faster than it was.
 const NEAR: (f64, f64) = (0.9, 1.1);
+/// By which part C changes at most from one review to the next: while the queue is short and the rate near C, and while the queue
+/// gets shorter.
+const STEADY: f64 = 0.1;
+const DRAINING: f64 = 0.25;
+/// The part of the rate that comes to a shaper if that and no link before it is the bottleneck: what it drops comes as well.
+const OWN: RangeInclusive<f64> = 0.97..=1.1;
 /// A shaper is busy that sends this part of its rate.
 const BUSY: f64 = 0.75;
 /// After how long a queue that stays as long as it is, is not of this shaper; and the longest that may be so.
@@ -84,7 +94,8 @@ pub struct AutorateParams {
     pub least: Rate,
     /// The highest rate, with which it begins; not below `least`.
     pub most: Rate,
-    /// The queueing delay above which the link is slower than the rate. Three full packets may wait in any case.
+    /// The queueing delay above which the link is slower than the rate; two thirds of it before the shaper, where it takes longer to
+    /// get rid of it. Three full packets may wait in any case.
     pub threshold: Span,
     /// Where that queue is.
     pub bottleneck: Bottleneck,
@@ -134,18 +145,18 @@ pub struct Autorate {
     growth: f64,
     /// Delay that is part of the path.
     foreign: Span,
+    /// The rate when there was no queue last.
+    good: Rate,
+    /// The queue since this time, within a quarter.
+    steady: (Span, Time),
     /// While there is a queue.
     episode: Option<Episode>,
     findings: Findings,
 }
 
 /// From when the queue was above the threshold until it was gone.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Episode {
-    /// The rate before it.
-    rate: Rate,
-    /// The queue since this time, within a quarter.
-    steady: (Span, Time),
     /// What the link passed, in bit/s, as far as that is known of this episode.
     capacity: Option<f64>,
 }
@@ -172,6 +183,8 @@ impl Autorate {
             next: now + REVIEW,
             growth: GROWTH.0,
             foreign: Span::ZERO,
+            good: params.most,
+            steady: (Span::ZERO, now),
             episode: None,
             findings: Findings::default(),
         }
@@ -187,6 +200,12 @@ impl Autorate {
     #[must_use]
     pub const fn rate(&self) -> Rate {
         self.rate
+    }
+
+    /// Where the queue of the link is.
+    #[must_use]
+    pub const fn bottleneck(&self) -> Bottleneck {
+        self.params.bottleneck
     }
 
     /// What it goes by.
@@ -239,23 +258,51 @@ impl Autorate {
         let found = found?;
         self.foreign = self.foreign.min(found.delay());
         let queue = found.without(self.foreign);
-        let (before, delay) = (self.rate, queue.delay());
+        let (before, delay) = (self.rate, if self.is_bottleneck(load) { Span::ZERO } else { queue.delay() });
         self.findings.delay = delay;
-        let threshold = self.params.threshold.max(before.time_for(FULL_SIZE) * PACKETS);
-        if delay <= threshold.div(2) {
-            self.raise(load);
-        } else if self.is_foreign(now, delay) {
+        let threshold = self.threshold();
+        if delay <= self.params.threshold.div(2) {
+            self.good = before;
+        }
+        let is_foreign = self.is_foreign(now, delay);
+        let is_drained = self.episode.is_some() && self.is_low() && delay <= threshold;
+        if is_foreign {
             self.foreign += delay;
             self.findings.foreign += 1;
-            self.rate = self.episode.take().map_or(before, |episode| episode.rate);
+            self.rate = self.good.max(self.params.least).min(self.params.most);
+            self.episode = None;
+        } else if is_drained || delay <= threshold.div(2) {
+            self.raise(load);
         } else if delay > threshold && load >= BUSY.min(other_load) {
             // Otherwise the other direction fills it.
-            self.lower(now, queue);
+            self.lower(now, queue, threshold);
         }
         let is_lower = self.rate < before;
         self.findings.lowered += u64::from(is_lower);
         self.findings.raised += u64::from(self.rate > before);
         (self.rate != before).then_some(self.rate)
+    }
+
+    /// The delay above which the rate is lowered. Well below what the link passed last there is none, so it takes more to believe it.
+    fn threshold(&self) -> Span {
+        let own = match self.params.bottleneck {
+            Bottleneck::Behind => self.params.threshold,
+            Bottleneck::Before => self.params.threshold.div(3) * 2,
+        };
+        let threshold = own.max(self.rate.time_for(FULL_SIZE) * PACKETS);
+        if self.episode.is_none() && self.is_low() { threshold * 2 } else { threshold }
+    }
+
+    /// Whether what comes in is what the shaper sends, and less than the link passed last: then the link has no queue before it, and
+    /// answers are late for another reason.
+    fn is_bottleneck(&self, load: f64) -> bool {
+        self.params.bottleneck == Bottleneck::Before && self.is_low() && OWN.contains(&load)
+    }
+
+    /// Whether the rate is well below what the link passed last.
+    fn is_low(&self) -> bool {
+        let last = self.findings.capacity.map_or(0.0, |last| last.as_bit() as f64);
+        (self.rate.as_bit() as f64) < NEAR.0 * last
     }
 
     /// The time from one review to the next: that of a round trip, within bounds.
@@ -266,33 +313,31 @@ impl Autorate {
     }
 
     /// There is a queue: what the link passes, less what it takes to get rid of it.
-    fn lower(&mut self, now: Time, queue: Queue) {
+    fn lower(&mut self, now: Time, queue: Queue, threshold: Span) {
         self.growth = GROWTH.0;
-        let new = Episode { rate: self.rate, steady: (queue.delay(), now), capacity: None };
-        let episode = self.episode.get_or_insert(new);
-        let known = episode.capacity.unwrap_or(self.rate.as_bit() as f64);
-        let capacity = self.capacity(now, queue).unwrap_or(known / 2.0);
+        let episode = self.episode.get_or_insert_default();
+        let known = episode.capacity;
+        let capacity = self.believed(now, queue, known, queue.delay() <= threshold * 2);
         self.findings.capacity = Some(Rate::from_bit(capacity as u64));
         if let Some(episode) = &mut self.episode {
             episode.capacity = Some(capacity);
         }
-        let (waiting, drain) = match self.params.bottleneck {
-            Bottleneck::Behind => (self.waiting(now, queue, capacity), DRAIN),
-            Bottleneck::Before => (queue.delay().as_secs_f64(), DRAIN_BEFORE),
+        let (waiting, drain, deepest) = match self.params.bottleneck {
+            Bottleneck::Behind => (self.waiting(now, queue, capacity), DRAIN, DEEPEST),
+            Bottleneck::Before => (queue.delay().as_secs_f64(), DRAIN_BEFORE, DEEPEST_BEFORE),
         };
         let left = 1.0 - waiting / drain.as_secs_f64();
-        self.set(capacity * left.clamp(DEEPEST, SAFE));
+        self.set(capacity * left.clamp(deepest, SAFE));
     }
 
-    /// Whether the queue has stayed as long as it is, although the rate is much lower than it was.
+    /// Whether the queue has stayed as long as it is, although the rate is much lower than when there was none.
     fn is_foreign(&mut self, now: Time, delay: Span) -> bool {
-        let Some(episode) = &mut self.episode else { return false };
-        let steady = episode.steady.0;
+        let steady = self.steady.0;
         if steady.max(delay).saturating_sub(steady.min(delay)) > steady.div(4) {
-            episode.steady = (delay, now);
+            self.steady = (delay, now);
         }
-        let is_halved = self.rate.as_bit() <= episode.rate.as_bit() / 2 || self.rate == self.params.least;
-        is_halved && delay <= FOREIGN && now.since(episode.steady.1) >= PATIENCE
+        let is_halved = self.rate.as_bit() <= self.good.as_bit() / 2 || self.rate == self.params.least;
+        is_halved && delay <= FOREIGN && now.since(self.steady.1) >= PATIENCE
     }
 
     /// What the link passes, in bit/s; none if answers take too long to tell.
@@ -310,6 +355,22 @@ impl Autorate {
         Some(if span > 0.0 { sent / (1.0 + growth / span).max(0.1) } else { sent * SAFE })
     }
 
+    /// The same as far as it is believed, after what was `known` in this episode. While the queue is short or gets shorter, a little
+    /// jitter of answers is a large part of it.
+    fn believed(&self, now: Time, queue: Queue, known: Option<f64>, is_short: bool) -> f64 {
+        let Some(capacity) = self.capacity(now, queue) else {
+            return known.unwrap_or(self.rate.as_bit() as f64) / 2.0;
+        };
+        let within = |last: f64, part: f64| capacity.clamp(last * (1.0 - part), last * (1.0 + part));
+        let last = self.findings.capacity.map(|last| last.as_bit() as f64).filter(|last| self.is_near(*last));
+        match (last.filter(|_| is_short), known) {
+            (Some(last), _) => within(last, STEADY),
+            (None, Some(known)) if queue.halves[1].0 <= queue.halves[0].0 => within(known, DRAINING),
+            (None, Some(known)) => capacity.min(known * (1.0 + DRAINING)),
+            (None, None) => capacity,
+        }
+    }
+
     /// How long the queue is by now, in seconds: as long as it was, and what was sent since, less the time since.
     fn waiting(&self, now: Time, queue: Queue, capacity: f64) -> f64 {
         let (delay, at) = queue.halves[1];
@@ -321,19 +382,21 @@ impl Autorate {
     /// There is no queue: most of what the link passed, or more than it has now if it is busy.
     fn raise(&mut self, load: f64) {
         if self.episode.take().is_some() {
-            let safe = self.findings.capacity.map_or(0.0, |capacity| capacity.as_bit() as f64 * SAFE);
+            let part = if self.params.bottleneck == Bottleneck::Behind { SAFE } else { SAFE_BEFORE };
+            let safe = self.findings.capacity.map_or(0.0, |capacity| capacity.as_bit() as f64 * part);
             self.set(safe.max(self.rate.as_bit() as f64));
             return;
         }
         if load >= BUSY {
-            let rate = self.rate.as_bit() as f64;
-            let is_near = self.findings.capacity.is_some_and(|known| {
-                let known = known.as_bit() as f64;
-                (NEAR.0 * known..NEAR.1 * known).contains(&rate)
-            });
+            let is_near = self.findings.capacity.is_some_and(|last| self.is_near(last.as_bit() as f64));
             self.growth = if is_near { GROWTH.0 } else { (self.growth * 2.0).min(GROWTH.1) };
-            self.set(rate * (1.0 + self.growth));
+            self.set(self.rate.as_bit() as f64 * (1.0 + self.growth));
         }
+    }
+
+    /// Whether the rate is about what the link passed last.
+    fn is_near(&self, last: f64) -> bool {
+        (NEAR.0 * last..NEAR.1 * last).contains(&(self.rate.as_bit() as f64))
     }
 
     fn set(&mut self, bits: f64) {

@@ -7,7 +7,7 @@
 use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::LabelKind;
 use apportion_core::system::DisciplineParams;
-use apportion_core::units::{TicketRate, Time};
+use apportion_core::units::{Rate, TicketRate, Time};
 use apportion_linux::frame_io::FrameIo;
 use apportion_scenario::gateway::{Difference, Direction, GatewayConfig, Setting};
 
@@ -64,11 +64,12 @@ impl<I: FrameIo> Gateway<I> {
         let is_other_exchange =
             difference.has(Setting::Exchange(direction)) || other_has(Setting::AckTickets);
         let issued = own.tickets.filter(|tickets| old.tickets.is_some_and(|before| before != *tickets));
+        let rate = self.engine.world.rate(direction).unwrap_or(own.rate);
         let other_exchanges = (is_other_exchange || old.tickets.is_some() != own.tickets.is_some())
             .then(|| exchanges(new, direction));
         self.engine.change(direction as usize, |link, shared| {
             if difference.has(Setting::Rate(direction)) {
-                link.set_pace(now, Pace::rate(own.rate), shared);
+                link.set_pace(now, Pace::rate(rate), shared);
             }
             link.state.set_delay(own.delay);
             link.state.set_loss(own.loss);
@@ -83,7 +84,7 @@ impl<I: FrameIo> Gateway<I> {
     /// Compares what the links run with the configuration: differences, one a line; none if they agree.
     fn read_back(&self) -> Result<(), String> {
         let differs = |direction: Direction| match self.engine.link(direction as usize) {
-            Some(link) => differing(link, &self.config, direction),
+            Some(link) => differing(link, &self.config, direction, self.engine.world.rate(direction)),
             None => format!("{} is not there\n", direction.name()),
         };
         let differing: String = Direction::BOTH.into_iter().map(differs).collect();
@@ -92,14 +93,14 @@ impl<I: FrameIo> Gateway<I> {
 }
 
 /// What a link says of itself that is not what its direction is to be, one key a line. Of a queue that is what
-/// [it was made from](apportion_core::system::Discipline::has_params).
-fn differing(link: &Link, config: &GatewayConfig, direction: Direction) -> String {
+/// [it was made from](apportion_core::system::Discipline::has_params). `rate` is that which follows the link, if it does.
+fn differing(link: &Link, config: &GatewayConfig, direction: Direction, rate: Option<Rate>) -> String {
     let (way, back) = (direction.name(), direction.other().name());
     let [own, other] = [direction, direction.other()].map(|way| config.direction(way));
     let (queue, exchange) = (&own.queue, own.exchange.as_ref());
     let issued = |tickets: Option<TicketRate>| tickets.map_or_else(|| "none".to_owned(), |it| it.to_string());
     let mut found = vec![
-        (format!("{way}.rate"), [link.state.rate(), own.rate].map(|rate| rate.to_string())),
+        (format!("{way}.rate"), [link.state.rate(), rate.unwrap_or(own.rate)].map(|rate| rate.to_string())),
         (format!("{way}.delay"), [link.state.delay(), own.delay].map(|delay| delay.to_string())),
         (format!("{way}.loss"), [link.state.loss().mean(), own.loss].map(|loss| loss.to_string())),
     ];
@@ -154,7 +155,7 @@ mod tests {
     fn differences([up, down]: [&str; 2], asked: [&str; 2]) -> String {
         let runs = config(up, down);
         let link = link(&runs, Direction::Up, &mut GatewayWorld::new(&runs));
-        differing(&link, &config(asked[0], asked[1]), Direction::Up)
+        differing(&link, &config(asked[0], asked[1]), Direction::Up, None)
     }
 
     #[test]

@@ -42,7 +42,7 @@ const LONGEST: Span = Span::from_secs(1);
 const SHORTEST: Span = Span::from_millis(1);
 
 /// Whether the number `a` comes before `b`; numbers wrap (RFC 9293 section 3.4, RFC 7323 section 5.2).
-const fn is_before(a: u32, b: u32) -> bool {
+pub(super) const fn is_before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
@@ -62,7 +62,7 @@ impl Probe {
 
 /// The shortest sample of the last one to two windows.
 #[derive(Clone, Copy, Debug, Default)]
-struct Shortest {
+pub(super) struct Shortest {
     begun: Time,
     current: Option<Span>,
     previous: Option<Span>,
@@ -77,12 +77,12 @@ impl Shortest {
         }
     }
 
-    fn note(&mut self, now: Time, sample: Span) {
+    pub fn note(&mut self, now: Time, sample: Span) {
         self.roll(now);
         self.current = Some(self.current.map_or(sample, |shortest| shortest.min(sample)));
     }
 
-    fn get(&mut self, now: Time) -> Option<Span> {
+    pub fn get(&mut self, now: Time) -> Option<Span> {
         self.roll(now);
         self.current.into_iter().chain(self.previous).min()
     }

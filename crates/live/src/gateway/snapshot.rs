@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use apportion_core::estimate::autorate::Findings;
 use apportion_core::packet::FlowId;
 use apportion_core::queue::{Backlog, DropReason};
 use apportion_core::system::ramp::FlowShare;
@@ -106,6 +107,8 @@ pub struct DirectionSnapshot {
     pub shed: u64,
     /// What left in the last period that is over.
     pub traffic: Arc<Traffic>,
+    /// What its rate goes by, if that follows the link.
+    pub autorate: Option<Findings>,
 }
 
 /// Results of reloads.
@@ -185,6 +188,7 @@ impl<I: FrameIo> Gateway<I> {
             unlabelled: state.unlabelled,
             shed: state.shed,
             traffic: Arc::clone(&state.traffic),
+            autorate: world.findings(direction),
         }
     }
 }
@@ -316,6 +320,29 @@ const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 17] = [
     ),
 ];
 
+type OfAutorate = fn(&Findings) -> f64;
+/// Of each direction whose rate follows the link.
+const OF_AUTORATE: [(&str, MetricType, &str, OfAutorate); 6] = [
+    ("autorate_delay_seconds", GAUGE, "Queueing delay of the link that the rate follows.", |it| {
+        it.delay.as_secs_f64()
+    }),
+    (
+        "autorate_link_bytes_per_second",
+        GAUGE,
+        "What the link passed when it had a queue last; 0 before.",
+        |it| it.capacity.map_or(0.0, bytes),
+    ),
+    ("autorate_answers_total", COUNTER, "Answers of TCP that the rate went by.", |it| it.answers as f64),
+    ("autorate_lowered_total", COUNTER, "How often the rate was lowered.", |it| it.lowered as f64),
+    ("autorate_raised_total", COUNTER, "How often the rate was raised.", |it| it.raised as f64),
+    (
+        "autorate_longer_paths_total",
+        COUNTER,
+        "How often a delay was found to be of the path, since it stayed although the rate was lowered.",
+        |it| it.foreign as f64,
+    ),
+];
+
 type OfRealRate = fn(&FlowShare) -> f64;
 /// Of each real-rate flow among the first.
 const OF_REAL_RATE: [(&str, MetricType, &str, OfRealRate); 3] = [
@@ -423,6 +450,10 @@ impl Snapshot {
             let samples =
                 self.directions().map(|(name, direction)| (vec![("direction", name)], of(direction)));
             metrics.add(name, kind, help, samples);
+        }
+        for (name, kind, help, of) in OF_AUTORATE {
+            let following = self.directions().filter_map(|(name, it)| Some((name, it.autorate.as_ref()?)));
+            metrics.add(name, kind, help, following.map(|(name, it)| (vec![("direction", name)], of(it))));
         }
         let flows: Vec<[(&str, String); 3]> = self.real_rate().map(|(labels, _)| labels).collect();
         for (name, kind, help, of) in OF_REAL_RATE {
@@ -540,6 +571,9 @@ impl Snapshot {
             of.insert(plain(REFUSED.0), Value::Object(refused.into_iter().collect()));
             of.insert("rules".to_owned(), together(direction, |account| &account.rule));
             of.insert("customers".to_owned(), together(direction, |account| &account.customer));
+            if let Some(findings) = &direction.autorate {
+                of.extend(OF_AUTORATE.map(|(name, _, _, of)| (plain(name), number(of(findings)))));
+            }
             (name.to_owned(), Value::Object(of))
         };
         let real_rate = self.real_rate().map(|(labels, share)| {
@@ -609,6 +643,7 @@ mod tests {
         let names = OF_ACCOUNTS.map(|(name, ..)| name).into_iter();
         let names = names.chain(OF_DIRECTIONS.map(|(name, ..)| name)).chain(OF_PORTS.map(|(name, ..)| name));
         let names = names.chain([REFUSED.0]).chain(OF_REAL_RATE.map(|(name, ..)| name));
+        let names = names.chain(OF_AUTORATE.map(|(name, ..)| name));
         for name in names {
             assert!(page.contains(&format!("`{name}`")), "{name}");
         }

@@ -6,14 +6,16 @@
 use std::sync::Arc;
 
 use apportion_core::Packet as _;
+use apportion_core::estimate::autorate::Findings;
 use apportion_core::label::Label;
 use apportion_core::packet::{Ecn, FlowId, LabelKind, Protocol};
-use apportion_core::units::{Bytes, Span, Time};
+use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_scenario::gateway::classifier::Headers;
 use apportion_scenario::gateway::{Direction, GatewayConfig, Labels};
 
 use super::accounts::Accounts;
 use super::classify::{Classifier, Found, Settings};
+use super::follow::Following;
 use super::reports::Reports;
 use super::traffic::{self, Meter, Traffic};
 use crate::bridge::ETHERNET;
@@ -33,6 +35,8 @@ pub struct GatewayWorld {
     settings: Settings,
     /// If some queue reports.
     reports: Option<Reports>,
+    /// If some rate follows the link.
+    following: Option<Box<Following>>,
     /// What the links add to a round trip behind their transmitters.
     delay: Span,
     /// When the period of traffic began that is being added up, and how many were before.
@@ -87,6 +91,7 @@ impl GatewayWorld {
             accounts,
             settings: Settings::new(),
             reports: None,
+            following: Following::after(None, config, Time::ZERO),
             delay,
             period: (Time::ZERO, 0),
         }
@@ -114,6 +119,7 @@ impl GatewayWorld {
     /// queued.
     pub fn change(&mut self, now: Time, config: &GatewayConfig, rules: bool) {
         self.delay = delay_of_both(config);
+        self.following = Following::after(self.following.take(), config, now);
         for direction in Direction::BOTH {
             let own = config.direction(direction);
             let state = &mut self.directions[direction as usize];
@@ -137,6 +143,29 @@ impl GatewayWorld {
     #[must_use]
     pub const fn reports(&self) -> Option<&Reports> {
         self.reports.as_ref()
+    }
+
+    /// The rate of a direction now, if some rate follows the link.
+    #[must_use]
+    pub fn rate(&self, direction: Direction) -> Option<Rate> {
+        self.following.as_ref().map(|following| following.rate(direction))
+    }
+
+    /// What the rate of a direction goes by, if it follows the link.
+    #[must_use]
+    pub fn findings(&self, direction: Direction) -> Option<Findings> {
+        self.following.as_ref()?.findings(direction)
+    }
+
+    /// When to look whether rates are to change.
+    #[must_use]
+    pub fn next_review(&self) -> Time {
+        self.following.as_ref().map_or(Time::MAX, |following| following.next_review())
+    }
+
+    /// Looks whether rates are to change, up and down, and to what.
+    pub fn review(&mut self, now: Time) -> [Option<Rate>; 2] {
+        self.following.as_mut().map_or([None; 2], |following| following.review(now))
     }
 
     /// Does periodic work.
@@ -199,6 +228,16 @@ fn follow_round_trip(
     }
 }
 
+/// The segment that a packet is, if it is one of TCP.
+fn segment_of(packet: &Packet, frame: &[u8]) -> Option<(FlowTuple, Segment, Option<Timestamps>)> {
+    if packet.protocol() != Protocol::Tcp {
+        return None;
+    }
+    let parsed = frame::parse(frame).ok()?;
+    let (tuple, segment) = parsed.flow().zip(parsed.segment)?;
+    Some((tuple, segment, frame::timestamps(frame, &parsed)))
+}
+
 impl World for GatewayWorld {
     fn classify(&mut self, now: Time, arrival: Arrival<'_>) -> Disposition {
         let parsed = arrival.parsed;
@@ -209,6 +248,12 @@ impl World for GatewayWorld {
         }
         let [up, down] = &mut self.directions;
         let (state, opposite) = if number == 0 { (up, down) } else { (down, up) };
+        let size = state.charged(arrival.frame);
+        if let Some(following) = &mut self.following {
+            let stamps = frame::timestamps(arrival.frame, parsed);
+            let segment = parsed.flow().zip(parsed.segment).map(|(tuple, segment)| (tuple, segment, stamps));
+            following.arrived(now, Direction::BOTH[number], size, segment);
+        }
         // ARP belongs to no flow, and neither does what replaces it.
         let tuple = parsed.flow().filter(|_| !parsed.is_neighbour_discovery(arrival.frame));
         if arrival.is_overload && tuple.is_some_and(|tuple| !state.flows.is_established(now, &tuple)) {
@@ -216,7 +261,6 @@ impl World for GatewayWorld {
             return Disposition::Consume;
         }
         let (headers, mut label) = state.take_label(arrival.frame, parsed);
-        let size = state.charged(arrival.frame);
         // The flow of the other direction that it acknowledges, if that is marked.
         let mut acknowledged = None;
         let found = match headers.as_ref().zip(tuple) {
@@ -297,13 +341,14 @@ impl World for GatewayWorld {
             let sojourn = now.since(packet.arrived).saturating_sub(state.delay);
             state.meter.sent(packet.flow(), packet.size(), sojourn);
         }
-        if uses_rtts
-            && packet.protocol() == Protocol::Tcp
-            && let Ok(parsed) = frame::parse(frame)
-            && let Some((tuple, segment)) = parsed.flow().zip(parsed.segment)
-        {
-            let stamps = frame::timestamps(frame, &parsed);
+        let direction = Direction::BOTH[1 - (port as usize & 1)];
+        let watches = self.following.as_ref().is_some_and(|following| following.watches(direction));
+        let segment = (uses_rtts || watches).then(|| segment_of(packet, frame)).flatten();
+        if let Some((tuple, segment, stamps)) = segment.filter(|_| uses_rtts) {
             state.flows.departed(now, packet.flow(), &tuple, segment, stamps);
+        }
+        if let Some(following) = &mut self.following {
+            following.departed(now, direction, packet.size(), segment);
         }
         if state.labels.writes
             && let Some((kind, label)) = packet.any_label()

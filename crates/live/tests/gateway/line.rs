@@ -8,6 +8,7 @@ use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
 use apportion_linux::host::Host;
 use apportion_live::frame;
+use apportion_live::gateway::Gateway;
 use apportion_live::wire_label;
 use etherparse::{IpHeaders, Ipv4Header, Ipv6Header, PacketBuilder, ip_number};
 
@@ -135,10 +136,15 @@ pub struct Line {
 impl Line {
     /// With these configurations.
     pub fn new(edge: &str, core: &str) -> Self {
+        Self::changing(edge, core, |_| ())
+    }
+
+    /// With these configurations, and what is done to the core every 20 ms.
+    pub fn changing(edge: &str, core: &str, change: impl FnMut(&mut Gateway) + Send + 'static) -> Self {
         enter();
         let (near, far) = (host("near", 11), host("far", 12));
         wire_between();
-        Self { near, far, gateways: [edge, core].map(|text| start(open(text), |_| ())) }
+        Self { near, far, gateways: [start(open(edge), |_| ()), start(open(core), change)] }
     }
 
     /// The metrics of the gateways at the end.

@@ -55,7 +55,7 @@ pub(super) fn guarantees(direction: &PlacedDirection<'_>, rules: &[PlacedRule<'_
     let own = rules.iter().filter(|rule| rule.config.is_for(direction.direction));
     let mut given: Vec<_> = own.filter(|rule| rule.config.gives.guarantee > Rate::ZERO).collect();
     let sum = given.iter().fold(0_u64, |sum, rule| sum.saturating_add(rule.config.gives.guarantee.as_bit()));
-    let (sum, rate) = (Rate::from_bit(sum), direction.config.rate);
+    let (sum, rate) = (Rate::from_bit(sum), direction.config.least_rate());
     if sum <= rate {
         return;
     }

@@ -61,8 +61,10 @@ pub struct GatewayConfig {
 /// What happens to packets in one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirectionConfig {
-    /// Rate of the transmitter.
+    /// Rate of the transmitter; the highest if it follows the link.
     pub rate: Rate,
+    /// How the rate follows the link, if it does.
+    pub auto: Option<AutoRate>,
     /// Layer 2 overhead charged for each IP packet in addition to its own size.
     pub overhead: Bytes,
     /// Queue discipline in front of the transmitter.
@@ -83,6 +85,34 @@ pub struct DirectionConfig {
     pub labels: Labels,
     /// Those of [`GatewayConfig::rules`] that hold in this direction.
     pub rules: RuleSet,
+}
+
+/// How the rate of a direction follows the link; see [`autorate`](apportion_core::estimate::autorate).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AutoRate {
+    /// The lowest rate.
+    pub least: Rate,
+    /// Queueing delay of the link above which the rate is too high.
+    pub threshold: Span,
+    /// Where the link is.
+    pub link: Side,
+}
+
+/// A side of a gateway.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// That of the interface `outside`.
+    Outside,
+    /// That of the interface `inside`.
+    Inside,
+}
+
+impl DirectionConfig {
+    /// The rate that there is at all times.
+    #[must_use]
+    pub fn least_rate(&self) -> Rate {
+        self.auto.map_or(self.rate, |auto| auto.least)
+    }
 }
 
 /// Treatment of labels on packets.

@@ -5,7 +5,7 @@ use apportion_core::system::{Catalog, DisciplineParams};
 use apportion_core::units::Bytes;
 
 use super::tables::{DIRECTION, LABELS};
-use super::{Direction, DirectionConfig, Labels, TrustedSources, Written};
+use super::{Direction, DirectionConfig, Labels, TrustedSources, Written, rate};
 use crate::keys::{Fields, walk};
 use crate::problem::Problems;
 use crate::selection::Part;
@@ -34,7 +34,7 @@ pub(super) fn read<'a>(
 ) -> Option<Placed<'a>> {
     let key = direction.name();
     let fields = walk(root.item(key)?, key, DIRECTION, false, problems)?;
-    let rate = fields.rate("rate", 1, problems);
+    let rate = rate::read(&fields, problems);
     let overhead = fields.bytes("overhead", 1, problems);
     if let Some(overhead) = overhead.filter(|overhead| *overhead > MAX_OVERHEAD) {
         let message = format!(
@@ -50,8 +50,10 @@ pub(super) fn read<'a>(
         Some(Written::new(catalog, Part::Exchange, item, (*params).clone()))
     });
     let labels = labels(&fields, problems);
+    let (rate, auto) = rate?;
     let config = DirectionConfig {
-        rate: rate?,
+        rate,
+        auto,
         overhead: overhead?,
         queue: queue?,
         delay: fields.span("delay", 1, problems)?,

@@ -2,7 +2,7 @@
 
 use apportion_core::packet::FlowId;
 
-use super::Direction;
+use super::{Direction, Side};
 use crate::keys::{Key, Kind, Need, Range, Unit};
 use crate::tables::{
     CLASSES, CUSTOMER, DELAY, EXCHANGE, LOSS, MARK, NUMBER, QUEUE, RATE, TARGET, TARGET_DELAY, TICKETS, both,
@@ -93,9 +93,47 @@ pub(super) const ROOT: &[Key] = &[
     ),
 ];
 
+/// The word for a rate that follows the link, and the keys of one.
+pub(super) const AUTO: &str = "auto";
+pub(super) const FASTEST: &str = "rate_max";
+pub(super) const SLOWEST: &str = "rate_min";
+pub(super) const THRESHOLD: &str = "rate_delay";
+pub(super) const LINK: &str = "rate_link";
+
 /// Keys of one direction.
 pub(super) const DIRECTION: &[Key] = &[
-    key("rate", RATE, Required, "Rate of the transmitter: a little below that of the link behind it."),
+    key(
+        "rate",
+        Kind::Form("\"10Mbit\""),
+        Required,
+        "Rate of the transmitter: a little below that of the link; or `\"auto\"`: a rate that follows the link, from how long \
+         answers of TCP take.",
+    ),
+    key(
+        FASTEST,
+        RATE,
+        Optional,
+        "Highest rate where it follows the link, with which it begins; required there.",
+    ),
+    key(
+        SLOWEST,
+        RATE,
+        Optional,
+        "Lowest rate where it follows the link; a twentieth of the highest if absent.",
+    ),
+    key(
+        THRESHOLD,
+        Kind::Amount(Unit::Span, Range::AboveZero),
+        Default("15ms"),
+        "Queueing delay of the link above which a rate that follows it falls. Three full packets may wait in any case.",
+    ),
+    key(
+        LINK,
+        Kind::Word(&[Side::Outside.name(), Side::Inside.name()]),
+        Default(Side::Outside.name()),
+        "Where the link is that the rate follows: `outside`, as the uplink and the downlink of a home, or `inside`, as those of \
+         a provider's customers.",
+    ),
     key(
         "overhead",
         Kind::Amount(Unit::Bytes, Range::FromZero),

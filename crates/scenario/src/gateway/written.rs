@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 use apportion_core::packet::FillTarget;
 use apportion_core::units::Rate;
 
+use super::tables::{AUTO, FASTEST, LINK, SLOWEST, THRESHOLD};
 use super::{Direction, DirectionConfig, GatewayConfig, ReportKey, RuleConfig, forms};
 use crate::flows;
 use crate::tables::CLASSES;
@@ -35,7 +36,7 @@ pub enum Setting {
     FlowIdle,
     /// The limit of flows kept apart.
     Flows,
-    /// The rate of a transmitter.
+    /// The rate of a transmitter, or how it follows the link.
     Rate(Direction),
     /// The bytes charged to each packet in addition.
     Overhead(Direction),
@@ -249,7 +250,16 @@ impl GatewayConfig {
 fn direction(way: Direction, config: &DirectionConfig) -> Section {
     let mut section = Section::new(&format!("[{}]", way.name()), way.name());
     let labels = &config.labels;
-    section.add(Setting::Rate(way), "rate", quoted(&config.rate.to_string()));
+    match &config.auto {
+        None => section.add(Setting::Rate(way), "rate", quoted(&config.rate.to_string())),
+        Some(auto) => {
+            section.add(Setting::Rate(way), "rate", quoted(AUTO));
+            section.add(Setting::Rate(way), FASTEST, quoted(&config.rate.to_string()));
+            section.add(Setting::Rate(way), SLOWEST, quoted(&auto.least.to_string()));
+            section.add(Setting::Rate(way), THRESHOLD, quoted(&auto.threshold.to_string()));
+            section.add(Setting::Rate(way), LINK, quoted(auto.link.name()));
+        }
+    }
     section.add(Setting::Overhead(way), "overhead", quoted(&config.overhead.to_string()));
     section.add(Setting::Queue(way), "queue", &*config.queue.text);
     section.add(Setting::Delay(way), "delay", quoted(&config.delay.to_string()));

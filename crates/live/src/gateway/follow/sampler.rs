@@ -1,0 +1,103 @@
+//! How long the answers of a connection take, from many segments under way at the same time.
+//!
+//! As [`Half`](super::super::round_trip::Half) measures, but for the queue of this moment and not for the shortest time: a segment
+//! every [`GAP`] is waited for, not one at a time. Answers after a loss would tell how long it took to repair, so nothing counts that
+//! was under way when an acknowledgement came twice, or that was sent again.
+
+use std::collections::VecDeque;
+
+use apportion_core::estimate::autorate::GIVE_UP;
+use apportion_core::units::{Span, Time};
+
+use crate::frame::{Segment, Timestamps};
+use crate::gateway::round_trip::is_before;
+
+/// The shortest time between two segments that are waited for.
+const GAP: Span = Span::from_millis(10);
+/// Segments that are waited for at most.
+const MOST: usize = 32;
+
+/// A connection, in the direction in which segments leave.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sampler {
+    /// The numbers behind segments that departed.
+    by_number: Waiting,
+    /// TSvals that departed.
+    by_stamp: Waiting,
+    /// What was acknowledged last.
+    acknowledged: Option<u32>,
+}
+
+impl Sampler {
+    /// A segment left at `now`. How long one before has not been answered, if it is given up.
+    pub fn departed(&mut self, now: Time, segment: Segment, stamps: Option<Timestamps>) -> Option<Span> {
+        if segment.is_reset() {
+            return None;
+        }
+        if segment.is_syn() {
+            *self = Self::default();
+        }
+        let given_up = self.by_number.give_up(now).max(self.by_stamp.give_up(now));
+        if segment.numbers() > 0 {
+            self.by_number.departed(now, segment.sequence.wrapping_add(segment.numbers()));
+        }
+        if let Some(stamps) = stamps {
+            self.by_stamp.departed(now, stamps.value);
+        }
+        given_up
+    }
+
+    /// The other end answered at `now`. How long that took, if it is known.
+    pub fn answered(&mut self, now: Time, segment: Segment, stamps: Option<Timestamps>) -> Option<Span> {
+        let acknowledged = segment.acknowledges.filter(|_| !segment.is_reset())?;
+        if self.acknowledged.replace(acknowledged) == Some(acknowledged) && segment.numbers() == 0 {
+            (self.by_number.under_way.clear(), self.by_stamp.under_way.clear());
+            return None;
+        }
+        let by_number = self.by_number.answered(now, acknowledged, false);
+        let by_stamp = stamps.and_then(|stamps| self.by_stamp.answered(now, stamps.echo?, true));
+        by_number.into_iter().chain(by_stamp).min()
+    }
+}
+
+/// Numbers that grow, each with the time at which it departed.
+#[derive(Clone, Debug, Default)]
+struct Waiting {
+    under_way: VecDeque<(u32, Time)>,
+    /// The highest that departed.
+    newest: Option<u32>,
+}
+
+impl Waiting {
+    fn departed(&mut self, now: Time, number: u32) {
+        if self.newest.is_some_and(|newest| !is_before(newest, number)) {
+            return;
+        }
+        self.newest = Some(number);
+        let is_due = self.under_way.back().is_none_or(|(_, last)| now.since(*last) >= GAP);
+        if is_due && self.under_way.len() < MOST {
+            self.under_way.push_back((number, now));
+        }
+    }
+
+    /// The time of the last one up to `number`, or with `exactly` of that itself, if it departed.
+    fn answered(&mut self, now: Time, number: u32, exactly: bool) -> Option<Span> {
+        if self.newest.is_none_or(|newest| is_before(newest, number)) {
+            return None;
+        }
+        let mut last = None;
+        while let Some((found, departed)) = self.under_way.pop_front_if(|(it, _)| !is_before(number, *it)) {
+            last = (found == number || !exactly).then(|| now.since(departed));
+        }
+        last
+    }
+
+    /// Those that were not answered for too long are given up: for how long the last of them was not.
+    fn give_up(&mut self, now: Time) -> Option<Span> {
+        let mut last = None;
+        while let Some((_, departed)) = self.under_way.pop_front_if(|(_, it)| now.since(*it) >= GIVE_UP) {
+            last = Some(now.since(departed));
+        }
+        last
+    }
+}

@@ -1,0 +1,143 @@
+//! What connections tell of a link, from headers alone.
+
+use std::path::Path;
+
+use super::*;
+
+fn config(up: &str) -> GatewayConfig {
+    let text = format!("inside = \"a\"\noutside = \"b\"\ndown.rate = \"10Mbit\"\n[up]\n{up}\n");
+    GatewayConfig::load(&text, Path::new("x.toml")).unwrap_or_else(|problems| panic!("{problems:?}"))
+}
+
+const AUTO: &str = "rate = \"auto\"\nrate_max = \"25Mbit\"";
+
+fn at(ms: u64) -> Time {
+    Time::from_millis(ms)
+}
+
+fn tuple(port: u16) -> FlowTuple {
+    FlowTuple::new(&apportion_scenario::gateway::classifier::Headers {
+        protocol: 6,
+        source: "192.0.2.1".parse().unwrap(),
+        destination: "198.51.100.1".parse().unwrap(),
+        ports: Some((port, 443)),
+        dscp: 0,
+    })
+    .unwrap()
+}
+
+fn data(sequence: u32) -> Segment {
+    Segment { flags: ACK, sequence, acknowledges: Some(1), payload: Bytes::new(1_000) }
+}
+
+fn ack(number: u32) -> Segment {
+    Segment { flags: ACK, sequence: 1, acknowledges: Some(number), payload: Bytes::ZERO }
+}
+
+const ACK: u8 = 1 << 4;
+
+/// How long the answers to these took, in milliseconds.
+fn took(sampler: &mut Sampler, events: &[(u64, Result<Segment, Segment>)]) -> Vec<u64> {
+    let answers = events.iter().filter_map(|(ms, event)| match event {
+        Ok(sent) => sampler.departed(at(*ms), *sent, None),
+        Err(answer) => sampler.answered(at(*ms), *answer, None),
+    });
+    answers.map(|span| span.as_nanos() / 1_000_000).collect()
+}
+
+#[test]
+fn many_segments_are_waited_for_at_the_same_time() {
+    let events = [
+        (0, Ok(data(0))),
+        (10, Ok(data(1_000))),
+        // Too soon after that one.
+        (12, Ok(data(2_000))),
+        (30, Ok(data(3_000))),
+        (40, Err(ack(1_000))),
+        (60, Err(ack(2_000))),
+        (62, Err(ack(3_000))),
+        (95, Err(ack(4_000))),
+    ];
+    assert_eq!(took(&mut Sampler::default(), &events), [40, 50, 65]);
+}
+
+#[test]
+fn what_is_sent_again_and_what_waits_for_it_measures_nothing() {
+    let events = [
+        (0, Ok(data(0))),
+        (10, Ok(data(1_000))),
+        (20, Ok(data(2_000))),
+        (40, Err(ack(1_000))),
+        // The second was lost.
+        (60, Err(ack(1_000))),
+        (65, Ok(data(1_000))),
+        (105, Err(ack(3_000))),
+        (110, Ok(data(3_000))),
+        (150, Err(ack(4_000))),
+    ];
+    assert_eq!(took(&mut Sampler::default(), &events), [40, 40]);
+}
+
+#[test]
+fn no_answer_for_a_second_is_an_answer_too() {
+    let events = [(0, Ok(data(0))), (500, Ok(data(1_000))), (1_100, Ok(data(2_000)))];
+    assert_eq!(took(&mut Sampler::default(), &events), [1_100]);
+    // An acknowledgement of what never left is none.
+    assert_eq!(took(&mut Sampler::default(), &[(0, Ok(data(0))), (1, Err(ack(9_000)))]), [0; 0]);
+}
+
+#[test]
+fn timestamps_are_answered_by_their_echo_alone() {
+    let stamps = |value, echo| Some(Timestamps { value, echo: Some(echo) });
+    let mut sampler = Sampler::default();
+    // The acknowledgements of a download, and its data.
+    assert_eq!(sampler.departed(at(0), ack(1), stamps(100, 1)), None);
+    assert_eq!(sampler.departed(at(20), ack(1_001), stamps(120, 1)), None);
+    assert_eq!(sampler.answered(at(50), data(1_001), stamps(7, 100)), Some(Span::from_millis(50)));
+    // The one of this value did not depart, or was too soon after another.
+    assert_eq!(sampler.answered(at(75), data(2_001), stamps(8, 121)), None);
+    assert_eq!(sampler.answered(at(80), data(3_001), stamps(8, 120)), Some(Span::from_millis(60)));
+}
+
+#[test]
+fn a_queue_behind_the_gateway_lowers_the_rate_of_the_direction_that_fills_it() {
+    let mut following = Following::after(None, &config(AUTO), Time::ZERO).unwrap();
+    assert!(following.watches(Direction::Up) && !following.watches(Direction::Down));
+    assert_eq!(following.rate(Direction::Up), Rate::from_mbit(25));
+    // 25 Mb/s to a link of 10 Mb/s with 20 ms: what leaves at t is answered after 20 ms and 1.5 t.
+    let mut answers: Vec<(u64, u32)> = Vec::new();
+    let mut changes = Vec::new();
+    for ms in 0..300_u64 {
+        let number = 3_000 * ms as u32;
+        following.departed(at(ms), Direction::Up, Bytes::new(3_125), Some((tuple(1), data(number), None)));
+        answers.push((ms + 20 + ms * 3 / 2, number + 1_000));
+        for (_, number) in answers.extract_if(.., |(due, _)| *due <= ms).collect::<Vec<_>>() {
+            let back = tuple(1).reversed();
+            following.arrived(at(ms), Direction::Down, Bytes::new(60), Some((back, ack(number), None)));
+        }
+        changes.extend(following.review(at(ms))[0]);
+    }
+    let first = changes[0].as_mbit_f64();
+    assert!((4.0..10.5).contains(&first), "{changes:?}");
+    let findings = following.findings(Direction::Up).unwrap();
+    assert!(findings.capacity.is_some_and(|rate| (9.0..11.0).contains(&rate.as_mbit_f64())), "{findings:?}");
+    assert_eq!(following.findings(Direction::Down), None);
+    // A reload keeps what was learnt, within the new bounds, and a fixed rate ends it.
+    let before = following.rate(Direction::Up);
+    let following = Following::after(Some(following), &config(AUTO), at(300)).unwrap();
+    assert_eq!(following.rate(Direction::Up), before);
+    let higher = config("rate = \"auto\"\nrate_max = \"25Mbit\"\nrate_min = \"20Mbit\"");
+    let following = Following::after(Some(following), &higher, at(300)).unwrap();
+    assert_eq!(following.rate(Direction::Up), Rate::from_mbit(20));
+    assert!(Following::after(Some(following), &config("rate = \"5Mbit\""), at(300)).is_none());
+}
+
+#[test]
+fn a_flood_of_connections_takes_no_more_memory() {
+    let mut following = Following::after(None, &config(AUTO), Time::ZERO).unwrap();
+    for port in 0..60_000 {
+        let segment = Some((tuple(port), data(0), None));
+        following.departed(at(u64::from(port) / 10), Direction::Up, Bytes::new(100), segment);
+    }
+    assert!(following.outside.samplers.len() <= MOST && following.inside.samplers.is_empty());
+}

@@ -1,0 +1,80 @@
+//! The rate of a direction: one that is written, or one that follows the link.
+
+use apportion_core::estimate::autorate::{AutorateParams, Bottleneck};
+use apportion_core::units::Rate;
+
+use super::tables::{AUTO, FASTEST, LINK, SLOWEST, THRESHOLD};
+use super::{AutoRate, Direction, Side};
+use crate::keys::{Amount, Fields, Quantity, Range, Unit};
+use crate::problem::Problems;
+use crate::text::Item;
+
+/// How far below the highest rate the lowest is, unless it is written. Chosen: more than links slow down by in an hour that is not
+/// their worst.
+const SPAN: u64 = 20;
+
+/// Reads the keys of the rate: the highest one, and how it follows the link if it does; `None` only if something was refused.
+pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<(Rate, Option<AutoRate>)> {
+    let place = fields.place_of("rate");
+    let written = |text: &str| match text {
+        AUTO => Ok(None),
+        _ => match Amount::read(&Item::text(text, place), Unit::Rate, Range::AboveZero, false)?.at(1)? {
+            Quantity::Whole(bits) => Ok(Some(Rate::from_bit(bits))),
+            Quantity::Real(_) => Err(format!("`{text}` is no rate; write for example \"10Mbit\"")),
+        },
+    };
+    let rate = fields.form("rate", written, problems)?;
+    if let Some(rate) = rate {
+        for key in [FASTEST, SLOWEST, THRESHOLD, LINK] {
+            if fields.item(key).is_some() {
+                let message = format!(
+                    "only a rate that follows the link has it; leave it out, or write rate = \"{AUTO}\""
+                );
+                fields.refuse(key, message, problems);
+            }
+        }
+        return Some((rate, None));
+    }
+    let Some(most) = fields.rate(FASTEST, 1, problems) else {
+        if fields.item(FASTEST).is_none() {
+            let message = format!(
+                "a rate that follows the link needs bounds; write for example {FASTEST} = \"25Mbit\", the most that the link has \
+                 ever passed"
+            );
+            fields.refuse("rate", message, problems);
+        }
+        return None;
+    };
+    let default = || Rate::from_bit((most.as_bit() / SPAN).max(1));
+    let least = if fields.item(SLOWEST).is_some() { fields.rate(SLOWEST, 1, problems)? } else { default() };
+    if least > most {
+        let message = format!("{least} is above `{FASTEST}`, {most}; write a lower rate, or leave it out");
+        fields.refuse(SLOWEST, message, problems);
+        return None;
+    }
+    let link = if fields.text(LINK)? == Side::Inside.name() { Side::Inside } else { Side::Outside };
+    Some((most, Some(AutoRate { least, threshold: fields.span(THRESHOLD, 1, problems)?, link })))
+}
+
+impl AutoRate {
+    /// For a direction whose highest rate is `most`. What comes from the side of the link has gone through it.
+    #[must_use]
+    pub const fn params(&self, direction: Direction, most: Rate) -> AutorateParams {
+        let bottleneck = match (direction, self.link) {
+            (Direction::Up, Side::Outside) | (Direction::Down, Side::Inside) => Bottleneck::Behind,
+            (Direction::Up, Side::Inside) | (Direction::Down, Side::Outside) => Bottleneck::Before,
+        };
+        AutorateParams { least: self.least, most, threshold: self.threshold, bottleneck }
+    }
+}
+
+impl Side {
+    /// As it is written.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Outside => "outside",
+            Self::Inside => "inside",
+        }
+    }
+}
