@@ -352,11 +352,15 @@ mod tests {
         let everything = include_str!("../../../../fuzz/corpus/gateway_config/everything.toml");
         let receivers = "inside = \"a\"\noutside = \"b\"\n[down]\nrate = \"1Mbit\"\nlabels = { reads = true, writes = true }\n\
                          [up]\nrate = \"1Mbit\"\nack_tickets = 5\nlabels = { reads = true, writes = true }\n";
+        let follows = include_str!("../../../../fuzz/corpus/gateway_config/auto.toml");
         let provider = include_str!("../../../../scenarios/gateway/provider.toml");
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/gateway/provider.toml");
         let load = |text: &str| GatewayConfig::load(text, &folder).unwrap();
-        let sections: Vec<Section> =
-            [everything, receivers, provider].map(load).iter().flat_map(GatewayConfig::sections).collect();
+        let sections: Vec<Section> = [everything, receivers, follows, provider]
+            .map(load)
+            .iter()
+            .flat_map(GatewayConfig::sections)
+            .collect();
         for (start, keys) in [("", ROOT), ("[up]", DIRECTION), ("[[rule]]", RULE), ("[customer", CUSTOMER)] {
             let is_own =
                 |it: &&Section| it.header.is_empty() == start.is_empty() && it.header.starts_with(start);

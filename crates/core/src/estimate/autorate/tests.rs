@@ -104,8 +104,8 @@ impl Trial {
                     let at = under_way.partition_point(|(due, _)| *due <= now + took);
                     under_way.insert(at, (now + took, answer));
                 }
-                while let Some((_, answer)) = under_way.pop_front_if(|(due, _)| *due <= now) {
-                    auto.answered(answer);
+                while under_way.front().is_some_and(|(due, _)| *due <= now) {
+                    under_way.pop_front().into_iter().for_each(|(_, answer)| auto.answered(answer));
                 }
                 if auto.next_review() <= now {
                     auto.review(now, 0.1);

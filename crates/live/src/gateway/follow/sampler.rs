@@ -51,7 +51,8 @@ impl Sampler {
     pub fn answered(&mut self, now: Time, segment: Segment, stamps: Option<Timestamps>) -> Option<Span> {
         let acknowledged = segment.acknowledges.filter(|_| !segment.is_reset())?;
         if self.acknowledged.replace(acknowledged) == Some(acknowledged) && segment.numbers() == 0 {
-            (self.by_number.under_way.clear(), self.by_stamp.under_way.clear());
+            self.by_number.under_way.clear();
+            self.by_stamp.under_way.clear();
             return None;
         }
         let by_number = self.by_number.answered(now, acknowledged, false);
@@ -86,7 +87,10 @@ impl Waiting {
             return None;
         }
         let mut last = None;
-        while let Some((found, departed)) = self.under_way.pop_front_if(|(it, _)| !is_before(number, *it)) {
+        while let Some(&(found, departed)) = self.under_way.front()
+            && !is_before(number, found)
+        {
+            self.under_way.pop_front();
             last = (found == number || !exactly).then(|| now.since(departed));
         }
         last
@@ -95,7 +99,10 @@ impl Waiting {
     /// Those that were not answered for too long are given up: for how long the last of them was not.
     fn give_up(&mut self, now: Time) -> Option<Span> {
         let mut last = None;
-        while let Some((_, departed)) = self.under_way.pop_front_if(|(_, it)| now.since(*it) >= GIVE_UP) {
+        while let Some(&(_, departed)) = self.under_way.front()
+            && now.since(departed) >= GIVE_UP
+        {
+            self.under_way.pop_front();
             last = Some(now.since(departed));
         }
         last
