@@ -7,23 +7,23 @@
 //!   C = R / (1 + dq/dt), and what was sent since d tells how long the queue is now.
 //! - [`Bottleneck::Before`] the shaper, such as the downlink of a home: what comes in while there is a queue is C.
 //!
-//! While q is above the threshold, the rate is C (1 - q/D), so that the queue is gone after D, which is [`DRAIN`]; once it is gone,
-//! 0.92 C. While q is below half of the threshold and the shaper is busy, the rate grows: by 1 % a review around the last C, elsewhere by twice as much
-//! each time, up to 10 %.
+//! While q is above the threshold, the rate is C (1 - q/D), so that the queue is gone after D, 200 ms (before the shaper 100 ms). Once it is
+//! gone, the rate is .92 C (.85 C). While q is below half of the threshold and the shaper is busy, the rate grows: by 1 % a review around
+//! the last C, elsewhere by twice as much each time, up to 10 %. Well below the last C it takes twice the threshold to lower the rate.
 //!
-//! A queue that stays as long as it is, within a quarter, although the rate has been halved is not of this shaper: the path is longer
-//! than it was, or others fill the link. After [`PATIENCE`] it counts as part of the path, if it is no longer than [`FOREIGN`], and the rate is what
-//! it was before.
+//! A queue that stays as long as it is for 3 s, within a quarter, although the rate has been halved is not of this shaper: the path is
+//! longer than it was, or others fill the link. If it is no longer than 250 ms, it counts as part of the path, and the rate is what it was
+//! before.
 //!
-//! The delay of a review is the lower quartile of its answers, of which one connection has [`MOST_OF_ONE`] at most, since an answer
-//! can wait for more than the link (RFC 9293 section 3.8.6.3). So hosts that answer late decide where they give three quarters of the
-//! answers. Those that claim to have received what they have not answer first while a queue grows, so one of eight connections can
-//! hide it: then the rate stays too high, as a fixed one would. It stays within its bounds in any case.
+//! The delay of a review is the lower quartile of its answers, of which one connection has 32 at most, since an answer can wait for
+//! more than the link (RFC 9293 section 3.8.6.3). So hosts that answer late decide where they give three quarters of the answers. Those
+//! that claim to have received what they have not answer first while a queue grows, so one of eight connections can hide it: then the
+//! rate stays too high, as a fixed one would. It stays within its bounds in any case.
 //!
 //! Limits: without answers the rate stays as it is. A link that drops and does not queue (a policer) is not seen. A queue that was
 //! there when a host was first heard of counts as part of its path until it has been shorter once.
 //!
-//! Cost: O(1) per packet; a sort of at most [`MOST`] answers per review; 14 kB.
+//! Cost: O(1) per packet; a sort of at most 256 answers per review; 14 kB.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
