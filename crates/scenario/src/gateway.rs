@@ -13,6 +13,7 @@
 //! | `directions` | the tables `up` and `down` |
 //! | `addresses` | which customer an address belongs to |
 //! | `checks` | what keys of different tables must agree on |
+//! | `edit` | a configuration with other weights, rates or queues |
 //! | `written` | a configuration as TOML, and what differs between two |
 //! | `describe` | the keys as Markdown |
 
@@ -22,6 +23,7 @@ pub mod classifier;
 mod config;
 mod describe;
 mod directions;
+mod edit;
 mod forms;
 mod rate;
 mod rules;
@@ -50,6 +52,7 @@ pub use config::{
 };
 pub use describe::reference;
 pub use directions::MAX_TRUSTED;
+pub use edit::MAX_SET;
 pub use rules::real_rate_rule;
 pub use written::{Change, Difference, Pinned, Setting};
 
@@ -126,6 +129,9 @@ fn read<'a>(
     }
     let metrics = fields.form("metrics", forms::metrics, problems);
     let exceptions = fields.form("exceptions", forms::socket, problems);
+    let control = fields.flag("control");
+    let control_token = fields.form("control_token", forms::secret_file, problems);
+    checks::control(&fields, problems);
     let address = fields.form("address", forms::own_address, problems);
     let report_key = fields.form("report_key", forms::key, problems).map(ReportKey);
     let insecure = fields.flag("insecure");
@@ -168,6 +174,8 @@ fn read<'a>(
         outside: outside?,
         metrics,
         exceptions,
+        control: control?,
+        control_token,
         address,
         report_key,
         insecure: insecure?,

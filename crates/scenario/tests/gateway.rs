@@ -168,7 +168,7 @@ fn values_of_the_file_are_refused_with_a_fix() {
         (
             "metric = 1",
             "metric: unknown key (did you mean `metrics`?); known here: title, seed, inside, outside, \
-                        metrics, exceptions, address, report_key, insecure, flow_idle, flows, up, down, plans, rule, customer",
+                        metrics, exceptions, control, control_token, address, report_key, insecure, flow_idle, flows, up, down, plans, rule, customer",
         ),
         (
             "exceptions = \"x.sock\"",

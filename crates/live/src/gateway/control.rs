@@ -1,7 +1,7 @@
 //! Commands to a gateway that runs, its metrics, and signals: the second thread.
 //!
 //! Commands come by HTTP over a Unix socket that only its owner can open, metrics are read by HTTP over loopback:
-//! the same answers, but only the former may change something or read the configuration.
+//! the same answers, but only the former may reload or read the configuration. Changes from the page need a token (`change`).
 //!
 //! | request | answer |
 //! |---|---|
@@ -10,6 +10,8 @@
 //! | `GET /stats.json` | the same as JSON, with the largest flows |
 //! | `GET /history` | the last hour of both directions; with `?flow=` and its number, of a flow |
 //! | `GET /config` | the configuration that runs, canonical |
+//! | `GET /control` | what can be changed from the page, if the configuration allows it |
+//! | `POST /change` | at the address of metrics: what would change, or 200 once it is applied |
 //! | `GET /healthz` | 200 if frames can pass, or 503 and why they cannot |
 //! | `GET /file` | the path of the file that it was read from |
 //! | `POST /reload` | 200 and what changed, or 409 and what is wrong |
@@ -22,7 +24,7 @@
 
 use std::fs;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::TcpListener;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -44,17 +46,24 @@ use sd_notify::NotifyState;
 
 use super::events::Events;
 use super::exceptions::Notices;
-use super::history::{History, Kind, SHOWN};
-use super::http::{Answer, Clients};
-use super::page;
+use super::history::{History, Kind};
+use super::http::{Answer, Clients, Request};
 use super::snapshot::{Reloads, Snapshot};
 use super::supervision::notify;
 use crate::exceptions::Readers;
 
+mod answers;
+mod change;
+mod error;
 mod socket;
+mod token;
 
+use answers::starting;
+pub use error::ControlError;
+use error::listen;
 pub use socket::request;
 pub(crate) use socket::socket_name;
+pub use token::Token;
 
 /// Silence of the thread that moves packets after which frames are taken not to pass. Chosen: twenty of its snapshots.
 const STALLED: Span = Span::from_secs(2);
@@ -134,71 +143,45 @@ pub(crate) struct Control {
     /// The time in the latest snapshot, and when it was first seen.
     heard: Option<(Time, Time)>,
     history: History,
+    /// What changes from the page need; none if there are no such changes.
+    token: Option<Token>,
+    guard: token::Guard,
+    /// Which configuration ran last, as clients name it.
+    revision: Option<(Arc<GatewayConfig>, String)>,
     /// Of the control socket, and those of metrics.
     commanders: Clients,
     readers: Clients,
 }
 
-/// A reload that was ordered.
+/// Where another configuration comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Origin {
+    /// From the file.
+    File,
+    /// From the page, which changes the one that runs.
+    Page,
+}
+
+/// What the control thread works with once a configuration is applied.
+#[derive(Debug, Default)]
+struct Takeover {
+    /// What serves metrics, if that changes.
+    metrics: Option<Option<TcpListener>>,
+    /// The token, or none, if the file was read again.
+    token: Option<Option<Token>>,
+}
+
+/// A reload or change that was ordered.
 #[derive(Debug)]
 struct Ordered {
     /// Gets the answer of the other thread.
     answer: Receiver<Result<(), String>>,
-    /// What the file changes.
+    /// What it changes.
     changes: String,
-    /// What serves metrics once it is applied, if that changes.
-    metrics: Option<Option<TcpListener>>,
+    takeover: Takeover,
+    origin: Origin,
     /// When it is reported that it is not applied; [`Time::MAX`] once it was.
     deadline: Time,
-}
-
-/// Why the control thread cannot start.
-#[derive(Debug, thiserror::Error)]
-pub enum ControlError {
-    /// The folder for sockets cannot be created.
-    #[error("cannot create the folder {} for the control socket: {error}; set XDG_RUNTIME_DIR to a folder of yours", .path.display())]
-    Folder {
-        /// Where.
-        path: PathBuf,
-        /// The error of the system call.
-        error: io::Error,
-    },
-    /// Another gateway answers there.
-    #[error("a gateway with this title is already running and answers at {}; stop it, or choose another `title`", .0.display())]
-    Runs(PathBuf),
-    /// The socket cannot be opened.
-    #[error("cannot open the control socket {}: {error}", .path.display())]
-    Socket {
-        /// Where.
-        path: PathBuf,
-        /// The error of the system call.
-        error: io::Error,
-    },
-    /// The port for metrics cannot be opened.
-    #[error("metrics = \"{address}\": cannot listen there: {error}; choose another port")]
-    Metrics {
-        /// Where.
-        address: SocketAddr,
-        /// The error of the system call.
-        error: io::Error,
-    },
-    /// The socket for overload notifications cannot be opened.
-    #[error("exceptions = \"{}\": cannot listen there: {error}; name a new file in a folder that exists", .path.display())]
-    Exceptions {
-        /// Where.
-        path: PathBuf,
-        /// The error of the system call.
-        error: io::Error,
-    },
-    /// Signals or the wake-up descriptor cannot be opened.
-    #[error("cannot receive signals: {0}")]
-    Signals(Errno),
-}
-
-fn listen(address: SocketAddr) -> Result<TcpListener, ControlError> {
-    TcpListener::bind(address)
-        .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-        .map_err(|error| ControlError::Metrics { address, error })
 }
 
 impl Control {
@@ -219,6 +202,7 @@ impl Control {
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let signals = SignalFd::with_flags(&set, flags).map_err(ControlError::Signals)?;
         let shared = Arc::new(Shared::new().map_err(ControlError::Signals)?);
+        let token = token_of(config).map_err(ControlError::Token)?;
         let metrics = config.metrics.map(listen).transpose()?;
         let open = |path: &PathBuf| {
             let fail = |error| ControlError::Exceptions { path: path.clone(), error };
@@ -244,6 +228,9 @@ impl Control {
             clock: Clock::start(),
             heard: None,
             history: History::default(),
+            token,
+            guard: token::Guard::default(),
+            revision: None,
             commanders: Clients::default(),
             readers: Clients::default(),
         };
@@ -268,7 +255,9 @@ impl Control {
     fn round(&mut self, now: Time) -> bool {
         if !self.take_signals() {
             let answer = "the gateway stops; whether the reload is applied is not known\n";
-            self.commanders.answer_waiting(now, &Answer::text(503, answer));
+            let answer = Answer::text(503, answer);
+            self.commanders.answer_waiting(now, &answer);
+            self.readers.answer_waiting(now, &answer);
             return false;
         }
         self.hear(now);
@@ -345,10 +334,10 @@ impl Control {
         for _ in 0..ACCEPTS {
             let Ok((stream, _)) = self.commands.accept() else { break };
             if stream.set_nonblocking(true).is_ok() {
-                clients.add(now, stream, |method, path| self.answer_command(now, method, path));
+                clients.add(now, stream, |request| self.answer_command(now, request));
             }
         }
-        clients.serve(now, |method, path| self.answer_command(now, method, path));
+        clients.serve(now, |request| self.answer_command(now, request));
         self.commanders = clients;
     }
 
@@ -357,15 +346,16 @@ impl Control {
         for _ in 0..ACCEPTS {
             let Some(Ok((stream, _))) = self.metrics.as_ref().map(TcpListener::accept) else { break };
             if stream.set_nonblocking(true).is_ok() {
-                clients.add(now, stream, |method, path| Some(self.answer(now, method, path)));
+                clients.add(now, stream, |request| self.answer_reader(now, request));
             }
         }
-        clients.serve(now, |method, path| Some(self.answer(now, method, path)));
+        clients.serve(now, |request| self.answer_reader(now, request));
         self.readers = clients;
     }
 
     /// The answer to a command; none if it is not known yet.
-    fn answer_command(&mut self, now: Time, method: &str, path: &str) -> Option<Answer> {
+    fn answer_command(&mut self, now: Time, request: &Request<'_>) -> Option<Answer> {
+        let Request { method, target: path, .. } = *request;
         Some(match (method, path) {
             ("POST", "/reload") => Answer::text(409, self.begin_reload(now).err()?),
             ("GET", "/config") => match self.snapshot() {
@@ -377,51 +367,11 @@ impl Control {
         })
     }
 
-    fn answer(&self, now: Time, method: &str, target: &str) -> Answer {
-        let Some(snapshot) = self.snapshot() else { return starting() };
-        let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        match (method, path) {
-            ("GET", "/metrics") => Answer {
-                status: 200,
-                kind: "text/plain; version=0.0.4; charset=utf-8",
-                policy: None,
-                body: snapshot.prometheus(&self.reloads),
-            },
-            ("GET", "/") => Answer {
-                status: 200,
-                kind: "text/html; charset=utf-8",
-                policy: Some(page::policy()),
-                body: page::PAGE.to_owned(),
-            },
-            ("GET", "/stats.json") => {
-                let mut all = snapshot.json(&self.reloads);
-                all["traffic"] = self.history.latest();
-                all["events"] = self.history.events(SHOWN);
-                Answer::json(format!("{all:#}\n"))
-            }
-            ("GET", "/history") => self.answer_history(query),
-            ("GET", "/healthz") => match self.obstacles(now, &snapshot) {
-                obstacles if obstacles.is_empty() => Answer::text(200, "frames pass\n"),
-                obstacles => Answer::text(503, obstacles),
-            },
-            ("GET", _) => Answer::text(404, "there are /, /metrics, /stats.json, /history and /healthz\n"),
-            _ => Answer::text(405, "only GET is answered here\n"),
-        }
-    }
-
-    /// The last hour of both directions, or that of the flow that `query` names.
-    fn answer_history(&self, query: &str) -> Answer {
-        if query.is_empty() {
-            return Answer::json(self.history.json().to_string());
-        }
-        let number = query.strip_prefix("flow=").and_then(|number| number.parse().ok());
-        match number.map(|number| self.history.flow(number)) {
-            Some(Some(flow)) => Answer::json(flow.to_string()),
-            Some(None) => Answer::text(404, "this flow is not in the last hour of the largest ones\n"),
-            None => Answer::text(
-                400,
-                "write /history, or /history?flow= and the number of a flow in /stats.json\n",
-            ),
+    /// The answer to a client of the page or of metrics; none if it is not known yet.
+    fn answer_reader(&mut self, now: Time, request: &Request<'_>) -> Option<Answer> {
+        match (request.method, request.target) {
+            ("POST", "/change") => self.answer_change(now, request),
+            (method, target) => Some(self.answer(now, method, target)),
         }
     }
 
@@ -441,21 +391,25 @@ impl Control {
     /// # Errors
     /// What is wrong, or that another reload is not over.
     fn begin_reload(&mut self, now: Time) -> Result<(), String> {
-        if let Some(ordered) = &self.ordered {
-            let busy = match ordered.deadline {
-                Time::MAX => "an earlier reload is not applied yet; restart the gateway if this lasts\n",
-                _ => "another reload is being applied; try again\n",
-            };
-            self.record(Err(busy.to_owned()));
+        if let Some(busy) = self.busy() {
+            self.record(Origin::File, Err(busy.to_owned()));
             return Err(busy.to_owned());
         }
         notify(NotifyState::Reloading);
         let ordered = self.order(now).map(|ordered| self.ordered = Some(ordered));
         if let Err(problems) = &ordered {
-            self.record(Err(problems.clone()));
+            self.record(Origin::File, Err(problems.clone()));
             notify(NotifyState::Ready);
         }
         ordered
+    }
+
+    /// Why nothing can be ordered now.
+    fn busy(&self) -> Option<&'static str> {
+        Some(match self.ordered.as_ref()?.deadline {
+            Time::MAX => "an earlier reload is not applied yet; restart the gateway if this lasts\n",
+            _ => "another reload is being applied; try again\n",
+        })
     }
 
     fn order(&mut self, now: Time) -> Result<Ordered, String> {
@@ -465,7 +419,8 @@ impl Control {
             let file = self.path.display();
             pinned.iter().map(|pinned| format!("{file}: {pinned}\n")).collect::<String>()
         })?;
-        // The only step that can fail, so it comes first.
+        // The only steps that can fail, so they come first.
+        let token = token_of(&new).map_err(|why| format!("{}: {why}\n", self.path.display()))?;
         let metrics = (snapshot.config.metrics != new.metrics)
             .then(|| new.metrics.map(listen).transpose())
             .transpose()
@@ -473,21 +428,29 @@ impl Control {
         let changes = difference.to_string();
         let (reply, answer) = sync_channel(1);
         self.send(Order::Apply(Box::new(new), difference, reply));
-        Ok(Ordered { answer, changes, metrics, deadline: now + TO_APPLY })
+        let takeover = Takeover { metrics, token: Some(token) };
+        Ok(Ordered { answer, changes, takeover, origin: Origin::File, deadline: now + TO_APPLY })
     }
 
     /// Reports the reload that was ordered if it is applied or late, and begins the next one if a signal asked for it.
     fn follow_reload(&mut self, now: Time) {
         // It may not have been woken.
         let _ = self.shared.answered.read();
-        if let Some(result) = self.take_result(now) {
-            let answer = match &result {
-                Ok(changes) => Answer::text(200, changes.as_str()),
-                Err(problems) => Answer::text(409, problems.as_str()),
-            };
-            self.commanders.answer_waiting(now, &answer);
-            self.record(result);
-            notify(NotifyState::Ready);
+        if let Some((origin, result)) = self.take_result(now) {
+            if origin == Origin::File {
+                let answer = match &result {
+                    Ok(changes) => Answer::text(200, changes.as_str()),
+                    Err(problems) => Answer::text(409, problems.as_str()),
+                };
+                self.commanders.answer_waiting(now, &answer);
+            } else {
+                let answer = self.changed(&result);
+                self.readers.answer_waiting(now, &answer);
+            }
+            self.record(origin, result);
+            if origin == Origin::File {
+                notify(NotifyState::Ready);
+            }
         }
         if self.ordered.is_none() && std::mem::take(&mut self.again) {
             // The log has the result.
@@ -495,10 +458,11 @@ impl Control {
         }
     }
 
-    /// The result of the reload that was ordered, if there is something to report.
-    fn take_result(&mut self, now: Time) -> Option<Result<String, String>> {
+    /// The result of what was ordered, if there is something to report.
+    fn take_result(&mut self, now: Time) -> Option<(Origin, Result<String, String>)> {
         let ordered = self.ordered.as_mut()?;
-        match ordered.answer.try_recv() {
+        let origin = ordered.origin;
+        let result = match ordered.answer.try_recv() {
             Err(TryRecvError::Empty) if now < ordered.deadline => None,
             Err(TryRecvError::Empty) => {
                 // It may be applied yet.
@@ -513,32 +477,53 @@ impl Control {
                 Some(Err("the gateway stops, and does not apply it\n".to_owned()))
             }
             Ok(applied) => {
-                let Ordered { changes, metrics, .. } = self.ordered.take()?;
-                if let Some(metrics) = metrics {
+                let Ordered { changes, takeover, .. } = self.ordered.take()?;
+                if let Some(metrics) = takeover.metrics {
                     self.metrics = metrics;
+                }
+                if let Some(token) = takeover.token {
+                    self.token = token;
                 }
                 Some(outcome(changes, applied))
             }
-        }
+        };
+        result.map(|result| (origin, result))
     }
 
-    /// Counts and logs the result of a reload.
-    fn record(&mut self, result: Result<String, String>) {
+    /// Counts and logs the result of a reload or change.
+    fn record(&mut self, origin: Origin, result: Result<String, String>) {
+        let (kinds, done) = match origin {
+            Origin::File => ([Kind::Reload, Kind::ReloadRefused], ["reloaded", "the reload is refused"]),
+            Origin::Page => {
+                ([Kind::Change, Kind::ChangeRefused], ["changed from the page", "the change is refused"])
+            }
+        };
+        let counts = match origin {
+            Origin::File => &mut self.reloads.from_file,
+            Origin::Page => &mut self.reloads.from_page,
+        };
         match &result {
             Ok(changes) => {
-                self.history.event(Kind::Reload, changes.clone());
-                self.reloads.applied += 1;
-                tracing::info!(changes = changes.lines().count(), "reloaded");
+                self.history.event(kinds[0], changes.clone());
+                counts.applied += 1;
+                tracing::info!(changes = changes.lines().count(), "{}", done[0]);
                 changes.lines().for_each(|change| tracing::info!(change, "changed"));
             }
             Err(problems) => {
-                self.history.event(Kind::ReloadRefused, problems.clone());
-                self.reloads.refused += 1;
-                problems.lines().for_each(|error| tracing::error!(error, "the reload is refused"));
+                self.history.event(kinds[1], problems.clone());
+                counts.refused += 1;
+                problems.lines().for_each(|error| tracing::error!(error, "{}", done[1]));
             }
         }
-        self.reloads.last = Some(result);
+        if origin == Origin::File {
+            self.reloads.last = Some(result);
+        }
     }
+}
+
+/// What changes from the page need by this configuration; none if there are none.
+fn token_of(config: &GatewayConfig) -> Result<Option<Token>, String> {
+    config.control_token.as_deref().filter(|_| config.control).map(Token::read).transpose()
 }
 
 /// The answer to a reload that made these changes, of which some may read back differently.
@@ -556,10 +541,13 @@ fn outcome(changes: String, applied: Result<(), String>) -> Result<String, Strin
 /// # Errors
 /// What is wrong.
 pub fn load(path: &Path, catalog: &Catalog) -> Result<GatewayConfig, String> {
-    // As the configuration: a gateway that runs has no memory to spare for a mistake.
-    let read = |path: &Path| apportion_scenario::read_text_file(path, MAX_FILE).map(String::into_bytes);
-    GatewayConfig::load_with(catalog, &text(path)?, path, &read)
+    GatewayConfig::load_with(catalog, &text(path)?, path, &read_plans)
         .map_err(|problems| problems.iter().map(|problem| format!("{problem}\n")).collect())
+}
+
+/// Reads a file of plans. As of the configuration: a gateway that runs has no memory to spare for a mistake.
+fn read_plans(path: &Path) -> io::Result<Vec<u8>> {
+    apportion_scenario::read_text_file(path, MAX_FILE).map(String::into_bytes)
 }
 
 /// The title of the gateway of this file, also of one that is wrong or gone: what runs is asked for by it.
@@ -577,10 +565,6 @@ fn text(path: &Path) -> Result<String, String> {
     };
     // A gateway that runs reads its file again, and has no memory to spare for a mistake.
     apportion_scenario::read_text_file(path, MAX_FILE).map_err(|error| fail(&error))
-}
-
-fn starting() -> Answer {
-    Answer::text(500, "the gateway is starting; try again\n")
 }
 
 /// Orders that wait, and the wake-up is taken back.

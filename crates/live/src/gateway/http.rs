@@ -3,7 +3,8 @@
 //! [`Clients`] serves several connections at once and never waits for any: a slow or silent client delays no other. Each has
 //! `TO_ASK` to send its request, of at most `MAX_BYTES` bytes, and `TO_TAKE` to take the answer. Of more than
 //! `MAX_CLIENTS` the one that has waited longest is closed, first among those that have not sent their request yet. An answer
-//! that is not known yet is given later, and delays no other client either. Bodies of requests are not read.
+//! that is not known yet is given later, and delays no other client either. A body has a `Content-Length` of at most
+//! `MAX_BODY`; one that is longer or comes in chunks is not read.
 
 use std::fmt::Debug;
 use std::io::{self, ErrorKind, Read, Write};
@@ -13,8 +14,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use apportion_core::units::{Span, Time};
 use nix::poll::PollFlags;
 
-/// Maximum of bytes of a request. Chosen: browsers send some hundred.
+/// Maximum of bytes of the head of a request. Chosen: browsers send some hundred.
 const MAX_BYTES: usize = 4_096;
+/// Maximum of bytes of its body. Chosen: the table of a queue with a hundred classes takes 10 kB, and all clients together 4 MB.
+const MAX_BODY: usize = 64 << 10;
 /// How long a client may take to send its request. Chosen: a program on a busy machine needs some 100 ms.
 const TO_ASK: Span = Span::from_secs(5);
 /// How long it may take to read the answer, once that is known. Chosen: as the clients of this program wait.
@@ -57,19 +60,56 @@ impl Answer {
         let reason = match status {
             200 => "OK",
             400 => "Bad Request",
+            401 => "Unauthorized",
+            403 => "Forbidden",
             404 => "Not Found",
             405 => "Method Not Allowed",
             409 => "Conflict",
+            411 => "Length Required",
+            413 => "Content Too Large",
+            415 => "Unsupported Media Type",
             421 => "Misdirected Request",
+            429 => "Too Many Requests",
             503 => "Service Unavailable",
             _ => "Internal Server Error",
         };
+        // RFC 9110 section 11.6.1.
+        let asks = if *status == 401 { "WWW-Authenticate: Bearer\r\n" } else { "" };
         let head = format!(
-            "HTTP/1.0 {status} {reason}\r\nContent-Type: {kind}\r\n{policy}X-Content-Type-Options: nosniff\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+            "HTTP/1.0 {status} {reason}\r\nContent-Type: {kind}\r\n{policy}{asks}X-Content-Type-Options: nosniff\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
             body.len()
         );
         [head.as_bytes(), body.as_bytes()].concat()
     }
+}
+
+/// A request that is complete.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// Such as `GET`.
+    pub method: &'a str,
+    /// Path and query.
+    pub target: &'a str,
+    /// Its first line and fields.
+    head: &'a str,
+    /// What follows.
+    pub body: &'a [u8],
+}
+
+impl<'a> Request<'a> {
+    /// The value of a field, without blanks around it; the first of that name.
+    pub fn field(&self, name: &str) -> Option<&'a str> {
+        fields(self.head, name).next()
+    }
+}
+
+/// The values of the fields of this name.
+fn fields<'a>(head: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
+    let value = move |line: &'a str| {
+        let (own, value) = line.split_once(':')?;
+        own.eq_ignore_ascii_case(name).then(|| value.trim())
+    };
+    head.lines().skip(1).take_while(|line| !line.is_empty()).filter_map(value)
 }
 
 /// A connection whose calls do not block.
@@ -106,7 +146,7 @@ impl Clients {
         &mut self,
         now: Time,
         stream: impl Stream + 'static,
-        mut answer: impl FnMut(&str, &str) -> Option<Answer>,
+        mut answer: impl FnMut(&Request<'_>) -> Option<Answer>,
     ) {
         let state = State::Asking(Vec::new());
         let mut client = Client { stream: Box::new(stream), deadline: now + TO_ASK, state };
@@ -142,9 +182,9 @@ impl Clients {
         self.0.iter().map(|client| client.deadline).min()
     }
 
-    /// Reads and writes what can be at once, and drops clients that are done, failed or too slow. `answer` is given method and
-    /// path of each request that is complete; if it returns none, [`answer_waiting`](Self::answer_waiting) answers later.
-    pub fn serve(&mut self, now: Time, mut answer: impl FnMut(&str, &str) -> Option<Answer>) {
+    /// Reads and writes what can be at once, and drops clients that are done, failed or too slow. `answer` is given
+    /// each request that is complete; if it returns none, [`answer_waiting`](Self::answer_waiting) answers later.
+    pub fn serve(&mut self, now: Time, mut answer: impl FnMut(&Request<'_>) -> Option<Answer>) {
         self.0.retain_mut(|client| client.stays(now, &mut answer));
     }
 
@@ -155,7 +195,7 @@ impl Clients {
                 return true;
             }
             client.give(now, answer);
-            client.stays(now, &mut |_, _| None)
+            client.stays(now, &mut |_| None)
         });
     }
 }
@@ -168,7 +208,7 @@ impl Client {
     }
 
     /// Does what can be done at once. Whether something is left to do.
-    fn stays(&mut self, now: Time, answer: &mut impl FnMut(&str, &str) -> Option<Answer>) -> bool {
+    fn stays(&mut self, now: Time, answer: &mut impl FnMut(&Request<'_>) -> Option<Answer>) -> bool {
         match self.advance(now, answer) {
             Ok(()) => false,
             Err(error) if error.kind() == ErrorKind::WouldBlock && now < self.deadline => true,
@@ -186,11 +226,11 @@ impl Client {
     fn advance(
         &mut self,
         now: Time,
-        answer: &mut impl FnMut(&str, &str) -> Option<Answer>,
+        answer: &mut impl FnMut(&Request<'_>) -> Option<Answer>,
     ) -> io::Result<()> {
         if let State::Asking(request) = &mut self.state {
             read_request(&mut self.stream, request)?;
-            match asked(&String::from_utf8_lossy(request), answer) {
+            match asked(request, answer) {
                 Some(answer) => self.give(now, &answer),
                 None => (self.state, self.deadline) = (State::Waiting, Time::MAX),
             }
@@ -209,15 +249,52 @@ impl Client {
 }
 
 /// The answer to `request`; none if it is not known yet.
-fn asked(request: &str, answer: impl FnOnce(&str, &str) -> Option<Answer>) -> Option<Answer> {
-    let mut words = request.lines().next().unwrap_or_default().split_ascii_whitespace();
-    match (words.next(), words.next()) {
-        (Some(_), Some(path)) if is_of_another_site(request) && !ANY_HOST.contains(&path) => {
-            Some(Answer::text(421, "ask for this address by its number or as localhost\n"))
-        }
-        (Some(method), Some(path)) => answer(method, path),
-        _ => Some(Answer::text(400, "this is no HTTP request\n")),
+fn asked(request: &[u8], answer: impl FnOnce(&Request<'_>) -> Option<Answer>) -> Option<Answer> {
+    let (head, body) = request.split_at(head_length(request).unwrap_or(request.len()));
+    let head = &*String::from_utf8_lossy(head);
+    let mut words = head.lines().next().unwrap_or_default().split_ascii_whitespace();
+    let (Some(method), Some(target)) = (words.next(), words.next()) else {
+        return Some(Answer::text(400, "this is no HTTP request\n"));
+    };
+    if is_of_another_site(head) && !ANY_HOST.contains(&target) {
+        return Some(Answer::text(421, "ask for this address by its number or as localhost\n"));
     }
+    match body_length(head) {
+        Ok(length) if length > body.len() => {
+            Some(Answer::text(400, "the body ends before its Content-Length\n"))
+        }
+        Ok(length) => answer(&Request { method, target, head, body: &body[..length] }),
+        Err(refused) => Some(refused),
+    }
+}
+
+/// The bytes of the head, with the empty line that ends it; none if it is not complete.
+fn head_length(request: &[u8]) -> Option<usize> {
+    request.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
+}
+
+/// The bytes of the body behind this head.
+///
+/// # Errors
+/// The answer to a body that is not read.
+fn body_length(head: &str) -> Result<usize, Answer> {
+    if fields(head, "transfer-encoding").next().is_some() {
+        return Err(Answer::text(411, "send the body in one piece, with its Content-Length\n"));
+    }
+    let mut lengths = fields(head, "content-length");
+    let Some(length) = lengths.next() else { return Ok(0) };
+    // RFC 9112 section 6.3: two that differ are an attack on what is in between.
+    if lengths.any(|other| other != length) || !length.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(Answer::text(400, "Content-Length: write one number\n"));
+    }
+    let length = length.parse().unwrap_or(usize::MAX);
+    if length > MAX_BODY {
+        return Err(Answer::text(
+            413,
+            format!("the body is longer than {MAX_BODY} bytes; set fewer keys at once\n"),
+        ));
+    }
+    Ok(length)
 }
 
 /// What may be asked for under any name: it names no host.
@@ -225,35 +302,39 @@ const ANY_HOST: [&str; 2] = ["/metrics", "/healthz"];
 
 /// Whether a browser asks for a page of another site, whose name points to this machine for the moment: that page could read
 /// what it gets. Browsers name the host always (RFC 9112 section 3.2); what names none is no browser.
-fn is_of_another_site(request: &str) -> bool {
-    let field = |line: &str| {
-        let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("host").then(|| value.trim().to_owned())
-    };
-    let mut hosts = request.lines().skip(1).take_while(|line| !line.is_empty()).filter_map(field);
+fn is_of_another_site(head: &str) -> bool {
+    let mut hosts = fields(head, "host");
     hosts.any(|host| {
         let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
-        let name = host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(&*host, |(name, _)| name);
+        let name = host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(host, |(name, _)| name);
         let number = name.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         !name.eq_ignore_ascii_case("localhost") && !number.is_ok_and(|number| number.is_loopback())
     })
 }
 
-/// Adds to `request` until its head is complete, or the client sends no more.
+/// Adds to `request` until it is complete, or the client sends no more.
 ///
 /// # Errors
-/// If the stream fails or has nothing yet, or the request is too long.
+/// If the stream fails or has nothing yet, or the head is too long.
 fn read_request(stream: &mut impl Read, request: &mut Vec<u8>) -> io::Result<()> {
     let mut buffer = [0; 1_024];
-    while request.len() <= MAX_BYTES {
+    loop {
+        // A body that is refused is not waited for.
+        let whole = head_length(request)
+            .map(|head| head + body_length(&String::from_utf8_lossy(&request[..head])).unwrap_or(0));
+        match whole {
+            Some(whole) if request.len() >= whole => return Ok(()),
+            None if request.len() > MAX_BYTES => break,
+            _ => (),
+        }
         let count = match stream.read(&mut buffer) {
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             count => count?,
         };
-        request.extend(&buffer[..count]);
-        if count == 0 || request.windows(4).any(|four| four == b"\r\n\r\n") {
+        if count == 0 {
             return Ok(());
         }
+        request.extend(&buffer[..count]);
     }
     Err(io::Error::new(ErrorKind::InvalidData, "the request is too long"))
 }
@@ -293,7 +374,7 @@ mod tests {
     fn answered(request: &[u8], piece: usize) -> io::Result<String> {
         let mut read = Vec::new();
         read_request(&mut Sender(request.to_vec(), piece), &mut read)?;
-        let answer = asked(&String::from_utf8_lossy(&read), answer).unwrap();
+        let answer = asked(&read, answer).unwrap();
         Ok(String::from_utf8(answer.with_head()).unwrap())
     }
 
@@ -317,8 +398,11 @@ mod tests {
 
     const REQUEST: &[u8] = b"GET /x HTTP/1.0\r\n\r\n";
 
-    fn answer(method: &str, path: &str) -> Option<Answer> {
-        Some(Answer::text(200, format!("{method} of {path}")))
+    fn answer(request: &Request<'_>) -> Option<Answer> {
+        let Request { method, target, body, .. } = request;
+        let body =
+            if body.is_empty() { String::new() } else { format!(" with {}", String::from_utf8_lossy(body)) };
+        Some(Answer::text(200, format!("{method} of {target}{body}")))
     }
 
     #[test]
@@ -363,7 +447,7 @@ mod tests {
         let (mut all, mut asked) = (Vec::new(), 0);
         let last = now + TO_TAKE - Span::from_nanos(1);
         for at in [now, last].into_iter().chain(std::iter::repeat_n(last, 1_000)) {
-            clients.serve(at, |_, _| {
+            clients.serve(at, |_| {
                 asked += 1;
                 Some(Answer::text(200, long.as_str()))
             });
@@ -385,7 +469,7 @@ mod tests {
         let long = "x".repeat(4 << 20);
         let mut taking = client(&mut clients, now);
         taking.write_all(REQUEST).unwrap();
-        clients.serve(now, |_, _| Some(Answer::text(200, long.as_str())));
+        clients.serve(now, |_| Some(Answer::text(200, long.as_str())));
         let _slow: Vec<_> = (0..200).map(|_| client(&mut clients, now)).collect();
         assert!(matches!(clients.0[0].state, State::Taking(..)) && clients.0.len() == MAX_CLIENTS);
     }
@@ -396,7 +480,7 @@ mod tests {
         let [mut waiting, mut gone, mut other] = [(), (), ()].map(|()| client(&mut clients, now));
         waiting.write_all(REQUEST).unwrap();
         gone.write_all(REQUEST).unwrap();
-        clients.serve(now, |_, _| None);
+        clients.serve(now, |_| None);
         drop(gone);
         // Longer than any client may take to ask or to take its answer; nothing of it is watched meanwhile.
         let later = now + TO_TAKE + TO_TAKE;
@@ -451,5 +535,30 @@ mod tests {
     fn a_request_without_end_is_dropped() {
         assert!(answered(&[b'x'; 10_000], 1_024).is_err());
         assert!(answered(&[b'x'; 10_000], 1).is_err());
+    }
+
+    #[test]
+    fn a_body_is_read_to_its_length_and_one_that_is_too_long_or_in_chunks_is_refused() {
+        let post = |fields: &str, body: &str| {
+            let request = format!("POST /x HTTP/1.1\r\n{fields}\r\n\r\n{body}");
+            [1, 7, 1_000].map(|piece| answered(request.as_bytes(), piece).unwrap()[9..].to_owned())
+        };
+        let ok = |answer: &String| answer.starts_with("200 ") && answer.ends_with("POST of /x with four");
+        assert!(post("Content-Length: 4", "four").iter().all(ok));
+        assert!(post("a: b\r\ncontent-length:4 ", "four more").iter().all(ok));
+        for (fields, body, status) in [
+            ("Content-Length: 5", "four", "400 "),
+            ("Content-Length: 4x", "four", "400 "),
+            ("Content-Length: 4\r\nContent-Length: 3", "four", "400 "),
+            ("Content-Length: 65537", "", "413 "),
+            ("Content-Length: 99999999999999999999999999", "", "413 "),
+            ("Transfer-Encoding: chunked", "4\r\nfour\r\n0\r\n\r\n", "411 "),
+        ] {
+            assert!(post(fields, body).iter().all(|answer| answer.starts_with(status)), "{fields}");
+        }
+        let most = "x".repeat(MAX_BODY);
+        let answer =
+            answered(format!("POST /x HTTP/1.1\r\nContent-Length: {MAX_BODY}\r\n\r\n{most}").as_bytes(), 999);
+        assert!(answer.unwrap().ends_with(&most));
     }
 }

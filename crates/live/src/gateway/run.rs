@@ -95,6 +95,7 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     let ports = attachment.attach_both(&found, claims).map_err(wrong)?;
     let mtu = found[0].mtu.max(found[1].mtu);
     let title = config.title.clone();
+    let token = config.control_token.clone().filter(|_| config.control);
     let mut runner = Runner::new(Gateway::new(config, ports, mtu)?, Arc::clone(&shared));
     runner.publish();
     let fail = |what| move |error| GatewayError::System { what, error };
@@ -106,7 +107,9 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     };
     supervise("interfaces", restarts(), attach).map_err(fail("start a thread"))?;
     keep_capabilities(&[Capability::NetAdmin]).map_err(fail("drop capabilities"))?;
-    if let Some(problem) = rights::to_read_again(&path) {
+    for problem in
+        [Some(&path), token.as_ref()].into_iter().flatten().filter_map(|path| rights::to_read_again(path))
+    {
         tracing::warn!("{problem}");
     }
     let serve = move || {

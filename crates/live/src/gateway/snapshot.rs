@@ -111,15 +111,31 @@ pub struct DirectionSnapshot {
     pub autorate: Option<Findings>,
 }
 
-/// Results of reloads.
+/// Results of reloads and of changes from the page.
 #[derive(Clone, Debug, Default)]
 pub struct Reloads {
+    /// Of the file.
+    pub from_file: Results,
+    /// Changes from the page that were confirmed.
+    pub from_page: Results,
+    /// The changes or problems of the last one; none before the first.
+    pub last: Option<Result<String, String>>,
+}
+
+/// How many configurations were applied.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Results {
     /// Done.
     pub applied: u64,
     /// Not done.
     pub refused: u64,
-    /// The changes or problems of the last one; none before the first.
-    pub last: Option<Result<String, String>>,
+}
+
+impl Results {
+    /// By the names in metrics.
+    const fn named(self) -> [(&'static str, u64); 2] {
+        [("applied", self.applied), ("refused", self.refused)]
+    }
 }
 
 impl<I: FrameIo> Gateway<I> {
@@ -512,9 +528,13 @@ impl Snapshot {
         let restarts = self.thread_restarts as f64;
         let help = "Times that a thread which serves the gateway was started again.";
         metrics.counter("thread_restarts_total", help, of_all(restarts));
-        let results = [("applied", reloads.applied), ("refused", reloads.refused)];
-        let results = results.map(|(result, count)| (vec![("result", result)], count as f64));
-        metrics.counter("reloads_total", "Reloads, by result.", results);
+        for (name, help, results) in [
+            ("reloads_total", "Reloads, by result.", reloads.from_file),
+            ("changes_total", "Changes from the page, by result.", reloads.from_page),
+        ] {
+            let results = results.named().map(|(result, count)| (vec![("result", result)], count as f64));
+            metrics.counter(name, help, results);
+        }
         let is_applied = !matches!(reloads.last, Some(Err(_)));
         let help = "Whether the last reload was applied; 1 before the first.";
         metrics.gauge("last_reload_successful", help, of_all(f64::from(u8::from(is_applied))));
@@ -610,9 +630,10 @@ impl Snapshot {
             "frames_in_use": self.frames,
             "log_lines_lost": log::lines_lost(),
             "thread_restarts": self.thread_restarts,
+            "changes": { "applied": reloads.from_page.applied, "refused": reloads.from_page.refused },
             "reloads": {
-                "applied": reloads.applied,
-                "refused": reloads.refused,
+                "applied": reloads.from_file.applied,
+                "refused": reloads.from_file.refused,
                 "last": match &reloads.last {
                     None => Value::Null,
                     Some(Ok(changes)) => json!({ "applied": changes }),

@@ -134,6 +134,29 @@ pub(super) fn reports(root: &Fields<'_>, directions: [&PlacedDirection<'_>; 2], 
     }
 }
 
+/// Refuses control without an address or without a token, and a token of which nothing says whether it is used.
+pub(super) fn control(root: &Fields<'_>, problems: &mut Problems) {
+    if root.flag("control") != Some(true) {
+        if root.item("control_token").is_some() && root.item("control").is_none() {
+            let message =
+                "it has no effect without `control`; write control = true, or control = false to keep it off";
+            root.refuse("control_token", message, problems);
+        }
+        return;
+    }
+    let needs = [
+        ("metrics", "where changes are taken; write for example metrics = \"127.0.0.1:9617\""),
+        (
+            "control_token",
+            "the file with the token that changes need; write for example control_token = \"/etc/apportion/control-token\"",
+        ),
+    ];
+    for (key, what) in needs.into_iter().filter(|(key, _)| root.item(key).is_none()) {
+        let message = format!("missing: {what}, or leave `control` out");
+        problems.add(root.place_of("control"), key, message);
+    }
+}
+
 /// Refuses labels that are never written or never used, and tickets that have no effect.
 pub(super) fn labels(
     directions: [&PlacedDirection<'_>; 2],

@@ -33,6 +33,10 @@ pub struct GatewayConfig {
     pub metrics: Option<SocketAddr>,
     /// The Unix socket that applications read overload notifications from, if any.
     pub exceptions: Option<PathBuf>,
+    /// Whether changes are taken at [`metrics`](Self::metrics); with an address there and a file of a token.
+    pub control: bool,
+    /// The file with the token that changes need.
+    pub control_token: Option<PathBuf>,
     /// Identifies this gateway to others; present if a queue [sends
     /// reports](DisciplineParams::report_interval).
     pub address: Option<IpAddr>,

@@ -99,6 +99,16 @@ pub(super) fn socket(text: &str) -> Result<PathBuf, String> {
     Ok(text.into())
 }
 
+/// The path of a file with a secret.
+pub(super) fn secret_file(text: &str) -> Result<PathBuf, String> {
+    if !text.starts_with('/') || text.ends_with('/') || text.contains('\0') {
+        return Err(format!(
+            "`{text}` is not the path of a file from the root; write for example \"/etc/apportion/control-token\""
+        ));
+    }
+    Ok(text.into())
+}
+
 /// A name that an interface can have.
 pub(super) fn interface(text: &str) -> Result<String, String> {
     let odd = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();

@@ -32,6 +32,19 @@ pub(super) const ROOT: &[Key] = &[
         "Unix socket that applications read overload notifications of `ramp` from; none if absent.",
     ),
     key(
+        "control",
+        Kind::Flag,
+        Default("false"),
+        "Whether the page at `metrics` may change weights, rates and queues, for those that have the token.",
+    ),
+    key(
+        "control_token",
+        Kind::Form("\"/etc/apportion/control-token\""),
+        Optional,
+        "File with the token that changes need: 16 to 256 letters, digits and `-._~+/=`, which no other users can read. Required \
+         if `control` is set.",
+    ),
+    key(
         "address",
         Kind::Form("\"192.0.2.1\""),
         Optional,

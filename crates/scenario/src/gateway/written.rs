@@ -26,6 +26,10 @@ pub enum Setting {
     Metrics,
     /// The socket for overload notifications.
     Exceptions,
+    /// Whether changes are taken at the address of metrics.
+    Control,
+    /// The file with the token that these need.
+    ControlToken,
     /// The address of the gateway for reports.
     Address,
     /// The key that authenticates reports.
@@ -129,17 +133,31 @@ impl fmt::Display for Difference {
 pub struct Pinned(pub Change);
 
 /// A table as it is written.
-struct Section {
+pub(super) struct Section {
     /// Such as `[up]`; empty for the file itself.
     header: String,
-    path: String,
-    entries: Vec<Entry>,
+    pub path: String,
+    pub entries: Vec<Entry>,
 }
 
-struct Entry {
-    setting: Setting,
-    key: &'static str,
-    text: String,
+pub(super) struct Entry {
+    pub setting: Setting,
+    pub key: &'static str,
+    pub text: String,
+}
+
+/// A whole configuration.
+pub(super) fn text_of(sections: &[Section]) -> String {
+    let mut out = String::new();
+    for section in sections {
+        if !section.header.is_empty() {
+            let _ = writeln!(out, "\n{}", section.header);
+        }
+        for Entry { key, text, .. } in &section.entries {
+            let _ = writeln!(out, "{key} = {text}");
+        }
+    }
+    out
 }
 
 impl Section {
@@ -170,16 +188,7 @@ impl GatewayConfig {
     /// to the same configuration. It holds the `report_key`, if there is one.
     #[must_use]
     pub fn canonical(&self) -> String {
-        let mut out = String::new();
-        for section in self.sections() {
-            if !section.header.is_empty() {
-                let _ = writeln!(out, "\n{}", section.header);
-            }
-            for Entry { key, text, .. } in section.entries {
-                let _ = writeln!(out, "{key} = {text}");
-            }
-        }
-        out
+        text_of(&self.sections())
     }
 
     /// What a gateway that runs with this configuration has to change to run with `new`.
@@ -219,7 +228,7 @@ impl GatewayConfig {
         }
     }
 
-    fn sections(&self) -> Vec<Section> {
+    pub(super) fn sections(&self) -> Vec<Section> {
         let mut file = Section::new("", "");
         file.add(Setting::Title, "title", quoted(&self.title));
         file.add(Setting::Seed, "seed", self.seed.to_string());
@@ -228,6 +237,9 @@ impl GatewayConfig {
         file.add_if(Setting::Metrics, "metrics", self.metrics, |metrics| quoted(&metrics.to_string()));
         let exceptions = self.exceptions.as_deref();
         file.add_if(Setting::Exceptions, "exceptions", exceptions, |path| quoted(&path.to_string_lossy()));
+        file.add(Setting::Control, "control", self.control.to_string());
+        let token = self.control_token.as_deref();
+        file.add_if(Setting::ControlToken, "control_token", token, |path| quoted(&path.to_string_lossy()));
         file.add_if(Setting::Address, "address", self.address, |address| quoted(&address.to_string()));
         file.add_if(Setting::ReportKey, "report_key", self.report_key.as_ref(), key_text);
         file.add(Setting::Insecure, "insecure", self.insecure.to_string());

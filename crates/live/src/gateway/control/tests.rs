@@ -15,6 +15,8 @@ use crate::gateway::attacks::{Bench, HARDWARE, Memory, datagram, play};
 use crate::gateway::run::Runner;
 use crate::gateway::supervision::supervise;
 
+mod changes;
+
 /// A gateway whose two threads take turns.
 struct Place {
     folder: tempfile::TempDir,
@@ -391,7 +393,9 @@ fn the_page_is_served_with_a_policy_that_lets_it_run_and_ask_this_gateway_only()
     let (head, body) = page.split_once("\r\n\r\n").unwrap();
     assert!(head.contains("\r\nContent-Security-Policy: default-src 'none'; script-src 'sha256-"), "{head}");
     assert!(head.contains("connect-src 'self'") && !head.contains("unsafe"), "{head}");
-    assert!(head.contains("\r\nContent-Type: text/html; charset=utf-8\r\n") && body == page::PAGE);
+    assert!(
+        head.contains("\r\nContent-Type: text/html; charset=utf-8\r\n") && body == crate::gateway::page::PAGE
+    );
 }
 
 #[test]

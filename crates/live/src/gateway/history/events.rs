@@ -23,6 +23,10 @@ pub(in crate::gateway) enum Kind {
     Reload,
     /// A reload was refused.
     ReloadRefused,
+    /// A change from the page was applied.
+    Change,
+    /// A change from the page was confirmed and refused.
+    ChangeRefused,
     /// An interface was found down.
     Down,
     /// An interface was found deleted.
@@ -38,6 +42,8 @@ impl Kind {
         match self {
             Self::Reload => "reload",
             Self::ReloadRefused => "reload refused",
+            Self::Change => "change",
+            Self::ChangeRefused => "change refused",
             Self::Down => "interface down",
             Self::Gone => "interface gone",
             Self::Back => "interface back",

@@ -1,0 +1,71 @@
+//! What the gateway says of itself.
+
+use apportion_core::units::Time;
+use serde_json::json;
+
+use super::Control;
+use crate::gateway::history::SHOWN;
+use crate::gateway::http::Answer;
+use crate::gateway::page;
+
+impl Control {
+    pub(super) fn answer(&mut self, now: Time, method: &str, target: &str) -> Answer {
+        let Some(snapshot) = self.snapshot() else { return starting() };
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        match (method, path) {
+            ("GET", "/metrics") => Answer {
+                status: 200,
+                kind: "text/plain; version=0.0.4; charset=utf-8",
+                policy: None,
+                body: snapshot.prometheus(&self.reloads),
+            },
+            ("GET", "/") => Answer {
+                status: 200,
+                kind: "text/html; charset=utf-8",
+                policy: Some(page::policy()),
+                body: page::PAGE.to_owned(),
+            },
+            ("GET", "/stats.json") => {
+                let mut all = snapshot.json(&self.reloads);
+                all["traffic"] = self.history.latest();
+                all["events"] = self.history.events(SHOWN);
+                all["control"] =
+                    json!({ "on": self.token.is_some(), "revision": self.revision(&snapshot.config) });
+                Answer::json(format!("{all:#}\n"))
+            }
+            ("GET", "/history") => self.answer_history(query),
+            ("GET", "/control") => self.answer_control(),
+            ("GET", "/healthz") => match self.obstacles(now, &snapshot) {
+                obstacles if obstacles.is_empty() => Answer::text(200, "frames pass\n"),
+                obstacles => Answer::text(503, obstacles),
+            },
+            ("GET", _) => {
+                Answer::text(404, "there are /, /metrics, /stats.json, /history, /control and /healthz\n")
+            }
+            _ => {
+                Answer::text(405, "only GET is answered here, and POST /change at the address of the page\n")
+            }
+        }
+    }
+
+    /// The last hour of both directions, or that of the flow that `query` names.
+    fn answer_history(&self, query: &str) -> Answer {
+        if query.is_empty() {
+            return Answer::json(self.history.json().to_string());
+        }
+        let number = query.strip_prefix("flow=").and_then(|number| number.parse().ok());
+        match number.map(|number| self.history.flow(number)) {
+            Some(Some(flow)) => Answer::json(flow.to_string()),
+            Some(None) => Answer::text(404, "this flow is not in the last hour of the largest ones\n"),
+            None => Answer::text(
+                400,
+                "write /history, or /history?flow= and the number of a flow in /stats.json\n",
+            ),
+        }
+    }
+}
+
+/// Before the first snapshot.
+pub(super) fn starting() -> Answer {
+    Answer::text(500, "the gateway is starting; try again\n")
+}

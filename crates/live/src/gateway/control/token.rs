@@ -1,0 +1,206 @@
+//! The token that changes need, and how often a wrong one may be tried.
+//!
+//! Tokens are compared by their SHA-256 digests, all bytes of them whatever differs: how long that takes says nothing about the token, nor about
+//! its length. Characters are those of RFC 6750 section 2.1.
+
+use std::fmt;
+use std::hint::black_box;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+
+use apportion_core::units::{Span, Time};
+use sha2::{Digest as _, Sha256};
+
+/// Fewest and most characters of a token. With 16 random letters and digits there are 10^28: by 10 tries a minute none is found.
+const LENGTHS: std::ops::RangeInclusive<usize> = 16..=256;
+/// Longest file of a token in bytes: it may end with blanks and a new line.
+const MAX_FILE: u64 = 1_024;
+/// Wrong tokens that are looked at in a row. Chosen: a person mistypes a few times.
+const TRIES: u32 = 10;
+/// After how long one more is looked at.
+const TRY_AGAIN: Span = Span::from_secs(6);
+
+/// The digest of a token; its `Debug` output hides it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token([u8; 32]);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(..)")
+    }
+}
+
+impl Token {
+    /// Reads the file of a token.
+    ///
+    /// # Errors
+    /// That it cannot be read, that others can, or what is wrong with the token, with the mend. The token is not in it.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        const MAKE: &str = "openssl rand -hex 32";
+        let place = path.display();
+        let fail = |why: String| format!("control_token: {place}: {why}");
+        let file = apportion_scenario::open_file(path, MAX_FILE);
+        let mut file = file.map_err(|error| {
+            fail(format!("cannot read it: {error}; make it with `umask 077; {MAKE} > {place}`"))
+        })?;
+        let mode = file.get_ref().metadata().map_err(|error| fail(error.to_string()))?.mode();
+        if mode & 0o027 != 0 {
+            let message = format!(
+                "its mode is {:03o}, so that other users can read or change it; write chmod 600 {place}",
+                mode & 0o777
+            );
+            return Err(fail(message));
+        }
+        let mut text = String::new();
+        file.read_to_string(&mut text)
+            .map_err(|error| fail(format!("{error}; write the output of `{MAKE}`")))?;
+        let token = text.trim_end();
+        if !LENGTHS.contains(&token.len()) {
+            let (least, most) = (LENGTHS.start(), LENGTHS.end());
+            let message =
+                format!("{} characters; write {least} to {most}, for example by `{MAKE}`", token.len());
+            return Err(fail(message));
+        }
+        if !token.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte)) {
+            return Err(fail(format!(
+                "only letters, digits and -._~+/= go into a token; write the output of `{MAKE}`"
+            )));
+        }
+        Ok(Self::of(token))
+    }
+
+    fn of(token: &str) -> Self {
+        Self(Sha256::digest(token).into())
+    }
+
+    /// Whether it is this one.
+    fn is(&self, token: &str) -> bool {
+        let other = Self::of(token);
+        let differing =
+            self.0.iter().zip(&other.0).fold(0, |all, (own, other)| black_box(all | (own ^ other)));
+        differing == 0
+    }
+}
+
+/// Why a request may change nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Denied {
+    /// It has no token.
+    Absent,
+    /// It has another one.
+    Wrong,
+    /// There were too many wrong ones just now; this one was not looked at.
+    TooMany,
+}
+
+/// Looks at tokens. At most [`TRIES`] wrong ones in a row, and then one each [`TRY_AGAIN`], also of different clients: then the right one waits too.
+#[derive(Debug)]
+pub struct Guard {
+    tries: u32,
+    /// When the last one was given back.
+    since: Time,
+}
+
+impl Default for Guard {
+    fn default() -> Self {
+        Self { tries: TRIES, since: Time::ZERO }
+    }
+}
+
+impl Guard {
+    /// Lets pass who says this in `Authorization` (RFC 6750 section 2.1).
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&mut self, now: Time, token: &Token, authorization: Option<&str>) -> Result<(), Denied> {
+        let said = authorization.and_then(|value| value.split_once(' '));
+        let Some((_, said)) = said.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) else {
+            return Err(Denied::Absent);
+        };
+        let back = now.since(self.since).as_nanos() / TRY_AGAIN.as_nanos();
+        if back > 0 {
+            self.tries = TRIES.min(self.tries.saturating_add(u32::try_from(back).unwrap_or(TRIES)));
+            self.since = now;
+        }
+        if self.tries == 0 {
+            return Err(Denied::TooMany);
+        }
+        if token.is(said.trim()) {
+            return Ok(());
+        }
+        if self.tries == TRIES {
+            self.since = now;
+        }
+        self.tries -= 1;
+        Err(Denied::Wrong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn a_token_that_is_short_odd_or_open_to_others_is_refused_with_the_mend() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("token");
+        let read = |text: &[u8], mode| {
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            Token::read(&path)
+        };
+        let place = path.display();
+        assert!(Token::read(&path).unwrap_err().contains("cannot read it: No such file"));
+        assert!(Token::read(folder.path()).unwrap_err().starts_with("control_token: "));
+        let good = b"0123456789abcdef\n";
+        for mode in [0o600, 0o400, 0o640] {
+            assert_eq!(read(good, mode), Ok(Token::of("0123456789abcdef")), "{mode:o}");
+        }
+        for mode in [0o644, 0o604, 0o602, 0o620] {
+            let said = read(good, mode).unwrap_err();
+            assert!(said.ends_with(&format!("write chmod 600 {place}")), "{mode:o} {said}");
+        }
+        for (text, expected) in [
+            (
+                &b"0123456789abcde\n"[..],
+                "15 characters; write 16 to 256, for example by `openssl rand -hex 32`",
+            ),
+            (b"", "0 characters;"),
+            (&[b'x'; 257], "257 characters;"),
+            (b"0123456789 abcdef", "only letters, digits and"),
+            (&[0xff; 20], "write the output of `openssl"),
+        ] {
+            let said = read(text, 0o600).unwrap_err();
+            assert!(said.contains(expected) && !said.contains("abcde"), "{said}");
+        }
+        assert!(read(&[b'x'; 2_000], 0o600).unwrap_err().contains("longer than"));
+    }
+
+    #[test]
+    fn wrong_tokens_are_tried_ten_times_and_then_ten_times_a_minute() {
+        let (token, mut guard) = (Token::of("the right one"), Guard::default());
+        let mut at = |seconds, said| guard.check(Time::from_secs(seconds), &token, said);
+        assert_eq!(at(100, Some("Bearer the right one")), Ok(()));
+        assert_eq!(at(100, Some("bearer  the right one")), Ok(()));
+        for said in [None, Some("Basic the right one"), Some("Bearer")] {
+            (0..100).for_each(|_| assert_eq!(at(100, said), Err(Denied::Absent)));
+        }
+        for said in ["Bearer the right on", "Bearer the right one!", "Bearer ", "Bearer x"] {
+            assert_eq!(at(100, Some(said)), Err(Denied::Wrong), "{said}");
+        }
+        (0..6).for_each(|_| assert_eq!(at(100, Some("Bearer x")), Err(Denied::Wrong)));
+        // Then neither is looked at.
+        assert_eq!(at(105, Some("Bearer x")), Err(Denied::TooMany));
+        assert_eq!(at(105, Some("Bearer the right one")), Err(Denied::TooMany));
+        assert_eq!(at(106, Some("Bearer the right one")), Ok(()));
+        assert_eq!(at(106, Some("Bearer x")), Err(Denied::Wrong));
+        assert_eq!(at(107, Some("Bearer the right one")), Err(Denied::TooMany));
+        let wrong = (200..800).filter(|&second| at(second, Some("Bearer x")) == Err(Denied::Wrong)).count();
+        assert!((100..=112).contains(&wrong), "{wrong}");
+        assert_eq!(format!("{token:?}"), "Token(..)");
+    }
+}

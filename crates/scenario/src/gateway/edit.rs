@@ -1,0 +1,216 @@
+//! A configuration with other weights, rates or queues, as those who watch a gateway change them while it runs.
+//!
+//! Keys are written as a [difference](super::Difference) names them: `up.rate`, `down.queue`, `rule.calls.weight`,
+//! `customer.smith.weight`. The text that comes out is loaded and checked as any other.
+
+use serde_json::{Map, Value as Json};
+
+use super::written::{Entry, Section, text_of};
+use super::{GatewayConfig, Setting};
+use crate::problem::{Place, did_you_mean};
+use crate::text::{Item, Table, Value, join, parse_value};
+
+/// Maximum of keys that are set together. Chosen: an operator reads the difference of all of them before it is applied.
+pub const MAX_SET: usize = 64;
+
+/// Whether this key can be set while the gateway runs.
+fn is_settable(entry: &Entry) -> bool {
+    matches!(entry.setting, Setting::Rate(_) | Setting::Queue(_)) || entry.key == "weight"
+}
+
+impl GatewayConfig {
+    /// The keys that [`edited`](Self::edited) takes and their values as TOML, in the order of the file.
+    #[must_use]
+    pub fn settable(&self) -> Vec<(String, String)> {
+        let of = |section: Section| {
+            let own = section.entries.into_iter().filter(is_settable);
+            own.map(|entry| (join(&section.path, entry.key), entry.text)).collect::<Vec<_>>()
+        };
+        self.sections().into_iter().flat_map(of).collect()
+    }
+
+    /// The text of this configuration in which these keys have these values: a rate is a string with its unit, a weight a
+    /// number, a queue the name of a discipline, a table, or the text of a table in TOML. Nothing is checked but the keys and that values are TOML.
+    ///
+    /// # Errors
+    /// Each key that cannot be set, with what is wrong and how to mend it.
+    pub fn edited(&self, set: &Map<String, Json>) -> Result<String, Vec<String>> {
+        if set.is_empty() || set.len() > MAX_SET {
+            let message = format!(
+                "set: {} keys; write 1 to {MAX_SET}, for example {{ \"up.rate\": \"20Mbit\" }}",
+                set.len()
+            );
+            return Err(vec![message]);
+        }
+        let mut sections = self.sections();
+        let mut wrong = Vec::new();
+        for (key, value) in set {
+            let found = sections.iter_mut().find_map(|section| {
+                let path = &section.path;
+                section.entries.iter_mut().find(|entry| is_settable(entry) && join(path, entry.key) == *key)
+            });
+            let Some(entry) = found else {
+                wrong.push(self.unknown(key));
+                continue;
+            };
+            match written(value, matches!(entry.setting, Setting::Queue(_))) {
+                Ok(text) => entry.text = text,
+                Err(why) => wrong.push(format!("{key}: {why}")),
+            }
+        }
+        if wrong.is_empty() { Ok(text_of(&sections)) } else { Err(wrong) }
+    }
+
+    /// The path of a key with the name of its rule, as [`settable`](Self::settable) has it, where a problem names the rule by its position.
+    #[must_use]
+    pub fn path_by_name(&self, path: &str) -> String {
+        let of_rule = || {
+            let (position, key) = path.strip_prefix("rule[")?.split_once(']')?;
+            let rule = self.rules.get(position.parse::<usize>().ok()?.checked_sub(1)?)?;
+            Some(join("rule", &rule.name) + key)
+        };
+        of_rule().unwrap_or_else(|| path.to_owned())
+    }
+
+    fn unknown(&self, key: &str) -> String {
+        let known = self.settable();
+        let guess = did_you_mean(key, known.iter().map(|(name, _)| name.as_str()));
+        format!(
+            "{key}: cannot be set while the gateway runs{guess}; write `up.rate`, `down.rate`, `up.queue`, `down.queue`, \
+             `rule.NAME.weight` or `customer.NAME.weight`, or change the file and reload"
+        )
+    }
+}
+
+/// A value as TOML.
+fn written(value: &Json, is_queue: bool) -> Result<String, String> {
+    let item = match value {
+        Json::String(text) if is_queue && text.trim_start().starts_with('{') => parse_value(text.trim())
+            .map_err(|why| {
+                format!("{why}; write for example {{ kind = \"fq_codel\", limit = \"1000p\" }}")
+            })?,
+        value => item(value)?,
+    };
+    Ok(item.to_string())
+}
+
+fn item(value: &Json) -> Result<Item, String> {
+    let value = match value {
+        Json::Null => return Err("null is no value; write one, or leave the key out".to_owned()),
+        Json::Bool(flag) => Value::Flag(*flag),
+        Json::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => Value::Integer(whole),
+            (None, Some(float)) if float.is_finite() => Value::Float(float),
+            _ => Value::Huge(number.to_string()),
+        },
+        Json::String(text) => Value::Text(text.clone()),
+        Json::Array(items) => Value::List(items.iter().map(item).collect::<Result<_, _>>()?),
+        Json::Object(entries) => {
+            let entry = |(key, value): (&String, &Json)| item(value).map(|item| (key.clone(), item));
+            Value::Table(Table { entries: entries.iter().map(entry).collect::<Result<_, _>>()? })
+        }
+    };
+    Ok(Item { value, place: Place::Override })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::*;
+
+    const TEXT: &str = "inside = \"a\"\noutside = \"b\"\nup = { rate = \"1Mbit\", queue = \"drr\" }\ndown.rate = \"1Mbit\"\n\
+                        [[rule]]\nname = \"a \\\"b\\\" = 1\"\ncustomer = \"smith\"\nto_port = 5\n[[rule]]\n";
+
+    fn load(text: &str) -> GatewayConfig {
+        GatewayConfig::load(text, Path::new("x.toml"))
+            .unwrap_or_else(|problems| panic!("{problems:?}\n{text}"))
+    }
+
+    /// What changes if this is set.
+    fn changes(set: &Json) -> String {
+        let config = load(TEXT);
+        let text = config.edited(set.as_object().unwrap()).unwrap_or_else(|wrong| panic!("{wrong:?}"));
+        config.difference(&load(&text)).unwrap().to_string()
+    }
+
+    #[test]
+    fn what_is_set_changes_and_nothing_else() {
+        for (set, expected) in [
+            (json!({ "up.rate": "2Mbit" }), "up.rate: 1Mbit -> 2Mbit\n"),
+            (json!({ "down.rate": "1Mbit" }), ""),
+            (json!({ "customer.smith.weight": 3 }), "customer.smith.weight: 1.0 -> 3.0\n"),
+            (
+                json!({ "rule.\"a \\\"b\\\" = 1\".weight": 2.5, "rule.\"rule 2\".weight": 7 }),
+                "rule.\"a \\\"b\\\" = 1\".weight: 1.0 -> 2.5\nrule.\"rule 2\".weight: 1.0 -> 7.0\n",
+            ),
+        ] {
+            assert_eq!(changes(&set), expected, "{set}");
+        }
+        let one = changes(&json!({ "up.queue": { "kind": "fifo", "limit": "9p" } }));
+        assert!(one.starts_with("up.queue: { kind = \"drr\"") && one.contains("limit = \"9p\""), "{one}");
+        assert_eq!(changes(&json!({ "up.queue": " { kind = \"fifo\", limit = \"9p\" }" })), one);
+        assert_eq!(changes(&json!({ "up.queue": "drr" })), "");
+    }
+
+    #[test]
+    fn what_cannot_be_set_is_named_with_the_mend() {
+        let config = load(TEXT);
+        let wrong = |set: Json| config.edited(set.as_object().unwrap()).unwrap_err().join("\n");
+        for (set, expected) in [
+            (json!({}), "set: 0 keys; write 1 to 64"),
+            (
+                json!({ "up.rat": "1Mbit" }),
+                "up.rat: cannot be set while the gateway runs (did you mean `up.rate`?); write",
+            ),
+            (json!({ "inside": "x" }), "inside: cannot be set while"),
+            (json!({ "rule.nobody.weight": 1 }), "rule.nobody.weight: cannot be set"),
+            (json!({ "up.rate": null }), "up.rate: null is no value"),
+            (json!({ "up.queue": "{ kind = \"fifo\" }\nloss = 1" }), "up.queue: not valid TOML: "),
+            (json!({ "up.queue": "{" }), "up.queue: not valid TOML: "),
+        ] {
+            let said = wrong(set.clone());
+            assert!(said.starts_with(expected), "{set}: {said}");
+        }
+        let many: Map<String, Json> = (0..65).map(|at| (at.to_string(), json!(1))).collect();
+        assert!(config.edited(&many).unwrap_err()[0].starts_with("set: 65 keys"));
+    }
+
+    #[test]
+    fn a_rule_is_named_as_it_was_set() {
+        let config = load(TEXT);
+        assert_eq!(config.path_by_name("rule[2].weight"), "rule.\"rule 2\".weight");
+        for path in ["rule[0].weight", "rule[3].weight", "rule[x]", "up.rate"] {
+            assert_eq!(config.path_by_name(path), path);
+        }
+    }
+
+    #[test]
+    fn a_value_is_a_value_whatever_is_in_it() {
+        let config = load(TEXT);
+        let text = config.edited(json!({ "up.rate": "1\"\ninside = \"x" }).as_object().unwrap()).unwrap();
+        let problems = GatewayConfig::load(&text, Path::new("x.toml")).unwrap_err();
+        assert!(problems.len() == 1 && problems[0].path == "up.rate", "{problems:?}");
+    }
+
+    #[test]
+    fn every_value_that_is_offered_can_be_set() {
+        let provider = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios/gateway/provider.toml");
+        let text = std::fs::read_to_string(&provider).unwrap();
+        let config = GatewayConfig::load(&text, &provider).unwrap();
+        let offered = config.settable();
+        assert!(offered.iter().any(|(key, _)| key.starts_with("customer.")), "{offered:?}");
+        let set: Map<String, Json> = offered
+            .into_iter()
+            .take(MAX_SET)
+            .map(|(key, text)| {
+                let value = serde_json::from_str(&text).unwrap_or_else(|_| json!(text));
+                (key, value)
+            })
+            .collect();
+        let again = GatewayConfig::load(&config.edited(&set).unwrap(), &provider).unwrap();
+        assert_eq!(config.difference(&again).unwrap().to_string(), "");
+    }
+}
