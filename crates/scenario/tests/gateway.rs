@@ -180,6 +180,25 @@ fn values_of_the_file_are_refused_with_a_fix() {
             "exceptions: `9` is not the path of a file from the root; write for example \"/run/apportion/exceptions.sock\"",
         ),
         (
+            "control_token = \"token\"\ncontrol = false",
+            "control_token: `token` is not the path of a file from the root; write for example \
+             \"/etc/apportion/control-token\"",
+        ),
+        (
+            "control_token = \"/token\"",
+            "control_token: it has no effect without `control`; write control = true, or control = false to keep it off",
+        ),
+        (
+            "control = true\ncontrol_token = \"/token\"",
+            "metrics: missing: where changes are taken; write for example metrics = \"127.0.0.1:9617\", or leave `control` out",
+        ),
+        (
+            "control = true\nmetrics = \"127.0.0.1:9617\"",
+            "control_token: missing: the file with the token that changes need; write for example control_token = \
+             \"/etc/apportion/control-token\", or leave `control` out",
+        ),
+        ("control = 1", "control: `1` is an integer; write for example true"),
+        (
             "metrics = \"9617\"",
             "metrics: `9617` is not an address and a port; write for example \"127.0.0.1:9617\" or \
                                 \"[::1]:9617\"",

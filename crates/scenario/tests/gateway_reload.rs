@@ -18,6 +18,12 @@ fn a_difference_is_listed_key_by_key() {
     assert_eq!(changes(EVERYTHING, EVERYTHING), "");
     for (from, to, expected) in [
         ("metrics = \"[::1]:9617\"\n", "", "metrics: [::1]:9617 -> none\n"),
+        ("control = false", "control = true", "control: false -> true\n"),
+        (
+            "/etc/apportion/control-token",
+            "/run/token",
+            "control_token: /etc/apportion/control-token -> /run/token\n",
+        ),
         ("2001:db8::1", "192.0.2.1", "address: 2001:db8::1 -> 192.0.2.1\n"),
         ("0011", "1100", "report_key: a key -> another key\n"),
         ("flow_idle = \"90s\"", "", "flow_idle: 90s -> 60s\n"),

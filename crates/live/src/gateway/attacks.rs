@@ -192,6 +192,10 @@ impl Bench {
         let text = format!("inside = \"a\"\noutside = \"b\"\n{text}");
         let config = GatewayConfig::load(&text, Path::new("x.toml"))
             .unwrap_or_else(|problems| panic!("{problems:?}\n{text}"));
+        Self::of(config)
+    }
+
+    pub(super) fn of(config: GatewayConfig) -> Self {
         let io = Memory {
             now: Time::ZERO,
             sources: Vec::new(),

@@ -1,8 +1,8 @@
 //! The last hour of a gateway in bounded memory: traffic of directions and of their largest flows second by second, and events.
 //! Kept by the control thread.
 //!
-//! Memory: 8 bytes for each flow and second and 24 for each direction, in buffers that double: 25 MB at most, and less while
-//! flows are younger than an hour. The flow that has been silent longest gives way to a new one.
+//! Memory: 8 bytes for each flow, customer and second and 24 for each direction, in buffers that double: 31 MB at most, and less while
+//! flows are younger than an hour. The flow or customer that has been silent longest gives way to a new one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,8 +15,11 @@ use super::entitlement::{Sender, entitlements};
 use super::snapshot::{DirectionSnapshot, Snapshot};
 use super::traffic::{FlowTraffic, MAX_FLOWS, Traffic};
 
+mod customers;
 mod events;
 mod series;
+
+use customers::CustomerCourse;
 
 pub(super) use events::Kind;
 use events::{Events, changes};
@@ -36,7 +39,7 @@ pub(crate) struct History {
     events: Events,
     /// What was heard last.
     before: Option<Arc<Snapshot>>,
-    /// Flows that were kept so far, each of which has the next number.
+    /// Flows and customers that were kept so far, each of which has the next number.
     numbered: u64,
 }
 
@@ -46,6 +49,7 @@ struct Course {
     /// Capacity, what left, median and 95 % of the sojourn in µs, packets dropped and marked.
     all: Series<6>,
     flows: BTreeMap<Key, Kept>,
+    customers: CustomerCourse,
     /// The last second.
     latest: Arc<Traffic>,
     /// Of the flows of the last second, if they have entitlements.
@@ -57,12 +61,20 @@ struct Course {
 /// The rule of a flow and which packets it is.
 type Key = (Arc<str>, String);
 
-/// A flow.
+/// A flow or a customer.
 #[derive(Debug)]
 struct Kept {
     number: u64,
     /// Rate and entitlement, in bytes per second.
     series: Series<2>,
+}
+
+impl Kept {
+    /// The next one.
+    fn new(numbered: &mut u64) -> Self {
+        *numbered += 1;
+        Self { number: *numbered, series: Series::default() }
+    }
 }
 
 impl History {
@@ -132,15 +144,32 @@ impl History {
             course.flows.iter().find(|(_, kept)| kept.number == number).map(|found| (direction, found))
         });
         let (direction, ((rule, packets), kept)) = found?;
+        let mut hour = self.hour(direction, kept);
+        hour["rule"] = json!(**rule);
+        hour["flow"] = json!(packets);
+        Some(hour)
+    }
+
+    /// The hour of the customer with this number; none if it is not kept.
+    pub fn customer(&self, number: u64) -> Option<Value> {
+        let found = Direction::BOTH
+            .into_iter()
+            .zip(&self.directions)
+            .find_map(|(direction, course)| course.customers.find(number).map(|found| (direction, found)));
+        let (direction, (name, kept)) = found?;
+        let mut hour = self.hour(direction, kept);
+        hour["customer"] = json!(name);
+        Some(hour)
+    }
+
+    fn hour(&self, direction: Direction, kept: &Kept) -> Value {
         let column = |column| kept.series.column(column, self.ends.range(), whole);
-        Some(json!({
+        json!({
             "direction": direction.name(),
-            "rule": **rule,
-            "flow": packets,
             "at": self.ends(),
             "bytes_per_second": column(0),
             "entitlement_bytes_per_second": column(1),
-        }))
+        })
     }
 
     /// When the seconds ended, in seconds since the start.
@@ -172,28 +201,13 @@ impl Course {
         for (at, (flow, (rate, _))) in traffic.flows.iter().zip(&flows).enumerate() {
             let entitlement = self.entitlement(at).map_or(f32::NAN, |share| share as f32);
             let key = (Arc::clone(&flow.rule), flow.packets.text());
-            let kept = self.flows.entry(key).or_insert_with(|| {
-                *numbered += 1;
-                Kept { number: *numbered, series: Series::default() }
-            });
+            let kept = self.flows.entry(key).or_insert_with(|| Kept::new(numbered));
             kept.series.push(traffic.number, [*rate as f32, entitlement]);
         }
-        self.forget();
+        let entitlements = self.entitlements.as_deref();
+        self.customers.note(&snapshot.config, direction, traffic, entitlements, numbered);
+        forget_silent(&mut self.flows, self.all.next(), MAX_KEPT);
         self.latest = Arc::clone(traffic);
-    }
-
-    /// Forgets flows beyond the most, those that have been silent longest, and those of more than an hour ago.
-    fn forget(&mut self) {
-        let newest = self.all.next();
-        self.flows.retain(|_, kept| kept.series.next() + SECONDS as u64 > newest);
-        let excess = self.flows.len().saturating_sub(MAX_KEPT);
-        if excess > 0 {
-            let mut ages: Vec<(u64, u64)> =
-                self.flows.values().map(|kept| (kept.series.next(), kept.number)).collect();
-            let (_, last, _) = ages.select_nth_unstable(excess - 1);
-            let last = *last;
-            self.flows.retain(|_, kept| (kept.series.next(), kept.number) > last);
-        }
     }
 
     fn entitlement(&self, at: usize) -> Option<f64> {
@@ -223,7 +237,21 @@ impl Course {
             "sent_bytes_per_second": whole_number(total(traffic)),
             "sojourn_seconds": { "0.5": quantile(0.5), "0.95": quantile(0.95) },
             "flows": traffic.flows.iter().enumerate().take(SHOWN).map(flow).collect::<Vec<_>>(),
+            "active_customers": self.customers.active(),
+            "customers": self.customers.latest(),
         })
+    }
+}
+
+/// Forgets those beyond the most, which have been silent longest, and those of more than an hour ago. `newest` is the second to come.
+fn forget_silent<K: Ord>(all: &mut BTreeMap<K, Kept>, newest: u64, most: usize) {
+    all.retain(|_, kept| kept.series.next() + SECONDS as u64 > newest);
+    let excess = all.len().saturating_sub(most);
+    if excess > 0 {
+        let mut ages: Vec<(u64, u64)> = all.values().map(|kept| (kept.series.next(), kept.number)).collect();
+        let (_, last, _) = ages.select_nth_unstable(excess - 1);
+        let last = *last;
+        all.retain(|_, kept| (kept.series.next(), kept.number) > last);
     }
 }
 

@@ -3,7 +3,7 @@
 //! A flow whose number passes to another one within a second leaves it what it sent in that second.
 //!
 //! Cost: an addition in an array and a sample of a [`Histogram`] for each packet; O(flows that sent) for each second.
-//! Memory: 16 bytes for each flow number at most, and 30 kB.
+//! Memory: 16 bytes for each flow number and customer at most, and 30 kB.
 
 use std::sync::Arc;
 
@@ -20,6 +20,9 @@ pub const PERIOD: Span = Span::from_secs(1);
 /// 0.4 % of the rate.
 pub const MAX_FLOWS: usize = 256;
 
+/// Customers of a period that are kept apart, the largest first. Chosen: two screens of lines.
+pub const MAX_CUSTOMERS: usize = 64;
+
 /// Adds up what leaves.
 #[derive(Debug, Default)]
 pub struct Meter {
@@ -29,6 +32,8 @@ pub struct Meter {
     active: Vec<FlowId>,
     total: Bytes,
     sojourn: Histogram,
+    /// By customer; all zero between periods.
+    of_customers: Vec<Bytes>,
 }
 
 /// What left in a period.
@@ -42,6 +47,10 @@ pub struct Traffic {
     pub flows: Vec<FlowTraffic>,
     /// How many flows sent.
     pub active: usize,
+    /// The largest customers, the largest first; flows without one are one more, [`CustomerId::OTHERS`], whose name is empty.
+    pub customers: Vec<CustomerTraffic>,
+    /// How many customers sent.
+    pub active_customers: usize,
     /// Of all flows.
     pub total: Bytes,
     /// From the arrival at one port to the departure from the other, without the `delay` of the direction.
@@ -57,6 +66,17 @@ pub struct FlowTraffic {
     pub(crate) packets: FlowPackets,
     /// Its terms.
     pub terms: Terms,
+    /// What left.
+    pub bytes: Bytes,
+}
+
+/// What a customer sent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CustomerTraffic {
+    /// Its number at that time.
+    pub id: CustomerId,
+    /// Its name.
+    pub name: Arc<str>,
     /// What left.
     pub bytes: Bytes,
 }
@@ -94,7 +114,9 @@ impl Meter {
         number: u64,
         span: Span,
         known: impl Fn(FlowId) -> (Arc<str>, FlowPackets, Terms),
+        (customer_of, name_of): (impl Fn(FlowId) -> CustomerId, impl Fn(CustomerId) -> Arc<str>),
     ) -> Traffic {
+        let (customers, active_customers) = self.close_customers(customer_of, name_of);
         let mut flows: Vec<(Bytes, FlowId)> = self
             .active
             .drain(..)
@@ -117,9 +139,45 @@ impl Meter {
             span,
             flows: flows.into_iter().map(describe).collect(),
             active,
+            customers,
+            active_customers,
             total: std::mem::replace(&mut self.total, Bytes::ZERO),
             sojourn: std::mem::take(&mut self.sojourn).distribution(),
         }
+    }
+}
+
+impl Meter {
+    /// The largest customers, and how many there were, before flows are closed.
+    fn close_customers(
+        &mut self,
+        customer_of: impl Fn(FlowId) -> CustomerId,
+        name_of: impl Fn(CustomerId) -> Arc<str>,
+    ) -> (Vec<CustomerTraffic>, usize) {
+        let mut seen = Vec::new();
+        for flow in &self.active {
+            let (id, sent) = (customer_of(*flow), self.bytes[flow.index()]);
+            let at = id.0 as usize;
+            if at >= self.of_customers.len() {
+                self.of_customers.resize(at + 1, Bytes::ZERO);
+            }
+            if self.of_customers[at] == Bytes::ZERO {
+                seen.push(id);
+            }
+            self.of_customers[at] += sent;
+        }
+        let take =
+            |id: CustomerId| (std::mem::replace(&mut self.of_customers[id.0 as usize], Bytes::ZERO), id);
+        let mut all: Vec<(Bytes, CustomerId)> = seen.into_iter().map(take).collect();
+        let active = all.len();
+        let rank = |(bytes, id): &(Bytes, CustomerId)| (std::cmp::Reverse(*bytes), *id);
+        if all.len() > MAX_CUSTOMERS {
+            all.select_nth_unstable_by_key(MAX_CUSTOMERS, rank);
+            all.truncate(MAX_CUSTOMERS);
+        }
+        all.sort_unstable_by_key(rank);
+        let named = |(bytes, id)| CustomerTraffic { id, name: name_of(id), bytes };
+        (all.into_iter().map(named).collect(), active)
     }
 }
 
@@ -138,6 +196,15 @@ mod tests {
         (flow.0.to_string().into(), FlowPackets::Rule, Terms::default())
     }
 
+    /// Every flow below 500 is of one customer, and each other one of another.
+    fn customer(flow: FlowId) -> CustomerId {
+        CustomerId(flow.0.saturating_sub(499))
+    }
+
+    fn name(customer: CustomerId) -> Arc<str> {
+        format!("customer {}", customer.0).into()
+    }
+
     #[test]
     fn the_largest_flows_are_kept_apart_and_the_others_counted() {
         let mut meter = Meter::default();
@@ -148,7 +215,7 @@ mod tests {
                 meter.sent(FlowId(flow), Bytes::new(size), Span::from_millis(u64::from(flow)));
             }
         }
-        let traffic = meter.close(7, PERIOD, known);
+        let traffic = meter.close(7, PERIOD, known, (customer, name));
         assert_eq!((traffic.flows.len(), traffic.active, traffic.number), (MAX_FLOWS, 1_000, 7));
         assert_eq!(traffic.total, Bytes::new(500_500));
         let sent: Vec<u64> = traffic.flows.iter().map(|flow| flow.bytes.get()).collect();
@@ -156,11 +223,15 @@ mod tests {
         assert_eq!(&*traffic.flows[0].rule, "1000");
         let median = traffic.sojourn.quantile(0.5).unwrap().as_secs_f64();
         assert!((median / 0.5 - 1.0).abs() < 0.01, "{median}");
+        // 1 to 499 in total, and then the largest alone.
+        let customers: Vec<_> = traffic.customers.iter().map(|it| (&*it.name, it.bytes.get())).collect();
+        assert_eq!((customers.len(), traffic.active_customers), (MAX_CUSTOMERS, 502));
+        assert_eq!(customers[..3], [("customer 0", 124_750), ("customer 501", 1_000), ("customer 500", 999)]);
         // The next period knows nothing of this one.
         meter.sent(FlowId(3), Bytes::new(9), Span::from_millis(1));
-        let next = meter.close(8, PERIOD, known);
+        let next = meter.close(8, PERIOD, known, (customer, name));
         assert_eq!((next.flows.len(), next.flows[0].bytes, next.total), (1, Bytes::new(9), Bytes::new(9)));
-        assert_eq!(next.sojourn.count, 1);
+        assert_eq!((next.sojourn.count, next.customers.len(), next.customers[0].bytes.get()), (1, 1, 9));
     }
 
     #[test]

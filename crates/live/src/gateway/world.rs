@@ -186,7 +186,8 @@ impl GatewayWorld {
                 };
                 (self.accounts.rule(of_rule.unwrap_or(other)), packets, terms)
             };
-            *traffic = Arc::new(meter.close(number, span, known));
+            let customers = (|flow| flows.customer(flow), |customer| flows.customer_name(customer));
+            *traffic = Arc::new(meter.close(number, span, known, customers));
         }
     }
 

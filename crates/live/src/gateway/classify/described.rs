@@ -1,6 +1,8 @@
 //! What is said of a flow by its number: which packets it is, and what its rule gives it.
 
-use apportion_core::packet::FlowId;
+use std::sync::Arc;
+
+use apportion_core::packet::{CustomerId, FlowId};
 
 use super::{Classifier, FIRST, Given, Key};
 use crate::exceptions::FlowPackets;
@@ -28,5 +30,17 @@ impl Classifier {
         let Given { weight, guarantee, customer, .. } =
             self.slots.get(flow.index()).map(|slot| slot.given).unwrap_or_default();
         (packets, Terms { weight, guarantee, customer }, account)
+    }
+
+    /// Whose a flow is.
+    #[must_use]
+    pub fn customer(&self, flow: FlowId) -> CustomerId {
+        self.slots.get(flow.index()).map(|slot| slot.given.customer).unwrap_or_default()
+    }
+
+    /// What a customer is called; nothing if it is none.
+    #[must_use]
+    pub fn customer_name(&self, customer: CustomerId) -> Arc<str> {
+        self.customer_names.get(customer.0 as usize).map_or_else(Arc::default, |name| name.as_str().into())
     }
 }

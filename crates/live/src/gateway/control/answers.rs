@@ -48,18 +48,25 @@ impl Control {
         }
     }
 
-    /// The last hour of both directions, or that of the flow that `query` names.
+    /// The last hour of both directions, or that of the flow or customer that `query` names.
     fn answer_history(&self, query: &str) -> Answer {
         if query.is_empty() {
             return Answer::json(self.history.json().to_string());
         }
-        let number = query.strip_prefix("flow=").and_then(|number| number.parse().ok());
-        match number.map(|number| self.history.flow(number)) {
-            Some(Some(flow)) => Answer::json(flow.to_string()),
-            Some(None) => Answer::text(404, "this flow is not in the last hour of the largest ones\n"),
+        let (kind, number) = query.split_once('=').unwrap_or((query, ""));
+        let found = match (kind, number.parse()) {
+            ("flow", Ok(number)) => Some(self.history.flow(number)),
+            ("customer", Ok(number)) => Some(self.history.customer(number)),
+            _ => None,
+        };
+        match found {
+            Some(Some(hour)) => Answer::json(hour.to_string()),
+            Some(None) => {
+                Answer::text(404, format!("this {kind} is not in the last hour of the largest ones\n"))
+            }
             None => Answer::text(
                 400,
-                "write /history, or /history?flow= and the number of a flow in /stats.json\n",
+                "write /history, or /history?flow= or /history?customer= and the number of one in /stats.json\n",
             ),
         }
     }

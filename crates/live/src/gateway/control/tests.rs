@@ -16,6 +16,7 @@ use crate::gateway::run::Runner;
 use crate::gateway::supervision::supervise;
 
 mod changes;
+mod customers;
 
 /// A gateway whose two threads take turns.
 struct Place {
@@ -42,7 +43,7 @@ impl Place {
         let (sender, orders) = channel();
         let (control, shared) =
             Control::open(&path, &Catalog::default(), &config, folder.path(), sender).unwrap();
-        let engine = Bench::new(&own).engine;
+        let engine = Bench::of(config.clone()).engine;
         let gateway = Gateway { config, engine, hardware: HARDWARE, left_out: [0; 2] };
         let runner = Runner::new(gateway, shared);
         let mut place = Self { folder, control, runner, orders, now: Time::from_secs(1_000) };

@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use apportion_core::packet::CustomerId;
 use apportion_core::system::CoreParams;
+use apportion_core::system::classes::Class;
+use apportion_core::system::htb::HtbClass;
 use apportion_core::units::Rate;
 use apportion_scenario::gateway::{Direction, GatewayConfig};
 use serde_json::{Value, json};
@@ -36,10 +38,8 @@ struct Plan {
 fn plans(config: &GatewayConfig, direction: Direction) -> BTreeMap<&str, Plan> {
     match &config.direction(direction).queue.params.core {
         CoreParams::Htb(htb) => {
-            let of = |class: &apportion_core::system::Class<apportion_core::system::HtbClass>| Plan {
-                assured: class.params.rate,
-                ceiling: class.params.ceil,
-            };
+            let of =
+                |class: &Class<HtbClass>| Plan { assured: class.params.rate, ceiling: class.params.ceil };
             htb.class.all().iter().map(|class| (&*class.name, of(class))).collect()
         }
         _ => BTreeMap::new(),
@@ -62,7 +62,12 @@ impl CustomerCourse {
         let entitlements = entitlements.filter(|_| traffic.active == traffic.flows.len());
         let entitled = |customer: CustomerId| {
             let flows = traffic.flows.iter().zip(entitlements?);
-            Some(flows.filter(|(flow, _)| flow.terms.customer == customer).map(|(_, share)| share).sum::<f64>())
+            Some(
+                flows
+                    .filter(|(flow, _)| flow.terms.customer == customer)
+                    .map(|(_, share)| share)
+                    .sum::<f64>(),
+            )
         };
         let plans = plans(config, direction);
         self.active = if config.customers.is_empty() { 0 } else { traffic.active_customers };
@@ -70,7 +75,8 @@ impl CustomerCourse {
         for CustomerTraffic { id, name, bytes: sent } in own {
             let (rate, entitlement) = (per_second(sent.get(), traffic.span), entitled(*id));
             let kept = self.kept.entry(Arc::clone(name)).or_insert_with(|| Kept::new(numbered));
-            kept.series.push(traffic.number, [rate as f32, entitlement.map_or(f32::NAN, |share| share as f32)]);
+            kept.series
+                .push(traffic.number, [rate as f32, entitlement.map_or(f32::NAN, |share| share as f32)]);
             if self.latest.len() < SHOWN {
                 let plan = plans.get(&**name);
                 let weight = config.customers.iter().find(|customer| *customer.name == **name);
