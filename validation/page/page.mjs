@@ -1,6 +1,7 @@
 // What the page of a gateway shows in Chromium: see run.
 import { createRequire } from "node:module";
 import { execFileSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 const { chromium } = createRequire(import.meta.url)("playwright-core");
 
 const shots = process.env.SHOTS;
@@ -9,9 +10,14 @@ const check = (is, what) => { if (is) console.log(`ok: ${what}`); else fail(what
 
 const browser = await chromium.launch({ executablePath: "/usr/bin/chromium", args: ["--no-sandbox"] });
 const errors = [];
+// What Chromium says of an answer that refuses something, where a check expects one.
+const refused = [];
 const open = async (width, height, colorScheme) => {
   const page = await browser.newPage({ viewport: { width, height }, colorScheme });
-  page.on("console", (message) => { if (["error", "warning"].includes(message.type())) errors.push(message.text()); });
+  page.on("console", (message) => { if (!["error", "warning"].includes(message.type())) return;
+    const text = message.text();
+    (/Failed to load resource.* 40[01] /.test(text) && message.location().url.endsWith("/change") ? refused : errors).push(text);
+  });
   page.on("pageerror", (error) => errors.push(String(error)));
   page.on("request", (request) => { if (!request.url().startsWith("http://127.0.0.1:9617/") && !request.url().startsWith("data:")) errors.push(request.url()); });
   await page.goto("http://127.0.0.1:9617/");
@@ -19,7 +25,7 @@ const open = async (width, height, colorScheme) => {
   await page.waitForTimeout(4000);
   return page;
 };
-const rows = (page) => page.$$eval("#up .flows tbody tr", (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+const rows = (page) => page.$$eval("#up .flows:not(.customers) tbody tr", (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
 
 const page = await open(1280, 900, "light");
 const before = await rows(page);
@@ -65,14 +71,97 @@ for (const rule of ["light", "heavy"]) {
   const [rate, entitled] = equal[rule] ?? [];
   check(Math.abs(rate / entitled - 1) < 0.05 && Math.abs(entitled / 5 - 1) < 0.01, `3 s after the reload ${rule} has ${rate} of ${entitled} Mbit/s`);
 }
-await page.screenshot({ path: `${shots}/desktop.png`, fullPage: true });
-for (const [name, width, height, scheme] of [["tablet", 800, 1000, "light"], ["phone", 380, 800, "dark"]]) {
-  const other = await open(width, height, scheme);
-  const wide = await other.evaluate(() => document.documentElement.scrollWidth);
-  check(wide <= width, `${name}: ${wide} of ${width} pixels are used`);
-  const cut = await other.$$eval(".scroll", (all) => all.map((node) => node.scrollWidth - node.clientWidth));
-  check(cut.every((pixels) => pixels <= 0), `${name}: no table is cut (${cut})`);
-  await other.screenshot({ path: `${shots}/${name}.png`, fullPage: true });
+
+// Customers and their history.
+const customers = await page.$$eval("#up .customers tbody tr", (all) => all.map((row) => [...row.cells].map((cell) => cell.textContent)));
+check(customers.length === 2 && customers.map((row) => row[0]).sort().join() === "jones & co,smith", `customers are shown ${customers.map((row) => row[0])}`);
+for (const row of customers) {
+  const [rate, , , entitled] = row.slice(2, 6).map(Number.parseFloat);
+  check(Math.abs(rate / entitled - 1) < 0.05 && Math.abs(entitled / 5 - 1) < 0.01, `customer ${row[0]} has ${rate} of ${entitled} Mbit/s`);
+}
+await page.click("#up .customers tbody tr button");
+await page.waitForSelector("#flow[open] canvas");
+check((await page.textContent("#flow-rule")).includes("customer"), "a customer's history opens");
+await page.keyboard.press("Escape");
+
+// A weight is set in the browser, by the keyboard: shown first, then applied.
+const token = readFileSync(`${process.env.WORK}/token`, "utf8").trim();
+const file = readFileSync(edit, "utf8");
+const tabTo = async (id) => {
+  for (let at = 0; at < 60; at++) {
+    if (await page.evaluate((id) => document.activeElement?.id === id || document.activeElement?.textContent === id, id)) return true;
+    await page.keyboard.press("Tab");
+  }
+  return false;
+};
+const ask = async (key, value, secret) => {
+  await page.selectOption("#change-key", key);
+  await page.fill("#change-value", value);
+  if (secret !== undefined) await page.fill("#change-token", secret);
+  check(await tabTo("Show what changes"), "the keyboard reaches the button");
+  await page.keyboard.press("Enter");
+  await page.waitForFunction(() => document.querySelector("#change-error").textContent + document.querySelector("#change-shown").textContent !== "");
+  return [await page.textContent("#change-error"), await page.textContent("#change-shown")];
+};
+await page.focus("#edit");
+await page.keyboard.press("Enter");
+await page.waitForFunction(() => document.querySelector("#change-key").options.length > 4);
+const [denied] = await ask("rule.heavy.weight", "3", "not-the-token-of-this");
+check(denied.includes("this is not the token") && !(await page.isVisible("#change-apply")), `a wrong token is refused: ${denied.trim()}`);
+const [, shown] = await ask("rule.heavy.weight", "3", token);
+check(shown === "rule.heavy.weight: 1.0 -> 3.0" && await page.isVisible("#change-apply"), `what would change is shown: ${shown}`);
+check((await rows(page)).every((row) => row[2] === "1"), "and nothing has changed");
+check(await tabTo("change-apply"), "the keyboard reaches Apply");
+const began = Date.now();
+await page.keyboard.press("Enter");
+await page.waitForFunction(() => document.querySelector("#change-shown").textContent.startsWith("applied: "));
+let near = false;
+while (!near && Date.now() - began < 10000) {
+  await page.waitForTimeout(100);
+  const all = Object.fromEntries((await rows(page)).map((row) => [row[1], row.slice(3, 5).map(Number.parseFloat)]));
+  near = [["light", 2.5], ["heavy", 7.5]].every(([rule, due]) => {
+    const [rate, entitled] = all[rule] ?? [];
+    return Math.abs(rate / entitled - 1) < 0.05 && Math.abs(entitled / due - 1) < 0.01;
+  });
+}
+const took = (Date.now() - began) / 1e3;
+check(near && took < 3, `shares are within 5 % of the entitlement ${took} s after the change`);
+check((await page.textContent("#event-list")).includes("change: rule.heavy.weight: 1.0 -> 3.0"), "the change is an event");
+check(readFileSync(edit, "utf8") === file, "the file is as it was");
+check(!(await page.isVisible("#change-token")), "the token is asked for once");
+const kept = await page.evaluate(() => JSON.stringify([localStorage.length, sessionStorage.length, document.cookie, document.documentElement.outerHTML]));
+check(kept.startsWith('[0,0,"",') && !kept.includes(token), "and is kept nowhere but in memory");
+const [unknown] = await ask("up.queue", "nosuch");
+check(unknown.startsWith("up.queue") && unknown.includes("nosuch") && !(await page.isVisible("#change-apply")), `a queue that does not exist is refused: ${unknown.trim().slice(0, 80)}`);
+const [, queue] = await ask("up.queue", '{ kind = "stfq", limit = "500p" }');
+check(queue.startsWith("up.queue: ") && queue.includes("stfq"), "a queue is a table");
+await page.keyboard.press("Escape");
+check(!(await page.isVisible("#change")), "the dialog closes by Escape");
+check(refused.length === 2, `two requests were refused ${refused}`);
+execFileSync(process.env.APPORTION, ["gateway", "reload", edit]);
+await page.waitForFunction(() => document.querySelector("#event-list").textContent.includes("rule.heavy.weight: 3.0 -> 1.0"), null, { timeout: 4000 });
+check(true, "a reload takes the change back");
+
+for (const width of [390, 820, 1440]) {
+  for (const scheme of ["light", "dark"]) {
+    const name = `${width}-${scheme}`;
+    const other = await open(width, width === 390 ? 844 : 1000, scheme);
+    const wide = await other.evaluate(() => document.documentElement.scrollWidth);
+    check(wide <= width, `${name}: ${wide} of ${width} pixels are used`);
+    const cut = await other.$$eval(".scroll:not([hidden])", (all) => all.map((node) => node.scrollWidth - node.clientWidth));
+    check(cut.every((pixels) => pixels <= 0), `${name}: no table is cut (${cut})`);
+    await other.screenshot({ path: `${shots}/${name}.png`, fullPage: true });
+    await other.click("#edit");
+    await other.waitForFunction(() => document.querySelector("#change-value").value !== "");
+    await other.fill("#change-value", "9Mbit");
+    await other.fill("#change-token", token);
+    await other.click("#change-form button");
+    await other.waitForSelector("#change-apply:not([hidden])");
+    const over = await other.$eval("#change", (node) => node.scrollWidth - node.clientWidth);
+    check(over <= 0, `${name}: the dialog fits`);
+    await other.screenshot({ path: `${shots}/${name}-change.png` });
+    await other.close();
+  }
 }
 check(errors.length === 0, `the console is silent ${errors}`);
 await browser.close();

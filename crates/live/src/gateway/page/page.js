@@ -69,33 +69,51 @@
     for (const plot of charts) plot.setSize({ width: Math.max(plot.parent.clientWidth, 200), height: 130 });
   };
 
-  const flowRow = (body) => {
+  // A row whose first cell opens a history and whose last one is a share; `plain` cells are in between.
+  const makeRow = (body, kind, plain) => {
     const row = document.createElement("tr");
     const button = text(text(row, "td", ""), "button", "");
     button.type = "button";
-    button.addEventListener("click", () => showFlow(Number(button.dataset.number)));
-    for (let at = 0; at < 4; at++) text(row, "td", "");
+    button.addEventListener("click", () => showHistory(kind, Number(button.dataset.number)));
+    for (let at = 0; at < plain; at++) text(row, "td", "");
     const meter = document.createElement("meter");
     text(row, "td", "").append(meter, document.createElement("span"));
     body.append(row);
     return row;
   };
-  const fillRow = (row, flow, all) => {
-    const [name, rule, weight, rate, entitled, share] = row.cells;
-    const button = name.firstChild, meter = share.firstChild;
-    // All packets of a rule have the name of the rule alone.
-    const said = flow.flow === "all" ? flow.rule : flow.flow;
+  const fillRow = (row, { said, label, number, cells, part }) => {
+    const [name, ...others] = row.cells;
+    const button = name.firstChild, share = others.pop(), meter = share.firstChild;
     button.textContent = said;
-    button.dataset.number = flow.number;
-    button.setAttribute("aria-label", `${said}, rule ${flow.rule}: history`);
-    rule.textContent = flow.rule;
-    weight.textContent = flow.weight;
-    rate.textContent = rateText(flow.bytes_per_second);
-    entitled.textContent = rateText(flow.entitlement_bytes_per_second);
-    const part = all > 0 ? Math.min(flow.bytes_per_second / all, 1) : 0;
+    button.dataset.number = number;
+    button.setAttribute("aria-label", `${label}: history`);
+    others.forEach((cell, at) => { cell.textContent = cells[at]; });
     meter.value = part;
     meter.setAttribute("aria-label", `${said}: share of the capacity`);
     share.lastChild.textContent = " " + (100 * part).toFixed(1) + " %";
+  };
+  const partOf = (rate, all) => all > 0 ? Math.min(rate / all, 1) : 0;
+  const flowCells = (flow, all) => {
+    // All packets of a rule have the name of the rule alone.
+    const said = flow.flow === "all" ? flow.rule : flow.flow;
+    return {
+      said, label: `${said}, rule ${flow.rule}`, number: flow.number, part: partOf(flow.bytes_per_second, all),
+      cells: [flow.rule, flow.weight, rateText(flow.bytes_per_second), rateText(flow.entitlement_bytes_per_second)],
+    };
+  };
+  const customerName = (customer) => customer === "" ? "no customer" : customer;
+  const customerCells = (own, all) => {
+    const said = customerName(own.customer);
+    const rates = [own.bytes_per_second, own.plan_bytes_per_second, own.ceiling_bytes_per_second, own.entitlement_bytes_per_second];
+    return {
+      said, label: `customer ${said}`, number: own.number, part: partOf(own.bytes_per_second, all),
+      cells: [own.weight ?? "–", ...rates.map(rateText)],
+    };
+  };
+  const fillTable = (rows, body, kind, all) => {
+    while (rows.length < all.length) rows.push(makeRow(body, kind, all[0].cells.length));
+    while (rows.length > all.length) rows.pop().remove();
+    all.forEach((one, at) => fillRow(rows[at], one));
   };
 
   const open = (way, history) => {
@@ -103,11 +121,12 @@
     root.append(byId("direction").content.cloneNode(true));
     const find = (selector) => root.querySelector(selector);
     root.querySelector(".scroll").setAttribute("aria-label", `largest flows ${way}`);
+    root.querySelector(".of-customers").setAttribute("aria-label", `largest customers ${way}`);
     const past = history.directions[way];
     const at = history.at.map((seconds) => began + seconds);
     const ms = (values) => values.map((value) => value === null ? null : value * 1e3);
     const view = {
-      root, find, rows: [], last: -1,
+      root, find, rows: [], customers: [], last: -1,
       data: {
         rate: [at, past.sent_bytes_per_second.map(mbit), past.rate_bytes_per_second.map(mbit)],
         sojourn: [[...at], ms(past.sojourn_seconds["0.5"]), ms(past.sojourn_seconds["0.95"])],
@@ -165,11 +184,13 @@
     view.find(".reasons").textContent =
       `Since the start: ${reasons.map(([reason, count]) => `${count} dropped (${reason})`).join(", ") || "0 dropped"}, ${counts.marked} marked`;
     view.find(".flows caption").textContent = `The largest of ${traffic.active_flows} flows in the last second`;
-    const flows = traffic.flows.slice(0, ROWS);
-    const body = view.find(".flows tbody");
-    while (view.rows.length < flows.length) view.rows.push(flowRow(body));
-    while (view.rows.length > flows.length) view.rows.pop().remove();
-    flows.forEach((flow, at) => fillRow(view.rows[at], flow, direction.rate_bytes_per_second));
+    const capacity = direction.rate_bytes_per_second;
+    fillTable(view.rows, view.find(".flows tbody"), "flow", traffic.flows.slice(0, ROWS).map((flow) => flowCells(flow, capacity)));
+    const customers = traffic.customers.slice(0, ROWS).map((own) => customerCells(own, capacity));
+    // One that is left stays, so that the page does not jump when all are silent for a second.
+    view.find(".of-customers").hidden = customers.length === 0 && view.customers.length === 0;
+    view.find(".customers caption").textContent = `The largest of ${traffic.active_customers} customers in the last second`;
+    fillTable(view.customers, view.find(".customers tbody"), "customer", customers);
   };
 
   const showEvents = () => {
@@ -199,25 +220,101 @@
     node.setAttribute("aria-live", gone.length > 0 ? "assertive" : "off");
   };
 
-  const showFlow = async (number) => {
+  const showHistory = async (kind, number) => {
     const dialog = byId("flow");
     byId("flow-rule").textContent = "";
     byId("flow-name").textContent = "History";
     byId("flow-chart").replaceChildren();
+    byId("flow-edit").hidden = true;
     dialog.showModal();
     try {
-      const flow = await get(`/history?flow=${number}`);
-      byId("flow-name").textContent = flow.flow === "all" ? flow.rule : flow.flow;
-      byId("flow-rule").textContent = `${flow.direction}, rule ${flow.rule}: rate and entitlement of the last hour, Mbit/s`;
-      const data = [flow.at.map((at) => began + at), flow.bytes_per_second.map(mbit), flow.entitlement_bytes_per_second.map(mbit)];
+      const hour = await get(`/history?${kind}=${number}`);
+      const of = kind === "flow" ? `rule ${hour.rule}` : "customer";
+      const said = kind === "customer" ? customerName(hour.customer) : hour.flow === "all" ? hour.rule : hour.flow;
+      byId("flow-name").textContent = said;
+      byId("flow-rule").textContent = `${hour.direction}, ${of}: rate and entitlement of the last hour, Mbit/s`;
+      const edit = byId("flow-edit");
+      edit.dataset.section = kind === "flow" ? "rule" : "customer";
+      edit.dataset.name = kind === "flow" ? hour.rule : hour.customer;
+      edit.hidden = !isControlled || ["", "unmatched", "not IP"].includes(edit.dataset.name);
+      const data = [hour.at.map((at) => began + at), hour.bytes_per_second.map(mbit), hour.entitlement_bytes_per_second.map(mbit)];
       const parent = byId("flow-chart");
       const plot = chart(parent, ["rate", "entitlement"], data, "Mbit/s");
       parent.setAttribute("role", "img");
-      parent.setAttribute("aria-label", `rate and entitlement of ${flow.flow} in the last hour`);
+      parent.setAttribute("aria-label", `rate and entitlement of ${said} in the last hour`);
       dialog.addEventListener("close", () => { charts.delete(plot); plot.destroy(); }, { once: true });
     } catch (error) {
       byId("flow-rule").textContent = error.message;
     }
+  };
+
+  // Changes: shown by the gateway first, applied by the same request with the hash of what was shown.
+  let isControlled = false;
+  // In memory only: another tab, or this page loaded again, asks for it once more.
+  let token = "";
+  let settings = { revision: "", set: {} };
+  let shown = null;
+  const post = async (body) => {
+    const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token}` };
+    const answer = await fetch("/change", { method: "POST", headers, body: JSON.stringify(body), signal: AbortSignal.timeout(20000) });
+    if (answer.status === 401) token = "";
+    byId("change-ask").hidden = token !== "";
+    if (!answer.ok) throw new Error(await answer.text());
+    return answer.json();
+  };
+  const say = (error, lines) => {
+    byId("change-error").textContent = error;
+    const list = document.createElement("ul");
+    for (const line of lines) text(list, "li", line);
+    byId("change-shown").replaceChildren(...(lines.length > 0 ? [list] : []));
+    byId("change-apply").hidden = shown === null;
+  };
+  const forget = () => { shown = null; say("", []); };
+  const pick = () => { byId("change-value").value = settings.set[byId("change-key").value] ?? ""; forget(); };
+  const loadSettings = async (wanted) => {
+    settings = await get("/control");
+    const keys = Object.keys(settings.set).slice(0, 5000);
+    const select = byId("change-key");
+    select.replaceChildren(...keys.map((key) => new Option(key, key)));
+    if (keys.includes(wanted)) select.value = wanted;
+    pick();
+  };
+  const openChange = async (wanted) => {
+    forget();
+    byId("change-ask").hidden = token !== "";
+    byId("change").showModal();
+    try { await loadSettings(wanted); } catch (error) { say(error.message, []); }
+  };
+  const showChange = async () => {
+    const key = byId("change-key").value, value = byId("change-value").value.trim();
+    if (token === "") token = byId("change-token").value.trim();
+    byId("change-token").value = "";
+    forget();
+    if (token === "") { say("A change needs the token, which is in the file that control_token names.", []); return; }
+    const isNumber = key.endsWith(".weight") && value !== "" && Number.isFinite(Number(value));
+    const body = { revision: settings.revision, set: { [key]: isNumber ? Number(value) : value } };
+    try {
+      const answer = await post(body);
+      if (answer.confirm !== null) shown = { ...body, confirm: answer.confirm };
+      say("", answer.changes.length > 0 ? answer.changes : ["nothing changes"]);
+    } catch (error) {
+      say(error.message, []);
+      // Somebody else has changed it: the next try is against that.
+      try { settings = await get("/control"); } catch { /* The error of the change is shown. */ }
+    }
+  };
+  const applyChange = async () => {
+    const body = shown;
+    shown = null;
+    byId("change-apply").hidden = true;
+    try {
+      const answer = await post(body);
+      await loadSettings(byId("change-key").value);
+      say("", answer.changes.map((line) => `applied: ${line}`));
+    } catch (error) {
+      say(error.message, []);
+    }
+    byId("change-close").focus();
   };
 
   const poll = async () => {
@@ -239,6 +336,8 @@
       }
     }
     events = stats.events;
+    isControlled = stats.control.on;
+    byId("edit").hidden = !isControlled;
     for (const way of WAYS) update(way, stats);
     showEvents();
     health(stats);
@@ -257,6 +356,18 @@
     setTimeout(round, 1000);
   };
   byId("flow-close").addEventListener("click", () => byId("flow").close());
+  byId("flow-edit").addEventListener("click", (event) => {
+    const { section, name } = event.currentTarget.dataset;
+    byId("flow").close();
+    // A key is quoted where TOML asks for it.
+    openChange(`${section}.${/^[\w-]+$/.test(name) ? name : JSON.stringify(name)}.weight`);
+  });
+  byId("edit").addEventListener("click", () => openChange(""));
+  byId("change-key").addEventListener("change", pick);
+  byId("change-value").addEventListener("input", forget);
+  byId("change-form").addEventListener("submit", (event) => { event.preventDefault(); showChange(); });
+  byId("change-apply").addEventListener("click", applyChange);
+  byId("change-close").addEventListener("click", () => byId("change").close());
   new ResizeObserver(resize).observe(document.body);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
     for (const plot of charts) plot.redraw();
