@@ -89,13 +89,20 @@ impl Gateway {
             .map_err(|problems| GatewayError::Refused(problems.trim_end().to_owned()))
     }
 
-    /// Checks the configuration file and its interfaces without changing them; the inner interface comes first.
+    /// Checks the configuration file, the token that it names, and its interfaces without changing them; the inner interface comes first.
     ///
     /// # Errors
     /// Everything that is wrong.
     pub fn check(&self) -> Result<[Interface; 2], GatewayError> {
         let place = self.config.display();
-        interfaces::look(&self.load()?).map_err(|problems| {
+        let config = self.load()?;
+        let token = control::check_token(&config).err();
+        let found = match (interfaces::look(&config), token) {
+            (found, None) => found,
+            (Ok(_), Some(why)) => Err(vec![why]),
+            (Err(problems), Some(why)) => Err([problems, vec![why]].concat()),
+        };
+        found.map_err(|problems| {
             let lines: Vec<_> = problems.iter().map(|problem| format!("{place}: {problem}")).collect();
             GatewayError::Refused(lines.join("\n"))
         })

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
 
+#[path = "gateway/changes.rs"]
+mod changes;
 #[path = "gateway/clients.rs"]
 mod clients;
 #[path = "gateway/commands.rs"]
@@ -29,6 +31,8 @@ use std::process::ExitCode;
 use processes::{Case, cases};
 
 const CASES: &[Case] = cases! {
+    changes: a_change_by_http_is_shown_and_applied_and_the_file_stays,
+        a_token_that_others_can_read_ends_with_status_2;
     clients: iperf3_has_the_rate_and_irtt_the_delay_of_a_gateway;
     commands: a_wrong_configuration_ends_with_status_2,
         check_looks_at_the_interfaces_and_changes_nothing,

@@ -521,6 +521,14 @@ impl Control {
     }
 }
 
+/// Checks the file of the token that changes from the page need, if there are such changes.
+///
+/// # Errors
+/// What is wrong with it, and the mend.
+pub fn check_token(config: &GatewayConfig) -> Result<(), String> {
+    token_of(config).map(drop)
+}
+
 /// What changes from the page need by this configuration; none if there are none.
 fn token_of(config: &GatewayConfig) -> Result<Option<Token>, String> {
     config.control_token.as_deref().filter(|_| config.control).map(Token::read).transpose()

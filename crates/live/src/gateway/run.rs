@@ -20,7 +20,7 @@ use sd_notify::NotifyState;
 
 use super::attachment::Attachment;
 use super::bypass::{BypassError, FailOpen};
-use super::control::{Control, ControlError, Order, Shared, load, take_orders};
+use super::control::{Control, ControlError, Order, Shared, check_token, load, take_orders};
 use super::interfaces::{self, Interface};
 use super::offloads::{Prepared, RestoreAtEnd, state_file};
 use super::supervision::{Watchdog, log_panics, notify, supervise};
@@ -79,6 +79,7 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
         )
     };
     let found = interfaces::look(&config).map_err(wrong)?;
+    check_token(&config).map_err(|why| wrong(vec![why]))?;
     let locks = claim::folder(folder);
     let claims = claim::take_both(&locks, &found).map_err(wrong)?;
     warn(&config, &found);

@@ -10,6 +10,7 @@
     return bits >= 1e9 ? (bits / 1e9).toFixed(2) + " Gbit/s"
       : bits >= 1e6 ? (bits / 1e6).toFixed(2) + " Mbit/s" : (bits / 1e3).toFixed(1) + " kbit/s";
   };
+  const count = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
   const timeText = (seconds) =>
     seconds === null || seconds === undefined ? "–" : (seconds * 1e3).toFixed(2) + " ms";
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
@@ -54,11 +55,13 @@
       label: name, stroke: () => colour(colours[at]), width: 1.5, dash: at === 1 ? [6, 3] : undefined, points: { show: false },
       value: (_, value) => value === null || value === undefined ? "–" : value.toFixed(2) + " " + unit,
     }));
+    // Without the date, which on a narrow page lies on the next label.
+    const clock = (at) => new Date(at * 1e3).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
     const plot = new uPlot({
       width: Math.max(parent.clientWidth, 200), height: 130,
       series: [{ label: "time" }, ...series],
       scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-      axes: [axis, { ...axis, size: 55 }],
+      axes: [{ ...axis, space: 75, values: (_, times) => times.map(clock) }, { ...axis, size: 55 }],
       hooks: { draw: [drawEvents] },
     }, data, parent);
     charts.add(plot);
@@ -183,13 +186,18 @@
     const reasons = Object.entries(counts.reasons).filter(([, count]) => count > 0);
     view.find(".reasons").textContent =
       `Since the start: ${reasons.map(([reason, count]) => `${count} dropped (${reason})`).join(", ") || "0 dropped"}, ${counts.marked} marked`;
-    view.find(".flows caption").textContent = `The largest of ${traffic.active_flows} flows in the last second`;
+    view.find(".flows caption").textContent = `The largest of ${count(traffic.active_flows, "flow")} in the last second`;
     const capacity = direction.rate_bytes_per_second;
     fillTable(view.rows, view.find(".flows tbody"), "flow", traffic.flows.slice(0, ROWS).map((flow) => flowCells(flow, capacity)));
     const customers = traffic.customers.slice(0, ROWS).map((own) => customerCells(own, capacity));
     // One that is left stays, so that the page does not jump when all are silent for a second.
     view.find(".of-customers").hidden = customers.length === 0 && view.customers.length === 0;
-    view.find(".customers caption").textContent = `The largest of ${traffic.active_customers} customers in the last second`;
+    view.find(".customers caption").textContent = `The largest of ${count(traffic.active_customers, "customer")} in the last second`;
+    // Columns without a value take no room: plans have no entitlements, and the others no plans.
+    const has = (key) => traffic.customers.some((own) => own[key] !== null);
+    const { classList } = view.find(".customers");
+    classList.toggle("no-plan", !has("plan_bytes_per_second"));
+    classList.toggle("no-entitlement", !has("entitlement_bytes_per_second"));
     fillTable(view.customers, view.find(".customers tbody"), "customer", customers);
   };
 
@@ -273,7 +281,8 @@
   const pick = () => { byId("change-value").value = settings.set[byId("change-key").value] ?? ""; forget(); };
   const loadSettings = async (wanted) => {
     settings = await get("/control");
-    const keys = Object.keys(settings.set).slice(0, 5000);
+    const place = (key) => ["up", "down", "rule", "customer"].indexOf(key.split(".")[0]);
+    const keys = Object.keys(settings.set).sort((one, other) => place(one) - place(other)).slice(0, 5000);
     const select = byId("change-key");
     select.replaceChildren(...keys.map((key) => new Option(key, key)));
     if (keys.includes(wanted)) select.value = wanted;
