@@ -37,6 +37,7 @@ mod accounts;
 pub mod attachment;
 #[cfg(test)]
 mod attacks;
+mod autorate;
 pub mod bypass;
 mod claim;
 mod classify;
@@ -44,7 +45,6 @@ pub mod control;
 mod entitlement;
 mod events;
 mod exceptions;
-mod follow;
 mod guarantees;
 mod history;
 mod hosts;
@@ -164,13 +164,13 @@ impl<I: FrameIo> Gateway<I> {
         let stop = self.engine.run(deadline.min(self.engine.world.next_review()), wake)?;
         let now = self.engine.catch_up();
         self.engine.world.tick(now);
-        self.follow_links(now);
+        self.set_autorates(now);
         self.engine.apply_flow_updates(now);
         Ok(stop)
     }
 
     /// Changes rates that follow the link, where that is another one.
-    fn follow_links(&mut self, now: Time) {
+    fn set_autorates(&mut self, now: Time) {
         for (way, rate) in self.engine.world.review(now).into_iter().enumerate() {
             if let Some(rate) = rate {
                 self.engine.change(way, |link, shared| link.set_pace(now, Pace::rate(rate), shared));

@@ -468,8 +468,8 @@ impl Snapshot {
             metrics.add(name, kind, help, samples);
         }
         for (name, kind, help, of) in OF_AUTORATE {
-            let following = self.directions().filter_map(|(name, it)| Some((name, it.autorate.as_ref()?)));
-            metrics.add(name, kind, help, following.map(|(name, it)| (vec![("direction", name)], of(it))));
+            let autorates = self.directions().filter_map(|(name, it)| Some((name, it.autorate.as_ref()?)));
+            metrics.add(name, kind, help, autorates.map(|(name, it)| (vec![("direction", name)], of(it))));
         }
         let flows: Vec<[(&str, String); 3]> = self.real_rate().map(|(labels, _)| labels).collect();
         for (name, kind, help, of) in OF_REAL_RATE {

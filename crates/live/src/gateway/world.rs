@@ -14,8 +14,8 @@ use apportion_scenario::gateway::classifier::Headers;
 use apportion_scenario::gateway::{Direction, GatewayConfig, Labels};
 
 use super::accounts::Accounts;
+use super::autorate::Autorates;
 use super::classify::{Classifier, Found, Settings};
-use super::follow::Following;
 use super::reports::Reports;
 use super::traffic::{self, Meter, Traffic};
 use crate::bridge::ETHERNET;
@@ -36,7 +36,7 @@ pub struct GatewayWorld {
     /// If some queue reports.
     reports: Option<Reports>,
     /// If some rate follows the link.
-    following: Option<Box<Following>>,
+    autorates: Option<Box<Autorates>>,
     /// What the links add to a round trip behind their transmitters.
     delay: Span,
     /// When the period of traffic began that is being added up, and how many were before.
@@ -91,7 +91,7 @@ impl GatewayWorld {
             accounts,
             settings: Settings::new(),
             reports: None,
-            following: Following::after(None, config, Time::ZERO),
+            autorates: Autorates::after(None, config, Time::ZERO),
             delay,
             period: (Time::ZERO, 0),
         }
@@ -119,7 +119,7 @@ impl GatewayWorld {
     /// queued.
     pub fn change(&mut self, now: Time, config: &GatewayConfig, rules: bool) {
         self.delay = delay_of_both(config);
-        self.following = Following::after(self.following.take(), config, now);
+        self.autorates = Autorates::after(self.autorates.take(), config, now);
         for direction in Direction::BOTH {
             let own = config.direction(direction);
             let state = &mut self.directions[direction as usize];
@@ -148,24 +148,24 @@ impl GatewayWorld {
     /// The rate of a direction now, if some rate follows the link.
     #[must_use]
     pub fn rate(&self, direction: Direction) -> Option<Rate> {
-        self.following.as_ref().map(|following| following.rate(direction))
+        self.autorates.as_ref().map(|autorates| autorates.rate(direction))
     }
 
     /// What the rate of a direction goes by, if it follows the link.
     #[must_use]
     pub fn findings(&self, direction: Direction) -> Option<Findings> {
-        self.following.as_ref()?.findings(direction)
+        self.autorates.as_ref()?.findings(direction)
     }
 
     /// When to look whether rates are to change.
     #[must_use]
     pub fn next_review(&self) -> Time {
-        self.following.as_ref().map_or(Time::MAX, |following| following.next_review())
+        self.autorates.as_ref().map_or(Time::MAX, |autorates| autorates.next_review())
     }
 
     /// Looks whether rates are to change, up and down, and to what.
     pub fn review(&mut self, now: Time) -> [Option<Rate>; 2] {
-        self.following.as_mut().map_or([None; 2], |following| following.review(now))
+        self.autorates.as_mut().map_or([None; 2], |autorates| autorates.review(now))
     }
 
     /// Does periodic work.
@@ -250,10 +250,10 @@ impl World for GatewayWorld {
         let [up, down] = &mut self.directions;
         let (state, opposite) = if number == 0 { (up, down) } else { (down, up) };
         let size = state.charged(arrival.frame);
-        if let Some(following) = &mut self.following {
+        if let Some(autorates) = &mut self.autorates {
             let stamps = frame::timestamps(arrival.frame, parsed);
             let segment = parsed.flow().zip(parsed.segment).map(|(tuple, segment)| (tuple, segment, stamps));
-            following.arrived(now, Direction::BOTH[number], size, segment);
+            autorates.arrived(now, Direction::BOTH[number], size, segment);
         }
         // ARP belongs to no flow, and neither does what replaces it.
         let tuple = parsed.flow().filter(|_| !parsed.is_neighbour_discovery(arrival.frame));
@@ -343,13 +343,13 @@ impl World for GatewayWorld {
             state.meter.sent(packet.flow(), packet.size(), sojourn);
         }
         let direction = Direction::BOTH[1 - (port as usize & 1)];
-        let watches = self.following.as_ref().is_some_and(|following| following.watches(direction));
+        let watches = self.autorates.as_ref().is_some_and(|autorates| autorates.watches(direction));
         let segment = (uses_rtts || watches).then(|| segment_of(packet, frame)).flatten();
         if let Some((tuple, segment, stamps)) = segment.filter(|_| uses_rtts) {
             state.flows.departed(now, packet.flow(), &tuple, segment, stamps);
         }
-        if let Some(following) = &mut self.following {
-            following.departed(now, direction, packet.size(), segment);
+        if let Some(autorates) = &mut self.autorates {
+            autorates.departed(now, direction, packet.size(), segment);
         }
         if state.labels.writes
             && let Some((kind, label)) = packet.any_label()

@@ -1,9 +1,9 @@
 //! Gateways between hosts of their own: what passes, who gets what, and reloads under load.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
+mod autorate;
 mod colours;
 mod common;
-mod follow;
 mod labels;
 mod line;
 mod offloads;
@@ -43,7 +43,7 @@ const CASES: &[Case] = cases! {
     plans: customers_have_what_they_are_assured_and_are_counted,
         a_new_customer_takes_no_class_of_another,
         a_thousand_customers_are_reloaded_at_once;
-    follow: an_upload_over_a_link_that_slows_down_waits_little_and_fills_it,
+    autorate: an_upload_over_a_link_that_slows_down_waits_little_and_fills_it,
         so_does_a_download_whose_queue_is_before_the_gateway,
         a_fixed_rate_does_one_of_the_two;
     reports: what_the_second_gateway_loses_is_discarded_at_the_first,

@@ -32,7 +32,7 @@ const IDLE_HOST: Span = Span::from_secs(600);
 
 /// Both directions, of which one follows the link at least.
 #[derive(Debug)]
-pub(super) struct Following {
+pub(super) struct Autorates {
     /// By direction; one whose rate is fixed has bounds that are equal.
     rates: [Autorate; 2],
     /// Which side each of them goes by; none if it is fixed.
@@ -50,7 +50,7 @@ struct Connections {
     shortest: Vec<Shortest>,
 }
 
-impl Following {
+impl Autorates {
     /// What `config` asks for, with what `before` has learnt; none if both rates are fixed.
     pub fn after(before: Option<Box<Self>>, config: &GatewayConfig, now: Time) -> Option<Box<Self>> {
         let directions = Direction::BOTH.map(|direction| (direction, config.direction(direction)));

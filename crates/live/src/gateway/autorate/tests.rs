@@ -101,43 +101,43 @@ fn timestamps_are_answered_by_their_echo_alone() {
 
 #[test]
 fn a_queue_behind_the_gateway_lowers_the_rate_of_the_direction_that_fills_it() {
-    let mut following = Following::after(None, &config(AUTO), Time::ZERO).unwrap();
-    assert!(following.watches(Direction::Up) && !following.watches(Direction::Down));
-    assert_eq!(following.rate(Direction::Up), Rate::from_mbit(25));
+    let mut autorates = Autorates::after(None, &config(AUTO), Time::ZERO).unwrap();
+    assert!(autorates.watches(Direction::Up) && !autorates.watches(Direction::Down));
+    assert_eq!(autorates.rate(Direction::Up), Rate::from_mbit(25));
     // 25 Mb/s to a link of 10 Mb/s with 20 ms: what leaves at t is answered after 20 ms and 1.5 t.
     let mut answers: Vec<(u64, u32)> = Vec::new();
     let mut changes = Vec::new();
     for ms in 0..300_u64 {
         let number = 3_000 * ms as u32;
-        following.departed(at(ms), Direction::Up, Bytes::new(3_125), Some((tuple(1), data(number), None)));
+        autorates.departed(at(ms), Direction::Up, Bytes::new(3_125), Some((tuple(1), data(number), None)));
         answers.push((ms + 20 + ms * 3 / 2, number + 1_000));
         for (_, number) in answers.extract_if(.., |(due, _)| *due <= ms).collect::<Vec<_>>() {
             let back = tuple(1).reversed();
-            following.arrived(at(ms), Direction::Down, Bytes::new(60), Some((back, ack(number), None)));
+            autorates.arrived(at(ms), Direction::Down, Bytes::new(60), Some((back, ack(number), None)));
         }
-        changes.extend(following.review(at(ms))[0]);
+        changes.extend(autorates.review(at(ms))[0]);
     }
     let first = changes[0].as_mbit_f64();
     assert!((4.0..10.5).contains(&first), "{changes:?}");
-    let findings = following.findings(Direction::Up).unwrap();
+    let findings = autorates.findings(Direction::Up).unwrap();
     assert!(findings.capacity.is_some_and(|rate| (9.0..11.0).contains(&rate.as_mbit_f64())), "{findings:?}");
-    assert_eq!(following.findings(Direction::Down), None);
+    assert_eq!(autorates.findings(Direction::Down), None);
     // A reload keeps what was learnt, within the new bounds, and a fixed rate ends it.
-    let before = following.rate(Direction::Up);
-    let following = Following::after(Some(following), &config(AUTO), at(300)).unwrap();
-    assert_eq!(following.rate(Direction::Up), before);
+    let before = autorates.rate(Direction::Up);
+    let autorates = Autorates::after(Some(autorates), &config(AUTO), at(300)).unwrap();
+    assert_eq!(autorates.rate(Direction::Up), before);
     let higher = config("rate = \"auto\"\nrate_max = \"25Mbit\"\nrate_min = \"20Mbit\"");
-    let following = Following::after(Some(following), &higher, at(300)).unwrap();
-    assert_eq!(following.rate(Direction::Up), Rate::from_mbit(20));
-    assert!(Following::after(Some(following), &config("rate = \"5Mbit\""), at(300)).is_none());
+    let autorates = Autorates::after(Some(autorates), &higher, at(300)).unwrap();
+    assert_eq!(autorates.rate(Direction::Up), Rate::from_mbit(20));
+    assert!(Autorates::after(Some(autorates), &config("rate = \"5Mbit\""), at(300)).is_none());
 }
 
 #[test]
 fn a_flood_of_connections_takes_no_more_memory() {
-    let mut following = Following::after(None, &config(AUTO), Time::ZERO).unwrap();
+    let mut autorates = Autorates::after(None, &config(AUTO), Time::ZERO).unwrap();
     for port in 0..60_000 {
         let segment = Some((tuple(port), data(0), None));
-        following.departed(at(u64::from(port) / 10), Direction::Up, Bytes::new(100), segment);
+        autorates.departed(at(u64::from(port) / 10), Direction::Up, Bytes::new(100), segment);
     }
-    assert!(following.outside.samplers.len() <= MOST && following.inside.samplers.is_empty());
+    assert!(autorates.outside.samplers.len() <= MOST && autorates.inside.samplers.is_empty());
 }
