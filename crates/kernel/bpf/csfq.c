@@ -1,0 +1,281 @@
+/* The core of CSFQ and MCSFQ as a tc program at the egress of a device.
+ *
+ * Stoica, Shenker, Zhang, "Core-stateless fair queueing", SIGCOMM 1998, figure 3; Pelsser, De Cnodder, "Improvements to
+ * core stateless fair queueing", PfHSN 2002, figure 3 (MCSFQ: the share does not fall without congestion). The same
+ * readings as crates/core/src/estimate/fair_share.rs with a target delay of 0, and the order of
+ * crates/core/src/aqm/csfq.rs: decide by the share as it is, count, relabel by the share as it is then.
+ *
+ * Deviations: rates are in Q16 of a bit a second; fixed.h states the errors of exp(-T/K). A classifier does not see the
+ * queue of its device: the queue here is a virtual one, which is served at the rate of the link and holds `limit`.
+ *
+ * src/settings.rs writes `settings` and reads `link` and `counts`; the order of the fields is the same there.
+ */
+#include "wire.h"
+
+enum flag {
+    /* Packets leave without their label. */
+    EGRESS = 1,
+    /* Packets without a label pass rather than being dropped. */
+    PASS_UNLABELLED = 2,
+    /* G is set aside before the rest is divided. */
+    AGGREGATE_GUARANTEE = 4,
+    /* A calm link stays uncongested whatever arrives (2002, footnote 3); else its share is unknown (1998). */
+    HOLDS = 8,
+};
+
+struct settings {
+    /* C, Q16. */
+    __u64 rate;
+    /* K_alpha in ns; 2^64 / K_alpha; 2^51 10^9 / K_alpha; K_c in ns. */
+    __u64 k_alpha, inverse, per_k, k_c;
+    /* Bits by which rates are cut so that C has 31 at most. */
+    __u64 cut;
+    /* 1 / the smallest weight, Q16. */
+    __u64 most;
+    /* The part of the share that an uncongested window keeps, Q32. */
+    __u64 kept;
+    /* The part of the share that an overflow keeps, Q32. */
+    __u64 overflow_kept;
+    /* Of the virtual queue, in ns: threshold, limit for excess packets, for those of debts (label 1), for all. */
+    __u64 threshold, excess_limit, debt_limit, limit;
+    /* Nanoseconds a bit, Q32. */
+    __u64 per_bit;
+    /* Bytes charged for a frame in addition to its length. */
+    __u64 overhead;
+    __u64 flags;
+};
+
+struct link {
+    struct bpf_spin_lock lock;
+    /* Whether alpha is known; a share that is known and 0 lets nothing but guaranteed packets pass. */
+    __u32 known;
+    /* The paper's alpha and tmp_alpha, Q16. */
+    __u64 alpha, largest;
+    /* A, F and G, Q16, and bits that arrived at the time of the last average. */
+    __u64 arrival, accepted, guaranteed;
+    __u64 pending_arrival, pending_accepted, pending_guaranteed;
+    /* Of the last average; of the window's start; when the virtual queue is empty. ns. */
+    __u64 last, start, empty;
+    __u64 congested, periods, decreases;
+};
+
+struct counts {
+    __u64 packets, bytes, early, overflow, unlabelled, no_ip, relabelled;
+};
+
+ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct settings) settings SECTION(".maps");
+ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct link) link SECTION(".maps");
+ARRAY_OF_ONE(BPF_MAP_TYPE_PERCPU_ARRAY, struct counts) counts SECTION(".maps");
+
+/* For tests: with 1, cb[0..1] of a packet is the time and cb[2] the random number. */
+const volatile __u32 test_hook = 0;
+
+#define DECREASES 30
+/* What waits to be averaged is at most this, so that products fit: 2 GB. */
+#define MOST_PENDING (1ULL << 34)
+
+struct arrival {
+    __u64 now, bits;
+    /* Q16. */
+    __u64 label;
+    __u32 random;
+};
+
+/* r after a gap in which `pending` bits came. 1998, eq. (3). */
+INLINE __u64 averaged(__u64 r, __u64 pending, __u64 t, const struct gap *gap, const struct settings *s)
+{
+    __u64 kept = r - mul_64(r, gap->less);
+    if (!pending)
+        return kept;
+    if (gap->is_short) {
+        /* l/T (1 - e^-x) is l/K (1 - deficit). */
+        __u64 by_k = mul_64(pending << 29, s->per_k);
+        return kept + by_k - mul_32(by_k, gap->deficit);
+    }
+    __u64 nano = pending * 1000000000, whole = nano / t;
+    __u64 rate = whole << 16 | (((nano - whole * t) << 16) / t & 0xffff);
+    return kept + mul_64(rate, gap->less);
+}
+
+INLINE __u64 pended(__u64 sum)
+{
+    return sum < MOST_PENDING ? sum : MOST_PENDING - 1;
+}
+
+INLINE void average(struct link *link, const struct settings *s, const struct arrival *p, int dropped)
+{
+    int excess = p->label || !(s->flags & AGGREGATE_GUARANTEE);
+    if (excess) {
+        link->pending_arrival = pended(link->pending_arrival + p->bits);
+        if (!dropped)
+            link->pending_accepted = pended(link->pending_accepted + p->bits);
+    }
+    if (!p->label)
+        link->pending_guaranteed = pended(link->pending_guaranteed + p->bits);
+    /* Packets of one instant are counted with the next that comes later. */
+    if ((__s64)(p->now - link->last) <= 0)
+        return;
+    __u64 t = p->now - link->last;
+    struct gap gap = gap_of(t, s->k_alpha, s->inverse);
+    /* Longer gaps divide alike; 2^47 ns are a day and a half. */
+    if (t >> 47)
+        t = 1ULL << 47;
+    link->arrival = averaged(link->arrival, link->pending_arrival, t, &gap, s);
+    link->accepted = averaged(link->accepted, link->pending_accepted, t, &gap, s);
+    if (link->guaranteed | link->pending_guaranteed)
+        link->guaranteed = averaged(link->guaranteed, link->pending_guaranteed, t, &gap, s);
+    link->pending_arrival = link->pending_accepted = link->pending_guaranteed = 0;
+    link->last = p->now;
+}
+
+/* What excess traffic can have: C, or what guaranteed traffic leaves, at least a hundredth. */
+INLINE __u64 available(const struct link *link, const struct settings *s)
+{
+    if (!(s->flags & AGGREGATE_GUARANTEE) || !link->guaranteed)
+        return s->rate;
+    __u64 least = s->rate / 100;
+    return s->rate > link->guaranteed + least ? s->rate - link->guaranteed : least;
+}
+
+/* The end of a congested window: alpha C / F, with F at least C / 1000. */
+INLINE void scale(struct link *link, const struct settings *s, __u64 x)
+{
+    /* A share of nothing stays one. */
+    if (!link->alpha)
+        return;
+    __u64 least = s->rate / 1000;
+    __u64 fr = (link->accepted > least ? link->accepted : least) >> s->cut;
+    __u64 ratio = fr ? ((x >> s->cut) << 32) / fr : 0;
+    __u64 most = mul_32_saturating(x, s->most << 16);
+    __u64 share = mul_32_saturating(link->alpha, ratio);
+    link->alpha = share < most ? share : most;
+    link->known = link->alpha != 0;
+}
+
+/* estimate_alpha of figure 3. */
+INLINE void estimate(struct link *link, const struct settings *s, const struct arrival *p, int calm)
+{
+    if (!link->known) {
+        link->largest = p->label > link->largest ? p->label : link->largest;
+        if (calm)
+            return;
+        link->alpha = link->largest ? link->largest : s->rate / 2;
+        link->known = link->alpha != 0;
+        link->largest = 0;
+    }
+    int over = p->now >= link->start + s->k_c;
+    __u64 x = available(link, s);
+    int held = s->flags & HOLDS && calm && !link->congested;
+    if (link->arrival >= x && !held) {
+        if (!link->congested) {
+            link->congested = 1;
+            link->periods++;
+            link->start = p->now;
+            link->decreases = DECREASES;
+        } else if (over) {
+            scale(link, s, x);
+            link->start = p->now;
+        }
+        return;
+    }
+    if (link->congested) {
+        link->congested = 0;
+        link->start = p->now;
+        link->largest = 0;
+        return;
+    }
+    link->largest = p->label > link->largest ? p->label : link->largest;
+    if (over) {
+        __u64 kept = mul_32(link->alpha, s->kept);
+        link->alpha = link->largest > kept ? link->largest : kept;
+        /* 1998: the share of a calm link is unknown again, and that of one that saw nothing. 2002: that is 0. */
+        link->known = s->flags & HOLDS ? 1 : !calm && link->alpha;
+        link->largest = 0;
+        link->start = p->now;
+    }
+}
+
+enum verdict { PASS, EARLY, OVERFLOW };
+
+/* Everything that needs the lock. `share` becomes alpha as it is then, if it is known. */
+INLINE enum verdict admit(struct link *link, const struct settings *s, const struct arrival *p, __u64 *share)
+{
+    __u64 wait = link->empty > p->now ? link->empty - p->now : 0;
+    __u64 takes = mul_32_saturating(s->per_bit, p->bits);
+    int calm = wait <= s->threshold;
+    /* p = 1 - alpha / label: dropped if random < p, both times the label. */
+    int dropped = link->known && p->label > link->alpha && mul_32(p->label, p->random) < p->label - link->alpha;
+    average(link, s, p, dropped);
+    estimate(link, s, p, calm);
+    if (dropped)
+        return EARLY;
+    /* The last of the buffer is for guaranteed packets, once more than a thousandth is. */
+    __u64 open = p->label > 1 << 16 ? s->excess_limit : s->debt_limit;
+    int reserved = p->label && wait >= open && link->guaranteed > s->rate / 1000;
+    if (wait + takes > s->limit || reserved) {
+        if (link->decreases) {
+            link->decreases--;
+            link->alpha = mul_32(link->alpha, s->overflow_kept);
+        }
+        return OVERFLOW;
+    }
+    link->empty = p->now + wait + takes;
+    *share = link->known ? link->alpha : 0;
+    return PASS;
+}
+
+SECTION("classifier") int csfq(struct __sk_buff *skb)
+{
+    __u32 zero = 0;
+    struct settings *s = bpf_map_lookup_elem(&settings, &zero);
+    struct link *l = bpf_map_lookup_elem(&link, &zero);
+    struct counts *c = bpf_map_lookup_elem(&counts, &zero);
+    if (!s || !l || !c)
+        return TC_ACT_OK;
+    struct wire wire = wire_of(skb);
+    if (!wire.version) {
+        c->no_ip++;
+        return TC_ACT_OK;
+    }
+    __u32 word = wire_word(&wire), code = word & LABEL_MAX;
+    /* Of a super-packet each segment has its overhead. */
+    __u64 segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
+    __u64 bytes = skb->len + segments * s->overhead;
+    c->packets++;
+    c->bytes += bytes;
+    if (word >> LABEL_BITS != KIND_RATE) {
+        /* It passed no edge. */
+        c->unlabelled++;
+        return s->flags & PASS_UNLABELLED ? TC_ACT_OK : TC_ACT_SHOT;
+    }
+    struct arrival p = { .bits = 8 * bytes, .label = label_decode(code) << 16 };
+    if (test_hook) {
+        p.now = (__u64)skb->cb[1] << 32 | skb->cb[0];
+        p.random = skb->cb[2];
+    } else {
+        p.now = bpf_ktime_get_ns();
+        p.random = bpf_get_prandom_u32();
+    }
+    __u64 share = 0;
+    bpf_spin_lock(&l->lock);
+    enum verdict verdict = admit(l, s, &p, &share);
+    bpf_spin_unlock(&l->lock);
+    if (verdict != PASS) {
+        if (verdict == EARLY)
+            c->early++;
+        else
+            c->overflow++;
+        return TC_ACT_SHOT;
+    }
+    if (s->flags & EGRESS) {
+        wire_put(&wire, 0, 0);
+    } else if (share && p.label > share) {
+        /* 0 says that a guarantee covers the packet: a share below 1 is written as 1. */
+        __u32 lower = label_encode(share > 1 << 16 ? share : 1 << 16);
+        if (lower != code) {
+            wire_write(&wire, KIND_RATE, lower);
+            c->relabelled++;
+        }
+    }
+    return TC_ACT_OK;
+}

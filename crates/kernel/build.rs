@@ -1,0 +1,50 @@
+//! Compiles the tc programs, if the feature `bpf` asks for them: `clang --target=bpf`, one object for each `bpf/*.c`.
+//!
+//! What is embedded is `None` without the feature or where clang fails; then a warning says why, and loading refuses.
+
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs, io};
+
+/// The programs, by file.
+const SOURCES: [&str; 3] = ["csfq", "flows", "check"];
+
+fn main() -> io::Result<()> {
+    println!("cargo::rerun-if-changed=bpf");
+    println!("cargo::rerun-if-env-changed=CLANG");
+    let out = env::var("OUT_DIR").map_err(io::Error::other)?;
+    let is_wanted = env::var_os("CARGO_FEATURE_BPF").is_some();
+    let mut code = String::new();
+    for name in SOURCES {
+        let object = Path::new(&out).join(format!("{name}.o"));
+        let embedded = match is_wanted.then(|| compile(name, &object)) {
+            // The loader reads an object as 64-bit words.
+            Some(Ok(())) => format!("Some(&Aligned(*include_bytes!({object:?})).0)"),
+            Some(Err(why)) => {
+                println!("cargo::warning=bpf/{name}.c is left out: {why}");
+                "None".to_owned()
+            }
+            None => "None".to_owned(),
+        };
+        let constant = name.to_uppercase();
+        code += &format!("pub(crate) static {constant}: Option<&[u8]> = {embedded};\n");
+    }
+    fs::write(Path::new(&out).join("objects.rs"), code)
+}
+
+fn compile(name: &str, object: &Path) -> Result<(), String> {
+    let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    let status = Command::new(&clang)
+        // -g: the kernel finds the spin lock of a map by its types. v3: 32-bit registers (Linux 5.1).
+        .args(["--target=bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-c"])
+        // Where Debian keeps asm/types.h.
+        .arg("-idirafter")
+        .arg(format!("/usr/include/{arch}-linux-gnu"))
+        .arg(format!("bpf/{name}.c"))
+        .arg("-o")
+        .arg(object)
+        .status()
+        .map_err(|error| format!("`{clang}` cannot be run ({error}); install clang or name one by CLANG"))?;
+    if status.success() { Ok(()) } else { Err(format!("`{clang}` failed with {status}")) }
+}

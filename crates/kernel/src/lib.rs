@@ -1,0 +1,17 @@
+//! Disciplines that the Linux kernel carries out by itself, where it can.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`plan`] | which queue can be carried out here, and how; the others are refused by name |
+//! | [`settings`] | the constants of a CSFQ core in fixed point, its state and its counters |
+//! | [`weights`] | a tree of HTB with one leaf for each flow, in proportion to weights |
+//! | `program` | the tc programs: loading, attaching, reading and writing their maps (feature `bpf`) |
+//!
+//! The programs are C, in `bpf/`. The feature `bpf` compiles them by clang and embeds them; without it, or without clang,
+//! the rest of this crate works the same. What they do, how exactly, and what they cost: `docs/kernel.md`.
+
+pub mod plan;
+#[cfg(feature = "bpf")]
+pub mod program;
+pub mod settings;
+pub mod weights;

@@ -1,0 +1,191 @@
+//! Which queues the kernel can carry out, and how. The others are refused, each by its name.
+//!
+//! Two ways exist. A core-stateless core decides by the label of a packet and one estimate of its link: a tc program.
+//! Weights among flows are what HTB's leaves divide. What has to look into the queue, or take a packet out of it after it
+//! was let in (push-out), cannot be done by a program in front of it.
+
+use apportion_core::aqm::csfq::CsfqParams;
+use apportion_core::system::any::{PolicyParams, SchedulerParams};
+use apportion_core::system::{BufferParams, CoreParams, DisciplineParams};
+use apportion_core::units::Rate;
+
+use crate::settings::{CoreSettings, Unsuitable};
+
+/// How the kernel carries a queue out.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Plan {
+    /// By the tc program of a CSFQ core in front of a FIFO.
+    Core(Box<CoreSettings>),
+    /// By HTB, one leaf for each flow.
+    Weights,
+}
+
+/// Why not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The discipline as such.
+    #[error(
+        "the kernel backend cannot carry out `{name}`: {why}; use the user-space backend, or one of: csfq, mcsfq with role = \"core\", drr with drop = \"tail\""
+    )]
+    Discipline {
+        /// Of the part that it cannot.
+        name: &'static str,
+        /// The reason.
+        why: &'static str,
+    },
+    /// A value of one of its keys.
+    #[error("the kernel backend cannot carry out this `csfq` or `mcsfq`: {0}; or use the user-space backend")]
+    Key(#[from] Unsuitable),
+}
+
+const PUSH_OUT: &str =
+    "it takes packets out of the queue after they were let in (push-out), which no tc program can";
+const QUEUE: &str = "it decides by what waits in the queue, which no tc program sees";
+const FLOWS: &str = "its state of each flow is kept in user space only";
+const TURNS: &str = "the kernel has no scheduler of this order that a program could steer";
+const CLASSES: &str = "its classes are not translated into those of the kernel";
+
+impl Plan {
+    /// The plan for `queue` in front of a link of `rate`.
+    ///
+    /// # Errors
+    /// A queue that the kernel cannot carry out: its part and the reason.
+    pub fn of(queue: &DisciplineParams, rate: Rate) -> Result<Self, Refusal> {
+        if queue.shaper.is_some() {
+            return Err(refused("token_bucket", "a shaper around a queue is a second queue"));
+        }
+        match &queue.core {
+            CoreParams::Buffered(BufferParams { schedule, drop }) => buffered(schedule, drop, rate),
+            other => Err(system(other)),
+        }
+    }
+}
+
+const fn refused(name: &'static str, why: &'static str) -> Refusal {
+    Refusal::Discipline { name, why }
+}
+
+fn buffered(schedule: &SchedulerParams, drop: &PolicyParams, rate: Rate) -> Result<Plan, Refusal> {
+    match (schedule, drop) {
+        (SchedulerParams::Fifo(_), PolicyParams::Csfq(params)) => core(params, rate),
+        (SchedulerParams::Drr(_), PolicyParams::Tail(_)) => Ok(Plan::Weights),
+        (SchedulerParams::Fifo(_), PolicyParams::Tail(_)) => {
+            Err(refused("fifo", "there is nothing to divide; the device's own queue is one"))
+        }
+        (SchedulerParams::Fifo(_) | SchedulerParams::Drr(_), drop) => Err(policy(drop)),
+        (SchedulerParams::RoundRobin(_), _) => Err(refused("rr", TURNS)),
+        (SchedulerParams::StartTimeFq(_), _) => Err(refused("stfq", TURNS)),
+        (SchedulerParams::Scfq(_), _) => Err(refused("scfq", TURNS)),
+        (SchedulerParams::Wf2qPlus(_), _) => Err(refused("wf2q_plus", TURNS)),
+    }
+}
+
+fn core(params: &CsfqParams, rate: Rate) -> Result<Plan, Refusal> {
+    Ok(Plan::Core(Box::new(CoreSettings::new(params, rate)?)))
+}
+
+const fn policy(policy: &PolicyParams) -> Refusal {
+    match policy {
+        PolicyParams::Head(_) => refused("head", PUSH_OUT),
+        PolicyParams::LongestQueue(_) => refused("lqd", PUSH_OUT),
+        PolicyParams::RandomQueue(_) => refused("rnd", PUSH_OUT),
+        PolicyParams::Pfd(_) => refused("pfd", PUSH_OUT),
+        PolicyParams::Tail(_) => refused("tail", "it goes with drr only"),
+        PolicyParams::Csfq(_) => refused("csfq", "it goes with a FIFO only"),
+        PolicyParams::Red(_) => refused("red", QUEUE),
+        PolicyParams::Rio(_) => refused("rio", QUEUE),
+        PolicyParams::Fred(_) => refused("fred", QUEUE),
+        PolicyParams::Sred(_) => refused("sred", QUEUE),
+        PolicyParams::Bred(_) => refused("bred", QUEUE),
+        PolicyParams::Tred(_) => refused("tred", QUEUE),
+        PolicyParams::Codel(_) => refused("codel", QUEUE),
+        PolicyParams::Pie(_) => refused("pie", QUEUE),
+        PolicyParams::Cobalt(_) => refused("cobalt", QUEUE),
+        PolicyParams::Hcsfq(_) => refused("hcsfq", FLOWS),
+        PolicyParams::Sffc(_) => refused("sffc", FLOWS),
+    }
+}
+
+const fn system(system: &CoreParams) -> Refusal {
+    match system {
+        CoreParams::Buffered(_) => refused("fifo", TURNS),
+        CoreParams::Choke(_) => refused("choke", QUEUE),
+        CoreParams::Cake(_) => refused("cake", PUSH_OUT),
+        CoreParams::Fq(_) => refused("fq", TURNS),
+        CoreParams::FqCodel(_) => refused("fq_codel", PUSH_OUT),
+        CoreParams::FqPie(_) => refused("fq_pie", QUEUE),
+        CoreParams::DualPi2(_) => refused("dualpi2", QUEUE),
+        CoreParams::Afq(_) => refused("afq", TURNS),
+        CoreParams::SpPifo(_) => refused("sp_pifo", TURNS),
+        CoreParams::Aifo(_) => refused("aifo", QUEUE),
+        CoreParams::Cebinae(_) => refused("cebinae", FLOWS),
+        CoreParams::StochasticFq(_) => refused("stochastic_fq", PUSH_OUT),
+        CoreParams::Prio(_) => refused("prio", CLASSES),
+        CoreParams::Htb(_) => refused("htb", CLASSES),
+        CoreParams::Hfsc(_) => refused("hfsc", CLASSES),
+        CoreParams::Ramp(_) => refused("ramp", QUEUE),
+        CoreParams::Guarded(_) => refused("sffc", FLOWS),
+        CoreParams::Custom(_) => refused("custom", "a registered discipline is code of this process"),
+        CoreParams::Isolated(_) => refused("isolate", FLOWS),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apportion_core::system::Catalog;
+
+    fn plan(kind: &str, drop: Option<&str>, set: &[(&str, &str)]) -> Result<Plan, String> {
+        let mut selection = Catalog::default().select(kind, drop, None).unwrap();
+        for (key, value) in set {
+            selection.set(key, value).unwrap();
+        }
+        let queue = DisciplineParams::from_args(&selection).unwrap();
+        Plan::of(&queue, Rate::from_mbit(10)).map_err(|refusal| refusal.to_string())
+    }
+
+    const CORE: [(&str, &str); 2] = [("role", "core"), ("target_delay", "0s")];
+
+    #[test]
+    fn cores_and_weights_have_a_plan() {
+        for kind in ["csfq", "mcsfq"] {
+            assert!(matches!(plan(kind, None, &CORE), Ok(Plan::Core(_))), "{kind}");
+        }
+        assert_eq!(plan("drr", Some("tail"), &[]), Ok(Plan::Weights));
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused_by_its_name() {
+        // Every entry that can be a queue by itself.
+        let catalog = Catalog::default();
+        let mut refusals = 0;
+        for name in catalog.all().map(|entry| entry.name) {
+            let Ok(selection) = catalog.select(name, None, None) else { continue };
+            let Ok(queue) = DisciplineParams::from_args(&selection) else { continue };
+            let refusal = Plan::of(&queue, Rate::from_mbit(10)).unwrap_err().to_string();
+            // A scheduler comes with a policy, and nbq is sffc with other parameters.
+            let named = match name {
+                "drr" => "lqd",
+                "tail" => "fifo",
+                "nbq" => "sffc",
+                name => name,
+            };
+            assert!(refusal.contains(&format!("`{named}`")), "{name}: {refusal}");
+            refusals += 1;
+        }
+        assert!(refusals > 30, "{refusals}");
+        assert!(plan("pfd", None, &[]).unwrap_err().contains("push-out"));
+        assert!(plan("drr", None, &[]).unwrap_err().contains("`lqd`"), "the default policy of drr");
+    }
+
+    #[test]
+    fn a_key_that_the_program_lacks_is_named() {
+        let refusal = |set: &[_]| plan("csfq", None, set).unwrap_err();
+        assert!(refusal(&[]).contains("`role` must be \"core\""));
+        assert!(refusal(&CORE[..1]).contains("`target_delay` must be \"0s\""));
+        for (key, value) in [("bits", "8"), ("k_c", "10us"), ("limit", "64p"), ("onset", "true")] {
+            let refusal = refusal(&[CORE[0], CORE[1], (key, value)]);
+            assert!(refusal.contains(&format!("`{key}` must")), "{refusal}");
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The tc programs: loading them, attaching them to the egress of a device, and their maps.
+//!
+//! Needs CAP_BPF and CAP_NET_ADMIN, and a kernel from 5.2 on with the bpf system call and BTF. A program stays attached as
+//! long as what is given here lives.
+
+use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray};
+use aya::programs::{ProgramError, SchedClassifier, TcAttachType, tc};
+use aya::{Ebpf, EbpfError, EbpfLoader};
+
+use crate::settings::{COUNTS, CoreSettings, Counts, LinkState, SETTINGS, STATE};
+
+mod objects {
+    //! Compiled by `build.rs`.
+
+    /// An object, where it can be read as words of 64 bits.
+    #[repr(C, align(8))]
+    struct Aligned<const N: usize>([u8; N]);
+
+    include!(concat!(env!("OUT_DIR"), "/objects.rs"));
+}
+
+/// Why a program does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum BpfError {
+    /// It is not part of this build.
+    #[error("the tc program `{0}` is not part of this build; install clang and build again")]
+    NotBuilt(&'static str),
+    /// The kernel refuses the object.
+    #[error(
+        "the kernel does not load `{program}`: {cause}; it needs CAP_BPF, CAP_NET_ADMIN and a kernel with bpf() and BTF"
+    )]
+    Load {
+        /// Which.
+        program: &'static str,
+        /// The loader's words.
+        cause: EbpfError,
+    },
+    /// The kernel refuses the program, or to attach it.
+    #[error("the kernel does not run `{program}`: {cause}")]
+    Program {
+        /// Which.
+        program: &'static str,
+        /// The loader's words.
+        cause: ProgramError,
+    },
+    /// The device takes no program.
+    #[error("`{device}` takes no tc programs: {cause}")]
+    Device {
+        /// Its name.
+        device: String,
+        /// The loader's words.
+        cause: String,
+    },
+    /// A map cannot be read or written.
+    #[error("the map `{map}` of a tc program is not accessible: {cause}")]
+    Map {
+        /// Which.
+        map: &'static str,
+        /// The loader's words.
+        cause: MapError,
+    },
+    /// The object is not as this crate expects it: a bug.
+    #[error("the object of `{0}` does not hold what it should; build again")]
+    Missing(&'static str),
+}
+
+/// Which of the objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Object {
+    /// The core of CSFQ and MCSFQ.
+    Core,
+    /// Classes of flows.
+    Flows,
+    /// What tests and measurements use.
+    Check,
+}
+
+impl Object {
+    fn bytes(self) -> Result<&'static [u8], BpfError> {
+        let (embedded, name) = match self {
+            Self::Core => (objects::CSFQ, "csfq"),
+            Self::Flows => (objects::FLOWS, "flow_class"),
+            Self::Check => (objects::CHECK, "check"),
+        };
+        embedded.ok_or(BpfError::NotBuilt(name))
+    }
+
+    /// Loads it, with `test_hook` as documented in `bpf/csfq.c`; that is for tests only.
+    ///
+    /// # Errors
+    /// If it is not part of this build, or the kernel refuses.
+    pub fn load(self, test_hook: bool) -> Result<Ebpf, BpfError> {
+        let mut loader = EbpfLoader::new();
+        let hook = u32::from(test_hook);
+        if self == Self::Core {
+            loader.override_global("test_hook", &hook, true);
+        }
+        loader.load(self.bytes()?).map_err(|cause| BpfError::Load { program: "object", cause })
+    }
+}
+
+/// The program `name` of an object, accepted by the kernel's verifier.
+///
+/// # Errors
+/// If there is none, or the kernel refuses it.
+pub fn program<'a>(object: &'a mut Ebpf, name: &'static str) -> Result<&'a mut SchedClassifier, BpfError> {
+    let program = object.program_mut(name).ok_or(BpfError::Missing(name))?;
+    let failed = |cause| BpfError::Program { program: name, cause };
+    let program: &mut SchedClassifier = program.try_into().map_err(failed)?;
+    if program.fd().is_err() {
+        program.load().map_err(failed)?;
+    }
+    Ok(program)
+}
+
+/// Attaches the program `name` at the egress of `device`, in the network namespace of the calling thread, until the object is
+/// dropped.
+fn attach(object: &mut Ebpf, name: &'static str, device: &str) -> Result<(), BpfError> {
+    match tc::qdisc_add_clsact(device) {
+        Ok(()) => (),
+        // From Linux 6.6 on programs need no clsact; there, or where it stands already, attaching decides.
+        Err(tc::TcError::NetlinkError(_) | tc::TcError::AlreadyAttached) => (),
+        Err(cause) => {
+            return Err(BpfError::Device { device: device.to_owned(), cause: cause.to_string() });
+        }
+    }
+    let program = program(object, name)?;
+    let attached = program.attach(device, TcAttachType::Egress);
+    attached.map(drop).map_err(|cause| BpfError::Program { program: name, cause })
+}
+
+fn map<T>(object: &mut Ebpf, map: &'static str) -> Result<T, BpfError>
+where
+    T: TryFrom<aya::maps::Map, Error = MapError>,
+{
+    let taken = object.take_map(map).ok_or(BpfError::Missing(map))?;
+    T::try_from(taken).map_err(|cause| BpfError::Map { map, cause })
+}
+
+/// A CSFQ or MCSFQ core.
+pub struct Core {
+    object: Ebpf,
+    settings: Array<MapData, [u64; SETTINGS]>,
+    link: Array<MapData, [u64; STATE]>,
+    counts: PerCpuArray<MapData, [u64; COUNTS]>,
+}
+
+impl Core {
+    /// Loads a core with these constants; it is not attached yet.
+    ///
+    /// # Errors
+    /// If it is not part of this build, or the kernel refuses.
+    pub fn load(settings: &CoreSettings) -> Result<Self, BpfError> {
+        Self::load_with(settings, false)
+    }
+
+    /// As [`Self::load`]; with `test_hook` each packet brings its time and random number.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load_with(settings: &CoreSettings, test_hook: bool) -> Result<Self, BpfError> {
+        let mut object = Object::Core.load(test_hook)?;
+        program(&mut object, "csfq")?;
+        let mut core = Self {
+            settings: map(&mut object, "settings")?,
+            link: map(&mut object, "link")?,
+            counts: map(&mut object, "counts")?,
+            object,
+        };
+        core.set(settings)?;
+        core.link
+            .set(0, settings.initial_state(), 0)
+            .map_err(|cause| BpfError::Map { map: "link", cause })?;
+        Ok(core)
+    }
+
+    /// Puts it at the egress of `device`, in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// If there is no such device, or the kernel refuses.
+    pub fn attach(&mut self, device: &str) -> Result<(), BpfError> {
+        attach(&mut self.object, "csfq", device)
+    }
+
+    /// New constants; the estimate goes on from what it is.
+    ///
+    /// # Errors
+    /// If the map is not accessible.
+    pub fn set(&mut self, settings: &CoreSettings) -> Result<(), BpfError> {
+        let failed = |cause| BpfError::Map { map: "settings", cause };
+        self.settings.set(0, settings.words(), 0).map_err(failed)
+    }
+
+    /// The estimate as it stands.
+    ///
+    /// # Errors
+    /// If the map is not accessible.
+    pub fn state(&self) -> Result<LinkState, BpfError> {
+        let words = self.link.get(&0, 0).map_err(|cause| BpfError::Map { map: "link", cause })?;
+        Ok(LinkState::of(&words))
+    }
+
+    /// What was counted.
+    ///
+    /// # Errors
+    /// If the map is not accessible.
+    pub fn counts(&self) -> Result<Counts, BpfError> {
+        let values = self.counts.get(&0, 0).map_err(|cause| BpfError::Map { map: "counts", cause })?;
+        Ok(Counts::sum(values.iter().copied()))
+    }
+
+    /// The program, for tests and measurements.
+    ///
+    /// # Errors
+    /// As [`program`].
+    pub fn program(&mut self) -> Result<&mut SchedClassifier, BpfError> {
+        program(&mut self.object, "csfq")
+    }
+}
+
+/// The fields that make a flow, as bits of `enum field` in `bpf/flows.c`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FlowBy {
+    /// Addresses, ports and protocol.
+    Five,
+    /// The destination address: customers behind the device.
+    Destination,
+    /// The source address.
+    Source,
+}
+
+impl FlowBy {
+    const fn bits(self) -> u32 {
+        match self {
+            Self::Five => 1 | 2 | 4 | 8,
+            Self::Destination => 2,
+            Self::Source => 1,
+        }
+    }
+}
+
+/// What flows are known by: the fields that [`FlowBy`] keeps, the others as zero.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowKey {
+    /// Source and destination.
+    pub addresses: [std::net::IpAddr; 2],
+    /// Source and destination port; 0 without.
+    pub ports: [u16; 2],
+    /// The number of the protocol.
+    pub protocol: u8,
+}
+
+impl FlowKey {
+    /// As `struct flow` of `bpf/flows.c`, with the fields that count.
+    fn bytes(&self, by: FlowBy) -> [u8; 40] {
+        let mut key = [0; 40];
+        for (i, address) in self.addresses.iter().enumerate() {
+            if by.bits() >> i & 1 == 1 {
+                match address {
+                    std::net::IpAddr::V4(v4) => key[16 * i..][..4].copy_from_slice(&v4.octets()),
+                    std::net::IpAddr::V6(v6) => key[16 * i..][..16].copy_from_slice(&v6.octets()),
+                }
+            }
+        }
+        if by == FlowBy::Five {
+            key[32..34].copy_from_slice(&self.ports[0].to_be_bytes());
+            key[34..36].copy_from_slice(&self.ports[1].to_be_bytes());
+            key[36] = self.protocol;
+        }
+        let is_v4 = self.addresses.iter().all(std::net::IpAddr::is_ipv4);
+        key[37] = if is_v4 { 4 } else { 6 };
+        key
+    }
+}
+
+/// The classifier that gives flows their classes.
+pub struct FlowClasses {
+    object: Ebpf,
+    flows: HashMap<MapData, [u8; 40], u32>,
+    by: FlowBy,
+}
+
+impl FlowClasses {
+    /// Loads it; no flow has a class yet.
+    ///
+    /// # Errors
+    /// If it is not part of this build, or the kernel refuses.
+    pub fn load(by: FlowBy) -> Result<Self, BpfError> {
+        let mut object = Object::Flows.load(false)?;
+        program(&mut object, "flow_class")?;
+        let mut fields: Array<MapData, u32> = map(&mut object, "fields")?;
+        fields.set(0, by.bits(), 0).map_err(|cause| BpfError::Map { map: "fields", cause })?;
+        let flows = map(&mut object, "flows")?;
+        Ok(Self { object, flows, by })
+    }
+
+    /// Puts it at the egress of `device`, in front of its queue.
+    ///
+    /// # Errors
+    /// If there is no such device, or the kernel refuses.
+    pub fn attach(&mut self, device: &str) -> Result<(), BpfError> {
+        attach(&mut self.object, "flow_class", device)
+    }
+
+    /// The class of a flow, as [`Tree::class`](crate::weights::Tree::class) names it.
+    ///
+    /// # Errors
+    /// If the map is full (65,536 flows) or not accessible.
+    pub fn set(&mut self, flow: &FlowKey, class: u32) -> Result<(), BpfError> {
+        let failed = |cause| BpfError::Map { map: "flows", cause };
+        self.flows.insert(flow.bytes(self.by), class, 0).map_err(failed)
+    }
+
+    /// Forgets a flow. Whether it was known.
+    pub fn forget(&mut self, flow: &FlowKey) -> bool {
+        self.flows.remove(&flow.bytes(self.by)).is_ok()
+    }
+
+    /// The program, for tests and measurements.
+    ///
+    /// # Errors
+    /// As [`program`].
+    pub fn program(&mut self) -> Result<&mut SchedClassifier, BpfError> {
+        program(&mut self.object, "flow_class")
+    }
+}

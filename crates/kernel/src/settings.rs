@@ -1,0 +1,267 @@
+//! What a CSFQ core in the kernel is told, and what it tells: maps of 64-bit words, as `bpf/csfq.c` declares them.
+//!
+//! The kernel has no floating point. Rates are in Q16 of a bit a second, factors in Q32; `bpf/fixed.h` states the errors of
+//! e^(-T/K), which stay below 3e-9. Bounds that follow from products of 64 bits are checked here, and refused by name.
+
+use apportion_core::aqm::csfq::{CsfqParams, RouterRole};
+use apportion_core::estimate::fair_share::{AcceptedRate, BelowThreshold, NotedLabel};
+use apportion_core::label::Label;
+use apportion_core::limit::{Limit, LinkLimit};
+use apportion_core::mark::rate_label::Marking;
+use apportion_core::units::{Bytes, Rate, Ratio, Span, Weight};
+
+/// Words of the map `settings`.
+pub const SETTINGS: usize = 16;
+/// Words of the map `link`.
+pub const STATE: usize = 15;
+/// Words of the map `counts`.
+pub const COUNTS: usize = 7;
+
+/// Time constants and windows: shorter ones do not fit into the products, longer ones into a gap.
+const WINDOWS: (Span, Span) = (Span::from_millis(1), Span::from_secs(3_600));
+/// C: a slower link takes too long for a bit, a faster one does not fit into Q16.
+const RATES: (Rate, Rate) = (Rate::from_kbit(8), Rate::from_mbit(1_000_000));
+/// Weights below this do not fit, Q16.
+const LEAST_WEIGHT: f64 = 1.0 / 32_768.0;
+
+const EGRESS: u64 = 1;
+const PASS_UNLABELLED: u64 = 2;
+const AGGREGATE_GUARANTEE: u64 = 4;
+const HOLDS: u64 = 8;
+
+/// Why a CSFQ queue cannot be carried out in the kernel: the key, and what to write there.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{key}` {mend}")]
+pub struct Unsuitable {
+    /// The key of the queue.
+    pub key: &'static str,
+    /// What it may be.
+    pub mend: String,
+}
+
+/// The constants of a CSFQ or MCSFQ core.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CoreSettings {
+    /// What the queue's keys say.
+    params: CsfqParams,
+    /// C.
+    pub rate: Rate,
+    /// What is charged for each frame besides its length, which has the Ethernet header but no check sequence. Default 0 B.
+    pub overhead: Bytes,
+    /// The least weight of any flow; alpha may exceed C for flows below 1. Default 1.
+    pub smallest_weight: Weight,
+    /// Whether IP packets without a rate label pass uncounted; a core of the paper drops them. Default false.
+    pub pass_unlabelled: bool,
+}
+
+impl CoreSettings {
+    /// The constants for `params` in front of a link of `rate`.
+    ///
+    /// # Errors
+    /// The key that the program does not have, or whose value it cannot hold.
+    pub fn new(params: &CsfqParams, rate: Rate) -> Result<Self, Unsuitable> {
+        let share = &params.fair_share;
+        let (least, most) = WINDOWS;
+        let window = |span: Span| (least..=most).contains(&span);
+        let refusals = [
+            (
+                params.role != RouterRole::Core,
+                "role",
+                "must be \"core\": the edge keeps state of each flow, in user space",
+            ),
+            (
+                share.target_delay > Span::ZERO,
+                "target_delay",
+                "must be \"0s\", the law of the papers (preset = \"paper\")",
+            ),
+            (params.l4s, "l4s", "must be false: nothing is marked here"),
+            (params.avoidance > Ratio::ZERO, "avoidance", "must be 0"),
+            (share.onset, "onset", "must be false"),
+            (share.accepted_rate != AcceptedRate::Arrivals, "accepted_rate", "must be \"arrivals\""),
+            (share.noted_label != NotedLabel::Original, "noted_label", "must be \"original\""),
+            (!share.own_label, "own_label", "must be true"),
+            (params.edge.bits != Label::BITS, "bits", "must be 17, all bits of a label"),
+            (!window(share.k_alpha), "k_alpha", "must lie between 1 ms and 1 h"),
+            (!window(share.k_c), "k_c", "must lie between 1 ms and 1 h"),
+        ];
+        if let Some((_, key, mend)) = refusals.into_iter().find(|(refused, ..)| *refused) {
+            return Err(Unsuitable { key, mend: mend.to_owned() });
+        }
+        if let Some(Limit::Packets(_)) = params.limit {
+            return Err(Unsuitable {
+                key: "limit",
+                mend: "must be in bytes: the virtual queue holds what the link sends in a time".to_owned(),
+            });
+        }
+        let (slowest, fastest) = RATES;
+        if !(slowest..=fastest).contains(&rate) {
+            return Err(Unsuitable {
+                key: "rate",
+                mend: "must lie between 8 kbit/s and 1 Tbit/s".to_owned(),
+            });
+        }
+        Ok(Self {
+            params: params.clone(),
+            rate,
+            overhead: Bytes::ZERO,
+            smallest_weight: Weight::ONE,
+            pass_unlabelled: false,
+        })
+    }
+
+    /// The size of the virtual queue.
+    #[must_use]
+    pub fn limit(&self) -> Bytes {
+        match LinkLimit::new(self.params.limit, self.rate).get() {
+            Limit::Bytes(limit) => limit,
+            // Refused above; the default is in bytes.
+            Limit::Packets(_) => Bytes::ZERO,
+        }
+    }
+
+    /// As the program reads them, in the order of `struct settings`.
+    #[must_use]
+    pub fn words(&self) -> [u64; SETTINGS] {
+        let share = &self.params.fair_share;
+        let (k_alpha, rate) = (share.k_alpha.as_nanos(), self.rate.as_bit() << 16);
+        let limit = self.rate.time_for(self.limit()).as_nanos();
+        let part = |part: f64| (limit as f64 * part) as u64;
+        let reserve = self.params.reserve.get();
+        let of_debts = if self.params.edge.marking == Marking::Debt { reserve / 2.0 } else { reserve };
+        // A part of nothing is never closed.
+        let open = |kept: f64| if kept > 0.0 { part(1.0 - kept) } else { u64::MAX };
+        [
+            rate,
+            k_alpha,
+            inverse(64, k_alpha),
+            quotient(1_000_000_000 << 51, k_alpha),
+            share.k_c.as_nanos(),
+            u64::from((u64::BITS - rate.leading_zeros()).saturating_sub(31)),
+            (65_536.0 / self.smallest_weight.get().clamp(LEAST_WEIGHT, 1.0)) as u64,
+            q32(1.0 - share.decay.get()),
+            q32(1.0 - share.overflow_decrease.get()),
+            part(self.params.threshold.get()),
+            open(reserve),
+            open(of_debts),
+            limit,
+            quotient(1_000_000_000 << 32, self.rate.as_bit()),
+            self.overhead.get(),
+            self.flags(),
+        ]
+    }
+
+    fn flags(&self) -> u64 {
+        let share = &self.params.fair_share;
+        let flag = |is_set: bool, flag: u64| if is_set { flag } else { 0 };
+        flag(self.params.egress, EGRESS)
+            | flag(self.pass_unlabelled, PASS_UNLABELLED)
+            | flag(share.aggregate_guarantee, AGGREGATE_GUARANTEE)
+            | flag(share.below_threshold == BelowThreshold::Uncongested, HOLDS)
+    }
+
+    /// The state of a link that nothing has crossed, in the order of `struct link`.
+    #[must_use]
+    pub fn initial_state(&self) -> [u64; STATE] {
+        let mut state = [0; STATE];
+        let alpha = self.params.fair_share.initial.map_or(0, |rate| rate.as_bit().min(1 << 43) << 16);
+        // Behind the lock of 32 bits stands `known`; without a share the code of 1998 starts congested.
+        state[0] = if alpha > 0 { known_word() } else { 0 };
+        state[1] = alpha;
+        state[12] = u64::from(alpha == 0);
+        state[14] = 30;
+        state
+    }
+}
+
+/// The first word of the state with `known` = 1: the lock takes the first four bytes, whatever the order of bytes.
+const fn known_word() -> u64 {
+    let [a, b, c, d] = 1u32.to_ne_bytes();
+    u64::from_ne_bytes([0, 0, 0, 0, a, b, c, d])
+}
+
+/// 2^`bits` / `by`, cut.
+fn inverse(bits: u32, by: u64) -> u64 {
+    quotient(1 << bits, by)
+}
+
+/// `of` / `by`, cut; the bounds of this module keep it below 2^64.
+fn quotient(of: u128, by: u64) -> u64 {
+    u64::try_from(of / u128::from(by.max(1))).unwrap_or(u64::MAX)
+}
+
+/// A part of 1 in Q32.
+fn q32(part: f64) -> u64 {
+    (part.clamp(0.0, 1.0) * 4_294_967_296.0).round() as u64
+}
+
+/// The estimate of a core, as it stood when it was read.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkState {
+    /// The fair share in bits per second for a weight of 1; none if unknown.
+    pub alpha: Option<f64>,
+    /// A: arrival rate of excess traffic, bits per second.
+    pub arrival_rate: f64,
+    /// F: what of it the share lets through.
+    pub accepted_rate: f64,
+    /// G: rate of guaranteed packets.
+    pub guaranteed_rate: f64,
+    /// Whether more arrives than there is to divide.
+    pub is_congested: bool,
+    /// Times that the link became congested.
+    pub congested_periods: u64,
+}
+
+impl LinkState {
+    /// From the words of the map `link`.
+    #[must_use]
+    pub fn of(words: &[u64; STATE]) -> Self {
+        let rate = |q16: u64| q16 as f64 / 65_536.0;
+        let [first, alpha, _, a, f, g, .., congested, periods, _] = *words;
+        Self {
+            // The kernel hides the lock from readers.
+            alpha: (first & known_word() != 0).then(|| rate(alpha)),
+            arrival_rate: rate(a),
+            accepted_rate: rate(f),
+            guaranteed_rate: rate(g),
+            is_congested: congested != 0,
+            congested_periods: periods,
+        }
+    }
+}
+
+/// What a core counted since it was loaded, over all processors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// IP packets that arrived.
+    pub packets: u64,
+    /// Their bytes, as charged.
+    pub bytes: u64,
+    /// Dropped by their label.
+    pub early: u64,
+    /// Dropped since the virtual queue was full.
+    pub overflow: u64,
+    /// Came without a rate label; dropped unless these pass.
+    pub unlabelled: u64,
+    /// Frames without IP, which pass.
+    pub no_ip: u64,
+    /// Left with a lower label.
+    pub relabelled: u64,
+}
+
+impl Counts {
+    /// The sum over processors.
+    pub fn sum(processors: impl IntoIterator<Item = [u64; COUNTS]>) -> Self {
+        processors.into_iter().fold(Self::default(), |sum, words| {
+            let [packets, bytes, early, overflow, unlabelled, no_ip, relabelled] = words;
+            Self {
+                packets: sum.packets + packets,
+                bytes: sum.bytes + bytes,
+                early: sum.early + early,
+                overflow: sum.overflow + overflow,
+                unlabelled: sum.unlabelled + unlabelled,
+                no_ip: sum.no_ip + no_ip,
+                relabelled: sum.relabelled + relabelled,
+            }
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! Weights among flows by HTB: one leaf for each flow, assured its part of the link and turns in the same proportion.
+//!
+//! Source: tc-htb(8). A leaf with weight w of W in all has `rate` = C w/W and may borrow up to C; what others leave goes
+//! around in turns of `quantum` bytes, w times the turn of the least weight. A leaf holds its own FIFO, so that nobody
+//! drops another's packets. Packets find their leaf by `skb->priority`, which the program `flow_class` sets.
+//!
+//! Cost: one class and one queue of the kernel for each flow; two system calls each when it is set up.
+
+use apportion_core::units::{Bytes, Rate, Span, Weight};
+use apportion_linux::netlink::{HtbClass, Netlink, NetlinkError};
+
+/// The handle of the queue. Chosen: unlike those that people and tc give.
+pub const MAJOR: u16 = 0x4170;
+/// The class of the whole link, above the leaves.
+const WHOLE: u16 = u16::MAX;
+/// The leaf of flows that have none of their own.
+pub const OTHERS: u16 = u16::MAX - 1;
+/// Leaves besides: numbers below these two.
+pub const MOST: usize = OTHERS as usize - 1;
+/// Least and largest turn: below an Ethernet frame a leaf may owe, above 200 kB the kernel warns.
+const TURNS: (f64, f64) = (1_514.0, 200_000.0);
+/// What a leaf may send at once: two frames, or what its rate sends in a tick of 1 ms.
+const BURST: Bytes = Bytes::new(2 * 1_514);
+const TICK: Span = Span::from_millis(1);
+
+/// Why there is no such tree.
+#[derive(Debug, thiserror::Error)]
+pub enum WeightsError {
+    /// Too many flows.
+    #[error(
+        "{0} flows have no leaves of HTB, which are at most {MOST}; take fewer, or whole customers as flows"
+    )]
+    TooMany(usize),
+    /// A rate that cannot be divided.
+    #[error(
+        "a link of {rate} cannot be divided among {flows} flows, each of which needs 8 bit/s; take fewer or a faster link"
+    )]
+    TooSlow {
+        /// Of the link.
+        rate: Rate,
+        /// How many.
+        flows: usize,
+    },
+    /// The kernel refuses.
+    #[error(transparent)]
+    Kernel(#[from] NetlinkError),
+}
+
+/// A link divided by weights.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tree {
+    whole: HtbClass,
+    leaves: Vec<HtbClass>,
+}
+
+impl Tree {
+    /// A link of `rate` for flows of these weights; flow i has the class i + 1. Flows without a leaf have one together, of the
+    /// least weight.
+    ///
+    /// # Errors
+    /// More than [`MOST`] flows, or a rate that leaves one of them nothing.
+    pub fn new(rate: Rate, weights: &[Weight]) -> Result<Self, WeightsError> {
+        if weights.len() > MOST {
+            return Err(WeightsError::TooMany(weights.len()));
+        }
+        let least = weights.iter().map(|weight| weight.get()).reduce(f64::min).unwrap_or(1.0);
+        let all: f64 = weights.iter().map(|weight| weight.get()).sum::<f64>() + least;
+        let (shortest, longest) = TURNS;
+        let leaf = |minor: u16, weight: f64| {
+            let own = Rate::from_bit((rate.as_bit() as f64 * weight / all) as u64);
+            let quantum = Bytes::new((shortest * weight / least).min(longest) as u64);
+            let burst = own.bytes_in(TICK) + BURST;
+            HtbClass { minor, parent: WHOLE, rate: own, ceil: rate, burst, quantum }
+        };
+        let numbered = (1..OTHERS).zip(weights).map(|(minor, weight)| leaf(minor, weight.get()));
+        let leaves: Vec<_> = numbered.chain([leaf(OTHERS, least)]).collect();
+        if leaves.iter().any(|leaf| leaf.rate < Rate::from_bit(8)) {
+            return Err(WeightsError::TooSlow { rate, flows: weights.len() });
+        }
+        let burst = rate.bytes_in(TICK) + BURST;
+        let whole = HtbClass {
+            minor: WHOLE,
+            parent: 0,
+            rate,
+            ceil: rate,
+            burst,
+            quantum: Bytes::new(longest as u64),
+        };
+        Ok(Self { whole, leaves })
+    }
+
+    /// The class of flow `index`, as `skb->priority` names it.
+    #[must_use]
+    pub fn class(&self, index: usize) -> Option<u32> {
+        let own = self.leaves.len().checked_sub(1).filter(|flows| index < *flows)?;
+        debug_assert!(own <= MOST, "checked when it was made");
+        Some(u32::from(MAJOR) << 16 | u32::from(self.leaves.get(index)?.minor))
+    }
+
+    /// Makes it the queue of a device. If anything fails, the device is left with the queue of the kernel.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn install(&self, netlink: &mut Netlink, device: u32) -> Result<(), WeightsError> {
+        netlink.add_htb(device, MAJOR, OTHERS)?;
+        let mut classes = std::iter::once(&self.whole).chain(&self.leaves);
+        let added = classes.try_for_each(|class| netlink.add_htb_class(device, MAJOR, class));
+        if let Err(error) = added {
+            // The first error says more than a second one would.
+            let _ = netlink.delete_queue(device);
+            return Err(error.into());
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn weights(of: impl IntoIterator<Item = f64>) -> Vec<Weight> {
+        of.into_iter().map(|weight| Weight::new(weight).unwrap()).collect()
+    }
+
+    #[test]
+    fn leaves_have_rates_and_turns_in_proportion() {
+        let tree = Tree::new(Rate::from_mbit(8), &weights([1.0, 2.0, 4.0])).unwrap();
+        // 1 + 2 + 4, and 1 for the others.
+        let of = |index: usize| (tree.leaves[index].rate.as_bit(), tree.leaves[index].quantum.get());
+        assert_eq!(
+            [of(0), of(1), of(2), of(3)],
+            [(1_000_000, 1_514), (2_000_000, 3_028), (4_000_000, 6_056), (1_000_000, 1_514)]
+        );
+        assert_eq!(
+            [tree.class(0), tree.class(2), tree.class(3)],
+            [Some(0x4170_0001), Some(0x4170_0003), None]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_divided_is_refused() {
+        let many = Tree::new(Rate::from_mbit(1), &vec![Weight::ONE; MOST + 1]).unwrap_err();
+        assert!(many.to_string().contains("65534 flows"), "{many}");
+        let slow = Tree::new(Rate::from_bit(1_000), &vec![Weight::ONE; 200]).unwrap_err();
+        assert!(matches!(slow, WeightsError::TooSlow { flows: 200, .. }), "{slow}");
+        assert!(Tree::new(Rate::from_mbit(1), &[]).unwrap().class(0).is_none());
+    }
+}

@@ -1,0 +1,92 @@
+//! Frames, and runs of programs in the kernel without a device (BPF_PROG_TEST_RUN).
+#![allow(dead_code, reason = "each test uses a part")]
+
+use apportion_kernel::program::Object;
+use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
+
+/// Whether programs can be loaded here; if not, a line says so.
+pub fn is_possible() -> bool {
+    match Object::Check.load(false) {
+        Ok(_) => true,
+        Err(error) => {
+            println!("skipped: {error}");
+            false
+        }
+    }
+}
+
+/// A `struct __sk_buff` of linux/bpf.h, as far as a test may set it: mark at 8, cb at 48.
+fn context(mark: u32, cb: [u32; 3]) -> [u8; 192] {
+    let mut context = [0; 192];
+    context[8..12].copy_from_slice(&mark.to_ne_bytes());
+    for (i, word) in cb.iter().enumerate() {
+        context[48 + 4 * i..][..4].copy_from_slice(&word.to_ne_bytes());
+    }
+    context
+}
+
+/// Runs a program on a frame: its verdict, the frame as it is then, and nanoseconds a run. `words` are mark or cb, both.
+pub fn run(program: &SchedClassifier, data: &[u8], words: [u32; 3], repeat: u32) -> (u32, Vec<u8>, u64) {
+    let (verdict, out, _, time) = run_with(program, data, words, repeat);
+    (verdict, out, time)
+}
+
+/// As [`run`], with cb[0..2] as they are then.
+pub fn run_with(
+    program: &SchedClassifier,
+    data: &[u8],
+    words: [u32; 3],
+    repeat: u32,
+) -> (u32, Vec<u8>, [u32; 3], u64) {
+    let mut out = vec![0; data.len() + 64];
+    let (context, mut after) = (context(words[0], words), [0; 192]);
+    let options = TestRunOptions {
+        data_in: Some(data),
+        data_out: Some(&mut out),
+        ctx_in: Some(&context),
+        ctx_out: Some(&mut after),
+        repeat,
+        ..TestRunOptions::new()
+    };
+    let result = program.test_run(options).unwrap();
+    let length = result.data_size_out as usize;
+    out.truncate(length);
+    let cb = [0, 1, 2].map(|i| u32::from_ne_bytes(*after[48 + 4 * i..].first_chunk().unwrap()));
+    (result.return_value, out, cb, result.duration.as_nanos() as u64)
+}
+
+fn ethernet(tags: usize, ethertype: u16) -> Vec<u8> {
+    let mut frame = vec![2; 12];
+    for tag in 0..tags {
+        frame.extend(if tag == 0 { [0x88, 0xa8] } else { [0x81, 0] });
+        frame.extend([0, 5]);
+    }
+    frame.extend(ethertype.to_be_bytes());
+    frame
+}
+
+/// An IPv4 frame with these flags and fragment offset.
+pub fn frame_v4(fragment: u16, protocol: u8, tags: usize) -> Vec<u8> {
+    let mut frame = ethernet(tags, 0x0800);
+    let [high, low] = fragment.to_be_bytes();
+    let mut header =
+        [0x45, 0, 0, 60, 0xbe, 0xef, high, low, 64, protocol, 0, 0, 192, 0, 2, 77, 198, 51, 100, 9];
+    let sum: u32 = header.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum();
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    header[10..12].copy_from_slice(&sum.to_be_bytes());
+    frame.extend(header);
+    // Ports, as of UDP; and data.
+    frame.extend([0x1f, 0x90, 0x23, 0x82, 0, 40, 0, 0]);
+    frame.extend([7; 32]);
+    frame
+}
+
+/// An IPv6 frame.
+pub fn frame_v6(tags: usize) -> Vec<u8> {
+    let mut frame = ethernet(tags, 0x86dd);
+    frame.extend([0x60, 0x0a, 0xbc, 0xde, 0, 40, 17, 64]);
+    frame.extend([0x20; 32]);
+    frame.extend([0x1f, 0x90, 0x23, 0x82, 0, 40, 0, 0]);
+    frame.extend([7; 32]);
+    frame
+}

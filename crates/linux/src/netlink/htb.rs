@@ -1,0 +1,117 @@
+//! Classes of HTB at the egress of a device.
+//!
+//! Source: tc-htb(8); the structures of linux/pkt_sched.h, whose fields stand here in their order. The root has one
+//! class for all, and leaves below it. A leaf holds a FIFO of the length of the device's queue (`txqueuelen`). A packet
+//! whose `skb->priority` is the handle of a leaf goes there.
+
+use apportion_core::units::{Bytes, Rate, Span};
+use netlink_packet_core::DefaultNla;
+use netlink_packet_route::RouteNetlinkMessage;
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcHeader, TcMessage, TcOption};
+use nix::errno::Errno;
+
+use super::{Netlink, NetlinkError};
+
+/// `TCA_HTB_PARMS`, `TCA_HTB_INIT`, `TCA_HTB_RATE64` and `TCA_HTB_CEIL64`.
+const PARMS: u16 = 1;
+const INIT: u16 = 2;
+const RATE64: u16 = 6;
+const CEIL64: u16 = 7;
+/// `TC_HTB_PROTOVER`.
+const VERSION: u32 = 3;
+/// Nanoseconds of a tick in which buckets are given (/proc/net/psched).
+const TICK: u64 = 64;
+/// `TC_LINKLAYER_ETHERNET`: rates are of whole frames, and no table of rates comes along.
+const ETHERNET: u8 = 1;
+
+/// A class of HTB.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HtbClass {
+    /// The number of the class below the root's, 1 to 65535.
+    pub minor: u16,
+    /// That of its parent; 0 if that is the root itself.
+    pub parent: u16,
+    /// What it is assured; above 0.
+    pub rate: Rate,
+    /// The most that it may borrow up to.
+    pub ceil: Rate,
+    /// What it may send at once, both at its rate and above.
+    pub burst: Bytes,
+    /// Bytes in a turn, where classes borrow; from the MTU to 200 kB, or the kernel says so in its log.
+    pub quantum: Bytes,
+}
+
+impl Netlink {
+    /// Makes HTB the queue of a device, with the handle `major`. What no leaf is named for goes to the class `default`; 0
+    /// sends it at once.
+    ///
+    /// # Errors
+    /// The kernel's error: `ENOENT` if it was built without HTB, `EEXIST` if the device has a queue that was set.
+    pub fn add_htb(&mut self, device: u32, major: u16, default: u16) -> Result<(), NetlinkError> {
+        let mut message = message(device, TcHandle { major, minor: 0 }, TcHandle::ROOT);
+        // struct tc_htb_glob: version, rate2quantum, defcls, debug, direct_pkts.
+        let glob = [VERSION, 10, default.into(), 0, 0].map(u32::to_ne_bytes).concat();
+        message.attributes.push(TcAttribute::Kind("htb".to_owned()));
+        message.attributes.push(TcAttribute::Options(vec![option(INIT, glob)]));
+        let request = RouteNetlinkMessage::NewQueueDiscipline(message);
+        self.create(request, format_args!("make HTB the queue of device {device}"))
+    }
+
+    /// Adds a class to the HTB `major` of a device.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn add_htb_class(&mut self, device: u32, major: u16, class: &HtbClass) -> Result<(), NetlinkError> {
+        let handle = |minor| TcHandle { major, minor };
+        let mut message = message(device, handle(class.minor), handle(class.parent));
+        let bytes = |rate: Rate| rate.as_bit() / 8;
+        message.attributes.push(TcAttribute::Kind("htb".to_owned()));
+        message.attributes.push(TcAttribute::Options(vec![
+            option(PARMS, parms(class)),
+            option(RATE64, bytes(class.rate).to_ne_bytes().to_vec()),
+            option(CEIL64, bytes(class.ceil).to_ne_bytes().to_vec()),
+        ]));
+        let request = RouteNetlinkMessage::NewTrafficClass(message);
+        self.create(request, format_args!("add class {} of HTB on device {device}", class.minor))
+    }
+
+    /// Takes away the queue that was set at the egress of a device, with its classes. Whether there was one.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn delete_queue(&mut self, device: u32) -> Result<bool, NetlinkError> {
+        let request =
+            RouteNetlinkMessage::DelQueueDiscipline(message(device, TcHandle::UNSPEC, TcHandle::ROOT));
+        match self.socket.request(request, 0, format_args!("take away the queue of device {device}")) {
+            Ok(_) => Ok(true),
+            Err(NetlinkError::Refused { errno: Errno::ENOENT | Errno::EINVAL, .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn message(device: u32, handle: TcHandle, parent: TcHandle) -> TcMessage {
+    let header = TcHeader { index: device.cast_signed(), handle, parent, ..TcHeader::default() };
+    TcMessage::from_parts(header, Vec::new())
+}
+
+fn option(kind: u16, value: Vec<u8>) -> TcOption {
+    TcOption::Other(DefaultNla::new(kind, value))
+}
+
+/// struct tc_htb_opt: two of struct tc_ratespec, then buffer, cbuffer, quantum, level and prio.
+fn parms(class: &HtbClass) -> Vec<u8> {
+    let spec = |rate: Rate| {
+        // cell_log, linklayer, overhead, cell_align, mpu, rate. A rate of 2^32 B/s and more stands in RATE64 alone.
+        let rate = u32::try_from(rate.as_bit() / 8).unwrap_or(u32::MAX);
+        [&[0, ETHERNET, 0, 0, 0, 0, 0, 0][..], &rate.to_ne_bytes()].concat()
+    };
+    // A bucket is the time that it takes to fill.
+    let ticks = |rate: Rate| {
+        let time: Span = rate.time_for(class.burst);
+        u32::try_from(time.as_nanos() / TICK).unwrap_or(u32::MAX)
+    };
+    let quantum = u32::try_from(class.quantum.get()).unwrap_or(u32::MAX);
+    let rest = [ticks(class.rate), ticks(class.ceil), quantum, 0, 0].map(u32::to_ne_bytes).concat();
+    [spec(class.rate), spec(class.ceil), rest].concat()
+}
