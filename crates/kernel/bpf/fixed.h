@@ -95,7 +95,8 @@ INLINE struct gap gap_of(__u64 t, __u64 k, __u64 inverse)
     if (whole > 44) {
         gap.less = ~0ULL;
     } else if (!gap.is_short) {
-        __u64 e = mul_64(EXP_WHOLE[whole & 63], EXP_SIXTEENTHS[j & 15]);
+        /* At least 2^-64: 1 - 0 has no place in 64 bits. */
+        __u64 e = mul_64(EXP_WHOLE[whole & 63], EXP_SIXTEENTHS[j & 15]) | 1;
         gap.less = mul_64(e, gap.less) - e;
     }
     return gap;
