@@ -36,7 +36,7 @@ fn compile(name: &str, object: &Path) -> Result<(), String> {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
     let status = Command::new(&clang)
-        // -g: the kernel finds the spin lock of a map by its types. v3: 32-bit registers (Linux 5.1).
+        // -g: maps are described by their types. v3: 32-bit registers and exchanges (Linux 5.12).
         .args(["--target=bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-c"])
         // Where Debian keeps asm/types.h.
         .arg("-idirafter")

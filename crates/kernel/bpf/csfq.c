@@ -45,8 +45,17 @@ struct settings {
     __u64 flags;
 };
 
+/* One processor at a time changes the estimate. Another that comes meanwhile does not wait: it decides by the share as it
+ * stands, and leaves what it would have counted in `missed`, for the next one to take up. A lock of the kernel
+ * (bpf_spin_lock) costs more than all of the arithmetic. */
+struct missed {
+    /* Bits: of A, F and G, and those that joined the virtual queue. */
+    __u64 arrival, accepted, guaranteed, passed;
+};
+
 struct link {
-    struct bpf_spin_lock lock;
+    /* Whether a processor is at it. */
+    __u32 busy;
     /* Whether alpha is known; a share that is known and 0 lets nothing but guaranteed packets pass. */
     __u32 known;
     /* The paper's alpha and tmp_alpha, Q16. */
@@ -56,11 +65,12 @@ struct link {
     __u64 pending_arrival, pending_accepted, pending_guaranteed;
     /* Of the last average; of the window's start; when the virtual queue is empty. ns. */
     __u64 last, start, empty;
+    struct missed missed;
     __u64 congested, periods, decreases;
 };
 
 struct counts {
-    __u64 packets, bytes, early, overflow, unlabelled, no_ip, relabelled;
+    __u64 packets, bytes, early, overflow, unlabelled, no_ip, relabelled, meanwhile;
 };
 
 ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct settings) settings SECTION(".maps");
@@ -197,22 +207,54 @@ INLINE void estimate(struct link *link, const struct settings *s, const struct a
 
 enum verdict { PASS, EARLY, OVERFLOW };
 
-/* Everything that needs the lock. `share` becomes alpha as it is then, if it is known. */
-INLINE enum verdict admit(struct link *link, const struct settings *s, const struct arrival *p, __u64 *share)
+/* Whether the label has it dropped: p = 1 - alpha / label. It is dropped if random < p, both times the label. */
+INLINE int is_drawn(const struct link *link, const struct arrival *p)
 {
-    __u64 wait = link->empty > p->now ? link->empty - p->now : 0;
-    __u64 takes = mul_32_saturating(s->per_bit, p->bits);
-    int calm = wait <= s->threshold;
-    /* p = 1 - alpha / label: dropped if random < p, both times the label. */
-    int dropped = link->known && p->label > link->alpha && mul_32(p->label, p->random) < p->label - link->alpha;
+    __u64 alpha = link->alpha;
+    return link->known && p->label > alpha && mul_32(p->label, p->random) < p->label - alpha;
+}
+
+INLINE __u64 wait_at(const struct link *link, __u64 now)
+{
+    __u64 empty = link->empty;
+    return empty > now ? empty - now : 0;
+}
+
+/* Whether the virtual queue has no room: the last of it is for guaranteed packets, once more than a thousandth is. */
+INLINE int is_full(const struct link *link, const struct settings *s, const struct arrival *p, __u64 wait, __u64 takes)
+{
+    __u64 open = p->label > 1 << 16 ? s->excess_limit : s->debt_limit;
+    return wait + takes > s->limit || (p->label && wait >= open && link->guaranteed > s->rate / 1000);
+}
+
+/* What others left while this or an earlier processor was busy. Atomic: they may do so now. */
+INLINE void take_up(struct link *link, const struct settings *s)
+{
+    struct missed *missed = &link->missed;
+    if (!(missed->arrival | missed->guaranteed))
+        return;
+    link->pending_arrival = pended(link->pending_arrival + __sync_lock_test_and_set(&missed->arrival, 0));
+    link->pending_accepted = pended(link->pending_accepted + __sync_lock_test_and_set(&missed->accepted, 0));
+    link->pending_guaranteed = pended(link->pending_guaranteed + __sync_lock_test_and_set(&missed->guaranteed, 0));
+    __u64 passed = __sync_lock_test_and_set(&missed->passed, 0);
+    /* They came after the last one that was counted, and the link has been sending since. */
+    link->empty = (link->empty > link->last ? link->empty : link->last) + mul_32_saturating(s->per_bit, passed);
+}
+
+/* The decision, by the processor that is at it. `share` becomes alpha as it is then, if it is known. */
+INLINE enum verdict admit(struct link *link, const struct settings *s, struct arrival *p, __u64 *share)
+{
+    /* Time was read before others were let in: it does not go back. */
+    if (p->now < link->last)
+        p->now = link->last;
+    take_up(link, s);
+    __u64 wait = wait_at(link, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
+    int dropped = is_drawn(link, p);
     average(link, s, p, dropped);
-    estimate(link, s, p, calm);
+    estimate(link, s, p, wait <= s->threshold);
     if (dropped)
         return EARLY;
-    /* The last of the buffer is for guaranteed packets, once more than a thousandth is. */
-    __u64 open = p->label > 1 << 16 ? s->excess_limit : s->debt_limit;
-    int reserved = p->label && wait >= open && link->guaranteed > s->rate / 1000;
-    if (wait + takes > s->limit || reserved) {
+    if (is_full(link, s, p, wait, takes)) {
         if (link->decreases) {
             link->decreases--;
             link->alpha = mul_32(link->alpha, s->overflow_kept);
@@ -220,6 +262,27 @@ INLINE enum verdict admit(struct link *link, const struct settings *s, const str
         return OVERFLOW;
     }
     link->empty = p->now + wait + takes;
+    *share = link->known ? link->alpha : 0;
+    return PASS;
+}
+
+/* The decision while another processor is at it. Neither the label is noted nor does an overflow lower alpha. */
+INLINE enum verdict admit_meanwhile(struct link *link, const struct settings *s, struct arrival *p, __u64 *share)
+{
+    if (p->now < link->last)
+        p->now = link->last;
+    __u64 wait = wait_at(link, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
+    int dropped = is_drawn(link, p), full = is_full(link, s, p, wait, takes);
+    if (p->label || !(s->flags & AGGREGATE_GUARANTEE)) {
+        __sync_fetch_and_add(&link->missed.arrival, p->bits);
+        if (!dropped)
+            __sync_fetch_and_add(&link->missed.accepted, p->bits);
+    }
+    if (!p->label)
+        __sync_fetch_and_add(&link->missed.guaranteed, p->bits);
+    if (dropped || full)
+        return dropped ? EARLY : OVERFLOW;
+    __sync_fetch_and_add(&link->missed.passed, p->bits);
     *share = link->known ? link->alpha : 0;
     return PASS;
 }
@@ -257,9 +320,15 @@ SECTION("classifier") int csfq(struct __sk_buff *skb)
         p.random = bpf_get_prandom_u32();
     }
     __u64 share = 0;
-    bpf_spin_lock(&l->lock);
-    enum verdict verdict = admit(l, s, &p, &share);
-    bpf_spin_unlock(&l->lock);
+    enum verdict verdict;
+    if (__sync_lock_test_and_set(&l->busy, 1)) {
+        verdict = admit_meanwhile(l, s, &p, &share);
+        c->meanwhile++;
+    } else {
+        verdict = admit(l, s, &p, &share);
+        /* An exchange and not a store: what was written before is seen before. */
+        (void)__sync_lock_test_and_set(&l->busy, 0);
+    }
     if (verdict != PASS) {
         if (verdict == EARLY)
             c->early++;

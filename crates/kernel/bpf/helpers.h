@@ -24,8 +24,6 @@ static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)
 static __u64 (*const bpf_ktime_get_ns)(void) = (void *)BPF_FUNC_ktime_get_ns;
 static __u32 (*const bpf_get_prandom_u32)(void) = (void *)BPF_FUNC_get_prandom_u32;
 static long (*const bpf_skb_pull_data)(struct __sk_buff *skb, __u32 length) = (void *)BPF_FUNC_skb_pull_data;
-static long (*const bpf_spin_lock)(struct bpf_spin_lock *lock) = (void *)BPF_FUNC_spin_lock;
-static long (*const bpf_spin_unlock)(struct bpf_spin_lock *lock) = (void *)BPF_FUNC_spin_unlock;
 
 /* The project's MIT licence allows the GPL too, which kernels ask for before they let programs use some helpers. */
 char apportion_license[] SECTION("license") = "Dual MIT/GPL";

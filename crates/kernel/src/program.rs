@@ -1,13 +1,13 @@
 //! The tc programs: loading them, attaching them to the egress of a device, and their maps.
 //!
-//! Needs CAP_BPF and CAP_NET_ADMIN, and a kernel from 5.2 on with the bpf system call and BTF. A program stays attached as
+//! Needs CAP_BPF and CAP_NET_ADMIN, and a kernel from 5.12 on with the bpf system call and BTF. A program stays attached as
 //! long as what is given here lives.
 
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray};
 use aya::programs::{ProgramError, SchedClassifier, TcAttachType, tc};
 use aya::{Ebpf, EbpfError, EbpfLoader};
 
-use crate::settings::{COUNTS, CoreSettings, Counts, LinkState, SETTINGS, STATE};
+use crate::settings::{COUNTS, CoreSettings, Counts, LinkState, SETTINGS, STATE, with_busy};
 
 mod objects {
     //! Compiled by `build.rs`.
@@ -198,6 +198,17 @@ impl Core {
     pub fn state(&self) -> Result<LinkState, BpfError> {
         let words = self.link.get(&0, 0).map_err(|cause| BpfError::Map { map: "link", cause })?;
         Ok(LinkState::of(&words))
+    }
+
+    /// For tests: as if another processor were at the estimate until this is called with `false`.
+    ///
+    /// # Errors
+    /// If the map is not accessible.
+    pub fn hold(&mut self, is_held: bool) -> Result<(), BpfError> {
+        let failed = |cause| BpfError::Map { map: "link", cause };
+        let mut words = self.link.get(&0, 0).map_err(failed)?;
+        words[0] = with_busy(words[0], is_held);
+        self.link.set(0, words, 0).map_err(failed)
     }
 
     /// What was counted.

@@ -13,9 +13,9 @@ use apportion_core::units::{Bytes, Rate, Ratio, Span, Weight};
 /// Words of the map `settings`.
 pub const SETTINGS: usize = 16;
 /// Words of the map `link`.
-pub const STATE: usize = 15;
+pub const STATE: usize = 19;
 /// Words of the map `counts`.
-pub const COUNTS: usize = 7;
+pub const COUNTS: usize = 8;
 
 /// Time constants and windows: shorter ones do not fit into the products, longer ones into a gap.
 const WINDOWS: (Span, Span) = (Span::from_millis(1), Span::from_secs(3_600));
@@ -164,16 +164,16 @@ impl CoreSettings {
     pub fn initial_state(&self) -> [u64; STATE] {
         let mut state = [0; STATE];
         let alpha = self.params.fair_share.initial.map_or(0, |rate| rate.as_bit().min(1 << 43) << 16);
-        // Behind the lock of 32 bits stands `known`; without a share the code of 1998 starts congested.
+        // Behind `busy` of 32 bits stands `known`; without a share the code of 1998 starts congested.
         state[0] = if alpha > 0 { known_word() } else { 0 };
         state[1] = alpha;
-        state[12] = u64::from(alpha == 0);
-        state[14] = 30;
+        state[16] = u64::from(alpha == 0);
+        state[18] = 30;
         state
     }
 }
 
-/// The first word of the state with `known` = 1: the lock takes the first four bytes, whatever the order of bytes.
+/// The first word of the state with `known` = 1: `busy` takes the first four bytes, whatever the order of bytes.
 const fn known_word() -> u64 {
     let [a, b, c, d] = 1u32.to_ne_bytes();
     u64::from_ne_bytes([0, 0, 0, 0, a, b, c, d])
@@ -218,7 +218,6 @@ impl LinkState {
         let rate = |q16: u64| q16 as f64 / 65_536.0;
         let [first, alpha, _, a, f, g, .., congested, periods, _] = *words;
         Self {
-            // The kernel hides the lock from readers.
             alpha: (first & known_word() != 0).then(|| rate(alpha)),
             arrival_rate: rate(a),
             accepted_rate: rate(f),
@@ -227,6 +226,15 @@ impl LinkState {
             congested_periods: periods,
         }
     }
+}
+
+/// The first word of a state with `busy` = 1, or 0, and the rest as it is.
+#[must_use]
+#[cfg_attr(not(feature = "bpf"), allow(dead_code, reason = "for programs"))]
+pub(crate) fn with_busy(word: u64, is_busy: bool) -> u64 {
+    let [.., a, b, c, d] = word.to_ne_bytes();
+    let [w, x, y, z] = u32::from(is_busy).to_ne_bytes();
+    u64::from_ne_bytes([w, x, y, z, a, b, c, d])
 }
 
 /// What a core counted since it was loaded, over all processors.
@@ -246,13 +254,15 @@ pub struct Counts {
     pub no_ip: u64,
     /// Left with a lower label.
     pub relabelled: u64,
+    /// Decided while another processor was at the estimate.
+    pub meanwhile: u64,
 }
 
 impl Counts {
     /// The sum over processors.
     pub fn sum(processors: impl IntoIterator<Item = [u64; COUNTS]>) -> Self {
         processors.into_iter().fold(Self::default(), |sum, words| {
-            let [packets, bytes, early, overflow, unlabelled, no_ip, relabelled] = words;
+            let [packets, bytes, early, overflow, unlabelled, no_ip, relabelled, meanwhile] = words;
             Self {
                 packets: sum.packets + packets,
                 bytes: sum.bytes + bytes,
@@ -261,6 +271,7 @@ impl Counts {
                 unlabelled: sum.unlabelled + unlabelled,
                 no_ip: sum.no_ip + no_ip,
                 relabelled: sum.relabelled + relabelled,
+                meanwhile: sum.meanwhile + meanwhile,
             }
         })
     }
