@@ -7,7 +7,8 @@
 //! Cost: one class and one queue of the kernel for each flow; two system calls each when it is set up.
 
 use apportion_core::units::{Bytes, Rate, Span, Weight};
-use apportion_linux::netlink::{HtbClass, Netlink, NetlinkError};
+use apportion_linux::netlink::htb::HtbClass;
+use apportion_linux::netlink::{Netlink, NetlinkError};
 
 /// The handle of the queue. Chosen: unlike those that people and tc give.
 pub const MAJOR: u16 = 0x4170;

@@ -5,13 +5,12 @@
 //! kernel, whose own words stand in the error. A [`Netlink`] stays in the namespace of the thread that opened
 //! it. Cost: two system calls a request.
 
-mod htb;
+pub mod htb;
 mod monitor;
 mod offload;
 mod redirect;
 mod socket;
 
-pub use htb::HtbClass;
 pub use monitor::DeviceMonitor;
 pub use offload::Offloads;
 use socket::{Found, Socket};
