@@ -296,7 +296,7 @@ SECTION("classifier") int csfq(struct __sk_buff *skb)
     if (!s || !l || !c)
         return TC_ACT_OK;
     struct wire wire = wire_of(skb);
-    if (!wire.version) {
+    if (!wire.version || is_neighbour_discovery(&wire)) {
         c->no_ip++;
         return TC_ACT_OK;
     }

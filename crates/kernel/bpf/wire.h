@@ -33,7 +33,7 @@ INLINE int is_vlan(__u32 ethertype)
     return ethertype == 0x8100 || ethertype == 0x88a8;
 }
 
-/* Finds the IP header. What crates/live calls malformed is none here: lengths that cannot be. */
+/* Finds the IP header, if all of it is there. The length that it states is not compared with that of the frame. */
 INLINE struct wire wire_of(struct __sk_buff *skb)
 {
     struct wire wire = {};
@@ -64,6 +64,16 @@ INLINE struct wire wire_of(struct __sk_buff *skb)
     else if (ethertype == 0x86dd && ip + IPV6_HEADER <= end && ip[0] >> 4 == 6)
         wire.version = 6;
     return wire;
+}
+
+/* Whether it is neighbour discovery that no router forwarded (RFC 4861 section 4), which a link cannot do without. */
+INLINE int is_neighbour_discovery(const struct wire *wire)
+{
+    const __u8 *ip = wire->ip;
+    if (wire->version != 6 || ip + IPV6_HEADER + 1 > wire->end)
+        return 0;
+    /* ICMPv6 with a hop limit of 255: types 133 to 137. */
+    return ip[6] == 58 && ip[7] == 255 && ip[IPV6_HEADER] >= 133 && ip[IPV6_HEADER] <= 137;
 }
 
 /* Whether there is room: IPv6 always has it, IPv4 if the datagram is atomic (RFC 6864) and not authenticated. */

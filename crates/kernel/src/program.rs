@@ -76,13 +76,13 @@ pub enum Object {
 }
 
 impl Object {
-    fn bytes(self) -> Result<&'static [u8], BpfError> {
-        let (embedded, name) = match self {
+    /// Its bytes, if it was compiled, and the name of its source.
+    fn embedded(self) -> (Option<&'static [u8]>, &'static str) {
+        match self {
             Self::Core => (objects::CSFQ, "csfq"),
-            Self::Flows => (objects::FLOWS, "flow_class"),
+            Self::Flows => (objects::FLOWS, "flows"),
             Self::Check => (objects::CHECK, "check"),
-        };
-        embedded.ok_or(BpfError::NotBuilt(name))
+        }
     }
 
     /// Loads it, with `test_hook` as documented in `bpf/csfq.c`; that is for tests only.
@@ -95,7 +95,9 @@ impl Object {
         if self == Self::Core {
             loader.override_global("test_hook", &hook, true);
         }
-        loader.load(self.bytes()?).map_err(|cause| BpfError::Load { program: "object", cause })
+        let (embedded, program) = self.embedded();
+        let bytes = embedded.ok_or(BpfError::NotBuilt(program))?;
+        loader.load(bytes).map_err(|cause| BpfError::Load { program, cause })
     }
 }
 

@@ -250,7 +250,7 @@ pub struct Counts {
     pub overflow: u64,
     /// Came without a rate label; dropped unless these pass.
     pub unlabelled: u64,
-    /// Frames without IP, which pass.
+    /// Frames without IP, and neighbour discovery of IPv6, which pass.
     pub no_ip: u64,
     /// Left with a lower label.
     pub relabelled: u64,
@@ -274,5 +274,61 @@ impl Counts {
                 meanwhile: sum.meanwhile + meanwhile,
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apportion_core::system::any::PolicyParams;
+    use apportion_core::system::{BufferParams, Catalog, CoreParams, DisciplineParams};
+
+    fn params(kind: &str, set: &[(&str, &str)]) -> CsfqParams {
+        let mut selection = Catalog::default().select(kind, None, None).unwrap();
+        for (key, value) in [("role", "core"), ("target_delay", "0s")].iter().chain(set) {
+            selection.set(key, value).unwrap();
+        }
+        match DisciplineParams::from_args(&selection).unwrap().core {
+            CoreParams::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => params,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn constants_are_in_fixed_point() {
+        let set = [("limit", "64kB"), ("reserve", "10%"), ("marking", "debt")];
+        let settings = CoreSettings::new(&params("csfq", &set), Rate::from_mbit(8)).unwrap();
+        let words = settings.words();
+        // C in Q16; K of 100 ms; 2^64 / 10^8; 2^51 10; K_c.
+        assert_eq!(words[..5], [8_000_000 << 16, 100_000_000, 184_467_440_737, 10 << 51, 100_000_000]);
+        // 8000000 2^16 has 39 bits, so 8 are cut; the smallest weight is 1; CSFQ keeps nothing; an overflow keeps 99 %.
+        assert_eq!(words[5..9], [8, 65_536, 0, 4_252_017_623]);
+        // 64 kB take 64 ms: a quarter, all but 10 %, all but 5 %, all. A bit takes 125 ns.
+        assert_eq!(words[9..14], [16_000_000, 57_600_000, 60_800_000, 64_000_000, 125 << 32]);
+        assert_eq!(words[14..], [0, AGGREGATE_GUARANTEE]);
+        let mcsfq = CoreSettings::new(&params("mcsfq", &[]), Rate::from_mbit(8)).unwrap().words();
+        assert_eq!((mcsfq[7], mcsfq[15]), (1 << 32, AGGREGATE_GUARANTEE | HOLDS));
+    }
+
+    #[test]
+    fn a_share_at_the_start_is_known() {
+        let of =
+            |set: &[_]| CoreSettings::new(&params("csfq", set), Rate::from_mbit(8)).unwrap().initial_state();
+        let (unknown, known) = (LinkState::of(&of(&[])), LinkState::of(&of(&[("initial", "1Mbit")])));
+        assert_eq!((unknown.alpha, unknown.is_congested), (None, true));
+        assert_eq!((known.alpha, known.is_congested), (Some(1e6), false));
+        let held = with_busy(known_word(), true);
+        assert_eq!((held != known_word(), with_busy(held, false)), (true, known_word()));
+    }
+
+    #[test]
+    fn a_rate_that_does_not_fit_is_refused() {
+        for rate in [Rate::from_bit(7_999), Rate::from_mbit(1_000_001), Rate::ZERO] {
+            let refusal = CoreSettings::new(&params("csfq", &[]), rate).unwrap_err();
+            assert_eq!(refusal.key, "rate");
+        }
+        for rate in [Rate::from_kbit(8), Rate::from_mbit(1_000_000)] {
+            assert!(CoreSettings::new(&params("csfq", &[]), rate).is_ok());
+        }
     }
 }

@@ -93,9 +93,9 @@ impl Tree {
     /// The class of flow `index`, as `skb->priority` names it.
     #[must_use]
     pub fn class(&self, index: usize) -> Option<u32> {
-        let own = self.leaves.len().checked_sub(1).filter(|flows| index < *flows)?;
-        debug_assert!(own <= MOST, "checked when it was made");
-        Some(u32::from(MAJOR) << 16 | u32::from(self.leaves.get(index)?.minor))
+        // The last leaf is that of the others.
+        let (_, own) = self.leaves.split_last()?;
+        Some(u32::from(MAJOR) << 16 | u32::from(own.get(index)?.minor))
     }
 
     /// Makes it the queue of a device. If anything fails, the device is left with the queue of the kernel.

@@ -1,0 +1,79 @@
+//! The classifier that gives flows their classes, without a device.
+#![cfg(feature = "bpf")]
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
+
+mod common;
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use apportion_kernel::program::{FlowBy, FlowClasses, FlowKey};
+use common::{frame_v4, frame_v6, is_possible, priority};
+
+const V4: FlowKey = FlowKey {
+    addresses: [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 77)), IpAddr::V4(Ipv4Addr::new(198, 51, 100, 9))],
+    ports: [0x1f90, 0x2382],
+    protocol: 17,
+};
+const V6: FlowKey = FlowKey {
+    addresses: [IpAddr::V6(Ipv6Addr::from_bits(0x2020_2020_2020_2020_2020_2020_2020_2020)); 2],
+    ..V4
+};
+
+/// The class that a frame is given where `flow` has the class 7.
+fn class(by: FlowBy, flow: &FlowKey, frame: &[u8]) -> u32 {
+    let mut classes = FlowClasses::load(by).unwrap();
+    classes.set(flow, 7).unwrap();
+    let class = priority(classes.program().unwrap(), frame);
+    assert!(classes.forget(flow) && !classes.forget(flow));
+    assert_eq!(priority(classes.program().unwrap(), frame), 0, "a flow that is forgotten");
+    class
+}
+
+#[test]
+fn flows_are_known_by_the_fields_that_count() {
+    if !is_possible() {
+        return;
+    }
+    for tags in 0..=2 {
+        let (v4, v6) = (frame_v4(0x4000, 17, tags), frame_v6(tags));
+        for by in [FlowBy::Five, FlowBy::Source, FlowBy::Destination] {
+            assert_eq!([class(by, &V4, &v4), class(by, &V6, &v6)], [7, 7], "{by:?}");
+            assert_eq!([class(by, &V6, &v4), class(by, &V4, &v6)], [0, 0], "{by:?}");
+        }
+    }
+    let v4 = frame_v4(0x4000, 17, 0);
+    let other = [FlowKey { ports: [1, 2], ..V4 }, FlowKey { protocol: 6, ..V4 }];
+    assert_eq!(other.map(|flow| class(FlowBy::Five, &flow, &v4)), [0, 0]);
+    assert_eq!(other.map(|flow| class(FlowBy::Source, &flow, &v4)), [7, 7]);
+    // Another destination.
+    let turned = FlowKey { addresses: [V4.addresses[0], V4.addresses[0]], ..V4 };
+    assert_eq!([FlowBy::Source, FlowBy::Destination].map(|by| class(by, &turned, &v4)), [7, 0]);
+}
+
+#[test]
+fn fragments_have_no_ports() {
+    if !is_possible() {
+        return;
+    }
+    let without = FlowKey { ports: [0, 0], ..V4 };
+    for (fragment, classes) in [(0x4000, [7, 0]), (0x2000, [0, 7]), (0x00b9, [0, 7])] {
+        let frame = frame_v4(fragment, 17, 0);
+        assert_eq!([V4, without].map(|flow| class(FlowBy::Five, &flow, &frame)), classes, "{fragment:#x}");
+    }
+    let other = frame_v4(0x4000, 89, 0);
+    assert_eq!(
+        class(FlowBy::Five, &FlowKey { protocol: 89, ..without }, &other),
+        7,
+        "a protocol without ports"
+    );
+}
+
+#[test]
+fn a_device_that_is_not_there_is_named() {
+    if !is_possible() {
+        return;
+    }
+    let error = FlowClasses::load(FlowBy::Five).unwrap().attach("no-such-device").unwrap_err();
+    assert!(error.to_string().contains("`no-such-device`"), "{error}");
+}
