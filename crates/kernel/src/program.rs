@@ -5,7 +5,7 @@
 
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray};
 use aya::programs::{ProgramError, SchedClassifier, TcAttachType, tc};
-use aya::{Ebpf, EbpfError, EbpfLoader};
+use aya::{Ebpf, EbpfLoader};
 
 use crate::settings::{COUNTS, CoreSettings, Counts, LinkState, SETTINGS, STATE, with_busy};
 
@@ -32,16 +32,16 @@ pub enum BpfError {
     Load {
         /// Which.
         program: &'static str,
-        /// The loader's words.
-        cause: EbpfError,
+        /// The loader's words, and the kernel's.
+        cause: String,
     },
     /// The kernel refuses the program, or to attach it.
     #[error("the kernel does not run `{program}`: {cause}")]
     Program {
         /// Which.
         program: &'static str,
-        /// The loader's words.
-        cause: ProgramError,
+        /// The loader's words, and the kernel's.
+        cause: String,
     },
     /// The device takes no program.
     #[error("`{device}` takes no tc programs: {cause}")]
@@ -62,6 +62,15 @@ pub enum BpfError {
     /// The object is not as this crate expects it: a bug.
     #[error("the object of `{0}` does not hold what it should; build again")]
     Missing(&'static str),
+}
+
+/// An error with its causes.
+fn words(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    // Some repeat their cause in their own words.
+    causes.map(ToString::to_string).fold(error.to_string(), |words, cause| {
+        if words.contains(&cause) { words } else { format!("{words}: {cause}") }
+    })
 }
 
 /// Which of the objects.
@@ -97,7 +106,7 @@ impl Object {
         }
         let (embedded, program) = self.embedded();
         let bytes = embedded.ok_or(BpfError::NotBuilt(program))?;
-        loader.load(bytes).map_err(|cause| BpfError::Load { program, cause })
+        loader.load(bytes).map_err(|error| BpfError::Load { program, cause: words(&error) })
     }
 }
 
@@ -107,7 +116,7 @@ impl Object {
 /// If there is none, or the kernel refuses it.
 pub fn program<'a>(object: &'a mut Ebpf, name: &'static str) -> Result<&'a mut SchedClassifier, BpfError> {
     let program = object.program_mut(name).ok_or(BpfError::Missing(name))?;
-    let failed = |cause| BpfError::Program { program: name, cause };
+    let failed = |error: ProgramError| BpfError::Program { program: name, cause: words(&error) };
     let program: &mut SchedClassifier = program.try_into().map_err(failed)?;
     if program.fd().is_err() {
         program.load().map_err(failed)?;
@@ -128,7 +137,7 @@ fn attach(object: &mut Ebpf, name: &'static str, device: &str) -> Result<(), Bpf
     }
     let program = program(object, name)?;
     let attached = program.attach(device, TcAttachType::Egress);
-    attached.map(drop).map_err(|cause| BpfError::Program { program: name, cause })
+    attached.map(drop).map_err(|error| BpfError::Program { program: name, cause: words(&error) })
 }
 
 fn map<T>(object: &mut Ebpf, map: &'static str) -> Result<T, BpfError>
