@@ -14,6 +14,7 @@ mod objects {
 
     /// An object, where it can be read as words of 64 bits.
     #[repr(C, align(8))]
+    #[allow(dead_code, reason = "where clang is missing, there is no object")]
     struct Aligned<const N: usize>([u8; N]);
 
     include!(concat!(env!("OUT_DIR"), "/objects.rs"));

@@ -189,6 +189,27 @@ fn sixty_four_flows_have_their_weights_within_2_percent() {
 }
 
 #[test]
+fn what_idle_flows_leave_is_divided_by_weights_too() {
+    if !is_possible() {
+        return;
+    }
+    let Some((near, far)) = pair() else { return };
+    let weights = weights(64);
+    let Some(_classes) = set_up(&near, Rate::from_mbit(40), &weights, true) else { return };
+    // Half of the link is assured to those who send; the other half they borrow, by turns.
+    let bytes = measured(&near, &far, 32, 1_000, 1, 8);
+    let (most, mean) = deviation(&bytes, &weights[..32]);
+    let rate = bytes.iter().sum::<u64>() as f64 * 8.0 / 8e6;
+    println!(
+        "32 of 64 flows, {rate:.1} Mb/s: at most {:.2} %, root mean square {:.2} %",
+        1e2 * most,
+        1e2 * mean
+    );
+    assert!(most < 0.02, "{most}");
+    assert!((34.0..40.0).contains(&rate), "{rate}");
+}
+
+#[test]
 fn without_the_classifier_flows_do_not_have_their_weights() {
     if !is_possible() {
         return;
@@ -214,6 +235,11 @@ fn a_thousand_flows_have_their_weights_within_3_percent() {
     let (most, mean) = deviation(&bytes, &weights);
     let rate = bytes.iter().sum::<u64>() as f64 * 8.0 / 30e6;
     println!("1024 flows, {rate:.1} Mb/s: at most {:.2} %, root mean square {:.2} %", 1e2 * most, 1e2 * mean);
+    let packets = |weight: usize| {
+        let own = bytes.iter().skip(weight).step_by(3).map(|bytes| bytes / 400);
+        (own.clone().min(), own.max())
+    };
+    println!("packets of the flows, least and most by weight: {:?}", [0, 1, 2].map(packets));
     assert!(most < 0.03, "{most}");
 }
 
