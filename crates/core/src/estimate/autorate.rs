@@ -264,7 +264,7 @@ impl Autorate {
         if delay <= self.params.threshold.div(2) {
             self.good = before;
         }
-        let is_foreign = self.is_foreign(now, delay);
+        let is_foreign = self.is_foreign(now, delay) && delay > self.params.threshold.div(2);
         let is_drained = self.episode.is_some() && self.is_low() && delay <= threshold;
         if is_foreign {
             self.foreign += delay;

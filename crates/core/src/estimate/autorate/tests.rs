@@ -162,6 +162,28 @@ fn a_rate_grows_only_where_it_is_used() {
 }
 
 #[test]
+fn the_lowest_rate_is_left_again_after_a_pause() {
+    let mut auto = Autorate::new(Time::ZERO, PARAMS);
+    let mut lowest = auto.rate();
+    for at in 0..30_000_u64 {
+        let now = Time::from_millis(at);
+        // Nothing passes for a while, then little is sent, then as much as may be.
+        let (delay, load) = match at {
+            ..6_000 => (ms(900), 1.0),
+            ..20_000 => (ms(0), 0.1),
+            _ => (ms(0), 1.0),
+        };
+        auto.moved(now, Bytes::new((auto.rate().bytes_in(MS).get() as f64 * load) as u64));
+        let departed = Time::from_millis(at.saturating_sub(920));
+        auto.answered(Answer { connection: at as u32 % 8, departed, took: ms(20) + delay, shortest: ms(20) });
+        auto.review(now, 0.0);
+        lowest = lowest.min(auto.rate());
+    }
+    assert_eq!(lowest, PARAMS.least);
+    assert_eq!((auto.rate(), auto.findings().foreign), (PARAMS.most, 0));
+}
+
+#[test]
 fn a_path_that_is_longer_from_then_on_is_no_queue() {
     let detour = Some((Time::from_secs(20), ms(40)));
     let outcome = Trial { detour, ..Trial::new(&[(60, 20)]) }.run();
