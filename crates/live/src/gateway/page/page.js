@@ -262,6 +262,8 @@
   let token = "";
   let settings = { revision: "", set: {} };
   let shown = null;
+  // Until when to look more often: what a change does is waited for.
+  let hurry = 0;
   const post = async (body) => {
     const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token}` };
     const answer = await fetch("/change", { method: "POST", headers, body: JSON.stringify(body), signal: AbortSignal.timeout(20000) });
@@ -318,6 +320,7 @@
     byId("change-apply").hidden = true;
     try {
       const answer = await post(body);
+      hurry = Date.now() + 5000;
       await loadSettings(byId("change-key").value);
       say("", answer.changes.map((line) => `applied: ${line}`));
     } catch (error) {
@@ -362,7 +365,7 @@
         node.textContent = `the gateway does not answer: ${error.message}`;
       }
     }
-    setTimeout(round, 1000);
+    setTimeout(round, Date.now() < hurry ? 250 : 1000);
   };
   byId("flow-close").addEventListener("click", () => byId("flow").close());
   byId("flow-edit").addEventListener("click", (event) => {
