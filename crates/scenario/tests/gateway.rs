@@ -197,7 +197,7 @@ fn values_of_the_file_are_refused_with_a_fix() {
             "control_token: missing: the file with the token that changes need; write for example control_token = \
              \"/etc/apportion/control-token\", or leave `control` out",
         ),
-        ("control = 1", "control: `1` is an integer; write for example true"),
+        ("control = 1", "control: `1` is neither true nor false"),
         (
             "metrics = \"9617\"",
             "metrics: `9617` is not an address and a port; write for example \"127.0.0.1:9617\" or \
