@@ -170,7 +170,7 @@ fn the_lowest_rate_is_left_again_after_a_pause() {
         // Nothing passes for a while, then little is sent, then as much as may be.
         let (delay, load) = match at {
             ..6_000 => (ms(900), 1.0),
-            ..20_000 => (ms(0), 0.1),
+            6_000..20_000 => (ms(0), 0.1),
             _ => (ms(0), 1.0),
         };
         auto.moved(now, Bytes::new((auto.rate().bytes_in(MS).get() as f64 * load) as u64));
