@@ -1,4 +1,4 @@
-//! What a CSFQ core in the kernel is told, and what it tells: maps of 64-bit words, as `bpf/csfq.c` declares them.
+//! Settings and counts of a CSFQ core in the kernel: maps of 64-bit words, as `bpf/csfq.c` declares them.
 //!
 //! The kernel has no floating point. Rates are in Q16 of a bit a second, factors in Q32; `bpf/fixed.h` states the errors of
 //! e^(-T/K), which stay below 3e-9. Bounds that follow from products of 64 bits are checked here, and refused by name.

@@ -1,7 +1,7 @@
 //! Weights among flows by HTB: one leaf for each flow, assured its part of the link and turns in the same proportion.
 //!
 //! Source: tc-htb(8). A leaf with weight w of W in all has `rate` = C w/W and may borrow up to C; what others leave goes
-//! around in turns of `quantum` bytes, w times the turn of the least weight. A leaf holds its own FIFO, so that nobody
+//! around in turns of `quantum` bytes, w times the turn of the least weight. A leaf holds its own FIFO, so that no flow
 //! drops another's packets. Packets find their leaf by `skb->priority`, which the program `flow_class` sets.
 //!
 //! Cost: one class and one queue of the kernel for each flow; two system calls each when it is set up.

@@ -23,6 +23,9 @@ use super::round_trip::Shortest;
 use crate::flow_table::FlowTable;
 use crate::frame::{FlowTuple, Segment, Timestamps};
 
+/// A segment with its connection and its timestamps, if it has them.
+pub(super) type TcpSegment = (FlowTuple, Segment, Option<Timestamps>);
+
 /// Connections of a side that are followed.
 const MOST: usize = 1_024;
 /// After this silence another connection may take the place of one.
@@ -89,13 +92,7 @@ impl Autorates {
     }
 
     /// A packet of this direction left, with this segment if it is one of TCP.
-    pub fn departed(
-        &mut self,
-        now: Time,
-        direction: Direction,
-        size: Bytes,
-        segment: Option<(FlowTuple, Segment, Option<Timestamps>)>,
-    ) {
+    pub fn departed(&mut self, now: Time, direction: Direction, size: Bytes, segment: Option<TcpSegment>) {
         let rate = &mut self.rates[direction as usize];
         if rate.bottleneck() == Bottleneck::Behind {
             rate.moved(now, size);
@@ -115,13 +112,7 @@ impl Autorates {
     }
 
     /// A packet of this direction came in, with this segment if it is one of TCP.
-    pub fn arrived(
-        &mut self,
-        now: Time,
-        direction: Direction,
-        size: Bytes,
-        segment: Option<(FlowTuple, Segment, Option<Timestamps>)>,
-    ) {
+    pub fn arrived(&mut self, now: Time, direction: Direction, size: Bytes, segment: Option<TcpSegment>) {
         let rate = &mut self.rates[direction as usize];
         if rate.bottleneck() == Bottleneck::Before {
             rate.moved(now, size);

@@ -2,7 +2,7 @@
 //! Kept by the control thread.
 //!
 //! Memory: 8 bytes for each flow, customer and second and 24 for each direction, in buffers that double: 31 MB at most, and less while
-//! flows are younger than an hour. The flow or customer that has been silent longest gives way to a new one.
+//! flows are younger than an hour. The flow or customer that has been silent longest is forgotten for a new one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -14,7 +14,7 @@ use apportion_scenario::gateway::classifier::Headers;
 use apportion_scenario::gateway::{Direction, GatewayConfig, Labels};
 
 use super::accounts::Accounts;
-use super::autorate::Autorates;
+use super::autorate::{Autorates, TcpSegment};
 use super::classify::{Classifier, Found, Settings};
 use super::reports::Reports;
 use super::traffic::{self, Meter, Traffic};
@@ -230,7 +230,7 @@ fn follow_round_trip(
 }
 
 /// The segment that a packet is, if it is one of TCP.
-fn segment_of(packet: &Packet, frame: &[u8]) -> Option<(FlowTuple, Segment, Option<Timestamps>)> {
+fn segment_of(packet: &Packet, frame: &[u8]) -> Option<TcpSegment> {
     if packet.protocol() != Protocol::Tcp {
         return None;
     }

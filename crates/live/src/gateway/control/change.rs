@@ -185,7 +185,7 @@ impl Control {
         let text = config.edited(set).map_err(|wrong| Answer::text(400, lines(wrong)))?;
         let new =
             GatewayConfig::load_with(&self.catalog, &text, &self.path, &read_plans).map_err(|problems| {
-                // Lines are those of a text that nobody sees.
+                // Lines are those of a text that is not shown.
                 let said = problems
                     .iter()
                     .map(|problem| format!("{}: {}", config.path_by_name(&problem.path), problem.message));

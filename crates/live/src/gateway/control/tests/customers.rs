@@ -7,7 +7,7 @@ use super::*;
 const PLANS: &str = "name,parent,addresses,up,up_min,down\nsite,,,1Mbit,,1Mbit\nsmith,site,10.0.0.5,,600kbit,\n\
     jones,site,10.0.0.6,,300kbit,\nothers,site,,10kbit,,10kbit\n";
 
-/// Runs for six seconds in which two customers and nobody send more up than there is.
+/// Runs for six seconds in which two customers and senders without a customer send more up than there is.
 fn place(own: &str) -> Place {
     let mut place = Place::of(|folder| {
         fs::write(folder.join("plans.csv"), PLANS).unwrap();
