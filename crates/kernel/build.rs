@@ -7,7 +7,7 @@ use std::process::Command;
 use std::{env, fs, io};
 
 /// The programs, by file.
-const SOURCES: [&str; 3] = ["csfq", "flows", "check"];
+const SOURCES: [&str; 4] = ["csfq", "flows", "prefixes", "check"];
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=bpf");

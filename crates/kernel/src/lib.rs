@@ -3,6 +3,8 @@
 //! | module | holds |
 //! |---|---|
 //! | [`plan`] | which queue can be carried out here, and how; the others are refused by name |
+//! | [`classes`] | a tree of HTB's classes with rates, ceilings and FIFOs |
+//! | [`gateway`] | a gateway whose packets the kernel moves (feature `bpf`) |
 //! | [`settings`] | the constants of a CSFQ core in fixed point, its state and its counters |
 //! | [`weights`] | a tree of HTB with one leaf for each flow, in proportion to weights |
 //! | `program` | the tc programs: loading, attaching, reading and writing their maps (feature `bpf`) |
@@ -10,6 +12,9 @@
 //! The programs are C, in `bpf/`. The feature `bpf` compiles them by clang and embeds them; without it, or without clang,
 //! the rest of this crate works the same. What they do, how exactly, and what they cost: `docs/kernel.md`.
 
+pub mod classes;
+#[cfg(feature = "bpf")]
+pub mod gateway;
 pub mod plan;
 #[cfg(feature = "bpf")]
 pub mod program;

@@ -1,14 +1,16 @@
 //! Which queues the kernel can carry out, and how. The others are refused, each by its name.
 //!
 //! Two ways exist. A core-stateless core decides by the label of a packet and one estimate of its link: a tc program.
-//! Weights among flows are what HTB's leaves divide. What has to look into the queue, or take a packet out of it after it
+//! Weights among flows, and classes with rates and ceilings, are what HTB divides. What has to look into the queue, or take a packet out of it after it
 //! was let in (push-out), cannot be done by a program in front of it.
 
 use apportion_core::aqm::csfq::CsfqParams;
+use apportion_core::limit::{Limit, LinkLimit};
 use apportion_core::system::any::{PolicyParams, SchedulerParams};
 use apportion_core::system::{BufferParams, CoreParams, DisciplineParams};
 use apportion_core::units::Rate;
 
+use crate::classes::ClassTree;
 use crate::settings::{CoreSettings, Unsuitable};
 
 /// How the kernel carries a queue out.
@@ -18,6 +20,10 @@ pub enum Plan {
     Core(Box<CoreSettings>),
     /// By HTB, one leaf for each flow.
     Weights,
+    /// By HTB, with the classes of a file.
+    Classes(Box<ClassTree>),
+    /// By a FIFO of this size behind HTB, which holds the rate of the link.
+    Fifo(Limit),
 }
 
 /// Why not.
@@ -25,7 +31,7 @@ pub enum Plan {
 pub enum Refusal {
     /// The discipline as such.
     #[error(
-        "the kernel backend cannot carry out `{name}`: {why}; use the user-space backend, or one of: csfq, mcsfq with role = \"core\", drr with drop = \"tail\""
+        "the kernel backend cannot carry out `{name}`: {why}; use the user-space backend, or one of: csfq, mcsfq with role = \"core\", htb, drr with drop = \"tail\", fifo with drop = \"tail\""
     )]
     Discipline {
         /// Of the part that it cannot.
@@ -36,6 +42,9 @@ pub enum Refusal {
     /// A value of one of its keys.
     #[error("the kernel backend cannot carry out this `csfq` or `mcsfq`: {0}; or use the user-space backend")]
     Key(#[from] Unsuitable),
+    /// Of `htb`.
+    #[error("the kernel backend cannot carry out this `htb`: {0}; or use the user-space backend")]
+    Classes(String),
 }
 
 const PUSH_OUT: &str =
@@ -55,6 +64,10 @@ impl Plan {
             return Err(refused("token_bucket", "a shaper around a queue is a second queue"));
         }
         match &queue.core {
+            CoreParams::Htb(params) => {
+                let tree = ClassTree::new(params, rate).map_err(Refusal::Classes)?;
+                Ok(Plan::Classes(Box::new(tree)))
+            }
             CoreParams::Buffered(BufferParams { schedule, drop }) => buffered(schedule, drop, rate),
             other => Err(system(other)),
         }
@@ -69,8 +82,8 @@ fn buffered(schedule: &SchedulerParams, drop: &PolicyParams, rate: Rate) -> Resu
     match (schedule, drop) {
         (SchedulerParams::Fifo(_), PolicyParams::Csfq(params)) => core(params, rate),
         (SchedulerParams::Drr(_), PolicyParams::Tail(_)) => Ok(Plan::Weights),
-        (SchedulerParams::Fifo(_), PolicyParams::Tail(_)) => {
-            Err(refused("fifo", "there is nothing to divide; the device's own queue is one"))
+        (SchedulerParams::Fifo(_), PolicyParams::Tail(params)) => {
+            Ok(Plan::Fifo(LinkLimit::new(params.limit, rate).get()))
         }
         (SchedulerParams::Fifo(_) | SchedulerParams::Drr(_), drop) => Err(policy(drop)),
         (SchedulerParams::RoundRobin(_), _) => Err(refused("rr", TURNS)),
@@ -109,6 +122,8 @@ const fn policy(policy: &PolicyParams) -> Refusal {
 const fn system(system: &CoreParams) -> Refusal {
     match system {
         CoreParams::Buffered(_) => refused("fifo", TURNS),
+        // It has a plan.
+        CoreParams::Htb(_) => refused("htb", CLASSES),
         CoreParams::Choke(_) => refused("choke", QUEUE),
         CoreParams::Cake(_) => refused("cake", PUSH_OUT),
         CoreParams::Fq(_) => refused("fq", TURNS),
@@ -121,7 +136,6 @@ const fn system(system: &CoreParams) -> Refusal {
         CoreParams::Cebinae(_) => refused("cebinae", FLOWS),
         CoreParams::StochasticFq(_) => refused("stochastic_fq", PUSH_OUT),
         CoreParams::Prio(_) => refused("prio", CLASSES),
-        CoreParams::Htb(_) => refused("htb", CLASSES),
         CoreParams::Hfsc(_) => refused("hfsc", CLASSES),
         CoreParams::Ramp(_) => refused("ramp", QUEUE),
         CoreParams::Guarded(_) => refused("sffc", FLOWS),
@@ -134,6 +148,7 @@ const fn system(system: &CoreParams) -> Refusal {
 mod tests {
     use super::*;
     use apportion_core::system::Catalog;
+    use apportion_core::units::Bytes;
 
     fn plan(kind: &str, drop: Option<&str>, set: &[(&str, &str)]) -> Result<Plan, String> {
         let mut selection = Catalog::default().select(kind, drop, None).unwrap();
@@ -152,6 +167,11 @@ mod tests {
             assert!(matches!(plan(kind, None, &CORE), Ok(Plan::Core(_))), "{kind}");
         }
         assert_eq!(plan("drr", Some("tail"), &[]), Ok(Plan::Weights));
+        // 100 ms of 10 Mb/s.
+        assert_eq!(plan("fifo", None, &[]), Ok(Plan::Fifo(Limit::Bytes(Bytes::new(125_000)))));
+        assert!(matches!(plan("htb", None, &[]), Ok(Plan::Classes(_))));
+        let inner = plan("htb", None, &[("discipline", "fq_codel")]).unwrap_err();
+        assert!(inner.contains("`discipline` must be \"fifo\""), "{inner}");
     }
 
     #[test]
@@ -162,11 +182,13 @@ mod tests {
         for name in catalog.all().map(|entry| entry.name) {
             let Ok(selection) = catalog.select(name, None, None) else { continue };
             let Ok(queue) = DisciplineParams::from_args(&selection) else { continue };
+            if matches!(name, "fifo" | "tail" | "htb") {
+                continue;
+            }
             let refusal = Plan::of(&queue, Rate::from_mbit(10)).unwrap_err().to_string();
             // A scheduler comes with a policy, and nbq is sffc with other parameters.
             let named = match name {
                 "drr" => "lqd",
-                "tail" => "fifo",
                 "nbq" => "sffc",
                 name => name,
             };

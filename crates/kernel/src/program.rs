@@ -3,6 +3,7 @@
 //! Needs CAP_BPF and CAP_NET_ADMIN, and a kernel from 5.12 on with the bpf system call and BTF. A program stays attached as
 //! long as what is given here lives.
 
+use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray};
 use aya::programs::{ProgramError, SchedClassifier, TcAttachType, tc};
 use aya::{Ebpf, EbpfLoader};
@@ -81,6 +82,8 @@ pub enum Object {
     Core,
     /// Classes of flows.
     Flows,
+    /// Classes of prefixes.
+    Prefixes,
     /// What tests and measurements use.
     Check,
 }
@@ -91,6 +94,7 @@ impl Object {
         match self {
             Self::Core => (objects::CSFQ, "csfq"),
             Self::Flows => (objects::FLOWS, "flows"),
+            Self::Prefixes => (objects::PREFIXES, "prefixes"),
             Self::Check => (objects::CHECK, "check"),
         }
     }
@@ -345,5 +349,59 @@ impl FlowClasses {
     /// As [`program`].
     pub fn program(&mut self) -> Result<&mut SchedClassifier, BpfError> {
         program(&mut self.object, "flow_class")
+    }
+}
+
+/// An end of a packet: whose address counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// That of its source.
+    Source,
+    /// That of its destination.
+    Destination,
+}
+
+/// The classifier that gives prefixes of addresses their classes.
+pub struct PrefixClasses {
+    object: Ebpf,
+    prefixes: LpmTrie<MapData, [u8; 16], u32>,
+}
+
+impl PrefixClasses {
+    /// Loads it; no prefix has a class yet. Packets without one have the class `others`, or are dropped where there is none.
+    ///
+    /// # Errors
+    /// If it is not part of this build, or the kernel refuses.
+    pub fn load(end: End, others: Option<u32>) -> Result<Self, BpfError> {
+        let mut object = Object::Prefixes.load(false)?;
+        program(&mut object, "prefix_class")?;
+        let mut side: Array<MapData, [u32; 2]> = map(&mut object, "side")?;
+        let is_destination = u32::from(end == End::Destination);
+        side.set(0, [is_destination, others.unwrap_or(0)], 0)
+            .map_err(|cause| BpfError::Map { map: "side", cause })?;
+        let prefixes = map(&mut object, "prefixes")?;
+        Ok(Self { object, prefixes })
+    }
+
+    /// Puts it at the egress of `device`, in front of its queue.
+    ///
+    /// # Errors
+    /// If there is no such device, or the kernel refuses.
+    pub fn attach(&mut self, device: &str) -> Result<(), BpfError> {
+        attach(&mut self.object, "prefix_class", device)
+    }
+
+    /// The class of a prefix: of addresses that begin with the first `length` bits of `address`. The longest one decides.
+    ///
+    /// # Errors
+    /// If the map is full (262,144 prefixes) or not accessible.
+    pub fn set(&mut self, address: std::net::IpAddr, length: u8, class: u32) -> Result<(), BpfError> {
+        let (bytes, before) = match address {
+            std::net::IpAddr::V4(v4) => (v4.to_ipv6_mapped().octets(), 96),
+            std::net::IpAddr::V6(v6) => (v6.octets(), 0),
+        };
+        let key = Key::new(before + u32::from(length), bytes);
+        let failed = |cause| BpfError::Map { map: "prefixes", cause };
+        self.prefixes.insert(&key, class, 0).map_err(failed)
     }
 }

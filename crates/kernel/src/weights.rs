@@ -71,7 +71,7 @@ impl Tree {
             let own = Rate::from_bit((rate.as_bit() as f64 * weight / all) as u64);
             let quantum = Bytes::new((shortest * weight / least).min(longest) as u64);
             let burst = own.bytes_in(TICK) + BURST;
-            HtbClass { minor, parent: WHOLE, rate: own, ceil: rate, burst, quantum }
+            HtbClass { minor, parent: WHOLE, rate: own, ceil: rate, burst, cburst: burst, quantum, prio: 0 }
         };
         let numbered = (1..OTHERS).zip(weights).map(|(minor, weight)| leaf(minor, weight.get()));
         let leaves: Vec<_> = numbered.chain([leaf(OTHERS, least)]).collect();
@@ -85,7 +85,9 @@ impl Tree {
             rate,
             ceil: rate,
             burst,
+            cburst: burst,
             quantum: Bytes::new(longest as u64),
+            prio: 0,
         };
         Ok(Self { whole, leaves })
     }
@@ -108,7 +110,7 @@ impl Tree {
         let added = classes.try_for_each(|class| netlink.add_htb_class(device, MAJOR, class));
         if let Err(error) = added {
             // The first error says more than a second one would.
-            let _ = netlink.delete_queue(device);
+            let _ = netlink.delete_queue(device, MAJOR);
             return Err(error.into());
         }
         Ok(())

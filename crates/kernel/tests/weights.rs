@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use apportion_core::units::{Bytes, Rate, Span, Weight};
 use apportion_kernel::program::{FlowBy, FlowClasses, FlowKey};
-use apportion_kernel::weights::Tree;
+use apportion_kernel::weights::{MAJOR, Tree};
 use apportion_linux::namespace::{Namespace, silence_ipv6};
 use apportion_linux::netlink::{Netlink, NetlinkError, VethEnd};
 use common::is_possible;
@@ -257,8 +257,8 @@ fn a_second_tree_is_refused_and_the_queue_can_be_taken_away() {
         let tree = Tree::new(Rate::from_mbit(1), &weights).unwrap();
         let error = tree.install(&mut netlink, device).unwrap_err();
         assert!(error.to_string().contains("make HTB the queue of device"), "{error}");
-        assert!(netlink.delete_queue(device).unwrap());
-        assert!(!netlink.delete_queue(device).unwrap());
+        assert!(netlink.delete_queue(device, MAJOR).unwrap());
+        assert!(!netlink.delete_queue(device, MAJOR).unwrap());
         tree.install(&mut netlink, device).unwrap();
         let gone = netlink.add_htb(device + 1_000, 1, 1).unwrap_err();
         assert!(matches!(gone, NetlinkError::Refused { errno: Errno::ENODEV, .. }), "{gone}");

@@ -21,7 +21,7 @@
 //! | `history` | the last hour of both, and events |
 //! | `exceptions` | overload notifications between the threads |
 //! | `events` | what happened to the interfaces, between the threads |
-//! | `claim` | a lock for each interface |
+//! | [`claim`] | a lock for each interface |
 //! | [`offloads`] | turned off and restored, also after a gateway that was killed |
 //! | [`attachment`] | keeps ports attached while interfaces come and go |
 //! | [`log`] | writes the log without blocking or failing |
@@ -39,7 +39,7 @@ pub mod attachment;
 mod attacks;
 mod autorate;
 pub mod bypass;
-mod claim;
+pub mod claim;
 mod classify;
 pub mod control;
 mod entitlement;

@@ -1,9 +1,10 @@
 //! Classes of HTB at the egress of a device.
 //!
 //! Source: tc-htb(8); the structures of linux/pkt_sched.h, whose fields stand here in their order. The root has one
-//! class for all, and leaves below it. A leaf holds a FIFO of the length of the device's queue (`txqueuelen`). A packet
-//! whose `skb->priority` is the handle of a leaf goes there.
+//! class for all, and leaves below it. A leaf holds a FIFO of the length of the device's queue (`txqueuelen`), unless it is
+//! given another one. A packet whose `skb->priority` is the handle of a leaf goes there.
 
+use apportion_core::limit::Limit;
 use apportion_core::units::{Bytes, Rate, Span};
 use netlink_packet_core::DefaultNla;
 use netlink_packet_route::RouteNetlinkMessage;
@@ -19,6 +20,8 @@ const RATE64: u16 = 6;
 const CEIL64: u16 = 7;
 /// `TC_HTB_PROTOVER`.
 const VERSION: u32 = 3;
+/// `TCA_OPTIONS`, of what takes a structure there.
+const OPTIONS: u16 = 2;
 /// Nanoseconds of a tick in which buckets are given (/proc/net/psched).
 const TICK: u64 = 64;
 /// `TC_LINKLAYER_ETHERNET`: rates are of whole frames, and no table of rates comes along.
@@ -35,10 +38,14 @@ pub struct HtbClass {
     pub rate: Rate,
     /// The most that it may borrow up to.
     pub ceil: Rate,
-    /// What it may send at once, both at its rate and above.
+    /// What it may send at once at its rate.
     pub burst: Bytes,
+    /// What it may send at once above its rate.
+    pub cburst: Bytes,
     /// Bytes in a turn, where classes borrow; from the MTU to 200 kB, or the kernel says so in its log.
     pub quantum: Bytes,
+    /// Of leaves that borrow, those with lower numbers go first; 0 to 7.
+    pub prio: u8,
 }
 
 impl Netlink {
@@ -75,13 +82,39 @@ impl Netlink {
         self.create(request, format_args!("add class {} of HTB on device {device}", class.minor))
     }
 
-    /// Takes away the queue that was set at the egress of a device, with its classes. Whether there was one.
+    /// Gives the leaf `class` of the HTB `major` a FIFO of this size.
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn delete_queue(&mut self, device: u32) -> Result<bool, NetlinkError> {
-        let request =
-            RouteNetlinkMessage::DelQueueDiscipline(message(device, TcHandle::UNSPEC, TcHandle::ROOT));
+    pub fn add_fifo(
+        &mut self,
+        device: u32,
+        major: u16,
+        class: u16,
+        limit: Limit,
+    ) -> Result<(), NetlinkError> {
+        let parent = TcHandle { major, minor: class };
+        let mut message = message(device, TcHandle::UNSPEC, parent);
+        let (kind, limit) = match limit {
+            Limit::Packets(packets) => ("pfifo", packets.get()),
+            Limit::Bytes(bytes) => ("bfifo", bytes.get()),
+        };
+        // struct tc_fifo_qopt.
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX).to_ne_bytes().to_vec();
+        message.attributes.push(TcAttribute::Kind(kind.to_owned()));
+        message.attributes.push(TcAttribute::Other(DefaultNla::new(OPTIONS, limit)));
+        let request = RouteNetlinkMessage::NewQueueDiscipline(message);
+        self.create(request, format_args!("give class {class} of HTB on device {device} a FIFO"))
+    }
+
+    /// Takes away the queue `major` from the egress of a device, with its classes; a queue with another handle stays. Whether
+    /// there was one.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn delete_queue(&mut self, device: u32, major: u16) -> Result<bool, NetlinkError> {
+        let message = message(device, TcHandle { major, minor: 0 }, TcHandle::ROOT);
+        let request = RouteNetlinkMessage::DelQueueDiscipline(message);
         match self.socket.request(request, 0, format_args!("take away the queue of device {device}")) {
             Ok(_) => Ok(true),
             Err(NetlinkError::Refused { errno: Errno::ENOENT | Errno::EINVAL, .. }) => Ok(false),
@@ -107,11 +140,12 @@ fn parms(class: &HtbClass) -> Vec<u8> {
         [&[0, ETHERNET, 0, 0, 0, 0, 0, 0][..], &rate.to_ne_bytes()].concat()
     };
     // A bucket is the time that it takes to fill.
-    let ticks = |rate: Rate| {
-        let time: Span = rate.time_for(class.burst);
+    let ticks = |rate: Rate, burst: Bytes| {
+        let time: Span = rate.time_for(burst);
         u32::try_from(time.as_nanos() / TICK).unwrap_or(u32::MAX)
     };
     let quantum = u32::try_from(class.quantum.get()).unwrap_or(u32::MAX);
-    let rest = [ticks(class.rate), ticks(class.ceil), quantum, 0, 0].map(u32::to_ne_bytes).concat();
+    let buckets = [ticks(class.rate, class.burst), ticks(class.ceil, class.cburst)];
+    let rest = [buckets[0], buckets[1], quantum, 0, class.prio.into()].map(u32::to_ne_bytes).concat();
     [spec(class.rate), spec(class.ceil), rest].concat()
 }

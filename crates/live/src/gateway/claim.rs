@@ -25,7 +25,7 @@ const PAUSE: Span = Span::from_millis(100);
 /// The lock of one interface, until it is dropped. Its file goes with it: an interface that is made anew a thousand times has a
 /// thousand indices.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub struct Claim {
     path: PathBuf,
     /// Let go of after the file has been removed.
     _lock: Flock<File>,
@@ -39,7 +39,7 @@ impl Drop for Claim {
 
 /// Where locks are: for root a folder that only root can write to, for others, or if that cannot be had, `folder`.
 #[must_use]
-pub(crate) fn folder(folder: &Path) -> PathBuf {
+pub fn folder(folder: &Path) -> PathBuf {
     let of_root = Path::new(FOLDER_OF_ROOT);
     let is_safe = || {
         let _ = fs::create_dir(of_root);
@@ -85,7 +85,7 @@ impl Claim {
 ///
 /// # Errors
 /// What is taken already, one problem each.
-pub(crate) fn take_both(folder: &Path, interfaces: &[Interface; 2]) -> Result<[Claim; 2], Vec<String>> {
+pub fn take_both(folder: &Path, interfaces: &[Interface; 2]) -> Result<[Claim; 2], Vec<String>> {
     match interfaces.each_ref().map(|interface| Claim::take(folder, interface)) {
         [Ok(inside), Ok(outside)] => Ok([inside, outside]),
         results => Err(results.into_iter().filter_map(Result::err).collect()),

@@ -34,6 +34,11 @@ impl Addresses {
         found.next().copied()
     }
 
+    /// All prefixes, each with its customer.
+    pub fn iter(&self) -> impl Iterator<Item = (Prefix, CustomerId)> {
+        self.customers.iter().map(|(prefix, customer)| (*prefix, *customer))
+    }
+
     /// How many prefixes there are.
     #[must_use]
     pub fn len(&self) -> usize {

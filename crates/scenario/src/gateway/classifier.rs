@@ -99,6 +99,12 @@ impl Prefix {
         Self { address: first_address(common(address, address, length), address), length }
     }
 
+    /// The first of them.
+    #[must_use]
+    pub const fn first(&self) -> IpAddr {
+        self.address
+    }
+
     /// How many bits they have in common.
     #[must_use]
     pub const fn length(&self) -> u8 {

@@ -1,0 +1,234 @@
+//! A gateway in the kernel between two hosts, and the same one in user space.
+#![cfg(feature = "bpf")]
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+#![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
+#![allow(clippy::disallowed_methods, reason = "what is measured here is the kernel, in real time")]
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::{IpAddr, Ipv4Addr, UdpSocket};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use apportion_core::units::{Bytes, Span};
+use apportion_kernel::gateway::{KernelGateway, plan};
+use apportion_linux::host::{Host, INTERFACE};
+use apportion_linux::namespace::Namespace;
+use apportion_linux::netlink::Netlink;
+use apportion_linux::port::Port;
+use apportion_live::gateway::Gateway;
+use apportion_scenario::gateway::GatewayConfig;
+use common::is_possible;
+
+const SINK: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 2), 9_000);
+/// Of IP packets; the header of UDP and IPv4 takes 28.
+const PAYLOAD: usize = 972;
+/// Of an IP packet and its Ethernet header.
+const FRAME: f64 = 1_014.0;
+const MTU: Bytes = Bytes::new(1_500);
+
+const CLASSES: &str = "\
+inside = \"near\"
+outside = \"far\"
+plans = \"plans.csv\"
+[up]
+rate = \"8Mbit\"
+queue = { kind = \"htb\", discipline = \"fifo\", plans = \"up\" }
+[down]
+rate = \"20Mbit\"
+queue = { kind = \"fifo\", drop = \"tail\" }
+";
+
+/// Assured rates are close to each other: HTB shares what is left by turns, which then are short against the time measured.
+/// Two masts of 3 and 4 Mb/s under a site of 6; the second customer of the first mast has a ceiling.
+const PLANS: &str = "\
+name,   parent, addresses,     down,  up,      up_min
+site,   ,       ,              20Mbit,6Mbit,
+north,  site,   ,              ,      3Mbit,
+south,  site,   ,              ,      4Mbit,   2Mbit
+first,  north,  10.0.0.11,     ,      ,        2Mbit
+second, north,  10.0.0.12,     ,      700kbit, 500kbit
+third,  south,  10.0.0.16/29,  ,      ,        1900kbit
+others, site,   ,              ,      600kbit, 500kbit
+";
+
+fn config(text: &str, plans: &'static str) -> GatewayConfig {
+    let catalog = apportion_core::system::Catalog::default();
+    let read = |_: &Path| Ok(plans.as_bytes().to_vec());
+    GatewayConfig::load_with(&catalog, text, Path::new("x.toml"), &read)
+        .unwrap_or_else(|problems| panic!("{problems:?}\n{text}"))
+}
+
+/// A host at 10.0.0.`last` for each of these.
+fn host(name: &str, last: &[u8]) -> Host {
+    let address = |last: u8| IpAddr::from([10, 0, 0, last]);
+    let (first, others) = last.split_first().unwrap();
+    let host = Host::create(name, &[address(*first)], MTU).unwrap();
+    let add = || {
+        let mut netlink = Netlink::open().unwrap();
+        let device = netlink.index_of(INTERFACE).unwrap();
+        others.iter().for_each(|last| netlink.add_address(device, address(*last), 32).unwrap());
+    };
+    host.namespace.run(add).unwrap();
+    host
+}
+
+/// Sends datagrams from each address as fast as it says, in Mb/s of frames, until it is stopped.
+fn sender(near: &Namespace, flows: &[(u8, f64)], ends: &Arc<AtomicBool>) -> JoinHandle<()> {
+    let (flows, ends) = (flows.to_vec(), Arc::clone(ends));
+    let send = move || {
+        let open = |last: u8| {
+            let socket = UdpSocket::bind((Ipv4Addr::new(10, 0, 0, last), 0)).unwrap();
+            socket.connect(SINK).unwrap();
+            socket.set_nonblocking(true).unwrap();
+            socket
+        };
+        let mut flows: Vec<_> = flows.iter().map(|(last, rate)| (open(*last), *rate, 0u32)).collect();
+        let begin = Instant::now();
+        while !ends.load(Ordering::Relaxed) {
+            let now = begin.elapsed().as_secs_f64();
+            for (socket, rate, sent) in &mut flows {
+                while f64::from(*sent) * FRAME * 8e-6 < now * *rate {
+                    // What the device does not take is lost as well.
+                    let _ = socket.send(&[7; PAYLOAD]);
+                    *sent += 1;
+                }
+            }
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    };
+    near.spawn("sender", send).unwrap()
+}
+
+/// Mb/s of frames that arrive from each address, after a second, for `seconds`.
+fn arriving(far: &Namespace, seconds: u64) -> JoinHandle<BTreeMap<u8, f64>> {
+    let receive = move || {
+        let socket = UdpSocket::bind(SINK).unwrap();
+        socket.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+        let (begin, mut counted) = (Instant::now(), BTreeMap::new());
+        let (from, to) = (Duration::from_secs(1), Duration::from_secs(1 + seconds));
+        while begin.elapsed() < to {
+            match socket.recv_from(&mut [0; 2_048]) {
+                Ok((_, source)) if begin.elapsed() >= from => {
+                    let IpAddr::V4(source) = source.ip() else { continue };
+                    *counted.entry(source.octets()[3]).or_insert(0.0) += FRAME * 8e-6 / seconds as f64;
+                }
+                Ok(_) => (),
+                Err(error) => {
+                    assert!(matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut), "{error}");
+                }
+            }
+        }
+        counted
+    };
+    far.spawn("receiver", receive).unwrap()
+}
+
+/// The hosts of a gateway, in a namespace of its own.
+struct Hosts {
+    middle: Namespace,
+    near: Host,
+    far: Host,
+}
+
+fn hosts() -> Option<Hosts> {
+    let middle = Namespace::create().map_err(|error| println!("skipped: {error}")).ok()?;
+    let make = || (host("near", &[11, 12, 17, 99]), host("far", &[2]));
+    let (near, far) = middle.run(make).unwrap();
+    Some(Hosts { middle, near, far })
+}
+
+impl Hosts {
+    /// What arrives of these flows through the gateway in the kernel.
+    fn by_kernel(
+        &self,
+        config: &GatewayConfig,
+        flows: &[(u8, f64)],
+        seconds: u64,
+    ) -> Option<BTreeMap<u8, f64>> {
+        let run = || {
+            let gateway = KernelGateway::start(config.clone(), plan(config).unwrap(), false);
+            match gateway {
+                Err(error) if error.to_string().contains("ENOENT") => {
+                    println!("skipped: {error}");
+                    return None;
+                }
+                gateway => gateway.map(|_gateway| Some(self.carried(flows, seconds))).unwrap(),
+            }
+        };
+        self.middle.run(run).unwrap()
+    }
+
+    fn carried(&self, flows: &[(u8, f64)], seconds: u64) -> BTreeMap<u8, f64> {
+        let ends = Arc::new(AtomicBool::new(false));
+        let sends = sender(&self.near.namespace, flows, &ends);
+        let arrived = arriving(&self.far.namespace, seconds).join().unwrap();
+        ends.store(true, Ordering::Relaxed);
+        sends.join().unwrap();
+        arrived
+    }
+
+    /// What arrives of them through the gateway in user space.
+    fn by_user_space(&self, config: &GatewayConfig, flows: &[(u8, f64)], seconds: u64) -> BTreeMap<u8, f64> {
+        let run = || {
+            let mut netlink = Netlink::open().unwrap();
+            let ports = ["near", "far"].map(|name| Port::open(netlink.index_of(name).unwrap()).unwrap());
+            let mut gateway = Gateway::new(config.clone(), ports, MTU).unwrap();
+            let ends = Arc::new(AtomicBool::new(false));
+            let sends = sender(&self.near.namespace, flows, &ends);
+            let receives = arriving(&self.far.namespace, seconds);
+            while !receives.is_finished() {
+                let next = gateway.now() + Span::from_millis(20);
+                gateway.run_until(next, None).unwrap();
+            }
+            ends.store(true, Ordering::Relaxed);
+            sends.join().unwrap();
+            receives.join().unwrap()
+        };
+        self.middle.run(run).unwrap()
+    }
+}
+
+/// Frames cross only while the gateway is there, and nothing of it is left behind.
+#[test]
+fn what_a_gateway_sets_up_goes_with_it() {
+    let Some(hosts) = hosts().filter(|_| is_possible()) else { return };
+    let config = config(CLASSES, PLANS);
+    let Some(arrived) = hosts.by_kernel(&config, &[(11, 1.0)], 1) else { return };
+    assert!((0.9..1.1).contains(&arrived[&11]), "{arrived:?}");
+    let without = hosts.middle.run(|| hosts.carried(&[(11, 1.0)], 1)).unwrap();
+    assert!(without.is_empty(), "{without:?}");
+    let left = || {
+        let mut netlink = Netlink::open().unwrap();
+        ["near", "far"].map(|name| {
+            let device = netlink.index_of(name).unwrap();
+            netlink.delete_queue(device, apportion_kernel::weights::MAJOR).unwrap()
+        })
+    };
+    assert_eq!(hosts.middle.run(left).unwrap(), [false; 2]);
+}
+
+/// Assured rates, ceilings on three levels, and the customers without a plan, in both backends.
+#[test]
+fn plans_divide_in_the_kernel_as_in_user_space() {
+    let Some(hosts) = hosts().filter(|_| is_possible()) else { return };
+    let config = config(CLASSES, PLANS);
+    for flows in [
+        &[(11, 4.0), (12, 4.0), (17, 4.0), (99, 4.0)][..],
+        &[(12, 4.0), (17, 8.0)],
+        &[(11, 4.0), (17, 1.0), (99, 0.05)],
+    ] {
+        let Some(kernel) = hosts.by_kernel(&config, flows, 4) else { return };
+        let user_space = hosts.by_user_space(&config, flows, 4);
+        println!("kernel {kernel:.3?}, user space {user_space:.3?}");
+        for (address, rate) in user_space {
+            let own = kernel.get(&address).copied().unwrap_or(0.0);
+            assert!((own - rate).abs() < 0.05 * rate.max(0.5), "{address}: {own} and {rate}");
+        }
+    }
+}
