@@ -281,7 +281,7 @@ struct Installed {
 enum Attached {
     None,
     Core { _core: Box<Core> },
-    Prefixes { _classes: PrefixClasses },
+    Prefixes { _classes: Box<PrefixClasses> },
 }
 
 /// A gateway that is set up, until it is dropped.
@@ -447,7 +447,7 @@ fn attach(plan: &DirectionPlan, interface: &str) -> Result<Attached, BpfError> {
                 classes.set(prefix.first(), prefix.length(), *class)?;
             }
             classes.attach(interface)?;
-            Ok(Attached::Prefixes { _classes: classes })
+            Ok(Attached::Prefixes { _classes: Box::new(classes) })
         }
     }
 }

@@ -156,7 +156,7 @@ impl Hosts {
             match gateway {
                 Err(error) if error.to_string().contains("ENOENT") => {
                     println!("skipped: {error}");
-                    return None;
+                    None
                 }
                 gateway => gateway.map(|_gateway| Some(self.carried(flows, seconds))).unwrap(),
             }
