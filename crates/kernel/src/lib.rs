@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`plan`] | which queue can be carried out here, and how; the others are refused by name |
 //! | [`classes`] | a tree of HTB's classes with rates, ceilings and FIFOs |
-//! | [`gateway`] | a gateway whose packets the kernel moves (feature `bpf`) |
+//! | `gateway` | a gateway whose packets the kernel moves (feature `bpf`) |
 //! | [`settings`] | the constants of a CSFQ core in fixed point, its state and its counters |
 //! | [`weights`] | a tree of HTB with one leaf for each flow, in proportion to weights |
 //! | `program` | the tc programs: loading, attaching, reading and writing their maps (feature `bpf`) |
