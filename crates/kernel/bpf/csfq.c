@@ -244,10 +244,6 @@ INLINE void take_up(struct link *link, const struct settings *s)
 /* The decision, by the processor that is at it. `share` becomes alpha as it is then, if it is known. */
 INLINE enum verdict admit(struct link *link, const struct settings *s, struct arrival *p, __u64 *share)
 {
-    /* Time was read before others were let in: it does not go back. */
-    if (p->now < link->last)
-        p->now = link->last;
-    take_up(link, s);
     __u64 wait = wait_at(link, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
     int dropped = is_drawn(link, p);
     average(link, s, p, dropped);
@@ -269,8 +265,6 @@ INLINE enum verdict admit(struct link *link, const struct settings *s, struct ar
 /* The decision while another processor is at it. Neither the label is noted nor does an overflow lower alpha. */
 INLINE enum verdict admit_meanwhile(struct link *link, const struct settings *s, struct arrival *p, __u64 *share)
 {
-    if (p->now < link->last)
-        p->now = link->last;
     __u64 wait = wait_at(link, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
     int dropped = is_drawn(link, p), full = is_full(link, s, p, wait, takes);
     if (p->label || !(s->flags & AGGREGATE_GUARANTEE)) {
@@ -312,16 +306,18 @@ SECTION("classifier") int csfq(struct __sk_buff *skb)
         return s->flags & PASS_UNLABELLED ? TC_ACT_OK : TC_ACT_SHOT;
     }
     struct arrival p = { .bits = 8 * bytes, .label = label_decode(code) << 16 };
-    if (test_hook) {
-        p.now = (__u64)skb->cb[1] << 32 | skb->cb[0];
-        p.random = skb->cb[2];
-    } else {
-        p.now = bpf_ktime_get_ns();
-        p.random = bpf_get_prandom_u32();
-    }
+    int is_busy = __sync_lock_test_and_set(&l->busy, 1);
+    if (!is_busy)
+        take_up(l, s);
+    /* Read after what others left has been taken up: they came before. A processor may be stopped in between for long. */
+    p.now = test_hook ? (__u64)skb->cb[1] << 32 | skb->cb[0] : bpf_ktime_get_ns();
+    p.random = test_hook ? skb->cb[2] : bpf_get_prandom_u32();
+    /* Clocks of processors may differ a little: time does not go back. */
+    if (p.now < l->last)
+        p.now = l->last;
     __u64 share = 0;
     enum verdict verdict;
-    if (__sync_lock_test_and_set(&l->busy, 1)) {
+    if (is_busy) {
         verdict = admit_meanwhile(l, s, &p, &share);
         c->meanwhile++;
     } else {
