@@ -12,34 +12,25 @@ use std::collections::BTreeMap;
 use apportion_core::limit::{Limit, LinkLimit};
 use apportion_core::system::classes::Class;
 use apportion_core::system::htb::{HtbClass as Wanted, HtbParams};
-use apportion_core::units::{Bytes, Rate, Span};
+use apportion_core::units::{Bytes, Rate};
 use apportion_linux::netlink::htb::HtbClass;
 use apportion_linux::netlink::{Netlink, NetlinkError};
 
-use crate::weights::{MAJOR, MOST};
+use crate::htb::{HtbTree, TURNS, WHOLE, handle, whole};
 
-/// The class of the whole link.
-const WHOLE: u16 = u16::MAX;
 /// The number that sends at once what no leaf is named for.
 const NONE: u16 = 0;
-/// Least and largest turn: below an Ethernet frame a leaf may owe, above 200 kB the kernel warns.
-const TURNS: (f64, f64) = (1_514.0, 200_000.0);
 /// Classes above each other that HTB takes besides that of the link.
 const DEEPEST: usize = 7;
-/// What the link may send at once besides a frame: what its rate sends in a tick of 1 ms.
-const TICK: Span = Span::from_millis(1);
-const FRAME: Bytes = Bytes::new(1_514);
+/// Classes besides that of the link: numbers from 1 on, below its own.
+const MOST: usize = WHOLE as usize - 1;
 
 /// Classes and the queues of their leaves.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClassTree {
-    /// Parents come first.
-    classes: Vec<HtbClass>,
-    queues: Vec<(u16, Limit)>,
+    tree: HtbTree,
     leaves: BTreeMap<String, u16>,
     others: Option<u16>,
-    /// The class of what names none.
-    default: u16,
 }
 
 impl ClassTree {
@@ -48,11 +39,9 @@ impl ClassTree {
     pub fn fifo(rate: Rate, limit: Limit) -> Self {
         let only = HtbClass { minor: 1, parent: 0, ..whole(rate) };
         Self {
-            classes: vec![only],
-            queues: vec![(1, limit)],
+            tree: HtbTree { classes: vec![only], queues: vec![(1, limit)], default: 1 },
             leaves: BTreeMap::new(),
             others: Some(1),
-            default: 1,
         }
     }
 
@@ -86,12 +75,15 @@ impl ClassTree {
         });
         let leaves = || numbered.iter().filter(|(_, class)| class.is_leaf);
         let limit = LinkLimit::new(params.limit, rate).get();
-        Ok(Self {
+        let tree = HtbTree {
             classes: std::iter::once(whole(rate)).chain(classes).collect(),
             queues: leaves().map(|(minor, class)| (*minor, class.limit.unwrap_or(limit))).collect(),
+            default: NONE,
+        };
+        Ok(Self {
+            tree,
             leaves: leaves().map(|(minor, class)| (class.name.clone(), *minor)).collect(),
             others: leaves().find(|(_, class)| class.others).map(|(minor, _)| *minor),
-            default: NONE,
         })
     }
 
@@ -107,46 +99,12 @@ impl ClassTree {
         self.others.map(handle)
     }
 
-    /// Leaves by name, each with the number of its class in tc(8).
-    pub fn leaves(&self) -> impl Iterator<Item = (&str, u16)> {
-        self.leaves.iter().map(|(name, minor)| (name.as_str(), *minor))
-    }
-
     /// Makes it the queue of a device. If anything fails, the device is left with the queue of the kernel.
     ///
     /// # Errors
     /// The kernel's error: `EEXIST` if the device has a queue that somebody set.
     pub fn install(&self, netlink: &mut Netlink, device: u32) -> Result<(), NetlinkError> {
-        netlink.add_htb(device, MAJOR, self.default)?;
-        let added = self.add(netlink, device);
-        if added.is_err() {
-            // The first error says more than a second one would.
-            let _ = netlink.delete_queue(device, MAJOR);
-        }
-        added
-    }
-
-    fn add(&self, netlink: &mut Netlink, device: u32) -> Result<(), NetlinkError> {
-        self.classes.iter().try_for_each(|class| netlink.add_htb_class(device, MAJOR, class))?;
-        self.queues.iter().try_for_each(|(class, limit)| netlink.add_fifo(device, MAJOR, *class, *limit))
-    }
-}
-
-fn handle(minor: u16) -> u32 {
-    u32::from(MAJOR) << 16 | u32::from(minor)
-}
-
-fn whole(rate: Rate) -> HtbClass {
-    let burst = rate.bytes_in(TICK) + FRAME;
-    HtbClass {
-        minor: WHOLE,
-        parent: 0,
-        rate,
-        ceil: rate,
-        burst,
-        cburst: burst,
-        quantum: Bytes::new(TURNS.1 as u64),
-        prio: 0,
+        self.tree.install(netlink, device)
     }
 }
 

@@ -26,10 +26,10 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use sd_notify::NotifyState;
 
 use crate::classes::ClassTree;
+use crate::htb::MAJOR;
 use crate::plan::Plan;
 use crate::program::{BpfError, Core, End, PrefixClasses};
 use crate::settings::CoreSettings;
-use crate::weights::MAJOR;
 
 /// What HTB charges for a frame besides its IP packet.
 const ETHERNET: Bytes = Bytes::new(14);
@@ -385,8 +385,8 @@ impl KernelGateway {
         }
     }
 
-    /// Sets up again what is gone with its interface.
-    fn mend(&mut self) {
+    /// Sets up again what is gone with its interface. Called once a second.
+    pub fn mend(&mut self) {
         for direction in Direction::BOTH {
             let interface = self.interface(direction).to_owned();
             let now = self.netlink.index_of(&interface).ok();

@@ -404,4 +404,11 @@ impl PrefixClasses {
         let failed = |cause| BpfError::Map { map: "prefixes", cause };
         self.prefixes.insert(&key, class, 0).map_err(failed)
     }
+    /// The program, for tests and measurements.
+    ///
+    /// # Errors
+    /// As [`program`].
+    pub fn program(&mut self) -> Result<&mut SchedClassifier, BpfError> {
+        program(&mut self.object, "prefix_class")
+    }
 }

@@ -6,24 +6,16 @@
 //!
 //! Cost: one class and one queue of the kernel for each flow; two system calls each when it is set up.
 
-use apportion_core::units::{Bytes, Rate, Span, Weight};
+use apportion_core::units::{Bytes, Rate, Weight};
 use apportion_linux::netlink::htb::HtbClass;
 use apportion_linux::netlink::{Netlink, NetlinkError};
 
-/// The handle of the queue. Chosen: unlike those that people and tc give.
-pub const MAJOR: u16 = 0x4170;
-/// The class of the whole link, above the leaves.
-const WHOLE: u16 = u16::MAX;
+use crate::htb::{HtbTree, TURNS, WHOLE, burst, handle, whole};
+
 /// The leaf of flows that have none of their own.
 pub const OTHERS: u16 = u16::MAX - 1;
 /// Leaves besides: numbers below these two.
 pub const MOST: usize = OTHERS as usize - 1;
-/// Least and largest turn: below an Ethernet frame a leaf may owe, above 200 kB the kernel warns.
-const TURNS: (f64, f64) = (1_514.0, 200_000.0);
-/// What a leaf may send at once: two frames, or what its rate sends in a tick of 1 ms.
-const BURST: Bytes = Bytes::new(2 * 1_514);
-const TICK: Span = Span::from_millis(1);
-
 /// Why there is no such tree.
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
@@ -50,8 +42,9 @@ pub enum WeightsError {
 /// A link divided by weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tree {
-    whole: HtbClass,
-    leaves: Vec<HtbClass>,
+    flows: usize,
+    /// The class of the link, those of the flows in their order, and that of the others.
+    tree: HtbTree,
 }
 
 impl Tree {
@@ -70,7 +63,7 @@ impl Tree {
         let leaf = |minor: u16, weight: f64| {
             let own = Rate::from_bit((rate.as_bit() as f64 * weight / all) as u64);
             let quantum = Bytes::new((shortest * weight / least).min(longest) as u64);
-            let burst = own.bytes_in(TICK) + BURST;
+            let burst = burst(own);
             HtbClass { minor, parent: WHOLE, rate: own, ceil: rate, burst, cburst: burst, quantum, prio: 0 }
         };
         let numbered = (1..OTHERS).zip(weights).map(|(minor, weight)| leaf(minor, weight.get()));
@@ -78,26 +71,15 @@ impl Tree {
         if leaves.iter().any(|leaf| leaf.rate < Rate::from_bit(8)) {
             return Err(WeightsError::TooSlow { rate, flows: weights.len() });
         }
-        let burst = rate.bytes_in(TICK) + BURST;
-        let whole = HtbClass {
-            minor: WHOLE,
-            parent: 0,
-            rate,
-            ceil: rate,
-            burst,
-            cburst: burst,
-            quantum: Bytes::new(longest as u64),
-            prio: 0,
-        };
-        Ok(Self { whole, leaves })
+        let classes = std::iter::once(whole(rate)).chain(leaves).collect();
+        Ok(Self { flows: weights.len(), tree: HtbTree { classes, queues: Vec::new(), default: OTHERS } })
     }
 
     /// The class of flow `index`, as `skb->priority` names it.
     #[must_use]
     pub fn class(&self, index: usize) -> Option<u32> {
-        // The last leaf is that of the others.
-        let (_, own) = self.leaves.split_last()?;
-        Some(u32::from(MAJOR) << 16 | u32::from(own.get(index)?.minor))
+        let minor = u16::try_from(index + 1).ok().filter(|_| index < self.flows)?;
+        Some(handle(minor))
     }
 
     /// Makes it the queue of a device. If anything fails, the device is left with the queue of the kernel.
@@ -105,15 +87,7 @@ impl Tree {
     /// # Errors
     /// The kernel's error.
     pub fn install(&self, netlink: &mut Netlink, device: u32) -> Result<(), WeightsError> {
-        netlink.add_htb(device, MAJOR, OTHERS)?;
-        let mut classes = std::iter::once(&self.whole).chain(&self.leaves);
-        let added = classes.try_for_each(|class| netlink.add_htb_class(device, MAJOR, class));
-        if let Err(error) = added {
-            // The first error says more than a second one would.
-            let _ = netlink.delete_queue(device, MAJOR);
-            return Err(error.into());
-        }
-        Ok(())
+        Ok(self.tree.install(netlink, device)?)
     }
 }
 
@@ -129,7 +103,8 @@ mod tests {
     fn leaves_have_rates_and_turns_in_proportion() {
         let tree = Tree::new(Rate::from_mbit(8), &weights([1.0, 2.0, 4.0])).unwrap();
         // 1 + 2 + 4, and 1 for the others.
-        let of = |index: usize| (tree.leaves[index].rate.as_bit(), tree.leaves[index].quantum.get());
+        let leaves = &tree.tree.classes[1..];
+        let of = |index: usize| (leaves[index].rate.as_bit(), leaves[index].quantum.get());
         assert_eq!(
             [of(0), of(1), of(2), of(3)],
             [(1_000_000, 1_514), (2_000_000, 3_028), (4_000_000, 6_056), (1_000_000, 1_514)]

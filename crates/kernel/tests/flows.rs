@@ -1,4 +1,4 @@
-//! The classifier that gives flows their classes, without a device.
+//! The classifiers that give flows and prefixes their classes, without a device.
 #![cfg(feature = "bpf")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
@@ -7,8 +7,8 @@ mod common;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use apportion_kernel::program::{FlowBy, FlowClasses, FlowKey};
-use common::{frame_v4, frame_v6, is_possible, priority};
+use apportion_kernel::program::{End, FlowBy, FlowClasses, FlowKey, PrefixClasses};
+use common::{frame_v4, frame_v6, is_possible, priority, run};
 
 const V4: FlowKey = FlowKey {
     addresses: [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 77)), IpAddr::V4(Ipv4Addr::new(198, 51, 100, 9))],
@@ -67,6 +67,53 @@ fn fragments_have_no_ports() {
         7,
         "a protocol without ports"
     );
+}
+
+#[test]
+fn the_longest_prefix_of_the_right_end_decides() {
+    if !is_possible() {
+        return;
+    }
+    // Source and destination of the IPv4 frames, each with a shorter and a longer prefix, and both of IPv6.
+    let prefixes = [
+        ("192.0.0.0", 8, 1),
+        ("192.0.2.64", 27, 2),
+        ("192.0.2.78", 32, 3),
+        ("198.51.100.0", 24, 4),
+        ("198.51.100.9", 32, 5),
+        ("2020::", 16, 6),
+        ("2020:2020::", 33, 7),
+    ];
+    let load = |end, others| {
+        let mut classes = PrefixClasses::load(end, others).unwrap();
+        for (address, length, class) in prefixes {
+            classes.set(address.parse().unwrap(), length, class).unwrap();
+        }
+        classes
+    };
+    let (mut source, mut destination) = (load(End::Source, Some(9)), load(End::Destination, Some(9)));
+    for tags in 0..=2 {
+        let [v4, v6] = [frame_v4(0x4000, 17, tags), frame_v6(tags)];
+        let mut of = |frame: &[u8]| {
+            [&mut source, &mut destination].map(|classes| priority(classes.program().unwrap(), frame))
+        };
+        // Fragments as well: only addresses count.
+        assert_eq!([of(&v4), of(&frame_v4(0x00b9, 6, tags)), of(&v6)], [[2, 5], [2, 5], [7, 7]], "{tags}");
+        let mut other = v4;
+        other[14 + 4 * tags + 12] = 193;
+        assert_eq!(of(&other), [9, 5]);
+        let arp = [&[2; 12][..], &[8, 6], &[0; 46]].concat();
+        assert_eq!(of(&arp), [9, 9]);
+    }
+    // Without others, what is in no prefix is dropped, and so is a prefix of the class 0.
+    let mut strict = load(End::Source, None);
+    strict.set("192.0.2.64".parse().unwrap(), 27, 0).unwrap();
+    let verdict =
+        |classes: &mut PrefixClasses, frame: &[u8]| run(classes.program().unwrap(), frame, [0; 3], 1).0;
+    const SHOT: u32 = 2;
+    let [v4, v6] = [frame_v4(0x4000, 17, 0), frame_v6(0)];
+    let arp = [&[2; 12][..], &[8, 6], &[0; 46]].concat();
+    assert_eq!([&v4, &v6, &arp].map(|frame| verdict(&mut strict, frame)), [SHOT, 0, SHOT]);
 }
 
 #[test]

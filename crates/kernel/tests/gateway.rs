@@ -57,6 +57,13 @@ third,  south,  10.0.0.16/29,  ,      ,        1900kbit
 others, site,   ,              ,      600kbit, 500kbit
 ";
 
+/// One customer, of 1 Mb/s.
+const SLOWER: &str = "\
+name,   parent, addresses, down,  up
+first,  ,       10.0.0.11, 20Mbit,1Mbit
+others, ,       ,          20Mbit,1Mbit
+";
+
 fn config(text: &str, plans: &'static str) -> GatewayConfig {
     let catalog = apportion_core::system::Catalog::default();
     let read = |_: &Path| Ok(plans.as_bytes().to_vec());
@@ -207,7 +214,7 @@ fn what_a_gateway_sets_up_goes_with_it() {
         let mut netlink = Netlink::open().unwrap();
         ["near", "far"].map(|name| {
             let device = netlink.index_of(name).unwrap();
-            netlink.delete_queue(device, apportion_kernel::weights::MAJOR).unwrap()
+            netlink.delete_queue(device, apportion_kernel::htb::MAJOR).unwrap()
         })
     };
     assert_eq!(hosts.middle.run(left).unwrap(), [false; 2]);
@@ -230,5 +237,86 @@ fn plans_divide_in_the_kernel_as_in_user_space() {
             let own = kernel.get(&address).copied().unwrap_or(0.0);
             assert!((own - rate).abs() < 0.05 * rate.max(0.5), "{address}: {own} and {rate}");
         }
+    }
+}
+
+/// A reload sets up what it changes, and an interface that is made anew is taken again.
+#[test]
+fn another_configuration_and_another_interface_are_taken_up() {
+    let Some(mut hosts) = hosts().filter(|_| is_possible()) else { return };
+    let flows = [(11, 4.0)];
+    let (before, after) = (config(CLASSES, PLANS), config(CLASSES, SLOWER));
+    let middle = hosts.middle.try_clone().unwrap();
+    let run = || {
+        let mut gateway = match KernelGateway::start(before.clone(), plan(&before).unwrap(), false) {
+            Err(error) if error.to_string().contains("ENOENT") => return println!("skipped: {error}"),
+            gateway => gateway.unwrap(),
+        };
+        let arrives = |hosts: &Hosts| hosts.carried(&flows, 2).get(&11).copied().unwrap_or(0.0);
+        let first = arrives(&hosts);
+        gateway.apply(after.clone(), plan(&after).unwrap());
+        let reloaded = arrives(&hosts);
+        // The interface goes with its host.
+        drop(std::mem::replace(&mut hosts.far, host("spare", &[3])));
+        while Netlink::open().unwrap().index_of("far").is_ok() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        gateway.mend();
+        hosts.far = host("far", &[2]);
+        let lost = arrives(&hosts);
+        gateway.mend();
+        let again = arrives(&hosts);
+        println!("{first:.3} {reloaded:.3} {lost:.3} {again:.3}");
+        assert!((2.8..3.2).contains(&first) && (0.9..1.1).contains(&reloaded), "{first} {reloaded}");
+        assert!(lost == 0.0 && (0.9..1.1).contains(&again), "{lost} {again}");
+    };
+    middle.run(run).unwrap();
+}
+
+/// A core drops what has no label: the program is where packets pass.
+#[test]
+fn a_core_is_in_front_of_its_direction_only() {
+    let Some(hosts) = hosts().filter(|_| is_possible()) else { return };
+    let text = |up: &str, down: &str| {
+        let core = "queue = { kind = \"csfq\", role = \"core\", target_delay = \"0s\", egress = true }\n\
+                    labels = { reads = true }\n";
+        let fifo = "queue = { kind = \"fifo\", drop = \"tail\" }\n";
+        let of = |kind: &str| if kind == "core" { core } else { fifo };
+        format!(
+            "inside = \"near\"\noutside = \"far\"\n[up]\nrate = \"2Mbit\"\n{}[down]\nrate = \"2Mbit\"\n{}",
+            of(up),
+            of(down)
+        )
+    };
+    let arrives = |up, down| {
+        let config = config(&text(up, down), "");
+        hosts.by_kernel(&config, &[(11, 4.0)], 1).map(|arrived| arrived.get(&11).copied().unwrap_or(0.0))
+    };
+    let (Some(core), Some(fifo)) = (arrives("core", "fifo"), arrives("fifo", "core")) else { return };
+    assert!(core == 0.0 && (1.85..2.15).contains(&fifo), "{core} {fifo}");
+}
+
+/// Each with its key and what to write.
+#[test]
+fn what_the_kernel_cannot_do_is_refused_by_its_key() {
+    let refusal = |old: &str, new: &str| {
+        assert!(CLASSES.contains(old), "{old}");
+        plan(&config(&CLASSES.replace(old, new), PLANS)).unwrap_err().join("\n")
+    };
+    for (old, new, expected) in [
+        ("discipline = \"fifo\", plans", "discipline = \"fq_codel\", plans", "up.queue: "),
+        ("[down]\n", "[down]\noverhead = \"38B\"\n", "down.overhead: must be \"14B\""),
+        ("[down]\n", "[down]\ndelay = \"5ms\"\n", "down.delay: "),
+        ("[down]\n", "[down]\nloss = 0.1\n", "down.loss: "),
+        ("kind = \"fifo\", drop = \"tail\"", "kind = \"cake\"", "down.queue: "),
+        ("kind = \"fifo\", drop = \"tail\"", "kind = \"drr\", drop = \"tail\"", "down.queue: "),
+        (
+            "[down]\n",
+            "[[rule]]\nname = \"calls\"\nfrom_port = 7\ncustomer = \"first\"\n[down]\n",
+            "rule `calls`: the kernel backend has no `customer`",
+        ),
+    ] {
+        let refusal = refusal(old, new);
+        assert!(refusal.contains(expected), "{expected}: {refusal}");
     }
 }

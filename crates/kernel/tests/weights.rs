@@ -14,8 +14,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use apportion_core::units::{Bytes, Rate, Span, Weight};
+use apportion_kernel::htb::MAJOR;
 use apportion_kernel::program::{FlowBy, FlowClasses, FlowKey};
-use apportion_kernel::weights::{MAJOR, Tree};
+use apportion_kernel::weights::Tree;
 use apportion_linux::namespace::{Namespace, silence_ipv6};
 use apportion_linux::netlink::{Netlink, NetlinkError, VethEnd};
 use common::is_possible;

@@ -1,0 +1,74 @@
+//! The queue that trees of HTB have in common: a class of the rate of the link, classes below it, and FIFOs in leaves.
+//!
+//! Source: tc-htb(8).
+
+use apportion_core::limit::Limit;
+use apportion_core::units::{Bytes, Rate, Span};
+use apportion_linux::netlink::htb::HtbClass;
+use apportion_linux::netlink::{Netlink, NetlinkError};
+
+/// The handle of the queue. Chosen: unlike those that people and tc give.
+pub const MAJOR: u16 = 0x4170;
+/// The class of the whole link, above all others.
+pub(crate) const WHOLE: u16 = u16::MAX;
+/// Least and largest turn in bytes: below an Ethernet frame a leaf may owe, above 200 kB the kernel warns.
+pub(crate) const TURNS: (f64, f64) = (1_514.0, 200_000.0);
+/// What a class may send at once: two frames, and what its rate sends in a tick of 1 ms.
+const BURST: Bytes = Bytes::new(2 * 1_514);
+const TICK: Span = Span::from_millis(1);
+
+/// Classes and the queues of their leaves.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct HtbTree {
+    /// Parents come first.
+    pub classes: Vec<HtbClass>,
+    /// Leaves whose FIFO is not of the length that the device has.
+    pub queues: Vec<(u16, Limit)>,
+    /// The class of packets that name none; 0: they are sent at once.
+    pub default: u16,
+}
+
+impl HtbTree {
+    /// Makes it the queue of a device. If anything fails, the device is left with the queue of the kernel.
+    ///
+    /// # Errors
+    /// The kernel's error: `EEXIST` if the device has a queue that somebody set.
+    pub fn install(&self, netlink: &mut Netlink, device: u32) -> Result<(), NetlinkError> {
+        netlink.add_htb(device, MAJOR, self.default)?;
+        let added = self.add(netlink, device);
+        if added.is_err() {
+            // The first error says more than a second one would.
+            let _ = netlink.delete_queue(device, MAJOR);
+        }
+        added
+    }
+
+    fn add(&self, netlink: &mut Netlink, device: u32) -> Result<(), NetlinkError> {
+        self.classes.iter().try_for_each(|class| netlink.add_htb_class(device, MAJOR, class))?;
+        self.queues.iter().try_for_each(|(class, limit)| netlink.add_fifo(device, MAJOR, *class, *limit))
+    }
+}
+
+/// A class, as `skb->priority` names it.
+pub(crate) fn handle(minor: u16) -> u32 {
+    u32::from(MAJOR) << 16 | u32::from(minor)
+}
+
+/// What a class of this rate may send at once.
+pub(crate) fn burst(rate: Rate) -> Bytes {
+    rate.bytes_in(TICK) + BURST
+}
+
+/// The class of a link of `rate`.
+pub(crate) fn whole(rate: Rate) -> HtbClass {
+    HtbClass {
+        minor: WHOLE,
+        parent: 0,
+        rate,
+        ceil: rate,
+        burst: burst(rate),
+        cburst: burst(rate),
+        quantum: Bytes::new(TURNS.1 as u64),
+        prio: 0,
+    }
+}
