@@ -10,6 +10,7 @@ mod monitor;
 mod offload;
 mod redirect;
 mod socket;
+pub mod statistics;
 
 pub use monitor::DeviceMonitor;
 pub use offload::Offloads;

@@ -1,15 +1,15 @@
 //! A netlink socket that sends one request and waits for its acknowledgement.
 //!
 //! Source: netlink(7); RFC 3549, section 2.3. Only the requested parts of an answer are read: the fixed header
-//! of a route or a device, with its state, and the kernel's message in an extended acknowledgement. Attributes
-//! of later kernels are ignored.
+//! of a route or a device, with its state, the counters of a class, and the kernel's message in an extended acknowledgement.
+//! Attributes of later kernels are ignored.
 
 use std::fmt;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use netlink_packet_core::{
-    ErrorBuffer, NLM_F_ACK, NLM_F_ACK_TLVS, NLM_F_REQUEST, NLMSG_ERROR, NetlinkBuffer, NetlinkMessage,
-    NlasIterator,
+    ErrorBuffer, NLM_F_ACK, NLM_F_ACK_TLVS, NLM_F_DUMP, NLM_F_REQUEST, NLMSG_DONE, NLMSG_ERROR,
+    NetlinkBuffer, NetlinkMessage, NlasIterator,
 };
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::link::LinkHeader;
@@ -24,6 +24,7 @@ use nix::sys::time::{TimeVal, TimeValLike};
 use nix::{setsockopt_impl, sockopt_impl};
 
 use super::NetlinkError;
+use super::statistics::ClassStatistics;
 
 sockopt_impl!(
     /// Errors come with the kernel's message.
@@ -46,6 +47,8 @@ sockopt_impl!(
 const LIMIT_SECONDS: i64 = 5;
 /// Messages that are read before an acknowledgement is no longer expected.
 const MAX_MESSAGES: usize = 64;
+/// Those of a list: 65,535 classes of some 300 B, in messages of at least 8 KiB.
+const MAX_PARTS: usize = 4_096;
 /// The kernel fits an answer to what the reader has room for, up to 32 KiB.
 const ROOM: usize = 32 * 1024;
 /// `NLMSGERR_ATTR_MSG` of linux/netlink.h.
@@ -71,6 +74,8 @@ pub(super) enum Found {
     Device(Link),
     /// A route.
     Route(RouteHeader),
+    /// A class of a queue discipline.
+    Class(ClassStatistics),
 }
 
 /// One message of an answer.
@@ -119,14 +124,36 @@ impl Socket {
         flags: u16,
         doing: fmt::Arguments<'_>,
     ) -> Result<Option<Found>, NetlinkError> {
+        let mut found = None;
+        self.exchange(message, NLM_F_ACK | flags, MAX_MESSAGES, doing, |answer| found = Some(answer))?;
+        Ok(found)
+    }
+
+    /// Sends `message`, which asks for a list, and gives `take` each entry.
+    pub(super) fn list(
+        &mut self,
+        message: RouteNetlinkMessage,
+        doing: fmt::Arguments<'_>,
+        take: impl FnMut(Found),
+    ) -> Result<(), NetlinkError> {
+        self.exchange(message, NLM_F_DUMP, MAX_PARTS, doing, take)
+    }
+
+    fn exchange(
+        &mut self,
+        message: RouteNetlinkMessage,
+        flags: u16,
+        most: usize,
+        doing: fmt::Arguments<'_>,
+        mut take: impl FnMut(Found),
+    ) -> Result<(), NetlinkError> {
         let failed = |errno| NetlinkError::Socket { doing: doing.to_string(), errno };
         let malformed = |what| NetlinkError::Malformed { doing: doing.to_string(), what };
         self.sequence = self.sequence.wrapping_add(1);
         let bytes = self.emit(message, flags);
         retried(|| send(self.fd.as_raw_fd(), &bytes, MsgFlags::empty())).map_err(failed)?;
 
-        let mut found = None;
-        for _ in 0..MAX_MESSAGES {
+        for _ in 0..most {
             let fd = self.fd.as_raw_fd();
             let (length, from) =
                 retried(|| recvfrom::<NetlinkAddr>(fd, &mut self.buffer)).map_err(|errno| match errno {
@@ -140,11 +167,11 @@ impl Socket {
             while !rest.is_empty() {
                 let (answer, behind) = next(rest, self.sequence).map_err(malformed)?;
                 match answer {
-                    Some(Answer::Done) => return Ok(found),
+                    Some(Answer::Done) => return Ok(()),
                     Some(Answer::Refused(errno, message)) => {
                         return Err(NetlinkError::Refused { doing: doing.to_string(), errno, message });
                     }
-                    Some(Answer::Found(answer)) => found = Some(answer),
+                    Some(Answer::Found(answer)) => take(answer),
                     None => {}
                 }
                 rest = behind;
@@ -155,7 +182,7 @@ impl Socket {
 
     fn emit(&self, message: RouteNetlinkMessage, flags: u16) -> Vec<u8> {
         let mut message = NetlinkMessage::from(message);
-        message.header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;
+        message.header.flags = NLM_F_REQUEST | flags;
         message.header.sequence_number = self.sequence;
         message.finalize();
         let mut bytes = vec![0; message.buffer_len()];
@@ -194,6 +221,14 @@ fn next(bytes: &[u8], sequence: u32) -> Result<(Option<Answer>, &[u8]), &'static
                 ),
             })
         }
+        // The end of a list, with what ended it.
+        NLMSG_DONE => match message.payload().first_chunk().copied().map_or(0, i32::from_ne_bytes) {
+            error if error < 0 => {
+                Some(Answer::Refused(Errno::from_raw(error.saturating_neg()), String::new()))
+            }
+            _ => Some(Answer::Done),
+        },
+        libc::RTM_NEWTCLASS => Some(Answer::Found(Found::Class(ClassStatistics::read(message.payload())?))),
         libc::RTM_NEWLINK => Some(Answer::Found(Found::Device(link(message.payload())?))),
         libc::RTM_NEWROUTE => {
             let header = RouteHeader::parse(message.payload()).map_err(|_| "a route is cut short")?;
@@ -276,6 +311,17 @@ mod tests {
         assert!(
             matches!(next(&bytes, 7), Ok((Some(Answer::Refused(Errno::EINVAL, message)), [])) if message == "no")
         );
+    }
+
+    #[test]
+    fn a_list_ends_with_what_ended_it() {
+        let end = |code: i32| {
+            let mut bytes = error(code, 0, &[]);
+            bytes[4..6].copy_from_slice(&NLMSG_DONE.to_ne_bytes());
+            bytes
+        };
+        assert!(matches!(next(&end(0), 7), Ok((Some(Answer::Done), []))));
+        assert!(matches!(next(&end(-12), 7), Ok((Some(Answer::Refused(Errno::ENOMEM, _)), []))));
     }
 
     proptest! {
