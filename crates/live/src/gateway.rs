@@ -12,9 +12,10 @@
 //! | `reports` | messages between gateways |
 //! | `reload` | another configuration without losing a packet |
 //! | [`snapshot`] | what is measured, for metrics and statistics |
+//! | [`metrics`] | metrics as Prometheus reads them |
 //! | [`control`] | the socket for commands and metrics, and signals |
 //! | `page` | what browsers show of it |
-//! | `http` | a minimal HTTP/1.0 |
+//! | [`endpoint`], `http` | a listener and its clients; a minimal HTTP/1.0 |
 //! | [`interfaces`] | what is known of the interfaces, and whether they fit |
 //! | [`traffic`] | what leaves, by flow and second |
 //! | `entitlement` | what the rules give each flow of it |
@@ -42,6 +43,7 @@ pub mod bypass;
 pub mod claim;
 mod classify;
 pub mod control;
+pub mod endpoint;
 mod entitlement;
 mod events;
 mod exceptions;
@@ -53,6 +55,7 @@ pub mod interfaces;
 mod label_limit;
 pub mod log;
 mod marks;
+pub mod metrics;
 pub mod offloads;
 mod page;
 mod reload;

@@ -7,7 +7,7 @@
 //! | `agenda` | what is due next |
 //! | [`engine`] | moves frames between ports and links, by the clock |
 //! | [`bridge`] | two ports with a link each way |
-//! | `exceptions`, `unix_socket` | overload notifications to applications |
+//! | `exceptions`, [`unix_socket`] | overload notifications to applications |
 //! | [`frame`] | parses Ethernet frames, and edits the few fields that routers change |
 //! | `flow_table` | numbers of flows |
 //! | [`wire_label`] | labels in IPv6 flow labels and IPv4 identifications |
@@ -38,5 +38,5 @@ pub mod pace;
 pub mod packet;
 pub mod router;
 pub mod shell;
-mod unix_socket;
+pub mod unix_socket;
 pub mod wire_label;

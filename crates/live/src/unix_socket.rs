@@ -10,7 +10,7 @@ use nix::sys::stat::{Mode, umask};
 
 /// The name of a socket, which goes when this does.
 #[derive(Debug)]
-pub(crate) struct SocketFile(pub PathBuf);
+pub struct SocketFile(pub PathBuf);
 
 impl Drop for SocketFile {
     fn drop(&mut self) {

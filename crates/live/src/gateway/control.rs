@@ -44,10 +44,11 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use sd_notify::NotifyState;
 
+use super::endpoint::Endpoint;
 use super::events::Events;
 use super::exceptions::Notices;
 use super::history::{History, Kind};
-use super::http::{Answer, Clients, Request};
+use super::http::{Answer, Request};
 use super::snapshot::{Reloads, Snapshot};
 use super::supervision::notify;
 use crate::exceptions::Readers;
@@ -60,9 +61,8 @@ mod token;
 
 use answers::starting;
 pub use error::ControlError;
-use error::listen;
-pub use socket::request;
-pub(crate) use socket::socket_name;
+pub use error::listen;
+pub use socket::{bind, request, socket_name};
 pub use token::Token;
 
 /// Silence of the thread that moves packets after which frames are taken not to pass. Chosen: twenty of its snapshots.
@@ -72,8 +72,6 @@ const STALLED: Span = Span::from_secs(2);
 const TO_APPLY: Span = Span::from_secs(10);
 /// How long it waits for requests at most, so that it is seen to be alive and misses no second of traffic.
 const ROUND: Span = Span::from_millis(500);
-/// Connections that are accepted before signals and other clients have their turn.
-const ACCEPTS: usize = 128;
 /// Longest configuration file. Chosen: a thousand rules take 200 kB.
 const MAX_FILE: u64 = 4 << 20;
 
@@ -130,8 +128,9 @@ pub(crate) struct Control {
     catalog: Catalog,
     shared: Arc<Shared>,
     orders: Sender<Order>,
-    commands: UnixListener,
-    metrics: Option<TcpListener>,
+    commands: Endpoint<UnixListener>,
+    /// Of the page and of metrics.
+    readers: Endpoint<TcpListener>,
     exceptions: Option<Readers>,
     signals: SignalFd,
     reloads: Reloads,
@@ -148,9 +147,6 @@ pub(crate) struct Control {
     guard: token::Guard,
     /// Which configuration ran last, as clients name it.
     revision: Option<(Arc<GatewayConfig>, String)>,
-    /// Of the control socket, and those of metrics.
-    commanders: Clients,
-    readers: Clients,
 }
 
 /// Where another configuration comes from.
@@ -209,7 +205,7 @@ impl Control {
             Readers::open(path, &config.title).map_err(fail)
         };
         let exceptions = config.exceptions.as_ref().map(open).transpose()?;
-        let commands = socket::bind(folder, &config.title).inspect_err(|_| {
+        let commands = bind(folder, &config.title).inspect_err(|_| {
             // The only thing that would stay behind.
             let _ = config.exceptions.as_deref().map(fs::remove_file);
         })?;
@@ -218,8 +214,8 @@ impl Control {
             catalog: catalog.clone(),
             shared: Arc::clone(&shared),
             orders,
-            commands,
-            metrics,
+            commands: Endpoint::new(Some(commands)),
+            readers: Endpoint::new(metrics),
             exceptions,
             signals,
             reloads: Reloads::default(),
@@ -231,8 +227,6 @@ impl Control {
             token,
             guard: token::Guard::default(),
             revision: None,
-            commanders: Clients::default(),
-            readers: Clients::default(),
         };
         Ok((control, shared))
     }
@@ -256,14 +250,14 @@ impl Control {
         if !self.take_signals() {
             let answer = "the gateway stops; whether the reload is applied is not known\n";
             let answer = Answer::text(503, answer);
-            self.commanders.answer_waiting(now, &answer);
+            self.commands.answer_waiting(now, &answer);
             self.readers.answer_waiting(now, &answer);
             return false;
         }
         self.hear(now);
         self.follow_reload(now);
         self.serve_commands(now);
-        self.serve_metrics(now);
+        self.serve_readers(now);
         if let Some(readers) = &mut self.exceptions {
             self.shared.notices.serve(readers);
         }
@@ -292,17 +286,15 @@ impl Control {
 
     /// Waits for signals, clients and the answer of the other thread.
     fn wait(&self) -> Result<(), Errno> {
-        let listeners =
-            [self.signals.as_fd(), self.shared.answered.as_fd(), self.commands.as_fd()].into_iter();
-        let listeners = listeners.chain(self.metrics.iter().map(|metrics| metrics.as_fd()));
-        let clients = self.commanders.interests().chain(self.readers.interests());
+        let own = [self.signals.as_fd(), self.shared.answered.as_fd()].into_iter();
+        let clients = self.commands.interests().chain(self.readers.interests());
         let clients = clients.chain(self.exceptions.iter().flat_map(Readers::interests));
-        let mut watched: Vec<PollFd<'_>> = listeners
-            .map(|listener| (listener, PollFlags::POLLIN))
+        let mut watched: Vec<PollFd<'_>> = own
+            .map(|own| (own, PollFlags::POLLIN))
             .chain(clients)
             .map(|(fd, flags)| PollFd::new(fd, flags))
             .collect();
-        let deadlines = [&self.commanders, &self.readers].into_iter().filter_map(Clients::deadline);
+        let deadlines = [self.commands.deadline(), self.readers.deadline()].into_iter().flatten();
         let deadline = deadlines.chain(self.ordered.as_ref().map(|ordered| ordered.deadline)).min();
         let until = deadline.map_or(ROUND, |deadline| self.clock.until(deadline).min(ROUND));
         // Rounded up, and below the limit, which fits.
@@ -330,27 +322,15 @@ impl Control {
     }
 
     fn serve_commands(&mut self, now: Time) {
-        let mut clients = std::mem::take(&mut self.commanders);
-        for _ in 0..ACCEPTS {
-            let Ok((stream, _)) = self.commands.accept() else { break };
-            if stream.set_nonblocking(true).is_ok() {
-                clients.add(now, stream, |request| self.answer_command(now, request));
-            }
-        }
-        clients.serve(now, |request| self.answer_command(now, request));
-        self.commanders = clients;
+        let mut commands = std::mem::take(&mut self.commands);
+        commands.serve(now, |request| self.answer_command(now, request));
+        self.commands = commands;
     }
 
-    fn serve_metrics(&mut self, now: Time) {
-        let mut clients = std::mem::take(&mut self.readers);
-        for _ in 0..ACCEPTS {
-            let Some(Ok((stream, _))) = self.metrics.as_ref().map(TcpListener::accept) else { break };
-            if stream.set_nonblocking(true).is_ok() {
-                clients.add(now, stream, |request| self.answer_reader(now, request));
-            }
-        }
-        clients.serve(now, |request| self.answer_reader(now, request));
-        self.readers = clients;
+    fn serve_readers(&mut self, now: Time) {
+        let mut readers = std::mem::take(&mut self.readers);
+        readers.serve(now, |request| self.answer_reader(now, request));
+        self.readers = readers;
     }
 
     /// The answer to a command; none if it is not known yet.
@@ -442,7 +422,7 @@ impl Control {
                     Ok(changes) => Answer::text(200, changes.as_str()),
                     Err(problems) => Answer::text(409, problems.as_str()),
                 };
-                self.commanders.answer_waiting(now, &answer);
+                self.commands.answer_waiting(now, &answer);
             } else {
                 let answer = self.changed(&result);
                 self.readers.answer_waiting(now, &answer);
@@ -479,7 +459,7 @@ impl Control {
             Ok(applied) => {
                 let Ordered { changes, takeover, .. } = self.ordered.take()?;
                 if let Some(metrics) = takeover.metrics {
-                    self.metrics = metrics;
+                    self.readers.replace(metrics);
                 }
                 if let Some(token) = takeover.token {
                     self.token = token;

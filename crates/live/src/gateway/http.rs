@@ -43,11 +43,13 @@ pub struct Answer {
 
 impl Answer {
     /// Text with this status.
+    #[must_use]
     pub fn text(status: u16, body: impl Into<String>) -> Self {
         Self { status, kind: "text/plain; charset=utf-8", policy: None, body: body.into() }
     }
 
     /// JSON.
+    #[must_use]
     pub const fn json(body: String) -> Self {
         Self { status: 200, kind: "application/json", policy: None, body }
     }
@@ -98,6 +100,7 @@ pub struct Request<'a> {
 
 impl<'a> Request<'a> {
     /// The value of a field, without blanks around it; the first of that name.
+    #[must_use]
     pub fn field(&self, name: &str) -> Option<&'a str> {
         fields(self.head, name).next()
     }

@@ -1,8 +1,4 @@
 //! The measurements of a gateway at one time, for another thread to read: as Prometheus text and as JSON.
-//!
-//! Metrics are named as Prometheus asks for (prometheus.io/docs/practices/naming): base units, and `_total` for
-//! what only grows. Source of the text format: prometheus.io/docs/instrumenting/exposition_formats, version
-//! 0.0.4.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,8 +14,6 @@ use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::Distribution;
 use apportion_runtime::probe::Counters;
 use apportion_scenario::gateway::{COUNTED_APART, Direction, GatewayConfig};
-use prometheus::TextEncoder;
-use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
 use serde_json::{Value, json};
 
 use super::Gateway;
@@ -28,6 +22,7 @@ use super::events::InterfaceEvents;
 use super::exceptions::ExceptionCounts;
 use super::guarantees::{self, Exceeded};
 use super::log;
+use super::metrics::{COUNTER, GAUGE, Kind, Metrics};
 use super::traffic::Traffic;
 use crate::exceptions::FlowPackets;
 
@@ -209,65 +204,6 @@ impl<I: FrameIo> Gateway<I> {
     }
 }
 
-const PREFIX: &str = "apportion_gateway_";
-
-/// Metrics on their way to text.
-#[derive(Default)]
-struct Metrics(Vec<MetricFamily>);
-
-/// Labels and a value.
-type Sample<'a> = (Vec<(&'static str, &'a str)>, f64);
-
-impl Metrics {
-    /// Adds a metric, unless it has no samples.
-    fn add<'a>(
-        &mut self,
-        name: &str,
-        kind: MetricType,
-        help: &str,
-        samples: impl IntoIterator<Item = Sample<'a>>,
-    ) {
-        let metrics: Vec<Metric> =
-            samples.into_iter().map(|(labels, value)| metric(kind, &labels, value)).collect();
-        if !metrics.is_empty() {
-            let mut family = MetricFamily::default();
-            family.set_name(format!("{PREFIX}{name}"));
-            family.set_help(help.to_owned());
-            family.set_field_type(kind);
-            family.set_metric(metrics);
-            self.0.push(family);
-        }
-    }
-
-    fn counter<'a>(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = Sample<'a>>) {
-        self.add(name, MetricType::COUNTER, help, samples);
-    }
-
-    fn gauge<'a>(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = Sample<'a>>) {
-        self.add(name, MetricType::GAUGE, help, samples);
-    }
-}
-
-fn metric(kind: MetricType, labels: &[(&str, &str)], value: f64) -> Metric {
-    let label = |(name, value): &(&str, &str)| {
-        let mut pair = LabelPair::default();
-        pair.set_name((*name).to_owned());
-        pair.set_value((*value).to_owned());
-        pair
-    };
-    let mut metric = Metric::from_label(labels.iter().map(label).collect());
-    if kind == MetricType::COUNTER {
-        let mut counter = Counter::default();
-        counter.set_value(value);
-        metric.set_counter(counter);
-    } else {
-        let mut gauge = Gauge::default();
-        gauge.set_value(value);
-        metric.set_gauge(gauge);
-    }
-    metric
-}
-
 type OfAccount = fn(&Counters) -> u64;
 const OF_ACCOUNTS: [(&str, &str, OfAccount); 6] = [
     ("received_packets_total", "Packets that came in.", |it| it.sent.packets.get()),
@@ -282,10 +218,8 @@ const OF_ACCOUNTS: [(&str, &str, OfAccount); 6] = [
     ("lost_packets_total", "Packets lost on the wire, as `loss` asks for.", |it| it.lost),
 ];
 
-const GAUGE: MetricType = MetricType::GAUGE;
-const COUNTER: MetricType = MetricType::COUNTER;
 type OfDirection = fn(&DirectionSnapshot) -> f64;
-const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 17] = [
+const OF_DIRECTIONS: [(&str, Kind, &str, OfDirection); 17] = [
     ("backlog_packets", GAUGE, "Packets that wait.", |it| it.backlog.packets.get() as f64),
     ("backlog_bytes", GAUGE, "What waits, overhead included.", |it| it.backlog.bytes.get() as f64),
     ("rate_bytes_per_second", GAUGE, "Rate of the transmitter.", |it| bytes(it.rate)),
@@ -338,7 +272,7 @@ const OF_DIRECTIONS: [(&str, MetricType, &str, OfDirection); 17] = [
 
 type OfAutorate = fn(&Findings) -> f64;
 /// Of each direction whose rate follows the link.
-const OF_AUTORATE: [(&str, MetricType, &str, OfAutorate); 6] = [
+const OF_AUTORATE: [(&str, Kind, &str, OfAutorate); 6] = [
     ("autorate_delay_seconds", GAUGE, "Queueing delay of the link that the rate follows.", |it| {
         it.delay.as_secs_f64()
     }),
@@ -361,7 +295,7 @@ const OF_AUTORATE: [(&str, MetricType, &str, OfAutorate); 6] = [
 
 type OfRealRate = fn(&FlowShare) -> f64;
 /// Of each real-rate flow among the first.
-const OF_REAL_RATE: [(&str, MetricType, &str, OfRealRate); 3] = [
+const OF_REAL_RATE: [(&str, Kind, &str, OfRealRate); 3] = [
     ("real_rate_requirement_bytes_per_second", GAUGE, "What the flow seems to need.", |it| {
         bytes(it.requirement)
     }),
@@ -500,7 +434,7 @@ impl Snapshot {
         metrics.counter("interface_events_total", "What happened to the interface.", happened);
         self.add_totals(reloads, &mut metrics);
         // It fails only for a metric without a name or samples.
-        TextEncoder::new().encode_to_string(&metrics.0).unwrap_or_default()
+        metrics.text()
     }
 
     /// Adds what belongs to the gateway as a whole.
@@ -510,7 +444,12 @@ impl Snapshot {
         metrics.counter("malformed_frames_total", "Malformed frames, dropped.", malformed);
         let reports = self.reports.iter().map(|(what, count)| (vec![("what", *what)], *count));
         metrics.counter("reports_total", "Messages between gateways, by outcome.", reports);
-        metrics.0.push(self.lateness_summary());
+        metrics.summary(
+            "lateness_seconds",
+            "How much later than due packets were sent; quantiles of the last minute or two.",
+            self.lateness.quantiles.iter().map(|(share, late)| (*share, late.as_secs_f64())),
+            (self.late.0, self.late.1.as_secs_f64()),
+        );
         let of_all = |value| [(Vec::new(), value)];
         metrics.gauge(
             "frames_in_use",
@@ -538,30 +477,6 @@ impl Snapshot {
         let is_applied = !matches!(reloads.last, Some(Err(_)));
         let help = "Whether the last reload was applied; 1 before the first.";
         metrics.gauge("last_reload_successful", help, of_all(f64::from(u8::from(is_applied))));
-    }
-
-    /// Quantiles of the last minute or two; count and sum since the start, as counters must not decrease.
-    fn lateness_summary(&self) -> MetricFamily {
-        let quantile = |(share, late): &(f64, Span)| {
-            let mut quantile = Quantile::default();
-            quantile.set_quantile(*share);
-            quantile.set_value(late.as_secs_f64());
-            quantile
-        };
-        let mut summary = Summary::default();
-        summary.set_quantile(self.lateness.quantiles.iter().map(quantile).collect());
-        summary.set_sample_count(self.late.0);
-        summary.set_sample_sum(self.late.1.as_secs_f64());
-        let mut metric = Metric::default();
-        metric.set_summary(summary);
-        let mut family = MetricFamily::default();
-        family.set_name(format!("{PREFIX}lateness_seconds"));
-        family.set_help(
-            "How much later than due packets were sent; quantiles of the last minute or two.".to_owned(),
-        );
-        family.set_field_type(MetricType::SUMMARY);
-        family.set_metric(vec![metric]);
-        family
     }
 
     /// The same as JSON.

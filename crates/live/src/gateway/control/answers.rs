@@ -6,6 +6,7 @@ use serde_json::json;
 use super::Control;
 use crate::gateway::history::SHOWN;
 use crate::gateway::http::Answer;
+use crate::gateway::metrics::Metrics;
 use crate::gateway::page;
 
 impl Control {
@@ -13,12 +14,7 @@ impl Control {
         let Some(snapshot) = self.snapshot() else { return starting() };
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         match (method, path) {
-            ("GET", "/metrics") => Answer {
-                status: 200,
-                kind: "text/plain; version=0.0.4; charset=utf-8",
-                policy: None,
-                body: snapshot.prometheus(&self.reloads),
-            },
+            ("GET", "/metrics") => Metrics::answer(snapshot.prometheus(&self.reloads)),
             ("GET", "/") => Answer {
                 status: 200,
                 kind: "text/html; charset=utf-8",

@@ -56,7 +56,7 @@ pub enum ControlError {
 ///
 /// # Errors
 /// If it cannot be had.
-pub(super) fn listen(address: SocketAddr) -> Result<TcpListener, ControlError> {
+pub fn listen(address: SocketAddr) -> Result<TcpListener, ControlError> {
     TcpListener::bind(address)
         .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
         .map_err(|error| ControlError::Metrics { address, error })

@@ -18,7 +18,7 @@ const MAX_TITLE: usize = 40;
 /// The name of the control socket of a gateway with this title. A title with other characters, or a long one, is
 /// distinguished by its hash.
 #[must_use]
-pub(crate) fn socket_name(title: &str) -> String {
+pub fn socket_name(title: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let written: String = title.chars().map(safe).take(MAX_TITLE).collect();
     if written == title {
@@ -66,8 +66,12 @@ pub fn request(folders: &[PathBuf], title: &str, method: &str, path: &str) -> Re
     Err(tried)
 }
 
-/// Opens the socket for commands, which only its owner can use.
-pub(super) fn bind(folder: &Path, title: &str) -> Result<UnixListener, ControlError> {
+/// Opens the socket for commands to the gateway of this title in `folder`, which only its owner can use; it is called
+/// [`socket_name`] and stays until it is removed.
+///
+/// # Errors
+/// If it cannot be had, as when another gateway answers there.
+pub fn bind(folder: &Path, title: &str) -> Result<UnixListener, ControlError> {
     fs::create_dir_all(folder).map_err(|error| ControlError::Folder { path: folder.to_owned(), error })?;
     let path = folder.join(socket_name(title));
     unix_socket::bind(&path, 0o177).map_err(|error| match error.kind() {

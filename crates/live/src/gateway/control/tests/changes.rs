@@ -27,7 +27,7 @@ fn metrics() -> String {
 
 /// A client of the page that has sent this.
 fn send(place: &mut Place, request: &str) -> TcpStream {
-    let address = place.control.metrics.as_ref().unwrap().local_addr().unwrap();
+    let address = place.control.readers.listener().unwrap().local_addr().unwrap();
     let mut client = TcpStream::connect(address).unwrap();
     client.write_all(request.as_bytes()).unwrap();
     client.set_nonblocking(true).unwrap();
