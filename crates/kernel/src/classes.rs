@@ -99,6 +99,36 @@ impl ClassTree {
         self.others.map(handle)
     }
 
+    /// The number and the name of each leaf; a FIFO for all has none.
+    pub fn leaves(&self) -> impl Iterator<Item = (u16, &str)> {
+        let all = self.leaves.is_empty().then_some(1).map(|minor| (minor, ""));
+        self.leaves.iter().map(|(name, minor)| (*minor, name.as_str())).chain(all)
+    }
+
+    /// Whether only numbers differ: the same leaves below the same classes, with FIFOs that count the same.
+    #[must_use]
+    pub fn has_the_classes_of(&self, other: &Self) -> bool {
+        let shape = |tree: &HtbTree| -> Vec<(u16, u16)> {
+            tree.classes.iter().map(|class| (class.minor, class.parent)).collect()
+        };
+        let queues = |tree: &HtbTree| -> Vec<(u16, bool)> {
+            tree.queues.iter().map(|(minor, limit)| (*minor, matches!(limit, Limit::Bytes(_)))).collect()
+        };
+        self.leaves == other.leaves
+            && self.others == other.others
+            && shape(&self.tree) == shape(&other.tree)
+            && queues(&self.tree) == queues(&other.tree)
+    }
+
+    /// Gives the queue of a device that has the classes of `before` these numbers; what waits stays, apart from what a FIFO
+    /// that gets smaller does not hold.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn change(&self, before: &Self, netlink: &mut Netlink, device: u32) -> Result<(), NetlinkError> {
+        self.tree.change(&before.tree, netlink, device)
+    }
+
     /// Makes it the queue of a device. If anything fails, the device is left with the queue of the kernel.
     ///
     /// # Errors

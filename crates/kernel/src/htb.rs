@@ -43,6 +43,22 @@ impl HtbTree {
         added
     }
 
+    /// Changes what differs from `before`, whose classes it has, at a device.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn change(&self, before: &Self, netlink: &mut Netlink, device: u32) -> Result<(), NetlinkError> {
+        for (class, _) in self.classes.iter().zip(&before.classes).filter(|(now, before)| now != before) {
+            netlink.change_htb_class(device, MAJOR, class)?;
+        }
+        for ((class, limit), _) in
+            self.queues.iter().zip(&before.queues).filter(|(now, before)| now != before)
+        {
+            netlink.change_fifo(device, MAJOR, *class, *limit)?;
+        }
+        Ok(())
+    }
+
     fn add(&self, netlink: &mut Netlink, device: u32) -> Result<(), NetlinkError> {
         self.classes.iter().try_for_each(|class| netlink.add_htb_class(device, MAJOR, class))?;
         self.queues.iter().try_for_each(|(class, limit)| netlink.add_fifo(device, MAJOR, *class, *limit))

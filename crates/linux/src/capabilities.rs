@@ -18,6 +18,10 @@ pub enum Capability {
     NetAdmin = 12,
     /// CAP_NET_RAW: packet sockets.
     NetRaw = 13,
+    /// CAP_PERFMON: programs in the kernel that compute with addresses of packets.
+    Perfmon = 38,
+    /// CAP_BPF: programs in the kernel and their maps.
+    Bpf = 39,
 }
 
 #[repr(C)]
@@ -45,8 +49,12 @@ pub fn keep_capabilities(kept: &[Capability]) -> io::Result<()> {
     let mut sets = [Sets::default(); 2];
     // SAFETY: the kernel writes two `Sets` for this version, and reads the header.
     check(unsafe { libc::syscall(libc::SYS_capget, &raw mut header, sets.as_mut_ptr()) })?;
-    let kept = sets[0].permitted & kept.iter().fold(0, |mask, capability| mask | 1 << *capability as u32);
-    let sets = [Sets { effective: kept, permitted: kept, inheritable: 0 }, Sets::default()];
+    let kept = kept.iter().fold(0_u64, |mask, capability| mask | 1 << *capability as u32);
+    let words = [kept as u32, (kept >> 32) as u32];
+    let sets = [0, 1].map(|at| {
+        let kept = sets[at].permitted & words[at];
+        Sets { effective: kept, permitted: kept, inheritable: 0 }
+    });
     // SAFETY: the kernel reads a header and two `Sets`.
     check(unsafe { libc::syscall(libc::SYS_capset, &raw mut header, sets.as_ptr()) })
 }

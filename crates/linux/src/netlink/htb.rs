@@ -69,17 +69,23 @@ impl Netlink {
     /// # Errors
     /// The kernel's error.
     pub fn add_htb_class(&mut self, device: u32, major: u16, class: &HtbClass) -> Result<(), NetlinkError> {
-        let handle = |minor| TcHandle { major, minor };
-        let mut message = message(device, handle(class.minor), handle(class.parent));
-        let bytes = |rate: Rate| rate.as_bit() / 8;
-        message.attributes.push(TcAttribute::Kind("htb".to_owned()));
-        message.attributes.push(TcAttribute::Options(vec![
-            option(PARMS, parms(class)),
-            option(RATE64, bytes(class.rate).to_ne_bytes().to_vec()),
-            option(CEIL64, bytes(class.ceil).to_ne_bytes().to_vec()),
-        ]));
-        let request = RouteNetlinkMessage::NewTrafficClass(message);
+        let request = RouteNetlinkMessage::NewTrafficClass(class_message(device, major, class));
         self.create(request, format_args!("add class {} of HTB on device {device}", class.minor))
+    }
+
+    /// Gives a class that is there these numbers; what waits stays.
+    ///
+    /// # Errors
+    /// The kernel's error: `ENOENT` if it is not there.
+    pub fn change_htb_class(
+        &mut self,
+        device: u32,
+        major: u16,
+        class: &HtbClass,
+    ) -> Result<(), NetlinkError> {
+        let request = RouteNetlinkMessage::NewTrafficClass(class_message(device, major, class));
+        let doing = format_args!("change class {} of HTB on device {device}", class.minor);
+        self.socket.request(request, 0, doing).map(drop)
     }
 
     /// Gives the leaf `class` of the HTB `major` a FIFO of this size.
@@ -93,18 +99,24 @@ impl Netlink {
         class: u16,
         limit: Limit,
     ) -> Result<(), NetlinkError> {
-        let parent = TcHandle { major, minor: class };
-        let mut message = message(device, TcHandle::UNSPEC, parent);
-        let (kind, limit) = match limit {
-            Limit::Packets(packets) => ("pfifo", packets.get()),
-            Limit::Bytes(bytes) => ("bfifo", bytes.get()),
-        };
-        // struct tc_fifo_qopt.
-        let limit = u32::try_from(limit).unwrap_or(u32::MAX).to_ne_bytes().to_vec();
-        message.attributes.push(TcAttribute::Kind(kind.to_owned()));
-        message.attributes.push(TcAttribute::Other(DefaultNla::new(OPTIONS, limit)));
-        let request = RouteNetlinkMessage::NewQueueDiscipline(message);
+        let request = RouteNetlinkMessage::NewQueueDiscipline(fifo_message(device, major, class, limit));
         self.create(request, format_args!("give class {class} of HTB on device {device} a FIFO"))
+    }
+
+    /// Gives the FIFO of the leaf `class`, which counts packets or bytes as this limit does, this size.
+    ///
+    /// # Errors
+    /// The kernel's error: `EINVAL` if it counts the other one.
+    pub fn change_fifo(
+        &mut self,
+        device: u32,
+        major: u16,
+        class: u16,
+        limit: Limit,
+    ) -> Result<(), NetlinkError> {
+        let request = RouteNetlinkMessage::NewQueueDiscipline(fifo_message(device, major, class, limit));
+        let doing = format_args!("change the FIFO of class {class} of HTB on device {device}");
+        self.socket.request(request, 0, doing).map(drop)
     }
 
     /// Takes away the queue `major` from the egress of a device, with its classes; a queue with another handle stays. Whether
@@ -126,6 +138,32 @@ impl Netlink {
 fn message(device: u32, handle: TcHandle, parent: TcHandle) -> TcMessage {
     let header = TcHeader { index: device.cast_signed(), handle, parent, ..TcHeader::default() };
     TcMessage::from_parts(header, Vec::new())
+}
+
+fn class_message(device: u32, major: u16, class: &HtbClass) -> TcMessage {
+    let handle = |minor| TcHandle { major, minor };
+    let mut message = message(device, handle(class.minor), handle(class.parent));
+    let bytes = |rate: Rate| rate.as_bit() / 8;
+    message.attributes.push(TcAttribute::Kind("htb".to_owned()));
+    message.attributes.push(TcAttribute::Options(vec![
+        option(PARMS, parms(class)),
+        option(RATE64, bytes(class.rate).to_ne_bytes().to_vec()),
+        option(CEIL64, bytes(class.ceil).to_ne_bytes().to_vec()),
+    ]));
+    message
+}
+
+fn fifo_message(device: u32, major: u16, class: u16, limit: Limit) -> TcMessage {
+    let mut message = message(device, TcHandle::UNSPEC, TcHandle { major, minor: class });
+    let (kind, limit) = match limit {
+        Limit::Packets(packets) => ("pfifo", packets.get()),
+        Limit::Bytes(bytes) => ("bfifo", bytes.get()),
+    };
+    // struct tc_fifo_qopt.
+    let limit = u32::try_from(limit).unwrap_or(u32::MAX).to_ne_bytes().to_vec();
+    message.attributes.push(TcAttribute::Kind(kind.to_owned()));
+    message.attributes.push(TcAttribute::Other(DefaultNla::new(OPTIONS, limit)));
+    message
 }
 
 fn option(kind: u16, value: Vec<u8>) -> TcOption {
