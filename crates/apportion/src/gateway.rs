@@ -38,6 +38,21 @@ pub enum GatewayError {
     /// The gateway failed to start or stopped with an error.
     #[error("{}", .0.to_string().trim_end())]
     Failed(Box<live::GatewayError>),
+    /// One in the kernel failed to start or stopped with an error.
+    #[cfg(feature = "bpf")]
+    #[error("{}", .0.to_string().trim_end())]
+    FailedInKernel(Box<apportion_kernel::gateway::GatewayError>),
+}
+
+/// What moves the packets of a gateway.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// This process: every discipline.
+    #[default]
+    UserSpace,
+    /// The kernel, by HTB and tc programs, for the disciplines of `docs/kernel.md`: needs the feature `bpf`, and the
+    /// capability `CAP_BPF` besides.
+    Kernel,
 }
 
 /// The gateway of a configuration file.
@@ -45,6 +60,7 @@ pub enum GatewayError {
 pub struct Gateway {
     config: PathBuf,
     catalog: Catalog,
+    backend: Backend,
     fail_open: bool,
 }
 
@@ -52,7 +68,19 @@ impl Gateway {
     /// The gateway of the configuration file at this path, with the disciplines of this project. Nothing is read yet.
     #[must_use]
     pub fn new(config: impl Into<PathBuf>) -> Self {
-        Self { config: config.into(), catalog: Catalog::default(), fail_open: false }
+        Self {
+            config: config.into(),
+            catalog: Catalog::default(),
+            backend: Backend::default(),
+            fail_open: false,
+        }
+    }
+
+    /// What moves its packets: this process by default.
+    #[must_use]
+    pub const fn backend(mut self, backend: Backend) -> Self {
+        self.backend = backend;
+        self
     }
 
     /// The disciplines that its file can name: those of this project by default, and those that you register.
@@ -76,8 +104,12 @@ impl Gateway {
     /// # Errors
     /// If it failed to start or stopped with an error.
     pub fn run(&self) -> Result<(), GatewayError> {
-        live::run(&self.config, &folders().swap_remove(0), &self.catalog, self.fail_open)
-            .map_err(|error| GatewayError::Failed(Box::new(error)))
+        let folder = folders().swap_remove(0);
+        match self.backend {
+            Backend::UserSpace => live::run(&self.config, &folder, &self.catalog, self.fail_open)
+                .map_err(|error| GatewayError::Failed(Box::new(error))),
+            Backend::Kernel => in_kernel::run(&self.config, &folder, &self.catalog, self.fail_open),
+        }
     }
 
     /// Reads and checks the configuration file.
@@ -96,16 +128,21 @@ impl Gateway {
     pub fn check(&self) -> Result<[Interface; 2], GatewayError> {
         let place = self.config.display();
         let config = self.load()?;
-        let token = control::check_token(&config).err();
-        let found = match (interfaces::look(&config), token) {
-            (found, None) => found,
-            (Ok(_), Some(why)) => Err(vec![why]),
-            (Err(problems), Some(why)) => Err([problems, vec![why]].concat()),
+        let backend = match self.backend {
+            Backend::UserSpace => Vec::new(),
+            Backend::Kernel => in_kernel::check(&config)?,
         };
-        found.map_err(|problems| {
-            let lines: Vec<_> = problems.iter().map(|problem| format!("{place}: {problem}")).collect();
-            GatewayError::Refused(lines.join("\n"))
-        })
+        let token = control::check_token(&config).err();
+        let found = interfaces::look(&config);
+        let of_interfaces = found.as_ref().err().cloned().unwrap_or_default();
+        let problems = [backend, of_interfaces, token.into_iter().collect()].concat();
+        match found {
+            Ok(found) if problems.is_empty() => Ok(found),
+            _ => {
+                let lines: Vec<_> = problems.iter().map(|problem| format!("{place}: {problem}")).collect();
+                Err(GatewayError::Refused(lines.join("\n")))
+            }
+        }
     }
 
     /// The configuration that the running gateway of the file's title uses, in canonical form.
@@ -194,4 +231,56 @@ impl Gateway {
 fn folders() -> Vec<PathBuf> {
     let own = std::env::var_os("XDG_RUNTIME_DIR").filter(|folder| !folder.is_empty());
     own.map(PathBuf::from).into_iter().chain([PathBuf::from(SYSTEM_FOLDER)]).collect()
+}
+
+/// The backend in the kernel, where it is part of the build.
+#[cfg(feature = "bpf")]
+mod in_kernel {
+    use std::path::Path;
+
+    use apportion_core::system::Catalog;
+    use apportion_kernel::gateway;
+    use apportion_scenario::gateway::GatewayConfig;
+
+    use super::GatewayError;
+
+    pub(super) fn run(
+        config: &Path,
+        folder: &Path,
+        catalog: &Catalog,
+        fail_open: bool,
+    ) -> Result<(), GatewayError> {
+        gateway::run(config, folder, catalog, fail_open)
+            .map_err(|error| GatewayError::FailedInKernel(Box::new(error)))
+    }
+
+    /// What the kernel cannot do of it.
+    pub(super) fn check(config: &GatewayConfig) -> Result<Vec<String>, GatewayError> {
+        Ok(gateway::plan(config).err().unwrap_or_default())
+    }
+}
+
+/// A build without it.
+#[cfg(not(feature = "bpf"))]
+mod in_kernel {
+    use std::path::Path;
+
+    use apportion_core::system::Catalog;
+    use apportion_scenario::gateway::GatewayConfig;
+
+    use super::GatewayError;
+
+    fn missing() -> GatewayError {
+        let message = "this build has no kernel backend; build it with `--features bpf` (needs clang), or use the \
+                       user-space backend";
+        GatewayError::Refused(message.to_owned())
+    }
+
+    pub(super) fn run(_: &Path, _: &Path, _: &Catalog, _: bool) -> Result<(), GatewayError> {
+        Err(missing())
+    }
+
+    pub(super) fn check(_: &GatewayConfig) -> Result<Vec<String>, GatewayError> {
+        Err(missing())
+    }
 }

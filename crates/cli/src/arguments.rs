@@ -300,6 +300,9 @@ pub struct Gateway {
     /// Let all frames pass, undivided, when the gateway has ended: the kernel forwards them
     #[arg(long)]
     pub fail_open: bool,
+    /// What moves packets; `kernel` needs a build with the feature `bpf`
+    #[arg(long, value_enum, default_value_t = Backend::UserSpace)]
+    pub backend: Backend,
 }
 
 #[derive(Debug, Subcommand)]
@@ -308,6 +311,9 @@ pub enum GatewayCommand {
     Check {
         /// The configuration file
         config: PathBuf,
+        /// What is to move packets
+        #[arg(long, value_enum, default_value_t = Backend::UserSpace)]
+        backend: Backend,
     },
     /// Print a configuration with defaults filled in
     Show {
@@ -342,6 +348,23 @@ pub enum GatewayCommand {
         /// Its configuration file
         config: PathBuf,
     },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Backend {
+    /// This process, by every discipline
+    UserSpace,
+    /// The kernel, by those that it can carry out
+    Kernel,
+}
+
+impl From<Backend> for apportion::gateway::Backend {
+    fn from(backend: Backend) -> Self {
+        match backend {
+            Backend::UserSpace => Self::UserSpace,
+            Backend::Kernel => Self::Kernel,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

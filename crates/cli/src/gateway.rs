@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use anyhow::Context as _;
-use apportion::gateway::{Gateway, Interface, Log, Restored};
+use apportion::gateway::{Backend, Gateway, Interface, Log, Restored};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::arguments::{self, GatewayCommand, LogFormat};
@@ -15,9 +15,12 @@ pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<Status> {
         None => {
             let config = arguments.config.as_deref().context("name a configuration file")?;
             write_logs(arguments);
-            Gateway::new(config).fail_open(arguments.fail_open).run()?;
+            let backend = arguments.backend.into();
+            Gateway::new(config).backend(backend).fail_open(arguments.fail_open).run()?;
         }
-        Some(GatewayCommand::Check { config }) => output::print(&check(config)?)?,
+        Some(GatewayCommand::Check { config, backend }) => {
+            output::print(&check(config, (*backend).into())?)?;
+        }
         Some(GatewayCommand::Show { config, running: false }) => {
             output::print(&Gateway::new(config).load()?.canonical())?;
         }
@@ -64,11 +67,11 @@ fn write_logs(arguments: &arguments::Gateway) {
     }
 }
 
-fn check(config: &Path) -> anyhow::Result<String> {
-    let gateway = Gateway::new(config);
+fn check(config: &Path, backend: Backend) -> anyhow::Result<String> {
+    let gateway = Gateway::new(config).backend(backend);
     let found = gateway.check()?;
     let sides: String =
-        found.iter().zip(["inside", "outside"]).map(|(it, side)| describe(it, side)).collect();
+        found.iter().zip(["inside", "outside"]).map(|(it, side)| describe(it, side, backend)).collect();
     let mut text = format!("{}: the configuration is valid\n{sides}", config.display());
     if found[0].mtu != found[1].mtu {
         text += "the MTUs differ: longer packets would be lost without a message\n";
@@ -79,9 +82,11 @@ fn check(config: &Path) -> anyhow::Result<String> {
     Ok(text)
 }
 
-fn describe(interface: &Interface, side: &str) -> String {
+fn describe(interface: &Interface, side: &str, backend: Backend) -> String {
     let off = interface.to_turn_off();
-    let off = if off.is_empty() {
+    let off = if backend == Backend::Kernel {
+        "nothing is turned off".to_owned()
+    } else if off.is_empty() {
         "nothing to turn off".to_owned()
     } else {
         format!("would turn off {}", off.join(", "))

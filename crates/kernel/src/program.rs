@@ -3,6 +3,8 @@
 //! Needs CAP_BPF and CAP_NET_ADMIN, and a kernel from 5.12 on with the bpf system call and BTF. A program stays attached as
 //! long as what is given here lives.
 
+use std::io;
+
 use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{Array, HashMap, MapData, MapError, PerCpuArray};
 use aya::programs::{ProgramError, SchedClassifier, TcAttachType, tc};
@@ -29,7 +31,8 @@ pub enum BpfError {
     NotBuilt(&'static str),
     /// The kernel refuses the object.
     #[error(
-        "the kernel does not load `{program}`: {cause}; it needs CAP_BPF, CAP_NET_ADMIN and a kernel with bpf() and BTF"
+        "the kernel does not load `{program}`: {cause}; it needs CAP_BPF, CAP_PERFMON, CAP_NET_ADMIN and a kernel with bpf() \
+         and BTF"
     )]
     Load {
         /// Which.
@@ -66,6 +69,9 @@ pub enum BpfError {
     Missing(&'static str),
 }
 
+/// How lines of the verifier begin that stand behind its reason.
+const VERIFIER_SUMS: [&str; 4] = ["verification time", "stack depth", "processed ", "peak_states"];
+
 /// An error with its causes.
 fn words(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(error.source(), |cause| cause.source());
@@ -73,6 +79,18 @@ fn words(error: &dyn std::error::Error) -> String {
     causes.map(ToString::to_string).fold(error.to_string(), |words, cause| {
         if words.contains(&cause) { words } else { format!("{words}: {cause}") }
     })
+}
+
+/// Why the kernel refuses a program, in one line. What its verifier said stands in the log at the level `debug`.
+fn refusal(name: &str, error: &ProgramError) -> String {
+    let ProgramError::LoadError { io_error, verifier_log } = error else { return words(error) };
+    tracing::debug!(program = name, %verifier_log, "the verifier refuses a program");
+    if io_error.kind() == io::ErrorKind::PermissionDenied {
+        return format!("{io_error}; it needs CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN");
+    }
+    let said = verifier_log.to_string();
+    let reason = said.lines().rev().find(|line| !VERIFIER_SUMS.iter().any(|sum| line.starts_with(sum)));
+    format!("{io_error}; the verifier says: {}", reason.unwrap_or("nothing"))
 }
 
 /// Which of the objects.
@@ -121,7 +139,7 @@ impl Object {
 /// If there is none, or the kernel refuses it.
 pub fn program<'a>(object: &'a mut Ebpf, name: &'static str) -> Result<&'a mut SchedClassifier, BpfError> {
     let program = object.program_mut(name).ok_or(BpfError::Missing(name))?;
-    let failed = |error: ProgramError| BpfError::Program { program: name, cause: words(&error) };
+    let failed = |error: ProgramError| BpfError::Program { program: name, cause: refusal(name, &error) };
     let program: &mut SchedClassifier = program.try_into().map_err(failed)?;
     if program.fd().is_err() {
         program.load().map_err(failed)?;

@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use apportion_core::units::{Bytes, Span};
-use apportion_kernel::gateway::{KernelGateway, plan};
+use apportion_kernel::gateway::{GatewayError, KernelGateway, plan};
 use apportion_linux::host::{Host, INTERFACE};
 use apportion_linux::namespace::Namespace;
 use apportion_linux::netlink::Netlink;
@@ -69,6 +69,10 @@ fn config(text: &str, plans: &'static str) -> GatewayConfig {
     let read = |_: &Path| Ok(plans.as_bytes().to_vec());
     GatewayConfig::load_with(&catalog, text, Path::new("x.toml"), &read)
         .unwrap_or_else(|problems| panic!("{problems:?}\n{text}"))
+}
+
+fn start(config: &GatewayConfig) -> Result<KernelGateway, GatewayError> {
+    KernelGateway::start(config.clone(), plan(config).unwrap(), &std::env::temp_dir(), false)
 }
 
 /// A host at 10.0.0.`last` for each of these.
@@ -159,7 +163,7 @@ impl Hosts {
         seconds: u64,
     ) -> Option<BTreeMap<u8, f64>> {
         let run = || {
-            let gateway = KernelGateway::start(config.clone(), plan(config).unwrap(), false);
+            let gateway = start(config);
             match gateway {
                 Err(error) if error.to_string().contains("ENOENT") => {
                     println!("skipped: {error}");
@@ -248,13 +252,13 @@ fn another_configuration_and_another_interface_are_taken_up() {
     let (before, after) = (config(CLASSES, PLANS), config(CLASSES, SLOWER));
     let middle = hosts.middle.try_clone().unwrap();
     let run = || {
-        let mut gateway = match KernelGateway::start(before.clone(), plan(&before).unwrap(), false) {
+        let mut gateway = match start(&before) {
             Err(error) if error.to_string().contains("ENOENT") => return println!("skipped: {error}"),
             gateway => gateway.unwrap(),
         };
         let arrives = |hosts: &Hosts| hosts.carried(&flows, 2).get(&11).copied().unwrap_or(0.0);
         let first = arrives(&hosts);
-        gateway.apply(after.clone(), plan(&after).unwrap());
+        gateway.apply(after.clone(), plan(&after).unwrap()).unwrap();
         let reloaded = arrives(&hosts);
         // The interface goes with its host.
         drop(std::mem::replace(&mut hosts.far, host("spare", &[3])));
@@ -271,6 +275,42 @@ fn another_configuration_and_another_interface_are_taken_up() {
         assert!(lost == 0.0 && (0.9..1.1).contains(&again), "{lost} {again}");
     };
     middle.run(run).unwrap();
+}
+
+/// How many of 60 datagrams arrive that wait, at 3 Mb/s, while another configuration is applied.
+fn arriving_while(hosts: &Hosts, plans: &'static str) -> Option<usize> {
+    let (before, after) = (config(CLASSES, PLANS), config(CLASSES, plans));
+    let run = || {
+        let mut gateway = match start(&before) {
+            Err(error) if error.to_string().contains("ENOENT") => return None,
+            gateway => gateway.unwrap(),
+        };
+        let receiver = hosts.far.namespace.run(|| UdpSocket::bind(SINK).unwrap()).unwrap();
+        receiver.set_read_timeout(Some(Duration::from_millis(500))).unwrap();
+        let send = || {
+            let socket = UdpSocket::bind((Ipv4Addr::new(10, 0, 0, 11), 0)).unwrap();
+            (0..60).for_each(|_| drop(socket.send_to(&[7; PAYLOAD], SINK)));
+        };
+        hosts.near.namespace.run(send).unwrap();
+        gateway.apply(after.clone(), plan(&after).unwrap()).unwrap();
+        Some(std::iter::from_fn(|| receiver.recv(&mut [0; 2_048]).ok()).count())
+    };
+    hosts.middle.run(run).unwrap()
+}
+
+/// Other numbers of the same classes are changed in place, so that nothing is lost; other classes are set up anew.
+#[test]
+fn what_waits_stays_while_only_numbers_change() {
+    let Some(hosts) = hosts().filter(|_| is_possible()) else { return };
+    // Neighbours are found first.
+    if hosts.by_kernel(&config(CLASSES, PLANS), &[(11, 1.0)], 1).is_none() {
+        return println!("skipped: the kernel has no HTB");
+    }
+    let numbers = Box::leak(PLANS.replace("2Mbit,", "1Mbit,").replace("4Mbit", "5Mbit").into_boxed_str());
+    let classes = Box::leak(format!("{PLANS}more, site, 10.0.0.77, , 1Mbit,\n").into_boxed_str());
+    let [changed, anew] = [numbers, classes].map(|plans| arriving_while(&hosts, plans).unwrap());
+    println!("{changed} and {anew}");
+    assert!(changed == 60 && anew < 30, "{changed} {anew}");
 }
 
 /// A core drops what has no label: the program is where packets pass.

@@ -27,7 +27,7 @@
 //! | [`attachment`] | keeps ports attached while interfaces come and go |
 //! | [`log`] | writes the log without blocking or failing |
 //! | [`bypass`] | the kernel in the place of a gateway that does not run |
-//! | `rights` | rights that the threads keep |
+//! | [`rights`] | rights that the threads keep |
 //! | `simulation` | a test: all of it against a machine that fails |
 //! | `supervision` | threads that are started again, and systemd's watchdog |
 //!
@@ -60,7 +60,7 @@ pub mod offloads;
 mod page;
 mod reload;
 mod reports;
-mod rights;
+pub mod rights;
 mod round_trip;
 pub mod run;
 #[cfg(test)]

@@ -198,7 +198,7 @@ pub fn frames_bypass_a_gateway_that_fails_open_or_was_killed() {
     assert_eq!(place.ask(&["bypass"], &path).0, 0, "once more");
     assert_eq!(passed(&place), 40);
     // A gateway turns it off: each frame crosses once, and is counted.
-    let mut gateway = place.start_open(&path);
+    let mut gateway = place.start_by(&["--fail-open"], &path);
     assert_eq!(passed(&place), 40);
     let received = |stats: &Value| stats["interfaces"]["near"]["received_frames"].as_u64();
     assert!(eventually(|| received(&stats()).is_some_and(|count| count >= 40)), "{}", stats());
@@ -211,7 +211,7 @@ pub fn frames_bypass_a_gateway_that_fails_open_or_was_killed() {
     assert_eq!(place.ask(&["bypass"], &path).0, 0);
     assert_eq!(passed(&place), 40);
     // One that ends by itself does it.
-    let said = place.start_open(&path).stop();
+    let said = place.start_by(&["--fail-open"], &path).stop();
     assert!(said.contains("the gateway fails open"), "{said}");
     assert_eq!(passed(&place), 40);
     let off = |place: &Place| place.ask(&["bypass", "--off"], &path).1;

@@ -77,9 +77,9 @@ impl Place {
         Self::listen(self.start_unread(path))
     }
 
-    /// The same, and it fails open.
-    pub fn start_open(&self, path: &Path) -> Gateway {
-        Self::listen(self.start_with(&["--fail-open"], path))
+    /// The same, with these options.
+    pub fn start_by(&self, arguments: &[&str], path: &Path) -> Gateway {
+        Self::listen(self.start_with(arguments, path))
     }
 
     /// The same, and it reports to the service manager at this socket, whose watchdog has this limit.

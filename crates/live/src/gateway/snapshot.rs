@@ -133,6 +133,36 @@ impl Results {
     }
 }
 
+impl Reloads {
+    /// Adds their metrics.
+    pub fn add_to(&self, metrics: &mut Metrics) {
+        for (name, help, results) in [
+            ("reloads_total", "Reloads, by result.", self.from_file),
+            ("changes_total", "Changes from the page, by result.", self.from_page),
+        ] {
+            let results = results.named().map(|(result, count)| (vec![("result", result)], count as f64));
+            metrics.counter(name, help, results);
+        }
+        let is_applied = !matches!(self.last, Some(Err(_)));
+        let help = "Whether the last reload was applied; 1 before the first.";
+        metrics.gauge("last_reload_successful", help, [(Vec::new(), f64::from(u8::from(is_applied)))]);
+    }
+
+    /// Those of the file as JSON, with the last one.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        json!({
+            "applied": self.from_file.applied,
+            "refused": self.from_file.refused,
+            "last": match &self.last {
+                None => Value::Null,
+                Some(Ok(changes)) => json!({ "applied": changes }),
+                Some(Err(problems)) => json!({ "refused": problems }),
+            },
+        })
+    }
+}
+
 impl<I: FrameIo> Gateway<I> {
     /// What is measured now. `config` is what the gateway runs by.
     pub fn snapshot(&mut self, config: Arc<GatewayConfig>, lateness: &Histogram) -> Snapshot {
@@ -467,16 +497,7 @@ impl Snapshot {
         let restarts = self.thread_restarts as f64;
         let help = "Times that a thread which serves the gateway was started again.";
         metrics.counter("thread_restarts_total", help, of_all(restarts));
-        for (name, help, results) in [
-            ("reloads_total", "Reloads, by result.", reloads.from_file),
-            ("changes_total", "Changes from the page, by result.", reloads.from_page),
-        ] {
-            let results = results.named().map(|(result, count)| (vec![("result", result)], count as f64));
-            metrics.counter(name, help, results);
-        }
-        let is_applied = !matches!(reloads.last, Some(Err(_)));
-        let help = "Whether the last reload was applied; 1 before the first.";
-        metrics.gauge("last_reload_successful", help, of_all(f64::from(u8::from(is_applied))));
+        reloads.add_to(metrics);
     }
 
     /// The same as JSON.
@@ -546,15 +567,7 @@ impl Snapshot {
             "log_lines_lost": log::lines_lost(),
             "thread_restarts": self.thread_restarts,
             "changes": { "applied": reloads.from_page.applied, "refused": reloads.from_page.refused },
-            "reloads": {
-                "applied": reloads.from_file.applied,
-                "refused": reloads.from_file.refused,
-                "last": match &reloads.last {
-                    None => Value::Null,
-                    Some(Ok(changes)) => json!({ "applied": changes }),
-                    Some(Err(problems)) => json!({ "refused": problems }),
-                },
-            },
+            "reloads": reloads.json(),
         })
     }
 }

@@ -1,0 +1,214 @@
+//! `apportion gateway --backend kernel` as a user meets it, between two veths of a network namespace. Needs the rights to load tc
+//! programs, without which it is skipped with a line.
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+#![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
+#![allow(dead_code, reason = "places serve more tests than these")]
+
+#[path = "gateway/place.rs"]
+mod place;
+
+/// What a place is made in: here a network namespace is enough, and a user namespace may load no programs.
+mod processes {
+    pub fn enter() {
+        nix::sched::unshare(nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+    }
+}
+
+use std::fs;
+use std::net::UdpSocket;
+use std::path::Path;
+use std::time::Duration;
+
+use apportion_core::units::Span;
+use apportion_linux::clock::pause;
+use apportion_linux::host::Host;
+use apportion_linux::netlink::Netlink;
+use apportion_linux::netlink::htb::HtbClass;
+use nix::sys::signal::Signal;
+use place::{Place, get, place};
+
+const CONFIG: &str = "inside = \"near\"\noutside = \"far\"\nmetrics = \"127.0.0.1:9617\"\nplans = \"plans.csv\"\n\
+    [up]\nrate = \"8Mbit\"\nqueue = { kind = \"htb\", discipline = \"fifo\", plans = \"up\" }\n\
+    [down]\nrate = \"8Mbit\"\nqueue = { kind = \"fifo\", drop = \"tail\" }\n";
+const PLANS: &str = "name, parent, addresses, down, up\n\
+    first, , 10.0.0.1, 8Mbit, 6Mbit\nothers, , , 8Mbit, 1Mbit\n";
+
+/// A place with both files; none without the rights, or where the kernel has no HTB.
+fn ready() -> Option<(Place, std::path::PathBuf)> {
+    if !nix::unistd::geteuid().is_root() {
+        println!("skipped: only root may load tc programs here");
+        return None;
+    }
+    let place = place();
+    fs::write(place.folder.path().join("plans.csv"), PLANS).unwrap();
+    let path = place.write(CONFIG);
+    let mut child = place.command(&["--backend", "kernel"], &path);
+    let mut child = child.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    pause(Span::from_millis(500));
+    if let Some(status) = child.try_wait().unwrap() {
+        let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+        let reasons = ["EPERM", "ENOENT", "ENOSYS", "no clang", "not part of this build"];
+        assert!(reasons.iter().any(|reason| said.contains(reason)), "{status}: {said}");
+        println!("skipped: {said}");
+        return None;
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    Some((place, path))
+}
+
+/// How many of 20 datagrams of 972 B come from the host inside to the one outside, 2 ms apart.
+fn crossing(place: &Place) -> usize {
+    let receiver = place.hosts[1].namespace.run(|| UdpSocket::bind("10.0.0.2:9000").unwrap()).unwrap();
+    receiver.set_read_timeout(Some(Duration::from_millis(400))).unwrap();
+    let send = || {
+        let socket = UdpSocket::bind("10.0.0.1:0").unwrap();
+        for _ in 0..20 {
+            let _ = socket.send_to(&[7; 972], "10.0.0.2:9000");
+            pause(Span::from_millis(2));
+        }
+    };
+    place.hosts[0].namespace.run(send).unwrap();
+    std::iter::from_fn(|| receiver.recv(&mut [0; 2048]).ok()).count()
+}
+
+fn start(place: &Place, path: &Path) -> place::Gateway {
+    place.start_by(&["--backend", "kernel"], path)
+}
+
+fn stats(place: &Place, path: &Path) -> serde_json::Value {
+    let (status, text, why) = place.ask(&["stats"], path);
+    assert_eq!(status, 0, "{why}");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[test]
+fn it_is_asked_reloaded_and_stopped() {
+    let Some((place, path)) = ready() else { return };
+    let (status, said, _) = place.ask(&["check", "--backend", "kernel"], &path);
+    assert!(status == 0 && said.contains("the configuration is valid"), "{said}");
+    let gateway = start(&place, &path);
+    assert_eq!(crossing(&place), 20);
+    let first = |place: &Place| stats(place, &path)["directions"]["up"]["customers"]["first"].clone();
+    let before = first(&place)["sent_packets"].as_u64().unwrap();
+    assert!(before >= 20, "{before}");
+    assert!(get("/metrics").contains("sent_packets_total{direction=\"up\",customer=\"first\"} "));
+    assert!(get("/healthz").starts_with("HTTP/1.0 200"));
+
+    // The same classes with another number: in place, so that counters go on.
+    fs::write(place.folder.path().join("plans.csv"), PLANS.replace("6Mbit", "4Mbit")).unwrap();
+    let (status, changes, why) = place.ask(&["reload"], &path);
+    assert!(status == 0 && changes.contains("4Mbit"), "{changes}{why}");
+    assert_eq!(crossing(&place), 20);
+    let after = first(&place)["sent_packets"].as_u64().unwrap();
+    assert!(after >= before + 20, "{before} {after}");
+    assert!(place.ask(&["show", "--running"], &path).1.contains("plans.csv"));
+
+    // Another customer: set up anew, and what was counted stays.
+    fs::write(place.folder.path().join("plans.csv"), format!("{PLANS}last, , 10.0.0.9, 8Mbit, 1Mbit\n"))
+        .unwrap();
+    assert_eq!(place.ask(&["reload"], &path).0, 0);
+    assert!(first(&place)["sent_packets"].as_u64().unwrap() >= after);
+    assert_eq!(crossing(&place), 20);
+
+    // What is wrong changes nothing.
+    place.write(&CONFIG.replace("\"fifo\", plans", "\"fq_codel\", plans"));
+    let (status, _, why) = place.ask(&["reload"], &path);
+    assert!(status != 0 && why.contains("up.queue"), "{why}");
+    place.write(&CONFIG.replace("\"far\"", "\"faraway\""));
+    assert!(place.ask(&["reload"], &path).2.contains("restart the gateway"));
+    assert_eq!(crossing(&place), 20);
+    let reloads = stats(&place, &path)["reloads"].clone();
+    assert_eq!((&reloads["applied"], &reloads["refused"]), (&2.into(), &2.into()), "{reloads}");
+
+    place.write(CONFIG);
+    gateway.signal(Signal::SIGHUP);
+    pause(Span::from_millis(300));
+    let said = gateway.stop();
+    assert!(said.contains("reloaded") && said.contains("the gateway stops"), "{said}");
+    assert_eq!(crossing(&place), 0);
+    assert!(
+        fs::read_dir(place.folder.path())
+            .unwrap()
+            .all(|file| { !file.unwrap().file_name().to_string_lossy().ends_with(".sock") })
+    );
+}
+
+#[test]
+fn another_gateway_of_the_interfaces_is_refused() {
+    let Some((place, path)) = ready() else { return };
+    let gateway = start(&place, &path);
+    let other = place.folder.path().join("other.toml");
+    fs::write(&other, format!("title = \"other\"\n{}", CONFIG.replace("9617", "9618"))).unwrap();
+    for arguments in [&["--backend", "kernel"][..], &[]] {
+        let (status, _, why) = place.ask(arguments, &other);
+        assert!(status == 2 && why.contains("a gateway is already running on it"), "{status} {why}");
+    }
+    let (status, _, why) = place.ask(&["--backend", "kernel"], &path);
+    assert!(status == 2 && why.contains("already running"), "{status} {why}");
+    // The first one is as it was.
+    assert_eq!(crossing(&place), 20);
+    gateway.stop();
+}
+
+/// Frames pass while it is away, undivided, and the next one takes over what it left.
+#[test]
+fn one_that_was_killed_leaves_frames_passing_and_is_started_again() {
+    let Some((place, path)) = ready() else { return };
+    let mut gateway = start(&place, &path);
+    gateway.signal(Signal::SIGKILL);
+    gateway.child.wait().unwrap();
+    assert_eq!(crossing(&place), 20);
+    let gateway = start(&place, &path);
+    assert_eq!(crossing(&place), 20);
+    gateway.stop();
+    assert_eq!(crossing(&place), 0);
+    let open = place.start_by(&["--backend", "kernel", "--fail-open"], &path);
+    open.stop();
+    assert_eq!(crossing(&place), 20);
+}
+
+/// Also with the rights that it keeps.
+#[test]
+fn an_interface_that_is_made_anew_is_set_up_again() {
+    let Some((mut place, path)) = ready() else { return };
+    let gateway = start(&place, &path);
+    assert_eq!(crossing(&place), 20);
+    let host =
+        |name| Host::create(name, &[[10, 0, 0, 2].into()], apportion_core::units::Bytes::new(1500)).unwrap();
+    // The interface goes with its host.
+    drop(std::mem::replace(&mut place.hosts[1], host("spare")));
+    pause(Span::from_millis(1_500));
+    assert!(get("/healthz").contains("HTTP/1.0 503") && get("/healthz").contains("up: `far` is not set up"));
+    drop(std::mem::replace(&mut place.hosts[1], host("far")));
+    pause(Span::from_millis(1_500));
+    assert_eq!(crossing(&place), 20);
+    assert!(get("/healthz").starts_with("HTTP/1.0 200"));
+    assert!(gateway.stop().contains("set up again"));
+}
+
+/// A queue that somebody else set is not taken away.
+#[test]
+fn a_queue_that_was_set_before_is_refused_and_stays() {
+    let Some((place, path)) = ready() else { return };
+    let mut netlink = Netlink::open().unwrap();
+    let device = netlink.index_of("far").unwrap();
+    netlink.delete_queue(device, apportion_kernel::htb::MAJOR).unwrap();
+    netlink.add_htb(device, 7, 1).unwrap();
+    let rate = apportion_core::units::Rate::from_mbit(1);
+    let bytes = apportion_core::units::Bytes::new(3_000);
+    let class = HtbClass {
+        minor: 1,
+        parent: 0,
+        rate,
+        ceil: rate,
+        burst: bytes,
+        cburst: bytes,
+        quantum: bytes,
+        prio: 0,
+    };
+    netlink.add_htb_class(device, 7, &class).unwrap();
+    let (status, _, why) = place.ask(&["--backend", "kernel"], &path);
+    assert!(status == 2 && why.contains("far") && why.contains("EEXIST"), "{status} {why}");
+    assert_eq!(netlink.class_statistics(device, 7).unwrap().len(), 1);
+}

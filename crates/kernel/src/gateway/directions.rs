@@ -1,0 +1,163 @@
+//! How the kernel carries out the directions of a gateway's configuration, or why it cannot.
+
+use apportion_core::aqm::csfq::CsfqParams;
+use apportion_core::limit::Limit;
+use apportion_core::packet::CustomerId;
+use apportion_core::system::any::PolicyParams;
+use apportion_core::system::{BufferParams, CoreParams};
+use apportion_core::units::{Bytes, Ratio, Span};
+use apportion_scenario::gateway::classifier::Prefix;
+use apportion_scenario::gateway::{Direction, DirectionConfig, GatewayConfig, RuleConfig, TrustedSources};
+
+use crate::classes::ClassTree;
+use crate::plan::Plan;
+use crate::program::End;
+use crate::settings::CoreSettings;
+
+/// What HTB charges for a frame besides its IP packet.
+const ETHERNET: Bytes = Bytes::new(14);
+
+/// How the kernel carries a direction out.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DirectionPlan {
+    /// The queue.
+    pub tree: ClassTree,
+    /// The program in front of it.
+    pub program: Program,
+}
+
+/// A program in front of a queue.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Program {
+    /// None: all packets have one queue.
+    None,
+    /// The core of CSFQ.
+    Core(Box<CoreSettings>),
+    /// Classes of inside addresses.
+    Prefixes {
+        /// Where the inside address is.
+        end: End,
+        /// Each with its class.
+        of: Vec<(Prefix, u32)>,
+    },
+}
+
+/// How the kernel carries out both directions of `config`, up and down.
+///
+/// # Errors
+/// All that it cannot, one problem each, with the key.
+pub fn plan(config: &GatewayConfig) -> Result<[DirectionPlan; 2], Vec<String>> {
+    let mut problems = Vec::new();
+    for (rule, key) in config.rules.iter().filter_map(|rule| Some((rule, user_space_key(rule)?))) {
+        problems.push(format!(
+            "rule `{}`: the kernel backend has no `{key}`; leave it out, or use the user-space backend",
+            rule.name
+        ));
+    }
+    let mut planned = |direction: Direction, own: &DirectionConfig| {
+        let place = direction.name();
+        let found = unplanned(own).map(|message| format!("{place}.{message}"));
+        problems.extend(found);
+        let plan = direction_plan(config, own, direction).map_err(|why| format!("{place}.queue: {why}"));
+        plan.map_err(|why| problems.push(why)).ok()
+    };
+    let plans = [planned(Direction::Up, &config.up), planned(Direction::Down, &config.down)];
+    match plans {
+        [Some(up), Some(down)] if problems.is_empty() => Ok([up, down]),
+        _ => Err(problems),
+    }
+}
+
+/// What rules give that needs a look at each packet in user space.
+fn user_space_key(rule: &RuleConfig) -> Option<&'static str> {
+    let gives = &rule.gives;
+    let keys = [
+        (gives.customer.is_some(), "customer"),
+        (gives.guarantee.as_bit() > 0, "guarantee"),
+        (gives.label_limit.is_some(), "label_limit"),
+        (gives.tickets.is_some(), "tickets"),
+        (gives.ack_tickets.is_some(), "ack_tickets"),
+        (gives.mark.is_some(), "mark"),
+    ];
+    keys.into_iter().find(|(is_given, _)| *is_given).map(|(_, key)| key)
+}
+
+/// The parameters of CSFQ, where that is the queue.
+fn csfq(own: &DirectionConfig) -> Option<&CsfqParams> {
+    match &own.queue.params.core {
+        CoreParams::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => Some(params),
+        _ => None,
+    }
+}
+
+/// What a direction asks for that the kernel does not have, with the mend.
+fn unplanned(own: &DirectionConfig) -> impl Iterator<Item = &'static str> {
+    let core = csfq(own);
+    let leaves_labels = core.is_some_and(|core| !core.egress);
+    let labels = &own.labels;
+    let checks = [
+        (own.auto.is_some(), "rate: only the user-space backend follows the link; write a rate"),
+        (own.overhead != ETHERNET, "overhead: must be \"14B\": HTB charges Ethernet frames"),
+        (own.delay > Span::ZERO, "delay: the kernel backend adds none; leave it out"),
+        (own.loss > Ratio::ZERO, "loss: the kernel backend loses none; leave it out"),
+        (
+            own.exchange.is_some(),
+            "tickets: only the user-space backend exchanges them; leave `tickets` and `ack_tickets` out",
+        ),
+        (
+            core.is_some() && labels.reads != TrustedSources::All,
+            "labels: the core in the kernel trusts all labels; write { reads = true }",
+        ),
+        (
+            leaves_labels && !labels.writes,
+            "labels: write { reads = true, writes = true }, or egress = true for the queue, which takes labels off",
+        ),
+        (
+            core.is_none() && (labels.reads.is_any() || labels.writes),
+            "labels: in the kernel only a core of csfq or mcsfq reads and writes them; leave them out",
+        ),
+    ];
+    checks.into_iter().filter(|(refused, _)| *refused).map(|(_, message)| message)
+}
+
+fn direction_plan(
+    config: &GatewayConfig,
+    own: &DirectionConfig,
+    direction: Direction,
+) -> Result<DirectionPlan, String> {
+    match Plan::of(&own.queue.params, own.rate).map_err(|refusal| refusal.to_string())? {
+        Plan::Fifo(limit) => {
+            Ok(DirectionPlan { tree: ClassTree::fifo(own.rate, limit), program: Program::None })
+        }
+        Plan::Core(settings) => {
+            // The program drops what its virtual queue does not hold: this one is for the difference of the two clocks.
+            let limit = Limit::Bytes(settings.limit() + settings.limit());
+            let tree = ClassTree::fifo(own.rate, limit);
+            Ok(DirectionPlan { tree, program: Program::Core(settings) })
+        }
+        Plan::Classes(tree) => {
+            let end = match direction {
+                Direction::Up => End::Source,
+                Direction::Down => End::Destination,
+            };
+            let of = prefixes(config, &tree);
+            Ok(DirectionPlan { tree: *tree, program: Program::Prefixes { end, of } })
+        }
+        Plan::Weights => {
+            Err("a gateway's flows are not known beforehand, so that `drr` has no leaves for them \
+                              in the kernel; write queue = { kind = \"htb\", .. } with classes, or use the \
+                              user-space backend"
+                .to_owned())
+        }
+    }
+}
+
+/// The class of each prefix: that of its customer or of the others, or 0, whose packets are dropped.
+fn prefixes(config: &GatewayConfig, tree: &ClassTree) -> Vec<(Prefix, u32)> {
+    let names = config.customer_names();
+    let class = |customer: CustomerId| {
+        let own = names.get(customer.0 as usize).and_then(|name| tree.class_of(name));
+        own.or(tree.others()).unwrap_or(0)
+    };
+    config.addresses.iter().map(|(prefix, customer)| (prefix, class(customer))).collect()
+}

@@ -1,0 +1,238 @@
+//! What a gateway in the kernel counts: as Prometheus text and as JSON.
+//!
+//! Names are those of the gateway in user space, where they mean the same. The classes of HTB count frames with their Ethernet header,
+//! which is the overhead that the kernel charges.
+
+use std::collections::BTreeMap;
+
+use apportion_core::queue::DropReason;
+use apportion_core::units::{Rate, Span, Time};
+use apportion_linux::netlink::statistics::ClassStatistics;
+use apportion_live::gateway::metrics::{COUNTER, GAUGE, Kind, Metrics};
+use apportion_live::gateway::snapshot::Reloads;
+use apportion_scenario::gateway::Direction;
+use serde_json::{Map, Value, json};
+
+use super::{Attached, DirectionPlan, KernelGateway};
+use crate::htb::MAJOR;
+use crate::settings::{Counts, LinkState};
+
+/// What queues that are gone counted, by the name of the class.
+pub(super) type Earlier = BTreeMap<String, ClassStatistics>;
+
+/// What is counted at one time.
+#[derive(Clone, Debug)]
+pub struct Statistics {
+    title: String,
+    uptime: Span,
+    /// Up and down.
+    directions: [DirectionStatistics; 2],
+}
+
+/// Of a direction.
+#[derive(Clone, Debug, Default)]
+pub struct DirectionStatistics {
+    /// The interface that it leaves by.
+    pub interface: String,
+    /// Whether it is set up.
+    pub is_installed: bool,
+    /// The rate of its link.
+    pub rate: Rate,
+    /// Its leaves; one without a name holds all packets.
+    pub classes: BTreeMap<String, ClassStatistics>,
+    /// The core in front of it.
+    pub core: Option<(LinkState, Counts)>,
+}
+
+impl KernelGateway {
+    /// What is counted, `now` after the start. Counters of a direction stay when its queue is set up anew, apart from what
+    /// went with an interface.
+    pub fn statistics(&mut self, now: Time) -> Statistics {
+        Statistics {
+            title: self.config.title.clone(),
+            uptime: now.since(Time::ZERO),
+            directions: Direction::BOTH.map(|direction| self.of_direction(direction)),
+        }
+    }
+
+    fn of_direction(&mut self, direction: Direction) -> DirectionStatistics {
+        let at = direction as usize;
+        let installed = self.installed[at].as_ref();
+        let core = installed.and_then(|installed| match &installed.program {
+            Attached::Core(core) => Some((core.state().ok()?, core.counts().ok()?)),
+            _ => None,
+        });
+        let (device, is_installed) = (installed.map(|installed| installed.device), installed.is_some());
+        let mut classes = self.earlier[at].clone();
+        for (name, counted) in device.map_or_else(BTreeMap::new, |device| self.read(direction, device)) {
+            add(classes.entry(name).or_default(), &counted);
+        }
+        let own = match direction {
+            Direction::Up => &self.config.up,
+            Direction::Down => &self.config.down,
+        };
+        let (interface, rate) = (self.interface(direction).to_owned(), own.rate);
+        DirectionStatistics { interface, is_installed, rate, classes, core }
+    }
+
+    /// What the leaves at a device have counted since they were set up; empty if the kernel does not say.
+    fn read(&mut self, direction: Direction, device: u32) -> BTreeMap<String, ClassStatistics> {
+        let plan = &self.plans[direction as usize];
+        counted_by(plan, self.netlink.class_statistics(device, MAJOR).unwrap_or_default())
+    }
+
+    /// Remembers what the queue of a device counted by the plan `before`, as far as its classes are still there.
+    pub(super) fn keep_counts(&mut self, direction: Direction, device: u32, before: &DirectionPlan) {
+        let at = direction as usize;
+        let all = self.netlink.class_statistics(device, MAJOR).unwrap_or_default();
+        for (name, mut counted) in counted_by(before, all) {
+            // What waits is lost.
+            counted.drops = counted.drops.saturating_add(counted.backlog_packets);
+            (counted.backlog_packets, counted.backlog_bytes) = (0, 0);
+            add(self.earlier[at].entry(name).or_default(), &counted);
+        }
+        let tree = &self.plans[at].tree;
+        self.earlier[at].retain(|name, _| tree.leaves().any(|(_, own)| own == name));
+    }
+}
+
+/// By the names of the leaves of a plan.
+fn counted_by(plan: &DirectionPlan, all: Vec<ClassStatistics>) -> BTreeMap<String, ClassStatistics> {
+    let by_number: BTreeMap<u16, ClassStatistics> =
+        all.into_iter().map(|class| (class.minor, class)).collect();
+    let named = |(minor, name): (u16, &str)| Some((name.to_owned(), *by_number.get(&minor)?));
+    plan.tree.leaves().filter_map(named).collect()
+}
+
+fn add(sum: &mut ClassStatistics, counted: &ClassStatistics) {
+    sum.bytes += counted.bytes;
+    sum.packets += counted.packets;
+    sum.drops = sum.drops.saturating_add(counted.drops);
+    sum.backlog_bytes += counted.backlog_bytes;
+    sum.backlog_packets += counted.backlog_packets;
+}
+
+type OfClass = fn(&ClassStatistics) -> f64;
+const OF_CLASSES: [(&str, Kind, &str, OfClass); 4] = [
+    ("sent_packets_total", COUNTER, "Packets handed to the interface.", |it| it.packets as f64),
+    ("sent_bytes_total", COUNTER, "What left, overhead included.", |it| it.bytes as f64),
+    ("backlog_packets", GAUGE, "Packets that wait.", |it| it.backlog_packets.into()),
+    ("backlog_bytes", GAUGE, "What waits, overhead included.", |it| it.backlog_bytes.into()),
+];
+
+type OfCore = fn(&(LinkState, Counts)) -> f64;
+const OF_CORES: [(&str, Kind, &str, OfCore); 4] = [
+    ("core_received_packets_total", COUNTER, "IP packets that came to a core.", |it| it.1.packets as f64),
+    ("core_received_bytes_total", COUNTER, "Their bytes, as charged.", |it| it.1.bytes as f64),
+    ("core_relabelled_packets_total", COUNTER, "Packets that left a core with a lower label.", |it| {
+        it.1.relabelled as f64
+    }),
+    ("core_fair_share_bytes_per_second", GAUGE, "The fair share of weight 1; 0 while it is unknown.", |it| {
+        it.0.alpha.unwrap_or(0.0) / 8.0
+    }),
+];
+
+impl DirectionStatistics {
+    /// Packets dropped, by reason.
+    fn dropped(&self) -> [(DropReason, u64); 3] {
+        let counts = self.core.map(|(_, counts)| counts).unwrap_or_default();
+        let full: u64 = self.classes.values().map(|class| u64::from(class.drops)).sum();
+        [
+            (DropReason::Early, counts.early),
+            (DropReason::Overflow, counts.overflow + full),
+            (DropReason::Policy, counts.unlabelled),
+        ]
+    }
+
+    fn json(&self) -> Value {
+        let class = |class: &ClassStatistics| {
+            let mut of: Map<_, _> =
+                OF_CLASSES.iter().map(|(name, _, _, of)| (plain(name), json!(of(class) as u64))).collect();
+            of.insert("dropped_packets".to_owned(), json!({ DropReason::Overflow.name(): class.drops }));
+            Value::Object(of)
+        };
+        let mut sum = ClassStatistics::default();
+        self.classes.values().for_each(|class| add(&mut sum, class));
+        let mut all = class(&sum);
+        let named = self.classes.iter().filter(|(name, _)| !name.is_empty());
+        let customers: Map<_, _> = named.map(|(name, own)| (name.clone(), class(own))).collect();
+        all["interface"] = json!(self.interface);
+        all["installed"] = json!(self.is_installed);
+        all["rate_bytes_per_second"] = json!(self.rate.as_bit() as f64 / 8.0);
+        all["customers"] = Value::Object(customers);
+        all["dropped_packets"] = self
+            .dropped()
+            .into_iter()
+            .map(|(reason, count)| (reason.name().to_owned(), json!(count)))
+            .collect();
+        if let Some(core) = &self.core {
+            all["core"] = OF_CORES.iter().map(|(name, _, _, of)| (plain(name), json!(of(core)))).collect();
+            all["core"]["congested"] = json!(core.0.is_congested);
+        }
+        all
+    }
+}
+
+/// A name without what only Prometheus asks for.
+fn plain(name: &str) -> String {
+    name.trim_start_matches("core_").trim_end_matches("_total").to_owned()
+}
+
+impl Statistics {
+    /// As JSON.
+    #[must_use]
+    pub fn json(&self, reloads: &Reloads) -> Value {
+        let directions = Direction::BOTH.into_iter().zip(&self.directions);
+        json!({
+            "title": self.title,
+            "version": env!("CARGO_PKG_VERSION"),
+            "backend": "kernel",
+            "uptime_seconds": self.uptime.as_secs_f64(),
+            "directions": directions
+                .map(|(direction, own)| (direction.name().to_owned(), own.json()))
+                .collect::<Value>(),
+            "reloads": reloads.json(),
+        })
+    }
+
+    /// As Prometheus reads it.
+    #[must_use]
+    pub fn prometheus(&self, reloads: &Reloads) -> String {
+        let mut metrics = Metrics::default();
+        let info = vec![
+            ("title", self.title.as_str()),
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("backend", "kernel"),
+        ];
+        metrics.gauge("info", "The gateway.", [(info, 1.0)]);
+        let directions = || Direction::BOTH.map(Direction::name).into_iter().zip(&self.directions);
+        for (name, kind, help, of) in OF_CLASSES {
+            let classes = directions().flat_map(|(direction, own)| {
+                own.classes.iter().map(move |(customer, class)| {
+                    let customer = Some(("customer", &**customer)).filter(|(_, name)| !name.is_empty());
+                    let labels = std::iter::once(("direction", direction)).chain(customer);
+                    (labels.collect(), of(class))
+                })
+            });
+            metrics.add(name, kind, help, classes);
+        }
+        let dropped = directions().flat_map(|(direction, own)| {
+            own.dropped().map(|(reason, count)| {
+                (vec![("direction", direction), ("reason", reason.name())], count as f64)
+            })
+        });
+        metrics.counter("dropped_packets_total", "Packets that were dropped.", dropped);
+        for (name, kind, help, of) in OF_CORES {
+            let cores = directions().filter_map(|(direction, own)| {
+                Some((vec![("direction", direction)], of(own.core.as_ref()?)))
+            });
+            metrics.add(name, kind, help, cores);
+        }
+        let rates = directions()
+            .map(|(direction, own)| (vec![("direction", direction)], own.rate.as_bit() as f64 / 8.0));
+        metrics.gauge("rate_bytes_per_second", "Rate of the transmitter.", rates);
+        metrics.gauge("uptime_seconds", "Time since the start.", [(Vec::new(), self.uptime.as_secs_f64())]);
+        reloads.add_to(&mut metrics);
+        metrics.text()
+    }
+}
