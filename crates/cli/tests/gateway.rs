@@ -45,7 +45,8 @@ const CASES: &[Case] = cases! {
         offloads_that_are_turned_on_are_turned_off_again_and_a_new_mtu_is_logged,
         offloads_are_restored_after_a_gateway_that_was_killed,
         a_log_that_cannot_be_written_costs_its_lines_and_nothing_else,
-        frames_bypass_a_gateway_that_fails_open_or_was_killed;
+        frames_bypass_a_gateway_that_fails_open_or_was_killed,
+        interfaces_are_promiscuous_while_frames_bypass_the_gateway;
     refusals: a_reload_that_is_refused_says_why_and_changes_nothing,
         a_reload_by_another_file_is_refused,
         a_socket_that_one_left_behind_is_taken_over;

@@ -173,6 +173,8 @@ pub struct Device {
     pub is_running: bool,
     /// Whether ARP and neighbour discovery are off.
     pub no_arp: bool,
+    /// Whether it was set to take frames to the addresses of other hosts too.
+    pub is_promiscuous: bool,
     /// The longest IP packet; 0 if the kernel does not report it.
     pub mtu: Bytes,
     /// Maximum of segments of a super-packet; 0 if the kernel does not report it.
@@ -247,6 +249,7 @@ impl Netlink {
             // The loopback device never has a state.
             is_running: has(LinkFlags::Up) && (link.is_operational || has(LinkFlags::Loopback)),
             no_arp: has(LinkFlags::Noarp),
+            is_promiscuous: has(LinkFlags::Promisc),
             mtu: Bytes::new(link.mtu.into()),
             gso_max_segs: link.gso_max_segs,
             is_loopback: has(LinkFlags::Loopback),
@@ -267,7 +270,7 @@ impl Netlink {
     /// # Errors
     /// The kernel's error.
     pub fn set_up(&mut self, index: u32) -> Result<(), NetlinkError> {
-        self.add_flag(index, LinkFlags::Up, format_args!("set device {index} up"))
+        self.set_flag(index, LinkFlags::Up, true, format_args!("set device {index} up"))
     }
 
     /// Sets a device down.
@@ -275,11 +278,16 @@ impl Netlink {
     /// # Errors
     /// The kernel's error.
     pub fn set_down(&mut self, index: u32) -> Result<(), NetlinkError> {
-        let mut message = LinkMessage::default();
-        message.header.index = index;
-        message.header.change_mask = LinkFlags::Up;
-        let doing = format_args!("set device {index} down");
-        self.socket.request(RouteNetlinkMessage::SetLink(message), 0, doing).map(drop)
+        self.set_flag(index, LinkFlags::Up, false, format_args!("set device {index} down"))
+    }
+
+    /// Has a device take frames to the addresses of other hosts too, or not any more.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn set_promiscuous(&mut self, index: u32, on: bool) -> Result<(), NetlinkError> {
+        let doing = format_args!("set device {index} promiscuous");
+        self.set_flag(index, LinkFlags::Promisc, on, doing)
     }
 
     /// Deletes a device; of a pair of veths, both.
@@ -354,7 +362,7 @@ impl Netlink {
     /// # Errors
     /// The kernel's error.
     pub fn set_no_arp(&mut self, index: u32) -> Result<(), NetlinkError> {
-        self.add_flag(index, LinkFlags::Noarp, format_args!("do without ARP on device {index}"))
+        self.set_flag(index, LinkFlags::Noarp, true, format_args!("do without ARP on device {index}"))
     }
 
     /// Sets the largest IP packet of a device.
@@ -439,15 +447,16 @@ impl Netlink {
         )
     }
 
-    fn add_flag(
+    fn set_flag(
         &mut self,
         index: u32,
         flag: LinkFlags,
+        on: bool,
         doing: fmt::Arguments<'_>,
     ) -> Result<(), NetlinkError> {
         let mut message = LinkMessage::default();
         message.header.index = index;
-        message.header.flags = flag;
+        message.header.flags = if on { flag } else { LinkFlags::empty() };
         message.header.change_mask = flag;
         self.socket.request(RouteNetlinkMessage::SetLink(message), 0, doing).map(drop)
     }

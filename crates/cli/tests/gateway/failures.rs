@@ -222,3 +222,29 @@ pub fn frames_bypass_a_gateway_that_fails_open_or_was_killed() {
     place.start(&path).stop();
     assert_eq!(passed(&place), 0);
 }
+
+/// A network card keeps frames to other hosts' addresses to itself unless it is promiscuous; veths do not.
+pub fn interfaces_are_promiscuous_while_frames_bypass_the_gateway() {
+    let place = place();
+    let path = place.write(PLAIN);
+    let mut netlink = Netlink::open().unwrap();
+    let mut promiscuous = || ["near", "far"].map(|name| netlink.device(name).unwrap().is_promiscuous);
+    assert_eq!(promiscuous(), [false; 2]);
+    let (status, _, error) = place.ask(&["bypass"], &path);
+    if error.contains("ENOENT") || error.contains("EOPNOTSUPP") {
+        return;
+    }
+    assert_eq!((status, promiscuous()), (0, [true; 2]));
+    place.ask(&["bypass"], &path);
+    place.ask(&["bypass", "--off"], &path);
+    assert_eq!(promiscuous(), [false; 2]);
+    // One that somebody set so stays so.
+    let far = Netlink::open().unwrap().index_of("far").unwrap();
+    Netlink::open().unwrap().set_promiscuous(far, true).unwrap();
+    for _ in 0..2 {
+        place.ask(&["bypass"], &path);
+        assert_eq!(promiscuous(), [true; 2]);
+    }
+    place.ask(&["bypass", "--off"], &path);
+    assert_eq!(promiscuous(), [false, true]);
+}

@@ -2,6 +2,9 @@
 //!
 //! Source: tc(8), tc-u32(8), tc-mirred(8), linux/pkt_cls.h. A filter that matches everything stands at the ingress of the
 //! device, with a preference of its own; other filters there stay as they are, and those with a smaller preference come first.
+//!
+//! The device is promiscuous meanwhile: a network card keeps frames to the addresses of other hosts to itself otherwise, and these are
+//! all that cross. The preference of the filter says whether it was before, so that its end can leave the device as it was.
 
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{
@@ -13,8 +16,9 @@ use nix::errno::Errno;
 
 use super::{Netlink, NetlinkError};
 
-/// The preference of the filter. Chosen: unlike those that people and tc give.
+/// The preference of the filter; that of a device which was promiscuous before. Chosen: unlike those that people and tc give.
 const PREFERENCE: u32 = 0x4170;
+const PREFERENCE_PROMISCUOUS: u32 = 0x4171;
 /// `ETH_P_ALL` of linux/if_ether.h, in network byte order.
 const ALL: u32 = (libc::ETH_P_ALL as u16).to_be() as u32;
 
@@ -33,7 +37,9 @@ impl Netlink {
             Err(NetlinkError::Refused { errno: Errno::EEXIST, .. }) => (),
             made => made?,
         }
-        let mut filter = filter(from);
+        let was_promiscuous = self.device_at(from)?.is_promiscuous;
+        let preference = if was_promiscuous { PREFERENCE_PROMISCUOUS } else { PREFERENCE };
+        let mut filter = filter(from, preference);
         filter.attributes.extend([
             TcAttribute::Kind("u32".to_owned()),
             TcAttribute::Options(vec![
@@ -41,7 +47,9 @@ impl Netlink {
                 TcOption::U32(TcFilterU32Option::Action(vec![sends_by(to)])),
             ]),
         ]);
-        self.create(RouteNetlinkMessage::NewTrafficFilter(filter), format_args!("{doing}"))
+        self.create(RouteNetlinkMessage::NewTrafficFilter(filter), format_args!("{doing}"))?;
+        // After the filter, which is what says that this is to end with it.
+        self.set_promiscuous(from, true)
     }
 
     /// Ends that. Whether frames were redirected.
@@ -49,13 +57,22 @@ impl Netlink {
     /// # Errors
     /// The kernel's error.
     pub fn stop_redirecting(&mut self, from: u32) -> Result<bool, NetlinkError> {
-        let doing = format_args!("stop redirecting frames of device {from}");
-        match self.socket.request(RouteNetlinkMessage::DelTrafficFilter(filter(from)), 0, doing) {
-            Ok(_) => Ok(true),
-            // There is no such filter, or nothing that it could belong to.
-            Err(NetlinkError::Refused { errno: Errno::ENOENT | Errno::EINVAL, .. }) => Ok(false),
-            Err(error) => Err(error),
+        let mut found = false;
+        for preference in [PREFERENCE, PREFERENCE_PROMISCUOUS] {
+            let request = RouteNetlinkMessage::DelTrafficFilter(filter(from, preference));
+            let doing = format_args!("stop redirecting frames of device {from}");
+            match self.socket.request(request, 0, doing) {
+                Ok(_) if preference == PREFERENCE => {
+                    self.set_promiscuous(from, false)?;
+                    found = true;
+                }
+                Ok(_) => found = true,
+                // There is no such filter, or nothing that it could belong to.
+                Err(NetlinkError::Refused { errno: Errno::ENOENT | Errno::EINVAL, .. }) => (),
+                Err(error) => return Err(error),
+            }
         }
+        Ok(found)
     }
 }
 
@@ -64,10 +81,10 @@ fn message(device: u32, handle: TcHandle, parent: TcHandle) -> TcMessage {
     TcMessage::from_parts(header, Vec::new())
 }
 
-fn filter(device: u32) -> TcMessage {
+fn filter(device: u32, preference: u32) -> TcMessage {
     let at_ingress = TcHandle { major: u16::MAX, minor: TcHandle::MIN_INGRESS };
     let mut filter = message(device, TcHandle::UNSPEC, at_ingress);
-    filter.header.info = PREFERENCE << 16 | ALL;
+    filter.header.info = preference << 16 | ALL;
     filter
 }
 

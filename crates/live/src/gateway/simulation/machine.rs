@@ -206,6 +206,7 @@ impl Machine {
             is_up: true,
             is_running: true,
             no_arp: false,
+            is_promiscuous: false,
             mtu: Bytes::new(1_500),
             gso_max_segs: INITIAL_SEGMENTS,
             is_loopback: false,
