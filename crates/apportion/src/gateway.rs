@@ -128,12 +128,12 @@ impl Gateway {
     pub fn check(&self) -> Result<[Interface; 2], GatewayError> {
         let place = self.config.display();
         let config = self.load()?;
-        let backend = match self.backend {
-            Backend::UserSpace => Vec::new(),
-            Backend::Kernel => in_kernel::check(&config)?,
-        };
         let token = control::check_token(&config).err();
         let found = interfaces::look(&config);
+        let backend = match self.backend {
+            Backend::UserSpace => Vec::new(),
+            Backend::Kernel => in_kernel::check(&config, found.as_ref().ok())?,
+        };
         let of_interfaces = found.as_ref().err().cloned().unwrap_or_default();
         let problems = [backend, of_interfaces, token.into_iter().collect()].concat();
         match found {
@@ -242,7 +242,7 @@ mod in_kernel {
     use apportion_kernel::gateway;
     use apportion_scenario::gateway::GatewayConfig;
 
-    use super::GatewayError;
+    use super::{GatewayError, Interface};
 
     pub(super) fn run(
         config: &Path,
@@ -255,8 +255,12 @@ mod in_kernel {
     }
 
     /// What the kernel cannot do of it.
-    pub(super) fn check(config: &GatewayConfig) -> Result<Vec<String>, GatewayError> {
-        Ok(gateway::plan(config).err().unwrap_or_default())
+    pub(super) fn check(
+        config: &GatewayConfig,
+        found: Option<&[Interface; 2]>,
+    ) -> Result<Vec<String>, GatewayError> {
+        let unfit = found.map(gateway::unfit).unwrap_or_default();
+        Ok([gateway::plan(config).err().unwrap_or_default(), unfit].concat())
     }
 }
 
@@ -268,7 +272,7 @@ mod in_kernel {
     use apportion_core::system::Catalog;
     use apportion_scenario::gateway::GatewayConfig;
 
-    use super::GatewayError;
+    use super::{GatewayError, Interface};
 
     fn missing() -> GatewayError {
         let message = "this build has no kernel backend; build it with `--features bpf` (needs clang), or use the \
@@ -280,7 +284,7 @@ mod in_kernel {
         Err(missing())
     }
 
-    pub(super) fn check(_: &GatewayConfig) -> Result<Vec<String>, GatewayError> {
+    pub(super) fn check(_: &GatewayConfig, _: Option<&[Interface; 2]>) -> Result<Vec<String>, GatewayError> {
         Err(missing())
     }
 }

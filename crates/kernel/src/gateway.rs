@@ -112,6 +112,10 @@ impl KernelGateway {
     ) -> Result<Self, GatewayError> {
         let wrong = |problems: Vec<String>| GatewayError::Config(problems.join("\n"));
         let found = interfaces::look(&config).map_err(wrong)?;
+        let problems = unfit(&found);
+        if !problems.is_empty() {
+            return Err(wrong(problems));
+        }
         let [inside, outside] = claim::take_both(locks, &found).map_err(wrong)?;
         bypass::set(&config, false)?;
         let netlink = Netlink::open()?;
@@ -253,6 +257,19 @@ impl KernelGateway {
         self.install(direction, claim).map_err(|error| error.to_string())?;
         bypass::set(&self.config, true).map(drop).map_err(|error| error.to_string())
     }
+}
+
+/// Why frames of these interfaces cannot be handed over, one problem each.
+#[must_use]
+pub fn unfit(interfaces: &[Interface; 2]) -> Vec<String> {
+    let merging = interfaces.iter().filter(|interface| interface.offloads.lro);
+    let problem = |interface: &Interface| {
+        let name = &interface.name;
+        format!(
+            "interface `{name}`: LRO is on, and what it merged cannot be cut again; turn it off: `ethtool -K {name} lro off`"
+        )
+    };
+    merging.map(problem).collect()
 }
 
 impl Drop for KernelGateway {

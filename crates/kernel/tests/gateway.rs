@@ -16,12 +16,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use apportion_core::units::{Bytes, Span};
-use apportion_kernel::gateway::{GatewayError, KernelGateway, plan};
+use apportion_kernel::gateway::{GatewayError, KernelGateway, plan, unfit};
 use apportion_linux::host::{Host, INTERFACE};
 use apportion_linux::namespace::Namespace;
-use apportion_linux::netlink::Netlink;
+use apportion_linux::netlink::{Netlink, Offloads};
 use apportion_linux::port::Port;
 use apportion_live::gateway::Gateway;
+use apportion_live::gateway::interfaces::Interface;
 use apportion_scenario::gateway::GatewayConfig;
 use common::is_possible;
 
@@ -334,6 +335,23 @@ fn a_core_is_in_front_of_its_direction_only() {
     };
     let (Some(core), Some(fifo)) = (arrives("core", "fifo"), arrives("fifo", "core")) else { return };
     assert!(core == 0.0 && (1.85..2.15).contains(&fifo), "{core} {fifo}");
+}
+
+#[test]
+fn interfaces_that_merge_packets_are_refused() {
+    let netlink = Netlink::open().unwrap();
+    let offloads = netlink.offloads("lo").unwrap();
+    let interface = |lro| Interface {
+        name: "eth9".to_owned(),
+        index: 9,
+        mtu: MTU,
+        is_running: true,
+        offloads: Offloads { lro, ..offloads },
+        segments: 1,
+    };
+    assert_eq!(unfit(&[interface(false), interface(false)]), Vec::<String>::new());
+    let problems = unfit(&[interface(false), interface(true)]);
+    assert!(problems.len() == 1 && problems[0].contains("ethtool -K eth9 lro off"), "{problems:?}");
 }
 
 /// Each with its key and what to write.
