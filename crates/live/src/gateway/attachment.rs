@@ -147,6 +147,10 @@ impl<D: Devices, F: Files> Attachment<D, F> {
         }
         let on: Vec<_> =
             found.to_turn_off().into_iter().filter(|it| !attached.stay_on.contains(it)).collect();
+        if !on.is_empty() && self.prepared.is_over() {
+            // The gateway itself turned them on: it ends.
+            return;
+        }
         if !on.is_empty() {
             tracing::warn!(
                 interface = name,

@@ -152,6 +152,11 @@ impl<F: Files> Prepared<F> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether offloads were turned on again since the gateway ends.
+    pub fn is_over(&self) -> bool {
+        self.changes().is_over
+    }
+
     /// Turns offloads on again that were on before; nothing is turned off after that.
     pub fn restore(&self, devices: &mut impl Devices) {
         let mut changes = self.changes();
