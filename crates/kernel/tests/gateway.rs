@@ -9,29 +9,25 @@ mod common;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use apportion_core::units::{Bytes, Span};
-use apportion_kernel::gateway::{GatewayError, KernelGateway, plan, unfit};
-use apportion_linux::host::{Host, INTERFACE};
+use apportion_kernel::gateway::{plan, unfit};
 use apportion_linux::namespace::Namespace;
 use apportion_linux::netlink::{Netlink, Offloads};
-use apportion_linux::port::Port;
-use apportion_live::gateway::Gateway;
 use apportion_live::gateway::interfaces::Interface;
-use apportion_scenario::gateway::GatewayConfig;
+use common::hosts::{Hosts, MTU, config, host, hosts, start};
 use common::is_possible;
 
 const SINK: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 2), 9_000);
+/// Last bytes of the addresses of the host inside.
+const NEAR: [u8; 4] = [11, 12, 17, 99];
 /// Of IP packets; the header of UDP and IPv4 takes 28.
 const PAYLOAD: usize = 972;
 /// Of an IP packet and its Ethernet header.
 const FRAME: f64 = 1_014.0;
-const MTU: Bytes = Bytes::new(1_500);
 
 const CLASSES: &str = "\
 inside = \"near\"
@@ -47,16 +43,7 @@ queue = { kind = \"fifo\", drop = \"tail\" }
 
 /// Assured rates are close to each other: HTB shares what is left by turns, which then are short against the time measured.
 /// Two masts of 3 and 4 Mb/s under a site of 6; the second customer of the first mast has a ceiling.
-const PLANS: &str = "\
-name,   parent, addresses,     down,  up,      up_min
-site,   ,       ,              20Mbit,6Mbit,
-north,  site,   ,              ,      3Mbit,
-south,  site,   ,              ,      4Mbit,   2Mbit
-first,  north,  10.0.0.11,     ,      ,        2Mbit
-second, north,  10.0.0.12,     ,      700kbit, 500kbit
-third,  south,  10.0.0.16/29,  ,      ,        1900kbit
-others, site,   ,              ,      600kbit, 500kbit
-";
+const PLANS: &str = include_str!("common/plans.csv");
 
 /// One customer, of 1 Mb/s.
 const SLOWER: &str = "\
@@ -64,31 +51,6 @@ name,   parent, addresses, down,  up
 first,  ,       10.0.0.11, 20Mbit,1Mbit
 others, ,       ,          20Mbit,1Mbit
 ";
-
-fn config(text: &str, plans: &'static str) -> GatewayConfig {
-    let catalog = apportion_core::system::Catalog::default();
-    let read = |_: &Path| Ok(plans.as_bytes().to_vec());
-    GatewayConfig::load_with(&catalog, text, Path::new("x.toml"), &read)
-        .unwrap_or_else(|problems| panic!("{problems:?}\n{text}"))
-}
-
-fn start(config: &GatewayConfig) -> Result<KernelGateway, GatewayError> {
-    KernelGateway::start(config.clone(), plan(config).unwrap(), &std::env::temp_dir(), false)
-}
-
-/// A host at 10.0.0.`last` for each of these.
-fn host(name: &str, last: &[u8]) -> Host {
-    let address = |last: u8| IpAddr::from([10, 0, 0, last]);
-    let (first, others) = last.split_first().unwrap();
-    let host = Host::create(name, &[address(*first)], MTU).unwrap();
-    let add = || {
-        let mut netlink = Netlink::open().unwrap();
-        let device = netlink.index_of(INTERFACE).unwrap();
-        others.iter().for_each(|last| netlink.add_address(device, address(*last), 32).unwrap());
-    };
-    host.namespace.run(add).unwrap();
-    host
-}
 
 /// Sends datagrams from each address as fast as it says, in Mb/s of frames, until it is stopped.
 fn sender(near: &Namespace, flows: &[(u8, f64)], ends: &Arc<AtomicBool>) -> JoinHandle<()> {
@@ -141,79 +103,24 @@ fn arriving(far: &Namespace, seconds: u64) -> JoinHandle<BTreeMap<u8, f64>> {
     far.spawn("receiver", receive).unwrap()
 }
 
-/// The hosts of a gateway, in a namespace of its own.
-struct Hosts {
-    middle: Namespace,
-    near: Host,
-    far: Host,
-}
-
-fn hosts() -> Option<Hosts> {
-    let middle = Namespace::create().map_err(|error| println!("skipped: {error}")).ok()?;
-    let make = || (host("near", &[11, 12, 17, 99]), host("far", &[2]));
-    let (near, far) = middle.run(make).unwrap();
-    Some(Hosts { middle, near, far })
-}
-
-impl Hosts {
-    /// What arrives of these flows through the gateway in the kernel.
-    fn by_kernel(
-        &self,
-        config: &GatewayConfig,
-        flows: &[(u8, f64)],
-        seconds: u64,
-    ) -> Option<BTreeMap<u8, f64>> {
-        let run = || {
-            let gateway = start(config);
-            match gateway {
-                Err(error) if error.to_string().contains("ENOENT") => {
-                    println!("skipped: {error}");
-                    None
-                }
-                gateway => gateway.map(|_gateway| Some(self.carried(flows, seconds))).unwrap(),
-            }
-        };
-        self.middle.run(run).unwrap()
-    }
-
-    fn carried(&self, flows: &[(u8, f64)], seconds: u64) -> BTreeMap<u8, f64> {
-        let ends = Arc::new(AtomicBool::new(false));
-        let sends = sender(&self.near.namespace, flows, &ends);
-        let arrived = arriving(&self.far.namespace, seconds).join().unwrap();
-        ends.store(true, Ordering::Relaxed);
-        sends.join().unwrap();
-        arrived
-    }
-
-    /// What arrives of them through the gateway in user space.
-    fn by_user_space(&self, config: &GatewayConfig, flows: &[(u8, f64)], seconds: u64) -> BTreeMap<u8, f64> {
-        let run = || {
-            let mut netlink = Netlink::open().unwrap();
-            let ports = ["near", "far"].map(|name| Port::open(netlink.index_of(name).unwrap()).unwrap());
-            let mut gateway = Gateway::new(config.clone(), ports, MTU).unwrap();
-            let ends = Arc::new(AtomicBool::new(false));
-            let sends = sender(&self.near.namespace, flows, &ends);
-            let receives = arriving(&self.far.namespace, seconds);
-            while !receives.is_finished() {
-                let next = gateway.now() + Span::from_millis(20);
-                gateway.run_until(next, None).unwrap();
-            }
-            ends.store(true, Ordering::Relaxed);
-            sends.join().unwrap();
-            receives.join().unwrap()
-        };
-        self.middle.run(run).unwrap()
-    }
+/// What arrives of these flows, as they send.
+fn carried(hosts: &Hosts, flows: &[(u8, f64)], seconds: u64) -> BTreeMap<u8, f64> {
+    let ends = Arc::new(AtomicBool::new(false));
+    let sends = sender(&hosts.near.namespace, flows, &ends);
+    let arrived = arriving(&hosts.far.namespace, seconds).join().unwrap();
+    ends.store(true, Ordering::Relaxed);
+    sends.join().unwrap();
+    arrived
 }
 
 /// Frames cross only while the gateway is there, and nothing of it is left behind.
 #[test]
 fn what_a_gateway_sets_up_goes_with_it() {
-    let Some(hosts) = hosts().filter(|_| is_possible()) else { return };
+    let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let config = config(CLASSES, PLANS);
-    let Some(arrived) = hosts.by_kernel(&config, &[(11, 1.0)], 1) else { return };
+    let Some(arrived) = hosts.by_kernel(&config, || carried(&hosts, &[(11, 1.0)], 1)) else { return };
     assert!((0.9..1.1).contains(&arrived[&11]), "{arrived:?}");
-    let without = hosts.middle.run(|| hosts.carried(&[(11, 1.0)], 1)).unwrap();
+    let without = hosts.middle.run(|| carried(&hosts, &[(11, 1.0)], 1)).unwrap();
     assert!(without.is_empty(), "{without:?}");
     let left = || {
         let mut netlink = Netlink::open().unwrap();
@@ -228,15 +135,15 @@ fn what_a_gateway_sets_up_goes_with_it() {
 /// Assured rates, ceilings on three levels, and the customers without a plan, in both backends.
 #[test]
 fn plans_divide_in_the_kernel_as_in_user_space() {
-    let Some(hosts) = hosts().filter(|_| is_possible()) else { return };
+    let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let config = config(CLASSES, PLANS);
     for flows in [
         &[(11, 4.0), (12, 4.0), (17, 4.0), (99, 4.0)][..],
         &[(12, 4.0), (17, 8.0)],
         &[(11, 4.0), (17, 1.0), (99, 0.05)],
     ] {
-        let Some(kernel) = hosts.by_kernel(&config, flows, 4) else { return };
-        let user_space = hosts.by_user_space(&config, flows, 4);
+        let Some(kernel) = hosts.by_kernel(&config, || carried(&hosts, flows, 4)) else { return };
+        let user_space = hosts.by_user_space(&config, || carried(&hosts, flows, 4));
         println!("kernel {kernel:.3?}, user space {user_space:.3?}");
         for (address, rate) in user_space {
             let own = kernel.get(&address).copied().unwrap_or(0.0);
@@ -248,7 +155,7 @@ fn plans_divide_in_the_kernel_as_in_user_space() {
 /// A reload sets up what it changes, and an interface that is made anew is taken again.
 #[test]
 fn another_configuration_and_another_interface_are_taken_up() {
-    let Some(mut hosts) = hosts().filter(|_| is_possible()) else { return };
+    let Some(mut hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let flows = [(11, 4.0)];
     let (before, after) = (config(CLASSES, PLANS), config(CLASSES, SLOWER));
     let middle = hosts.middle.try_clone().unwrap();
@@ -257,7 +164,7 @@ fn another_configuration_and_another_interface_are_taken_up() {
             Err(error) if error.to_string().contains("ENOENT") => return println!("skipped: {error}"),
             gateway => gateway.unwrap(),
         };
-        let arrives = |hosts: &Hosts| hosts.carried(&flows, 2).get(&11).copied().unwrap_or(0.0);
+        let arrives = |hosts: &Hosts| carried(hosts, &flows, 2).get(&11).copied().unwrap_or(0.0);
         let first = arrives(&hosts);
         gateway.apply(after.clone(), plan(&after).unwrap()).unwrap();
         let reloaded = arrives(&hosts);
@@ -302,9 +209,9 @@ fn arriving_while(hosts: &Hosts, plans: &'static str) -> Option<usize> {
 /// Other numbers of the same classes are changed in place, so that nothing is lost; other classes are set up anew.
 #[test]
 fn what_waits_stays_while_only_numbers_change() {
-    let Some(hosts) = hosts().filter(|_| is_possible()) else { return };
+    let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     // Neighbours are found first.
-    if hosts.by_kernel(&config(CLASSES, PLANS), &[(11, 1.0)], 1).is_none() {
+    if hosts.by_kernel(&config(CLASSES, PLANS), || carried(&hosts, &[(11, 1.0)], 1)).is_none() {
         return println!("skipped: the kernel has no HTB");
     }
     let numbers = Box::leak(PLANS.replace("2Mbit,", "1Mbit,").replace("4Mbit", "5Mbit").into_boxed_str());
@@ -317,7 +224,7 @@ fn what_waits_stays_while_only_numbers_change() {
 /// A core drops what has no label: the program is where packets pass.
 #[test]
 fn a_core_is_in_front_of_its_direction_only() {
-    let Some(hosts) = hosts().filter(|_| is_possible()) else { return };
+    let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let text = |up: &str, down: &str| {
         let core = "queue = { kind = \"csfq\", role = \"core\", target_delay = \"0s\", egress = true }\n\
                     labels = { reads = true }\n";
@@ -331,7 +238,9 @@ fn a_core_is_in_front_of_its_direction_only() {
     };
     let arrives = |up, down| {
         let config = config(&text(up, down), "");
-        hosts.by_kernel(&config, &[(11, 4.0)], 1).map(|arrived| arrived.get(&11).copied().unwrap_or(0.0))
+        hosts
+            .by_kernel(&config, || carried(&hosts, &[(11, 4.0)], 1))
+            .map(|arrived| arrived.get(&11).copied().unwrap_or(0.0))
     };
     let (Some(core), Some(fifo)) = (arrives("core", "fifo"), arrives("fifo", "core")) else { return };
     assert!(core == 0.0 && (1.85..2.15).contains(&fifo), "{core} {fifo}");

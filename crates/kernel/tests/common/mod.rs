@@ -1,6 +1,8 @@
 //! Frames, and runs of programs in the kernel without a device (BPF_PROG_TEST_RUN).
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub mod hosts;
+
 use apportion_kernel::program::{Object, program};
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
 
