@@ -337,22 +337,28 @@ impl Autorate {
             self.steady = (delay, now);
         }
         let is_halved = self.rate.as_bit() <= self.good.as_bit() / 2 || self.rate == self.params.least;
-        is_halved && delay <= FOREIGN && now.since(self.steady.1) >= PATIENCE
+        is_halved && self.foreign + delay <= FOREIGN && now.since(self.steady.1) >= PATIENCE
     }
 
-    /// What the link passes, in bit/s; none if answers take too long to tell.
+    /// What the link passes, in bit/s; none if answers take too long to tell, or nothing was sent meanwhile.
     fn capacity(&self, now: Time, queue: Queue) -> Option<f64> {
         let [(early, begin), (late, end)] = queue.halves;
+        let since = now - now.since(begin).min(LATE).max(STEP);
+        let sent = |from, to| Some(self.moved.rate(from, to).as_bit() as f64).filter(|sent| *sent > 0.0);
         if self.params.bottleneck == Bottleneck::Before {
-            return Some(self.moved.rate(now - now.since(begin).min(LATE), now).as_bit() as f64);
+            return sent(since, now);
         }
         if queue.is_given_up {
             return None;
         }
-        let (span, sent) = (end.since(begin).as_secs_f64(), self.moved.rate(begin, end).as_bit() as f64);
+        let span = end.since(begin);
+        if span < STEP {
+            // In so short a time jitter is all that differs. The link is slower than what was sent since.
+            return sent(since, now).map(|sent| sent * SAFE);
+        }
         let growth = late.as_secs_f64() - early.as_secs_f64();
-        // A queue cannot shrink faster than time passes, but jitter can. Without time in between, the link is slower than this.
-        Some(if span > 0.0 { sent / (1.0 + growth / span).max(0.1) } else { sent * SAFE })
+        // A queue cannot shrink faster than time passes, but jitter can.
+        sent(begin, end).map(|sent| sent / (1.0 + growth / span.as_secs_f64()).max(0.1))
     }
 
     /// The same as far as it is believed, after what was `known` in this episode. While the queue is short or gets shorter, a little

@@ -265,6 +265,49 @@ fn behind_the_queue_what_comes_in_is_what_the_link_passes() {
     assert!(p95 < ms(40) && passed > 0.9, "{p95:?}, {passed}: {:?}", auto.findings());
 }
 
+/// Answers of one packet a review, `delay` late, at a shaper that is busy; each a second after the one before.
+fn lone_answers(auto: &mut Autorate, from: u64, seconds: u64, delay: Span) {
+    for at in from * 1_000..(from + seconds) * 1_000 {
+        let now = Time::from_millis(at);
+        auto.moved(now, auto.rate().bytes_in(MS));
+        if at % 1_000 == 999 {
+            let took = ms(20) + delay;
+            let departed = Time::from_nanos(now.as_nanos().saturating_sub(took.as_nanos()));
+            auto.answered(Answer { connection: 0, departed, took, shortest: ms(20) });
+        }
+        auto.review(now, 0.1);
+    }
+}
+
+#[test]
+fn a_single_answer_lowers_the_rate_by_what_it_says() {
+    let mut auto = Autorate::new(Time::ZERO, PARAMS);
+    lone_answers(&mut auto, 0, 2, ms(30));
+    let (rate, findings) = (auto.rate(), auto.findings());
+    assert_eq!(findings.lowered, 1, "{findings:?}");
+    assert!((Rate::from_mbit(15)..Rate::from_mbit(25)).contains(&rate), "{rate}: {findings:?}");
+    assert!(findings.capacity.is_some_and(|capacity| capacity > Rate::from_mbit(20)), "{findings:?}");
+    // A link with one sparse connection that is measured.
+    let outcome = Trial { every: 1_000, ..Trial::new(&[(40, 20), (40, 10)]) }.run();
+    assert!(outcome.used > 0.6 && outcome.rate > Rate::from_mbit(7), "{outcome:?}");
+}
+
+#[test]
+fn answers_that_left_almost_together_do_not_tell_growth() {
+    // Four packets within a millisecond, of which the last ones waited 5 ms longer by chance.
+    let mut auto = Autorate::new(Time::ZERO, PARAMS);
+    for at in 0..200 {
+        auto.moved(Time::from_millis(at), auto.rate().bytes_in(MS));
+    }
+    for (after, delay) in [(0, 30), (100, 30), (200, 35), (300, 35)] {
+        let departed = Time::from_millis(150) + Span::from_micros(after);
+        auto.answered(Answer { connection: 0, departed, took: ms(20 + delay), shortest: ms(20) });
+    }
+    auto.review(Time::from_millis(200), 0.1);
+    assert_eq!(auto.findings().lowered, 1);
+    assert!(auto.rate() > Rate::from_mbit(15), "{}: {:?}", auto.rate(), auto.findings());
+}
+
 fn trials() -> impl Strategy<Value = Trial> {
     let rates = prop::collection::vec((15_000_u64..30_000, 1_500_u64..25_000), 2..6);
     (rates, 1_u64..150, 0_u64..8, 1_u64..30).prop_map(|(rates, rtt, noise, every)| Trial {
