@@ -261,17 +261,18 @@ impl Autorate {
         let (before, delay) = (self.rate, if self.is_bottleneck(load) { Span::ZERO } else { queue.delay() });
         self.findings.delay = delay;
         let threshold = self.threshold();
-        if delay <= self.params.threshold.div(2) {
+        let is_short = delay <= threshold.div(2);
+        if is_short {
             self.good = before;
         }
-        let is_foreign = self.is_foreign(now, delay) && delay > self.params.threshold.div(2);
+        let is_foreign = self.is_foreign(now, delay) && !is_short;
         let is_drained = self.episode.is_some() && self.is_low() && delay <= threshold;
         if is_foreign {
             self.foreign += delay;
             self.findings.foreign += 1;
             self.rate = self.good.max(self.params.least).min(self.params.most);
             self.episode = None;
-        } else if is_drained || delay <= threshold.div(2) {
+        } else if is_drained || is_short {
             self.raise(load);
         } else if delay > threshold && load >= BUSY.min(other_load) {
             // Otherwise the other direction fills it.

@@ -308,6 +308,18 @@ fn answers_that_left_almost_together_do_not_tell_growth() {
     assert!(auto.rate() > Rate::from_mbit(15), "{}: {:?}", auto.rate(), auto.findings());
 }
 
+#[test]
+fn a_packet_that_waits_for_a_few_others_on_a_slow_link_is_no_queue_of_others() {
+    // Three packets take 73 ms of 500 kb/s.
+    let params = AutorateParams { most: PARAMS.least, ..PARAMS };
+    let mut auto = Autorate::new(Time::ZERO, params);
+    lone_answers(&mut auto, 0, 20, ms(25));
+    assert_eq!(auto.findings().foreign, 0, "{:?}", auto.findings());
+    // What is above half of that may be.
+    lone_answers(&mut auto, 20, 20, ms(60));
+    assert_eq!(auto.findings().foreign, 1, "{:?}", auto.findings());
+}
+
 fn trials() -> impl Strategy<Value = Trial> {
     let rates = prop::collection::vec((15_000_u64..30_000, 1_500_u64..25_000), 2..6);
     (rates, 1_u64..150, 0_u64..8, 1_u64..30).prop_map(|(rates, rtt, noise, every)| Trial {
