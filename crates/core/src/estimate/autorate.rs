@@ -12,8 +12,8 @@
 //! the last C, elsewhere by twice as much each time, up to 10 %. Well below the last C it takes twice the threshold to lower the rate.
 //!
 //! A queue that stays as long as it is for 3 s, within a quarter, although the rate has been halved is not of this shaper: the path is
-//! longer than it was, or others fill the link. If it is no longer than 250 ms, it counts as part of the path, and the rate is what it was
-//! before.
+//! longer than it was, or others fill the link. It counts as part of the path, and the rate is what it was before, unless what counts so
+//! is longer than 250 ms by then.
 //!
 //! The delay of a review is the lower quartile of its answers, of which one connection has 32 at most, since an answer can wait for
 //! more than the link (RFC 9293 section 3.8.6.3). So hosts that answer late decide where they give three quarters of the answers. Those
@@ -68,7 +68,7 @@ const DRAINING: f64 = 0.25;
 const OWN: RangeInclusive<f64> = 0.97..=1.1;
 /// A shaper is busy that sends this part of its rate.
 const BUSY: f64 = 0.75;
-/// After how long a queue that stays as long as it is, is not of this shaper; and the longest that may be so.
+/// After how long a queue that stays as long as it is, is not of this shaper; and the longest that may be so, all together.
 const PATIENCE: Span = Span::from_secs(3);
 const FOREIGN: Span = Span::from_millis(250);
 /// Packets of a full size that may wait in any case.

@@ -320,6 +320,17 @@ fn a_packet_that_waits_for_a_few_others_on_a_slow_link_is_no_queue_of_others() {
     assert_eq!(auto.findings().foreign, 1, "{:?}", auto.findings());
 }
 
+#[test]
+fn what_counts_as_part_of_the_path_is_bounded_altogether() {
+    let mut auto = Autorate::new(Time::ZERO, PARAMS);
+    lone_answers(&mut auto, 0, 40, ms(150));
+    assert_eq!(auto.findings().foreign, 1, "{:?}", auto.findings());
+    // A queue of 350 ms is one, however it began.
+    lone_answers(&mut auto, 40, 40, ms(350));
+    assert_eq!((auto.findings().foreign, auto.rate()), (1, PARAMS.least), "{:?}", auto.findings());
+    assert!(auto.foreign <= FOREIGN);
+}
+
 fn trials() -> impl Strategy<Value = Trial> {
     let rates = prop::collection::vec((15_000_u64..30_000, 1_500_u64..25_000), 2..6);
     (rates, 1_u64..150, 0_u64..8, 1_u64..30).prop_map(|(rates, rtt, noise, every)| Trial {
