@@ -125,7 +125,10 @@ impl Control {
                 tracing::warn!("a change with a wrong token is refused");
                 Answer::text(401, "this is not the token; it is in the file that control_token names\n")
             }
-            Denied::TooMany => Answer::text(429, "too many wrong tokens; try again in some seconds\n"),
+            Denied::TooMany => Answer::text(
+                429,
+                "this is not the token, and too many others were wrong; it is in the file that control_token names\n",
+            ),
         })?;
         let kind = request.field("content-type").unwrap_or_default().split(';').next().unwrap_or_default();
         if kind.trim().eq_ignore_ascii_case("application/json") {
