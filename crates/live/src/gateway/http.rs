@@ -4,15 +4,17 @@
 //! `TO_ASK` to send its request, of at most `MAX_BYTES` bytes, and `TO_TAKE` to take the answer. Of more than
 //! `MAX_CLIENTS` the one that has waited longest is closed, first among those that have not sent their request yet. An answer
 //! that is not known yet is given later, and delays no other client either. A body has a `Content-Length` of at most
-//! `MAX_BODY`; one that is longer or comes in chunks is not read.
+//! `MAX_BODY`; one that is longer or comes in chunks is refused: the client gets its answer and the end of it, and for
+//! `TO_DRAIN` what it goes on sending is read and dropped, at most `MAX_DRAIN` bytes.
 
 use std::fmt::Debug;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::IpAddr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 
 use apportion_core::units::{Span, Time};
 use nix::poll::PollFlags;
+use nix::sys::socket::{Shutdown, shutdown};
 
 /// Maximum of bytes of the head of a request. Chosen: browsers send some hundred.
 const MAX_BYTES: usize = 4_096;
@@ -25,6 +27,11 @@ const TO_TAKE: Span = Span::from_secs(20);
 /// Clients that are served at once. Chosen: a scrape and a command, and many that misbehave; two descriptors in three of those
 /// that a process has by default stay free.
 const MAX_CLIENTS: usize = 64;
+/// How long the rest of a body is read that is refused, and how many bytes of it, so that the answer arrives: closing a
+/// connection with unread input resets it, which can overtake what was sent (RFC 9112 section 9.6). Chosen: some round trips, and
+/// several times what a network has under way.
+const TO_DRAIN: Span = Span::from_secs(2);
+const MAX_DRAIN: usize = 1 << 20;
 /// Maximum of bytes of an answer that a client takes: the longest configuration has some hundred kB.
 const MAX_ANSWER: u64 = 16 << 20;
 
@@ -139,8 +146,20 @@ enum State {
     Asking(Vec<u8>),
     /// Nothing: its answer is not known yet.
     Waiting,
-    /// That it takes the rest of the answer, from this byte on.
-    Taking(Vec<u8>, usize),
+    /// That it takes the rest of the answer.
+    Taking(Taking),
+    /// The end of what it sends, or so many bytes more.
+    Draining(usize),
+}
+
+/// An answer on its way.
+#[derive(Debug)]
+struct Taking {
+    answer: Vec<u8>,
+    /// Bytes that it has taken.
+    taken: usize,
+    /// Whether it sends a body that was refused.
+    is_sending: bool,
 }
 
 impl Clients {
@@ -158,8 +177,13 @@ impl Clients {
             return;
         }
         if self.0.len() >= MAX_CLIENTS {
-            // Those that have asked delay only themselves, and come last.
-            let waits = |client: &Client| (!matches!(client.state, State::Asking(_)), client.deadline);
+            // Those that have their answer go first. Those that have asked delay only themselves, and come last.
+            let rank = |state: &State| match state {
+                State::Draining(_) => 0,
+                State::Asking(_) => 1,
+                State::Waiting | State::Taking(_) => 2,
+            };
+            let waits = |client: &Client| (rank(&client.state), client.deadline);
             let longest = (0..self.0.len()).min_by_key(|&at| waits(&self.0[at]));
             longest.map(|at| self.0.remove(at));
             tracing::debug!("a client was dropped: there are too many");
@@ -171,10 +195,10 @@ impl Clients {
     pub fn interests(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         self.0.iter().filter_map(|client| {
             let flags = match client.state {
-                State::Asking(_) => PollFlags::POLLIN,
+                State::Asking(_) | State::Draining(_) => PollFlags::POLLIN,
                 // One that has gone would be reported again and again.
                 State::Waiting => return None,
-                State::Taking(..) => PollFlags::POLLOUT,
+                State::Taking(_) => PollFlags::POLLOUT,
             };
             Some((client.stream.as_fd(), flags))
         })
@@ -197,7 +221,7 @@ impl Clients {
             if !matches!(client.state, State::Waiting) {
                 return true;
             }
-            client.give(now, answer);
+            client.give(now, answer, false);
             client.stays(now, &mut |_| None)
         });
     }
@@ -205,9 +229,9 @@ impl Clients {
 
 impl Client {
     /// Lets it take this answer from `now` on.
-    fn give(&mut self, now: Time, answer: &Answer) {
+    fn give(&mut self, now: Time, answer: &Answer, is_sending: bool) {
         self.deadline = now + TO_TAKE;
-        self.state = State::Taking(answer.with_head(), 0);
+        self.state = State::Taking(Taking { answer: answer.with_head(), taken: 0, is_sending });
     }
 
     /// Does what can be done at once. Whether something is left to do.
@@ -234,21 +258,67 @@ impl Client {
         if let State::Asking(request) = &mut self.state {
             read_request(&mut self.stream, request)?;
             match asked(request, answer) {
-                Some(answer) => self.give(now, &answer),
+                Some(answer) => {
+                    let is_sending = is_refused(request);
+                    self.give(now, &answer, is_sending);
+                }
                 None => (self.state, self.deadline) = (State::Waiting, Time::MAX),
             }
         }
-        let State::Taking(answer, taken) = &mut self.state else { return Err(ErrorKind::WouldBlock.into()) };
-        while *taken < answer.len() {
-            match self.stream.write(&answer[*taken..]) {
+        if let State::Taking(taking) = &mut self.state {
+            taking.write(&mut self.stream)?;
+            if !taking.is_sending {
+                return Ok(());
+            }
+            shutdown(self.stream.as_fd().as_raw_fd(), Shutdown::Write)?;
+            (self.state, self.deadline) = (State::Draining(MAX_DRAIN), now + TO_DRAIN);
+        }
+        match &mut self.state {
+            State::Draining(left) => drain(&mut self.stream, left),
+            _ => Err(ErrorKind::WouldBlock.into()),
+        }
+    }
+}
+
+impl Taking {
+    /// Writes what is left.
+    ///
+    /// # Errors
+    /// If the stream fails or takes no more at once.
+    fn write(&mut self, stream: &mut impl Write) -> io::Result<()> {
+        while self.taken < self.answer.len() {
+            match stream.write(&self.answer[self.taken..]) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(count) => *taken += count,
+                Ok(count) => self.taken += count,
                 Err(error) if error.kind() == ErrorKind::Interrupted => (),
                 Err(error) => return Err(error),
             }
         }
         Ok(())
     }
+}
+
+/// Reads until the end, or `left` bytes.
+///
+/// # Errors
+/// If the stream fails or has nothing yet.
+fn drain(stream: &mut impl Read, left: &mut usize) -> io::Result<()> {
+    let mut buffer = [0; 4_096];
+    while *left > 0 {
+        match stream.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(count) => *left = left.saturating_sub(count),
+            Err(error) if error.kind() == ErrorKind::Interrupted => (),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Whether `request` has a body that is not read.
+fn is_refused(request: &[u8]) -> bool {
+    let head = head_length(request).and_then(|length| request.get(..length));
+    head.is_some_and(|head| body_length(&String::from_utf8_lossy(head)).is_err())
 }
 
 /// The answer to `request`; none if it is not known yet.
@@ -357,211 +427,4 @@ pub fn request(mut stream: impl Read + Write, method: &str, path: &str) -> io::R
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    use std::os::unix::net::UnixStream;
-
-    /// What a client sends, in pieces of this size.
-    struct Sender(Vec<u8>, usize);
-
-    impl Read for Sender {
-        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            let count = self.1.min(self.0.len()).min(buffer.len());
-            buffer[..count].copy_from_slice(&self.0[..count]);
-            self.0.drain(..count);
-            Ok(count)
-        }
-    }
-
-    fn answered(request: &[u8], piece: usize) -> io::Result<String> {
-        let mut read = Vec::new();
-        read_request(&mut Sender(request.to_vec(), piece), &mut read)?;
-        let answer = asked(&read, answer).unwrap();
-        Ok(String::from_utf8(answer.with_head()).unwrap())
-    }
-
-    /// A new client of `clients`.
-    fn client(clients: &mut Clients, now: Time) -> UnixStream {
-        let (client, server) = UnixStream::pair().unwrap();
-        server.set_nonblocking(true).unwrap();
-        client.set_nonblocking(true).unwrap();
-        clients.add(now, server, answer);
-        client
-    }
-
-    /// What has arrived at a client; none if the connection is open and silent.
-    fn received(client: &mut UnixStream) -> Option<String> {
-        let mut all = String::new();
-        match client.read_to_string(&mut all) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock && all.is_empty() => None,
-            _ => Some(all),
-        }
-    }
-
-    const REQUEST: &[u8] = b"GET /x HTTP/1.0\r\n\r\n";
-
-    fn answer(request: &Request<'_>) -> Option<Answer> {
-        let Request { method, target, body, .. } = request;
-        let body =
-            if body.is_empty() { String::new() } else { format!(" with {}", String::from_utf8_lossy(body)) };
-        Some(Answer::text(200, format!("{method} of {target}{body}")))
-    }
-
-    #[test]
-    fn a_client_that_asks_is_answered_at_once_however_many_are_silent_or_drip() {
-        let (mut clients, now) = (Clients::default(), Time::from_secs(7));
-        let mut slow: Vec<_> = (0..200).map(|_| client(&mut clients, now)).collect();
-        for slow in &mut slow[150..] {
-            slow.write_all(b"GET").unwrap();
-        }
-        let mut good = client(&mut clients, now);
-        good.write_all(REQUEST).unwrap();
-        clients.serve(now, answer);
-        assert!(received(&mut good).unwrap().ends_with("GET of /x"));
-        // The bound holds, and those that came last are still served.
-        assert_eq!(clients.0.len(), MAX_CLIENTS - 1);
-        assert_eq!(received(&mut slow[0]).as_deref(), Some(""), "it has given way");
-        slow[199].write_all(&REQUEST[3..]).unwrap();
-        clients.serve(now + TO_ASK - Span::from_nanos(1), answer);
-        assert!(received(&mut slow[199]).unwrap().ends_with("GET of /x"));
-    }
-
-    #[test]
-    fn a_client_that_does_not_ask_in_time_is_dropped() {
-        let (mut clients, now) = (Clients::default(), Time::from_secs(7));
-        let mut silent = client(&mut clients, now);
-        assert_eq!(clients.deadline(), Some(now + TO_ASK));
-        clients.serve(now + TO_ASK - Span::from_nanos(1), answer);
-        assert_eq!(received(&mut silent), None);
-        // A drip is no reprieve.
-        silent.write_all(b"GET").unwrap();
-        clients.serve(now + TO_ASK, answer);
-        assert_eq!((received(&mut silent).as_deref(), clients.0.len()), (Some(""), 0));
-    }
-
-    #[test]
-    fn a_client_that_does_not_read_is_dropped_and_one_that_reads_slowly_gets_all() {
-        let long = "x".repeat(4 << 20);
-        let (mut clients, now) = (Clients::default(), Time::from_secs(7));
-        let [mut idle, mut slow] = [(), ()].map(|()| client(&mut clients, now));
-        idle.write_all(REQUEST).unwrap();
-        slow.write_all(REQUEST).unwrap();
-        let (mut all, mut asked) = (Vec::new(), 0);
-        let last = now + TO_TAKE - Span::from_nanos(1);
-        for at in [now, last].into_iter().chain(std::iter::repeat_n(last, 1_000)) {
-            clients.serve(at, |_| {
-                asked += 1;
-                Some(Answer::text(200, long.as_str()))
-            });
-            let mut buffer = vec![0; 100_000];
-            while let Ok(count @ 1..) = slow.read(&mut buffer) {
-                all.extend(&buffer[..count]);
-            }
-        }
-        assert!(all.ends_with(long.as_bytes()) && asked == 2, "{} of {}", all.len(), long.len());
-        assert_eq!(clients.0.len(), 1);
-        clients.serve(now + TO_TAKE, answer);
-        assert_eq!(clients.0.len(), 0);
-        drop(idle);
-    }
-
-    #[test]
-    fn those_that_have_asked_do_not_give_way_to_those_that_have_not() {
-        let (mut clients, now) = (Clients::default(), Time::from_secs(7));
-        let long = "x".repeat(4 << 20);
-        let mut taking = client(&mut clients, now);
-        taking.write_all(REQUEST).unwrap();
-        clients.serve(now, |_| Some(Answer::text(200, long.as_str())));
-        let _slow: Vec<_> = (0..200).map(|_| client(&mut clients, now)).collect();
-        assert!(matches!(clients.0[0].state, State::Taking(..)) && clients.0.len() == MAX_CLIENTS);
-    }
-
-    #[test]
-    fn a_client_whose_answer_is_not_known_yet_waits_and_delays_no_other() {
-        let (mut clients, now) = (Clients::default(), Time::from_secs(7));
-        let [mut waiting, mut gone, mut other] = [(), (), ()].map(|()| client(&mut clients, now));
-        waiting.write_all(REQUEST).unwrap();
-        gone.write_all(REQUEST).unwrap();
-        clients.serve(now, |_| None);
-        drop(gone);
-        // Longer than any client may take to ask or to take its answer; nothing of it is watched meanwhile.
-        let later = now + TO_TAKE + TO_TAKE;
-        clients.serve(now + TO_ASK - Span::from_nanos(1), answer);
-        assert_eq!(clients.interests().count(), 1);
-        other.write_all(REQUEST).unwrap();
-        clients.serve(now + TO_ASK - Span::from_nanos(1), answer);
-        assert!(received(&mut other).unwrap().ends_with("GET of /x"));
-        clients.serve(later, answer);
-        assert_eq!((received(&mut waiting), clients.0.len(), clients.deadline()), (None, 2, Some(Time::MAX)));
-        clients.answer_waiting(later, &Answer::text(409, "no"));
-        assert!(received(&mut waiting).unwrap().starts_with("HTTP/1.0 409 Conflict\r\n"));
-        assert_eq!(clients.0.len(), 0);
-    }
-
-    #[test]
-    fn a_request_in_pieces_is_answered_once() {
-        let answer = answered(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 7).unwrap();
-        assert!(answer.starts_with("HTTP/1.0 200 OK\r\n") && answer.contains("Content-Length: 15\r\n"));
-        assert!(answer.ends_with("\r\n\r\nGET of /metrics"), "{answer}");
-    }
-
-    #[test]
-    fn a_page_of_another_site_reads_nothing_but_metrics() {
-        let status = |path: &str, host: &str| {
-            let answer = answered(format!("GET {path} HTTP/1.1\r\n{host}\r\n\r\n").as_bytes(), 100).unwrap();
-            answer[9..12].to_owned()
-        };
-        for own in ["Host: 127.0.0.1:9617", "host:localhost", "HOST: [::1]:9617", "Host: 127.0.0.1", "X: y"] {
-            assert_eq!(status("/history", own), "200", "{own}");
-        }
-        for other in [
-            "Host: example.com:9617",
-            "Host: 192.0.2.1",
-            "Host: localhost.example.com",
-            "Host: ",
-            "host : x\r\nHost: y",
-        ] {
-            assert_eq!(status("/history?flow=1", other), "421", "{other}");
-            assert_eq!(status("/metrics", other), "200", "{other}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_request_is_answered_with_400() {
-        assert!(answered(b"\r\n\r\n", 100).unwrap().starts_with("HTTP/1.0 400 "));
-        assert!(answered(b"", 100).unwrap().starts_with("HTTP/1.0 400 "));
-        assert!(answered(&[0xff; 100], 100).unwrap().starts_with("HTTP/1.0 400 "));
-    }
-
-    #[test]
-    fn a_request_without_end_is_dropped() {
-        assert!(answered(&[b'x'; 10_000], 1_024).is_err());
-        assert!(answered(&[b'x'; 10_000], 1).is_err());
-    }
-
-    #[test]
-    fn a_body_is_read_to_its_length_and_one_that_is_too_long_or_in_chunks_is_refused() {
-        let post = |fields: &str, body: &str| {
-            let request = format!("POST /x HTTP/1.1\r\n{fields}\r\n\r\n{body}");
-            [1, 7, 1_000].map(|piece| answered(request.as_bytes(), piece).unwrap()[9..].to_owned())
-        };
-        let ok = |answer: &String| answer.starts_with("200 ") && answer.ends_with("POST of /x with four");
-        assert!(post("Content-Length: 4", "four").iter().all(ok));
-        assert!(post("a: b\r\ncontent-length:4 ", "four more").iter().all(ok));
-        for (fields, body, status) in [
-            ("Content-Length: 5", "four", "400 "),
-            ("Content-Length: 4x", "four", "400 "),
-            ("Content-Length: 4\r\nContent-Length: 3", "four", "400 "),
-            ("Content-Length: 65537", "", "413 "),
-            ("Content-Length: 99999999999999999999999999", "", "413 "),
-            ("Transfer-Encoding: chunked", "4\r\nfour\r\n0\r\n\r\n", "411 "),
-        ] {
-            assert!(post(fields, body).iter().all(|answer| answer.starts_with(status)), "{fields}");
-        }
-        let most = "x".repeat(MAX_BODY);
-        let answer =
-            answered(format!("POST /x HTTP/1.1\r\nContent-Length: {MAX_BODY}\r\n\r\n{most}").as_bytes(), 999);
-        assert!(answer.unwrap().ends_with(&most));
-    }
-}
+mod tests;
