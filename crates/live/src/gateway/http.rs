@@ -357,7 +357,10 @@ fn body_length(head: &str) -> Result<usize, Answer> {
     let mut lengths = fields(head, "content-length");
     let Some(length) = lengths.next() else { return Ok(0) };
     // RFC 9112 section 6.3: two that differ are an attack on what is in between.
-    if lengths.any(|other| other != length) || !length.bytes().all(|byte| byte.is_ascii_digit()) {
+    if lengths.any(|other| other != length)
+        || length.is_empty()
+        || !length.bytes().all(|byte| byte.is_ascii_digit())
+    {
         return Err(Answer::text(400, "Content-Length: write one number\n"));
     }
     let length = length.parse().unwrap_or(usize::MAX);

@@ -198,6 +198,10 @@ fn a_body_is_read_to_its_length_and_one_that_is_too_long_or_in_chunks_is_refused
     for (fields, body, status) in [
         ("Content-Length: 5", "four", "400 "),
         ("Content-Length: 4x", "four", "400 "),
+        ("Content-Length:", "four", "400 "),
+        ("Content-Length: +4", "four", "400 "),
+        ("Content-Length: 4, 4", "four", "400 "),
+        ("Content-Length: 4\r\nContent-Length:", "four", "400 "),
         ("Content-Length: 4\r\nContent-Length: 3", "four", "400 "),
         ("Content-Length: 65537", "", "413 "),
         ("Content-Length: 99999999999999999999999999", "", "413 "),
