@@ -1,5 +1,6 @@
 //! What connections tell of a link, from headers alone.
 
+use std::collections::VecDeque;
 use std::path::Path;
 
 use super::*;
@@ -140,4 +141,53 @@ fn a_flood_of_connections_takes_no_more_memory() {
         autorates.departed(at(u64::from(port) / 10), Direction::Up, Bytes::new(100), segment);
     }
     assert!(autorates.outside.samplers.len() <= MOST && autorates.inside.samplers.is_empty());
+}
+
+/// Tuple number `n` of many.
+fn forged(n: u64) -> FlowTuple {
+    FlowTuple::new(&apportion_scenario::gateway::classifier::Headers {
+        protocol: 6,
+        source: std::net::Ipv4Addr::from(0x0a00_0000 + (n >> 16) as u32).into(),
+        destination: "198.51.100.2".parse().unwrap(),
+        ports: Some((n as u16, 443)),
+        dscp: 0,
+    })
+    .unwrap()
+}
+
+/// How many answers of a connection that sends every 20 ms from 10 s to 20 s count, each after 40 ms, beside so many new tuples a
+/// second from `begin` on that are never answered.
+fn answers_beside(flood: u64, begin: u64) -> u64 {
+    let mut autorates = Autorates::after(None, &config(AUTO), Time::ZERO).unwrap();
+    let (mut tuples, mut number, mut due) = (0, 0_u32, VecDeque::new());
+    for ms in 0..20_000_u64 {
+        while tuples < ms.saturating_sub(begin * 1_000) * flood / 1_000 {
+            let segment = Some((forged(tuples), data(0), None));
+            autorates.departed(at(ms), Direction::Up, Bytes::new(60), segment);
+            tuples += 1;
+        }
+        if ms >= 10_000 && ms % 20 == 0 {
+            let segment = Some((tuple(1), data(number), None));
+            autorates.departed(at(ms), Direction::Up, Bytes::new(1_040), segment);
+            number += 1_000;
+            due.push_back((ms + 40, number));
+        }
+        while let Some(&(_, number)) = due.front().filter(|(due, _)| *due <= ms) {
+            due.pop_front();
+            let back = Some((tuple(1).reversed(), ack(number), None));
+            autorates.arrived(at(ms), Direction::Down, Bytes::new(60), back);
+        }
+        autorates.review(at(ms));
+    }
+    autorates.findings(Direction::Up).unwrap().answers
+}
+
+#[test]
+fn a_flood_of_tuples_without_answers_takes_no_place_from_a_connection() {
+    let alone = answers_beside(0, 0);
+    assert!(alone > 490, "{alone}");
+    // Where it fills the table in more than a round trip, connections that begin later are measured as well.
+    for (flood, begin) in [(100, 0), (10_000, 0), (50_000, 11)] {
+        assert_eq!(answers_beside(flood, begin), alone, "{flood} a second, from {begin} s on");
+    }
 }
