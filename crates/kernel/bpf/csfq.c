@@ -281,6 +281,21 @@ INLINE enum verdict admit_meanwhile(struct link *link, const struct settings *s,
     return PASS;
 }
 
+/* The label of the first of so many segments, that none has more than `code`, nor 0. A super-packet is cut behind this program, and the
+ * identification of IPv4, where a label has its last 16 bits, is then counted up: after 0xffff comes 0, which says that a guarantee
+ * covers the packet. Codes are ordered as what they stand for, from 4 kb/s on a 4096th of it apart at most; where the identification would wrap, all
+ * segments stay below. Where GRO merged packets of one label, all segments get the first one (SKB_GSO_TCP_FIXEDID), which no program sees. */
+INLINE __u32 first_code(const struct wire *wire, __u32 code, __u32 segments)
+{
+    __u32 more = segments - 1;
+    if (wire->version != 4 || !more)
+        return code;
+    if (more > 0xfffe)
+        more = 0xfffe;
+    __u32 first = code > more ? code - more : 1;
+    return first <= 0xffff && first + more > 0xffff ? 0xffff - more : first;
+}
+
 SECTION("classifier") int csfq(struct __sk_buff *skb)
 {
     __u32 zero = 0;
@@ -336,7 +351,8 @@ SECTION("classifier") int csfq(struct __sk_buff *skb)
         wire_put(&wire, 0, 0);
     } else if (share && p.label > share) {
         /* 0 says that a guarantee covers the packet: a share below 1 is written as 1. */
-        __u32 lower = label_encode(share > 1 << 16 ? share : 1 << 16);
+        __u32 most = label_encode(share > 1 << 16 ? share : 1 << 16);
+        __u32 lower = first_code(&wire, most, segments);
         if (lower != code) {
             wire_write(&wire, KIND_RATE, lower);
             c->relabelled++;

@@ -39,12 +39,29 @@ pub fn run_with(
     words: [u32; 3],
     repeat: u32,
 ) -> (u32, Vec<u8>, [u32; 3], u64) {
-    let mut out = vec![0; data.len() + 64];
-    let (context, mut after) = (context(words[0], words), [0; 192]);
+    run_in(program, data, &context(words[0], words), repeat)
+}
+
+/// As [`run`], on a packet that is to be cut into so many segments: gso_segs at 164, gso_size at 176.
+pub fn run_super(program: &SchedClassifier, data: &[u8], words: [u32; 3], segments: u32) -> (u32, Vec<u8>) {
+    let mut context = context(words[0], words);
+    context[164..168].copy_from_slice(&segments.to_ne_bytes());
+    context[176..180].copy_from_slice(&100_u32.to_ne_bytes());
+    let (verdict, out, ..) = run_in(program, data, &context, 1);
+    (verdict, out)
+}
+
+fn run_in(
+    program: &SchedClassifier,
+    data: &[u8],
+    context: &[u8; 192],
+    repeat: u32,
+) -> (u32, Vec<u8>, [u32; 3], u64) {
+    let (mut out, mut after) = (vec![0; data.len() + 64], [0; 192]);
     let options = TestRunOptions {
         data_in: Some(data),
         data_out: Some(&mut out),
-        ctx_in: Some(&context),
+        ctx_in: Some(context),
         ctx_out: Some(&mut after),
         repeat,
         ..TestRunOptions::new()

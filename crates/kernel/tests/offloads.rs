@@ -1,0 +1,99 @@
+//! Super-packets at the CSFQ core.
+#![cfg(feature = "bpf")]
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+mod common;
+
+use apportion_core::label::Label;
+use apportion_core::packet::LabelKind;
+use apportion_core::system::any::PolicyParams;
+use apportion_core::system::{BufferParams, Catalog, CoreParams, DisciplineParams};
+use apportion_core::units::Rate;
+use apportion_kernel::program::Core;
+use apportion_kernel::settings::CoreSettings;
+use apportion_live::{frame, wire_label};
+use common::{frame_v4, frame_v6, is_possible, run_super};
+
+/// A core of `rate`.
+fn settings(rate: Rate) -> CoreSettings {
+    let mut selection = Catalog::default().select("csfq", None, None).unwrap();
+    for (key, value) in [("role", "core"), ("target_delay", "0s"), ("limit", "64kB")] {
+        selection.set(key, value).unwrap();
+    }
+    match DisciplineParams::from_args(&selection).unwrap().core {
+        CoreParams::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => {
+            CoreSettings::new(&params, rate).unwrap()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A frame with this label.
+fn labelled(mut frame: Vec<u8>, label: Label) -> Vec<u8> {
+    let ip = frame::parse(&frame).unwrap().ip();
+    assert!(wire_label::write(&mut frame, ip, LabelKind::Rate, label));
+    frame
+}
+
+/// The label of each of these segments, as the kernel makes them: it counts the IPv4 identification up, and copies all else.
+fn labels(frame: &[u8], segments: u32) -> Vec<f64> {
+    let ip = frame::parse(frame).unwrap().ip();
+    let at = |i: u32| {
+        let mut frame = frame.to_vec();
+        if frame[14] >> 4 == 4 {
+            let first = u16::from_be_bytes([frame[18], frame[19]]);
+            frame[18..20].copy_from_slice(&first.wrapping_add(i as u16).to_be_bytes());
+        }
+        wire_label::read(&frame, ip).unwrap().1.value()
+    };
+    (0..segments).map(at).collect()
+}
+
+#[test]
+fn no_segment_of_a_super_packet_has_more_than_the_share_or_a_guarantee() {
+    if !is_possible() {
+        return;
+    }
+    // Shares about 2^27, where the identification has all bits set and the next one none; and others.
+    for (share, segments) in [
+        (134_200_000.0, 44_u32),
+        (134_217_728.0, 44),
+        (134_300_000.0, 44),
+        (140_000_000.0, 44),
+        (2_000_000.0, 44),
+        (2_000_000.0, 1),
+        (134_200_000.0, 362),
+    ] {
+        for v6 in [false, true] {
+            let mut core = Core::load_with(&settings(Rate::from_bit(share as u64 / 10)), true).unwrap();
+            let of =
+                |label| labelled(if v6 { frame_v6(0) } else { frame_v4(0x4000, 6, 0) }, Label::new(label));
+            // A link that is full by flows whose label is the share: then it is alpha.
+            let mut now = 0_u64;
+            let mut send = |core: &mut Core, frame: &[u8], segments: u32| {
+                now += 100;
+                let words = [now as u32, (now >> 32) as u32, u32::MAX];
+                run_super(core.program().unwrap(), frame, words, segments)
+            };
+            for _ in 0..10_000 {
+                if core.state().unwrap().alpha.is_some() {
+                    break;
+                }
+                send(&mut core, &of(share), 1);
+            }
+            let alpha = core.state().unwrap().alpha.unwrap();
+            assert!((alpha / share - 1.0).abs() < 1e-3, "{alpha}");
+            let (verdict, out) = send(&mut core, &of(share * 3.0), segments);
+            assert_eq!(verdict, 0);
+            let found = labels(&out, segments);
+            let [least, most] =
+                [found.iter().copied().fold(f64::MAX, f64::min), found.iter().copied().fold(0.0, f64::max)];
+            // Rounded to 13 bits.
+            let precision = 1.0 / 8_192.0;
+            assert!(most <= alpha * (1.0 + precision), "{most} of {alpha}, {segments} v6 {v6}");
+            let missing = if v6 { 0.0 } else { f64::from(2 * (segments - 1)) / 4_096.0 };
+            assert!(least >= alpha * (1.0 - precision - missing), "{least} of {alpha}, {segments} v6 {v6}");
+            assert_eq!(core.counts().unwrap().relabelled, 1);
+        }
+    }
+}
