@@ -81,6 +81,8 @@ ARRAY_OF_ONE(BPF_MAP_TYPE_PERCPU_ARRAY, struct counts) counts SECTION(".maps");
 const volatile __u32 test_hook = 0;
 
 #define DECREASES 30
+/* IEEE 802.1Q. */
+#define VLAN_TAG 4
 /* What waits to be averaged is at most this, so that products fit: 2 GB. */
 #define MOST_PENDING (1ULL << 34)
 
@@ -310,9 +312,9 @@ SECTION("classifier") int csfq(struct __sk_buff *skb)
         return TC_ACT_OK;
     }
     __u32 word = wire_word(&wire), code = word & LABEL_MAX;
-    /* Of a super-packet each segment has its overhead. */
+    /* Of a super-packet each segment has its overhead, and the tag that the kernel keeps beside the frame. */
     __u64 segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
-    __u64 bytes = skb->len + segments * s->overhead;
+    __u64 bytes = skb->len + segments * (s->overhead + (skb->vlan_present ? VLAN_TAG : 0));
     c->packets++;
     c->bytes += bytes;
     if (word >> LABEL_BITS != KIND_RATE) {

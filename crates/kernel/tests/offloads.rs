@@ -1,16 +1,25 @@
-//! Super-packets at the CSFQ core.
+//! Super-packets and tags that the kernel keeps beside a frame, at the CSFQ core.
 #![cfg(feature = "bpf")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
+#![allow(clippy::disallowed_methods, reason = "what is tried here is the kernel, in real time")]
 
 mod common;
+
+use std::os::fd::AsFd as _;
+use std::time::Duration;
 
 use apportion_core::label::Label;
 use apportion_core::packet::LabelKind;
 use apportion_core::system::any::PolicyParams;
 use apportion_core::system::{BufferParams, Catalog, CoreParams, DisciplineParams};
-use apportion_core::units::Rate;
+use apportion_core::units::{Bytes, Rate, Span};
 use apportion_kernel::program::Core;
 use apportion_kernel::settings::CoreSettings;
+use apportion_linux::namespace::{Namespace, silence_ipv6};
+use apportion_linux::netlink::{Netlink, VethEnd};
+use apportion_linux::pool::Pool;
+use apportion_linux::port::{Port, Received};
 use apportion_live::{frame, wire_label};
 use common::{frame_v4, frame_v6, is_possible, run_super};
 
@@ -95,5 +104,75 @@ fn no_segment_of_a_super_packet_has_more_than_the_share_or_a_guarantee() {
             assert!(least >= alpha * (1.0 - precision - missing), "{least} of {alpha}, {segments} v6 {v6}");
             assert_eq!(core.counts().unwrap().relabelled, 1);
         }
+    }
+}
+
+/// Two pairs of devices, whose inner ends hand frames over to each other.
+fn bridge() -> Option<[Namespace; 3]> {
+    let made = [Namespace::create(), Namespace::create(), Namespace::create()];
+    if let Some(error) = made.iter().find_map(|made| made.as_ref().err()) {
+        println!("skipped: {error}");
+        return None;
+    }
+    let [near, middle, far] = made.map(Result::unwrap);
+    let end = |name, namespace| VethEnd { name, mac: [2, 0, 0, 0, 0, 1], mtu: Bytes::new(1_500), namespace };
+    let mut netlink = Netlink::open().unwrap();
+    netlink.add_veth(&end("near", near.as_fd()), &end("left", middle.as_fd())).unwrap();
+    netlink.add_veth(&end("right", middle.as_fd()), &end("far", far.as_fd())).unwrap();
+    let up = |name: &str| {
+        silence_ipv6(name).unwrap();
+        let mut netlink = Netlink::open().unwrap();
+        let device = netlink.index_of(name).unwrap();
+        netlink.set_up(device).unwrap();
+    };
+    near.run(|| up("near")).unwrap();
+    far.run(|| up("far")).unwrap();
+    let join = || {
+        up("left");
+        up("right");
+        let mut netlink = Netlink::open().unwrap();
+        let [left, right] = ["left", "right"].map(|name| netlink.index_of(name).unwrap());
+        netlink.wait_until_running("right", Span::from_secs(5)).unwrap();
+        netlink.redirect(left, right).unwrap();
+    };
+    middle.run(join).unwrap();
+    near.run(|| Netlink::open().unwrap().wait_until_running("near", Span::from_secs(5)).unwrap()).unwrap();
+    Some([near, middle, far])
+}
+
+#[test]
+fn a_tag_beside_the_frame_is_charged() {
+    if !is_possible() {
+        return;
+    }
+    let Some([near, middle, _far]) = bridge() else { return };
+    let mut core = Core::load(&settings(Rate::from_mbit(100))).unwrap();
+    middle.run(|| core.attach("right").unwrap()).unwrap();
+    for tags in 0..=2 {
+        let frame = labelled(frame_v4(0x4000, 17, tags), Label::new(1e6));
+        let before = core.counts().unwrap();
+        let send = || {
+            let device = Netlink::open().unwrap().index_of("near").unwrap();
+            let (mut port, mut pool) = (Port::open(device).unwrap(), Pool::new(8, 2_048));
+            let (buffer, start) = (pool.take(0).unwrap(), 64);
+            pool.bytes_mut(buffer)[start..start + frame.len()].copy_from_slice(&frame);
+            let sent = Received { buffer, start: start as u8, length: frame.len() as u16 };
+            assert_eq!(port.send(&mut pool, &[sent]).unwrap(), 1);
+        };
+        near.run(send).unwrap();
+        let mut after = core.counts().unwrap();
+        for _ in 0..200 {
+            if after.packets > before.packets {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+            after = core.counts().unwrap();
+        }
+        // The kernel takes the outer tag off as the frame comes in, and puts it back as it leaves.
+        assert_eq!(
+            (after.packets - before.packets, after.bytes - before.bytes),
+            (1, frame.len() as u64),
+            "{tags} tags"
+        );
     }
 }
