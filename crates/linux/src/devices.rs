@@ -29,11 +29,11 @@ pub trait Devices {
     /// As for [`Self::device`].
     fn offloads(&mut self, name: &str) -> Result<Offloads, NetlinkError>;
 
-    /// Turns off the offloads by which packets are merged. Those that are on after that.
+    /// Turns off the offloads by which packets that come in are merged. Those that are on after that.
     ///
     /// # Errors
-    /// As for [`Netlink::turn_off_segmentation`].
-    fn turn_off_segmentation(&mut self, name: &str) -> Result<Offloads, NetlinkError>;
+    /// As for [`Netlink::turn_off_merging`].
+    fn turn_off_merging(&mut self, name: &str) -> Result<Offloads, NetlinkError>;
 
     /// Turns on again what was on in `before`, with super-packets of `segments` at most.
     ///
@@ -60,8 +60,8 @@ impl Devices for Netlink {
     fn offloads(&mut self, name: &str) -> Result<Offloads, NetlinkError> {
         Self::offloads(self, name)
     }
-    fn turn_off_segmentation(&mut self, name: &str) -> Result<Offloads, NetlinkError> {
-        self.turn_off_segmentation(name)
+    fn turn_off_merging(&mut self, name: &str) -> Result<Offloads, NetlinkError> {
+        self.turn_off_merging(name)
     }
     fn restore(&mut self, name: &str, before: &Offloads, segments: u32) -> Result<(), NetlinkError> {
         self.restore(name, before, segments)

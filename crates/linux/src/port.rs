@@ -5,6 +5,8 @@
 //! which is cut into its segments, because as one packet it would make every queue and share wrong. A VLAN
 //! tag that the kernel took out comes in auxiliary data and is put back.
 //!
+//! Consecutive segments of a TCP connection leave as one super-packet, where the device takes such ([`merge`]).
+//!
 //! Frames are read into buffers and written from them without a copy of ours. What of a super-packet does not
 //! fit into its buffer comes in an area of the port's own, which takes memory only then. Cost: a system call
 //! per batch of up to [`BATCH`] frames, and what the kernel takes for each; a copy of each super-packet.
@@ -15,7 +17,7 @@
 )]
 
 use std::io;
-use std::mem::{size_of, size_of_val, zeroed};
+use std::mem::zeroed;
 use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::ptr;
@@ -23,12 +25,18 @@ use std::ptr;
 use nix::sys::socket::{LinkAddr, getsockname};
 
 use crate::pool::{BufferId, HEAD, Pool};
+use consent::{Consent, Progress, progress, send_batches};
+use merge::{Merged, Plan};
 use segment::{LONGEST_SUPER_PACKET, NEEDS_CHECKSUM, Segments, VNET_HEADER, VnetHeader};
+use socket::{bind, check, mtu, newly_missed, set_option};
 
+mod consent;
 mod errors;
+pub mod merge;
 pub mod segment;
+mod socket;
 
-pub use errors::{count_received, send_all};
+pub use errors::{Sent, count_received, send_all};
 
 /// Maximum of frames in a system call. Chosen: above 64 nothing is gained, measured from 1 to 256.
 pub const BATCH: usize = 64;
@@ -61,8 +69,10 @@ pub struct Received {
 pub struct PortCounts {
     /// Frames that came in and were handed on.
     pub received: u64,
-    /// Frames that went out.
+    /// Frames that went out, those in super-packets counted one by one.
     pub sent: u64,
+    /// Super-packets that went out, of consecutive segments merged for the device, which are among `sent`.
+    pub merged: u64,
     /// Came in longer than a buffer.
     pub oversize: u64,
     /// Super-packets of segmentation offload that were cut into segments, which are among `received`.
@@ -81,6 +91,7 @@ impl std::ops::AddAssign for PortCounts {
     fn add_assign(&mut self, other: Self) {
         self.received += other.received;
         self.sent += other.sent;
+        self.merged += other.merged;
         self.oversize += other.oversize;
         self.segmented += other.segmented;
         self.super_packets += other.super_packets;
@@ -119,7 +130,11 @@ pub struct Port {
     /// Buffers that the next frames are read into.
     spare: Vec<BufferId>,
     messages: Vec<libc::mmsghdr>,
-    vectors: Vec<[libc::iovec; 3]>,
+    /// Of all messages, one after the other.
+    vectors: Vec<libc::iovec>,
+    plan: Plan,
+    consent: Consent,
+    interface: u32,
     /// For each message, as a buffer would hold it: where a super-packet is put together.
     overflow: Vec<u8>,
     control: Vec<[u64; CONTROL / 8]>,
@@ -187,14 +202,17 @@ impl Port {
         };
         set_option(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &promiscuous)
             .map_err(fail("PACKET_ADD_MEMBERSHIP"))?;
-        // SAFETY: all zero is a valid value of both.
-        let (message, vector) = unsafe { (zeroed::<libc::mmsghdr>(), zeroed::<[libc::iovec; 3]>()) };
+        // SAFETY: all zero is a valid value.
+        let message = unsafe { zeroed::<libc::mmsghdr>() };
         Ok(Self {
             socket,
             counts: PortCounts::default(),
             spare: Vec::with_capacity(BATCH),
             messages: vec![message; BATCH],
-            vectors: vec![vector; BATCH],
+            vectors: Vec::with_capacity(3 * BATCH),
+            plan: Plan::default(),
+            consent: Consent::default(),
+            interface,
             overflow: Vec::new(),
             control: vec![[0; CONTROL / 8]; BATCH],
         })
@@ -216,7 +234,8 @@ impl Port {
             return Ok(true);
         }
         self.prepare_buffers(pool);
-        self.prepare(count, 3, CONTROL);
+        let each = std::iter::repeat_n(3, count);
+        point(&mut self.messages, self.vectors.as_mut_ptr(), each, Some(self.control.as_mut_ptr()));
         // SAFETY: each message points at vectors, a control block, a buffer and a slot of the overflow, of these lengths,
         // which live through the call and which nothing refers to meanwhile.
         let got = check(unsafe {
@@ -261,25 +280,11 @@ impl Port {
             self.overflow = vec![0; BATCH * slot];
         }
         let overflow = self.overflow.as_mut_ptr();
+        self.vectors.clear();
         for (at, buffer) in self.spare.iter().enumerate() {
             let [header, frame] = [0..VNET_HEADER, HEAD..end].map(|range| vector(pool, *buffer, &range));
             let rest = overflow.wrapping_add(at * slot + end).cast();
-            self.vectors[at] = [header, frame, libc::iovec { iov_base: rest, iov_len: slot - end }];
-        }
-    }
-
-    /// Points the first `count` messages at so many of their vectors and `control` bytes of their control blocks. The
-    /// pointers come from where these lie and not from references, which would end those made before; they hold until either
-    /// is referred to again.
-    fn prepare(&mut self, count: usize, vectors_each: usize, control: usize) {
-        let (vectors, controls) = (self.vectors.as_mut_ptr(), self.control.as_mut_ptr());
-        for (at, message) in self.messages[..count].iter_mut().enumerate() {
-            let header = &mut message.msg_hdr;
-            header.msg_iov = vectors.wrapping_add(at).cast();
-            header.msg_iovlen = vectors_each as _;
-            header.msg_control =
-                if control == 0 { ptr::null_mut() } else { controls.wrapping_add(at).cast() };
-            header.msg_controllen = control as _;
+            self.vectors.extend([header, frame, libc::iovec { iov_base: rest, iov_len: slot - end }]);
         }
     }
 
@@ -353,35 +358,76 @@ impl Port {
     /// # Errors
     /// If the socket fails for good. That its interface is down is no such failure.
     pub fn send(&mut self, pool: &mut Pool, frames: &[Received]) -> io::Result<usize> {
-        let mut done = 0;
-        while done < frames.len() {
-            let batch = &frames[done..frames.len().min(done + BATCH)];
-            let sent = self.send_batch(pool, batch)?;
-            done += sent;
-            if sent < batch.len() {
-                break;
-            }
-        }
-        Ok(done)
+        let mut consent = self.consent;
+        let done = send_batches(frames.len(), &mut consent, |consent, range, merges| {
+            self.send_batch(pool, &frames[range], merges, consent)
+        });
+        self.consent = consent;
+        done
     }
 
-    fn send_batch(&mut self, pool: &mut Pool, frames: &[Received]) -> io::Result<usize> {
-        for (at, frame) in frames.iter().enumerate() {
-            let start = usize::from(frame.start);
-            let ranges = [0..VNET_HEADER, start..start + usize::from(frame.length)];
-            let [header, bytes] = ranges.map(|range| vector(pool, frame.buffer, &range));
-            self.vectors[at][..2].copy_from_slice(&[header, bytes]);
-        }
-        self.prepare(frames.len(), 2, 0);
-        let (socket, messages) = (self.socket.as_raw_fd(), &mut self.messages);
-        send_all(frames.len(), &mut self.counts, |done| {
-            let left = &mut messages[done..frames.len()];
+    /// Sends the first of these frames by as many system calls as that takes, mostly one.
+    fn send_batch(
+        &mut self,
+        pool: &mut Pool,
+        frames: &[Received],
+        merges: bool,
+        consent: &mut Consent,
+    ) -> io::Result<Progress> {
+        self.plan_batch(pool, frames, merges, consent);
+        self.point_at_plan(pool, frames);
+        let (socket, messages, plan) = (self.socket.as_raw_fd(), &mut self.messages, &self.plan);
+        let count = plan.messages.len();
+        let frames_of = |message: usize| plan.messages[message].count;
+        let before = self.counts.sent;
+        let sent = send_all(count, frames_of, &mut self.counts, |done| {
+            let left = &mut messages[done..count];
             // SAFETY: as in `receive`; the kernel only reads.
             let sent = check(unsafe {
                 libc::sendmmsg(socket, left.as_mut_ptr(), left.len() as libc::c_uint, libc::MSG_DONTWAIT as _)
             });
             sent.map(|sent| sent as usize)
-        })
+        })?;
+        let taken = self.counts.sent - before;
+        Ok(progress(plan, sent, taken as usize, consent))
+    }
+
+    /// Plans the messages of the first of these frames.
+    fn plan_batch(&mut self, pool: &Pool, frames: &[Received], merges: bool, consent: &mut Consent) {
+        if consent.is_mtu_due() {
+            consent.set_mtu(mtu(&self.socket, self.interface).ok());
+        }
+        consent.begin();
+        let parts = frames.iter().map_while(|frame| {
+            let (header, _) = pool.bytes(frame.buffer).split_first_chunk()?;
+            Some((header, &pool.bytes(frame.buffer)[range(frame)]))
+        });
+        self.plan.make(BATCH, parts, |kind, frame| merges && consent.allows(kind, frame));
+    }
+
+    /// Points the vectors and messages at what was planned.
+    fn point_at_plan(&mut self, pool: &mut Pool, frames: &[Received]) {
+        self.vectors.clear();
+        let mut frames = frames.iter();
+        for message in &self.plan.messages {
+            let Some(Merged { payload, headers, .. }) = message.merged else {
+                for frame in frames.by_ref().take(1) {
+                    let ranges = [0..VNET_HEADER, range(frame)];
+                    self.vectors.extend(ranges.map(|range| vector(pool, frame.buffer, &range)));
+                }
+                continue;
+            };
+            let headers = self.plan.headers[headers].bytes();
+            // The kernel only reads.
+            let iov_base = headers.as_ptr().cast_mut().cast();
+            self.vectors.push(libc::iovec { iov_base, iov_len: headers.len() });
+            for frame in frames.by_ref().take(message.count) {
+                let range = range(frame);
+                self.vectors.push(vector(pool, frame.buffer, &(range.start + payload..range.end)));
+            }
+        }
+        let each = self.plan.messages.iter().map(|message| message.count + 1);
+        point(&mut self.messages, self.vectors.as_mut_ptr(), each, None);
     }
 
     /// Gives the buffers back that it holds for frames to come.
@@ -391,26 +437,8 @@ impl Port {
 
     /// Its counters so far.
     pub fn counts(&mut self) -> PortCounts {
-        self.counts.missed += self.newly_missed();
+        self.counts.missed += newly_missed(&self.socket);
         self.counts
-    }
-
-    /// What the kernel lost since it was last asked (packet(7), PACKET_STATISTICS); zero if it does not say.
-    fn newly_missed(&self) -> u64 {
-        // `struct tpacket_stats`: packets, drops.
-        let mut stats = [0_u32; 2];
-        let mut length = size_of_val(&stats) as libc::socklen_t;
-        // SAFETY: the kernel writes at most `length` bytes.
-        let read = check(unsafe {
-            libc::getsockopt(
-                self.socket.as_raw_fd(),
-                libc::SOL_PACKET,
-                libc::PACKET_STATISTICS,
-                stats.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        });
-        if read.is_ok() { u64::from(stats[1]) } else { 0 }
     }
 }
 
@@ -432,47 +460,32 @@ fn slot(pool: &Pool) -> usize {
     HEAD + pool.longest().max(LONGEST_SUPER_PACKET)
 }
 
+/// Points messages at so many of the vectors each, and at a control block each. The pointers come from where these lie and not
+/// from references, which would end those made before; they hold until either is referred to again.
+fn point(
+    messages: &mut [libc::mmsghdr],
+    mut vectors: *mut libc::iovec,
+    vectors_each: impl Iterator<Item = usize>,
+    control: Option<*mut [u64; CONTROL / 8]>,
+) {
+    for (at, (message, count)) in messages.iter_mut().zip(vectors_each).enumerate() {
+        let header = &mut message.msg_hdr;
+        header.msg_iov = vectors;
+        header.msg_iovlen = count as _;
+        header.msg_control = control.map_or(ptr::null_mut(), |blocks| blocks.wrapping_add(at).cast());
+        header.msg_controllen = if control.is_some() { CONTROL as _ } else { 0 };
+        vectors = vectors.wrapping_add(count);
+    }
+}
+
+/// Where a frame is in its buffer.
+fn range(frame: &Received) -> Range<usize> {
+    let start = usize::from(frame.start);
+    start..start + usize::from(frame.length)
+}
+
 fn vector(pool: &mut Pool, buffer: BufferId, range: &Range<usize>) -> libc::iovec {
     libc::iovec { iov_base: pool.pointer(buffer, range).cast(), iov_len: range.len() }
-}
-
-fn check(result: libc::c_int) -> io::Result<libc::c_int> {
-    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
-}
-
-fn set_option<T>(socket: &OwnedFd, level: libc::c_int, option: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the kernel reads `size_of::<T>()` bytes of `value`.
-    check(unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            level,
-            option,
-            ptr::from_ref(value).cast(),
-            size_of::<T>() as libc::socklen_t,
-        )
-    })
-    .map(drop)
-}
-
-fn bind(socket: &OwnedFd, interface: u32) -> io::Result<()> {
-    let address = libc::sockaddr_ll {
-        sll_family: libc::AF_PACKET as libc::c_ushort,
-        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
-        sll_ifindex: interface as libc::c_int,
-        sll_hatype: 0,
-        sll_pkttype: 0,
-        sll_halen: 0,
-        sll_addr: [0; 8],
-    };
-    // SAFETY: the kernel reads an address of this size.
-    check(unsafe {
-        libc::bind(
-            socket.as_raw_fd(),
-            (&raw const address).cast(),
-            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
-        )
-    })
-    .map(drop)
 }
 
 /// The tag that the kernel took out of a frame: its protocol and its control information.

@@ -61,6 +61,23 @@ struct Value {
 nix::ioctl_readwrite_bad!(siocethtool, libc::SIOCETHTOOL, libc::ifreq);
 
 impl Netlink {
+    /// Turns off on the device called `name` what merges packets that come in: GRO and LRO. What is on then: the super-packets that
+    /// come all the same are cut by a [`Port`](crate::port::Port), but for those of LRO.
+    ///
+    /// # Errors
+    /// [`NetlinkError::StaysOn`] if that is large receive offload, or the kernel's error.
+    pub fn turn_off_merging(&mut self, name: &str) -> Result<Offloads, NetlinkError> {
+        self.turn_off(name, GRO)?;
+        let flags = self.ethtool(name, FLAGS.1, 0, FLAGS.0)?;
+        if flags & LRO != 0 {
+            self.ethtool(name, FLAGS.2, flags & !LRO, FLAGS.0)?;
+        }
+        match self.offloads(name)? {
+            Offloads { lro: true, .. } => Err(stays_on(FLAGS, name)),
+            after => Ok(after),
+        }
+    }
+
     /// Turns segmentation offloads off on the device called `name`: TSO, GSO, GRO and LRO, and UDP's
     /// segmentation on request of programs. What is on then: the super-packets of an offload that the driver does not
     /// turn off are cut by a [`Port`](crate::port::Port).
@@ -68,19 +85,12 @@ impl Netlink {
     /// # Errors
     /// [`NetlinkError::StaysOn`] if that is large receive offload, or the kernel's error.
     pub fn turn_off_segmentation(&mut self, name: &str) -> Result<Offloads, NetlinkError> {
-        for offload in [TSO, GSO, GRO] {
+        for offload in [TSO, GSO] {
             self.turn_off(name, offload)?;
-        }
-        let flags = self.ethtool(name, FLAGS.1, 0, FLAGS.0)?;
-        if flags & LRO != 0 {
-            self.ethtool(name, FLAGS.2, flags & !LRO, FLAGS.0)?;
         }
         let index = self.index_of(name)?;
         self.set(index, LinkAttribute::GsoMaxSegs(1), format_args!("give `{name}` one segment at a time"))?;
-        match self.offloads(name)? {
-            Offloads { lro: true, .. } => Err(stays_on(FLAGS, name)),
-            after => Ok(after),
-        }
+        self.turn_off_merging(name)
     }
 
     /// Turns checksum offloads off on the device called `name`, so that each packet on it has a complete checksum.

@@ -22,22 +22,37 @@ pub fn count_received(result: io::Result<usize>, counts: &mut PortCounts) -> io:
     }
 }
 
-/// Sends `count` frames by calls of `sendmmsg`, which takes how many are done with and returns how many of the others it
-/// sent. How many are done with in the end: sent, or counted as refused by the device. It takes no more of the others for now.
+/// How far [`send_all`] came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// Messages that are done with: sent, or counted as refused by the device.
+    pub done: usize,
+    /// Whether the next one holds several frames and was refused: they are to be sent one by one, which shows whether the device
+    /// is full. Otherwise it takes no more for now.
+    pub is_refused: bool,
+}
+
+/// Sends `count` messages by calls of `sendmmsg`, which takes how many are done with and returns how many of the others it
+/// sent. `frames` says of a message how many frames it holds.
 ///
 /// # Errors
 /// If the socket has failed for good.
 pub fn send_all(
     count: usize,
+    frames: impl Fn(usize) -> usize,
     counts: &mut PortCounts,
     mut sendmmsg: impl FnMut(usize) -> io::Result<usize>,
-) -> io::Result<usize> {
+) -> io::Result<Sent> {
     let (mut done, mut refused) = (0, None);
     while done < count {
+        let is_merged = frames(done) > 1;
         match sendmmsg(done) {
             Ok(sent) => {
+                for message in done..done + sent {
+                    counts.sent += frames(message) as u64;
+                    counts.merged += u64::from(frames(message) > 1);
+                }
                 done += sent;
-                counts.sent += sent as u64;
                 // It was of what had happened before.
                 if let Some(error) = refused.take() {
                     count_error(&error, counts);
@@ -46,10 +61,13 @@ pub fn send_all(
             Err(error) if is_fatal(&error) => return Err(error),
             Err(error) => match error.raw_os_error() {
                 Some(libc::EINTR) => (),
+                // Full as well, or it takes no such message.
+                Some(libc::ENOBUFS) if is_merged => return Ok(Sent { done, is_refused: true }),
                 // The buffer of the socket, or the device, is full.
                 Some(libc::EAGAIN | libc::ENOBUFS) => break,
                 // It may be of what had happened before, on which the frame has no part.
                 _ if refused.is_none() => refused = Some(error),
+                _ if is_merged => return Ok(Sent { done, is_refused: true }),
                 _ => {
                     // The first of those left was refused; the others may do better.
                     refused = None;
@@ -59,7 +77,7 @@ pub fn send_all(
             },
         }
     }
-    Ok(done)
+    Ok(Sent { done, is_refused: false })
 }
 
 /// Whether the socket has failed for good. All else is temporary: a device that is down, a frame that it does not send.

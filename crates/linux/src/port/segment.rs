@@ -39,16 +39,19 @@ const ECN: u8 = 0x80;
 const ADDRESSES: usize = 12;
 const TAG: usize = 4;
 const MAX_TAGS: usize = 2;
-const IPV4_HEADER: usize = 20;
-const IPV6_HEADER: usize = 40;
-const TCP_HEADER: usize = 20;
+pub(super) const IPV4_HEADER: usize = 20;
+pub(super) const IPV6_HEADER: usize = 40;
+pub(super) const TCP_HEADER: usize = 20;
 const UDP_HEADER: usize = 8;
 /// Extension headers that are skipped at most, as by `frame` of the crate live.
 const MAX_EXTENSIONS: usize = 8;
 /// Of the word of an IPv4 header that holds them, MF and the offset, which are zero unless the packet is a fragment.
 const FRAGMENT: u16 = 0x3fff;
-const CWR: u8 = 0x80;
-const PSH_FIN: u8 = 0x09;
+pub(super) const CWR: u8 = 0x80;
+pub(super) const PSH_FIN: u8 = 0x09;
+
+/// `VIRTIO_NET_HDR_GSO_TCPV4` and `VIRTIO_NET_HDR_GSO_TCPV6`.
+pub(super) const GSO_TCP: [u8; 2] = [1, 4];
 
 /// EtherTypes (IEEE 802 numbers of IANA).
 mod ethertype {
@@ -59,9 +62,9 @@ mod ethertype {
 }
 
 /// Protocol numbers (RFC 5237).
-mod protocol {
+pub(super) mod protocol {
     pub(super) const HOP_BY_HOP: u8 = 0;
-    pub(super) const TCP: u8 = 6;
+    pub(in super::super) const TCP: u8 = 6;
     pub(super) const UDP: u8 = 17;
     pub(super) const ROUTING: u8 = 43;
     pub(super) const DESTINATION: u8 = 60;
@@ -74,6 +77,8 @@ pub struct VnetHeader {
     pub flags: u8,
     /// How a super-packet is to be cut; 0 of other frames.
     pub gso_type: u8,
+    /// Bytes of all its headers, as its sender says: a hint.
+    pub header_length: u16,
     /// Bytes of payload in each segment.
     pub gso_size: u16,
     /// Where in the frame begins what an unfinished checksum covers.
@@ -86,10 +91,11 @@ impl VnetHeader {
     /// The header in these bytes.
     #[must_use]
     pub const fn read(bytes: &[u8; VNET_HEADER]) -> Self {
-        let [flags, gso_type, _, _, size, size_, start, start_, offset, offset_] = *bytes;
+        let [flags, gso_type, length, length_, size, size_, start, start_, offset, offset_] = *bytes;
         Self {
             flags,
             gso_type,
+            header_length: u16::from_ne_bytes([length, length_]),
             gso_size: u16::from_ne_bytes([size, size_]),
             checksum_start: u16::from_ne_bytes([start, start_]),
             checksum_offset: u16::from_ne_bytes([offset, offset_]),
@@ -99,10 +105,11 @@ impl VnetHeader {
     /// Its bytes.
     #[must_use]
     pub const fn bytes(&self) -> [u8; VNET_HEADER] {
+        let [length, length_] = self.header_length.to_ne_bytes();
         let [size, size_] = self.gso_size.to_ne_bytes();
         let [start, start_] = self.checksum_start.to_ne_bytes();
         let [offset, offset_] = self.checksum_offset.to_ne_bytes();
-        [self.flags, self.gso_type, 0, 0, size, size_, start, start_, offset, offset_]
+        [self.flags, self.gso_type, length, length_, size, size_, start, start_, offset, offset_]
     }
 }
 
@@ -132,7 +139,7 @@ enum Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Version {
+pub(super) enum Version {
     V4,
     V6,
 }
@@ -210,13 +217,13 @@ enum Checksum {
 }
 
 /// Where things are in a frame.
-struct Layout {
-    version: Version,
-    network: usize,
-    transport: usize,
+pub(super) struct Layout {
+    pub version: Version,
+    pub network: usize,
+    pub transport: usize,
     /// Of the IP packet.
-    end: usize,
-    protocol: u8,
+    pub end: usize,
+    pub protocol: u8,
 }
 
 /// The packets of a super-packet, one after the other.
@@ -364,7 +371,7 @@ impl<'a> Segments<'a> {
 
 impl Layout {
     /// Of a frame with a whole IP packet that is no fragment.
-    fn of(frame: &[u8]) -> Option<Self> {
+    pub fn of(frame: &[u8]) -> Option<Self> {
         let mut at = ADDRESSES;
         for _ in 0..MAX_TAGS {
             if matches!(word(frame, at)?, ethertype::CUSTOMER_TAG | ethertype::SERVICE_TAG) {
@@ -424,23 +431,23 @@ fn word(bytes: &[u8], at: usize) -> Option<u16> {
 }
 
 /// The same of a header that was found to be whole.
-fn get(bytes: &[u8], at: usize) -> u16 {
+pub(super) fn get(bytes: &[u8], at: usize) -> u16 {
     u16::from_be_bytes([bytes[at], bytes[at + 1]])
 }
 
-fn put(bytes: &mut [u8], at: usize, word: u16) {
+pub(super) fn put(bytes: &mut [u8], at: usize, word: u16) {
     bytes[at..at + 2].copy_from_slice(&word.to_be_bytes());
 }
 
 /// In ones' complement (RFC 1071).
-const fn add(a: u16, b: u16) -> u16 {
+pub(super) const fn add(a: u16, b: u16) -> u16 {
     let (sum, carry) = a.overflowing_add(b);
     // With a carry the sum is below 2^16 - 1.
     sum + carry as u16
 }
 
 /// The words of at most 2^16 bytes, in ones' complement.
-fn sum(bytes: &[u8]) -> u16 {
+pub(super) fn sum(bytes: &[u8]) -> u16 {
     let (words, rest) = bytes.as_chunks::<2>();
     let last = rest.first().map_or(0, |byte| u32::from(*byte) << 8);
     // At most 2^15 words of 16 bits: below 2^31.

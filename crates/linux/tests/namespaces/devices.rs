@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use apportion_core::units::{Bytes, Span};
 use apportion_linux::netlink::{Netlink, NetlinkError, Offloads, Route, Table};
-use apportion_linux::pool::Pool;
-use apportion_linux::port::Port;
+use apportion_linux::pool::{HEAD, Pool};
+use apportion_linux::port::segment::{NEEDS_CHECKSUM, VNET_HEADER, VnetHeader};
+use apportion_linux::port::{Port, PortCounts, Received};
+use etherparse::Ipv4Header;
 use nix::errno::Errno;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::UdpGsoSegment;
@@ -110,6 +112,106 @@ pub fn a_super_packet_is_cut_as_far_as_there_are_buffers() {
         frames.into_iter().for_each(|frame| pool.give_back(frame.buffer));
         port.close(&mut pool);
         assert_eq!(pool.used(), 0);
+    }
+}
+
+/// A segment of TCP of this number behind so many tags, with 1000 bytes of payload; its checksum is left to the device.
+fn segment(tags: usize, is_ipv4: bool, number: u16) -> ([u8; VNET_HEADER], Vec<u8>) {
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 1];
+    (0..tags).for_each(|_| frame.extend([0x81, 0, 0, 7]));
+    let network = frame.len() + 2;
+    if is_ipv4 {
+        let ip = ipv4(9 + number, 1_020);
+        frame.extend([8, 0]);
+        frame.extend(ip.to_bytes());
+    } else {
+        frame.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0x03, 0xfc, 6, 64]);
+        [1, 2].map(v6).into_iter().for_each(|address| match address {
+            IpAddr::V6(address) => frame.extend(address.octets()),
+            IpAddr::V4(_) => (),
+        });
+    }
+    let start = frame.len();
+    frame.extend([0, 9, 0, 9]);
+    frame.extend((u32::from(number) * 1_000).to_be_bytes());
+    // The data offset, ACK, the window; the sum of the pseudo-header; no urgent data.
+    frame.extend([0, 0, 0, 1, 0x50, 0x10, 4, 0, 0, 0, 0, 0]);
+    let addresses = if is_ipv4 { network + 12 } else { network + 8 };
+    let words = frame[addresses..start].chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1]));
+    let sum = words.sum::<u32>() + 6 + 1_020;
+    frame[start + 16..start + 18].copy_from_slice(&(((sum & 0xffff) + (sum >> 16)) as u16).to_be_bytes());
+    frame.extend((0..1_000_u16).map(|at| (at * 7 + number) as u8));
+    let header = VnetHeader {
+        flags: NEEDS_CHECKSUM,
+        checksum_start: start as u16,
+        checksum_offset: 16,
+        ..VnetHeader::default()
+    };
+    (header.bytes(), frame)
+}
+
+fn ipv4(identification: u16, payload: u16) -> Ipv4Header {
+    let protocol = etherparse::ip_number::TCP;
+    let mut header = Ipv4Header::new(payload, 64, protocol, [10, 0, 0, 1], [10, 0, 0, 2]).unwrap();
+    (header.identification, header.dont_fragment) = (identification, true);
+    header.header_checksum = header.calc_header_checksum();
+    header
+}
+
+/// Sends these frames from `a0`; what comes to `b0`, with the counters of both ports.
+fn across(pair: &Pair, frames: &[([u8; VNET_HEADER], Vec<u8>)]) -> (Vec<Vec<u8>>, [PortCounts; 2]) {
+    let open = |name: &str| Port::open(Netlink::open().unwrap().index_of(name).unwrap()).unwrap();
+    let (mut a, mut b) = (pair.a.run(|| open("a0")).unwrap(), pair.b.run(|| open("b0")).unwrap());
+    let mut pool = Pool::new(1_024, HEADER + 1_500 + 8);
+    let sent: Vec<_> = frames
+        .iter()
+        .map(|(header, frame)| {
+            let buffer = pool.take(0).unwrap();
+            let bytes = pool.bytes_mut(buffer);
+            bytes[..VNET_HEADER].copy_from_slice(header);
+            bytes[HEAD..HEAD + frame.len()].copy_from_slice(frame);
+            Received { buffer, start: HEAD as u8, length: frame.len() as u16 }
+        })
+        .collect();
+    assert_eq!(a.send(&mut pool, &sent).unwrap(), frames.len());
+    let mut came = Vec::new();
+    while b.receive(1, &mut pool, &mut came).unwrap() {}
+    let bytes = |frame: &Received| {
+        pool.bytes(frame.buffer)[usize::from(frame.start)..][..usize::from(frame.length)].to_vec()
+    };
+    (came.iter().map(bytes).collect(), [a.counts(), b.counts()])
+}
+
+pub fn segments_cross_as_super_packets_and_are_the_same_again() {
+    enter();
+    let pair = pair();
+    for (tags, is_ipv4) in [(0, true), (0, false), (1, true), (1, false), (2, true), (2, false)] {
+        let frames: Vec<_> = (0..100).map(|number| segment(tags, is_ipv4, number)).collect();
+        let (came, [a, b]) = across(&pair, &frames);
+        assert!(came.iter().eq(frames.iter().map(|(_, frame)| frame)), "{tags} {is_ipv4} {a:?} {b:?}");
+        // 64 and 36.
+        assert_eq!((a.sent, a.merged, a.unsent, b.segmented), (100, 2, 0, 2), "{tags} {is_ipv4}");
+    }
+    // The same without the offload of the sender, whose kernel refuses super-packets.
+    turn_off_segmentation(&pair);
+    let frames: Vec<_> = (0..100).map(|number| segment(0, true, number)).collect();
+    let (came, [a, b]) = across(&pair, &frames);
+    assert!(came.iter().eq(frames.iter().map(|(_, frame)| frame)));
+    assert_eq!((a.sent, a.merged, a.unsent, b.segmented), (100, 0, 0, 0));
+}
+
+pub fn what_is_longer_than_the_mtu_is_not_merged_either() {
+    enter();
+    let pair = pair();
+    let mut netlink = pair.a.run(|| Netlink::open().unwrap()).unwrap();
+    let index = netlink.index_of("a0").unwrap();
+    // Each is a packet of 1040 bytes.
+    for (mtu, sent, merged) in [(1_039, 0, 0), (1_040, 100, 2)] {
+        netlink.set_mtu(index, Bytes::new(mtu)).unwrap();
+        let frames: Vec<_> = (0..100).map(|number| segment(0, true, number)).collect();
+        let (came, [a, _]) = across(&pair, &frames);
+        assert_eq!((came.len() as u64, a.sent, a.unsent), (sent, sent, 100 - sent), "{a:?}");
+        assert_eq!(a.merged, merged);
     }
 }
 

@@ -24,6 +24,8 @@ const CASES: &[Case] = cases! {
     devices: datagrams_and_streams_cross_a_pair,
         offloads_read_back_as_off,
         a_super_packet_is_cut_as_far_as_there_are_buffers,
+        segments_cross_as_super_packets_and_are_the_same_again,
+        what_is_longer_than_the_mtu_is_not_merged_either,
         no_frame_is_larger_than_the_mtu,
         checksums_are_complete_once_they_are_not_offloaded,
         equal_hardware_addresses_need_no_arp_and_nothing_else_is_sent,

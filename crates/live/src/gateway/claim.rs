@@ -132,7 +132,6 @@ mod tests {
             mtu: Bytes::ZERO,
             is_running: false,
             offloads,
-            segments: 0,
         };
         let take = |index| Claim::take_within(1, folder.path(), &interface(index));
         let (a, b) = (take(7).unwrap(), take(8).unwrap());

@@ -18,8 +18,6 @@ pub struct Interface {
     pub is_running: bool,
     /// Offloads that are on.
     pub offloads: Offloads,
-    /// Maximum of segments of a super-packet.
-    pub segments: u32,
 }
 
 impl Interface {
@@ -36,7 +34,6 @@ impl Interface {
             mtu: device.mtu,
             is_running: device.is_running,
             offloads: devices.offloads(name).map_err(|error| error.to_string())?,
-            segments: device.gso_max_segs,
         })
     }
 
@@ -47,10 +44,11 @@ impl Interface {
     }
 }
 
-/// Names of the offloads that are on and merge packets.
+/// Names of the offloads that are on and merge packets that come in. Those of segmentation are of what goes out: the gateway
+/// uses them itself.
 pub(super) fn merging(offloads: &Offloads) -> Vec<&'static str> {
-    let Offloads { tso, gso, gro, lro, .. } = *offloads;
-    let all = [(tso, "TSO"), (gso, "GSO"), (gro, "GRO"), (lro, "LRO")];
+    let Offloads { gro, lro, .. } = *offloads;
+    let all = [(gro, "GRO"), (lro, "LRO")];
     all.into_iter().filter(|(is_on, _)| *is_on).map(|(_, name)| name).collect()
 }
 

@@ -26,6 +26,7 @@ struct Before {
     /// A device that was made anew under the same name has another one, and settings of its own.
     index: u32,
     offloads: Offloads,
+    /// Zero if it was not changed: only gateways of before, which turned segmentation off too, did so.
     gso_max_segs: u32,
 }
 
@@ -119,17 +120,19 @@ impl<F: Files> Prepared<F> {
             |error| PrepareError::State { path: self.path.clone(), interface: interface.name.clone(), error };
         changes.take_left(&self.files, &self.path).map_err(state)?;
         let changed = &mut changes.before;
-        let Interface { name, index, offloads, segments, .. } = interface.clone();
+        let Interface { name, index, offloads, .. } = interface.clone();
         if !changed.iter().any(|before| (&before.name, before.index) == (&name, index)) {
             // One of the same name is gone.
             changed.retain(|before| before.name != name);
-            changed.push(Before { name: name.clone(), index, offloads, gso_max_segs: segments });
+            // Segmentation is not turned off, and stays what it becomes meanwhile.
+            let offloads = Offloads { tso: false, gso: false, ..offloads };
+            changed.push(Before { name: name.clone(), index, offloads, gso_max_segs: 0 });
             write(&self.files, &self.path, changed).map_err(|error| {
                 changed.pop();
                 state(error)
             })?;
         }
-        let stay = merging(&devices.turn_off_segmentation(&name)?);
+        let stay = merging(&devices.turn_off_merging(&name)?);
         if !stay.is_empty() {
             tracing::warn!(
                 interface = name,

@@ -342,9 +342,12 @@ const REFUSED: (&str, &str) = (
 );
 
 type OfPort = fn(&PortCounts) -> u64;
-const OF_PORTS: [(&str, &str, OfPort); 8] = [
+const OF_PORTS: [(&str, &str, OfPort); 9] = [
     ("port_received_frames_total", "Frames that came in.", |it| it.received),
     ("port_sent_frames_total", "Frames that went out.", |it| it.sent),
+    ("port_sent_super_packets_total", "Super-packets that went out, of segments among the frames.", |it| {
+        it.merged
+    }),
     ("port_oversize_frames_total", "Frames longer than a buffer, dropped.", |it| it.oversize),
     ("port_segmented_super_packets_total", "Super-packets that were cut into segments.", |it| it.segmented),
     ("port_super_packets_total", "Super-packets that could not be cut, dropped.", |it| it.super_packets),

@@ -6,6 +6,7 @@ mod colours;
 mod common;
 mod labels;
 mod line;
+mod merging;
 mod offloads;
 mod passing;
 mod plans;
@@ -35,6 +36,10 @@ const CASES: &[Case] = cases! {
         who_labels_its_own_packets_gains_all_where_it_is_believed,
         a_packet_without_room_has_no_label_and_is_dropped_by_the_core,
         a_label_from_outside_is_not_believed;
+    merging: segments_leave_as_super_packets_and_arrive_as_they_were,
+        they_leave_one_by_one_where_the_device_does_not_segment,
+        two_connections_have_their_shares_though_their_segments_are_merged,
+        labelled_packets_are_not_merged;
     colours: what_is_within_a_profile_passes,
         yellow_and_red_are_both_out_of_profile_to_rio,
         without_a_marker_or_a_queue_that_looks_at_colours_both_have_the_same;

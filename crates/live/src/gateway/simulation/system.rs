@@ -102,13 +102,19 @@ impl FrameIo for SimIo {
             return Ok(frames.len());
         };
         let mut machine = self.system.machine();
-        send_all(frames.len(), &mut self.counts[port as usize], |done| {
-            let mut left = frames[done..].iter().map(|frame| {
-                let start = usize::from(frame.start);
-                pool.bytes(frame.buffer)[start..start + usize::from(frame.length)].to_vec()
-            });
-            machine.send(socket.index, &mut left)
-        })
+        let sent = send_all(
+            frames.len(),
+            |_| 1,
+            &mut self.counts[port as usize],
+            |done| {
+                let mut left = frames[done..].iter().map(|frame| {
+                    let start = usize::from(frame.start);
+                    pool.bytes(frame.buffer)[start..start + usize::from(frame.length)].to_vec()
+                });
+                machine.send(socket.index, &mut left)
+            },
+        )?;
+        Ok(sent.done)
     }
 
     fn give_up(&mut self, port: u32, frames: u64) {
@@ -190,18 +196,28 @@ impl Devices for System {
         self.change(name, |found| found.offloads)
     }
 
-    fn turn_off_segmentation(&mut self, name: &str) -> Result<Offloads, NetlinkError> {
+    fn turn_off_merging(&mut self, name: &str) -> Result<Offloads, NetlinkError> {
         self.change(name, |found| {
-            let Offloads { tx_checksum, rx_checksum, .. } = found.offloads;
-            found.offloads =
-                Offloads { tso: false, gso: false, gro: false, lro: false, tx_checksum, rx_checksum };
-            found.device.gso_max_segs = 1;
+            (found.offloads.gro, found.offloads.lro) = (false, false);
             found.offloads
         })
     }
 
     fn restore(&mut self, name: &str, before: &Offloads, segments: u32) -> Result<(), NetlinkError> {
-        self.change(name, |found| (found.offloads, found.device.gso_max_segs) = (*before, segments))
+        self.change(name, |found| {
+            let on = &mut found.offloads;
+            for (is_on, was_on) in [
+                (&mut on.tso, before.tso),
+                (&mut on.gso, before.gso),
+                (&mut on.gro, before.gro),
+                (&mut on.lro, before.lro),
+            ] {
+                *is_on |= was_on;
+            }
+            if segments > 0 {
+                found.device.gso_max_segs = segments;
+            }
+        })
     }
 
     fn open_port(&mut self, index: u32) -> Result<SimSocket, PortError> {

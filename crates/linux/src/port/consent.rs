@@ -1,0 +1,322 @@
+//! Which super-packets a device takes, as far as it has shown.
+//!
+//! Nothing that can be asked says it for sure: a driver has features for each version of IP and for tags, limits of its own, and anyone
+//! may turn its segmentation off. A packet socket that bypasses the queue of the device (PACKET_QDISC_BYPASS, packet(7)) has no super-packet
+//! cut in software: what the device does not take is an error, ENOBUFS as of a device that is full. So one that is refused is sent again,
+//! frame by frame. If the frames are then taken, the device refuses that kind of super-packet, and none is tried for a while.
+
+use std::io;
+use std::ops::Range;
+
+use super::Sent;
+use super::merge::{Kind, Merged, Message, Plan};
+
+/// Batches without super-packets of a kind after the first refusal, and at most. Chosen: a trial costs a copy of 64 KB, here at most
+/// one in 64 batches, and one in 65536 in the end, some seconds apart at the rates at which merging matters.
+const PAUSE: u32 = 64;
+const LONGEST_PAUSE: u32 = 1 << 16;
+/// Batches after which the MTU is looked at again. Chosen: two short system calls in so many that are longer.
+const LOOK: u32 = 128;
+/// Ethernet, and a tag of a customer, which the kernel does not count either (packet(7)).
+const ETHERNET: usize = 14;
+const TAG: usize = 4;
+
+/// How far a batch came.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Frames that are done with.
+    pub done: usize,
+    /// Those of them that the device took.
+    pub sent: usize,
+    /// What is with the frame that follows.
+    pub end: End,
+}
+
+/// What is with the frame that follows those done with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// It was not in the batch.
+    All,
+    /// The device takes no more for now.
+    Full,
+    /// It and others, so many in total, were refused as a super-packet of this kind.
+    Refused(Kind, usize),
+}
+
+/// How far a batch of this plan came, of which the device took so many frames; it shows what it takes.
+pub fn progress(plan: &Plan, sent: Sent, frames: usize, consent: &mut Consent) -> Progress {
+    for merged in plan.messages[..sent.done].iter().filter_map(|message| message.merged) {
+        consent.accepted(merged.kind);
+    }
+    let end = match plan.messages.get(sent.done) {
+        None => End::All,
+        Some(Message { count, merged: Some(Merged { kind, .. }) }) if sent.is_refused => {
+            End::Refused(*kind, *count)
+        }
+        Some(_) => End::Full,
+    };
+    let done = plan.messages[..sent.done].iter().map(|message| message.count).sum();
+    Progress { done, sent: frames, end }
+}
+
+/// Sends `count` frames by calls of `send_batch`, which sends some of the first of a range, with super-packets if it may. How many are
+/// done with.
+///
+/// # Errors
+/// That of a batch.
+pub fn send_batches(
+    count: usize,
+    consent: &mut Consent,
+    mut send_batch: impl FnMut(&mut Consent, Range<usize>, bool) -> io::Result<Progress>,
+) -> io::Result<usize> {
+    let mut done = 0;
+    while done < count {
+        let batch = send_batch(consent, done..count, true)?;
+        done += batch.done;
+        match batch.end {
+            End::All => (),
+            End::Full => break,
+            End::Refused(kind, frames) => {
+                let alone = send_batch(consent, done..done + frames, false)?;
+                done += alone.done;
+                // Otherwise it is full, or down.
+                if alone.sent > 0 {
+                    consent.refused(kind);
+                }
+                if alone.end != End::All {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(done)
+}
+
+/// What is known of the device of a port.
+#[derive(Clone, Copy, Debug)]
+pub struct Consent {
+    pauses: [Pause; Kind::COUNT],
+    /// Longest IP packet that it sends; none is known at zero.
+    mtu: usize,
+    /// Batches until that is looked at again.
+    look: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Pause {
+    /// Batches that are left of it.
+    left: u32,
+    /// What the next one lasts.
+    next: u32,
+}
+
+impl Default for Consent {
+    /// Of a device that has shown nothing yet, and whose MTU is not known.
+    fn default() -> Self {
+        Self { pauses: [Pause { left: 0, next: PAUSE }; Kind::COUNT], mtu: 0, look: 0 }
+    }
+}
+
+impl Consent {
+    /// A batch begins: time goes on.
+    pub fn begin(&mut self) {
+        self.look = self.look.saturating_sub(1);
+        for pause in &mut self.pauses {
+            pause.left = pause.left.saturating_sub(1);
+        }
+    }
+
+    /// Whether the [MTU](Self::set_mtu) is to be looked at before the next batch.
+    #[must_use]
+    pub const fn is_mtu_due(&self) -> bool {
+        self.look == 0
+    }
+
+    /// The device sends no longer IP packets; nothing is merged if that is not known. The kernel
+    /// does not compare super-packets with it, and their segments must not be longer than what could be sent alone.
+    pub fn set_mtu(&mut self, mtu: Option<usize>) {
+        (self.mtu, self.look) = (mtu.unwrap_or(0), LOOK);
+    }
+
+    /// Whether this frame may be part of a super-packet of this kind.
+    #[must_use]
+    pub fn allows(&self, kind: Kind, frame: &[u8]) -> bool {
+        let has_tag = frame.get(12..14) == Some(&[0x81, 0]);
+        let longest = self.mtu + ETHERNET + if has_tag { TAG } else { 0 };
+        self.pauses[kind.index()].left == 0 && frame.len() <= longest
+    }
+
+    /// A super-packet was sent.
+    pub const fn accepted(&mut self, kind: Kind) {
+        self.pauses[kind.index()].next = PAUSE;
+    }
+
+    /// A super-packet was not sent, and its frames were.
+    pub fn refused(&mut self, kind: Kind) {
+        let Pause { left, next } = &mut self.pauses[kind.index()];
+        *left = *next;
+        *next = (2 * *next).min(LONGEST_PAUSE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::segment::{NEEDS_CHECKSUM, VNET_HEADER, VnetHeader, add, sum};
+    use crate::port::{PortCounts, send_all};
+
+    /// A device that goes wrong.
+    #[derive(Default)]
+    struct Device {
+        /// The error that it has for each super-packet.
+        refuses: Option<i32>,
+        /// Frames until it is full.
+        room: usize,
+        /// The first payload byte of each frame that it took.
+        took: Vec<u8>,
+        /// System calls.
+        calls: usize,
+    }
+
+    impl Device {
+        /// As sendmmsg(2) does: an error only if it is of the first message.
+        fn send(&mut self, messages: &[Message], frames: &[Vec<u8>]) -> io::Result<usize> {
+            self.calls += 1;
+            let mut next = 0;
+            for (at, message) in messages.iter().enumerate() {
+                let error = match self.refuses.filter(|_| message.count > 1) {
+                    None if message.count > self.room => Some(libc::ENOBUFS),
+                    refuses => refuses,
+                };
+                if let Some(error) = error {
+                    return if at == 0 { Err(io::Error::from_raw_os_error(error)) } else { Ok(at) };
+                }
+                self.room -= message.count;
+                self.took.extend(frames[next..next + message.count].iter().map(|frame| frame[54]));
+                next += message.count;
+            }
+            Ok(messages.len())
+        }
+    }
+
+    /// Segments of a connection, of which each begins with its number.
+    fn frames(count: u8) -> Vec<Vec<u8>> {
+        let segment = |number: u8| {
+            let mut frame =
+                [&[0; 12][..], &[8, 0, 0x45, 0, 0x02, 0x28, 0, number, 0x40, 0, 64, 6, 0, 0]].concat();
+            frame.extend([10, 0, 0, 1, 10, 0, 0, 2, 0, 9, 0, 9]);
+            frame.extend((512 * u32::from(number)).to_be_bytes());
+            frame.extend([0, 0, 0, 7, 0x50, 0x10, 1, 0, 0, 0, 0, 0]);
+            frame.extend([number; 512]);
+            let checksum = !sum(&frame[14..34]);
+            frame[24..26].copy_from_slice(&checksum.to_be_bytes());
+            let pseudo_header = add(sum(&frame[26..34]), 6 + 532);
+            frame[50..52].copy_from_slice(&pseudo_header.to_be_bytes());
+            frame
+        };
+        (0..count).map(segment).collect()
+    }
+
+    const UNFINISHED: VnetHeader = VnetHeader {
+        flags: NEEDS_CHECKSUM,
+        gso_type: 0,
+        header_length: 0,
+        gso_size: 0,
+        checksum_start: 34,
+        checksum_offset: 16,
+    };
+
+    /// Sends by the rules of a port; how many are done with.
+    fn send(device: &mut Device, consent: &mut Consent, counts: &mut PortCounts, all: &[Vec<u8>]) -> usize {
+        let (header, mut plan): ([u8; VNET_HEADER], _) = (UNFINISHED.bytes(), Plan::default());
+        send_batches(all.len(), consent, |consent, range, merges| {
+            consent.begin();
+            let frames = &all[range];
+            let parts = frames.iter().map(|frame| (&header, &frame[..]));
+            plan.make(8, parts, |kind, frame| merges && consent.allows(kind, frame));
+            let before = counts.sent;
+            let frames_of = |message: usize| plan.messages[message].count;
+            let sent = send_all(plan.messages.len(), frames_of, counts, |done| {
+                let passed = (0..done).map(frames_of).sum::<usize>();
+                device.send(&plan.messages[done..], &frames[passed..])
+            })?;
+            Ok(progress(&plan, sent, (counts.sent - before) as usize, consent))
+        })
+        .unwrap()
+    }
+
+    fn consent() -> Consent {
+        let mut consent = Consent::default();
+        consent.set_mtu(Some(1_500));
+        consent
+    }
+
+    #[test]
+    fn a_device_that_refuses_super_packets_gets_every_frame_once_and_is_not_asked_often() {
+        for error in [libc::ENOBUFS, libc::EINVAL, libc::EMSGSIZE, libc::EOPNOTSUPP, libc::EIO] {
+            let mut device = Device { refuses: Some(error), room: usize::MAX, ..Device::default() };
+            let (mut consent, mut counts, all) = (consent(), PortCounts::default(), frames(100));
+            for _ in 0..1_000 {
+                assert_eq!(send(&mut device, &mut consent, &mut counts, &all), 100);
+            }
+            let expected: Vec<u8> = (0..1_000).flat_map(|_| 0..100).collect();
+            assert!(device.took == expected, "{error}");
+            assert_eq!((counts.sent, counts.merged, counts.unsent), (100_000, 0, 0), "{error}");
+            // 13 batches of eight frames a time, and some that were refused, twice at most.
+            let pauses = (13_000 / PAUSE).ilog2() as usize;
+            assert!(device.calls <= 13_000 + 4 * pauses, "{error}: {}", device.calls);
+        }
+    }
+
+    #[test]
+    fn a_device_that_is_full_is_no_device_that_refuses() {
+        let mut device = Device { room: 70, ..Device::default() };
+        let (mut consent, mut counts, all) = (consent(), PortCounts::default(), frames(100));
+        // 64 as one, of the other 36 as many as there is room for.
+        let done = send(&mut device, &mut consent, &mut counts, &all);
+        assert_eq!((done, counts.sent, counts.merged), (70, 70, 1));
+        for _ in 0..10 {
+            // The frames wait, and nothing is counted as lost.
+            assert_eq!(send(&mut device, &mut consent, &mut counts, &all[done..]), 0);
+        }
+        device.room = usize::MAX;
+        let before = device.calls;
+        let mut left = done;
+        while left < 100 {
+            left += send(&mut device, &mut consent, &mut counts, &all[left..]);
+        }
+        assert!(device.took == (0..100).collect::<Vec<_>>());
+        assert_eq!((counts.sent, counts.unsent), (100, 0));
+        assert!(device.calls <= before + 4, "{}", device.calls - before);
+    }
+
+    #[test]
+    fn a_device_that_takes_them_again_gets_them_again() {
+        let mut device = Device { refuses: Some(libc::ENOBUFS), room: usize::MAX, ..Device::default() };
+        let (mut consent, mut counts, all) = (consent(), PortCounts::default(), frames(10));
+        send(&mut device, &mut consent, &mut counts, &all);
+        device.refuses = None;
+        for _ in 0..PAUSE {
+            send(&mut device, &mut consent, &mut counts, &all);
+        }
+        assert!(counts.merged > 0 && counts.merged < 40, "{counts:?}");
+    }
+
+    #[test]
+    fn what_is_longer_than_the_mtu_is_not_merged() {
+        let (mut counts, all) = (PortCounts::default(), frames(10));
+        // A packet of 552 bytes; an MTU that is not known.
+        for (mtu, merged) in [(Some(551), 0), (Some(552), 1), (None, 0)] {
+            let mut device = Device { room: usize::MAX, ..Device::default() };
+            let mut consent = Consent::default();
+            assert!(consent.is_mtu_due());
+            consent.set_mtu(mtu);
+            counts = PortCounts::default();
+            send(&mut device, &mut consent, &mut counts, &all);
+            assert_eq!((counts.sent, counts.merged), (10, merged), "{mtu:?}");
+            (0..LOOK).for_each(|_| consent.begin());
+            assert!(consent.is_mtu_due());
+        }
+        assert_eq!(counts.unsent, 0);
+    }
+}
