@@ -1,7 +1,7 @@
 //! How much one core forwards between two namespaces, compared with the kernel that routes through an HTB: frames from a packet
 //! socket at 64 and 1514 bytes until nothing more is taken, and TCP in segments of the MTU.
 //!
-//! `cargo bench -p apportion-live --bench forwarding`. It needs two cores: one sends, one forwards. The kernel forwards within
+//! `cargo bench -p apportion-live --bench forwarding`; with `-- frames` or `-- tcp` only that. It needs two cores: one sends, one forwards. The kernel forwards within
 //! the call that sends, on the sender's core. It is left out where ip(8), tc(8) or HTB is missing.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints, and a panic is its message")]
 #![allow(clippy::disallowed_methods, reason = "a bench measures time")]
@@ -18,7 +18,7 @@ use apportion_core::system::{DisciplineParams, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_linux::host::Host;
 use apportion_linux::namespace::{Identity, Isolation, enter_user_namespace, set_sysctl};
-use apportion_linux::netlink::{Netlink, Route, Table};
+use apportion_linux::netlink::{Netlink, Offloads, Route, Table};
 use apportion_linux::pool::Pool;
 use apportion_linux::port::{Port, Received};
 use apportion_live::bridge::{Bridge, ETHERNET};
@@ -58,11 +58,14 @@ struct Hosts {
 impl Hosts {
     fn new(number: u8) -> Self {
         let addresses = [1, 2].map(|last| Ipv4Addr::new(10, 0, number, last));
-        let make = |name: &str, address: Ipv4Addr| {
-            Host::create(&format!("{name}{number}"), &[address.into()], Bytes::new(1_500)).unwrap()
-        };
+        let make =
+            |name: &str, address: Ipv4Addr| Host::create(name, &[address.into()], Bytes::new(1_500)).unwrap();
         let nowhere = Ipv4Addr::new(10, 1, number, 1);
-        Self { near: make("near", addresses[0]), far: make("far", addresses[1]), addresses, nowhere }
+        let [near, far] = ["near", "far"].map(|name| format!("{name}{number}"));
+        let hosts =
+            Self { near: make(&near, addresses[0]), far: make(&far, addresses[1]), addresses, nowhere };
+        [near, far].iter().for_each(|port| let_segment(port));
+        hosts
     }
 
     fn engine(&self, queue: &str) -> Engine<Bridge> {
@@ -142,6 +145,14 @@ impl Hosts {
     }
 }
 
+/// Gives the device segmentation back that hosts do without, as interfaces have it where a gateway runs and where the kernel
+/// routes. Their hosts send segment by segment all the same.
+fn let_segment(port: &str) {
+    let mut netlink = Netlink::open().unwrap();
+    let before = netlink.offloads(port).unwrap();
+    netlink.restore(port, &Offloads { tso: true, gso: true, ..before }, 65_535).unwrap();
+}
+
 /// Frames that came in by this thread's only device.
 fn received() -> u64 {
     let devices = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
@@ -207,37 +218,46 @@ fn forward_tcp(number: u8, queue: &str) {
     let mut engine = hosts.engine(queue);
     let receiver = hosts.tcp();
     engine.run(deadline(), None).unwrap();
+    let (counts, _) = engine.port_counts(1).unwrap();
     drop(engine);
     drop(hosts);
-    println!("{queue:12} TCP {:34.2} Gb/s", receiver.join().unwrap() / 1e9);
+    let rate = receiver.join().unwrap() / 1e9;
+    println!("{queue:12} TCP {rate:34.2} Gb/s  {} frames, {} super-packets", counts.sent, counts.merged);
 }
 
-fn kernel(first: u8) {
-    for (number, length) in (first..).zip([64, 1_514]) {
-        let hosts = Hosts::new(number);
-        if !hosts.route(number) {
-            println!("kernel, HTB: left out, ip(8), tc(8) or its HTB is missing");
-            return;
-        }
-        let (offered, came) = hosts.blast(ROUTER, length, 1).join().unwrap();
-        let bits = came * length as f64 * 8.0 / 1e9;
-        println!(
-            "kernel, HTB  {length:5} B     1 flows  {came:8.0} frames/s of {offered:8.0}  {bits:5.2} Gb/s"
-        );
-    }
-    let number = first + 2;
+fn kernel_frames(number: u8, length: usize) {
     let hosts = Hosts::new(number);
-    assert!(hosts.route(number));
-    println!("kernel, HTB  TCP {:34.2} Gb/s", hosts.tcp().join().unwrap() / 1e9);
+    if !hosts.route(number) {
+        println!("kernel, HTB: left out, ip(8), tc(8) or its HTB is missing");
+        return;
+    }
+    let (offered, came) = hosts.blast(ROUTER, length, 1).join().unwrap();
+    let bits = came * length as f64 * 8.0 / 1e9;
+    println!("kernel, HTB  {length:5} B     1 flows  {came:8.0} frames/s of {offered:8.0}  {bits:5.2} Gb/s");
+}
+
+fn kernel_tcp(number: u8) {
+    let hosts = Hosts::new(number);
+    if hosts.route(number) {
+        println!("kernel, HTB  TCP {:34.2} Gb/s", hosts.tcp().join().unwrap() / 1e9);
+    }
 }
 
 fn main() {
+    // Cargo adds `--bench`.
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let is_wanted = |what: &str| words.is_empty() || words.iter().any(|word| word == what);
     enter_user_namespace(Isolation { identity: Identity::Root, network: true, mounts: false }).unwrap();
-    let fifo = [64, 1_514].map(|length| ("fifo", length, 1));
-    let others = ["fifo", "fq_codel", "drr", "stfq"].map(|queue| (queue, 1_514, 64));
-    for (number, (queue, length, flows)) in (0..).zip(fifo.into_iter().chain(others)) {
-        forward_frames(number, queue, length, flows);
+    if is_wanted("frames") {
+        let fifo = [64, 1_514].map(|length| ("fifo", length, 1));
+        let others = ["fifo", "fq_codel", "drr", "stfq"].map(|queue| (queue, 1_514, 64));
+        for (number, (queue, length, flows)) in (0..).zip(fifo.into_iter().chain(others)) {
+            forward_frames(number, queue, length, flows);
+        }
+        (20..).zip([64, 1_514]).for_each(|(number, length)| kernel_frames(number, length));
     }
-    forward_tcp(10, "fifo");
-    kernel(20);
+    if is_wanted("tcp") {
+        (10..).zip(["fifo", "stfq"]).for_each(|(number, queue)| forward_tcp(number, queue));
+        kernel_tcp(22);
+    }
 }
