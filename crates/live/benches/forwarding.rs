@@ -1,8 +1,10 @@
 //! How much one core forwards between two namespaces, compared with the kernel that routes through an HTB: frames from a packet
 //! socket at 64 and 1514 bytes until nothing more is taken, and TCP in segments of the MTU.
 //!
-//! `cargo bench -p apportion-live --bench forwarding`; with `-- frames` or `-- tcp` only that. It needs two cores: one sends, one forwards. The kernel forwards within
-//! the call that sends, on the sender's core. It is left out where ip(8), tc(8) or HTB is missing.
+//! `cargo bench -p apportion-live --bench forwarding`; with `-- frames` or `-- tcp` only that, and with `alone` between interfaces that do
+//! not segment, by which segments leave one by one. It needs two cores: one sends, one forwards. The kernel forwards within
+//! the call that sends, on the sender's core. Of TCP it also prints the processor time of each thread, of which the largest bounds the rate where
+//! a core is free for each, and the sum where none is. The kernel is left out where ip(8), tc(8) or HTB is missing.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints, and a panic is its message")]
 #![allow(clippy::disallowed_methods, reason = "a bench measures time")]
 
@@ -32,6 +34,8 @@ const RATE: Rate = Rate::from_mbit(100_000);
 /// Of each measurement.
 const LENGTH: Duration = Duration::from_secs(2);
 const PORT: u16 = 5_001;
+/// The argument for interfaces that do not segment.
+const ALONE: &str = "alone";
 /// Hardware addresses: of every interface, and of none.
 const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 9];
@@ -64,7 +68,9 @@ impl Hosts {
         let [near, far] = ["near", "far"].map(|name| format!("{name}{number}"));
         let hosts =
             Self { near: make(&near, addresses[0]), far: make(&far, addresses[1]), addresses, nowhere };
-        [near, far].iter().for_each(|port| let_segment(port));
+        if !std::env::args().any(|word| word == ALONE) {
+            [near, far].iter().for_each(|port| let_segment(port));
+        }
         hosts
     }
 
@@ -115,11 +121,11 @@ impl Hosts {
         self.near.namespace.spawn("sender", sender).unwrap()
     }
 
-    /// A connection of CUBIC from the near one to the far one; bits a second that were read.
-    fn tcp(&self) -> std::thread::JoinHandle<f64> {
+    /// A connection of CUBIC from the near one to the far one.
+    fn tcp(&self) -> std::thread::JoinHandle<Transfer> {
         let to = (self.addresses[1], PORT);
         let listener = self.far.namespace.run(|| TcpListener::bind(to).unwrap()).unwrap();
-        let receiver = std::thread::spawn(move || {
+        let receive = move || {
             let (mut stream, _) = listener.accept().unwrap();
             let (mut buffer, start, mut read) = (vec![0; 1 << 18], Instant::now(), 0);
             while let Ok(count) = stream.read(&mut buffer)
@@ -127,8 +133,9 @@ impl Hosts {
             {
                 read += count;
             }
-            8.0 * read as f64 / start.elapsed().as_secs_f64()
-        });
+            (read as f64, start.elapsed().as_secs_f64(), processor_time())
+        };
+        let receiver = std::thread::spawn(receive);
         let sender = move || {
             // Before it connects: one that began with BBR would go on to pace.
             let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::empty(), None).unwrap();
@@ -139,10 +146,41 @@ impl Hosts {
             while start.elapsed() < LENGTH {
                 stream.write_all(&bytes).unwrap();
             }
+            drop(stream);
+            processor_time()
         };
-        self.near.namespace.spawn("sender", sender).unwrap();
-        receiver
+        let sender = self.near.namespace.spawn("sender", sender).unwrap();
+        std::thread::spawn(move || {
+            let ((bytes, took, receiver), sender) = (receiver.join().unwrap(), sender.join().unwrap());
+            Transfer { bytes, took, sender, receiver }
+        })
     }
+}
+
+/// What a connection brought, and the processor time of its ends, in seconds.
+struct Transfer {
+    bytes: f64,
+    took: f64,
+    sender: f64,
+    receiver: f64,
+}
+
+impl Transfer {
+    /// With the processor time of the thread that forwards, if there is one.
+    fn print(&self, name: &str, forwarder: f64, rest: &str) {
+        let Self { bytes, took, sender, receiver } = self;
+        let [sender, forwarder, receiver] = [*sender, forwarder, *receiver].map(|time| time * 1e9 / bytes);
+        let rate = 8.0 * bytes / took / 1e9;
+        println!(
+            "{name:12} TCP {rate:34.2} Gb/s  s/GB: sender {sender:.2}, forwarder {forwarder:.2}, receiver {receiver:.2}{rest}"
+        );
+    }
+}
+
+/// Seconds that the calling thread has run (proc(5), schedstat).
+fn processor_time() -> f64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    text.split_whitespace().next().unwrap().parse::<f64>().unwrap() / 1e9
 }
 
 /// Gives the device segmentation back that hosts do without, as interfaces have it where a gateway runs and where the kernel
@@ -216,13 +254,14 @@ fn forward_frames(number: u8, queue: &str, length: usize, flows: u16) {
 fn forward_tcp(number: u8, queue: &str) {
     let hosts = Hosts::new(number);
     let mut engine = hosts.engine(queue);
-    let receiver = hosts.tcp();
+    let (transfer, before) = (hosts.tcp(), processor_time());
     engine.run(deadline(), None).unwrap();
+    let forwarder = processor_time() - before;
     let (counts, _) = engine.port_counts(1).unwrap();
     drop(engine);
     drop(hosts);
-    let rate = receiver.join().unwrap() / 1e9;
-    println!("{queue:12} TCP {rate:34.2} Gb/s  {} frames, {} super-packets", counts.sent, counts.merged);
+    let rest = format!("; {} frames, {} super-packets", counts.sent, counts.merged);
+    transfer.join().unwrap().print(queue, forwarder, &rest);
 }
 
 fn kernel_frames(number: u8, length: usize) {
@@ -239,13 +278,14 @@ fn kernel_frames(number: u8, length: usize) {
 fn kernel_tcp(number: u8) {
     let hosts = Hosts::new(number);
     if hosts.route(number) {
-        println!("kernel, HTB  TCP {:34.2} Gb/s", hosts.tcp().join().unwrap() / 1e9);
+        hosts.tcp().join().unwrap().print("kernel, HTB", 0.0, "");
     }
 }
 
 fn main() {
     // Cargo adds `--bench`.
-    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let is_part = |word: &String| !word.starts_with("--") && word != ALONE;
+    let words: Vec<String> = std::env::args().skip(1).filter(is_part).collect();
     let is_wanted = |what: &str| words.is_empty() || words.iter().any(|word| word == what);
     enter_user_namespace(Isolation { identity: Identity::Root, network: true, mounts: false }).unwrap();
     if is_wanted("frames") {

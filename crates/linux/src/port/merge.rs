@@ -17,7 +17,7 @@
 //! Nothing of a frame is changed or copied, but for its headers: a super-packet is sent from those in a block of their own and the
 //! payloads where they lie.
 //!
-//! A device may refuse super-packets, see [`Consent`].
+//! A device may refuse super-packets: a port then sends their frames one by one.
 //!
 //! Cost: O(1) for each frame, a look at its header; of a segment that may be merged, two passes over headers. No allocation once
 //! the vectors have grown.
