@@ -15,7 +15,6 @@
 //! | [`metrics`] | metrics as Prometheus reads them |
 //! | [`control`] | the socket for commands and metrics, and signals |
 //! | `page` | what browsers show of it |
-//! | [`endpoint`], `http` | a listener and its clients; a minimal HTTP/1.0 |
 //! | [`interfaces`] | what is known of the interfaces, and whether they fit |
 //! | [`traffic`] | what leaves, by flow and second |
 //! | `entitlement` | what the rules give each flow of it |
@@ -43,14 +42,12 @@ pub mod bypass;
 pub mod claim;
 mod classify;
 pub mod control;
-pub mod endpoint;
 mod entitlement;
 mod events;
 mod exceptions;
 mod guarantees;
 mod history;
 mod hosts;
-mod http;
 pub mod interfaces;
 mod label_limit;
 pub mod log;

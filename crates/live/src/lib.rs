@@ -7,6 +7,7 @@
 //! | `agenda` | what is due next |
 //! | [`engine`] | moves frames between ports and links, by the clock |
 //! | [`bridge`] | two ports with a link each way |
+//! | [`endpoint`], `http`, `page` | a listener and its clients; requests and answers; pages for browsers |
 //! | `exceptions`, [`unix_socket`] | overload notifications to applications |
 //! | [`frame`] | parses Ethernet frames, and edits the few fields that routers change |
 //! | `flow_table` | numbers of flows |
@@ -26,16 +27,19 @@ compile_error!("packet sockets and namespaces are Linux's");
 
 mod agenda;
 pub mod bridge;
+pub mod endpoint;
 pub mod engine;
 mod exceptions;
 mod flow_table;
 pub mod frame;
 pub mod gateway;
 pub mod host_proxy;
+mod http;
 pub mod lab;
 pub mod link;
 pub mod pace;
 pub mod packet;
+mod page;
 pub mod router;
 pub mod shell;
 pub mod unix_socket;

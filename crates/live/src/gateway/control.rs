@@ -44,14 +44,14 @@ use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use sd_notify::NotifyState;
 
-use super::endpoint::Endpoint;
 use super::events::Events;
 use super::exceptions::Notices;
 use super::history::{History, Kind};
-use super::http::{Answer, Request};
 use super::snapshot::{Reloads, Snapshot};
 use super::supervision::notify;
+use crate::endpoint::Endpoint;
 use crate::exceptions::Readers;
+use crate::http::{Answer, Request};
 
 mod answers;
 mod change;

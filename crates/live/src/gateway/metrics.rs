@@ -6,7 +6,7 @@
 use prometheus::TextEncoder;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
 
-use super::http::Answer;
+use crate::http::Answer;
 
 /// Before each name.
 const PREFIX: &str = "apportion_gateway_";

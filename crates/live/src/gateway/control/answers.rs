@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::Control;
 use crate::gateway::history::SHOWN;
-use crate::gateway::http::Answer;
 use crate::gateway::metrics::Metrics;
-use crate::gateway::page;
+use crate::gateway::page::PAGE;
+use crate::http::Answer;
 
 impl Control {
     pub(super) fn answer(&mut self, now: Time, method: &str, target: &str) -> Answer {
@@ -15,12 +15,7 @@ impl Control {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         match (method, path) {
             ("GET", "/metrics") => Metrics::answer(snapshot.prometheus(&self.reloads)),
-            ("GET", "/") => Answer {
-                status: 200,
-                kind: "text/html; charset=utf-8",
-                policy: Some(page::policy()),
-                body: page::PAGE.to_owned(),
-            },
+            ("GET", "/") => PAGE.answer(),
             ("GET", "/stats.json") => {
                 let mut all = snapshot.json(&self.reloads);
                 all["traffic"] = self.history.latest();

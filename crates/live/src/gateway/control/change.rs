@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 use super::answers::starting;
 use super::token::Denied;
 use super::{Control, Order, Ordered, Origin, TO_APPLY, Takeover, read_plans};
-use crate::gateway::http::{Answer, Request};
+use crate::http::{Answer, Request};
 
 /// Keys of a body.
 const KEYS: [&str; 3] = ["revision", "set", "confirm"];

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::ControlError;
-use crate::gateway::http;
+use crate::http;
 use crate::unix_socket;
 
 /// How long a client waits for its answer. Chosen: a reload that is not applied is reported before.

@@ -395,7 +395,8 @@ fn the_page_is_served_with_a_policy_that_lets_it_run_and_ask_this_gateway_only()
     assert!(head.contains("\r\nContent-Security-Policy: default-src 'none'; script-src 'sha256-"), "{head}");
     assert!(head.contains("connect-src 'self'") && !head.contains("unsafe"), "{head}");
     assert!(
-        head.contains("\r\nContent-Type: text/html; charset=utf-8\r\n") && body == crate::gateway::page::PAGE
+        head.contains("\r\nContent-Type: text/html; charset=utf-8\r\n")
+            && body == crate::gateway::page::PAGE.html()
     );
 }
 

@@ -1,36 +1,12 @@
-"use strict";
 (() => {
   const HOUR = 3600, ROWS = 16;
   const WAYS = ["up", "down"];
-  const byId = (id) => document.getElementById(id);
   const mbit = (bytes) => bytes === null ? null : bytes * 8 / 1e6;
-  const rateText = (bytes) => {
-    if (bytes === null || bytes === undefined) return "–";
-    const bits = bytes * 8;
-    return bits >= 1e9 ? (bits / 1e9).toFixed(2) + " Gbit/s"
-      : bits >= 1e6 ? (bits / 1e6).toFixed(2) + " Mbit/s" : (bits / 1e3).toFixed(1) + " kbit/s";
-  };
-  const count = (number, what) => `${number} ${what}${number === 1 ? "" : "s"}`;
-  const timeText = (seconds) =>
-    seconds === null || seconds === undefined ? "–" : (seconds * 1e3).toFixed(2) + " ms";
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-  const text = (parent, tag, content) => {
-    const node = document.createElement(tag);
-    node.textContent = content;
-    parent.append(node);
-    return node;
-  };
-  const get = async (path) => {
-    const answer = await fetch(path, { cache: "no-store", signal: AbortSignal.timeout(5000) });
-    if (!answer.ok) throw new Error(await answer.text());
-    return answer.json();
-  };
 
   // When the gateway started, by the clock of this machine.
   let began = 0;
   let events = [];
   const views = {};
-  const charts = new Set();
 
   // Events as lines on the time axis.
   const drawEvents = (plot) => {
@@ -50,26 +26,13 @@
   };
   const chart = (parent, names, data, unit) => {
     const colours = ["first", "second", "third"];
-    const axis = { stroke: () => colour("quiet"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { stroke: () => colour("line") } };
     const series = names.map((name, at) => ({
       label: name, stroke: () => colour(colours[at]), width: 1.5, dash: at === 1 ? [6, 3] : undefined, points: { show: false },
       value: (_, value) => value === null || value === undefined ? "–" : value.toFixed(2) + " " + unit,
     }));
     // Without the date, which on a narrow page lies on the next label.
     const clock = (at) => new Date(at * 1e3).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
-    const plot = new uPlot({
-      width: Math.max(parent.clientWidth, 200), height: 130,
-      series: [{ label: "time" }, ...series],
-      scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] } },
-      axes: [{ ...axis, space: 75, values: (_, times) => times.map(clock) }, { ...axis, size: 55 }],
-      hooks: { draw: [drawEvents] },
-    }, data, parent);
-    charts.add(plot);
-    plot.parent = parent;
-    return plot;
-  };
-  const resize = () => {
-    for (const plot of charts) plot.setSize({ width: Math.max(plot.parent.clientWidth, 200), height: 130 });
+    return draw(parent, [{ label: "time" }, ...series], data, clock, { hooks: { draw: [drawEvents] } });
   };
 
   // A row whose first cell opens a history and whose last one is a share; `plain` cells are in between.
@@ -380,9 +343,5 @@
   byId("change-form").addEventListener("submit", (event) => { event.preventDefault(); showChange(); });
   byId("change-apply").addEventListener("click", applyChange);
   byId("change-close").addEventListener("click", () => byId("change").close());
-  new ResizeObserver(resize).observe(document.body);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
-    for (const plot of charts) plot.redraw();
-  });
   round();
 })();

@@ -1,4 +1,4 @@
-//! A listener of the gateway with the clients that it has accepted.
+//! A listener with the clients that it has accepted.
 
 use std::io;
 use std::net::TcpListener;
@@ -8,8 +8,8 @@ use std::os::unix::net::UnixListener;
 use apportion_core::units::Time;
 use nix::poll::PollFlags;
 
-use super::http::Clients;
-pub use super::http::{Answer, Request, Stream};
+use crate::http::Clients;
+pub use crate::http::{Answer, Request, Stream};
 
 /// Connections that are accepted before signals and other clients have their turn.
 const ACCEPTS: usize = 128;
