@@ -3,9 +3,12 @@
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
 use apportion_runtime::outcome::TcpSample;
-use apportion_runtime::probe::{self, FlowProbe};
+use apportion_runtime::probe::{self, FlowProbe, Samples};
 use apportion_scenario::Point;
 use apportion_sim::observer::Observer;
+
+#[cfg(all(feature = "live", target_os = "linux"))]
+use crate::watch::{Follower, Watch};
 
 /// A packet was dropped by a discipline, or lost on a wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -82,8 +85,18 @@ pub struct LinkSample<'a> {
     pub name: &'a str,
     /// What it transmitted over the interval.
     pub throughput: Rate,
+    /// What it could have transmitted over the interval: its mean rate, changes included.
+    pub rate: Rate,
     /// What waits at the end of the interval.
     pub backlog: Packets,
+    /// The mean time in the queue of packets transmitted in the interval; none if there were none.
+    pub queue_delay: Option<Span>,
+    /// Packets that its discipline dropped in the interval, by reason in the order of [`DropReason::ALL`].
+    pub dropped: [u64; DropReason::ALL.len()],
+    /// Packets that its wire lost in the interval.
+    pub lost: u64,
+    /// Packets that its discipline marked in the interval.
+    pub marked: u64,
 }
 
 type OnDrop<'a> = Box<dyn Fn(&Dropped<'_>) + Send + Sync + 'a>;
@@ -96,22 +109,72 @@ pub(crate) struct Events<'a> {
     pub on_drop: Option<OnDrop<'a>>,
     pub on_mark: Option<OnMark<'a>>,
     pub on_sample: Option<OnSample<'a>>,
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    pub watch: Option<&'a Watch>,
 }
 
 impl Events<'_> {
     pub(crate) const fn are_none(&self) -> bool {
-        self.on_drop.is_none() && self.on_mark.is_none() && self.on_sample.is_none()
+        self.on_drop.is_none() && self.on_mark.is_none() && self.on_sample.is_none() && !self.are_watched()
+    }
+
+    /// Whether a page shows them.
+    pub(crate) const fn are_watched(&self) -> bool {
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        return self.watch.is_some();
+        #[cfg(not(all(feature = "live", target_os = "linux")))]
+        false
+    }
+
+    /// A run of so many replications begins.
+    pub(crate) fn begin(&self, _title: &str, _replications: usize) {
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        if let Some(watch) = self.watch {
+            watch.begin(_title, _replications);
+        }
+    }
+
+    /// It is over.
+    pub(crate) fn end(&self, _is_complete: bool) {
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        if let Some(watch) = self.watch {
+            watch.end(_is_complete);
+        }
     }
 }
 
 /// Reports the events of one replication.
 pub(crate) struct Observing<'a> {
-    pub events: &'a Events<'a>,
-    pub point: &'a Point,
-    pub seed: u64,
+    events: &'a Events<'a>,
+    point: &'a Point,
+    seed: u64,
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    follower: Option<Follower<'a>>,
 }
 
-impl Observing<'_> {
+impl<'a> Observing<'a> {
+    pub fn new(events: &'a Events<'a>, point: &'a Point, seed: u64) -> Self {
+        Self {
+            events,
+            point,
+            seed,
+            #[cfg(all(feature = "live", target_os = "linux"))]
+            follower: events.watch.map(|watch| watch.follower(point, seed)),
+        }
+    }
+
+    /// The replication is over.
+    pub fn end(&self, _is_complete: bool) {
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        if let Some(follower) = &self.follower {
+            follower.end(_is_complete);
+        }
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        if let Some(watch) = self.events.watch.filter(|_| _is_complete) {
+            watch.step();
+        }
+    }
+
     fn flow(&self, at: usize) -> &str {
         self.point.scenario.flows.get(at).map_or("", |flow| &flow.name)
     }
@@ -136,7 +199,12 @@ impl Observer for Observing<'_> {
         }
     }
 
-    fn sampled(&self, at: Time, flows: &[FlowProbe], links: &[(usize, probe::LinkSample)]) {
+    fn sampled(&self, samples: &Samples<'_>) {
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        if let Some(follower) = &self.follower {
+            follower.sampled(samples);
+        }
+        let &Samples { at, flows, links, .. } = samples;
         let Some(report) = &self.events.on_sample else { return };
         let interval = self.point.scenario.sample;
         let flow = |(place, probe): (usize, &FlowProbe)| FlowSample {
@@ -147,7 +215,12 @@ impl Observer for Observing<'_> {
         let link = |(place, sample): &(usize, probe::LinkSample)| LinkSample {
             name: self.link(*place),
             throughput: rate(sample.sent, interval),
+            rate: sample.rate,
             backlog: sample.backlog,
+            queue_delay: sample.delay,
+            dropped: sample.dropped,
+            lost: sample.lost,
+            marked: sample.marked,
         };
         let flows: Vec<_> = flows.iter().enumerate().map(flow).collect();
         let links: Vec<_> = links.iter().map(link).collect();

@@ -42,6 +42,7 @@
 //! | compare all disciplines in all situations | [`League`] |
 //! | run a discipline of your own | [`Catalog`], [`ScenarioBuilder::catalog`] |
 //! | list and explain disciplines, TCP profiles, sources and topologies | [`catalogue`] |
+//! | see a run in the browser while it goes on | `Watch`, `Run::watch` |
 //! | run a command behind an emulated link | `shell` |
 //! | run a gateway between two interfaces | `gateway` |
 //!
@@ -49,7 +50,7 @@
 //!
 //! | feature | default | adds |
 //! |---|---|---|
-//! | `live` | yes | the modules `lab`, `shell` and `gateway`, `Run::lab` and `Run::parity`; Linux only, without effect elsewhere |
+//! | `live` | yes | the modules `lab`, `shell` and `gateway`, `Watch`, `Run::lab` and `Run::parity`; Linux only, without effect elsewhere |
 //! | `arrow` | no | tables as Arrow record batches: `Results::record_batch` |
 //! | `mutants` | no | experiments with faults put in on purpose: `Reproduction::mutants` |
 
@@ -89,6 +90,8 @@ mod size;
 mod sources;
 mod staged;
 mod warnings;
+#[cfg(all(feature = "live", target_os = "linux"))]
+mod watch;
 
 pub use apportion_cache::{Cache, CacheError, Damage, Frame, Usage};
 pub use apportion_core;
@@ -120,6 +123,8 @@ pub use scenario::{Scenario, ScenarioBuilder, ScenarioError};
 pub use simulations::Simulations;
 pub use sources::build;
 pub use staged::Staged;
+#[cfg(all(feature = "live", target_os = "linux"))]
+pub use watch::{Watch, WatchError};
 
 /// The code of `docs/extending.md`, which is compiled and run with the other examples.
 #[cfg(doctest)]

@@ -48,6 +48,11 @@ impl Recorder {
         }
     }
 
+    /// Whether no replication was cancelled so far.
+    pub(crate) const fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
     /// The next replication, of the point with this number; none if it was cancelled.
     pub(crate) fn add(&mut self, at: usize, measured: Option<Measured>) -> Result<(), WriteError> {
         self.has_ended = measured.is_some();

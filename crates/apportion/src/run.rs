@@ -225,7 +225,8 @@ impl<'a> Run<'a> {
             has_twins: self.has_twins(),
             holds: self.holds == Hold::Outcomes,
             has_intervals: self.contents().intervals,
-            jobs: self.jobs,
+            // Each of them is shown, not only those that begin when none is.
+            jobs: if self.jobs == 0 && self.events.are_watched() { 1 } else { self.jobs },
             cancel: self.cancel.clone(),
             cache: self.cache.as_ref().filter(|_| self.events.are_none()).map(|(cache, _)| cache.clone()),
             ..Simulations::new([self.scenario], self.seeds)
@@ -253,7 +254,10 @@ impl<'a> Run<'a> {
         let writer = writer.transpose()?;
         let captures = writer.as_ref().map(|writer| Captures::new(writer.folder()));
         let mut recorder = Recorder::new(self.scenario, writer, self.holds, self.has_twins());
-        let (reused, cache_failure) = self.replications(captures.as_ref(), &mut recorder)?;
+        self.events.begin(self.scenario.title(), seeds.iter().map(Vec::len).sum());
+        let simulated = self.replications(captures.as_ref(), &mut recorder);
+        self.events.end(simulated.is_ok() && recorder.is_complete());
+        let (reused, cache_failure) = simulated?;
         let (record, writer) = recorder.finish(self.scenario, seeds.into_iter().next().unwrap_or_default());
         let made = begun.end(reused);
         Ok(Staged::new(Results::new(record, made, None, cache_failure), writer))
@@ -390,6 +394,14 @@ impl<'a> Run<'a> {
     /// A callback at the end of each sample interval.
     pub fn on_sample(mut self, report: impl Fn(&Sampled<'_>) + Send + Sync + 'a) -> Self {
         self.events.on_sample = Some(Box::new(report));
+        self
+    }
+
+    /// A page in the browser that shows it, one replication at a time: [`jobs`](Self::jobs) is 1 by default then, and of several at the
+    /// same time those are shown that begin when no other is.
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    pub fn watch(mut self, page: &'a crate::watch::Watch) -> Self {
+        self.events.watch = Some(page);
         self
     }
 }

@@ -260,6 +260,9 @@ impl Simulator<'_> {
         let (places, jobs): (Vec<usize>, Vec<Job<'_>>) = jobs.into_iter().unzip();
         let each = |job: usize, outcome: Option<Outcome>| {
             let (at, which) = all[places[job]];
+            if let Some(observer) = &observers[places[job]] {
+                observer.end(outcome.is_some());
+            }
             let ended = self.simulations.ended(&self.points[at], &jobs[job], outcome?);
             self.cached.keep(at, which, &ended);
             self.counter.step();
@@ -276,7 +279,7 @@ impl Simulator<'_> {
     /// Reports the events of a replication, if there are callbacks. Its twin is in no table.
     fn observer(&self, at: usize, which: Which) -> Option<Observing<'_>> {
         let events = self.events.filter(|_| which.twin_of.is_none())?;
-        Some(Observing { events, point: self.simulations.point(at), seed: which.seed })
+        Some(Observing::new(events, self.simulations.point(at), which.seed))
     }
 
     /// One replication is captured: the others differ by chance alone and would fill the disk.

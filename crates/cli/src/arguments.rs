@@ -6,6 +6,7 @@ mod shell;
 pub use league::League;
 pub use shell::Shell;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use apportion::plot::Kind;
@@ -71,6 +72,8 @@ pub enum Command {
 pub struct Run {
     #[command(flatten)]
     pub wanted: Wanted,
+    #[command(flatten)]
+    pub page: Page,
     /// Replications at the same time; 0 for one per core
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,
@@ -82,7 +85,7 @@ pub struct Run {
     #[arg(long)]
     pub series: bool,
     /// Print an estimate of the CPU time and the memory that it takes, and do not run it
-    #[arg(long, conflicts_with_all = ["show_config", "json"])]
+    #[arg(long, conflicts_with_all = ["show_config", "json", "watch"])]
     pub estimate: bool,
     /// Run it even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
     #[arg(long)]
@@ -113,6 +116,16 @@ pub struct Resume {
     /// Simulate everything anew, and keep nothing
     #[arg(long, overrides_with = "resume")]
     pub no_resume: bool,
+}
+
+/// The page in the browser.
+#[derive(Args, Clone, Copy, Debug)]
+pub struct Page {
+    /// Show the run in the browser while it goes on, one replication at a time, at an address of this machine alone, and keep that page
+    /// until Ctrl-C [without ADDRESS: 127.0.0.1:9618; port 0 stands for a free one]. Nothing is taken from the cache
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, value_parser = address, conflicts_with = "show_config")]
+    #[expect(clippy::option_option, reason = "the option may be there without an address")]
+    pub watch: Option<Option<SocketAddr>>,
 }
 
 /// Whether replications have twins.
@@ -459,6 +472,15 @@ pub enum What {
     Topologies,
     Scenarios,
     Experiments,
+}
+
+/// Reads an address and a port.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let numbered = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
+    numbered.as_deref().unwrap_or(text).parse().map_err(|_| {
+        let mend = "write an address with a port, such as --watch 127.0.0.1:9618, or --watch alone behind the scenario";
+        format!("this is no address; {mend}")
+    })
 }
 
 /// Splits `PATH=VALUE`.

@@ -1,18 +1,46 @@
 //! Interrupts: the first asks runs to stop, the second ends the program.
 
+use std::thread;
+
 use anyhow::Context as _;
 use apportion::Cancel;
 
 /// The token that an interrupt cancels from now on. Starts a thread.
 pub fn listen() -> anyhow::Result<Cancel> {
-    let cancel = Cancel::new();
-    let token = cancel.clone();
-    ctrlc::set_handler(move || {
-        if token.is_cancelled() {
-            std::process::exit(1);
+    Ok(Interrupt::listen()?.cancel)
+}
+
+/// An interrupt that is listened for by the thread that waits for it.
+pub struct Interrupt {
+    /// What it cancels.
+    pub cancel: Cancel,
+}
+
+impl Interrupt {
+    /// Listens from now on. Starts a thread.
+    pub fn listen() -> anyhow::Result<Self> {
+        let cancel = Cancel::new();
+        let (token, listener) = (cancel.clone(), thread::current());
+        ctrlc::set_handler(move || {
+            if token.is_cancelled() {
+                std::process::exit(1);
+            }
+            token.cancel();
+            listener.unpark();
+        })
+        .context("cannot listen for interrupts")?;
+        Ok(Self { cancel })
+    }
+
+    /// Whether there was one.
+    pub fn is_over(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// Waits for it, in the thread that listens.
+    pub fn wait(&self) {
+        while !self.cancel.is_cancelled() {
+            thread::park();
         }
-        token.cancel();
-    })
-    .context("cannot listen for interrupts")?;
-    Ok(cancel)
+    }
 }

@@ -26,6 +26,7 @@ mod run;
 mod shell;
 mod status;
 mod sweep;
+mod watch;
 
 use std::ffi::OsString;
 

@@ -6,10 +6,11 @@ use apportion::{Cache, Contents, Hold, Results, Run, Scenario, ScenarioBuilder};
 
 use crate::arguments::{self, Wanted};
 use crate::cache;
-use crate::interrupt;
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Bar;
 use crate::status::Status;
+use crate::watch;
 
 pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
     let wanted = &arguments.wanted;
@@ -32,13 +33,19 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
         output::print(&format!("{}\n", estimate(&run)))?;
         return Ok(Status::SUCCESS);
     }
-    let cancel = interrupt::listen()?;
+    let mut page = arguments.page.bind()?;
+    let interrupt = Interrupt::listen()?;
+    watch::serve(&mut page)?;
+    let run = page.iter().fold(run, Run::watch);
     let bar = Bar::new(wanted.is_silent());
-    let results = run.cancel(&cancel).folder(&folder).progress(|progress| bar.show(progress)).simulate();
+    let run = run.cancel(&interrupt.cancel).folder(&folder);
+    let results = run.progress(|progress| bar.show(progress)).simulate();
     bar.clear();
     let results = results?;
     cache::note_failure(results.cache_failure());
-    print_results(&results, wanted)
+    let status = print_results(&results, wanted)?;
+    watch::keep(page.as_ref(), &interrupt);
+    Ok(status)
 }
 
 /// What a run takes, in words.

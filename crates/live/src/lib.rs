@@ -17,6 +17,7 @@
 //! | [`host_proxy`] | connections from an emulated host to the network of the machine |
 //! | [`router`] | messages between routers as frames |
 //! | [`shell`] | a command behind an emulated link |
+//! | [`watch`] | a page that shows a run while it goes on |
 //!
 //! System calls are in the crate `apportion-linux`.
 
@@ -43,4 +44,5 @@ mod page;
 pub mod router;
 pub mod shell;
 pub mod unix_socket;
+pub mod watch;
 pub mod wire_label;

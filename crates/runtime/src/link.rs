@@ -429,8 +429,9 @@ impl<P: Packet> LinkState<P> {
         if self.instruments.probe.is_some() {
             self.catch_up(now, backend);
         }
+        let counts = self.counts(now);
         if let Some(probe) = &mut self.instruments.probe {
-            probe.sample(self.queue.backlog(), self.counts.sent.bytes);
+            probe.sample(self.queue.backlog(), counts);
         }
     }
 

@@ -221,7 +221,24 @@ pub struct LinkProbe {
     /// Packet-seconds of backlog since the measured part began.
     area: f64,
     since: Time,
-    sampled: Bytes,
+    /// As of the last two ends of sample intervals, the start of the run being the first.
+    ends: [IntervalEnd; 2],
+    /// What packets waited before the measured part began.
+    before: Waited,
+}
+
+/// What had happened on a link by the end of a sample interval.
+#[derive(Clone, Copy, Debug, Default)]
+struct IntervalEnd {
+    counts: LinkCounts,
+    waited: Waited,
+}
+
+/// How long some packets waited: the sum, in seconds, and how many they were.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waited {
+    seconds: f64,
+    packets: u64,
 }
 
 /// A sample interval of a watched link.
@@ -231,6 +248,29 @@ pub struct LinkSample {
     pub backlog: Packets,
     /// Bytes transmitted in it.
     pub sent: Bytes,
+    /// The mean rate at which the link could have transmitted in it, changes included.
+    pub rate: Rate,
+    /// The mean time in the queue of packets transmitted in it; none if there were none.
+    pub delay: Option<Span>,
+    /// Packets that its discipline dropped in it, by reason in the order of [`DropReason::ALL`].
+    pub dropped: [u64; DropReason::ALL.len()],
+    /// Packets that its wire lost in it.
+    pub lost: u64,
+    /// Packets that its discipline marked in it.
+    pub marked: u64,
+}
+
+/// The end of a sample interval, for what follows a run.
+#[derive(Clone, Copy)]
+pub struct Samples<'a> {
+    /// When, from the start of the run.
+    pub at: Time,
+    /// The flows of the scenario; none if they are too many to be measured.
+    pub flows: &'a [FlowProbe],
+    /// The watched links by their places in the scenario.
+    pub links: &'a [(usize, LinkSample)],
+    /// What has reached the sink of the flow at this place since the start of the run, also of flows that are not measured.
+    pub delivered: &'a dyn Fn(usize) -> Bytes,
 }
 
 impl LinkProbe {
@@ -245,22 +285,48 @@ impl LinkProbe {
         self.delay.record(waited);
     }
 
-    /// A sample interval ends, with `sent` bytes transmitted since the start of the run.
-    pub fn sample(&mut self, backlog: Backlog, sent: Bytes) {
+    /// A sample interval ends, with these counts since the start of the run.
+    pub fn sample(&mut self, backlog: Backlog, counts: LinkCounts) {
+        self.ends = [self.ends[1], IntervalEnd { counts, waited: self.waited() }];
+        let [before, after] = &self.ends;
         self.backlog.push(backlog.packets.get());
-        self.series.push(sent - self.sampled);
-        self.sampled = sent;
+        self.series.push(after.counts.sent.bytes - before.counts.sent.bytes);
         self.allocations.sample(self.series.len());
     }
 
     /// The last sample interval that has ended.
     #[must_use]
     pub fn last_sample(&self) -> Option<LinkSample> {
-        Some(LinkSample { backlog: Packets::new(*self.backlog.last()?), sent: *self.series.last()? })
+        let backlog = Packets::new(*self.backlog.last()?);
+        let [before, after] = &self.ends;
+        let seconds = after.counts.counted.since(before.counts.counted).as_secs_f64();
+        let possible = after.counts.possible_bits - before.counts.possible_bits;
+        let packets = after.waited.packets - before.waited.packets;
+        let waited = (after.waited.seconds - before.waited.seconds).max(0.0);
+        let mut dropped = after.counts.dropped;
+        dropped.iter_mut().zip(before.counts.dropped).for_each(|(dropped, before)| *dropped -= before);
+        Some(LinkSample {
+            backlog,
+            sent: after.counts.sent.bytes - before.counts.sent.bytes,
+            rate: Rate::from_bit(if seconds > 0.0 { (possible / seconds).round() as u64 } else { 0 }),
+            delay: (packets > 0).then(|| Span::from_nanos((waited * 1e9 / packets as f64).round() as u64)),
+            dropped,
+            lost: after.counts.lost - before.counts.lost,
+            marked: after.counts.marked - before.counts.marked,
+        })
+    }
+
+    /// What packets waited since the start of the run.
+    fn waited(&self) -> Waited {
+        Waited {
+            seconds: self.before.seconds + self.delay.sum().as_secs_f64(),
+            packets: self.before.packets + self.delay.count(),
+        }
     }
 
     /// The measured part begins: forgets what came before, except the series.
     pub fn restart(&mut self, now: Time) {
+        self.before = self.waited();
         self.allocations.restart();
         self.delay = Histogram::default();
         self.area = 0.0;

@@ -4,7 +4,7 @@ use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_runtime::connections::Load;
 use apportion_runtime::outcome::{Completion, Count, FlowOutcome, LinkOutcome, Outcome, TcpSample};
-use apportion_runtime::probe::{Counters, FlowCounts, LinkCounts};
+use apportion_runtime::probe::{Counters, FlowCounts, LinkCounts, Samples};
 use apportion_scenario::model::{Source, Transport};
 
 use crate::connection::{Carrier, Quic, Quics, Tcp, Tcps, Totals};
@@ -143,7 +143,13 @@ impl Simulation<'_> {
             let links = self.links.iter().enumerate();
             let links: Vec<_> =
                 links.filter_map(|(at, link)| Some((at, link.state.last_sample()?))).collect();
-            observed.observer.sampled(now, &self.probes, &links);
+            let delivered = |flow| self.shared.counters.delivered_by(self.numbers.ids(flow));
+            observed.observer.sampled(&Samples {
+                at: now,
+                flows: &self.probes,
+                links: &links,
+                delivered: &delivered,
+            });
         }
         let next = now + self.scenario.sample;
         self.shared.events.schedule(now, next, Event::Sample);

@@ -5,7 +5,7 @@ use std::fmt;
 use apportion_core::packet::FlowId;
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Time};
-use apportion_runtime::probe::{FlowProbe, LinkSample};
+use apportion_runtime::probe::Samples;
 
 /// Is called while a run goes on, in the order of time. Links and flows have their places in the scenario; messages between routers
 /// are of no flow.
@@ -14,8 +14,8 @@ pub trait Observer: Sync {
     fn dropped(&self, at: Time, link: usize, flow: Option<usize>, size: Bytes, reason: Option<DropReason>);
     /// The discipline of `link` marked a packet.
     fn marked(&self, at: Time, link: usize, flow: Option<usize>, size: Bytes);
-    /// A sample interval ends, of these flows, none if they are too many to be measured, and of watched links.
-    fn sampled(&self, at: Time, flows: &[FlowProbe], links: &[(usize, LinkSample)]);
+    /// A sample interval ends.
+    fn sampled(&self, samples: &Samples<'_>);
 }
 
 /// An observer, with what it needs to know of packets.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Time};
 use apportion_runtime::outcome::Outcome;
-use apportion_runtime::probe::{FlowProbe, LinkSample};
+use apportion_runtime::probe::Samples;
 use apportion_scenario::model::Scenario;
 use apportion_sim::capture::LinkCapture;
 use apportion_sim::observer::Observer;
@@ -24,7 +24,7 @@ struct Silent;
 impl Observer for Silent {
     fn dropped(&self, _: Time, _: usize, _: Option<usize>, _: Bytes, _: Option<DropReason>) {}
     fn marked(&self, _: Time, _: usize, _: Option<usize>, _: Bytes) {}
-    fn sampled(&self, _: Time, _: &[FlowProbe], _: &[(usize, LinkSample)]) {}
+    fn sampled(&self, _: &Samples<'_>) {}
 }
 
 fn outcome(scenario: &Scenario, in_order: bool) -> Outcome {

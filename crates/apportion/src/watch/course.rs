@@ -1,0 +1,337 @@
+//! One replication as the page shows it: its watched links, and the flows over each of them that have most.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use apportion_core::queue::DropReason;
+use apportion_core::units::{Bytes, Span, Time};
+use apportion_runtime::probe::LinkSample;
+use apportion_scenario::Point;
+use apportion_scenario::model::{Link, Scenario};
+use serde_json::{Value, json};
+
+use super::series::{Scale, Series};
+
+/// Links of which the course is kept. Chosen: a list that can still be read.
+const MAX_LINKS: usize = 16;
+/// Flows over each link that are shown, those that had most. Chosen: a screen of lines.
+const SHOWN: usize = 16;
+/// Flows of which the course is kept: all if they are not more, else those that had most of a link in a sample interval, of which
+/// the one is forgotten for a new one that has had none for longest. Chosen: all that links can show, and half as many more.
+const MAX_FLOWS: usize = MAX_LINKS * SHOWN * 3 / 2;
+
+/// What a sample interval has left, in numbers that outlive it.
+#[derive(Clone, Debug)]
+pub(crate) struct Sample {
+    pub at: Time,
+    /// What had reached the sink of each flow.
+    pub delivered: Vec<Bytes>,
+    /// Of watched links, by their places in the scenario.
+    pub links: Vec<(usize, LinkSample)>,
+}
+
+/// How a replication stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stand {
+    Running,
+    Ended,
+    /// It ended before its time: it was cancelled, failed, or is run again.
+    Cut,
+}
+
+impl Stand {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Ended => "ended",
+            Self::Cut => "cut",
+        }
+    }
+}
+
+/// One replication.
+#[derive(Debug)]
+pub(super) struct Course {
+    pub number: u64,
+    pub point: String,
+    pub seed: u64,
+    pub stand: Stand,
+    at: Time,
+    stop: Time,
+    measure_from: Time,
+    sample: Span,
+    scale: Scale,
+    links: Vec<LinkCourse>,
+    links_left_out: usize,
+    /// What had reached the sink of each flow by the last sample, and what reached it in the last interval.
+    delivered: Vec<Bytes>,
+    latest: Vec<Bytes>,
+    /// What had reached it when the measured part began; none before.
+    start: Option<Vec<Bytes>>,
+    /// By the places of the flows.
+    flows: BTreeMap<usize, FlowCourse>,
+    samples: u64,
+}
+
+/// A watched link.
+#[derive(Debug)]
+struct LinkCourse {
+    place: usize,
+    name: String,
+    /// The flows that pass it, by place.
+    members: Vec<usize>,
+    latest: Option<LinkSample>,
+    /// Packets since the start of the run: dropped by reason, lost, marked.
+    dropped: [u64; DropReason::ALL.len()],
+    lost: u64,
+    marked: u64,
+    /// What it could send, what it sent, and what all its flows got, in bytes per second.
+    rate: Series,
+    sent: Series,
+    got: Series,
+    /// Packets, and seconds.
+    backlog: Series,
+    delay: Series,
+    /// Dropped and lost, and marked, in packets per second.
+    drops: Series,
+    marks: Series,
+}
+
+/// A flow of which the course is kept.
+#[derive(Debug)]
+struct FlowCourse {
+    name: String,
+    /// Bytes per second that reached its sink.
+    rate: Series,
+    /// The last sample in which it was among those that had most of a link.
+    last: u64,
+}
+
+impl Course {
+    pub fn new(number: u64, point: &Point, seed: u64) -> Self {
+        let scenario = &point.scenario;
+        let watched = || scenario.links.iter().enumerate().filter(|(_, link)| link.watched);
+        let count = scenario.flows.len();
+        let course = |(place, link): (usize, &Link)| LinkCourse::new(place, link, scenario);
+        let mut flows = BTreeMap::new();
+        if count <= MAX_FLOWS {
+            flows.extend((0..count).map(|flow| (flow, FlowCourse::new(scenario, flow, 0))));
+        }
+        Self {
+            number,
+            point: point.label.clone(),
+            seed,
+            stand: Stand::Running,
+            at: Time::ZERO,
+            stop: scenario.stop,
+            measure_from: scenario.measure_from,
+            sample: scenario.sample,
+            scale: Scale::new(),
+            links: watched().take(MAX_LINKS).map(course).collect(),
+            links_left_out: watched().count().saturating_sub(MAX_LINKS),
+            delivered: vec![Bytes::ZERO; count],
+            latest: vec![Bytes::ZERO; count],
+            start: (scenario.measure_from == Time::ZERO).then(|| vec![Bytes::ZERO; count]),
+            flows,
+            samples: 0,
+        }
+    }
+
+    /// Another sample interval of the replication, which is of this scenario.
+    pub fn add(&mut self, scenario: &Scenario, sample: Sample) {
+        let seconds = sample.at.since(self.at).as_secs_f64();
+        // A sample of nothing, or of another scenario, would be a fault of the caller.
+        if seconds <= 0.0 || sample.delivered.len() != self.delivered.len() {
+            return;
+        }
+        self.at = sample.at;
+        self.samples += 1;
+        for ((latest, before), after) in self.latest.iter_mut().zip(&self.delivered).zip(&sample.delivered) {
+            *latest = *after - *before;
+        }
+        self.delivered = sample.delivered;
+        for link in &mut self.links {
+            let got: Bytes = link.members.iter().map(|flow| self.latest[*flow]).sum();
+            link.got.add(Some(got.get() as f64 / seconds));
+            if let Some((_, own)) = sample.links.iter().find(|(place, _)| *place == link.place) {
+                link.add(own, seconds);
+            }
+        }
+        self.keep_largest(scenario);
+        for (flow, kept) in &mut self.flows {
+            kept.rate.add(Some(self.latest[*flow].get() as f64 / seconds));
+        }
+        let links = self.links.iter_mut().flat_map(LinkCourse::series);
+        self.scale.end_sample(links.chain(self.flows.values_mut().map(|flow| &mut flow.rate)));
+        if self.start.is_none() && self.at >= self.measure_from {
+            self.start = Some(self.delivered.clone());
+        }
+    }
+
+    /// Keeps the courses of the flows that had most of each link in the last interval.
+    fn keep_largest(&mut self, scenario: &Scenario) {
+        if self.latest.len() <= MAX_FLOWS {
+            return;
+        }
+        let mut largest = BTreeSet::new();
+        for link in &self.links {
+            largest.extend(most(&link.members, SHOWN, |flow| self.latest[flow]));
+        }
+        for flow in largest {
+            let points = self.scale.points;
+            let kept = self.flows.entry(flow).or_insert_with(|| FlowCourse::new(scenario, flow, points));
+            kept.last = self.samples;
+        }
+        while self.flows.len() > MAX_FLOWS {
+            let oldest = self.flows.iter().min_by_key(|(_, kept)| kept.last).map(|(flow, _)| *flow);
+            oldest.map(|flow| self.flows.remove(&flow));
+        }
+    }
+
+    /// What the page shows of it, with the link at this place among those that are kept.
+    pub fn json(&self, link: usize) -> Value {
+        let chosen = self.links.get(link).or(self.links.first());
+        let seconds = |time: Time| time.as_secs_f64();
+        let mut value = json!({
+            "number": self.number,
+            "point": self.point,
+            "seed": self.seed.to_string(),
+            "state": self.stand.name(),
+            "at_seconds": seconds(self.at),
+            "stop_seconds": seconds(self.stop),
+            "measure_from_seconds": seconds(self.measure_from),
+            "point_seconds": self.sample.as_secs_f64() * f64::from(self.scale.step),
+            "links": self.links.iter().map(|link| &link.name).collect::<Vec<_>>(),
+            "links_left_out": self.links_left_out,
+        });
+        value["link"] = chosen.map_or(Value::Null, |link| link.json(self));
+        value
+    }
+
+    /// What reached the sink of a flow in the measured part so far.
+    fn measured(&self, flow: usize) -> Bytes {
+        self.start.as_ref().map_or(Bytes::ZERO, |start| self.delivered[flow] - start[flow])
+    }
+}
+
+impl FlowCourse {
+    /// Nothing is known of it in so many points.
+    fn new(scenario: &Scenario, flow: usize, points: usize) -> Self {
+        Self { name: scenario.flows[flow].name.clone(), rate: Series::unknown(points), last: 0 }
+    }
+}
+
+impl LinkCourse {
+    fn new(place: usize, link: &Link, scenario: &Scenario) -> Self {
+        // The first of equal links stands for all of them in paths.
+        let named = link.group.as_ref().and_then(|group| group.members.first());
+        let named = named.map_or(place, |first| first.index());
+        let passes = |flow: &usize| scenario.flows[*flow].path.iter().any(|on| on.index() == named);
+        Self {
+            place,
+            name: link.name.clone(),
+            members: (0..scenario.flows.len()).filter(passes).collect(),
+            latest: None,
+            dropped: Default::default(),
+            lost: 0,
+            marked: 0,
+            rate: Series::default(),
+            sent: Series::default(),
+            got: Series::default(),
+            backlog: Series::default(),
+            delay: Series::default(),
+            drops: Series::default(),
+            marks: Series::default(),
+        }
+    }
+
+    fn add(&mut self, sample: &LinkSample, seconds: f64) {
+        self.latest = Some(*sample);
+        self.dropped.iter_mut().zip(sample.dropped).for_each(|(all, more)| *all += more);
+        self.lost += sample.lost;
+        self.marked += sample.marked;
+        self.rate.add(Some(sample.rate.as_bit() as f64 / 8.0));
+        self.sent.add(Some(sample.sent.get() as f64 / seconds));
+        self.backlog.add(Some(sample.backlog.get() as f64));
+        self.delay.add(sample.delay.map(Span::as_secs_f64));
+        let drops = sample.dropped.iter().sum::<u64>() + sample.lost;
+        self.drops.add(Some(drops as f64 / seconds));
+        self.marks.add(Some(sample.marked as f64 / seconds));
+    }
+
+    fn series(&mut self) -> [&mut Series; 7] {
+        let Self { rate, sent, got, backlog, delay, drops, marks, .. } = self;
+        [rate, sent, got, backlog, delay, drops, marks]
+    }
+
+    fn json(&self, course: &Course) -> Value {
+        let dropped: BTreeMap<&str, u64> =
+            DropReason::ALL.map(DropReason::name).into_iter().zip(self.dropped).collect();
+        let of_measured: Bytes = self.members.iter().map(|flow| course.measured(*flow)).sum();
+        let of_latest: Bytes = self.members.iter().map(|flow| course.latest[*flow]).sum();
+        let kept: Vec<usize> =
+            self.members.iter().copied().filter(|flow| course.flows.contains_key(flow)).collect();
+        let key = |flow| (course.measured(flow), course.delivered[flow]);
+        let shown: Vec<usize> = most(&kept, SHOWN, key);
+        let seconds = course.at.since(course.measure_from).as_secs_f64();
+        let interval = course.sample.as_secs_f64();
+        let flow = |flow: &usize| {
+            let (measured, latest) = (course.measured(*flow), course.latest[*flow]);
+            course.flows.get(flow).map(|kept| {
+                json!({
+                    "place": flow,
+                    "flow": kept.name,
+                    "bytes_per_second": per(latest, interval),
+                    "share": part(latest, of_latest),
+                    "measured_bytes_per_second": per(measured, seconds),
+                    "measured_share": part(measured, of_measured),
+                    "series": kept.rate.json(BYTES_PER_KBIT),
+                })
+            })
+        };
+        let latest = self.latest;
+        json!({
+            "name": self.name,
+            "bytes_per_second": latest.map(|latest| per(latest.sent, interval)),
+            "rate_bytes_per_second": latest.map(|latest| latest.rate.as_bit() / 8),
+            "backlog_packets": latest.map(|latest| latest.backlog.get()),
+            "delay_seconds": latest.and_then(|latest| latest.delay).map(Span::as_secs_f64),
+            "dropped_packets": dropped,
+            "lost_packets": self.lost,
+            "marked_packets": self.marked,
+            "rate_kbit_per_second": self.rate.json(BYTES_PER_KBIT),
+            "sent_kbit_per_second": self.sent.json(BYTES_PER_KBIT),
+            "flows_kbit_per_second": self.got.json(BYTES_PER_KBIT),
+            "backlog": self.backlog.json(1.0),
+            "delay_ms": self.delay.json(1e-3),
+            "dropped_per_second": self.drops.json(1.0),
+            "marked_per_second": self.marks.json(1.0),
+            "flow_count": self.members.len(),
+            "flows_bytes_per_second": per(of_latest, interval),
+            "flows_measured_bytes_per_second": per(of_measured, seconds),
+            "flows": shown.iter().filter_map(flow).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Bytes in a thousand bits.
+const BYTES_PER_KBIT: f64 = 125.0;
+
+/// At most so many of `all`, those with the largest keys, the largest first; of equals the first.
+fn most<K: Ord + Copy>(all: &[usize], count: usize, key: impl Fn(usize) -> K) -> Vec<usize> {
+    let mut keyed: Vec<_> = all.iter().map(|flow| (std::cmp::Reverse(key(*flow)), *flow)).collect();
+    if keyed.len() > count {
+        keyed.select_nth_unstable(count);
+        keyed.truncate(count);
+    }
+    keyed.sort_unstable();
+    keyed.into_iter().map(|(_, flow)| flow).collect()
+}
+
+fn per(bytes: Bytes, seconds: f64) -> u64 {
+    if seconds > 0.0 { (bytes.get() as f64 / seconds).round() as u64 } else { 0 }
+}
+
+/// Rounded to six decimals, as tables are.
+fn part(bytes: Bytes, all: Bytes) -> f64 {
+    if all == Bytes::ZERO { 0.0 } else { (bytes.get() as f64 / all.get() as f64 * 1e6).round() / 1e6 }
+}

@@ -1,0 +1,75 @@
+//! Brings the samples of one replication to the board.
+
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError, TryLockError};
+
+use apportion_runtime::probe::Samples;
+use apportion_scenario::Point;
+
+use super::board::Board;
+use super::course::Sample;
+
+/// Samples that wait for the board before they wait with the thread that takes them. Chosen: the board is busy for milliseconds.
+const PATIENCE: usize = 1_000;
+
+/// Follows a replication.
+#[derive(Debug)]
+pub(crate) struct Follower<'a> {
+    board: Arc<Mutex<Board>>,
+    point: &'a Point,
+    seed: u64,
+    following: Mutex<Following>,
+}
+
+/// Whether the page shows it is known at its first sample.
+#[derive(Debug)]
+enum Following {
+    NotYet,
+    /// By this number; these samples are not on the board yet.
+    As(u64, Vec<Sample>),
+    /// Another one is shown, or it has ended.
+    Not,
+}
+
+impl<'a> Follower<'a> {
+    pub(super) fn new(board: Arc<Mutex<Board>>, point: &'a Point, seed: u64) -> Self {
+        Self { board, point, seed, following: Mutex::new(Following::NotYet) }
+    }
+
+    /// A sample interval ends. The thread that moves packets in real time must not wait while the board is read: the sample waits then
+    /// for the next one.
+    pub fn sampled(&self, samples: &Samples<'_>) {
+        let following = &mut *self.following.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(following, Following::NotYet) {
+            let number = self.board().follow(self.point, self.seed);
+            *following = number.map_or(Following::Not, |number| Following::As(number, Vec::new()));
+        }
+        let Following::As(number, waiting) = following else { return };
+        let flows = 0..self.point.scenario.flows.len();
+        waiting.push(Sample {
+            at: samples.at,
+            delivered: flows.map(samples.delivered).collect(),
+            links: samples.links.to_vec(),
+        });
+        let mut board = match self.board.try_lock() {
+            Ok(board) => board,
+            Err(TryLockError::WouldBlock) if waiting.len() < PATIENCE => return,
+            Err(_) => self.board(),
+        };
+        waiting.drain(..).for_each(|sample| board.add(*number, &self.point.scenario, sample));
+    }
+
+    /// It has ended, or was cut short.
+    pub fn end(&self, is_complete: bool) {
+        let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Following::As(number, waiting) = mem::replace(&mut *following, Following::Not) {
+            let mut board = self.board();
+            waiting.into_iter().for_each(|sample| board.add(number, &self.point.scenario, sample));
+            board.stop_following(number, is_complete);
+        }
+    }
+
+    fn board(&self) -> std::sync::MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,191 @@
+//! `apportion run --watch` as people meet it: a page while the run goes on and after it, the same results, and its refusals.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+mod common;
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use common::apportion;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+const SCENARIO: &str = r#"seed = 3
+stop = "20s"
+measure_from = "5s"
+sample = "100ms"
+[link.bottleneck]
+from = "a"
+to = "b"
+rate = "2Mbit"
+delay = "5ms"
+queue = ["fifo", "drr"]
+watch = true
+[flow.tcp]
+count = 3
+from = "a"
+to = "b"
+tcp = "rfc"
+[flow.udp]
+from = "a"
+to = "b"
+source = { kind = "cbr", rate = "1Mbit" }
+"#;
+
+/// A command with a page, which is ended if the test fails.
+struct Watched {
+    child: Child,
+    err: BufReader<ChildStderr>,
+    address: String,
+}
+
+impl Watched {
+    fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+        command.current_dir(folder).env("APPORTION_CACHE_DIR", folder.join("cache")).args(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let err = BufReader::new(child.stderr.take().unwrap());
+        let mut watched = Self { child, err, address: String::new() };
+        let url = watched.line_with("watch it at ");
+        watched.address = url.split_once("http://").unwrap().1.trim_end_matches('/').to_owned();
+        watched
+    }
+
+    /// The next line on standard error that has `text`.
+    fn line_with(&mut self, text: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.err.read_line(&mut line).unwrap() > 0, "{text}: not said");
+            if line.contains(text) {
+                return line.trim_end().to_owned();
+            }
+        }
+    }
+
+    fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.0 200 "), "{answer}");
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    }
+
+    fn stats(&self, query: &str) -> Value {
+        serde_json::from_str(&self.get(&format!("/stats.json{query}"))).unwrap()
+    }
+
+    /// Interrupts it. Its status and what it printed.
+    fn interrupt(mut self) -> (i32, String) {
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
+        let mut out = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        (self.child.wait().unwrap().code().unwrap(), out)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn the_page_of_a_run_shows_its_results_until_an_interrupt_and_changes_none() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("x.toml"), SCENARIO).unwrap();
+    let mut watched =
+        Watched::start(folder.path(), &["run", "x.toml", "--out", "seen", "--watch", "127.0.0.1:0"]);
+    assert!(watched.get("/").contains("<title>Apportion</title>"));
+    watched.line_with("1/2 runs done");
+    assert!(["running", "ended"].contains(&watched.stats("")["state"].as_str().unwrap()));
+    watched.line_with("its page stays at");
+    let all = watched.stats("");
+    assert_eq!((&all["state"], &all["course"]["point"]), (&"ended".into(), &"queue=drr".into()));
+    // What is written is there while the page is.
+    let csv = apportion(folder.path(), &["export", "seen", "flows"]).out;
+    let mut lines = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = lines.next().unwrap();
+    let column = |name: &str| head.iter().position(|of| *of == name).unwrap();
+    let (point, name, rate) = (column("point"), column("flow"), column("throughput_mbps"));
+    let rows: Vec<(String, String, f64)> =
+        lines.map(|row| (row[point].to_owned(), row[name].to_owned(), row[rate].parse().unwrap())).collect();
+    assert_eq!(rows.len(), 8);
+    for (number, point) in [(1, "queue=fifo"), (2, "queue=drr")] {
+        let course = &watched.stats(&format!("?course={number}"))["course"];
+        let flows = course["link"]["flows"].as_array().unwrap();
+        assert_eq!((&course["point"], flows.len()), (&point.into(), 4));
+        let of_point = || rows.iter().filter(|row| row.0 == point);
+        let total: f64 = of_point().map(|row| row.2).sum();
+        for flow in flows {
+            let (_, _, mbps) = of_point().find(|row| flow["flow"] == *row.1).unwrap();
+            let (mean, share) = (
+                flow["measured_bytes_per_second"].as_f64().unwrap(),
+                flow["measured_share"].as_f64().unwrap(),
+            );
+            assert!((mean * 8e-6 - mbps).abs() < 1e-5, "{flow}: {mbps} Mbit/s");
+            assert!((share - mbps / total).abs() < 2e-6, "{flow}: {mbps} of {total} Mbit/s");
+        }
+    }
+    let (status, out) = watched.interrupt();
+    assert_eq!(status, 0, "{out}");
+    assert!(out.contains("queue=drr") && out.ends_with("report: seen/1/report.html\n"), "{out}");
+
+    let plain = apportion(folder.path(), &["run", "x.toml", "--out", "plain", "--no-resume"]);
+    assert_eq!((plain.status, plain.out.replace("plain/1", "seen/1")), (0, out));
+    for table in ["flows", "links", "series", "completions", "statistics", "allocations"] {
+        let read = |out| apportion(folder.path(), &["export", out, table]).out;
+        assert!(read("seen") == read("plain") && read("seen").lines().count() > 0, "{table}");
+    }
+}
+
+#[test]
+fn an_interrupt_of_the_run_ends_it_and_its_page() {
+    let folder = tempfile::tempdir().unwrap();
+    // It would take a minute or more.
+    let long = SCENARIO.replace("20s", "100000s").replace("100ms", "1s");
+    std::fs::write(folder.path().join("x.toml"), long).unwrap();
+    let watched =
+        Watched::start(folder.path(), &["run", "x.toml", "--force", "--quiet", "--watch", "localhost:0"]);
+    // It is seen to go on, in points that become longer.
+    let at = || watched.stats("")["course"]["at_seconds"].as_f64().unwrap_or_default();
+    let begun = at();
+    while at() < begun + 2_000.0 {}
+    let course = &watched.stats("")["course"];
+    assert_eq!(course["state"], "running");
+    let points = course["link"]["sent_kbit_per_second"].as_array().unwrap().len();
+    assert!(points < 1_200 && course["point_seconds"].as_f64().unwrap() >= 2.0, "{points}");
+    assert_eq!(watched.interrupt().0, 1);
+}
+
+#[test]
+fn an_address_that_cannot_be_is_refused_with_what_to_write() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("x.toml"), SCENARIO).unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for (address, says) in [
+        ("0.0.0.0:9618", "error: no page at 0.0.0.0:9618: other machines could reach it, and it has no password; write an address of \
+          this machine alone, such as 127.0.0.1:9618, and from another machine use `ssh -L`\n".to_owned()),
+        (&*taken, format!("error: no page at {taken}: Address already in use (os error 98); write 127.0.0.1:0 for a free port\n")),
+    ] {
+        let run = apportion(folder.path(), &["run", "x.toml", "--watch", address]);
+        assert_eq!((run.status, run.err), (2, says));
+        assert!(run.out.is_empty() && !folder.path().join("results").exists());
+    }
+    let run = apportion(folder.path(), &["run", "--watch", "x.toml"]);
+    assert_eq!(run.status, 2);
+    assert!(
+        run.err.contains("'x.toml'") && run.err.contains("or --watch alone behind the scenario"),
+        "{}",
+        run.err
+    );
+    let run = apportion(folder.path(), &["run", "x.toml", "--watch", "--estimate"]);
+    assert_eq!(run.status, 2, "{}", run.err);
+}
