@@ -8,7 +8,7 @@ use apportion_scenario::Point;
 use apportion_sim::observer::Observer;
 
 #[cfg(all(feature = "live", target_os = "linux"))]
-use crate::watch::{Follower, Watch};
+use crate::watch::{Follower, Stand, Watch};
 
 /// A packet was dropped by a discipline, or lost on a wire.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,6 +134,14 @@ impl Events<'_> {
         }
     }
 
+    /// One more is done.
+    pub(crate) fn step(&self) {
+        #[cfg(all(feature = "live", target_os = "linux"))]
+        if let Some(watch) = self.watch {
+            watch.step();
+        }
+    }
+
     /// It is over.
     pub(crate) fn end(&self, _is_complete: bool) {
         #[cfg(all(feature = "live", target_os = "linux"))]
@@ -167,11 +175,10 @@ impl<'a> Observing<'a> {
     pub fn end(&self, _is_complete: bool) {
         #[cfg(all(feature = "live", target_os = "linux"))]
         if let Some(follower) = &self.follower {
-            follower.end(_is_complete);
+            follower.end(if _is_complete { Stand::Ended } else { Stand::Cut });
         }
-        #[cfg(all(feature = "live", target_os = "linux"))]
-        if let Some(watch) = self.events.watch.filter(|_| _is_complete) {
-            watch.step();
+        if _is_complete {
+            self.events.step();
         }
     }
 

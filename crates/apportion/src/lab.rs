@@ -14,8 +14,10 @@
 use std::collections::BTreeSet;
 
 use apportion_core::units::Span;
+use apportion_live::lab::OnSample;
 use apportion_report::parity::{Parity, TOLERANCES};
 use apportion_runtime::outcome::Outcome;
+use apportion_runtime::probe::Samples;
 use apportion_scenario::model;
 use apportion_sim::{Detail, Simulation};
 
@@ -28,6 +30,7 @@ use crate::run::Run;
 use crate::run_error::RunError;
 use crate::scenario::Scenario;
 use crate::size::MAX_SECONDS;
+use crate::watch::{Follower, Stand};
 
 pub use apportion_live::lab::{LabError, Precision, enter};
 
@@ -89,7 +92,8 @@ impl Run<'_> {
     }
 
     /// Runs it over the TCP of this machine, one replication after another in real time; call [`enter`] first.
-    /// [`jobs`](Self::jobs) has no effect, and nothing is captured.
+    /// [`jobs`](Self::jobs) has no effect, nothing is captured, and of events there is [the page](Self::watch) alone, which shows each
+    /// attempt anew.
     ///
     /// # Errors
     /// If it is [too large](Self::force), or the lab cannot run the scenario or fails; what was finished before is in the error, and
@@ -98,7 +102,9 @@ impl Run<'_> {
         self.check_real_time()?;
         self.folder.as_deref().map(apportion_report::check).transpose()?;
         check(self.scenario)?;
+        self.events.begin(self.scenario.title(), self.scenario.points().len() * self.seeds as usize);
         let (results, failed) = self.in_real_time();
+        self.events.end(failed.is_none() && results.is_complete());
         // What was finished before a failure took its time: it is kept.
         let folder = self.folder.as_deref().filter(|_| !results.is_empty());
         let results = match folder.map(|folder| results.write(folder)).transpose() {
@@ -135,11 +141,15 @@ impl Run<'_> {
         for (at, (point, seeds)) in self.scenario.points().iter().zip(&seeds).enumerate() {
             for &seed in seeds {
                 let is_over = failed.is_some() || self.cancel.is_cancelled();
-                let run = || until_valid(&point.scenario, seed, self.retries, &self.cancel);
+                let follow = || self.events.watch.map(|watch| watch.follower(point, seed));
+                let run = || until_valid(&point.scenario, seed, self.retries, &follow, &self.cancel);
                 let outcome = if is_over { Ok(None) } else { run() }.unwrap_or_else(|error| {
                     failed = Some(error);
                     None
                 });
+                if outcome.is_some() {
+                    self.events.step();
+                }
                 let measured = outcome.map(|outcome| {
                     let dues = apportion_runtime::due::dues(&point.scenario, &outcome);
                     Measured::Outcome(Box::new(outcome), dues)
@@ -188,18 +198,34 @@ impl Run<'_> {
     }
 }
 
-/// Runs a replication until it is valid; the least late one if none is, after so many retries. None if it was cancelled.
-pub(crate) fn until_valid(
+/// Runs a replication until it is valid; the least late one if none is, after so many retries. None if it was cancelled. A page shows
+/// each attempt anew, if `follow` says so.
+pub(crate) fn until_valid<'f>(
     scenario: &model::Scenario,
     seed: u64,
     retries: u64,
+    follow: &dyn Fn() -> Option<Follower<'f>>,
     cancel: &Cancel,
 ) -> Result<Option<Outcome>, LabError> {
     let mut best: Option<Outcome> = None;
     for attempt in 1..=retries.saturating_add(1) {
-        let run = apportion_live::lab::run(scenario, seed, cancel.flag())?;
-        let Some(outcome) = run else { return Ok(None) };
-        let is_valid = outcome.fault().is_none();
+        let follower = follow();
+        let sampled = |samples: &Samples<'_>| {
+            if let Some(follower) = &follower {
+                follower.sampled(samples);
+            }
+        };
+        let on_sample = follower.is_some().then_some(&sampled as OnSample<'_>);
+        let run = apportion_live::lab::run_watched(scenario, seed, on_sample, cancel.flag());
+        let is_valid = matches!(&run, Ok(Some(outcome)) if outcome.fault().is_none());
+        if let Some(follower) = &follower {
+            follower.end(match &run {
+                Ok(Some(_)) if is_valid || attempt > retries => Stand::Ended,
+                Ok(Some(_)) => Stand::Late,
+                _ => Stand::Cut,
+            });
+        }
+        let Some(outcome) = run? else { return Ok(None) };
         if is_valid || best.as_ref().is_none_or(|best| late(&outcome) < late(best)) {
             best = Some(outcome);
         }

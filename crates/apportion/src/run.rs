@@ -397,7 +397,7 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// A page in the browser that shows it, one replication at a time: [`jobs`](Self::jobs) is 1 by default then, and of several at the
+    /// A page in the browser that shows it, also in [the lab](Self::lab), one replication at a time: [`jobs`](Self::jobs) is 1 by default then, and of several at the
     /// same time those are shown that begin when no other is.
     #[cfg(all(feature = "live", target_os = "linux"))]
     pub fn watch(mut self, page: &'a crate::watch::Watch) -> Self {

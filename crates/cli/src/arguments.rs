@@ -152,6 +152,8 @@ pub struct Lab {
     #[command(flatten)]
     pub wanted: Wanted,
     #[command(flatten)]
+    pub page: Page,
+    #[command(flatten)]
     pub late: Late,
     /// Run it even if it would take more than a day, or 2 GB of memory, by an estimate
     #[arg(long)]

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use serde::Serialize;
 
 use crate::arguments::{Compare, Wanted};
-use crate::lab::in_real_time;
+use crate::lab::RealTime;
 use crate::output;
 use crate::run::load;
 use crate::status::Status;
@@ -43,7 +43,7 @@ fn parity(wanted: &Wanted, arguments: &Compare) -> anyhow::Result<Status> {
     ["lab", "sim"].iter().try_for_each(|backend| apportion::check_folder(folder.join(backend)))?;
     apportion::lab::check_parity(&scenario)?;
     let run = |run: apportion::Run<'_>| run.retries(late.retries()).force(arguments.force).parity();
-    let results = in_real_time(&scenario, wanted, &folder, run)?;
+    let results = RealTime::enter(&scenario, wanted, None)?.run(&scenario, wanted, &folder, run);
     let Some(parity) = results?.parity else {
         output::note("interrupted before all runs were done: nothing is compared");
         return Ok(Status::from(1));

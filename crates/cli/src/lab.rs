@@ -3,18 +3,19 @@
 use std::path::Path;
 
 use apportion::lab::Precision;
-use apportion::{Run, RunError, Scenario};
+use apportion::{Run, RunError, Scenario, Watch};
 
 use crate::arguments::{Lab, Wanted};
 use crate::compare::note_faults;
-use crate::interrupt;
+use crate::interrupt::Interrupt;
 use crate::output;
 use crate::progress::Bar;
 use crate::run::{load, print_numbers, print_results};
 use crate::status::Status;
+use crate::watch;
 
 pub fn lab(arguments: &Lab) -> anyhow::Result<Status> {
-    let Lab { wanted, late, force } = arguments;
+    let Lab { wanted, page, late, force } = arguments;
     let scenario = load(wanted)?;
     if wanted.show_config {
         output::print(scenario.canonical())?;
@@ -23,8 +24,10 @@ pub fn lab(arguments: &Lab) -> anyhow::Result<Status> {
     let folder = wanted.folder("-lab");
     apportion::check_folder(&folder)?;
     apportion::lab::check(&scenario)?;
+    // The namespace that it enters has no way to a browser.
+    let world = RealTime::enter(&scenario, wanted, page.bind()?)?;
     let run = |run: Run<'_>| run.retries(late.retries()).force(*force).lab();
-    let results = match in_real_time(&scenario, wanted, &folder, run)? {
+    let results = match world.run(&scenario, wanted, &folder, run) {
         Err(RunError::Unwritten { cause, finished }) => {
             // What took minutes to measure is shown even if it cannot be kept.
             print_numbers(&finished, wanted)?;
@@ -32,39 +35,61 @@ pub fn lab(arguments: &Lab) -> anyhow::Result<Status> {
         }
         results => results?,
     };
-    let status = print_results(&results, wanted)?;
+    let mut status = print_results(&results, wanted)?;
     let faults = results.faults();
-    if faults.is_empty() || late.allow_late {
-        return Ok(status);
+    if !faults.is_empty() && !late.allow_late {
+        // The summary has them.
+        if wanted.is_silent() {
+            note_faults(&faults);
+        }
+        status = Status::from(1);
     }
-    // The summary has them.
-    if wanted.is_silent() {
-        note_faults(&faults);
-    }
-    Ok(Status::from(1))
+    world.keep_page();
+    Ok(status)
 }
 
-/// Runs a scenario in real time as `run` does, with the options and a progress bar of the command line.
-///
-/// # Errors
-/// If namespaces or signals cannot be set up.
-pub fn in_real_time<T>(
-    scenario: &Scenario,
-    wanted: &Wanted,
-    folder: &Path,
-    run: impl FnOnce(Run<'_>) -> T,
-) -> anyhow::Result<T> {
-    // Before there is a second thread.
-    apportion::lab::enter()?;
-    let cancel = interrupt::listen()?;
-    if !wanted.is_silent() {
-        announce(scenario, wanted.seeds);
+/// The process in namespaces of its own, where scenarios run in real time.
+pub struct RealTime {
+    interrupt: Interrupt,
+    page: Option<Watch>,
+}
+
+impl RealTime {
+    /// Enters them, listens for interrupts, shows the page, and says how long the scenario takes.
+    ///
+    /// # Errors
+    /// If namespaces, signals or the page cannot be set up.
+    pub fn enter(scenario: &Scenario, wanted: &Wanted, mut page: Option<Watch>) -> anyhow::Result<Self> {
+        // Before there is a second thread.
+        apportion::lab::enter()?;
+        let interrupt = Interrupt::listen()?;
+        watch::serve(&mut page)?;
+        if !wanted.is_silent() {
+            announce(scenario, wanted.seeds);
+        }
+        Ok(Self { interrupt, page })
     }
-    let bar = Bar::new(wanted.is_silent());
-    let configured = Run::new(scenario).seeds(wanted.seeds).cancel(&cancel).folder(folder);
-    let results = run(configured.progress(|progress| bar.show(progress)));
-    bar.clear();
-    Ok(results)
+
+    /// Runs a scenario as `run` does, with the options and a progress bar of the command line.
+    pub fn run<T>(
+        &self,
+        scenario: &Scenario,
+        wanted: &Wanted,
+        folder: &Path,
+        run: impl FnOnce(Run<'_>) -> T,
+    ) -> T {
+        let bar = Bar::new(wanted.is_silent());
+        let configured = Run::new(scenario).seeds(wanted.seeds).cancel(&self.interrupt.cancel).folder(folder);
+        let configured = self.page.iter().fold(configured, Run::watch);
+        let results = run(configured.progress(|progress| bar.show(progress)));
+        bar.clear();
+        results
+    }
+
+    /// Keeps the page, if there is one, until an interrupt.
+    pub fn keep_page(&self) {
+        watch::keep(self.page.as_ref(), &self.interrupt);
+    }
 }
 
 /// Says how long it takes, what the system does not grant for the sake of precision, and which parameters of the scenario's

@@ -19,6 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use common::watched::Watched;
 use common::{Run, apportion};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -515,4 +516,40 @@ measure = { kind = "throughput", of = ["udp"] }
     fs::write(place.path().join("x.toml"), scenario).unwrap();
     let run = apportion(place.path(), &arguments);
     assert_eq!(run.status, 2, "{}{}", run.out, run.err);
+}
+
+#[test]
+fn a_page_shows_a_run_in_real_time_and_its_results_until_an_interrupt() {
+    let Some(place) = place(SCENARIO) else { return };
+    let mut lab = Watched::start(
+        place.path(),
+        &["lab", "x.toml", "--allow-late", "--retries", "0", "--watch", "127.0.0.1:0"],
+    );
+    // Real time can be followed.
+    let is_under_way = || lab.stats("")["course"]["at_seconds"].as_f64().is_some_and(|at| at >= 0.3);
+    wait_for("nothing is seen", is_under_way);
+    let during = lab.stats("");
+    assert_eq!((&during["state"], &during["course"]["link"]["name"]), (&"running".into(), &"wire".into()));
+    lab.line_with("its page stays at");
+    let after = lab.stats("");
+    assert_eq!((&after["state"], &after["course"]["state"]), (&"ended".into(), &"ended".into()));
+    assert_eq!(after["course"]["at_seconds"], 1.5);
+    let rates = after["course"]["link"]["rate_kbit_per_second"].as_array().unwrap();
+    assert!(rates.len() == 15 && rates.iter().all(|rate| *rate == 2_000.0), "{rates:?}");
+    let csv = apportion(place.path(), &["export", "results/x-lab", "flows"]).out;
+    let mut rows = csv.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let head = rows.next().unwrap();
+    let column = |name: &str| head.iter().position(|of| *of == name).unwrap();
+    let (name, bytes) = (column("flow"), column("delivered_bytes"));
+    let rows: Vec<(&str, f64)> = rows.map(|row| (row[name], row[bytes].parse().unwrap())).collect();
+    let all: f64 = rows.iter().map(|row| row.1).sum();
+    let flows = after["course"]["link"]["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), rows.len());
+    for flow in flows {
+        let (_, own) = rows.iter().find(|(name, _)| flow["flow"] == *name).unwrap();
+        let share = flow["measured_share"].as_f64().unwrap();
+        assert!((share - own / all).abs() < 1e-6, "{flow}: {own} of {all} bytes");
+    }
+    let (status, out) = lab.interrupt();
+    assert!(status == 0 && out.ends_with("report: results/x-lab/1/report.html\n"), "{out}");
 }

@@ -26,6 +26,7 @@ mod world;
 pub use apportion_linux::machine::kernel_release;
 pub use apportion_linux::precision::Precision;
 pub use error::LabError;
+pub use play::OnSample;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicBool;
@@ -170,12 +171,31 @@ pub fn unsupported(scenario: &Scenario) -> Vec<String> {
 /// # Errors
 /// If it cannot be run, or could not to its end.
 pub fn run(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Option<Outcome>, LabError> {
-    check(scenario)?;
-    // The kernel removes devices in its own time: each run has a namespace of its own for the engine.
-    Namespace::create()?.run(|| run_here(scenario, seed, cancel))?
+    run_watched(scenario, seed, None, cancel)
 }
 
-fn run_here(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Option<Outcome>, LabError> {
+/// As [`run`], and calls `on_sample` at the end of each sample interval, on the thread that moves packets: what it takes makes them
+/// late.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_watched(
+    scenario: &Scenario,
+    seed: u64,
+    on_sample: Option<OnSample<'_>>,
+    cancel: &AtomicBool,
+) -> Result<Option<Outcome>, LabError> {
+    check(scenario)?;
+    // The kernel removes devices in its own time: each run has a namespace of its own for the engine.
+    Namespace::create()?.run(|| run_here(scenario, seed, on_sample, cancel))?
+}
+
+fn run_here(
+    scenario: &Scenario,
+    seed: u64,
+    on_sample: Option<OnSample<'_>>,
+    cancel: &AtomicBool,
+) -> Result<Option<Outcome>, LabError> {
     let (planned, numbers) = connections(scenario, seed);
     let mut network = Network::new(scenario, &planned)?;
     let (hosts, ports) = network.make_hosts(scenario)?;
@@ -203,5 +223,5 @@ fn run_here(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Optio
     let io = Ports::new(clock, ports).map_err(EngineError::Wait)?;
     let engine = Engine::new(io, links, network.routes, shared, world)?;
     let driver = driver.start(clock)?;
-    Lab::new(scenario, seed, engine, driver, tables, numbers).run(cancel)
+    Lab::new(scenario, seed, engine, driver, tables, numbers).watched(on_sample).run(cancel)
 }

@@ -91,10 +91,10 @@ impl Board {
         }
     }
 
-    /// It is over.
-    pub fn stop_following(&mut self, number: u64, is_complete: bool) {
+    /// It is over, and stands like this.
+    pub fn stop_following(&mut self, number: u64, stand: Stand) {
         if let Some(course) = self.course(number) {
-            course.stand = if is_complete { Stand::Ended } else { Stand::Cut };
+            course.stand = stand;
         }
     }
 

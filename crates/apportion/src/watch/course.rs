@@ -31,11 +31,13 @@ pub(crate) struct Sample {
 
 /// How a replication stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stand {
+pub(crate) enum Stand {
     Running,
     Ended,
-    /// It ended before its time: it was cancelled, failed, or is run again.
+    /// It ended before its time: it was cancelled, or failed.
     Cut,
+    /// It was late, and is run again.
+    Late,
 }
 
 impl Stand {
@@ -44,6 +46,7 @@ impl Stand {
             Self::Running => "running",
             Self::Ended => "ended",
             Self::Cut => "cut",
+            Self::Late => "late",
         }
     }
 }

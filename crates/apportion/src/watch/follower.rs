@@ -7,7 +7,7 @@ use apportion_runtime::probe::Samples;
 use apportion_scenario::Point;
 
 use super::board::Board;
-use super::course::Sample;
+use super::course::{Sample, Stand};
 
 /// Samples that wait for the board before they wait with the thread that takes them. Chosen: the board is busy for milliseconds.
 const PATIENCE: usize = 1_000;
@@ -59,13 +59,13 @@ impl<'a> Follower<'a> {
         waiting.drain(..).for_each(|sample| board.add(*number, &self.point.scenario, sample));
     }
 
-    /// It has ended, or was cut short.
-    pub fn end(&self, is_complete: bool) {
+    /// It is over, and stands like this.
+    pub fn end(&self, stand: Stand) {
         let mut following = self.following.lock().unwrap_or_else(PoisonError::into_inner);
         if let Following::As(number, waiting) = mem::replace(&mut *following, Following::Not) {
             let mut board = self.board();
             waiting.into_iter().for_each(|sample| board.add(number, &self.point.scenario, sample));
-            board.stop_following(number, is_complete);
+            board.stop_following(number, stand);
         }
     }
 

@@ -13,6 +13,7 @@ use apportion_live::watch::{Listener, Serving};
 use apportion_scenario::Point;
 
 use self::board::Board;
+pub(crate) use self::course::Stand;
 pub(crate) use self::follower::Follower;
 
 /// A page in the browser that shows [runs](crate::Run::watch) while they go on, and the last of them for as long as it lives: for each

@@ -67,9 +67,9 @@ fn the_last_replications_are_kept_and_one_at_a_time_is_followed() {
         followed.sampled(&sample(3));
         assert_eq!(reading.json("")["course"]["at_seconds"], 2.0);
         drop(reading);
-        followed.end(true);
+        followed.end(Stand::Ended);
         other.sampled(&sample(2));
-        other.end(true);
+        other.end(Stand::Ended);
         assert_eq!(lock(&watch.board).json("")["course"]["at_seconds"], 3.0);
     }
     let all = lock(&watch.board).json("");

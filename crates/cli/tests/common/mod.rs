@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each program of tests uses some of it")]
 
+#[cfg(target_os = "linux")]
+pub mod watched;
+
 use std::path::Path;
 
 use assert_cmd::Command;

@@ -1,6 +1,7 @@
 //! The course of a run: packets move until something is to be done, and it is done at its time.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion_core::packet::{FlowId, LabelKind};
@@ -9,6 +10,7 @@ use apportion_core::units::{Rate, Span, Time};
 use apportion_runtime::connections::Numbers;
 use apportion_runtime::flow_tables::FlowTables;
 use apportion_runtime::outcome::Outcome;
+use apportion_runtime::probe::Samples;
 use apportion_scenario::model::{Scenario, Setting};
 
 use super::driver::{Command, Running};
@@ -23,6 +25,18 @@ use crate::packet::Packet;
 /// disciplines.
 const POLL_INTERVAL: Span = Span::from_millis(10);
 
+/// Is called at the end of each sample interval.
+pub type OnSample<'a> = &'a dyn Fn(&Samples<'_>);
+
+/// That, if there is something to call.
+pub(super) struct Watcher<'a>(pub Option<OnSample<'a>>);
+
+impl fmt::Debug for Watcher<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Watcher").field(&self.0.is_some()).finish()
+    }
+}
+
 /// A run under way.
 #[derive(Debug)]
 pub(super) struct Lab<'a> {
@@ -33,6 +47,7 @@ pub(super) struct Lab<'a> {
     pub tables: FlowTables,
     pub numbers: Numbers,
     pub baseline: Option<Baseline>,
+    pub watcher: Watcher<'a>,
     /// Overload notifications on their way to sources, by the time of arrival and in order.
     overloads: BTreeMap<(Time, u64), (u32, Overload)>,
     overload_count: u64,
@@ -59,11 +74,17 @@ impl<'a> Lab<'a> {
             tables,
             numbers,
             baseline: None,
+            watcher: Watcher(None),
             overloads: BTreeMap::new(),
             overload_count: 0,
             changed: 0,
             sample: Time::ZERO + scenario.sample,
         }
+    }
+
+    /// Calls `on_sample` at the end of each sample interval.
+    pub fn watched(self, on_sample: Option<OnSample<'a>>) -> Self {
+        Self { watcher: Watcher(on_sample), ..self }
     }
 
     /// Runs to the end of the scenario, or until `cancel` is set.

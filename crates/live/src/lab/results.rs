@@ -6,13 +6,13 @@ use apportion_linux::port::PortCounts;
 use apportion_linux::precision::Precision;
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::{CpuUse, FlowOutcome, LinkOutcome, Outcome, ThreadUse, Timekeeping};
-use apportion_runtime::probe::{Counters, LinkCounts};
+use apportion_runtime::probe::{Counters, LinkCounts, Samples};
 use apportion_runtime::tolerances::{LatenessLimits, TOLERANCES};
 use apportion_scenario::model::Scenario;
 
 use super::driver::{DriverOutcome, Failure};
 use super::error::LabError;
-use super::play::Lab;
+use super::play::{Lab, Watcher};
 use crate::engine::Engine;
 
 /// All counts at one time.
@@ -63,6 +63,18 @@ impl Lab<'_> {
             let ids = self.numbers.ids(flow);
             let counters = &self.engine.shared.flows[ids.start as usize..ids.end as usize];
             probe.sample(counters.iter().map(|counters| counters.delivered.bytes).sum());
+        }
+        if let Watcher(Some(on_sample)) = self.watcher {
+            let links = 0..self.scenario.links.len();
+            let last = |link| Some((link, self.engine.link(link)?.state.last_sample()?));
+            let links: Vec<_> = links.filter_map(last).collect();
+            let delivered = |flow| {
+                let ids = self.numbers.ids(flow);
+                let counters = &self.engine.shared.flows[ids.start as usize..ids.end as usize];
+                counters.iter().map(|counters| counters.delivered.bytes).sum()
+            };
+            let flows = &self.engine.world.probes;
+            on_sample(&Samples { at: now, flows, links: &links, delivered: &delivered });
         }
     }
 

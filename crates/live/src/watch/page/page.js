@@ -205,7 +205,7 @@
     for (const [name, label] of Object.entries(labels)) byId(`${name}-chart`).setAttribute("aria-label", label);
   };
 
-  const courseName = (course) => `${course.point === "" ? "" : course.point + ", "}seed ${course.seed}${course.state === "cut" ? ", cut short" : ""}`;
+  const courseName = (course) => `${course.point === "" ? "" : course.point + ", "}seed ${course.seed}${{ cut: ", cut short", late: ", late, run again" }[course.state] ?? ""}`;
   const stateText = (stats, course) => {
     const place = stats.replications > 1 ? `: ${stats.replications_done} of ${stats.replications} runs done` : "";
     if (stats.state === "waiting" || (course === null && stats.state === "running")) return "the run has not begun";
@@ -252,11 +252,13 @@
         const stats = await get(`/stats.json?${course}link=${Math.max(byId("link").selectedIndex, 0)}`);
         if (own === asked) show(stats);
         wait = stats.state === "running" ? 400 : 1000;
-      } catch (error) {
+      } catch {
         const node = byId("state");
         node.className = "bad";
         node.setAttribute("aria-live", "assertive");
-        node.textContent = `apportion does not answer (${error.message}): it has ended, and what is shown stays until this page is loaded again`;
+        node.textContent = "apportion has ended; what is shown stays until the next run with a page here";
+        // Another process counts its replications anew.
+        chosen = null;
       }
     }
     if (own === asked) timer = setTimeout(round, wait);

@@ -1,0 +1,72 @@
+//! A command that shows a page, and the browser.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+/// A command with a page, which is ended if the test fails.
+pub struct Watched {
+    child: Child,
+    err: BufReader<ChildStderr>,
+    address: String,
+}
+
+impl Watched {
+    /// Starts it, and reads where its page is.
+    pub fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+        command.current_dir(folder).env("APPORTION_CACHE_DIR", folder.join("cache")).args(arguments);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let err = BufReader::new(child.stderr.take().unwrap());
+        let mut watched = Self { child, err, address: String::new() };
+        let url = watched.line_with("watch it at ");
+        watched.address = url.split_once("http://").unwrap().1.trim_end_matches('/').to_owned();
+        watched
+    }
+
+    /// The next line on standard error that has `text`.
+    pub fn line_with(&mut self, text: &str) -> String {
+        loop {
+            let mut line = String::new();
+            assert!(self.err.read_line(&mut line).unwrap() > 0, "{text}: not said");
+            if line.contains(text) {
+                return line.trim_end().to_owned();
+            }
+        }
+    }
+
+    /// What is answered to a browser.
+    pub fn get(&self, path: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.0 200 "), "{answer}");
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    }
+
+    /// What the page shows.
+    pub fn stats(&self, query: &str) -> Value {
+        serde_json::from_str(&self.get(&format!("/stats.json{query}"))).unwrap()
+    }
+
+    /// Interrupts it: its status and what it printed.
+    pub fn interrupt(mut self) -> (i32, String) {
+        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
+        let mut out = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        (self.child.wait().unwrap().code().unwrap(), out)
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
