@@ -256,7 +256,6 @@ fn interfaces_that_merge_packets_are_refused() {
         mtu: MTU,
         is_running: true,
         offloads: Offloads { lro, ..offloads },
-        segments: 1,
     };
     assert_eq!(unfit(&[interface(false), interface(false)]), Vec::<String>::new());
     let problems = unfit(&[interface(false), interface(true)]);

@@ -13,13 +13,14 @@ use std::os::fd::AsFd as _;
 use std::sync::{Arc, LazyLock};
 use std::thread::JoinHandle;
 
-use apportion_core::units::{Span, Time};
+use apportion_core::units::Span;
 use apportion_linux::clock::Clock;
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 
-use crate::http::{Answer, Clients, Request};
+use crate::endpoint::Endpoint;
+use crate::http::{Answer, Request};
 use crate::page::Page;
 
 const OWN: [&str; 3] = [
@@ -33,8 +34,6 @@ static PAGE: LazyLock<Page> = LazyLock::new(|| {
     Page::new("Apportion", body, style, script)
 });
 
-/// Connections that are accepted before other clients have their turn.
-const ACCEPTS: usize = 128;
 /// How long it waits for clients at most. Chosen: a poll of the system a minute costs nothing, and fits its argument.
 const ROUND: Span = Span::from_secs(60);
 
@@ -102,7 +101,7 @@ impl Listener {
             EventFd::from_value_and_flags(0, flags).map_err(|error| WatchError::Start(error.into()))?;
         let stop = Arc::new(stop);
         let end = Arc::clone(&stop);
-        let serve = move || serve(&self.listener, &end, &stats);
+        let serve = move || serve(Endpoint::new(Some(self.listener)), &end, &stats);
         let thread = std::thread::Builder::new().name("page".to_owned()).spawn(serve);
         Ok(Serving { stop, thread: Some(thread.map_err(WatchError::Start)?) })
     }
@@ -124,32 +123,22 @@ impl Drop for Serving {
 }
 
 /// Answers until `stop` is readable.
-fn serve(listener: &TcpListener, stop: &EventFd, stats: &impl Fn(&str) -> String) {
+fn serve(mut browsers: Endpoint<TcpListener>, stop: &EventFd, stats: &impl Fn(&str) -> String) {
     let clock = Clock::start();
-    let mut clients = Clients::default();
-    let answer = |request: &Request<'_>| Some(answer(request, stats));
     loop {
-        let now = clock.now();
-        for _ in 0..ACCEPTS {
-            let Ok((stream, _)) = listener.accept() else { break };
-            if stream.set_nonblocking(true).is_ok() {
-                clients.add(now, stream, answer);
-            }
-        }
-        clients.serve(now, answer);
-        match wait(listener, stop, &clients, &clock) {
+        browsers.serve(clock.now(), |request| Some(answer(request, stats)));
+        match wait(&browsers, stop, &clock) {
             Ok(true) | Err(Errno::EINTR) => (),
             Ok(false) | Err(_) => return,
         }
     }
 }
 
-/// Waits for clients. Whether to go on.
-fn wait(listener: &TcpListener, stop: &EventFd, clients: &Clients, clock: &Clock) -> Result<bool, Errno> {
-    let listening = [stop.as_fd(), listener.as_fd()].map(|fd| (fd, PollFlags::POLLIN));
-    let all = listening.into_iter().chain(clients.interests());
+/// Waits for browsers. Whether to go on.
+fn wait(browsers: &Endpoint<TcpListener>, stop: &EventFd, clock: &Clock) -> Result<bool, Errno> {
+    let all = std::iter::once((stop.as_fd(), PollFlags::POLLIN)).chain(browsers.interests());
     let mut watched: Vec<PollFd<'_>> = all.map(|(fd, flags)| PollFd::new(fd, flags)).collect();
-    let until = clients.deadline().map_or(ROUND, |deadline: Time| clock.until(deadline).min(ROUND));
+    let until = browsers.deadline().map_or(ROUND, |deadline| clock.until(deadline).min(ROUND));
     // Rounded up, and below the limit, which fits.
     poll(&mut watched, PollTimeout::from(until.as_nanos().div_ceil(1_000_000) as u16))?;
     Ok(!watched[0].any().unwrap_or(true))
