@@ -164,7 +164,7 @@ struct Episode {
 /// A queue, from the answers of a review.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
-    /// In the earlier and in the later half of departures: the delay, and when these were.
+    /// In the earlier and in the later half of departures: the delay, and the median of when these were.
     halves: [(Span, Time); 2],
     /// Whether it is longer, as nothing has come yet.
     is_given_up: bool,
@@ -424,9 +424,9 @@ impl Queue {
             let mut delays: Vec<(Span, bool)> = answers.iter().map(delay).collect();
             delays.sort_unstable();
             let (delay, is_given_up) = *delays.get(answers.len().checked_sub(1)? / 4)?;
-            let sum: u128 = answers.iter().map(|answer| u128::from(answer.departed.as_nanos())).sum();
-            let mean = u64::try_from(sum.checked_div(answers.len() as u128)?).ok()?;
-            Some(((delay, Time::from_nanos(mean)), is_given_up))
+            // The median: one that left long ago and is given up now says nothing of when the others left.
+            let departed = answers.get(answers.len() / 2)?.departed;
+            Some(((delay, departed), is_given_up))
         };
         let ((early, is_given_up), (late, is_given_up_later)) = (half(early)?, half(late)?);
         Some(Self { halves: [early, late], is_given_up: is_given_up || is_given_up_later })

@@ -26,6 +26,8 @@ struct Trial {
     detour: Option<(Time, Span)>,
     /// Two connections of eight answer late.
     lies: bool,
+    /// No answers come from then to then.
+    silence: Option<(Time, Time)>,
 }
 
 /// What came of it.
@@ -60,6 +62,7 @@ impl Trial {
             every: 5,
             detour: None,
             lies: false,
+            silence: None,
         }
     }
 
@@ -90,7 +93,8 @@ impl Trial {
                 // A linear congruential generator (Knuth's constants).
                 chance =
                     chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-                if ms % self.every == 0 {
+                let is_silent = self.silence.is_some_and(|(from, to)| (from..to).contains(&now));
+                if ms % self.every == 0 && !is_silent {
                     let noise = self.noise.as_nanos() * (chance >> 40) / (1 << 24);
                     // What takes longer is given up.
                     let detour = self.detour.filter(|(from, _)| now >= *from).map_or(Span::ZERO, |it| it.1);
@@ -329,6 +333,55 @@ fn what_counts_as_part_of_the_path_is_bounded_altogether() {
     lone_answers(&mut auto, 40, 40, ms(350));
     assert_eq!((auto.findings().foreign, auto.rate()), (1, PARAMS.least), "{:?}", auto.findings());
     assert!(auto.foreign <= FOREIGN);
+}
+
+#[test]
+fn it_works_at_rates_and_round_trips_far_from_those_of_a_home() {
+    let slow = Trial {
+        rates: [128, 64, 128].map(|kbit| (60_000, Rate::from_kbit(kbit))).to_vec(),
+        rtt: ms(50),
+        bounds: (Rate::from_kbit(16), Rate::from_kbit(256)),
+        every: 100,
+        ..Trial::new(&[])
+    };
+    let bounds = (Rate::from_mbit(1_000), Rate::from_mbit(10_000));
+    let fast =
+        Trial { rtt: ms(5), bounds, every: 1, ..Trial::new(&[(20, 9_000), (20, 2_000), (20, 10_000)]) };
+    let satellite = Trial { rtt: ms(600), ..Trial::new(&[(60, 20), (60, 5), (60, 20)]) };
+    // Three packets of 64 kb/s take 568 ms; what is sent within a round trip of 600 ms is not seen before.
+    for (trial, bound) in [(slow, 600), (fast, 30), (satellite, 60)] {
+        let outcome = trial.run();
+        assert!(outcome.p95 < ms(bound) && outcome.used_later > 0.9, "{bound} ms: {outcome:?}");
+    }
+}
+
+#[test]
+fn answers_that_come_again_after_a_minute_are_followed() {
+    // The link slows down while nothing is answered.
+    let silence = Some((Time::from_secs(20), Time::from_secs(70)));
+    let outcome = Trial { silence, ..Trial::new(&[(20, 20), (130, 5)]) }.run();
+    assert!(outcome.p95 < ms(30) && outcome.used_later > 0.9, "{outcome:?}");
+    assert!(outcome.p95_of_all > ms(500), "without answers the rate stays: {outcome:?}");
+}
+
+#[test]
+fn a_packet_that_was_given_up_long_after_it_left_says_nothing_of_growth() {
+    let mut auto = Autorate::new(Time::ZERO, PARAMS);
+    let now = Time::from_secs(10);
+    for at in 0..10_000 {
+        auto.moved(Time::from_millis(at), PARAMS.most.bytes_in(MS));
+    }
+    auto.review(now - ms(120), 0.1);
+    // 25 Mb/s to a link of 20: the queue grows by a quarter of the time.
+    for i in 0..20 {
+        let took = ms(40) + Span::from_micros(i * 1_250);
+        let departed = now - ms(160) + ms(i * 5);
+        auto.answered(Answer { connection: 1, departed, took, shortest: ms(20) });
+    }
+    auto.answered(Answer { connection: 2, departed: now - ms(9_000), took: ms(9_000), shortest: ms(20) });
+    auto.review(now, 0.1);
+    let capacity = auto.findings().capacity.unwrap().as_mbit_f64();
+    assert!((19.0..21.0).contains(&capacity), "{capacity}");
 }
 
 fn trials() -> impl Strategy<Value = Trial> {
