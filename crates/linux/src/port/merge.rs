@@ -59,8 +59,12 @@ struct Candidate<'a> {
 }
 
 impl<'a> Candidate<'a> {
-    /// The frame with `vnet` before it; none if it is to be sent as it is.
-    fn of(vnet: &[u8; VNET_HEADER], frame: &'a [u8]) -> Option<Self> {
+    /// The frame with `vnet` before it; none if it is to be sent as it is, as `may_merge` says of its kind and bytes too.
+    fn of(
+        vnet: &[u8; VNET_HEADER],
+        frame: &'a [u8],
+        may_merge: impl Fn(Kind, &[u8]) -> bool,
+    ) -> Option<Self> {
         // What costs least first: most frames are no candidates, or all are.
         if vnet[1] != 0 || !matches!(vnet[0], NEEDS_CHECKSUM | CHECKSUM_VERIFIED) {
             return None;
@@ -71,7 +75,8 @@ impl<'a> Candidate<'a> {
             Version::V6 => (IPV6_HEADER, frame[network + 1] >> 4),
         };
         let is_plain = carried == protocol::TCP && transport == network + fixed && end == frame.len();
-        if !is_plain || class & CE == CE {
+        // Before the checksums, which cost most.
+        if !is_plain || class & CE == CE || !may_merge(Kind::of(version, network), frame) {
             return None;
         }
         if version == Version::V4 && sum(&frame[network..transport]) != u16::MAX {
@@ -149,9 +154,10 @@ impl Kind {
     /// How many there are: two versions of IP, with and without tags.
     pub const COUNT: usize = 4;
 
-    const fn of(first: &Candidate<'_>) -> Self {
-        let is_tagged = first.network > 14;
-        Self((matches!(first.version, Version::V6) as u8) << 1 | is_tagged as u8)
+    /// Of a frame whose IP header of this version begins at `network`.
+    const fn of(version: Version, network: usize) -> Self {
+        let is_tagged = network > 14;
+        Self((matches!(version, Version::V6) as u8) << 1 | is_tagged as u8)
     }
 
     /// Its number, below [`Kind::COUNT`].
@@ -297,8 +303,7 @@ impl Plan {
         (self.frames, _) = (0, (self.messages.clear(), self.headers.clear()));
         let mut growing: Option<Growing<'a>> = None;
         for (vnet, frame) in frames {
-            let candidate = Candidate::of(vnet, frame)
-                .filter(|candidate| may_merge(Kind::of(candidate), candidate.frame));
+            let candidate = Candidate::of(vnet, frame, &may_merge);
             if let (Some(growing), Some(next)) = (&mut growing, &candidate)
                 && growing.is_followed_by(next)
             {
@@ -326,7 +331,8 @@ impl Plan {
         let merged = (growing.count > 1).then(|| {
             self.headers.push(growing.headers());
             let headers = self.headers.len() - 1;
-            Merged { kind: Kind::of(&growing.first), payload: growing.first.payload, headers }
+            let Candidate { version, network, payload, .. } = growing.first;
+            Merged { kind: Kind::of(version, network), payload, headers }
         });
         self.push(Message { count: growing.count, merged });
     }
