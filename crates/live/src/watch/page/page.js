@@ -54,7 +54,8 @@
     const drawn = link.flows.map((flow, at) => ({ name: flow.flow, place: flow.place, values: means.flows[at] })).slice(0, COLOURS);
     const list = drawn.sort((a, b) => a.place - b.place);
     const left = link.flow_count - list.length;
-    if (left > 0) {
+    // As a line it would be higher than all others.
+    if (left > 0 && stacked) {
       const values = means.all.map((sum, at) => list.reduce((rest, flow) => rest - (flow.values[at] ?? 0), sum));
       list.push({ name: `${left} more`, place: null, values: values.map((value) => Math.max(value, 0)) });
     }
@@ -95,11 +96,11 @@
     const capacity = stacked ? [{ ...line("capacity", "text", " Mbit/s", [6, 3]), width: 2 }] : [];
     const flows = draw(byId("flows-chart"), [time, ...list.map(layer).reverse(), ...capacity],
       flowsData(course, list), seconds, {
-        height: 260, foot: 34, scales, legend: { show: false },
+        height: 260, foot: 34, side: 64, scales, legend: { show: false },
         hooks: { setCursor: [(plot) => { cursor = plot.cursor.idx ?? null; if (shown?.means) fillTable(shown); }] },
       });
     const data = linkData(course, times(course));
-    const one = (name, series) => draw(byId(`${name}-chart`), [time, ...series], data[name], seconds, { scales, foot: 34 });
+    const one = (name, series) => draw(byId(`${name}-chart`), [time, ...series], data[name], seconds, { scales, foot: 34, side: 64 });
     plots = {
       flows,
       rate: one("rate", [line("sent", "first", " Mbit/s"), line("capacity", "second", " Mbit/s", [6, 3])]),
@@ -160,7 +161,7 @@
     lines.forEach((one, place) => fillRow(rows[place], one));
     byId("when").textContent = at === last ? "rate" : `at ${secondsText((at + 1) * course.point_seconds)}`;
     const largest = left > 0 ? `The largest of ${count(link.flow_count, "flow")}` : count(link.flow_count, "flow");
-    document.querySelector("caption").textContent = `${largest}; mean since ${secondsText(course.measure_from_seconds)}`;
+    document.querySelector("caption").textContent = `${largest}; mean since ${Number(course.measure_from_seconds.toFixed(3))} s`;
   };
 
   const fillSelect = (select, box, options, value) => {
