@@ -11,6 +11,8 @@ use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcHeader, TcMessage, TcOption};
 use nix::errno::Errno;
 
+use super::socket::Found;
+use super::statistics::ClassStatistics;
 use super::{Netlink, NetlinkError};
 
 /// `TCA_HTB_PARMS`, `TCA_HTB_INIT`, `TCA_HTB_RATE64` and `TCA_HTB_CEIL64`.
@@ -117,6 +119,28 @@ impl Netlink {
         let request = RouteNetlinkMessage::NewQueueDiscipline(fifo_message(device, major, class, limit));
         let doing = format_args!("change the FIFO of class {class} of HTB on device {device}");
         self.socket.request(request, 0, doing).map(drop)
+    }
+
+    /// The counters of all classes of the queue discipline `major` at a device; none if it has none.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn class_statistics(
+        &mut self,
+        device: u32,
+        major: u16,
+    ) -> Result<Vec<ClassStatistics>, NetlinkError> {
+        let header =
+            TcHeader { index: device.cast_signed(), handle: TcHandle::UNSPEC, ..TcHeader::default() };
+        let request = RouteNetlinkMessage::GetTrafficClass(TcMessage::from_parts(header, Vec::new()));
+        let mut all = Vec::new();
+        self.socket.list(request, format_args!("read the classes of device {device}"), |found| {
+            all.extend(match found {
+                Found::Class(class) if class.major == major => Some(class),
+                _ => None,
+            });
+        })?;
+        Ok(all)
     }
 
     /// Takes away the queue `major` from the egress of a device, with its classes; a queue with another handle stays. Whether

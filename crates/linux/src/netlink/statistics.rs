@@ -3,11 +3,6 @@
 //! Source: gen_stats.h and rtnetlink.h of the kernel's interface; `tc -s class show` prints the same.
 
 use netlink_packet_core::NlasIterator;
-use netlink_packet_route::RouteNetlinkMessage;
-use netlink_packet_route::tc::{TcHandle, TcHeader, TcMessage};
-
-use super::socket::Found;
-use super::{Netlink, NetlinkError};
 
 /// `TCA_STATS2`; within it `TCA_STATS_BASIC`, `TCA_STATS_QUEUE` and `TCA_STATS_PKT64`.
 const STATS: u16 = 7;
@@ -70,30 +65,6 @@ impl ClassStatistics {
             PACKETS => self.packets = double().unwrap_or(self.packets),
             _ => (),
         }
-    }
-}
-
-impl Netlink {
-    /// The counters of all classes of the queue discipline `major` at a device; none if it has none.
-    ///
-    /// # Errors
-    /// The kernel's error.
-    pub fn class_statistics(
-        &mut self,
-        device: u32,
-        major: u16,
-    ) -> Result<Vec<ClassStatistics>, NetlinkError> {
-        let header =
-            TcHeader { index: device.cast_signed(), handle: TcHandle::UNSPEC, ..TcHeader::default() };
-        let request = RouteNetlinkMessage::GetTrafficClass(TcMessage::from_parts(header, Vec::new()));
-        let mut all = Vec::new();
-        self.socket.list(request, format_args!("read the classes of device {device}"), |found| {
-            all.extend(match found {
-                Found::Class(class) if class.major == major => Some(class),
-                _ => None,
-            });
-        })?;
-        Ok(all)
     }
 }
 

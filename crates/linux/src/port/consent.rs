@@ -8,7 +8,7 @@
 use std::io;
 use std::ops::Range;
 
-use super::Sent;
+use super::errors::Sent;
 use super::merge::{Kind, Merged, Message, Plan};
 
 /// Batches without super-packets of a kind after the first refusal, and at most. Chosen: a trial costs a copy of 64 KB, here at most

@@ -64,7 +64,7 @@ mod ethertype {
 /// Protocol numbers (RFC 5237).
 pub(super) mod protocol {
     pub(super) const HOP_BY_HOP: u8 = 0;
-    pub(in super::super) const TCP: u8 = 6;
+    pub(crate) const TCP: u8 = 6;
     pub(super) const UDP: u8 = 17;
     pub(super) const ROUTING: u8 = 43;
     pub(super) const DESTINATION: u8 = 60;
