@@ -81,6 +81,8 @@ ARRAY_OF_ONE(BPF_MAP_TYPE_PERCPU_ARRAY, struct counts) counts SECTION(".maps");
 const volatile __u32 test_hook = 0;
 
 #define DECREASES 30
+/* ns since the last packet after which this processor may have been stopped. Chosen: ten times what a packet takes. */
+#define STOPPED 20000
 /* IEEE 802.1Q. */
 #define VLAN_TAG 4
 /* What waits to be averaged is at most this, so that products fit: 2 GB. */
@@ -216,9 +218,12 @@ INLINE int is_drawn(const struct link *link, const struct arrival *p)
     return link->known && p->label > alpha && mul_32(p->label, p->random) < p->label - alpha;
 }
 
+/* A processor may be stopped after it read the clock, while others went on: time is at least that of the last packet, which is looked at after
+ * the queue. */
 INLINE __u64 wait_at(const struct link *link, __u64 now)
 {
-    __u64 empty = link->empty;
+    __u64 empty = *(const volatile __u64 *)&link->empty, last = *(const volatile __u64 *)&link->last;
+    now = now > last ? now : last;
     return empty > now ? empty - now : 0;
 }
 
@@ -329,6 +334,9 @@ SECTION("classifier") int csfq(struct __sk_buff *skb)
     /* Read after what others left has been taken up: they came before. A processor may be stopped in between for long. */
     p.now = test_hook ? (__u64)skb->cb[1] << 32 | skb->cb[0] : bpf_ktime_get_ns();
     p.random = test_hook ? skb->cb[2] : bpf_get_prandom_u32();
+    /* If it was stopped before that reading, others have left more meanwhile, while the link sent. */
+    if (!is_busy && p.now > l->last + STOPPED)
+        take_up(l, s);
     /* Clocks of processors may differ a little: time does not go back. */
     if (p.now < l->last)
         p.now = l->last;
