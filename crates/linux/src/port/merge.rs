@@ -280,7 +280,7 @@ pub struct Merged {
     pub headers: usize,
 }
 
-/// What becomes of frames: messages in their order.
+/// The messages in which frames are sent, in order.
 #[derive(Debug, Default)]
 pub struct Plan {
     /// In order.
