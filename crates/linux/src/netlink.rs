@@ -26,7 +26,7 @@ use netlink_packet_route::address::{
     AddressAttribute, AddressFlags, AddressHeader, AddressHeaderFlags, AddressMessage, AddressScope,
 };
 use netlink_packet_route::link::{
-    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkHeader, LinkInfo, LinkMessage,
+    InfoData, InfoKind, InfoVeth, LinkAttribute, LinkFlags, LinkHeader, LinkInfo, LinkLayerType, LinkMessage,
 };
 use netlink_packet_route::route::{
     RouteAttribute, RouteHeader, RouteMessage, RouteProtocol, RouteScope, RouteType,
@@ -181,6 +181,8 @@ pub struct Device {
     pub gso_max_segs: u32,
     /// Whether it is the loopback device.
     pub is_loopback: bool,
+    /// Whether its frames have Ethernet headers, unlike those of tunnels.
+    pub is_ethernet: bool,
     /// The index of the bridge, bond or other device that it is part of.
     pub master: Option<u32>,
 }
@@ -253,6 +255,7 @@ impl Netlink {
             mtu: Bytes::new(link.mtu.into()),
             gso_max_segs: link.gso_max_segs,
             is_loopback: has(LinkFlags::Loopback),
+            is_ethernet: link.header.link_layer_type == LinkLayerType::Ether,
             master: (link.master != 0).then_some(link.master),
         })
     }

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixListener;
 
-use apportion_core::units::Time;
+use apportion_core::units::{Span, Time};
 use nix::poll::PollFlags;
 
 use crate::http::Clients;
@@ -13,6 +13,8 @@ pub use crate::http::{Answer, Request, Stream};
 
 /// Connections that are accepted before signals and other clients have their turn.
 const ACCEPTS: usize = 128;
+/// How long a listener rests whose connections cannot be accepted, such as for want of descriptors: it stays readable meanwhile.
+const REST: Span = Span::from_millis(100);
 
 /// A listener whose calls do not block.
 pub trait Listener: AsFd {
@@ -41,12 +43,14 @@ impl Listener for TcpListener {
 #[derive(Debug)]
 pub struct Endpoint<L> {
     listener: Option<L>,
+    /// Until when it accepts no connections.
+    rests: Option<Time>,
     clients: Clients,
 }
 
 impl<L> Default for Endpoint<L> {
     fn default() -> Self {
-        Self { listener: None, clients: Clients::default() }
+        Self { listener: None, rests: None, clients: Clients::default() }
     }
 }
 
@@ -54,7 +58,7 @@ impl<L: Listener> Endpoint<L> {
     /// The clients of this listener.
     #[must_use]
     pub fn new(listener: Option<L>) -> Self {
-        Self { listener, clients: Clients::default() }
+        Self { listener, ..Self::default() }
     }
 
     /// Where new clients come from.
@@ -70,24 +74,32 @@ impl<L: Listener> Endpoint<L> {
 
     /// What to wait for.
     pub fn interests(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        let listener = self.listener.iter().map(|listener| (listener.as_fd(), PollFlags::POLLIN));
+        let listener = self.listener.iter().filter(|_| self.rests.is_none());
+        let listener = listener.map(|listener| (listener.as_fd(), PollFlags::POLLIN));
         listener.chain(self.clients.interests())
     }
 
-    /// When a client is dropped next.
+    /// When a client is dropped next, or connections are accepted again.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
-        self.clients.deadline()
+        self.clients.deadline().into_iter().chain(self.rests).min()
     }
 
     /// Accepts, reads and writes what can be at once. `answer` is given each request that is complete; if it returns none,
     /// [`answer_waiting`](Self::answer_waiting) answers later.
     pub fn serve(&mut self, now: Time, mut answer: impl FnMut(&Request<'_>) -> Option<Answer>) {
-        for _ in 0..ACCEPTS {
+        self.rests = self.rests.filter(|until| *until > now);
+        let accepts = if self.rests.is_some() { 0 } else { ACCEPTS };
+        for _ in 0..accepts {
             let Some(next) = self.listener.as_ref().map(Listener::next) else { break };
             match next {
                 Ok(stream) => self.clients.add(now, stream, &mut answer),
-                Err(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                // The client may have gone; if it is something else, it does not pass at once.
+                Err(_) => {
+                    self.rests = Some(now + REST);
+                    break;
+                }
             }
         }
         self.clients.serve(now, answer);

@@ -64,7 +64,7 @@ pub mod run;
 mod simulation;
 pub mod snapshot;
 mod standing;
-mod supervision;
+pub mod supervision;
 pub mod traffic;
 mod world;
 

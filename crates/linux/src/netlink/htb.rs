@@ -9,11 +9,14 @@ use apportion_core::units::{Bytes, Rate, Span};
 use netlink_packet_core::DefaultNla;
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::tc::{TcAttribute, TcHandle, TcHeader, TcMessage, TcOption};
-use nix::errno::Errno;
 
 use super::socket::Found;
 use super::statistics::ClassStatistics;
 use super::{Netlink, NetlinkError};
+
+/// The handle of the queues that the kernel backend gives devices, which stay if it is killed. Chosen: unlike those that people and tc
+/// give.
+pub const MAJOR: u16 = 0x4170;
 
 /// `TCA_HTB_PARMS`, `TCA_HTB_INIT`, `TCA_HTB_RATE64` and `TCA_HTB_CEIL64`.
 const PARMS: u16 = 1;
@@ -143,6 +146,16 @@ impl Netlink {
         Ok(all)
     }
 
+    /// Whether the queue discipline `major` of a device has the class `minor`.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn has_class(&mut self, device: u32, major: u16, minor: u16) -> Result<bool, NetlinkError> {
+        let message = message(device, TcHandle { major, minor }, TcHandle::UNSPEC);
+        let doing = format_args!("look at class {minor} of the queue of device {device}");
+        self.socket.exists(RouteNetlinkMessage::GetTrafficClass(message), doing)
+    }
+
     /// Takes away the queue `major` from the egress of a device, with its classes; a queue with another handle stays. Whether
     /// there was one.
     ///
@@ -151,11 +164,7 @@ impl Netlink {
     pub fn delete_queue(&mut self, device: u32, major: u16) -> Result<bool, NetlinkError> {
         let message = message(device, TcHandle { major, minor: 0 }, TcHandle::ROOT);
         let request = RouteNetlinkMessage::DelQueueDiscipline(message);
-        match self.socket.request(request, 0, format_args!("take away the queue of device {device}")) {
-            Ok(_) => Ok(true),
-            Err(NetlinkError::Refused { errno: Errno::ENOENT | Errno::EINVAL, .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
+        self.socket.exists(request, format_args!("take away the queue of device {device}"))
     }
 }
 

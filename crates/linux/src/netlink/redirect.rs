@@ -19,6 +19,8 @@ use super::{Netlink, NetlinkError};
 /// The preference of the filter; that of a device which was promiscuous before. Chosen: unlike those that people and tc give.
 const PREFERENCE: u32 = 0x4170;
 const PREFERENCE_PROMISCUOUS: u32 = 0x4171;
+/// The first table of a u32 classifier, which stands as long as the classifier does (`TC_U32_ROOT` of linux/pkt_cls.h).
+const ROOT_TABLE: TcHandle = TcHandle { major: 0xfff0, minor: 0 };
 /// `ETH_P_ALL` of linux/if_ether.h, in network byte order.
 const ALL: u32 = (libc::ETH_P_ALL as u16).to_be() as u32;
 
@@ -52,6 +54,22 @@ impl Netlink {
         self.set_promiscuous(from, true)
     }
 
+    /// Whether the filter of [`redirect`](Self::redirect) stands at the device `from`.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn is_redirecting(&mut self, from: u32) -> Result<bool, NetlinkError> {
+        for preference in [PREFERENCE, PREFERENCE_PROMISCUOUS] {
+            let mut filter = filter(from, preference);
+            filter.header.handle = ROOT_TABLE;
+            let doing = format_args!("look at the redirection of frames of device {from}");
+            if self.socket.exists(RouteNetlinkMessage::GetTrafficFilter(filter), doing)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Ends that. Whether frames were redirected.
     ///
     /// # Errors
@@ -61,15 +79,13 @@ impl Netlink {
         for preference in [PREFERENCE, PREFERENCE_PROMISCUOUS] {
             let request = RouteNetlinkMessage::DelTrafficFilter(filter(from, preference));
             let doing = format_args!("stop redirecting frames of device {from}");
-            match self.socket.request(request, 0, doing) {
-                Ok(_) if preference == PREFERENCE => {
-                    self.set_promiscuous(from, false)?;
-                    found = true;
-                }
-                Ok(_) => found = true,
-                // There is no such filter, or nothing that it could belong to.
-                Err(NetlinkError::Refused { errno: Errno::ENOENT | Errno::EINVAL, .. }) => (),
-                Err(error) => return Err(error),
+            // Without such a filter, or what it could belong to, there is nothing to end.
+            if !self.socket.exists(request, doing)? {
+                continue;
+            }
+            found = true;
+            if preference == PREFERENCE {
+                self.set_promiscuous(from, false)?;
             }
         }
         Ok(found)

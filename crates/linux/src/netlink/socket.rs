@@ -129,6 +129,22 @@ impl Socket {
         Ok(found)
     }
 
+    /// Sends `message`, which is about something that may not be there: whether it was.
+    pub(super) fn exists(
+        &mut self,
+        message: RouteNetlinkMessage,
+        doing: fmt::Arguments<'_>,
+    ) -> Result<bool, NetlinkError> {
+        match self.request(message, 0, doing) {
+            Ok(_) => Ok(true),
+            // It is not there, or nothing that it could belong to.
+            Err(NetlinkError::Refused { errno: Errno::ENOENT | Errno::EINVAL | Errno::ENODEV, .. }) => {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Sends `message`, which asks for a list, and gives `take` each entry.
     pub(super) fn list(
         &mut self,

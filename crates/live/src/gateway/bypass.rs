@@ -3,6 +3,7 @@
 //! A gateway that is asked to fail open ends with it, however it ends, unless it is killed; `apportion gateway bypass` turns it on after
 //! that, and the next gateway of the same interfaces turns it off.
 
+use apportion_linux::netlink::htb::MAJOR;
 use apportion_linux::netlink::{Netlink, NetlinkError};
 use apportion_scenario::gateway::GatewayConfig;
 
@@ -14,38 +15,55 @@ pub struct BypassError {
     error: NetlinkError,
 }
 
-/// Redirects the frames of both interfaces to the other one, or ends that. Whether it changed something.
+/// Redirects the frames of both interfaces to the other one, or ends that, and takes away what a gateway of the kernel backend left that
+/// was killed. Whether it changed something.
 ///
 /// # Errors
-/// If an interface is not there, without CAP_NET_ADMIN, or if the kernel cannot redirect; nothing is redirected then.
+/// If an interface is not there, without CAP_NET_ADMIN, or if the kernel cannot redirect. Nothing is redirected then, as far as
+/// interfaces are there.
 pub fn set(config: &GatewayConfig, on: bool) -> Result<bool, BypassError> {
-    let result = try_set(config, on);
-    if on && result.is_err() {
-        let _ = try_set(config, false);
-    }
-    result
-}
-
-fn try_set(config: &GatewayConfig, on: bool) -> Result<bool, BypassError> {
     let names = [&config.inside, &config.outside];
     let fail = |at: usize| move |error| BypassError { interface: names[at].clone(), error };
     let mut netlink = Netlink::open().map_err(fail(0))?;
-    let mut find = |at: usize| netlink.index_of(names[at]).map_err(fail(at));
-    let ends = [find(0)?, find(1)?];
-    let mut changed = false;
-    for at in 0..2 {
-        changed |= if on {
-            netlink.redirect(ends[at], ends[1 - at]).map(|()| true).map_err(fail(at))?
-        } else {
-            netlink.stop_redirecting(ends[at]).map_err(fail(at))?
-        };
+    if on {
+        let result = turn_on(&mut netlink, names).map_err(|(at, error)| fail(at)(error));
+        if result.is_err() {
+            let _ = turn_off(&mut netlink, names);
+        }
+        result.map(|()| true)
+    } else {
+        turn_off(&mut netlink, names).map_err(|(at, error)| fail(at)(error))
     }
-    Ok(changed)
+}
+
+/// An error at the interface of this place.
+type At<T> = Result<T, (usize, NetlinkError)>;
+
+fn turn_on(netlink: &mut Netlink, names: [&String; 2]) -> At<()> {
+    let mut find = |at: usize| netlink.index_of(names[at]).map_err(|error| (at, error));
+    let ends = [find(0)?, find(1)?];
+    for at in 0..2 {
+        netlink.delete_queue(ends[at], MAJOR).map_err(|error| (at, error))?;
+        netlink.redirect(ends[at], ends[1 - at]).map_err(|error| (at, error))?;
+    }
+    Ok(())
+}
+
+/// At each interface by itself: one that is away leaves nothing at the other one.
+fn turn_off(netlink: &mut Netlink, names: [&String; 2]) -> At<bool> {
+    let mut end = |name: &String| -> Result<bool, NetlinkError> {
+        let device = netlink.index_of(name)?;
+        let had_queue = netlink.delete_queue(device, MAJOR)?;
+        Ok(netlink.stop_redirecting(device)? || had_queue)
+    };
+    let [first, second] = names.map(&mut end);
+    let (first, second) = (first.map_err(|error| (0, error))?, second.map_err(|error| (1, error))?);
+    Ok(first || second)
 }
 
 /// Turns the bypass on when it is dropped, if it is to be.
 #[derive(Debug)]
-pub(super) struct FailOpen {
+pub struct FailOpen {
     config: GatewayConfig,
     /// Whether a gateway that ends leaves a bypass.
     is_wanted: bool,

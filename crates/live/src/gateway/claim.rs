@@ -58,6 +58,14 @@ impl Claim {
         Self::take_within(TRIES, folder, interface)
     }
 
+    /// As [`take`](Self::take), without waiting for one that goes.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_take(folder: &Path, interface: &Interface) -> Result<Self, String> {
+        Self::take_within(1, folder, interface)
+    }
+
     fn take_within(tries: u32, folder: &Path, interface: &Interface) -> Result<Self, String> {
         let Interface { name, index, .. } = interface;
         let cannot = |error: &dyn std::fmt::Display| {
@@ -133,7 +141,7 @@ mod tests {
             is_running: false,
             offloads,
         };
-        let take = |index| Claim::take_within(1, folder.path(), &interface(index));
+        let take = |index| Claim::try_take(folder.path(), &interface(index));
         let (a, b) = (take(7).unwrap(), take(8).unwrap());
         let error = take(7).unwrap_err();
         assert!(error.contains("`x7`: a gateway is already running"), "{error}");

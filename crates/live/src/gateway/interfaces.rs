@@ -57,6 +57,11 @@ fn fit(device: &Device) -> Result<(), String> {
     if device.is_loopback {
         return Err("it is the loopback device; name an interface that leads to other hosts".to_owned());
     }
+    if !device.is_ethernet {
+        return Err(
+            "its frames are not Ethernet's, such as those of a tunnel; name an Ethernet interface".to_owned()
+        );
+    }
     let Some(master) = device.master else { return Ok(()) };
     Err(format!(
         "it is part of device {master}, such as a bridge or bond, so frames would cross the gateway twice; remove \
@@ -79,6 +84,21 @@ pub fn look(config: &GatewayConfig) -> Result<[Interface; 2], Vec<String>> {
     }
 }
 
+/// Says what of the interfaces keeps packets from passing.
+pub fn warn(interfaces: &[Interface; 2]) {
+    for interface in interfaces.iter().filter(|interface| !interface.is_running) {
+        tracing::warn!(
+            interface = interface.name,
+            "the interface is down; packets are forwarded once it is up"
+        );
+    }
+    let [inside, outside] = interfaces;
+    if inside.mtu != outside.mtu {
+        let (inside, outside) = (inside.mtu.get(), outside.mtu.get());
+        tracing::warn!(inside, outside, "the MTUs differ; longer packets are dropped silently");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -88,7 +108,9 @@ mod tests {
         let mut netlink = Netlink::open().unwrap();
         let error = Interface::look(&mut netlink, "lo").unwrap_err();
         assert!(error.contains("loopback"), "{error}");
-        let device = Device { is_loopback: false, ..netlink.device("lo").unwrap() };
+        let tunnel = Device { is_loopback: false, ..netlink.device("lo").unwrap() };
+        assert!(fit(&tunnel).unwrap_err().contains("not Ethernet's"));
+        let device = Device { is_ethernet: true, ..tunnel };
         assert_eq!(fit(&device), Ok(()));
         let error = fit(&Device { master: Some(7), ..device }).unwrap_err();
         assert!(error.starts_with("it is part of device 7"), "{error}");

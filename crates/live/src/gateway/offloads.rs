@@ -32,7 +32,7 @@ struct Before {
 
 /// Interfaces whose offloads are off until they are restored.
 #[derive(Debug)]
-pub(crate) struct Prepared<F = Disk> {
+pub struct Prepared<F = Disk> {
     files: F,
     path: PathBuf,
     changes: Mutex<Changes>,
@@ -49,7 +49,7 @@ struct Changes {
 
 /// Restores offloads when it is dropped, however the gateway ends.
 #[derive(Debug)]
-pub(crate) struct RestoreAtEnd(pub Arc<Prepared>);
+pub struct RestoreAtEnd(pub Arc<Prepared>);
 
 impl Drop for RestoreAtEnd {
     fn drop(&mut self) {
@@ -80,7 +80,7 @@ pub enum PrepareError {
 
 /// The state file of the gateway with this control socket.
 #[must_use]
-pub(crate) fn state_file(socket: &Path) -> PathBuf {
+pub fn state_file(socket: &Path) -> PathBuf {
     socket.with_extension("offloads.json")
 }
 

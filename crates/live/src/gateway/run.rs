@@ -21,7 +21,7 @@ use sd_notify::NotifyState;
 use super::attachment::Attachment;
 use super::bypass::{BypassError, FailOpen};
 use super::control::{Control, ControlError, Order, Shared, check_token, load, take_orders};
-use super::interfaces::{self, Interface};
+use super::interfaces;
 use super::offloads::{Prepared, RestoreAtEnd, state_file};
 use super::supervision::{Watchdog, log_panics, notify, supervise};
 use super::{Gateway, TICK, claim, rights};
@@ -82,7 +82,8 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     check_token(&config).map_err(|why| wrong(vec![why]))?;
     let locks = claim::folder(folder);
     let claims = claim::take_both(&locks, &found).map_err(wrong)?;
-    warn(&config, &found);
+    warn(&config);
+    interfaces::warn(&found);
     let (sender, orders) = channel();
     let (mut control, shared) = Control::open(&path, catalog, &config, folder, sender.clone())?;
     let socket = SocketFile(folder.join(super::control::socket_name(&config.title)));
@@ -138,23 +139,12 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     Ok(())
 }
 
-fn warn(config: &GatewayConfig, found: &[Interface; 2]) {
+fn warn(config: &GatewayConfig) {
     if config.insecure {
         tracing::warn!(
             "insecure = true: every host on the links can forge reports, which make this gateway drop packets; write a \
              report_key"
         );
-    }
-    for interface in found.iter().filter(|interface| !interface.is_running) {
-        tracing::warn!(
-            interface = interface.name,
-            "the interface is down; packets are forwarded once it is up"
-        );
-    }
-    let [inside, outside] = found;
-    if inside.mtu != outside.mtu {
-        let (inside, outside) = (inside.mtu.get(), outside.mtu.get());
-        tracing::warn!(inside, outside, "the MTUs differ; longer packets are dropped silently");
     }
 }
 

@@ -56,7 +56,7 @@ fn keep_running<E: std::fmt::Display>(
 }
 
 /// Panics of any thread are lines of the log from now on, in its format, and no longer plain text on standard error.
-pub(super) fn log_panics() {
+pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let at = panic.location().map(ToString::to_string);
         tracing::error!(at, error = message(panic.payload()), "a defect: a thread panicked");

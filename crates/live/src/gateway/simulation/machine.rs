@@ -210,6 +210,7 @@ impl Machine {
             mtu: Bytes::new(1_500),
             gso_max_segs: INITIAL_SEGMENTS,
             is_loopback: false,
+            is_ethernet: true,
             master: None,
         };
         self.next_index += 1;
