@@ -91,7 +91,7 @@ impl Gateway {
     }
 
     /// Whether it leaves a bypass when it ends: the kernel hands the frames of each interface to the other one, undivided. Off by
-    /// default. One that is killed leaves none; see [`bypass`](Self::bypass).
+    /// default. One in user space that is killed leaves none; see [`bypass`](Self::bypass).
     #[must_use]
     pub const fn fail_open(mut self, fail_open: bool) -> Self {
         self.fail_open = fail_open;
@@ -132,7 +132,7 @@ impl Gateway {
         let found = interfaces::look(&config);
         let backend = match self.backend {
             Backend::UserSpace => Vec::new(),
-            Backend::Kernel => in_kernel::check(&config, found.as_ref().ok())?,
+            Backend::Kernel => in_kernel::check(&config)?,
         };
         let of_interfaces = found.as_ref().err().cloned().unwrap_or_default();
         let problems = [backend, of_interfaces, token.into_iter().collect()].concat();
@@ -242,7 +242,7 @@ mod in_kernel {
     use apportion_kernel::gateway;
     use apportion_scenario::gateway::GatewayConfig;
 
-    use super::{GatewayError, Interface};
+    use super::GatewayError;
 
     pub(super) fn run(
         config: &Path,
@@ -255,12 +255,8 @@ mod in_kernel {
     }
 
     /// What the kernel cannot do of it.
-    pub(super) fn check(
-        config: &GatewayConfig,
-        found: Option<&[Interface; 2]>,
-    ) -> Result<Vec<String>, GatewayError> {
-        let unfit = found.map(gateway::unfit).unwrap_or_default();
-        Ok([gateway::plan(config).err().unwrap_or_default(), unfit].concat())
+    pub(super) fn check(config: &GatewayConfig) -> Result<Vec<String>, GatewayError> {
+        Ok(gateway::plan(config).err().unwrap_or_default())
     }
 }
 
@@ -272,7 +268,7 @@ mod in_kernel {
     use apportion_core::system::Catalog;
     use apportion_scenario::gateway::GatewayConfig;
 
-    use super::{GatewayError, Interface};
+    use super::GatewayError;
 
     fn missing() -> GatewayError {
         let message = "this build has no kernel backend; build it with `--features bpf` (needs clang), or use the \
@@ -284,7 +280,7 @@ mod in_kernel {
         Err(missing())
     }
 
-    pub(super) fn check(_: &GatewayConfig, _: Option<&[Interface; 2]>) -> Result<Vec<String>, GatewayError> {
+    pub(super) fn check(_: &GatewayConfig) -> Result<Vec<String>, GatewayError> {
         Err(missing())
     }
 }

@@ -168,6 +168,66 @@ fn one_that_was_killed_leaves_frames_passing_and_is_started_again() {
     assert_eq!(crossing(&place), 20);
 }
 
+/// A start that fails leaves the link as it was, and the commands of the bypass take away what a killed one left.
+#[test]
+fn what_a_killed_one_left_is_kept_by_a_failed_start_and_taken_by_the_bypass() {
+    let Some((place, path)) = ready() else { return };
+    let major = apportion_kernel::htb::MAJOR;
+    let mut netlink = Netlink::open().unwrap();
+    let [near, far] = ["near", "far"].map(|name| netlink.index_of(name).unwrap());
+    let merges = |netlink: &mut Netlink| netlink.offloads("far").unwrap().gro;
+    netlink
+        .restore(
+            "far",
+            &apportion_linux::netlink::Offloads { gro: true, ..netlink.offloads("far").unwrap() },
+            0,
+        )
+        .unwrap();
+    assert!(merges(&mut netlink));
+    let mut gateway = start(&place, &path);
+    assert!(!merges(&mut netlink));
+    gateway.signal(Signal::SIGKILL);
+    gateway.child.wait().unwrap();
+
+    // Somebody else's queue stands where the gateway's is to be.
+    netlink.delete_queue(far, major).unwrap();
+    netlink.add_htb(far, 7, 1).unwrap();
+    assert_eq!(place.ask(&["--backend", "kernel"], &path).0, 2);
+    assert_eq!(crossing(&place), 20);
+    netlink.delete_queue(far, 7).unwrap();
+
+    let mut gateway = start(&place, &path);
+    gateway.signal(Signal::SIGKILL);
+    gateway.child.wait().unwrap();
+    assert!(!netlink.class_statistics(far, major).unwrap().is_empty());
+    assert_eq!(place.ask(&["bypass"], &path).0, 0);
+    assert!(netlink.class_statistics(far, major).unwrap().is_empty());
+    assert_eq!(crossing(&place), 20);
+
+    // One interface is away: nothing is left at the other one all the same.
+    netlink.delete(far).unwrap();
+    assert!(netlink.is_redirecting(near).unwrap());
+    assert_ne!(place.ask(&["bypass", "--off"], &path).0, 0);
+    assert!(!netlink.is_redirecting(near).unwrap());
+}
+
+/// Offloads that merge packets are as they were before, also for one that ends while an interface is away.
+#[test]
+fn an_end_leaves_nothing_at_the_interfaces() {
+    let Some((place, path)) = ready() else { return };
+    let mut netlink = Netlink::open().unwrap();
+    let [near, far] = ["near", "far"].map(|name| netlink.index_of(name).unwrap());
+    let before = netlink.offloads("near").unwrap();
+    let gateway = start(&place, &path);
+    assert!(netlink.is_redirecting(near).unwrap());
+    netlink.delete(far).unwrap();
+    gateway.stop();
+    assert!(!netlink.is_redirecting(near).unwrap());
+    assert!(netlink.class_statistics(near, apportion_kernel::htb::MAJOR).unwrap().is_empty());
+    assert!(!netlink.device("near").unwrap().is_promiscuous);
+    assert_eq!(netlink.offloads("near").unwrap(), before);
+}
+
 /// Also with the rights that it keeps.
 #[test]
 fn an_interface_that_is_made_anew_is_set_up_again() {
@@ -183,6 +243,39 @@ fn an_interface_that_is_made_anew_is_set_up_again() {
     drop(std::mem::replace(&mut place.hosts[1], host("far")));
     pause(Span::from_millis(1_500));
     assert_eq!(crossing(&place), 20);
+    assert!(get("/healthz").starts_with("HTTP/1.0 200"));
+    assert!(gateway.stop().contains("set up again"));
+}
+
+/// What another program takes away stands again within a second; a queue that it set instead stays, and is reported.
+#[test]
+fn what_is_taken_away_from_an_interface_is_set_up_again() {
+    let Some((place, path)) = ready() else { return };
+    let gateway = start(&place, &path);
+    let mut netlink = Netlink::open().unwrap();
+    let [near, far] = ["near", "far"].map(|name| netlink.index_of(name).unwrap());
+    let classes = |netlink: &mut Netlink| {
+        netlink.class_statistics(far, apportion_kernel::htb::MAJOR).map(|classes| classes.len()).unwrap()
+    };
+    let before = classes(&mut netlink);
+    assert!(before > 1);
+
+    assert!(netlink.delete_queue(far, apportion_kernel::htb::MAJOR).unwrap());
+    assert_eq!(classes(&mut netlink), 0);
+    pause(Span::from_millis(1_500));
+    assert_eq!(classes(&mut netlink), before);
+
+    assert!(netlink.stop_redirecting(near).unwrap());
+    assert_eq!(crossing(&place), 0);
+    pause(Span::from_millis(1_500));
+    assert_eq!(crossing(&place), 20);
+
+    netlink.delete_queue(far, apportion_kernel::htb::MAJOR).unwrap();
+    netlink.add_htb(far, 7, 1).unwrap();
+    pause(Span::from_millis(1_500));
+    assert!(get("/healthz").contains("up: `far` is not set up"));
+    netlink.delete_queue(far, 7).unwrap();
+    pause(Span::from_millis(1_500));
     assert!(get("/healthz").starts_with("HTTP/1.0 200"));
     assert!(gateway.stop().contains("set up again"));
 }

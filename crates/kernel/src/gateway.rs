@@ -8,22 +8,24 @@
 //! | [`statistics`] | what is counted |
 //!
 //! A direction has its queue at the interface that it leaves by. If the process is killed, frames still pass: programs go with it, HTB
-//! and the redirection stay. The next gateway of the same interfaces begins anew.
+//! and the redirection stay. The next gateway of the same interfaces begins anew, and [`bypass`](apportion_live::gateway::bypass) takes away what was left.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use apportion_linux::files::Disk;
 use apportion_linux::netlink::{Netlink, NetlinkError};
-use apportion_live::gateway::bypass::{self, BypassError};
+use apportion_live::gateway::bypass::{BypassError, FailOpen};
 use apportion_live::gateway::claim::{self, Claim};
 use apportion_live::gateway::control::ControlError;
 use apportion_live::gateway::interfaces::{self, Interface};
+use apportion_live::gateway::offloads::{PrepareError, Prepared, RestoreAtEnd};
 use apportion_scenario::gateway::{Direction, GatewayConfig};
 use nix::errno::Errno;
 
 use crate::htb::MAJOR;
-use crate::program::{BpfError, Core, PrefixClasses};
+use crate::program::{self, BpfError, Core, PrefixClasses};
 
 mod directions;
 mod run;
@@ -67,13 +69,17 @@ pub enum GatewayError {
     Capabilities(io::Error),
 }
 
-/// What stands at the egress of an interface.
-struct Installed {
+/// An interface that is set up: the queue and the program of what leaves by it, and where what it receives is sent.
+struct End {
     device: u32,
-    /// It is attached as long as it is here.
-    program: Attached,
+    /// Attached as long as it is here; none while the device has no queue of this gateway.
+    program: Option<Attached>,
+    /// The device that sends what it receives; none while that is away.
+    redirected: Option<u32>,
+    /// Offloads that its driver does not turn off.
+    stay_on: Vec<&'static str>,
     /// No other gateway has the interface.
-    claim: Claim,
+    _claim: Claim,
 }
 
 enum Attached {
@@ -89,51 +95,57 @@ pub struct KernelGateway {
     netlink: Netlink,
     /// The folder of the locks of interfaces.
     locks: PathBuf,
-    /// Of the directions up and down; none while their interface is away.
-    installed: [Option<Installed>; 2],
+    /// The interfaces that the directions up and down leave by; none while it is away.
+    ends: [Option<End>; 2],
     /// Counted by queues that are gone.
     earlier: [Earlier; 2],
-    fail_open: bool,
-    /// Interfaces that could not be set up again, each of which the log has once.
-    reported: BTreeSet<String>,
+    /// What keeps a direction from being set up, which the log has once.
+    obstacles: [Option<String>; 2],
+    prepared: Arc<Prepared>,
+    // Dropped in this order, after the interfaces were left.
+    _restore: RestoreAtEnd,
+    bypass: FailOpen,
 }
 
 impl KernelGateway {
     /// Sets everything up between the interfaces of `config`, after what an earlier one left has been taken away. Locks of interfaces
-    /// are files in `locks`. With `fail_open` frames are handed over undivided when it is dropped.
+    /// are files in `locks`; `state` keeps the offloads that are off meanwhile. With `fail_open` frames are handed over undivided when
+    /// it is dropped, and if it does not start.
     ///
     /// # Errors
-    /// What is wrong with the interfaces, as that another gateway has them, or the kernel's error; nothing is left behind then.
+    /// What is wrong with the interfaces, as when another gateway has one of them, or the kernel's error. Nothing is left behind then, but
+    /// for the bypass that was there before.
     pub fn start(
         config: GatewayConfig,
         plans: [DirectionPlan; 2],
         locks: &Path,
+        state: PathBuf,
         fail_open: bool,
     ) -> Result<Self, GatewayError> {
         let wrong = |problems: Vec<String>| GatewayError::Config(problems.join("\n"));
         let found = interfaces::look(&config).map_err(wrong)?;
-        let problems = unfit(&found);
-        if !problems.is_empty() {
-            return Err(wrong(problems));
-        }
-        let [inside, outside] = claim::take_both(locks, &found).map_err(wrong)?;
-        bypass::set(&config, false)?;
-        let netlink = Netlink::open()?;
+        let claims = claim::take_both(locks, &found).map_err(wrong)?;
+        interfaces::warn(&found);
+        let prepared = Arc::new(Prepared::new(Disk, state));
         let mut gateway = Self {
+            bypass: FailOpen::take_over(&config, fail_open)?,
+            _restore: RestoreAtEnd(Arc::clone(&prepared)),
+            prepared,
             config,
             plans,
-            netlink,
+            netlink: Netlink::open()?,
             locks: locks.to_owned(),
-            installed: [None, None],
+            ends: [None, None],
             earlier: Default::default(),
-            fail_open: false,
-            reported: BTreeSet::new(),
+            obstacles: Default::default(),
         };
-        // Each direction has its queue where it leaves.
-        gateway.install(Direction::Up, outside)?;
-        gateway.install(Direction::Down, inside)?;
-        bypass::set(&gateway.config, true)?;
-        gateway.fail_open = fail_open;
+        for (direction, interface, claim) in both(found, claims) {
+            program::detach_left(&interface.name);
+            gateway.enter(direction, &interface, claim)?;
+            gateway.install(direction)?;
+        }
+        gateway.redirect()?;
+        gateway.bypass.started(fail_open);
         Ok(gateway)
     }
 
@@ -143,12 +155,19 @@ impl KernelGateway {
         &self.config
     }
 
-    /// Interfaces that frames cannot leave by as they should, one problem each.
+    /// What keeps frames from crossing as they should, one problem each.
     pub fn obstacles(&self) -> impl Iterator<Item = String> {
-        Direction::BOTH
-            .into_iter()
-            .filter(|direction| self.installed[*direction as usize].is_none())
-            .map(|direction| format!("{}: `{}` is not set up", direction.name(), self.interface(direction)))
+        Direction::BOTH.into_iter().filter_map(|direction| {
+            let (leaves, comes) = (&self.ends[direction as usize], &self.ends[1 - direction as usize]);
+            let what = if leaves.as_ref().is_none_or(|end| end.program.is_none()) {
+                "is not set up"
+            } else if comes.as_ref().is_none_or(|end| end.redirected.is_none()) {
+                "is not handed what the other interface receives"
+            } else {
+                return None;
+            };
+            Some(format!("{}: `{}` {what}", direction.name(), self.interface(direction)))
+        })
     }
 
     /// The interface that a direction leaves by.
@@ -159,31 +178,78 @@ impl KernelGateway {
         }
     }
 
-    /// Puts queue and program of a direction at its interface, which `claim` is of.
-    fn install(&mut self, direction: Direction, claim: Claim) -> Result<(), GatewayError> {
+    /// Takes the interface that a direction leaves by, which `claim` is of, without a queue so far.
+    fn enter(
+        &mut self,
+        direction: Direction,
+        interface: &Interface,
+        claim: Claim,
+    ) -> Result<(), GatewayError> {
+        let stay_on = self.turn_off_merging(interface)?;
+        let device = interface.index;
+        self.ends[direction as usize] =
+            Some(End { device, program: None, redirected: None, stay_on, _claim: claim });
+        Ok(())
+    }
+
+    /// Turns off the offloads that merge packets: limits of queues count packets as they were sent. Those that stay on.
+    fn turn_off_merging(&mut self, interface: &Interface) -> Result<Vec<&'static str>, GatewayError> {
+        match self.prepared.turn_off(&mut self.netlink, interface) {
+            Ok(stay_on) => Ok(stay_on),
+            // A full disk must not cost the link: super-packets are charged as what they become.
+            Err(error @ PrepareError::State { .. }) => {
+                tracing::warn!(interface = interface.name, %error, "offloads stay on");
+                Ok(interface.to_turn_off())
+            }
+            Err(PrepareError::Netlink(error)) => Err(error.into()),
+        }
+    }
+
+    /// Puts queue and program of a direction at the interface that it leaves by, if that is there.
+    fn install(&mut self, direction: Direction) -> Result<(), GatewayError> {
         let interface = self.interface(direction).to_owned();
-        let failed = |error| GatewayError::Queue { interface: interface.clone(), error };
-        let device = self.netlink.index_of(&interface).map_err(failed)?;
+        let Some(end) = &mut self.ends[direction as usize] else { return Ok(()) };
         let plan = &self.plans[direction as usize];
-        self.netlink.delete_queue(device, MAJOR).map_err(failed)?;
-        plan.tree.install(&mut self.netlink, device).map_err(failed)?;
-        let program = match attach(plan, &interface) {
-            Ok(program) => program,
+        let failed = |error| GatewayError::Queue { interface: interface.clone(), error };
+        // Before the classes that it names are other ones.
+        end.program = None;
+        self.netlink.delete_queue(end.device, MAJOR).map_err(failed)?;
+        plan.tree.install(&mut self.netlink, end.device).map_err(failed)?;
+        match attach(plan, &interface) {
+            Ok(program) => end.program = Some(program),
             Err(error) => {
                 // The first error says more than a second one would.
-                let _ = self.netlink.delete_queue(device, MAJOR);
+                let _ = self.netlink.delete_queue(end.device, MAJOR);
                 return Err(error.into());
             }
-        };
-        self.installed[direction as usize] = Some(Installed { device, program, claim });
+        }
+        Ok(())
+    }
+
+    /// Has each interface hand what it receives to the other one, where both are there.
+    fn redirect(&mut self) -> Result<(), GatewayError> {
+        let devices = self.ends.each_ref().map(|end| end.as_ref().map(|end| end.device));
+        for (end, wanted) in self.ends.iter_mut().zip([devices[1], devices[0]]) {
+            let Some(end) = end else { continue };
+            let stands = self.netlink.is_redirecting(end.device)?;
+            if end.redirected == wanted && stands == wanted.is_some() {
+                continue;
+            }
+            end.redirected = None;
+            match wanted {
+                Some(to) => self.netlink.redirect(end.device, to)?,
+                None => drop(self.netlink.stop_redirecting(end.device)?),
+            }
+            end.redirected = wanted;
+        }
         Ok(())
     }
 
     /// Puts other plans in the place of those that differ: in place where only numbers of the same classes differ, anew
-    /// otherwise, when what waits in that direction is lost.
+    /// otherwise, when what waits in that direction is lost and its frames pass undivided meanwhile.
     ///
     /// # Errors
-    /// Which direction could not be set up; its frames pass undivided, and [`mend`](Self::mend) tries again.
+    /// Which direction could not be set up, one a line; its frames pass undivided, and [`mend`](Self::mend) tries again.
     pub fn apply(&mut self, config: GatewayConfig, plans: [DirectionPlan; 2]) -> Result<(), String> {
         self.config = config;
         let before = std::mem::replace(&mut self.plans, plans);
@@ -193,11 +259,15 @@ impl KernelGateway {
                 continue;
             }
             if let Err(error) = self.replace(direction, &before) {
-                self.installed[direction as usize] = None;
                 problems.push(format!(
                     "{}: {error}; its frames pass undivided, and it is tried again each second\n",
                     direction.name()
                 ));
+                if let Some(end) = &mut self.ends[direction as usize] {
+                    end.program = None;
+                    // A half of it would divide by numbers of two configurations.
+                    let _ = self.netlink.delete_queue(end.device, MAJOR);
+                }
             }
         }
         if problems.is_empty() { Ok(()) } else { Err(problems.concat()) }
@@ -206,82 +276,120 @@ impl KernelGateway {
     /// Changes a direction that was carried out by the plan `before`.
     fn replace(&mut self, direction: Direction, before: &DirectionPlan) -> Result<(), GatewayError> {
         let at = direction as usize;
-        let Some(mut installed) = self.installed[at].take() else {
-            // The interface is away; when it is back it has the new plan.
+        let (interface, plan) = (self.interface(direction).to_owned(), &self.plans[at]);
+        let Some(End { device, program: Some(program), .. }) = &mut self.ends[at] else {
+            // Nothing is set up; when it is, it has the new plan.
             return Ok(());
         };
-        let (interface, plan) = (self.interface(direction).to_owned(), &self.plans[at]);
         if !plan.tree.has_the_classes_of(&before.tree) {
-            self.keep_counts(direction, installed.device, before);
-            return self.install(direction, installed.claim);
+            let device = *device;
+            self.keep_counts(direction, device, before);
+            return self.install(direction);
         }
         let failed = |error| GatewayError::Queue { interface: interface.clone(), error };
-        plan.tree.change(&before.tree, &mut self.netlink, installed.device).map_err(failed)?;
-        match (&mut installed.program, &plan.program) {
+        plan.tree.change(&before.tree, &mut self.netlink, *device).map_err(failed)?;
+        match (&mut *program, &plan.program) {
             (Attached::Core(core), Program::Core(settings)) => core.set(settings)?,
             _ if plan.program == before.program => (),
             // The new one is attached before the old one goes.
-            _ => installed.program = attach(plan, &interface)?,
+            _ => *program = attach(plan, &interface)?,
         }
-        self.installed[at] = Some(installed);
         Ok(())
     }
 
-    /// Sets up again what is gone with its interface. Called once a second.
+    /// Sets up again what is gone with its interface, or was taken away from it. Called once a second.
     pub fn mend(&mut self) {
         for direction in Direction::BOTH {
+            let was_set_up = self.ends[direction as usize].as_ref().is_some_and(|end| end.program.is_some());
+            let result = self.mend_end(direction).map_err(|error| error.to_string());
             let interface = self.interface(direction).to_owned();
-            let now = self.netlink.index_of(&interface).ok();
-            let stands = self.installed[direction as usize].as_ref().map(|installed| installed.device);
-            if now == stands && now.is_some() {
-                continue;
-            }
-            self.installed[direction as usize] = None;
-            match self.install_again(direction) {
+            let obstacle = &mut self.obstacles[direction as usize];
+            match result {
+                Ok(()) if was_set_up => (),
                 Ok(()) => {
-                    self.reported.remove(&interface);
+                    *obstacle = None;
                     tracing::info!(interface, "the interface is set up again");
                 }
-                Err(why) if self.reported.insert(interface.clone()) => {
+                Err(why) if obstacle.as_ref() != Some(&why) => {
                     tracing::warn!(interface, why, "the interface is not set up; trying again each second");
+                    *obstacle = Some(why);
                 }
                 Err(_) => (),
             }
         }
+        if let Err(error) = self.redirect() {
+            tracing::debug!(%error, "frames cannot be handed over; trying again each second");
+        }
     }
 
-    fn install_again(&mut self, direction: Direction) -> Result<(), String> {
+    fn mend_end(&mut self, direction: Direction) -> Result<(), GatewayError> {
+        let at = direction as usize;
         let interface = self.interface(direction).to_owned();
-        let found = Interface::look(&mut self.netlink, &interface)?;
-        let claim = Claim::take(&self.locks, &found)?;
-        self.install(direction, claim).map_err(|error| error.to_string())?;
-        bypass::set(&self.config, true).map(drop).map_err(|error| error.to_string())
+        let wrong = |problem| GatewayError::Config(problem);
+        let found = match self.netlink.device(&interface) {
+            Ok(device) => Some(device.index),
+            // One that was only renamed goes on.
+            Err(error) if error.is_no_device() => self.ends[at]
+                .as_ref()
+                .map(|end| end.device)
+                .filter(|device| self.netlink.device_at(*device).is_ok()),
+            Err(error) => return Err(error.into()),
+        };
+        let is_there = self.ends[at].as_ref().is_some_and(|end| Some(end.device) == found);
+        if !is_there {
+            // Another one has its name, or none.
+            if let Some(end) = self.ends[at].take() {
+                end.leave(&mut self.netlink);
+            }
+            let found = Interface::look(&mut self.netlink, &interface).map_err(wrong)?;
+            let claim = Claim::try_take(&self.locks, &found).map_err(wrong)?;
+            self.enter(direction, &found, claim)?;
+        } else if let Ok(found) = Interface::look(&mut self.netlink, &interface) {
+            self.keep_merging_off(direction, &found)?;
+        }
+        let Some(end) = &self.ends[at] else { return Ok(()) };
+        let stands = self.plans[at].tree.stands(&mut self.netlink, end.device)?;
+        if end.program.is_some() && stands { Ok(()) } else { self.install(direction) }
+    }
+
+    /// Another program may have turned offloads on again.
+    fn keep_merging_off(&mut self, direction: Direction, found: &Interface) -> Result<(), GatewayError> {
+        let Some(end) = &self.ends[direction as usize] else { return Ok(()) };
+        if found.to_turn_off().iter().all(|offload| end.stay_on.contains(offload)) {
+            return Ok(());
+        }
+        let stay_on = self.turn_off_merging(found)?;
+        if let Some(end) = &mut self.ends[direction as usize] {
+            end.stay_on = stay_on;
+        }
+        Ok(())
     }
 }
 
-/// Why frames of these interfaces cannot be handed over, one problem each.
-#[must_use]
-pub fn unfit(interfaces: &[Interface; 2]) -> Vec<String> {
-    let merging = interfaces.iter().filter(|interface| interface.offloads.lro);
-    let problem = |interface: &Interface| {
-        let name = &interface.name;
-        format!(
-            "interface `{name}`: LRO is on, and what it merged cannot be cut again; turn it off: `ethtool -K {name} lro off`"
-        )
-    };
-    merging.map(problem).collect()
+impl End {
+    /// Takes away what stands at the device, if that is still there.
+    fn leave(self, netlink: &mut Netlink) {
+        let device = self.device;
+        for result in [netlink.stop_redirecting(device), netlink.delete_queue(device, MAJOR)] {
+            if let Err(error) = result {
+                tracing::warn!(device, %error, "something stays at an interface");
+            }
+        }
+    }
+}
+
+/// The interfaces of each direction, up and down, that it leaves by, with their claims: what goes up leaves outside.
+fn both(
+    [inside, outside]: [Interface; 2],
+    [of_inside, of_outside]: [Claim; 2],
+) -> [(Direction, Interface, Claim); 2] {
+    [(Direction::Up, outside, of_outside), (Direction::Down, inside, of_inside)]
 }
 
 impl Drop for KernelGateway {
     fn drop(&mut self) {
-        if !self.fail_open {
-            let _ = bypass::set(&self.config, false);
-        }
-        for installed in self.installed.iter().flatten() {
-            let _ = self.netlink.delete_queue(installed.device, MAJOR);
-        }
-        if self.fail_open {
-            tracing::warn!("the gateway fails open: frames pass undivided");
+        for end in self.ends.iter_mut().filter_map(Option::take) {
+            end.leave(&mut self.netlink);
         }
     }
 }

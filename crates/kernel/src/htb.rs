@@ -5,10 +5,9 @@
 use apportion_core::limit::Limit;
 use apportion_core::units::{Bytes, Rate, Span};
 use apportion_linux::netlink::htb::HtbClass;
+pub use apportion_linux::netlink::htb::MAJOR;
 use apportion_linux::netlink::{Netlink, NetlinkError};
 
-/// The handle of the queue. Chosen: unlike those that people and tc give.
-pub const MAJOR: u16 = 0x4170;
 /// The class of the whole link, above all others.
 pub(crate) const WHOLE: u16 = u16::MAX;
 /// Least and largest turn in bytes: below an Ethernet frame a leaf may owe, above 200 kB the kernel warns.
@@ -41,6 +40,14 @@ impl HtbTree {
             let _ = netlink.delete_queue(device, MAJOR);
         }
         added
+    }
+
+    /// Whether a device still has it.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn stands(&self, netlink: &mut Netlink, device: u32) -> Result<bool, NetlinkError> {
+        self.classes.first().map_or(Ok(true), |class| netlink.has_class(device, MAJOR, class.minor))
     }
 
     /// Changes what differs from `before`, whose classes it has, at a device.

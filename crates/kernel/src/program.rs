@@ -163,6 +163,15 @@ fn attach(object: &mut Ebpf, name: &'static str, device: &str) -> Result<(), Bpf
     attached.map(drop).map_err(|error| BpfError::Program { program: name, cause: words(&error) })
 }
 
+/// Takes programs away from the egress of `device` that a process left there which was killed. Before Linux 6.6 a program is a filter,
+/// which stays; from then on it goes with its process, and there is nothing to do.
+pub fn detach_left(device: &str) {
+    for name in ["csfq", "flow_class", "prefix_class"] {
+        // `NotFound` is the rule, and what else fails will fail again where it is reported.
+        let _ = tc::qdisc_detach_program(device, TcAttachType::Egress, name);
+    }
+}
+
 fn map<T>(object: &mut Ebpf, map: &'static str) -> Result<T, BpfError>
 where
     T: TryFrom<aya::maps::Map, Error = MapError>,

@@ -14,11 +14,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use apportion_kernel::gateway::{plan, unfit};
+use apportion_kernel::gateway::plan;
 use apportion_linux::namespace::Namespace;
-use apportion_linux::netlink::{Netlink, Offloads};
-use apportion_live::gateway::interfaces::Interface;
-use common::hosts::{Hosts, MTU, config, host, hosts, start};
+use apportion_linux::netlink::Netlink;
+use common::hosts::{Hosts, config, host, hosts, start};
 use common::is_possible;
 
 const SINK: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 2), 9_000);
@@ -246,20 +245,23 @@ fn a_core_is_in_front_of_its_direction_only() {
     assert!(core == 0.0 && (1.85..2.15).contains(&fifo), "{core} {fifo}");
 }
 
+/// The kernel bounds each queue by itself, and no limit in the file is no limit of the memory.
 #[test]
-fn interfaces_that_merge_packets_are_refused() {
-    let netlink = Netlink::open().unwrap();
-    let offloads = netlink.offloads("lo").unwrap();
-    let interface = |lro| Interface {
-        name: "eth9".to_owned(),
-        index: 9,
-        mtu: MTU,
-        is_running: true,
-        offloads: Offloads { lro, ..offloads },
+fn queues_that_may_hold_too_much_together_are_refused() {
+    let plan_of = |customers: usize, ceil: u64, limit: &str| {
+        let all =
+            (0..customers).map(|i| format!("c{i}, , 10.{}.{}.1, 1Mbit, {ceil}Mbit\n", i / 256, i % 256));
+        let plans = format!("name, parent, addresses, down, up\n{}", all.collect::<String>());
+        let text = CLASSES
+            .replace("\"8Mbit\"", "\"10Gbit\"")
+            .replace("plans = \"up\"", &format!("plans = \"up\"{limit}"));
+        plan(&config(&text, plans.leak()))
     };
-    assert_eq!(unfit(&[interface(false), interface(false)]), Vec::<String>::new());
-    let problems = unfit(&[interface(false), interface(true)]);
-    assert!(problems.len() == 1 && problems[0].contains("ethtool -K eth9 lro off"), "{problems:?}");
+    assert!(plan_of(1_000, 100, "").is_ok());
+    let problems = plan_of(1_001, 100, "").unwrap_err().join("\n");
+    assert!(problems.contains("up.queue") && problems.contains("limit = \"1000kB\""), "{problems}");
+    assert!(plan_of(1_001, 100, ", limit = \"1000kB\"").is_ok());
+    assert!(plan_of(1_001, 100, ", limit = \"2000p\"").is_err());
 }
 
 /// Each with its key and what to write.

@@ -11,6 +11,7 @@
 //! | `GET /file` | at the control socket: the path of the file that it was read from |
 //! | `POST /reload` | at the control socket: 200 and what changed, or 409 and what is wrong |
 
+use std::collections::BTreeSet;
 use std::net::TcpListener;
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixListener;
@@ -24,20 +25,28 @@ use apportion_live::endpoint::{Answer, Endpoint, Request};
 use apportion_live::gateway::claim;
 use apportion_live::gateway::control::{self, bind, listen, socket_name};
 use apportion_live::gateway::metrics::Metrics;
+use apportion_live::gateway::offloads::state_file;
 use apportion_live::gateway::rights::to_read_again;
 use apportion_live::gateway::snapshot::Reloads;
+use apportion_live::gateway::supervision::log_panics;
 use apportion_live::unix_socket::SocketFile;
 use apportion_scenario::gateway::GatewayConfig;
 use nix::errno::Errno;
+use nix::ifaddrs::getifaddrs;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
+use nix::sys::socket::SockaddrStorage;
 use sd_notify::NotifyState;
 
+use super::statistics::Statistics;
 use super::{GatewayError, KernelGateway, plan};
 
 /// How often it is looked whether the interfaces are still those that were set up, and systemd's watchdog is fed.
 const PERIOD: Span = Span::from_secs(1);
+
+/// How old counters may be that are given out: to read them lists all classes of both interfaces.
+const FRESH: Span = Span::from_millis(100);
 
 /// Runs the gateway of the configuration file at `path`, whose queues are of `catalog`, until SIGINT or SIGTERM stops it; SIGHUP reloads
 /// the file. Its control socket is in `folder`, and so are locks, unless root's. With `fail_open` frames are handed over
@@ -48,6 +57,7 @@ const PERIOD: Span = Span::from_secs(1);
 pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Result<(), GatewayError> {
     // As it was named: a link is followed each time that the file is read.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    log_panics();
     let signals = signals()?;
     let config = control::load(&path, catalog).map_err(GatewayError::Config)?;
     let plans = plan(&config).map_err(|problems| GatewayError::Config(at(&path, &problems)))?;
@@ -56,7 +66,8 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     let commands = bind(folder, &title)?;
     let socket = SocketFile(folder.join(socket_name(&title)));
     let metrics = config.metrics.map(listen).transpose()?;
-    let gateway = KernelGateway::start(config, plans, &claim::folder(folder), fail_open)?;
+    let state = state_file(&socket.0);
+    let gateway = KernelGateway::start(config, plans, &claim::folder(folder), state, fail_open)?;
     keep_capabilities(&[Capability::NetAdmin, Capability::Bpf, Capability::Perfmon])
         .map_err(GatewayError::Capabilities)?;
     if let Some(problem) = to_read_again(&path) {
@@ -71,6 +82,7 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
         readers: Endpoint::new(metrics),
         clock: Clock::start(),
         due: Time::ZERO,
+        counted: None,
         reloads: Reloads::default(),
     };
     notify(NotifyState::Ready);
@@ -103,6 +115,27 @@ fn warn(config: &GatewayConfig) {
     for (key, _) in keys.into_iter().filter(|(_, is_set)| *is_set) {
         tracing::warn!(key, "has no effect in the kernel backend");
     }
+    for interface in addressed([&config.inside, &config.outside]) {
+        tracing::warn!(
+            interface,
+            "it has an address, at which this host is not reached while the gateway runs: all that arrives there crosses"
+        );
+    }
+}
+
+/// Those of these interfaces that have an address which is not only of the link (RFC 3927, RFC 4291).
+fn addressed(names: [&String; 2]) -> BTreeSet<String> {
+    let is_routable = |address: &SockaddrStorage| match (address.as_sockaddr_in(), address.as_sockaddr_in6())
+    {
+        (Some(four), _) => !four.ip().is_link_local(),
+        (_, Some(six)) => !six.ip().is_unicast_link_local(),
+        _ => false,
+    };
+    let all = getifaddrs().into_iter().flatten();
+    all.filter(|found| names.contains(&&found.interface_name))
+        .filter(|found| found.address.as_ref().is_some_and(is_routable))
+        .map(|found| found.interface_name)
+        .collect()
 }
 
 /// The gateway with those whom it answers.
@@ -117,6 +150,8 @@ struct Service<'a> {
     clock: Clock,
     /// When the interfaces are looked at next.
     due: Time,
+    /// What was last counted, and when.
+    counted: Option<(Time, Statistics)>,
     reloads: Reloads,
 }
 
@@ -181,11 +216,15 @@ impl Service<'_> {
     }
 
     fn answer(&mut self, request: &Request<'_>) -> Answer {
-        let now = self.clock.now();
-        match (request.method, request.target) {
-            ("GET", "/metrics") => Metrics::answer(self.gateway.statistics(now).prometheus(&self.reloads)),
+        let target = request.target.split('?').next().unwrap_or_default();
+        match (request.method, target) {
+            ("GET", "/metrics") => {
+                let (statistics, reloads) = self.statistics();
+                Metrics::answer(statistics.prometheus(reloads))
+            }
             ("GET", "/stats.json") => {
-                Answer::json(format!("{:#}\n", self.gateway.statistics(now).json(&self.reloads)))
+                let (statistics, reloads) = self.statistics();
+                Answer::json(format!("{:#}\n", statistics.json(reloads)))
             }
             ("GET", "/healthz") => {
                 let obstacles: String =
@@ -201,6 +240,14 @@ impl Service<'_> {
             }
             _ => Answer::text(405, "only GET is answered here\n"),
         }
+    }
+
+    /// What is counted: read at most once in [`FRESH`], however many ask.
+    fn statistics(&mut self) -> (&Statistics, &Reloads) {
+        let now = self.clock.now();
+        let fresh = self.counted.take().filter(|(read, _)| now.since(*read) < FRESH);
+        let counted = fresh.unwrap_or_else(|| (now, self.gateway.statistics(now)));
+        (&self.counted.insert(counted).1, &self.reloads)
     }
 
     /// Reads the file again and applies it; what changed, or what is wrong: a file that is wrong changes nothing.
@@ -230,12 +277,18 @@ impl Service<'_> {
         let difference = running
             .difference(&new)
             .map_err(|pinned| at(self.path, &pinned.iter().map(ToString::to_string).collect::<Vec<_>>()))?;
-        // The only step that can fail, so it comes first.
+        // First, since it changes nothing if it fails.
         if running.metrics != new.metrics {
             let metrics = new.metrics.map(listen).transpose().map_err(|error| format!("{error}\n"))?;
             self.readers.replace(metrics);
         }
-        self.gateway.apply(new, plans)?;
-        Ok(difference.to_string())
+        let mut changes = difference.to_string();
+        self.counted = None;
+        // The file is what runs now, and what could not be set up is tried again.
+        if let Err(problems) = self.gateway.apply(new, plans) {
+            problems.lines().for_each(|problem| tracing::error!(problem, "not set up yet"));
+            changes += &problems;
+        }
+        Ok(changes)
     }
 }

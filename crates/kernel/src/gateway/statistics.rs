@@ -3,7 +3,7 @@
 //! Names are those of the gateway in user space, where they mean the same. The classes of HTB count frames with their Ethernet header,
 //! which is the overhead that the kernel charges.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Rate, Span, Time};
@@ -17,8 +17,14 @@ use super::{Attached, DirectionPlan, KernelGateway};
 use crate::htb::MAJOR;
 use crate::settings::{Counts, LinkState};
 
-/// What queues that are gone counted, by the name of the class.
-pub(super) type Earlier = BTreeMap<String, ClassStatistics>;
+/// What queues that are gone counted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Earlier {
+    /// By the names of classes that are still there.
+    classes: BTreeMap<String, ClassStatistics>,
+    /// By classes that are gone.
+    others: ClassStatistics,
+}
 
 /// What is counted at one time.
 #[derive(Clone, Debug)]
@@ -38,8 +44,10 @@ pub struct DirectionStatistics {
     pub is_installed: bool,
     /// The rate of its link.
     pub rate: Rate,
-    /// Its leaves; one without a name holds all packets.
+    /// Its leaves; one without a name holds all packets. None if the kernel does not say.
     pub classes: BTreeMap<String, ClassStatistics>,
+    /// What leaves that a reload took away had counted.
+    pub others: ClassStatistics,
     /// The core in front of it.
     pub core: Option<(LinkState, Counts)>,
 }
@@ -57,28 +65,34 @@ impl KernelGateway {
 
     fn of_direction(&mut self, direction: Direction) -> DirectionStatistics {
         let at = direction as usize;
-        let installed = self.installed[at].as_ref();
-        let core = installed.and_then(|installed| match &installed.program {
+        let program = self.ends[at].as_ref().and_then(|end| end.program.as_ref());
+        let core = program.and_then(|program| match program {
             Attached::Core(core) => Some((core.state().ok()?, core.counts().ok()?)),
             _ => None,
         });
-        let (device, is_installed) = (installed.map(|installed| installed.device), installed.is_some());
-        let mut classes = self.earlier[at].clone();
-        for (name, counted) in device.map_or_else(BTreeMap::new, |device| self.read(direction, device)) {
-            add(classes.entry(name).or_default(), &counted);
+        let is_installed = program.is_some();
+        let device = self.ends[at].as_ref().map(|end| end.device);
+        let now = device.map_or_else(|| Some(BTreeMap::new()), |device| self.read(direction, device));
+        let Earlier { mut classes, others } = self.earlier[at].clone();
+        match now {
+            Some(now) => now.into_iter().for_each(|(name, counted)| {
+                add(classes.entry(name).or_default(), &counted);
+            }),
+            // Counters that are not known are left out: to go on from a smaller number would be a counter that begins anew.
+            None => classes.clear(),
         }
         let own = match direction {
             Direction::Up => &self.config.up,
             Direction::Down => &self.config.down,
         };
         let (interface, rate) = (self.interface(direction).to_owned(), own.rate);
-        DirectionStatistics { interface, is_installed, rate, classes, core }
+        DirectionStatistics { interface, is_installed, rate, classes, others, core }
     }
 
-    /// What the leaves at a device have counted since they were set up; empty if the kernel does not say.
-    fn read(&mut self, direction: Direction, device: u32) -> BTreeMap<String, ClassStatistics> {
-        let plan = &self.plans[direction as usize];
-        counted_by(plan, self.netlink.class_statistics(device, MAJOR).unwrap_or_default())
+    /// What the leaves at a device have counted since they were set up; none if the kernel does not say.
+    fn read(&mut self, direction: Direction, device: u32) -> Option<BTreeMap<String, ClassStatistics>> {
+        let all = self.netlink.class_statistics(device, MAJOR).ok()?;
+        Some(counted_by(&self.plans[direction as usize], all))
     }
 
     /// Remembers what the queue of a device counted by the plan `before`, as far as its classes are still there.
@@ -89,10 +103,17 @@ impl KernelGateway {
             // What waits is lost.
             counted.drops = counted.drops.saturating_add(counted.backlog_packets);
             (counted.backlog_packets, counted.backlog_bytes) = (0, 0);
-            add(self.earlier[at].entry(name).or_default(), &counted);
+            add(self.earlier[at].classes.entry(name).or_default(), &counted);
         }
-        let tree = &self.plans[at].tree;
-        self.earlier[at].retain(|name, _| tree.leaves().any(|(_, own)| own == name));
+        let names: BTreeSet<&str> = self.plans[at].tree.leaves().map(|(_, name)| name).collect();
+        let Earlier { classes, others } = &mut self.earlier[at];
+        classes.retain(|name, counted| {
+            let stays = names.contains(&**name);
+            if !stays {
+                add(others, counted);
+            }
+            stays
+        });
     }
 }
 
@@ -136,7 +157,8 @@ impl DirectionStatistics {
     /// Packets dropped, by reason.
     fn dropped(&self) -> [(DropReason, u64); 3] {
         let counts = self.core.map(|(_, counts)| counts).unwrap_or_default();
-        let full: u64 = self.classes.values().map(|class| u64::from(class.drops)).sum();
+        let classes = self.classes.values().chain([&self.others]);
+        let full: u64 = classes.map(|class| u64::from(class.drops)).sum();
         [
             (DropReason::Early, counts.early),
             (DropReason::Overflow, counts.overflow + full),
@@ -151,7 +173,7 @@ impl DirectionStatistics {
             of.insert("dropped_packets".to_owned(), json!({ DropReason::Overflow.name(): class.drops }));
             Value::Object(of)
         };
-        let mut sum = ClassStatistics::default();
+        let mut sum = self.others;
         self.classes.values().for_each(|class| add(&mut sum, class));
         let mut all = class(&sum);
         let named = self.classes.iter().filter(|(name, _)| !name.is_empty());

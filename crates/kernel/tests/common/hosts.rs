@@ -24,7 +24,9 @@ pub fn config(text: &str, plans: &'static str) -> GatewayConfig {
 }
 
 pub fn start(config: &GatewayConfig) -> Result<KernelGateway, GatewayError> {
-    KernelGateway::start(config.clone(), plan(config).unwrap(), &std::env::temp_dir(), false)
+    let folder = std::env::temp_dir();
+    let state = folder.join(format!("apportion-{}.offloads.json", std::process::id()));
+    KernelGateway::start(config.clone(), plan(config).unwrap(), &folder, state, false)
 }
 
 /// A host at 10.0.0.`last` for each of these.
