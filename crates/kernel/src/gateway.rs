@@ -25,13 +25,13 @@ use apportion_scenario::gateway::{Direction, GatewayConfig};
 use nix::errno::Errno;
 
 use crate::htb::MAJOR;
-use crate::program::{self, BpfError, Core, PrefixClasses};
+use crate::program::{self, BpfError, Core, Hierarchy, PrefixClasses};
 
 mod directions;
 mod run;
 pub mod statistics;
 
-pub use directions::{DirectionPlan, Program, plan};
+pub use directions::{DirectionPlan, HierarchyPlan, Program, plan};
 pub use run::run;
 use statistics::Earlier;
 
@@ -85,6 +85,7 @@ struct End {
 enum Attached {
     None,
     Core(Box<Core>),
+    Hierarchy(Box<Hierarchy>),
     Prefixes { _classes: Box<PrefixClasses> },
 }
 
@@ -290,6 +291,9 @@ impl KernelGateway {
         plan.tree.change(&before.tree, &mut self.netlink, *device).map_err(failed)?;
         match (&mut *program, &plan.program) {
             (Attached::Core(core), Program::Core(settings)) => core.set(settings)?,
+            (Attached::Hierarchy(core), Program::Hierarchy(new)) if has_the_customers(new, before) => {
+                core.set(&new.settings)?;
+            }
             _ if plan.program == before.program => (),
             // The new one is attached before the old one goes.
             _ => *program = attach(plan, &interface)?,
@@ -394,6 +398,10 @@ impl Drop for KernelGateway {
     }
 }
 
+fn has_the_customers(new: &HierarchyPlan, before: &DirectionPlan) -> bool {
+    matches!(&before.program, Program::Hierarchy(old) if new.has_the_customers_of(old))
+}
+
 fn attach(plan: &DirectionPlan, interface: &str) -> Result<Attached, BpfError> {
     match &plan.program {
         Program::None => Ok(Attached::None),
@@ -401,6 +409,14 @@ fn attach(plan: &DirectionPlan, interface: &str) -> Result<Attached, BpfError> {
             let mut core = Core::load(settings)?;
             core.attach(interface)?;
             Ok(Attached::Core(Box::new(core)))
+        }
+        Program::Hierarchy(plan) => {
+            let mut core = Hierarchy::load(&plan.settings, plan.end)?;
+            for (prefix, customer) in &plan.of {
+                core.set_prefix(prefix.first(), prefix.length(), *customer)?;
+            }
+            core.attach(interface)?;
+            Ok(Attached::Hierarchy(Box::new(core)))
         }
         Program::Prefixes { end, of } => {
             let mut classes = PrefixClasses::load(*end, plan.tree.others())?;

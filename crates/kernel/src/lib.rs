@@ -5,6 +5,7 @@
 //! | [`plan`] | which queue can be carried out here, and how; the others are refused by name |
 //! | [`classes`] | a tree of HTB's classes with rates, ceilings and FIFOs |
 //! | `gateway` | a gateway whose packets the kernel moves (feature `bpf`) |
+//! | [`hierarchy`] | the same for a core of HCSFQ, with customers |
 //! | [`htb`] | what the two kinds of trees of HTB have in common |
 //! | [`settings`] | the constants of a CSFQ core in fixed point, its state and its counters |
 //! | [`weights`] | a tree of HTB with one leaf for each flow, in proportion to weights |
@@ -16,6 +17,7 @@
 pub mod classes;
 #[cfg(feature = "bpf")]
 pub mod gateway;
+pub mod hierarchy;
 pub mod htb;
 pub mod plan;
 #[cfg(feature = "bpf")]

@@ -5,12 +5,14 @@
 //! was let in (push-out), cannot be done by a program in front of it.
 
 use apportion_core::aqm::csfq::CsfqParams;
+use apportion_core::aqm::hcsfq::HcsfqParams;
 use apportion_core::limit::{Limit, LinkLimit};
 use apportion_core::system::any::{PolicyParams, SchedulerParams};
 use apportion_core::system::{BufferParams, CoreParams, DisciplineParams};
 use apportion_core::units::Rate;
 
 use crate::classes::ClassTree;
+use crate::hierarchy::HierarchySettings;
 use crate::settings::{CoreSettings, Unsuitable};
 
 /// How the kernel carries a queue out.
@@ -18,6 +20,8 @@ use crate::settings::{CoreSettings, Unsuitable};
 pub enum Plan {
     /// By the tc program of a CSFQ core in front of a FIFO.
     Core(Box<CoreSettings>),
+    /// By the tc program of an HCSFQ core in front of a FIFO, for one customer until others are added.
+    Hierarchy(Box<HierarchySettings>),
     /// By HTB, one leaf for each flow.
     Weights,
     /// By HTB, with the classes of a file.
@@ -31,7 +35,7 @@ pub enum Plan {
 pub enum Refusal {
     /// The discipline as such.
     #[error(
-        "the kernel backend cannot carry out `{name}`: {why}; use the user-space backend, or one of: csfq, mcsfq with role = \"core\", htb, drr with drop = \"tail\", fifo with drop = \"tail\""
+        "the kernel backend cannot carry out `{name}`: {why}; use the user-space backend, or one of: csfq, mcsfq, hcsfq with role = \"core\", htb, fifo with drop = \"tail\""
     )]
     Discipline {
         /// Of the part that it cannot.
@@ -40,7 +44,9 @@ pub enum Refusal {
         why: &'static str,
     },
     /// A value of one of its keys.
-    #[error("the kernel backend cannot carry out this `csfq` or `mcsfq`: {0}; or use the user-space backend")]
+    #[error(
+        "the kernel backend cannot carry out this core of `csfq`, `mcsfq` or `hcsfq`: {0}; or use the user-space backend"
+    )]
     Key(#[from] Unsuitable),
     /// Of `htb`.
     #[error("the kernel backend cannot carry out this `htb`: {0}; or use the user-space backend")]
@@ -81,6 +87,7 @@ const fn refused(name: &'static str, why: &'static str) -> Refusal {
 fn buffered(schedule: &SchedulerParams, drop: &PolicyParams, rate: Rate) -> Result<Plan, Refusal> {
     match (schedule, drop) {
         (SchedulerParams::Fifo(_), PolicyParams::Csfq(params)) => core(params, rate),
+        (SchedulerParams::Fifo(_), PolicyParams::Hcsfq(params)) => hierarchy(params, rate),
         (SchedulerParams::Drr(_), PolicyParams::Tail(_)) => Ok(Plan::Weights),
         (SchedulerParams::Fifo(_), PolicyParams::Tail(params)) => {
             Ok(Plan::Fifo(LinkLimit::new(params.limit, rate).get()))
@@ -95,6 +102,10 @@ fn buffered(schedule: &SchedulerParams, drop: &PolicyParams, rate: Rate) -> Resu
 
 fn core(params: &CsfqParams, rate: Rate) -> Result<Plan, Refusal> {
     Ok(Plan::Core(Box::new(CoreSettings::new(params, rate)?)))
+}
+
+fn hierarchy(params: &HcsfqParams, rate: Rate) -> Result<Plan, Refusal> {
+    Ok(Plan::Hierarchy(Box::new(HierarchySettings::new(params, rate)?)))
 }
 
 const fn policy(policy: &PolicyParams) -> Refusal {
@@ -114,7 +125,7 @@ const fn policy(policy: &PolicyParams) -> Refusal {
         PolicyParams::Codel(_) => refused("codel", QUEUE),
         PolicyParams::Pie(_) => refused("pie", QUEUE),
         PolicyParams::Cobalt(_) => refused("cobalt", QUEUE),
-        PolicyParams::Hcsfq(_) => refused("hcsfq", FLOWS),
+        PolicyParams::Hcsfq(_) => refused("hcsfq", "it goes with a FIFO only"),
         PolicyParams::Sffc(_) => refused("sffc", FLOWS),
     }
 }
@@ -166,6 +177,7 @@ mod tests {
         for kind in ["csfq", "mcsfq"] {
             assert!(matches!(plan(kind, None, &CORE), Ok(Plan::Core(_))), "{kind}");
         }
+        assert!(matches!(plan("hcsfq", None, &CORE), Ok(Plan::Hierarchy(_))));
         assert_eq!(plan("drr", Some("tail"), &[]), Ok(Plan::Weights));
         // 100 ms of 10 Mb/s.
         assert_eq!(plan("fifo", None, &[]), Ok(Plan::Fifo(Limit::Bytes(Bytes::new(125_000)))));
@@ -198,16 +210,28 @@ mod tests {
         assert!(refusals > 30, "{refusals}");
         assert!(plan("pfd", None, &[]).unwrap_err().contains("push-out"));
         assert!(plan("drr", None, &[]).unwrap_err().contains("`lqd`"), "the default policy of drr");
+        for kind in ["csfq", "hcsfq"] {
+            assert!(plan("drr", Some(kind), &CORE).unwrap_err().contains("goes with a FIFO only"), "{kind}");
+        }
+        // A gateway refuses `drr`, so none of these names it.
+        assert!(!plan("pfd", None, &[]).unwrap_err().contains("drr"));
     }
 
     #[test]
     fn a_key_that_the_program_lacks_is_named() {
-        let refusal = |set: &[_]| plan("csfq", None, set).unwrap_err();
-        assert!(refusal(&[]).contains("`role` must be \"core\""));
-        assert!(refusal(&CORE[..1]).contains("`target_delay` must be \"0s\""));
-        for (key, value) in [("bits", "8"), ("k_c", "10us"), ("limit", "64p"), ("onset", "true")] {
-            let refusal = refusal(&[CORE[0], CORE[1], (key, value)]);
-            assert!(refusal.contains(&format!("`{key}` must")), "{refusal}");
+        for kind in ["csfq", "mcsfq", "hcsfq"] {
+            let refusal = |set: &[_]| plan(kind, None, set).unwrap_err();
+            assert!(refusal(&[]).contains("`role` must be \"core\""), "{kind}");
+            assert!(refusal(&CORE[..1]).contains("`target_delay` must be \"0s\""), "{kind}");
+            for (key, value) in [("bits", "8"), ("k_c", "10us"), ("limit", "64p")] {
+                let refusal = refusal(&[CORE[0], CORE[1], (key, value)]);
+                assert!(refusal.contains(&format!("`{key}` must")), "{kind}: {refusal}");
+            }
+        }
+        let refusal = |kind, set: &[_]| plan(kind, None, &[&CORE, set].concat()).unwrap_err();
+        assert!(refusal("csfq", &[("onset", "true")]).contains("`onset` must"));
+        for (key, value) in [("k", "10us"), ("credit", "2us")] {
+            assert!(refusal("hcsfq", &[(key, value)]).contains(&format!("`{key}` must")), "{key}");
         }
     }
 }

@@ -12,6 +12,10 @@ use aya::{Ebpf, EbpfLoader};
 
 use crate::settings::{COUNTS, CoreSettings, Counts, LinkState, SETTINGS, STATE, with_busy};
 
+mod hierarchy;
+
+pub use hierarchy::Hierarchy;
+
 mod objects {
     //! Compiled by `build.rs`.
 
@@ -98,6 +102,8 @@ fn refusal(name: &str, error: &ProgramError) -> String {
 pub enum Object {
     /// The core of CSFQ and MCSFQ.
     Core,
+    /// The core of HCSFQ, for so many customers.
+    Hierarchy(u32),
     /// Classes of flows.
     Flows,
     /// Classes of prefixes.
@@ -111,21 +117,25 @@ impl Object {
     fn embedded(self) -> (Option<&'static [u8]>, &'static str) {
         match self {
             Self::Core => (objects::CSFQ, "csfq"),
+            Self::Hierarchy(_) => (objects::HCSFQ, "hcsfq"),
             Self::Flows => (objects::FLOWS, "flows"),
             Self::Prefixes => (objects::PREFIXES, "prefixes"),
             Self::Check => (objects::CHECK, "check"),
         }
     }
 
-    /// Loads it, with `test_hook` as documented in `bpf/csfq.c`; that is for tests only.
+    /// Loads it, with `test_hook` as documented in `bpf/share.h`; that is for tests only.
     ///
     /// # Errors
     /// If it is not part of this build, or the kernel refuses.
     pub fn load(self, test_hook: bool) -> Result<Ebpf, BpfError> {
         let mut loader = EbpfLoader::new();
         let hook = u32::from(test_hook);
-        if self == Self::Core {
+        if matches!(self, Self::Core | Self::Hierarchy(_)) {
             loader.override_global("test_hook", &hook, true);
+        }
+        if let Self::Hierarchy(customers) = self {
+            loader.map_max_entries("customers", customers).map_max_entries("weights", customers);
         }
         let (embedded, program) = self.embedded();
         let bytes = embedded.ok_or(BpfError::NotBuilt(program))?;
@@ -166,7 +176,7 @@ fn attach(object: &mut Ebpf, name: &'static str, device: &str) -> Result<(), Bpf
 /// Takes programs away from the egress of `device` that a process left there which was killed. Before Linux 6.6 a program is a filter,
 /// which stays; from then on it goes with its process, and there is nothing to do.
 pub fn detach_left(device: &str) {
-    for name in ["csfq", "flow_class", "prefix_class"] {
+    for name in ["csfq", "hcsfq", "flow_class", "prefix_class"] {
         // `NotFound` is the rule, and what else fails will fail again where it is reported.
         let _ = tc::qdisc_detach_program(device, TcAttachType::Egress, name);
     }
@@ -388,6 +398,21 @@ pub enum End {
     Destination,
 }
 
+/// The number of a prefix in the map of `bpf/prefix.h`.
+fn insert(
+    prefixes: &mut LpmTrie<MapData, [u8; 16], u32>,
+    address: std::net::IpAddr,
+    length: u8,
+    number: u32,
+) -> Result<(), BpfError> {
+    let (bytes, before) = match address {
+        std::net::IpAddr::V4(v4) => (v4.to_ipv6_mapped().octets(), 96),
+        std::net::IpAddr::V6(v6) => (v6.octets(), 0),
+    };
+    let key = Key::new(before + u32::from(length), bytes);
+    prefixes.insert(&key, number, 0).map_err(|cause| BpfError::Map { map: "prefixes", cause })
+}
+
 /// The classifier that gives prefixes of addresses their classes.
 pub struct PrefixClasses {
     object: Ebpf,
@@ -423,14 +448,9 @@ impl PrefixClasses {
     /// # Errors
     /// If the map is full (262,144 prefixes) or not accessible.
     pub fn set(&mut self, address: std::net::IpAddr, length: u8, class: u32) -> Result<(), BpfError> {
-        let (bytes, before) = match address {
-            std::net::IpAddr::V4(v4) => (v4.to_ipv6_mapped().octets(), 96),
-            std::net::IpAddr::V6(v6) => (v6.octets(), 0),
-        };
-        let key = Key::new(before + u32::from(length), bytes);
-        let failed = |cause| BpfError::Map { map: "prefixes", cause };
-        self.prefixes.insert(&key, class, 0).map_err(failed)
+        insert(&mut self.prefixes, address, length, class)
     }
+
     /// The program, for tests and measurements.
     ///
     /// # Errors

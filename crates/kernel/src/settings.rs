@@ -1,4 +1,4 @@
-//! Settings and counts of a CSFQ core in the kernel: maps of 64-bit words, as `bpf/csfq.c` declares them.
+//! Settings and counts of a CSFQ core in the kernel: maps of 64-bit words, as `bpf/share.h` declares them.
 //!
 //! The kernel has no floating point. Rates are in Q16 of a bit a second, factors in Q32; `bpf/fixed.h` states the errors of
 //! e^(-T/K), which stay below 3e-9. Bounds that follow from products of 64 bits are checked here, and refused by name.
@@ -61,8 +61,6 @@ impl CoreSettings {
     /// The key that the program does not have, or whose value it cannot hold.
     pub fn new(params: &CsfqParams, rate: Rate) -> Result<Self, Unsuitable> {
         let share = &params.fair_share;
-        let (least, most) = WINDOWS;
-        let window = |span: Span| (least..=most).contains(&span);
         let refusals = [
             (
                 params.role != RouterRole::Core,
@@ -81,8 +79,8 @@ impl CoreSettings {
             (share.noted_label != NotedLabel::Original, "noted_label", "must be \"original\""),
             (!share.own_label, "own_label", "must be true"),
             (params.edge.bits != Label::BITS, "bits", "must be 17, all bits of a label"),
-            (!window(share.k_alpha), "k_alpha", "must lie between 1 ms and 1 h"),
-            (!window(share.k_c), "k_c", "must lie between 1 ms and 1 h"),
+            (!is_window(share.k_alpha), "k_alpha", "must lie between 1 ms and 1 h"),
+            (!is_window(share.k_c), "k_c", "must lie between 1 ms and 1 h"),
         ];
         if let Some((_, key, mend)) = refusals.into_iter().find(|(refused, ..)| *refused) {
             return Err(Unsuitable { key, mend: mend.to_owned() });
@@ -134,10 +132,10 @@ impl CoreSettings {
             rate,
             k_alpha,
             inverse(64, k_alpha),
-            quotient(1_000_000_000 << 51, k_alpha),
+            per_time(k_alpha),
             share.k_c.as_nanos(),
             u64::from((u64::BITS - rate.leading_zeros()).saturating_sub(31)),
-            (65_536.0 / self.smallest_weight.get().clamp(LEAST_WEIGHT, 1.0)) as u64,
+            q16(1.0 / self.smallest_weight.get().clamp(LEAST_WEIGHT, 1.0)),
             q32(1.0 - share.decay.get()),
             q32(1.0 - share.overflow_decrease.get()),
             part(self.params.threshold.get()),
@@ -179,8 +177,24 @@ const fn known_word() -> u64 {
     u64::from_ne_bytes([0, 0, 0, 0, a, b, c, d])
 }
 
+/// Whether a time constant fits.
+pub(crate) fn is_window(span: Span) -> bool {
+    let (least, most) = WINDOWS;
+    (least..=most).contains(&span)
+}
+
+/// What bits are multiplied by to be a rate over `k` nanoseconds: 2^51 10^9 / `k`.
+pub(crate) fn per_time(k: u64) -> u64 {
+    quotient(1_000_000_000 << 51, k)
+}
+
+/// In Q16, cut.
+pub(crate) fn q16(value: f64) -> u64 {
+    (value * 65_536.0) as u64
+}
+
 /// 2^`bits` / `by`, cut.
-fn inverse(bits: u32, by: u64) -> u64 {
+pub(crate) fn inverse(bits: u32, by: u64) -> u64 {
     quotient(1 << bits, by)
 }
 

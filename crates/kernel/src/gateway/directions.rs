@@ -1,16 +1,14 @@
 //! How the kernel carries out the directions of a gateway's configuration, or why it cannot.
 
-use apportion_core::aqm::csfq::CsfqParams;
 use apportion_core::limit::Limit;
 use apportion_core::packet::CustomerId;
-use apportion_core::system::any::PolicyParams;
-use apportion_core::system::{BufferParams, CoreParams};
 use apportion_core::units::{Bytes, Ratio, Span};
 use apportion_scenario::gateway::classifier::Prefix;
 use apportion_scenario::gateway::{Direction, DirectionConfig, GatewayConfig, RuleConfig, TrustedSources};
 
 use crate::classes::ClassTree;
-use crate::plan::Plan;
+use crate::hierarchy::HierarchySettings;
+use crate::plan::{Plan, Refusal};
 use crate::program::End;
 use crate::settings::CoreSettings;
 
@@ -33,6 +31,8 @@ pub enum Program {
     None,
     /// The core of CSFQ.
     Core(Box<CoreSettings>),
+    /// The core of HCSFQ.
+    Hierarchy(Box<HierarchyPlan>),
     /// Classes of inside addresses.
     Prefixes {
         /// Where the inside address is.
@@ -40,6 +40,27 @@ pub enum Program {
         /// Each with its class.
         of: Vec<(Prefix, u32)>,
     },
+}
+
+/// A core of HCSFQ with its customers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HierarchyPlan {
+    /// The constants.
+    pub settings: HierarchySettings,
+    /// Where the inside address is.
+    pub end: End,
+    /// Each with the number of its customer.
+    pub of: Vec<(Prefix, u32)>,
+    /// Of customers, by number; all others have an empty one.
+    pub names: Vec<String>,
+}
+
+impl HierarchyPlan {
+    /// Whether only constants and weights differ: the same customers with the same addresses.
+    #[must_use]
+    pub fn has_the_customers_of(&self, other: &Self) -> bool {
+        (self.end, &self.of, &self.names) == (other.end, &other.of, &other.names)
+    }
 }
 
 /// How the kernel carries out both directions of `config`, up and down.
@@ -82,18 +103,10 @@ fn user_space_key(rule: &RuleConfig) -> Option<&'static str> {
     keys.into_iter().find(|(is_given, _)| *is_given).map(|(_, key)| key)
 }
 
-/// The parameters of CSFQ, where that is the queue.
-fn csfq(own: &DirectionConfig) -> Option<&CsfqParams> {
-    match &own.queue.params.core {
-        CoreParams::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => Some(params),
-        _ => None,
-    }
-}
-
 /// What a direction asks for that the kernel does not have, with the mend.
 fn unplanned(own: &DirectionConfig) -> impl Iterator<Item = &'static str> {
-    let core = csfq(own);
-    let leaves_labels = core.is_some_and(|core| !core.egress);
+    let core = own.queue.params.rate_labels();
+    let leaves_labels = core.is_some_and(|(_, egress)| !egress);
     let labels = &own.labels;
     let checks = [
         (own.auto.is_some(), "rate: only the user-space backend follows the link; write a rate"),
@@ -114,7 +127,7 @@ fn unplanned(own: &DirectionConfig) -> impl Iterator<Item = &'static str> {
         ),
         (
             core.is_none() && (labels.reads.is_any() || labels.writes),
-            "labels: in the kernel only a core of csfq or mcsfq reads and writes them; leave them out",
+            "labels: in the kernel only a core of csfq, mcsfq or hcsfq reads and writes them; leave them out",
         ),
     ];
     checks.into_iter().filter(|(refused, _)| *refused).map(|(_, message)| message)
@@ -125,21 +138,26 @@ fn direction_plan(
     own: &DirectionConfig,
     direction: Direction,
 ) -> Result<DirectionPlan, String> {
+    let end = match direction {
+        Direction::Up => End::Source,
+        Direction::Down => End::Destination,
+    };
     match Plan::of(&own.queue.params, own.rate).map_err(|refusal| refusal.to_string())? {
         Plan::Fifo(limit) => {
             Ok(DirectionPlan { tree: ClassTree::fifo(own.rate, limit), program: Program::None })
         }
         Plan::Core(settings) => {
-            // The program drops what its virtual queue does not hold: this one is for the difference of the two clocks.
-            let limit = Limit::Bytes(settings.limit() + settings.limit());
-            let tree = ClassTree::fifo(own.rate, limit);
-            Ok(DirectionPlan { tree, program: Program::Core(settings) })
+            Ok(DirectionPlan { tree: behind(&settings, own), program: Program::Core(settings) })
+        }
+        Plan::Hierarchy(settings) => {
+            let tree = behind(&settings.core, own);
+            let customers = settings.with_customers(&config.customer_weights());
+            let settings = customers.map_err(|why| Refusal::from(why).to_string())?;
+            let of = config.addresses.iter().map(|(prefix, customer)| (prefix, customer.0)).collect();
+            let plan = HierarchyPlan { settings, end, of, names: config.customer_names() };
+            Ok(DirectionPlan { tree, program: Program::Hierarchy(Box::new(plan)) })
         }
         Plan::Classes(tree) => {
-            let end = match direction {
-                Direction::Up => End::Source,
-                Direction::Down => End::Destination,
-            };
             let of = prefixes(config, &tree);
             Ok(DirectionPlan { tree: *tree, program: Program::Prefixes { end, of } })
         }
@@ -150,6 +168,11 @@ fn direction_plan(
                 .to_owned())
         }
     }
+}
+
+/// The queue behind a core. The program drops what its virtual queue does not hold: this one is for the difference of the two clocks.
+fn behind(settings: &CoreSettings, own: &DirectionConfig) -> ClassTree {
+    ClassTree::fifo(own.rate, Limit::Bytes(settings.limit() + settings.limit()))
 }
 
 /// The class of each prefix: that of its customer or of the others, or 0, whose packets are dropped.

@@ -13,7 +13,8 @@ use apportion_live::gateway::snapshot::Reloads;
 use apportion_scenario::gateway::Direction;
 use serde_json::{Map, Value, json};
 
-use super::{Attached, DirectionPlan, KernelGateway};
+use super::{Attached, DirectionPlan, KernelGateway, Program};
+use crate::hierarchy::CustomerState;
 use crate::htb::MAJOR;
 use crate::settings::{Counts, LinkState};
 
@@ -50,6 +51,8 @@ pub struct DirectionStatistics {
     pub others: ClassStatistics,
     /// The core in front of it.
     pub core: Option<(LinkState, Counts)>,
+    /// The customers of a core of HCSFQ; all others have no name.
+    pub customers: BTreeMap<String, CustomerState>,
 }
 
 impl KernelGateway {
@@ -68,8 +71,10 @@ impl KernelGateway {
         let program = self.ends[at].as_ref().and_then(|end| end.program.as_ref());
         let core = program.and_then(|program| match program {
             Attached::Core(core) => Some((core.state().ok()?, core.counts().ok()?)),
+            Attached::Hierarchy(core) => Some((core.state().ok()?, core.counts().ok()?)),
             _ => None,
         });
+        let customers = self.customers(direction);
         let is_installed = program.is_some();
         let device = self.ends[at].as_ref().map(|end| end.device);
         let now = device.map_or_else(|| Some(BTreeMap::new()), |device| self.read(direction, device));
@@ -86,7 +91,19 @@ impl KernelGateway {
             Direction::Down => &self.config.down,
         };
         let (interface, rate) = (self.interface(direction).to_owned(), own.rate);
-        DirectionStatistics { interface, is_installed, rate, classes, others, core }
+        DirectionStatistics { interface, is_installed, rate, classes, others, core, customers }
+    }
+
+    /// The customers of the core of a direction, if it has any.
+    fn customers(&self, direction: Direction) -> BTreeMap<String, CustomerState> {
+        let at = direction as usize;
+        let program = self.ends[at].as_ref().and_then(|end| end.program.as_ref());
+        let (Some(Attached::Hierarchy(core)), Program::Hierarchy(plan)) = (program, &self.plans[at].program)
+        else {
+            return BTreeMap::new();
+        };
+        let named = plan.names.iter().zip(0..);
+        named.filter_map(|(name, number)| Some((name.clone(), core.customer(number).ok()?))).collect()
     }
 
     /// What the leaves at a device have counted since they were set up; none if the kernel does not say.
@@ -153,6 +170,36 @@ const OF_CORES: [(&str, Kind, &str, OfCore); 4] = [
     }),
 ];
 
+type OfCustomer = fn(&CustomerState) -> f64;
+const OF_CUSTOMERS: [(&str, Kind, &str, OfCustomer); 6] = [
+    (
+        "core_customer_received_packets_total",
+        COUNTER,
+        "Labelled packets of a customer that came to a core.",
+        |it| it.packets as f64,
+    ),
+    ("core_customer_received_bytes_total", COUNTER, "Their bytes, as charged.", |it| it.bytes as f64),
+    ("core_customer_dropped_packets_total", COUNTER, "Those that it dropped.", |it| it.dropped as f64),
+    (
+        "core_customer_arrival_bytes_per_second",
+        GAUGE,
+        "Rate of a customer's packets at their last one.",
+        |it| it.arrival_rate / 8.0,
+    ),
+    (
+        "core_customer_part_bytes_per_second",
+        GAUGE,
+        "What a customer may have; 0 before its first packet.",
+        |it| it.part.unwrap_or(0.0) / 8.0,
+    ),
+    (
+        "core_customer_fair_share_bytes_per_second",
+        GAUGE,
+        "The fair share of a customer's flow of weight 1; 0 while it is unknown.",
+        |it| it.share.alpha.unwrap_or(0.0) / 8.0,
+    ),
+];
+
 impl DirectionStatistics {
     /// Packets dropped, by reason.
     fn dropped(&self) -> [(DropReason, u64); 3] {
@@ -190,9 +237,18 @@ impl DirectionStatistics {
         if let Some(core) = &self.core {
             all["core"] = OF_CORES.iter().map(|(name, _, _, of)| (plain(name), json!(of(core)))).collect();
             all["core"]["congested"] = json!(core.0.is_congested);
+            all["core"]["customers"] =
+                self.customers.iter().map(|(name, own)| (name.clone(), of_customer(own))).collect();
         }
         all
     }
+}
+
+fn of_customer(own: &CustomerState) -> Value {
+    OF_CUSTOMERS
+        .iter()
+        .map(|(name, _, _, of)| (plain(name).trim_start_matches("customer_").to_owned(), json!(of(own))))
+        .collect()
 }
 
 /// A name without what only Prometheus asks for.
@@ -249,6 +305,15 @@ impl Statistics {
                 Some((vec![("direction", direction)], of(own.core.as_ref()?)))
             });
             metrics.add(name, kind, help, cores);
+        }
+        for (name, kind, help, of) in OF_CUSTOMERS {
+            let customers = directions().flat_map(|(direction, own)| {
+                own.customers.iter().map(move |(customer, state)| {
+                    let customer = Some(("customer", &**customer)).filter(|(_, name)| !name.is_empty());
+                    (std::iter::once(("direction", direction)).chain(customer).collect(), of(state))
+                })
+            });
+            metrics.add(name, kind, help, customers);
         }
         let rates = directions()
             .map(|(direction, own)| (vec![("direction", direction)], own.rate.as_bit() as f64 / 8.0));

@@ -17,7 +17,7 @@ pub fn is_possible() -> bool {
 }
 
 /// A `struct __sk_buff` of linux/bpf.h, as far as a test may set it: mark at 8, cb at 48.
-fn context(mark: u32, cb: [u32; 3]) -> [u8; 192] {
+fn context(mark: u32, cb: &[u32]) -> [u8; 192] {
     let mut context = [0; 192];
     context[8..12].copy_from_slice(&mark.to_ne_bytes());
     for (i, word) in cb.iter().enumerate() {
@@ -39,12 +39,18 @@ pub fn run_with(
     words: [u32; 3],
     repeat: u32,
 ) -> (u32, Vec<u8>, [u32; 3], u64) {
-    run_in(program, data, &context(words[0], words), repeat)
+    run_in(program, data, &context(words[0], &words), repeat)
+}
+
+/// As [`run`], with cb[0..4].
+pub fn run_with_four(program: &SchedClassifier, data: &[u8], cb: [u32; 4]) -> (u32, Vec<u8>) {
+    let (verdict, out, ..) = run_in(program, data, &context(0, &cb), 1);
+    (verdict, out)
 }
 
 /// As [`run`], on a packet that is to be cut into so many segments: gso_segs at 164, gso_size at 176.
 pub fn run_super(program: &SchedClassifier, data: &[u8], words: [u32; 3], segments: u32) -> (u32, Vec<u8>) {
-    let mut context = context(words[0], words);
+    let mut context = context(words[0], &words);
     context[164..168].copy_from_slice(&segments.to_ne_bytes());
     context[176..180].copy_from_slice(&100_u32.to_ne_bytes());
     let (verdict, out, ..) = run_in(program, data, &context, 1);

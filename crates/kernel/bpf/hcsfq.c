@@ -1,0 +1,372 @@
+/* The core of HCSFQ as a tc program at the egress of a device: the link is divided among customers, and the part of each among its flows.
+ *
+ * Yu, Wu, Braverman, Stoica, Jin, "Twenty years after: hierarchical core-stateless fair queueing", NSDI 2021: rates of flows come in
+ * labels, and a router keeps state for the inner nodes of the tree. The order and the readings of crates/core/src/aqm/hcsfq.rs; the
+ * equations of each node, and deviations: share.h.
+ *
+ * The state is one node for the root and one for each customer, in an array that user space sizes; packets add nothing to it. The customer
+ * of a packet is that of the longest prefix that holds its inside address.
+ *
+ * src/hierarchy.rs writes `settings`, `weights` and `prefixes` and reads the rest; the order of the fields is the same there.
+ */
+#define SHARES_ARE_CALLED
+#include "prefix.h"
+#include "share.h"
+
+struct hierarchy {
+    struct settings link;
+    /* K of the rates of customers. */
+    struct constant k;
+    /* Time constant of their means in ns, 0: none; 2^51 10^9 / that. */
+    __u64 credit, per_credit;
+    /* 1 / the smallest weight of a customer, Q16. */
+    __u64 most;
+    /* Whether the inside address is the destination. */
+    __u64 is_destination;
+    /* Whether a label of 1 is that of a debt, which a guarantee covers later. */
+    __u64 pays_debts;
+};
+
+struct weight {
+    /* W and 1/W, Q32. */
+    __u64 w, inverse;
+};
+
+/* Moved by one processor at a time, which has the root. */
+struct customer {
+    /* FS_n, in front of C_n. */
+    struct link share;
+    /* C_n, Q16; 0 before the first packet. */
+    __u64 c;
+    /* A_n and its mean over `credit`, Q16; bits that arrived at the time of the last average; that time in ns. */
+    __u64 arrival, mean, pending, last;
+    /* The last label of the customer as a flow of the root, Q16. */
+    __u64 label;
+    /* Packets, bits and drops of all processors. */
+    __u64 packets, bits, dropped;
+};
+
+/* G of all customers, moved by guaranteed packets only: Q16, bits, ns. `missed` as in share.h. */
+struct covered {
+    __u64 rate, pending, last, missed;
+};
+
+ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct hierarchy) settings SECTION(".maps");
+ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct link) link SECTION(".maps");
+ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct covered) covered SECTION(".maps");
+ARRAY_OF_ONE(BPF_MAP_TYPE_PERCPU_ARRAY, struct counts) counts SECTION(".maps");
+/* By number of the customer, that of all others first. User space sets how many there are. */
+struct {
+    MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
+    MAP_NUMBER(max_entries, 1);
+    MAP_TYPE(key, __u32);
+    MAP_TYPE(value, struct weight);
+} weights SECTION(".maps");
+struct {
+    MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
+    MAP_NUMBER(max_entries, 1);
+    MAP_TYPE(key, __u32);
+    MAP_TYPE(value, struct customer);
+} customers SECTION(".maps");
+
+/* What a decision is about. */
+struct tree {
+    const struct hierarchy *h;
+    struct link *root;
+    struct covered *covered;
+    struct customer *customer;
+    const struct weight *weight;
+};
+
+/* How an average stands after `t`, with `pending` bits. */
+SHARED __u64 rate_after(__u64 t, __u64 rate, __u64 pending, const struct constant *of)
+{
+    if (!of)
+        return 0;
+    struct gap gap = gap_of(t, of->k, of->inverse);
+    return averaged(rate, pending, divisible(t), &gap, of->per_k);
+}
+
+/* A_n / W_n as it is written in a label, for a packet that has come; with `unknown` if A_n is not known yet. */
+SHARED __u64 customer_label(struct customer *n, const struct weight *weight, const struct hierarchy *h, const struct arrival *p,
+                            __u64 unknown)
+{
+    if (!n || !weight || !h || !p)
+        return 0;
+    __u64 t = p->now > n->last ? p->now - n->last : 0, rate;
+    n->pending = pended(n->pending + p->bits);
+    if (t) {
+        n->arrival = rate_after(t, n->arrival, n->pending, &h->k);
+        n->pending = 0;
+        n->last = p->now;
+    }
+    rate = n->arrival;
+    if (h->credit) {
+        /* The mean over `credit` is divided by 1 + T / credit. No less than rate / 1.5 counts. */
+        __u64 mean = n->mean - mul_64(n->mean, t >> 47 ? ~0ULL : t * (~0ULL / (h->credit + t)));
+        n->mean = mean + mul_64(p->bits << 29, h->per_credit);
+        __u64 least = rate / 3 * 2;
+        if (n->mean < rate)
+            rate = n->mean > least ? n->mean : least;
+    }
+    rate = rate ? mul_32_saturating(rate, weight->inverse) : unknown;
+    n->label = label_decode(label_encode(rate > 1 << 16 ? rate : 1 << 16)) << 16;
+    return n->label;
+}
+
+/* C_n: max(W_n FS, G_n), and C while not more than that arrives in all. At least 1 b/s, which divides. */
+INLINE __u64 capacity(const struct tree *tree)
+{
+    __u64 c = tree->h->link.rate;
+    if (!tree->root->known || !tree->root->congested)
+        return c;
+    __u64 part = mul_32_saturating(tree->root->alpha, tree->weight->w), covered = tree->customer->share.guaranteed;
+    part = part > covered ? part : covered;
+    part = part < c ? part : c;
+    return part > 1 << 16 ? part : 1 << 16;
+}
+
+/* Rates are bounded so that sums of two fit. */
+INLINE __u64 scaled(__u64 rate, __u64 ratio)
+{
+    __u64 product = mul_32_saturating(rate, ratio);
+    return product >> 62 ? 1ULL << 62 : product;
+}
+
+INLINE __u64 bits_beyond(__u64 c)
+{
+    __u64 bits = highest_bit(c) + 1;
+    return bits > 31 ? bits - 31 : 0;
+}
+
+/* C_n from now on. If more arrives than that, FS_n and F follow at once, as if C_n had long been so. */
+INLINE void set_part(struct customer *n, __u64 c)
+{
+    if (c != n->c && n->share.congested) {
+        __u64 cut = bits_beyond(n->c), whole = c / n->c;
+        __u64 ratio = whole >> 31 ? 1ULL << 63 : whole << 32 | (((c - whole * n->c) >> cut) << 32) / (n->c >> cut);
+        n->share.alpha = scaled(n->share.alpha, ratio);
+        n->share.accepted = scaled(n->share.accepted, ratio);
+        n->share.pending_accepted = pended(mul_32_saturating(n->share.pending_accepted, ratio));
+    }
+    n->c = c;
+}
+
+/* The root's equation: whether the packet would pass if its customer were one flow is drawn, and forgotten. */
+INLINE void update_root(const struct tree *tree, const struct arrival *p, __u64 counted, int calm, __u32 random)
+{
+    const struct settings *s = &tree->h->link;
+    struct link *root = tree->root;
+    struct customer *n = tree->customer;
+    struct arrival as_flow = { .now = p->now, .bits = p->bits, .random = random };
+    as_flow.label = customer_label(n, tree->weight, tree->h, p, root->accepted / 2);
+    int dropped = is_drawn(root, &as_flow);
+    if (root->known && mul_32_saturating(root->alpha, tree->weight->w) < n->share.guaranteed) {
+        /* It has what its guarantees cover: that passes and is set aside, the rest does not pass. */
+        dropped = counted != 0;
+        if (!counted)
+            as_flow.label = 0;
+    }
+    average(root, s, &as_flow, dropped);
+    struct divided whole = whole_link(s);
+    whole.most = tree->h->most;
+    estimate(root, s, &whole, &as_flow, calm);
+}
+
+INLINE void update_covered(const struct tree *tree, const struct arrival *p)
+{
+    struct covered *covered = tree->covered;
+    covered->pending = pended(covered->pending + p->bits);
+    if ((__s64)(p->now - covered->last) <= 0)
+        return;
+    covered->rate = rate_after(p->now - covered->last, covered->rate, covered->pending, &tree->h->link.k_alpha);
+    covered->pending = 0;
+    covered->last = p->now;
+}
+
+/* Whether more than a thousandth of the link is guaranteed packets. */
+INLINE int has_guarantees(const struct tree *tree, __u64 now)
+{
+    const struct covered *covered = tree->covered;
+    const struct settings *s = &tree->h->link;
+    __u64 rate = covered->rate;
+    if (!(rate | covered->pending))
+        return 0;
+    if ((__s64)(now - covered->last) > 0)
+        rate = rate_after(now - covered->last, rate, covered->pending, &s->k_alpha);
+    return rate > s->rate / 1000;
+}
+
+/* Whether the virtual queue has no room, or only what is kept for guaranteed packets. */
+INLINE int has_no_room(const struct tree *tree, const struct arrival *p, __u64 wait, __u64 takes)
+{
+    const struct settings *s = &tree->h->link;
+    __u64 open = p->label > 1 << 16 ? s->excess_limit : s->debt_limit;
+    return wait + takes > s->limit || (p->label && wait >= open && has_guarantees(tree, p->now));
+}
+
+/* What counts of a label: a debt is covered by a guarantee too, where there are any. */
+INLINE __u64 counted_label(const struct tree *tree, const struct arrival *p)
+{
+    int is_debt = tree->h->pays_debts && p->label <= 1 << 16 && tree->customer->share.guaranteed;
+    return is_debt ? 0 : p->label;
+}
+
+/* The decision, by the processor that is at it. `share` becomes FS_n as it is then, if it is known. */
+INLINE enum verdict admit(const struct tree *tree, struct arrival *p, __u32 random, __u64 *share)
+{
+    const struct settings *s = &tree->h->link;
+    struct link *root = tree->root;
+    struct customer *n = tree->customer;
+    if (!n->c) {
+        n->c = s->rate;
+        n->share.congested = 1;
+        n->share.decreases = DECREASES;
+    }
+    __u64 wait = wait_at(root, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
+    int calm = wait <= s->threshold;
+    __u64 counted = counted_label(tree, p);
+    update_root(tree, p, counted, calm, random);
+    if (!p->label)
+        update_covered(tree, p);
+    set_part(n, capacity(tree));
+    struct arrival of_flow = *p;
+    of_flow.label = counted;
+    int dropped = is_drawn(&n->share, &of_flow);
+    average(&n->share, s, &of_flow, dropped);
+    struct divided part = { .c = n->c, .whole = s->rate, .cut = bits_beyond(n->c), .most = s->most };
+    estimate(&n->share, s, &part, &of_flow, calm);
+    if (dropped)
+        return EARLY;
+    if (has_no_room(tree, p, wait, takes)) {
+        overflow(root, s);
+        if (n->share.congested)
+            overflow(&n->share, s);
+        return OVERFLOW;
+    }
+    root->empty = p->now + wait + takes;
+    *share = n->share.known ? n->share.alpha : 0;
+    return PASS;
+}
+
+INLINE void miss(struct missed *missed, __u64 bits, int is_covered, int dropped)
+{
+    if (is_covered) {
+        __sync_fetch_and_add(&missed->guaranteed, bits);
+        return;
+    }
+    __sync_fetch_and_add(&missed->arrival, bits);
+    if (!dropped)
+        __sync_fetch_and_add(&missed->accepted, bits);
+}
+
+/* The decision while another processor is at it: by shares as they stand, which the next packets take up. */
+INLINE enum verdict admit_meanwhile(const struct tree *tree, struct arrival *p, __u32 random, __u64 *share)
+{
+    const struct settings *s = &tree->h->link;
+    struct customer *n = tree->customer;
+    __u64 wait = wait_at(tree->root, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
+    struct arrival of_flow = *p, as_flow = *p;
+    of_flow.label = counted_label(tree, p);
+    as_flow.label = n->label;
+    as_flow.random = random;
+    int dropped = is_drawn(&n->share, &of_flow), full = has_no_room(tree, p, wait, takes);
+    int is_above = tree->root->known && mul_32_saturating(tree->root->alpha, tree->weight->w) < n->share.guaranteed;
+    miss(&tree->root->missed, p->bits, is_above && !of_flow.label, is_above || is_drawn(tree->root, &as_flow));
+    miss(&n->share.missed, p->bits, !of_flow.label, dropped);
+    if (!p->label)
+        __sync_fetch_and_add(&tree->covered->missed, p->bits);
+    if (dropped || full)
+        return dropped ? EARLY : OVERFLOW;
+    __sync_fetch_and_add(&tree->root->missed.passed, p->bits);
+    *share = n->share.known ? n->share.alpha : 0;
+    return PASS;
+}
+
+/* What others left while this or an earlier processor was busy; a customer's, when its next packet comes. */
+INLINE void take_up_all(const struct tree *tree)
+{
+    struct customer *n = tree->customer;
+    const struct missed *of = &n->share.missed;
+    __u64 before = n->share.pending_arrival + n->share.pending_guaranteed;
+    take_up(tree->root, &tree->h->link);
+    if (of->arrival | of->guaranteed) {
+        take_up(&n->share, &tree->h->link);
+        __u64 bits = n->share.pending_arrival + n->share.pending_guaranteed - before;
+        n->pending = pended(n->pending + bits);
+        if (tree->h->credit)
+            n->mean += mul_64(bits << 29, tree->h->per_credit);
+    }
+    if (tree->covered->missed)
+        tree->covered->pending = pended(tree->covered->pending + __sync_lock_test_and_set(&tree->covered->missed, 0));
+}
+
+/* The verdict about a packet, after its time and random numbers have been read. */
+INLINE enum verdict decide(struct __sk_buff *skb, const struct tree *tree, struct arrival *p, struct counts *c, __u64 *share)
+{
+    struct link *root = tree->root;
+    int is_busy = __sync_lock_test_and_set(&root->busy, 1);
+    if (!is_busy)
+        take_up_all(tree);
+    /* As in csfq.c: read after what others left has been taken up, and once more after a long stop. */
+    p->now = time_of(skb);
+    p->random = test_hook ? skb->cb[2] : bpf_get_prandom_u32();
+    __u32 random = test_hook ? skb->cb[3] : bpf_get_prandom_u32();
+    if (!is_busy && p->now > root->last + STOPPED)
+        take_up_all(tree);
+    if (p->now < root->last)
+        p->now = root->last;
+    enum verdict verdict;
+    if (is_busy) {
+        verdict = admit_meanwhile(tree, p, random, share);
+        c->meanwhile++;
+    } else {
+        verdict = admit(tree, p, random, share);
+        /* An exchange and not a store: what was written before is seen before. */
+        (void)__sync_lock_test_and_set(&root->busy, 0);
+    }
+    return verdict;
+}
+
+SECTION("classifier") int hcsfq(struct __sk_buff *skb)
+{
+    __u32 zero = 0;
+    struct tree tree = { .h = bpf_map_lookup_elem(&settings, &zero), .root = bpf_map_lookup_elem(&link, &zero) };
+    tree.covered = bpf_map_lookup_elem(&covered, &zero);
+    struct counts *c = bpf_map_lookup_elem(&counts, &zero);
+    if (!tree.h || !tree.root || !tree.covered || !c)
+        return TC_ACT_OK;
+    const struct settings *s = &tree.h->link;
+    struct wire wire = wire_of(skb);
+    if (!wire.version || is_neighbour_discovery(&wire)) {
+        c->no_ip++;
+        return TC_ACT_OK;
+    }
+    __u32 word = wire_word(&wire), code = word & LABEL_MAX;
+    __u64 segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
+    __u64 bytes = charged(skb, s, segments);
+    c->packets++;
+    c->bytes += bytes;
+    if (word >> LABEL_BITS != KIND_RATE) {
+        /* It passed no edge. */
+        c->unlabelled++;
+        return s->flags & PASS_UNLABELLED ? TC_ACT_OK : TC_ACT_SHOT;
+    }
+    __u32 *known = prefix_of(&wire, tree.h->is_destination), number = known ? *known : 0;
+    tree.customer = bpf_map_lookup_elem(&customers, &number);
+    tree.weight = bpf_map_lookup_elem(&weights, &number);
+    if (!tree.customer || !tree.weight) {
+        tree.customer = bpf_map_lookup_elem(&customers, &zero);
+        tree.weight = bpf_map_lookup_elem(&weights, &zero);
+        if (!tree.customer || !tree.weight)
+            return TC_ACT_OK;
+    }
+    struct arrival p = { .bits = 8 * bytes, .label = label_decode(code) << 16, .code = code };
+    __u64 share = 0;
+    enum verdict verdict = decide(skb, &tree, &p, c, &share);
+    __sync_fetch_and_add(&tree.customer->packets, 1);
+    __sync_fetch_and_add(&tree.customer->bits, p.bits);
+    if (verdict != PASS)
+        __sync_fetch_and_add(&tree.customer->dropped, 1);
+    return carried_out(&wire, s, c, verdict, &p, share, segments);
+}

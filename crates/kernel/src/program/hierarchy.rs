@@ -1,0 +1,140 @@
+//! The core of HCSFQ.
+
+use aya::Ebpf;
+use aya::maps::lpm_trie::LpmTrie;
+use aya::maps::{Array, MapData, PerCpuArray};
+use aya::programs::SchedClassifier;
+
+use super::{BpfError, End, Object, attach, insert, map, program};
+use crate::hierarchy::{CUSTOMER, CustomerState, HIERARCHY, HierarchySettings};
+use crate::settings::{COUNTS, Counts, LinkState, STATE, with_busy};
+
+const NAME: &str = "hcsfq";
+
+/// An HCSFQ core.
+pub struct Hierarchy {
+    object: Ebpf,
+    end: End,
+    settings: Array<MapData, [u64; HIERARCHY]>,
+    weights: Array<MapData, [u64; 2]>,
+    prefixes: LpmTrie<MapData, [u8; 16], u32>,
+    link: Array<MapData, [u64; STATE]>,
+    customers: Array<MapData, [u64; CUSTOMER]>,
+    counts: PerCpuArray<MapData, [u64; COUNTS]>,
+}
+
+impl Hierarchy {
+    /// Loads a core with these constants, for packets whose customer is known by the address of their `end`; it is not attached yet. All
+    /// packets are of the first customer until prefixes have others.
+    ///
+    /// # Errors
+    /// If it is not part of this build, or the kernel refuses.
+    pub fn load(settings: &HierarchySettings, end: End) -> Result<Self, BpfError> {
+        Self::load_with(settings, end, false)
+    }
+
+    /// As [`Self::load`]; with `test_hook` each packet brings its time and random numbers.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load_with(settings: &HierarchySettings, end: End, test_hook: bool) -> Result<Self, BpfError> {
+        let customers = u32::try_from(settings.customers().len()).unwrap_or(u32::MAX);
+        let mut object = Object::Hierarchy(customers).load(test_hook)?;
+        program(&mut object, NAME)?;
+        let mut core = Self {
+            end,
+            settings: map(&mut object, "settings")?,
+            weights: map(&mut object, "weights")?,
+            prefixes: map(&mut object, "prefixes")?,
+            link: map(&mut object, "link")?,
+            customers: map(&mut object, "customers")?,
+            counts: map(&mut object, "counts")?,
+            object,
+        };
+        core.set(settings)?;
+        let failed = |cause| BpfError::Map { map: "link", cause };
+        core.link.set(0, settings.core.initial_state(), 0).map_err(failed)?;
+        Ok(core)
+    }
+
+    /// Puts it at the egress of `device`, in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// If there is no such device, or the kernel refuses.
+    pub fn attach(&mut self, device: &str) -> Result<(), BpfError> {
+        attach(&mut self.object, NAME, device)
+    }
+
+    /// New constants and weights of as many customers; the estimates go on from what they are.
+    ///
+    /// # Errors
+    /// If a map is not accessible, as where there are more customers than it was loaded for.
+    pub fn set(&mut self, settings: &HierarchySettings) -> Result<(), BpfError> {
+        for (number, words) in (0..).zip(settings.weight_words()) {
+            let failed = |cause| BpfError::Map { map: "weights", cause };
+            self.weights.set(number, words, 0).map_err(failed)?;
+        }
+        let failed = |cause| BpfError::Map { map: "settings", cause };
+        self.settings.set(0, settings.words(self.end == End::Destination), 0).map_err(failed)
+    }
+
+    /// The customer of a prefix, by number: of addresses that begin with the first `length` bits of `address`. The longest one decides. A number
+    /// that there is not is that of all others.
+    ///
+    /// # Errors
+    /// If the map is full (262,144 prefixes) or not accessible.
+    pub fn set_prefix(
+        &mut self,
+        address: std::net::IpAddr,
+        length: u8,
+        customer: u32,
+    ) -> Result<(), BpfError> {
+        insert(&mut self.prefixes, address, length, customer)
+    }
+
+    /// The estimate of the root as it stands.
+    ///
+    /// # Errors
+    /// If the map is not accessible.
+    pub fn state(&self) -> Result<LinkState, BpfError> {
+        let words = self.link.get(&0, 0).map_err(|cause| BpfError::Map { map: "link", cause })?;
+        Ok(LinkState::of(&words))
+    }
+
+    /// A customer as it stands.
+    ///
+    /// # Errors
+    /// If there is none of this number, or the map is not accessible.
+    pub fn customer(&self, number: u32) -> Result<CustomerState, BpfError> {
+        let failed = |cause| BpfError::Map { map: "customers", cause };
+        Ok(CustomerState::of(&self.customers.get(&number, 0).map_err(failed)?))
+    }
+
+    /// For tests: as if another processor were at the estimates until this is called with `false`.
+    ///
+    /// # Errors
+    /// If the map is not accessible.
+    pub fn hold(&mut self, is_held: bool) -> Result<(), BpfError> {
+        let failed = |cause| BpfError::Map { map: "link", cause };
+        let mut words = self.link.get(&0, 0).map_err(failed)?;
+        words[0] = with_busy(words[0], is_held);
+        self.link.set(0, words, 0).map_err(failed)
+    }
+
+    /// What was counted.
+    ///
+    /// # Errors
+    /// If the map is not accessible.
+    pub fn counts(&self) -> Result<Counts, BpfError> {
+        let values = self.counts.get(&0, 0).map_err(|cause| BpfError::Map { map: "counts", cause })?;
+        Ok(Counts::sum(values.iter().copied()))
+    }
+
+    /// The program, for tests and measurements.
+    ///
+    /// # Errors
+    /// As [`program`].
+    pub fn program(&mut self) -> Result<&mut SchedClassifier, BpfError> {
+        program(&mut self.object, NAME)
+    }
+}

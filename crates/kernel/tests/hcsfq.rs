@@ -1,0 +1,512 @@
+//! The HCSFQ core in the kernel against the queue of this project's Rust: the same packets, times and random numbers.
+#![cfg(feature = "bpf")]
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+#![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
+
+mod common;
+
+use std::collections::BTreeMap;
+
+use apportion_core::aqm::hcsfq::{Hcsfq, HcsfqParams};
+use apportion_core::aqm::{Admission, BufferPolicy};
+use apportion_core::label::Label;
+use apportion_core::packet::{CustomerId, Customers, FlowId, LabelKind, Packet as _, SimplePacket};
+use apportion_core::queue::{Backlog, DropReason};
+use apportion_core::random::Stream;
+use apportion_core::system::any::PolicyParams;
+use apportion_core::system::{BufferParams, Catalog, CoreParams, DisciplineParams};
+use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
+use apportion_kernel::hierarchy::HierarchySettings;
+use apportion_kernel::program::{Core, End, Hierarchy, Object, program};
+use apportion_live::{frame, wire_label};
+use common::{frame_v4, frame_v6, is_possible, run, run_with_four};
+use proptest::prelude::*;
+
+/// A byte takes a microsecond, so that times of whole microseconds make queues of whole bytes.
+const RATE: Rate = Rate::from_mbit(8);
+/// What docs/kernel.md states: the root's alpha, A, F and G deviate by less than this, relative to the link.
+const STATED: f64 = 1e-6;
+
+fn params(set: &[(&str, &str)]) -> HcsfqParams {
+    let mut selection = Catalog::default().select("hcsfq", None, None).unwrap();
+    for (key, value) in [("role", "core"), ("target_delay", "0s"), ("limit", "64kB")].iter().chain(set) {
+        selection.set(key, value).unwrap();
+    }
+    match DisciplineParams::from_args(&selection).unwrap().core {
+        CoreParams::Buffered(BufferParams { drop: PolicyParams::Hcsfq(params), .. }) => params,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A packet of a sequence. Customer n has 198.51.100.n.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    micros: u64,
+    size: usize,
+    label: Label,
+    customer: u8,
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fate {
+    Early,
+    Overflow,
+    Passed(Label),
+}
+
+fn weights(of: &[f64]) -> Vec<Weight> {
+    of.iter().map(|weight| Weight::new(*weight).unwrap()).collect()
+}
+
+/// The queue of `crates/core` in front of the virtual queue, and what it will draw next.
+struct Reference {
+    queue: Hcsfq,
+    empty: u64,
+    draws: [Stream; 2],
+}
+
+impl Reference {
+    fn new(params: &HcsfqParams, weights: &[Weight]) -> Self {
+        let of_flows: Vec<_> = (0..weights.len() as u32).map(CustomerId).collect();
+        let customers = Customers { of_flows: &of_flows, weights, names: &[] };
+        let streams = ["packets", "root", "marking"].map(|name| Stream::new(5, name));
+        let draws = [streams[0].clone(), streams[1].clone()];
+        Self { queue: Hcsfq::new(params, RATE, &customers, streams), empty: 0, draws }
+    }
+
+    /// The random numbers of the next packet: of its own and of the root.
+    fn draw(&mut self) -> [u32; 2] {
+        self.draws.each_mut().map(|stream| (stream.uniform() * 4_294_967_296.0) as u32)
+    }
+
+    fn admit(&mut self, sent: &Sent) -> Fate {
+        let now = Time::from_nanos(sent.micros * 1_000);
+        let mut packet = SimplePacket::new(0, FlowId(sent.customer.into()), Bytes::new(sent.size as u64));
+        packet.set_label(LabelKind::Rate, sent.label);
+        let wait = self.empty.saturating_sub(sent.micros);
+        let backlog = Backlog { packets: Packets::new(0), bytes: RATE.bytes_in(Span::from_micros(wait)) };
+        match self.queue.admit(now, &mut packet, backlog) {
+            Admission::Drop(DropReason::Early) => Fate::Early,
+            Admission::Drop(DropReason::Overflow) => Fate::Overflow,
+            Admission::Accept => {
+                self.empty = sent.micros + wait + sent.size as u64;
+                Fate::Passed(packet.label(LabelKind::Rate).unwrap())
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn statistics(&self) -> BTreeMap<&'static str, f64> {
+        let mut all = BTreeMap::new();
+        BufferPolicy::<SimplePacket>::statistics(&self.queue, &mut |name, value| {
+            all.insert(name, value);
+        });
+        all
+    }
+}
+
+/// A labelled frame of that size, for a customer.
+fn labelled(sent: &Sent) -> (Vec<u8>, Option<frame::IpHeader>) {
+    let mut bytes = frame_v4(0x4000, 17, 0);
+    bytes.resize(sent.size, 7);
+    bytes[16..18].copy_from_slice(&((sent.size - 14) as u16).to_be_bytes());
+    bytes[33] = sent.customer;
+    let ip = frame::parse(&bytes).unwrap().ip();
+    assert!(wire_label::write(&mut bytes, ip, LabelKind::Rate, sent.label));
+    (bytes, ip)
+}
+
+/// The fate of a packet in the kernel, with these random numbers.
+fn admit(core: &mut Hierarchy, sent: &Sent, [random, of_root]: [u32; 2]) -> Fate {
+    let (bytes, ip) = labelled(sent);
+    let overflows = core.counts().unwrap().overflow;
+    let now = sent.micros * 1_000;
+    let cb = [now as u32, (now >> 32) as u32, random, of_root];
+    let (verdict, out) = run_with_four(core.program().unwrap(), &bytes, cb);
+    match verdict {
+        0 => Fate::Passed(wire_label::read(&out, ip).unwrap().1),
+        2 if core.counts().unwrap().overflow > overflows => Fate::Overflow,
+        2 => Fate::Early,
+        other => panic!("verdict {other}"),
+    }
+}
+
+fn core(params: &HcsfqParams, weights: &[Weight]) -> Hierarchy {
+    let settings = HierarchySettings::new(params, RATE).unwrap().with_customers(weights).unwrap();
+    let mut core = Hierarchy::load_with(&settings, End::Destination, true).unwrap();
+    for number in 0..weights.len() as u8 {
+        core.set_prefix([198, 51, 100, number].into(), 32, number.into()).unwrap();
+    }
+    core
+}
+
+/// The greatest of what the root's alpha, A, F and G deviate by, relative to C or themselves.
+fn deviation(core: &Hierarchy, reference: &Reference) -> f64 {
+    let (ours, theirs) = (core.state().unwrap(), reference.statistics());
+    let c = RATE.as_bit() as f64;
+    let alpha = match (ours.alpha, theirs.get("alpha")) {
+        (Some(ours), Some(theirs)) => (ours - theirs).abs() / theirs.max(1.0),
+        (None, None) => 0.0,
+        (ours, theirs) => panic!("alpha is {ours:?} in the kernel and {theirs:?} in the reference"),
+    };
+    let rates = [
+        (ours.arrival_rate, "arrival_rate"),
+        (ours.accepted_rate, "accepted_rate"),
+        (ours.guaranteed_rate, "guaranteed_rate"),
+    ];
+    rates.into_iter().map(|(ours, name)| (ours - theirs[name]).abs() / c).fold(alpha, f64::max)
+}
+
+/// What a sequence came to in both.
+#[derive(Debug, Default)]
+struct Compared {
+    /// In the kernel.
+    fates: Vec<Fate>,
+    /// Packets that are dropped in one only, or for another reason.
+    different: usize,
+    /// By how many codes labels differ that both let through; there are 4096 for each power of two.
+    codes: u32,
+    /// The greatest deviation of the root.
+    most: f64,
+}
+
+/// Runs a sequence through both.
+fn both(params: &HcsfqParams, of: &[f64], sequence: &[Sent]) -> Compared {
+    let weights = weights(of);
+    let (mut core, mut reference) = (core(params, &weights), Reference::new(params, &weights));
+    let mut compared = Compared::default();
+    for sent in sequence {
+        let random = reference.draw();
+        let (ours, theirs) = (admit(&mut core, sent, random), reference.admit(sent));
+        match (ours, theirs) {
+            (Fate::Passed(ours), Fate::Passed(theirs)) => {
+                compared.codes = compared.codes.max(ours.code().abs_diff(theirs.code()));
+            }
+            _ => compared.different += usize::from(ours != theirs),
+        }
+        compared.most = compared.most.max(deviation(&core, &reference));
+        compared.fates.push(ours);
+    }
+    compared
+}
+
+/// Flows at these rates, each of a customer, for `seconds`, with packets of 1000 B; each label is the flow's rate, but `covered` of ten
+/// packets are guaranteed.
+fn flows(of: &[(u8, u64, usize)], seconds: u64) -> Vec<Sent> {
+    let mut sequence = Vec::new();
+    for (flow, (customer, rate, covered)) in of.iter().enumerate() {
+        let gap = 8_000_000_000 / rate;
+        // Never two at the same time, which would make an order that counts.
+        let times = (1..).map(|i| i * gap + flow as u64 * 7).take_while(|t| *t < seconds * 1_000_000);
+        let label = *rate as f64 * (1.0 - *covered as f64 / 10.0);
+        sequence.extend(times.enumerate().map(|(i, micros)| Sent {
+            micros,
+            size: 1_000,
+            label: Label::new(if i % 10 < *covered { 0.0 } else { label }),
+            customer: *customer,
+        }));
+    }
+    sequence.sort_by_key(|sent| sent.micros);
+    sequence
+}
+
+/// Mb/s of each customer that pass from `from` seconds on.
+fn passed(sequence: &[Sent], fates: &[Fate], from: u64, to: u64) -> BTreeMap<u8, f64> {
+    let mut all = BTreeMap::new();
+    for (sent, fate) in sequence.iter().zip(fates) {
+        if sent.micros >= from * 1_000_000 && matches!(fate, Fate::Passed(_)) {
+            *all.entry(sent.customer).or_insert(0.0) += sent.size as f64 * 8e-6 / (to - from) as f64;
+        }
+    }
+    all
+}
+
+#[test]
+fn shares_and_fates_are_those_of_the_core() {
+    if !is_possible() {
+        return;
+    }
+    // 30 Mb/s in front of 8; the second time some of it is guaranteed, of one customer more than its part.
+    let plain =
+        [(0, 1_000_000, 0), (1, 4_000_000, 0), (1, 6_000_000, 0), (2, 10_000_000, 0), (3, 9_000_000, 0)];
+    let guaranteed = [(1, 6_000_000, 5), (2, 4_000_000, 2), (2, 4_000_000, 0), (3, 7_000_000, 0)];
+    let idle = [(1, 1_000_000, 0), (2, 2_000_000, 1), (3, 3_000_000, 0)];
+    // Guarantees that take all of a part leave the difference of two rates that are nearly the same, whose error is larger.
+    for (name, of, drops, codes) in
+        [("plain", &plain[..], true, 1), ("guaranteed", &guaranteed, true, 4), ("idle", &idle, false, 1)]
+    {
+        for set in [&[("credit", "0s"), ("reserve", "0%")][..], &[]] {
+            let sequence = flows(of, 4);
+            let compared = both(&params(set), &[1.0, 1.0, 2.0, 0.5], &sequence);
+            let of = |fate| compared.fates.iter().filter(|own| **own == fate).count();
+            let (early, overflow) = (of(Fate::Early), of(Fate::Overflow));
+            let Compared { fates, different, codes: labels, most } = &compared;
+            println!(
+                "{name} {set:?}: {} packets, {early} dropped early, {overflow} by the queue, {different} differ, labels by {labels} \
+                 codes, deviation {most:.1e}",
+                fates.len()
+            );
+            assert!(*most < STATED && *labels <= codes, "{most} {labels}");
+            assert!(different * 1_000 <= fates.len(), "{different} of {}", fates.len());
+            assert_eq!(early > 0, drops);
+        }
+    }
+}
+
+#[test]
+fn a_link_is_divided_among_customers_and_their_parts_among_flows() {
+    if !is_possible() {
+        return;
+    }
+    // By 1 : 2 : 1, of which the last wants 0.8: 2.4 and 4.8. The first has four flows, the second one.
+    let of = [
+        (1, 1_000_000, 0),
+        (1, 2_000_000, 0),
+        (1, 3_000_000, 0),
+        (1, 9_000_000, 0),
+        (2, 10_000_000, 0),
+        (3, 800_000, 0),
+    ];
+    let sequence = flows(&of, 20);
+    let compared = both(&params(&[("credit", "0s")]), &[1.0, 1.0, 2.0, 1.0], &sequence);
+    let got = passed(&sequence, &compared.fates, 5, 20);
+    let mut by_flow: BTreeMap<u64, f64> = BTreeMap::new();
+    for (sent, fate) in sequence.iter().zip(&compared.fates).filter(|(sent, _)| sent.customer == 1) {
+        let is_late = sent.micros >= 5_000_000 && matches!(fate, Fate::Passed(_));
+        *by_flow.entry(sent.label.value() as u64).or_insert(0.0) += if is_late { 8e-3 / 15.0 } else { 0.0 };
+    }
+    println!("customers {got:.2?} Mb/s, flows of the first {by_flow:.2?}; {} differ", compared.different);
+    for (customer, wanted) in [(1, 2.4), (2, 4.8), (3, 0.8)] {
+        assert!((got[&customer] / wanted - 1.0).abs() < 0.06, "{customer}: {got:?}");
+    }
+    // 0.6 each: 4 sigma of some 1100 packets of each flow are 12 %.
+    assert!(by_flow.values().all(|rate| (rate / 0.6 - 1.0).abs() < 0.15), "{by_flow:?}");
+}
+
+fn any_sequence() -> impl Strategy<Value = Vec<Sent>> {
+    // Gaps of nothing to beyond 45 K; labels of all sizes, some guaranteed or debts.
+    let gap = prop_oneof![
+        4 => 0_u64..2_000,
+        2 => 2_000_u64..200_000,
+        1 => Just(0_u64),
+        1 => 200_000_u64..8_000_000,
+    ];
+    let label = prop_oneof![1 => Just(0.0), 1 => Just(1.0), 8 => 1e3..2e7_f64, 1 => 1e3..1e13_f64];
+    let sent = (gap, 60_usize..1_514, label, 0_u8..3);
+    prop::collection::vec(sent, 1..300).prop_map(|sent| {
+        let mut micros = 0;
+        let place = |(gap, size, label, customer): (u64, usize, f64, u8)| {
+            micros += gap;
+            Sent { micros, size, label: Label::new(label), customer }
+        };
+        sent.into_iter().map(place).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #[test]
+    fn any_sequence_has_the_same_shares(
+        sequence in any_sequence(),
+        of in prop::collection::vec(0.05..20.0_f64, 3..4),
+        set in 0_usize..4,
+    ) {
+        if !is_possible() {
+            return Ok(());
+        }
+        let keys = [("marking", "probabilistic"), ("credit", "300ms"), ("k", "30ms")];
+        let compared = both(&params(&keys[..set]), &of, &sequence);
+        // Sequences part where a draw lies within the error of p: those are one in a million.
+        prop_assert!(compared.different <= 1 + sequence.len() / 100, "{} of {}", compared.different, sequence.len());
+        prop_assert!(compared.most < 1e-4, "{}", compared.most);
+    }
+}
+
+/// As the frame comes to the customer: the number that it is counted for, if one is.
+fn counted_for(core: &mut Hierarchy, bytes: &[u8]) -> Option<u32> {
+    let before: Vec<_> = (0..3).map(|number| core.customer(number).unwrap().packets).collect();
+    assert_eq!(run(core.program().unwrap(), bytes, [0; 3], 1).0, 0);
+    (0..3).find(|number| core.customer(*number).unwrap().packets > before[*number as usize])
+}
+
+#[test]
+fn the_longest_prefix_of_the_inside_address_says_whose_a_packet_is() {
+    if !is_possible() {
+        return;
+    }
+    let params = params(&[]);
+    let settings =
+        || HierarchySettings::new(&params, RATE).unwrap().with_customers(&weights(&[1.0; 3])).unwrap();
+    let with_label = |mut bytes: Vec<u8>| {
+        let ip = frame::parse(&bytes).unwrap().ip();
+        assert!(wire_label::write(&mut bytes, ip, LabelKind::Rate, Label::new(1e3)));
+        bytes
+    };
+    // 192.0.2.77 to 198.51.100.9, with no, one and two tags; and 2020:2020:.. to the same.
+    for (end, expected) in [(End::Source, [Some(1), Some(0)]), (End::Destination, [Some(2), Some(2)])] {
+        let mut core = Hierarchy::load(&settings(), end).unwrap();
+        core.set_prefix([198, 51, 0, 0].into(), 16, 1).unwrap();
+        core.set_prefix([198, 51, 100, 8].into(), 29, 2).unwrap();
+        core.set_prefix([192, 0, 2, 77].into(), 32, 1).unwrap();
+        // One that there is not is that of all others.
+        core.set_prefix([0x2020_u16; 8].into(), 128, if end == End::Source { 9 } else { 2 }).unwrap();
+        for tags in 0..3 {
+            let frames = [frame_v4(0x4000, 17, tags), frame_v6(tags)];
+            let counted = frames.map(|bytes| counted_for(&mut core, &with_label(bytes)));
+            assert_eq!(counted, expected, "{end:?} {tags}");
+        }
+        // No prefix holds it.
+        let mut other = frame_v4(0x4000, 17, 0);
+        (other[26], other[30]) = (10, 10);
+        assert_eq!(counted_for(&mut core, &with_label(other)), Some(0));
+    }
+}
+
+#[test]
+fn frames_without_a_label_or_without_ip_are_no_customer_s() {
+    if !is_possible() {
+        return;
+    }
+    let mut settings = HierarchySettings::new(&params(&[]), RATE).unwrap();
+    let mut core = Hierarchy::load(&settings, End::Source).unwrap();
+    let verdict = |core: &mut Hierarchy, bytes: &[u8]| run(core.program().unwrap(), bytes, [0; 3], 1).0;
+    let (mut arp, mut strange) = (frame_v4(0x4000, 17, 0), frame_v4(0x4000, 17, 0));
+    arp[12..14].copy_from_slice(&[8, 6]);
+    strange[14] = 0x75;
+    // Not labelled; a fragment, which has no room for a label; IPv6.
+    for bytes in [frame_v4(0x4000, 17, 0), frame_v4(0x2000, 17, 1), frame_v6(0)] {
+        assert_eq!(verdict(&mut core, &bytes), 2);
+    }
+    assert_eq!([verdict(&mut core, &arp), verdict(&mut core, &strange)], [0, 0]);
+    settings.core.pass_unlabelled = true;
+    core.set(&settings).unwrap();
+    assert_eq!(verdict(&mut core, &frame_v4(0x2000, 17, 0)), 0);
+    let (counts, customer) = (core.counts().unwrap(), core.customer(0).unwrap());
+    assert_eq!((counts.packets, counts.unlabelled, counts.no_ip, customer.packets), (4, 4, 2, 0));
+}
+
+#[test]
+fn an_egress_takes_labels_off() {
+    if !is_possible() {
+        return;
+    }
+    let sent = Sent { micros: 1, size: 200, label: Label::new(1e3), customer: 0 };
+    for (egress, label) in [("false", Some((LabelKind::Rate, Label::new(1e3)))), ("true", None)] {
+        let settings = HierarchySettings::new(&params(&[("egress", egress)]), RATE).unwrap();
+        let mut core = Hierarchy::load(&settings, End::Source).unwrap();
+        let (bytes, ip) = labelled(&sent);
+        let (verdict, out, _) = run(core.program().unwrap(), &bytes, [0; 3], 1);
+        assert_eq!((verdict, wire_label::read(&out, ip)), (0, label));
+    }
+}
+
+#[test]
+fn what_is_decided_meanwhile_is_counted_by_the_next() {
+    if !is_possible() {
+        return;
+    }
+    let of = [(1, 4_000_000, 0), (1, 6_000_000, 1), (2, 9_000_000, 0), (0, 1_000_000, 0)];
+    let (sequence, weights) = (flows(&of, 6), weights(&[1.0, 1.0, 2.0]));
+    let params = params(&[("credit", "0s")]);
+    let (mut core, mut reference) = (core(&params, &weights), Reference::new(&params, &weights));
+    let mut sums = [[0.0; 2]; 5];
+    for (i, sent) in sequence.iter().enumerate() {
+        // Every third packet meets another processor at it.
+        core.hold(i % 3 == 1).unwrap();
+        let random = reference.draw();
+        admit(&mut core, sent, random);
+        core.hold(false).unwrap();
+        reference.admit(sent);
+        if sent.micros > 1_000_000 {
+            let (ours, theirs) = (core.state().unwrap(), reference.statistics());
+            let pairs = [
+                [ours.alpha.unwrap(), theirs["alpha"]],
+                [ours.arrival_rate, theirs["arrival_rate"]],
+                [ours.accepted_rate, theirs["accepted_rate"]],
+                [core.customer(1).unwrap().arrival_rate, 10e6],
+                [core.customer(1).unwrap().share.guaranteed_rate, 0.6e6],
+            ];
+            for (sum, pair) in sums.iter_mut().flatten().zip(pairs.into_iter().flatten()) {
+                *sum += pair;
+            }
+        }
+    }
+    let ratios = sums.map(|[ours, theirs]| ours / theirs - 1.0);
+    let counts = core.counts().unwrap();
+    println!("alpha, A and F of the root, A and G of a customer deviate by {ratios:.4?}; {counts:?}");
+    assert_eq!(counts.meanwhile, (sequence.len() as u64 + 1) / 3);
+    // Left out, a third would be missing. Draws differ, so that alpha and F scatter: some 5 % for each of 50 windows, and a
+    // guaranteed packet in ten is one in nine where it waits for the next packet.
+    assert!(ratios.iter().all(|ratio| ratio.abs() < 0.05), "{ratios:?}");
+}
+
+#[test]
+fn processors_decide_at_the_same_time() {
+    if !is_possible() {
+        return;
+    }
+    const REPEAT: u32 = 500_000;
+    let settings = HierarchySettings::new(&params(&[]), Rate::from_mbit(100_000)).unwrap();
+    let mut core =
+        Hierarchy::load(&settings.with_customers(&weights(&[1.0; 4])).unwrap(), End::Destination).unwrap();
+    for number in 0..4 {
+        core.set_prefix([198, 51, 100, number].into(), 32, number.into()).unwrap();
+    }
+    let frames = [0, 1, 2, 3]
+        .map(|customer| labelled(&Sent { micros: 0, size: 74, label: Label::new(1e6), customer }).0);
+    let program = &*core.program().unwrap();
+    std::thread::scope(|scope| {
+        for bytes in &frames {
+            scope.spawn(|| run(program, bytes, [0; 3], REPEAT));
+        }
+    });
+    let counts = core.counts().unwrap();
+    println!("{counts:?}");
+    assert_eq!((counts.packets, counts.early, counts.overflow), (u64::from(4 * REPEAT), 0, 0));
+    for number in 0..4 {
+        assert_eq!(core.customer(number).unwrap().packets, u64::from(REPEAT));
+    }
+    // Nothing is left locked: the next packet moves the estimate.
+    let before = core.state().unwrap().arrival_rate;
+    run(core.program().unwrap(), &frames[0], [0; 3], 1);
+    assert!(core.state().unwrap().arrival_rate != before);
+}
+
+/// `cargo test -p apportion-kernel --features bpf --test hcsfq -- --ignored --show-output`
+#[test]
+#[ignore = "a measurement: its figures depend on the machine"]
+fn what_a_packet_costs() {
+    if !is_possible() {
+        return;
+    }
+    const REPEAT: u32 = 1_000_000;
+    let mut check = Object::Check.load(false).unwrap();
+    let empty = program(&mut check, "empty").unwrap();
+    let (bytes, _) = labelled(&Sent { micros: 0, size: 74, label: Label::new(1e6), customer: 7 });
+    // Far below C: every packet passes.
+    let settings = HierarchySettings::new(&params(&[]), Rate::from_mbit(100_000)).unwrap();
+    let many = settings.clone().with_customers(&vec![Weight::ONE; 1_000]).unwrap();
+    let mut core = Hierarchy::load(&many, End::Destination).unwrap();
+    for number in 0..1_000_u32 {
+        let [.., high, low] = number.to_be_bytes();
+        core.set_prefix([198, 51, 100 + high, low].into(), 32, number).unwrap();
+    }
+    let mut csfq = Core::load(&settings.core).unwrap();
+    // In turn, so that what else the machine does meets all.
+    let mut all = [const { Vec::new() }; 3];
+    for _ in 0..7 {
+        all[0].push(run(empty, &bytes, [0; 3], REPEAT).2);
+        all[1].push(run(csfq.program().unwrap(), &bytes, [0; 3], REPEAT).2);
+        all[2].push(run(core.program().unwrap(), &bytes, [0; 3], REPEAT).2);
+    }
+    let [empty, csfq, hcsfq] = all.map(|mut times: Vec<u64>| {
+        times.sort_unstable();
+        times[3]
+    });
+    let state = core.customer(7).unwrap();
+    println!(
+        "a packet: {hcsfq} ns by the HCSFQ core with 1000 customers, {csfq} ns by that of CSFQ, {empty} ns by the empty program; {state:?}"
+    );
+    assert_eq!((state.packets, state.dropped), (7 * u64::from(REPEAT), 0));
+}
