@@ -14,7 +14,8 @@
 //! | `addresses` | which customer an address belongs to |
 //! | `checks` | what keys of different tables must agree on |
 //! | `edit` | a configuration with other weights, rates or queues |
-//! | `written` | a configuration as TOML, and what differs between two |
+//! | `written` | a configuration as TOML |
+//! | `difference` | what differs between two configurations |
 //! | `describe` | the keys as Markdown |
 
 mod addresses;
@@ -22,6 +23,7 @@ mod checks;
 pub mod classifier;
 mod config;
 mod describe;
+mod difference;
 mod directions;
 mod edit;
 mod forms;
@@ -51,10 +53,10 @@ pub use config::{
     Treatment, TrustedSources, Written,
 };
 pub use describe::reference;
+pub use difference::{Change, Difference, Pinned, Setting};
 pub use directions::MAX_TRUSTED;
 pub use edit::MAX_SET;
 pub use rules::real_rate_rule;
-pub use written::{Change, Difference, Pinned, Setting};
 
 impl GatewayConfig {
     /// Reads and checks a configuration file; `origin` is the path that messages name, in whose folder a file of plans is: on the disk.

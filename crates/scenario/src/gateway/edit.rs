@@ -3,6 +3,8 @@
 //! Keys are written as a [difference](super::Difference) names them: `up.rate`, `down.queue`, `rule.calls.weight`,
 //! `customer.smith.weight`. The text that comes out is loaded and checked as any other.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value as Json};
 
 use super::written::{Entry, Section, text_of};
@@ -43,14 +45,15 @@ impl GatewayConfig {
             return Err(vec![message]);
         }
         let mut sections = self.sections();
+        let mut entries = BTreeMap::new();
+        for Section { path, entries: own, .. } in &mut sections {
+            let own = own.iter_mut().filter(|entry| is_settable(entry));
+            entries.extend(own.map(|entry| (join(path, entry.key), entry)));
+        }
         let mut wrong = Vec::new();
         for (key, value) in set {
-            let found = sections.iter_mut().find_map(|section| {
-                let path = &section.path;
-                section.entries.iter_mut().find(|entry| is_settable(entry) && join(path, entry.key) == *key)
-            });
-            let Some(entry) = found else {
-                wrong.push(self.unknown(key));
+            let Some(entry) = entries.get_mut(key) else {
+                wrong.push(unknown(key, entries.keys()));
                 continue;
             };
             match written(value, matches!(entry.setting, Setting::Queue(_))) {
@@ -71,15 +74,15 @@ impl GatewayConfig {
         };
         of_rule().unwrap_or_else(|| path.to_owned())
     }
+}
 
-    fn unknown(&self, key: &str) -> String {
-        let known = self.settable();
-        let guess = did_you_mean(key, known.iter().map(|(name, _)| name.as_str()));
-        format!(
-            "{key}: cannot be set while the gateway runs{guess}; write `up.rate`, `down.rate`, `up.queue`, `down.queue`, \
-             `rule.NAME.weight` or `customer.NAME.weight`, or change the file and reload"
-        )
-    }
+/// Refuses a key that is not one of `known`.
+fn unknown<'a>(key: &str, known: impl Iterator<Item = &'a String>) -> String {
+    let guess = did_you_mean(key, known.take(1_000).map(String::as_str));
+    format!(
+        "{key}: cannot be set while the gateway runs{guess}; write `up.rate`, `down.rate`, `up.queue`, `down.queue`, \
+         `rule.NAME.weight` or `customer.NAME.weight`, or change the file and reload"
+    )
 }
 
 /// A value as TOML.

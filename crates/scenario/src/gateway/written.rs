@@ -1,136 +1,15 @@
-//! A gateway's configuration as TOML, and what differs between two: both from one list of its keys.
+//! A gateway's configuration as TOML, from one list of its keys, by which two are [compared](super::difference) too.
 
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 
 use apportion_core::packet::FillTarget;
 use apportion_core::units::Rate;
 
 use super::tables::{AUTO, FASTEST, LINK, SLOWEST, THRESHOLD};
-use super::{Direction, DirectionConfig, GatewayConfig, ReportKey, RuleConfig, forms};
+use super::{Direction, DirectionConfig, GatewayConfig, ReportKey, RuleConfig, Setting, forms};
 use crate::flows;
 use crate::tables::CLASSES;
 use crate::text::{join, quoted};
-
-/// What can differ between two configurations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Setting {
-    /// The name that the user gave.
-    Title,
-    /// The seed of all random streams.
-    Seed,
-    /// The interface towards the inside.
-    Inside,
-    /// The interface towards the outside.
-    Outside,
-    /// The address that serves metrics.
-    Metrics,
-    /// The socket for overload notifications.
-    Exceptions,
-    /// Whether changes are taken at the address of metrics.
-    Control,
-    /// The file with the token that these need.
-    ControlToken,
-    /// The address of the gateway for reports.
-    Address,
-    /// The key that authenticates reports.
-    ReportKey,
-    /// Whether reports go without a key.
-    Insecure,
-    /// The silence after which a flow is forgotten.
-    FlowIdle,
-    /// The limit of flows kept apart.
-    Flows,
-    /// The rate of a transmitter, or how it follows the link.
-    Rate(Direction),
-    /// The bytes charged to each packet in addition.
-    Overhead(Direction),
-    /// A queue discipline.
-    Queue(Direction),
-    /// A delay.
-    Delay(Direction),
-    /// A share of random losses.
-    Loss(Direction),
-    /// What happens to labels on the wire.
-    Labels(Direction),
-    /// Tickets a second that senders issue.
-    Tickets(Direction),
-    /// Tickets a second that receivers issue.
-    AckTickets(Direction),
-    /// An exchange of currencies.
-    Exchange(Direction),
-    /// Which there are, their order, or what one of them says.
-    Rules,
-    /// Which there are, or what one of them says.
-    Customers,
-}
-
-impl Setting {
-    /// Whether it stays what it was when the gateway started.
-    #[must_use]
-    pub const fn is_pinned(self) -> bool {
-        matches!(
-            self,
-            Self::Title | Self::Seed | Self::Inside | Self::Outside | Self::Exceptions | Self::Flows
-        )
-    }
-}
-
-/// One difference. Prints as `up.rate: 18Mbit -> 20Mbit`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Change {
-    /// What differs; its value is in the new configuration.
-    pub setting: Setting,
-    /// Of the key.
-    pub path: String,
-    /// As it was written; none if it was not there.
-    pub from: Option<String>,
-    /// As it is written now; none if it is not there any more.
-    pub to: Option<String>,
-}
-
-impl fmt::Display for Change {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let plain = |text: &Option<String>| match text.as_deref() {
-            None => "none".to_owned(),
-            // A secret.
-            Some(_) if self.setting == Setting::ReportKey => "a key".to_owned(),
-            Some(text) => {
-                let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-                inner.unwrap_or(text).to_owned()
-            }
-        };
-        let (from, to) = (plain(&self.from), plain(&self.to));
-        let to = if from == to { "another key" } else { &to };
-        write!(f, "{}: {from} -> {to}", self.path)
-    }
-}
-
-/// What a reload changes, in the order of the file.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Difference {
-    /// None if the configurations are the same.
-    pub changes: Vec<Change>,
-}
-
-impl Difference {
-    /// Whether this differs.
-    #[must_use]
-    pub fn has(&self, setting: Setting) -> bool {
-        self.changes.iter().any(|change| change.setting == setting)
-    }
-}
-
-/// One change a line.
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.changes.iter().try_for_each(|change| writeln!(f, "{change}"))
-    }
-}
-
-/// What cannot change while the gateway runs.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}, which cannot change while the gateway runs; restart the gateway, or write the old value")]
-pub struct Pinned(pub Change);
 
 /// A table as it is written.
 pub(super) struct Section {
@@ -176,7 +55,7 @@ impl Section {
     }
 
     /// The whole table in one line.
-    fn inline(&self) -> String {
+    pub fn inline(&self) -> String {
         let parts: Vec<_> =
             self.entries.iter().map(|entry| format!("{} = {}", entry.key, entry.text)).collect();
         format!("{{ {} }}", parts.join(", "))
@@ -189,43 +68,6 @@ impl GatewayConfig {
     #[must_use]
     pub fn canonical(&self) -> String {
         text_of(&self.sections())
-    }
-
-    /// What a gateway that runs with this configuration has to change to run with `new`.
-    ///
-    /// # Errors
-    /// All that cannot change while it runs.
-    pub fn difference(&self, new: &Self) -> Result<Difference, Vec<Pinned>> {
-        let (before, after) = (self.sections(), new.sections());
-        let mut changes = Vec::new();
-        for section in &after {
-            match before.iter().find(|old| old.path == section.path) {
-                Some(old) => compare(old, section, &mut changes),
-                None => changes.extend(whole(section, false)),
-            }
-        }
-        let gone = before.iter().filter(|old| after.iter().all(|section| section.path != old.path));
-        changes.extend(gone.filter_map(|section| whole(section, true)));
-        let names = |config: &Self| config.rules.iter().map(|rule| rule.name.clone()).collect::<Vec<_>>();
-        let (from, to) = (names(self), names(new));
-        if from != to {
-            let listed = |names: Vec<String>| (!names.is_empty()).then(|| names.join(", "));
-            let path = "rule".to_owned();
-            changes.push(Change { setting: Setting::Rules, path, from: listed(from), to: listed(to) });
-        }
-        if self.addresses != new.addresses {
-            let path = "plans.addresses".to_owned();
-            let [from, to] = [self, new].map(|config| Some(config.addresses.len().to_string()));
-            let to = if from == to { Some("others".to_owned()) } else { to };
-            changes.push(Change { setting: Setting::Customers, path, from, to });
-        }
-        let (pinned, changes): (Vec<_>, Vec<_>) =
-            changes.into_iter().partition(|change| change.setting.is_pinned());
-        if pinned.is_empty() {
-            Ok(Difference { changes })
-        } else {
-            Err(pinned.into_iter().map(Pinned).collect())
-        }
     }
 
     pub(super) fn sections(&self) -> Vec<Section> {
@@ -325,28 +167,6 @@ fn number(value: f64) -> String {
 
 fn key_text(key: &ReportKey) -> String {
     quoted(&key.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>())
-}
-
-/// A table that is there on one side only.
-fn whole(section: &Section, gone: bool) -> Option<Change> {
-    let setting = section.entries.first()?.setting;
-    let text = Some(section.inline());
-    let (from, to) = if gone { (text, None) } else { (None, text) };
-    Some(Change { setting, path: section.path.clone(), from, to })
-}
-
-fn compare(old: &Section, new: &Section, changes: &mut Vec<Change>) {
-    let find = |section: &Section, key: &str| {
-        let found = section.entries.iter().find(|entry| entry.key == key);
-        found.map(|entry| entry.text.clone())
-    };
-    let gone = old.entries.iter().filter(|entry| find(new, entry.key).is_none());
-    for entry in new.entries.iter().chain(gone) {
-        let (from, to) = (find(old, entry.key), find(new, entry.key));
-        if from != to {
-            changes.push(Change { setting: entry.setting, path: join(&new.path, entry.key), from, to });
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,264 @@
+//! What differs between two configurations of a gateway.
+//!
+//! Cost: O(n log n) for n tables, as those of customers are.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::written::Section;
+use super::{Direction, GatewayConfig};
+use crate::text::join;
+
+/// What can differ between two configurations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Setting {
+    /// The name that the user gave.
+    Title,
+    /// The seed of all random streams.
+    Seed,
+    /// The interface towards the inside.
+    Inside,
+    /// The interface towards the outside.
+    Outside,
+    /// The address that serves metrics.
+    Metrics,
+    /// The socket for overload notifications.
+    Exceptions,
+    /// Whether changes are taken at the address of metrics.
+    Control,
+    /// The file with the token that these need.
+    ControlToken,
+    /// The address of the gateway for reports.
+    Address,
+    /// The key that authenticates reports.
+    ReportKey,
+    /// Whether reports go without a key.
+    Insecure,
+    /// The silence after which a flow is forgotten.
+    FlowIdle,
+    /// The limit of flows kept apart.
+    Flows,
+    /// The rate of a transmitter, or how it follows the link.
+    Rate(Direction),
+    /// The bytes charged to each packet in addition.
+    Overhead(Direction),
+    /// A queue discipline.
+    Queue(Direction),
+    /// A delay.
+    Delay(Direction),
+    /// A share of random losses.
+    Loss(Direction),
+    /// What happens to labels on the wire.
+    Labels(Direction),
+    /// Tickets a second that senders issue.
+    Tickets(Direction),
+    /// Tickets a second that receivers issue.
+    AckTickets(Direction),
+    /// An exchange of currencies.
+    Exchange(Direction),
+    /// Which there are, their order, or what one of them says.
+    Rules,
+    /// Which there are, or what one of them says.
+    Customers,
+}
+
+impl Setting {
+    /// Whether it stays what it was when the gateway started.
+    #[must_use]
+    pub const fn is_pinned(self) -> bool {
+        matches!(
+            self,
+            Self::Title | Self::Seed | Self::Inside | Self::Outside | Self::Exceptions | Self::Flows
+        )
+    }
+}
+
+/// One difference. Prints as `up.rate: 18Mbit -> 20Mbit`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// What differs; its value is in the new configuration.
+    pub setting: Setting,
+    /// Of the key.
+    pub path: String,
+    /// As it was written; none if it was not there.
+    pub from: Option<String>,
+    /// As it is written now; none if it is not there any more.
+    pub to: Option<String>,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let plain = |text: &Option<String>| match text.as_deref() {
+            None => "none".to_owned(),
+            // A secret.
+            Some(_) if self.setting == Setting::ReportKey => "a key".to_owned(),
+            Some(text) => {
+                let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+                inner.unwrap_or(text).to_owned()
+            }
+        };
+        let (from, to) = (plain(&self.from), plain(&self.to));
+        let to = if from == to { "another key" } else { &to };
+        write!(f, "{}: {from} -> {to}", self.path)
+    }
+}
+
+/// What a reload changes, in the order of the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// None if the configurations are the same.
+    pub changes: Vec<Change>,
+}
+
+impl Difference {
+    /// Whether this differs.
+    #[must_use]
+    pub fn has(&self, setting: Setting) -> bool {
+        self.changes.iter().any(|change| change.setting == setting)
+    }
+}
+
+/// One change a line.
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.changes.iter().try_for_each(|change| writeln!(f, "{change}"))
+    }
+}
+
+/// What cannot change while the gateway runs.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}, which cannot change while the gateway runs; restart the gateway, or write the old value")]
+pub struct Pinned(pub Change);
+
+impl GatewayConfig {
+    /// What a gateway that runs with this configuration has to change to run with `new`.
+    ///
+    /// # Errors
+    /// All that cannot change while it runs.
+    pub fn difference(&self, new: &Self) -> Result<Difference, Vec<Pinned>> {
+        let (before, after) = (self.sections(), new.sections());
+        let mut changes = Vec::new();
+        let Paired { both, gone } = paired(&before, &after, |section| section.path.as_str());
+        for (section, old) in after.iter().zip(both) {
+            match old {
+                Some(old) => compare(old, section, &mut changes),
+                None => changes.extend(whole(section, false)),
+            }
+        }
+        changes.extend(gone.into_iter().filter_map(|section| whole(section, true)));
+        let names = |config: &Self| config.rules.iter().map(|rule| rule.name.clone()).collect::<Vec<_>>();
+        let (from, to) = (names(self), names(new));
+        if from != to {
+            let listed = |names: Vec<String>| (!names.is_empty()).then(|| names.join(", "));
+            let path = "rule".to_owned();
+            changes.push(Change { setting: Setting::Rules, path, from: listed(from), to: listed(to) });
+        }
+        if self.addresses != new.addresses {
+            let path = "plans.addresses".to_owned();
+            let [from, to] = [self, new].map(|config| Some(config.addresses.len().to_string()));
+            let to = if from == to { Some("others".to_owned()) } else { to };
+            changes.push(Change { setting: Setting::Customers, path, from, to });
+        }
+        let (pinned, changes): (Vec<_>, Vec<_>) =
+            changes.into_iter().partition(|change| change.setting.is_pinned());
+        if pinned.is_empty() {
+            Ok(Difference { changes })
+        } else {
+            Err(pinned.into_iter().map(Pinned).collect())
+        }
+    }
+}
+
+/// A table that is there on one side only.
+fn whole(section: &Section, gone: bool) -> Option<Change> {
+    let setting = section.entries.first()?.setting;
+    let text = Some(section.inline());
+    let (from, to) = if gone { (text, None) } else { (None, text) };
+    Some(Change { setting, path: section.path.clone(), from, to })
+}
+
+fn compare(old: &Section, new: &Section, changes: &mut Vec<Change>) {
+    let find = |section: &Section, key: &str| {
+        let found = section.entries.iter().find(|entry| entry.key == key);
+        found.map(|entry| entry.text.clone())
+    };
+    let gone = old.entries.iter().filter(|entry| find(new, entry.key).is_none());
+    for entry in new.entries.iter().chain(gone) {
+        let (from, to) = (find(old, entry.key), find(new, entry.key));
+        if from != to {
+            changes.push(Change { setting: entry.setting, path: join(&new.path, entry.key), from, to });
+        }
+    }
+}
+
+/// What two lists have in common.
+struct Paired<'a, T> {
+    /// For each of the new list, what has its name in the old one.
+    both: Vec<Option<&'a T>>,
+    /// Of the old list, in its order, what the new one has not.
+    gone: Vec<&'a T>,
+}
+
+/// Pairs what has the same name in both lists, in each of which names are unique. A reload of a gateway with plans compares a
+/// table for each of up to 65,535 customers, on the thread that answers requests.
+fn paired<'a, T, K: Ord>(old: &'a [T], new: &'a [T], name: impl Fn(&'a T) -> K) -> Paired<'a, T> {
+    let mut by_name: BTreeMap<K, usize> = old.iter().map(&name).zip(0..).collect();
+    let at: Vec<Option<usize>> = new.iter().map(|one| by_name.remove(&name(one))).collect();
+    let mut gone: Vec<usize> = by_name.into_values().collect();
+    gone.sort_unstable();
+    Paired {
+        both: at.into_iter().map(|at| old.get(at?)).collect(),
+        gone: gone.into_iter().filter_map(|at| old.get(at)).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+    use std::cmp::Ordering;
+
+    use super::*;
+
+    /// A name that counts how often it is compared.
+    struct Counted<'a>(u32, &'a Cell<u64>);
+
+    impl Ord for Counted<'_> {
+        fn cmp(&self, other: &Self) -> Ordering {
+            self.1.set(self.1.get() + 1);
+            self.0.cmp(&other.0)
+        }
+    }
+
+    impl PartialOrd for Counted<'_> {
+        fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+            Some(self.cmp(other))
+        }
+    }
+
+    impl PartialEq for Counted<'_> {
+        fn eq(&self, other: &Self) -> bool {
+            self.cmp(other) == Ordering::Equal
+        }
+    }
+
+    impl Eq for Counted<'_> {}
+
+    #[test]
+    fn what_is_in_both_is_found_in_any_order() {
+        let Paired { both, gone } = paired(&[5, 1, 4, 2], &[2, 3, 1], |name| *name);
+        assert_eq!((both, gone), (vec![Some(&2), None, Some(&1)], vec![&5, &4]));
+    }
+
+    #[test]
+    fn the_work_grows_with_the_tables_not_with_their_square() {
+        let work = |tables: u32| {
+            let (old, new): (Vec<u32>, Vec<u32>) = ((0..tables).collect(), (1..=tables).rev().collect());
+            let count = Cell::new(0);
+            let Paired { both, gone } = paired(&old, &new, |name| Counted(*name, &count));
+            assert_eq!((both.iter().flatten().count(), gone), (tables as usize - 1, vec![&0]));
+            count.get()
+        };
+        let (one, four) = (work(4_096), work(16_384));
+        assert!(four < 5 * one, "{one} comparisons, {four} for four times as many tables");
+    }
+}
