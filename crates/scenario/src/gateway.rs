@@ -43,6 +43,7 @@ use crate::files::{Files, ReadFile, read_file};
 use crate::keys::{Fields, walk_root};
 use crate::plans::{self, Plans};
 use crate::problem::{Problem, Problems};
+use crate::selection::Part;
 use crate::text::{self, Item, Table};
 
 pub use crate::direction::Direction;
@@ -80,13 +81,28 @@ impl GatewayConfig {
         let mut problems = Problems::default();
         let root = text::parse(text, &mut problems);
         let plans = plans::of(&root, &Files::new(origin, read), &mut problems).flatten();
-        let root = plans::expanded(&root, plans.as_ref(), &mut problems);
+        let expanded = plans::expanded(&root, plans.as_ref(), &mut problems);
         let is_readable = problems.is_empty();
-        let read = || self::read(&root, plans.as_ref(), stem(origin), catalog, &mut problems);
+        let read = || self::read(&expanded, plans.as_ref(), stem(origin), catalog, &mut problems);
         let read = is_readable.then(read).flatten();
         match read.filter(|_| problems.is_empty()) {
-            Some(config) => Ok(config),
+            Some(mut config) => {
+                config.name_plans(&root, catalog);
+                config.nodes = plans;
+                Ok(config)
+            }
             None => Err(problems.into_vec(&origin.display().to_string())),
+        }
+    }
+
+    /// Writes queues whose classes are those of plans as the file does, and not class by class: a copy would keep old rates.
+    fn name_plans(&mut self, root: &Table, catalog: &Catalog) {
+        for (own, way) in [(&mut self.up, Direction::Up), (&mut self.down, Direction::Down)] {
+            if let Some(text) =
+                plans::queue_of(root, way).and_then(|item| Part::Queue.canonical(catalog, item))
+            {
+                own.queue.text = text;
+            }
         }
     }
 
@@ -187,6 +203,7 @@ fn read<'a>(
         down: down.config,
         rules,
         plans: fields.text(plans::KEY).map(ToOwned::to_owned),
+        nodes: None,
         addresses,
         customers,
     })

@@ -16,6 +16,8 @@
 //!
 //! Cost: O(nodes) for a file, besides sorting names.
 
+mod differences;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,6 +31,8 @@ use crate::files::Files;
 use crate::gateway::classifier::Prefix;
 use crate::problem::{Place, Problems, did_you_mean};
 use crate::text::{Item, Table, Value, join};
+
+pub(crate) use differences::PlanChange;
 
 /// The key that names the file, and in a queue the direction whose rates its classes have.
 pub(crate) const KEY: &str = "plans";
@@ -47,19 +51,27 @@ struct Rates {
     ceiling: Rate,
 }
 
+/// Rates of a node in one direction, as the file has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Terms {
+    ceiling: Option<Rate>,
+    least: Option<Rate>,
+}
+
 /// A site, an access point, or a customer.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 struct Node {
     name: String,
     parent: Option<usize>,
     prefixes: Vec<Prefix>,
     /// By [`Direction`].
+    terms: [Terms; 2],
+    /// By [`Direction`].
     rates: [Rates; 2],
-    line: u64,
 }
 
 /// The tree of a file.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Plans {
     nodes: Vec<Node>,
 }
@@ -177,7 +189,7 @@ impl Plans {
             return Err(wrong);
         };
         let mut plans = Self { nodes };
-        plans.check_addresses(&mut wrong);
+        plans.check_addresses(&rows, &mut wrong);
         if let Err(message) = plans.assure(&rows) {
             wrong.extend(message);
         }
@@ -190,10 +202,10 @@ impl Plans {
         is_parent
     }
 
-    fn check_addresses(&self, wrong: &mut Vec<String>) {
+    fn check_addresses(&self, rows: &[Row], wrong: &mut Vec<String>) {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         for ((at, node), is_parent) in self.nodes.iter().enumerate().zip(self.is_parent()) {
-            let mut refuse = |why: String| wrong.push(format!("line {}, addresses: {why}", node.line));
+            let mut refuse = |why: String| wrong.push(rows[at].wrong("addresses", &why));
             if is_parent && !node.prefixes.is_empty() {
                 refuse(format!(
                     "`{}` is the parent of others, and only nodes without children have packets",
@@ -263,7 +275,7 @@ impl Plans {
         rows: &[Row],
     ) -> Result<(), String> {
         let above = self.nodes[parent].rates[way as usize];
-        let column = if way == Direction::Up { "up_min" } else { "down_min" };
+        let column = least_column(way);
         let mut left = u128::from(above.assured.as_bit());
         let mut wanted = 0_u128;
         let mut open = Vec::new();
@@ -330,6 +342,14 @@ impl Plans {
     }
 }
 
+/// The column of what a node is assured.
+const fn least_column(way: Direction) -> &'static str {
+    match way {
+        Direction::Up => "up_min",
+        Direction::Down => "down_min",
+    }
+}
+
 /// A node, whose rates are not decided; `None` only if something was refused.
 fn node(row: &Row, by_name: &BTreeMap<&str, usize>, wrong: &mut Vec<String>) -> Option<Node> {
     let before = wrong.len();
@@ -348,15 +368,18 @@ fn node(row: &Row, by_name: &BTreeMap<&str, usize>, wrong: &mut Vec<String>) -> 
             Err(why) => wrong.push(row.wrong("addresses", &why)),
         }
     }
-    let rates = Direction::BOTH.map(|way| match row.rate(way.name()) {
-        Ok(ceiling) => Rates { assured: Rate::ZERO, ceiling: ceiling.unwrap_or(Rate::ZERO) },
-        Err(why) => {
+    let terms = Direction::BOTH.map(|way| {
+        let ceiling = row.rate(way.name()).unwrap_or_else(|why| {
             wrong.push(why);
-            Rates::default()
-        }
+            None
+        });
+        // One that is no rate is refused where the rate of the parent is divided.
+        Terms { ceiling, least: row.rate(least_column(way)).unwrap_or_default() }
     });
+    let rates =
+        terms.map(|terms| Rates { assured: Rate::ZERO, ceiling: terms.ceiling.unwrap_or(Rate::ZERO) });
     let name = row.cell("name").unwrap_or_default().to_owned();
-    (wrong.len() == before).then_some(Node { name, parent, prefixes, rates, line: row.line })
+    (wrong.len() == before).then_some(Node { name, parent, prefixes, terms, rates })
 }
 
 /// The plans that the file at the root of a scenario or a gateway names, if it names one. `None` only if something was refused.
@@ -444,6 +467,12 @@ fn expand(queue: &mut Table, path: &str, plans: Option<&Plans>, problems: &mut P
             queue.entries.push((Catalog::CLASS_KEY.to_owned(), plans.classes(way, item.place)));
         }
     }
+}
+
+/// The queue of a direction of a gateway, if its classes are those of plans.
+pub(crate) fn queue_of(root: &Table, way: Direction) -> Option<&Item> {
+    let queue = root.get(way.name())?.as_table()?.get("queue")?;
+    queue.as_table().is_some_and(is_queue).then_some(queue)
 }
 
 /// A queue without the key `plans`, and the value of that.

@@ -7,7 +7,7 @@ use std::path::Path;
 use apportion_core::packet::CustomerId;
 use apportion_core::system::{CoreParams, DisciplineParams};
 use apportion_core::units::Rate;
-use apportion_scenario::gateway::GatewayConfig;
+use apportion_scenario::gateway::{GatewayConfig, Setting};
 use apportion_scenario::{Suite, load, read_file};
 
 const PLANS: &str = "\
@@ -183,19 +183,93 @@ fn a_gateway_finds_customers_by_their_addresses() {
     assert_eq!(of("192.0.2.200"), Some("weber"));
     assert_eq!(of("198.51.100.1"), None);
     assert_eq!(classes(&config.down.queue.params)[3], ("smith".to_owned(), 20.0, 50.0));
-    // Its canonical text has the classes, and loads back.
-    let again = GatewayConfig::load(&config.canonical(), &folder.join("y.toml")).unwrap();
-    assert_eq!(again, GatewayConfig { title: again.title.clone(), ..config.clone() });
-    // Another address is a change, and another rate is one of the queues.
-    let moved = gateway(&folder, &PLANS.replace("192.0.2.10", "192.0.2.11"), "").unwrap();
-    let changes = config.difference(&moved).unwrap().to_string();
-    assert_eq!(changes, "plans.addresses: 4 -> others\n");
-    let faster = gateway(&folder, &PLANS.replace("5Mbit,  ,", "6Mbit,  ,"), "").unwrap();
-    let changes = config.difference(&faster).unwrap();
-    assert!(changes.changes.len() == 1 && changes.changes[0].path == "up.queue", "{changes}");
+    // Its canonical text names the file and the direction where the classes are, and loads back.
+    let canonical = config.canonical();
+    assert!(
+        canonical.contains("plans = \"plans.csv\"\n") && canonical.contains("plans = \"up\""),
+        "{canonical}"
+    );
+    assert!(!canonical.contains("class"), "{canonical}");
+    let again = GatewayConfig::load(&canonical, &folder.join("y.toml")).unwrap();
+    let mut expected = config.clone();
+    expected.title.clone_from(&again.title);
+    assert_eq!(again, expected);
     // Without a class for the others their packets would be lost.
     let problems = gateway(&folder, &PLANS.replace("others, ", "rest,   "), "").unwrap_err();
     assert!(problems[0].contains("others = true"), "{problems:?}");
     assert!(read_file(&folder.join("plans.csv")).is_ok());
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn what_changes_in_plans_is_said_in_the_words_of_the_file() {
+    let folder = std::env::temp_dir().join(format!("apportion-plan-changes-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let load = |plans: &str| gateway(&folder, plans, "").unwrap();
+    let config = load(PLANS);
+    let changes = |plans: &str| {
+        let new = load(plans);
+        assert!(!config.has_plans_of(&new) && config.plan_text() != new.plan_text());
+        let difference = config.difference(&new).unwrap();
+        assert!(difference.has(Setting::Plans), "{difference}");
+        difference.to_string()
+    };
+    for (from, to, expected) in [
+        (
+            "192.0.2.10",
+            "192.0.2.11",
+            "plans: smith.addresses: 192.0.2.10 2001:db8:1::/48 -> 192.0.2.11 2001:db8:1::/48\n",
+        ),
+        ("5Mbit,  ,", "6Mbit,  ,", "plans: weber.up: 5Mbit -> 6Mbit\n"),
+        // All customers of the site are assured less, and one line has the reason.
+        ("100Mbit, 40Mbit", "90Mbit, 40Mbit", "plans: site.down: 100Mbit -> 90Mbit\n"),
+        ("20Mbit,   2Mbit", ",   2Mbit", "plans: smith.down_min: 20Mbit -> none\n"),
+        ("weber,  north", "weber,  south", "plans: weber.parent: north -> south\n"),
+    ] {
+        assert!(PLANS.contains(from), "{from}");
+        assert_eq!(changes(&PLANS.replacen(from, to, 1)), expected);
+    }
+    let other = changes(&PLANS.replace("weber,", "mayer,"));
+    let expected = "plans: mayer: none -> parent north, addresses 192.0.2.0/24, down 50Mbit, up 5Mbit\n\
+                    plans: weber: parent north, addresses 192.0.2.0/24, down 50Mbit, up 5Mbit -> none\n";
+    assert!(other.ends_with(expected), "{other}");
+    let lines: Vec<&str> = PLANS.lines().collect();
+    let order = [&lines[..5], &[lines[6], lines[5]], &lines[7..]].concat().join("\n");
+    assert_eq!(changes(&order), "plans: order of the lines: one -> another\n");
+    assert_eq!(config.difference(&load(&PLANS.replace("# The", "# That"))).unwrap().to_string(), "");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn of_many_changes_the_first_are_said_and_how_many_more_there_are() {
+    let folder = std::env::temp_dir().join(format!("apportion-many-changes-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let plans = |rate: u32| {
+        let customers = (0..77).map(|n| format!("c{n},site,10.0.0.{n},{rate}Mbit,1Mbit\n"));
+        format!(
+            "name,parent,addresses,down,up\nsite,,,1Gbit,1Gbit\nothers,site,,,\n{}",
+            customers.collect::<String>()
+        )
+    };
+    let load = |rate: u32| gateway(&folder, &plans(rate), "").unwrap();
+    let difference = load(50).difference(&load(60)).unwrap();
+    let (lines, text) = (difference.changes.len(), difference.to_string());
+    assert!(lines == 77 && text.starts_with("plans: c0.down: 50Mbit -> 60Mbit\nplans: c1.down: "), "{text}");
+    assert!(text.lines().count() == 41 && text.ends_with("\nand 37 more\n"), "{text}");
+    // Classes that are written out are one value, of which only what differs is said.
+    let classes = |rate: u32| {
+        let all: Vec<_> = (0..500)
+            .map(|n| format!("c{n} = {{ rate = \"{}Mbit\" }}", if n == 7 { rate } else { 50 }))
+            .collect();
+        let text = format!(
+            "inside = \"a\"\noutside = \"b\"\ndown.rate = \"1Gbit\"\n[up]\nrate = \"1Gbit\"\nqueue = {{ kind = \"htb\", class = {{ \
+             others = {{ rate = \"1Mbit\", others = true }}, {} }} }}\n",
+            all.join(", ")
+        );
+        GatewayConfig::load(&text, &folder.join("x.toml")).unwrap()
+    };
+    let text = classes(50).difference(&classes(77)).unwrap().to_string();
+    assert!(text.lines().count() == 1 && text.len() < 300, "{text}");
+    assert!(text.starts_with("up.queue: …") && text.contains("\"c7\" = { rate = \"77Mbit\""), "{text}");
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -22,13 +22,16 @@ impl<I: FrameIo> Gateway<I> {
     /// What was read back and is not as it was written: a slip of ours.
     pub fn apply(&mut self, new: GatewayConfig, difference: &Difference) -> Result<(), String> {
         let now = self.engine.catch_up();
-        let rules = difference.has(Setting::Rules) || difference.has(Setting::Customers);
+        let rules =
+            [Setting::Rules, Setting::Customers, Setting::Plans].into_iter().any(|it| difference.has(it));
         self.engine.world.change(now, &new, rules);
         for direction in Direction::BOTH {
             // Rules may name others too, and then their numbers change.
             let customers = self.config.customers != new.customers
                 && numbers_customers(&new.direction(direction).queue.params);
-            if customers || difference.has(Setting::Queue(direction)) {
+            let [old, other] = [&self.config, &new].map(|config| &config.direction(direction).queue.params);
+            let classes = difference.has(Setting::Plans) && other.classes().is_some() && old != other;
+            if customers || classes || difference.has(Setting::Queue(direction)) {
                 self.replace_queue(now, direction, &new);
             }
             self.apply_direction(now, direction, &new, difference);

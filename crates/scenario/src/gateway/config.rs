@@ -15,6 +15,7 @@ use super::classifier::{Prefix, Rule, RuleSet};
 use crate::customers;
 use crate::direction::Direction;
 use crate::model::Customer;
+use crate::plans::Plans;
 use crate::selection::Part;
 use crate::text::{Item, quoted};
 
@@ -56,6 +57,8 @@ pub struct GatewayConfig {
     pub rules: Vec<RuleConfig>,
     /// The file of plans, relative to that of the configuration, if there is one.
     pub plans: Option<String>,
+    /// What this file says.
+    pub(crate) nodes: Option<Plans>,
     /// The customers of inside addresses, by these plans. A rule that names a customer comes first.
     pub addresses: Addresses,
     /// Those that rules and plans name, sorted by name.
@@ -308,6 +311,18 @@ impl GatewayConfig {
     #[must_use]
     pub fn customer_of(&self, flow: &Treatment) -> CustomerId {
         customers::number(&self.customers, flow.customer.as_deref())
+    }
+
+    /// What the file of plans says, a line for each node; empty without one. [`canonical`](Self::canonical) only names that file.
+    #[must_use]
+    pub fn plan_text(&self) -> String {
+        self.nodes.as_ref().map(Plans::text).unwrap_or_default()
+    }
+
+    /// Whether `other` has the same file of plans, with the same nodes; comments do not count.
+    #[must_use]
+    pub fn has_plans_of(&self, other: &Self) -> bool {
+        (&self.plans, &self.nodes) == (&other.plans, &other.nodes)
     }
 
     /// Weights by that number. That of all flows without a customer is 1.

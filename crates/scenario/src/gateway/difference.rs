@@ -7,7 +7,15 @@ use std::fmt;
 
 use super::written::Section;
 use super::{Direction, GatewayConfig};
+use crate::plans::{self, PlanChange};
 use crate::text::join;
+
+/// Longest value of which a difference prints all. Chosen: some lines of a terminal.
+const LONGEST: usize = 400;
+/// How much is printed around what differs in a longer one.
+const AROUND: usize = 40;
+/// Most changes that are printed. Chosen: a screen of lines, which an operator reads.
+const MOST: usize = 40;
 
 /// What can differ between two configurations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +68,8 @@ pub enum Setting {
     Rules,
     /// Which there are, or what one of them says.
     Customers,
+    /// The file of plans, or what it says: customers, their addresses, and classes of queues.
+    Plans,
 }
 
 impl Setting {
@@ -97,10 +107,31 @@ impl fmt::Display for Change {
                 inner.unwrap_or(text).to_owned()
             }
         };
-        let (from, to) = (plain(&self.from), plain(&self.to));
+        let [from, to] = shortened([plain(&self.from), plain(&self.to)]);
         let to = if from == to { "another key" } else { &to };
         write!(f, "{}: {from} -> {to}", self.path)
     }
+}
+
+/// Both texts, or of long ones what differs.
+fn shortened(both: [String; 2]) -> [String; 2] {
+    let lengths = both.each_ref().map(|text| text.chars().count());
+    let [from, to] = &both;
+    if lengths.iter().all(|length| *length <= LONGEST) {
+        return both;
+    }
+    let same = |(a, b): &(char, char)| a == b;
+    let start = from.chars().zip(to.chars()).take_while(same).count();
+    let most = lengths[0].min(lengths[1]) - start;
+    let end = from.chars().rev().zip(to.chars().rev()).take(most).take_while(same).count();
+    let (start, end) = (start.saturating_sub(AROUND), end.saturating_sub(AROUND));
+    [(from, lengths[0]), (to, lengths[1])].map(|(text, length)| {
+        let differing = length - start - end;
+        let part: String = text.chars().skip(start).take(differing.min(LONGEST)).collect();
+        let (before, after) =
+            (if start > 0 { "…" } else { "" }, if end > 0 || differing > LONGEST { "…" } else { "" });
+        format!("{before}{part}{after}")
+    })
 }
 
 /// What a reload changes, in the order of the file.
@@ -118,10 +149,14 @@ impl Difference {
     }
 }
 
-/// One change a line.
+/// One change a line, and of very many how many more there are.
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.changes.iter().try_for_each(|change| writeln!(f, "{change}"))
+        self.changes.iter().take(MOST).try_for_each(|change| writeln!(f, "{change}"))?;
+        match self.changes.len().saturating_sub(MOST) {
+            0 => Ok(()),
+            more => writeln!(f, "and {more} more"),
+        }
     }
 }
 
@@ -153,11 +188,13 @@ impl GatewayConfig {
             let path = "rule".to_owned();
             changes.push(Change { setting: Setting::Rules, path, from: listed(from), to: listed(to) });
         }
-        if self.addresses != new.addresses {
-            let path = "plans.addresses".to_owned();
-            let [from, to] = [self, new].map(|config| Some(config.addresses.len().to_string()));
-            let to = if from == to { Some("others".to_owned()) } else { to };
-            changes.push(Change { setting: Setting::Customers, path, from, to });
+        if let (Some(old), Some(new)) = (&self.nodes, &new.nodes) {
+            changes.extend(old.differences(new).into_iter().map(|PlanChange { path, from, to }| Change {
+                setting: Setting::Plans,
+                path: format!("{}: {path}", plans::KEY),
+                from,
+                to,
+            }));
         }
         let (pinned, changes): (Vec<_>, Vec<_>) =
             changes.into_iter().partition(|change| change.setting.is_pinned());

@@ -64,7 +64,7 @@ impl Section {
 
 impl GatewayConfig {
     /// The configuration as it was understood: defaults filled in, values written in one way. It loads back
-    /// to the same configuration. It holds the `report_key`, if there is one.
+    /// to the same configuration, as long as the file of plans that it names is the same. It holds the `report_key`, if there is one.
     #[must_use]
     pub fn canonical(&self) -> String {
         text_of(&self.sections())
@@ -87,7 +87,7 @@ impl GatewayConfig {
         file.add(Setting::Insecure, "insecure", self.insecure.to_string());
         file.add(Setting::FlowIdle, "flow_idle", quoted(&self.flow_idle.to_string()));
         file.add(Setting::Flows, "flows", self.flows.to_string());
-        file.add_if(Setting::Customers, "plans", self.plans.as_deref(), quoted);
+        file.add_if(Setting::Plans, "plans", self.plans.as_deref(), quoted);
         let mut all = vec![file];
         all.extend(Direction::BOTH.map(|way| direction(way, self.direction(way))));
         all.extend(self.rules.iter().map(rule));

@@ -69,9 +69,9 @@ impl Change {
     }
 }
 
-/// Which configuration it is: a hash of all that it says.
+/// Which configuration it is: a hash of all that it and its file of plans say.
 pub(super) fn revision(config: &GatewayConfig) -> String {
-    hash(&[&config.canonical()])
+    hash(&[&config.canonical(), &config.plan_text()])
 }
 
 fn hash(texts: &[&str]) -> String {
@@ -194,7 +194,7 @@ impl Control {
                     .map(|problem| format!("{}: {}", config.path_by_name(&problem.path), problem.message));
                 Answer::text(400, lines(said.collect()))
             })?;
-        if new.addresses != config.addresses {
+        if !new.has_plans_of(config) {
             let message = "plans: the file of plans is another one than that which runs; reload first\n";
             return Err(Answer::text(409, message));
         }

@@ -94,3 +94,25 @@ fn a_gateway_without_customers_shows_none() {
     assert_eq!(stats["traffic"]["up"]["customers"], json!([]));
     assert_eq!(stats["traffic"]["up"]["active_customers"], 0);
 }
+
+#[test]
+fn a_reload_of_plans_says_what_changed_in_them_and_gives_the_queue_their_classes() {
+    let text = "plans = \"plans.csv\"\n\
+                up = { rate = \"1Mbit\", queue = { kind = \"htb\", plans = \"up\" } }\ndown.rate = \"1Mbit\"\n";
+    let mut place = Place::of(|folder| {
+        fs::write(folder.join("plans.csv"), PLANS).unwrap();
+        text.to_owned()
+    });
+    let revision = |place: &mut Place| body(place, "/stats.json")["control"]["revision"].clone();
+    let before = revision(&mut place);
+    fs::write(place.folder.path().join("plans.csv"), PLANS.replace("300kbit", "200kbit")).unwrap();
+    let mut client = place.ask("POST /reload");
+    place.move_packets();
+    assert!(place.control.round(place.now));
+    let answer = got(&mut client);
+    // Settings that are read back as they were written are no problem.
+    assert!(answer.ends_with("\r\n\r\nplans: jones.up_min: 300kbit -> 200kbit\n"), "{answer}");
+    let last = body(&mut place, "/stats.json")["reloads"]["last"].clone();
+    assert_eq!(last, json!({ "applied": "plans: jones.up_min: 300kbit -> 200kbit\n" }));
+    assert_ne!(revision(&mut place), before);
+}
