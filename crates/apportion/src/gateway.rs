@@ -55,6 +55,15 @@ pub enum Backend {
     Kernel,
 }
 
+/// Whether frames can pass a gateway that runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// Whether they can.
+    pub passes: bool,
+    /// `frames pass`, or why they cannot: one reason a line.
+    pub said: String,
+}
+
 /// The gateway of a configuration file.
 #[derive(Clone, Debug)]
 pub struct Gateway {
@@ -171,10 +180,11 @@ impl Gateway {
         self.request("POST", "/reload")
     }
 
-    /// Whether frames can pass the running gateway of the file's title, in words; `None` if none answers.
+    /// Whether frames can pass the running gateway of the file's title; `None` if none answers.
     #[must_use]
-    pub fn health(&self) -> Option<String> {
-        request(&folders(), &title(&self.config), "GET", "/healthz").ok().map(|(_, health)| health)
+    pub fn health(&self) -> Option<Health> {
+        let (status, said) = request(&folders(), &title(&self.config), "GET", "/healthz").ok()?;
+        Some(Health { passes: status == 200, said })
     }
 
     /// Restores the offloads that the gateway of the file's title left off when it was killed: the interfaces, with why
@@ -194,8 +204,8 @@ impl Gateway {
     pub fn bypass(&self, on: bool) -> Result<bool, GatewayError> {
         let config = self.load()?;
         if let Some(health) = self.health() {
-            let message =
-                format!("the gateway `{}` is running ({}); stop it first", config.title, health.trim_end());
+            let said = health.said.trim_end();
+            let message = format!("the gateway `{}` is running ({said}); stop it first", config.title);
             return Err(GatewayError::Refused(message));
         }
         bypass::set(&config, on).map_err(|error| GatewayError::Refused(error.to_string()))

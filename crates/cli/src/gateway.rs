@@ -19,7 +19,7 @@ pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<Status> {
             Gateway::new(config).backend(backend).fail_open(arguments.fail_open).run()?;
         }
         Some(GatewayCommand::Check { config, backend }) => {
-            output::print(&check(config, (*backend).into())?)?;
+            return check(config, (*backend).into());
         }
         Some(GatewayCommand::Show { config, running: false }) => {
             output::print(&Gateway::new(config).load()?.canonical())?;
@@ -67,7 +67,8 @@ fn write_logs(arguments: &arguments::Gateway) {
     }
 }
 
-fn check(config: &Path, backend: Backend) -> anyhow::Result<String> {
+/// Prints what is known of a file and its interfaces; status 1 if a gateway of its title runs and no frames pass.
+fn check(config: &Path, backend: Backend) -> anyhow::Result<Status> {
     let gateway = Gateway::new(config).backend(backend);
     let found = gateway.check()?;
     let sides: String =
@@ -76,10 +77,12 @@ fn check(config: &Path, backend: Backend) -> anyhow::Result<String> {
     if found[0].mtu != found[1].mtu {
         text += "the MTUs differ: longer packets would be lost without a message\n";
     }
-    if let Some(health) = gateway.health() {
-        text += &format!("a gateway of this title is running: {health}");
+    let health = gateway.health();
+    if let Some(health) = &health {
+        text += &format!("a gateway of this title is running: {}", health.said);
     }
-    Ok(text)
+    output::print(&text)?;
+    Ok(if health.is_none_or(|health| health.passes) { Status::SUCCESS } else { Status::FAILURE })
 }
 
 fn describe(interface: &Interface, side: &str, backend: Backend) -> String {

@@ -42,6 +42,7 @@ const CASES: &[Case] = cases! {
         the_log_may_have_no_reader;
     exceptions: an_application_reads_overload_notifications_until_the_gateway_stops;
     failures: an_interface_that_is_deleted_and_made_again_forwards_within_a_second,
+        a_gateway_whose_interface_is_down_says_that_no_frames_pass,
         offloads_that_are_turned_on_are_turned_off_again_and_a_new_mtu_is_logged,
         offloads_are_restored_after_a_gateway_that_was_killed,
         a_log_that_cannot_be_written_costs_its_lines_and_nothing_else,

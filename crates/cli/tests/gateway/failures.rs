@@ -88,6 +88,30 @@ pub fn an_interface_that_is_deleted_and_made_again_forwards_within_a_second() {
     assert_eq!(said.matches("the interface has gone").count() as u64, recreations(), "{said}");
 }
 
+pub fn a_gateway_whose_interface_is_down_says_that_no_frames_pass() {
+    let place = place();
+    let path = place.write(PLAIN);
+    let gateway = place.start(&path);
+    assert!(eventually(|| get("/healthz").starts_with("HTTP/1.0 200 ")), "{}", get("/healthz"));
+    let mut netlink = Netlink::open().unwrap();
+    let far = netlink.index_of("far").unwrap();
+    netlink.set_down(far).unwrap();
+    let is_down = || {
+        let health = get("/healthz");
+        health.starts_with("HTTP/1.0 503 ") && health.ends_with("the interface far is down\n")
+    };
+    assert!(eventually(is_down), "{}", get("/healthz"));
+    let (status, out, _) = place.ask(&["check"], &path);
+    assert!(
+        status == 1 && out.ends_with("a gateway of this title is running: the interface far is down\n"),
+        "{out}"
+    );
+    netlink.set_up(far).unwrap();
+    assert!(eventually(|| get("/healthz").ends_with("frames pass\n")), "{}", get("/healthz"));
+    assert_eq!(place.ask(&["check"], &path).0, 0);
+    gateway.stop();
+}
+
 pub fn offloads_that_are_turned_on_are_turned_off_again_and_a_new_mtu_is_logged() {
     let place = place();
     let gateway = place.start(&place.write(PLAIN));

@@ -89,6 +89,9 @@ impl<D: Devices, F: Files> Attachment<D, F> {
         match [(0, first), (1, second)].map(|(port, claim)| self.open(&interfaces[port], claim)) {
             [Ok((inside, first)), Ok((outside, second))] => {
                 self.attached = [Some(inside), Some(outside)];
+                for (port, interface) in interfaces.iter().enumerate() {
+                    self.note_state(port, interface.is_running);
+                }
                 Ok([first, second])
             }
             results => Err(results.into_iter().filter_map(Result::err).collect()),
@@ -132,6 +135,7 @@ impl<D: Devices, F: Files> Attachment<D, F> {
     fn look_at_attached(&mut self, port: usize) {
         let name = &self.names[port];
         let Ok(found) = Interface::look(&mut self.devices, name) else { return };
+        self.note_state(port, found.is_running);
         let Some(attached) = &mut self.attached[port] else { return };
         attached.is_renamed = false;
         if found.mtu != attached.mtu {
@@ -177,7 +181,8 @@ impl<D: Devices, F: Files> Attachment<D, F> {
     fn look_for_renamed(&mut self, port: usize, index: u32) {
         let name = &self.names[port];
         match self.devices.device_at(index) {
-            Ok(_) => {
+            Ok(device) => {
+                self.note_state(port, device.is_running);
                 let Some(attached) = &mut self.attached[port] else { return };
                 if !std::mem::replace(&mut attached.is_renamed, true) {
                     tracing::warn!(
@@ -202,7 +207,7 @@ impl<D: Devices, F: Files> Attachment<D, F> {
             "the interface has gone; frames to it are dropped until it is back"
         );
         self.shared.events.note(port, |events| {
-            events.is_gone = true;
+            (events.is_gone, events.is_down) = (true, false);
             events.gone += 1;
         });
         self.send(Order::Attach(port as u32, None));
@@ -239,7 +244,14 @@ impl<D: Devices, F: Files> Attachment<D, F> {
     fn reopen(&mut self, port: usize) -> Result<(Attached, D::Socket), String> {
         let found = Interface::look(&mut self.devices, &self.names[port])?;
         let claim = Claim::take(&self.locks, &found)?;
-        self.open(&found, claim)
+        let opened = self.open(&found, claim)?;
+        self.note_state(port, found.is_running);
+        Ok(opened)
+    }
+
+    /// Whether the interface is up and has a carrier, for those who ask whether frames pass.
+    fn note_state(&self, port: usize, is_running: bool) {
+        self.shared.events.note(port, |events| events.is_down = !is_running);
     }
 
     fn open(&mut self, found: &Interface, claim: Claim) -> Result<(Attached, D::Socket), String> {

@@ -7,6 +7,8 @@ use std::sync::{Mutex, PoisonError};
 pub struct InterfaceEvents {
     /// Whether it is not there.
     pub is_gone: bool,
+    /// Whether it is there and down, or without a carrier.
+    pub is_down: bool,
     /// Times that it was found deleted.
     pub gone: u64,
     /// Times that it was attached again.

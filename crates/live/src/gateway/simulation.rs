@@ -29,6 +29,7 @@ use super::interfaces::Interface;
 use super::log::Lost;
 use super::offloads::Prepared;
 use super::run::Runner;
+use super::snapshot::Reloads;
 
 /// Steps of a test, unless the environment says otherwise.
 const STEPS: u64 = 1_000_000;
@@ -63,6 +64,7 @@ fn config(at: usize) -> GatewayConfig {
 
 /// A gateway that runs.
 struct Running {
+    shared: Arc<Shared>,
     runner: Runner<SimIo>,
     attachment: Attachment<System, System>,
     prepared: Arc<Prepared<System>>,
@@ -107,7 +109,8 @@ impl Trial {
         let hardware = [[2, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 1]];
         let gateway = Gateway::over(config(0), io, hardware, Pool::new(FRAMES, 1_600)).unwrap();
         let looked = gateway.now();
-        Ok(Running { runner: Runner::new(gateway, shared), attachment, prepared, sender, orders, looked })
+        let runner = Runner::new(gateway, Arc::clone(&shared));
+        Ok(Running { runner, shared, attachment, prepared, sender, orders, looked })
     }
 
     /// Starts a gateway, again and again until it does, as a service manager does.
@@ -271,6 +274,33 @@ impl Drop for Replay {
         machine.history.iter().for_each(|line| println!("{line}"));
         println!("{} after step {}; wrong until {}", machine.now, machine.steps, machine.wrong);
         println!("replay with APPORTION_FAULT_SEED={} APPORTION_FAULT_STEPS={}", self.seed, self.steps);
+    }
+}
+
+#[test]
+fn no_frames_pass_while_an_interface_is_down() {
+    let trial = Trial::new(1, &[]);
+    let mut running = trial.start().unwrap();
+    let mut said = |port: usize, is_running: bool| {
+        trial.system.machine().devices[port].device.is_running = is_running;
+        running.attachment.look_at_both();
+        let gateway = &mut running.runner.gateway;
+        let (config, lateness) = (Arc::new(gateway.config().clone()), gateway.engine.lateness().clone());
+        let mut snapshot = gateway.snapshot(config, &lateness);
+        snapshot.events = running.shared.events.read();
+        let up = format!(
+            "apportion_gateway_interface_up{{interface=\"{}\"}} {}\n",
+            NAMES[port],
+            u8::from(is_running)
+        );
+        assert!(snapshot.prometheus(&Reloads::default()).contains(&up), "{up}");
+        assert_eq!(snapshot.json(&Reloads::default())["interfaces"][NAMES[port]]["up"], is_running);
+        snapshot.obstacles()
+    };
+    for port in [0, 1] {
+        assert_eq!(said(port, true), "");
+        assert_eq!(said(port, false), format!("the interface {} is down\n", NAMES[port]));
+        assert_eq!(said(port, true), "");
     }
 }
 

@@ -356,6 +356,15 @@ const OF_PORTS: [(&str, &str, OfPort); 9] = [
     ("port_down_total", "Times that the interface was found down.", |it| it.down),
 ];
 
+type OfInterface = fn(&InterfaceEvents) -> bool;
+/// States of interfaces: the metric, the key of JSON, and what it is.
+const OF_INTERFACES: [(&str, &str, &str, OfInterface); 2] = [
+    ("interface_attached", "attached", "Whether the interface is there.", |it| !it.is_gone),
+    ("interface_up", "up", "Whether the interface is there, up, and has a carrier.", |it| {
+        !it.is_gone && !it.is_down
+    }),
+];
+
 fn bytes(rate: Rate) -> f64 {
     rate.as_bit() as f64 / 8.0
 }
@@ -375,8 +384,12 @@ impl Snapshot {
     #[must_use]
     pub fn obstacles(&self) -> String {
         let names = [&self.config.inside, &self.config.outside];
-        let gone = names.into_iter().zip(&self.events).filter(|(_, events)| events.is_gone);
-        gone.map(|(name, _)| format!("the interface {name} has gone\n")).collect()
+        let obstacle = |(name, events): (&String, &InterfaceEvents)| match events {
+            InterfaceEvents { is_gone: true, .. } => format!("the interface {name} has gone\n"),
+            InterfaceEvents { is_down: true, .. } => format!("the interface {name} is down\n"),
+            _ => String::new(),
+        };
+        names.into_iter().zip(&self.events).map(obstacle).collect()
     }
 
     /// The counts of both ports and the names of their interfaces.
@@ -458,9 +471,11 @@ impl Snapshot {
             metrics.counter(name, help, samples);
         }
         let events = || self.interfaces().into_iter().map(|(name, _)| name).zip(&self.events);
-        let attached =
-            events().map(|(name, it)| (vec![("interface", name)], f64::from(u8::from(!it.is_gone))));
-        metrics.gauge("interface_attached", "Whether the interface is there.", attached);
+        for (name, _, help, of) in OF_INTERFACES {
+            let samples =
+                events().map(|(interface, it)| (vec![("interface", interface)], f64::from(u8::from(of(it)))));
+            metrics.gauge(name, help, samples);
+        }
         let happened = events().flat_map(|(name, it)| {
             OF_EVENTS.map(|(event, of)| (vec![("interface", name), ("event", event)], of(it) as f64))
         });
@@ -543,7 +558,7 @@ impl Snapshot {
         let port = |((interface, counts), events): ((&str, &PortCounts), &InterfaceEvents)| {
             let mut of: serde_json::Map<_, _> =
                 OF_PORTS.iter().map(|(name, _, of)| (plain(name), json!(of(counts)))).collect();
-            of.insert("attached".to_owned(), json!(!events.is_gone));
+            of.extend(OF_INTERFACES.map(|(_, key, _, is)| (key.to_owned(), json!(is(events)))));
             let happened = OF_EVENTS.map(|(event, of)| (event.to_owned(), json!(of(events))));
             of.insert("events".to_owned(), Value::Object(happened.into_iter().collect()));
             (interface.to_owned(), Value::Object(of))
@@ -594,7 +609,10 @@ mod tests {
         let page = include_str!("../../../../docs/gateway.md");
         let names = OF_ACCOUNTS.map(|(name, ..)| name).into_iter();
         let names = names.chain(OF_DIRECTIONS.map(|(name, ..)| name)).chain(OF_PORTS.map(|(name, ..)| name));
-        let names = names.chain([REFUSED.0]).chain(OF_REAL_RATE.map(|(name, ..)| name));
+        let names = names
+            .chain([REFUSED.0])
+            .chain(OF_INTERFACES.map(|(name, ..)| name))
+            .chain(OF_REAL_RATE.map(|(name, ..)| name));
         let names = names.chain(OF_AUTORATE.map(|(name, ..)| name));
         for name in names {
             assert!(page.contains(&format!("`{name}`")), "{name}");

@@ -180,10 +180,11 @@
   };
 
   const health = (stats) => {
-    const gone = Object.entries(stats.interfaces).filter(([, port]) => !port.attached).map(([name]) => name);
+    const ports = Object.entries(stats.interfaces).filter(([, port]) => !port.up);
+    const gone = ports.map(([name, port]) => `${name} is ${port.attached ? "down" : "gone"}`);
     const late = stats.lateness_seconds["0.99"];
     const node = byId("health");
-    const said = gone.length > 0 ? `interface ${gone.join(" and ")} is gone` : "frames pass";
+    const said = gone.length > 0 ? `interface ${gone.join(" and ")}` : "frames pass";
     const all = `${said}; lateness ${timeText(late)} at 99 %`;
     if (node.textContent !== all) node.textContent = all;
     node.className = gone.length > 0 ? "bad" : "good";
