@@ -140,12 +140,18 @@ impl<D: Devices, F: Files> Attachment<D, F> {
         attached.is_renamed = false;
         if found.mtu != attached.mtu {
             let [before, mtu] = [attached.mtu, found.mtu].map(Bytes::get);
-            tracing::warn!(
-                interface = name,
-                before,
-                mtu,
-                "the MTU changed; packets that are longer than that of the other interface are dropped without ICMP"
-            );
+            let other = self.devices.device(&self.names[1 - port]).map_or(found.mtu, |other| other.mtu);
+            if found.mtu == other {
+                tracing::info!(interface = name, before, mtu, "the MTU changed; both are the same");
+            } else {
+                tracing::warn!(
+                    interface = name,
+                    before,
+                    mtu,
+                    other = other.get(),
+                    "the MTU changed; packets that are longer than that of the other interface are dropped without ICMP"
+                );
+            }
             attached.mtu = found.mtu;
             self.shared.events.note(port, |events| events.mtu += 1);
         }

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
 
 use apportion_core::queue::Backlog;
-use apportion_core::units::{Span, Time};
+use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::pool::Pool;
 use apportion_scenario::gateway::GatewayConfig;
 
@@ -302,6 +302,24 @@ fn no_frames_pass_while_an_interface_is_down() {
         assert_eq!(said(port, false), format!("the interface {} is down\n", NAMES[port]));
         assert_eq!(said(port, true), "");
     }
+}
+
+#[test]
+fn the_log_warns_of_an_mtu_only_while_it_differs_from_the_other_one() {
+    let trial = Trial::new(1, &[]);
+    let mut running = trial.start().unwrap();
+    let log = SimLog { system: trial.system.clone(), lost: Arc::clone(&trial.lost) };
+    let subscriber =
+        tracing_subscriber::fmt().with_ansi(false).without_time().with_writer(move || log.clone()).finish();
+    tracing::subscriber::with_default(subscriber, || {
+        for (port, warns) in [(0, true), (1, false)] {
+            trial.system.machine().devices[port].device.mtu = Bytes::new(1_400);
+            running.attachment.look_at_both();
+            let machine = trial.system.machine();
+            let line = machine.history.back().unwrap();
+            assert!(line.contains("the MTU changed") && line.contains("WARN") == warns, "{line}");
+        }
+    });
 }
 
 #[test]
