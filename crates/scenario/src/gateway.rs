@@ -176,6 +176,7 @@ fn read<'a>(
         checks::classes(direction, problems);
     }
     let (mut up, mut down) = (up?, down?);
+    checks::customers(&fields, [&up, &down], problems);
     checks::reports(&fields, [&up, &down], problems);
     directions::pair(&mut up, &mut down, problems);
     if rules.complete {

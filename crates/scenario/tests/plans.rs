@@ -189,7 +189,7 @@ fn a_gateway_finds_customers_by_their_addresses() {
         canonical.contains("plans = \"plans.csv\"\n") && canonical.contains("plans = \"up\""),
         "{canonical}"
     );
-    assert!(!canonical.contains("class"), "{canonical}");
+    assert!(!canonical.contains("class") && !canonical.contains("smith"), "{canonical}");
     let again = GatewayConfig::load(&canonical, &folder.join("y.toml")).unwrap();
     let mut expected = config.clone();
     expected.title.clone_from(&again.title);
@@ -232,7 +232,7 @@ fn what_changes_in_plans_is_said_in_the_words_of_the_file() {
     let other = changes(&PLANS.replace("weber,", "mayer,"));
     let expected = "plans: mayer: none -> parent north, addresses 192.0.2.0/24, down 50Mbit, up 5Mbit\n\
                     plans: weber: parent north, addresses 192.0.2.0/24, down 50Mbit, up 5Mbit -> none\n";
-    assert!(other.ends_with(expected), "{other}");
+    assert_eq!(other, expected);
     let lines: Vec<&str> = PLANS.lines().collect();
     let order = [&lines[..5], &[lines[6], lines[5]], &lines[7..]].concat().join("\n");
     assert_eq!(changes(&order), "plans: order of the lines: one -> another\n");
@@ -271,5 +271,36 @@ fn of_many_changes_the_first_are_said_and_how_many_more_there_are() {
     let text = classes(50).difference(&classes(77)).unwrap().to_string();
     assert!(text.lines().count() == 1 && text.len() < 300, "{text}");
     assert!(text.starts_with("up.queue: …") && text.contains("\"c7\" = { rate = \"77Mbit\""), "{text}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn weights_of_customers_that_do_nothing_are_refused_and_not_offered() {
+    let folder = std::env::temp_dir().join(format!("apportion-plan-weights-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let problems = gateway(&folder, PLANS, "[customer.smith]\nweight = 9\n").unwrap_err();
+    let said = "x.toml:11: customer.smith.weight: it has no effect, since queues divide among classes, without weights: what a customer has \
+                is in the file of `plans`, in its columns `down_min` and `up_min`; leave `weight` out";
+    assert!(problems.len() == 1 && problems[0].ends_with(said), "{problems:?}");
+    let config = gateway(&folder, PLANS, "[customer.smith]\n").unwrap();
+    assert!(config.settable().iter().all(|(key, _)| !key.starts_with("customer")), "{:?}", config.settable());
+    // HCSFQ divides among customers by their weights, and a queue without classes has room for one that does.
+    let text = |down: &str| {
+        format!(
+            "inside = \"a\"\noutside = \"b\"\n[down]\nrate = \"9Mbit\"\nqueue = \"{down}\"\n[up]\nrate = \"9Mbit\"\nqueue = {{ kind = \"prio\", \
+             class = {{ a = {{ prio = 0 }}, rest = {{ prio = 1, others = true }} }} }}\n[[rule]]\ncustomer = \"a\"\nto_port = 5\n\
+             [customer.a]\nweight = 2\n"
+        )
+    };
+    let load = |down: &str| GatewayConfig::load(&text(down), Path::new("x.toml"));
+    assert!(
+        load("hcsfq")
+            .unwrap()
+            .settable()
+            .iter()
+            .any(|(key, value)| key == "customer.a.weight" && value == "2.0")
+    );
+    let problems = load("fifo").unwrap_err();
+    assert!(problems[0].message.contains("what its class says, such as `rate`"), "{problems:?}");
     std::fs::remove_dir_all(&folder).unwrap();
 }

@@ -9,10 +9,12 @@ use apportion_core::units::Rate;
 
 use super::directions::Placed as PlacedDirection;
 use super::rules::Placed as PlacedRule;
-use super::{Direction, RuleConfig};
+use super::{Direction, RuleConfig, config};
 use crate::admission::listed;
 use crate::keys::Fields;
+use crate::plans;
 use crate::problem::Problems;
+use crate::text::{Item, join};
 
 /// Names in metrics for packets that no rule matches and for those that are not IP; rules cannot use them.
 pub const COUNTED_APART: [&str; 2] = ["unmatched", "not IP"];
@@ -88,6 +90,27 @@ pub(super) fn isolation(direction: &PlacedDirection<'_>, rules: &[PlacedRule<'_>
             direction.direction.name()
         );
         rule.fields.refuse("guarantee", message, problems);
+    }
+}
+
+/// Refuses weights of customers where none counts.
+pub(super) fn customers(root: &Fields<'_>, directions: [&PlacedDirection<'_>; 2], problems: &mut Problems) {
+    if config::weighs_customers(directions.map(|placed| &placed.config.queue.params)) {
+        return;
+    }
+    let mend = if root.item(plans::KEY).is_some() {
+        "what a customer has is in the file of `plans`, in its columns `down_min` and `up_min`"
+    } else {
+        "what a customer has is what its class says, such as `rate` of a class of htb"
+    };
+    let Some(table) = root.item("customer").and_then(Item::as_table) else { return };
+    for (name, item) in &table.entries {
+        let Some(weight) = item.as_table().and_then(|own| own.get("weight")) else { continue };
+        let path = join(&join("customer", name), "weight");
+        let message = format!(
+            "it has no effect, since queues divide among classes, without weights: {mend}; leave `weight` out"
+        );
+        problems.add(weight.place, path, message);
     }
 }
 

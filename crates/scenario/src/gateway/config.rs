@@ -325,6 +325,14 @@ impl GatewayConfig {
         (&self.plans, &self.nodes) == (&other.plans, &other.nodes)
     }
 
+    /// Whether weights of customers count. They do not where queues have classes, which say themselves what each has, and none divides
+    /// among customers by weights.
+    #[must_use]
+    pub fn weighs_customers(&self) -> bool {
+        let queues = [&self.up, &self.down].map(|direction| &direction.queue.params);
+        weighs_customers(queues)
+    }
+
     /// Weights by that number. That of all flows without a customer is 1.
     #[must_use]
     pub fn customer_weights(&self) -> Vec<Weight> {
@@ -336,4 +344,10 @@ impl GatewayConfig {
     pub fn customer_names(&self) -> Vec<String> {
         customers::names(&self.customers)
     }
+}
+
+/// Whether weights of customers count at these queues, up and down.
+pub(super) fn weighs_customers(queues: [&DisciplineParams; 2]) -> bool {
+    queues.iter().any(|queue| queue.divides_among_customers())
+        || queues.iter().all(|queue| queue.classes().is_none())
 }

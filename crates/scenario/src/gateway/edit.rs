@@ -21,7 +21,8 @@ fn is_settable(entry: &Entry) -> bool {
 }
 
 impl GatewayConfig {
-    /// The keys that [`edited`](Self::edited) takes and their values as TOML, in the order of the file.
+    /// The keys that [`edited`](Self::edited) takes and their values as TOML, in the order of the file. Weights of customers are among them
+    /// where they [count](Self::weighs_customers).
     #[must_use]
     pub fn settable(&self) -> Vec<(String, String)> {
         let of = |section: Section| {
@@ -204,7 +205,8 @@ mod tests {
         let text = std::fs::read_to_string(&provider).unwrap();
         let config = GatewayConfig::load(&text, &provider).unwrap();
         let offered = config.settable();
-        assert!(offered.iter().any(|(key, _)| key.starts_with("customer.")), "{offered:?}");
+        assert!(load(TEXT).settable().iter().any(|(key, _)| key == "customer.smith.weight"));
+        assert!(!offered.iter().any(|(key, _)| key.starts_with("customer.")), "{offered:?}");
         let set: Map<String, Json> = offered
             .into_iter()
             .take(MAX_SET)

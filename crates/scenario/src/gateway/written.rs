@@ -91,7 +91,8 @@ impl GatewayConfig {
         let mut all = vec![file];
         all.extend(Direction::BOTH.map(|way| direction(way, self.direction(way))));
         all.extend(self.rules.iter().map(rule));
-        all.extend(self.customers.iter().map(|customer| {
+        let weighed = self.customers.iter().filter(|_| self.weighs_customers());
+        all.extend(weighed.map(|customer| {
             let path = join("customer", &customer.name);
             let mut section = Section::new(&format!("[{path}]"), &path);
             section.add(Setting::Customers, "weight", number(customer.weight.get()));

@@ -79,7 +79,8 @@ impl CustomerCourse {
                 .push(traffic.number, [rate as f32, entitlement.map_or(f32::NAN, |share| share as f32)]);
             if self.latest.len() < SHOWN {
                 let plan = plans.get(&**name);
-                let weight = config.customers.iter().find(|customer| *customer.name == **name);
+                let mut weighed = config.customers.iter().filter(|_| config.weighs_customers());
+                let weight = weighed.find(|customer| *customer.name == **name);
                 self.latest.push(json!({
                     "number": kept.number,
                     "customer": **name,

@@ -208,7 +208,7 @@
       const edit = byId("flow-edit");
       edit.dataset.section = kind === "flow" ? "rule" : "customer";
       edit.dataset.name = kind === "flow" ? hour.rule : hour.customer;
-      edit.hidden = !isControlled || ["", "unmatched", "not IP"].includes(edit.dataset.name);
+      edit.hidden = !isControlled || ["", "unmatched", "not IP"].includes(edit.dataset.name) || (kind === "customer" && !areWeighed);
       const data = [hour.at.map((at) => began + at), hour.bytes_per_second.map(mbit), hour.entitlement_bytes_per_second.map(mbit)];
       const parent = byId("flow-chart");
       const plot = chart(parent, ["rate", "entitlement"], data, "Mbit/s");
@@ -222,6 +222,8 @@
 
   // Changes: shown by the gateway first, applied by the same request with the hash of what was shown.
   let isControlled = false;
+  // Whether weights of customers count.
+  let areWeighed = false;
   // In memory only: another tab, or this page loaded again, asks for it once more.
   let token = "";
   let settings = { revision: "", set: {} };
@@ -314,6 +316,7 @@
     events = stats.events;
     isControlled = stats.control.on;
     byId("edit").hidden = !isControlled;
+    areWeighed = WAYS.some((way) => stats.traffic[way].customers.some((own) => own.weight !== null));
     for (const way of WAYS) update(way, stats);
     showEvents();
     health(stats);
