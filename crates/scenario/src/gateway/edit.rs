@@ -7,10 +7,11 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json};
 
+use super::tables::{AUTO, FASTEST, LINK, SLOWEST, THRESHOLD};
 use super::written::{Entry, Section, text_of};
 use super::{GatewayConfig, Setting};
 use crate::problem::{Place, did_you_mean};
-use crate::text::{Item, Table, Value, join, parse_value};
+use crate::text::{Item, Table, Value, join, parse_value, quoted};
 
 /// Maximum of keys that are set together. Chosen: an operator reads the difference of all of them before it is applied.
 pub const MAX_SET: usize = 64;
@@ -62,6 +63,7 @@ impl GatewayConfig {
                 Err(why) => wrong.push(format!("{key}: {why}")),
             }
         }
+        sections.iter_mut().for_each(|section| forget_bounds(section, set));
         if wrong.is_empty() { Ok(text_of(&sections)) } else { Err(wrong) }
     }
 
@@ -74,6 +76,15 @@ impl GatewayConfig {
             Some(join("rule", &rule.name) + key)
         };
         of_rule().unwrap_or_else(|| path.to_owned())
+    }
+}
+
+/// A rate that no longer follows the link has no bounds, unless the change names them too: then they are refused.
+fn forget_bounds(Section { path, entries, .. }: &mut Section, set: &Map<String, Json>) {
+    let is_fixed = |entry: &Entry| entry.key == "rate" && entry.text != quoted(AUTO);
+    if entries.iter().any(is_fixed) {
+        let is_bound = |entry: &Entry| [FASTEST, SLOWEST, THRESHOLD, LINK].contains(&entry.key);
+        entries.retain(|entry| !is_bound(entry) || set.contains_key(&join(path, entry.key)));
     }
 }
 
@@ -180,6 +191,28 @@ mod tests {
         }
         let many: Map<String, Json> = (0..65).map(|at| (at.to_string(), json!(1))).collect();
         assert!(config.edited(&many).unwrap_err()[0].starts_with("set: 65 keys"));
+    }
+
+    #[test]
+    fn a_rate_that_is_fixed_has_no_bounds_any_more() {
+        let config = load(&TEXT.replace(
+            "down.rate = \"1Mbit\"",
+            "down = { rate = \"auto\", rate_max = \"9Mbit\", rate_delay = \"7ms\" }",
+        ));
+        let edited = |set: Json| config.edited(set.as_object().unwrap()).unwrap();
+        let fixed = load(&edited(json!({ "down.rate": "5Mbit" })));
+        assert_eq!((fixed.down.rate.to_string().as_str(), fixed.down.auto), ("5Mbit", None));
+        let said = config.difference(&fixed).unwrap().to_string();
+        assert!(
+            said.starts_with("down.rate: auto -> 5Mbit\n") && said.contains("down.rate_max: 9Mbit -> none\n"),
+            "{said}"
+        );
+        // Bounds change as long as it follows the link, and are refused where it is told not to.
+        let other = load(&edited(json!({ "down.rate_max": "8Mbit" })));
+        assert_eq!(config.difference(&other).unwrap().to_string(), "down.rate_max: 9Mbit -> 8Mbit\n");
+        let both = edited(json!({ "down.rate": "5Mbit", "down.rate_max": "8Mbit" }));
+        let problems = GatewayConfig::load(&both, Path::new("x.toml")).unwrap_err();
+        assert!(problems.iter().any(|problem| problem.path == "down.rate_max"), "{problems:?}");
     }
 
     #[test]
