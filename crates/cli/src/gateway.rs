@@ -22,7 +22,9 @@ pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<Status> {
             return check(config, (*backend).into());
         }
         Some(GatewayCommand::Show { config, running: false }) => {
-            output::print(&Gateway::new(config).load()?.canonical())?;
+            let config = Gateway::new(config).load()?;
+            config.warnings().iter().for_each(|warning| output::note(&format!("warning: {warning}")));
+            output::print(&config.canonical())?;
         }
         Some(GatewayCommand::Show { config, running: true }) => {
             output::print(&Gateway::new(config).running()?)?;
@@ -75,7 +77,10 @@ fn check(config: &Path, backend: Backend) -> anyhow::Result<Status> {
         found.iter().zip(["inside", "outside"]).map(|(it, side)| describe(it, side, backend)).collect();
     let mut text = format!("{}: the configuration is valid\n{sides}", config.display());
     if found[0].mtu != found[1].mtu {
-        text += "the MTUs differ: longer packets would be lost without a message\n";
+        text += "warning: the MTUs differ: longer packets would be lost without a message\n";
+    }
+    for warning in gateway.load()?.warnings() {
+        text += &format!("warning: {warning}\n");
     }
     let health = gateway.health();
     if let Some(health) = &health {

@@ -82,16 +82,17 @@ type Content = Result<Arc<[u8]>, String>;
 
 /// The folder of a scenario, and what was read from it.
 pub(crate) struct Files<'a> {
+    origin: PathBuf,
     folder: PathBuf,
     read: ReadFile<'a>,
     seen: RefCell<BTreeMap<PathBuf, Content>>,
 }
 
 impl<'a> Files<'a> {
-    /// For the scenario file `origin`.
+    /// For the scenario or configuration `origin`.
     pub(crate) fn new(origin: &Path, read: ReadFile<'a>) -> Self {
         let folder = origin.parent().map(Path::to_path_buf).unwrap_or_default();
-        Self { folder, read, seen: RefCell::default() }
+        Self { origin: origin.to_path_buf(), folder, read, seen: RefCell::default() }
     }
 
     /// The bytes of a file; each is read once, however many points of a sweep refer to it.
@@ -101,8 +102,9 @@ impl<'a> Files<'a> {
         let read = || match (self.read)(&full) {
             Ok(bytes) => Ok(Arc::from(bytes)),
             Err(error) => Err(format!(
-                "cannot read `{}`: {error}; paths start at the scenario's folder",
-                full.display()
+                "cannot read `{}`: {error}; paths start at the folder of `{}`",
+                full.display(),
+                self.origin.display()
             )),
         };
         seen.entry(path.to_path_buf()).or_insert_with(read).clone()

@@ -14,6 +14,7 @@
 //! | `addresses` | which customer an address belongs to |
 //! | `checks` | what keys of different tables must agree on |
 //! | `edit` | a configuration with other weights, rates or queues |
+//! | `warnings` | what is most likely not meant |
 //! | `written` | a configuration as TOML |
 //! | `difference` | what differs between two configurations |
 //! | `describe` | the keys as Markdown |
@@ -30,6 +31,7 @@ mod forms;
 mod rate;
 mod rules;
 mod tables;
+mod warnings;
 mod written;
 
 use std::path::Path;
@@ -80,10 +82,15 @@ impl GatewayConfig {
     ) -> Result<Self, Vec<Problem>> {
         let mut problems = Problems::default();
         let root = text::parse(text, &mut problems);
-        let plans = plans::of(&root, &Files::new(origin, read), &mut problems).flatten();
+        let refuse = |problems: Problems| problems.into_vec(&origin.display().to_string());
+        let Some(plans) = plans::of(&root, &Files::new(origin, read), &mut problems) else {
+            return Err(refuse(problems));
+        };
         let expanded = plans::expanded(&root, plans.as_ref(), &mut problems);
         let is_readable = problems.is_empty();
-        let read = || self::read(&expanded, plans.as_ref(), stem(origin), catalog, &mut problems);
+        let planned_queues = Direction::BOTH.map(|way| plans::queue_of(&root, way).is_some());
+        let read =
+            || self::read(&expanded, (plans.as_ref(), planned_queues), stem(origin), catalog, &mut problems);
         let read = is_readable.then(read).flatten();
         match read.filter(|_| problems.is_empty()) {
             Some(mut config) => {
@@ -91,16 +98,16 @@ impl GatewayConfig {
                 config.nodes = plans;
                 Ok(config)
             }
-            None => Err(problems.into_vec(&origin.display().to_string())),
+            None => Err(refuse(problems)),
         }
     }
 
     /// Writes queues whose classes are those of plans as the file does, and not class by class: a copy would keep old rates.
     fn name_plans(&mut self, root: &Table, catalog: &Catalog) {
         for (own, way) in [(&mut self.up, Direction::Up), (&mut self.down, Direction::Down)] {
-            if let Some(text) =
-                plans::queue_of(root, way).and_then(|item| Part::Queue.canonical(catalog, item))
-            {
+            let Some((item, of)) = plans::queue_of(root, way) else { continue };
+            self.classes_of[way as usize] = Some(of);
+            if let Some(text) = Part::Queue.canonical(catalog, item) {
                 own.queue.text = text;
             }
         }
@@ -128,10 +135,10 @@ fn stem(origin: &Path) -> String {
     origin.file_stem().map_or_else(|| "gateway".to_owned(), |stem| stem.to_string_lossy().into())
 }
 
-/// Checks the whole file; every error is added to `problems`. `None` only if there were some.
+/// Checks the whole file, with its plans, and whether the queues up and down have classes from these; every error is added to `problems`. `None` only if there were some.
 fn read<'a>(
     root: &Table,
-    plans: Option<&'a Plans>,
+    (plans, planned_queues): (Option<&'a Plans>, [bool; 2]),
     name: String,
     catalog: &Catalog,
     problems: &mut Problems,
@@ -173,7 +180,7 @@ fn read<'a>(
     for direction in [&up, &down].into_iter().flatten() {
         checks::guarantees(direction, &rules.all, problems);
         checks::isolation(direction, &rules.all, problems);
-        checks::classes(direction, problems);
+        checks::classes(direction, planned_queues[direction.direction as usize], problems);
     }
     let (mut up, mut down) = (up?, down?);
     checks::customers(&fields, [&up, &down], problems);
@@ -205,6 +212,7 @@ fn read<'a>(
         rules,
         plans: fields.text(plans::KEY).map(ToOwned::to_owned),
         nodes: None,
+        classes_of: [None; 2],
         addresses,
         customers,
     })

@@ -17,6 +17,7 @@
 //! Cost: O(nodes) for a file, besides sorting names.
 
 mod differences;
+mod warnings;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -33,6 +34,7 @@ use crate::problem::{Place, Problems, did_you_mean};
 use crate::text::{Item, Table, Value, join};
 
 pub(crate) use differences::PlanChange;
+pub(crate) use warnings::Lowered;
 
 /// The key that names the file, and in a queue the direction whose rates its classes have.
 pub(crate) const KEY: &str = "plans";
@@ -113,6 +115,11 @@ fn rows(text: &str) -> Result<Vec<Row>, Vec<String>> {
     let header = reader.headers().map_err(|why| fail(&why))?.clone();
     let mut places = [None; COLUMNS.len()];
     for (at, column) in header.iter().enumerate() {
+        if header.len() == 1 && column.contains([';', '\t']) {
+            let message = "line 1: the cells are not separated by commas; write name,parent,addresses,down,up, and save \
+                           a table of an office program as CSV with commas";
+            return Err(vec![message.to_owned()]);
+        }
         let Some(known) = COLUMNS.iter().position(|known| *known == column) else {
             let guess = did_you_mean(column, COLUMNS);
             return Err(vec![format!(
@@ -469,10 +476,11 @@ fn expand(queue: &mut Table, path: &str, plans: Option<&Plans>, problems: &mut P
     }
 }
 
-/// The queue of a direction of a gateway, if its classes are those of plans.
-pub(crate) fn queue_of(root: &Table, way: Direction) -> Option<&Item> {
+/// The queue of a direction of a gateway, if its classes are those of plans, and the direction whose rates these have.
+pub(crate) fn queue_of(root: &Table, way: Direction) -> Option<(&Item, Direction)> {
     let queue = root.get(way.name())?.as_table()?.get("queue")?;
-    queue.as_table().is_some_and(is_queue).then_some(queue)
+    let plans = queue.as_table().filter(|table| is_queue(table))?.get(KEY)?.as_text()?;
+    Some((queue, Direction::BOTH.into_iter().find(|way| way.name() == plans)?))
 }
 
 /// A queue without the key `plans`, and the value of that.

@@ -224,7 +224,7 @@ fn a_graph_of_a_file_becomes_links() {
     assert_eq!(
         errors(&text("gone.gml", "")),
         [
-            "dir/x.toml:5: topology.file: cannot read `dir/gone.gml`: entity not found; paths start at the scenario's folder"
+            "dir/x.toml:5: topology.file: cannot read `dir/gone.gml`: entity not found; paths start at the folder of `dir/x.toml`"
         ]
     );
 }
@@ -367,7 +367,7 @@ fn sources_read_their_files() {
         errors(&text("kind = \"replay\", file = \"gone.pcap\"")),
         [
             "dir/x.toml:11: flow.f.source.file: `gone.pcap`: cannot read `dir/gone.pcap`: entity not found; paths start at \
-          the scenario's folder"
+          the folder of `dir/x.toml`"
         ]
     );
     assert_eq!(errors(&text("kind = \"replay\", file = \"frames.txt\"")).len(), 1);

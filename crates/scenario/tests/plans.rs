@@ -135,6 +135,9 @@ fn everything_that_is_wrong_with_plans_is_said_with_its_line() {
         refused(&PLANS.replacen(from, to, 1), part);
     }
     refused("name,down,up\n", "it has 0 nodes");
+    for separator in [";", "\t"] {
+        refused(&PLANS.replace(',', separator), "line 1: the cells are not separated by commas; write name,");
+    }
 }
 
 #[test]
@@ -196,7 +199,7 @@ fn a_gateway_finds_customers_by_their_addresses() {
     assert_eq!(again, expected);
     // Without a class for the others their packets would be lost.
     let problems = gateway(&folder, &PLANS.replace("others, ", "rest,   "), "").unwrap_err();
-    assert!(problems[0].contains("others = true"), "{problems:?}");
+    assert!(problems[0].contains("add a line `others` to the file of plans"), "{problems:?}");
     assert!(read_file(&folder.join("plans.csv")).is_ok());
     std::fs::remove_dir_all(&folder).unwrap();
 }
@@ -302,5 +305,48 @@ fn weights_of_customers_that_do_nothing_are_refused_and_not_offered() {
     );
     let problems = load("fifo").unwrap_err();
     assert!(problems[0].message.contains("what its class says, such as `rate`"), "{problems:?}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn a_gateway_says_nothing_of_queues_whose_plans_are_refused() {
+    let folder = std::env::temp_dir().join(format!("apportion-plan-refused-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let problems = gateway(&folder, &PLANS.replace("smith,  north", "smith,  nort"), "").unwrap_err();
+    assert!(problems.len() == 1 && problems[0].contains("there is no node `nort`"), "{problems:?}");
+    let text =
+        "inside = \"a\"\noutside = \"b\"\nplans = \"none.csv\"\nup.rate = \"1Mbit\"\ndown.rate = \"1Mbit\"\n";
+    let problems = GatewayConfig::load(text, Path::new("gone/home.toml")).unwrap_err();
+    assert!(problems[0].message.ends_with("paths start at the folder of `gone/home.toml`"), "{problems:?}");
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
+fn plans_that_cannot_be_kept_or_lower_what_customers_have_are_warned_of() {
+    let folder = std::env::temp_dir().join(format!("apportion-plan-warnings-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let warnings = |plans: &str| gateway(&folder, plans, "").unwrap().warnings();
+    // Of 50 Mb/s smith would have 13.9 in proportion to 50, 80 and 50, and 5 is less; up it would have 10 of 26.67.
+    let up = "plans: up_min is below the part in proportion to `up`, and lowers what is assured to `smith` (2Mbit in place of 10Mbit); leave \
+              it empty where the part is to count, or raise it";
+    assert_eq!(warnings(PLANS), [up]);
+    assert_eq!(warnings(&PLANS.replace("20Mbit,   2Mbit", ",")), Vec::<String>::new());
+    let down = warnings(&PLANS.replace("20Mbit,   2Mbit", "5Mbit,"));
+    assert!(down.len() == 1 && down[0].contains("`smith` (5Mbit in place of 1388"), "{down:?}");
+    let above =
+        warnings(&PLANS.replace("100Mbit, 40Mbit", "101Mbit, 40Mbit").replace("20Mbit,   2Mbit", ","));
+    let said = "down.rate: 100Mbit is less than the plans without a parent have together, 101Mbit, so that what plans assure is not kept while \
+                all want more; raise it, or lower `down` of these plans";
+    assert_eq!(above, [said]);
+    std::fs::write(folder.join("plans.csv"), PLANS.replace("20Mbit,   2Mbit", ",")).unwrap();
+    let text = format!(
+        "inside = \"a\"\noutside = \"b\"\nplans = \"plans.csv\"\nup.rate = \"1Mbit\"\n[down]\nrate = \"auto\"\nrate_max = \"200Mbit\"\n\
+         rate_min = \"90Mbit\"\nqueue = {DOWN}\n"
+    );
+    let follows = GatewayConfig::load(&text, &folder.join("x.toml")).unwrap().warnings();
+    assert!(
+        follows.len() == 1 && follows[0].starts_with("down.rate_min: 90Mbit is less than"),
+        "{follows:?}"
+    );
     std::fs::remove_dir_all(&folder).unwrap();
 }

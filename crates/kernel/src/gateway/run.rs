@@ -115,6 +115,7 @@ fn warn(config: &GatewayConfig) {
     for (key, _) in keys.into_iter().filter(|(_, is_set)| *is_set) {
         tracing::warn!(key, "has no effect in the kernel backend");
     }
+    config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
     for interface in addressed([&config.inside, &config.outside]) {
         tracing::warn!(
             interface,

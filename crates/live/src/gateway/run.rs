@@ -146,6 +146,7 @@ fn warn(config: &GatewayConfig) {
              report_key"
         );
     }
+    config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
 }
 
 /// A gateway between its start and its end: the first thread.

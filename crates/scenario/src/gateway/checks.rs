@@ -349,12 +349,16 @@ fn roles(placed: &PlacedDirection<'_>, problems: &mut Problems) {
     }
 }
 
-/// Refuses a queue with classes of which none takes the packets that no rule gives a class.
-pub(super) fn classes(direction: &PlacedDirection<'_>, problems: &mut Problems) {
+/// Refuses a queue with classes of which none takes the packets that no rule gives a class. `is_planned`: they are those of plans.
+pub(super) fn classes(direction: &PlacedDirection<'_>, is_planned: bool, problems: &mut Problems) {
     let Some(classes) = direction.config.queue.params.classes() else { return };
-    if !classes.takes_others {
-        let message = "packets of flows whose customer is none of its classes would be dropped; write others = true for the \
-                       class that takes them";
-        direction.fields.refuse("queue", message, problems);
+    if classes.takes_others {
+        return;
     }
+    let message = if is_planned {
+        "packets of addresses without a plan would be dropped; add a line `others` to the file of plans, with what they have at most"
+    } else {
+        "packets of flows whose customer is none of its classes would be dropped; write others = true for the class that takes them"
+    };
+    direction.fields.refuse("queue", message, problems);
 }

@@ -59,6 +59,8 @@ pub struct GatewayConfig {
     pub plans: Option<String>,
     /// What this file says.
     pub(crate) nodes: Option<Plans>,
+    /// The directions whose rates in it the classes of the queues up and down have, if they are made from it.
+    pub(crate) classes_of: [Option<Direction>; 2],
     /// The customers of inside addresses, by these plans. A rule that names a customer comes first.
     pub addresses: Addresses,
     /// Those that rules and plans name, sorted by name.

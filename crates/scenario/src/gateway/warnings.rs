@@ -1,0 +1,57 @@
+//! What is allowed in a gateway's configuration, and most likely not meant.
+
+use super::{Direction, GatewayConfig};
+use crate::plans::{Lowered, Plans};
+
+/// Most names in a warning.
+const NAMED: usize = 3;
+
+impl GatewayConfig {
+    /// One line each, with the key and the mend; none if there is nothing to say.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let Some(plans) = &self.nodes else { return Vec::new() };
+        let planned = Direction::BOTH.into_iter().zip(self.classes_of);
+        let planned: Vec<_> = planned.filter_map(|(way, of)| Some((way, of?))).collect();
+        let totals = planned.iter().filter_map(|(way, of)| self.above_rate(plans, *way, *of));
+        let lowered = planned.iter().filter_map(|(_, of)| lowered(plans, *of));
+        totals.chain(lowered).collect()
+    }
+
+    /// Plans that are assured more than the direction `way` carries, whose classes have the rates of `of`.
+    fn above_rate(&self, plans: &Plans, way: Direction, of: Direction) -> Option<String> {
+        let (direction, total) = (self.direction(way), plans.total(of));
+        let rate = direction.least_rate();
+        let key = if direction.auto.is_some() { "rate_min" } else { "rate" };
+        (total > rate).then(|| {
+            format!(
+                "{}.{key}: {rate} is less than the plans without a parent have together, {total}, so that what plans assure is not \
+                 kept while all want more; raise it, or lower `{}` of these plans",
+                way.name(),
+                of.name()
+            )
+        })
+    }
+}
+
+/// Plans whose minimum is below their part.
+fn lowered(plans: &Plans, of: Direction) -> Option<String> {
+    let all = plans.lowered(of);
+    let named: Vec<_> = all
+        .iter()
+        .take(NAMED)
+        .map(|Lowered { name, least, without }| format!("`{name}` ({least} in place of {without})"))
+        .collect();
+    let more = match all.len().saturating_sub(NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!all.is_empty()).then(|| {
+        format!(
+            "plans: {0}_min is below the part in proportion to `{0}`, and lowers what is assured to {1}{more}; leave it empty where the \
+             part is to count, or raise it",
+            of.name(),
+            named.join(", ")
+        )
+    })
+}
