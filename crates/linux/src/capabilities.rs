@@ -24,6 +24,34 @@ pub enum Capability {
     Bpf = 39,
 }
 
+impl Capability {
+    /// As manual pages write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NetAdmin => "CAP_NET_ADMIN",
+            Self::NetRaw => "CAP_NET_RAW",
+            Self::Perfmon => "CAP_PERFMON",
+            Self::Bpf => "CAP_BPF",
+        }
+    }
+}
+
+/// Those of `wanted` that are not effective in this thread, by proc_pid_status(5).
+///
+/// # Errors
+/// If `/proc` cannot be read, or does not say.
+pub fn missing_capabilities(wanted: &[Capability]) -> io::Result<Vec<Capability>> {
+    missing(&std::fs::read_to_string("/proc/thread-self/status")?, wanted)
+}
+
+fn missing(status: &str, wanted: &[Capability]) -> io::Result<Vec<Capability>> {
+    let mask = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let mask = mask.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no CapEff"))?;
+    Ok(wanted.iter().copied().filter(|capability| mask & (1 << *capability as u32) == 0).collect())
+}
+
 #[repr(C)]
 struct Header {
     version: u32,
@@ -61,4 +89,20 @@ pub fn keep_capabilities(kept: &[Capability]) -> io::Result<()> {
 
 fn check(result: libc::c_long) -> io::Result<()> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn capabilities_that_are_missing_are_found() {
+        let wanted = [Capability::NetAdmin, Capability::NetRaw, Capability::Bpf];
+        let of = |mask: &str| missing(&format!("Name:\tx\nCapPrm:\t0\nCapEff:\t{mask}\n"), &wanted).unwrap();
+        assert_eq!(of("0000000000000000"), wanted);
+        assert_eq!(of("000001ffffffffff"), []);
+        assert_eq!(of("0000000000001000"), [Capability::NetRaw, Capability::Bpf]);
+        assert!(missing("CapEff:\tx\n", &wanted).is_err() && missing("", &wanted).is_err());
+        assert!(missing_capabilities(&wanted).is_ok());
+    }
 }

@@ -7,6 +7,21 @@
 use std::fs::File;
 use std::path::Path;
 
+use apportion_linux::capabilities::{Capability, missing_capabilities};
+
+/// Whether this thread has the rights that a gateway starts with; where the system does not say, the first call that needs them does.
+///
+/// # Errors
+/// What is missing, and the mend.
+pub fn to_start() -> Result<(), String> {
+    let missing = missing_capabilities(&[Capability::NetAdmin, Capability::NetRaw]).unwrap_or_default();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let names: Vec<_> = missing.into_iter().map(Capability::name).collect();
+    Err(format!("a gateway needs CAP_NET_ADMIN and CAP_NET_RAW: use sudo (missing: {})", names.join(", ")))
+}
+
 /// What must change so that the file can be read again with the remaining rights; none if it can be read.
 /// Root without CAP_DAC_OVERRIDE is held to the permissions of files and folders (capabilities(7)).
 #[must_use]
