@@ -130,7 +130,8 @@ impl Gateway {
             .map_err(|problems| GatewayError::Refused(problems.trim_end().to_owned()))
     }
 
-    /// Checks the configuration file, the token that it names, and its interfaces without changing them; the inner interface comes first.
+    /// Checks the configuration file, the token that it names, its interfaces without changing them, and, unless a gateway of its title
+    /// answers, whether its address of metrics can be had; the inner interface comes first.
     ///
     /// # Errors
     /// Everything that is wrong.
@@ -144,7 +145,11 @@ impl Gateway {
             Backend::Kernel => in_kernel::check(&config)?,
         };
         let of_interfaces = found.as_ref().err().cloned().unwrap_or_default();
-        let problems = [backend, of_interfaces, token.into_iter().collect()].concat();
+        // The gateway of this title has it, if it runs.
+        let metrics = config.metrics.filter(|_| self.health().is_none());
+        let metrics =
+            metrics.and_then(|address| control::listen(address).err()).map(|error| error.to_string());
+        let problems = [backend, of_interfaces, token.into_iter().chain(metrics).collect()].concat();
         match found {
             Ok(found) if problems.is_empty() => Ok(found),
             _ => {

@@ -36,6 +36,7 @@ const CASES: &[Case] = cases! {
     clients: iperf3_has_the_rate_and_irtt_the_delay_of_a_gateway;
     commands: a_wrong_configuration_ends_with_status_2,
         check_looks_at_the_interfaces_and_changes_nothing,
+        check_refuses_an_address_that_is_taken_and_warns_of_the_rest,
         a_gateway_is_asked_reloaded_and_stopped,
         clients_that_are_silent_or_slow_delay_no_other,
         a_second_gateway_of_the_same_title_is_refused,

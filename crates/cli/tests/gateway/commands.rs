@@ -3,11 +3,11 @@
 
 use std::fs;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpStream, UdpSocket};
+use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
-use apportion_core::units::{Span, Time};
+use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::clock::Clock;
 use apportion_linux::netlink::Netlink;
 use nix::sys::signal::{Signal, kill};
@@ -57,6 +57,35 @@ pub fn check_looks_at_the_interfaces_and_changes_nothing() {
     assert_eq!((device.gso_max_segs, netlink.device("near").unwrap().gso_max_segs), (1, 100));
     let (status, out, _) = place.ask(&["show"], &path);
     assert!(status == 0 && out.contains("flow_idle = \"60s\"\n"), "{out}");
+}
+
+pub fn check_refuses_an_address_that_is_taken_and_warns_of_the_rest() {
+    let place = place();
+    let path = place.write(PLAIN);
+    let taken = TcpListener::bind("127.0.0.1:9617").unwrap();
+    let (status, out, error) = place.ask(&["check"], &path);
+    assert!(
+        status == 2 && out.is_empty() && error.contains("127.0.0.1:9617") && error.contains("x.toml: "),
+        "{error}"
+    );
+    drop(taken);
+    // The gateway itself may have it.
+    let gateway = place.start(&path);
+    assert_eq!(place.ask(&["check"], &path).0, 0);
+    gateway.stop();
+    let mut netlink = Netlink::open().unwrap();
+    let far = netlink.index_of("far").unwrap();
+    netlink.set_mtu(far, Bytes::new(1_400)).unwrap();
+    let plans = "name,parent,addresses,down,up\nsite,,,30Mbit,30Mbit\nothers,site,,,\n";
+    fs::write(place.folder.path().join("plans.csv"), plans).unwrap();
+    let planned =
+        format!("plans = \"plans.csv\"\n{PLAIN}down.queue = {{ kind = \"htb\", plans = \"down\" }}\n");
+    let path = place.write(&planned);
+    let (status, out, _) = place.ask(&["check"], &path);
+    assert!(status == 0 && out.contains("\nwarning: the MTUs differ: "), "{out}");
+    assert!(out.contains("\nwarning: down.rate: 10Mbit is less than the plans"), "{out}");
+    let (status, _, error) = place.ask(&["show"], &path);
+    assert!(status == 0 && error.starts_with("warning: down.rate: 10Mbit"), "{error}");
 }
 
 pub fn a_gateway_is_asked_reloaded_and_stopped() {
