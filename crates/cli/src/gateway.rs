@@ -24,7 +24,7 @@ pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<Status> {
         Some(GatewayCommand::Show { config, running: false }) => {
             let config = Gateway::new(config).load()?;
             config.warnings().iter().for_each(|warning| output::note(&format!("warning: {warning}")));
-            output::print(&config.canonical())?;
+            output::print(&(config.canonical() + &as_comments(&config.plan_rates())))?;
         }
         Some(GatewayCommand::Show { config, running: true }) => {
             output::print(&Gateway::new(config).running()?)?;
@@ -45,6 +45,15 @@ pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<Status> {
         }
     }
     Ok(Status::SUCCESS)
+}
+
+/// What plans give each node, as comments of TOML.
+fn as_comments(rates: &str) -> String {
+    if rates.is_empty() {
+        return String::new();
+    }
+    let lines: String = rates.lines().map(|line| format!("# {line}\n")).collect();
+    format!("\n# What plans assure while all want more, to what they have at most:\n{lines}")
 }
 
 /// Restores offloads; status 1 if some could not be.

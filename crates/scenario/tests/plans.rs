@@ -186,6 +186,8 @@ fn a_gateway_finds_customers_by_their_addresses() {
     assert_eq!(of("192.0.2.200"), Some("weber"));
     assert_eq!(of("198.51.100.1"), None);
     assert_eq!(classes(&config.down.queue.params)[3], ("smith".to_owned(), 20.0, 50.0));
+    let rates = config.plan_rates();
+    assert!(rates.contains("\nsmith: down 20Mbit to 50Mbit, up 2Mbit to 10Mbit\n"), "{rates}");
     // Its canonical text names the file and the direction where the classes are, and loads back.
     let canonical = config.canonical();
     assert!(

@@ -84,8 +84,13 @@ pub fn check_refuses_an_address_that_is_taken_and_warns_of_the_rest() {
     let (status, out, _) = place.ask(&["check"], &path);
     assert!(status == 0 && out.contains("\nwarning: the MTUs differ: "), "{out}");
     assert!(out.contains("\nwarning: down.rate: 10Mbit is less than the plans"), "{out}");
-    let (status, _, error) = place.ask(&["show"], &path);
+    let (status, out, error) = place.ask(&["show"], &path);
     assert!(status == 0 && error.starts_with("warning: down.rate: 10Mbit"), "{error}");
+    assert!(
+        out.contains("plans = \"down\"")
+            && out.ends_with("\n# others: down 30Mbit to 30Mbit, up 30Mbit to 30Mbit\n"),
+        "{out}"
+    );
 }
 
 pub fn a_gateway_is_asked_reloaded_and_stopped() {

@@ -321,6 +321,12 @@ impl GatewayConfig {
         self.nodes.as_ref().map(Plans::text).unwrap_or_default()
     }
 
+    /// What each node of the file of plans is assured while all want more, and the most that it has, a line for each; empty without plans.
+    #[must_use]
+    pub fn plan_rates(&self) -> String {
+        self.nodes.as_ref().map(Plans::rates_text).unwrap_or_default()
+    }
+
     /// Whether `other` has the same file of plans, with the same nodes; comments do not count.
     #[must_use]
     pub fn has_plans_of(&self, other: &Self) -> bool {

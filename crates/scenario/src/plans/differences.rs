@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Direction, Node, Plans, least_column};
+use super::{Direction, Node, Plans, Rates, least_column};
 
 /// A cell that differs, or a node that came or went.
 pub(crate) struct PlanChange {
@@ -47,6 +47,19 @@ impl Plans {
             changes.push(PlanChange { path: "order of the lines".to_owned(), from, to });
         }
         changes
+    }
+
+    /// What each node is assured while all want more, and the most that it has: a line for each.
+    pub(crate) fn rates_text(&self) -> String {
+        let of = |node: &Node, way: Direction| {
+            let Rates { assured, ceiling } = node.rates[way as usize];
+            format!("{} {assured} to {ceiling}", way.name())
+        };
+        let [up, down] = Direction::BOTH;
+        self.nodes
+            .iter()
+            .map(|node| format!("{}: {}, {}\n", node.name, of(node, down), of(node, up)))
+            .collect()
     }
 
     fn compare(&self, old: &Node, (plans, new): (&Self, &Node), changes: &mut Vec<PlanChange>) {
