@@ -11,6 +11,7 @@
 //! | `marks` | markers of flows |
 //! | `reports` | messages between gateways |
 //! | `reload` | another configuration without losing a packet |
+//! | `reloads` | their results, and those of changes from the page |
 //! | [`snapshot`] | what is measured, for metrics and statistics |
 //! | [`metrics`] | metrics as Prometheus reads them |
 //! | [`control`] | the socket for commands and metrics, and signals |
@@ -56,6 +57,7 @@ pub mod metrics;
 pub mod offloads;
 mod page;
 mod reload;
+mod reloads;
 mod reports;
 pub mod rights;
 mod round_trip;
