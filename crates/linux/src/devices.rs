@@ -4,7 +4,7 @@
 
 use crate::frame_io::Socket;
 use crate::netlink::{Device, Netlink, NetlinkError, Offloads};
-use crate::port::{Port, PortError};
+use crate::port::{Port, PortError, RingSize};
 
 /// The devices of a namespace.
 pub trait Devices {
@@ -41,11 +41,12 @@ pub trait Devices {
     /// As for [`Self::device`].
     fn restore(&mut self, name: &str, before: &Offloads, segments: u32) -> Result<(), NetlinkError>;
 
-    /// Opens a socket on the device with this index.
+    /// Opens a socket on the device with this index, whose frames come in by memory of this size, shared with the kernel, where the
+    /// system lets them.
     ///
     /// # Errors
     /// If the system refuses it.
-    fn open_port(&mut self, index: u32) -> Result<Self::Socket, PortError>;
+    fn open_port(&mut self, index: u32, ring: RingSize) -> Result<Self::Socket, PortError>;
 }
 
 impl Devices for Netlink {
@@ -66,7 +67,7 @@ impl Devices for Netlink {
     fn restore(&mut self, name: &str, before: &Offloads, segments: u32) -> Result<(), NetlinkError> {
         self.restore(name, before, segments)
     }
-    fn open_port(&mut self, index: u32) -> Result<Port, PortError> {
-        Port::open(index)
+    fn open_port(&mut self, index: u32, ring: RingSize) -> Result<Port, PortError> {
+        Port::open_with_ring(index, ring)
     }
 }

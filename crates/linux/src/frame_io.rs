@@ -18,11 +18,17 @@ use crate::readiness::Readiness;
 pub trait Socket {
     /// The hardware address of its interface.
     fn hardware(&self) -> [u8; 6];
+
+    /// Whether its frames come in by memory shared with the kernel.
+    fn has_ring(&self) -> bool;
 }
 
 impl Socket for Port {
     fn hardware(&self) -> [u8; 6] {
         self.hardware()
+    }
+    fn has_ring(&self) -> bool {
+        self.has_ring()
     }
 }
 

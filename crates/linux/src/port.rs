@@ -7,13 +7,14 @@
 //!
 //! Consecutive segments of a TCP connection leave as one super-packet, where the device takes such ([`merge`]).
 //!
-//! Frames are read into buffers and written from them without a copy of ours. What of a super-packet does not
-//! fit into its buffer comes in an area of the port's own, which takes memory only then. Cost: a system call
-//! per batch of up to [`BATCH`] frames, and what the kernel takes for each; a copy of each super-packet.
+//! Frames come in by memory shared with the kernel ([`RingSize`]), from which they are copied to buffers, or by system calls into
+//! buffers, and are written from those without a copy of ours. What of a super-packet does not fit into its buffer comes in an area of
+//! the port's own, which takes memory only then. Cost: a system call per batch of up to [`BATCH`] frames that leave or come in without such memory,
+//! and what the kernel takes for each; a copy of each super-packet.
 
 #![expect(
     unsafe_code,
-    reason = "recvmmsg(2), sendmmsg(2) and packet(7) options with buffers that are reused"
+    reason = "recvmmsg(2), sendmmsg(2) and packet(7) options with buffers that are reused, and memory shared with the kernel"
 )]
 
 use std::io;
@@ -24,19 +25,24 @@ use std::ptr;
 
 use nix::sys::socket::{LinkAddr, getsockname};
 
-use crate::pool::{BufferId, HEAD, Pool};
+use crate::pool::{BufferId, Pool};
 use consent::{Consent, Progress, progress, send_batches};
 use merge::{Merged, Plan};
-use segment::{LONGEST_SUPER_PACKET, NEEDS_CHECKSUM, Segments, VNET_HEADER, VnetHeader};
+use ring::Ring;
+use segment::{NEEDS_CHECKSUM, VNET_HEADER};
 use socket::{bind, check, mtu, newly_missed, set_option};
 
 mod consent;
 mod errors;
 pub mod merge;
+mod receive;
+mod ring;
 pub mod segment;
 mod socket;
+mod tag;
 
 pub use errors::{Sent, count_received, send_all};
+pub use ring::RingSize;
 
 /// Maximum of frames in a system call. Chosen: above 64 nothing is gained, measured from 1 to 256.
 pub const BATCH: usize = 64;
@@ -46,10 +52,6 @@ const RECEIVE_BUFFER: libc::c_int = 16 << 20;
 const SEND_BUFFER: libc::c_int = 4 << 20;
 /// In the header before a frame.
 const GSO_TYPE: usize = 1;
-const CHECKSUM_START: usize = 6;
-/// Of the frame, before a VLAN tag.
-const ADDRESSES: usize = 12;
-const TAG: usize = 4;
 /// A control message with `struct tpacket_auxdata`, of 20 bytes.
 const CONTROL: usize = 48;
 
@@ -138,10 +140,12 @@ pub struct Port {
     /// For each message, as a buffer would hold it: where a super-packet is put together.
     overflow: Vec<u8>,
     control: Vec<[u64; CONTROL / 8]>,
+    /// What frames come in by, if it is not the queue of the socket.
+    ring: Option<Ring>,
 }
 
 // SAFETY: the pointers in `messages` and `vectors` lead to what the port itself holds and to buffers; they are set before
-// each call and followed until the next use of the port at most.
+// each call and followed until the next use of the port at most. That of `ring` is to a mapping of the process.
 unsafe impl Send for Port {}
 
 impl std::fmt::Debug for Port {
@@ -166,6 +170,25 @@ impl Port {
     /// # Errors
     /// If the system refuses; mostly for want of CAP_NET_RAW.
     pub fn open(interface: u32) -> Result<Self, PortError> {
+        Self::open_with(interface, None)
+    }
+
+    /// Opens the interface as [`open`](Self::open) does, for frames that come in by memory shared with the kernel, which spares most of what receiving
+    /// one by one costs. Where the system refuses that, it is a port [without](Self::has_ring).
+    ///
+    /// # Errors
+    /// As for [`open`](Self::open).
+    pub fn open_with_ring(interface: u32, size: RingSize) -> Result<Self, PortError> {
+        Self::open_with(interface, Some(size))
+    }
+
+    /// Whether frames come in by memory shared with the kernel.
+    #[must_use]
+    pub const fn has_ring(&self) -> bool {
+        self.ring.is_some()
+    }
+
+    fn open_with(interface: u32, size: Option<RingSize>) -> Result<Self, PortError> {
         let fail = |step| move |source| PortError { interface, step, source };
         // SAFETY: no pointers.
         let socket = check(unsafe {
@@ -193,6 +216,8 @@ impl Port {
             set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &SEND_BUFFER)
                 .map_err(fail("SO_SNDBUF"))?;
         }
+        // Before frames come.
+        let ring = size.and_then(|size| Ring::new(&socket, size).ok());
         bind(&socket, interface).map_err(fail("bind"))?;
         let promiscuous = libc::packet_mreq {
             mr_ifindex: interface as libc::c_int,
@@ -215,135 +240,8 @@ impl Port {
             interface,
             overflow: Vec::new(),
             control: vec![[0; CONTROL / 8]; BATCH],
+            ring,
         })
-    }
-
-    /// Reads frames that wait into `frames`, at most [`BATCH`] or the segments of as many super-packets, in buffers that
-    /// `owner` takes. Whether more may wait.
-    ///
-    /// # Errors
-    /// If the socket fails for good. That its interface is down is no such failure.
-    pub fn receive(&mut self, owner: u16, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<bool> {
-        while self.spare.len() < BATCH {
-            let Some(buffer) = pool.take(owner) else { break };
-            self.spare.push(buffer);
-        }
-        let count = self.spare.len();
-        if count == 0 {
-            // Every buffer waits in a queue: the kernel's buffer fills, and it counts what it loses.
-            return Ok(true);
-        }
-        self.prepare_buffers(pool);
-        let each = std::iter::repeat_n(3, count);
-        point(&mut self.messages, self.vectors.as_mut_ptr(), each, Some(self.control.as_mut_ptr()));
-        // SAFETY: each message points at vectors, a control block, a buffer and a slot of the overflow, of these lengths,
-        // which live through the call and which nothing refers to meanwhile.
-        let got = check(unsafe {
-            libc::recvmmsg(
-                self.socket.as_raw_fd(),
-                self.messages.as_mut_ptr(),
-                count as libc::c_uint,
-                libc::MSG_DONTWAIT as _,
-                ptr::null_mut(),
-            )
-        });
-        let got = count_received(got.map(|got| got as usize), &mut self.counts)?;
-        let mut kept = 0;
-        for at in 0..got {
-            let (buffer, before) = (self.spare[at], frames.len());
-            if pool.bytes(buffer)[GSO_TYPE] == 0 {
-                frames.extend(self.parse_frame(at, buffer, pool));
-            } else {
-                self.segment(at, buffer, owner, pool, frames);
-            }
-            let came = frames.len() - before;
-            self.counts.received += came as u64;
-            if came == 0 {
-                // Its buffer is ready for another one.
-                self.spare[kept] = buffer;
-                kept += 1;
-            }
-        }
-        self.spare.drain(kept..got);
-        if pool.is_scarce() {
-            self.spare.drain(..).for_each(|buffer| pool.give_back(buffer));
-        }
-        Ok(got == count)
-    }
-
-    /// Points the vectors at the spare buffers, and behind each at its slot of the overflow: at the place that follows what
-    /// the buffer holds.
-    fn prepare_buffers(&mut self, pool: &mut Pool) {
-        let (end, slot) = (HEAD + pool.longest(), slot(pool));
-        if self.overflow.len() != BATCH * slot {
-            // Zeroed by the system, on touch.
-            self.overflow = vec![0; BATCH * slot];
-        }
-        let overflow = self.overflow.as_mut_ptr();
-        self.vectors.clear();
-        for (at, buffer) in self.spare.iter().enumerate() {
-            let [header, frame] = [0..VNET_HEADER, HEAD..end].map(|range| vector(pool, *buffer, &range));
-            let rest = overflow.wrapping_add(at * slot + end).cast();
-            self.vectors.extend([header, frame, libc::iovec { iov_base: rest, iov_len: slot - end }]);
-        }
-    }
-
-    /// The frame of message `at`; none if it is too long, which is counted.
-    fn parse_frame(&mut self, at: usize, buffer: BufferId, pool: &mut Pool) -> Option<Received> {
-        let message = &self.messages[at];
-        let length = (message.msg_len as usize).checked_sub(VNET_HEADER)?;
-        // One that was truncated is longer as well.
-        if length > pool.longest() || length + TAG > usize::from(u16::MAX) {
-            self.counts.oversize += 1;
-            return None;
-        }
-        let mut frame = Received { buffer, start: HEAD as u8, length: u16::try_from(length).ok()? };
-        if put_tag_back(&message.msg_hdr, length, pool.bytes_mut(buffer)) {
-            frame.start -= TAG as u8;
-            frame.length += TAG as u16;
-        }
-        Some(frame)
-    }
-
-    /// Cuts the super-packet of message `at`, which begins in `buffer`, into `frames`, of which the first is put into that
-    /// buffer. None come if it cannot be cut, which is counted.
-    fn segment(
-        &mut self,
-        at: usize,
-        buffer: BufferId,
-        owner: u16,
-        pool: &mut Pool,
-        frames: &mut Vec<Received>,
-    ) {
-        let (message, slot) = (&self.messages[at], slot(pool));
-        let bytes = &mut self.overflow[at * slot..][..slot];
-        let beginning = pool.bytes(buffer);
-        bytes[..beginning.len()].copy_from_slice(beginning);
-        let length = (message.msg_len as usize).saturating_sub(VNET_HEADER);
-        let is_cut = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
-        let end = HEAD + length;
-        let start = if put_tag_back(&message.msg_hdr, length, bytes) { HEAD - TAG } else { HEAD };
-        let longest = HEAD + pool.longest() - start;
-        let header = bytes.first_chunk().map(VnetHeader::read).unwrap_or_default();
-        let frame = bytes.get(start..end).filter(|_| !is_cut).unwrap_or_default();
-        let Ok(mut segments) = Segments::new(&header, frame, longest) else {
-            self.counts.super_packets += 1;
-            return;
-        };
-        self.counts.segmented += 1;
-        let header = segments.header().bytes();
-        let mut buffer = Some(buffer);
-        while segments.remaining() > 0 {
-            let Some(buffer) = buffer.take().or_else(|| pool.take(owner)) else {
-                self.counts.missed += segments.remaining() as u64;
-                return;
-            };
-            let bytes = pool.bytes_mut(buffer);
-            bytes[..VNET_HEADER].copy_from_slice(&header);
-            // It fits: none is longer than `longest`.
-            let length = segments.write_next(&mut bytes[start..]).unwrap_or_default();
-            frames.push(Received { buffer, start: start as u8, length: length as u16 });
-        }
     }
 
     /// Buffers for frames, those that `owner` could take counted.
@@ -455,11 +353,6 @@ pub fn has_unfinished_checksum(buffer: &[u8]) -> bool {
     buffer.first().is_some_and(|flags| flags & NEEDS_CHECKSUM != 0)
 }
 
-/// Bytes of the overflow for each message: those of a buffer that holds the longest super-packet.
-fn slot(pool: &Pool) -> usize {
-    HEAD + pool.longest().max(LONGEST_SUPER_PACKET)
-}
-
 /// Points messages at so many of the vectors each, and at a control block each. The pointers come from where these lie and not
 /// from references, which would end those made before; they hold until either is referred to again.
 fn point(
@@ -486,63 +379,4 @@ fn range(frame: &Received) -> Range<usize> {
 
 fn vector(pool: &mut Pool, buffer: BufferId, range: &Range<usize>) -> libc::iovec {
     libc::iovec { iov_base: pool.pointer(buffer, range).cast(), iov_len: range.len() }
-}
-
-/// The tag that the kernel took out of a frame: its protocol and its control information.
-fn vlan_tag(header: &libc::msghdr) -> Option<(u16, u16)> {
-    // SAFETY: the kernel filled `msg_control` up to `msg_controllen`; the macros stay within.
-    let control = unsafe { libc::CMSG_FIRSTHDR(header).as_ref() }?;
-    if (control.cmsg_level, control.cmsg_type) != (libc::SOL_PACKET, libc::PACKET_AUXDATA) {
-        return None;
-    }
-    // SAFETY: a control message of this type holds a `tpacket_auxdata`, maybe not aligned.
-    let auxiliary: libc::tpacket_auxdata = unsafe { ptr::read_unaligned(libc::CMSG_DATA(control).cast()) };
-    let says = |flag| auxiliary.tp_status & flag != 0;
-    says(libc::TP_STATUS_VLAN_VALID).then(|| {
-        let protocol = if says(libc::TP_STATUS_VLAN_TPID_VALID) { auxiliary.tp_vlan_tpid } else { 0x8100 };
-        (protocol, auxiliary.tp_vlan_tci)
-    })
-}
-
-/// Puts a tag that the kernel took out back into the frame of `length` bytes at [`HEAD`]; whether there was one.
-fn put_tag_back(header: &libc::msghdr, length: usize, bytes: &mut [u8]) -> bool {
-    let found = vlan_tag(header).filter(|_| length >= ADDRESSES);
-    if let Some((protocol, tag)) = found {
-        put_tag(bytes, protocol, tag);
-    }
-    found.is_some()
-}
-
-/// Puts a tag back after the addresses of the frame at [`HEAD`], which then begins [`TAG`] bytes before it.
-fn put_tag(bytes: &mut [u8], protocol: u16, tag: u16) {
-    let start = HEAD - TAG;
-    bytes.copy_within(HEAD..HEAD + ADDRESSES, start);
-    bytes[start + ADDRESSES..][..2].copy_from_slice(&protocol.to_be_bytes());
-    bytes[start + ADDRESSES + 2..][..2].copy_from_slice(&tag.to_be_bytes());
-    // Where a checksum is to be finished moves with the frame. Of the machine's byte order.
-    if has_unfinished_checksum(bytes) {
-        let at = [bytes[CHECKSUM_START], bytes[CHECKSUM_START + 1]];
-        let moved = u16::from_ne_bytes(at).saturating_add(TAG as u16);
-        bytes[CHECKSUM_START..CHECKSUM_START + 2].copy_from_slice(&moved.to_ne_bytes());
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tag_goes_back_between_addresses_and_type() {
-        let mut bytes = [0_u8; 64];
-        bytes[0] = 1;
-        bytes[CHECKSUM_START..][..2].copy_from_slice(&34_u16.to_ne_bytes());
-        for (at, byte) in bytes[HEAD..].iter_mut().enumerate() {
-            *byte = at as u8;
-        }
-        put_tag(&mut bytes, 0x88a8, 0x0123);
-        let frame = &bytes[HEAD - TAG..];
-        assert_eq!(frame[..ADDRESSES], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
-        assert_eq!(frame[ADDRESSES..ADDRESSES + 6], [0x88, 0xa8, 0x01, 0x23, 12, 13]);
-        assert_eq!(bytes[CHECKSUM_START..][..2], 38_u16.to_ne_bytes());
-    }
 }

@@ -3,7 +3,7 @@
 //!
 //! `cargo bench -p apportion-live --bench forwarding`; with `-- frames` or `-- tcp` only that, and with `alone` between interfaces that do
 //! not segment, by which segments leave one by one. It needs two cores: one sends, one forwards. The kernel forwards within
-//! the call that sends, on the sender's core. Of TCP it also prints the processor time of each thread, of which the largest bounds the rate where
+//! the call that sends, on the sender's core. It also prints the processor time of each thread, of which the largest bounds the rate where
 //! a core is free for each, and the sum where none is. The kernel is left out where ip(8), tc(8) or HTB is missing.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints, and a panic is its message")]
 #![allow(clippy::disallowed_methods, reason = "a bench measures time")]
@@ -22,7 +22,7 @@ use apportion_linux::host::Host;
 use apportion_linux::namespace::{Identity, Isolation, enter_user_namespace, set_sysctl};
 use apportion_linux::netlink::{Netlink, Offloads, Route, Table};
 use apportion_linux::pool::Pool;
-use apportion_linux::port::{Port, Received};
+use apportion_linux::port::{Port, Received, RingSize};
 use apportion_live::bridge::{Bridge, ETHERNET};
 use apportion_live::engine::Engine;
 use apportion_live::link::Link;
@@ -36,6 +36,8 @@ const LENGTH: Duration = Duration::from_secs(2);
 const PORT: u16 = 5_001;
 /// The argument for interfaces that do not segment.
 const ALONE: &str = "alone";
+/// That for ports without memory shared with the kernel.
+const SOCKETS: &str = "sockets";
 /// Hardware addresses: of every interface, and of none.
 const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 9];
@@ -75,7 +77,11 @@ impl Hosts {
     }
 
     fn engine(&self, queue: &str) -> Engine<Bridge> {
-        let ports = [Port::open(self.near.port).unwrap(), Port::open(self.far.port).unwrap()];
+        let open = |port| match std::env::args().any(|word| word == SOCKETS) {
+            true => Port::open(port).unwrap(),
+            false => Port::open_with_ring(port, RingSize::of(Bytes::new(1_522))).unwrap(),
+        };
+        let ports = [self.near.port, self.far.port].map(open);
         Bridge::between(ports, [link(0, queue), link(1, queue)], ETHERNET).unwrap()
     }
 
@@ -103,20 +109,20 @@ impl Hosts {
             ))
     }
 
-    /// Sends frames from the near one as fast as it can; how many a second it sent, and how many came to the far one.
-    fn blast(&self, mac: [u8; 6], length: usize, flows: u16) -> std::thread::JoinHandle<(f64, f64)> {
+    /// Sends frames from the near one as fast as it can.
+    fn blast(&self, mac: [u8; 6], length: usize, flows: u16) -> std::thread::JoinHandle<Blast> {
         let (from, to) = (self.addresses[0], self.nowhere);
         let far = self.far.namespace.try_clone().unwrap();
         let sender = move || {
             let index = Netlink::open().unwrap().index_of("eth0").unwrap();
             let mut port = Port::open(index).unwrap();
             let before = far.run(received).unwrap();
-            let start = Instant::now();
+            let (start, busy) = (Instant::now(), processor_time());
             let sent = send_frames(&mut port, &|bytes, at| frame(bytes, mac, at % flows, (from, to)), length);
-            let took = start.elapsed().as_secs_f64();
+            let (took, busy) = (start.elapsed().as_secs_f64(), processor_time() - busy);
             sleep(Duration::from_millis(50));
             let came = far.run(received).unwrap() - before;
-            (sent as f64 / took, came as f64 / took)
+            Blast { sent: sent as f64, came: came as f64, took, busy }
         };
         self.near.namespace.spawn("sender", sender).unwrap()
     }
@@ -154,6 +160,27 @@ impl Hosts {
             let ((bytes, took, receiver), sender) = (receiver.join().unwrap(), sender.join().unwrap());
             Transfer { bytes, took, sender, receiver }
         })
+    }
+}
+
+/// Frames that were sent, and those that came to the far host; how long that took, and the processor time of the sender, in seconds.
+struct Blast {
+    sent: f64,
+    came: f64,
+    took: f64,
+    busy: f64,
+}
+
+impl Blast {
+    /// With the processor time of the thread that forwards, if there is one.
+    fn print(&self, name: &str, length: usize, flows: u16, forwarder: f64, rest: &str) {
+        let Self { sent, came, took, busy } = self;
+        let [offered, rate, bits] = [sent / took, came / took, came * length as f64 * 8.0 / took / 1e9];
+        let [sender, forwarder] = [busy * 1e9 / sent, forwarder * 1e9 / came.max(1.0)];
+        println!(
+            "{name:12} {length:5} B {flows:5} flows  {rate:8.0} frames/s of {offered:8.0}  {bits:5.2} Gb/s  \
+             ns/frame: sender {sender:5.0}, forwarder {forwarder:5.0}{rest}"
+        );
     }
 }
 
@@ -241,14 +268,11 @@ fn deadline() -> Time {
 fn forward_frames(number: u8, queue: &str, length: usize, flows: u16) {
     let hosts = Hosts::new(number);
     let mut engine = hosts.engine(queue);
-    let sender = hosts.blast(NOBODY, length, flows);
+    let (sender, before) = (hosts.blast(NOBODY, length, flows), processor_time());
     engine.run(deadline(), None).unwrap();
-    let (offered, came) = sender.join().unwrap();
+    let forwarder = processor_time() - before;
     let lost = engine.port_counts(0).unwrap().0.missed;
-    println!(
-        "{queue:12} {length:5} B {flows:5} flows  {came:8.0} frames/s of {offered:8.0}  {:5.2} Gb/s  {lost} missed",
-        came * length as f64 * 8.0 / 1e9
-    );
+    sender.join().unwrap().print(queue, length, flows, forwarder, &format!("; {lost} missed"));
 }
 
 fn forward_tcp(number: u8, queue: &str) {
@@ -270,9 +294,7 @@ fn kernel_frames(number: u8, length: usize) {
         println!("kernel, HTB: left out, ip(8), tc(8) or its HTB is missing");
         return;
     }
-    let (offered, came) = hosts.blast(ROUTER, length, 1).join().unwrap();
-    let bits = came * length as f64 * 8.0 / 1e9;
-    println!("kernel, HTB  {length:5} B     1 flows  {came:8.0} frames/s of {offered:8.0}  {bits:5.2} Gb/s");
+    hosts.blast(ROUTER, length, 1).join().unwrap().print("kernel, HTB", length, 1, 0.0, "");
 }
 
 fn kernel_tcp(number: u8) {
@@ -284,7 +306,7 @@ fn kernel_tcp(number: u8) {
 
 fn main() {
     // Cargo adds `--bench`.
-    let is_part = |word: &String| !word.starts_with("--") && word != ALONE;
+    let is_part = |word: &String| !word.starts_with("--") && word != ALONE && word != SOCKETS;
     let words: Vec<String> = std::env::args().skip(1).filter(is_part).collect();
     let is_wanted = |what: &str| words.is_empty() || words.iter().any(|word| word == what);
     enter_user_namespace(Isolation { identity: Identity::Root, network: true, mounts: false }).unwrap();

@@ -204,9 +204,14 @@ impl<I: FrameIo> Gateway<I> {
     }
 }
 
+/// The longest frame that is received from an interface with this MTU.
+fn longest_frame(mtu: Bytes) -> Bytes {
+    (mtu + ETHERNET + TAGS).max(Bytes::new(LONGEST as u64))
+}
+
 /// Buffers for both directions, for IP packets of at most `mtu`.
 fn buffers(mtu: Bytes) -> Pool {
-    let longest = (mtu + ETHERNET + TAGS).get().max(LONGEST as u64);
+    let longest = longest_frame(mtu).get();
     let frames = (MEMORY / longest).min(MAX_FRAMES.into()) as u32;
     Pool::new(frames, longest as usize)
 }

@@ -89,3 +89,14 @@ pub(super) fn mtu(socket: &OwnedFd, interface: u32) -> io::Result<usize> {
     let mtu = unsafe { request.ifr_ifru.ifru_mtu };
     Ok(usize::try_from(mtu).unwrap_or(0))
 }
+
+/// Takes the error of the socket that no call has reported so far (socket(7), SO_ERROR).
+///
+/// # Errors
+/// That error.
+pub(super) fn take_error(socket: &OwnedFd) -> io::Result<()> {
+    match nix::sys::socket::getsockopt(socket, nix::sys::socket::sockopt::SocketError)? {
+        0 => Ok(()),
+        error => Err(io::Error::from_raw_os_error(error)),
+    }
+}

@@ -2,13 +2,15 @@
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::AsFd as _;
 use std::time::Duration;
 
 use apportion_core::units::{Bytes, Span};
 use apportion_linux::netlink::{Netlink, NetlinkError, Offloads, Route, Table};
 use apportion_linux::pool::{HEAD, Pool};
 use apportion_linux::port::segment::{NEEDS_CHECKSUM, VNET_HEADER, VnetHeader};
-use apportion_linux::port::{Port, PortCounts, Received};
+use apportion_linux::port::{Port, PortCounts, Received, RingSize};
+use apportion_linux::readiness::Readiness;
 use etherparse::Ipv4Header;
 use nix::errno::Errno;
 use nix::sys::socket::setsockopt;
@@ -158,11 +160,32 @@ fn ipv4(identification: u16, payload: u16) -> Ipv4Header {
     header
 }
 
+/// A frame with the header before it.
+type Frame = ([u8; VNET_HEADER], Vec<u8>);
+
 /// Sends these frames from `a0`; what comes to `b0`, with the counters of both ports.
-fn across(pair: &Pair, frames: &[([u8; VNET_HEADER], Vec<u8>)]) -> (Vec<Vec<u8>>, [PortCounts; 2]) {
-    let open = |name: &str| Port::open(Netlink::open().unwrap().index_of(name).unwrap()).unwrap();
-    let (mut a, mut b) = (pair.a.run(|| open("a0")).unwrap(), pair.b.run(|| open("b0")).unwrap());
-    let mut pool = Pool::new(1_024, HEADER + 1_500 + 8);
+fn across(pair: &Pair, frames: &[Frame], ring: Option<RingSize>) -> (Vec<Vec<u8>>, [PortCounts; 2]) {
+    let (mut a, mut b) = (port(pair, "a0", None), port(pair, "b0", ring));
+    let mut pool = Pool::new(2_048, HEADER + 1_500 + 8);
+    assert_eq!(send(&mut a, frames), frames.len());
+    let came = receive(&mut b, &mut pool);
+    (came, [a.counts(), b.counts()])
+}
+
+/// A port of an end of the pair.
+fn port(pair: &Pair, name: &str, ring: Option<RingSize>) -> Port {
+    let open = || {
+        let index = Netlink::open().unwrap().index_of(name).unwrap();
+        ring.map_or_else(|| Port::open(index), |size| Port::open_with_ring(index, size)).unwrap()
+    };
+    let port = if name == "a0" { pair.a.run(open) } else { pair.b.run(open) }.unwrap();
+    assert_eq!(port.has_ring(), ring.is_some());
+    port
+}
+
+/// Sends frames; how many are done with.
+fn send(port: &mut Port, frames: &[Frame]) -> usize {
+    let mut pool = Pool::new(2 * frames.len() as u32 + 2, 4_000);
     let sent: Vec<_> = frames
         .iter()
         .map(|(header, frame)| {
@@ -173,13 +196,25 @@ fn across(pair: &Pair, frames: &[([u8; VNET_HEADER], Vec<u8>)]) -> (Vec<Vec<u8>>
             Received { buffer, start: HEAD as u8, length: frame.len() as u16 }
         })
         .collect();
-    assert_eq!(a.send(&mut pool, &sent).unwrap(), frames.len());
+    port.send(&mut pool, &sent).unwrap()
+}
+
+/// All frames that wait.
+fn receive(port: &mut Port, pool: &mut Pool) -> Vec<Vec<u8>> {
     let mut came = Vec::new();
-    while b.receive(1, &mut pool, &mut came).unwrap() {}
-    let bytes = |frame: &Received| {
-        pool.bytes(frame.buffer)[usize::from(frame.start)..][..usize::from(frame.length)].to_vec()
+    while port.receive(1, pool, &mut came).unwrap() {}
+    let bytes = |frame: Received| {
+        let bytes =
+            pool.bytes(frame.buffer)[usize::from(frame.start)..][..usize::from(frame.length)].to_vec();
+        pool.give_back(frame.buffer);
+        bytes
     };
-    (came.iter().map(bytes).collect(), [a.counts(), b.counts()])
+    came.into_iter().map(bytes).collect()
+}
+
+/// A ring for frames of so many bytes, of 1 MiB.
+const fn ring(longest: u64) -> Option<RingSize> {
+    Some(RingSize { longest: Bytes::new(longest), memory: Bytes::new(1 << 20) })
 }
 
 pub fn segments_cross_as_super_packets_and_are_the_same_again() {
@@ -187,17 +222,124 @@ pub fn segments_cross_as_super_packets_and_are_the_same_again() {
     let pair = pair();
     for (tags, is_ipv4) in [(0, true), (0, false), (1, true), (1, false), (2, true), (2, false)] {
         let frames: Vec<_> = (0..100).map(|number| segment(tags, is_ipv4, number)).collect();
-        let (came, [a, b]) = across(&pair, &frames);
-        assert!(came.iter().eq(frames.iter().map(|(_, frame)| frame)), "{tags} {is_ipv4} {a:?} {b:?}");
-        // 64 and 36.
-        assert_eq!((a.sent, a.merged, a.unsent, b.segmented), (100, 2, 0, 2), "{tags} {is_ipv4}");
+        for ring in [None, ring(1_522), ring(500), ring(65_000)] {
+            let (came, [a, b]) = across(&pair, &frames, ring);
+            assert!(came.iter().eq(frames.iter().map(|(_, frame)| frame)), "{tags} {is_ipv4} {a:?} {b:?}");
+            // 64 and 36.
+            assert_eq!((a.sent, a.merged, a.unsent, b.segmented), (100, 2, 0, 2), "{tags} {is_ipv4}");
+            assert_eq!((b.received, b.missed, b.oversize), (100, 0, 0), "{ring:?}");
+        }
     }
     // The same without the offload of the sender, whose kernel refuses super-packets.
     turn_off_segmentation(&pair);
     let frames: Vec<_> = (0..100).map(|number| segment(0, true, number)).collect();
-    let (came, [a, b]) = across(&pair, &frames);
-    assert!(came.iter().eq(frames.iter().map(|(_, frame)| frame)));
-    assert_eq!((a.sent, a.merged, a.unsent, b.segmented), (100, 0, 0, 0));
+    for ring in [None, ring(1_522)] {
+        let (came, [a, b]) = across(&pair, &frames, ring);
+        assert!(came.iter().eq(frames.iter().map(|(_, frame)| frame)));
+        assert_eq!((a.sent, a.merged, a.unsent, b.segmented), (100, 0, 0, 0));
+    }
+}
+
+/// A frame of an experimental type (IEEE 802) behind so many tags, with this payload.
+fn plain(tags: usize, payload: &[u8]) -> Frame {
+    let tags = [0x81, 0, 0, 5].repeat(tags);
+    let frame = [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 1][..], &tags, &[0x88, 0xb5], payload].concat();
+    ([0; VNET_HEADER], frame)
+}
+
+pub fn frames_come_in_order_by_slots_and_by_the_queue() {
+    enter();
+    let pair = pair();
+    for (namespace, name) in [(&pair.a, "a0"), (&pair.b, "b0")] {
+        let set_mtu = || {
+            let mut netlink = Netlink::open().unwrap();
+            let index = netlink.index_of(name).unwrap();
+            netlink.set_mtu(index, Bytes::new(9_000)).unwrap();
+        };
+        namespace.run(set_mtu).unwrap();
+    }
+    // Those of the queue among those of slots: a super-packet of many segments, and one that fits a slot of 3000 bytes, which is two of
+    // 1040 bytes; and, of the frames, tags beside some.
+    let mut frames = Vec::new();
+    for round in 0..40_u8 {
+        frames.extend((0..3).map(|tags| plain(tags, &[round; 100])));
+        frames.extend((0..2 + 4 * u16::from(round % 2)).map(|number| segment(1, true, number)));
+        frames.push(plain(1, &[round; 1_400]));
+    }
+    for longest in [64, 200, 1_522, 3_000] {
+        let (came, [a, b]) = across(&pair, &frames, ring(longest));
+        assert!(came.iter().eq(frames.iter().map(|(_, frame)| frame)), "{longest}: {a:?} {b:?}");
+        assert_eq!((b.segmented, b.missed, b.oversize), (40, 0, 0), "{longest}");
+    }
+    // Longer than a buffer, in the middle; a slot holds it or does not.
+    let frames = [plain(0, &[1; 100]), plain(1, &[2; 2_000]), plain(0, &[3; 100])];
+    for ring in [None, ring(1_522), ring(3_000)] {
+        let (came, [_, b]) = across(&pair, &frames, ring);
+        assert_eq!(came, [&frames[0].1[..], &frames[2].1], "{ring:?}");
+        assert_eq!((b.received, b.oversize, b.missed), (2, 1, 0), "{ring:?}");
+    }
+}
+
+pub fn a_ring_that_is_full_counts_what_it_misses() {
+    enter();
+    let pair = pair();
+    // One block, of 39 slots.
+    let size = RingSize { longest: Bytes::new(1_522), memory: Bytes::new(1) };
+    let (mut a, mut b) = (port(&pair, "a0", None), port(&pair, "b0", Some(size)));
+    let mut pool = Pool::new(2_048, HEADER + 1_500 + 8);
+    let frames: Vec<_> = (0..100).map(|number| plain(number % 2, &[number as u8; 60])).collect();
+    for round in 1..=5 {
+        assert_eq!(send(&mut a, &frames), 100);
+        let came = receive(&mut b, &mut pool);
+        assert!(came.iter().eq(frames[..39].iter().map(|(_, frame)| frame)), "{round}: {}", came.len());
+        let counts = b.counts();
+        assert_eq!((counts.received, counts.missed), (39 * round, 61 * round));
+    }
+    // Without buffers they wait in their slots.
+    let (mut none, mut frames_) = (Pool::new(0, HEADER + 1_500), Vec::new());
+    assert_eq!(send(&mut a, &frames[..10]), 10);
+    assert!(b.receive(1, &mut none, &mut frames_).unwrap() && frames_.is_empty());
+    assert_eq!(receive(&mut b, &mut pool).len(), 10);
+    b.close(&mut pool);
+    assert_eq!(pool.used(), 0);
+}
+
+pub fn a_ring_whose_interface_goes_down_is_not_readable_for_ever() {
+    enter();
+    let pair = pair();
+    let mut b = port(&pair, "b0", ring(1_522));
+    let mut readiness = Readiness::new().unwrap();
+    readiness.add(0, b.as_fd()).unwrap();
+    pair.b
+        .run(|| {
+            let mut netlink = Netlink::open().unwrap();
+            let index = netlink.index_of("b0").unwrap();
+            netlink.set_down(index).unwrap();
+        })
+        .unwrap();
+    let mut pool = Pool::new(2_048, HEADER + 1_500 + 8);
+    let mut ready = Vec::new();
+    readiness.wait(Some(Span::from_secs(5)), None, &mut ready).unwrap();
+    assert_eq!(ready, [0]);
+    assert!(receive(&mut b, &mut pool).is_empty());
+    assert_eq!(b.counts().down, 1);
+    ready.clear();
+    readiness.wait(Some(Span::from_millis(1)), None, &mut ready).unwrap();
+    assert_eq!(ready, [0; 0]);
+}
+
+pub fn without_memory_for_a_ring_frames_come_by_the_queue() {
+    enter();
+    let pair = pair();
+    // More slots than can be asked for.
+    let size = RingSize { longest: Bytes::new(1_522), memory: Bytes::new(1 << 47) };
+    let index = pair.b.run(|| Netlink::open().unwrap().index_of("b0").unwrap()).unwrap();
+    let mut b = pair.b.run(|| Port::open_with_ring(index, size).unwrap()).unwrap();
+    assert!(!b.has_ring());
+    let (mut a, mut pool) = (port(&pair, "a0", None), Pool::new(2_048, HEADER + 1_500 + 8));
+    let frames: Vec<_> = (0..70).map(|number| plain(number % 3, &[number as u8; 60])).collect();
+    assert_eq!(send(&mut a, &frames), 70);
+    assert!(receive(&mut b, &mut pool).iter().eq(frames.iter().map(|(_, frame)| frame)));
 }
 
 pub fn what_is_longer_than_the_mtu_is_not_merged_either() {
@@ -209,7 +351,7 @@ pub fn what_is_longer_than_the_mtu_is_not_merged_either() {
     for (mtu, sent, merged) in [(1_039, 0, 0), (1_040, 100, 2)] {
         netlink.set_mtu(index, Bytes::new(mtu)).unwrap();
         let frames: Vec<_> = (0..100).map(|number| segment(0, true, number)).collect();
-        let (came, [a, _]) = across(&pair, &frames);
+        let (came, [a, _]) = across(&pair, &frames, None);
         assert_eq!((came.len() as u64, a.sent, a.unsent), (sent, sent, 100 - sent), "{a:?}");
         assert_eq!(a.merged, merged);
     }

@@ -6,7 +6,7 @@
 use apportion_core::units::{Span, Time};
 
 /// Chosen: what came while the system did not run the process for 15 ms is worked off within it by a thread that is half
-/// busy; and the kernel's buffer of a port (32 MiB, some 40,000 small frames) takes two million frames a second for as long.
+/// busy; and the ring of a port (16 MiB, some 10,000 frames) takes half a million frames a second for as long.
 const PATIENCE: Span = Span::from_millis(20);
 
 /// Of one port.

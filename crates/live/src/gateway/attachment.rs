@@ -14,11 +14,14 @@ use std::sync::mpsc::Sender;
 use apportion_core::units::{Bytes, Span};
 use apportion_linux::devices::Devices;
 use apportion_linux::files::{Disk, Files};
+use apportion_linux::frame_io::Socket as _;
 use apportion_linux::netlink::{DeviceMonitor, Netlink};
+use apportion_linux::port::RingSize;
 
 use super::claim::Claim;
 use super::control::{Order, Shared};
 use super::interfaces::Interface;
+use super::longest_frame;
 use super::offloads::{PrepareError, Prepared};
 
 /// How often interfaces are looked at without a notification. Chosen: the longest time that a lost one may cost.
@@ -271,7 +274,14 @@ impl<D: Devices, F: Files> Attachment<D, F> {
             }
             Err(PrepareError::Netlink(error)) => return Err(error.to_string()),
         };
-        let socket = self.devices.open_port(found.index).map_err(|error| error.to_string())?;
+        let ring = RingSize::of(longest_frame(found.mtu));
+        let socket = self.devices.open_port(found.index, ring).map_err(|error| error.to_string())?;
+        if !socket.has_ring() {
+            tracing::info!(
+                interface = found.name,
+                "the system gives no memory for frames that come in, so they are read by system calls"
+            );
+        }
         let Interface { index, mtu, .. } = *found;
         Ok((Attached { index, mtu, stay_on, is_pending, is_renamed: false, _claim: claim }, socket))
     }

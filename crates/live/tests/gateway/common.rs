@@ -11,7 +11,7 @@ use apportion_linux::host::Host;
 use apportion_linux::namespace::{Namespace, silence_ipv6};
 use apportion_linux::netlink::{Netlink, VethEnd};
 use apportion_linux::pool::Pool;
-use apportion_linux::port::{Port, Received};
+use apportion_linux::port::{Port, Received, RingSize};
 use apportion_live::gateway::Gateway;
 use apportion_live::gateway::snapshot::{Reloads, Snapshot};
 use apportion_runtime::histogram::Histogram;
@@ -57,8 +57,12 @@ pub fn open(text: &str) -> Gateway {
 
 pub fn open_config(config: GatewayConfig) -> Gateway {
     let mut netlink = Netlink::open().unwrap();
-    let ports =
-        [&config.inside, &config.outside].map(|name| Port::open(netlink.index_of(name).unwrap()).unwrap());
+    let ports = [&config.inside, &config.outside].map(|name| {
+        let index = netlink.index_of(name).unwrap();
+        let port = Port::open_with_ring(index, RingSize::of(Bytes::new(1_522))).unwrap();
+        assert!(port.has_ring());
+        port
+    });
     Gateway::new(config, ports, MTU).unwrap()
 }
 

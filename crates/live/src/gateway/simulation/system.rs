@@ -11,7 +11,7 @@ use apportion_linux::files::Files;
 use apportion_linux::frame_io::{FrameIo, Socket};
 use apportion_linux::netlink::{Device, NetlinkError, Offloads};
 use apportion_linux::pool::{HEAD, Pool};
-use apportion_linux::port::{BATCH, PortCounts, PortError, Received, count_received, send_all};
+use apportion_linux::port::{BATCH, PortCounts, PortError, Received, RingSize, count_received, send_all};
 use nix::errno::Errno;
 
 use super::machine::{Fault, Machine, SimDevice};
@@ -43,6 +43,9 @@ pub(super) struct SimSocket {
 impl Socket for SimSocket {
     fn hardware(&self) -> [u8; 6] {
         self.hardware
+    }
+    fn has_ring(&self) -> bool {
+        true
     }
 }
 
@@ -220,7 +223,7 @@ impl Devices for System {
         })
     }
 
-    fn open_port(&mut self, index: u32) -> Result<SimSocket, PortError> {
+    fn open_port(&mut self, index: u32, _ring: RingSize) -> Result<SimSocket, PortError> {
         let mut machine = self.machine();
         let fail = |errno: Errno| PortError { interface: index, step: "open", source: errno.into() };
         if machine.has(Fault::Sockets, None) {

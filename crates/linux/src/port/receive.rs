@@ -1,0 +1,304 @@
+//! Reads frames: from the queue of the socket by recvmmsg(2), or from slots shared with the kernel.
+
+use std::io;
+use std::ptr;
+
+use std::os::fd::AsRawFd as _;
+
+use super::errors::count_received;
+use super::ring::{Ring, Slot};
+use super::segment::{LONGEST_SUPER_PACKET, Segments, VNET_HEADER, VnetHeader};
+use super::socket::{check, take_error};
+use super::tag::{TAG, put_tag_back, tag_of_message};
+use super::{BATCH, GSO_TYPE, Port, Received, point, vector};
+use crate::pool::{BufferId, HEAD, Pool};
+
+/// How many frames were asked for and read.
+struct Read {
+    asked: usize,
+    got: usize,
+}
+
+/// A super-packet in its slot of the overflow, as a buffer would hold it.
+struct SuperPacket {
+    /// Which slot.
+    slot: usize,
+    start: usize,
+    end: usize,
+    is_cut_off: bool,
+}
+
+impl Port {
+    /// Reads frames that wait into `frames`, at most [`BATCH`] or the segments of as many super-packets, in buffers that
+    /// `owner` takes. Whether more may wait.
+    ///
+    /// # Errors
+    /// If the socket fails for good. That its interface is down is no such failure.
+    pub fn receive(&mut self, owner: u16, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<bool> {
+        let Some(mut ring) = self.ring.take() else {
+            let Read { asked, got } = self.receive_messages(BATCH, owner, pool, frames)?;
+            return Ok(got == asked);
+        };
+        let count = self.receive_from(&mut ring, owner, pool, frames);
+        self.ring = Some(ring);
+        if count.as_ref().is_ok_and(|count| *count == 0) {
+            // It may be readable because of an error, which would be so until it is asked for.
+            count_received(take_error(&self.socket).map(|()| 0), &mut self.counts)?;
+        }
+        count.map(|count| count == BATCH)
+    }
+
+    /// Reads what is in the slots of the ring; how many, of [`BATCH`] at most, which it is too if no buffer is free.
+    fn receive_from(
+        &mut self,
+        ring: &mut Ring,
+        owner: u16,
+        pool: &mut Pool,
+        frames: &mut Vec<Received>,
+    ) -> io::Result<usize> {
+        let mut count = 0;
+        while count < BATCH {
+            let Some(slot) = ring.first() else { break };
+            if slot.is_queued {
+                let done = self.receive_queued(ring.queued(BATCH - count), owner, pool, frames)?;
+                if done == 0 {
+                    return Ok(BATCH);
+                }
+                ring.release(done);
+                count += done;
+                continue;
+            }
+            let Some(buffer) = self.spare.pop().or_else(|| pool.take(owner)) else { return Ok(BATCH) };
+            let before = frames.len();
+            if slot.header[GSO_TYPE] == 0 {
+                frames.extend(self.copy_frame(&slot, buffer, pool));
+            } else {
+                self.copy_super_packet(&slot, buffer, owner, pool, frames);
+            }
+            self.counts.received += (frames.len() - before) as u64;
+            if frames.len() == before {
+                pool.give_back(buffer);
+            }
+            ring.release(1);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    /// Reads `count` frames whose slots say that they are in the queue of the socket. How many are done with: none for want of buffers.
+    fn receive_queued(
+        &mut self,
+        count: usize,
+        owner: u16,
+        pool: &mut Pool,
+        frames: &mut Vec<Received>,
+    ) -> io::Result<usize> {
+        // The first time it may fail because of what had happened before.
+        for _ in 0..2 {
+            let Read { asked, got } = self.receive_messages(count, owner, pool, frames)?;
+            if got > 0 || asked == 0 {
+                return Ok(got);
+            }
+        }
+        // They are not: what the socket held has been lost.
+        self.counts.missed += count as u64;
+        Ok(count)
+    }
+
+    /// The frame of a slot, copied to this buffer; none if it is too long, which is counted.
+    fn copy_frame(&mut self, slot: &Slot<'_>, buffer: BufferId, pool: &mut Pool) -> Option<Received> {
+        let Slot { header, frame, length, tag, .. } = *slot;
+        if length > frame.len() || is_too_long(length, pool) {
+            self.counts.oversize += 1;
+            return None;
+        }
+        let bytes = pool.bytes_mut(buffer);
+        bytes[..VNET_HEADER].copy_from_slice(header);
+        bytes[HEAD..HEAD + length].copy_from_slice(frame);
+        let start = put_tag_back(tag, length, bytes);
+        Some(Received { buffer, start: start as u8, length: (HEAD + length - start) as u16 })
+    }
+
+    /// Cuts the super-packet of a slot.
+    fn copy_super_packet(
+        &mut self,
+        slot: &Slot<'_>,
+        buffer: BufferId,
+        owner: u16,
+        pool: &mut Pool,
+        frames: &mut Vec<Received>,
+    ) {
+        let Slot { header, frame, length, tag, .. } = *slot;
+        if length > frame.len() {
+            // The socket had no room to hold the whole of it.
+            self.counts.missed += 1;
+            return;
+        }
+        self.prepare_overflow(pool);
+        let bytes = &mut self.overflow[..slot_length(pool)];
+        bytes[..VNET_HEADER].copy_from_slice(header);
+        let Some(to) = bytes.get_mut(HEAD..HEAD + length) else {
+            self.counts.super_packets += 1;
+            return;
+        };
+        to.copy_from_slice(frame);
+        let start = put_tag_back(tag, length, bytes);
+        let found = SuperPacket { slot: 0, start, end: HEAD + length, is_cut_off: false };
+        self.segment(&found, buffer, owner, pool, frames);
+    }
+
+    /// Reads `most` frames of the queue of the socket, or as many as there are buffers for.
+    fn receive_messages(
+        &mut self,
+        most: usize,
+        owner: u16,
+        pool: &mut Pool,
+        frames: &mut Vec<Received>,
+    ) -> io::Result<Read> {
+        while self.spare.len() < most {
+            let Some(buffer) = pool.take(owner) else { break };
+            self.spare.push(buffer);
+        }
+        let count = self.spare.len().min(most);
+        if count == 0 {
+            // Every buffer waits in a queue: the kernel's buffer fills, and it counts what it loses.
+            return Ok(Read { asked: 0, got: 0 });
+        }
+        self.prepare_buffers(count, pool);
+        let each = std::iter::repeat_n(3, count);
+        point(&mut self.messages, self.vectors.as_mut_ptr(), each, Some(self.control.as_mut_ptr()));
+        // SAFETY: each message points at vectors, a control block, a buffer and a slot of the overflow, of these lengths,
+        // which live through the call and which nothing refers to meanwhile.
+        let got = check(unsafe {
+            libc::recvmmsg(
+                self.socket.as_raw_fd(),
+                self.messages.as_mut_ptr(),
+                count as libc::c_uint,
+                libc::MSG_DONTWAIT as _,
+                ptr::null_mut(),
+            )
+        });
+        let got = count_received(got.map(|got| got as usize), &mut self.counts)?;
+        let mut kept = 0;
+        for at in 0..got {
+            let (buffer, before) = (self.spare[at], frames.len());
+            if pool.bytes(buffer)[GSO_TYPE] == 0 {
+                frames.extend(self.parse_frame(at, buffer, pool));
+            } else {
+                self.put_together(at, buffer, owner, pool, frames);
+            }
+            let came = frames.len() - before;
+            self.counts.received += came as u64;
+            if came == 0 {
+                // Its buffer is ready for another one.
+                self.spare[kept] = buffer;
+                kept += 1;
+            }
+        }
+        self.spare.drain(kept..got);
+        if pool.is_scarce() {
+            self.spare.drain(..).for_each(|buffer| pool.give_back(buffer));
+        }
+        Ok(Read { asked: count, got })
+    }
+
+    fn prepare_overflow(&mut self, pool: &Pool) {
+        let length = BATCH * slot_length(pool);
+        if self.overflow.len() != length {
+            // Zeroed by the system, on touch.
+            self.overflow = vec![0; length];
+        }
+    }
+
+    /// Points the vectors at the first spare buffers, and behind each at its slot of the overflow: at the place that follows
+    /// what the buffer holds.
+    fn prepare_buffers(&mut self, count: usize, pool: &mut Pool) {
+        let (end, slot) = (HEAD + pool.longest(), slot_length(pool));
+        self.prepare_overflow(pool);
+        let overflow = self.overflow.as_mut_ptr();
+        self.vectors.clear();
+        for (at, buffer) in self.spare[..count].iter().enumerate() {
+            let [header, frame] = [0..VNET_HEADER, HEAD..end].map(|range| vector(pool, *buffer, &range));
+            let rest = overflow.wrapping_add(at * slot + end).cast();
+            self.vectors.extend([header, frame, libc::iovec { iov_base: rest, iov_len: slot - end }]);
+        }
+    }
+
+    /// The frame of message `at`; none if it is too long, which is counted.
+    fn parse_frame(&mut self, at: usize, buffer: BufferId, pool: &mut Pool) -> Option<Received> {
+        let message = &self.messages[at];
+        let length = (message.msg_len as usize).checked_sub(VNET_HEADER)?;
+        // One that was truncated is longer as well.
+        if is_too_long(length, pool) {
+            self.counts.oversize += 1;
+            return None;
+        }
+        let start = put_tag_back(tag_of_message(&message.msg_hdr), length, pool.bytes_mut(buffer));
+        Some(Received { buffer, start: start as u8, length: (HEAD + length - start) as u16 })
+    }
+
+    /// Cuts the super-packet of message `at`, which begins in `buffer`.
+    fn put_together(
+        &mut self,
+        at: usize,
+        buffer: BufferId,
+        owner: u16,
+        pool: &mut Pool,
+        frames: &mut Vec<Received>,
+    ) {
+        let (message, slot) = (&self.messages[at], slot_length(pool));
+        let bytes = &mut self.overflow[at * slot..][..slot];
+        let beginning = pool.bytes(buffer);
+        bytes[..beginning.len()].copy_from_slice(beginning);
+        let length = (message.msg_len as usize).saturating_sub(VNET_HEADER);
+        let start = put_tag_back(tag_of_message(&message.msg_hdr), length, bytes);
+        let is_cut_off = message.msg_hdr.msg_flags & libc::MSG_TRUNC != 0;
+        let found = SuperPacket { slot: at, start, end: HEAD + length, is_cut_off };
+        self.segment(&found, buffer, owner, pool, frames);
+    }
+
+    /// Cuts a super-packet into `frames`, of which the first is put into `buffer`. None come if it cannot be cut, which is
+    /// counted.
+    fn segment(
+        &mut self,
+        found: &SuperPacket,
+        buffer: BufferId,
+        owner: u16,
+        pool: &mut Pool,
+        frames: &mut Vec<Received>,
+    ) {
+        let SuperPacket { slot, start, end, is_cut_off } = *found;
+        let bytes = &self.overflow[slot * slot_length(pool)..][..slot_length(pool)];
+        let longest = HEAD + pool.longest() - start;
+        let header = bytes.first_chunk().map(VnetHeader::read).unwrap_or_default();
+        let frame = bytes.get(start..end).filter(|_| !is_cut_off).unwrap_or_default();
+        let Ok(mut segments) = Segments::new(&header, frame, longest) else {
+            self.counts.super_packets += 1;
+            return;
+        };
+        self.counts.segmented += 1;
+        let header = segments.header().bytes();
+        let mut buffer = Some(buffer);
+        while segments.remaining() > 0 {
+            let Some(buffer) = buffer.take().or_else(|| pool.take(owner)) else {
+                self.counts.missed += segments.remaining() as u64;
+                return;
+            };
+            let bytes = pool.bytes_mut(buffer);
+            bytes[..VNET_HEADER].copy_from_slice(&header);
+            // It fits: none is longer than `longest`.
+            let length = segments.write_next(&mut bytes[start..]).unwrap_or_default();
+            frames.push(Received { buffer, start: start as u8, length: length as u16 });
+        }
+    }
+}
+
+/// Whether a frame of this length does not fit a buffer, or with a tag put back is longer than can be said.
+fn is_too_long(length: usize, pool: &Pool) -> bool {
+    length > pool.longest() || length + TAG > usize::from(u16::MAX)
+}
+
+/// Bytes of the overflow for each message: those of a buffer that holds the longest super-packet.
+fn slot_length(pool: &Pool) -> usize {
+    HEAD + pool.longest().max(LONGEST_SUPER_PACKET)
+}
