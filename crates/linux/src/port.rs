@@ -20,17 +20,19 @@
 use std::io;
 use std::mem::zeroed;
 use std::ops::Range;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::ptr;
 
 use nix::sys::socket::{LinkAddr, getsockname};
 
 use crate::pool::{BufferId, Pool};
-use consent::{Consent, Progress, progress, send_batches};
-use merge::{Merged, Plan};
+use consent::Consent;
+use merge::Plan;
 use ring::Ring;
-use segment::{NEEDS_CHECKSUM, VNET_HEADER};
-use socket::{bind, check, mtu, newly_missed, set_option};
+use segment::NEEDS_CHECKSUM;
+use send::Step;
+use send_ring::SendRing;
+use socket::{bind, newly_missed, packet_socket, set_option, set_send_options};
 
 mod consent;
 mod errors;
@@ -38,6 +40,9 @@ pub mod merge;
 mod receive;
 mod ring;
 pub mod segment;
+mod send;
+mod send_ring;
+mod slots;
 mod socket;
 mod tag;
 
@@ -48,8 +53,6 @@ pub use ring::RingSize;
 pub const BATCH: usize = 64;
 /// Asked for; without privilege the system gives what net.core.rmem_max says.
 const RECEIVE_BUFFER: libc::c_int = 16 << 20;
-/// Likewise, of net.core.wmem_max.
-const SEND_BUFFER: libc::c_int = 4 << 20;
 /// In the header before a frame.
 const GSO_TYPE: usize = 1;
 /// A control message with `struct tpacket_auxdata`, of 20 bytes.
@@ -142,10 +145,14 @@ pub struct Port {
     control: Vec<[u64; CONTROL / 8]>,
     /// What frames come in by, if it is not the queue of the socket.
     ring: Option<Ring>,
+    /// Of the plan.
+    steps: Vec<Step>,
+    /// What many frames leave by, if it is not the socket.
+    send_ring: Option<SendRing>,
 }
 
 // SAFETY: the pointers in `messages` and `vectors` lead to what the port itself holds and to buffers; they are set before
-// each call and followed until the next use of the port at most. That of `ring` is to a mapping of the process.
+// each call and followed until the next use of the port at most. Those of the rings are to mappings of the process.
 unsafe impl Send for Port {}
 
 impl std::fmt::Debug for Port {
@@ -173,13 +180,15 @@ impl Port {
         Self::open_with(interface, None)
     }
 
-    /// Opens the interface as [`open`](Self::open) does, for frames that come in by memory shared with the kernel, which spares most of what receiving
-    /// one by one costs. Where the system refuses that, it is a port [without](Self::has_ring).
+    /// Opens the interface as [`open`](Self::open) does, for frames that come in and leave by memory shared with the kernel, which spares most of what
+    /// receiving one by one costs, and a part of what sending does. Where the system refuses that, it is a port [without](Self::has_ring).
     ///
     /// # Errors
     /// As for [`open`](Self::open).
     pub fn open_with_ring(interface: u32, size: RingSize) -> Result<Self, PortError> {
-        Self::open_with(interface, Some(size))
+        let mut port = Self::open_with(interface, Some(size))?;
+        port.open_send_ring(size);
+        Ok(port)
     }
 
     /// Whether frames come in by memory shared with the kernel.
@@ -190,35 +199,22 @@ impl Port {
 
     fn open_with(interface: u32, size: Option<RingSize>) -> Result<Self, PortError> {
         let fail = |step| move |source| PortError { interface, step, source };
-        // SAFETY: no pointers.
-        let socket = check(unsafe {
-            libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0)
-        })
-        // SAFETY: the socket is new, and nothing else owns it.
-        .map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
-        .map_err(fail("socket"))?;
-        for (level, option, step) in [
-            (libc::SOL_PACKET, libc::PACKET_VNET_HDR, "PACKET_VNET_HDR"),
-            (libc::SOL_PACKET, libc::PACKET_AUXDATA, "PACKET_AUXDATA"),
+        let socket = packet_socket().map_err(fail("socket"))?;
+        set_send_options(&socket).map_err(|(step, source)| fail(step)(source))?;
+        for (option, step) in [
+            (libc::PACKET_AUXDATA, "PACKET_AUXDATA"),
             // What this socket sends must not come back to it.
-            (libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, "PACKET_IGNORE_OUTGOING"),
-            // Our disciplines queue; the interface's own must not queue again.
-            (libc::SOL_PACKET, libc::PACKET_QDISC_BYPASS, "PACKET_QDISC_BYPASS"),
+            (libc::PACKET_IGNORE_OUTGOING, "PACKET_IGNORE_OUTGOING"),
         ] {
-            set_option(&socket, level, option, &1_i32).map_err(fail(step))?;
+            set_option(&socket, libc::SOL_PACKET, option, &1_i32).map_err(fail(step))?;
         }
         if set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &RECEIVE_BUFFER).is_err() {
             set_option(&socket, libc::SOL_SOCKET, libc::SO_RCVBUF, &RECEIVE_BUFFER)
                 .map_err(fail("SO_RCVBUF"))?;
         }
-        // Frames count until the device has sent them; a batch must fit.
-        if set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER).is_err() {
-            set_option(&socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &SEND_BUFFER)
-                .map_err(fail("SO_SNDBUF"))?;
-        }
         // Before frames come.
         let ring = size.and_then(|size| Ring::new(&socket, size).ok());
-        bind(&socket, interface).map_err(fail("bind"))?;
+        bind(&socket, interface, libc::ETH_P_ALL as u16).map_err(fail("bind"))?;
         let promiscuous = libc::packet_mreq {
             mr_ifindex: interface as libc::c_int,
             mr_type: libc::PACKET_MR_PROMISC as libc::c_ushort,
@@ -241,6 +237,8 @@ impl Port {
             overflow: Vec::new(),
             control: vec![[0; CONTROL / 8]; BATCH],
             ring,
+            steps: Vec::with_capacity(BATCH),
+            send_ring: None,
         })
     }
 
@@ -248,84 +246,6 @@ impl Port {
     #[must_use]
     pub fn room(&self, owner: u16, pool: &Pool) -> usize {
         self.spare.len() + pool.room(owner) as usize
-    }
-
-    /// Sends frames, in order, from where they are. How many are done with: sent, or counted as refused by the
-    /// device. The others are to be tried again soon, because the device takes no more for now.
-    ///
-    /// # Errors
-    /// If the socket fails for good. That its interface is down is no such failure.
-    pub fn send(&mut self, pool: &mut Pool, frames: &[Received]) -> io::Result<usize> {
-        let mut consent = self.consent;
-        let done = send_batches(frames.len(), &mut consent, |consent, range, merges| {
-            self.send_batch(pool, &frames[range], merges, consent)
-        });
-        self.consent = consent;
-        done
-    }
-
-    /// Sends the first of these frames by as many system calls as that takes, mostly one.
-    fn send_batch(
-        &mut self,
-        pool: &mut Pool,
-        frames: &[Received],
-        merges: bool,
-        consent: &mut Consent,
-    ) -> io::Result<Progress> {
-        self.plan_batch(pool, frames, merges, consent);
-        self.point_at_plan(pool, frames);
-        let (socket, messages, plan) = (self.socket.as_raw_fd(), &mut self.messages, &self.plan);
-        let count = plan.messages.len();
-        let frames_of = |message: usize| plan.messages[message].count;
-        let before = self.counts.sent;
-        let sent = send_all(count, frames_of, &mut self.counts, |done| {
-            let left = &mut messages[done..count];
-            // SAFETY: as in `receive`; the kernel only reads.
-            let sent = check(unsafe {
-                libc::sendmmsg(socket, left.as_mut_ptr(), left.len() as libc::c_uint, libc::MSG_DONTWAIT as _)
-            });
-            sent.map(|sent| sent as usize)
-        })?;
-        let taken = self.counts.sent - before;
-        Ok(progress(plan, sent, taken as usize, consent))
-    }
-
-    /// Plans the messages of the first of these frames.
-    fn plan_batch(&mut self, pool: &Pool, frames: &[Received], merges: bool, consent: &mut Consent) {
-        if consent.is_mtu_due() {
-            consent.set_mtu(mtu(&self.socket, self.interface).ok());
-        }
-        consent.begin();
-        let parts = frames.iter().map_while(|frame| {
-            let (header, _) = pool.bytes(frame.buffer).split_first_chunk()?;
-            Some((header, &pool.bytes(frame.buffer)[range(frame)]))
-        });
-        self.plan.make(BATCH, parts, |kind, frame| merges && consent.allows(kind, frame));
-    }
-
-    /// Points the vectors and messages at what was planned.
-    fn point_at_plan(&mut self, pool: &mut Pool, frames: &[Received]) {
-        self.vectors.clear();
-        let mut frames = frames.iter();
-        for message in &self.plan.messages {
-            let Some(Merged { payload, headers, .. }) = message.merged else {
-                for frame in frames.by_ref().take(1) {
-                    let ranges = [0..VNET_HEADER, range(frame)];
-                    self.vectors.extend(ranges.map(|range| vector(pool, frame.buffer, &range)));
-                }
-                continue;
-            };
-            let headers = self.plan.headers[headers].bytes();
-            // The kernel only reads.
-            let iov_base = headers.as_ptr().cast_mut().cast();
-            self.vectors.push(libc::iovec { iov_base, iov_len: headers.len() });
-            for frame in frames.by_ref().take(message.count) {
-                let range = range(frame);
-                self.vectors.push(vector(pool, frame.buffer, &(range.start + payload..range.end)));
-            }
-        }
-        let each = self.plan.messages.iter().map(|message| message.count + 1);
-        point(&mut self.messages, self.vectors.as_mut_ptr(), each, None);
     }
 
     /// Gives the buffers back that it holds for frames to come.

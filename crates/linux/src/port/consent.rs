@@ -141,9 +141,14 @@ impl Consent {
     /// Whether this frame may be part of a super-packet of this kind.
     #[must_use]
     pub fn allows(&self, kind: Kind, frame: &[u8]) -> bool {
+        self.pauses[kind.index()].left == 0 && self.is_within_mtu(frame)
+    }
+
+    /// Whether this frame is known to be no longer than the device sends.
+    #[must_use]
+    pub fn is_within_mtu(&self, frame: &[u8]) -> bool {
         let has_tag = frame.get(12..14) == Some(&[0x81, 0]);
-        let longest = self.mtu + ETHERNET + if has_tag { TAG } else { 0 };
-        self.pauses[kind.index()].left == 0 && frame.len() <= longest
+        self.mtu > 0 && frame.len() <= self.mtu + ETHERNET + if has_tag { TAG } else { 0 }
     }
 
     /// A super-packet was sent.

@@ -2,8 +2,11 @@
 
 use std::io;
 use std::mem::{size_of, size_of_val, zeroed};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::ptr;
+
+/// Asked for; without privilege the system gives what net.core.wmem_max says.
+const SEND_BUFFER: libc::c_int = 4 << 20;
 
 nix::ioctl_readwrite_bad!(siocgifname, libc::SIOCGIFNAME, libc::ifreq);
 nix::ioctl_readwrite_bad!(siocgifmtu, libc::SIOCGIFMTU, libc::ifreq);
@@ -32,11 +35,41 @@ pub(super) fn set_option<T>(
     .map(drop)
 }
 
-/// Binds a packet socket to the interface with this index, for all protocols.
-pub(super) fn bind(socket: &OwnedFd, interface: u32) -> io::Result<()> {
+/// A packet socket that is not bound.
+pub(super) fn packet_socket() -> io::Result<OwnedFd> {
+    // SAFETY: no pointers.
+    let socket = check(unsafe {
+        libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC, 0)
+    });
+    // SAFETY: the socket is new, and nothing else owns it.
+    socket.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Sets what frames that leave by a socket need.
+///
+/// # Errors
+/// Which option the system refused, and why.
+pub(super) fn set_send_options(socket: &OwnedFd) -> Result<(), (&'static str, io::Error)> {
+    for (option, name) in [
+        (libc::PACKET_VNET_HDR, "PACKET_VNET_HDR"),
+        // Our disciplines queue; the interface's own must not queue again.
+        (libc::PACKET_QDISC_BYPASS, "PACKET_QDISC_BYPASS"),
+    ] {
+        set_option(socket, libc::SOL_PACKET, option, &1_i32).map_err(|error| (name, error))?;
+    }
+    // Frames count until the device has sent them; a batch must fit.
+    if set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, &SEND_BUFFER).is_err() {
+        set_option(socket, libc::SOL_SOCKET, libc::SO_SNDBUF, &SEND_BUFFER)
+            .map_err(|error| ("SO_SNDBUF", error))?;
+    }
+    Ok(())
+}
+
+/// Binds a packet socket to the interface with this index, for what comes in of this protocol; nothing at zero.
+pub(super) fn bind(socket: &OwnedFd, interface: u32, protocol: u16) -> io::Result<()> {
     let address = libc::sockaddr_ll {
         sll_family: libc::AF_PACKET as libc::c_ushort,
-        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_protocol: protocol.to_be(),
         sll_ifindex: interface as libc::c_int,
         sll_hatype: 0,
         sll_pkttype: 0,

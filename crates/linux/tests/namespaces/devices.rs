@@ -304,6 +304,68 @@ pub fn a_ring_that_is_full_counts_what_it_misses() {
     assert_eq!(pool.used(), 0);
 }
 
+pub fn frames_leave_in_order_by_slots_and_by_the_socket() {
+    enter();
+    let pair = pair();
+    // Runs of frames for slots, few of them, super-packets between them, and frames that no slot holds. More than there are slots.
+    let mut frames = Vec::new();
+    for round in 0..100_u8 {
+        frames.extend((0..round % 9).map(|number| plain(usize::from(number % 3), &[round; 200])));
+        frames.extend((0..u16::from(round % 4)).map(|number| segment(1, true, number)));
+        frames.extend((round % 5 == 0).then(|| plain(0, &[round; 1_400])));
+    }
+    let (mut a, mut b) = (port(&pair, "a0", ring(1_100)), port(&pair, "b0", ring(1_522)));
+    assert!(a.has_send_ring());
+    let mut pool = Pool::new(8_192, HEADER + 1_500 + 8);
+    for _ in 0..10 {
+        assert_eq!(send(&mut a, &frames), frames.len());
+        let came = receive(&mut b, &mut pool);
+        assert!(came.iter().eq(frames.iter().map(|(_, frame)| frame)), "{:?} {:?}", a.counts(), b.counts());
+    }
+    let counts = a.counts();
+    assert_eq!((counts.sent, counts.unsent), (10 * frames.len() as u64, 0));
+    assert_eq!(counts.merged, 10 * 50);
+}
+
+pub fn what_slots_do_not_send_is_counted_and_not_sent_later() {
+    enter();
+    let pair = pair();
+    let (mut a, mut b) = (port(&pair, "a0", ring(1_522)), port(&pair, "b0", ring(1_522)));
+    let mut pool = Pool::new(2_048, HEADER + 1_500 + 8);
+    let set = |is_up: bool| {
+        pair.a
+            .run(|| {
+                let mut netlink = Netlink::open().unwrap();
+                let index = netlink.index_of("a0").unwrap();
+                if is_up { netlink.set_up(index) } else { netlink.set_down(index) }.unwrap();
+                if is_up {
+                    netlink.wait_until_running("a0", Span::from_secs(5)).unwrap();
+                }
+            })
+            .unwrap();
+    };
+    let numbered = |from: u8| (from..from + 20).map(|number| plain(0, &[number; 60])).collect::<Vec<_>>();
+    assert_eq!(send(&mut a, &numbered(0)), 20);
+    set(false);
+    assert_eq!(send(&mut a, &numbered(20)), 20);
+    let counts = a.counts();
+    assert_eq!((counts.sent, counts.unsent), (20, 20), "{counts:?}");
+    set(true);
+    assert_eq!(send(&mut a, &numbered(40)), 20);
+    let came = receive(&mut b, &mut pool);
+    let expected = [numbered(0), numbered(40)].concat();
+    assert!(came.iter().eq(expected.iter().map(|(_, frame)| frame)), "{}", came.len());
+    // Longer than the MTU: the kernel does not look at what comes by slots.
+    let index = pair.a.run(|| Netlink::open().unwrap().index_of("a0").unwrap()).unwrap();
+    let mut netlink = pair.a.run(|| Netlink::open().unwrap()).unwrap();
+    netlink.set_mtu(index, Bytes::new(1_000)).unwrap();
+    let mut a = port(&pair, "a0", ring(1_522));
+    let long: Vec<_> = (0..20).map(|number| plain(0, &[number; 1_001])).collect();
+    assert_eq!(send(&mut a, &long), 20);
+    assert_eq!((a.counts().sent, a.counts().unsent), (0, 20));
+    assert!(receive(&mut b, &mut pool).is_empty());
+}
+
 pub fn a_ring_whose_interface_goes_down_is_not_readable_for_ever() {
     enter();
     let pair = pair();

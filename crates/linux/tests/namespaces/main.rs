@@ -27,6 +27,8 @@ const CASES: &[Case] = cases! {
         segments_cross_as_super_packets_and_are_the_same_again,
         frames_come_in_order_by_slots_and_by_the_queue,
         a_ring_that_is_full_counts_what_it_misses,
+        frames_leave_in_order_by_slots_and_by_the_socket,
+        what_slots_do_not_send_is_counted_and_not_sent_later,
         a_ring_whose_interface_goes_down_is_not_readable_for_ever,
         without_memory_for_a_ring_frames_come_by_the_queue,
         what_is_longer_than_the_mtu_is_not_merged_either,
