@@ -4,7 +4,7 @@
 //! place, whose ports fail and whose clock jumps.
 
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use apportion_core::units::{Span, Time};
 use nix::errno::Errno;
@@ -79,7 +79,7 @@ pub trait FrameIo {
     fn watch(&mut self, port: u32, watched: bool) -> Result<(), Errno>;
 
     /// Waits until a watched port has frames or `wake` is readable, at most for `span`; for ever without one. Puts the
-    /// ports that have frames into `ready`. Whether `wake` is readable.
+    /// ports that have frames into `ready`, and numbers behind those of the ports for what else is watched. Whether `wake` is readable.
     ///
     /// # Errors
     /// If waiting fails.
@@ -97,6 +97,8 @@ pub struct Ports {
     clock: Clock,
     readiness: Readiness,
     slots: Vec<Slot>,
+    /// What else is watched.
+    others: Vec<OwnedFd>,
 }
 
 /// A port, whose interface may have gone.
@@ -114,12 +116,24 @@ impl Ports {
     /// # Errors
     /// If they cannot be watched.
     pub fn new(clock: Clock, ports: Vec<Port>) -> Result<Self, Errno> {
-        let mut all = Self { clock, readiness: Readiness::new()?, slots: Vec::with_capacity(ports.len()) };
+        let (slots, others) = (Vec::with_capacity(ports.len()), Vec::new());
+        let mut all = Self { clock, readiness: Readiness::new()?, slots, others };
         for (number, port) in (0..).zip(ports) {
             all.slots.push(Slot { port: Some(port), is_watched: false, before: PortCounts::default() });
             all.watch(number, true)?;
         }
         Ok(all)
+    }
+
+    /// Reports arrivals at another descriptor too: the first by the number behind that of the last port, and so on.
+    ///
+    /// # Errors
+    /// If it cannot be watched.
+    pub fn watch_arrivals(&mut self, descriptor: OwnedFd) -> Result<(), Errno> {
+        let number = (self.slots.len() + self.others.len()) as u32;
+        self.readiness.add_arrivals(number, descriptor.as_fd())?;
+        self.others.push(descriptor);
+        Ok(())
     }
 
     /// Its clock, for other components with the same time.

@@ -37,6 +37,7 @@ use socket::{bind, newly_missed, packet_socket, set_option, set_send_options};
 mod consent;
 mod errors;
 pub mod merge;
+pub mod pair;
 mod receive;
 mod ring;
 pub mod segment;

@@ -39,6 +39,14 @@ impl Readiness {
         self.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN, number.into()))
     }
 
+    /// Watches `fd`, which is reported as `number` once each time that something comes, whether it is read or not.
+    ///
+    /// # Errors
+    /// If the system cannot.
+    pub fn add_arrivals(&self, number: u32, fd: BorrowedFd<'_>) -> Result<(), Errno> {
+        self.epoll.add(fd, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, number.into()))
+    }
+
     /// Stops watching `fd`, also for errors, which would end every wait.
     ///
     /// # Errors

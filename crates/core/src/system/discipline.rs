@@ -233,7 +233,7 @@ impl DisciplineParams {
             Some(shaper) => Shape::Shaped(Box::new((TokenBucket::new(shaper, core), setup.link_rate))),
             None => Shape::Plain(core),
         };
-        Discipline { queue, params: Box::new(self.core.clone()) }
+        Discipline { queue, params: Box::new(self.core.clone()), is_outside: false }
     }
 }
 
@@ -249,6 +249,8 @@ pub struct Discipline<P> {
     queue: Shape<P>,
     /// What it was made from.
     params: Box<CoreParams>,
+    /// Whether a backend carries it out.
+    is_outside: bool,
 }
 
 /// A discipline, with or without a shaper.
@@ -265,6 +267,13 @@ impl<P> fmt::Debug for Discipline<P> {
 }
 
 impl<P: Packet> Discipline<P> {
+    /// A discipline that a backend carries out by its own means, such as a queue of the kernel, in the place of that of
+    /// `params`: it is known by these, and `queue` does the work.
+    #[must_use]
+    pub fn outside(params: &DisciplineParams, queue: Core<P>) -> Self {
+        Self { queue: Shape::Plain(queue), params: Box::new(params.core.clone()), is_outside: true }
+    }
+
     fn core(&self) -> &dyn System<P> {
         match &self.queue {
             Shape::Plain(core) => &**core,
@@ -308,7 +317,7 @@ impl<P: Packet> Discipline<P> {
             | CoreParams::Custom(_)
             | CoreParams::Isolated(_) => false,
         };
-        is_own && matches!(self.queue, Shape::Plain(_))
+        is_own && !self.is_outside && matches!(self.queue, Shape::Plain(_))
     }
 
     /// Reports named counters and gauges.
