@@ -44,10 +44,15 @@ pub enum GatewayError {
     FailedInKernel(Box<apportion_kernel::gateway::GatewayError>),
 }
 
-/// What moves the packets of a gateway.
+/// Why a build without the feature does nothing with [`Backend::Kernel`].
+#[cfg(not(feature = "bpf"))]
+pub(crate) const NO_KERNEL: &str = "this build has no kernel backend; build it with `--features bpf` (needs clang), or use the \
+                                    user-space backend";
+
+/// What moves the packets of a gateway, or carries out the queues of a [lab](crate::lab).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Backend {
-    /// This process: every discipline.
+    /// This process: every discipline. The default.
     #[default]
     UserSpace,
     /// The kernel, by HTB and tc programs, for the disciplines of `docs/kernel.md`: needs the feature `bpf`, and the
@@ -286,9 +291,7 @@ mod in_kernel {
     use super::GatewayError;
 
     fn missing() -> GatewayError {
-        let message = "this build has no kernel backend; build it with `--features bpf` (needs clang), or use the \
-                       user-space backend";
-        GatewayError::Refused(message.to_owned())
+        GatewayError::Refused(super::NO_KERNEL.to_owned())
     }
 
     pub(super) fn run(_: &Path, _: &Path, _: &Catalog, _: bool) -> Result<(), GatewayError> {

@@ -1,7 +1,7 @@
 //! Scenarios over the TCP of this machine, in real time.
 //!
 //! The lab needs network namespaces: a process calls [`enter`] once, while it has a single thread, and then runs as
-//! many scenarios as it likes.
+//! many scenarios as it likes. With [`Backend::Kernel`] the kernel carries out the queues of watched links; see `docs/kernel.md`.
 //!
 //! ```no_run
 //! let scenario = apportion::Scenario::from_file("scenarios/quickstart.toml")?;
@@ -14,7 +14,8 @@
 use std::collections::BTreeSet;
 
 use apportion_core::units::Span;
-use apportion_live::lab::OnSample;
+use apportion_live::lab::outside::QueueBackend;
+use apportion_live::lab::{Extras, OnSample};
 use apportion_report::parity::{Parity, TOLERANCES};
 use apportion_runtime::outcome::Outcome;
 use apportion_runtime::probe::Samples;
@@ -32,6 +33,7 @@ use crate::scenario::Scenario;
 use crate::size::MAX_SECONDS;
 use crate::watch::{Follower, Stand};
 
+pub use crate::gateway::Backend;
 pub use apportion_live::lab::{LabError, Precision, enter};
 
 /// How often a replication is repeated that is not valid, by default. Chosen: where two of three runs are late, one in
@@ -48,12 +50,49 @@ const SIMULATED: u64 = 10;
 /// The first thing that only the simulator can do.
 pub fn check(scenario: &Scenario) -> Result<(), RunError> {
     scenario.points().iter().try_for_each(|point| {
-        apportion_live::lab::check(&point.scenario).map_err(|cause| RunError::Lab {
-            scenario: scenario.origin().to_owned(),
-            cause: Box::new(cause),
-            finished: None,
-        })
+        apportion_live::lab::check(&point.scenario).map_err(|cause| lab_failed(scenario, cause, None))
     })
+}
+
+/// As [`check`], and that the backend can carry out the queues that it is to.
+///
+/// # Errors
+/// The first thing that cannot be done; for the kernel also that this build is without it.
+pub fn check_with(scenario: &Scenario, backend: Backend) -> Result<(), RunError> {
+    check(scenario)?;
+    let failed = |cause| lab_failed(scenario, cause, None);
+    let Some(queues) = queues_of(backend).map_err(failed)? else { return Ok(()) };
+    scenario.points().iter().try_for_each(|point| {
+        apportion_live::lab::check_queues(&point.scenario, queues)
+            .map_err(|cause| lab_failed(scenario, cause, None))
+    })
+}
+
+/// As [`enter`], for runs with this backend: for the kernel as root, since it takes no programs from a user namespace.
+///
+/// # Errors
+/// If the system forbids it.
+pub fn enter_with(backend: Backend) -> Result<(), LabError> {
+    match backend {
+        Backend::UserSpace => enter(),
+        Backend::Kernel => apportion_live::lab::enter_as_root(),
+    }
+}
+
+/// What carries out queues in the place of the engine, if something does.
+fn queues_of(backend: Backend) -> Result<Option<&'static dyn QueueBackend>, LabError> {
+    match backend {
+        Backend::UserSpace => Ok(None),
+        #[cfg(feature = "bpf")]
+        Backend::Kernel => Ok(Some(&apportion_kernel::lab::KernelQueues)),
+        #[cfg(not(feature = "bpf"))]
+        Backend::Kernel => Err(LabError::QueueFailed(crate::gateway::NO_KERNEL.to_owned())),
+    }
+}
+
+fn lab_failed(scenario: &Scenario, cause: LabError, finished: Option<Results>) -> RunError {
+    let (cause, finished) = (Box::new(cause), finished.map(Box::new));
+    RunError::Lab { scenario: scenario.origin().to_owned(), cause, finished }
 }
 
 /// Checks that both the lab and the simulator can run every point of a scenario, without running it: what the
@@ -61,8 +100,8 @@ pub fn check(scenario: &Scenario) -> Result<(), RunError> {
 ///
 /// # Errors
 /// The first thing that one of them cannot do.
-pub fn check_parity(scenario: &Scenario) -> Result<(), RunError> {
-    check(scenario)?;
+pub fn check_parity(scenario: &Scenario, backend: Backend) -> Result<(), RunError> {
+    check_with(scenario, backend)?;
     scenario.points().iter().map(|point| &point.scenario).try_for_each(|point| {
         let built = Simulation::new(point, point.seed, Detail::Counts, &mut |_| None);
         built.map(|_| ()).map_err(|cause| RunError::Simulator {
@@ -91,6 +130,13 @@ impl Run<'_> {
         self
     }
 
+    /// What carries out the queues of watched links in the [lab](Self::lab): the engine, by default, or the kernel; call
+    /// [`enter_with`] first.
+    pub fn backend(mut self, backend: Backend) -> Self {
+        self.backend = backend;
+        self
+    }
+
     /// Runs it over the TCP of this machine, one replication after another in real time; call [`enter`] first.
     /// [`jobs`](Self::jobs) has no effect, nothing is captured, and of events there is [the page](Self::watch) alone, which shows each
     /// attempt anew.
@@ -101,7 +147,7 @@ impl Run<'_> {
     pub fn lab(&self) -> Result<Results, RunError> {
         self.check_real_time()?;
         self.folder.as_deref().map(apportion_report::check).transpose()?;
-        check(self.scenario)?;
+        check_with(self.scenario, self.backend)?;
         self.events.begin(self.scenario.title(), self.scenario.points().len() * self.seeds as usize);
         let (results, failed) = self.in_real_time();
         self.events.end(failed.is_none() && results.is_complete());
@@ -113,7 +159,7 @@ impl Run<'_> {
             Ok(Some(folder)) => results.written(folder),
         };
         match failed {
-            Some(cause) => Err(self.lab_failed(cause, results)),
+            Some(cause) => Err(lab_failed(self.scenario, cause, Some(results))),
             None => Ok(results),
         }
     }
@@ -136,13 +182,16 @@ impl Run<'_> {
         let begun = Begun::now();
         let counter = Counter::new(self.progress.as_ref(), seeds.iter().map(Vec::len).sum());
         let mut recorder = Recorder::new(self.scenario, None, Hold::Outcomes, false);
-        let mut failed = None;
+        let (queues, mut failed) = match queues_of(self.backend) {
+            Ok(queues) => (queues, None),
+            Err(cause) => (None, Some(cause)),
+        };
         // Real time is not shared: two runs at once would disturb each other.
         for (at, (point, seeds)) in self.scenario.points().iter().zip(&seeds).enumerate() {
             for &seed in seeds {
                 let is_over = failed.is_some() || self.cancel.is_cancelled();
                 let follow = || self.events.watch.map(|watch| watch.follower(point, seed));
-                let run = || until_valid(&point.scenario, seed, self.retries, &follow, &self.cancel);
+                let run = || until_valid(&point.scenario, seed, self.retries, &follow, queues, &self.cancel);
                 let outcome = if is_over { Ok(None) } else { run() }.unwrap_or_else(|error| {
                     failed = Some(error);
                     None
@@ -161,12 +210,11 @@ impl Run<'_> {
         }
         let (mut record, _) = recorder.finish(self.scenario, seeds.into_iter().next().unwrap_or_default());
         record.versions = versions(true);
+        if self.backend == Backend::Kernel {
+            // What the discipline is depends on it.
+            record.versions.insert("queues of watched links by".to_owned(), "kernel".to_owned());
+        }
         (Results::new(record, begun.end(0), None, None), failed)
-    }
-
-    fn lab_failed(&self, cause: LabError, finished: Results) -> RunError {
-        let (cause, finished) = (Box::new(cause), Some(Box::new(finished)));
-        RunError::Lab { scenario: self.scenario.origin().to_owned(), cause, finished }
     }
 
     /// Runs it in the lab and, with at least ten seeds, in the simulator, and compares the two; call [`enter`]
@@ -182,10 +230,10 @@ impl Run<'_> {
         let folder = |backend: &str| self.folder.as_ref().map(|folder| folder.join(backend));
         let folders = [folder("lab"), folder("sim")];
         folders.iter().flatten().try_for_each(|folder| apportion_report::check(folder))?;
-        check_parity(self.scenario)?;
+        check_parity(self.scenario, self.backend)?;
         let (lab, failed) = self.in_real_time();
         if let Some(cause) = failed {
-            return Err(self.lab_failed(cause, lab));
+            return Err(lab_failed(self.scenario, cause, Some(lab)));
         }
         let sim = sim.simulate()?;
         for (folder, results) in folders.iter().zip([&lab, &sim]) {
@@ -205,6 +253,7 @@ pub(crate) fn until_valid<'f>(
     seed: u64,
     retries: u64,
     follow: &dyn Fn() -> Option<Follower<'f>>,
+    queues: Option<&dyn QueueBackend>,
     cancel: &Cancel,
 ) -> Result<Option<Outcome>, LabError> {
     let mut best: Option<Outcome> = None;
@@ -216,7 +265,7 @@ pub(crate) fn until_valid<'f>(
             }
         };
         let on_sample = follower.is_some().then_some(&sampled as OnSample<'_>);
-        let run = apportion_live::lab::run_watched(scenario, seed, on_sample, cancel.flag());
+        let run = apportion_live::lab::run_with(scenario, seed, &Extras { on_sample, queues }, cancel.flag());
         let is_valid = matches!(&run, Ok(Some(outcome)) if outcome.fault().is_none());
         if let Some(follower) = &follower {
             follower.end(match &run {

@@ -262,7 +262,7 @@ impl<'a> Reproduction<'a> {
             lab::check(scenario).map_err(|cause| ReproduceError::Lab(Box::new(cause)))?;
         }
         let run = |(scenario, seed)| {
-            let outcome = until_valid(scenario, seed, retries, &|| None, &self.cancel);
+            let outcome = until_valid(scenario, seed, retries, &|| None, None, &self.cancel);
             counter.step();
             outcome.map_err(|cause| ReproduceError::Lab(Box::new(cause)))
         };

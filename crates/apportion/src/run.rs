@@ -54,6 +54,8 @@ pub struct Run<'a> {
     series: Option<bool>,
     #[cfg(all(feature = "live", target_os = "linux"))]
     pub(crate) retries: u64,
+    #[cfg(all(feature = "live", target_os = "linux"))]
+    pub(crate) backend: crate::lab::Backend,
 }
 
 builders! {
@@ -164,6 +166,8 @@ impl<'a> Run<'a> {
             series: None,
             #[cfg(all(feature = "live", target_os = "linux"))]
             retries: crate::lab::RETRIES,
+            #[cfg(all(feature = "live", target_os = "linux"))]
+            backend: crate::lab::Backend::UserSpace,
         }
     }
 

@@ -158,6 +158,9 @@ pub struct Lab {
     /// Run it even if it would take more than a day, or 2 GB of memory, by an estimate
     #[arg(long)]
     pub force: bool,
+    /// What carries out the queues of watched links; `kernel` needs root and a build with the feature `bpf`
+    #[arg(long, value_enum, default_value_t = Backend::UserSpace)]
+    pub backend: Backend,
 }
 
 /// What to do about runs that were too late to be valid.
@@ -293,6 +296,9 @@ pub struct Compare {
     /// Run it even if it would take more than a day, or 2 GB of memory, by an estimate
     #[arg(long, requires = "parity")]
     pub force: bool,
+    /// What carries out the queues of watched links in the lab; `kernel` needs root and a build with the feature `bpf`
+    #[arg(long, value_enum, default_value_t = Backend::UserSpace, requires = "parity")]
+    pub backend: Backend,
     /// Print rows as JSON, one object a line, and nothing else
     #[arg(long)]
     pub json: bool,

@@ -41,9 +41,12 @@ fn parity(wanted: &Wanted, arguments: &Compare) -> anyhow::Result<Status> {
     let scenario = load(wanted)?;
     let folder = wanted.folder("-parity");
     ["lab", "sim"].iter().try_for_each(|backend| apportion::check_folder(folder.join(backend)))?;
-    apportion::lab::check_parity(&scenario)?;
-    let run = |run: apportion::Run<'_>| run.retries(late.retries()).force(arguments.force).parity();
-    let results = RealTime::enter(&scenario, wanted, None)?.run(&scenario, wanted, &folder, run);
+    let backend = arguments.backend.into();
+    apportion::lab::check_parity(&scenario, backend)?;
+    let run = |run: apportion::Run<'_>| {
+        run.retries(late.retries()).force(arguments.force).backend(backend).parity()
+    };
+    let results = RealTime::enter(&scenario, wanted, backend, None)?.run(&scenario, wanted, &folder, run);
     let Some(parity) = results?.parity else {
         output::note("interrupted before all runs were done: nothing is compared");
         return Ok(Status::from(1));

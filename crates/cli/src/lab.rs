@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use apportion::lab::Precision;
+use apportion::lab::{Backend, Precision};
 use apportion::{Run, RunError, Scenario, Watch};
 
 use crate::arguments::{Lab, Wanted};
@@ -15,7 +15,8 @@ use crate::status::Status;
 use crate::watch;
 
 pub fn lab(arguments: &Lab) -> anyhow::Result<Status> {
-    let Lab { wanted, page, late, force } = arguments;
+    let Lab { wanted, page, late, force, backend } = arguments;
+    let backend = (*backend).into();
     let scenario = load(wanted)?;
     if wanted.show_config {
         output::print(scenario.canonical())?;
@@ -23,10 +24,10 @@ pub fn lab(arguments: &Lab) -> anyhow::Result<Status> {
     }
     let folder = wanted.folder("-lab");
     apportion::check_folder(&folder)?;
-    apportion::lab::check(&scenario)?;
+    apportion::lab::check_with(&scenario, backend)?;
     // The namespace that it enters has no way to a browser.
-    let world = RealTime::enter(&scenario, wanted, page.bind()?)?;
-    let run = |run: Run<'_>| run.retries(late.retries()).force(*force).lab();
+    let world = RealTime::enter(&scenario, wanted, backend, page.bind()?)?;
+    let run = |run: Run<'_>| run.retries(late.retries()).force(*force).backend(backend).lab();
     let results = match world.run(&scenario, wanted, &folder, run) {
         Err(RunError::Unwritten { cause, finished }) => {
             // What took minutes to measure is shown even if it cannot be kept.
@@ -59,9 +60,14 @@ impl RealTime {
     ///
     /// # Errors
     /// If namespaces, signals or the page cannot be set up.
-    pub fn enter(scenario: &Scenario, wanted: &Wanted, mut page: Option<Watch>) -> anyhow::Result<Self> {
+    pub fn enter(
+        scenario: &Scenario,
+        wanted: &Wanted,
+        backend: Backend,
+        mut page: Option<Watch>,
+    ) -> anyhow::Result<Self> {
         // Before there is a second thread.
-        apportion::lab::enter()?;
+        apportion::lab::enter_with(backend)?;
         let interrupt = Interrupt::listen()?;
         watch::serve(&mut page)?;
         if !wanted.is_silent() {

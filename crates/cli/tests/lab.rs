@@ -249,6 +249,20 @@ fn what_cannot_be_run_is_refused_before_anything_is() {
     assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }
 
+/// A build without the kernel backend says so at once.
+#[cfg(not(feature = "bpf"))]
+#[test]
+fn the_kernel_backend_is_refused_where_it_is_not_built() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("x.toml"), SCENARIO).unwrap();
+    for command in [&["lab"][..], &["compare", "--parity"]] {
+        let run = apportion(folder.path(), &[command, &["x.toml", "--backend", "kernel"]].concat());
+        assert_eq!((run.status, run.out.as_str()), (2, ""), "{}", run.err);
+        assert!(run.err.contains("no kernel backend; build it with `--features bpf`"), "{}", run.err);
+        assert_eq!(run.err.lines().count(), 1, "{}", run.err);
+    }
+}
+
 /// A scenario of two points, of which the second would take a minute.
 fn long() -> String {
     SCENARIO.replace("stop = \"1500ms\"", "stop = [\"500ms\", \"60s\"]")

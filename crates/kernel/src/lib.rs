@@ -5,9 +5,10 @@
 //! | [`plan`] | which queue can be carried out here, and how; the others are refused by name |
 //! | [`classes`] | a tree of HTB's classes with rates, ceilings and FIFOs |
 //! | `gateway` | a gateway whose packets the kernel moves (feature `bpf`) |
-//! | [`hierarchy`] | the same for a core of HCSFQ, with customers |
+//! | `lab` | links of the lab whose queues are the kernel's (feature `bpf`) |
 //! | [`htb`] | what the two kinds of trees of HTB have in common |
 //! | [`settings`] | the constants of a CSFQ core in fixed point, its state and its counters |
+//! | [`hierarchy`] | the same for a core of HCSFQ, with customers |
 //! | [`weights`] | a tree of HTB with one leaf for each flow, in proportion to weights |
 //! | `program` | the tc programs: loading, attaching, reading and writing their maps (feature `bpf`) |
 //!
@@ -19,6 +20,8 @@ pub mod classes;
 pub mod gateway;
 pub mod hierarchy;
 pub mod htb;
+#[cfg(feature = "bpf")]
+pub mod lab;
 pub mod plan;
 #[cfg(feature = "bpf")]
 pub mod program;

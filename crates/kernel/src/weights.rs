@@ -6,7 +6,8 @@
 //!
 //! Cost: one class and one queue of the kernel for each flow; two system calls each when it is set up.
 
-use apportion_core::units::{Bytes, Rate, Weight};
+use apportion_core::limit::Limit;
+use apportion_core::units::{Bytes, Packets, Rate, Weight};
 use apportion_linux::netlink::htb::HtbClass;
 use apportion_linux::netlink::{Netlink, NetlinkError};
 
@@ -16,6 +17,8 @@ use crate::htb::{HtbTree, TURNS, WHOLE, burst, handle, whole};
 pub const OTHERS: u16 = u16::MAX - 1;
 /// Leaves besides: numbers below these two.
 pub const MOST: usize = OTHERS as usize - 1;
+/// Of a FIFO in bytes: two Ethernet frames.
+const LEAST: Bytes = Bytes::new(2 * 1_514);
 /// Why there is no such tree.
 #[derive(Debug, thiserror::Error)]
 pub enum WeightsError {
@@ -75,6 +78,34 @@ impl Tree {
         Ok(Self { flows: weights.len(), tree: HtbTree { classes, queues: Vec::new(), default: OTHERS } })
     }
 
+    /// The same with a FIFO in each leaf that holds its flow's part of `limit`, and two packets at least, so that all wait for as long at
+    /// most. Default: the length that the device has.
+    #[must_use]
+    pub fn limited(mut self, limit: Limit) -> Self {
+        let leaves = || self.tree.classes.iter().filter(|class| class.minor != WHOLE);
+        let flows = leaves().filter(|class| class.minor != OTHERS);
+        let all = flows.map(|class| class.rate.as_bit()).sum::<u64>().max(1) as f64;
+        let part = |class: &HtbClass| {
+            let of = |limit: u64| (limit as f64 * (class.rate.as_bit() as f64 / all).min(1.0)) as u64;
+            let own = match limit {
+                Limit::Bytes(bytes) => Limit::Bytes(Bytes::new(of(bytes.get())).max(LEAST)),
+                Limit::Packets(packets) => Limit::Packets(Packets::new(of(packets.get()).max(2))),
+            };
+            (class.minor, own)
+        };
+        let queues = leaves().map(part).collect();
+        self.tree.queues = queues;
+        self
+    }
+
+    /// Gives the queue of a device that is this tree for the same flows, `before`, these numbers; what waits stays.
+    ///
+    /// # Errors
+    /// The kernel's error.
+    pub fn change(&self, before: &Self, netlink: &mut Netlink, device: u32) -> Result<(), WeightsError> {
+        Ok(self.tree.change(&before.tree, netlink, device)?)
+    }
+
     /// The class of flow `index`, as `skb->priority` names it.
     #[must_use]
     pub fn class(&self, index: usize) -> Option<u32> {
@@ -112,6 +143,21 @@ mod tests {
         assert_eq!(
             [tree.class(0), tree.class(2), tree.class(3)],
             [Some(0x4170_0001), Some(0x4170_0003), None]
+        );
+    }
+
+    #[test]
+    fn leaves_hold_their_parts_of_a_limit() {
+        let tree = |limit| Tree::new(Rate::from_mbit(8), &weights([1.0, 3.0])).unwrap().limited(limit);
+        let packets = |of| Limit::Packets(Packets::new(of));
+        assert_eq!(
+            tree(packets(100)).tree.queues,
+            [(1, packets(25)), (2, packets(75)), (OTHERS, packets(25))]
+        );
+        let bytes = |of| Limit::Bytes(Bytes::new(of));
+        assert_eq!(
+            tree(bytes(8_000)).tree.queues,
+            [(1, bytes(3_028)), (2, bytes(6_000)), (OTHERS, bytes(3_028))]
         );
     }
 

@@ -15,7 +15,7 @@ mod overload;
 mod world;
 
 use std::io;
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 
 use apportion_core::Packet as _;
 use apportion_core::packet::Protocol;
@@ -100,6 +100,8 @@ pub struct Engine<W, I = Ports> {
     starved: Vec<u32>,
     /// By port.
     overloads: Vec<Overload>,
+    /// Links to be [tried again](Engine::retry_on), by the number behind those of ports.
+    retried: Vec<u32>,
     /// Number of waits so far.
     round: u64,
     received: Vec<Received>,
@@ -145,6 +147,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
             leaving: Vec::new(),
             starved: Vec::new(),
             overloads: vec![Overload::default(); ports],
+            retried: Vec::new(),
             round: 0,
             egress: std::iter::repeat_with(egress).take(ports).collect(),
             agenda: Agenda::new(links.len()),
@@ -333,6 +336,12 @@ impl<W: World, I: FrameIo> Engine<W, I> {
     fn receive(&mut self, latest: Time) -> Result<(), EngineError> {
         let mut received = std::mem::take(&mut self.received);
         while let Some(number) = self.ready.pop() {
+            if let Some(&link) = self.retried.get((number as usize).wrapping_sub(self.egress.len())) {
+                let now = self.io.now().min(latest);
+                self.advance(now);
+                self.change(link as usize, |link, shared| link.retry(now, shared));
+                continue;
+            }
             let is_left = self
                 .io
                 .receive(number, &mut self.shared.pool, &mut received)
@@ -436,6 +445,16 @@ fn send_bursts(
 }
 
 impl<W> Engine<W> {
+    /// Has a link ask its queue again each time that something arrives at this descriptor: what the queue holds leaves it by others.
+    ///
+    /// # Errors
+    /// If it cannot be watched.
+    pub fn retry_on(&mut self, link: u32, arrivals: OwnedFd) -> Result<(), EngineError> {
+        self.io.watch_arrivals(arrivals).map_err(EngineError::Wait)?;
+        self.retried.push(link);
+        Ok(())
+    }
+
     /// Its clock, for other components with the same time.
     #[must_use]
     pub const fn clock(&self) -> Clock {

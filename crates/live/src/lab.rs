@@ -7,6 +7,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `network` | which nodes are hosts, and which way packets go |
+//! | [`outside`] | queues that something outside of the engine carries out |
 //! | `world` | classifies packets for the engine |
 //! | `routers` | routers that exchange reports, as packets |
 //! | `tcp` | the parameters of a scenario's TCP, as options and settings of the kernel |
@@ -17,6 +18,7 @@
 pub mod driver;
 mod error;
 mod network;
+pub mod outside;
 mod play;
 mod results;
 mod routers;
@@ -28,7 +30,7 @@ pub use apportion_linux::precision::Precision;
 pub use error::LabError;
 pub use play::OnSample;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
 use apportion_core::units::Bytes;
@@ -40,14 +42,16 @@ use apportion_runtime::connections::connections;
 use apportion_runtime::flow_tables::FlowTables;
 use apportion_runtime::marks::marks;
 use apportion_runtime::outcome::Outcome;
-use apportion_scenario::model::{Scenario, Source, Transport};
+use apportion_scenario::model::{LinkId, Scenario, Source, Transport};
 
 use crate::bridge::ETHERNET;
 use crate::engine::{Engine, EngineError};
 use crate::link::SharedState;
 use driver::Driver;
 use network::Network;
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_timerslack;
+use outside::{OutsideQueue, QueueBackend};
 use play::Lab;
 use routers::LabRouters;
 use world::LabWorld;
@@ -65,6 +69,18 @@ pub fn enter() -> Result<(), LabError> {
     Precision::ask();
     enter_user_namespace(Isolation { identity: Identity::Root, network: true, mounts: false })?;
     // With its thread, which no process may have that enters a user namespace.
+    Precision::seal();
+    Ok(())
+}
+
+/// Enters a network namespace of its own with the calling thread, which needs the rights of root and keeps them: programs of the kernel may not be
+/// loaded in a user namespace. Otherwise as [`enter`].
+///
+/// # Errors
+/// If the system forbids it.
+pub fn enter_as_root() -> Result<(), LabError> {
+    Precision::ask();
+    unshare(CloneFlags::CLONE_NEWNET).map_err(LabError::Root)?;
     Precision::seal();
     Ok(())
 }
@@ -171,33 +187,58 @@ pub fn unsupported(scenario: &Scenario) -> Vec<String> {
 /// # Errors
 /// If it cannot be run, or could not to its end.
 pub fn run(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Option<Outcome>, LabError> {
-    run_watched(scenario, seed, None, cancel)
+    run_with(scenario, seed, &Extras::default(), cancel)
 }
 
-/// As [`run`], and calls `on_sample` at the end of each sample interval, on the thread that moves packets: what it takes makes them
-/// late.
+/// What a run can have besides.
+#[derive(Clone, Copy, Default)]
+pub struct Extras<'a> {
+    /// Is called at the end of each sample interval, on the thread that moves packets: what it takes makes them late.
+    pub on_sample: Option<OnSample<'a>>,
+    /// Carries out queues in the place of the engine; default: none.
+    pub queues: Option<&'a dyn QueueBackend>,
+}
+
+/// As [`run`], with these.
 ///
 /// # Errors
-/// As [`run`].
-pub fn run_watched(
+/// As [`run`], and if a queue cannot be carried out outside.
+pub fn run_with(
     scenario: &Scenario,
     seed: u64,
-    on_sample: Option<OnSample<'_>>,
+    extras: &Extras<'_>,
     cancel: &AtomicBool,
 ) -> Result<Option<Outcome>, LabError> {
     check(scenario)?;
+    if let Some(backend) = extras.queues {
+        check_queues(scenario, backend)?;
+    }
     // The kernel removes devices in its own time: each run has a namespace of its own for the engine.
-    Namespace::create()?.run(|| run_here(scenario, seed, on_sample, cancel))?
+    Namespace::create()?.run(|| run_here(scenario, seed, extras, cancel))?
+}
+
+/// Checks that `backend` can carry out the queues of a scenario that it is to, without running it.
+///
+/// # Errors
+/// The first that it cannot.
+pub fn check_queues(scenario: &Scenario, backend: &dyn QueueBackend) -> Result<(), LabError> {
+    backend.check(scenario).map_err(|(path, message)| LabError::Queue { path, message })
 }
 
 fn run_here(
     scenario: &Scenario,
     seed: u64,
-    on_sample: Option<OnSample<'_>>,
+    extras: &Extras<'_>,
     cancel: &AtomicBool,
 ) -> Result<Option<Outcome>, LabError> {
     let (planned, numbers) = connections(scenario, seed);
     let mut network = Network::new(scenario, &planned)?;
+    // First, as it may be refused.
+    let opened = extras.queues.map(|backend| backend.open(scenario, &numbers)).transpose();
+    let (mut queues, health) = match opened.map_err(LabError::QueueFailed)? {
+        Some(outside) => (outside.queues, Some(outside.health)),
+        None => (BTreeMap::new(), None),
+    };
     let (hosts, ports) = network.make_hosts(scenario)?;
     let tables = FlowTables::new(scenario, &numbers, seed);
     let marks = marks(scenario, &planned, &numbers, seed);
@@ -214,14 +255,30 @@ fn run_here(
     // The last one is of messages between routers.
     let mut shared = SharedState::new(pool, numbers.id_count() + 1);
     shared.flow_of_id = numbers.flows_by_id();
-    let links = network::links(scenario, &tables, &numbers, seed);
+    let signals = arrivals(&queues)?;
+    let links = network::links(scenario, (&tables, &numbers), seed, &mut queues);
     let routers = LabRouters::new(scenario, seed, &numbers, &mut network.routes);
     let world = LabWorld::new(scenario, network.connections, numbers.clone(), marks, routers);
     // A timer that goes off 50 µs late by default would be our lateness (prctl(2)).
     let _ = set_timerslack(1);
     let clock = Clock::start();
     let io = Ports::new(clock, ports).map_err(EngineError::Wait)?;
-    let engine = Engine::new(io, links, network.routes, shared, world)?;
+    let mut engine = Engine::new(io, links, network.routes, shared, world)?;
+    for (link, exit) in signals {
+        engine.retry_on(link.0, exit)?;
+    }
     let driver = driver.start(clock)?;
-    Lab::new(scenario, seed, engine, driver, tables, numbers).watched(on_sample).run(cancel)
+    let lab = Lab::new(scenario, seed, engine, driver, tables, numbers);
+    lab.watched(extras.on_sample).with_queues(health).run(cancel)
+}
+
+/// Where packets come out of these queues.
+fn arrivals(
+    queues: &BTreeMap<LinkId, Box<dyn OutsideQueue>>,
+) -> Result<Vec<(LinkId, std::os::fd::OwnedFd)>, LabError> {
+    let exit = |(link, queue): (&LinkId, &Box<dyn OutsideQueue>)| {
+        let exit = queue.exit().try_clone_to_owned();
+        exit.map(|exit| (*link, exit)).map_err(|error| LabError::QueueFailed(error.to_string()))
+    };
+    queues.iter().map(exit).collect()
 }

@@ -210,6 +210,11 @@ impl Link {
         }
     }
 
+    /// Asks a queue again that held packets back, since it may not do so any more.
+    pub fn retry(&mut self, now: Time, shared: &mut SharedState) {
+        self.start_if_held(now, shared);
+    }
+
     fn start_if_held(&mut self, now: Time, shared: &mut SharedState) {
         if matches!(self.transmitter, Transmitter::Held(_)) {
             self.start_next(now, shared);

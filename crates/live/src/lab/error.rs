@@ -4,6 +4,8 @@ use apportion_linux::host::HostError;
 use apportion_linux::namespace::{EnterError, NamespaceError};
 use apportion_linux::port::PortError;
 
+use nix::errno::Errno;
+
 use super::driver::DriverError;
 use crate::engine::EngineError;
 
@@ -28,6 +30,22 @@ pub enum LabError {
         /// What is not supported, and what to do.
         message: &'static str,
     },
+    /// A queue that the backend cannot carry out.
+    #[error("{path}: {message}")]
+    Queue {
+        /// Where in the scenario.
+        path: String,
+        /// Why not, and what to do.
+        message: String,
+    },
+    /// A queue outside of the engine cannot be set up, or failed.
+    #[error("{0}")]
+    QueueFailed(String),
+    /// A network namespace cannot be entered without a user namespace.
+    #[error(
+        "cannot enter a network namespace: {0}; run it as root, with CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF"
+    )]
+    Root(Errno),
     /// A user namespace cannot be entered.
     #[error(transparent)]
     Enter(#[from] EnterError),

@@ -10,9 +10,11 @@
 //! A connection is known by a port of its own, [`FIRST_PORT`] and its number, at its source, so nothing has to be
 //! looked up. Its sink listens at a port of the flow, because a listener has one TCP for all.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use apportion_core::packet::FlowId;
+use apportion_core::system::Discipline;
 use apportion_core::units::Bytes;
 use apportion_linux::host::Host;
 use apportion_linux::port::Port;
@@ -22,6 +24,7 @@ use apportion_scenario::model::{LinkId, NodeId, Scenario, Transport};
 
 use super::driver::{Connection, End, MAX_CONNECTIONS};
 use super::error::LabError;
+use super::outside::{Outside, OutsideQueue};
 use super::tcp::{Setting, settings};
 use crate::engine::Hop;
 use crate::link::Link;
@@ -188,13 +191,21 @@ pub fn mtu(scenario: &Scenario) -> Bytes {
 /// IPv4 and TCP headers without options.
 pub const TCP_HEADER: Bytes = Bytes::new(40);
 
-/// The links of a scenario, idle.
+/// The links of a scenario, idle. Those of `queues` have their queues outside, which are taken.
 #[must_use]
-pub fn links(scenario: &Scenario, tables: &FlowTables, numbers: &Numbers, seed: u64) -> Vec<Link> {
-    let link = |index| {
+pub fn links(
+    scenario: &Scenario,
+    (tables, numbers): (&FlowTables, &Numbers),
+    seed: u64,
+    queues: &mut BTreeMap<LinkId, Box<dyn OutsideQueue>>,
+) -> Vec<Link> {
+    let mut link = |index| {
         let of: &apportion_scenario::model::Link = &scenario.links[index];
-        let parts = LinkParts::of_scenario(scenario, index, tables, numbers, seed);
+        let mut parts = LinkParts::of_scenario(scenario, index, tables, numbers, seed);
+        if let Some(queue) = queues.remove(&LinkId(index as u32)) {
+            parts.queue = Discipline::outside(&of.queue, Box::new(Outside::new(queue)));
+        }
         Link::new(parts, Pace::of(of), of.other_way.map(|other| other.0))
     };
-    (0..scenario.links.len()).map(link).collect()
+    (0..scenario.links.len()).map(&mut link).collect()
 }

@@ -15,6 +15,7 @@ use apportion_scenario::model::{Scenario, Setting};
 
 use super::driver::{Command, Running};
 use super::error::LabError;
+use super::outside::Health;
 use super::results::Baseline;
 use super::world::LabWorld;
 use crate::engine::Engine;
@@ -48,6 +49,8 @@ pub(super) struct Lab<'a> {
     pub numbers: Numbers,
     pub baseline: Option<Baseline>,
     pub watcher: Watcher<'a>,
+    /// Of queues outside of the engine; none if there are none.
+    pub queues: Option<Box<dyn Health>>,
     /// Overload notifications on their way to sources, by the time of arrival and in order.
     overloads: BTreeMap<(Time, u64), (u32, Overload)>,
     overload_count: u64,
@@ -75,6 +78,7 @@ impl<'a> Lab<'a> {
             numbers,
             baseline: None,
             watcher: Watcher(None),
+            queues: None,
             overloads: BTreeMap::new(),
             overload_count: 0,
             changed: 0,
@@ -85,6 +89,11 @@ impl<'a> Lab<'a> {
     /// Calls `on_sample` at the end of each sample interval.
     pub fn watched(self, on_sample: Option<OnSample<'a>>) -> Self {
         Self { watcher: Watcher(on_sample), ..self }
+    }
+
+    /// Looks after queues outside of the engine.
+    pub fn with_queues(self, queues: Option<Box<dyn Health>>) -> Self {
+        Self { queues, ..self }
     }
 
     /// Runs to the end of the scenario, or until `cancel` is set.
@@ -107,6 +116,9 @@ impl<'a> Lab<'a> {
             self.engine.run(now, None)?;
             self.collect_overloads();
             self.do_what_is_due(now)?;
+            if let Some(why) = self.queues.as_ref().and_then(|queues| queues.failure()) {
+                return Err(LabError::QueueFailed(why));
+            }
             if now >= self.scenario.stop {
                 return Ok(true);
             }

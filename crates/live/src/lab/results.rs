@@ -43,11 +43,13 @@ impl Lab<'_> {
 
     fn counts(&mut self, now: Time) -> Baseline {
         let links = 0..self.scenario.links.len();
+        let mut ports = all_ports(&mut self.engine);
+        ports.missed += self.queues.as_mut().map_or(0, |queues| queues.lost());
         Baseline {
             at: now,
             flows: self.engine.shared.flows.clone(),
             links: links.filter_map(|link| Some(self.engine.link(link)?.state.counts(now))).collect(),
-            ports: all_ports(&mut self.engine),
+            ports,
             malformed: self.engine.malformed().map(|(_, count)| count).sum(),
             cpu: CpuTime::read(),
             thread: ThreadTime::read(),

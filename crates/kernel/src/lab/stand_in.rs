@@ -1,0 +1,84 @@
+//! Frames that stand for packets in a queue of the kernel.
+//!
+//! The destination address is 02:01 and the number of the packet: not that of the device, so that IP of this machine leaves the frame
+//! alone. The IP header has room for a label, and a protocol that is left to experiments (RFC 3692). A frame is as long as its packet is
+//! charged; of one that is shorter than the headers, these are cut.
+
+use apportion_core::label::Label;
+use apportion_core::packet::LabelKind;
+use apportion_core::units::Bytes;
+use apportion_live::frame;
+use apportion_live::lab::outside::{Returned, StandIn};
+use apportion_live::wire_label;
+
+/// Ethernet.
+const LEAST: usize = 14;
+/// Ethernet and IPv4: what a label needs.
+pub const HEADERS: usize = LEAST + 20;
+/// How destination addresses begin.
+const MARK: [u8; 2] = [2, 1];
+/// From 10.1.0.1 to 10.1.0.2, DF, protocol 253. Length, checksum and identification come later, or do not matter.
+const TEMPLATE: [u8; HEADERS] = [
+    2, 1, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 8, 0, // Ethernet
+    0x45, 0, 0, 0, 0, 0, 0x40, 0, 64, 253, 0, 0, 10, 1, 0, 1, 10, 1, 0, 2, // IPv4
+];
+
+/// Writes the frame for a packet into `buffer`, zero behind the headers, and gives it.
+pub fn write<'a>(buffer: &'a mut [u8], packet: &StandIn) -> &'a [u8] {
+    let longest = buffer.len();
+    let length = usize::try_from(packet.size.get()).unwrap_or(longest).clamp(LEAST, longest);
+    let head = &mut buffer[..HEADERS];
+    head.copy_from_slice(&TEMPLATE);
+    head[2..6].copy_from_slice(&packet.number.to_be_bytes());
+    let of_ip = u16::try_from(length - LEAST).unwrap_or(u16::MAX);
+    head[16..18].copy_from_slice(&of_ip.to_be_bytes());
+    let frame = &mut buffer[..length];
+    if let Some(label) = packet.rate {
+        let ip = frame::parse(frame).ok().and_then(|parsed| parsed.ip());
+        wire_label::write(frame, ip, LabelKind::Rate, label);
+    }
+    frame
+}
+
+/// The packet that a frame stands for; none if it is no such frame.
+pub fn read(frame: &[u8]) -> Option<Returned> {
+    let address = frame.get(..6)?;
+    let number = address[2..].first_chunk().copied().map(u32::from_be_bytes)?;
+    let ip = frame::parse(frame).ok().and_then(|parsed| parsed.ip());
+    let rate: Option<Label> = match wire_label::read(frame, ip) {
+        Some((LabelKind::Rate, label)) => Some(label),
+        _ => None,
+    };
+    address.starts_with(&MARK).then_some(Returned { number, rate })
+}
+
+/// Whether packets of this size carry a label.
+pub fn has_room(size: Bytes) -> bool {
+    size.get() >= HEADERS as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use apportion_core::packet::FlowId;
+
+    #[test]
+    fn a_packet_is_read_as_it_was_written() {
+        let mut buffer = vec![0; 2_000];
+        let label = Label::new(1.5e6);
+        for (number, size, rate) in
+            [(7, 40, Some(label)), (u32::MAX, 1_500, None), (1 << 20, 34, Some(Label::ZERO)), (3, 29, None)]
+        {
+            let packet = StandIn { number, flow: FlowId(3), size: Bytes::new(size), rate };
+            let frame = write(&mut buffer, &packet);
+            assert_eq!(frame.len() as u64, size);
+            assert_eq!(read(frame), Some(Returned { number, rate }), "{size}");
+        }
+        assert!(has_room(Bytes::new(34)) && !has_room(Bytes::new(33)));
+        let short = StandIn { number: 1, flow: FlowId(0), size: Bytes::new(2), rate: None };
+        assert_eq!(write(&mut buffer, &short).len(), 14);
+        let frame = write(&mut buffer, &short).to_vec();
+        assert!(read(&frame).is_some() && read(&frame[..5]).is_none());
+        assert!(read(&[0xff; 60]).is_none());
+    }
+}

@@ -1,0 +1,285 @@
+//! Queues of links that something outside of the engine carries out, such as the kernel.
+//!
+//! The packets stay here, and a [`StandIn`] of each goes into the queue outside: whether and when it comes out again decides about the packet. So
+//! everything around the queue is the same as with a discipline of ours: labels and marks, the transmitter, delay and losses of
+//! the wire, and what is measured. The queue outside holds the rate of the link by itself, and behind it the transmitter takes the time of
+//! each packet.
+//!
+//! Cost: O(log n) with n packets outside, besides what the queue takes.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::os::fd::BorrowedFd;
+
+use apportion_core::Packet as _;
+use apportion_core::label::Label;
+use apportion_core::limit::Limit;
+use apportion_core::packet::{FlowId, LabelKind};
+use apportion_core::queue::{Backlog, DropReason, Queue, Sink};
+use apportion_core::system::System;
+use apportion_core::units::{Bytes, Rate, Time, Weight};
+use apportion_runtime::connections::Numbers;
+use apportion_scenario::model::{LinkId, Scenario};
+
+use crate::packet::Packet;
+
+/// What a queue outside sees of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StandIn {
+    /// Its number, of no other packet that waits there.
+    pub number: u32,
+    /// Its flow.
+    pub flow: FlowId,
+    /// What it is charged.
+    pub size: Bytes,
+    /// The rate that it is labelled with, if it is.
+    pub rate: Option<Label>,
+}
+
+/// A stand-in that came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Returned {
+    /// Of its packet.
+    pub number: u32,
+    /// Its label now.
+    pub rate: Option<Label>,
+}
+
+/// A queue of one link.
+pub trait OutsideQueue: Debug + Send {
+    /// Takes a packet in.
+    ///
+    /// # Errors
+    /// The reason for which it is dropped.
+    fn send(&mut self, packet: StandIn) -> Result<(), DropReason>;
+
+    /// The next that has come out; none if none has.
+    fn receive(&mut self) -> Option<Returned>;
+
+    /// Readable while some have come out.
+    fn exit(&self) -> BorrowedFd<'_>;
+
+    /// The size of its buffer, of each queue where it has several.
+    fn limit(&self) -> Option<Limit>;
+
+    /// The rate of the link from now on, above zero.
+    fn set_rate(&mut self, rate: Rate);
+
+    /// The weight of a flow from now on; whether it has weights.
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool;
+
+    /// Reports named counters and gauges, by the names that the discipline of the link has for them.
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64));
+}
+
+/// How the queues of a run are.
+pub trait Health: Debug {
+    /// Packets that they have lost so far without a decision, which makes a run not valid.
+    fn lost(&mut self) -> u64;
+
+    /// Why one of them does not work any more, if one does not.
+    fn failure(&self) -> Option<String>;
+}
+
+/// The queues of a run. They end with its namespace.
+#[derive(Debug)]
+pub struct OutsideQueues {
+    /// By link.
+    pub queues: BTreeMap<LinkId, Box<dyn OutsideQueue>>,
+    /// How they are.
+    pub health: Box<dyn Health>,
+}
+
+/// What carries queues out.
+pub trait QueueBackend: Debug {
+    /// Checks that it can carry out the queues that it is to, without setting anything up.
+    ///
+    /// # Errors
+    /// The first that it cannot: where in the scenario, and why, with the mend.
+    fn check(&self, scenario: &Scenario) -> Result<(), (String, String)>;
+
+    /// Sets them up, in the network namespace of the calling thread.
+    ///
+    /// # Errors
+    /// Why that failed.
+    fn open(&self, scenario: &Scenario, numbers: &Numbers) -> Result<OutsideQueues, String>;
+}
+
+/// The discipline of a link whose queue is outside.
+#[derive(Debug)]
+pub(super) struct Outside {
+    queue: Box<dyn OutsideQueue>,
+    /// The packets whose stand-ins are there, by number.
+    held: BTreeMap<u32, Packet>,
+    backlog: Backlog,
+    next: u32,
+}
+
+impl Outside {
+    pub fn new(queue: Box<dyn OutsideQueue>) -> Self {
+        Self { queue, held: BTreeMap::new(), backlog: Backlog::EMPTY, next: 0 }
+    }
+
+    /// A number that no packet has. They come around after 2^32.
+    fn number(&mut self) -> u32 {
+        while self.held.contains_key(&self.next) {
+            self.next = self.next.wrapping_add(1);
+        }
+        self.next
+    }
+
+    fn release(&mut self, number: u32) -> Option<Packet> {
+        let packet = self.held.remove(&number)?;
+        self.backlog.remove(&packet);
+        Some(packet)
+    }
+}
+
+impl Queue<Packet> for Outside {
+    fn enqueue(&mut self, now: Time, packet: Packet, sink: &mut dyn Sink<Packet>) {
+        let number = self.number();
+        let rate = packet.label(LabelKind::Rate);
+        let stand_in = StandIn { number, flow: packet.flow(), size: packet.size(), rate };
+        match self.queue.send(stand_in) {
+            Ok(()) => {
+                self.next = number.wrapping_add(1);
+                self.backlog.add(&packet);
+                self.held.insert(number, packet);
+            }
+            Err(reason) => sink.dropped(now, packet, reason),
+        }
+    }
+
+    fn dequeue(&mut self, _now: Time, _sink: &mut dyn Sink<Packet>) -> Option<Packet> {
+        loop {
+            let Returned { number, rate } = self.queue.receive()?;
+            // What has no packet here is none of ours.
+            let Some(mut packet) = self.release(number) else { continue };
+            if packet.label(LabelKind::Rate) != rate {
+                match rate {
+                    Some(rate) => packet.set_label(LabelKind::Rate, rate),
+                    None => packet.clear_label(LabelKind::Rate),
+                }
+            }
+            return Some(packet);
+        }
+    }
+
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+impl System<Packet> for Outside {
+    fn drain(&mut self, _now: Time) -> Option<Packet> {
+        let (&number, _) = self.held.first_key_value()?;
+        self.release(number)
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        self.queue.limit()
+    }
+
+    /// It follows the rate of the link, and nothing else sets it.
+    fn set_limit(&mut self, _limit: Limit) {}
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.queue.set_rate(rate);
+    }
+
+    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+        self.queue.set_weight(flow, weight)
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        self.queue.statistics(show);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::os::fd::{AsFd as _, OwnedFd};
+
+    use super::*;
+    use crate::packet::Description;
+    use apportion_core::packet::{Ecn, Protocol};
+    use apportion_linux::pool::Pool;
+
+    /// Takes two packets, gives the later one first with half of its label, and between them one that nothing stands for.
+    #[derive(Debug)]
+    struct Reversing(Vec<Returned>, OwnedFd);
+
+    impl OutsideQueue for Reversing {
+        fn send(&mut self, packet: StandIn) -> Result<(), DropReason> {
+            if self.0.len() == 3 {
+                return Err(DropReason::Overflow);
+            }
+            let rate = packet.rate.map(|label| Label::new(label.value() / 2.0));
+            if self.0.len() == 1 {
+                self.0.push(Returned { number: packet.number + 7, rate });
+            }
+            self.0.push(Returned { number: packet.number, rate });
+            Ok(())
+        }
+        fn receive(&mut self) -> Option<Returned> {
+            self.0.pop()
+        }
+        fn exit(&self) -> BorrowedFd<'_> {
+            self.1.as_fd()
+        }
+        fn limit(&self) -> Option<Limit> {
+            None
+        }
+        fn set_rate(&mut self, _: Rate) {}
+        fn set_weight(&mut self, _: FlowId, _: Weight) -> bool {
+            false
+        }
+        fn statistics(&self, _: &mut dyn FnMut(&'static str, f64)) {}
+    }
+
+    #[derive(Default)]
+    struct Dropped(VecDeque<(FlowId, DropReason)>);
+
+    impl Sink<Packet> for Dropped {
+        fn dropped(&mut self, _: Time, packet: Packet, reason: DropReason) {
+            self.0.push_back((packet.flow(), reason));
+        }
+        fn marked(&mut self, _: Time, _: &Packet) {}
+    }
+
+    #[test]
+    fn packets_leave_as_their_stand_ins_do() {
+        let mut pool = Pool::new(8, 64);
+        let buffer = pool.take(0).unwrap();
+        let label = Label::new(4e6);
+        let packet = |flow: u32| {
+            let description = Description {
+                flow: FlowId(flow),
+                size: Bytes::new(100 * u64::from(flow)),
+                protocol: Protocol::Udp,
+                ecn: Ecn::NotEct,
+                label: (flow == 2).then_some((LabelKind::Rate, label)),
+                account: flow,
+                counts: true,
+                ip: None,
+                acknowledgement: 0,
+            };
+            Packet::new((buffer, 0, 0), &description, 0, Time::ZERO)
+        };
+        let file = std::fs::File::open("/dev/null").unwrap();
+        let mut outside = Outside::new(Box::new(Reversing(Vec::new(), file.into())));
+        let mut dropped = Dropped::default();
+        for flow in [1, 2, 3] {
+            outside.enqueue(Time::ZERO, packet(flow), &mut dropped);
+        }
+        assert_eq!(dropped.0, [(FlowId(3), DropReason::Overflow)]);
+        assert_eq!(outside.backlog().bytes, Bytes::new(300));
+        let later = outside.dequeue(Time::ZERO, &mut dropped).unwrap();
+        assert_eq!((later.flow(), outside.backlog().bytes), (FlowId(2), Bytes::new(100)));
+        assert_eq!(later.label(LabelKind::Rate), Some(Label::new(2e6)));
+        let earlier = outside.dequeue(Time::ZERO, &mut dropped).unwrap();
+        assert_eq!((earlier.flow(), earlier.label(LabelKind::Rate)), (FlowId(1), None));
+        assert!(outside.backlog().is_empty() && outside.dequeue(Time::ZERO, &mut dropped).is_none());
+    }
+}
