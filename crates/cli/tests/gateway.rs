@@ -12,6 +12,8 @@ mod commands;
 mod exceptions;
 #[path = "gateway/failures.rs"]
 mod failures;
+#[path = "gateway/load.rs"]
+mod load;
 #[path = "gateway/place.rs"]
 mod place;
 #[path = "../../linux/tests/common/processes.rs"]
@@ -32,6 +34,8 @@ use processes::{Case, cases};
 
 const CASES: &[Case] = cases! {
     changes: a_change_by_http_is_shown_and_applied_and_the_file_stays,
+        a_weight_that_is_set_by_http_moves_the_shares_within_3_s,
+        nothing_is_set_where_control_is_off,
         a_token_that_others_can_read_ends_with_status_2;
     clients: iperf3_has_the_rate_and_irtt_the_delay_of_a_gateway;
     commands: a_wrong_configuration_ends_with_status_2,

@@ -7,19 +7,27 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use apportion_core::units::{Span, Time};
+use apportion_linux::clock::{Clock, pause};
 use serde_json::{Value, json};
 
+use crate::load::Busy;
 use crate::place::{PLAIN, Place, get, place};
 
 const TOKEN: &str = "fedcba9876543210";
 
 /// A file with a token of this mode.
 fn write(place: &Place, mode: u32) -> PathBuf {
+    let control = format!("control = true\n{}", token(place, mode));
+    place.write(&format!("{PLAIN}{control}[[rule]]\nname = \"calls\"\nto_port = 5004\n"))
+}
+
+/// The key that names the file of the token, which has this mode.
+fn token(place: &Place, mode: u32) -> String {
     let token = place.folder.path().join("token");
     fs::write(&token, TOKEN).unwrap();
     fs::set_permissions(&token, fs::Permissions::from_mode(mode)).unwrap();
-    let control = format!("control = true\ncontrol_token = \"{}\"\n", token.display());
-    place.write(&format!("{PLAIN}{control}[[rule]]\nname = \"calls\"\nto_port = 5004\n"))
+    format!("control_token = \"{}\"\n", token.display())
 }
 
 /// Status and body of the answer to this change.
@@ -87,5 +95,75 @@ pub fn a_token_that_others_can_read_ends_with_status_2() {
             status == 2 && said.contains("control_token: ") && said.contains("write chmod 600"),
             "{status} {said}"
         );
+    }
+}
+
+/// Two rules, `one` and `other`, whose flows have the same weight.
+const RULES: &str = "[[rule]]\nname = \"one\"\nto_port = 5001\n[[rule]]\nname = \"other\"\nto_port = 5002\n";
+/// Of the link, which each of the flows below would fill.
+const CAPACITY: f64 = 10e6 / 8.0;
+
+/// How long it takes until the flows of both rules have what they are entitled to within 5 %, these parts of the link.
+fn shared_after(part: [f64; 2]) -> Span {
+    let (clock, limit) = (Clock::start(), Time::from_secs(20));
+    loop {
+        let stats = read("/stats.json");
+        let flows = &stats["traffic"]["up"]["flows"];
+        let is_shared = ["one", "other"].into_iter().zip(part).all(|(rule, part)| {
+            let flow = flows.as_array().into_iter().flatten().find(|flow| flow["rule"] == rule);
+            let of = |key: &str| flow.and_then(|flow| flow[key].as_f64()).unwrap_or(0.0);
+            let due = CAPACITY * part;
+            let (rate, entitled) = (of("bytes_per_second"), of("entitlement_bytes_per_second"));
+            (entitled / due - 1.0).abs() < 0.01 && (rate / entitled - 1.0).abs() < 0.05
+        });
+        let now = clock.now();
+        if is_shared {
+            return now.since(Time::ZERO);
+        }
+        assert!(now < limit, "{:#}", stats["traffic"]["up"]);
+        pause(Span::from_millis(50));
+    }
+}
+
+pub fn a_weight_that_is_set_by_http_moves_the_shares_within_3_s() {
+    let place = place();
+    let control = format!("control = true\n{}", token(&place, 0o600));
+    let plain = PLAIN.replace("up.rate = \"10Mbit\"", "up = { rate = \"10Mbit\", queue = \"drr\" }");
+    let gateway = place.start(&place.write(&format!("{plain}{control}{RULES}")));
+    // 18 Mb/s of each.
+    let flows = ["10.0.0.2:5001", "10.0.0.2:5002"].map(|to| ["10.0.0.1:0".to_owned(), to.to_owned()]);
+    let load = Busy::datagrams(&place.hosts[0], 9, flows.to_vec());
+    shared_after([0.5, 0.5]);
+
+    let mut body = json!({ "revision": read("/control")["revision"], "set": { "rule.one.weight": 3 } });
+    assert_eq!(change("fedcba9876543211", &body.to_string()).0, 401);
+    let shown: Value = serde_json::from_str(&change(TOKEN, &body.to_string()).1).unwrap();
+    assert_eq!(shown["changes"], json!(["rule.one.weight: 1.0 -> 3.0"]));
+    body["confirm"] = shown["confirm"].clone();
+    // What was shown does not make up for the token.
+    assert_eq!(change("fedcba9876543211", &body.to_string()).0, 401);
+    shared_after([0.5, 0.5]);
+    let (status, done) = change(TOKEN, &body.to_string());
+    assert!(status == 200 && done.contains("\"applied\":true"), "{status} {done}");
+    let took = shared_after([0.75, 0.25]);
+    assert!(took < Span::from_secs(3), "{took}");
+    drop(load);
+    gateway.stop();
+}
+
+pub fn nothing_is_set_where_control_is_off() {
+    let place = place();
+    let off = format!("control = false\n{}", token(&place, 0o600));
+    for keys in ["", &off] {
+        let gateway = place.start(&place.write(&format!("{PLAIN}{keys}{RULES}")));
+        let stats = read("/stats.json");
+        assert_eq!(stats["control"]["on"], json!(false));
+        let body = json!({ "revision": stats["control"]["revision"], "set": { "rule.one.weight": 3 } });
+        let (status, said) = change(TOKEN, &body.to_string());
+        assert!(status == 404 && said.starts_with("control is off: "), "{status} {said}");
+        assert!(get("/control").starts_with("HTTP/1.0 404 "));
+        let (_, runs, _) = place.ask(&["show", "--running"], &place.folder.path().join("x.toml"));
+        assert!(!runs.contains("weight = 3"), "{runs}");
+        gateway.stop();
     }
 }
