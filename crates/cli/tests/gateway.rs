@@ -8,6 +8,8 @@ mod changes;
 mod clients;
 #[path = "gateway/commands.rs"]
 mod commands;
+#[path = "gateway/dashboard.rs"]
+mod dashboard;
 #[path = "gateway/exceptions.rs"]
 mod exceptions;
 #[path = "gateway/failures.rs"]
@@ -45,6 +47,7 @@ const CASES: &[Case] = cases! {
         clients_that_are_silent_or_slow_delay_no_other,
         a_second_gateway_of_the_same_title_is_refused,
         the_log_may_have_no_reader;
+    dashboard: each_panel_of_the_dashboard_has_data_in_prometheus;
     exceptions: an_application_reads_overload_notifications_until_the_gateway_stops;
     failures: an_interface_that_is_deleted_and_made_again_forwards_within_a_second,
         a_gateway_whose_interface_is_down_says_that_no_frames_pass,

@@ -1,8 +1,8 @@
 //! A gateway as a process between two hosts, and the commands to it.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::{IpAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::thread::JoinHandle;
@@ -24,13 +24,18 @@ pub struct Place {
 }
 
 pub fn place() -> Place {
+    place_of(|last| vec![[10, 0, 0, last].into()])
+}
+
+/// The same, with these addresses of the first and the second host.
+pub fn place_of(addresses: impl Fn(u8) -> Vec<IpAddr>) -> Place {
     crate::processes::enter();
     let mut netlink = Netlink::open().unwrap();
     let loopback = netlink.index_of("lo").unwrap();
     netlink.set_up(loopback).unwrap();
     let host =
-        |name, last| Host::create(name, &[[10, 0, 0, last].into()], apportion_core::units::Bytes::new(1500));
-    let hosts = [host("near", 1).unwrap(), host("far", 2).unwrap()];
+        |name, last| Host::create(name, &addresses(last), apportion_core::units::Bytes::new(1500)).unwrap();
+    let hosts = [host("near", 1), host("far", 2)];
     Place { folder: tempfile::tempdir().unwrap(), hosts }
 }
 
@@ -41,8 +46,10 @@ impl Place {
         path
     }
 
+    /// By the program that APPORTION names, such as that of a release, or that of this build.
     pub fn command(&self, arguments: &[&str], path: &Path) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_apportion"));
+        let own = || env!("CARGO_BIN_EXE_apportion").into();
+        let mut command = Command::new(std::env::var_os("APPORTION").unwrap_or_else(own));
         command.arg("gateway").args(arguments).arg(path).env("XDG_RUNTIME_DIR", self.folder.path());
         command
     }
@@ -135,10 +142,15 @@ impl Gateway {
 }
 
 pub fn get(path: &str) -> String {
-    let mut stream = TcpStream::connect("127.0.0.1:9617").unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    ask(9_617, path).unwrap()
+}
+
+/// What is answered at this port.
+pub fn ask(port: u16, path: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
     let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
 }
