@@ -22,6 +22,8 @@ mod place;
 mod processes;
 #[path = "common/programs.rs"]
 mod programs;
+#[path = "gateway/proxies.rs"]
+mod proxies;
 #[path = "gateway/refusals.rs"]
 mod refusals;
 #[path = "gateway/reloads.rs"]
@@ -56,6 +58,7 @@ const CASES: &[Case] = cases! {
         a_log_that_cannot_be_written_costs_its_lines_and_nothing_else,
         frames_bypass_a_gateway_that_fails_open_or_was_killed,
         interfaces_are_promiscuous_while_frames_bypass_the_gateway;
+    proxies: a_change_by_curl_and_through_nginx_is_as_documented;
     refusals: a_reload_that_is_refused_says_why_and_changes_nothing,
         a_reload_by_another_file_is_refused,
         a_socket_that_one_left_behind_is_taken_over;
