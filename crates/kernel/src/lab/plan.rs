@@ -53,6 +53,10 @@ pub fn check(scenario: &Scenario) -> Result<(), (String, String)> {
     Ok(())
 }
 
+/// The program of HCSFQ knows customers by their addresses only.
+const NO_CUSTOMERS: &str = "the kernel backend of the lab cannot carry out `hcsfq`: its program knows customers by addresses, which \
+     packets of the lab do not have; use the user-space backend";
+
 fn check_link(scenario: &Scenario, id: LinkId, link: &Link) -> Result<(), (String, String)> {
     let refuse = |key: &str, why: String| Err((format!("link.{}.{key}", link.name), why));
     if link.trace.is_some() {
@@ -78,6 +82,9 @@ fn check_link(scenario: &Scenario, id: LinkId, link: &Link) -> Result<(), (Strin
             weights::Tree::new(link.rate, &weights).map(drop).map_err(|error| error.to_string())
         }
         Ok(Plan::Classes(_) | Plan::Fifo(_)) => Ok(()),
+        Ok(Plan::Hierarchy(_)) => {
+            Err(format!("{NO_CUSTOMERS}, or leave `watch` out, so that the queue is of user space"))
+        }
         Err(refusal) => Err(format!("{refusal}, or leave `watch` out, so that the queue is of user space")),
     };
     planned.or_else(|why| refuse("queue", why))
@@ -223,6 +230,7 @@ fn carried_out(
             let limit = Limit::Bytes(settings.limit() + settings.limit());
             Ok((Tree::Classes(ClassTree::fifo(rate, limit)), Some(settings)))
         }
+        Plan::Hierarchy(_) => Err(NO_CUSTOMERS.to_owned()),
         Plan::Weights => {
             let weights: Vec<Weight> = weighted.iter().map(|(_, weight)| *weight).collect();
             let tree = weights::Tree::new(rate, &weights).map_err(|error| error.to_string())?;
