@@ -207,7 +207,7 @@ mod tests {
             said.starts_with("down.rate: auto -> 5Mbit\n") && said.contains("down.rate_max: 9Mbit -> none\n"),
             "{said}"
         );
-        // Bounds change as long as it follows the link, and are refused where it is told not to.
+        // Bounds change as long as it follows the link, and are refused where the same change fixes it.
         let other = load(&edited(json!({ "down.rate_max": "8Mbit" })));
         assert_eq!(config.difference(&other).unwrap().to_string(), "down.rate_max: 9Mbit -> 8Mbit\n");
         let both = edited(json!({ "down.rate": "5Mbit", "down.rate_max": "8Mbit" }));
