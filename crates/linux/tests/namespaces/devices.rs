@@ -296,9 +296,9 @@ pub fn a_ring_that_is_full_counts_what_it_misses() {
         assert_eq!((counts.received, counts.missed), (39 * round, 61 * round));
     }
     // Without buffers they wait in their slots.
-    let (mut none, mut frames_) = (Pool::new(0, HEADER + 1_500), Vec::new());
+    let (mut none, mut came) = (Pool::new(0, HEADER + 1_500), Vec::new());
     assert_eq!(send(&mut a, &frames[..10]), 10);
-    assert!(b.receive(1, &mut none, &mut frames_).unwrap() && frames_.is_empty());
+    assert!(b.receive(1, &mut none, &mut came).unwrap() && came.is_empty());
     assert_eq!(receive(&mut b, &mut pool).len(), 10);
     b.close(&mut pool);
     assert_eq!(pool.used(), 0);
