@@ -130,7 +130,7 @@ while (!near && Date.now() - began < 10000) {
 }
 const took = (Date.now() - began) / 1e3;
 check(near && took < 3, `shares are within 5 % of the entitlement ${took} s after the change`);
-check((await page.textContent("#event-list")).includes("change: rule.heavy.weight: 1.0 -> 3.0"), "the change is an event");
+check((await page.textContent("#event-list")).includes("change: rule.heavy.weight: 1.0 → 3.0"), "the change is an event");
 check(readFileSync(edit, "utf8") === file, "the file is as it was");
 check(!(await page.isVisible("#change-token")), "the token is asked for once");
 const kept = await page.evaluate(() => JSON.stringify([localStorage.length, sessionStorage.length, document.cookie, document.documentElement.outerHTML]));
@@ -143,7 +143,7 @@ await page.keyboard.press("Escape");
 check(!(await page.isVisible("#change")), "the dialog closes by Escape");
 check(refused.length === 2, `two requests were refused ${refused}`);
 execFileSync(process.env.APPORTION, ["gateway", "reload", edit]);
-await page.waitForFunction(() => document.querySelector("#event-list").textContent.includes("rule.heavy.weight: 3.0 -> 1.0"), null, { timeout: 4000 });
+await page.waitForFunction(() => document.querySelector("#event-list").textContent.includes("rule.heavy.weight: 3.0 → 1.0"), null, { timeout: 4000 });
 check(true, "a reload takes the change back");
 
 for (const width of [390, 820, 1440]) {

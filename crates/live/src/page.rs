@@ -18,17 +18,14 @@ impl Page {
     /// A page with this title, body, style and script, besides what all pages have: the library of charts, colours, and what both
     /// scripts use.
     pub fn new(title: &str, body: &str, style: &str, script: &str) -> Self {
+        let [body, style, script, kit, base] =
+            [body, style, script, include_str!("page/kit.js"), include_str!("page/base.css")].map(squeezed);
         let script = format!(
-            "/*\n{}*/\n{}\n{}{script}",
+            "/*\n{}*/\n{}\n{kit}{script}",
             include_str!("page/uPlot-LICENSE"),
             include_str!("page/uPlot-1.6.32.min.js"),
-            include_str!("page/kit.js"),
         );
-        let style = format!(
-            "{}\n{}{style}",
-            include_str!("page/uPlot-1.6.32.min.css"),
-            include_str!("page/base.css")
-        );
+        let style = format!("{}\n{base}{style}", include_str!("page/uPlot-1.6.32.min.css"));
         let html = format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><link rel=\"icon\" href=\"data:,\">\n\
@@ -59,6 +56,13 @@ impl Page {
     }
 }
 
+/// The text without what only its readers need: indentation, empty lines, and lines that are comments. No string may go on over
+/// the end of a line.
+fn squeezed(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
 /// RFC 4648 section 4.
 fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -82,6 +86,8 @@ pub fn check(page: &Page, own: [&str; 3]) {
     assert_eq!(html.matches("</script>").count(), 1, "it would end the script early");
     let shared = [include_str!("page/kit.js"), include_str!("page/base.css")];
     assert!(own.iter().chain(&shared).all(|text| !text.contains("//www") && !text.contains("http")));
+    let is_whole = |text: &str| text.lines().all(|line| line.matches('`').count() % 2 == 0);
+    assert!(own.into_iter().chain(shared).all(is_whole), "a string that goes on over a line loses blanks");
     // The licence goes with every copy.
     assert!(html.contains("(v1.6.32)") && html.contains("Copyright (c) 2022 Leon Sorokin"));
     assert!(!html.contains(" style=\"") && !html.contains(" onclick="));
@@ -90,6 +96,22 @@ pub fn check(page: &Page, own: [&str; 3]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_only_readers_need_is_not_sent() {
+        let text = "const a = {\n  // The first.\n  one: 1, // said\n\n  two: `//`,\n};\n";
+        assert_eq!(squeezed(text), "const a = {\none: 1, // said\ntwo: `//`,\n};\n");
+    }
+
+    #[test]
+    fn the_package_for_debian_has_the_licence_of_the_charts() {
+        let copyright = include_str!("../../../dist/debian/copyright");
+        assert!(copyright.contains("Copyright: 2022 Leon Sorokin\n"));
+        let licence = include_str!("page/uPlot-LICENSE").split_once("Sorokin").unwrap().1;
+        for line in licence.lines().filter(|line| !line.is_empty()) {
+            assert!(copyright.contains(&format!("\n {line}\n")), "{line}");
+        }
+    }
 
     #[test]
     fn base64_is_that_of_rfc_4648() {

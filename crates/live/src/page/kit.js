@@ -26,7 +26,7 @@ const draw = (parent, series, data, times, more) => {
   const axis = { stroke: () => colour("quiet"), grid: { stroke: () => colour("line"), width: 1 }, ticks: { stroke: () => colour("line") } };
   const plot = new uPlot({
     width: Math.max(parent.clientWidth, 200), height: 130, series,
-    axes: [{ ...axis, space: 75, size: more.foot ?? 50, values: (_, at) => at.map(times) }, { ...axis, size: more.side ?? 55 }],
+    axes: [{ ...axis, space: 75, size: 34, values: (_, at) => at.map(times) }, { ...axis, size: more.side ?? 55 }],
     ...more,
     scales: { y: { range: (_, low, high) => [0, high > 0 ? high * 1.1 : 1] }, ...more.scales },
   }, data, parent);

@@ -3,6 +3,9 @@
   const WAYS = ["up", "down"];
   const mbit = (bytes) => bytes === null ? null : bytes * 8 / 1e6;
 
+  // Without the date, which under a narrow chart lies on the next label.
+  const clock = (at) => new Date(at * 1e3).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+
   // When the gateway started, by the clock of this machine.
   let began = 0;
   let events = [];
@@ -30,9 +33,7 @@
       label: name, stroke: () => colour(colours[at]), width: 1.5, dash: at === 1 ? [6, 3] : undefined, points: { show: false },
       value: (_, value) => value === null || value === undefined ? "–" : value.toFixed(2) + " " + unit,
     }));
-    // Without the date, which on a narrow page lies on the next label.
-    const clock = (at) => new Date(at * 1e3).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
-    return draw(parent, [{ label: "time" }, ...series], data, clock, { hooks: { draw: [drawEvents] } });
+    return draw(parent, [{ label: "time", value: (_, at) => at === null ? "–" : clock(at) }, ...series], data, clock, { hooks: { draw: [drawEvents] } });
   };
 
   // A row whose first cell opens a history and whose last one is a share; `plain` cells are in between.
@@ -50,7 +51,8 @@
   const fillRow = (row, { said, label, number, cells, part }) => {
     const [name, ...others] = row.cells;
     const button = name.firstChild, share = others.pop(), meter = share.firstChild;
-    button.textContent = said;
+    // Addresses are broken at their colons, and nowhere else.
+    if (button.textContent !== said) button.replaceChildren(...said.split(/(?<=:)/).flatMap((part) => [part, document.createElement("wbr")]));
     button.dataset.number = number;
     button.setAttribute("aria-label", `${label}: history`);
     others.forEach((cell, at) => { cell.textContent = cells[at]; });
@@ -172,9 +174,8 @@
     list.dataset.key = key;
     list.replaceChildren();
     for (const event of shown) {
-      const when = new Date((began + event.at) * 1e3).toLocaleTimeString();
       const often = event.count > 1 ? ` (${event.count} times)` : "";
-      text(list, "li", `${when} ${event.kind}: ${event.what.trim().replaceAll("\n", "; ")}${often}`);
+      text(list, "li", `${clock(began + event.at)} ${event.kind}: ${event.what.trim().replaceAll("\n", "; ").replaceAll("->", "→")}${often}`);
     }
     if (shown.length === 0) text(list, "li", "none");
   };

@@ -96,11 +96,11 @@
     const capacity = stacked ? [{ ...line("capacity", "text", " Mbit/s", [6, 3]), width: 2 }] : [];
     const flows = draw(byId("flows-chart"), [time, ...list.map(layer).reverse(), ...capacity],
       flowsData(course, list), seconds, {
-        height: 260, foot: 34, side: 64, scales, legend: { show: false },
+        height: 260, side: 64, scales, legend: { show: false },
         hooks: { setCursor: [(plot) => { cursor = plot.cursor.idx ?? null; if (shown?.means) fillTable(shown); }] },
       });
     const data = linkData(course, times(course));
-    const one = (name, series) => draw(byId(`${name}-chart`), [time, ...series], data[name], seconds, { scales, foot: 34, side: 64 });
+    const one = (name, series) => draw(byId(`${name}-chart`), [time, ...series], data[name], seconds, { scales, side: 64 });
     plots = {
       flows,
       rate: one("rate", [line("sent", "first", " Mbit/s"), line("capacity", "second", " Mbit/s", [6, 3])]),
