@@ -31,6 +31,8 @@ mod reloads;
 
 #[path = "gateway/service.rs"]
 mod service;
+#[path = "gateway/viewers.rs"]
+mod viewers;
 
 use std::process::ExitCode;
 
@@ -66,7 +68,11 @@ const CASES: &[Case] = cases! {
         packets_dropped_by_a_smaller_queue_are_reported;
     service: a_service_manager_is_kept_informed_and_the_watchdog_fed_only_while_it_works;
 };
+/// Run by `--ignored`.
+const MEASUREMENTS: &[Case] = cases! {
+    viewers: five_viewers_cost_less_than_2_percent_of_forwarding;
+};
 
 fn main() -> ExitCode {
-    processes::main(CASES, &[])
+    processes::main_with_ignored(CASES, MEASUREMENTS)
 }

@@ -61,21 +61,31 @@ pub fn part(part: &str) -> Child {
 /// Runs the case that the environment names, or else what the arguments ask for, each in a process of its
 /// own.
 pub fn main(cases: &[Case], parts: &[Case]) -> ExitCode {
+    run_main(cases, &[], parts)
+}
+
+/// The same; those of `ignored` only run by `--ignored`, and then alone and one after another, since they measure.
+pub fn main_with_ignored(cases: &[Case], ignored: &[Case]) -> ExitCode {
+    run_main(cases, ignored, &[])
+}
+
+fn run_main(cases: &[Case], ignored: &[Case], parts: &[Case]) -> ExitCode {
     if let Ok(name) = env::var(CASE) {
         alarm::set(LIMIT);
-        let case = cases.iter().chain(parts).find(|case| case.0 == name).unwrap();
+        let case = cases.iter().chain(ignored).chain(parts).find(|case| case.0 == name).unwrap();
         (case.1)();
         return ExitCode::SUCCESS;
     }
     let arguments = Arguments::sort(env::args().skip(1));
-    let chosen: Vec<&Case> = cases.iter().filter(|case| arguments.chooses(case.0)).collect();
+    let measures = arguments.has("--ignored");
+    let of = if measures { ignored } else { cases };
+    let chosen: Vec<&Case> = of.iter().filter(|case| arguments.chooses(case.0)).collect();
     if arguments.has("--list") {
         chosen.iter().for_each(|case| println!("{}: test", case.0));
         return ExitCode::SUCCESS;
     }
-    // None is marked as ignored.
-    if arguments.has("--ignored") {
-        return ExitCode::SUCCESS;
+    if measures {
+        return if chosen.is_empty() { ExitCode::SUCCESS } else { run(&chosen, 1, true) };
     }
     // They wait most of the time.
     let at_once = || 2 * thread::available_parallelism().map_or(1, NonZero::get);

@@ -147,6 +147,8 @@ pub(crate) struct Control {
     guard: token::Guard,
     /// Which configuration ran last, as clients name it.
     revision: Option<(Arc<GatewayConfig>, String)>,
+    /// `/stats.json` as it was written last, and of which snapshot.
+    written: Option<(Arc<Snapshot>, String)>,
 }
 
 /// Where another configuration comes from.
@@ -227,6 +229,7 @@ impl Control {
             token,
             guard: token::Guard::default(),
             revision: None,
+            written: None,
         };
         Ok((control, shared))
     }
@@ -271,6 +274,7 @@ impl Control {
         {
             self.heard = Some((latest.now, now));
             self.history.hear(&latest);
+            self.written = None;
         }
     }
 
@@ -472,6 +476,7 @@ impl Control {
 
     /// Counts and logs the result of a reload or change.
     fn record(&mut self, origin: Origin, result: Result<String, String>) {
+        self.written = None;
         let (kinds, done) = match origin {
             Origin::File => ([Kind::Reload, Kind::ReloadRefused], ["reloaded", "the reload is refused"]),
             Origin::Page => {

@@ -1,5 +1,7 @@
 //! What the gateway says of itself.
 
+use std::sync::Arc;
+
 use apportion_core::units::Time;
 use serde_json::json;
 
@@ -7,6 +9,7 @@ use super::Control;
 use crate::gateway::history::SHOWN;
 use crate::gateway::metrics::Metrics;
 use crate::gateway::page::PAGE;
+use crate::gateway::snapshot::Snapshot;
 use crate::http::Answer;
 
 impl Control {
@@ -16,14 +19,7 @@ impl Control {
         match (method, path) {
             ("GET", "/metrics") => Metrics::answer(snapshot.prometheus(&self.reloads)),
             ("GET", "/") => PAGE.answer(),
-            ("GET", "/stats.json") => {
-                let mut all = snapshot.json(&self.reloads);
-                all["traffic"] = self.history.latest();
-                all["events"] = self.history.events(SHOWN);
-                all["control"] =
-                    json!({ "on": self.token.is_some(), "revision": self.revision(&snapshot.config) });
-                Answer::json(format!("{all:#}\n"))
-            }
+            ("GET", "/stats.json") => Answer::json(self.stats(&snapshot)),
             ("GET", "/history") => self.answer_history(query),
             ("GET", "/control") => self.answer_control(),
             ("GET", "/healthz") => match self.obstacles(now, &snapshot) {
@@ -37,6 +33,23 @@ impl Control {
                 Answer::text(405, "only GET is answered here, and POST /change at the address of the page\n")
             }
         }
+    }
+
+    /// What the page shows, written once for all that ask between two snapshots.
+    fn stats(&mut self, snapshot: &Arc<Snapshot>) -> String {
+        if let Some((of, text)) = &self.written
+            && Arc::ptr_eq(of, snapshot)
+        {
+            return text.clone();
+        }
+        let mut all = snapshot.json(&self.reloads);
+        all["traffic"] = self.history.latest();
+        all["events"] = self.history.events(SHOWN);
+        all["control"] = json!({ "on": self.token.is_some(), "revision": self.revision(&snapshot.config) });
+        let mut text = serde_json::to_string_pretty(&all).unwrap_or_default();
+        text.push('\n');
+        self.written = Some((Arc::clone(snapshot), text.clone()));
+        text
     }
 
     /// The last hour of both directions, or that of the flow or customer that `query` names.

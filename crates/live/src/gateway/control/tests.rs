@@ -374,6 +374,26 @@ fn the_largest_flows_their_entitlements_and_their_history_are_served() {
 }
 
 #[test]
+fn all_that_look_between_two_snapshots_have_one_answer_and_a_reload_is_in_the_next() {
+    let mut place = Place::new();
+    let first = place.answer("GET /stats.json");
+    let (of, text) = place.control.written.clone().unwrap();
+    assert!(first.ends_with(&text) && Arc::ptr_eq(&of, &place.control.snapshot().unwrap()));
+    place.control.written = Some((of, "written before\n".to_owned()));
+    assert!(place.answer("GET /stats.json").ends_with("\r\n\r\nwritten before\n"));
+    place.write(3);
+    let _client = place.ask("POST /reload");
+    place.move_packets();
+    assert!(place.control.round(place.now));
+    let next = place.answer("GET /stats.json");
+    assert!(next.contains("\"applied\": 1,") && !next.contains("written before"), "{next}");
+    while place.runner.gateway.now() < Time::from_secs(1) {
+        place.move_packets();
+    }
+    assert_ne!(place.answer("GET /stats.json"), next);
+}
+
+#[test]
 fn reloads_are_events() {
     let mut place = Place::new();
     place.write(3);

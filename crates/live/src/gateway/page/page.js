@@ -321,11 +321,15 @@
     for (const way of WAYS) update(way, stats);
     showEvents();
     health(stats);
+    // All that look ask in the same part of each second of the gateway, which writes its answer once for them.
+    const wait = (1300 - stats.uptime_seconds * 1e3 % 1e3) % 1e3;
+    return wait < 200 ? wait + 1e3 : wait;
   };
   const round = async () => {
+    let wait = 1e3;
     if (!document.hidden) {
       try {
-        await poll();
+        wait = await poll();
       } catch (error) {
         const node = byId("health");
         node.className = "bad";
@@ -333,7 +337,7 @@
         node.textContent = `the gateway does not answer: ${error.message}`;
       }
     }
-    setTimeout(round, Date.now() < hurry ? 250 : 1000);
+    setTimeout(round, Date.now() < hurry ? 250 : wait);
   };
   byId("flow-close").addEventListener("click", () => byId("flow").close());
   byId("flow-edit").addEventListener("click", (event) => {
