@@ -112,11 +112,44 @@ impl Event {
 pub struct Events {
     links: Calendar,
     others: Heap,
-    /// The key of an arrival that was scheduled as the next of its wire, apart from the calendar; [`NOTHING`] if there is none.
-    /// Where one wire brings packet after packet, they all come and go here.
-    next: u128,
-    /// The key of the event that came out last.
-    current: u128,
+    /// An arrival that was scheduled as the next of its wire, apart from the calendar; [`NextArrival::NEVER`] if there is none. Where one wire brings packet after packet, they all come and go here, mostly without a key.
+    next: NextArrival,
+    /// The time of the event that came out last.
+    now: Time,
+    /// That event.
+    current: Current,
+}
+
+/// The arrival of a packet at the end of a link.
+#[derive(Clone, Copy, Debug)]
+struct NextArrival {
+    at: Time,
+    begun: Time,
+    link: u32,
+}
+
+impl NextArrival {
+    const NEVER: Self = Self { at: Time::MAX, begun: Time::MAX, link: 0 };
+
+    fn key(self) -> u128 {
+        key(self.begun, self.at, Event::Arrival(self.link))
+    }
+}
+
+/// An event that came out.
+#[derive(Clone, Copy, Debug)]
+enum Current {
+    Key(u128),
+    Next(NextArrival),
+}
+
+impl Current {
+    fn key(self) -> u128 {
+        match self {
+            Self::Key(key) => key,
+            Self::Next(next) => next.key(),
+        }
+    }
 }
 
 /// The bits of a key below its time.
@@ -132,8 +165,9 @@ impl Events {
         Self {
             links: Calendar::new(2 * links, horizon, per_second),
             others: Heap::new(),
-            next: NOTHING,
-            current: 0,
+            next: NextArrival::NEVER,
+            now: Time::ZERO,
+            current: Current::Key(0),
         }
     }
 
@@ -153,19 +187,27 @@ impl Events {
         }
     }
 
-    /// As [`schedule`](Self::schedule), for an event of a link that probably comes before most others.
+    /// As [`schedule`](Self::schedule), for an arrival over a link that probably comes before most other events.
     #[inline(always)]
-    pub fn schedule_next(&mut self, cause: Time, at: Time, event: Event) {
-        if self.next == NOTHING && at <= MAX_TIME {
-            self.next = key(cause, at, event);
+    pub fn schedule_next(&mut self, begun: Time, at: Time, link: u32) {
+        if self.next.at == Time::MAX && at <= MAX_TIME {
+            self.next = NextArrival { at, begun, link };
         } else {
-            self.schedule(cause, at, event);
+            self.schedule(begun, at, Event::Arrival(link));
         }
     }
 
     #[inline(never)]
     fn schedule_of_link(&mut self, place: u32, key: u128) {
-        if !self.links.insert(place, key) {
+        if !self.links.append(place, key) {
+            self.schedule_apart(place, key);
+        }
+    }
+
+    // Apart, and last in its caller: without a call from which it comes back, that needs no registers saved.
+    #[inline(never)]
+    fn schedule_apart(&mut self, place: u32, key: u128) {
+        if !self.links.insert_before_last(place, key) {
             self.others.push(key);
         }
     }
@@ -175,39 +217,48 @@ impl Events {
     #[inline]
     pub fn is_due(&self, cause: Time, at: Time, event: Event) -> bool {
         // Mostly the times say it.
-        let now = time_of(self.current);
-        if at == now { key(cause, at, event) <= self.current } else { at < now }
+        if at == self.now { key(cause, at, event) <= self.current.key() } else { at < self.now }
     }
 
     /// All that is scheduled up to `end` has come out.
     pub fn finish(&mut self, end: Time) {
-        self.current = self.current.max(last_key(end));
+        let last = self.current.key().max(last_key(end));
+        (self.now, self.current) = (time_of(last), Current::Key(last));
     }
 
     /// The next event, if it is not later than `end`.
     #[inline]
     pub fn pop(&mut self, end: Time) -> Option<(Time, Event)> {
-        let bound = last_key(end);
         let is_of_link = self.links.first < self.others.first;
-        let mut key = if is_of_link { self.links.first } else { self.others.first };
-        let is_next = self.next < key;
-        if is_next {
-            key = self.next;
+        let key = if is_of_link { self.links.first } else { self.others.first };
+        let (at, next) = (time_of(key), self.next);
+        // Mostly the times say it.
+        if next.at < at || next.at == at && next.key() < key {
+            return self.pop_next(end);
         }
-        if key > bound {
+        if key > last_key(end) {
             return None;
         }
-        if is_next {
-            self.next = NOTHING;
-        } else if is_of_link {
+        if is_of_link {
             self.links.remove_first();
         } else {
             self.others.pop();
         }
-        self.current = key;
-        let at = time_of(key);
+        (self.now, self.current) = (at, Current::Key(key));
         self.links.advance(at);
         Some((at, Event::unpack(key as u32)))
+    }
+
+    #[inline(always)]
+    fn pop_next(&mut self, end: Time) -> Option<(Time, Event)> {
+        let next = self.next;
+        if next.at > end {
+            return None;
+        }
+        self.next = NextArrival::NEVER;
+        (self.now, self.current) = (next.at, Current::Next(next));
+        self.links.advance(next.at);
+        Some((next.at, Event::Arrival(next.link)))
     }
 }
 
@@ -289,14 +340,18 @@ impl Calendar {
         }
     }
 
-    /// Puts `key` at `place`, unless it lies beyond the last day, or in the middle of a long list.
+    /// The place in `days` of the day of `key`, unless it lies beyond the last day.
     #[inline(always)]
-    fn insert(&mut self, place: u32, key: u128) -> bool {
+    fn slot(&self, key: u128) -> Option<usize> {
         let day = time_of(key).as_nanos() >> self.shift;
-        if day.wrapping_sub(self.today) >= self.days.len() as u64 {
-            return false;
-        }
-        let slot = (day as usize) & (self.days.len() - 1);
+        let is_near = day.wrapping_sub(self.today) < self.days.len() as u64;
+        is_near.then_some((day as usize) & (self.days.len() - 1))
+    }
+
+    /// Puts `key` at `place`, if its day has no list or a list of earlier ones.
+    #[inline(always)]
+    fn append(&mut self, place: u32, key: u128) -> bool {
+        let Some(slot) = self.slot(key) else { return false };
         let Day { first, last } = self.days[slot];
         if first == NO_NODE {
             self.nodes[place as usize] = Node { key, next: NO_NODE };
@@ -309,19 +364,17 @@ impl Calendar {
             self.days[slot].last = place;
             // Behind another key it is not the least.
             return true;
-        } else if !self.insert_before_last(slot, place, key) {
+        } else {
             return false;
         }
-        if key < self.first {
-            (self.first, self.first_slot) = (key, slot);
-        }
+        self.note_first(slot, key);
         true
     }
 
-    /// Puts `key` at its place in the list of the day at `slot`, which ends with a later key, if that takes at most
-    /// [`MAX_WALK`] steps.
-    #[inline(never)]
-    fn insert_before_last(&mut self, slot: usize, place: u32, key: u128) -> bool {
+    /// Puts `key` at its place in the list of its day, which ends with a later key, unless its day lies beyond the last one, or that takes
+    /// more than [`MAX_WALK`] steps.
+    fn insert_before_last(&mut self, place: u32, key: u128) -> bool {
+        let Some(slot) = self.slot(key) else { return false };
         let mut previous = NO_NODE;
         let mut next = self.days[slot].first;
         for _ in 0..MAX_WALK {
@@ -331,12 +384,21 @@ impl Calendar {
                     NO_NODE => self.days[slot].first = place,
                     previous => self.nodes[previous as usize].next = place,
                 }
+                self.note_first(slot, key);
                 return true;
             }
             previous = next;
             next = self.nodes[next as usize].next;
         }
         false
+    }
+
+    /// A key has come into the list of the day at `slot`.
+    #[inline(always)]
+    fn note_first(&mut self, slot: usize, key: u128) {
+        if key < self.first {
+            (self.first, self.first_slot) = (key, slot);
+        }
     }
 
     /// Removes the least key; there must be one.
@@ -470,6 +532,26 @@ mod tests {
     }
 
     #[test]
+    fn the_next_arrival_of_a_wire_has_its_place_among_events_at_one_time() {
+        let mut events = Events::new(8, Span::from_millis(1), 1e6);
+        let (cause, t) = (Time::from_millis(1), Time::from_millis(5));
+        events.schedule(cause, t, Event::Arrival(2));
+        events.schedule_next(cause, t, 3);
+        // Of two, one goes to the calendar.
+        events.schedule_next(cause, t, 4);
+        events.schedule(cause, t, Event::Ready(1));
+        for event in [Event::Arrival(2), Event::Arrival(3), Event::Arrival(4), Event::Ready(1)] {
+            assert!(!events.is_due(cause, t, event));
+            assert_eq!(events.pop(t), Some((t, event)));
+            assert!(events.is_due(cause, t, event));
+        }
+        events.schedule_next(cause, Time::from_millis(7), 3);
+        assert_eq!(events.pop(Time::from_millis(6)), None);
+        assert_eq!(events.pop(Time::MAX), Some((Time::from_millis(7), Event::Arrival(3))));
+        assert_eq!(events.pop(Time::MAX), None);
+    }
+
+    #[test]
     fn nothing_later_than_the_end_comes_out() {
         let mut events = Events::new(8, Span::from_millis(1), 1e6);
         events.schedule(Time::ZERO, Time::from_secs(2), Event::Measure);
@@ -496,7 +578,10 @@ mod tests {
                 if pending.iter().all(|&(.., other)| other != event) {
                     let at = now + Span::from_nanos(ahead);
                     let cause = Time::from_nanos(now.as_nanos().saturating_sub(ago));
-                    events.schedule(cause, at, event);
+                    match event {
+                        Event::Arrival(link) if place % 4 == 0 => events.schedule_next(cause, at, link),
+                        _ => events.schedule(cause, at, event),
+                    }
                     pending.push((at, cause, event.pack(), event));
                 }
                 if pop && !pending.is_empty() {

@@ -417,7 +417,7 @@ impl Link {
     #[inline(always)]
     pub fn await_arrival(&self, shared: &mut SharedState) {
         if let Some(next) = self.wire.front() {
-            shared.events.schedule_next(next.begun, next.at, Event::Arrival(self.state.index()));
+            shared.events.schedule_next(next.begun, next.at, self.state.index());
         }
     }
 
