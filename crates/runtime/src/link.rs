@@ -180,6 +180,8 @@ impl Instruments {
             && self.exchanges.is_empty()
     }
 
+    // Apart: few links are watched.
+    #[inline(never)]
     fn before_change(&mut self, now: Time, backlog: Backlog) {
         if let Some(probe) = &mut self.probe {
             probe.before_change(now, backlog);
@@ -234,7 +236,7 @@ impl<P: Packet> LinkState<P> {
     }
 
     /// A packet that has [arrived](LinkState::arrive) joins the queue.
-    #[inline]
+    #[inline(always)]
     pub fn enqueue<B: LinkBackend<P>>(&mut self, now: Time, packet: P, backend: &mut B) {
         self.before_change(now);
         let mut sink = LinkSink { link: self.index, counts: &mut self.counts, backend };
@@ -242,7 +244,8 @@ impl<P: Packet> LinkState<P> {
     }
 
     /// The next packet to transmit; `None` if the queue is empty or holds its packets back.
-    #[inline]
+    // Inlined, because a call would take as long as all that happens here.
+    #[inline(always)]
     pub fn dequeue<B: LinkBackend<P>>(&mut self, now: Time, backend: &mut B) -> Option<P> {
         self.before_change(now);
         self.queue.dequeue(now, &mut LinkSink { link: self.index, counts: &mut self.counts, backend })

@@ -314,7 +314,7 @@ impl Link {
     #[inline(never)]
     fn join(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
         if self.transmitter == Transmitter::Busy && self.free_at <= now {
-            self.catch_up(shared);
+            self.begin_due(shared);
         }
         self.state.arrive(now, &mut packet, shared);
         if self.is_free(now) {
@@ -326,10 +326,14 @@ impl Link {
             }
         }
         self.state.enqueue(now, packet, shared);
-        match self.transmitter {
-            Transmitter::Idle | Transmitter::Held => self.start_next(now, shared),
-            Transmitter::Draining => self.be_busy(shared),
-            Transmitter::Busy => {}
+        // Not a choice of four, for which there would be a table.
+        if self.transmitter == Transmitter::Busy {
+            return;
+        }
+        if self.transmitter == Transmitter::Draining {
+            self.be_busy(shared);
+        } else {
+            self.start_next(now, shared);
         }
     }
 
@@ -352,6 +356,12 @@ impl Link {
     /// Begins the transmissions that were due by now.
     #[inline(never)]
     pub fn catch_up(&mut self, shared: &mut SharedState) {
+        self.begin_due(shared);
+    }
+
+    /// As [`catch_up`](Self::catch_up), a part of the caller: nearly each packet that waits finds one that is due.
+    #[inline(always)]
+    fn begin_due(&mut self, shared: &mut SharedState) {
         let event = Event::Ready(self.state.index());
         // Terminates: each transmission takes a packet from the queue.
         while self.transmitter == Transmitter::Busy && shared.events.is_due(self.begun, self.free_at, event) {
