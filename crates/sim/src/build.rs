@@ -113,6 +113,7 @@ impl<'a> Simulation<'a> {
             notices: PendingNotices::default(),
             hosts: Hosts::default(),
             hosts_are_plain: false,
+            has_short_ways: false,
             outbox: Vec::new(),
             next_sample: None,
             next_count: Time::ZERO,
@@ -143,6 +144,7 @@ impl<'a> Simulation<'a> {
         simulation.hosts = Hosts::new(scenario, &ways.all, seed, simulation.routers.is_some());
         simulation.hosts_are_plain =
             simulation.hosts.take_no_time() && simulation.marks.is_empty() && simulation.protocols.is_empty();
+        simulation.find_short_ways();
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
             simulation.watch_flows();
         }

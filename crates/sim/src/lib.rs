@@ -46,6 +46,7 @@ mod pending_notices;
 pub mod quic;
 pub mod replicate;
 mod router;
+mod short_ways;
 pub mod simulation;
 pub mod tcp;
 mod transports;

@@ -13,6 +13,8 @@ pub(crate) struct Outlet<'a> {
     pub(crate) connection: u32,
     /// What all of them have in common.
     pub(crate) header: Packet,
+    /// The place of a body that is done with, for the first of them.
+    pub(crate) spare: Option<u32>,
     pub(crate) store: &'a mut Store,
     pub(crate) packets: &'a mut Vec<Packet>,
 }
@@ -22,7 +24,7 @@ impl tcp::Wire for Outlet<'_> {
     fn send(&mut self, segment: tcp::Segment, size: Bytes, ecn: Ecn) {
         let (sent, connection) = (self.now, self.connection);
         let body = Body { sent, queued: sent, connection, header: Header::Tcp(segment) };
-        let body = self.store.insert(body);
+        let body = self.store.reuse(self.spare.take(), body);
         self.packets.push(self.header.with(body, size, ecn));
     }
 }

@@ -279,6 +279,13 @@ impl Store {
     pub fn message(&self, index: u32) -> &[u8] {
         self.messages.get(&index).map_or(&[], |bytes| bytes)
     }
+    /// Keeps `body` at `spare`, which has been in use until now, or else as [`insert`](Self::insert); returns where.
+    #[inline(always)]
+    pub fn reuse(&mut self, spare: Option<u32>, body: Body) -> u32 {
+        let Some(index) = spare else { return self.insert(body) };
+        self.bodies[index as usize] = body;
+        index
+    }
     /// The body at `index`.
     #[must_use]
     pub fn get(&self, index: u32) -> &Body {

@@ -79,6 +79,8 @@ pub struct Simulation<'a> {
     pub(crate) hosts: Hosts,
     /// Whether hosts take no time and write nothing into packets but transport headers.
     pub(crate) hosts_are_plain: bool,
+    /// Whether some connections of TCP have [short ways](crate::short_ways).
+    pub(crate) has_short_ways: bool,
     /// Packets that an end of TCP or QUIC sends, on their way to its first link.
     pub(crate) outbox: Vec<Packet>,
     /// When the pending sample interval ends; none if there are no samples.
@@ -219,12 +221,14 @@ impl Simulation<'_> {
             let sent = self.shared.store.get(packet.body()).sent;
             self.probes[flow as usize].delay.record(now.since(sent));
         }
+        if self.has_short_ways && self.answer_in_place(now, index, packet) {
+            return;
+        }
         // One copy, of the segment alone.
         let Header::Tcp(segment) = self.shared.store.get(packet.body()).header else {
             return self.deliver_datagram(now, index, packet);
         };
-        self.shared.store.remove(packet.body());
-        self.act(now, index, Direction::Back, |tcp, outlet| {
+        self.act(now, index, Direction::Back, Some(packet.body()), |tcp, outlet| {
             tcp.receiver.on_segment(now, &segment, packet.ecn(), outlet);
         });
     }
@@ -244,6 +248,9 @@ impl Simulation<'_> {
     #[inline(never)]
     pub(crate) fn deliver_to_source(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
+        if self.has_short_ways && self.advance_in_place(now, index, packet) {
+            return;
+        }
         // One copy, of the segment alone.
         let body = self.shared.store.get(packet.body());
         let Header::Tcp(segment) = body.header else {
@@ -254,7 +261,6 @@ impl Simulation<'_> {
             self.shared.store.remove(packet.body());
             return self.receive_feedback(now, index, sent, header);
         };
-        self.shared.store.remove(packet.body());
         if !self.marks.is_empty()
             && let Some(Some(marks)) = self.marks.get_mut(packet.flow().index())
             && let Carrier::Open(place) = self.connections[index as usize].carrier
@@ -262,7 +268,7 @@ impl Simulation<'_> {
         {
             marks.acknowledged(now, &packet, tcp.sender.newly_acknowledged(&segment));
         }
-        self.act(now, index, Direction::Forth, |tcp, outlet| {
+        self.act(now, index, Direction::Forth, Some(packet.body()), |tcp, outlet| {
             tcp.sender.on_segment(now, &segment, packet.ecn(), outlet);
         });
     }
@@ -328,21 +334,30 @@ impl Simulation<'_> {
     }
 
     /// Lets one end of a connection act, if it is open: what it sends through the outlet goes on its way, its
-    /// timer is armed, and the connection ends if it is done.
+    /// timer is armed, and the connection ends if it is done. `spare` is the place of the body of what it received.
     pub(crate) fn act(
         &mut self,
         now: Time,
         index: u32,
         direction: Direction,
+        spare: Option<u32>,
         act: impl FnOnce(&mut Tcp, &mut Outlet<'_>),
     ) {
         let connection = &self.connections[index as usize];
         let (id, hop) = (connection.id, connection.first_hop(direction));
-        let Carrier::Open(place) = connection.carrier else { return };
-        let Some(tcp) = self.tcps.get_mut(place) else { return };
+        let open =
+            if let Carrier::Open(place) = connection.carrier { self.tcps.get_mut(place) } else { None };
+        let Some(tcp) = open else {
+            spare.into_iter().for_each(|body| self.shared.store.remove(body));
+            return;
+        };
         let (store, packets) = (&mut self.shared.store, &mut self.outbox);
         let header = Packet::new(0, id, hop, Bytes::ZERO, Ecn::NotEct, direction).carrying(Protocol::Tcp);
-        act(tcp, &mut Outlet { now, connection: index, header, store, packets });
+        let mut outlet = Outlet { now, connection: index, header, spare, store, packets };
+        act(tcp, &mut outlet);
+        if let Some(body) = outlet.spare {
+            outlet.store.remove(body);
+        }
 
         // Only the end that acted can have moved its timer or finished; with many flows, a look at the other
         // would be a look at cold memory.
@@ -504,12 +519,12 @@ impl Simulation<'_> {
         if let Carrier::OpenQuic(_) = connection.carrier {
             return self.quic_timer(now, index);
         }
-        self.act(now, index, Direction::Back, |tcp, outlet| {
+        self.act(now, index, Direction::Back, None, |tcp, outlet| {
             if tcp.receiver.next_timer().is_some_and(|at| at <= now) {
                 tcp.receiver.on_timer(now, outlet);
             }
         });
-        self.act(now, index, Direction::Forth, |tcp, outlet| {
+        self.act(now, index, Direction::Forth, None, |tcp, outlet| {
             if tcp.sender.next_timer().is_some_and(|at| at <= now) {
                 tcp.sender.on_timer(now, outlet);
             }

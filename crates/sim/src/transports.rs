@@ -27,7 +27,7 @@ impl Simulation<'_> {
                 }
             });
         }
-        self.act(now, index, Direction::Forth, |tcp, outlet| {
+        self.act(now, index, Direction::Forth, None, |tcp, outlet| {
             for &command in commands {
                 match command {
                     Command::Start => tcp.sender.start(now, outlet),
@@ -127,7 +127,7 @@ impl Simulation<'_> {
         let Some(quic) = self.quics.get_mut(place) else { return };
         let header = Packet::new(0, id, hop, Bytes::ZERO, Ecn::NotEct, direction).carrying(Protocol::Udp);
         let (store, packets) = (&mut self.shared.store, &mut self.outbox);
-        act(quic, &mut Outlet { now, connection: index, header, store, packets });
+        act(quic, &mut Outlet { now, connection: index, header, spare: None, store, packets });
         let (due, done) = match direction {
             Direction::Forth => (quic.sender.next_timer(), quic.sender.is_done()),
             Direction::Back => (quic.receiver.next_timer(), false),

@@ -46,7 +46,7 @@ impl Simulation<'_> {
             connection.carrier = Carrier::Closed(Arc::clone(&flow.tcp));
             self.open(index, isn);
         }
-        self.act(now, index, Direction::Forth, |tcp, outlet| {
+        self.act(now, index, Direction::Forth, None, |tcp, outlet| {
             tcp.sender.start(now, outlet);
             tcp.sender.supply(now, size.get(), outlet);
         });

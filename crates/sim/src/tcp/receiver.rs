@@ -28,6 +28,8 @@ pub struct Receiver {
     params: Arc<TcpParams>,
     /// The sender's initial sequence number.
     isn: u32,
+    /// Its buffer in bytes.
+    buffer: u64,
     /// Everything below this offset has arrived (RCV.NXT).
     rcv_nxt: u64,
     /// Ranges that arrived early, disjoint and not adjacent: the most recently extended last where they are reported by SACK, and in
@@ -76,6 +78,7 @@ impl Receiver {
         let scale = window_scale(&params);
         Self {
             isn,
+            buffer: params.window_bytes(),
             rcv_nxt: 0,
             early: Vec::new(),
             highest: 0,
@@ -134,12 +137,7 @@ impl Receiver {
             return;
         }
         if self.is_predicted(segment) {
-            // RFC 7323 section 5.3, as below.
-            if self.last_ack == self.rcv_nxt {
-                self.ts_recent = segment.timestamp;
-            }
-            self.note_pause(now);
-            self.rcv_nxt += u64::from(segment.payload);
+            self.take_next(now, segment);
             return match self.params.delayed_ack {
                 Some(delayed) => self.delay(now, delayed, wire),
                 None => self.send_ack(SackBlocks::NONE, Bytes::ZERO, wire),
@@ -224,7 +222,7 @@ impl Receiver {
 
     /// Header prediction (Jacobson, "4BSD header prediction", CCR 20(2), 1990): the next segment in order, of data alone,
     /// while nothing is missing and the application reads. What follows for other segments does the same for these.
-    #[inline]
+    #[inline(always)]
     fn is_predicted(&self, segment: &Segment) -> bool {
         segment.flags.without_ecn() == Flags::ACK
             && segment.seq == wrap(self.isn, self.rcv_nxt)
@@ -232,7 +230,30 @@ impl Receiver {
             && segment.payload > 0
             && self.reading
             && self.fin == NO_FIN
-            && u64::from(segment.payload) <= self.params.window_bytes()
+            && u64::from(segment.payload) <= self.buffer
+    }
+
+    /// Takes a [predicted](Self::is_predicted) segment.
+    #[inline(always)]
+    fn take_next(&mut self, now: Time, segment: &Segment) {
+        // RFC 7323 section 5.3, as for other segments.
+        if self.last_ack == self.rcv_nxt {
+            self.ts_recent = segment.timestamp;
+        }
+        self.note_pause(now);
+        self.rcv_nxt += u64::from(segment.payload);
+    }
+
+    /// As [`on_segment`](Self::on_segment), if all that follows is one ACK without options: returns it, with its size on the wire and what
+    /// its IP header says of ECN. If not, does nothing.
+    #[inline(always)]
+    pub(crate) fn answer(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> Option<(Segment, Bytes, Ecn)> {
+        let is_marked = ecn == Ecn::Ce || self.echo;
+        if is_marked || self.params.delayed_ack.is_some() || !self.is_predicted(segment) {
+            return None;
+        }
+        self.take_next(now, segment);
+        Some((self.ack(SackBlocks::NONE), self.params.ack, self.codepoint))
     }
 
     /// The time of [`next_timer`](Self::next_timer) has come; earlier calls do nothing.
@@ -250,7 +271,7 @@ impl Receiver {
             // half the buffer.
             let grew = self.unread;
             self.unread = 0;
-            if grew >= self.params.segment.get().min(self.params.window_bytes() / 2) {
+            if grew >= self.params.segment.get().min(self.buffer / 2) {
                 self.acknowledge(wire);
             }
         }
@@ -424,11 +445,17 @@ impl Receiver {
     /// Sends an ACK with so many bytes of options for `sack`.
     #[inline(always)]
     fn send_ack<W: Wire>(&mut self, sack: SackBlocks, option: Bytes, wire: &mut W) {
+        wire.send(self.ack(sack), self.params.ack + option, self.codepoint);
+    }
+
+    /// The ACK that is sent now.
+    #[inline(always)]
+    fn ack(&mut self, sack: SackBlocks) -> Segment {
         self.unacked = 0;
         self.quick = self.quick.saturating_sub(1);
         self.ack_timer = Time::MAX;
         self.last_ack = self.rcv_nxt;
-        let ack = Segment {
+        Segment {
             seq: OWN_ISN.wrapping_add(u32::from(self.syn_seen)),
             ack: wrap(self.isn, self.rcv_nxt),
             // Rounded up.
@@ -442,8 +469,7 @@ impl Receiver {
             },
             sack,
             ..Segment::default()
-        };
-        wire.send(ack, self.params.ack + option, self.codepoint);
+        }
     }
 
     /// What an ACK says of marks.
@@ -458,7 +484,7 @@ impl Receiver {
 
     /// Bytes above `rcv_nxt` that the buffer has room for.
     fn space(&self) -> u64 {
-        self.params.window_bytes().saturating_sub(self.unread)
+        self.buffer.saturating_sub(self.unread)
     }
 }
 

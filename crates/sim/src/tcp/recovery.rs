@@ -327,7 +327,7 @@ impl Sender {
     pub(super) fn syn_lost(&mut self) {
         match self.params.halving {
             // RFC 6298 (5.7).
-            Halving::Flight => self.rtt.syn_was_lost(),
+            Halving::Flight => self.rtt.syn_was_lost(&self.params),
             // ns-2 treats its SYN as any packet: the threshold falls too.
             Halving::Window if !self.uses_rack() => self.congestion.ssthresh = 2.0,
             Halving::Window => {}

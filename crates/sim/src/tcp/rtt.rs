@@ -28,6 +28,8 @@ pub struct Rtt {
     /// The timeout before backoff, at least `min_rto`.
     base: Span,
     backoff: u32,
+    /// What follows from these two: each ACK asks for it, and few change them.
+    timeout: Span,
     /// Where in a tick of the host's clock the run begins.
     phase: Span,
 }
@@ -36,14 +38,10 @@ impl Rtt {
     /// No samples yet.
     #[must_use]
     pub fn new(params: &TcpParams) -> Self {
-        Self {
-            srtt: 0,
-            rttvar: 0,
-            recent: Recent::default(),
-            base: params.initial_rto,
-            backoff: 1,
-            phase: Span::ZERO,
-        }
+        let (srtt, rttvar, recent, base) = (0, 0, Recent::default(), params.initial_rto);
+        let mut rtt = Self { srtt, rttvar, recent, base, backoff: 1, timeout: Span::ZERO, phase: Span::ZERO };
+        rtt.set_timeout(params);
+        rtt
     }
 
     /// Shifts the ticks of the host's clock, which hosts do not share.
@@ -53,9 +51,15 @@ impl Rtt {
 
     /// The timeout for a segment sent now.
     #[must_use]
-    pub fn timeout(&self, params: &TcpParams) -> Span {
+    #[inline]
+    pub const fn timeout(&self) -> Span {
+        self.timeout
+    }
+
+    /// Must follow each change of the timeout before backoff or of backoff.
+    fn set_timeout(&mut self, params: &TcpParams) {
         // A coarse clock cannot measure less than two of its ticks.
-        (self.base * u64::from(self.backoff)).max(params.tick * 2).min(params.max_rto)
+        self.timeout = (self.base * u64::from(self.backoff)).max(params.tick * 2).min(params.max_rto);
     }
 
     /// The smoothed RTT, if there is one.
@@ -98,6 +102,7 @@ impl Rtt {
         // RFC 6298 (2.3), (2.4): RTO = SRTT + max(G, 4 RTTVAR), at least min_rto.
         let rto = Span::from_nanos(tick * (self.rttvar + (self.srtt >> 3)));
         self.base = rto.max(params.min_rto);
+        self.set_timeout(params);
     }
 
     /// Takes one of many samples of a round trip, of `ticks`.
@@ -129,9 +134,9 @@ impl Rtt {
 
     /// Doubles the timeout (RFC 6298 (5.5)).
     pub fn back_off(&mut self, params: &TcpParams) {
-        if params.max_backoff.is_none_or(|most| self.backoff < most) && self.timeout(params) < params.max_rto
-        {
+        if params.max_backoff.is_none_or(|most| self.backoff < most) && self.timeout < params.max_rto {
             self.backoff = self.backoff.saturating_mul(2);
+            self.set_timeout(params);
         }
         if params.forget_srtt && self.backoff > 8 {
             // The path may have changed: the next sample starts anew (RFC 6298 section 5, last paragraph).
@@ -140,14 +145,19 @@ impl Rtt {
     }
 
     /// The path answers again: the timeout is the one of the last sample.
-    pub const fn end_backoff(&mut self) {
-        self.backoff = 1;
+    #[inline]
+    pub fn end_backoff(&mut self, params: &TcpParams) {
+        if self.backoff > 1 {
+            self.backoff = 1;
+            self.set_timeout(params);
+        }
     }
 
     /// The handshake lost its SYN: without a sample, data starts with 3 s (RFC 6298 (5.7)).
-    pub fn syn_was_lost(&mut self) {
+    pub fn syn_was_lost(&mut self, params: &TcpParams) {
         self.backoff = 1;
         self.base = self.base.max(Span::from_secs(3));
+        self.set_timeout(params);
     }
 }
 
@@ -168,13 +178,13 @@ mod tests {
         let mut params = params("rfc");
         params.min_rto = Span::ZERO;
         let mut rtt = Rtt::new(&params);
-        assert_eq!(rtt.timeout(&params), Span::from_secs(1));
+        assert_eq!(rtt.timeout(), Span::from_secs(1));
         rtt.sample(&params, Time::ZERO, Time::from_millis(100));
         // SRTT 100, RTTVAR 50: RTO = 100 + 4·50 = 300 ms.
-        assert_eq!(rtt.timeout(&params), Span::from_millis(300));
+        assert_eq!(rtt.timeout(), Span::from_millis(300));
         rtt.sample(&params, Time::ZERO, Time::from_millis(180));
         // RTTVAR = 3/4·50 + 1/4·80 = 57.5; SRTT = 100 + 80/8 = 110; RTO = 110 + 230 = 340 ms.
-        assert_eq!(rtt.timeout(&params), Span::from_millis(340));
+        assert_eq!(rtt.timeout(), Span::from_millis(340));
         assert_eq!(rtt.srtt(&params), Some(Span::from_millis(110)));
     }
 
@@ -185,30 +195,30 @@ mod tests {
         rtt.sample(&params, Time::ZERO, Time::from_millis(100));
         let timeouts: Vec<_> = (0..8)
             .map(|_| {
-                let timeout = rtt.timeout(&params).as_nanos() / 1_000_000_000;
+                let timeout = rtt.timeout().as_nanos() / 1_000_000_000;
                 rtt.back_off(&params);
                 timeout
             })
             .collect();
         assert_eq!(timeouts, [1, 2, 4, 8, 16, 32, 60, 60]);
         rtt.sample(&params, Time::ZERO, Time::from_millis(100));
-        assert_eq!(rtt.timeout(&params), Span::from_secs(1));
+        assert_eq!(rtt.timeout(), Span::from_secs(1));
     }
 
     #[test]
     fn coarse_ticks_count_the_borders_that_a_round_trip_crosses() {
         let params = params("ns2-2000");
         let mut rtt = Rtt::new(&params);
-        assert_eq!(rtt.timeout(&params), Span::from_secs(6));
+        assert_eq!(rtt.timeout(), Span::from_secs(6));
         // Sent 80 ms into a tick of 100 ms, 70 ms long: one border. SRTT 1, RTTVAR 1/2 tick: RTO = 1 + 2
         // ticks.
         rtt.sample(&params, Time::from_millis(180), Time::from_millis(250));
-        assert_eq!(rtt.timeout(&params), Span::from_millis(300));
+        assert_eq!(rtt.timeout(), Span::from_millis(300));
         // Shifted by 20 ms: the same flight starts a tick and crosses none, which still counts as one.
         // Deviation 4·var = 2 - 2/4 + 0 = 2 in integers: unchanged.
         rtt.set_phase(Span::from_millis(20));
         rtt.sample(&params, Time::from_millis(180), Time::from_millis(250));
-        assert_eq!(rtt.timeout(&params), Span::from_millis(300));
+        assert_eq!(rtt.timeout(), Span::from_millis(300));
     }
 
     #[test]
@@ -224,6 +234,6 @@ mod tests {
         assert!(rtt.srtt(&params).is_none());
         (0..9).for_each(|_| rtt.back_off(&params));
         // 0.3 s × 64 = 19.2 s.
-        assert_eq!(rtt.timeout(&params), Span::from_millis(19_200));
+        assert_eq!(rtt.timeout(), Span::from_millis(19_200));
     }
 }

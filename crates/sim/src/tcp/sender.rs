@@ -282,7 +282,7 @@ impl Sender {
     /// The retransmission timeout in force.
     #[must_use]
     pub fn rto(&self) -> Span {
-        self.rtt.timeout(&self.params)
+        self.rtt.timeout()
     }
 
     /// Bytes sent and not acknowledged.
@@ -349,11 +349,17 @@ impl Sender {
 
     /// The offset below which a window of `segments` and the receiver's window let data be sent.
     pub(super) fn limit(&self, segments: f64) -> u64 {
-        // No receiver's window, which bounds it below, has 2^32 segments (RFC 7323 section 2.3).
-        let cwnd = u64::from(segments as u32).saturating_mul(self.params.segment.get());
         // What has arrived above the cumulative ACK is no longer in the network.
         let arrived =
             if self.skips_sacked() { self.scoreboard.sacked_in(self.snd_una, self.snd_nxt) } else { 0 };
+        self.limit_beyond(segments, arrived)
+    }
+
+    /// As [`limit`](Self::limit), with so many bytes that have arrived above the cumulative ACK.
+    #[inline(always)]
+    fn limit_beyond(&self, segments: f64, arrived: u64) -> u64 {
+        // No receiver's window, which bounds it below, has 2^32 segments (RFC 7323 section 2.3).
+        let cwnd = u64::from(segments as u32).saturating_mul(self.params.segment.get());
         (self.snd_una + cwnd.saturating_add(arrived)).min(self.snd_una + self.snd_wnd)
     }
 
@@ -393,7 +399,8 @@ impl Sender {
             self.record_transmission(now, to, len, is_new);
         }
         self.snd_nxt = self.snd_nxt.max(to);
-        self.emit(now, from, len, flags, ecn, wire);
+        let (segment, size) = self.segment(now, from, len, flags);
+        wire.send(segment, size, ecn);
     }
 
     /// What the IP header of a segment says of ECN; CWR joins the flags of the first new data after a reduction.
@@ -413,9 +420,9 @@ impl Sender {
         self.codepoint()
     }
 
-    /// Hands a segment to the wire.
+    /// The segment of so many bytes from an offset on, and its size on the wire.
     #[inline(always)]
-    fn emit<W: Wire>(&self, now: Time, from: u64, len: u64, flags: Flags, ecn: Ecn, wire: &mut W) {
+    fn segment(&self, now: Time, from: u64, len: u64, flags: Flags) -> (Segment, Bytes) {
         let segment = Segment {
             seq: wrap(self.isn, from),
             ack: u32::from(self.params.syn),
@@ -426,7 +433,7 @@ impl Sender {
             ..Segment::default()
         };
         let size = if len > 0 { Bytes::new(len) + self.params.header } else { self.params.ack };
-        wire.send(segment, size, ecn);
+        (segment, size)
     }
 
     /// RFC 9331 section 4.1: ECT(1) asks for the marks of L4S; section 4.2: only with accurate feedback of them.
@@ -459,7 +466,7 @@ impl Sender {
     // The timer
 
     pub(super) fn restart_timer(&mut self, now: Time) {
-        self.timer = Some(now + self.rtt.timeout(&self.params));
+        self.timer = Some(now + self.rtt.timeout());
     }
 
     pub(super) fn set_timer(&mut self, timer: Option<Time>) {
@@ -530,15 +537,15 @@ impl Sender {
     /// Takes an RTT sample if `ack` is of the segment that is timed, and restarts the timer.
     #[inline(always)]
     fn time_ack(&mut self, now: Time, ack: u64) {
-        let stale = self.params.stale_rto.then(|| self.rtt.timeout(&self.params));
+        let stale = self.params.stale_rto.then(|| self.rtt.timeout());
         if let Some((_, sent)) = self.timed.filter(|&(end, _)| ack >= end) {
             self.timed = None;
             self.rtt.sample(&self.params, sent, now);
         } else if self.params.ack_ends_backoff {
-            self.rtt.end_backoff();
+            self.rtt.end_backoff(&self.params);
         }
         // RFC 6298 (5.3).
-        self.timer = Some(now + stale.unwrap_or_else(|| self.rtt.timeout(&self.params)));
+        self.timer = Some(now + stale.unwrap_or_else(|| self.rtt.timeout()));
     }
 
     /// Takes the window of `segment`. Returns whether it differs from the last one.

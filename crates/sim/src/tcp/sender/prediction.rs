@@ -2,10 +2,12 @@
 //!
 //! Jacobson, "4BSD TCP header prediction", Computer Communication Review 20(2), 1990.
 
-use apportion_core::units::Time;
+use apportion_core::Ecn;
+use apportion_core::units::{Bytes, Time};
 
-use super::Sender;
+use super::{Phase, Sender, UNLIMITED};
 use crate::tcp::segment::{Flags, Segment, Wire};
+use crate::tcp::seq::unwrap;
 
 impl Sender {
     /// Header prediction, as in the [receiver](crate::tcp::receiver): an ACK of some of the data that are outstanding, while none of them
@@ -25,31 +27,61 @@ impl Sender {
     /// A [predicted](Self::is_predicted) ACK. What follows for other ACKs does the same for these.
     #[inline(never)]
     pub(super) fn on_predicted<W: Wire>(&mut self, now: Time, ack: u64, wire: &mut W) {
+        self.take_new(now, ack);
+        self.send_new(now, wire);
+    }
+
+    /// Some of the data that are outstanding are acknowledged, and none is missing.
+    #[inline(always)]
+    fn take_new(&mut self, now: Time, ack: u64) {
         let (bytes, flight, cwnd) = (ack - self.snd_una, self.flight(), self.congestion.cwnd);
         self.stats.bytes_acked += bytes;
         self.snd_una = ack;
         self.time_ack(now, ack);
         self.grow_window(now, bytes, flight, cwnd);
-        self.send_new(now, wire);
+    }
+
+    /// As [`on_segment`](Self::on_segment), for an ACK that is [predicted](Self::is_predicted) and a sender whose data have no end: returns the
+    /// limit up to which [new segments](Self::next_new) are sent now. If not, does nothing.
+    #[inline(always)]
+    pub(crate) fn take_predicted(&mut self, now: Time, segment: &Segment) -> Option<u64> {
+        let ack = unwrap(self.isn, segment.ack, self.snd_una)?;
+        let is_endless = self.phase == Phase::Open && self.data_end == UNLIMITED;
+        if !is_endless || !self.is_predicted(ack, segment) {
+            return None;
+        }
+        self.note_window(segment);
+        self.take_new(now, ack);
+        Some(self.limit_beyond(self.congestion.cwnd, 0))
     }
 
     /// As [`send_available`](Self::send_available) for an open connection with data outstanding of which nothing is missing.
     #[inline(always)]
     fn send_new<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        let len = self.params.segment.get();
-        let limit = self.limit(self.congestion.cwnd);
-        while self.snd_nxt + len <= limit && self.snd_nxt + len < self.data_end {
-            let from = self.snd_nxt;
-            let to = from + len;
-            let mut flags = Flags::ACK;
-            let ecn = self.mark(&mut flags, true);
-            self.stats.segments += 1;
-            self.timed.get_or_insert((to, now));
-            (self.snd_nxt, self.snd_max, self.last_send) = (to, to, now);
-            self.emit(now, from, len, flags, ecn, wire);
+        let limit = self.limit_beyond(self.congestion.cwnd, 0);
+        while let Some((segment, size, ecn)) = self.next_new(now, limit) {
+            wire.send(segment, size, ecn);
         }
-        if self.snd_nxt + len >= self.data_end {
+        if self.snd_nxt + self.params.segment.get() >= self.data_end {
             self.send_available(now, u32::MAX, wire);
         }
+    }
+
+    /// Sends a full segment of new data, if it ends at or below `limit` and before all data do: returns it, with its size on the wire and
+    /// what its IP header says of ECN.
+    #[inline(always)]
+    pub(crate) fn next_new(&mut self, now: Time, limit: u64) -> Option<(Segment, Bytes, Ecn)> {
+        let (from, len) = (self.snd_nxt, self.params.segment.get());
+        let to = from + len;
+        if to > limit || to >= self.data_end {
+            return None;
+        }
+        let mut flags = Flags::ACK;
+        let ecn = self.mark(&mut flags, true);
+        self.stats.segments += 1;
+        self.timed.get_or_insert((to, now));
+        (self.snd_nxt, self.snd_max, self.last_send) = (to, to, now);
+        let (segment, size) = self.segment(now, from, len, flags);
+        Some((segment, size, ecn))
     }
 }

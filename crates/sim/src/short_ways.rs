@@ -1,0 +1,149 @@
+//! Short ways for what nearly all packets of TCP are: data that come in order and are acknowledged at once, and ACKs of new data while
+//! nothing is missing.
+//!
+//! The ends of the connection decide ([`Receiver::answer`](crate::tcp::Receiver::answer), [`Sender::take_predicted`](crate::tcp::Sender)),
+//! and what they do is what they always do. Shorter is what surrounds it: what is sent takes the place of the body of what came and goes
+//! to its first link at once, and all that never follows from such a packet is not looked for: the end of the connection, the arrival of a
+//! file, what hosts add.
+
+use apportion_core::Packet as _;
+use apportion_core::packet::Protocol;
+use apportion_core::units::Time;
+use apportion_runtime::connections::Load;
+use apportion_scenario::model::Transport;
+use apportion_scenario::tcp::SackRecovery;
+
+use crate::connection::{Carrier, Connection};
+use crate::events::Event;
+use crate::packet::{Body, Direction, Header, Packet};
+use crate::simulation::Simulation;
+
+impl Simulation<'_> {
+    /// Finds out whether there are any: not where hosts take time or write into packets, nor if every sink delays its ACKs and every
+    /// sender keeps a record of its segments.
+    pub(crate) fn find_short_ways(&mut self) {
+        let has_one = |transport: &Transport| match transport {
+            Transport::Tcp(params) => {
+                params.delayed_ack.is_none() || params.sack_recovery != SackRecovery::Rack
+            }
+            Transport::Quic(_) | Transport::Udp { .. } => false,
+        };
+        let some = self.scenario.flows.iter().any(|flow| has_one(&flow.transport));
+        self.has_short_ways = self.hosts_are_plain && some;
+    }
+
+    /// A packet reaches the sink of a greedy source. Whether it was the next segment and is answered.
+    #[inline(always)]
+    pub(crate) fn answer_in_place(&mut self, now: Time, index: u32, packet: Packet) -> bool {
+        let Connection { id, back, load: Load::Greedy, carrier: Carrier::Open(place), .. } =
+            self.connections[index as usize]
+        else {
+            return false;
+        };
+        let body = self.shared.store.get_mut(packet.body());
+        let (Header::Tcp(segment), Some(tcp)) = (&body.header, self.tcps.get_mut(place)) else {
+            return false;
+        };
+        let Some((ack, size, ecn)) = tcp.receiver.answer(now, segment, packet.ecn()) else { return false };
+        *body = Body { sent: now, queued: now, connection: index, header: Header::Tcp(ack) };
+        let answer = Packet::new(packet.body(), id, back, size, ecn, Direction::Back).carrying(Protocol::Tcp);
+        let link = self.routes[back as usize];
+        self.links[link as usize].receive(now, answer, &mut self.shared);
+        true
+    }
+
+    /// A packet reaches a greedy source. Whether it was an ACK of new data while nothing is missing, and the next data are sent.
+    #[inline(always)]
+    pub(crate) fn advance_in_place(&mut self, now: Time, index: u32, packet: Packet) -> bool {
+        let connection = &mut self.connections[index as usize];
+        let Connection { id, route, load: Load::Greedy, carrier: Carrier::Open(place), armed, .. } =
+            *connection
+        else {
+            return false;
+        };
+        let header = &self.shared.store.get(packet.body()).header;
+        let (Header::Tcp(ack), Some(tcp)) = (header, self.tcps.get_mut(place)) else { return false };
+        let Some(limit) = tcp.sender.take_predicted(now, ack) else { return false };
+        if let Some(due) = tcp.sender.next_timer().filter(|&due| due < armed) {
+            connection.armed = due;
+            self.shared.events.schedule(now, due, Event::Timer(index));
+        }
+        let link = self.routes[route as usize];
+        let mut spare = Some(packet.body());
+        while let Some((segment, size, ecn)) = tcp.sender.next_new(now, limit) {
+            let body = Body { sent: now, queued: now, connection: index, header: Header::Tcp(segment) };
+            let body = self.shared.store.reuse(spare.take(), body);
+            let data = Packet::new(body, id, route, size, ecn, Direction::Forth).carrying(Protocol::Tcp);
+            self.shared.counters.sent(id, size);
+            self.links[link as usize].receive(now, data, &mut self.shared);
+        }
+        if let Some(body) = spare {
+            self.shared.store.remove(body);
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::AtomicBool;
+
+    use apportion_runtime::outcome::Outcome;
+    use apportion_scenario::model::Scenario;
+
+    use super::*;
+    use crate::build::Detail;
+
+    /// Losses, marks, sources that end, and TCP of each kind over one full link.
+    const TEXT: &str = r#"
+        seed = 1
+        stop = "6s"
+        [topology]
+        kind = "dumbbell"
+        pairs = 2
+        bottleneck = { rate = "10Mbit", delay = "9ms", queue = { kind = "red", limit = "60p", min_th = "5p", max_th = "30p", ecn = true } }
+        access = { rate = "100Mbit", delay = "1ms" }
+        [defaults.flow]
+        jitter = "0s"
+        [flow.at-once]
+        from = "l1"
+        to = "r1"
+        count = 3
+        tcp = { profile = "ns2-2000" }
+        [flow.sack]
+        from = "l1"
+        to = "r1"
+        tcp = { profile = "rfc", delayed_ack = "off" }
+        [flow.delayed]
+        from = "l1"
+        to = "r1"
+        tcp = { profile = "reno-1999" }
+        stop = "4s"
+        [flow.marked]
+        from = "l1"
+        to = "r1"
+        tcp = { profile = "ns2-235", ecn = true }
+        [flow.recorded]
+        tcp = { profile = "linux" }
+        from = "l2"
+        to = "r2"
+    "#;
+
+    fn outcome(scenario: &Scenario, short: bool) -> Outcome {
+        let mut simulation = Simulation::new(scenario, 1, Detail::Full, &mut |_| None).unwrap();
+        assert!(simulation.has_short_ways);
+        simulation.has_short_ways = short;
+        assert!(simulation.run(&AtomicBool::new(false)));
+        simulation.outcome()
+    }
+
+    #[test]
+    fn short_ways_change_nothing() {
+        let suite = apportion_scenario::load(TEXT, Path::new("x"), &[], &|path| std::fs::read(path)).unwrap();
+        let scenario = &suite.points[0].scenario;
+        let [short, long] = [true, false].map(|short| outcome(scenario, short));
+        assert_eq!(serde_json::to_string(&short).unwrap(), serde_json::to_string(&long).unwrap());
+        assert!(short.flows.iter().all(|flow| flow.sent.packets.get() > 50), "{:?}", short.flows);
+    }
+}
