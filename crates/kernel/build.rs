@@ -7,7 +7,7 @@ use std::process::Command;
 use std::{env, fs, io};
 
 /// The programs, by file.
-const SOURCES: [&str; 5] = ["csfq", "hcsfq", "flows", "prefixes", "check"];
+const SOURCES: [&str; 6] = ["csfq", "hcsfq", "tred", "flows", "prefixes", "check"];
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=bpf");

@@ -12,7 +12,7 @@ ARRAY_OF_ONE(BPF_MAP_TYPE_PERCPU_ARRAY, struct counts) counts SECTION(".maps");
 /* The decision, by the processor that is at it. `share` becomes alpha as it is then, if it is known. */
 INLINE enum verdict admit(struct link *link, const struct settings *s, struct arrival *p, __u64 *share)
 {
-    __u64 wait = wait_at(link, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
+    __u64 wait = waiting(&link->empty, &link->last, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
     int dropped = is_drawn(link, p);
     average(link, s, p, dropped);
     struct divided whole = whole_link(s);
@@ -31,7 +31,7 @@ INLINE enum verdict admit(struct link *link, const struct settings *s, struct ar
 /* The decision while another processor is at it. Neither the label is noted nor does an overflow lower alpha. */
 INLINE enum verdict admit_meanwhile(struct link *link, const struct settings *s, struct arrival *p, __u64 *share)
 {
-    __u64 wait = wait_at(link, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
+    __u64 wait = waiting(&link->empty, &link->last, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
     int dropped = is_drawn(link, p), full = is_full(link, s, p, wait, takes);
     if (p->label || !(s->flags & AGGREGATE_GUARANTEE)) {
         __sync_fetch_and_add(&link->missed.arrival, p->bits);
@@ -62,7 +62,7 @@ SECTION("classifier") int csfq(struct __sk_buff *skb)
     }
     __u32 word = wire_word(&wire), code = word & LABEL_MAX;
     __u64 segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
-    __u64 bytes = charged(skb, s, segments);
+    __u64 bytes = charged(skb, s->overhead, segments);
     c->packets++;
     c->bytes += bytes;
     if (word >> LABEL_BITS != KIND_RATE) {

@@ -223,7 +223,7 @@ INLINE enum verdict admit(const struct tree *tree, struct arrival *p, __u32 rand
         n->share.congested = 1;
         n->share.decreases = DECREASES;
     }
-    __u64 wait = wait_at(root, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
+    __u64 wait = waiting(&root->empty, &root->last, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
     int calm = wait <= s->threshold;
     __u64 counted = counted_label(tree, p);
     update_root(tree, p, counted, calm, random);
@@ -265,7 +265,7 @@ INLINE enum verdict admit_meanwhile(const struct tree *tree, struct arrival *p, 
 {
     const struct settings *s = &tree->h->link;
     struct customer *n = tree->customer;
-    __u64 wait = wait_at(tree->root, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
+    __u64 wait = waiting(&tree->root->empty, &tree->root->last, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
     struct arrival of_flow = *p, as_flow = *p;
     of_flow.label = counted_label(tree, p);
     as_flow.label = n->label;
@@ -344,7 +344,7 @@ SECTION("classifier") int hcsfq(struct __sk_buff *skb)
     }
     __u32 word = wire_word(&wire), code = word & LABEL_MAX;
     __u64 segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
-    __u64 bytes = charged(skb, s, segments);
+    __u64 bytes = charged(skb, s->overhead, segments);
     c->packets++;
     c->bytes += bytes;
     if (word >> LABEL_BITS != KIND_RATE) {

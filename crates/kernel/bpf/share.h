@@ -1,18 +1,17 @@
-/* Fair shares of a link, as the cores of CSFQ, MCSFQ and HCSFQ estimate them, and the virtual queue in front of it.
+/* Fair shares of a link, as the cores of CSFQ, MCSFQ and HCSFQ estimate them.
  *
  * Stoica, Shenker, Zhang, "Core-stateless fair queueing", SIGCOMM 1998, figure 3; Pelsser, De Cnodder, "Improvements to
  * core stateless fair queueing", PfHSN 2002, figure 3 (MCSFQ: the share does not fall without congestion). The same
  * readings as crates/core/src/estimate/fair_share.rs with a target delay of 0.
  *
- * Deviations: rates are in Q16 of a bit a second; fixed.h states the errors of exp(-T/K). A classifier does not see the
- * queue of its device: the queue here is a virtual one, which is served at the rate of the link and holds `limit`.
+ * Deviations: rates are in Q16 of a bit a second; fixed.h states the errors of exp(-T/K). The queue is the virtual one of core.h.
  *
  * src/settings.rs writes `settings` and reads `link` and `counts`; the order of the fields is the same there.
  */
 #ifndef APPORTION_SHARE_H
 #define APPORTION_SHARE_H
 
-#include "wire.h"
+#include "core.h"
 
 /* How the larger functions of this file are compiled. A program with several shares makes them functions of their own
  * (`SHARES_ARE_CALLED`), which the verifier walks once each. It knows nothing of their arguments then, which may be null. */
@@ -86,18 +85,7 @@ struct link {
     __u64 congested, periods, decreases;
 };
 
-struct counts {
-    __u64 packets, bytes, early, overflow, unlabelled, no_ip, relabelled, meanwhile;
-};
-
-/* For tests: with 1, cb[0..1] of a packet is the time, and cb[2] and cb[3] are the random numbers. */
-const volatile __u32 test_hook = 0;
-
 #define DECREASES 30
-/* ns since the last packet after which this processor may have been stopped. Chosen: ten times what a packet takes. */
-#define STOPPED 20000
-/* IEEE 802.1Q. */
-#define VLAN_TAG 4
 /* What waits to be averaged is at most this, so that products fit: 2 GB. */
 #define MOST_PENDING (1ULL << 34)
 
@@ -250,22 +238,11 @@ SHARED int estimate(struct link *link, const struct settings *s, const struct di
     return 0;
 }
 
-enum verdict { PASS, EARLY, OVERFLOW };
-
 /* Whether the label has it dropped: p = 1 - alpha / label. It is dropped if random < p, both times the label. */
 INLINE int is_drawn(const struct link *link, const struct arrival *p)
 {
     __u64 alpha = link->alpha;
     return link->known && p->label > alpha && mul_32(p->label, p->random) < p->label - alpha;
-}
-
-/* A processor may be stopped after it read the clock, while others went on: time is at least that of the last packet, which is looked at after
- * the queue. */
-INLINE __u64 wait_at(const struct link *link, __u64 now)
-{
-    __u64 empty = *(const volatile __u64 *)&link->empty, last = *(const volatile __u64 *)&link->last;
-    now = now > last ? now : last;
-    return empty > now ? empty - now : 0;
 }
 
 /* Whether the virtual queue has no room: the last of it is for guaranteed packets, once more than a thousandth is. */
@@ -287,8 +264,7 @@ SHARED int take_up(struct link *link, const struct settings *s)
     link->pending_accepted = pended(link->pending_accepted + __sync_lock_test_and_set(&missed->accepted, 0));
     link->pending_guaranteed = pended(link->pending_guaranteed + __sync_lock_test_and_set(&missed->guaranteed, 0));
     __u64 passed = __sync_lock_test_and_set(&missed->passed, 0);
-    /* They came after the last one that was counted, and the link has been sending since. */
-    link->empty = (link->empty > link->last ? link->empty : link->last) + mul_32_saturating(s->per_bit, passed);
+    joined(&link->empty, link->last, s->per_bit, passed);
     return 0;
 }
 
@@ -299,32 +275,6 @@ INLINE void overflow(struct link *link, const struct settings *s)
         return;
     link->decreases--;
     link->alpha = mul_32(link->alpha, s->overflow_kept);
-}
-
-/* The label of the first of so many segments, that none has more than `code`, nor 0. A super-packet is cut behind this program, and the
- * identification of IPv4, where a label has its last 16 bits, is then counted up: after 0xffff comes 0, which says that a guarantee
- * covers the packet. Codes are ordered as what they stand for, from 4 kb/s on a 4096th of it apart at most; where the identification would wrap, all
- * segments stay below. Where GRO merged packets of one label, all segments get the first one (SKB_GSO_TCP_FIXEDID), which no program sees. */
-INLINE __u32 first_code(const struct wire *wire, __u32 code, __u32 segments)
-{
-    __u32 more = segments - 1;
-    if (wire->version != 4 || !more)
-        return code;
-    if (more > 0xfffe)
-        more = 0xfffe;
-    __u32 first = code > more ? code - more : 1;
-    return first <= 0xffff && first + more > 0xffff ? 0xffff - more : first;
-}
-
-/* What a packet is charged. Of a super-packet each segment has its overhead, and the tag that the kernel keeps beside the frame. */
-INLINE __u64 charged(const struct __sk_buff *skb, const struct settings *s, __u64 segments)
-{
-    return skb->len + segments * (s->overhead + (skb->vlan_present ? VLAN_TAG : 0));
-}
-
-INLINE __u64 time_of(const struct __sk_buff *skb)
-{
-    return test_hook ? (__u64)skb->cb[1] << 32 | skb->cb[0] : bpf_ktime_get_ns();
 }
 
 /* What the kernel does with a packet of this verdict: it is counted and labelled. */

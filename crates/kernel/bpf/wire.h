@@ -5,6 +5,7 @@
 #include "label.h"
 
 /* Kinds: the first three bits of the word. */
+#define KIND_TICKETS 1u
 #define KIND_RATE 3u
 #define DSCP_POOL_2 3u
 

@@ -25,7 +25,8 @@ use apportion_scenario::gateway::{Direction, GatewayConfig};
 use nix::errno::Errno;
 
 use crate::htb::MAJOR;
-use crate::program::{self, BpfError, Core, Hierarchy, PrefixClasses};
+use crate::program::{self, BpfError, Core, Hierarchy, PrefixClasses, Tickets};
+use crate::tickets::TicketSettings;
 
 mod directions;
 mod run;
@@ -86,6 +87,7 @@ enum Attached {
     None,
     Core(Box<Core>),
     Hierarchy(Box<Hierarchy>),
+    Tickets(Box<Tickets>),
     Prefixes { _classes: Box<PrefixClasses> },
 }
 
@@ -294,6 +296,9 @@ impl KernelGateway {
             (Attached::Hierarchy(core), Program::Hierarchy(new)) if has_the_customers(new, before) => {
                 core.set(&new.settings)?;
             }
+            (Attached::Tickets(queue), Program::Tickets(new)) if exchanges_as(new, before) => {
+                queue.set(new)?;
+            }
             _ if plan.program == before.program => (),
             // The new one is attached before the old one goes.
             _ => *program = attach(plan, &interface)?,
@@ -402,6 +407,10 @@ fn has_the_customers(new: &HierarchyPlan, before: &DirectionPlan) -> bool {
     matches!(&before.program, Program::Hierarchy(old) if new.has_the_customers_of(old))
 }
 
+fn exchanges_as(new: &TicketSettings, before: &DirectionPlan) -> bool {
+    matches!(&before.program, Program::Tickets(old) if new.exchanges() == old.exchanges())
+}
+
 fn attach(plan: &DirectionPlan, interface: &str) -> Result<Attached, BpfError> {
     match &plan.program {
         Program::None => Ok(Attached::None),
@@ -417,6 +426,11 @@ fn attach(plan: &DirectionPlan, interface: &str) -> Result<Attached, BpfError> {
             }
             core.attach(interface)?;
             Ok(Attached::Hierarchy(Box::new(core)))
+        }
+        Program::Tickets(settings) => {
+            let mut queue = Tickets::load(settings)?;
+            queue.attach(interface)?;
+            Ok(Attached::Tickets(Box::new(queue)))
         }
         Program::Prefixes { end, of } => {
             let mut classes = PrefixClasses::load(*end, plan.tree.others())?;

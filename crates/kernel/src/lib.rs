@@ -9,6 +9,7 @@
 //! | [`htb`] | what the two kinds of trees of HTB have in common |
 //! | [`settings`] | the constants of a CSFQ core in fixed point, its state and its counters |
 //! | [`hierarchy`] | the same for a core of HCSFQ, with customers |
+//! | [`tickets`] | those of TRED with a ticket exchange |
 //! | [`weights`] | a tree of HTB with one leaf for each flow, in proportion to weights |
 //! | `program` | the tc programs: loading, attaching, reading and writing their maps (feature `bpf`) |
 //!
@@ -26,4 +27,5 @@ pub mod plan;
 #[cfg(feature = "bpf")]
 pub mod program;
 pub mod settings;
+pub mod tickets;
 pub mod weights;

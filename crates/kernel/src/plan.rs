@@ -6,6 +6,7 @@
 
 use apportion_core::aqm::csfq::CsfqParams;
 use apportion_core::aqm::hcsfq::HcsfqParams;
+use apportion_core::aqm::tred::TredParams;
 use apportion_core::limit::{Limit, LinkLimit};
 use apportion_core::system::any::{PolicyParams, SchedulerParams};
 use apportion_core::system::{BufferParams, CoreParams, DisciplineParams};
@@ -14,6 +15,7 @@ use apportion_core::units::Rate;
 use crate::classes::ClassTree;
 use crate::hierarchy::HierarchySettings;
 use crate::settings::{CoreSettings, Unsuitable};
+use crate::tickets::TicketSettings;
 
 /// How the kernel carries a queue out.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,6 +24,8 @@ pub enum Plan {
     Core(Box<CoreSettings>),
     /// By the tc program of an HCSFQ core in front of a FIFO, for one customer until others are added.
     Hierarchy(Box<HierarchySettings>),
+    /// By the tc program of TRED in front of a FIFO, without an exchange until one is added.
+    Tickets(Box<TicketSettings>),
     /// By HTB, one leaf for each flow.
     Weights,
     /// By HTB, with the classes of a file.
@@ -35,7 +39,7 @@ pub enum Plan {
 pub enum Refusal {
     /// The discipline as such.
     #[error(
-        "the kernel backend cannot carry out `{name}`: {why}; use the user-space backend, or one of: csfq, mcsfq, hcsfq with role = \"core\", htb, fifo with drop = \"tail\""
+        "the kernel backend cannot carry out `{name}`: {why}; use the user-space backend, or one of: csfq, mcsfq, hcsfq with role = \"core\", tred, htb, fifo with drop = \"tail\""
     )]
     Discipline {
         /// Of the part that it cannot.
@@ -45,7 +49,7 @@ pub enum Refusal {
     },
     /// A value of one of its keys.
     #[error(
-        "the kernel backend cannot carry out this core of `csfq`, `mcsfq` or `hcsfq`: {0}; or use the user-space backend"
+        "the kernel backend cannot carry out this core of `csfq`, `mcsfq` or `hcsfq`, or this `tred`: {0}; or use the user-space backend"
     )]
     Key(#[from] Unsuitable),
     /// Of `htb`.
@@ -88,6 +92,7 @@ fn buffered(schedule: &SchedulerParams, drop: &PolicyParams, rate: Rate) -> Resu
     match (schedule, drop) {
         (SchedulerParams::Fifo(_), PolicyParams::Csfq(params)) => core(params, rate),
         (SchedulerParams::Fifo(_), PolicyParams::Hcsfq(params)) => hierarchy(params, rate),
+        (SchedulerParams::Fifo(_), PolicyParams::Tred(params)) => tickets(params, rate),
         (SchedulerParams::Drr(_), PolicyParams::Tail(_)) => Ok(Plan::Weights),
         (SchedulerParams::Fifo(_), PolicyParams::Tail(params)) => {
             Ok(Plan::Fifo(LinkLimit::new(params.limit, rate).get()))
@@ -108,6 +113,10 @@ fn hierarchy(params: &HcsfqParams, rate: Rate) -> Result<Plan, Refusal> {
     Ok(Plan::Hierarchy(Box::new(HierarchySettings::new(params, rate)?)))
 }
 
+fn tickets(params: &TredParams, rate: Rate) -> Result<Plan, Refusal> {
+    Ok(Plan::Tickets(Box::new(TicketSettings::new(params, rate)?)))
+}
+
 const fn policy(policy: &PolicyParams) -> Refusal {
     match policy {
         PolicyParams::Head(_) => refused("head", PUSH_OUT),
@@ -121,7 +130,7 @@ const fn policy(policy: &PolicyParams) -> Refusal {
         PolicyParams::Fred(_) => refused("fred", QUEUE),
         PolicyParams::Sred(_) => refused("sred", QUEUE),
         PolicyParams::Bred(_) => refused("bred", QUEUE),
-        PolicyParams::Tred(_) => refused("tred", QUEUE),
+        PolicyParams::Tred(_) => refused("tred", "it goes with a FIFO only"),
         PolicyParams::Codel(_) => refused("codel", QUEUE),
         PolicyParams::Pie(_) => refused("pie", QUEUE),
         PolicyParams::Cobalt(_) => refused("cobalt", QUEUE),
@@ -178,6 +187,8 @@ mod tests {
             assert!(matches!(plan(kind, None, &CORE), Ok(Plan::Core(_))), "{kind}");
         }
         assert!(matches!(plan("hcsfq", None, &CORE), Ok(Plan::Hierarchy(_))));
+        assert!(matches!(plan("tred", None, &[]), Ok(Plan::Tickets(_))));
+        assert!(matches!(plan("tred", None, &[("preset", "paper")]), Ok(Plan::Tickets(_))));
         assert_eq!(plan("drr", Some("tail"), &[]), Ok(Plan::Weights));
         // 100 ms of 10 Mb/s.
         assert_eq!(plan("fifo", None, &[]), Ok(Plan::Fifo(Limit::Bytes(Bytes::new(125_000)))));
@@ -194,7 +205,7 @@ mod tests {
         for name in catalog.all().map(|entry| entry.name) {
             let Ok(selection) = catalog.select(name, None, None) else { continue };
             let Ok(queue) = DisciplineParams::from_args(&selection) else { continue };
-            if matches!(name, "fifo" | "tail" | "htb") {
+            if matches!(name, "fifo" | "tail" | "htb" | "tred") {
                 continue;
             }
             let refusal = Plan::of(&queue, Rate::from_mbit(10)).unwrap_err().to_string();
@@ -210,6 +221,7 @@ mod tests {
         assert!(refusals > 30, "{refusals}");
         assert!(plan("pfd", None, &[]).unwrap_err().contains("push-out"));
         assert!(plan("drr", None, &[]).unwrap_err().contains("`lqd`"), "the default policy of drr");
+        assert!(plan("drr", Some("tred"), &[]).unwrap_err().contains("goes with a FIFO only"));
         for kind in ["csfq", "hcsfq"] {
             assert!(plan("drr", Some(kind), &CORE).unwrap_err().contains("goes with a FIFO only"), "{kind}");
         }
@@ -230,6 +242,17 @@ mod tests {
         }
         let refusal = |kind, set: &[_]| plan(kind, None, &[&CORE, set].concat()).unwrap_err();
         assert!(refusal("csfq", &[("onset", "true")]).contains("`onset` must"));
+        for (key, value) in [
+            ("n", "2.5"),
+            ("l4s", "true"),
+            ("adaptive", "true"),
+            ("min_tkt_rank", "2"),
+            ("window", "10us"),
+            ("min_tkt_window", "2h"),
+        ] {
+            let refusal = plan("tred", None, &[(key, value)]).unwrap_err();
+            assert!(refusal.contains(&format!("`{key}` must")), "{key}: {refusal}");
+        }
         for (key, value) in [("k", "10us"), ("credit", "2us")] {
             assert!(refusal("hcsfq", &[(key, value)]).contains(&format!("`{key}` must")), "{key}");
         }

@@ -13,8 +13,10 @@ use aya::{Ebpf, EbpfLoader};
 use crate::settings::{COUNTS, CoreSettings, Counts, LinkState, SETTINGS, STATE, with_busy};
 
 mod hierarchy;
+mod tickets;
 
 pub use hierarchy::Hierarchy;
+pub use tickets::Tickets;
 
 mod objects {
     //! Compiled by `build.rs`.
@@ -104,6 +106,8 @@ pub enum Object {
     Core,
     /// The core of HCSFQ, for so many customers.
     Hierarchy(u32),
+    /// TRED with a ticket exchange.
+    Tickets,
     /// Classes of flows.
     Flows,
     /// Classes of prefixes.
@@ -118,20 +122,21 @@ impl Object {
         match self {
             Self::Core => (objects::CSFQ, "csfq"),
             Self::Hierarchy(_) => (objects::HCSFQ, "hcsfq"),
+            Self::Tickets => (objects::TRED, "tred"),
             Self::Flows => (objects::FLOWS, "flows"),
             Self::Prefixes => (objects::PREFIXES, "prefixes"),
             Self::Check => (objects::CHECK, "check"),
         }
     }
 
-    /// Loads it, with `test_hook` as documented in `bpf/share.h`; that is for tests only.
+    /// Loads it, with `test_hook` as documented in `bpf/core.h`; that is for tests only.
     ///
     /// # Errors
     /// If it is not part of this build, or the kernel refuses.
     pub fn load(self, test_hook: bool) -> Result<Ebpf, BpfError> {
         let mut loader = EbpfLoader::new();
         let hook = u32::from(test_hook);
-        if matches!(self, Self::Core | Self::Hierarchy(_)) {
+        if matches!(self, Self::Core | Self::Hierarchy(_) | Self::Tickets) {
             loader.override_global("test_hook", &hook, true);
         }
         if let Self::Hierarchy(customers) = self {
@@ -176,7 +181,7 @@ fn attach(object: &mut Ebpf, name: &'static str, device: &str) -> Result<(), Bpf
 /// Takes programs away from the egress of `device` that a process left there which was killed. Before Linux 6.6 a program is a filter,
 /// which stays; from then on it goes with its process, and there is nothing to do.
 pub fn detach_left(device: &str) {
-    for name in ["csfq", "hcsfq", "flow_class", "prefix_class"] {
+    for name in ["csfq", "hcsfq", "tred", "flow_class", "prefix_class"] {
         // `NotFound` is the rule, and what else fails will fail again where it is reported.
         let _ = tc::qdisc_detach_program(device, TcAttachType::Egress, name);
     }

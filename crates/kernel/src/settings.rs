@@ -91,8 +91,7 @@ impl CoreSettings {
                 mend: "must be in bytes: the virtual queue holds what the link sends in a time".to_owned(),
             });
         }
-        let (slowest, fastest) = RATES;
-        if !(slowest..=fastest).contains(&rate) {
+        if !is_rate(rate) {
             return Err(Unsuitable {
                 key: "rate",
                 mend: "must lie between 8 kbit/s and 1 Tbit/s".to_owned(),
@@ -142,7 +141,7 @@ impl CoreSettings {
             open(reserve),
             open(of_debts),
             limit,
-            quotient(1_000_000_000 << 32, self.rate.as_bit()),
+            per_bit(self.rate),
             self.overhead.get(),
             self.flags(),
         ]
@@ -175,6 +174,17 @@ impl CoreSettings {
 const fn known_word() -> u64 {
     let [a, b, c, d] = 1u32.to_ne_bytes();
     u64::from_ne_bytes([0, 0, 0, 0, a, b, c, d])
+}
+
+/// Whether a link of this rate fits.
+pub(crate) fn is_rate(rate: Rate) -> bool {
+    let (slowest, fastest) = RATES;
+    (slowest..=fastest).contains(&rate)
+}
+
+/// Nanoseconds for a bit, Q32.
+pub(crate) fn per_bit(rate: Rate) -> u64 {
+    quotient(1_000_000_000 << 32, rate.as_bit())
 }
 
 /// Whether a time constant fits.

@@ -2,28 +2,17 @@
 #![cfg(feature = "bpf")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
-#![allow(clippy::disallowed_methods, reason = "what is measured here is the kernel, in real time")]
 
 mod common;
 
-use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
-use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::time::{Duration, Instant};
-
-use apportion_core::label::Label;
 use apportion_core::packet::LabelKind;
 use apportion_core::units::Time;
 use apportion_kernel::gateway::{Program, plan};
 use apportion_live::gateway::snapshot::Reloads;
-use apportion_live::{frame, wire_label};
-use common::hosts::{Hosts, config, hosts, start};
-use common::{frame_v4, is_possible};
-use nix::sys::socket::sockopt::RcvBufForce;
-use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn};
-use nix::sys::socket::{sendto, setsockopt, socket};
+use common::hosts::{config, hosts, start};
+use common::is_possible;
+use common::labelled::{Carried, Flow, carried};
 
-const SINK: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 2), 9_000);
 /// Last bytes of the addresses of the host inside.
 const NEAR: [u8; 3] = [11, 12, 99];
 
@@ -49,77 +38,9 @@ second, ,       10.0.0.12, 5Mbit, 5Mbit
 others, ,       ,          5Mbit, 5Mbit
 ";
 
-/// A flow of an address: its source port, and what it sends, in Mb/s of frames.
-type Flow = (u8, u16, f64);
-
-/// A labelled IPv4 packet with UDP, without the Ethernet header, with which it has 1000 B.
-fn packet((last, port, rate): Flow) -> Vec<u8> {
-    let mut bytes = frame_v4(0x4000, 17, 0);
-    bytes.resize(1_000, 7);
-    bytes[16..18].copy_from_slice(&986_u16.to_be_bytes());
-    bytes[26..30].copy_from_slice(&[10, 0, 0, last]);
-    bytes[30..34].copy_from_slice(&SINK.0.octets());
-    bytes[34..36].copy_from_slice(&port.to_be_bytes());
-    bytes[36..38].copy_from_slice(&SINK.1.to_be_bytes());
-    bytes[38..40].copy_from_slice(&966_u16.to_be_bytes());
-    let ip = frame::parse(&bytes).unwrap().ip();
-    assert!(wire_label::write(&mut bytes, ip, LabelKind::Rate, Label::new(rate * 1e6)));
-    bytes.split_off(14)
-}
-
-/// Mb/s of each flow in the last three of four seconds.
-#[derive(Debug, Default)]
-struct Carried {
-    sent: BTreeMap<(u8, u16), f64>,
-    arrived: BTreeMap<(u8, u16), f64>,
-}
-
-impl Carried {
-    /// What arrives of all flows of an address.
-    fn of(&self, last: u8) -> f64 {
-        self.arrived.iter().filter(|((address, _), _)| *address == last).map(|(_, rate)| rate).sum()
-    }
-
-    /// The part of what the addresses 11 and 12 have that the first has.
-    fn first(&self) -> f64 {
-        self.of(11) / (self.of(11) + self.of(12))
-    }
-}
-
-fn carried(hosts: &Hosts, flows: &[Flow]) -> Carried {
-    let sink = hosts.far.namespace.run(|| UdpSocket::bind(SINK).unwrap()).unwrap();
-    setsockopt(&sink, RcvBufForce, &(8 << 20)).unwrap();
-    sink.set_nonblocking(true).unwrap();
-    let open =
-        || socket(AddressFamily::Inet, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::Raw).unwrap();
-    let raw: OwnedFd = hosts.near.namespace.run(open).unwrap();
-    let to = SockaddrIn::from(std::net::SocketAddrV4::new(SINK.0, 0));
-    let packets: Vec<_> = flows.iter().map(|flow| packet(*flow)).collect();
-    let (begin, mut due, mut carried) = (Instant::now(), vec![0.0; flows.len()], Carried::default());
-    loop {
-        let now = begin.elapsed().as_secs_f64();
-        let count = |rates: &mut BTreeMap<_, f64>, flow| {
-            *rates.entry(flow).or_default() += if now >= 1.0 { 8e-3 / 3.0 } else { 0.0 };
-        };
-        for ((packet, due), (last, port, rate)) in packets.iter().zip(&mut due).zip(flows) {
-            let gap = 8e-3 / rate;
-            // A burst after a time in which others had the processor would fill the queue: it is left out.
-            *due = f64::max(*due, now - 3.0 * gap);
-            while *due <= now {
-                // A packet that is dropped on the way is an error here.
-                let _ = sendto(raw.as_raw_fd(), packet, &to, MsgFlags::empty());
-                count(&mut carried.sent, (*last, *port));
-                *due += gap;
-            }
-        }
-        while let Ok((_, SocketAddr::V4(from))) = sink.recv_from(&mut [0; 2_048]) {
-            count(&mut carried.arrived, (from.ip().octets()[3], from.port()));
-        }
-        if now >= 4.0 {
-            return carried;
-        }
-        std::thread::sleep(Duration::from_micros(200));
-    }
+/// The part of what the addresses 11 and 12 have that the first has.
+fn first_of(carried: &Carried) -> f64 {
+    carried.of(11) / (carried.of(11) + carried.of(12))
 }
 
 /// By 1 : 2, and in the part of the first among its flows; then by 1 : 1, without a break.
@@ -127,22 +48,23 @@ fn carried(hosts: &Hosts, flows: &[Flow]) -> Carried {
 fn customers_have_their_weights_and_flows_their_part_of_that() {
     let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let (before, after) = (config(TEXT, PLANS), config(&TEXT.replace("weight = 2", "weight = 1"), PLANS));
-    let flows = [(11, 1, 2.0), (11, 2, 6.0), (12, 1, 8.0), (99, 1, 0.5)];
+    let flow = |last, port, rate| Flow { last, port, rate, label: Some((LabelKind::Rate, rate * 1e6)) };
+    let flows = [flow(11, 1, 2.0), flow(11, 2, 6.0), flow(12, 1, 8.0), flow(99, 1, 0.5)];
     let run = || {
         let mut gateway = match start(&before) {
             Err(error) if error.to_string().contains("ENOENT") => return println!("skipped: {error}"),
             gateway => gateway.unwrap(),
         };
-        let first = carried(&hosts, &flows);
+        let first = carried(&hosts, &flows, 1.0, 3.0);
         let text = gateway.statistics(Time::from_secs(1)).prometheus(&Reloads::default());
         let json = gateway.statistics(Time::from_secs(1)).json(&Reloads::default());
         gateway.apply(after.clone(), plan(&after).unwrap()).unwrap();
-        let second = carried(&hosts, &flows);
+        let second = carried(&hosts, &flows, 1.0, 3.0);
         let later = gateway.statistics(Time::from_secs(2)).json(&Reloads::default());
         println!("{first:.2?}, then {second:.2?}\n{:#}", later["directions"]["up"]["core"]);
         // 4.5 by 1 : 2 once the others have their 0.5. 4 sigma of the drops of some 5000 packets are 4 to 8 %.
         for (carried, part) in [(&first, 1.0 / 3.0), (&second, 0.5)] {
-            assert!((carried.first() / part - 1.0).abs() < 0.1, "{carried:?}");
+            assert!((first_of(carried) / part - 1.0).abs() < 0.1, "{carried:?}");
             let all: f64 = NEAR.into_iter().map(|last| carried.of(last)).sum();
             assert!((4.3..5.2).contains(&all), "{carried:?}");
             // Below its part a customer has what it sends; a full queue takes some.
@@ -160,7 +82,8 @@ fn customers_have_their_weights_and_flows_their_part_of_that() {
             assert!(before > 150 && after * 10 > before * 18, "{customer}: {before} {after}");
         }
         let part = core(&later)["customers"]["first"]["part_bytes_per_second"].as_f64().unwrap();
-        assert!((part * 8e-6 / 2.25 - 1.0).abs() < 0.2, "{part}");
+        // An estimate of one moment: 2.25 and its noise, or all of the link while that is not congested.
+        assert!((1.1..=5.0).contains(&(part * 8e-6)), "{part}");
         for name in ["received_bytes_total", "dropped_packets_total", "fair_share_bytes_per_second"] {
             let line =
                 format!("apportion_gateway_core_customer_{name}{{direction=\"up\",customer=\"second\"}}");

@@ -1,7 +1,7 @@
 //! How the kernel carries out the directions of a gateway's configuration, or why it cannot.
 
 use apportion_core::limit::Limit;
-use apportion_core::packet::CustomerId;
+use apportion_core::packet::{CustomerId, LabelKind};
 use apportion_core::units::{Bytes, Ratio, Span};
 use apportion_scenario::gateway::classifier::Prefix;
 use apportion_scenario::gateway::{Direction, DirectionConfig, GatewayConfig, RuleConfig, TrustedSources};
@@ -11,6 +11,7 @@ use crate::hierarchy::HierarchySettings;
 use crate::plan::{Plan, Refusal};
 use crate::program::End;
 use crate::settings::CoreSettings;
+use crate::tickets::TicketSettings;
 
 /// What HTB charges for a frame besides its IP packet.
 const ETHERNET: Bytes = Bytes::new(14);
@@ -33,6 +34,8 @@ pub enum Program {
     Core(Box<CoreSettings>),
     /// The core of HCSFQ.
     Hierarchy(Box<HierarchyPlan>),
+    /// TRED, with an exchange where the direction has tickets.
+    Tickets(Box<TicketSettings>),
     /// Classes of inside addresses.
     Prefixes {
         /// Where the inside address is.
@@ -107,6 +110,7 @@ fn user_space_key(rule: &RuleConfig) -> Option<&'static str> {
 fn unplanned(own: &DirectionConfig) -> impl Iterator<Item = &'static str> {
     let core = own.queue.params.rate_labels();
     let leaves_labels = core.is_some_and(|(_, egress)| !egress);
+    let is_tred = own.queue.params.label_required() == Some(LabelKind::Tickets);
     let labels = &own.labels;
     let checks = [
         (own.auto.is_some(), "rate: only the user-space backend follows the link; write a rate"),
@@ -114,8 +118,12 @@ fn unplanned(own: &DirectionConfig) -> impl Iterator<Item = &'static str> {
         (own.delay > Span::ZERO, "delay: the kernel backend adds none; leave it out"),
         (own.loss > Ratio::ZERO, "loss: the kernel backend loses none; leave it out"),
         (
-            own.exchange.is_some(),
-            "tickets: only the user-space backend exchanges them; leave `tickets` and `ack_tickets` out",
+            own.exchange.is_some() && !(is_tred && own.tickets.is_some()),
+            "tickets: in the kernel only a queue `tred` exchanges them, for `tickets`; leave them and `ack_tickets` out",
+        ),
+        (
+            own.ack_tickets.is_some(),
+            "ack_tickets: only the user-space backend follows what acknowledgements carry; leave it out",
         ),
         (
             core.is_some() && labels.reads != TrustedSources::All,
@@ -126,8 +134,12 @@ fn unplanned(own: &DirectionConfig) -> impl Iterator<Item = &'static str> {
             "labels: write { reads = true, writes = true }, or egress = true for the queue, which takes labels off",
         ),
         (
-            core.is_none() && (labels.reads.is_any() || labels.writes),
-            "labels: in the kernel only a core of csfq, mcsfq or hcsfq reads and writes them; leave them out",
+            is_tred && (labels.reads != TrustedSources::All || !labels.writes),
+            "labels: tred in the kernel trusts all labels and leaves them on packets; write { reads = true, writes = true }",
+        ),
+        (
+            core.is_none() && !is_tred && (labels.reads.is_any() || labels.writes),
+            "labels: in the kernel only tred and a core of csfq, mcsfq or hcsfq read and write them; leave them out",
         ),
     ];
     checks.into_iter().filter(|(refused, _)| *refused).map(|(_, message)| message)
@@ -147,15 +159,25 @@ fn direction_plan(
             Ok(DirectionPlan { tree: ClassTree::fifo(own.rate, limit), program: Program::None })
         }
         Plan::Core(settings) => {
-            Ok(DirectionPlan { tree: behind(&settings, own), program: Program::Core(settings) })
+            Ok(DirectionPlan { tree: behind(settings.limit(), own), program: Program::Core(settings) })
         }
         Plan::Hierarchy(settings) => {
-            let tree = behind(&settings.core, own);
+            let tree = behind(settings.core.limit(), own);
             let customers = settings.with_customers(&config.customer_weights());
             let settings = customers.map_err(|why| Refusal::from(why).to_string())?;
             let of = config.addresses.iter().map(|(prefix, customer)| (prefix, customer.0)).collect();
             let plan = HierarchyPlan { settings, end, of, names: config.customer_names() };
             Ok(DirectionPlan { tree, program: Program::Hierarchy(Box::new(plan)) })
+        }
+        Plan::Tickets(settings) => {
+            let tree = behind(settings.limit(), own);
+            let exchange = own.exchange.as_ref().zip(own.tickets);
+            let settings = match exchange {
+                Some((params, issued)) => settings.with_exchange(&params.params, issued),
+                None => Ok(*settings),
+            };
+            let settings = settings.map_err(|why| Refusal::from(why).to_string())?;
+            Ok(DirectionPlan { tree, program: Program::Tickets(Box::new(settings)) })
         }
         Plan::Classes(tree) => {
             let of = prefixes(config, &tree);
@@ -170,9 +192,9 @@ fn direction_plan(
     }
 }
 
-/// The queue behind a core. The program drops what its virtual queue does not hold: this one is for the difference of the two clocks.
-fn behind(settings: &CoreSettings, own: &DirectionConfig) -> ClassTree {
-    ClassTree::fifo(own.rate, Limit::Bytes(settings.limit() + settings.limit()))
+/// The queue behind a program whose virtual queue holds `limit`. The program drops what its virtual queue does not hold: this one is for the difference of the two clocks.
+fn behind(limit: Bytes, own: &DirectionConfig) -> ClassTree {
+    ClassTree::fifo(own.rate, Limit::Bytes(limit + limit))
 }
 
 /// The class of each prefix: that of its customer or of the others, or 0, whose packets are dropped.

@@ -17,6 +17,7 @@ use super::{Attached, DirectionPlan, KernelGateway, Program};
 use crate::hierarchy::CustomerState;
 use crate::htb::MAJOR;
 use crate::settings::{Counts, LinkState};
+use crate::tickets::{TicketCounts, TicketState};
 
 /// What queues that are gone counted.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +52,8 @@ pub struct DirectionStatistics {
     pub others: ClassStatistics,
     /// The core in front of it.
     pub core: Option<(LinkState, Counts)>,
+    /// The queue by TRED in front of it.
+    pub tickets: Option<(TicketState, TicketCounts)>,
     /// The customers of a core of HCSFQ; all others have no name.
     pub customers: BTreeMap<String, CustomerState>,
 }
@@ -74,6 +77,10 @@ impl KernelGateway {
             Attached::Hierarchy(core) => Some((core.state().ok()?, core.counts().ok()?)),
             _ => None,
         });
+        let tickets = program.and_then(|program| match program {
+            Attached::Tickets(queue) => Some((queue.state().ok()?, queue.counts().ok()?)),
+            _ => None,
+        });
         let customers = self.customers(direction);
         let is_installed = program.is_some();
         let device = self.ends[at].as_ref().map(|end| end.device);
@@ -91,7 +98,7 @@ impl KernelGateway {
             Direction::Down => &self.config.down,
         };
         let (interface, rate) = (self.interface(direction).to_owned(), own.rate);
-        DirectionStatistics { interface, is_installed, rate, classes, others, core, customers }
+        DirectionStatistics { interface, is_installed, rate, classes, others, core, tickets, customers }
     }
 
     /// The customers of the core of a direction, if it has any.
@@ -158,16 +165,39 @@ const OF_CLASSES: [(&str, Kind, &str, OfClass); 4] = [
     ("backlog_bytes", GAUGE, "What waits, overhead included.", |it| it.backlog_bytes.into()),
 ];
 
-type OfCore = fn(&(LinkState, Counts)) -> f64;
-const OF_CORES: [(&str, Kind, &str, OfCore); 4] = [
-    ("core_received_packets_total", COUNTER, "IP packets that came to a core.", |it| it.1.packets as f64),
-    ("core_received_bytes_total", COUNTER, "Their bytes, as charged.", |it| it.1.bytes as f64),
+type OfCounts = fn(&Counts) -> f64;
+const OF_COUNTS: [(&str, Kind, &str, OfCounts); 3] = [
+    ("core_received_packets_total", COUNTER, "IP packets that came to a core.", |it| it.packets as f64),
+    ("core_received_bytes_total", COUNTER, "Their bytes, as charged.", |it| it.bytes as f64),
     ("core_relabelled_packets_total", COUNTER, "Packets that left a core with a lower label.", |it| {
-        it.1.relabelled as f64
+        it.relabelled as f64
     }),
-    ("core_fair_share_bytes_per_second", GAUGE, "The fair share of weight 1; 0 while it is unknown.", |it| {
-        it.0.alpha.unwrap_or(0.0) / 8.0
+];
+
+type OfCore = fn(&LinkState) -> f64;
+const OF_CORES: [(&str, Kind, &str, OfCore); 1] = [(
+    "core_fair_share_bytes_per_second",
+    GAUGE,
+    "The fair share of weight 1; 0 while it is unknown.",
+    |it| it.alpha.unwrap_or(0.0) / 8.0,
+)];
+
+type OfTickets = fn(&(TicketState, TicketCounts)) -> f64;
+const OF_TICKETS: [(&str, Kind, &str, OfTickets); 6] = [
+    ("core_average_queue_seconds", GAUGE, "The average queue, as time of the link.", |it| {
+        it.0.average.as_secs_f64()
     }),
+    ("core_expected_tickets", GAUGE, "ExpectTkt, for 64 KiB or for a packet; 0 before one counted.", |it| {
+        it.0.expected.unwrap_or(0.0)
+    }),
+    ("core_issued_tickets_per_second", GAUGE, "What an exchange is issued; 0 without one.", |it| it.0.issued),
+    ("core_received_tickets_total", COUNTER, "Tickets on packets that came to a core.", |it| {
+        it.1.tickets as f64
+    }),
+    ("core_labelled_packets_total", COUNTER, "Packets with tickets that came to a core.", |it| {
+        it.1.labelled as f64
+    }),
+    ("core_exchanged_tickets_total", COUNTER, "Tickets that an exchange wrote.", |it| it.1.written as f64),
 ];
 
 type OfCustomer = fn(&CustomerState) -> f64;
@@ -201,16 +231,46 @@ const OF_CUSTOMERS: [(&str, Kind, &str, OfCustomer); 6] = [
 ];
 
 impl DirectionStatistics {
+    /// What the program in front of it counted, if one counts.
+    fn counts(&self) -> Option<Counts> {
+        let tickets = self.tickets.map(|(_, counts)| counts.all);
+        self.core.map(|(_, counts)| counts).or(tickets)
+    }
+
     /// Packets dropped, by reason.
-    fn dropped(&self) -> [(DropReason, u64); 3] {
-        let counts = self.core.map(|(_, counts)| counts).unwrap_or_default();
+    fn dropped(&self) -> impl Iterator<Item = (DropReason, u64)> {
+        let counts = self.counts().unwrap_or_default();
         let classes = self.classes.values().chain([&self.others]);
         let full: u64 = classes.map(|class| u64::from(class.drops)).sum();
+        // TRED lets packets without tickets pass.
+        let unlabelled = if self.tickets.is_some() { 0 } else { counts.unlabelled };
+        let forced = self.tickets.map(|(_, counts)| (DropReason::Forced, counts.forced));
         [
             (DropReason::Early, counts.early),
             (DropReason::Overflow, counts.overflow + full),
-            (DropReason::Policy, counts.unlabelled),
+            (DropReason::Policy, unlabelled),
         ]
+        .into_iter()
+        .chain(forced)
+    }
+
+    /// Of the program, as JSON.
+    fn core_json(&self) -> Option<Value> {
+        let counts = self.counts()?;
+        let mut all: Map<_, _> =
+            OF_COUNTS.iter().map(|(name, _, _, of)| (plain(name), json!(of(&counts)))).collect();
+        if let Some((state, _)) = &self.core {
+            all.extend(OF_CORES.iter().map(|(name, _, _, of)| (plain(name), json!(of(state)))));
+            all.insert("congested".to_owned(), json!(state.is_congested));
+        }
+        if !self.customers.is_empty() {
+            let customers = self.customers.iter().map(|(name, own)| (name.clone(), of_customer(own)));
+            all.insert("customers".to_owned(), customers.collect());
+        }
+        if let Some(tickets) = &self.tickets {
+            all.extend(OF_TICKETS.iter().map(|(name, _, _, of)| (plain(name), json!(of(tickets)))));
+        }
+        Some(Value::Object(all))
     }
 
     fn json(&self) -> Value {
@@ -229,16 +289,10 @@ impl DirectionStatistics {
         all["installed"] = json!(self.is_installed);
         all["rate_bytes_per_second"] = json!(self.rate.as_bit() as f64 / 8.0);
         all["customers"] = Value::Object(customers);
-        all["dropped_packets"] = self
-            .dropped()
-            .into_iter()
-            .map(|(reason, count)| (reason.name().to_owned(), json!(count)))
-            .collect();
-        if let Some(core) = &self.core {
-            all["core"] = OF_CORES.iter().map(|(name, _, _, of)| (plain(name), json!(of(core)))).collect();
-            all["core"]["congested"] = json!(core.0.is_congested);
-            all["core"]["customers"] =
-                self.customers.iter().map(|(name, own)| (name.clone(), of_customer(own))).collect();
+        all["dropped_packets"] =
+            self.dropped().map(|(reason, count)| (reason.name().to_owned(), json!(count))).collect();
+        if let Some(core) = self.core_json() {
+            all["core"] = core;
         }
         all
     }
@@ -295,16 +349,27 @@ impl Statistics {
             metrics.add(name, kind, help, classes);
         }
         let dropped = directions().flat_map(|(direction, own)| {
-            own.dropped().map(|(reason, count)| {
+            own.dropped().map(move |(reason, count)| {
                 (vec![("direction", direction), ("reason", reason.name())], count as f64)
             })
         });
         metrics.counter("dropped_packets_total", "Packets that were dropped.", dropped);
+        for (name, kind, help, of) in OF_COUNTS {
+            let counts = directions()
+                .filter_map(|(direction, own)| Some((vec![("direction", direction)], of(&own.counts()?))));
+            metrics.add(name, kind, help, counts);
+        }
         for (name, kind, help, of) in OF_CORES {
             let cores = directions().filter_map(|(direction, own)| {
-                Some((vec![("direction", direction)], of(own.core.as_ref()?)))
+                Some((vec![("direction", direction)], of(&own.core.as_ref()?.0)))
             });
             metrics.add(name, kind, help, cores);
+        }
+        for (name, kind, help, of) in OF_TICKETS {
+            let tickets = directions().filter_map(|(direction, own)| {
+                Some((vec![("direction", direction)], of(own.tickets.as_ref()?)))
+            });
+            metrics.add(name, kind, help, tickets);
         }
         for (name, kind, help, of) in OF_CUSTOMERS {
             let customers = directions().flat_map(|(direction, own)| {

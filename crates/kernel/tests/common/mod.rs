@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 pub mod hosts;
+pub mod labelled;
 
 use apportion_kernel::program::{Object, program};
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};

@@ -1,0 +1,65 @@
+/* What the tc programs of queues have in common: the virtual queue, counters, the length and time of a packet.
+ *
+ * A classifier does not see the queue of its device. The queue here is a virtual one, which is served at the rate of the link: `empty` is the time
+ * at which it will have sent what it was given.
+ */
+#ifndef APPORTION_CORE_H
+#define APPORTION_CORE_H
+
+#include "wire.h"
+
+struct counts {
+    __u64 packets, bytes, early, overflow, unlabelled, no_ip, relabelled, meanwhile;
+};
+
+/* For tests: with 1, cb[0..1] of a packet is the time, and cb[2] and cb[3] are the random numbers. */
+const volatile __u32 test_hook = 0;
+
+/* ns since the last packet after which this processor may have been stopped. Chosen: ten times what a packet takes. */
+#define STOPPED 20000
+/* IEEE 802.1Q. */
+#define VLAN_TAG 4
+enum verdict { PASS, EARLY, OVERFLOW };
+
+/* How long the virtual queue takes to be empty. A processor may be stopped after it read the clock, while others went on: time is at least
+ * that of the last packet, `last`, which is looked at after the queue. */
+INLINE __u64 waiting(const __u64 *empty_at, const __u64 *last_at, __u64 now)
+{
+    __u64 empty = *(const volatile __u64 *)empty_at, last = *(const volatile __u64 *)last_at;
+    now = now > last ? now : last;
+    return empty > now ? empty - now : 0;
+}
+
+/* Puts bits into the virtual queue that came after the last packet that was counted: the link has been sending since. */
+INLINE void joined(__u64 *empty, __u64 last, __u64 per_bit, __u64 bits)
+{
+    *empty = (*empty > last ? *empty : last) + mul_32_saturating(per_bit, bits);
+}
+
+/* The label of the first of so many segments, that none has more than `code`, nor 0. A super-packet is cut behind this program, and the
+ * identification of IPv4, where a label has its last 16 bits, is then counted up: after 0xffff comes 0, which says that a guarantee
+ * covers the packet. Codes are ordered as what they stand for, from 4 kb/s on a 4096th of it apart at most; where the identification would wrap, all
+ * segments stay below. Where GRO merged packets of one label, all segments get the first one (SKB_GSO_TCP_FIXEDID), which no program sees. */
+INLINE __u32 first_code(const struct wire *wire, __u32 code, __u32 segments)
+{
+    __u32 more = segments - 1;
+    if (wire->version != 4 || !more)
+        return code;
+    if (more > 0xfffe)
+        more = 0xfffe;
+    __u32 first = code > more ? code - more : 1;
+    return first <= 0xffff && first + more > 0xffff ? 0xffff - more : first;
+}
+
+/* What a packet is charged. Of a super-packet each segment has its overhead, and the tag that the kernel keeps beside the frame. */
+INLINE __u64 charged(const struct __sk_buff *skb, __u64 overhead, __u64 segments)
+{
+    return skb->len + segments * (overhead + (skb->vlan_present ? VLAN_TAG : 0));
+}
+
+INLINE __u64 time_of(const struct __sk_buff *skb)
+{
+    return test_hook ? (__u64)skb->cb[1] << 32 | skb->cb[0] : bpf_ktime_get_ns();
+}
+
+#endif

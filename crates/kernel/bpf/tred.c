@@ -1,0 +1,601 @@
+/* Probabilistic packet scheduling at a link, as a tc program at the egress of a device: TRED, which is RED whose drop probability falls
+ * with the tickets on a packet, and the exchange of what passes for the tickets that the next router issued to the link.
+ *
+ * Zhang, Wang, Peterson, Krishnamurthy, "Probabilistic packet scheduling", INFOCOM 2002, sections II-C, II-D and II-G; Floyd, Jacobson, "Random early
+ * detection gateways for congestion avoidance", IEEE/ACM ToN 1(4), 1993, section 4. The same readings as crates/core/src/aqm/tred.rs,
+ * drop_curve.rs, crates/core/src/mark/currency_exchange.rs and ticket_policer.rs.
+ *
+ * Deviations: a classifier does not see the queue of its device. The queue here is the virtual one of core.h, and it is measured by the time
+ * that the link needs for it: a packet of a threshold or limit is one of 1500 B. Tickets are exchanged in front of it. Averages are in
+ * fixed point.
+ *
+ * src/tickets.rs writes `settings` and reads `state` and `counts`; the order of the fields is the same there.
+ */
+#include "core.h"
+
+enum flag {
+    /* Tickets count; else plain RED. */
+    FACTOR = 1,
+    /* They are compared for bytes; else packet by packet. */
+    PER_BYTE = 2,
+    /* ExpectTkt is what a packet carries whose flow has its share; else the mean below K MinTkt. */
+    SHARE = 4,
+    /* A packet that was spared with probability 1 - p takes the tickets of those that were not. */
+    RELABEL = 8,
+    /* Drops are at least 1/p_b arrivals apart. */
+    WAIT = 16,
+    /* The factor multiplies p after the count that spaces drops, or there is no count. */
+    AFTER = 32,
+    NO_COUNT = 64,
+    /* Tickets are exchanged. */
+    EXCHANGE = 128,
+    /* Tags are floating; else whole numbers. */
+    FLOATING = 256,
+    /* They are cut, or rounded by chance; else to the nearest. */
+    DOWN = 512,
+    STOCHASTIC = 1024,
+};
+
+struct settings {
+    /* Nanoseconds a bit, Q32. */
+    __u64 per_bit;
+    /* Bytes charged for a frame in addition to its length. */
+    __u64 overhead;
+    __u64 flags;
+    /* Of the virtual queue, and of one full packet, ns. */
+    __u64 limit, full;
+    /* MinThresh, MaxThresh, and from where on all is dropped: ns, Q24. */
+    __u64 min_th, max_th, ceiling;
+    /* p_b for each unit of the average above MinThresh, and above MaxThresh, Q32 by 2^-64. */
+    __u64 slope, gentle;
+    /* MaxP, Q32. */
+    __u64 max_p;
+    /* w_q, Q64. */
+    __u64 w_q;
+    /* ns of a mean packet, Q16. */
+    __u64 mean_packet;
+    /* WinLength, and half of the window of MinTkt, ns. */
+    __u64 window, half;
+    /* n; K in Q16, 0: all packets count; the part of its share that a flood keeps, Q32. */
+    __u64 n, k, keep;
+    /* Of the exchange: what the next router issues, tickets a second in Q16; WinLength, and the windows of ActualTktRate and of a change of
+     * what is issued, ns; the first two in seconds, Q32. */
+    __u64 issued, in_window, policing_window, issue_window, in_seconds, policing_seconds;
+    /* How far policing goes, and 1 / that, Q32; the largest tag. */
+    __u64 bound, least_bound, largest;
+};
+
+struct state {
+    /* Whether a processor is at it; whether the average was above MinThresh at the last packet. */
+    __u32 busy, above;
+    /* The average queue, ns in Q24. */
+    __u64 average;
+    /* Packets since the last drop, or since the average came above MinThresh. */
+    __u64 count;
+    /* When the virtual queue is empty; until when idle time is in the average; the last packet; the last one with tickets. ns. */
+    __u64 empty, resumed, last, front;
+    /* What the windows hold: tickets in Q20, bytes in Q16. ExpectTkt is their ratio. */
+    __u64 tickets, bytes;
+    /* MinTkt: the number of the half that runs, its least label, and that of the half before; ~0: none. */
+    __u64 number, least, before;
+    /* What others decided meanwhile: packets, tickets in Q20, bytes in Q16 that count, and bits that joined the virtual queue. */
+    __u64 missed_count, missed_tickets, missed_bytes, missed_passed;
+    /* Of the exchange: what is in effect of what is issued, Q16, and since when; what the windows of InTktRate and ActualTktRate hold, Q20,
+     * and since when. */
+    __u64 effective, changed, arrived, arrived_at, written, written_at;
+    /* Tickets that others saw come, and wrote meanwhile, Q20. */
+    __u64 missed_arrived, missed_written;
+};
+
+struct ticket_counts {
+    struct counts all;
+    /* Dropped as the average is too high; packets with tickets, and tickets on them; those that did not count for ExpectTkt; packets that may
+     * have been dropped by their tickets; tickets that the exchange wrote. */
+    __u64 forced, labelled, tickets, filtered, judged, written;
+};
+
+ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct settings) settings SECTION(".maps");
+ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct state) state SECTION(".maps");
+ARRAY_OF_ONE(BPF_MAP_TYPE_PERCPU_ARRAY, struct ticket_counts) counts SECTION(".maps");
+
+#define ONE (1ULL << 32)
+/* More tickets than that on a packet count as that many, so that products fit. */
+#define MOST_TICKETS (1ULL << 27)
+/* What tickets are compared for, in bytes. */
+#define UNIT 65536
+/* What the windows hold at most, so that sums fit. */
+#define MOST_HELD (1ULL << 62)
+#define NO_LABEL (~0ULL)
+
+struct arrival {
+    __u64 now, bits, bytes;
+    /* InTkt, 0 without any, and as it is written. */
+    __u64 tickets;
+    __u32 code, random, rounding;
+};
+
+/* ExpectTkt / InTkt, and what a packet stands for. */
+struct worth {
+    /* InTkt for a unit, Q16. */
+    __u64 worth;
+    /* ExpectTkt for a unit, Q16, 0 while it is unknown; and that by InTkt, Q32. */
+    __u64 expect, lack;
+    /* Bytes that count, Q16. */
+    __u64 bytes;
+};
+
+/* Beside those of core.h: the average is too high. */
+#define FORCED_OUT 3
+
+enum zone { FREE, FORCED, CURVE };
+
+struct judgement {
+    enum zone zone;
+    /* Q32. */
+    __u64 p;
+};
+
+/* The functions that follow are of their own, so that the verifier walks them once. */
+#define FUNCTION __attribute__((noinline))
+
+INLINE __u64 bits_of(__u64 value)
+{
+    return highest_bit(value) + 1;
+}
+
+/* a / b in Q32, at most 2^63. */
+FUNCTION __u64 ratio(__u64 a, __u64 b)
+{
+    __u64 whole = b ? a / b : ~0ULL;
+    if (whole >> 31)
+        return 1ULL << 63;
+    __u64 cut = bits_of(b) > 32 ? bits_of(b) - 32 : 0;
+    return (whole << 32) + (((a - whole * b) >> cut) << 32) / (b >> cut);
+}
+
+/* x^n in Q32, for n up to 16; what is more than 64 bits is all ones. By squares: five steps. */
+FUNCTION __u64 power(__u64 x, __u64 n)
+{
+    __u64 product = ONE;
+    for (int i = 0; i < 5; i++) {
+        if (n >> i & 1)
+            product = mul_32_saturating(product, x);
+        x = mul_32_saturating(x, x);
+    }
+    return product;
+}
+
+/* (1 - w)^m in Q64. */
+FUNCTION __u64 kept_after(__u64 w, __u64 m)
+{
+    __u64 kept = ~0ULL, base = ~w;
+    for (int i = 0; i < 48 && m; i++) {
+        if (m & 1)
+            kept = mul_64(kept, base) | 1;
+        base = mul_64(base, base) | 1;
+        m >>= 1;
+    }
+    return kept;
+}
+
+/* What a window holds after `t`: Avg_rate W = (Avg_rate W + size) W / (T + W). */
+INLINE __u64 held_after(__u64 held, __u64 t, __u64 window)
+{
+    return held - mul_64(held, t >> 47 ? ~0ULL : t * (~0ULL / (window + t)));
+}
+
+INLINE __u64 held(__u64 sum)
+{
+    return sum < MOST_HELD ? sum : MOST_HELD;
+}
+
+/* ExpectTkt for a unit in Q16; 0 before a packet counted. */
+INLINE __u64 expected(const struct state *state)
+{
+    /* Q20 over Q16 and the unit of 2^16 bytes: 2^28. */
+    __u64 bytes = state->bytes;
+    if (!bytes)
+        return 0;
+    __u64 whole = state->tickets / bytes, cut = bits_of(bytes) > 36 ? bits_of(bytes) - 36 : 0;
+    if (whole >> 31)
+        return 1ULL << 59;
+    return (whole << 28) + (((state->tickets - whole * bytes) >> cut) << 28) / (bytes >> cut);
+}
+
+/* Counts a label for MinTkt, and gives the least of the window. */
+INLINE __u64 least(struct state *state, const struct settings *s, __u64 now, __u64 label)
+{
+    __u64 number = now / s->half;
+    if (number != state->number) {
+        state->before = number == state->number + 1 ? state->least : NO_LABEL;
+        state->least = NO_LABEL;
+        state->number = number;
+    }
+    if (label < state->least)
+        state->least = label;
+    return state->least < state->before ? state->least : state->before;
+}
+
+INLINE struct worth worth_of(const struct settings *s, const struct arrival *p)
+{
+    __u64 bytes = s->flags & PER_BYTE ? p->bytes : UNIT;
+    struct worth worth = { .worth = (p->tickets << 32) / bytes, .bytes = bytes << 16, .lack = ONE };
+    if (!worth.worth)
+        worth.worth = 1;
+    return worth;
+}
+
+/* Moves both windows to `now`, with what has come. */
+INLINE void move(struct state *state, const struct settings *s, __u64 now, __u64 tickets, __u64 bytes)
+{
+    __u64 t = now > state->front ? now - state->front : 0;
+    state->tickets = held_after(held(state->tickets + tickets), t, s->window);
+    state->bytes = held_after(held(state->bytes + bytes), t, s->window);
+    state->front = now;
+}
+
+/* ExpectTkt / InTkt of a packet with tickets. */
+FUNCTION int compare(struct state *state, const struct settings *s, const struct arrival *p, struct worth *worth,
+                     struct ticket_counts *c)
+{
+    if (!state || !s || !p || !worth || !c)
+        return 0;
+    c->labelled++;
+    c->tickets += p->tickets;
+    *worth = worth_of(s, p);
+    /* Labels are compared as they are written. */
+    __u64 label = s->flags & PER_BYTE ? label_decode(label_encode(worth->worth)) : p->tickets;
+    __u64 min_tkt = least(state, s, p->now, label), expect;
+    min_tkt = (min_tkt > 1 ? min_tkt : 1) << 16;
+    if (s->flags & SHARE) {
+        /* The least is known to be right: all above it divide the link alike with any ExpectTkt below. */
+        expect = expected(state);
+        expect = expect > min_tkt ? expect : min_tkt;
+    } else {
+        if (!s->k || worth->worth < mul_32_saturating(min_tkt, s->k << 16))
+            move(state, s, p->now, p->tickets << 20, worth->bytes);
+        else
+            c->filtered++;
+        expect = expected(state);
+    }
+    worth->expect = expect;
+    if (expect)
+        worth->lack = ratio(expect, worth->worth);
+    return 0;
+}
+
+/* InTkt min(1, ExpectTkt / InTkt) in Q20: no more than is expected of these bytes. */
+INLINE __u64 due(const struct arrival *p, const struct worth *worth)
+{
+    __u64 own = p->tickets << 20, expected = mul_32_saturating(worth->expect << 4, worth->bytes);
+    return worth->expect && expected < own ? expected : own;
+}
+
+/* The probability `p` after `count` packets without a drop. */
+INLINE __u64 spread(__u64 p, __u64 count, __u64 flags)
+{
+    __u64 sum = mul_32_saturating(p, count << 32);
+    if (sum >= 2 * ONE || (!(flags & WAIT) && sum >= ONE))
+        return ONE;
+    if (p >= ONE)
+        p = ONE - 1;
+    if (!(flags & WAIT))
+        return ratio(p, ONE - sum);
+    return sum < ONE ? 0 : ratio(p, 2 * ONE - sum);
+}
+
+INLINE __u64 at_most_one(__u64 p)
+{
+    return p < ONE ? p : ONE;
+}
+
+/* p_b of the average, Q32. */
+INLINE __u64 curve(const struct settings *s, __u64 average)
+{
+    if (average >= s->max_th)
+        return at_most_one(s->max_p + mul_64(average - s->max_th, s->gentle));
+    return at_most_one(mul_64(average - s->min_th, s->slope));
+}
+
+/* The probability with which a packet that lacks `lack` is dropped, after `count` packets; ALONE: by itself. */
+#define ALONE (~0ULL)
+FUNCTION __u64 probability(const struct settings *s, __u64 average, __u64 lack, __u64 count)
+{
+    if (!s)
+        return 0;
+    __u64 kept = lack ? ratio(s->keep, lack) : ONE, most = kept < ONE ? ONE - kept : 0;
+    if (!most)
+        return 0;
+    __u64 p = curve(s, average), factor = s->flags & FACTOR ? power(lack, s->n) : ONE;
+    if (s->flags & NO_COUNT || count == ALONE)
+        p = mul_32_saturating(p, factor);
+    else if (s->flags & AFTER)
+        p = mul_32_saturating(spread(p, count, s->flags), factor);
+    else
+        p = spread(at_most_one(mul_32_saturating(p, factor)), count, s->flags);
+    return p < most ? p : most;
+}
+
+/* Counts an arrival, and says what the average means for it. */
+INLINE struct judgement judge(struct state *state, const struct settings *s, __u64 wait, __u64 lack)
+{
+    struct judgement judgement = { .zone = FREE };
+    /* As many that the product with p fits. */
+    if (state->count < 1 << 30)
+        state->count++;
+    if (state->average <= s->min_th || wait <= s->full) {
+        state->above = 0;
+    } else if (state->average >= s->ceiling) {
+        judgement.zone = FORCED;
+    } else if (!state->above) {
+        state->above = 1;
+        state->count = 1;
+    } else {
+        judgement.zone = CURVE;
+        judgement.p = probability(s, state->average, lack, state->count);
+    }
+    return judgement;
+}
+
+/* The average queue after idle time and with what a packet finds. */
+FUNCTION int observe(struct state *state, const struct settings *s, __u64 now, __u64 wait)
+{
+    if (!state || !s)
+        return 0;
+    if (!wait) {
+        /* The small packets that could have been sent meanwhile would each have seen an empty queue. */
+        __u64 from = state->empty > state->resumed ? state->empty : state->resumed;
+        __u64 idle = now > from ? now - from : 0, m;
+        m = s->mean_packet ? (idle >> 47 ? 1ULL << 63 : idle << 16) / s->mean_packet : 0;
+        if (m)
+            state->average = mul_64(state->average, kept_after(s->w_q, m));
+        state->resumed = now;
+    }
+    /* 1993, eq. (1). */
+    state->average = state->average - mul_64(state->average, s->w_q) + mul_64(wait << 24, s->w_q);
+    return 0;
+}
+
+/* A packet with tickets arrives: InTktRate. */
+INLINE void arrive(struct state *state, const struct settings *s, const struct arrival *p)
+{
+    __u64 t = p->now > state->arrived_at ? p->now - state->arrived_at : 0;
+    state->arrived = held_after(held(state->arrived + (p->tickets << 20)), t, s->in_window);
+    state->arrived_at = p->now;
+}
+
+/* Brings what is in effect closer to what is issued, as an average over the window would. */
+INLINE void approach(struct state *state, const struct settings *s, __u64 now)
+{
+    __u64 gap = now > state->changed ? now - state->changed : 0, sum = s->issue_window + gap;
+    __u64 part = !sum || gap >> 47 ? ~0ULL : gap * (~0ULL / sum);
+    if (state->effective < s->issued)
+        state->effective += mul_64(s->issued - state->effective, part);
+    else
+        state->effective -= mul_64(state->effective - s->issued, part);
+    if (part >= ~0ULL - sum)
+        state->effective = s->issued;
+    state->changed = now;
+}
+
+/* OutTktRate / ActualTktRate, within its bounds, Q32. */
+INLINE __u64 policing(const struct state *state, const struct settings *s, __u64 now)
+{
+    __u64 t = now > state->written_at ? now - state->written_at : 0;
+    __u64 due = mul_32_saturating(state->effective << 4, s->policing_seconds);
+    __u64 written = held_after(state->written, t, s->policing_window);
+    if (!(due | written))
+        return ONE;
+    __u64 factor = ratio(due, written);
+    factor = factor < s->bound ? factor : s->bound;
+    return factor > s->least_bound ? factor : s->least_bound;
+}
+
+/* A tag from tickets in Q16. */
+INLINE __u64 tag_of(const struct settings *s, __u64 tickets, __u32 random)
+{
+    if (s->flags & STOCHASTIC)
+        tickets += random >> 16;
+    if (s->flags & (STOCHASTIC | DOWN))
+        tickets &= ~0xffffULL;
+    __u64 tag = s->flags & FLOATING ? label_decode(label_encode(tickets)) : (tickets + (1 << 15)) >> 16;
+    tag = tag < s->largest ? tag : s->largest;
+    return tag ? tag : 1;
+}
+
+/* What a packet leaves with that has `tickets`: InTkt OutTktRate / InTktRate OutTktRate / ActualTktRate. */
+FUNCTION __u64 exchanged(struct state *state, const struct settings *s, __u64 now, __u64 tickets, __u32 random)
+{
+    if (!state || !s)
+        return 1;
+    /* What was issued at the start counts as a window from the first packet on. */
+    if (!state->written_at)
+        state->written_at = state->changed = now;
+    approach(state, s, now);
+    /* A packet is worth a window of what is issued at most. */
+    __u64 share = at_most_one(ratio(tickets << 20, state->arrived));
+    __u64 worth = mul_32_saturating(mul_32_saturating(state->effective, s->in_seconds), share);
+    worth = mul_32_saturating(worth, policing(state, s, now));
+    __u64 tag = tag_of(s, worth >> 60 ? 1ULL << 60 : worth, random);
+    __u64 t = now > state->written_at ? now - state->written_at : 0;
+    __u64 counted = tag < MOST_TICKETS ? tag : MOST_TICKETS;
+    state->written = held_after(held(state->written + (counted << 20)), t, s->policing_window);
+    state->written_at = now;
+    return tag;
+}
+
+/* What a packet that passes leaves with, as a label: the tickets of those that were not spared, or of the next currency. */
+INLINE __u32 outgoing(struct state *state, const struct settings *s, const struct arrival *p, __u64 p_drop,
+                      struct ticket_counts *c)
+{
+    __u32 code = p->code;
+    __u64 tickets = p->tickets;
+    if (p_drop && s->flags & RELABEL) {
+        code = label_encode(ratio(p->tickets << 16, ONE - p_drop));
+        tickets = label_decode(code);
+        tickets = tickets < MOST_TICKETS ? tickets : MOST_TICKETS;
+    }
+    if (!(s->flags & EXCHANGE))
+        return code;
+    __u64 tag = exchanged(state, s, p->now, tickets, p->rounding);
+    c->written += tag;
+    return label_encode(tag << 16);
+}
+
+/* What others left while this or an earlier processor was busy: packets that no average has seen. */
+INLINE void take_up(struct state *state, const struct settings *s)
+{
+    if (!(state->missed_count | state->missed_passed))
+        return;
+    state->count += __sync_lock_test_and_set(&state->missed_count, 0);
+    state->tickets = held(state->tickets + __sync_lock_test_and_set(&state->missed_tickets, 0));
+    state->bytes = held(state->bytes + __sync_lock_test_and_set(&state->missed_bytes, 0));
+    state->arrived = held(state->arrived + __sync_lock_test_and_set(&state->missed_arrived, 0));
+    state->written = held(state->written + __sync_lock_test_and_set(&state->missed_written, 0));
+    joined(&state->empty, state->last, s->per_bit, __sync_lock_test_and_set(&state->missed_passed, 0));
+}
+
+/* What becomes of a packet; `code` is the label that it leaves with. */
+INLINE int admit(struct state *state, const struct settings *s, const struct arrival *p, struct ticket_counts *c,
+                          __u32 *code)
+{
+    __u64 wait = waiting(&state->empty, &state->last, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
+    struct worth worth = { .lack = ONE };
+    observe(state, s, p->now, wait);
+    if (p->tickets && s->flags & EXCHANGE)
+        arrive(state, s, p);
+    if (p->tickets)
+        compare(state, s, p, &worth, c);
+    struct judgement judgement = judge(state, s, wait, worth.lack);
+    state->last = p->now;
+    int full = wait + takes > s->limit, dropped = judgement.zone == FORCED;
+    if (judgement.zone == CURVE) {
+        c->judged++;
+        dropped = p->random < judgement.p;
+    }
+    if (p->tickets && s->flags & SHARE)
+        move(state, s, p->now, due(p, &worth), full || dropped ? 0 : worth.bytes);
+    if (full || dropped) {
+        state->count = 0;
+        if (!full && judgement.zone == FORCED) {
+            c->forced++;
+            return FORCED_OUT;
+        }
+        return full ? OVERFLOW : EARLY;
+    }
+    state->empty = p->now + wait + takes;
+    if (p->tickets)
+        *code = outgoing(state, s, p, judgement.p, c);
+    return PASS;
+}
+
+/* The decision while another processor is at it: by what stands there, each packet by itself. */
+INLINE int admit_meanwhile(struct state *state, const struct settings *s, const struct arrival *p,
+                                    struct ticket_counts *c, __u32 *code)
+{
+    __u64 wait = waiting(&state->empty, &state->last, p->now), takes = mul_32_saturating(s->per_bit, p->bits);
+    struct worth worth = { .lack = ONE };
+    if (p->tickets) {
+        __u64 expect = expected(state);
+        worth = worth_of(s, p);
+        worth.expect = expect;
+        worth.lack = expect ? ratio(expect, worth.worth) : ONE;
+        c->labelled++;
+        c->tickets += p->tickets;
+    }
+    __u64 average = state->average, p_drop = 0;
+    int full = wait + takes > s->limit, dropped = 0;
+    __sync_fetch_and_add(&state->missed_count, 1);
+    if (average > s->min_th && wait > s->full && average < s->ceiling) {
+        p_drop = probability(s, average, worth.lack, ALONE);
+        c->judged++;
+        dropped = p->random < p_drop;
+    } else if (average >= s->ceiling && wait > s->full && !full) {
+        c->forced++;
+        return FORCED_OUT;
+    }
+    if (p->tickets && s->flags & EXCHANGE)
+        __sync_fetch_and_add(&state->missed_arrived, p->tickets << 20);
+    if (p->tickets) {
+        __sync_fetch_and_add(&state->missed_tickets, s->flags & SHARE ? due(p, &worth) : p->tickets << 20);
+        if (!(s->flags & SHARE) || !(full || dropped))
+            __sync_fetch_and_add(&state->missed_bytes, worth.bytes);
+    }
+    if (full || dropped)
+        return full ? OVERFLOW : EARLY;
+    __sync_fetch_and_add(&state->missed_passed, p->bits);
+    if (p->tickets) {
+        /* What is written counts with the next packet. */
+        struct state alone = *state;
+        *code = outgoing(&alone, s, p, p_drop, c);
+        if (s->flags & EXCHANGE)
+            __sync_fetch_and_add(&state->missed_written, label_decode(*code) << 20);
+    }
+    return PASS;
+}
+
+/* The tickets of a frame, at least one; 0 without a label of tickets. */
+INLINE __u64 tickets_of(__u32 word)
+{
+    if (word >> LABEL_BITS != KIND_TICKETS)
+        return 0;
+    __u64 tickets = label_decode(word & LABEL_MAX);
+    tickets = tickets ? tickets : 1;
+    return tickets < MOST_TICKETS ? tickets : MOST_TICKETS;
+}
+
+SECTION("classifier") int tred(struct __sk_buff *skb)
+{
+    __u32 zero = 0;
+    struct settings *s = bpf_map_lookup_elem(&settings, &zero);
+    struct state *kept = bpf_map_lookup_elem(&state, &zero);
+    struct ticket_counts *c = bpf_map_lookup_elem(&counts, &zero);
+    if (!s || !kept || !c)
+        return TC_ACT_OK;
+    struct wire wire = wire_of(skb);
+    if (!wire.version || is_neighbour_discovery(&wire)) {
+        c->all.no_ip++;
+        return TC_ACT_OK;
+    }
+    __u32 word = wire_word(&wire);
+    __u64 segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
+    struct arrival p = { .bytes = charged(skb, s->overhead, segments), .tickets = tickets_of(word), .code = word & LABEL_MAX };
+    p.bits = 8 * p.bytes;
+    c->all.packets++;
+    c->all.bytes += p.bytes;
+    if (!p.tickets)
+        c->all.unlabelled++;
+    int is_busy = __sync_lock_test_and_set(&kept->busy, 1);
+    if (!is_busy)
+        take_up(kept, s);
+    /* Read after what others left has been taken up, and once more after a long stop: they came before. */
+    p.now = time_of(skb);
+    p.random = test_hook ? skb->cb[2] : bpf_get_prandom_u32();
+    p.rounding = test_hook ? skb->cb[3] : bpf_get_prandom_u32();
+    if (!is_busy && p.now > kept->last + STOPPED)
+        take_up(kept, s);
+    if (p.now < kept->last)
+        p.now = kept->last;
+    __u32 code = p.code;
+    int verdict;
+    if (is_busy) {
+        verdict = admit_meanwhile(kept, s, &p, c, &code);
+        c->all.meanwhile++;
+    } else {
+        verdict = admit(kept, s, &p, c, &code);
+        /* An exchange and not a store: what was written before is seen before. */
+        (void)__sync_lock_test_and_set(&kept->busy, 0);
+    }
+    if (verdict != PASS) {
+        if (verdict == EARLY)
+            c->all.early++;
+        else if (verdict == OVERFLOW)
+            c->all.overflow++;
+        return TC_ACT_SHOT;
+    }
+    if (code != p.code) {
+        wire_write(&wire, KIND_TICKETS, first_code(&wire, code, segments));
+        c->all.relabelled++;
+    }
+    return TC_ACT_OK;
+}
