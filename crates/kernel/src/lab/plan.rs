@@ -57,6 +57,10 @@ pub fn check(scenario: &Scenario) -> Result<(), (String, String)> {
 const NO_CUSTOMERS: &str = "the kernel backend of the lab cannot carry out `hcsfq`: its program knows customers by addresses, which \
      packets of the lab do not have; use the user-space backend";
 
+/// Packets between the devices of the lab have labels of rates only.
+const NO_TICKETS: &str = "the kernel backend of the lab cannot carry out `tred`: what it sends through the kernel has no tickets; use \
+     the user-space backend";
+
 fn check_link(scenario: &Scenario, id: LinkId, link: &Link) -> Result<(), (String, String)> {
     let refuse = |key: &str, why: String| Err((format!("link.{}.{key}", link.name), why));
     if link.trace.is_some() {
@@ -82,6 +86,9 @@ fn check_link(scenario: &Scenario, id: LinkId, link: &Link) -> Result<(), (Strin
             weights::Tree::new(link.rate, &weights).map(drop).map_err(|error| error.to_string())
         }
         Ok(Plan::Classes(_) | Plan::Fifo(_)) => Ok(()),
+        Ok(Plan::Tickets(_)) => {
+            Err(format!("{NO_TICKETS}, or leave `watch` out, so that the queue is of user space"))
+        }
         Ok(Plan::Hierarchy(_)) => {
             Err(format!("{NO_CUSTOMERS}, or leave `watch` out, so that the queue is of user space"))
         }
@@ -231,6 +238,7 @@ fn carried_out(
             Ok((Tree::Classes(ClassTree::fifo(rate, limit)), Some(settings)))
         }
         Plan::Hierarchy(_) => Err(NO_CUSTOMERS.to_owned()),
+        Plan::Tickets(_) => Err(NO_TICKETS.to_owned()),
         Plan::Weights => {
             let weights: Vec<Weight> = weighted.iter().map(|(_, weight)| *weight).collect();
             let tree = weights::Tree::new(rate, &weights).map_err(|error| error.to_string())?;
