@@ -51,10 +51,11 @@ INLINE __u32 first_code(const struct wire *wire, __u32 code, __u32 segments)
     return first <= 0xffff && first + more > 0xffff ? 0xffff - more : first;
 }
 
-/* What a packet is charged. Of a super-packet each segment has its overhead, and the tag that the kernel keeps beside the frame. */
+/* What a packet is charged: of a super-packet what its segments have on the wire (wire_len has the headers of each), and for each
+ * the overhead and the tag that the kernel keeps beside the frame. */
 INLINE __u64 charged(const struct __sk_buff *skb, __u64 overhead, __u64 segments)
 {
-    return skb->len + segments * (overhead + (skb->vlan_present ? VLAN_TAG : 0));
+    return skb->wire_len + segments * (overhead + (skb->vlan_present ? VLAN_TAG : 0));
 }
 
 INLINE __u64 time_of(const struct __sk_buff *skb)

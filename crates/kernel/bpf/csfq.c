@@ -54,11 +54,11 @@ SECTION("classifier") int csfq(struct __sk_buff *skb)
     struct link *l = bpf_map_lookup_elem(&link, &zero);
     struct counts *c = bpf_map_lookup_elem(&counts, &zero);
     if (!s || !l || !c)
-        return TC_ACT_OK;
+        return PASSES;
     struct wire wire = wire_of(skb);
     if (!wire.version || is_neighbour_discovery(&wire)) {
         c->no_ip++;
-        return TC_ACT_OK;
+        return PASSES;
     }
     __u32 word = wire_word(&wire), code = word & LABEL_MAX;
     __u64 segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
@@ -68,7 +68,7 @@ SECTION("classifier") int csfq(struct __sk_buff *skb)
     if (word >> LABEL_BITS != KIND_RATE) {
         /* It passed no edge. */
         c->unlabelled++;
-        return s->flags & PASS_UNLABELLED ? TC_ACT_OK : TC_ACT_SHOT;
+        return s->flags & PASS_UNLABELLED ? PASSES : TC_ACT_SHOT;
     }
     struct arrival p = { .bits = 8 * bytes, .label = label_decode(code) << 16, .code = code };
     int is_busy = __sync_lock_test_and_set(&l->busy, 1);

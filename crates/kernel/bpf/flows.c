@@ -32,13 +32,13 @@ SECTION("classifier") int flow_class(struct __sk_buff *skb)
     __u32 *kept = bpf_map_lookup_elem(&fields, &zero);
     struct wire wire = wire_of(skb);
     if (!kept || !wire.version)
-        return TC_ACT_OK;
+        return PASSES;
     struct flow flow = { .version = wire.version };
     __u8 *ip = wire.ip, *transport;
     int whole = 1;
     if (wire.version == 4) {
         if (ip + IPV4_HEADER > wire.end)
-            return TC_ACT_OK;
+            return PASSES;
         if (*kept & SOURCE)
             COPY(flow.source, ip + 12, 4);
         if (*kept & DESTINATION)
@@ -49,7 +49,7 @@ SECTION("classifier") int flow_class(struct __sk_buff *skb)
         transport = ip + 4 * (ip[0] & 15);
     } else {
         if (ip + IPV6_HEADER > wire.end)
-            return TC_ACT_OK;
+            return PASSES;
         if (*kept & SOURCE)
             COPY(flow.source, ip + 8, 16);
         if (*kept & DESTINATION)
@@ -67,5 +67,5 @@ SECTION("classifier") int flow_class(struct __sk_buff *skb)
     __u32 *class = bpf_map_lookup_elem(&flows, &flow);
     if (class)
         skb->priority = *class;
-    return TC_ACT_OK;
+    return PASSES;
 }

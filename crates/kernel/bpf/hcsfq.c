@@ -335,12 +335,12 @@ SECTION("classifier") int hcsfq(struct __sk_buff *skb)
     tree.covered = bpf_map_lookup_elem(&covered, &zero);
     struct counts *c = bpf_map_lookup_elem(&counts, &zero);
     if (!tree.h || !tree.root || !tree.covered || !c)
-        return TC_ACT_OK;
+        return PASSES;
     const struct settings *s = &tree.h->link;
     struct wire wire = wire_of(skb);
     if (!wire.version || is_neighbour_discovery(&wire)) {
         c->no_ip++;
-        return TC_ACT_OK;
+        return PASSES;
     }
     __u32 word = wire_word(&wire), code = word & LABEL_MAX;
     __u64 segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
@@ -350,7 +350,7 @@ SECTION("classifier") int hcsfq(struct __sk_buff *skb)
     if (word >> LABEL_BITS != KIND_RATE) {
         /* It passed no edge. */
         c->unlabelled++;
-        return s->flags & PASS_UNLABELLED ? TC_ACT_OK : TC_ACT_SHOT;
+        return s->flags & PASS_UNLABELLED ? PASSES : TC_ACT_SHOT;
     }
     __u32 *known = prefix_of(&wire, tree.h->is_destination), number = known ? *known : 0;
     tree.customer = bpf_map_lookup_elem(&customers, &number);
@@ -359,7 +359,7 @@ SECTION("classifier") int hcsfq(struct __sk_buff *skb)
         tree.customer = bpf_map_lookup_elem(&customers, &zero);
         tree.weight = bpf_map_lookup_elem(&weights, &zero);
         if (!tree.customer || !tree.weight)
-            return TC_ACT_OK;
+            return PASSES;
     }
     struct arrival p = { .bits = 8 * bytes, .label = label_decode(code) << 16, .code = code };
     __u64 share = 0;

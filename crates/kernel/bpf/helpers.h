@@ -20,6 +20,9 @@
         MAP_TYPE(value, value_type);                                                                                   \
     }
 
+/* The packet passes as far as this program is concerned: those behind it decide further, which TC_ACT_OK would not let them from Linux 6.6 on. */
+#define PASSES TC_ACT_UNSPEC
+
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)BPF_FUNC_map_lookup_elem;
 static __u64 (*const bpf_ktime_get_ns)(void) = (void *)BPF_FUNC_ktime_get_ns;
 static __u32 (*const bpf_get_prandom_u32)(void) = (void *)BPF_FUNC_get_prandom_u32;

@@ -16,12 +16,12 @@ SECTION("classifier") int prefix_class(struct __sk_buff *skb)
     __u32 zero = 0;
     struct side *kept = bpf_map_lookup_elem(&side, &zero);
     if (!kept)
-        return TC_ACT_OK;
+        return PASSES;
     struct wire wire = wire_of(skb);
     __u32 *class = prefix_of(&wire, kept->is_destination);
     __u32 chosen = class ? *class : kept->others;
     if (!chosen)
         return TC_ACT_SHOT;
     skb->priority = chosen;
-    return TC_ACT_OK;
+    return PASSES;
 }

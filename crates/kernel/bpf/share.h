@@ -299,7 +299,7 @@ INLINE int carried_out(const struct wire *wire, const struct settings *s, struct
             c->relabelled++;
         }
     }
-    return TC_ACT_OK;
+    return PASSES;
 }
 
 #endif

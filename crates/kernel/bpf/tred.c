@@ -551,11 +551,11 @@ SECTION("classifier") int tred(struct __sk_buff *skb)
     struct state *kept = bpf_map_lookup_elem(&state, &zero);
     struct ticket_counts *c = bpf_map_lookup_elem(&counts, &zero);
     if (!s || !kept || !c)
-        return TC_ACT_OK;
+        return PASSES;
     struct wire wire = wire_of(skb);
     if (!wire.version || is_neighbour_discovery(&wire)) {
         c->all.no_ip++;
-        return TC_ACT_OK;
+        return PASSES;
     }
     __u32 word = wire_word(&wire);
     __u64 segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
@@ -597,5 +597,5 @@ SECTION("classifier") int tred(struct __sk_buff *skb)
         wire_write(&wire, KIND_TICKETS, first_code(&wire, code, segments));
         c->all.relabelled++;
     }
-    return TC_ACT_OK;
+    return PASSES;
 }
