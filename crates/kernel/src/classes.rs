@@ -74,13 +74,14 @@ impl ClassTree {
         let minors = 1..=u16::MAX;
         let numbered: Vec<(u16, &Class<Wanted>)> = minors.zip(all).collect();
         let classes = numbered.iter().map(|(minor, class)| {
-            let parent = class.parent.and_then(|at| numbered.get(at)).map_or(WHOLE, |(minor, _)| *minor);
+            let parent = class.parent.and_then(|at| numbered.get(at)).map(|(minor, _)| *minor);
             translated(*minor, parent, &class.params, rate, least)
         });
         let leaves = || numbered.iter().filter(|(_, class)| class.is_leaf);
         // What waits in a leaf leaves at the ceiling of its class at most.
         let limit = |class: &Class<Wanted>| {
-            let of_all = || LinkLimit::new(params.limit, class.params.ceil.min(rate)).get();
+            let of_all =
+                || LinkLimit::new(params.limit, most(class.parent.is_some(), &class.params).min(rate)).get();
             class.limit.unwrap_or_else(of_all)
         };
         let queues: Vec<_> = leaves().map(|(minor, class)| (*minor, limit(class))).collect();
@@ -161,6 +162,11 @@ impl ClassTree {
     }
 }
 
+/// The most that a class gets. One without a parent has none to borrow from.
+fn most(has_parent: bool, wanted: &Wanted) -> Rate {
+    if has_parent { wanted.ceil } else { wanted.rate }
+}
+
 /// What a queue of this size holds, in full packets of Ethernet.
 fn bytes_of(limit: Limit) -> Bytes {
     match limit {
@@ -170,14 +176,14 @@ fn bytes_of(limit: Limit) -> Bytes {
 }
 
 /// The class `minor` as the kernel has it. Without classes in the file the one for all is as fast as the link.
-fn translated(minor: u16, parent: u16, wanted: &Wanted, link: Rate, least: u64) -> HtbClass {
+fn translated(minor: u16, parent: Option<u16>, wanted: &Wanted, link: Rate, least: u64) -> HtbClass {
     let (shortest, longest) = TURNS;
     let turn = (wanted.rate.as_bit() as f64 / least as f64 * shortest).clamp(shortest, longest);
     HtbClass {
         minor,
-        parent,
+        parent: parent.unwrap_or(WHOLE),
         rate: wanted.rate.min(link),
-        ceil: wanted.ceil.min(link),
+        ceil: most(parent.is_some(), wanted).min(link),
         burst: wanted.burst,
         cburst: wanted.cburst,
         quantum: wanted.quantum.unwrap_or(Bytes::new(turn as u64)),

@@ -276,9 +276,8 @@ fn run_here(
 fn arrivals(
     queues: &BTreeMap<LinkId, Box<dyn OutsideQueue>>,
 ) -> Result<Vec<(LinkId, std::os::fd::OwnedFd)>, LabError> {
-    let exit = |(link, queue): (&LinkId, &Box<dyn OutsideQueue>)| {
-        let exit = queue.exit().try_clone_to_owned();
-        exit.map(|exit| (*link, exit)).map_err(|error| LabError::QueueFailed(error.to_string()))
-    };
-    queues.iter().map(exit).collect()
+    let exits = queues.iter().map(|(link, queue)| (*link, queue.exit().try_clone_to_owned()));
+    exits
+        .map(|(link, exit)| Ok((link, exit.map_err(|error| LabError::QueueFailed(error.to_string()))?)))
+        .collect()
 }
