@@ -77,9 +77,12 @@ fn run_in(
     let length = result.data_size_out as usize;
     out.truncate(length);
     let cb = [0, 1, 2].map(|i| u32::from_ne_bytes(*after[48 + 4 * i..].first_chunk().unwrap()));
-    // TC_ACT_UNSPEC leaves it to programs behind, and without any of them it passes.
-    let verdict = if result.return_value == u32::MAX { 0 } else { result.return_value };
-    (verdict, out, cb, result.duration.as_nanos() as u64)
+    (verdict(result.return_value), out, cb, result.duration.as_nanos() as u64)
+}
+
+/// TC_ACT_UNSPEC leaves a packet to programs behind, and without any of them it passes: 0.
+fn verdict(returned: u32) -> u32 {
+    if returned == u32::MAX { 0 } else { returned }
 }
 
 fn ethernet(tags: usize, ethertype: u16) -> Vec<u8> {
@@ -127,6 +130,6 @@ pub fn priority(program: &SchedClassifier, data: &[u8]) -> u32 {
         ctx_out: Some(&mut after),
         ..TestRunOptions::new()
     };
-    assert_eq!(program.test_run(options).unwrap().return_value, 0);
+    assert_eq!(verdict(program.test_run(options).unwrap().return_value), 0);
     u32::from_ne_bytes(*after[32..].first_chunk().unwrap())
 }
