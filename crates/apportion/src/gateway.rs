@@ -10,11 +10,13 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use apportion_core::system::Catalog;
 use apportion_live::gateway::control::{request, title};
-use apportion_live::gateway::{bypass, control, interfaces, run as live};
+use apportion_live::gateway::{bypass, claim, control, interfaces, run as live};
 use apportion_scenario::gateway::GatewayConfig;
 
 pub use apportion_live::gateway::interfaces::Interface;
@@ -151,7 +153,7 @@ impl Gateway {
         };
         let of_interfaces = found.as_ref().err().cloned().unwrap_or_default();
         // The gateway of this title has it, if it runs.
-        let metrics = config.metrics.filter(|_| self.health().is_none());
+        let metrics = config.metrics.filter(|_| !self.may_run());
         let metrics =
             metrics.and_then(|address| control::listen(address).err()).map(|error| error.to_string());
         let problems = [backend, of_interfaces, token.into_iter().chain(metrics).collect()].concat();
@@ -218,7 +220,20 @@ impl Gateway {
             let message = format!("the gateway `{}` is running ({said}); stop it first", config.title);
             return Err(GatewayError::Refused(message));
         }
+        // A gateway of another title may have them, or one that does not answer.
+        let folder = folders().swap_remove(0);
+        let _claims =
+            claim::take_those_there(&claim::folder(&folder), &config).map_err(GatewayError::Refused)?;
         bypass::set(&config, on).map_err(|error| GatewayError::Refused(error.to_string()))
+    }
+
+    /// Whether something listens at the control socket of the file's title, or it cannot be known.
+    fn may_run(&self) -> bool {
+        let name = control::socket_name(&title(&self.config));
+        folders().iter().any(|folder| match UnixStream::connect(folder.join(&name)) {
+            Ok(_) => true,
+            Err(error) => !matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused),
+        })
     }
 
     /// Sends a request to the gateway of the file's title. The file itself may be wrong or gone.

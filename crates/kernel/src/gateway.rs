@@ -159,17 +159,30 @@ impl KernelGateway {
     }
 
     /// What keeps frames from crossing as they should, one problem each.
-    pub fn obstacles(&self) -> impl Iterator<Item = String> {
-        Direction::BOTH.into_iter().filter_map(|direction| {
+    pub fn obstacles(&mut self) -> Vec<String> {
+        let are_up = self.are_up();
+        let of = |direction: Direction| {
             let (leaves, comes) = (&self.ends[direction as usize], &self.ends[1 - direction as usize]);
             let what = if leaves.as_ref().is_none_or(|end| end.program.is_none()) {
                 "is not set up"
+            } else if !are_up[direction as usize] {
+                "is down"
             } else if comes.as_ref().is_none_or(|end| end.redirected.is_none()) {
                 "is not handed what the other interface receives"
             } else {
                 return None;
             };
             Some(format!("{}: `{}` {what}", direction.name(), self.interface(direction)))
+        };
+        Direction::BOTH.into_iter().filter_map(of).collect()
+    }
+
+    /// Whether the interfaces that the directions leave by are there, up, and have a carrier.
+    fn are_up(&mut self) -> [bool; 2] {
+        let netlink = &mut self.netlink;
+        self.ends.each_ref().map(|end| {
+            end.as_ref()
+                .is_some_and(|end| netlink.device_at(end.device).is_ok_and(|device| device.is_running))
         })
     }
 

@@ -39,7 +39,7 @@ pub(crate) use warnings::Lowered;
 /// The key that names the file, and in a queue the direction whose rates its classes have.
 pub(crate) const KEY: &str = "plans";
 
-/// The node that takes flows of nobody.
+/// The node that takes flows without a customer.
 const OTHERS: &str = "others";
 
 /// The columns.
@@ -181,10 +181,12 @@ impl Plans {
         let mut by_name: BTreeMap<&str, usize> = BTreeMap::new();
         for (at, row) in rows.iter().enumerate() {
             let name = row.cell("name").unwrap_or_default();
-            if name.is_empty() || name.contains('.') {
-                wrong.push(
-                    row.wrong("name", &format!("`{name}` cannot name a class; write a name without points")),
+            if name.is_empty() || name.contains('.') || name.contains(char::is_control) {
+                let why = format!(
+                    "`{}` cannot name a class; write a name without points or line breaks",
+                    name.escape_debug()
                 );
+                wrong.push(row.wrong("name", &why));
             }
             if let Some(first) = by_name.insert(name, at) {
                 wrong.push(row.wrong("name", &format!("line {} is `{name}` already", rows[first].line)));
@@ -260,6 +262,12 @@ impl Plans {
                         .push(rows[at].wrong(way.name(), "missing: a node without a parent needs its rates"));
                 }
                 rates.assured = rates.ceiling;
+                let column = least_column(way);
+                if rows[at].cell(column).is_some() {
+                    wrong.push(
+                        rows[at].wrong(column, "a node without a parent is assured its rate; leave it empty"),
+                    );
+                }
             }
             if !wrong.is_empty() {
                 continue;

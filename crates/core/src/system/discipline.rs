@@ -91,7 +91,13 @@ impl DisciplineParams {
         matches!(&self.core, CoreParams::Buffered(BufferParams { drop: PolicyParams::Hcsfq(_), .. }))
     }
 
-    /// The classes that flows over it are given, if it has classes.
+    /// Whether it has classes that flows are given.
+    #[must_use]
+    pub const fn has_classes(&self) -> bool {
+        matches!(&self.core, CoreParams::Prio(_) | CoreParams::Htb(_) | CoreParams::Hfsc(_))
+    }
+
+    /// The classes that flows over it are given, if it has classes. Cost: in proportion to their number.
     #[must_use]
     pub fn classes(&self) -> Option<ClassNames<'_>> {
         match &self.core {

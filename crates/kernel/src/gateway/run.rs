@@ -229,7 +229,7 @@ impl Service<'_> {
             }
             ("GET", "/healthz") => {
                 let obstacles: String =
-                    self.gateway.obstacles().map(|obstacle| format!("{obstacle}\n")).collect();
+                    self.gateway.obstacles().iter().map(|obstacle| format!("{obstacle}\n")).collect();
                 if obstacles.is_empty() {
                     Answer::text(200, "frames pass\n")
                 } else {
@@ -284,6 +284,7 @@ impl Service<'_> {
             self.readers.replace(metrics);
         }
         let mut changes = difference.to_string();
+        changes.extend(new.warnings().iter().map(|warning| format!("warning: {warning}\n")));
         self.counted = None;
         // The file is what runs now, and what could not be set up is tried again.
         if let Err(problems) = self.gateway.apply(new, plans) {

@@ -42,6 +42,10 @@ pub struct Statistics {
 pub struct DirectionStatistics {
     /// The interface that it leaves by.
     pub interface: String,
+    /// Whether that is there.
+    pub is_attached: bool,
+    /// Whether that is there, up, and has a carrier.
+    pub is_up: bool,
     /// Whether it is set up.
     pub is_installed: bool,
     /// The rate of its link.
@@ -71,6 +75,7 @@ impl KernelGateway {
 
     fn of_direction(&mut self, direction: Direction) -> DirectionStatistics {
         let at = direction as usize;
+        let (is_attached, is_up) = (self.ends[at].is_some(), self.are_up()[at]);
         let program = self.ends[at].as_ref().and_then(|end| end.program.as_ref());
         let core = program.and_then(|program| match program {
             Attached::Core(core) => Some((core.state().ok()?, core.counts().ok()?)),
@@ -98,7 +103,18 @@ impl KernelGateway {
             Direction::Down => &self.config.down,
         };
         let (interface, rate) = (self.interface(direction).to_owned(), own.rate);
-        DirectionStatistics { interface, is_installed, rate, classes, others, core, tickets, customers }
+        DirectionStatistics {
+            interface,
+            is_attached,
+            is_up,
+            is_installed,
+            rate,
+            classes,
+            others,
+            core,
+            tickets,
+            customers,
+        }
     }
 
     /// The customers of the core of a direction, if it has any.
@@ -323,6 +339,11 @@ impl Statistics {
             "directions": directions
                 .map(|(direction, own)| (direction.name().to_owned(), own.json()))
                 .collect::<Value>(),
+            "interfaces": self
+                .directions
+                .iter()
+                .map(|own| (own.interface.clone(), json!({ "attached": own.is_attached, "up": own.is_up })))
+                .collect::<Value>(),
             "reloads": reloads.json(),
         })
     }
@@ -379,6 +400,16 @@ impl Statistics {
                 })
             });
             metrics.add(name, kind, help, customers);
+        }
+        let states: [(&str, &str, fn(&DirectionStatistics) -> bool); 2] = [
+            ("interface_attached", "Whether the interface is there.", |own| own.is_attached),
+            ("interface_up", "Whether the interface is there, up, and has a carrier.", |own| own.is_up),
+        ];
+        for (name, help, of) in states {
+            let interfaces = self.directions.iter();
+            let states =
+                interfaces.map(|own| (vec![("interface", &*own.interface)], f64::from(u8::from(of(own)))));
+            metrics.gauge(name, help, states);
         }
         let rates = directions()
             .map(|(direction, own)| (vec![("direction", direction)], own.rate.as_bit() as f64 / 8.0));

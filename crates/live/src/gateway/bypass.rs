@@ -53,8 +53,9 @@ fn turn_on(netlink: &mut Netlink, names: [&String; 2]) -> At<()> {
 fn turn_off(netlink: &mut Netlink, names: [&String; 2]) -> At<bool> {
     let mut end = |name: &String| -> Result<bool, NetlinkError> {
         let device = netlink.index_of(name)?;
-        let had_queue = netlink.delete_queue(device, MAJOR)?;
-        Ok(netlink.stop_redirecting(device)? || had_queue)
+        // Both are tried, whatever becomes of the first.
+        let (queue, redirected) = (netlink.delete_queue(device, MAJOR), netlink.stop_redirecting(device)?);
+        Ok(queue? || redirected)
     };
     let [first, second] = names.map(&mut end);
     let (first, second) = (first.map_err(|error| (0, error))?, second.map_err(|error| (1, error))?);

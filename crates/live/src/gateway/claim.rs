@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use apportion_core::units::Span;
 use apportion_linux::clock::pause;
+use apportion_linux::netlink::Netlink;
+use apportion_scenario::gateway::GatewayConfig;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::geteuid;
@@ -98,6 +100,16 @@ pub fn take_both(folder: &Path, interfaces: &[Interface; 2]) -> Result<[Claim; 2
         [Ok(inside), Ok(outside)] => Ok([inside, outside]),
         results => Err(results.into_iter().filter_map(Result::err).collect()),
     }
+}
+
+/// Claims the interfaces of `config` that are there, without waiting for a gateway that goes.
+///
+/// # Errors
+/// That a gateway has one of them.
+pub fn take_those_there(folder: &Path, config: &GatewayConfig) -> Result<Vec<Claim>, String> {
+    let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
+    let found = [&config.inside, &config.outside].map(|name| Interface::look(&mut netlink, name).ok());
+    found.iter().flatten().map(|interface| Claim::try_take(folder, interface)).collect()
 }
 
 /// The lock file of the interface with this index in the network namespace of the calling thread.

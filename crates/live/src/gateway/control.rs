@@ -409,7 +409,8 @@ impl Control {
             .then(|| new.metrics.map(listen).transpose())
             .transpose()
             .map_err(|error| format!("{}: {error}\n", self.path.display()))?;
-        let changes = difference.to_string();
+        let mut changes = difference.to_string();
+        changes.extend(new.warnings().iter().map(|warning| format!("warning: {warning}\n")));
         let (reply, answer) = sync_channel(1);
         self.send(Order::Apply(Box::new(new), difference, reply));
         let takeover = Takeover { metrics, token: Some(token) };

@@ -30,7 +30,7 @@ impl<I: FrameIo> Gateway<I> {
             let customers = self.config.customers != new.customers
                 && numbers_customers(&new.direction(direction).queue.params);
             let [old, other] = [&self.config, &new].map(|config| &config.direction(direction).queue.params);
-            let classes = difference.has(Setting::Plans) && other.classes().is_some() && old != other;
+            let classes = difference.has(Setting::Plans) && other.has_classes() && old != other;
             if customers || classes || difference.has(Setting::Queue(direction)) {
                 self.replace_queue(now, direction, &new);
             }
@@ -135,7 +135,7 @@ fn differing(link: &Link, config: &GatewayConfig, direction: Direction, rate: Op
 
 /// Whether a queue knows customers by their numbers.
 fn numbers_customers(queue: &DisciplineParams) -> bool {
-    queue.classes().is_some() || queue.divides_among_customers()
+    queue.has_classes() || queue.divides_among_customers()
 }
 
 #[cfg(test)]

@@ -79,9 +79,8 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
         )
     };
     let found = interfaces::look(&config).map_err(wrong)?;
-    check_token(&config).map_err(|why| wrong(vec![why]))?;
+    rights::to_start().and_then(|()| check_token(&config)).map_err(|why| wrong(vec![why]))?;
     let locks = claim::folder(folder);
-    rights::to_start().map_err(|why| wrong(vec![why]))?;
     let claims = claim::take_both(&locks, &found).map_err(wrong)?;
     warn(&config);
     interfaces::warn(&found);

@@ -357,5 +357,5 @@ impl GatewayConfig {
 /// Whether weights of customers count at these queues, up and down.
 pub(super) fn weighs_customers(queues: [&DisciplineParams; 2]) -> bool {
     queues.iter().any(|queue| queue.divides_among_customers())
-        || queues.iter().all(|queue| queue.classes().is_none())
+        || queues.iter().all(|queue| !queue.has_classes())
 }

@@ -108,7 +108,7 @@ impl fmt::Display for Change {
             }
         };
         let [from, to] = shortened([plain(&self.from), plain(&self.to)]);
-        let to = if from == to { "another key" } else { &to };
+        let to = if self.setting == Setting::ReportKey && from == to { "another key" } else { &to };
         write!(f, "{}: {from} -> {to}", self.path)
     }
 }

@@ -63,7 +63,10 @@ impl GatewayConfig {
                 Err(why) => wrong.push(format!("{key}: {why}")),
             }
         }
-        sections.iter_mut().for_each(|section| forget_bounds(section, set));
+        sections.iter_mut().for_each(|section| {
+            forget_bounds(section, set);
+            forget_weights(section, set);
+        });
         if wrong.is_empty() { Ok(text_of(&sections)) } else { Err(wrong) }
     }
 
@@ -88,8 +91,20 @@ fn forget_bounds(Section { path, entries, .. }: &mut Section, set: &Map<String, 
     }
 }
 
+/// A new queue may have classes, beside which a customer's weight is refused: the one that it has without being given any is left out.
+fn forget_weights(Section { path, entries, .. }: &mut Section, set: &Map<String, Json>) {
+    if set.keys().any(|key| key.ends_with(".queue")) {
+        let is_given = |entry: &Entry| set.contains_key(&join(path, entry.key));
+        let is_default = |entry: &Entry| entry.setting == Setting::Customers && entry.text == number(1.0);
+        entries.retain(|entry| is_given(entry) || !is_default(entry));
+    }
+}
+
 /// Refuses a key that is not one of `known`.
-fn unknown<'a>(key: &str, known: impl Iterator<Item = &'a String>) -> String {
+fn unknown<'a>(key: &str, known: impl Iterator<Item = &'a String> + Clone) -> String {
+    // Few first: customers may be thousands.
+    let of_customers = |key: &&String| key.starts_with("customer.");
+    let known = known.clone().filter(|key| !of_customers(key)).chain(known.filter(of_customers));
     let guess = did_you_mean(key, known.take(1_000).map(String::as_str));
     format!(
         "{key}: cannot be set while the gateway runs{guess}; write `up.rate`, `down.rate`, `up.queue`, `down.queue`, \

@@ -91,8 +91,8 @@ impl GatewayConfig {
         let mut all = vec![file];
         all.extend(Direction::BOTH.map(|way| direction(way, self.direction(way))));
         all.extend(self.rules.iter().map(rule));
-        let weighed = self.customers.iter().filter(|_| self.weighs_customers());
-        all.extend(weighed.map(|customer| {
+        let weighed = if self.weighs_customers() { &self.customers[..] } else { &[] };
+        all.extend(weighed.iter().map(|customer| {
             let path = join("customer", &customer.name);
             let mut section = Section::new(&format!("[{path}]"), &path);
             section.add(Setting::Customers, "weight", number(customer.weight.get()));

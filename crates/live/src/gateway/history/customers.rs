@@ -72,6 +72,7 @@ impl CustomerCourse {
         let plans = plans(config, direction);
         self.active = if config.customers.is_empty() { 0 } else { traffic.active_customers };
         self.latest.clear();
+        let weighed = if config.weighs_customers() { &config.customers[..] } else { &[] };
         for CustomerTraffic { id, name, bytes: sent } in own {
             let (rate, entitlement) = (per_second(sent.get(), traffic.span), entitled(*id));
             let kept = self.kept.entry(Arc::clone(name)).or_insert_with(|| Kept::new(numbered));
@@ -79,8 +80,7 @@ impl CustomerCourse {
                 .push(traffic.number, [rate as f32, entitlement.map_or(f32::NAN, |share| share as f32)]);
             if self.latest.len() < SHOWN {
                 let plan = plans.get(&**name);
-                let mut weighed = config.customers.iter().filter(|_| config.weighs_customers());
-                let weight = weighed.find(|customer| *customer.name == **name);
+                let weight = weighed.iter().find(|customer| *customer.name == **name);
                 self.latest.push(json!({
                     "number": kept.number,
                     "customer": **name,

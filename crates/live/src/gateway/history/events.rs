@@ -67,8 +67,13 @@ pub(super) struct Events(VecDeque<Event>);
 impl Events {
     /// This happened so often at `now`.
     pub fn add(&mut self, now: Time, kind: Kind, mut what: String, count: u64) {
-        let most = (0..=MAX_TEXT).rev().find(|&at| what.is_char_boundary(at)).unwrap_or(0);
-        what.truncate(most);
+        if what.len() > MAX_TEXT {
+            let most = (0..=MAX_TEXT).rev().find(|&at| what.is_char_boundary(at)).unwrap_or(0);
+            // Whole lines, and that there are more.
+            let whole = what[..most].rfind('\n').unwrap_or(most);
+            what.truncate(whole);
+            what.push_str("\n…");
+        }
         let recent = self.0.iter_mut().rev().take_while(|event| now.since(event.at) < TOGETHER);
         if let Some(same) = recent.into_iter().find(|event| event.kind == kind && event.what == what) {
             same.count += count;

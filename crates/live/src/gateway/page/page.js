@@ -4,7 +4,7 @@
   const mbit = (bytes) => bytes === null ? null : bytes * 8 / 1e6;
 
   // Without the date, which under a narrow chart lies on the next label.
-  const clock = (at) => new Date(at * 1e3).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+  const clock = (at) => new Date(at * 1e3).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 
   // When the gateway started, by the clock of this machine.
   let began = 0;
@@ -52,7 +52,7 @@
     const [name, ...others] = row.cells;
     const button = name.firstChild, share = others.pop(), meter = share.firstChild;
     // Addresses are broken at their colons, and nowhere else.
-    if (button.textContent !== said) button.replaceChildren(...said.split(/(?<=:)/).flatMap((part) => [part, document.createElement("wbr")]));
+    if (button.textContent !== said) button.replaceChildren(...said.split(":").flatMap((part, at) => at === 0 ? [part] : [":", document.createElement("wbr"), part]));
     button.dataset.number = number;
     button.setAttribute("aria-label", `${label}: history`);
     others.forEach((cell, at) => { cell.textContent = cells[at]; });
