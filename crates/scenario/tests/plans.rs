@@ -102,6 +102,12 @@ fn everything_that_is_wrong_with_plans_is_said_with_its_line() {
         ),
         ("jones, ", "smith, ", "line 7, name: line 6 is `smith` already"),
         ("jones, ", "jo.nes,", "line 7, name: `jo.nes` cannot name a class"),
+        ("jones, ", "\"jo\nnes\",", "line 7, name: `jo\\nnes` cannot name a class"),
+        (
+            "100Mbit, 40Mbit, ,",
+            "100Mbit, 40Mbit, 5Mbit,",
+            "line 3, down_min: a node without a parent is assured its rate; leave it empty",
+        ),
         (
             "192.0.2.0/24",
             "192.0.2.1/24",

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json};
 
 use super::tables::{AUTO, FASTEST, LINK, SLOWEST, THRESHOLD};
-use super::written::{Entry, Section, text_of};
+use super::written::{Entry, Section, number, text_of};
 use super::{GatewayConfig, Setting};
 use crate::problem::{Place, did_you_mean};
 use crate::text::{Item, Table, Value, join, parse_value, quoted};
@@ -228,6 +228,19 @@ mod tests {
         let both = edited(json!({ "down.rate": "5Mbit", "down.rate_max": "8Mbit" }));
         let problems = GatewayConfig::load(&both, Path::new("x.toml")).unwrap_err();
         assert!(problems.iter().any(|problem| problem.path == "down.rate_max"), "{problems:?}");
+    }
+
+    /// Beside classes a weight of a customer is refused, also the one that it has without being given any.
+    #[test]
+    fn a_queue_with_classes_takes_the_place_of_one_that_weighs_customers() {
+        let classes =
+            "{ kind = \"prio\", class = { smith = { prio = 0 }, rest = { prio = 1, others = true } } }";
+        let said = changes(&json!({ "up.queue": classes, "down.queue": classes }));
+        assert!(said.contains("up.queue: "), "{said}");
+        let config = load(&TEXT.replace("[[rule]]\nname", "[customer.smith]\nweight = 3\n[[rule]]\nname"));
+        let text = config.edited(json!({ "up.queue": classes }).as_object().unwrap()).unwrap();
+        let problems = GatewayConfig::load(&text, Path::new("x.toml")).unwrap_err();
+        assert!(problems.iter().any(|problem| problem.path == "customer.smith.weight"), "{problems:?}");
     }
 
     #[test]

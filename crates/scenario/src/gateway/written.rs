@@ -162,7 +162,7 @@ fn rule(rule: &RuleConfig) -> Section {
     section
 }
 
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     format!("{value:?}")
 }
 
