@@ -254,9 +254,13 @@ impl Port {
         self.spare.drain(..).for_each(|buffer| pool.give_back(buffer));
     }
 
-    /// Its counters so far.
+    /// Its counters so far. Where the kernel has stopped to fill the ring, that is made anew, so call this some times a second.
     pub fn counts(&mut self) -> PortCounts {
-        self.counts.missed += newly_missed(&self.socket);
+        let missed = newly_missed(&self.socket);
+        self.counts.missed += missed;
+        if self.ring.as_mut().is_some_and(|ring| ring.has_stopped(missed)) {
+            self.ring = self.ring.take().and_then(|ring| ring.again(&self.socket).ok());
+        }
         self.counts
     }
 }

@@ -108,8 +108,13 @@ impl Port {
     /// The frame of a slot, copied to this buffer; none if it is too long, which is counted.
     fn copy_frame(&mut self, slot: &Slot<'_>, buffer: BufferId, pool: &mut Pool) -> Option<Received> {
         let Slot { header, frame, length, tag, .. } = *slot;
-        if length > frame.len() || is_too_long(length, pool) {
+        if is_too_long(length, pool) {
             self.counts.oversize += 1;
+            return None;
+        }
+        if length > frame.len() {
+            // The socket had no room to hold the whole of it.
+            self.counts.missed += 1;
             return None;
         }
         let bytes = pool.bytes_mut(buffer);

@@ -39,7 +39,12 @@ impl RingSize {
 }
 
 /// Slots that the kernel fills.
-pub(super) struct Ring(Slots);
+pub(super) struct Ring {
+    slots: Slots,
+    size: RingSize,
+    /// The next slot when it was last looked whether the kernel goes on.
+    looked_at: Option<usize>,
+}
 
 /// A frame in its slot.
 pub(super) struct Slot<'a> {
@@ -63,12 +68,32 @@ impl Ring {
     pub fn new(socket: &OwnedFd, size: RingSize) -> io::Result<Self> {
         set_option(socket, libc::SOL_PACKET, libc::PACKET_COPY_THRESH, &1_i32)?;
         let [longest, memory] = [size.longest, size.memory].map(|bytes| bytes.get() as usize);
-        Slots::new(socket, libc::PACKET_RX_RING, longest, memory).map(Self)
+        let slots = Slots::new(socket, libc::PACKET_RX_RING, longest, memory)?;
+        Ok(Self { slots, size, looked_at: None })
+    }
+
+    /// Whether the kernel has stopped: since the last look frames were `missed`, no slot was read, and none is filled. It takes a slot for a
+    /// frame before it finds that the header before frames has no word for its kind (a datagram to be fragmented of a virtual machine, SCTP),
+    /// drops that frame, and waits for this slot for ever (`tpacket_rcv`, seen with Linux 6.18).
+    pub fn has_stopped(&mut self, missed: u64) -> bool {
+        let before = self.looked_at.replace(self.slots.next());
+        missed > 0 && before == self.looked_at && self.first().is_none()
+    }
+
+    /// The same ring anew, for a socket whose ring has stopped.
+    ///
+    /// # Errors
+    /// As for [`new`](Self::new); the socket is without a ring then.
+    pub fn again(self, socket: &OwnedFd) -> io::Result<Self> {
+        let Self { slots, size, .. } = self;
+        drop(slots);
+        Slots::give_up(socket, libc::PACKET_RX_RING)?;
+        Self::new(socket, size)
     }
 
     /// The frame in the next slot, if the kernel has filled it.
     pub fn first(&self) -> Option<Slot<'_>> {
-        let (status, of, bytes) = self.0.read(libc::TP_STATUS_USER)?;
+        let (status, of, bytes) = self.slots.read(libc::TP_STATUS_USER)?;
         let (before, rest) = bytes.split_at_checked(usize::from(of.tp_mac)).unwrap_or((bytes, &[]));
         Some(Slot {
             is_queued: status & libc::TP_STATUS_COPY != 0,
@@ -82,15 +107,15 @@ impl Ring {
     /// How many slots in a row, from the next one, hold frames that are in the queue of the socket; `most` at most.
     pub fn queued(&self, most: usize) -> usize {
         let both = libc::TP_STATUS_USER | libc::TP_STATUS_COPY;
-        let is_queued = |after: &usize| self.0.status(*after) & both == both;
-        (0..most.min(self.0.count())).take_while(is_queued).count()
+        let is_queued = |after: &usize| self.slots.status(*after) & both == both;
+        (0..most.min(self.slots.count())).take_while(is_queued).count()
     }
 
     /// Gives so many slots back to the kernel, of frames that were read.
     pub fn release(&mut self, count: usize) {
         for _ in 0..count {
-            self.0.set_status(0, libc::TP_STATUS_KERNEL);
-            self.0.advance(1);
+            self.slots.set_status(0, libc::TP_STATUS_KERNEL);
+            self.slots.advance(1);
         }
     }
 }

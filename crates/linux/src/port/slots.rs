@@ -53,13 +53,25 @@ impl Slots {
             unsafe { libc::mmap(ptr::null_mut(), blocks * BLOCK, protection, flags, socket.as_raw_fd(), 0) };
         if memory == libc::MAP_FAILED {
             let error = io::Error::last_os_error();
-            let none =
-                libc::tpacket_req { tp_block_size: 0, tp_block_nr: 0, tp_frame_size: 0, tp_frame_nr: 0 };
-            set_option(socket, libc::SOL_PACKET, option, &none)?;
+            Self::give_up(socket, option)?;
             return Err(error);
         }
         let memory = NonNull::new(memory.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Self { memory, blocks, each, next: 0 })
+    }
+
+    /// Has a socket without slots again, which are not mapped any more. What waits at the socket is lost.
+    ///
+    /// # Errors
+    /// The error of the system.
+    pub fn give_up(socket: &OwnedFd, option: libc::c_int) -> io::Result<()> {
+        let none = libc::tpacket_req { tp_block_size: 0, tp_block_nr: 0, tp_frame_size: 0, tp_frame_nr: 0 };
+        set_option(socket, libc::SOL_PACKET, option, &none)
+    }
+
+    /// The number of the next one.
+    pub const fn next(&self) -> usize {
+        self.next
     }
 
     /// How many there are.

@@ -1,11 +1,13 @@
 //! Pairs of devices, and what crosses them.
 
-use std::io::{Read, Write};
+use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd as _;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use apportion_core::units::{Bytes, Span};
+use apportion_linux::namespace::silence_ipv6;
 use apportion_linux::netlink::{Netlink, NetlinkError, Offloads, Route, Table};
 use apportion_linux::pool::{HEAD, Pool};
 use apportion_linux::port::segment::{NEEDS_CHECKSUM, VNET_HEADER, VnetHeader};
@@ -388,6 +390,60 @@ pub fn a_ring_whose_interface_goes_down_is_not_readable_for_ever() {
     ready.clear();
     readiness.wait(Some(Span::from_millis(1)), None, &mut ready).unwrap();
     assert_eq!(ready, [0; 0]);
+}
+
+/// A frame of a kind that the header before frames has no word for, as virtual machines send them, is lost, and the kernel stops at it.
+pub fn a_ring_goes_on_after_a_frame_that_it_cannot_describe() {
+    const GUEST: &str = r#"
+import fcntl, os, struct, sys
+tap = os.open("/dev/net/tun", os.O_RDWR)
+fcntl.ioctl(tap, 0x400454ca, struct.pack("16sH", b"guest", 0x5002))
+payload = struct.pack(">HHHH", 1, 2, 1008, 0) + b"\7" * 1000
+frame = b"\2" * 12 + b"\x08\0\x45\0" + struct.pack(">H", 1028) + b"\0\1\0\0\x40\x11\0\0\n\0\0\1\n\0\0\2" + payload
+print("ready", flush=True)
+for line in sys.stdin:
+    # UFO: a datagram that is still to be cut into fragments.
+    os.write(tap, (struct.pack("<BBHHHH", 1, 3, 42, 500, 34, 6) if line == "odd\n" else bytes(10)) + frame)
+    print("sent", flush=True)
+"#;
+    enter();
+    let started =
+        Command::new("python3").args(["-c", GUEST]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let Ok(mut guest) = started else {
+        println!("skipped: no python3");
+        return;
+    };
+    let mut lines = BufReader::new(guest.stdout.take().unwrap()).lines();
+    if lines.next().is_none() {
+        println!("skipped: the system has no tap devices for this user");
+        return;
+    }
+    let mut netlink = Netlink::open().unwrap();
+    let index = netlink.index_of("guest").unwrap();
+    silence_ipv6("guest").unwrap();
+    netlink.set_up(index).unwrap();
+    let mut port =
+        Port::open_with_ring(index, RingSize { longest: Bytes::new(1_522), memory: Bytes::new(1 << 17) })
+            .unwrap();
+    assert!(port.has_ring());
+    let mut pool = Pool::new(256, HEADER + 1_500 + 8);
+    let mut commands = guest.stdin.take().unwrap();
+    let mut come = |port: &mut Port, kinds: &[&str]| {
+        for kind in kinds {
+            writeln!(commands, "{kind}").unwrap();
+            lines.next().unwrap().unwrap();
+        }
+        receive(port, &mut pool).len()
+    };
+    assert_eq!(come(&mut port, &["plain"; 5]), 5);
+    port.counts();
+    assert_eq!(come(&mut port, &["odd", "plain", "plain"]), 0, "this kernel goes on by itself");
+    assert_eq!(port.counts().missed, 3);
+    assert!(port.has_ring());
+    assert_eq!(come(&mut port, &["plain"; 200]), 78, "all slots of two blocks");
+    assert_eq!(come(&mut port, &["plain"; 5]), 5);
+    drop(commands);
+    guest.wait().unwrap();
 }
 
 pub fn without_memory_for_a_ring_frames_come_by_the_queue() {

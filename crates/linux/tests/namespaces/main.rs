@@ -30,6 +30,7 @@ const CASES: &[Case] = cases! {
         frames_leave_in_order_by_slots_and_by_the_socket,
         what_slots_do_not_send_is_counted_and_not_sent_later,
         a_ring_whose_interface_goes_down_is_not_readable_for_ever,
+        a_ring_goes_on_after_a_frame_that_it_cannot_describe,
         without_memory_for_a_ring_frames_come_by_the_queue,
         what_is_longer_than_the_mtu_is_not_merged_either,
         no_frame_is_larger_than_the_mtu,
