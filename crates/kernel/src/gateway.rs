@@ -23,6 +23,7 @@ use apportion_live::gateway::interfaces::{self, Interface};
 use apportion_live::gateway::offloads::{PrepareError, Prepared, RestoreAtEnd};
 use apportion_scenario::gateway::{Direction, GatewayConfig};
 use nix::errno::Errno;
+use nix::net::if_::if_indextoname;
 
 use crate::htb::MAJOR;
 use crate::program::{self, BpfError, Core, Hierarchy, PrefixClasses, Tickets};
@@ -79,8 +80,6 @@ struct End {
     redirected: Option<u32>,
     /// Offloads that its driver does not turn off.
     stay_on: Vec<&'static str>,
-    /// No other gateway has the interface.
-    _claim: Claim,
 }
 
 enum Attached {
@@ -105,9 +104,11 @@ pub struct KernelGateway {
     /// What keeps a direction from being set up, which the log has once.
     obstacles: [Option<String>; 2],
     prepared: Arc<Prepared>,
-    // Dropped in this order, after the interfaces were left.
+    // Dropped in this order, after the interfaces were left: the next gateway must not have them before.
     _restore: RestoreAtEnd,
     bypass: FailOpen,
+    /// No other gateway has the interfaces of the directions.
+    claims: [Option<Claim>; 2],
 }
 
 impl KernelGateway {
@@ -127,7 +128,7 @@ impl KernelGateway {
     ) -> Result<Self, GatewayError> {
         let wrong = |problems: Vec<String>| GatewayError::Config(problems.join("\n"));
         let found = interfaces::look(&config).map_err(wrong)?;
-        let claims = claim::take_both(locks, &found).map_err(wrong)?;
+        let [of_inside, of_outside] = claim::take_both(locks, &found).map_err(wrong)?;
         interfaces::warn(&found);
         let prepared = Arc::new(Prepared::new(Disk, state));
         let mut gateway = Self {
@@ -141,10 +142,13 @@ impl KernelGateway {
             ends: [None, None],
             earlier: Default::default(),
             obstacles: Default::default(),
+            claims: [Some(of_outside), Some(of_inside)],
         };
-        for (direction, interface, claim) in both(found, claims) {
+        let [inside, outside] = found;
+        // What goes up leaves outside.
+        for (direction, interface) in [(Direction::Up, outside), (Direction::Down, inside)] {
             program::detach_left(&interface.name);
-            gateway.enter(direction, &interface, claim)?;
+            gateway.enter(direction, &interface)?;
             gateway.install(direction)?;
         }
         gateway.redirect()?;
@@ -194,17 +198,11 @@ impl KernelGateway {
         }
     }
 
-    /// Takes the interface that a direction leaves by, which `claim` is of, without a queue so far.
-    fn enter(
-        &mut self,
-        direction: Direction,
-        interface: &Interface,
-        claim: Claim,
-    ) -> Result<(), GatewayError> {
+    /// Takes the interface that a direction leaves by, which is claimed, without a queue so far.
+    fn enter(&mut self, direction: Direction, interface: &Interface) -> Result<(), GatewayError> {
         let stay_on = self.turn_off_merging(interface)?;
         let device = interface.index;
-        self.ends[direction as usize] =
-            Some(End { device, program: None, redirected: None, stay_on, _claim: claim });
+        self.ends[direction as usize] = Some(End { device, program: None, redirected: None, stay_on });
         Ok(())
     }
 
@@ -231,7 +229,7 @@ impl KernelGateway {
         end.program = None;
         self.netlink.delete_queue(end.device, MAJOR).map_err(failed)?;
         plan.tree.install(&mut self.netlink, end.device).map_err(failed)?;
-        match attach(plan, &interface) {
+        match attach(plan, end.device) {
             Ok(program) => end.program = Some(program),
             Err(error) => {
                 // The first error says more than a second one would.
@@ -245,20 +243,13 @@ impl KernelGateway {
     /// Has each interface hand what it receives to the other one, where both are there.
     fn redirect(&mut self) -> Result<(), GatewayError> {
         let devices = self.ends.each_ref().map(|end| end.as_ref().map(|end| end.device));
+        let mut result = Ok(());
         for (end, wanted) in self.ends.iter_mut().zip([devices[1], devices[0]]) {
             let Some(end) = end else { continue };
-            let stands = self.netlink.is_redirecting(end.device)?;
-            if end.redirected == wanted && stands == wanted.is_some() {
-                continue;
-            }
-            end.redirected = None;
-            match wanted {
-                Some(to) => self.netlink.redirect(end.device, to)?,
-                None => drop(self.netlink.stop_redirecting(end.device)?),
-            }
-            end.redirected = wanted;
+            // Both are tried, and the first error is that of the result.
+            result = result.and(end.redirect(wanted, &mut self.netlink));
         }
-        Ok(())
+        Ok(result?)
     }
 
     /// Puts other plans in the place of those that differ: in place where only numbers of the same classes differ, anew
@@ -313,8 +304,13 @@ impl KernelGateway {
                 queue.set(new)?;
             }
             _ if plan.program == before.program => (),
-            // The new one is attached before the old one goes.
-            _ => *program = attach(plan, &interface)?,
+            // Classes of addresses: the new one is attached before the old one goes.
+            (Attached::Prefixes { .. }, Program::Prefixes { .. }) => *program = attach(plan, *device)?,
+            // Two cores in a row would take labels off, or exchange tickets, twice.
+            _ => {
+                *program = Attached::None;
+                *program = attach(plan, *device)?;
+            }
         }
         Ok(())
     }
@@ -322,15 +318,15 @@ impl KernelGateway {
     /// Sets up again what is gone with its interface, or was taken away from it. Called once a second.
     pub fn mend(&mut self) {
         for direction in Direction::BOTH {
-            let was_set_up = self.ends[direction as usize].as_ref().is_some_and(|end| end.program.is_some());
             let result = self.mend_end(direction).map_err(|error| error.to_string());
             let interface = self.interface(direction).to_owned();
             let obstacle = &mut self.obstacles[direction as usize];
             match result {
-                Ok(()) if was_set_up => (),
-                Ok(()) => {
+                Ok(is_new) => {
                     *obstacle = None;
-                    tracing::info!(interface, "the interface is set up again");
+                    if is_new {
+                        tracing::info!(interface, "the interface is set up again");
+                    }
                 }
                 Err(why) if obstacle.as_ref() != Some(&why) => {
                     tracing::warn!(interface, why, "the interface is not set up; trying again each second");
@@ -340,11 +336,12 @@ impl KernelGateway {
             }
         }
         if let Err(error) = self.redirect() {
-            tracing::debug!(%error, "frames cannot be handed over; trying again each second");
+            tracing::warn!(%error, "frames cannot be handed over; trying again each second");
         }
     }
 
-    fn mend_end(&mut self, direction: Direction) -> Result<(), GatewayError> {
+    /// Whether something was set up again.
+    fn mend_end(&mut self, direction: Direction) -> Result<bool, GatewayError> {
         let at = direction as usize;
         let interface = self.interface(direction).to_owned();
         let wrong = |problem| GatewayError::Config(problem);
@@ -363,15 +360,22 @@ impl KernelGateway {
             if let Some(end) = self.ends[at].take() {
                 end.leave(&mut self.netlink);
             }
+            self.claims[at] = None;
             let found = Interface::look(&mut self.netlink, &interface).map_err(wrong)?;
-            let claim = Claim::try_take(&self.locks, &found).map_err(wrong)?;
-            self.enter(direction, &found, claim)?;
-        } else if let Ok(found) = Interface::look(&mut self.netlink, &interface) {
+            self.claims[at] = Some(Claim::try_take(&self.locks, &found).map_err(wrong)?);
+            self.enter(direction, &found)?;
+        }
+        let Some(end) = &self.ends[at] else { return Ok(false) };
+        let stands = end.program.is_some() && self.plans[at].tree.stands(&mut self.netlink, end.device)?;
+        if !stands {
+            self.install(direction)?;
+        }
+        if let Ok(found) = Interface::look(&mut self.netlink, &interface)
+            && is_there
+        {
             self.keep_merging_off(direction, &found)?;
         }
-        let Some(end) = &self.ends[at] else { return Ok(()) };
-        let stands = self.plans[at].tree.stands(&mut self.netlink, end.device)?;
-        if end.program.is_some() && stands { Ok(()) } else { self.install(direction) }
+        Ok(!stands)
     }
 
     /// Another program may have turned offloads on again.
@@ -389,6 +393,22 @@ impl KernelGateway {
 }
 
 impl End {
+    /// Sends what the device receives by the device `wanted`, or where that is away, by none. A device that is no longer promiscuous
+    /// receives only a part.
+    fn redirect(&mut self, wanted: Option<u32>, netlink: &mut Netlink) -> Result<(), NetlinkError> {
+        let stands = netlink.is_redirecting(self.device)? && netlink.device_at(self.device)?.is_promiscuous;
+        if self.redirected == wanted && stands == wanted.is_some() {
+            return Ok(());
+        }
+        self.redirected = None;
+        match wanted {
+            Some(to) => netlink.redirect(self.device, to)?,
+            None => drop(netlink.stop_redirecting(self.device)?),
+        }
+        self.redirected = wanted;
+        Ok(())
+    }
+
     /// Takes away what stands at the device, if that is still there.
     fn leave(self, netlink: &mut Netlink) {
         let device = self.device;
@@ -398,14 +418,6 @@ impl End {
             }
         }
     }
-}
-
-/// The interfaces of each direction, up and down, that it leaves by, with their claims: what goes up leaves outside.
-fn both(
-    [inside, outside]: [Interface; 2],
-    [of_inside, of_outside]: [Claim; 2],
-) -> [(Direction, Interface, Claim); 2] {
-    [(Direction::Up, outside, of_outside), (Direction::Down, inside, of_inside)]
 }
 
 impl Drop for KernelGateway {
@@ -424,7 +436,11 @@ fn exchanges_as(new: &TicketSettings, before: &DirectionPlan) -> bool {
     matches!(&before.program, Program::Tickets(old) if new.exchanges() == old.exchanges())
 }
 
-fn attach(plan: &DirectionPlan, interface: &str) -> Result<Attached, BpfError> {
+/// Attaches the program of a plan to a device, by the name that this has now.
+fn attach(plan: &DirectionPlan, device: u32) -> Result<Attached, BpfError> {
+    let name = if_indextoname(device).map(|name| name.to_string_lossy().into_owned());
+    let interface =
+        &*name.map_err(|errno| BpfError::Device { device: device.to_string(), cause: errno.to_string() })?;
     match &plan.program {
         Program::None => Ok(Attached::None),
         Program::Core(settings) => {

@@ -1,5 +1,7 @@
 //! How the kernel carries out the directions of a gateway's configuration, or why it cannot.
 
+use std::net::Ipv4Addr;
+
 use apportion_core::limit::Limit;
 use apportion_core::packet::{CustomerId, LabelKind};
 use apportion_core::units::{Bytes, Ratio, Span};
@@ -165,7 +167,7 @@ fn direction_plan(
             let tree = behind(settings.core.limit(), own);
             let customers = settings.with_customers(&config.customer_weights());
             let settings = customers.map_err(|why| Refusal::from(why).to_string())?;
-            let of = config.addresses.iter().map(|(prefix, customer)| (prefix, customer.0)).collect();
+            let of = numbered(config, 0, |customer| customer.0);
             let plan = HierarchyPlan { settings, end, of, names: config.customer_names() };
             Ok(DirectionPlan { tree, program: Program::Hierarchy(Box::new(plan)) })
         }
@@ -204,5 +206,16 @@ fn prefixes(config: &GatewayConfig, tree: &ClassTree) -> Vec<(Prefix, u32)> {
         let own = names.get(customer.0 as usize).and_then(|name| tree.class_of(name));
         own.or(tree.others()).unwrap_or(0)
     };
-    config.addresses.iter().map(|(prefix, customer)| (prefix, class(customer))).collect()
+    numbered(config, tree.others().unwrap_or(0), class)
+}
+
+/// Each prefix with its number. The programs know IPv4 by its place in IPv6, so that all of it has that of the `others` unless the file says
+/// otherwise: a short prefix of IPv6 such as `::/0` would hold it too.
+fn numbered(config: &GatewayConfig, others: u32, number: impl Fn(CustomerId) -> u32) -> Vec<(Prefix, u32)> {
+    let mut all: Vec<_> =
+        config.addresses.iter().map(|(prefix, customer)| (prefix, number(customer))).collect();
+    if !all.iter().any(|(prefix, _)| prefix.is_ipv4() && prefix.length() == 0) {
+        all.push((Prefix::around(Ipv4Addr::UNSPECIFIED.into(), 0), others));
+    }
+    all
 }

@@ -190,6 +190,12 @@ const OF_COUNTS: [(&str, Kind, &str, OfCounts); 3] = [
     }),
 ];
 
+type OfInterface = fn(&DirectionStatistics) -> bool;
+const OF_INTERFACES: [(&str, &str, OfInterface); 2] = [
+    ("interface_attached", "Whether the interface is there.", |it| it.is_attached),
+    ("interface_up", "Whether the interface is there, up, and has a carrier.", |it| it.is_up),
+];
+
 type OfCore = fn(&LinkState) -> f64;
 const OF_CORES: [(&str, Kind, &str, OfCore); 1] = [(
     "core_fair_share_bytes_per_second",
@@ -401,11 +407,7 @@ impl Statistics {
             });
             metrics.add(name, kind, help, customers);
         }
-        let states: [(&str, &str, fn(&DirectionStatistics) -> bool); 2] = [
-            ("interface_attached", "Whether the interface is there.", |own| own.is_attached),
-            ("interface_up", "Whether the interface is there, up, and has a carrier.", |own| own.is_up),
-        ];
-        for (name, help, of) in states {
+        for (name, help, of) in OF_INTERFACES {
             let interfaces = self.directions.iter();
             let states =
                 interfaces.map(|own| (vec![("interface", &*own.interface)], f64::from(u8::from(of(own)))));

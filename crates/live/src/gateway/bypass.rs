@@ -62,6 +62,14 @@ fn turn_off(netlink: &mut Netlink, names: [&String; 2]) -> At<bool> {
     Ok(first || second)
 }
 
+/// Whether frames of an interface are redirected.
+fn is_on(config: &GatewayConfig) -> bool {
+    let Ok(mut netlink) = Netlink::open() else { return false };
+    [&config.inside, &config.outside]
+        .into_iter()
+        .any(|name| netlink.index_of(name).and_then(|device| netlink.is_redirecting(device)).unwrap_or(false))
+}
+
 /// Turns the bypass on when it is dropped, if it is to be.
 #[derive(Debug)]
 pub struct FailOpen {
@@ -76,11 +84,14 @@ impl FailOpen {
     /// # Errors
     /// If it cannot be turned off: frames would cross twice.
     pub fn take_over(config: &GatewayConfig, fail_open: bool) -> Result<Self, BypassError> {
-        let was_on = set(config, false)?;
-        if was_on {
+        // Before it is turned off: if that fails at one interface, the other one's is turned on again.
+        let was_on = is_on(config);
+        let mut fail_open = Self { config: config.clone(), is_wanted: fail_open || was_on };
+        if set(config, false)? {
             tracing::info!("the bypass is turned off");
+            fail_open.is_wanted = true;
         }
-        Ok(Self { config: config.clone(), is_wanted: fail_open || was_on })
+        Ok(fail_open)
     }
 
     /// The gateway has started: `fail_open` alone says what is left when it ends.
