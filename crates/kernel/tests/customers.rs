@@ -103,7 +103,9 @@ fn the_gateway_s_plan_has_the_customers_of_the_file() {
         (["", "first", "others", "second"].map(String::from).to_vec(), vec![1.0, 1.0, 1.0, 2.0])
     );
     let of: Vec<_> = plan.of.iter().map(|(prefix, number)| (prefix.to_string(), *number)).collect();
-    assert_eq!(of, [("10.0.0.11".to_owned(), 1), ("10.0.0.12".to_owned(), 3)]);
+    // The rest of IPv4 is of the others, whatever prefixes of IPv6 hold it.
+    let expected = [("10.0.0.11", 1), ("10.0.0.12", 3), ("0.0.0.0/0", 0)];
+    assert_eq!(of, expected.map(|(prefix, number)| (prefix.to_owned(), number)));
     // Constants and weights are changed in place, other customers or addresses are not.
     let other = |text: &str, plans| match planned(text, plans) {
         Ok(Program::Hierarchy(other)) => other.has_the_customers_of(&plan),
