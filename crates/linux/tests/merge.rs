@@ -98,7 +98,8 @@ fn unfinish(frame: &mut [u8]) -> VnetHeader {
 fn finish(header: &VnetHeader, frame: &mut [u8]) {
     if header.flags & NEEDS_CHECKSUM != 0 {
         let start = usize::from(header.checksum_start);
-        let checksum = 0xffff - sum(&frame[start..]);
+        // Words that are not all zero never add up to 0 in ones' complement, but to 0xffff, of which the checksum is 0.
+        let checksum = (0xffff - sum(&frame[start..])) % 0xffff;
         frame[start + 16..][..2].copy_from_slice(&(checksum as u16).to_be_bytes());
     }
 }
