@@ -148,7 +148,8 @@ pub fn a_thousand_customers_are_reloaded_at_once() {
     let next = config(&folder, &plans(20));
     let loaded = clock.now().since(begin);
     let difference = gateway.config().difference(&next).unwrap();
-    assert_eq!(difference.changes.len(), 1, "{difference}");
+    assert_eq!(difference.changes.len(), 1_000, "{difference}");
+    assert!(difference.to_string().ends_with("and 960 more\n"), "{difference}");
     gateway.apply(next, &difference).unwrap();
     let applied = clock.now().since(begin);
     assert!(applied < Span::from_millis(200), "read in {loaded}, applied after {applied}");

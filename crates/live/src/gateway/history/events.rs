@@ -52,6 +52,9 @@ impl Kind {
     }
 }
 
+/// At the end of a longer text.
+const MORE: &str = "\n…";
+
 #[derive(Debug)]
 struct Event {
     at: Time,
@@ -68,11 +71,11 @@ impl Events {
     /// This happened so often at `now`.
     pub fn add(&mut self, now: Time, kind: Kind, mut what: String, count: u64) {
         if what.len() > MAX_TEXT {
-            let most = (0..=MAX_TEXT).rev().find(|&at| what.is_char_boundary(at)).unwrap_or(0);
-            // Whole lines, and that there are more.
+            let most = (0..=MAX_TEXT - MORE.len()).rev().find(|&at| what.is_char_boundary(at)).unwrap_or(0);
+            // Whole lines, if it has more than one.
             let whole = what[..most].rfind('\n').unwrap_or(most);
             what.truncate(whole);
-            what.push_str("\n…");
+            what.push_str(MORE);
         }
         let recent = self.0.iter_mut().rev().take_while(|event| now.since(event.at) < TOGETHER);
         if let Some(same) = recent.into_iter().find(|event| event.kind == kind && event.what == what) {

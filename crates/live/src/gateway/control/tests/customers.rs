@@ -111,8 +111,14 @@ fn a_reload_of_plans_says_what_changed_in_them_and_gives_the_queue_their_classes
     assert!(place.control.round(place.now));
     let answer = got(&mut client);
     // Settings that are read back as they were written are no problem.
-    assert!(answer.ends_with("\r\n\r\nplans: jones.up_min: 300kbit -> 200kbit\n"), "{answer}");
+    let (_, said) = answer.split_once("\r\n\r\n").unwrap();
+    let (change, warning) = said.split_once('\n').unwrap();
+    assert_eq!(change, "plans: jones.up_min: 300kbit -> 200kbit");
+    assert!(
+        warning.starts_with("warning: plans: up_min is below") && warning.lines().count() == 1,
+        "{warning}"
+    );
     let last = body(&mut place, "/stats.json")["reloads"]["last"].clone();
-    assert_eq!(last, json!({ "applied": "plans: jones.up_min: 300kbit -> 200kbit\n" }));
+    assert_eq!(last, json!({ "applied": said }));
     assert_ne!(revision(&mut place), before);
 }
