@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::ptr;
 
-use super::RingSize;
+use super::ring::RingSize;
 use super::segment::{VNET_HEADER, VnetHeader};
 use super::slots::Slots;
 use super::socket::{bind, check, packet_socket, set_send_options};
