@@ -40,7 +40,7 @@ const ALONE: &str = "alone";
 const SOCKETS: &str = "sockets";
 /// Hardware addresses: of every interface, and of none.
 const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
-const NOBODY: [u8; 6] = [2, 0, 0, 0, 0, 9];
+const UNKNOWN: [u8; 6] = [2, 0, 0, 0, 0, 9];
 
 fn link(number: u32, kind: &str) -> Link {
     let mut selection = Selection::new(kind, None, None).unwrap();
@@ -268,7 +268,7 @@ fn deadline() -> Time {
 fn forward_frames(number: u8, queue: &str, length: usize, flows: u16) {
     let hosts = Hosts::new(number);
     let mut engine = hosts.engine(queue);
-    let (sender, before) = (hosts.blast(NOBODY, length, flows), processor_time());
+    let (sender, before) = (hosts.blast(UNKNOWN, length, flows), processor_time());
     engine.run(deadline(), None).unwrap();
     let forwarder = processor_time() - before;
     let lost = engine.port_counts(0).unwrap().0.missed;
