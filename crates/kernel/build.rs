@@ -35,9 +35,12 @@ fn main() -> io::Result<()> {
 fn compile(name: &str, object: &Path) -> Result<(), String> {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     let arch = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    let here = env::var("CARGO_MANIFEST_DIR").map_err(|error| error.to_string())?;
     let status = Command::new(&clang)
         // -g: maps are described by their types. v3: 32-bit registers and exchanges (Linux 5.12).
         .args(["--target=bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror", "-c"])
+        // The types name files: those of the crate, so that a program is the same wherever its checkout lies.
+        .arg(format!("-ffile-prefix-map={here}=."))
         // Where Debian keeps asm/types.h.
         .arg("-idirafter")
         .arg(format!("/usr/include/{arch}-linux-gnu"))
