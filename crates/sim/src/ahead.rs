@@ -21,10 +21,10 @@ use apportion_runtime::connections::Load;
 use apportion_runtime::ways::Way;
 use apportion_scenario::model::{Flow, Transport};
 
-use crate::link::OnWire;
 use crate::link_users::{answering_links, changed_links, users};
 use crate::packet::Packet;
 use crate::simulation::{SINK, SOURCE, Simulation};
+use crate::wire::OnWire;
 
 impl Simulation<'_> {
     /// Finds the links whose packets may be delivered early. Not with marks, which hosts write in order of time in both directions.

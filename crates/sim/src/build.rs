@@ -19,10 +19,11 @@ use crate::capture::LinkCapture;
 use crate::connection::{Carrier, Connection, Quics, Tcps};
 use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
 use crate::hosts::Hosts;
-use crate::link::{Link, SharedState};
+use crate::link::Link;
 use crate::link_users::{changed_links, feeders};
 use crate::pending_notices::PendingNotices;
 use crate::router::Routers;
+use crate::shared_state::SharedState;
 use crate::simulation::{SINK, SOURCE, Simulation};
 use crate::web_flow::web_flows;
 

@@ -13,7 +13,21 @@
 //! the middle of a long list goes to the heap too. Memory: 64 bytes per link, 8 per day of the calendar, 16
 //! per other pending event.
 
+mod calendar;
+mod heap;
+mod key;
+
 use apportion_core::units::{Span, Time};
+
+use calendar::Calendar;
+use heap::Heap;
+pub use key::MAX_TIME;
+use key::{key, last_key, time_of};
+
+/// Bits of a packed event that hold its kind.
+const KIND_BITS: u32 = 4;
+/// Largest index an event can carry.
+pub const MAX_INDEX: u32 = (1 << (32 - KIND_BITS)) - 1;
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,13 +63,6 @@ pub enum Event {
     /// A sample interval ends.
     Sample,
 }
-
-/// Bits of a packed event that hold its kind.
-const KIND_BITS: u32 = 4;
-/// Largest index an event can carry.
-pub const MAX_INDEX: u32 = (1 << (32 - KIND_BITS)) - 1;
-/// Runs end before 2^56 ns, some 2.2 years.
-pub const MAX_TIME: Time = Time::from_nanos((1 << 56) - 1);
 
 impl Event {
     #[inline]
@@ -132,7 +139,7 @@ impl NextArrival {
     const NEVER: Self = Self { at: Time::MAX, begun: Time::MAX, link: 0 };
 
     fn key(self) -> u128 {
-        key(self.begun, self.at, Event::Arrival(self.link))
+        key(self.begun, self.at, Event::Arrival(self.link).pack())
     }
 }
 
@@ -151,11 +158,6 @@ impl Current {
         }
     }
 }
-
-/// The bits of a key below its time.
-const TIME_BITS: u32 = 72;
-/// Above the key of every event.
-const NOTHING: u128 = u128::MAX;
 
 impl Events {
     /// No events. There are `links` links, whose events lie at most about `horizon` ahead and come about
@@ -179,7 +181,7 @@ impl Events {
         if at > MAX_TIME {
             return;
         }
-        let key = key(cause, at, event);
+        let key = key(cause, at, event.pack());
         match event {
             Event::Arrival(link) => self.schedule_of_link(2 * link, key),
             Event::Ready(link) => self.schedule_of_link(2 * link + 1, key),
@@ -217,7 +219,7 @@ impl Events {
     #[inline]
     pub fn is_due(&self, cause: Time, at: Time, event: Event) -> bool {
         // Mostly the times say it.
-        if at == self.now { key(cause, at, event) <= self.current.key() } else { at < self.now }
+        if at == self.now { key(cause, at, event.pack()) <= self.current.key() } else { at < self.now }
     }
 
     /// All that is scheduled up to `end` has come out.
@@ -259,246 +261,6 @@ impl Events {
         (self.now, self.current) = (next.at, Current::Next(next));
         self.links.advance(next.at);
         Some((next.at, Event::Arrival(next.link)))
-    }
-}
-
-/// 56 bits of time, 40 of order, 32 of event. Causes more than 2^40 ns ago, some 18 minutes, are alike.
-#[inline]
-fn key(cause: Time, at: Time, event: Event) -> u128 {
-    const MAX_AGE: u64 = (1 << 40) - 1;
-    let order = MAX_AGE - at.since(cause).as_nanos().min(MAX_AGE);
-    u128::from(at.as_nanos()) << TIME_BITS | u128::from(order) << 32 | u128::from(event.pack())
-}
-
-/// No event up to `end` has a higher key, and every later one and no event have.
-fn last_key(end: Time) -> u128 {
-    (u128::from(end.min(MAX_TIME).as_nanos()) << TIME_BITS | ((1 << TIME_BITS) - 1)).min(NOTHING - 1)
-}
-
-fn time_of(key: u128) -> Time {
-    Time::from_nanos((key >> TIME_BITS) as u64)
-}
-
-/// Keys of the near future, a list for each day.
-#[derive(Debug)]
-struct Calendar {
-    /// A day lasts 2^shift nanoseconds.
-    shift: u32,
-    /// Each day's list, in order of keys; day `d` stands at `d` modulo their number.
-    days: Vec<Day>,
-    /// A bit for each day that has a list.
-    busy: Vec<u64>,
-    /// Each place's key, and the node behind it in its list.
-    nodes: Vec<Node>,
-    /// No key is in an earlier day.
-    today: u64,
-    /// The least key; [`NOTHING`] if there is none.
-    first: u128,
-    /// The place of its day in `days`.
-    first_slot: usize,
-    /// How many days have a list.
-    busy_days: usize,
-}
-
-/// The ends of a list of nodes.
-#[derive(Clone, Copy, Debug)]
-struct Day {
-    first: u32,
-    last: u32,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    key: u128,
-    next: u32,
-}
-
-/// Ends a list.
-const NO_NODE: u32 = u32::MAX;
-/// Bounds of the number of days. Chosen: 8 kB, and 8 MB for a million events pending.
-const DAYS: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 20;
-/// Steps into a list that cost about as much as the heap. Events mostly go to the end of a list: those of one
-/// wire come in order, and so do those of one instant.
-const MAX_WALK: usize = 16;
-
-impl Calendar {
-    fn new(places: usize, horizon: Span, per_second: f64) -> Self {
-        // Two days for each event that is pending at one time keep lists short.
-        let pending = horizon.as_secs_f64() * per_second;
-        let days = ((2.0 * pending) as u64).clamp(*DAYS.start(), *DAYS.end()).next_power_of_two();
-        // The smallest width with which all days reach beyond the horizon.
-        let shift = (horizon.as_nanos() / days + 1).next_power_of_two().trailing_zeros();
-        Self {
-            shift,
-            days: vec![Day { first: NO_NODE, last: NO_NODE }; days as usize],
-            busy: vec![0; days as usize / 64],
-            nodes: vec![Node { key: NOTHING, next: NO_NODE }; places],
-            today: 0,
-            first: NOTHING,
-            first_slot: 0,
-            busy_days: 0,
-        }
-    }
-
-    /// The place in `days` of the day of `key`, unless it lies beyond the last day.
-    #[inline(always)]
-    fn slot(&self, key: u128) -> Option<usize> {
-        let day = time_of(key).as_nanos() >> self.shift;
-        let is_near = day.wrapping_sub(self.today) < self.days.len() as u64;
-        is_near.then_some((day as usize) & (self.days.len() - 1))
-    }
-
-    /// Puts `key` at `place`, if its day has no list or a list of earlier ones.
-    #[inline(always)]
-    fn append(&mut self, place: u32, key: u128) -> bool {
-        let Some(slot) = self.slot(key) else { return false };
-        let Day { first, last } = self.days[slot];
-        if first == NO_NODE {
-            self.nodes[place as usize] = Node { key, next: NO_NODE };
-            self.days[slot] = Day { first: place, last: place };
-            self.busy[slot / 64] |= 1 << (slot % 64);
-            self.busy_days += 1;
-        } else if self.nodes[last as usize].key < key {
-            self.nodes[place as usize] = Node { key, next: NO_NODE };
-            self.nodes[last as usize].next = place;
-            self.days[slot].last = place;
-            // Behind another key it is not the least.
-            return true;
-        } else {
-            return false;
-        }
-        self.note_first(slot, key);
-        true
-    }
-
-    /// Puts `key` at its place in the list of its day, which ends with a later key, unless its day lies beyond the last one, or that takes
-    /// more than [`MAX_WALK`] steps.
-    fn insert_before_last(&mut self, place: u32, key: u128) -> bool {
-        let Some(slot) = self.slot(key) else { return false };
-        let mut previous = NO_NODE;
-        let mut next = self.days[slot].first;
-        for _ in 0..MAX_WALK {
-            if self.nodes[next as usize].key > key {
-                self.nodes[place as usize] = Node { key, next };
-                match previous {
-                    NO_NODE => self.days[slot].first = place,
-                    previous => self.nodes[previous as usize].next = place,
-                }
-                self.note_first(slot, key);
-                return true;
-            }
-            previous = next;
-            next = self.nodes[next as usize].next;
-        }
-        false
-    }
-
-    /// A key has come into the list of the day at `slot`.
-    #[inline(always)]
-    fn note_first(&mut self, slot: usize, key: u128) {
-        if key < self.first {
-            (self.first, self.first_slot) = (key, slot);
-        }
-    }
-
-    /// Removes the least key; there must be one.
-    #[inline]
-    fn remove_first(&mut self) {
-        let slot = self.first_slot;
-        let next = self.nodes[self.days[slot].first as usize].next;
-        self.days[slot].first = next;
-        if next == NO_NODE {
-            self.busy[slot / 64] &= !(1 << (slot % 64));
-            self.busy_days -= 1;
-            self.find_first(slot);
-        } else {
-            self.first = self.nodes[next as usize].key;
-        }
-    }
-
-    /// Finds the least key, which is in no day before the one at `slot`.
-    #[inline]
-    fn find_first(&mut self, slot: usize) {
-        if self.busy_days == 0 {
-            self.first = NOTHING;
-            return;
-        }
-        let mut word = slot / 64;
-        let mut bits = self.busy[word] & (!0 << (slot % 64));
-        // Terminates: some day has a list. The word of the slot comes round again for the days before its bit.
-        while bits == 0 {
-            word = (word + 1) & (self.busy.len() - 1);
-            bits = self.busy[word];
-        }
-        self.first_slot = word * 64 + bits.trailing_zeros() as usize;
-        self.first = self.nodes[self.days[self.first_slot].first as usize].key;
-    }
-
-    /// Nothing will be earlier than `now`.
-    fn advance(&mut self, now: Time) {
-        self.today = now.as_nanos() >> self.shift;
-    }
-}
-
-/// A 4-ary min-heap of keys: half as deep as a binary one, and four children share a cache line.
-#[derive(Debug)]
-struct Heap {
-    keys: Vec<u128>,
-    /// The least key; [`NOTHING`] if there is none.
-    first: u128,
-}
-
-impl Heap {
-    const ARITY: usize = 4;
-
-    const fn new() -> Self {
-        Self { keys: Vec::new(), first: NOTHING }
-    }
-
-    #[inline(never)]
-    fn push(&mut self, key: u128) {
-        self.first = self.first.min(key);
-        let mut hole = self.keys.len();
-        self.keys.push(key);
-        while hole > 0 {
-            let parent = (hole - 1) / Self::ARITY;
-            if self.keys[parent] <= key {
-                break;
-            }
-            self.keys[hole] = self.keys[parent];
-            hole = parent;
-        }
-        self.keys[hole] = key;
-    }
-
-    fn pop(&mut self) {
-        let Some(last) = self.keys.pop() else { return };
-        let len = self.keys.len();
-        if len == 0 {
-            self.first = NOTHING;
-            return;
-        }
-        let mut hole = 0;
-        loop {
-            let first_child = hole * Self::ARITY + 1;
-            if first_child >= len {
-                break;
-            }
-            let end = (first_child + Self::ARITY).min(len);
-            let mut least = first_child;
-            for child in first_child + 1..end {
-                if self.keys[child] < self.keys[least] {
-                    least = child;
-                }
-            }
-            if last <= self.keys[least] {
-                break;
-            }
-            self.keys[hole] = self.keys[least];
-            hole = least;
-        }
-        self.keys[hole] = last;
-        self.first = self.keys[0];
     }
 }
 
@@ -594,21 +356,6 @@ mod tests {
                     prop_assert_eq!(events.pop(Time::MAX), None);
                 }
             }
-        }
-
-        #[test]
-        fn the_heap_sorts(keys in proptest::collection::vec(any::<u64>(), 0..300)) {
-            let mut heap = Heap::new();
-            for &key in &keys {
-                heap.push(u128::from(key));
-            }
-            let mut sorted = keys.clone();
-            sorted.sort_unstable();
-            for key in sorted {
-                prop_assert_eq!(heap.first, u128::from(key));
-                heap.pop();
-            }
-            prop_assert_eq!(heap.first, NOTHING);
         }
     }
 }

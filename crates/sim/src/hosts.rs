@@ -15,9 +15,10 @@ use apportion_runtime::ways::Way;
 use apportion_scenario::model::{Flow, LinkId, Scenario};
 
 use crate::events::Event;
-use crate::link::{Link, SharedState};
+use crate::link::Link;
 use crate::link_users::users;
 use crate::packet::{Direction, Packet};
+use crate::shared_state::SharedState;
 
 /// The ends of the flows of a scenario: the source of flow `n` is number 2 `n`, its sink 2 `n` + 1. None if hosts
 /// take no time.

@@ -25,94 +25,18 @@ use std::collections::VecDeque;
 use apportion_core::Packet as _;
 use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::packet::FlowId;
-use apportion_core::queue::{DropReason, Overload};
 use apportion_core::system::Discipline;
 use apportion_core::transmission::Transmission;
 use apportion_core::units::{Rate, Ratio, Span, Time};
-use apportion_runtime::link::{Crossing, FlowSetting, LinkBackend, LinkParts, LinkState};
+use apportion_runtime::link::{Crossing, FlowSetting, LinkBackend as _, LinkParts, LinkState};
 use apportion_runtime::outcome::Count;
-use apportion_runtime::probe::{FlowCounts, Incident, LinkCounts};
+use apportion_runtime::probe::LinkCounts;
 
 use crate::aggregation::Aggregation;
-use crate::capture::LinkCapture;
-use crate::events::{Event, Events};
-use crate::observer::Observed;
-use crate::packet::{Packet, Store};
-
-/// What links share: the event queue, the bodies of packets, and the counters of flows.
-#[derive(Debug)]
-pub struct SharedState<'a> {
-    /// Events to come.
-    pub events: Events,
-    /// The bodies of packets in flight.
-    pub store: Store,
-    /// By the id of flows.
-    pub counters: FlowCounts,
-    /// The flow of the scenario by id; empty if allocations are not measured.
-    pub flow_of_id: Vec<u32>,
-    /// Overload notifications of disciplines, with their time and the index of the link, until they are sent to
-    /// the sources.
-    pub overloads: Vec<(Time, u32, Overload)>,
-    /// By the index of links; `None` where packets are not captured.
-    pub captures: Vec<Option<Box<LinkCapture>>>,
-    /// Who sees drops and marks, if anyone does.
-    pub observed: Option<Box<Observed<'a>>>,
-    /// Packets that links have begun to transmit whose next link may take them at once, with the index of the link they are on.
-    pub handed_over: Vec<HandedOver>,
-}
-
-impl SharedState<'_> {
-    /// No packets, flows or captures, with these events.
-    #[must_use]
-    pub fn new(events: Events) -> Self {
-        Self {
-            events,
-            store: Store::default(),
-            counters: FlowCounts::default(),
-            flow_of_id: Vec::new(),
-            overloads: Vec::new(),
-            captures: Vec::new(),
-            observed: None,
-            handed_over: Vec::new(),
-        }
-    }
-}
-
-impl LinkBackend<Packet> for SharedState<'_> {
-    fn count(&mut self, packet: &Packet, incident: Incident) {
-        self.counters.count(packet.flow(), incident);
-    }
-    #[inline]
-    fn discard(&mut self, now: Time, link: u32, packet: Packet, reason: Option<DropReason>) {
-        if let Some(observed) = &self.observed {
-            let flow = observed.flow_of(packet.flow());
-            observed.observer.dropped(now, link as usize, flow, packet.size(), reason);
-        }
-        self.store.remove(packet.body());
-    }
-    fn marked(&mut self, now: Time, link: u32, packet: &Packet) {
-        if let Some(observed) = &self.observed {
-            observed.observer.marked(now, link as usize, observed.flow_of(packet.flow()), packet.size());
-        }
-    }
-    fn notify(&mut self, now: Time, link: u32, overload: Overload) {
-        self.overloads.push((now, link, overload));
-    }
-    fn set_queued(&mut self, now: Time, packet: &mut Packet) {
-        self.store.get_mut(packet.body()).queued = now;
-    }
-    fn queued(&self, packet: &Packet) -> Time {
-        self.store.get(packet.body()).queued
-    }
-    fn capture(&mut self, now: Time, link: u32, packet: &Packet) {
-        if let Some(Some(capture)) = self.captures.get_mut(link as usize) {
-            capture.packet(now, packet, self.store.get(packet.body()));
-        }
-    }
-    fn flow_of(&self, id: FlowId) -> Option<u32> {
-        self.flow_of_id.get(id.index()).copied()
-    }
-}
+use crate::events::Event;
+use crate::packet::Packet;
+use crate::shared_state::SharedState;
+use crate::wire::{HandedOver, OnWire};
 
 /// State of the transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,28 +60,6 @@ enum Manner {
     OneByOne,
     /// It has a trace or aggregates.
     Special,
-}
-
-/// A packet on a wire.
-#[derive(Clone, Copy, Debug)]
-pub struct OnWire {
-    /// When its transmission began.
-    pub begun: Time,
-    /// When it arrives.
-    pub at: Time,
-    /// It.
-    pub packet: Packet,
-}
-
-/// A packet whose transmission over `link` has begun.
-// In this order, so that it is copied by whole words.
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
-pub struct HandedOver {
-    /// It.
-    pub sent: OnWire,
-    /// The link.
-    pub link: u32,
 }
 
 /// One direction of a link. What every packet touches comes first, in two cache lines.

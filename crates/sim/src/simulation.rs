@@ -5,29 +5,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use apportion_core::Packet as _;
-use apportion_core::packet::{Ecn, FlowId, LabelKind, Protocol};
+use apportion_core::packet::{Ecn, LabelKind, Protocol};
 use apportion_core::random::Stream;
-use apportion_core::units::{Bytes, Rate, Span, TicketRate, Time};
+use apportion_core::units::{Bytes, Span, Time};
 use apportion_runtime::connections::{Load, Numbers};
 use apportion_runtime::flow_tables::FlowTables;
 use apportion_runtime::marks::Marks;
 use apportion_runtime::outcome::Completion;
 use apportion_runtime::probe::FlowProbe;
 use apportion_runtime::source::Write;
-use apportion_scenario::model::{Scenario, Setting};
+use apportion_scenario::model::Scenario;
 
 use crate::capture::CaptureError;
 use crate::connection::{Carrier, Command, Connection, Quics, Tcp, Tcps};
 use crate::events::Event;
 use crate::hosts::Hosts;
-use crate::link::{HandedOver, Link, SharedState};
+use crate::link::Link;
 use crate::measure::Baseline;
 use crate::outlet::Outlet;
 use crate::packet::{Body, Direction, Header, Packet};
 use crate::pending_notices::PendingNotices;
 use crate::router::Routers;
+use crate::shared_state::SharedState;
 use crate::tcp::{Receiver, Sender};
 use crate::web_flow::{ISN, WebFlow};
+use crate::wire::HandedOver;
 
 /// Ends a route: the packet has reached the sink of its flow.
 pub(crate) const SINK: u32 = u32::MAX;
@@ -476,7 +478,7 @@ impl Simulation<'_> {
     }
 
     /// Asks the source of a connection for its next write.
-    fn next_write(&mut self, now: Time, index: u32) {
+    pub(crate) fn next_write(&mut self, now: Time, index: u32) {
         if let Load::Writes(writes) = &mut self.connections[index as usize].load {
             writes.pending = writes.generator.next();
             if let Some(write) = &writes.pending {
@@ -529,78 +531,6 @@ impl Simulation<'_> {
                 tcp.sender.on_timer(now, outlet);
             }
         });
-    }
-
-    // Changes of the scenario
-
-    fn change(&mut self, now: Time, index: u32) {
-        let scenario = self.scenario;
-        match &scenario.changes[index as usize].to {
-            Setting::LinkRate(link, rate) => self.links[link.index()].set_rate(now, *rate, &mut self.shared),
-            // A link that changes has no slack: there is nothing to catch up with.
-            Setting::LinkDelay(link, delay) => self.links[link.index()].state.set_delay(*delay),
-            Setting::LinkLoss(link, loss) => self.links[link.index()].set_loss(*loss),
-            Setting::LinkQueue(link, params) => {
-                let rate = self.links[link.index()].state.rate();
-                let queue = self.tables.discipline(&scenario.links[link.index()], params, rate);
-                self.links[link.index()].set_queue(now, queue, &mut self.shared);
-            }
-            Setting::FlowRate(flow, rate) => {
-                for index in self.members(*flow) {
-                    self.set_rate(now, index, *rate);
-                }
-            }
-            Setting::FlowTickets(flow, tickets) => self.issue(now, *flow, LabelKind::Tickets, *tickets),
-            Setting::FlowAckTickets(flow, tickets) => {
-                self.issue(now, *flow, LabelKind::AckTickets, *tickets);
-            }
-            Setting::LinkTickets(link, tickets) => {
-                self.links[link.index()].state.issue(now, LabelKind::Tickets, *tickets);
-            }
-            Setting::LinkAckTickets(link, tickets) => {
-                // They are exchanged where acknowledgements go.
-                if let Some(other_way) = scenario.links[link.index()].other_way {
-                    self.links[other_way.index()].state.issue(now, LabelKind::AckTickets, *tickets);
-                }
-            }
-            to @ (Setting::FlowGuarantee(flow, _)
-            | Setting::FlowClass(flow, _)
-            | Setting::FlowWeight(flow, _)) => self.set_flow(now, *flow, to),
-        }
-    }
-
-    /// Changes what disciplines know of a flow, for all its ids on every link.
-    fn set_flow(&mut self, now: Time, flow: usize, to: &Setting) {
-        for id in self.ids(flow).map(FlowId) {
-            let Some(setting) = self.tables.change(id, to) else { continue };
-            for link in 0..self.links.len() {
-                self.links[link].set_flow(now, id, &setting, &mut self.shared);
-                self.hand_over(now);
-            }
-        }
-    }
-
-    /// Changes what a flow is issued; each one of short flows.
-    fn issue(&mut self, now: Time, flow: usize, kind: LabelKind, tickets: TicketRate) {
-        for id in self.ids(flow) {
-            if let Some(Some(marks)) = self.marks.get_mut(id as usize) {
-                marks.issue::<Packet>(now, kind, tickets);
-            }
-        }
-    }
-
-    fn set_rate(&mut self, now: Time, index: u32, rate: Rate) {
-        let connection = &mut self.connections[index as usize];
-        if let Load::Writes(writes) = &mut connection.load {
-            writes.generator.set_rate(now, rate);
-            if rate == Rate::ZERO {
-                writes.pending = None;
-            }
-            // A pending write stands. The start asks for the first one, also after a change at the same time.
-            if writes.pending.is_none() && now > connection.start {
-                self.next_write(now, index);
-            }
-        }
     }
 
     /// Completes the captures of all links.

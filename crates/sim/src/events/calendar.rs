@@ -1,0 +1,166 @@
+//! An array of short lists that time walks through (Brown 1988).
+
+use apportion_core::units::{Span, Time};
+
+use super::key::{NOTHING, time_of};
+
+/// Keys of the near future, a list for each day.
+#[derive(Debug)]
+pub(super) struct Calendar {
+    /// A day lasts 2^shift nanoseconds.
+    shift: u32,
+    /// Each day's list, in order of keys; day `d` stands at `d` modulo their number.
+    days: Vec<Day>,
+    /// A bit for each day that has a list.
+    busy: Vec<u64>,
+    /// Each place's key, and the node behind it in its list.
+    nodes: Vec<Node>,
+    /// No key is in an earlier day.
+    today: u64,
+    /// The least key; [`NOTHING`] if there is none.
+    pub(super) first: u128,
+    /// The place of its day in `days`.
+    first_slot: usize,
+    /// How many days have a list.
+    busy_days: usize,
+}
+
+/// The ends of a list of nodes.
+#[derive(Clone, Copy, Debug)]
+struct Day {
+    first: u32,
+    last: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    key: u128,
+    next: u32,
+}
+
+/// Ends a list.
+const NO_NODE: u32 = u32::MAX;
+/// Bounds of the number of days. Chosen: 8 kB, and 8 MB for a million events pending.
+const DAYS: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 20;
+/// Steps into a list that cost about as much as the heap. Events mostly go to the end of a list: those of one
+/// wire come in order, and so do those of one instant.
+const MAX_WALK: usize = 16;
+
+impl Calendar {
+    pub(super) fn new(places: usize, horizon: Span, per_second: f64) -> Self {
+        // Two days for each event that is pending at one time keep lists short.
+        let pending = horizon.as_secs_f64() * per_second;
+        let days = ((2.0 * pending) as u64).clamp(*DAYS.start(), *DAYS.end()).next_power_of_two();
+        // The smallest width with which all days reach beyond the horizon.
+        let shift = (horizon.as_nanos() / days + 1).next_power_of_two().trailing_zeros();
+        Self {
+            shift,
+            days: vec![Day { first: NO_NODE, last: NO_NODE }; days as usize],
+            busy: vec![0; days as usize / 64],
+            nodes: vec![Node { key: NOTHING, next: NO_NODE }; places],
+            today: 0,
+            first: NOTHING,
+            first_slot: 0,
+            busy_days: 0,
+        }
+    }
+
+    /// The place in `days` of the day of `key`, unless it lies beyond the last day.
+    #[inline(always)]
+    fn slot(&self, key: u128) -> Option<usize> {
+        let day = time_of(key).as_nanos() >> self.shift;
+        let is_near = day.wrapping_sub(self.today) < self.days.len() as u64;
+        is_near.then_some((day as usize) & (self.days.len() - 1))
+    }
+
+    /// Puts `key` at `place`, if its day has no list or a list of earlier ones.
+    #[inline(always)]
+    pub(super) fn append(&mut self, place: u32, key: u128) -> bool {
+        let Some(slot) = self.slot(key) else { return false };
+        let Day { first, last } = self.days[slot];
+        if first == NO_NODE {
+            self.nodes[place as usize] = Node { key, next: NO_NODE };
+            self.days[slot] = Day { first: place, last: place };
+            self.busy[slot / 64] |= 1 << (slot % 64);
+            self.busy_days += 1;
+        } else if self.nodes[last as usize].key < key {
+            self.nodes[place as usize] = Node { key, next: NO_NODE };
+            self.nodes[last as usize].next = place;
+            self.days[slot].last = place;
+            // Behind another key it is not the least.
+            return true;
+        } else {
+            return false;
+        }
+        self.note_first(slot, key);
+        true
+    }
+
+    /// Puts `key` at its place in the list of its day, which ends with a later key, unless its day lies beyond the last one, or that takes
+    /// more than [`MAX_WALK`] steps.
+    pub(super) fn insert_before_last(&mut self, place: u32, key: u128) -> bool {
+        let Some(slot) = self.slot(key) else { return false };
+        let mut previous = NO_NODE;
+        let mut next = self.days[slot].first;
+        for _ in 0..MAX_WALK {
+            if self.nodes[next as usize].key > key {
+                self.nodes[place as usize] = Node { key, next };
+                match previous {
+                    NO_NODE => self.days[slot].first = place,
+                    previous => self.nodes[previous as usize].next = place,
+                }
+                self.note_first(slot, key);
+                return true;
+            }
+            previous = next;
+            next = self.nodes[next as usize].next;
+        }
+        false
+    }
+
+    /// A key has come into the list of the day at `slot`.
+    #[inline(always)]
+    fn note_first(&mut self, slot: usize, key: u128) {
+        if key < self.first {
+            (self.first, self.first_slot) = (key, slot);
+        }
+    }
+
+    /// Removes the least key; there must be one.
+    #[inline]
+    pub(super) fn remove_first(&mut self) {
+        let slot = self.first_slot;
+        let next = self.nodes[self.days[slot].first as usize].next;
+        self.days[slot].first = next;
+        if next == NO_NODE {
+            self.busy[slot / 64] &= !(1 << (slot % 64));
+            self.busy_days -= 1;
+            self.find_first(slot);
+        } else {
+            self.first = self.nodes[next as usize].key;
+        }
+    }
+
+    /// Finds the least key, which is in no day before the one at `slot`.
+    #[inline]
+    fn find_first(&mut self, slot: usize) {
+        if self.busy_days == 0 {
+            self.first = NOTHING;
+            return;
+        }
+        let mut word = slot / 64;
+        let mut bits = self.busy[word] & (!0 << (slot % 64));
+        // Terminates: some day has a list. The word of the slot comes round again for the days before its bit.
+        while bits == 0 {
+            word = (word + 1) & (self.busy.len() - 1);
+            bits = self.busy[word];
+        }
+        self.first_slot = word * 64 + bits.trailing_zeros() as usize;
+        self.first = self.nodes[self.days[self.first_slot].first as usize].key;
+    }
+
+    /// Nothing will be earlier than `now`.
+    pub(super) fn advance(&mut self, now: Time) {
+        self.today = now.as_nanos() >> self.shift;
+    }
+}
