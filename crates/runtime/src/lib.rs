@@ -29,6 +29,7 @@ mod flow_setting;
 pub mod flow_tables;
 pub mod histogram;
 pub mod link;
+mod link_parts;
 mod listed_losses;
 pub mod loss;
 pub mod marks;

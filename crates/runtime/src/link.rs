@@ -13,14 +13,12 @@ use apportion_core::counted::Counted;
 use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::queue::{Backlog, DropReason, Overload, Queue as _, Sink};
-use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
 use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time};
-use apportion_scenario::model::{Loss, Scenario};
+use apportion_scenario::model::Loss;
 
-use crate::connections::Numbers;
 pub use crate::flow_setting::FlowSetting;
-use crate::flow_tables::{FlowTables, exchanges};
+pub use crate::link_parts::LinkParts;
 pub use crate::listed_losses::ListedLosses;
 use crate::loss::RandomLoss;
 use crate::outcome::{Count, LinkOutcome};
@@ -46,83 +44,6 @@ pub trait LinkBackend<P> {
     fn capture(&mut self, _now: Time, _link: u32, _packet: &P) {}
     /// The index in the outcome of the flow with this id, for its allocations; `None` if they are not measured.
     fn flow_of(&self, id: FlowId) -> Option<u32>;
-}
-
-/// What the state of a link is made of.
-#[derive(Debug)]
-pub struct LinkParts<P: Packet> {
-    /// Its number, by which the backend knows it.
-    pub index: u32,
-    /// Its discipline, empty.
-    pub queue: Discipline<P>,
-    /// Rate of its transmitter, in bits per second; of a recorded link, the mean.
-    pub rate: Rate,
-    /// Delay of its wire. Default: 0.
-    pub delay: Span,
-    /// What packets take beyond that. Default: nothing.
-    pub jitter: Option<WireJitter>,
-    /// Which packets the wire loses by chance. Default: none.
-    pub loss: RandomLoss,
-    /// Losses by ordinal. Default: none.
-    pub listed: Vec<ListedLosses>,
-    /// Whether delay, backlog and allocations are measured besides the counts. Default: false.
-    pub watched: bool,
-    /// Whether [`LinkBackend::capture`] is called for each packet. Default: false.
-    pub captured: bool,
-    /// The exchanges of labels between the routers at its ends, by kind of label. Default: none.
-    pub exchanges: Vec<(LabelKind, CurrencyExchange)>,
-}
-
-impl<P: Packet> LinkParts<P> {
-    /// A link whose wire has no delay and loses nothing, that exchanges no labels and measures nothing besides its counts.
-    #[must_use]
-    pub fn new(index: u32, queue: Discipline<P>, rate: Rate) -> Self {
-        Self {
-            index,
-            queue,
-            rate,
-            delay: Span::ZERO,
-            jitter: None,
-            loss: RandomLoss::new(Loss::NONE, Stream::new(0, "link.loss")),
-            listed: Vec::new(),
-            watched: false,
-            captured: false,
-            exchanges: Vec::new(),
-        }
-    }
-
-    /// Link `index` of `scenario`, in a run with `seed`; its statistics are measured if it is watched.
-    ///
-    /// # Panics
-    /// If the scenario has no link with this index.
-    #[must_use]
-    pub fn of_scenario(
-        scenario: &Scenario,
-        index: usize,
-        tables: &FlowTables,
-        numbers: &Numbers,
-        seed: u64,
-    ) -> Self {
-        let link = &scenario.links[index];
-        let listed = link.lost.iter().flat_map(|lost| {
-            let ids = numbers.ids(lost.flow).map(FlowId);
-            ids.map(|id| ListedLosses::new(id, lost.packets.clone()))
-        });
-        Self {
-            index: index as u32,
-            queue: tables.discipline(link, &link.queue, link.rate),
-            rate: link.rate,
-            delay: link.delay,
-            jitter: link.jitter.map(|jitter| {
-                WireJitter::new(jitter, Stream::new(seed, &format!("link.{}.jitter", link.name)))
-            }),
-            loss: RandomLoss::new(link.loss, Stream::new(seed, &format!("link.{}.loss", link.name))),
-            listed: listed.collect(),
-            watched: link.watched,
-            captured: false,
-            exchanges: exchanges(scenario, link, seed),
-        }
-    }
 }
 
 /// What a wire does to a packet.

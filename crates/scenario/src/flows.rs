@@ -1,38 +1,29 @@
 //! Flows: groups into members, sources, transports and paths.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use apportion_core::mark::MarkerParams;
 use apportion_core::packet::{Ecn, FillTarget, FlowClass, Protocol};
 use apportion_core::system::Catalog;
-use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
+use apportion_core::units::{Time, Weight};
 
 use crate::customers;
 use crate::expression::Pattern;
-use crate::files::{self, Files};
+use crate::files::Files;
 use crate::keys::{Amount, Fields, Quantity, Range, Unit, Variant, walk, walk_variant};
 use crate::link_groups;
 use crate::marking;
 use crate::media_sources;
-use crate::model::{
-    DurationDistribution, Flow, FlowSettings, Frames, Link, LinkId, MAX_ARRIVALS, Node, NodeId, Shape,
-    Source, Start, Transport,
-};
+use crate::model::{Flow, FlowSettings, Link, LinkId, Node, NodeId, Start, Transport};
 use crate::names::{natural, position};
 use crate::packet_size::{MAX_PACKET, UDP_HEADER};
 use crate::problem::{Place, Problems};
 use crate::routing::Routing;
-use crate::sizes::Sizes;
 use crate::tables::{FLOW, MAX_FLOWS, SOURCES, START};
 use crate::text::{Item, Table, Value, join};
 use crate::transport;
-use crate::written_sizes::Written;
-use crate::written_web::{WrittenSizes, probe, web};
-
-/// Of on-off sources. Chosen: a full packet takes 12 µs at 1 Gb/s; each period costs two draws.
-const SHORTEST_PERIOD: Span = Span::from_micros(10);
+use crate::written_source::{FromFile, WrittenSource};
 
 /// Builds all flows of the table `flow`, in the order of their names.
 pub(crate) struct Builder<'a> {
@@ -63,17 +54,7 @@ struct Group<'f> {
     /// TCP or QUIC; datagrams without.
     transport: Option<Transport>,
     mark: Option<Arc<MarkerParams>>,
-    source: (&'static Variant, Fields<'f>),
-    /// What the source reads from a file.
-    file: Option<FromFile>,
-    /// Its distribution of sizes, if it names one.
-    sizes: Option<Written<'f>>,
-    web: WrittenSizes<'f>,
-}
-
-enum FromFile {
-    Frames(Arc<[Bytes]>),
-    Packets(Arc<[(Span, Bytes)]>),
+    source: WrittenSource<'f>,
 }
 
 impl<'a> Builder<'a> {
@@ -135,9 +116,7 @@ impl<'a> Builder<'a> {
         if fields.text("ecn").is_some() {
             check_ecn(kind, &fields, transport.is_some(), problems);
         }
-        let file = self.read_file(kind, &source, problems);
-        let sizes = Written::read("sizes", &source, self.files, problems);
-        let web = WrittenSizes::read(&source, self.files, problems);
+        let source = WrittenSource::read(kind, source, self.files, problems);
         let mark = marking::of_flow(self.catalog, &fields, transport.is_some(), false, problems);
         Some(Group {
             name,
@@ -148,10 +127,7 @@ impl<'a> Builder<'a> {
             return_path,
             transport: transport.flatten(),
             mark,
-            source: (kind, source),
-            file,
-            sizes,
-            web,
+            source,
             fields,
         })
     }
@@ -186,16 +162,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn read_file(&self, kind: &Variant, source: &Fields<'_>, problems: &mut Problems) -> Option<FromFile> {
-        let path = Path::new(source.text("file")?);
-        let read = match kind.name {
-            "video" => self.files.text(path).and_then(|text| files::frames(&text)).map(FromFile::Frames),
-            _ => self.files.bytes(path).and_then(|bytes| files::packets(&bytes)).map(FromFile::Packets),
-        };
-        read.map_err(|message| source.refuse("file", format!("`{}`: {message}", path.display()), problems))
-            .ok()
-    }
-
     /// The member with this number; `before` is the flow before it, which may have equal settings.
     fn member(
         &mut self,
@@ -218,13 +184,13 @@ impl<'a> Builder<'a> {
         let path = self.path(&name, (from, to), group.path.as_deref(), i, (fields, "path"), problems);
         // Datagrams need no way back, but for what a receiver reports.
         let back = match group.return_path.as_deref() {
-            None if group.transport.is_none() && group.source.0.name != "call" => {
+            None if group.transport.is_none() && group.source.kind.name != "call" => {
                 Some(self.routing.path(to, from).unwrap_or_default())
             }
             listed => self.path(&name, (to, from), listed, i, (fields, "return_path"), problems),
         };
         let connections = connections(group, i, problems);
-        let source = source(group, i, problems);
+        let source = group.source.at(i, problems);
         let transport = transport(group, i, problems);
         let start = start(fields, i, problems);
         let stop = fields.time("stop", i, problems);
@@ -247,7 +213,7 @@ impl<'a> Builder<'a> {
             return None;
         }
         if let (Some(source), Some(start), Some(end)) = (&source, start, self.end) {
-            check_arrivals(source, start, stop.map_or(end, |stop| stop.min(end)), &group.source.1, problems)?;
+            group.source.check_arrivals(source, start, stop.map_or(end, |stop| stop.min(end)), problems)?;
         }
         let settings = FlowSettings {
             group: self.group_name(group, &name),
@@ -485,7 +451,7 @@ fn connections(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<u32
         return Some(1);
     }
     let connections = group.fields.count("connections", i, problems)?;
-    let kind = group.source.0.name;
+    let kind = group.source.kind.name;
     if connections > 1 && ["short_flows", "web", "probe"].contains(&kind) {
         let message = format!(
             "a source `{kind}` opens its own connections, each a separate flow for queues; write connections = 1, or another \
@@ -494,7 +460,7 @@ fn connections(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<u32
         group.fields.refuse("connections", message, problems);
         return None;
     }
-    let kind = group.source.0.name;
+    let kind = group.source.kind.name;
     if connections > 1 && media_sources::is_personal(kind) {
         let message =
             format!("a source `{kind}` is what one person sees or hears; write count = {connections}");
@@ -508,16 +474,16 @@ fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Trans
     if let Some(transport) = &group.transport {
         return Some(transport.clone());
     }
-    let source = &group.source.1;
-    let packet = match &group.file {
+    let source = &group.source.fields;
+    let packet = match &group.source.file {
         Some(FromFile::Packets(packets)) => packets.iter().map(|(_, size)| *size).max()?,
-        _ if media_sources::sends_datagrams(group.source.0.name) => {
-            media_sources::packet(group.source.0.name, source, i, problems)?
+        _ if media_sources::sends_datagrams(group.source.kind.name) => {
+            media_sources::packet(group.source.kind.name, source, i, problems)?
         }
         _ => source.bytes("packet", i, problems)?,
     };
     // Packets of a capture were checked one by one, and one without payload is one.
-    if group.file.is_some() {
+    if group.source.file.is_some() {
         return Some(Transport::Udp { packet, header: UDP_HEADER });
     }
     if packet <= UDP_HEADER || packet > MAX_PACKET {
@@ -576,118 +542,4 @@ fn ecn(group: &Group<'_>) -> Ecn {
         Some("ect1") => Ecn::Ect1,
         _ => Ecn::NotEct,
     }
-}
-
-fn source(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Source> {
-    let (kind, fields) = &group.source;
-    let mut rate = |name: &str| -> Option<Rate> { fields.rate(name, i, problems) };
-    Some(match kind.name {
-        "greedy" => Source::Greedy,
-        "file" => Source::File { size: fields.bytes("size", i, problems)? },
-        "cbr" => Source::Cbr {
-            rate: rate("rate")?,
-            write: fields.bytes("packet", i, problems)?,
-            jitter: fields.ratio("jitter", i, problems)?,
-        },
-        "poisson" => Source::Poisson { rate: rate("rate")?, write: fields.bytes("packet", i, problems)? },
-        "on_off" => {
-            let shape = shape(fields, i, problems)?;
-            Source::OnOff {
-                rate: fields.rate("rate", i, problems)?,
-                write: fields.bytes("packet", i, problems)?,
-                on: DurationDistribution { mean: period("on", fields, i, problems)?, shape },
-                off: DurationDistribution { mean: period("off", fields, i, problems)?, shape },
-            }
-        }
-        "short_flows" => Source::ShortFlows {
-            per_second: fields.number("per_second", i, problems)?,
-            sizes: match &group.sizes {
-                Some(sizes) => sizes.at(i, problems)?,
-                None => Sizes::Shaped {
-                    mean: fields.bytes("mean_size", i, problems)?,
-                    shape: shape(fields, i, problems)?,
-                },
-            },
-        },
-        "probe" => Source::Web(probe(fields, i, problems)?),
-        "web" => Source::Web(web(fields, &group.web, i, problems)?),
-        "video" => Source::Video {
-            frames: match &group.file {
-                Some(FromFile::Frames(frames)) => Frames::Trace(frames.clone()),
-                _ => Frames::Gop { mean: rate("mean")? },
-            },
-            fps: media_sources::frames_per_second(fields, i, problems)?,
-            least: {
-                let least = fields.ratio("least", i, problems)?;
-                (fields.flag("adaptive") == Some(true)).then_some(least)
-            },
-        },
-        name if media_sources::is_personal(name) => media_sources::read(name, fields, i, problems)?,
-        _ => match &group.file {
-            Some(FromFile::Packets(packets)) => Source::Replay { packets: packets.clone() },
-            _ => return None,
-        },
-    })
-}
-
-/// Refuses more short flows than can be made; a formula may ask for too many in one member only.
-fn check_arrivals(
-    source: &Source,
-    start: Start,
-    stop: Time,
-    fields: &Fields<'_>,
-    problems: &mut Problems,
-) -> Option<()> {
-    let (Start::At(first) | Start::Between(first, _)) = start;
-    let length = stop.as_secs_f64() - first.as_secs_f64();
-    let (per_second, key, what) = match source {
-        Source::ShortFlows { per_second, .. } => (*per_second, "per_second", "connections"),
-        Source::Web(web) => {
-            let longest = web.users.map_or(f64::INFINITY, |users| users.per_second * length);
-            let connections = web.population().min(longest) * f64::from(web.parallel);
-            if connections > MAX_FLOWS as f64 {
-                let message = format!(
-                    "users at a time, on average, have {connections:.0} connections, and {MAX_FLOWS} is the maximum; write a shorter life, or \
-                     fewer users"
-                );
-                fields.refuse("life", message, problems);
-                return None;
-            }
-            let Some(users) = web.users else { return Some(()) };
-            (users.per_second, "users_per_second", "users")
-        }
-        _ => return Some(()),
-    };
-    if per_second * length <= f64::from(MAX_ARRIVALS) {
-        return Some(());
-    }
-    // Cut to thousandths, so that what is named is allowed.
-    let most = (f64::from(MAX_ARRIVALS) / length * 1e3).floor() / 1e3;
-    let message = format!(
-        "{per_second} a second from {first} to {stop} are more than {MAX_ARRIVALS} {what}; write at most \
-         {most}, or a shorter time"
-    );
-    fields.refuse(key, message, problems);
-    None
-}
-
-/// The mean length of on or off periods.
-fn period(name: &str, fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Span> {
-    let mean = fields.span(name, i, problems)?;
-    if mean < SHORTEST_PERIOD {
-        fields.refuse(
-            name,
-            "periods below 10us are shorter than packets; write for example \"100ms\"",
-            problems,
-        );
-    }
-    Some(mean)
-}
-
-fn shape(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Shape> {
-    Some(match fields.text("shape")? {
-        "constant" => Shape::Constant,
-        "exponential" => Shape::Exponential,
-        _ => Shape::Pareto(fields.number("alpha", i, problems)?),
-    })
 }

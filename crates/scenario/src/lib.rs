@@ -70,6 +70,7 @@ mod transport;
 mod warnings;
 mod web;
 mod written_sizes;
+mod written_source;
 mod written_web;
 
 pub use estimate::Estimate;

@@ -1,0 +1,181 @@
+//! Sources of flows as a file describes them, for all members of a group.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use apportion_core::units::{Bytes, Rate, Span, Time};
+
+use crate::files::{self, Files};
+use crate::keys::{Fields, Variant};
+use crate::media_sources;
+use crate::model::{DurationDistribution, Frames, MAX_ARRIVALS, Shape, Source, Start};
+use crate::problem::Problems;
+use crate::sizes::Sizes;
+use crate::tables::MAX_FLOWS;
+use crate::written_sizes::Written;
+use crate::written_web::{WrittenSizes, probe, web};
+
+/// Of on-off sources. Chosen: a full packet takes 12 µs at 1 Gb/s; each period costs two draws.
+const SHORTEST_PERIOD: Span = Span::from_micros(10);
+
+/// The source of a group.
+pub(crate) struct WrittenSource<'f> {
+    pub kind: &'static Variant,
+    pub fields: Fields<'f>,
+    /// What it reads from a file.
+    pub file: Option<FromFile>,
+    /// Its distribution of sizes, if it names one.
+    sizes: Option<Written<'f>>,
+    web: WrittenSizes<'f>,
+}
+
+/// What a source reads from a file.
+pub(crate) enum FromFile {
+    Frames(Arc<[Bytes]>),
+    Packets(Arc<[(Span, Bytes)]>),
+}
+
+impl<'f> WrittenSource<'f> {
+    /// Reads the files that `fields` name.
+    pub(crate) fn read(
+        kind: &'static Variant,
+        fields: Fields<'f>,
+        files: &Files<'_>,
+        problems: &mut Problems,
+    ) -> Self {
+        let file = read_file(kind, &fields, files, problems);
+        let sizes = Written::read("sizes", &fields, files, problems);
+        let web = WrittenSizes::read(&fields, files, problems);
+        Self { kind, fields, file, sizes, web }
+    }
+
+    /// The source of member `i`.
+    pub(crate) fn at(&self, i: u64, problems: &mut Problems) -> Option<Source> {
+        let fields = &self.fields;
+        let mut rate = |name: &str| -> Option<Rate> { fields.rate(name, i, problems) };
+        Some(match self.kind.name {
+            "greedy" => Source::Greedy,
+            "file" => Source::File { size: fields.bytes("size", i, problems)? },
+            "cbr" => Source::Cbr {
+                rate: rate("rate")?,
+                write: fields.bytes("packet", i, problems)?,
+                jitter: fields.ratio("jitter", i, problems)?,
+            },
+            "poisson" => Source::Poisson { rate: rate("rate")?, write: fields.bytes("packet", i, problems)? },
+            "on_off" => {
+                let shape = shape(fields, i, problems)?;
+                Source::OnOff {
+                    rate: fields.rate("rate", i, problems)?,
+                    write: fields.bytes("packet", i, problems)?,
+                    on: DurationDistribution { mean: period("on", fields, i, problems)?, shape },
+                    off: DurationDistribution { mean: period("off", fields, i, problems)?, shape },
+                }
+            }
+            "short_flows" => Source::ShortFlows {
+                per_second: fields.number("per_second", i, problems)?,
+                sizes: match &self.sizes {
+                    Some(sizes) => sizes.at(i, problems)?,
+                    None => Sizes::Shaped {
+                        mean: fields.bytes("mean_size", i, problems)?,
+                        shape: shape(fields, i, problems)?,
+                    },
+                },
+            },
+            "probe" => Source::Web(probe(fields, i, problems)?),
+            "web" => Source::Web(web(fields, &self.web, i, problems)?),
+            "video" => Source::Video {
+                frames: match &self.file {
+                    Some(FromFile::Frames(frames)) => Frames::Trace(frames.clone()),
+                    _ => Frames::Gop { mean: rate("mean")? },
+                },
+                fps: media_sources::frames_per_second(fields, i, problems)?,
+                least: {
+                    let least = fields.ratio("least", i, problems)?;
+                    (fields.flag("adaptive") == Some(true)).then_some(least)
+                },
+            },
+            name if media_sources::is_personal(name) => media_sources::read(name, fields, i, problems)?,
+            _ => match &self.file {
+                Some(FromFile::Packets(packets)) => Source::Replay { packets: packets.clone() },
+                _ => return None,
+            },
+        })
+    }
+
+    /// Refuses more short flows than can be made; a formula may ask for too many in one member only.
+    pub(crate) fn check_arrivals(
+        &self,
+        source: &Source,
+        start: Start,
+        stop: Time,
+        problems: &mut Problems,
+    ) -> Option<()> {
+        let (Start::At(first) | Start::Between(first, _)) = start;
+        let length = stop.as_secs_f64() - first.as_secs_f64();
+        let (per_second, key, what) = match source {
+            Source::ShortFlows { per_second, .. } => (*per_second, "per_second", "connections"),
+            Source::Web(web) => {
+                let longest = web.users.map_or(f64::INFINITY, |users| users.per_second * length);
+                let connections = web.population().min(longest) * f64::from(web.parallel);
+                if connections > MAX_FLOWS as f64 {
+                    let message = format!(
+                        "users at a time, on average, have {connections:.0} connections, and {MAX_FLOWS} is the maximum; write a shorter life, or \
+                         fewer users"
+                    );
+                    self.fields.refuse("life", message, problems);
+                    return None;
+                }
+                let Some(users) = web.users else { return Some(()) };
+                (users.per_second, "users_per_second", "users")
+            }
+            _ => return Some(()),
+        };
+        if per_second * length <= f64::from(MAX_ARRIVALS) {
+            return Some(());
+        }
+        // Cut to thousandths, so that what is named is allowed.
+        let most = (f64::from(MAX_ARRIVALS) / length * 1e3).floor() / 1e3;
+        let message = format!(
+            "{per_second} a second from {first} to {stop} are more than {MAX_ARRIVALS} {what}; write at most \
+             {most}, or a shorter time"
+        );
+        self.fields.refuse(key, message, problems);
+        None
+    }
+}
+
+/// What a source reads from a file, if it does.
+fn read_file(
+    kind: &Variant,
+    source: &Fields<'_>,
+    files: &Files<'_>,
+    problems: &mut Problems,
+) -> Option<FromFile> {
+    let path = Path::new(source.text("file")?);
+    let read = match kind.name {
+        "video" => files.text(path).and_then(|text| files::frames(&text)).map(FromFile::Frames),
+        _ => files.bytes(path).and_then(|bytes| files::packets(&bytes)).map(FromFile::Packets),
+    };
+    read.map_err(|message| source.refuse("file", format!("`{}`: {message}", path.display()), problems)).ok()
+}
+
+/// The mean length of on or off periods.
+fn period(name: &str, fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Span> {
+    let mean = fields.span(name, i, problems)?;
+    if mean < SHORTEST_PERIOD {
+        fields.refuse(
+            name,
+            "periods below 10us are shorter than packets; write for example \"100ms\"",
+            problems,
+        );
+    }
+    Some(mean)
+}
+
+fn shape(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Shape> {
+    Some(match fields.text("shape")? {
+        "constant" => Shape::Constant,
+        "exponential" => Shape::Exponential,
+        _ => Shape::Pareto(fields.number("alpha", i, problems)?),
+    })
+}
