@@ -10,7 +10,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
 use apportion_core::queue::Overload;
-use apportion_core::units::Time;
+use apportion_core::units::{Span, Time};
 use apportion_scenario::direction::Direction;
 use apportion_scenario::gateway::classifier::Prefix;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -25,6 +25,8 @@ const MAX_READERS: usize = 16;
 const ACCEPTS: usize = 2 * MAX_READERS;
 /// Bytes that wait for a reader. Chosen: some 250 lines.
 const MAX_WAITING: usize = 64 << 10;
+/// How long the listener rests whose connections cannot be accepted, such as for want of descriptors: it stays readable meanwhile.
+const REST: Span = Span::from_millis(100);
 
 /// An overload notification of a queue.
 #[derive(Clone, Debug)]
@@ -103,6 +105,10 @@ pub(crate) struct Readers {
     readers: Vec<Reader>,
     /// The first line for each.
     greeting: String,
+    /// Until when no connections are accepted.
+    rests: Option<Time>,
+    /// Whether none could be accepted the last time.
+    is_failing: bool,
 }
 
 /// One of them.
@@ -123,7 +129,13 @@ impl Readers {
     pub fn open(path: &Path, title: &str) -> io::Result<Self> {
         let listener = unix_socket::bind(path, 0o117)?;
         let greeting = json!({ "title": title, "version": env!("CARGO_PKG_VERSION") });
-        Ok(Self { listener, readers: Vec::new(), greeting: format!("{greeting}\n") })
+        Ok(Self {
+            listener,
+            readers: Vec::new(),
+            greeting: format!("{greeting}\n"),
+            rests: None,
+            is_failing: false,
+        })
     }
 
     /// Readers that are connected.
@@ -139,15 +151,18 @@ impl Readers {
             false => PollFlags::POLLOUT,
         };
         let readers = self.readers.iter().map(move |reader| (reader.stream.as_fd(), of_reader(reader)));
-        std::iter::once((self.listener.as_fd(), PollFlags::POLLIN)).chain(readers)
+        let listener = self.rests.is_none().then(|| (self.listener.as_fd(), PollFlags::POLLIN));
+        listener.into_iter().chain(readers)
+    }
+
+    /// When readers are accepted again, if they are not now.
+    pub const fn deadline(&self) -> Option<Time> {
+        self.rests
     }
 
     /// Accepts readers, and writes them these notices; lines that found no room.
-    pub fn write(&mut self, notices: &[Notice]) -> u64 {
-        for _ in 0..ACCEPTS {
-            let Ok((stream, _)) = self.listener.accept() else { break };
-            self.add(stream);
-        }
+    pub fn write(&mut self, now: Time, notices: &[Notice]) -> u64 {
+        self.accept(now);
         let lines: Vec<String> = match self.readers.is_empty() {
             true => Vec::new(),
             false => notices.iter().map(Notice::line).collect(),
@@ -155,6 +170,33 @@ impl Readers {
         let lost = self.readers.iter_mut().map(|reader| reader.take(&lines)).sum();
         self.readers.retain_mut(|reader| !reader.has_gone() && reader.write().is_ok());
         lost
+    }
+
+    /// Accepts those that have connected, and rests after a failure.
+    fn accept(&mut self, now: Time) {
+        self.rests = self.rests.filter(|until| *until > now);
+        if self.rests.is_some() {
+            return;
+        }
+        let has_gone =
+            |error: &io::Error| matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::ConnectionAborted);
+        for _ in 0..ACCEPTS {
+            match self.listener.accept() {
+                Ok((stream, _)) => {
+                    self.is_failing = false;
+                    self.add(stream);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if has_gone(&error) => (),
+                Err(error) => {
+                    if !self.is_failing {
+                        tracing::warn!(%error, "readers of overload notifications cannot be accepted");
+                    }
+                    (self.rests, self.is_failing) = (Some(now + REST), true);
+                    break;
+                }
+            }
+        }
     }
 
     fn add(&mut self, stream: UnixStream) {
@@ -221,12 +263,14 @@ impl Reader {
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead as _, BufReader, Read as _};
+    use std::os::fd::OwnedFd;
 
     use apportion_core::packet::FlowId;
     use apportion_core::units::Rate;
     use apportion_scenario::gateway::classifier::Headers;
 
     use super::*;
+    use crate::gateway::log::logged;
 
     fn notice(packets: FlowPackets, rule: Option<&str>) -> Notice {
         let [wanted, granted] = [3, 2].map(Rate::from_mbit);
@@ -260,7 +304,7 @@ mod tests {
         let network = FlowPackets::Network(Prefix::new("x", "10.0.0.0".parse().unwrap(), 24).unwrap());
         let all =
             [notice(tuple, None), notice(network, Some("video")), notice(FlowPackets::Rule, Some("video"))];
-        assert_eq!(readers.write(&all), 0);
+        assert_eq!(readers.write(Time::ZERO, &all), 0);
         let lines = BufReader::new(stream).lines().take(4).map(|line| line.unwrap());
         let lines: Vec<Value> = lines.map(|line| serde_json::from_str(&line).unwrap()).collect();
         assert_eq!(lines[0]["title"], "home");
@@ -286,12 +330,12 @@ mod tests {
         let all = vec![notice(FlowPackets::Rule, Some("video")); 100];
         let (mut lost, mut got, mut sent) = (0, Vec::new(), 0);
         while lost == 0 {
-            lost = readers.write(&all);
+            lost = readers.write(Time::ZERO, &all);
             let _ = (&quick).read_to_end(&mut got);
             sent += all.len() as u64;
             assert!(sent < 100_000, "its buffer has no bound");
         }
-        readers.write(&[]);
+        readers.write(Time::ZERO, &[]);
         let _ = (&quick).read_to_end(&mut got);
         // With the greeting.
         assert_eq!(got.iter().filter(|byte| **byte == b'\n').count() as u64, sent + 1);
@@ -299,7 +343,7 @@ mod tests {
         // Once it reads, it learns of all that it lost.
         slow.set_nonblocking(true).unwrap();
         let mut read = |notices: &[Notice]| {
-            assert_eq!(readers.write(notices), 0);
+            assert_eq!(readers.write(Time::ZERO, notices), 0);
             let mut got = String::new();
             let _ = (&slow).read_to_string(&mut got);
             got
@@ -319,22 +363,54 @@ mod tests {
     }
 
     #[test]
+    fn a_listener_that_cannot_accept_rests_and_logs_one_line() {
+        // A socket that does not listen and stays readable, as one that listens and has no descriptors for readers.
+        let (socket, mut other) = UnixStream::pair().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        other.write_all(b"x").unwrap();
+        let (folder, mut readers) = readers();
+        let works = std::mem::replace(&mut readers.listener, OwnedFd::from(socket).into());
+        let is_watched = |readers: &Readers| readers.interests().count() == 1;
+        let at = |ms| Time::from_millis(ms);
+        let log = logged(|| {
+            assert!(is_watched(&readers));
+            for round in 0..10 {
+                readers.write(at(100 * round), &[]);
+                assert!(!is_watched(&readers), "it would be readable at once");
+                assert_eq!(readers.deadline(), Some(at(100 * round + 100)));
+                readers.write(at(100 * round + 99), &[]);
+                assert!(!is_watched(&readers));
+            }
+        });
+        assert_eq!(log.lines().count(), 1, "{log}");
+        assert!(log.contains("WARN readers of overload notifications cannot be accepted error="), "{log}");
+        // Once it can, readers are served, and another failure is another line.
+        let broken = std::mem::replace(&mut readers.listener, works);
+        let _reader = connect(&folder);
+        readers.write(at(2_000), &[]);
+        assert_eq!((readers.count(), readers.deadline()), (1, None));
+        readers.listener = broken;
+        let log = logged(|| assert_eq!(readers.write(at(3_000), &[]), 0));
+        assert_eq!(log.lines().count(), 1, "{log}");
+    }
+
+    #[test]
     fn readers_that_have_gone_make_room_and_too_many_are_refused() {
         let (folder, mut readers) = readers();
         let all: Vec<UnixStream> = (0..MAX_READERS).map(|_| connect(&folder)).collect();
-        readers.write(&[]);
+        readers.write(Time::ZERO, &[]);
         assert_eq!(readers.count(), MAX_READERS);
         let mut said = String::new();
         let mut more = connect(&folder);
-        readers.write(&[]);
+        readers.write(Time::ZERO, &[]);
         more.read_to_string(&mut said).unwrap();
         assert!(said.contains("16 readers are connected; try again later"), "{said}");
         // One that only stops sending still reads.
         all[0].shutdown(std::net::Shutdown::Write).unwrap();
-        readers.write(&[]);
+        readers.write(Time::ZERO, &[]);
         assert_eq!(readers.count(), MAX_READERS);
         drop(all);
-        readers.write(&[]);
+        readers.write(Time::ZERO, &[]);
         assert_eq!(readers.count(), 0);
     }
 }

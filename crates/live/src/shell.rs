@@ -460,7 +460,7 @@ impl Course {
             Some(Notice { at, direction, rule: None, packets, overload })
         };
         let notices: Vec<Notice> = self.engine.shared.overloads.drain(..).filter_map(notice).collect();
-        socket.readers.write(&notices);
+        socket.readers.write(self.engine.now(), &notices);
     }
 
     /// Does what is to be done at `now`: a step of the speed, the end of a sample interval.

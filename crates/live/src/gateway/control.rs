@@ -262,7 +262,7 @@ impl Control {
         self.serve_commands(now);
         self.serve_readers(now);
         if let Some(readers) = &mut self.exceptions {
-            self.shared.notices.serve(readers);
+            self.shared.notices.serve(now, readers);
         }
         true
     }
@@ -299,6 +299,7 @@ impl Control {
             .map(|(fd, flags)| PollFd::new(fd, flags))
             .collect();
         let deadlines = [self.commands.deadline(), self.readers.deadline()].into_iter().flatten();
+        let deadlines = deadlines.chain(self.exceptions.as_ref().and_then(Readers::deadline));
         let deadline = deadlines.chain(self.ordered.as_ref().map(|ordered| ordered.deadline)).min();
         let until = deadline.map_or(ROUND, |deadline| self.clock.until(deadline).min(ROUND));
         // Rounded up, and below the limit, which fits.

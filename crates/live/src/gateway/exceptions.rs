@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
+use apportion_core::units::Time;
+
 use crate::exceptions::{Notice, Readers};
 
 /// Notifications on their way. Chosen: as many as a link keeps.
@@ -43,10 +45,10 @@ impl Notices {
     }
 
     /// Writes all that wait to readers.
-    pub fn serve(&self, readers: &mut Readers) {
+    pub fn serve(&self, now: Time, readers: &mut Readers) {
         let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
         let all: Vec<Notice> = receiver.try_iter().take(MAX_NOTICES).collect();
-        self.lost.fetch_add(readers.write(&all), Ordering::Relaxed);
+        self.lost.fetch_add(readers.write(now, &all), Ordering::Relaxed);
         self.readers.store(readers.count() as u64, Ordering::Relaxed);
     }
 

@@ -96,6 +96,34 @@ impl Write for Log {
     }
 }
 
+/// What `work` logs on this thread, a line for each event.
+#[cfg(test)]
+pub(crate) fn logged(work: impl FnOnce()) -> String {
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Lines {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend(line);
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let lines = Lines::default();
+    let log = lines.clone();
+    let subscriber =
+        tracing_subscriber::fmt().with_ansi(false).without_time().with_writer(move || log.clone());
+    tracing::subscriber::with_default(subscriber.with_target(false).finish(), work);
+    let lines = lines.0.lock().unwrap();
+    String::from_utf8_lossy(&lines).into_owned()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -115,32 +115,13 @@ impl Watchdog {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use super::*;
-
-    /// A log in memory.
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Lines {
-        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-            self.0.lock().unwrap().extend(line);
-            Ok(line.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
+    use crate::gateway::log::logged;
 
     #[test]
     fn work_that_fails_or_panics_is_done_again_counted_and_logged() {
-        let (restarts, lines, mut runs) = (AtomicU64::new(0), Lines::default(), 0);
-        let log = lines.clone();
-        let subscriber =
-            tracing_subscriber::fmt().with_ansi(false).without_time().with_writer(move || log.clone());
-        tracing::subscriber::with_default(subscriber.with_target(false).finish(), || {
+        let (restarts, mut runs) = (AtomicU64::new(0), 0);
+        let lines = logged(|| {
             keep_running("test", &restarts, || {
                 runs += 1;
                 match runs {
@@ -151,7 +132,6 @@ mod tests {
             });
         });
         assert_eq!((runs, restarts.into_inner()), (3, 2));
-        let lines = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
         let expected = "ERROR a thread failed and is started again thread=\"test\" error=first\n\
                         ERROR a thread panicked and is started again thread=\"test\" error=\"number 2\"\n";
         assert_eq!(lines, expected);
