@@ -72,6 +72,8 @@ const STALLED: Span = Span::from_secs(2);
 const TO_APPLY: Span = Span::from_secs(10);
 /// How long it waits for requests at most, so that it is seen to be alive and misses no second of traffic.
 const ROUND: Span = Span::from_millis(500);
+/// Before a warning among the lines of a reload.
+const WARNING: &str = "warning: ";
 /// Longest configuration file. Chosen: a thousand rules take 200 kB.
 const MAX_FILE: u64 = 4 << 20;
 
@@ -174,8 +176,10 @@ struct Takeover {
 struct Ordered {
     /// Gets the answer of the other thread.
     answer: Receiver<Result<(), String>>,
-    /// What it changes.
+    /// What it changes, and warnings, one a line.
     changes: String,
+    /// How many changes these are.
+    count: usize,
     takeover: Takeover,
     origin: Origin,
     /// When it is reported that it is not applied; [`Time::MAX`] once it was.
@@ -377,13 +381,13 @@ impl Control {
     /// What is wrong, or that another reload is not over.
     fn begin_reload(&mut self, now: Time) -> Result<(), String> {
         if let Some(busy) = self.busy() {
-            self.record(Origin::File, Err(busy.to_owned()));
+            self.record(Origin::File, 0, Err(busy.to_owned()));
             return Err(busy.to_owned());
         }
         notify(NotifyState::Reloading);
         let ordered = self.order(now).map(|ordered| self.ordered = Some(ordered));
         if let Err(problems) = &ordered {
-            self.record(Origin::File, Err(problems.clone()));
+            self.record(Origin::File, 0, Err(problems.clone()));
             notify(NotifyState::Ready);
         }
         ordered
@@ -410,19 +414,19 @@ impl Control {
             .then(|| new.metrics.map(listen).transpose())
             .transpose()
             .map_err(|error| format!("{}: {error}\n", self.path.display()))?;
-        let mut changes = difference.to_string();
-        changes.extend(new.warnings().iter().map(|warning| format!("warning: {warning}\n")));
+        let (mut changes, count) = (difference.to_string(), difference.changes.len());
+        changes.extend(new.warnings().iter().map(|warning| format!("{WARNING}{warning}\n")));
         let (reply, answer) = sync_channel(1);
         self.send(Order::Apply(Box::new(new), difference, reply));
         let takeover = Takeover { metrics, token: Some(token) };
-        Ok(Ordered { answer, changes, takeover, origin: Origin::File, deadline: now + TO_APPLY })
+        Ok(Ordered { answer, changes, count, takeover, origin: Origin::File, deadline: now + TO_APPLY })
     }
 
     /// Reports the reload that was ordered if it is applied or late, and begins the next one if a signal asked for it.
     fn follow_reload(&mut self, now: Time) {
         // It may not have been woken.
         let _ = self.shared.answered.read();
-        if let Some((origin, result)) = self.take_result(now) {
+        if let Some((origin, count, result)) = self.take_result(now) {
             if origin == Origin::File {
                 let answer = match &result {
                     Ok(changes) => Answer::text(200, changes.as_str()),
@@ -433,7 +437,7 @@ impl Control {
                 let answer = self.changed(&result);
                 self.readers.answer_waiting(now, &answer);
             }
-            self.record(origin, result);
+            self.record(origin, count, result);
             if origin == Origin::File {
                 notify(NotifyState::Ready);
             }
@@ -444,10 +448,10 @@ impl Control {
         }
     }
 
-    /// The result of what was ordered, if there is something to report.
-    fn take_result(&mut self, now: Time) -> Option<(Origin, Result<String, String>)> {
+    /// The result of what was ordered and the number of its changes, if there is something to report.
+    fn take_result(&mut self, now: Time) -> Option<(Origin, usize, Result<String, String>)> {
         let ordered = self.ordered.as_mut()?;
-        let origin = ordered.origin;
+        let (origin, count) = (ordered.origin, ordered.count);
         let result = match ordered.answer.try_recv() {
             Err(TryRecvError::Empty) if now < ordered.deadline => None,
             Err(TryRecvError::Empty) => {
@@ -473,11 +477,11 @@ impl Control {
                 Some(outcome(changes, applied))
             }
         };
-        result.map(|result| (origin, result))
+        result.map(|result| (origin, count, result))
     }
 
-    /// Counts and logs the result of a reload or change.
-    fn record(&mut self, origin: Origin, result: Result<String, String>) {
+    /// Counts and logs the result of a reload or change, which was of so many changes.
+    fn record(&mut self, origin: Origin, count: usize, result: Result<String, String>) {
         self.written = None;
         let (kinds, done) = match origin {
             Origin::File => ([Kind::Reload, Kind::ReloadRefused], ["reloaded", "the reload is refused"]),
@@ -493,8 +497,14 @@ impl Control {
             Ok(changes) => {
                 self.history.event(kinds[0], changes.clone());
                 counts.applied += 1;
-                tracing::info!(changes = changes.lines().count(), "{}", done[0]);
-                changes.lines().for_each(|change| tracing::info!(change, "changed"));
+                let warnings = changes.lines().filter(|line| line.starts_with(WARNING)).count();
+                tracing::info!(changes = count, warnings, "{}", done[0]);
+                for line in changes.lines() {
+                    match line.strip_prefix(WARNING) {
+                        Some(warning) => tracing::warn!("{warning}"),
+                        None => tracing::info!(change = line, "changed"),
+                    }
+                }
             }
             Err(problems) => {
                 self.history.event(kinds[1], problems.clone());

@@ -168,10 +168,11 @@ impl Control {
         if let Some(busy) = self.busy() {
             return Err(Answer::text(409, busy));
         }
+        let count = difference.changes.len();
         let (reply, answer) = sync_channel(1);
         self.send(Order::Apply(Box::new(new), difference, reply));
         let (deadline, takeover) = (now + TO_APPLY, Takeover::default());
-        self.ordered = Some(Ordered { answer, changes, takeover, origin: Origin::Page, deadline });
+        self.ordered = Some(Ordered { answer, changes, count, takeover, origin: Origin::Page, deadline });
         Ok(None)
     }
 

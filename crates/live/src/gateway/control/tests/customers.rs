@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::*;
+use crate::gateway::log::logged;
 
 const PLANS: &str = "name,parent,addresses,up,up_min,down\nsite,,,1Mbit,,1Mbit\nsmith,site,10.0.0.5,,600kbit,\n\
     jones,site,10.0.0.6,,300kbit,\nothers,site,,10kbit,,10kbit\n";
@@ -108,7 +109,16 @@ fn a_reload_of_plans_says_what_changed_in_them_and_gives_the_queue_their_classes
     fs::write(place.folder.path().join("plans.csv"), PLANS.replace("300kbit", "200kbit")).unwrap();
     let mut client = place.ask("POST /reload");
     place.move_packets();
-    assert!(place.control.round(place.now));
+    let log = logged(|| assert!(place.control.round(place.now)));
+    let lines: Vec<&str> = log.lines().map(str::trim_start).collect();
+    assert_eq!(
+        lines[..2],
+        [
+            "INFO reloaded changes=1 warnings=1",
+            "INFO changed change=\"plans: jones.up_min: 300kbit -> 200kbit\""
+        ]
+    );
+    assert!(lines[2].starts_with("WARN plans: up_min is below") && lines.len() == 3, "{log}");
     let answer = got(&mut client);
     // Settings that are read back as they were written are no problem.
     let (_, said) = answer.split_once("\r\n\r\n").unwrap();
