@@ -1,6 +1,6 @@
 // What the page of a gateway shows in Chromium: see run.
 import { createRequire } from "node:module";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 const { chromium } = createRequire(import.meta.url)("playwright-core");
 
@@ -145,6 +145,29 @@ check(refused.length === 2, `two requests were refused ${refused}`);
 execFileSync(process.env.APPORTION, ["gateway", "reload", edit]);
 await page.waitForFunction(() => document.querySelector("#event-list").textContent.includes("rule.heavy.weight: 3.0 → 1.0"), null, { timeout: 4000 });
 check(true, "a reload takes the change back");
+
+// The thread that moves packets, which is the first of the process, is stopped alone: the others go on to serve the page.
+const seize = `
+import ctypes, os, sys, time
+ptrace, thread = ctypes.CDLL(None, use_errno=True).ptrace, int(os.environ["GATEWAY"])
+ptrace.argtypes = [ctypes.c_long] * 4
+for request in 0x4206, 0x4207:  # PTRACE_SEIZE, PTRACE_INTERRUPT
+    if ptrace(request, thread, 0, 0): sys.exit(os.strerror(ctypes.get_errno()))
+print("stopped", flush=True)
+time.sleep(60)`;
+const health = () => page.$eval("#health", (node) => [node.className, node.textContent]);
+const isHealth = (name) => page.waitForFunction((name) => document.querySelector("#health").className === name, name, { timeout: 8000 });
+check((await health())[0] === "good", `frames pass: ${await health()}`);
+const tracer = spawn("python3", ["-c", seize], { stdio: ["ignore", "pipe", "inherit"] });
+await new Promise((done) => { tracer.stdout.once("data", done); tracer.once("exit", done); });
+await isHealth("bad").catch(() => {});
+const [colour, said] = await health();
+check(colour === "bad" && said.startsWith("the thread that moves packets has not reported for "), `a thread that stands still turns the page red: ${said}`);
+const answer = await fetch("http://127.0.0.1:9617/healthz");
+check(answer.status === 503 && (await answer.text()).includes("has not reported for"), "and /healthz answers 503");
+tracer.kill();
+await isHealth("good").catch(() => {});
+check((await health())[0] === "good", `frames pass again: ${await health()}`);
 
 for (const width of [390, 820, 1440]) {
   for (const scheme of ["light", "dark"]) {

@@ -149,8 +149,8 @@ pub(crate) struct Control {
     guard: token::Guard,
     /// Which configuration ran last, as clients name it.
     revision: Option<(Arc<GatewayConfig>, String)>,
-    /// `/stats.json` as it was written last, and of which snapshot.
-    written: Option<(Arc<Snapshot>, String)>,
+    /// `/stats.json` as it was written last, of which snapshot, and how many whole seconds old that was.
+    written: Option<(Arc<Snapshot>, u64, String)>,
 }
 
 /// Where another configuration comes from.
@@ -282,9 +282,14 @@ impl Control {
         }
     }
 
+    /// How long the other thread has not been seen to publish a snapshot: at most [`ROUND`] less than it is.
+    fn silence(&self, now: Time) -> Span {
+        self.heard.map_or(Span::ZERO, |(_, heard)| now.since(heard))
+    }
+
     /// Why frames cannot pass, one reason a line; empty if they can.
     fn obstacles(&self, now: Time, snapshot: &Snapshot) -> String {
-        let silence = self.heard.map_or(Span::ZERO, |(_, heard)| now.since(heard));
+        let silence = self.silence(now);
         let mut obstacles = snapshot.obstacles();
         if silence > STALLED {
             obstacles += &format!("the thread that moves packets has not reported for {silence}\n");

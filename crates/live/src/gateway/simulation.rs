@@ -293,8 +293,11 @@ fn no_frames_pass_while_an_interface_is_down() {
             NAMES[port],
             u8::from(is_running)
         );
-        assert!(snapshot.prometheus(&Reloads::default()).contains(&up), "{up}");
-        assert_eq!(snapshot.json(&Reloads::default())["interfaces"][NAMES[port]]["up"], is_running);
+        assert!(snapshot.prometheus(&Reloads::default(), Span::ZERO).contains(&up), "{up}");
+        assert_eq!(
+            snapshot.json(&Reloads::default(), Span::ZERO)["interfaces"][NAMES[port]]["up"],
+            is_running
+        );
         snapshot.obstacles()
     };
     for port in [0, 1] {

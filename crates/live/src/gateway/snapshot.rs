@@ -300,6 +300,10 @@ const OF_PORTS: [(&str, &str, OfPort); 9] = [
     ("port_down_total", "Times that the interface was found down.", |it| it.down),
 ];
 
+/// How old the last turn of the thread that moves packets is: the metric, which is the key of JSON as well, and what it is.
+const TURN_AGE: (&str, &str) =
+    ("turn_age_seconds", "Time since the thread that moves packets was last seen to have made a turn.");
+
 type OfInterface = fn(&InterfaceEvents) -> bool;
 /// States of interfaces: the metric, the key of JSON, and what it is.
 const OF_INTERFACES: [(&str, &str, &str, OfInterface); 2] = [
@@ -360,9 +364,9 @@ impl Snapshot {
         })
     }
 
-    /// In the text format of Prometheus.
+    /// In the text format of Prometheus. `silence` is how long the thread that moves packets has published no other one.
     #[must_use]
-    pub fn prometheus(&self, reloads: &Reloads) -> String {
+    pub fn prometheus(&self, reloads: &Reloads, silence: Span) -> String {
         let mut metrics = Metrics::default();
         let title = vec![("title", self.config.title.as_str()), ("version", env!("CARGO_PKG_VERSION"))];
         metrics.gauge("info", "The gateway.", [(title, 1.0)]);
@@ -424,6 +428,7 @@ impl Snapshot {
             OF_EVENTS.map(|(event, of)| (vec![("interface", name), ("event", event)], of(it) as f64))
         });
         metrics.counter("interface_events_total", "What happened to the interface.", happened);
+        metrics.gauge(TURN_AGE.0, TURN_AGE.1, [(Vec::new(), silence.as_secs_f64())]);
         self.add_totals(reloads, &mut metrics);
         // It fails only for a metric without a name or samples.
         metrics.text()
@@ -464,7 +469,7 @@ impl Snapshot {
 
     /// The same as JSON.
     #[must_use]
-    pub fn json(&self, reloads: &Reloads) -> Value {
+    pub fn json(&self, reloads: &Reloads, silence: Span) -> Value {
         let counted = |counts: &Counters| {
             let dropped =
                 DropReason::ALL.map(|it| (it.name().to_owned(), json!(counts.dropped[it as usize])));
@@ -513,6 +518,7 @@ impl Snapshot {
             "title": self.config.title,
             "version": env!("CARGO_PKG_VERSION"),
             "uptime_seconds": self.now.since(Time::ZERO).as_secs_f64(),
+            (TURN_AGE.0): silence.as_secs_f64(),
             "directions": Value::Object(self.directions().map(direction).collect()),
             "real_rate": real_rate.collect::<Vec<_>>(),
             "exceptions_lost": self.exceptions.lost,
@@ -554,7 +560,7 @@ mod tests {
         let names = OF_ACCOUNTS.map(|(name, ..)| name).into_iter();
         let names = names.chain(OF_DIRECTIONS.map(|(name, ..)| name)).chain(OF_PORTS.map(|(name, ..)| name));
         let names = names
-            .chain([REFUSED.0])
+            .chain([REFUSED.0, TURN_AGE.0])
             .chain(OF_INTERFACES.map(|(name, ..)| name))
             .chain(OF_REAL_RATE.map(|(name, ..)| name));
         let names = names.chain(OF_AUTORATE.map(|(name, ..)| name));

@@ -73,7 +73,7 @@ pub fn snapshot(gateway: &mut Gateway) -> Snapshot {
 
 /// From the metrics.
 pub fn metrics(gateway: &mut Gateway) -> String {
-    snapshot(gateway).prometheus(&Reloads::default())
+    snapshot(gateway).prometheus(&Reloads::default(), Span::ZERO)
 }
 
 /// A gateway that runs by itself until it is stopped, with `between` called every 20 ms.

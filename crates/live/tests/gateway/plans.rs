@@ -47,7 +47,7 @@ fn datagram(from: [u8; 4], port: u16) -> Vec<u8> {
 
 /// Bytes that left up, of a group of `of`, rules or customers.
 fn sent(gateway: &mut Gateway, of: &str, name: &str) -> f64 {
-    let json = snapshot(gateway).json(&Reloads::default());
+    let json = snapshot(gateway).json(&Reloads::default(), Span::ZERO);
     json["directions"]["up"][of][name]["sent_bytes"].as_f64().unwrap_or(0.0)
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apportion_core::units::Time;
+use apportion_core::units::{Span, Time};
 use serde_json::json;
 
 use super::Control;
@@ -17,9 +17,9 @@ impl Control {
         let Some(snapshot) = self.snapshot() else { return starting() };
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
         match (method, path) {
-            ("GET", "/metrics") => Metrics::answer(snapshot.prometheus(&self.reloads)),
+            ("GET", "/metrics") => Metrics::answer(snapshot.prometheus(&self.reloads, self.silence(now))),
             ("GET", "/") => PAGE.answer(),
-            ("GET", "/stats.json") => Answer::json(self.stats(&snapshot)),
+            ("GET", "/stats.json") => Answer::json(self.stats(now, &snapshot)),
             ("GET", "/history") => self.answer_history(query),
             ("GET", "/control") => self.answer_control(),
             ("GET", "/healthz") => match self.obstacles(now, &snapshot) {
@@ -35,20 +35,24 @@ impl Control {
         }
     }
 
-    /// What the page shows, written once for all that ask between two snapshots.
-    fn stats(&mut self, snapshot: &Arc<Snapshot>) -> String {
-        if let Some((of, text)) = &self.written
+    /// What the page shows, written once for all that ask between two snapshots, and once a second while there is no other one.
+    fn stats(&mut self, now: Time, snapshot: &Arc<Snapshot>) -> String {
+        let silence = self.silence(now);
+        let age = silence.as_nanos() / Span::from_secs(1).as_nanos();
+        if let Some((of, aged, text)) = &self.written
             && Arc::ptr_eq(of, snapshot)
+            && *aged == age
         {
             return text.clone();
         }
-        let mut all = snapshot.json(&self.reloads);
+        let mut all = snapshot.json(&self.reloads, silence);
+        all["obstacles"] = json!(self.obstacles(now, snapshot).lines().collect::<Vec<_>>());
         all["traffic"] = self.history.latest();
         all["events"] = self.history.events(SHOWN);
         all["control"] = json!({ "on": self.token.is_some(), "revision": self.revision(&snapshot.config) });
         let mut text = serde_json::to_string_pretty(&all).unwrap_or_default();
         text.push('\n');
-        self.written = Some((Arc::clone(snapshot), text.clone()));
+        self.written = Some((Arc::clone(snapshot), age, text.clone()));
         text
     }
 

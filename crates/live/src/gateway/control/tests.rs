@@ -119,6 +119,34 @@ fn clients_are_answered_while_a_reload_waits_for_a_thread_that_does_not_answer()
 }
 
 #[test]
+fn what_is_served_says_how_long_the_thread_that_moves_packets_stands_still() {
+    let mut place = Place::new();
+    let served = |place: &mut Place| {
+        let (stats, metrics) = (place.answer("GET /stats.json"), place.answer("GET /metrics"));
+        let stats: serde_json::Value = serde_json::from_str(stats.split_once("\r\n\r\n").unwrap().1).unwrap();
+        let age = metrics.lines().find_map(|line| line.strip_prefix("apportion_gateway_turn_age_seconds "));
+        assert_eq!(stats["turn_age_seconds"].as_f64(), age.map(|age| age.parse().unwrap()));
+        (stats["turn_age_seconds"].as_f64(), stats["obstacles"].clone())
+    };
+    assert_eq!(served(&mut place), (Some(0.0), json!([])));
+    // It is about to move packets again up to 2 s.
+    for (millis, obstacles) in [
+        (2_000, json!([])),
+        (2_001, json!(["the thread that moves packets has not reported for 2001ms"])),
+        (63_000, json!(["the thread that moves packets has not reported for 63s"])),
+    ] {
+        place.now = Time::from_secs(1_000) + Span::from_millis(millis);
+        // What was written serves as long as its whole seconds are the same.
+        place.control.written = place.control.written.take().filter(|_| millis != 2_001);
+        assert_eq!(served(&mut place), (Some(millis as f64 / 1e3), obstacles));
+    }
+    while place.runner.gateway.now() < Time::from_secs(1) {
+        place.move_packets();
+    }
+    assert_eq!(served(&mut place), (Some(0.0), json!([])));
+}
+
+#[test]
 fn a_reload_is_answered_once_it_is_applied_and_a_signal_meanwhile_reads_the_file_again() {
     let mut place = Place::new();
     place.write(3);
@@ -377,9 +405,9 @@ fn the_largest_flows_their_entitlements_and_their_history_are_served() {
 fn all_that_look_between_two_snapshots_have_one_answer_and_a_reload_is_in_the_next() {
     let mut place = Place::new();
     let first = place.answer("GET /stats.json");
-    let (of, text) = place.control.written.clone().unwrap();
+    let (of, age, text) = place.control.written.clone().unwrap();
     assert!(first.ends_with(&text) && Arc::ptr_eq(&of, &place.control.snapshot().unwrap()));
-    place.control.written = Some((of, "written before\n".to_owned()));
+    place.control.written = Some((of, age, "written before\n".to_owned()));
     assert!(place.answer("GET /stats.json").ends_with("\r\n\r\nwritten before\n"));
     place.write(3);
     let _client = place.ask("POST /reload");

@@ -181,16 +181,16 @@
   };
 
   const health = (stats) => {
-    const ports = Object.entries(stats.interfaces).filter(([, port]) => !port.up);
-    const gone = ports.map(([name, port]) => `${name} is ${port.attached ? "down" : "gone"}`);
+    // The same as /healthz says: interfaces that are not there, and a thread that does not move packets.
+    const bad = stats.obstacles;
     const late = stats.lateness_seconds["0.99"];
     const node = byId("health");
-    const said = gone.length > 0 ? `interface ${gone.join(" and ")}` : "frames pass";
+    const said = bad.length > 0 ? bad.join(" and ") : "frames pass";
     const all = `${said}; lateness ${timeText(late)} at 99 %`;
     if (node.textContent !== all) node.textContent = all;
-    node.className = gone.length > 0 ? "bad" : "good";
+    node.className = bad.length > 0 ? "bad" : "good";
     // A reader of the screen hears changes of health, not each number.
-    node.setAttribute("aria-live", gone.length > 0 ? "assertive" : "off");
+    node.setAttribute("aria-live", bad.length > 0 ? "assertive" : "off");
   };
 
   const showHistory = async (kind, number) => {
