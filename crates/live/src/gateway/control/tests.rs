@@ -17,6 +17,7 @@ use crate::gateway::supervision::supervise;
 
 mod changes;
 mod customers;
+mod work;
 
 /// A gateway whose two threads take turns.
 struct Place {
