@@ -478,13 +478,15 @@ const SHARED_FLOW: [Key; 16] = [
         "tickets",
         TICKETS,
         Optional,
-        "Tickets per second issued to its source, in the currency of the source's node.",
+        "Tickets per second issued to its source, in the currency of the source's node; of a group to that of each \
+         member, once for all its `connections`, and to each flow that a source opens.",
     ),
     key(
         "ack_tickets",
         TICKETS,
         Optional,
-        "Receiver-based alternative to `tickets`: tickets per second issued to its sink. TCP and QUIC only.",
+        "Receiver-based alternative to `tickets`: tickets per second issued to its sink; of a group to that of each \
+         member, once for all its `connections`, and to each flow that a source opens. TCP and QUIC only.",
     ),
     key(
         "mark",

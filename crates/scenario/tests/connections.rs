@@ -72,7 +72,7 @@ fn numbers_that_cannot_be_are_refused() {
     );
     assert_eq!(
         with("connections = 1.5"),
-        "12: flow.f.connections: `1.5` is not a whole number from 0 to 18446744073709551615; write for example 10"
+        "12: flow.f.connections: `1.5` is not a whole number from 1 to 16384; write for example 10"
     );
     assert_eq!(
         with("connections = \"2 - i\"\ncount = 3"),

@@ -146,6 +146,11 @@ fn what_a_group_cannot_do_is_refused_by_name() {
     };
     let one = flows(1);
     refused(0, "", &one, "x.toml:4: link.core.count: `0`: a whole number must be between 1 and 100000 here");
+    let negative = network(7, "", &one).replace("count = 7", "count = -1");
+    assert_eq!(
+        try_load(&negative).unwrap_err(),
+        ["x.toml:4: link.core.count: `-1` is not a whole number from 1 to 100000; write for example 10"]
+    );
     refused(60_000, "", &one, "120004 one-way links; at most 100000 are possible");
     refused(
         2,

@@ -63,6 +63,11 @@ fn a_flow_is_issued_tickets_at_its_source_or_at_its_sink() {
     let group = scenario(&text("", "tickets = \"100 * i\"\ncount = 3", ""));
     let issued: Vec<_> = group.flows.iter().map(|flow| flow.tickets.unwrap().get()).collect();
     assert_eq!(issued, [100.0, 200.0, 300.0]);
+    // The same at the sinks: each member has its own, once for all of its connections.
+    let group = scenario(&text("", "ack_tickets = \"100 * i\"\ncount = 3\nconnections = 4", ""));
+    let issued: Vec<_> =
+        group.flows.iter().map(|flow| (flow.ack_tickets.unwrap().get(), flow.connections)).collect();
+    assert_eq!(issued, [(100.0, 4), (200.0, 4), (300.0, 4)]);
     // Other markers need none.
     let other = flow("mark = { kind = \"tsw2cm\", cir = \"1Mbit\" }");
     assert!(

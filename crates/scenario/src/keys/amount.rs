@@ -87,14 +87,7 @@ impl Unit {
                 let number = text.parse().ok().filter(|number: &f64| number.is_finite());
                 number.map(Quantity::Real).ok_or_else(refuse)
             }
-            Self::Count => text.parse().map(Quantity::Whole).map_err(|_| {
-                format!(
-                    "`{text}` is not {} from 0 to {}; write for example {}",
-                    self.name(),
-                    u64::MAX,
-                    self.example()
-                )
-            }),
+            Self::Count => text.parse().map(Quantity::Whole).map_err(|_| refuse()),
         }
     }
 
@@ -141,6 +134,16 @@ impl Range {
         }
         Err(format!("`{text}`: {} must be {allowed} here; write for example {}", unit.name(), unit.example()))
     }
+
+    /// The least and the most of its whole numbers.
+    const fn whole(self) -> (u64, u64) {
+        match self {
+            Self::FromZero => (0, u64::MAX),
+            Self::AboveZero => (1, u64::MAX),
+            Self::AboveOne => (2, u64::MAX),
+            Self::UpTo(most) => (1, most),
+        }
+    }
 }
 
 /// An amount as written: fixed, or different for each member of a group.
@@ -178,7 +181,15 @@ impl Amount {
             return Ok(Self::Formula(unit, range, Box::new(formula)));
         }
         // A whole number is also a share or a number; anything else needs its unit.
-        let quantity = unit.parse(&text)?;
+        let of_range = |why| match unit {
+            Unit::Count => {
+                let (least, most) = range.whole();
+                let (name, example) = (unit.name(), unit.example());
+                format!("`{text}` is not {name} from {least} to {most}; write for example {example}")
+            }
+            _ => why,
+        };
+        let quantity = unit.parse(&text).map_err(of_range)?;
         range.refuse(unit, quantity, &text)?;
         Ok(Self::Fixed(quantity))
     }
