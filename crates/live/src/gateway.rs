@@ -46,6 +46,7 @@ pub mod control;
 mod entitlement;
 mod events;
 mod exceptions;
+mod flowless;
 mod guarantees;
 mod history;
 mod hosts;

@@ -99,7 +99,7 @@ pub struct DirectionSnapshot {
     pub over_limit: u64,
     /// Packets that had no room for their label.
     pub unlabelled: u64,
-    /// Packets of flows that are not established, dropped because more came in than can be moved.
+    /// Packets of flows that are not established and frames of none, dropped because more came in than can be moved.
     pub shed: u64,
     /// What left in the last period that is over.
     pub traffic: Arc<Traffic>,
@@ -239,7 +239,7 @@ const OF_DIRECTIONS: [(&str, Kind, &str, OfDirection); 17] = [
     (
         "shed_packets_total",
         COUNTER,
-        "Packets of flows that are not established, dropped because more came in than can be moved.",
+        "Packets of flows that are not established and frames of none, dropped because more came in than can be moved.",
         |it| it.shed as f64,
     ),
 ];

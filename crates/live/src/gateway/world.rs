@@ -16,6 +16,7 @@ use apportion_scenario::gateway::{Direction, GatewayConfig, Labels};
 use super::accounts::Accounts;
 use super::autorate::{Autorates, TcpSegment};
 use super::classify::{Classifier, Found, Settings};
+use super::flowless::Flowless;
 use super::reports::Reports;
 use super::traffic::{self, Meter, Traffic};
 use crate::bridge::ETHERNET;
@@ -56,8 +57,10 @@ pub struct DirectionState {
     pub over_limit: u64,
     /// Packets sent without their label because the header has no room.
     pub unlabelled: u64,
-    /// Packets of flows that are not established, dropped as they came in because more came than can be moved.
+    /// Packets of flows that are not established and frames without a flow, dropped as they came in because more came than can be moved.
     pub shed: u64,
+    /// Frames without a flow that passed meanwhile.
+    flowless: Flowless,
     /// What the link adds behind its transmitter.
     delay: Span,
     meter: Meter,
@@ -80,6 +83,7 @@ impl GatewayWorld {
                 over_limit: 0,
                 unlabelled: 0,
                 shed: 0,
+                flowless: Flowless::default(),
                 delay: own.delay,
                 meter: Meter::default(),
                 traffic: Arc::default(),
@@ -257,7 +261,7 @@ impl World for GatewayWorld {
         }
         // ARP belongs to no flow, and neither does what replaces it.
         let tuple = parsed.flow().filter(|_| !parsed.is_neighbour_discovery(arrival.frame));
-        if arrival.is_overload && tuple.is_some_and(|tuple| !state.flows.is_established(now, &tuple)) {
+        if arrival.is_overload && !state.passes_in_overload(now, tuple.as_ref()) {
             state.shed += 1;
             return Disposition::Consume;
         }
@@ -404,6 +408,14 @@ impl GatewayWorld {
 }
 
 impl DirectionState {
+    /// Whether a frame of this flow, or of none, passes while more comes in than can be moved.
+    fn passes_in_overload(&mut self, now: Time, flow: Option<&FlowTuple>) -> bool {
+        match flow {
+            Some(tuple) => self.flows.is_established(now, tuple),
+            None => self.flowless.admits(now),
+        }
+    }
+
     /// Takes the label off a frame: the headers without it, and the label if its sender is trusted.
     fn take_label(
         &mut self,

@@ -100,11 +100,10 @@ fn a_flood_does_not_delay_address_resolution() {
     let mut bench = Bench::new(text);
     flood(&mut bench, 80_000);
     // ARP, and a neighbour solicitation.
-    let arp = [&[0xff; 6][..], &[2, 0, 0, 0, 0, 2, 8, 6], &[0; 46]].concat();
     let mut solicitation =
         [&[0x33; 6][..], &[2, 0, 0, 0, 0, 2, 0x86, 0xdd, 0x60, 0, 0, 0, 0, 24, 58, 255]].concat();
     solicitation.extend([&[0xfe; 32][..], &[135], &[0; 23]].concat());
-    let kinds = [arp, solicitation];
+    let kinds = [arp(), solicitation];
     for frame in kinds.clone() {
         bench.play(INSIDE, [1_500, 3_500], 10, move |_| frame.clone());
     }
@@ -117,5 +116,50 @@ fn a_flood_does_not_delay_address_resolution() {
             let delay = at.since(Time::from_millis(1_500 + 100 * number));
             assert!(delay < Span::from_millis(5), "{delay}");
         }
+    }
+}
+
+/// A request for an address, which is no IP.
+fn arp() -> Vec<u8> {
+    [&[0xff; 6][..], &[2, 0, 0, 0, 0, 2, 8, 6], &[0; 46]].concat()
+}
+
+#[test]
+fn a_flood_of_frames_that_are_no_ip_costs_a_call_nothing_in_overload() {
+    for per_second in [330_000, 900_000] {
+        let mut bench = bench();
+        call(&mut bench);
+        bench.play(INSIDE, [1_000, 10_000], per_second, |_| arp());
+        bench.run(3_000);
+        assert_eq!(bench.count(OUTSIDE, 5_000, [0, 3_000]), 145, "{per_second}");
+        assert_eq!(bench.count(INSIDE, 5_001, [0, 3_000]), 145, "{per_second}");
+        assert!(bench.direction(Direction::Up).shed > 20_000, "{per_second}");
+        assert_eq!(bench.engine.io_mut().missed, 0, "{per_second}");
+        // Some pass, since hosts need them.
+        let passed = bench.engine.io_mut().sent.iter().filter(|sent| sent.frame == arp()).count();
+        assert!(passed > 2_000, "{per_second}: {passed}");
+    }
+}
+
+#[test]
+fn frames_that_are_no_ip_have_the_share_of_one_flow_in_a_queue() {
+    // Three flows and a flood of others, each of more than the link; with hosts, two flows of the same one.
+    for (queue, due) in [("\"drr\"", 0.25), ("{ kind = \"drr\", isolate = \"source\" }", 1.0 / 3.0)] {
+        let text = format!("down.rate = \"10Mbit\"\n[up]\nrate = \"10Mbit\"\nqueue = {queue}\n");
+        let mut bench = Bench::new(&text);
+        for (host, port) in [(1, 1_000), (1, 2_000), (2, 3_000)] {
+            bench
+                .play(INSIDE, [0, 6_000], 2_000, move |_| datagram([inside(host), SERVER], [port, 9], 1_000));
+            bench.play(OUTSIDE, [5, 6_000], 10, move |_| datagram([SERVER, inside(host)], [9, port], 60));
+        }
+        bench.play(INSIDE, [0, 6_000], 40_000, |_| arp());
+        bench.run(6_000);
+        let after = |sent: &&Sent| sent.port == OUTSIDE && sent.at >= Time::from_secs(1);
+        let sent: Vec<&Sent> = bench.engine.io_mut().sent.iter().filter(after).collect();
+        let bytes = |of: &dyn Fn(&Sent) -> bool| {
+            sent.iter().filter(|sent| of(sent)).map(|sent| sent.frame.len()).sum::<usize>() as f64
+        };
+        let share = bytes(&|sent| sent.frame == arp()) / bytes(&|_| true);
+        assert!((share / due - 1.0).abs() < 0.03, "{queue}: {share}");
     }
 }

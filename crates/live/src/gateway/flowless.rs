@@ -1,0 +1,52 @@
+//! The limit of frames that belong to no flow, such as ARP, while more comes in than can be moved.
+//!
+//! Packets of flows that are not established are shed then. Of frames without a flow nothing says whether anybody waits for them, and hosts need
+//! some: so many a second pass, whoever sends them, and a flood of them costs established flows no more than these.
+//!
+//! The virtual scheduling algorithm of ITU-T I.371 (the generic cell rate algorithm). Cost: O(1) for each frame.
+
+use apportion_core::units::{Span, Time};
+
+/// Between frames that pass. Chosen: a thousand a second are what hundreds of hosts ask for that look for each other after an outage, and
+/// less than a hundredth of what one core moves.
+const EVERY: Span = Span::from_millis(1);
+/// How far frames may be ahead of that. Chosen: a hundred frames at once.
+const AHEAD: Span = Span::from_millis(100);
+
+/// Frames without a flow of a direction that passed in overload.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Flowless {
+    /// When all that passed would have come one by one.
+    due: Time,
+}
+
+impl Flowless {
+    /// Whether one that comes at `now` passes. If so, it counts.
+    pub fn admits(&mut self, now: Time) -> bool {
+        if self.due.since(now) >= AHEAD {
+            return false;
+        }
+        self.due = self.due.max(now) + EVERY;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_of_a_hundred_passes_and_a_thousand_a_second() {
+        let mut flowless = Flowless::default();
+        let mut passed = |from: u64, every| {
+            (0..10_000)
+                .filter(|at| flowless.admits(Time::from_secs(from) + Span::from_micros(every) * *at))
+                .count()
+        };
+        // At once; ten a millisecond; one in two milliseconds.
+        assert_eq!(
+            [(0, 0), (10, 100), (20, 2_000)].map(|(from, every)| passed(from, every)),
+            [100, 1_100, 10_000]
+        );
+    }
+}
