@@ -45,8 +45,12 @@ pub enum End {
 
 /// How far a batch of this plan came, of which the device took so many frames; it shows what it takes.
 pub fn progress(plan: &Plan, sent: Sent, frames: usize, consent: &mut Consent) -> Progress {
-    for merged in plan.messages[..sent.done].iter().filter_map(|message| message.merged) {
-        consent.accepted(merged.kind);
+    let done = plan.messages[..sent.done].iter().map(|message| message.count).sum();
+    // Otherwise some were refused, and which is not known.
+    if done == frames {
+        for merged in plan.messages[..sent.done].iter().filter_map(|message| message.merged) {
+            consent.accepted(merged.kind);
+        }
     }
     let end = match plan.messages.get(sent.done) {
         None => End::All,
@@ -55,7 +59,6 @@ pub fn progress(plan: &Plan, sent: Sent, frames: usize, consent: &mut Consent) -
         }
         Some(_) => End::Full,
     };
-    let done = plan.messages[..sent.done].iter().map(|message| message.count).sum();
     Progress { done, sent: frames, end }
 }
 
@@ -175,6 +178,8 @@ mod tests {
     struct Device {
         /// The error that it has for each super-packet.
         refuses: Option<i32>,
+        /// The error that it has for all.
+        is_down: Option<i32>,
         /// Frames until it is full.
         room: usize,
         /// The first payload byte of each frame that it took.
@@ -187,6 +192,9 @@ mod tests {
         /// As sendmmsg(2) does: an error only if it is of the first message.
         fn send(&mut self, messages: &[Message], frames: &[Vec<u8>]) -> io::Result<usize> {
             self.calls += 1;
+            if let Some(error) = self.is_down {
+                return Err(io::Error::from_raw_os_error(error));
+            }
             let mut next = 0;
             for (at, message) in messages.iter().enumerate() {
                 let error = match self.refuses.filter(|_| message.count > 1) {
@@ -293,6 +301,24 @@ mod tests {
         assert!(device.took == (0..100).collect::<Vec<_>>());
         assert_eq!((counts.sent, counts.unsent), (100, 0));
         assert!(device.calls <= before + 4, "{}", device.calls - before);
+    }
+
+    #[test]
+    fn a_device_that_is_down_is_asked_twice_a_batch_and_each_frame_counts_once() {
+        for error in [libc::ENETDOWN, libc::ENXIO, libc::ENODEV] {
+            let mut device = Device { is_down: Some(error), room: usize::MAX, ..Device::default() };
+            let (mut consent, mut counts, all) = (consent(), PortCounts::default(), frames(100));
+            for batch in 1..=10 {
+                assert_eq!(send(&mut device, &mut consent, &mut counts, &all), 100);
+                assert_eq!((counts.sent, counts.unsent, counts.merged), (0, 100 * batch, 0));
+            }
+            // It says nothing of super-packets: they are sent as such once it is up.
+            let calls = std::mem::take(&mut device.calls);
+            device.is_down = None;
+            assert_eq!(send(&mut device, &mut consent, &mut counts, &all), 100);
+            assert_eq!((counts.sent, counts.unsent, counts.merged), (100, 1_000, 2));
+            assert_eq!((calls, device.calls), (20, 1), "{error}");
+        }
     }
 
     #[test]

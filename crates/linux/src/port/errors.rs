@@ -67,6 +67,11 @@ pub fn send_all(
                 Some(libc::EAGAIN | libc::ENOBUFS) => break,
                 // It may be of what had happened before, on which the frame has no part.
                 _ if refused.is_none() => refused = Some(error),
+                // The interface is down or has gone, for all of them: each would be refused twice more.
+                _ if is_down(&error) => {
+                    counts.unsent += (done..count).map(&frames).sum::<usize>() as u64;
+                    done = count;
+                }
                 _ if is_merged => return Ok(Sent { done, is_refused: true }),
                 _ => {
                     // The first of those left was refused; the others may do better.
@@ -85,12 +90,17 @@ fn is_fatal(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT))
 }
 
+/// Whether it says that the interface is down or has gone.
+fn is_down(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV))
+}
+
 /// Counts an error of the socket, which may be of this call or of an earlier event.
 fn count_error(error: &io::Error, counts: &mut PortCounts) {
     match error.raw_os_error() {
         // A super-packet of a kind that the header before a frame has no word for; it is gone.
         Some(libc::EINVAL) => counts.super_packets += 1,
-        Some(libc::ENETDOWN | libc::ENXIO | libc::ENODEV) => counts.down += 1,
+        _ if is_down(error) => counts.down += 1,
         // Nothing waits, or the system is short of memory.
         _ => (),
     }

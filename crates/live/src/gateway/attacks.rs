@@ -66,6 +66,10 @@ pub(super) struct Memory {
     /// Frames that wait for a port: those beyond are lost.
     most: u64,
     missed: u64,
+    /// When devices take nothing, how often they were offered frames meanwhile, and how many were given up.
+    full: [Time; 2],
+    offers: u64,
+    given_up: u64,
 }
 
 impl FrameIo for Memory {
@@ -98,6 +102,10 @@ impl FrameIo for Memory {
     }
 
     fn send(&mut self, port: u32, pool: &mut Pool, frames: &[Received]) -> io::Result<usize> {
+        if (self.full[0]..self.full[1]).contains(&self.now) {
+            self.offers += 1;
+            return Ok(0);
+        }
         self.now += self.costs[1] * frames.len() as u64;
         for Received { buffer, start, length } in frames {
             let start = usize::from(*start);
@@ -107,7 +115,9 @@ impl FrameIo for Memory {
         Ok(frames.len())
     }
 
-    fn give_up(&mut self, _port: u32, _frames: u64) {}
+    fn give_up(&mut self, _port: u32, frames: u64) {
+        self.given_up += frames;
+    }
 
     fn room(&self, _port: u32, _pool: &Pool) -> usize {
         BATCH
@@ -203,6 +213,9 @@ impl Bench {
             costs: [Span::ZERO; 2],
             most: u64::MAX,
             missed: 0,
+            full: [Time::ZERO; 2],
+            offers: 0,
+            given_up: 0,
         };
         Self { engine: Gateway::over(config, io, HARDWARE, buffers(Bytes::new(1_500))).unwrap().engine }
     }

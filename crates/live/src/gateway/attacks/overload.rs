@@ -163,3 +163,26 @@ fn frames_that_are_no_ip_have_the_share_of_one_flow_in_a_queue() {
         assert!((share / due - 1.0).abs() < 0.03, "{queue}: {share}");
     }
 }
+
+#[test]
+fn a_device_that_takes_nothing_is_offered_frames_ever_less_often() {
+    let mut bench = Bench::new("down.rate = \"1Gbit\"\nup.rate = \"1Gbit\"\n");
+    // 10,000 a second; the device outside takes nothing for 350 us, and later for 2 s.
+    bench.play(INSIDE, [0, 4_000], 10_000, |number| datagram([inside(1), SERVER], [number as u16, 9], 200));
+    let times = [500_u64, 501].map(Time::from_millis);
+    bench.engine.io_mut().full = [times[0], times[0] + Span::from_micros(350)];
+    bench.run(900);
+    let io = bench.engine.io_mut();
+    // With each frame that comes, as it is full for no longer than a frame or two would take.
+    assert!((3..=8).contains(&io.offers), "{}", io.offers);
+    assert_eq!((io.given_up, io.sent.len()), (0, 9_000));
+    (io.offers, io.full) = (0, [1_000, 3_000].map(Time::from_millis));
+    bench.run(4_000);
+    let io = bench.engine.io_mut();
+    assert!((200..400).contains(&io.offers), "{} times in 2 s", io.offers);
+    // All that waited leave in order within the longest pause, the oldest beyond the most that wait given up.
+    let ports: Vec<u16> = io.sent.iter().filter_map(Sent::source_port).collect();
+    assert!(ports.is_sorted() && (io.given_up as i64 - 19_000).abs() < 200, "{}", io.given_up);
+    let first = io.sent.iter().map(|sent| sent.at).find(|at| *at >= Time::from_millis(3_000)).unwrap();
+    assert!(first <= Time::from_millis(3_010), "{first}");
+}
