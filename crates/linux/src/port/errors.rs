@@ -7,6 +7,9 @@ use std::io;
 
 use super::PortCounts;
 
+/// Errors of a socket in succession after which it is left alone for now. Chosen: one may be of an event before, and one of the next event.
+const FAILURES: usize = 2;
+
 /// Frames that were read, of which `result` says how many; none after a temporary error, which is counted.
 ///
 /// # Errors
@@ -20,6 +23,44 @@ pub fn count_received(result: io::Result<usize>, counts: &mut PortCounts) -> io:
         }
         got => got,
     }
+}
+
+/// Reads `count` frames that are in the queue of a socket, of which slots say so in the same order, by calls of `read`, which takes how many
+/// are wanted and says how many came; none if there is no buffer for any. How many slots are done with: their frames were read, or are
+/// counted as lost.
+///
+/// A slot must not be done with before its frame: a frame left in the queue would be taken for that of the next such slot, and so would
+/// each that comes after it.
+///
+/// # Errors
+/// If the socket has failed for good.
+pub fn receive_queued(
+    count: usize,
+    counts: &mut PortCounts,
+    mut read: impl FnMut(usize) -> io::Result<Option<usize>>,
+) -> io::Result<usize> {
+    let (mut gone, mut failures) = (0, 0);
+    while gone < count {
+        let error = match read(count - gone) {
+            Ok(got) => return Ok(gone + got.unwrap_or_default()),
+            Err(error) => error,
+        };
+        let number = error.raw_os_error();
+        count_received(Err(error), counts)?;
+        match number {
+            // The queue is empty, so they are lost.
+            Some(libc::EAGAIN) => {
+                counts.missed += (count - gone) as u64;
+                return Ok(count);
+            }
+            // The first was taken out of the queue and could not be described.
+            Some(libc::EINVAL) => gone += 1,
+            // It is of what had happened before, or lasts: then they are read the next time.
+            _ if failures == FAILURES => return Ok(gone),
+            _ => failures += 1,
+        }
+    }
+    Ok(count)
 }
 
 /// How far [`send_all`] came.
@@ -103,5 +144,96 @@ fn count_error(error: &io::Error, counts: &mut PortCounts) {
         _ if is_down(error) => counts.down += 1,
         // Nothing waits, or the system is short of memory.
         _ => (),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    /// A socket whose slots say which frames are in its queue, and its next errors.
+    struct Socket {
+        slots: VecDeque<u32>,
+        queue: VecDeque<u32>,
+        errors: VecDeque<i32>,
+    }
+
+    impl Socket {
+        fn new(frames: u32, errors: &[i32]) -> Self {
+            let [slots, queue] = [(); 2].map(|()| (0..frames).collect());
+            Self { slots, queue, errors: errors.iter().copied().collect() }
+        }
+
+        /// As recvmmsg(2): an error if it is of the first message; one that is of the frame takes it out.
+        fn read(&mut self, most: usize, got: &mut Vec<u32>) -> io::Result<Option<usize>> {
+            if let Some(error) = self.errors.pop_front() {
+                if error == libc::EINVAL {
+                    self.queue.pop_front();
+                }
+                return Err(io::Error::from_raw_os_error(error));
+            }
+            if self.queue.is_empty() {
+                return Err(io::Error::from_raw_os_error(libc::EAGAIN));
+            }
+            let count = most.min(self.queue.len());
+            got.extend(self.queue.drain(..count));
+            Ok(Some(count))
+        }
+
+        /// Goes through the slots, so many at a time, as a port does; the frames in the order in which they came.
+        fn receive(&mut self, most: usize, counts: &mut PortCounts) -> Vec<u32> {
+            let mut got = Vec::new();
+            // Once for each slot, and some for errors.
+            for _ in 0..200 {
+                let count = most.min(self.slots.len());
+                let done = receive_queued(count, counts, |most| self.read(most, &mut got)).unwrap();
+                self.slots.drain(..done);
+                // What is left in the queue is of slots that are left.
+                assert!(self.queue.is_empty() || self.queue.front() == self.slots.front());
+            }
+            assert!(self.slots.is_empty());
+            got
+        }
+    }
+
+    #[test]
+    fn no_frame_of_a_queue_is_lost_or_taken_for_another_one_by_errors_of_the_socket() {
+        for errors in
+            [&[][..], &[libc::ENETDOWN; 1], &[libc::ENETDOWN; 2], &[libc::ENOBUFS; 9], &[libc::EINTR; 50]]
+        {
+            for most in [1, 7, 64] {
+                let (mut socket, mut counts) = (Socket::new(100, errors), PortCounts::default());
+                assert!(socket.receive(most, &mut counts).into_iter().eq(0..100), "{errors:?}, {most}");
+                assert_eq!((counts.missed, counts.super_packets), (0, 0));
+                let down = errors.iter().filter(|error| **error == libc::ENETDOWN).count() as u64;
+                assert_eq!(counts.down, down);
+            }
+        }
+    }
+
+    #[test]
+    fn frames_that_cannot_be_described_and_those_that_are_gone_count_once() {
+        for most in [1, 7, 64] {
+            let (mut socket, mut counts) = (Socket::new(100, &[libc::EINVAL; 3]), PortCounts::default());
+            assert!(socket.receive(most, &mut counts).into_iter().eq(3..100), "{most}");
+            assert_eq!((counts.missed, counts.super_packets), (0, 3), "{most}");
+            let mut socket = Socket::new(100, &[]);
+            socket.queue.truncate(40);
+            counts = PortCounts::default();
+            assert!(socket.receive(most, &mut counts).into_iter().eq(0..40), "{most}");
+            assert_eq!((counts.missed, counts.super_packets), (60, 0), "{most}");
+        }
+    }
+
+    #[test]
+    fn a_socket_that_failed_for_good_is_an_error_and_one_without_buffers_is_none() {
+        let (mut counts, fatal) = (PortCounts::default(), io::Error::from_raw_os_error(libc::EBADF));
+        let mut fatal = Some(fatal);
+        let read = |_| fatal.take().map_or(Ok(Some(1)), Err);
+        assert_eq!(receive_queued(3, &mut counts, read).unwrap_err().raw_os_error(), Some(libc::EBADF));
+        assert_eq!(receive_queued(3, &mut counts, |_| Ok(None)).unwrap(), 0);
+        assert_eq!(counts, PortCounts::default());
     }
 }

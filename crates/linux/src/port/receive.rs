@@ -5,12 +5,12 @@ use std::ptr;
 
 use std::os::fd::AsRawFd as _;
 
-use super::errors::count_received;
+use super::errors::{count_received, receive_queued};
 use super::ring::{Ring, Slot};
 use super::segment::{LONGEST_SUPER_PACKET, Segments, VNET_HEADER, VnetHeader};
 use super::socket::{check, take_error};
 use super::tag::{TAG, put_tag_back, tag_of_message};
-use super::{BATCH, GSO_TYPE, Port, Received, point, vector};
+use super::{BATCH, GSO_TYPE, Port, PortCounts, Received, point, vector};
 use crate::pool::{BufferId, HEAD, Pool};
 
 /// How many frames were asked for and read.
@@ -36,7 +36,9 @@ impl Port {
     /// If the socket fails for good. That its interface is down is no such failure.
     pub fn receive(&mut self, owner: u16, pool: &mut Pool, frames: &mut Vec<Received>) -> io::Result<bool> {
         let Some(mut ring) = self.ring.take() else {
-            let Read { asked, got } = self.receive_messages(BATCH, owner, pool, frames)?;
+            let read = self.receive_messages(BATCH, owner, pool, frames);
+            let asked = read.as_ref().map_or(1, |read| read.asked);
+            let got = count_received(read.map(|read| read.got), &mut self.counts)?;
             return Ok(got == asked);
         };
         let count = self.receive_from(&mut ring, owner, pool, frames);
@@ -85,7 +87,8 @@ impl Port {
         Ok(count)
     }
 
-    /// Reads `count` frames whose slots say that they are in the queue of the socket. How many are done with: none for want of buffers.
+    /// Reads `count` frames whose slots say that they are in the queue of the socket. How many are done with: none for want of buffers,
+    /// or if the socket fails.
     fn receive_queued(
         &mut self,
         count: usize,
@@ -93,16 +96,13 @@ impl Port {
         pool: &mut Pool,
         frames: &mut Vec<Received>,
     ) -> io::Result<usize> {
-        // The first time it may fail because of what had happened before.
-        for _ in 0..2 {
-            let Read { asked, got } = self.receive_messages(count, owner, pool, frames)?;
-            if got > 0 || asked == 0 {
-                return Ok(got);
-            }
-        }
-        // They are not: what the socket held has been lost.
-        self.counts.missed += count as u64;
-        Ok(count)
+        let mut counts = PortCounts::default();
+        let done = receive_queued(count, &mut counts, |most| {
+            let read = self.receive_messages(most, owner, pool, frames)?;
+            Ok((read.asked > 0).then_some(read.got))
+        });
+        self.counts += counts;
+        done
     }
 
     /// The frame of a slot, copied to this buffer; none if it is too long, which is counted.
@@ -153,6 +153,9 @@ impl Port {
     }
 
     /// Reads `most` frames of the queue of the socket, or as many as there are buffers for.
+    ///
+    /// # Errors
+    /// Any of the socket, which is not counted.
     fn receive_messages(
         &mut self,
         most: usize,
@@ -183,7 +186,7 @@ impl Port {
                 ptr::null_mut(),
             )
         });
-        let got = count_received(got.map(|got| got as usize), &mut self.counts)?;
+        let got = got? as usize;
         let mut kept = 0;
         for at in 0..got {
             let (buffer, before) = (self.spare[at], frames.len());
