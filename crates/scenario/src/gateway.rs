@@ -43,10 +43,12 @@ use crate::gateway::classifier::{Prefix, RuleSet};
 use crate::customers;
 use crate::files::{Files, ReadFile, read_file};
 use crate::keys::{Fields, walk_root};
+use crate::model::Customer;
 use crate::plans::{self, Plans};
 use crate::problem::{Problem, Problems};
 use crate::selection::Part;
 use crate::text::{self, Item, Table};
+use rules::Rules;
 
 pub use crate::direction::Direction;
 pub use addresses::Addresses;
@@ -136,22 +138,16 @@ fn stem(origin: &Path) -> String {
 }
 
 /// Checks the whole file, with its plans, and whether the queues up and down have classes from these; every error is added to `problems`. `None` only if there were some.
-fn read<'a>(
+fn read(
     root: &Table,
-    (plans, planned_queues): (Option<&'a Plans>, [bool; 2]),
+    (plans, planned_queues): (Option<&Plans>, [bool; 2]),
     name: String,
     catalog: &Catalog,
     problems: &mut Problems,
 ) -> Option<GatewayConfig> {
     let fields = walk_root(root, tables::ROOT, problems);
     let seed = fields.count("seed", 1, problems);
-    let [inside, outside] = ["inside", "outside"].map(|key| fields.form(key, forms::interface, problems));
-    if let (Some(inside), Some(outside)) = (&inside, &outside)
-        && inside == outside
-    {
-        let message = format!("`{inside}` is the interface towards the inside already; write another one");
-        fields.refuse("outside", message, problems);
-    }
+    let [inside, outside] = interfaces(&fields, problems);
     let metrics = fields.form("metrics", forms::metrics, problems);
     let exceptions = fields.form("exceptions", forms::socket, problems);
     let control = fields.flag("control");
@@ -166,16 +162,7 @@ fn read<'a>(
     let rules = rules::read(&fields, problems);
     checks::rules(&rules.all, problems);
     let planned: Vec<_> = plans.into_iter().flat_map(Plans::customers).collect();
-    let named = rules.all.iter().filter_map(|rule| rule.config.gives.customer.as_deref());
-    let named = named.chain(planned.iter().map(|(name, _)| *name));
-    // If rules were refused, the customers that they name are unknown.
-    let customers =
-        if rules.complete { customers::read(&fields, named, "rule", problems) } else { Vec::new() };
-    let of_plan = |(name, prefixes): (&str, &'a [Prefix])| {
-        let customer = customers::number(&customers, Some(name));
-        prefixes.iter().map(move |prefix| (*prefix, customer))
-    };
-    let addresses = Addresses::new(planned.into_iter().flat_map(of_plan));
+    let (customers, addresses) = customers_of(&fields, &rules, &planned, problems);
     let [up, down] = Direction::BOTH.map(|direction| directions::read(direction, &fields, catalog, problems));
     for direction in [&up, &down].into_iter().flatten() {
         checks::guarantees(direction, &rules.all, problems);
@@ -216,6 +203,38 @@ fn read<'a>(
         addresses,
         customers,
     })
+}
+
+/// The interfaces towards the inside and the outside.
+fn interfaces(fields: &Fields<'_>, problems: &mut Problems) -> [Option<String>; 2] {
+    let both = ["inside", "outside"].map(|key| fields.form(key, forms::interface, problems));
+    if let [Some(inside), Some(outside)] = &both
+        && inside == outside
+    {
+        let message = format!("`{inside}` is the interface towards the inside already; write another one");
+        fields.refuse("outside", message, problems);
+    }
+    both
+}
+
+/// The customers of rules and plans, and whose each address of a plan is.
+fn customers_of<'a>(
+    fields: &Fields<'_>,
+    rules: &Rules<'_>,
+    planned: &[(&str, &'a [Prefix])],
+    problems: &mut Problems,
+) -> (Vec<Customer>, Addresses) {
+    let named = rules.all.iter().filter_map(|rule| rule.config.gives.customer.as_deref());
+    let named = named.chain(planned.iter().map(|(name, _)| *name));
+    // If rules were refused, the customers that they name are unknown.
+    let customers =
+        if rules.complete { customers::read(fields, named, "rule", problems) } else { Vec::new() };
+    let of_plan = |(name, prefixes): &(&str, &'a [Prefix])| {
+        let customer = customers::number(&customers, Some(name));
+        prefixes.iter().map(move |prefix| (*prefix, customer))
+    };
+    let addresses = Addresses::new(planned.iter().flat_map(of_plan));
+    (customers, addresses)
 }
 
 fn class_rules(
