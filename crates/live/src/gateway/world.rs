@@ -251,8 +251,7 @@ impl World for GatewayWorld {
             let description = Description { ip: parsed.ip(), ..self.message(arrival.frame, number) };
             return Disposition::Forward(arrival.packet(now, &description, 2 * number as u32));
         }
-        let [up, down] = &mut self.directions;
-        let (state, opposite) = if number == 0 { (up, down) } else { (down, up) };
+        let state = &mut self.directions[number];
         let size = state.charged(arrival.frame);
         if let Some(autorates) = &mut self.autorates {
             let stamps = frame::timestamps(arrival.frame, parsed);
@@ -265,52 +264,18 @@ impl World for GatewayWorld {
             state.shed += 1;
             return Disposition::Consume;
         }
-        let (headers, mut label) = state.take_label(arrival.frame, parsed);
-        // The flow of the other direction that it acknowledges, if that is marked.
-        let mut acknowledged = None;
-        let found = match headers.as_ref().zip(tuple) {
-            Some((headers, tuple)) => {
-                let converses = parsed.segment.is_none_or(|segment| !segment.is_syn_or_reset());
-                let found = state.flows.find(
-                    now,
-                    (tuple, converses),
-                    headers,
-                    &mut self.accounts,
-                    &mut self.settings,
-                );
-                if found.is_first {
-                    state.flows.converse(&tuple, &mut opposite.flows);
-                }
-                if let Some(segment) = parsed.segment
-                    && (state.flows.uses_rtts() || opposite.flows.uses_rtts())
-                {
-                    let stamps = frame::timestamps(arrival.frame, parsed);
-                    let ways = [&mut state.flows, &mut opposite.flows];
-                    follow_round_trip(now, (&tuple, segment, stamps), ways, self.delay, &mut self.settings);
-                    state.flows.expire_rtt(now, found.flow, &mut self.settings);
-                }
-                if label.is_some() && !state.flows.admits_label(now, found.flow, size) {
-                    label = None;
-                    state.over_limit += 1;
-                }
-                if let Some(segment) = parsed.segment
-                    && let Some(number) = segment.acknowledges
-                    && let Some((flow, bytes)) =
-                        opposite.flows.acknowledged(&tuple.reversed(), number, segment.is_syn_or_reset())
-                {
-                    acknowledged = Some(flow);
-                    if let Some(marks) = opposite.flows.marks(flow) {
-                        marks.acknowledged(now, bytes, label);
-                    }
-                }
-                found
+        let (headers, label) = state.take_label(arrival.frame, parsed);
+        let Noted { found, label, acknowledged } = match headers.as_ref().zip(tuple) {
+            Some((headers, tuple)) => self.note_flow(now, &arrival, (headers, tuple), (size, label)),
+            None => {
+                let found = Found { flow: FlowId(0), account: Accounts::no_flow(number), is_first: false };
+                Noted { found, label, acknowledged: None }
             }
-            None => Found { flow: FlowId(0), account: Accounts::no_flow(number), is_first: false },
         };
         if let Some(reports) = &mut self.reports {
             reports.note(number, found.flow, arrival.frame);
         }
-        state.flows.arrived(now, found.flow, size, &mut self.settings);
+        self.directions[number].flows.arrived(now, found.flow, size, &mut self.settings);
         let description = Description {
             flow: found.flow,
             size,
@@ -324,11 +289,11 @@ impl World for GatewayWorld {
         };
         // The table of routes has two places for each direction.
         let mut packet = arrival.packet(now, &description, 2 * number as u32);
-        if let Some(marks) = acknowledged.and_then(|flow| opposite.flows.marks(flow)) {
+        if let Some(marks) = acknowledged.and_then(|flow| self.directions[1 - number].flows.marks(flow)) {
             marks.mark_acknowledgement(now, &mut packet);
         }
         // The mark of its own rule overwrites that one.
-        if let Some(marks) = state.flows.marks(found.flow) {
+        if let Some(marks) = self.directions[number].flows.marks(found.flow) {
             let payload = parsed.segment.map_or(Bytes::ZERO, |segment| segment.payload);
             marks.mark(now, &mut packet, payload);
         }
@@ -390,7 +355,59 @@ impl World for GatewayWorld {
     }
 }
 
+/// What is known of a packet once both directions have taken note of it.
+struct Noted {
+    found: Found,
+    /// Its label, if that counts.
+    label: Option<(LabelKind, Label)>,
+    /// The flow of the other direction that it acknowledges, if that is marked.
+    acknowledged: Option<FlowId>,
+}
+
 impl GatewayWorld {
+    /// Both directions take note of a packet of a flow.
+    fn note_flow(
+        &mut self,
+        now: Time,
+        arrival: &Arrival<'_>,
+        (headers, tuple): (&Headers, FlowTuple),
+        (size, mut label): (Bytes, Option<(LabelKind, Label)>),
+    ) -> Noted {
+        let (parsed, segment) = (arrival.parsed, arrival.parsed.segment);
+        let [up, down] = &mut self.directions;
+        let (state, opposite) = if arrival.port & 1 == 0 { (up, down) } else { (down, up) };
+        let converses = segment.is_none_or(|segment| !segment.is_syn_or_reset());
+        let found =
+            state.flows.find(now, (tuple, converses), headers, &mut self.accounts, &mut self.settings);
+        if found.is_first {
+            state.flows.converse(&tuple, &mut opposite.flows);
+        }
+        if let Some(segment) = segment
+            && (state.flows.uses_rtts() || opposite.flows.uses_rtts())
+        {
+            let stamps = frame::timestamps(arrival.frame, parsed);
+            let ways = [&mut state.flows, &mut opposite.flows];
+            follow_round_trip(now, (&tuple, segment, stamps), ways, self.delay, &mut self.settings);
+            state.flows.expire_rtt(now, found.flow, &mut self.settings);
+        }
+        if label.is_some() && !state.flows.admits_label(now, found.flow, size) {
+            label = None;
+            state.over_limit += 1;
+        }
+        let mut acknowledged = None;
+        if let Some(segment) = segment
+            && let Some(number) = segment.acknowledges
+            && let Some((flow, bytes)) =
+                opposite.flows.acknowledged(&tuple.reversed(), number, segment.is_syn_or_reset())
+        {
+            acknowledged = Some(flow);
+            if let Some(marks) = opposite.flows.marks(flow) {
+                marks.acknowledged(now, bytes, label);
+            }
+        }
+        Noted { found, label, acknowledged }
+    }
+
     /// What disciplines see of a message between gateways that goes in this direction.
     fn message(&self, frame: &[u8], way: usize) -> Description {
         Description {
