@@ -58,6 +58,31 @@ INLINE __u64 charged(const struct __sk_buff *skb, __u64 overhead, __u64 segments
     return skb->wire_len + segments * (overhead + (skb->vlan_present ? VLAN_TAG : 0));
 }
 
+/* What a program sees of a packet that it decides about. */
+struct packet {
+    struct wire wire;
+    /* Kind and label, as wire_word() gives them. */
+    __u32 word;
+    /* What it becomes on the wire, and is charged. */
+    __u64 segments, bytes;
+};
+
+/* Reads a packet and counts it; whether the queue decides about it: frames without IP pass, and so does neighbour discovery. */
+INLINE int arrives(struct __sk_buff *skb, __u64 overhead, struct counts *c, struct packet *packet)
+{
+    packet->wire = wire_of(skb);
+    if (!packet->wire.version || is_neighbour_discovery(&packet->wire)) {
+        c->no_ip++;
+        return 0;
+    }
+    packet->word = wire_word(&packet->wire);
+    packet->segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
+    packet->bytes = charged(skb, overhead, packet->segments);
+    c->packets++;
+    c->bytes += packet->bytes;
+    return 1;
+}
+
 INLINE __u64 time_of(const struct __sk_buff *skb)
 {
     return test_hook ? (__u64)skb->cb[1] << 32 | skb->cb[0] : bpf_ktime_get_ns();

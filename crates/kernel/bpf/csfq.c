@@ -55,22 +55,11 @@ SECTION("classifier") int csfq(struct __sk_buff *skb)
     struct counts *c = bpf_map_lookup_elem(&counts, &zero);
     if (!s || !l || !c)
         return PASSES;
-    struct wire wire = wire_of(skb);
-    if (!wire.version || is_neighbour_discovery(&wire)) {
-        c->no_ip++;
-        return PASSES;
-    }
-    __u32 word = wire_word(&wire), code = word & LABEL_MAX;
-    __u64 segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
-    __u64 bytes = charged(skb, s->overhead, segments);
-    c->packets++;
-    c->bytes += bytes;
-    if (word >> LABEL_BITS != KIND_RATE) {
-        /* It passed no edge. */
-        c->unlabelled++;
-        return s->flags & PASS_UNLABELLED ? PASSES : TC_ACT_SHOT;
-    }
-    struct arrival p = { .bits = 8 * bytes, .label = label_decode(code) << 16, .code = code };
+    struct packet packet;
+    struct arrival p;
+    int passes;
+    if (!is_shared(skb, s, c, &packet, &p, &passes))
+        return passes;
     int is_busy = __sync_lock_test_and_set(&l->busy, 1);
     if (!is_busy)
         take_up(l, s);
@@ -93,5 +82,5 @@ SECTION("classifier") int csfq(struct __sk_buff *skb)
         /* An exchange and not a store: what was written before is seen before. */
         (void)__sync_lock_test_and_set(&l->busy, 0);
     }
-    return carried_out(&wire, s, c, verdict, &p, share, segments);
+    return carried_out(&packet, s, c, verdict, &p, share);
 }

@@ -337,22 +337,12 @@ SECTION("classifier") int hcsfq(struct __sk_buff *skb)
     if (!tree.h || !tree.root || !tree.covered || !c)
         return PASSES;
     const struct settings *s = &tree.h->link;
-    struct wire wire = wire_of(skb);
-    if (!wire.version || is_neighbour_discovery(&wire)) {
-        c->no_ip++;
-        return PASSES;
-    }
-    __u32 word = wire_word(&wire), code = word & LABEL_MAX;
-    __u64 segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
-    __u64 bytes = charged(skb, s->overhead, segments);
-    c->packets++;
-    c->bytes += bytes;
-    if (word >> LABEL_BITS != KIND_RATE) {
-        /* It passed no edge. */
-        c->unlabelled++;
-        return s->flags & PASS_UNLABELLED ? PASSES : TC_ACT_SHOT;
-    }
-    __u32 *known = prefix_of(&wire, tree.h->is_destination), number = known ? *known : 0;
+    struct packet packet;
+    struct arrival p;
+    int passes;
+    if (!is_shared(skb, s, c, &packet, &p, &passes))
+        return passes;
+    __u32 *known = prefix_of(&packet.wire, tree.h->is_destination), number = known ? *known : 0;
     tree.customer = bpf_map_lookup_elem(&customers, &number);
     tree.weight = bpf_map_lookup_elem(&weights, &number);
     if (!tree.customer || !tree.weight) {
@@ -361,12 +351,11 @@ SECTION("classifier") int hcsfq(struct __sk_buff *skb)
         if (!tree.customer || !tree.weight)
             return PASSES;
     }
-    struct arrival p = { .bits = 8 * bytes, .label = label_decode(code) << 16, .code = code };
     __u64 share = 0;
     enum verdict verdict = decide(skb, &tree, &p, c, &share);
     __sync_fetch_and_add(&tree.customer->packets, 1);
     __sync_fetch_and_add(&tree.customer->bits, p.bits);
     if (verdict != PASS)
         __sync_fetch_and_add(&tree.customer->dropped, 1);
-    return carried_out(&wire, s, c, verdict, &p, share, segments);
+    return carried_out(&packet, s, c, verdict, &p, share);
 }

@@ -97,6 +97,25 @@ struct arrival {
     __u32 random;
 };
 
+/* Reads a packet and counts it, with its label; whether a share decides about it. If not, `verdict` is what becomes of it. */
+INLINE int is_shared(struct __sk_buff *skb, const struct settings *s, struct counts *c, struct packet *packet,
+                     struct arrival *p, int *verdict)
+{
+    *verdict = PASSES;
+    if (!arrives(skb, s->overhead, c, packet))
+        return 0;
+    if (packet->word >> LABEL_BITS != KIND_RATE) {
+        /* It passed no edge. */
+        c->unlabelled++;
+        *verdict = s->flags & PASS_UNLABELLED ? PASSES : TC_ACT_SHOT;
+        return 0;
+    }
+    __u32 code = packet->word & LABEL_MAX;
+    struct arrival arrival = { .bits = 8 * packet->bytes, .label = label_decode(code) << 16, .code = code };
+    *p = arrival;
+    return 1;
+}
+
 /* What a share divides: a link, or the part of a customer in it. */
 struct divided {
     /* C, and what bounds the share for a weight of 1 (0: what guaranteed traffic leaves of C), Q16. */
@@ -278,9 +297,10 @@ INLINE void overflow(struct link *link, const struct settings *s)
 }
 
 /* What the kernel does with a packet of this verdict: it is counted and labelled. */
-INLINE int carried_out(const struct wire *wire, const struct settings *s, struct counts *c, enum verdict verdict,
-                       const struct arrival *p, __u64 share, __u64 segments)
+INLINE int carried_out(const struct packet *packet, const struct settings *s, struct counts *c, enum verdict verdict,
+                       const struct arrival *p, __u64 share)
 {
+    const struct wire *wire = &packet->wire;
     if (verdict != PASS) {
         if (verdict == EARLY)
             c->early++;
@@ -293,7 +313,7 @@ INLINE int carried_out(const struct wire *wire, const struct settings *s, struct
     } else if (share && p->label > share) {
         /* 0 says that a guarantee covers the packet: a share below 1 is written as 1. */
         __u32 most = label_encode(share > 1 << 16 ? share : 1 << 16);
-        __u32 lower = first_code(wire, most, segments);
+        __u32 lower = first_code(wire, most, packet->segments);
         if (lower != p->code) {
             wire_write(wire, KIND_RATE, lower);
             c->relabelled++;

@@ -552,17 +552,15 @@ SECTION("classifier") int tred(struct __sk_buff *skb)
     struct ticket_counts *c = bpf_map_lookup_elem(&counts, &zero);
     if (!s || !kept || !c)
         return PASSES;
-    struct wire wire = wire_of(skb);
-    if (!wire.version || is_neighbour_discovery(&wire)) {
-        c->all.no_ip++;
+    struct packet packet;
+    if (!arrives(skb, s->overhead, &c->all, &packet))
         return PASSES;
-    }
-    __u32 word = wire_word(&wire);
-    __u64 segments = skb->gso_segs > 1 ? skb->gso_segs : 1;
-    struct arrival p = { .bytes = charged(skb, s->overhead, segments), .tickets = tickets_of(word), .code = word & LABEL_MAX };
-    p.bits = 8 * p.bytes;
-    c->all.packets++;
-    c->all.bytes += p.bytes;
+    struct arrival p = {
+        .bits = 8 * packet.bytes,
+        .bytes = packet.bytes,
+        .tickets = tickets_of(packet.word),
+        .code = packet.word & LABEL_MAX,
+    };
     if (!p.tickets)
         c->all.unlabelled++;
     int is_busy = __sync_lock_test_and_set(&kept->busy, 1);
@@ -594,7 +592,7 @@ SECTION("classifier") int tred(struct __sk_buff *skb)
         return TC_ACT_SHOT;
     }
     if (code != p.code) {
-        wire_write(&wire, KIND_TICKETS, first_code(&wire, code, segments));
+        wire_write(&packet.wire, KIND_TICKETS, first_code(&packet.wire, code, packet.segments));
         c->all.relabelled++;
     }
     return PASSES;
