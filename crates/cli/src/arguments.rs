@@ -281,27 +281,42 @@ pub struct Compare {
     /// docs/parity.md
     #[arg(long, value_name = "SCENARIO", conflicts_with = "runs")]
     pub parity: Option<PathBuf>,
-    /// Replications of each point in the lab; the simulator runs at least 10
-    #[arg(long, value_name = "N", requires = "parity", default_value_t = 1,
-          value_parser = clap::value_parser!(u64).range(1..=1_000))]
-    pub seeds: u64,
+    /// Replications of each point in the lab; the simulator runs at least 10 [default: 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    pub seeds: Option<u64>,
     /// Folder for the results of both [default: results/SCENARIO-parity]
-    #[arg(long, value_name = "DIR", requires = "parity")]
+    #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Set a value of the scenario
-    #[arg(long, value_name = "PATH=VALUE", value_parser = setting, requires = "parity")]
+    #[arg(long, value_name = "PATH=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
     #[command(flatten)]
     pub late: Late,
     /// Run it even if it would take more than a day, or 2 GB of memory, by an estimate
-    #[arg(long, requires = "parity")]
+    #[arg(long)]
     pub force: bool,
     /// What carries out the queues of watched links in the lab; `kernel` needs root and a build with the feature `bpf`
-    #[arg(long, value_enum, default_value_t = Backend::UserSpace, requires = "parity")]
-    pub backend: Backend,
+    /// [default: user-space]
+    #[arg(long, value_enum)]
+    pub backend: Option<Backend>,
     /// Print rows as JSON, one object a line, and nothing else
     #[arg(long)]
     pub json: bool,
+}
+
+impl Compare {
+    /// The first option that says how a scenario is run, by its name.
+    pub fn option_of_runs(&self) -> Option<&'static str> {
+        let options = [
+            ("--seeds", self.seeds.is_some()),
+            ("--out", self.out.is_some()),
+            ("--set", !self.set.is_empty()),
+            ("--retries", self.late.retries.is_some()),
+            ("--force", self.force),
+            ("--backend", self.backend.is_some()),
+        ];
+        options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)
+    }
 }
 
 #[derive(Args, Debug)]

@@ -3,7 +3,7 @@
 use anyhow::Context as _;
 use serde::Serialize;
 
-use crate::arguments::{Compare, Wanted};
+use crate::arguments::{Backend, Compare, Wanted};
 use crate::lab::RealTime;
 use crate::output;
 use crate::run::load;
@@ -11,16 +11,17 @@ use crate::status::Status;
 
 pub fn compare(arguments: &Compare) -> anyhow::Result<Status> {
     if let Some(scenario) = &arguments.parity {
-        let (seeds, out, set) = (arguments.seeds, arguments.out.clone(), arguments.set.clone());
+        let (seeds, out, set) = (arguments.seeds.unwrap_or(1), arguments.out.clone(), arguments.set.clone());
         let quiet = arguments.json;
         let wanted =
             Wanted { scenario: scenario.clone(), seeds, out, set, json: quiet, quiet, show_config: false };
         return parity(&wanted, arguments);
     }
-    anyhow::ensure!(
-        arguments.late.retries.is_none(),
-        "nothing is run when results are compared: leave out --retries, or name a scenario with --parity"
-    );
+    if let Some(option) = arguments.option_of_runs() {
+        anyhow::bail!(
+            "nothing is run when results are compared: leave out {option}, or name a scenario with --parity"
+        );
+    }
     let runs = arguments.runs.iter().map(apportion::load).collect::<Result<Vec<_>, _>>()?;
     let invalid = runs.iter().find(|run| !run.faults.is_empty() && !arguments.late.allow_late);
     if let Some(run) = invalid {
@@ -41,7 +42,7 @@ fn parity(wanted: &Wanted, arguments: &Compare) -> anyhow::Result<Status> {
     let scenario = load(wanted)?;
     let folder = wanted.folder("-parity");
     ["lab", "sim"].iter().try_for_each(|backend| apportion::check_folder(folder.join(backend)))?;
-    let backend = arguments.backend.into();
+    let backend = arguments.backend.unwrap_or(Backend::UserSpace).into();
     apportion::lab::check_parity(&scenario, backend)?;
     let run = |run: apportion::Run<'_>| {
         run.retries(late.retries()).force(arguments.force).backend(backend).parity()

@@ -161,6 +161,17 @@ fn bad_usage_exits_with_2_and_says_what_to_write() {
     );
     assert!(error(&["compare", "one"]).contains("2"));
     assert!(error(&["compare", "one", "two"]).starts_with("error: cannot read results from `one`: "));
+    // What says how a scenario is run, where none is.
+    for option in ["--backend=kernel", "--seeds=1", "--out=three", "--set=stop=1s", "--retries=0", "--force"]
+    {
+        let name = option.split('=').next().unwrap();
+        assert_eq!(
+            error(&["compare", "one", "two", option]),
+            format!(
+                "error: nothing is run when results are compared: leave out {name}, or name a scenario with --parity\n"
+            )
+        );
+    }
     std::fs::write(folder.path().join("mine"), "dear").unwrap();
     assert!(error(&["run", "x.toml", "--out", "mine"]).contains("choose another folder with --out DIR"));
 }
