@@ -10,7 +10,32 @@
 
 struct counts {
     __u64 packets, bytes, early, overflow, unlabelled, no_ip, relabelled, meanwhile;
+    /* Runs of the program on this processor. */
+    __u64 begun, ended;
 };
+
+/* Constants of the type `of`, which user space changes while programs run (src/program/constants.rs). There are two: a change is written into those
+ * that do not count, and then the word `current` says that they do. So a program sees all of a change, or nothing of it. Those that counted before
+ * are written again only after the runs have ended that had begun by then, which may use them. */
+#define TWO_OF(name, type)                                                                                             \
+    struct name {                                                                                                      \
+        __u64 current;                                                                                                 \
+        type of[2];                                                                                                    \
+    }
+
+/* A run begins: which of two constants count for it. A processor writes down that a run has begun before it reads that, or some nanoseconds
+ * later: user space looks for it only after the system call that has changed `current`. */
+INLINE __u32 begin(struct counts *c, const __u64 *current)
+{
+    *(volatile __u64 *)&c->begun += 1;
+    return *(const volatile __u64 *)current & 1;
+}
+
+INLINE int end(struct counts *c, int verdict)
+{
+    *(volatile __u64 *)&c->ended += 1;
+    return verdict;
+}
 
 /* For tests: with 1, cb[0..1] of a packet is the time, and cb[2] and cb[3] are the random numbers. */
 const volatile __u32 test_hook = 0;

@@ -5,7 +5,9 @@
  */
 #include "share.h"
 
-ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct settings) settings SECTION(".maps");
+TWO_OF(two_settings, struct settings);
+
+ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct two_settings) settings SECTION(".maps");
 ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct link) link SECTION(".maps");
 ARRAY_OF_ONE(BPF_MAP_TYPE_PERCPU_ARRAY, struct counts) counts SECTION(".maps");
 
@@ -47,14 +49,8 @@ INLINE enum verdict admit_meanwhile(struct link *link, const struct settings *s,
     return PASS;
 }
 
-SECTION("classifier") int csfq(struct __sk_buff *skb)
+INLINE int handle(struct __sk_buff *skb, const struct settings *s, struct link *l, struct counts *c)
 {
-    __u32 zero = 0;
-    struct settings *s = bpf_map_lookup_elem(&settings, &zero);
-    struct link *l = bpf_map_lookup_elem(&link, &zero);
-    struct counts *c = bpf_map_lookup_elem(&counts, &zero);
-    if (!s || !l || !c)
-        return PASSES;
     struct packet packet;
     struct arrival p;
     int passes;
@@ -83,4 +79,16 @@ SECTION("classifier") int csfq(struct __sk_buff *skb)
         (void)__sync_lock_test_and_set(&l->busy, 0);
     }
     return carried_out(&packet, s, c, verdict, &p, share);
+}
+
+SECTION("classifier") int csfq(struct __sk_buff *skb)
+{
+    __u32 zero = 0;
+    struct two_settings *s = bpf_map_lookup_elem(&settings, &zero);
+    struct link *l = bpf_map_lookup_elem(&link, &zero);
+    struct counts *c = bpf_map_lookup_elem(&counts, &zero);
+    if (!s || !l || !c)
+        return PASSES;
+    __u32 slot = begin(c, &s->current);
+    return end(c, handle(skb, &s->of[slot], l, c));
 }

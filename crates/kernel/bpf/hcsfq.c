@@ -51,14 +51,17 @@ struct covered {
     __u64 rate, pending, last, missed;
 };
 
-ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct hierarchy) settings SECTION(".maps");
+TWO_OF(two_hierarchies, struct hierarchy);
+
+ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct two_hierarchies) settings SECTION(".maps");
 ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct link) link SECTION(".maps");
 ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct covered) covered SECTION(".maps");
 ARRAY_OF_ONE(BPF_MAP_TYPE_PERCPU_ARRAY, struct counts) counts SECTION(".maps");
-/* By number of the customer, that of all others first. User space sets how many there are. */
+/* By number of the customer, that of all others first. User space sets how many there are. Of each customer there are two weights, one beside each
+ * of the two settings. */
 struct {
     MAP_NUMBER(type, BPF_MAP_TYPE_ARRAY);
-    MAP_NUMBER(max_entries, 1);
+    MAP_NUMBER(max_entries, 2);
     MAP_TYPE(key, __u32);
     MAP_TYPE(value, struct weight);
 } weights SECTION(".maps");
@@ -328,34 +331,44 @@ INLINE enum verdict decide(struct __sk_buff *skb, const struct tree *tree, struc
     return verdict;
 }
 
-SECTION("classifier") int hcsfq(struct __sk_buff *skb)
+/* Whose packet it is, in what a decision is about. */
+INLINE int find_customer(struct tree *tree, __u32 number, __u32 slot)
 {
-    __u32 zero = 0;
-    struct tree tree = { .h = bpf_map_lookup_elem(&settings, &zero), .root = bpf_map_lookup_elem(&link, &zero) };
-    tree.covered = bpf_map_lookup_elem(&covered, &zero);
-    struct counts *c = bpf_map_lookup_elem(&counts, &zero);
-    if (!tree.h || !tree.root || !tree.covered || !c)
-        return PASSES;
-    const struct settings *s = &tree.h->link;
+    __u32 of_weight = 2 * number + slot;
+    tree->customer = bpf_map_lookup_elem(&customers, &number);
+    tree->weight = bpf_map_lookup_elem(&weights, &of_weight);
+    return tree->customer && tree->weight;
+}
+
+INLINE int handle(struct __sk_buff *skb, struct tree *tree, __u32 slot, struct counts *c)
+{
+    const struct settings *s = &tree->h->link;
     struct packet packet;
     struct arrival p;
     int passes;
     if (!is_shared(skb, s, c, &packet, &p, &passes))
         return passes;
-    __u32 *known = prefix_of(&packet.wire, tree.h->is_destination), number = known ? *known : 0;
-    tree.customer = bpf_map_lookup_elem(&customers, &number);
-    tree.weight = bpf_map_lookup_elem(&weights, &number);
-    if (!tree.customer || !tree.weight) {
-        tree.customer = bpf_map_lookup_elem(&customers, &zero);
-        tree.weight = bpf_map_lookup_elem(&weights, &zero);
-        if (!tree.customer || !tree.weight)
-            return PASSES;
-    }
+    __u32 *number = prefix_of(&packet.wire, tree->h->is_destination);
+    if (!find_customer(tree, number ? *number : 0, slot) && !find_customer(tree, 0, slot))
+        return PASSES;
     __u64 share = 0;
-    enum verdict verdict = decide(skb, &tree, &p, c, &share);
-    __sync_fetch_and_add(&tree.customer->packets, 1);
-    __sync_fetch_and_add(&tree.customer->bits, p.bits);
+    enum verdict verdict = decide(skb, tree, &p, c, &share);
+    __sync_fetch_and_add(&tree->customer->packets, 1);
+    __sync_fetch_and_add(&tree->customer->bits, p.bits);
     if (verdict != PASS)
-        __sync_fetch_and_add(&tree.customer->dropped, 1);
+        __sync_fetch_and_add(&tree->customer->dropped, 1);
     return carried_out(&packet, s, c, verdict, &p, share);
+}
+
+SECTION("classifier") int hcsfq(struct __sk_buff *skb)
+{
+    __u32 zero = 0;
+    struct two_hierarchies *h = bpf_map_lookup_elem(&settings, &zero);
+    struct tree tree = { .root = bpf_map_lookup_elem(&link, &zero), .covered = bpf_map_lookup_elem(&covered, &zero) };
+    struct counts *c = bpf_map_lookup_elem(&counts, &zero);
+    if (!h || !tree.root || !tree.covered || !c)
+        return PASSES;
+    __u32 slot = begin(c, &h->current);
+    tree.h = &h->of[slot];
+    return end(c, handle(skb, &tree, slot, c));
 }

@@ -94,7 +94,9 @@ struct ticket_counts {
     __u64 forced, labelled, tickets, filtered, judged, written;
 };
 
-ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct settings) settings SECTION(".maps");
+TWO_OF(two_settings, struct settings);
+
+ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct two_settings) settings SECTION(".maps");
 ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct state) state SECTION(".maps");
 ARRAY_OF_ONE(BPF_MAP_TYPE_PERCPU_ARRAY, struct ticket_counts) counts SECTION(".maps");
 
@@ -544,14 +546,8 @@ INLINE __u64 tickets_of(__u32 word)
     return tickets < MOST_TICKETS ? tickets : MOST_TICKETS;
 }
 
-SECTION("classifier") int tred(struct __sk_buff *skb)
+INLINE int handle(struct __sk_buff *skb, const struct settings *s, struct state *kept, struct ticket_counts *c)
 {
-    __u32 zero = 0;
-    struct settings *s = bpf_map_lookup_elem(&settings, &zero);
-    struct state *kept = bpf_map_lookup_elem(&state, &zero);
-    struct ticket_counts *c = bpf_map_lookup_elem(&counts, &zero);
-    if (!s || !kept || !c)
-        return PASSES;
     struct packet packet;
     if (!arrives(skb, s->overhead, &c->all, &packet))
         return PASSES;
@@ -596,4 +592,16 @@ SECTION("classifier") int tred(struct __sk_buff *skb)
         c->all.relabelled++;
     }
     return PASSES;
+}
+
+SECTION("classifier") int tred(struct __sk_buff *skb)
+{
+    __u32 zero = 0;
+    struct two_settings *s = bpf_map_lookup_elem(&settings, &zero);
+    struct state *kept = bpf_map_lookup_elem(&state, &zero);
+    struct ticket_counts *c = bpf_map_lookup_elem(&counts, &zero);
+    if (!s || !kept || !c)
+        return PASSES;
+    __u32 slot = begin(&c->all, &s->current);
+    return end(&c->all, handle(skb, &s->of[slot], kept, c));
 }

@@ -1,7 +1,7 @@
 //! Settings and state of an HCSFQ core in the kernel: maps of 64-bit words, as `bpf/hcsfq.c` declares them.
 //!
 //! The root is a CSFQ core, whose words [`CoreSettings`] has. Behind them stand what measures the rates of customers, and for each customer
-//! its weight. State of the kernel is 224 B for each customer and 64 B for each prefix of addresses; packets add nothing to it.
+//! its weight. State of the kernel is 224 B and two weights of 16 B for each customer and 64 B for each prefix of addresses; packets add nothing to it.
 
 use apportion_core::aqm::csfq::CsfqParams;
 use apportion_core::aqm::hcsfq::HcsfqParams;
@@ -13,7 +13,7 @@ use crate::settings::{
     CoreSettings, LinkState, SETTINGS, STATE, Unsuitable, inverse, is_window, per_time, q16,
 };
 
-/// Words of the map `settings`.
+/// Words of one of the two settings in the map `settings`.
 pub const HIERARCHY: usize = SETTINGS + 8;
 /// Words of the map `customers`, for each.
 pub const CUSTOMER: usize = STATE + 9;

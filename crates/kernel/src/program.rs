@@ -12,8 +12,11 @@ use aya::{Ebpf, EbpfLoader};
 
 use crate::settings::{COUNTS, CoreSettings, Counts, LinkState, SETTINGS, STATE, with_busy};
 
+mod constants;
 mod hierarchy;
 mod tickets;
+
+use constants::Constants;
 
 pub use hierarchy::Hierarchy;
 pub use tickets::Tickets;
@@ -140,7 +143,8 @@ impl Object {
             loader.override_global("test_hook", &hook, true);
         }
         if let Self::Hierarchy(customers) = self {
-            loader.map_max_entries("customers", customers).map_max_entries("weights", customers);
+            loader.map_max_entries("customers", customers);
+            loader.map_max_entries("weights", customers.saturating_mul(2));
         }
         let (embedded, program) = self.embedded();
         let bytes = embedded.ok_or(BpfError::NotBuilt(program))?;
@@ -198,7 +202,7 @@ where
 /// A CSFQ or MCSFQ core.
 pub struct Core {
     object: Ebpf,
-    settings: Array<MapData, [u64; SETTINGS]>,
+    settings: Constants<{ 1 + 2 * SETTINGS }>,
     link: Array<MapData, [u64; STATE]>,
     counts: PerCpuArray<MapData, [u64; COUNTS]>,
 }
@@ -220,7 +224,7 @@ impl Core {
         let mut object = Object::Core.load(test_hook)?;
         program(&mut object, "csfq")?;
         let mut core = Self {
-            settings: map(&mut object, "settings")?,
+            settings: Constants::of(&mut object)?,
             link: map(&mut object, "link")?,
             counts: map(&mut object, "counts")?,
             object,
@@ -240,13 +244,24 @@ impl Core {
         attach(&mut self.object, "csfq", device)
     }
 
-    /// New constants; the estimate goes on from what it is.
+    /// New constants; the estimate goes on from what it is. A packet sees all of them or none.
     ///
     /// # Errors
-    /// If the map is not accessible.
+    /// If a map is not accessible.
     pub fn set(&mut self, settings: &CoreSettings) -> Result<(), BpfError> {
-        let failed = |cause| BpfError::Map { map: "settings", cause };
-        self.settings.set(0, settings.words(), 0).map_err(failed)
+        self.settings.set(&settings.words(), &self.counts)
+    }
+
+    /// For tests: the program, and what does as [`Self::set`] while it runs.
+    ///
+    /// # Errors
+    /// As [`program`].
+    pub fn apart(
+        &mut self,
+    ) -> Result<(&SchedClassifier, impl FnMut(&CoreSettings) -> Result<(), BpfError> + '_), BpfError> {
+        let Self { object, settings, counts, .. } = self;
+        let set = move |new: &CoreSettings| settings.set(&new.words(), counts);
+        Ok((&*program(object, "csfq")?, set))
     }
 
     /// The estimate as it stands.

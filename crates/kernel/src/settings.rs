@@ -10,12 +10,12 @@ use apportion_core::limit::{Limit, LinkLimit};
 use apportion_core::mark::rate_label::Marking;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Weight};
 
-/// Words of the map `settings`.
+/// Words of one of the two settings in the map `settings`.
 pub const SETTINGS: usize = 16;
 /// Words of the map `link`.
 pub const STATE: usize = 19;
-/// Words of the map `counts`.
-pub const COUNTS: usize = 8;
+/// Words of the map `counts`: those of [`Counts`], then the runs that a processor began and ended.
+pub const COUNTS: usize = 10;
 
 /// Time constants and windows: shorter ones do not fit into the products, longer ones into a gap.
 const WINDOWS: (Span, Span) = (Span::from_millis(1), Span::from_secs(3_600));
@@ -286,7 +286,7 @@ impl Counts {
     /// The sum over processors.
     pub fn sum(processors: impl IntoIterator<Item = [u64; COUNTS]>) -> Self {
         processors.into_iter().fold(Self::default(), |sum, words| {
-            let [packets, bytes, early, overflow, unlabelled, no_ip, relabelled, meanwhile] = words;
+            let [packets, bytes, early, overflow, unlabelled, no_ip, relabelled, meanwhile, ..] = words;
             Self {
                 packets: sum.packets + packets,
                 bytes: sum.bytes + bytes,

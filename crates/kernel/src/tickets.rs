@@ -12,7 +12,7 @@ use apportion_core::units::{Bytes, Rate, Span, TicketRate};
 
 use crate::settings::{COUNTS, Counts, Unsuitable, is_rate, is_window, per_bit};
 
-/// Words of the map `settings`.
+/// Words of one of the two settings in the map `settings`.
 pub const TICKETS: usize = 27;
 /// Words of the map `state`.
 pub const TICKET_STATE: usize = 24;

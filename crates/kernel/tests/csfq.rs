@@ -19,7 +19,7 @@ use apportion_core::units::{Bytes, Packets, Rate, Time};
 use apportion_kernel::program::{Core, Object, program};
 use apportion_kernel::settings::CoreSettings;
 use apportion_live::{frame, wire_label};
-use common::{frame_v4, frame_v6, is_possible, run, run_with};
+use common::{frame_v4, frame_v6, is_possible, run, run_while, run_with};
 use proptest::prelude::*;
 
 const RATE: Rate = Rate::from_mbit(8);
@@ -305,6 +305,29 @@ fn nothing_is_left_after_long_gaps() {
         let error = decay_error(&mut object, sixteenths * 6_300_000, 100_000_000);
         assert!(error <= DECAY_ERROR, "{sixteenths}: {error}");
     }
+}
+
+/// With either constants a packet fits into the queue. With the time that it takes by one, and the limit of the other, it does not.
+#[test]
+fn a_packet_sees_all_of_a_change_or_nothing_of_it() {
+    if !is_possible() {
+        return;
+    }
+    const REPEAT: u32 = 2_000_000;
+    let [slow, fast] = [("2kB", 100_000), ("200B", 1_000_000)].map(|(limit, mbit)| {
+        CoreSettings::new(&params("csfq", &[("limit", limit)]), Rate::from_mbit(mbit)).unwrap()
+    });
+    let mut core = Core::load(&slow).unwrap();
+    let mut bytes = frame_v4(0x4000, 17, 0);
+    let ip = frame::parse(&bytes).unwrap().ip();
+    assert!(wire_label::write(&mut bytes, ip, LabelKind::Rate, Label::new(1e6)));
+    let (program, mut set) = core.apart().unwrap();
+    let changes = run_while(program, &bytes, REPEAT, |i| set([&fast, &slow][i % 2]).unwrap());
+    drop(set);
+    let counts = core.counts().unwrap();
+    println!("{changes} changes, {counts:?}");
+    assert!(changes > 100, "{changes}");
+    assert_eq!((counts.packets, counts.overflow), (u64::from(REPEAT), 0));
 }
 
 #[test]

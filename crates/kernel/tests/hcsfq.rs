@@ -19,7 +19,7 @@ use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
 use apportion_kernel::hierarchy::HierarchySettings;
 use apportion_kernel::program::{Core, End, Hierarchy, Object, program};
 use apportion_live::{frame, wire_label};
-use common::{frame_v4, frame_v6, is_possible, run, run_with_four};
+use common::{frame_v4, frame_v6, is_possible, run, run_while, run_with_four};
 use proptest::prelude::*;
 
 /// A byte takes a microsecond, so that times of whole microseconds make queues of whole bytes.
@@ -399,6 +399,27 @@ fn an_egress_takes_labels_off() {
         let (verdict, out, _) = run(core.program().unwrap(), &bytes, [0; 3], 1);
         assert_eq!((verdict, wire_label::read(&out, ip)), (0, label));
     }
+}
+
+/// With either constants a packet fits into the queue. With the time that it takes by one, and the limit of the other, it does not.
+#[test]
+fn a_packet_sees_all_of_a_change_or_nothing_of_it() {
+    if !is_possible() {
+        return;
+    }
+    const REPEAT: u32 = 1_000_000;
+    let [slow, fast] = [("2kB", 100_000), ("200B", 1_000_000)].map(|(limit, mbit)| {
+        HierarchySettings::new(&params(&[("limit", limit)]), Rate::from_mbit(mbit)).unwrap()
+    });
+    let mut core = Hierarchy::load(&slow, End::Source).unwrap();
+    let (bytes, _) = labelled(&Sent { micros: 0, size: 74, label: Label::new(1e6), customer: 0 });
+    let (program, mut set) = core.apart().unwrap();
+    let changes = run_while(program, &bytes, REPEAT, |i| set([&fast, &slow][i % 2]).unwrap());
+    drop(set);
+    let counts = core.counts().unwrap();
+    println!("{changes} changes, {counts:?}");
+    assert!(changes > 100, "{changes}");
+    assert_eq!((counts.packets, counts.overflow), (u64::from(REPEAT), 0));
 }
 
 #[test]

@@ -5,6 +5,7 @@ use aya::maps::lpm_trie::LpmTrie;
 use aya::maps::{Array, MapData, PerCpuArray};
 use aya::programs::SchedClassifier;
 
+use super::constants::Constants;
 use super::{BpfError, End, Object, attach, insert, map, program};
 use crate::hierarchy::{CUSTOMER, CustomerState, HIERARCHY, HierarchySettings};
 use crate::settings::{COUNTS, Counts, LinkState, STATE, with_busy};
@@ -15,7 +16,8 @@ const NAME: &str = "hcsfq";
 pub struct Hierarchy {
     object: Ebpf,
     end: End,
-    settings: Array<MapData, [u64; HIERARCHY]>,
+    settings: Constants<{ 1 + 2 * HIERARCHY }>,
+    /// Of each customer two, one beside each of the settings.
     weights: Array<MapData, [u64; 2]>,
     prefixes: LpmTrie<MapData, [u8; 16], u32>,
     link: Array<MapData, [u64; STATE]>,
@@ -43,7 +45,7 @@ impl Hierarchy {
         program(&mut object, NAME)?;
         let mut core = Self {
             end,
-            settings: map(&mut object, "settings")?,
+            settings: Constants::of(&mut object)?,
             weights: map(&mut object, "weights")?,
             prefixes: map(&mut object, "prefixes")?,
             link: map(&mut object, "link")?,
@@ -65,17 +67,30 @@ impl Hierarchy {
         attach(&mut self.object, NAME, device)
     }
 
-    /// New constants and weights of as many customers; the estimates go on from what they are.
+    /// New constants and weights of as many customers; the estimates go on from what they are. A packet sees all of them or none.
     ///
     /// # Errors
     /// If a map is not accessible, as where there are more customers than it was loaded for.
     pub fn set(&mut self, settings: &HierarchySettings) -> Result<(), BpfError> {
-        for (number, words) in (0..).zip(settings.weight_words()) {
-            let failed = |cause| BpfError::Map { map: "weights", cause };
-            self.weights.set(number, words, 0).map_err(failed)?;
-        }
-        let failed = |cause| BpfError::Map { map: "settings", cause };
-        self.settings.set(0, settings.words(self.end == End::Destination), 0).map_err(failed)
+        let words = settings.words(self.end == End::Destination);
+        let weights = &mut self.weights;
+        self.settings.set_with(&words, &self.counts, |slot| write_weights(weights, settings, slot))
+    }
+
+    /// For tests: the program, and what does as [`Self::set`] while it runs.
+    ///
+    /// # Errors
+    /// As [`program`].
+    pub fn apart(
+        &mut self,
+    ) -> Result<(&SchedClassifier, impl FnMut(&HierarchySettings) -> Result<(), BpfError> + '_), BpfError>
+    {
+        let Self { object, settings, weights, counts, end, .. } = self;
+        let set = move |new: &HierarchySettings| {
+            let words = new.words(*end == End::Destination);
+            settings.set_with(&words, counts, |slot| write_weights(weights, new, slot))
+        };
+        Ok((&*program(object, NAME)?, set))
     }
 
     /// The customer of a prefix, by number: of addresses that begin with the first `length` bits of `address`. The longest one decides. A number
@@ -137,4 +152,15 @@ impl Hierarchy {
     pub fn program(&mut self) -> Result<&mut SchedClassifier, BpfError> {
         program(&mut self.object, NAME)
     }
+}
+
+/// Writes the weights that go with the constants of the number `slot`.
+fn write_weights(
+    weights: &mut Array<MapData, [u64; 2]>,
+    settings: &HierarchySettings,
+    slot: u32,
+) -> Result<(), BpfError> {
+    let failed = |cause| BpfError::Map { map: "weights", cause };
+    let mut numbered = (slot..).step_by(2).zip(settings.weight_words());
+    numbered.try_for_each(|(at, words)| weights.set(at, words, 0).map_err(failed))
 }

@@ -4,6 +4,7 @@ use aya::Ebpf;
 use aya::maps::{Array, MapData, PerCpuArray};
 use aya::programs::SchedClassifier;
 
+use super::constants::Constants;
 use super::{BpfError, Object, attach, map, program};
 use crate::settings::with_busy;
 use crate::tickets::{TICKET_COUNTS, TICKET_STATE, TICKETS, TicketCounts, TicketSettings, TicketState};
@@ -13,7 +14,7 @@ const NAME: &str = "tred";
 /// A queue by TRED, with an exchange where its settings have one.
 pub struct Tickets {
     object: Ebpf,
-    settings: Array<MapData, [u64; TICKETS]>,
+    settings: Constants<{ 1 + 2 * TICKETS }>,
     state: Array<MapData, [u64; TICKET_STATE]>,
     counts: PerCpuArray<MapData, [u64; TICKET_COUNTS]>,
 }
@@ -35,7 +36,7 @@ impl Tickets {
         let mut object = Object::Tickets.load(test_hook)?;
         program(&mut object, NAME)?;
         let mut tickets = Self {
-            settings: map(&mut object, "settings")?,
+            settings: Constants::of(&mut object)?,
             state: map(&mut object, "state")?,
             counts: map(&mut object, "counts")?,
             object,
@@ -55,13 +56,24 @@ impl Tickets {
     }
 
     /// New constants; averages go on from what they are, and what is issued to an exchange takes effect with its `issue_window`. An
-    /// exchange must have been there, or not, when it was loaded.
+    /// exchange must have been there, or not, when it was loaded. A packet sees all of them or none.
     ///
     /// # Errors
-    /// If the map is not accessible.
+    /// If a map is not accessible.
     pub fn set(&mut self, settings: &TicketSettings) -> Result<(), BpfError> {
-        let failed = |cause| BpfError::Map { map: "settings", cause };
-        self.settings.set(0, settings.words(), 0).map_err(failed)
+        self.settings.set(&settings.words(), &self.counts)
+    }
+
+    /// For tests: the program, and what does as [`Self::set`] while it runs.
+    ///
+    /// # Errors
+    /// As [`program`].
+    pub fn apart(
+        &mut self,
+    ) -> Result<(&SchedClassifier, impl FnMut(&TicketSettings) -> Result<(), BpfError> + '_), BpfError> {
+        let Self { object, settings, counts, .. } = self;
+        let set = move |new: &TicketSettings| settings.set(&new.words(), counts);
+        Ok((&*program(object, NAME)?, set))
     }
 
     /// Its averages as they stand.

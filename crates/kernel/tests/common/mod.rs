@@ -58,6 +58,19 @@ pub fn run_super(program: &SchedClassifier, data: &[u8], words: [u32; 3], segmen
     (verdict, out)
 }
 
+/// Runs a program so often on a frame, and changes something again and again meanwhile; how many changes there were.
+pub fn run_while(
+    program: &SchedClassifier,
+    data: &[u8],
+    repeat: u32,
+    mut change: impl FnMut(usize),
+) -> usize {
+    std::thread::scope(|scope| {
+        let runs = scope.spawn(|| run(program, data, [0; 3], repeat));
+        (0..).take_while(|_| !runs.is_finished()).inspect(|i| change(*i)).count()
+    })
+}
+
 fn run_in(
     program: &SchedClassifier,
     data: &[u8],
