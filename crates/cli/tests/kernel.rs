@@ -264,6 +264,10 @@ fn what_is_taken_away_from_an_interface_is_set_up_again() {
     assert_eq!(classes(&mut netlink), 0);
     pause(Span::from_millis(1_500));
     assert_eq!(classes(&mut netlink), before);
+    assert!(netlink.delete_class(far, apportion_kernel::htb::MAJOR, 1).unwrap());
+    assert_eq!(classes(&mut netlink), before - 1);
+    pause(Span::from_millis(1_500));
+    assert_eq!(classes(&mut netlink), before);
 
     assert!(netlink.stop_redirecting(near).unwrap());
     assert_eq!(crossing(&place), 0);
@@ -277,7 +281,8 @@ fn what_is_taken_away_from_an_interface_is_set_up_again() {
     netlink.delete_queue(far, 7).unwrap();
     pause(Span::from_millis(1_500));
     assert!(get("/healthz").starts_with("HTTP/1.0 200"));
-    assert!(gateway.stop().contains("set up again"));
+    let log = gateway.stop();
+    assert!(log.contains("set up again") && log.contains("classes=1"), "{log}");
 }
 
 /// A queue that somebody else set is not taken away.

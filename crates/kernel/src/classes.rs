@@ -7,13 +7,14 @@
 //!
 //! Cost: one class for each, one queue for each leaf; two system calls each when it is set up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use apportion_core::limit::{Limit, LinkLimit};
 use apportion_core::system::classes::Class;
 use apportion_core::system::htb::{HtbClass as Wanted, HtbParams};
 use apportion_core::units::{Bytes, Rate};
 use apportion_linux::netlink::htb::HtbClass;
+use apportion_linux::netlink::statistics::ClassStatistics;
 use apportion_linux::netlink::{Netlink, NetlinkError};
 
 use crate::htb::{HtbTree, TURNS, WHOLE, handle, whole};
@@ -145,12 +146,29 @@ impl ClassTree {
         self.tree.change(&before.tree, netlink, device)
     }
 
-    /// Whether a device still has it: someone may have taken it away.
+    /// The numbers of its classes that are not among those `found` at a device: somebody may have taken some away, or all.
+    #[must_use]
+    pub fn missing(&self, found: &[ClassStatistics]) -> BTreeSet<u16> {
+        self.tree.missing(found)
+    }
+
+    /// Whether it has no other classes than these.
+    #[must_use]
+    pub fn is_all(&self, classes: &BTreeSet<u16>) -> bool {
+        self.tree.classes.iter().all(|class| classes.contains(&class.minor))
+    }
+
+    /// Adds these of its classes to a device that has the others, with the queues of leaves. What waits in the others stays.
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn stands(&self, netlink: &mut Netlink, device: u32) -> Result<bool, NetlinkError> {
-        self.tree.stands(netlink, device)
+    pub fn restore(
+        &self,
+        missing: &BTreeSet<u16>,
+        netlink: &mut Netlink,
+        device: u32,
+    ) -> Result<(), NetlinkError> {
+        self.tree.restore(missing, netlink, device)
     }
 
     /// Makes it the queue of a device. If anything fails, the device is left with the queue of the kernel.

@@ -365,17 +365,34 @@ impl KernelGateway {
             self.claims[at] = Some(Claim::try_take(&self.locks, &found).map_err(wrong)?);
             self.enter(direction, &found)?;
         }
-        let Some(end) = &self.ends[at] else { return Ok(false) };
-        let stands = end.program.is_some() && self.plans[at].tree.stands(&mut self.netlink, end.device)?;
-        if !stands {
-            self.install(direction)?;
-        }
+        let stands = self.mend_queue(direction)?;
         if let Ok(found) = Interface::look(&mut self.netlink, &interface)
             && is_there
         {
             self.keep_merging_off(direction, &found)?;
         }
         Ok(!stands)
+    }
+
+    /// Sets the queue of a direction up, if it is not, and the classes of it that somebody took away. Whether all of it stood.
+    fn mend_queue(&mut self, direction: Direction) -> Result<bool, GatewayError> {
+        let at = direction as usize;
+        let Some(End { device, program: Some(_), .. }) = self.ends[at] else {
+            self.install(direction)?;
+            return Ok(false);
+        };
+        let tree = &self.plans[at].tree;
+        let missing = tree.missing(&self.netlink.class_statistics(device, MAJOR)?);
+        if missing.is_empty() {
+            return Ok(true);
+        }
+        let netlink = &mut self.netlink;
+        if tree.is_all(&missing) || tree.restore(&missing, netlink, device).is_err() {
+            self.install(direction)?;
+        }
+        let (interface, classes) = (self.interface(direction), missing.len());
+        tracing::warn!(interface, classes, "classes of the queue had been taken away");
+        Ok(false)
     }
 
     /// Another program may have turned offloads on again.

@@ -2,10 +2,13 @@
 //!
 //! Source: tc-htb(8).
 
+use std::collections::BTreeSet;
+
 use apportion_core::limit::Limit;
 use apportion_core::units::{Bytes, Rate, Span};
 use apportion_linux::netlink::htb::HtbClass;
 pub use apportion_linux::netlink::htb::MAJOR;
+use apportion_linux::netlink::statistics::ClassStatistics;
 use apportion_linux::netlink::{Netlink, NetlinkError};
 
 /// The class of the whole link, above all others.
@@ -34,7 +37,7 @@ impl HtbTree {
     /// The kernel's error: `EEXIST` if the device has a queue that somebody set.
     pub fn install(&self, netlink: &mut Netlink, device: u32) -> Result<(), NetlinkError> {
         netlink.add_htb(device, MAJOR, self.default)?;
-        let added = self.add(netlink, device);
+        let added = self.add(&|_| true, netlink, device);
         if added.is_err() {
             // The first error says more than a second one would.
             let _ = netlink.delete_queue(device, MAJOR);
@@ -42,12 +45,23 @@ impl HtbTree {
         added
     }
 
-    /// Whether a device still has it.
+    /// Its classes that are not among those `found` at a device.
+    pub fn missing(&self, found: &[ClassStatistics]) -> BTreeSet<u16> {
+        let found: BTreeSet<u16> = found.iter().map(|class| class.minor).collect();
+        self.classes.iter().map(|class| class.minor).filter(|minor| !found.contains(minor)).collect()
+    }
+
+    /// Adds these of its classes to a device that has the others, with the queues of leaves; the others are left as they are.
     ///
     /// # Errors
     /// The kernel's error.
-    pub fn stands(&self, netlink: &mut Netlink, device: u32) -> Result<bool, NetlinkError> {
-        self.classes.first().map_or(Ok(true), |class| netlink.has_class(device, MAJOR, class.minor))
+    pub fn restore(
+        &self,
+        missing: &BTreeSet<u16>,
+        netlink: &mut Netlink,
+        device: u32,
+    ) -> Result<(), NetlinkError> {
+        self.add(&|minor| missing.contains(&minor), netlink, device)
     }
 
     /// Changes what differs from `before`, whose classes it has, at a device.
@@ -66,9 +80,16 @@ impl HtbTree {
         Ok(())
     }
 
-    fn add(&self, netlink: &mut Netlink, device: u32) -> Result<(), NetlinkError> {
-        self.classes.iter().try_for_each(|class| netlink.add_htb_class(device, MAJOR, class))?;
-        self.queues.iter().try_for_each(|(class, limit)| netlink.add_fifo(device, MAJOR, *class, *limit))
+    fn add(
+        &self,
+        is_wanted: &dyn Fn(u16) -> bool,
+        netlink: &mut Netlink,
+        device: u32,
+    ) -> Result<(), NetlinkError> {
+        let mut classes = self.classes.iter().filter(|class| is_wanted(class.minor));
+        classes.try_for_each(|class| netlink.add_htb_class(device, MAJOR, class))?;
+        let mut queues = self.queues.iter().filter(|(class, _)| is_wanted(*class));
+        queues.try_for_each(|(class, limit)| netlink.add_fifo(device, MAJOR, *class, *limit))
     }
 }
 

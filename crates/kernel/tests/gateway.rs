@@ -15,6 +15,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use apportion_kernel::gateway::plan;
+use apportion_kernel::htb::MAJOR;
 use apportion_linux::namespace::Namespace;
 use apportion_linux::netlink::Netlink;
 use common::hosts::{Hosts, config, host, hosts, start};
@@ -125,7 +126,7 @@ fn what_a_gateway_sets_up_goes_with_it() {
         let mut netlink = Netlink::open().unwrap();
         ["near", "far"].map(|name| {
             let device = netlink.index_of(name).unwrap();
-            netlink.delete_queue(device, apportion_kernel::htb::MAJOR).unwrap()
+            netlink.delete_queue(device, MAJOR).unwrap()
         })
     };
     assert_eq!(hosts.middle.run(left).unwrap(), [false; 2]);
@@ -182,6 +183,40 @@ fn another_configuration_and_another_interface_are_taken_up() {
         assert!(lost == 0.0 && (0.9..1.1).contains(&again), "{lost} {again}");
     };
     middle.run(run).unwrap();
+}
+
+/// A class that somebody takes away is set up again by itself: what waits in the others stays.
+#[test]
+fn a_class_that_is_taken_away_alone_is_set_up_again() {
+    let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
+    let config = config(CLASSES, PLANS);
+    let tree = plan(&config).unwrap()[0].tree.clone();
+    let minors = ["first", "second"].map(|name| tree.class_of(name).unwrap() as u16);
+    let run = || {
+        let mut gateway = match start(&config) {
+            Err(error) if error.to_string().contains("ENOENT") => return println!("skipped: {error}"),
+            gateway => gateway.unwrap(),
+        };
+        let mut netlink = Netlink::open().unwrap();
+        let far = netlink.index_of("far").unwrap();
+        let mut classes = || {
+            let all = netlink.class_statistics(far, MAJOR).unwrap();
+            all.into_iter().map(|class| (class.minor, class.packets)).collect::<BTreeMap<_, _>>()
+        };
+        carried(&hosts, &[(11, 1.0), (12, 1.0)], 1);
+        let before = classes();
+        assert!(minors.iter().all(|minor| before[minor] > 50), "{before:?}");
+        assert!(Netlink::open().unwrap().delete_class(far, MAJOR, minors[0]).unwrap());
+        assert_eq!(classes().len(), before.len() - 1);
+        gateway.mend();
+        let after = classes();
+        assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+        // It has counted nothing, and the other one goes on.
+        assert!(after[&minors[0]] == 0 && after[&minors[1]] >= before[&minors[1]], "{before:?} {after:?}");
+        let limited = carried(&hosts, &[(11, 6.0)], 2).get(&11).copied().unwrap_or(0.0);
+        assert!((2.8..3.2).contains(&limited), "{limited}");
+    };
+    hosts.middle.run(run).unwrap();
 }
 
 /// How many of 60 datagrams arrive that wait, at 3 Mb/s, while another configuration is applied.

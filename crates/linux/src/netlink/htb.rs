@@ -146,14 +146,14 @@ impl Netlink {
         Ok(all)
     }
 
-    /// Whether the queue discipline `major` of a device has the class `minor`.
+    /// Takes away the class `minor` of the HTB `major` of a device, with what waits there. Whether there was one.
     ///
     /// # Errors
-    /// The kernel's error.
-    pub fn has_class(&mut self, device: u32, major: u16, minor: u16) -> Result<bool, NetlinkError> {
+    /// The kernel's error: `EBUSY` if classes stand below it.
+    pub fn delete_class(&mut self, device: u32, major: u16, minor: u16) -> Result<bool, NetlinkError> {
         let message = message(device, TcHandle { major, minor }, TcHandle::UNSPEC);
-        let doing = format_args!("look at class {minor} of the queue of device {device}");
-        self.socket.exists(RouteNetlinkMessage::GetTrafficClass(message), doing)
+        let doing = format_args!("take away class {minor} of HTB on device {device}");
+        self.socket.exists(RouteNetlinkMessage::DelTrafficClass(message), doing)
     }
 
     /// Takes away the queue `major` from the egress of a device, with its classes; a queue with another handle stays. Whether
