@@ -282,7 +282,7 @@ fn what_is_taken_away_from_an_interface_is_set_up_again() {
     pause(Span::from_millis(1_500));
     assert!(get("/healthz").starts_with("HTTP/1.0 200"));
     let log = gateway.stop();
-    assert!(log.contains("set up again") && log.contains("classes=1"), "{log}");
+    assert!(log.contains("set up again") && log.contains("\"classes\":1"), "{log}");
 }
 
 /// A queue that somebody else set is not taken away.

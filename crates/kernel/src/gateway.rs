@@ -6,6 +6,7 @@
 //! | `directions` | how the kernel carries out a configuration, or why it cannot |
 //! | `run` | a gateway from its start to its end: signals, commands, metrics |
 //! | [`statistics`] | what is counted |
+//! | `earlier` | what queues and programs counted that are gone |
 //!
 //! A direction has its queue at the interface that it leaves by. If the process is killed, frames still pass: programs go with it, HTB
 //! and the redirection stay. The next gateway of the same interfaces begins anew, and [`bypass`](apportion_live::gateway::bypass) takes away what was left.
@@ -30,12 +31,13 @@ use crate::program::{self, BpfError, Core, Hierarchy, PrefixClasses, Tickets};
 use crate::tickets::TicketSettings;
 
 mod directions;
+mod earlier;
 mod run;
 pub mod statistics;
 
 pub use directions::{DirectionPlan, HierarchyPlan, Program, plan};
+use earlier::Earlier;
 pub use run::run;
-use statistics::Earlier;
 
 /// Why it did not start, or ended.
 #[derive(Debug, thiserror::Error)]
@@ -85,9 +87,15 @@ struct End {
 enum Attached {
     None,
     Core(Box<Core>),
-    Hierarchy(Box<Hierarchy>),
+    /// With the names of its customers by number; all others have an empty one.
+    Hierarchy {
+        core: Box<Hierarchy>,
+        names: Vec<String>,
+    },
     Tickets(Box<Tickets>),
-    Prefixes { _classes: Box<PrefixClasses> },
+    Prefixes {
+        _classes: Box<PrefixClasses>,
+    },
 }
 
 /// A gateway that is set up, until it is dropped.
@@ -226,7 +234,7 @@ impl KernelGateway {
         let plan = &self.plans[direction as usize];
         let failed = |error| GatewayError::Queue { interface: interface.clone(), error };
         // Before the classes that it names are other ones.
-        end.program = None;
+        end.end_program(&mut self.earlier[direction as usize]);
         self.netlink.delete_queue(end.device, MAJOR).map_err(failed)?;
         plan.tree.install(&mut self.netlink, end.device).map_err(failed)?;
         match attach(plan, end.device) {
@@ -262,7 +270,8 @@ impl KernelGateway {
         let before = std::mem::replace(&mut self.plans, plans);
         let mut problems = Vec::new();
         for (direction, before) in Direction::BOTH.into_iter().zip(before) {
-            if before == self.plans[direction as usize] {
+            let at = direction as usize;
+            if before == self.plans[at] {
                 continue;
             }
             if let Err(error) = self.replace(direction, &before) {
@@ -270,11 +279,17 @@ impl KernelGateway {
                     "{}: {error}; its frames pass undivided, and it is tried again each second\n",
                     direction.name()
                 ));
-                if let Some(end) = &mut self.ends[direction as usize] {
-                    end.program = None;
+                if let Some(device) = self.ends[at].as_ref().map(|end| end.device) {
+                    self.keep_counts(direction, device, &before);
+                }
+                if let Some(end) = &mut self.ends[at] {
+                    end.end_program(&mut self.earlier[at]);
                     // A half of it would divide by numbers of two configurations.
                     let _ = self.netlink.delete_queue(end.device, MAJOR);
                 }
+            }
+            if let Program::Hierarchy(plan) = &self.plans[at].program {
+                self.earlier[at].programs.keep(&plan.names);
             }
         }
         if problems.is_empty() { Ok(()) } else { Err(problems.concat()) }
@@ -297,7 +312,7 @@ impl KernelGateway {
         plan.tree.change(&before.tree, &mut self.netlink, *device).map_err(failed)?;
         match (&mut *program, &plan.program) {
             (Attached::Core(core), Program::Core(settings)) => core.set(settings)?,
-            (Attached::Hierarchy(core), Program::Hierarchy(new)) if has_the_customers(new, before) => {
+            (Attached::Hierarchy { core, .. }, Program::Hierarchy(new)) if has_the_customers(new, before) => {
                 core.set(&new.settings)?;
             }
             (Attached::Tickets(queue), Program::Tickets(new)) if exchanges_as(new, before) => {
@@ -305,10 +320,13 @@ impl KernelGateway {
             }
             _ if plan.program == before.program => (),
             // Classes of addresses: the new one is attached before the old one goes.
-            (Attached::Prefixes { .. }, Program::Prefixes { .. }) => *program = attach(plan, *device)?,
+            (Attached::Prefixes { .. }, Program::Prefixes { .. }) => {
+                let new = attach(plan, *device)?;
+                self.earlier[at].end_program(std::mem::replace(program, new));
+            }
             // Two cores in a row would take labels off, or exchange tickets, twice.
             _ => {
-                *program = Attached::None;
+                self.earlier[at].end_program(std::mem::replace(program, Attached::None));
                 *program = attach(plan, *device)?;
             }
         }
@@ -357,7 +375,9 @@ impl KernelGateway {
         let is_there = self.ends[at].as_ref().is_some_and(|end| Some(end.device) == found);
         if !is_there {
             // Another one has its name, or none.
-            if let Some(end) = self.ends[at].take() {
+            if let Some(mut end) = self.ends[at].take() {
+                end.end_program(&mut self.earlier[at]);
+                self.earlier[at].end_queue();
                 end.leave(&mut self.netlink);
             }
             self.claims[at] = None;
@@ -381,13 +401,15 @@ impl KernelGateway {
             self.install(direction)?;
             return Ok(false);
         };
+        let found = self.netlink.class_statistics(device, MAJOR)?;
+        self.note(direction, &found);
         let tree = &self.plans[at].tree;
-        let missing = tree.missing(&self.netlink.class_statistics(device, MAJOR)?);
+        let missing = tree.missing(&found);
         if missing.is_empty() {
             return Ok(true);
         }
-        let netlink = &mut self.netlink;
-        if tree.is_all(&missing) || tree.restore(&missing, netlink, device).is_err() {
+        if tree.is_all(&missing) || tree.restore(&missing, &mut self.netlink, device).is_err() {
+            self.earlier[at].end_queue();
             self.install(direction)?;
         }
         let (interface, classes) = (self.interface(direction), missing.len());
@@ -424,6 +446,13 @@ impl End {
         }
         self.redirected = wanted;
         Ok(())
+    }
+
+    /// Takes the program away, after what it counted was added to `earlier`.
+    fn end_program(&mut self, earlier: &mut Earlier) {
+        if let Some(program) = self.program.take() {
+            earlier.end_program(program);
+        }
     }
 
     /// Takes away what stands at the device, if that is still there.
@@ -471,7 +500,7 @@ fn attach(plan: &DirectionPlan, device: u32) -> Result<Attached, BpfError> {
                 core.set_prefix(prefix.first(), prefix.length(), *customer)?;
             }
             core.attach(interface)?;
-            Ok(Attached::Hierarchy(Box::new(core)))
+            Ok(Attached::Hierarchy { core: Box::new(core), names: plan.names.clone() })
         }
         Program::Tickets(settings) => {
             let mut queue = Tickets::load(settings)?;

@@ -287,17 +287,23 @@ impl Counts {
     pub fn sum(processors: impl IntoIterator<Item = [u64; COUNTS]>) -> Self {
         processors.into_iter().fold(Self::default(), |sum, words| {
             let [packets, bytes, early, overflow, unlabelled, no_ip, relabelled, meanwhile, ..] = words;
-            Self {
-                packets: sum.packets + packets,
-                bytes: sum.bytes + bytes,
-                early: sum.early + early,
-                overflow: sum.overflow + overflow,
-                unlabelled: sum.unlabelled + unlabelled,
-                no_ip: sum.no_ip + no_ip,
-                relabelled: sum.relabelled + relabelled,
-                meanwhile: sum.meanwhile + meanwhile,
-            }
+            sum.plus(&Self { packets, bytes, early, overflow, unlabelled, no_ip, relabelled, meanwhile })
         })
+    }
+
+    /// Both.
+    #[must_use]
+    pub const fn plus(&self, other: &Self) -> Self {
+        Self {
+            packets: self.packets + other.packets,
+            bytes: self.bytes + other.bytes,
+            early: self.early + other.early,
+            overflow: self.overflow + other.overflow,
+            unlabelled: self.unlabelled + other.unlabelled,
+            no_ip: self.no_ip + other.no_ip,
+            relabelled: self.relabelled + other.relabelled,
+            meanwhile: self.meanwhile + other.meanwhile,
+        }
     }
 }
 

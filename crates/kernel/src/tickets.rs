@@ -306,6 +306,26 @@ impl TicketCounts {
         let [forced, labelled, tickets, filtered, judged, written] = std::array::from_fn(|i| sum[COUNTS + i]);
         Self { all: Counts::sum([all]), forced, labelled, tickets, filtered, judged, written }
     }
+
+    /// Those of a program without tickets.
+    #[must_use]
+    pub fn of_core(all: Counts) -> Self {
+        Self { all, ..Self::default() }
+    }
+
+    /// Both.
+    #[must_use]
+    pub const fn plus(&self, other: &Self) -> Self {
+        Self {
+            all: self.all.plus(&other.all),
+            forced: self.forced + other.forced,
+            labelled: self.labelled + other.labelled,
+            tickets: self.tickets + other.tickets,
+            filtered: self.filtered + other.filtered,
+            judged: self.judged + other.judged,
+            written: self.written + other.written,
+        }
+    }
 }
 
 #[cfg(test)]

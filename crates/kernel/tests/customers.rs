@@ -7,7 +7,9 @@ mod common;
 
 use apportion_core::packet::LabelKind;
 use apportion_core::units::Time;
-use apportion_kernel::gateway::{Program, plan};
+use apportion_kernel::gateway::{KernelGateway, Program, plan};
+use apportion_kernel::htb::MAJOR;
+use apportion_linux::netlink::Netlink;
 use apportion_live::gateway::snapshot::Reloads;
 use common::hosts::{config, hosts, start};
 use common::is_possible;
@@ -88,6 +90,43 @@ fn customers_have_their_weights_and_flows_their_part_of_that() {
             let line =
                 format!("apportion_gateway_core_customer_{name}{{direction=\"up\",customer=\"second\"}}");
             assert!(text.contains(&line), "{line}\n{text}");
+        }
+    };
+    hosts.middle.run(run).unwrap();
+}
+
+/// A program goes with the queue that somebody takes away, and what it counted of customers stays.
+#[test]
+fn what_customers_were_counted_stays_where_a_queue_is_taken_away() {
+    let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
+    let config = config(TEXT, PLANS);
+    let flow = |last, rate| Flow { last, port: 1, rate, label: Some((LabelKind::Rate, rate * 1e6)) };
+    // Received of a customer and of all, and dropped of all.
+    let counted = |gateway: &mut KernelGateway| {
+        let json = gateway.statistics(Time::from_secs(1)).json(&Reloads::default());
+        let up = &json["directions"]["up"];
+        let dropped =
+            up["dropped_packets"].as_object().unwrap().values().map(|of| of.as_f64().unwrap()).sum();
+        let of = |value: &serde_json::Value| value["received_packets"].as_f64().unwrap();
+        [of(&up["core"]["customers"]["first"]), of(&up["core"]), dropped]
+    };
+    let run = || {
+        let mut gateway = match start(&config) {
+            Err(error) if error.to_string().contains("ENOENT") => return println!("skipped: {error}"),
+            gateway => gateway.unwrap(),
+        };
+        carried(&hosts, &[flow(11, 4.0), flow(12, 4.0)], 0.0, 1.0);
+        let before = counted(&mut gateway);
+        let mut netlink = Netlink::open().unwrap();
+        let far = netlink.index_of("far").unwrap();
+        assert!(netlink.delete_queue(far, MAJOR).unwrap());
+        gateway.mend();
+        let again = counted(&mut gateway);
+        carried(&hosts, &[flow(11, 4.0), flow(12, 4.0)], 0.0, 1.0);
+        let later = counted(&mut gateway);
+        println!("{before:?} {again:?} {later:?}");
+        for ((before, again), later) in before.into_iter().zip(again).zip(later) {
+            assert!(before > 50.0 && again >= before && later > again + 50.0);
         }
     };
     hosts.middle.run(run).unwrap();

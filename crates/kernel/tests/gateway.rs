@@ -14,10 +14,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use apportion_kernel::gateway::plan;
+use apportion_core::units::Time;
+use apportion_kernel::gateway::{KernelGateway, plan};
 use apportion_kernel::htb::MAJOR;
 use apportion_linux::namespace::Namespace;
 use apportion_linux::netlink::Netlink;
+use apportion_live::gateway::snapshot::Reloads;
 use common::hosts::{Hosts, config, host, hosts, start};
 use common::is_possible;
 
@@ -215,6 +217,50 @@ fn a_class_that_is_taken_away_alone_is_set_up_again() {
         assert!(after[&minors[0]] == 0 && after[&minors[1]] >= before[&minors[1]], "{before:?} {after:?}");
         let limited = carried(&hosts, &[(11, 6.0)], 2).get(&11).copied().unwrap_or(0.0);
         assert!((2.8..3.2).contains(&limited), "{limited}");
+    };
+    hosts.middle.run(run).unwrap();
+}
+
+/// Somebody takes a class away, then the whole queue. They count from 0 when they are set up again, and what is shown goes on.
+#[test]
+fn totals_go_on_where_a_queue_is_taken_away() {
+    let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
+    let config = config(CLASSES, PLANS);
+    let leaf = plan(&config).unwrap()[0].tree.class_of("first").unwrap() as u16;
+    // Of the customer and of all, sent up.
+    let sent = |gateway: &mut KernelGateway| {
+        let json = gateway.statistics(Time::from_secs(1)).json(&Reloads::default());
+        let up = &json["directions"]["up"];
+        [&up["customers"]["first"], up].map(|of| of["sent_packets"].as_u64().unwrap())
+    };
+    let run = || {
+        let mut gateway = match start(&config) {
+            Err(error) if error.to_string().contains("ENOENT") => return println!("skipped: {error}"),
+            gateway => gateway.unwrap(),
+        };
+        let mut netlink = Netlink::open().unwrap();
+        let far = netlink.index_of("far").unwrap();
+        let mut before = [0; 2];
+        for step in ["at first", "a class", "the queue"] {
+            match step {
+                "a class" => assert!(netlink.delete_class(far, MAJOR, leaf).unwrap()),
+                "the queue" => assert!(netlink.delete_queue(far, MAJOR).unwrap()),
+                _ => (),
+            }
+            let without = sent(&mut gateway);
+            gateway.mend();
+            let again = sent(&mut gateway);
+            carried(&hosts, &[(11, 1.0), (12, 0.5)], 1);
+            let later = sent(&mut gateway);
+            println!("{step}: {before:?} {without:?} {again:?} {later:?}");
+            let grows =
+                |from: [u64; 2], to: [u64; 2], by| from.iter().zip(to).all(|(from, to)| to >= from + by);
+            assert!(
+                grows(before, without, 0) && grows(without, again, 0) && grows(again, later, 100),
+                "{step}"
+            );
+            before = later;
+        }
     };
     hosts.middle.run(run).unwrap();
 }

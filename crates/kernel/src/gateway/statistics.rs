@@ -3,7 +3,7 @@
 //! Names are those of the gateway in user space, where they mean the same. The classes of HTB count frames with their Ethernet header,
 //! which is the overhead that the kernel charges.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Rate, Span, Time};
@@ -13,20 +13,12 @@ use apportion_live::gateway::snapshot::Reloads;
 use apportion_scenario::gateway::Direction;
 use serde_json::{Map, Value, json};
 
-use super::{Attached, DirectionPlan, KernelGateway, Program};
+use super::earlier::{ByName, Counted, add};
+use super::{Attached, DirectionPlan, KernelGateway};
 use crate::hierarchy::CustomerState;
 use crate::htb::MAJOR;
 use crate::settings::{Counts, LinkState};
 use crate::tickets::{TicketCounts, TicketState};
-
-/// What queues that are gone counted.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Earlier {
-    /// By the names of classes that are still there.
-    classes: BTreeMap<String, ClassStatistics>,
-    /// By classes that are gone.
-    others: ClassStatistics,
-}
 
 /// What is counted at one time.
 #[derive(Clone, Debug)]
@@ -50,10 +42,12 @@ pub struct DirectionStatistics {
     pub is_installed: bool,
     /// The rate of its link.
     pub rate: Rate,
-    /// Its leaves; one without a name holds all packets. None if the kernel does not say.
+    /// Its leaves since the start, also those that were taken away and set up again; one without a name holds all packets.
     pub classes: BTreeMap<String, ClassStatistics>,
     /// What leaves that a reload took away had counted.
     pub others: ClassStatistics,
+    /// What programs in front of it counted, also those that are gone; `unlabelled` are those that were dropped.
+    pub programs: TicketCounts,
     /// The core in front of it.
     pub core: Option<(LinkState, Counts)>,
     /// The queue by TRED in front of it.
@@ -63,8 +57,7 @@ pub struct DirectionStatistics {
 }
 
 impl KernelGateway {
-    /// What is counted, `now` after the start. Counters of a direction stay when its queue is set up anew, apart from what
-    /// went with an interface.
+    /// What is counted, `now` after the start. Counters of a direction go on when its queue is set up anew, or somebody took it away.
     pub fn statistics(&mut self, now: Time) -> Statistics {
         Statistics {
             title: self.config.title.clone(),
@@ -76,101 +69,57 @@ impl KernelGateway {
     fn of_direction(&mut self, direction: Direction) -> DirectionStatistics {
         let at = direction as usize;
         let (is_attached, is_up) = (self.ends[at].is_some(), self.are_up()[at]);
-        let program = self.ends[at].as_ref().and_then(|end| end.program.as_ref());
-        let core = program.and_then(|program| match program {
-            Attached::Core(core) => Some((core.state().ok()?, core.counts().ok()?)),
-            Attached::Hierarchy(core) => Some((core.state().ok()?, core.counts().ok()?)),
-            _ => None,
-        });
-        let tickets = program.and_then(|program| match program {
-            Attached::Tickets(queue) => Some((queue.state().ok()?, queue.counts().ok()?)),
-            _ => None,
-        });
-        let customers = self.customers(direction);
-        let is_installed = program.is_some();
-        let device = self.ends[at].as_ref().map(|end| end.device);
-        let now = device.map_or_else(|| Some(BTreeMap::new()), |device| self.read(direction, device));
-        let Earlier { mut classes, others } = self.earlier[at].clone();
-        match now {
-            Some(now) => now.into_iter().for_each(|(name, counted)| {
-                add(classes.entry(name).or_default(), &counted);
-            }),
-            // Counters that are not known are left out: to go on from a smaller number would be a counter that begins anew.
-            None => classes.clear(),
+        if let Some(device) = self.ends[at].as_ref().map(|end| end.device) {
+            // What the kernel does not say stands as it was last read.
+            if let Ok(all) = self.netlink.class_statistics(device, MAJOR) {
+                self.note(direction, &all);
+            }
         }
         let own = match direction {
             Direction::Up => &self.config.up,
             Direction::Down => &self.config.down,
         };
-        let (interface, rate) = (self.interface(direction).to_owned(), own.rate);
-        DirectionStatistics {
-            interface,
+        let earlier = &self.earlier[at];
+        let program = self.ends[at].as_ref().and_then(|end| end.program.as_ref());
+        let mut statistics = DirectionStatistics {
+            interface: self.interface(direction).to_owned(),
             is_attached,
             is_up,
-            is_installed,
-            rate,
-            classes,
-            others,
-            core,
-            tickets,
-            customers,
-        }
-    }
-
-    /// The customers of the core of a direction, if it has any.
-    fn customers(&self, direction: Direction) -> BTreeMap<String, CustomerState> {
-        let at = direction as usize;
-        let program = self.ends[at].as_ref().and_then(|end| end.program.as_ref());
-        let (Some(Attached::Hierarchy(core)), Program::Hierarchy(plan)) = (program, &self.plans[at].program)
-        else {
-            return BTreeMap::new();
+            is_installed: program.is_some(),
+            rate: own.rate,
+            classes: earlier.totals(),
+            others: earlier.others,
+            programs: earlier.programs.packets,
+            ..DirectionStatistics::default()
         };
-        let named = plan.names.iter().zip(0..);
-        named.filter_map(|(name, number)| Some((name.clone(), core.customer(number).ok()?))).collect()
-    }
-
-    /// What the leaves at a device have counted since they were set up; none if the kernel does not say.
-    fn read(&mut self, direction: Direction, device: u32) -> Option<BTreeMap<String, ClassStatistics>> {
-        let all = self.netlink.class_statistics(device, MAJOR).ok()?;
-        Some(counted_by(&self.plans[direction as usize], all))
-    }
-
-    /// Remembers what the queue of a device counted by the plan `before`, as far as its classes are still there.
-    pub(super) fn keep_counts(&mut self, direction: Direction, device: u32, before: &DirectionPlan) {
-        let at = direction as usize;
-        let all = self.netlink.class_statistics(device, MAJOR).unwrap_or_default();
-        for (name, mut counted) in counted_by(before, all) {
-            // What waits is lost.
-            counted.drops = counted.drops.saturating_add(counted.backlog_packets);
-            (counted.backlog_packets, counted.backlog_bytes) = (0, 0);
-            add(self.earlier[at].classes.entry(name).or_default(), &counted);
+        if let Some(program) = program {
+            statistics.take(program, &earlier.programs);
         }
-        let names: BTreeSet<&str> = self.plans[at].tree.leaves().map(|(_, name)| name).collect();
-        let Earlier { classes, others } = &mut self.earlier[at];
-        classes.retain(|name, counted| {
-            let stays = names.contains(&**name);
-            if !stays {
-                add(others, counted);
-            }
-            stays
-        });
+        statistics
+    }
+
+    /// Notes what classes at the device of a direction have counted since they were set up.
+    pub(super) fn note(&mut self, direction: Direction, all: &[ClassStatistics]) {
+        let at = direction as usize;
+        self.earlier[at].read(counted_by(&self.plans[at], all));
+    }
+
+    /// Remembers what the queue of a device counted by the plan `before`, which is about to be taken away.
+    pub(super) fn keep_counts(&mut self, direction: Direction, device: u32, before: &DirectionPlan) {
+        let (plan, earlier) = (&self.plans[direction as usize], &mut self.earlier[direction as usize]);
+        if let Ok(all) = self.netlink.class_statistics(device, MAJOR) {
+            earlier.read(counted_by(before, &all));
+        }
+        earlier.end_queue();
+        earlier.keep(&plan.tree.leaves().map(|(_, name)| name).collect());
     }
 }
 
 /// By the names of the leaves of a plan.
-fn counted_by(plan: &DirectionPlan, all: Vec<ClassStatistics>) -> BTreeMap<String, ClassStatistics> {
-    let by_number: BTreeMap<u16, ClassStatistics> =
-        all.into_iter().map(|class| (class.minor, class)).collect();
-    let named = |(minor, name): (u16, &str)| Some((name.to_owned(), *by_number.get(&minor)?));
+fn counted_by(plan: &DirectionPlan, all: &[ClassStatistics]) -> ByName {
+    let by_number: BTreeMap<u16, &ClassStatistics> = all.iter().map(|class| (class.minor, class)).collect();
+    let named = |(minor, name): (u16, &str)| Some((name.to_owned(), **by_number.get(&minor)?));
     plan.tree.leaves().filter_map(named).collect()
-}
-
-fn add(sum: &mut ClassStatistics, counted: &ClassStatistics) {
-    sum.bytes += counted.bytes;
-    sum.packets += counted.packets;
-    sum.drops = sum.drops.saturating_add(counted.drops);
-    sum.backlog_bytes += counted.backlog_bytes;
-    sum.backlog_packets += counted.backlog_packets;
 }
 
 type OfClass = fn(&ClassStatistics) -> f64;
@@ -253,7 +202,29 @@ const OF_CUSTOMERS: [(&str, Kind, &str, OfCustomer); 6] = [
 ];
 
 impl DirectionStatistics {
-    /// What the program in front of it counted, if one counts.
+    /// Takes what the program in front of it shows, with what those before it counted.
+    fn take(&mut self, program: &Attached, earlier: &Counted) {
+        let total = Counted::of(program).plus(earlier);
+        self.programs = total.packets;
+        match program {
+            Attached::None | Attached::Prefixes { .. } => (),
+            Attached::Core(core) => self.core = core.state().ok().map(|state| (state, total.packets.all)),
+            Attached::Hierarchy { core, names } => {
+                self.core = core.state().ok().map(|state| (state, total.packets.all));
+                let counted = |(name, number): (&String, u32)| {
+                    let [packets, bytes, dropped] = *total.customers.get(name)?;
+                    let state = core.customer(number).ok()?;
+                    Some((name.clone(), CustomerState { packets, bytes, dropped, ..state }))
+                };
+                self.customers = names.iter().zip(0..).filter_map(counted).collect();
+            }
+            Attached::Tickets(queue) => {
+                self.tickets = queue.state().ok().map(|state| (state, total.packets));
+            }
+        }
+    }
+
+    /// What came to the program in front of it, and those before, if one counts.
     fn counts(&self) -> Option<Counts> {
         let tickets = self.tickets.map(|(_, counts)| counts.all);
         self.core.map(|(_, counts)| counts).or(tickets)
@@ -261,16 +232,14 @@ impl DirectionStatistics {
 
     /// Packets dropped, by reason.
     fn dropped(&self) -> impl Iterator<Item = (DropReason, u64)> {
-        let counts = self.counts().unwrap_or_default();
+        let TicketCounts { all: counts, forced, .. } = self.programs;
         let classes = self.classes.values().chain([&self.others]);
-        let full: u64 = classes.map(|class| u64::from(class.drops)).sum();
-        // TRED lets packets without tickets pass.
-        let unlabelled = if self.tickets.is_some() { 0 } else { counts.unlabelled };
-        let forced = self.tickets.map(|(_, counts)| (DropReason::Forced, counts.forced));
+        let full: u64 = classes.map(|class| class.drops).sum();
+        let forced = Some((DropReason::Forced, forced)).filter(|_| self.tickets.is_some() || forced > 0);
         [
             (DropReason::Early, counts.early),
             (DropReason::Overflow, counts.overflow + full),
-            (DropReason::Policy, unlabelled),
+            (DropReason::Policy, counts.unlabelled),
         ]
         .into_iter()
         .chain(forced)

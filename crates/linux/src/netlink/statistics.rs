@@ -23,8 +23,8 @@ pub struct ClassStatistics {
     pub bytes: u64,
     /// Frames sent; a super-packet counts as its segments.
     pub packets: u64,
-    /// Frames dropped, as the queue was full.
-    pub drops: u32,
+    /// Frames dropped, as the queue was full. The kernel counts them in 32 bits.
+    pub drops: u64,
     /// Bytes that wait.
     pub backlog_bytes: u32,
     /// Frames that wait.
@@ -59,8 +59,8 @@ impl ClassStatistics {
                 self.packets = word(2).unwrap_or(0).into();
             }
             QUEUE => {
-                let words = [0, 1, 2].map(|at| word(at).unwrap_or(0));
-                [self.backlog_packets, self.backlog_bytes, self.drops] = words;
+                let [packets, bytes, drops] = [0, 1, 2].map(|at| word(at).unwrap_or(0));
+                (self.backlog_packets, self.backlog_bytes, self.drops) = (packets, bytes, drops.into());
             }
             PACKETS => self.packets = double().unwrap_or(self.packets),
             _ => (),
