@@ -10,6 +10,8 @@ struct side {
     __u32 others;
 };
 ARRAY_OF_ONE(BPF_MAP_TYPE_ARRAY, struct side) side SECTION(".maps");
+/* Packets that were dropped, as no class is for them. */
+ARRAY_OF_ONE(BPF_MAP_TYPE_PERCPU_ARRAY, __u64) dropped SECTION(".maps");
 
 SECTION("classifier") int prefix_class(struct __sk_buff *skb)
 {
@@ -20,8 +22,12 @@ SECTION("classifier") int prefix_class(struct __sk_buff *skb)
     struct wire wire = wire_of(skb);
     __u32 *class = prefix_of(&wire, kept->is_destination);
     __u32 chosen = class ? *class : kept->others;
-    if (!chosen)
+    if (!chosen) {
+        __u64 *count = bpf_map_lookup_elem(&dropped, &zero);
+        if (count)
+            (*count)++;
         return TC_ACT_SHOT;
+    }
     skb->priority = chosen;
     return PASSES;
 }

@@ -93,9 +93,7 @@ enum Attached {
         names: Vec<String>,
     },
     Tickets(Box<Tickets>),
-    Prefixes {
-        _classes: Box<PrefixClasses>,
-    },
+    Prefixes(Box<PrefixClasses>),
 }
 
 /// A gateway that is set up, until it is dropped.
@@ -320,7 +318,7 @@ impl KernelGateway {
             }
             _ if plan.program == before.program => (),
             // Classes of addresses: the new one is attached before the old one goes.
-            (Attached::Prefixes { .. }, Program::Prefixes { .. }) => {
+            (Attached::Prefixes(_), Program::Prefixes { .. }) => {
                 let new = attach(plan, *device)?;
                 self.earlier[at].end_program(std::mem::replace(program, new));
             }
@@ -513,7 +511,7 @@ fn attach(plan: &DirectionPlan, device: u32) -> Result<Attached, BpfError> {
                 classes.set(prefix.first(), prefix.length(), *class)?;
             }
             classes.attach(interface)?;
-            Ok(Attached::Prefixes { _classes: Box::new(classes) })
+            Ok(Attached::Prefixes(Box::new(classes)))
         }
     }
 }

@@ -437,6 +437,7 @@ fn insert(
 pub struct PrefixClasses {
     object: Ebpf,
     prefixes: LpmTrie<MapData, [u8; 16], u32>,
+    dropped: PerCpuArray<MapData, u64>,
 }
 
 impl PrefixClasses {
@@ -451,8 +452,8 @@ impl PrefixClasses {
         let is_destination = u32::from(end == End::Destination);
         side.set(0, [is_destination, others.unwrap_or(0)], 0)
             .map_err(|cause| BpfError::Map { map: "side", cause })?;
-        let prefixes = map(&mut object, "prefixes")?;
-        Ok(Self { object, prefixes })
+        let (prefixes, dropped) = (map(&mut object, "prefixes")?, map(&mut object, "dropped")?);
+        Ok(Self { object, prefixes, dropped })
     }
 
     /// Puts it at the egress of `device`, in front of its queue.
@@ -469,6 +470,15 @@ impl PrefixClasses {
     /// If the map is full (262,144 prefixes) or not accessible.
     pub fn set(&mut self, address: std::net::IpAddr, length: u8, class: u32) -> Result<(), BpfError> {
         insert(&mut self.prefixes, address, length, class)
+    }
+
+    /// Packets that were dropped, since neither their prefix nor the others have a class.
+    ///
+    /// # Errors
+    /// If the map is not accessible.
+    pub fn dropped(&self) -> Result<u64, BpfError> {
+        let values = self.dropped.get(&0, 0).map_err(|cause| BpfError::Map { map: "dropped", cause })?;
+        Ok(values.iter().sum())
     }
 
     /// The program, for tests and measurements.

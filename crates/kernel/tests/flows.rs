@@ -114,6 +114,7 @@ fn the_longest_prefix_of_the_right_end_decides() {
     let [v4, v6] = [frame_v4(0x4000, 17, 0), frame_v6(0)];
     let arp = [&[2; 12][..], &[8, 6], &[0; 46]].concat();
     assert_eq!([&v4, &v6, &arp].map(|frame| verdict(&mut strict, frame)), [SHOT, 0, SHOT]);
+    assert_eq!((strict.dropped().unwrap(), source.dropped().unwrap()), (2, 0));
 }
 
 #[test]

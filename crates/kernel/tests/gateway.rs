@@ -15,12 +15,13 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use apportion_core::units::Time;
-use apportion_kernel::gateway::{KernelGateway, plan};
+use apportion_kernel::gateway::{KernelGateway, Program, plan};
 use apportion_kernel::htb::MAJOR;
 use apportion_linux::namespace::Namespace;
 use apportion_linux::netlink::Netlink;
 use apportion_live::gateway::snapshot::Reloads;
-use common::hosts::{Hosts, config, host, hosts, start};
+use apportion_scenario::gateway::classifier::Prefix;
+use common::hosts::{Hosts, config, host, hosts, start, start_by};
 use common::is_possible;
 
 const SINK: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 2), 9_000);
@@ -261,6 +262,43 @@ fn totals_go_on_where_a_queue_is_taken_away() {
             );
             before = later;
         }
+    };
+    hosts.middle.run(run).unwrap();
+}
+
+/// What no class is for is dropped, and counted with its reason.
+#[test]
+fn packets_of_no_class_are_counted() {
+    let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
+    let config = config(CLASSES, PLANS);
+    // A file must have a class for the others, a library need not.
+    let mut plans = plan(&config).unwrap();
+    let Program::Prefixes { of, .. } = &mut plans[0].program else { panic!("no prefixes") };
+    of.push((Prefix::around(IpAddr::from([10, 0, 0, 99]), 32), 0));
+    let run = || {
+        let mut gateway = match start_by(&config, plans.clone()) {
+            Err(error) if error.to_string().contains("ENOENT") => return println!("skipped: {error}"),
+            gateway => gateway.unwrap(),
+        };
+        let arrived = carried(&hosts, &[(11, 1.0), (99, 1.0)], 1);
+        let count = |gateway: &mut KernelGateway| {
+            let statistics = gateway.statistics(Time::from_secs(1));
+            let text = statistics.prometheus(&Reloads::default());
+            let line = "apportion_gateway_dropped_packets_total{direction=\"up\",reason=\"policy\"} ";
+            let shown: u64 = text.lines().find_map(|found| found.strip_prefix(line)?.parse().ok()).unwrap();
+            let json = statistics.json(&Reloads::default());
+            assert_eq!(json["directions"]["up"]["dropped_packets"]["policy"].as_u64(), Some(shown));
+            shown
+        };
+        let counted = count(&mut gateway);
+        println!("{arrived:?}, {counted} are counted");
+        assert!(!arrived.contains_key(&99) && counted >= 200, "{arrived:?} {counted}");
+        // Also what a program counted that is gone.
+        let mut netlink = Netlink::open().unwrap();
+        let far = netlink.index_of("far").unwrap();
+        assert!(netlink.delete_queue(far, MAJOR).unwrap());
+        gateway.mend();
+        assert!(count(&mut gateway) >= counted);
     };
     hosts.middle.run(run).unwrap();
 }

@@ -100,6 +100,8 @@ pub(super) fn add(sum: &mut ClassStatistics, counted: &ClassStatistics) {
 pub(super) struct Counted {
     /// Of packets; `unlabelled` are those that were dropped.
     pub(super) packets: TicketCounts,
+    /// Packets that were dropped as no class was for them.
+    pub(super) unclassed: u64,
     /// By customers: packets, bytes, and packets dropped.
     pub(super) customers: BTreeMap<String, [u64; 3]>,
 }
@@ -108,7 +110,10 @@ impl Counted {
     /// What a program has counted so far. What the kernel does not say is 0.
     pub(super) fn of(program: &Attached) -> Self {
         match program {
-            Attached::None | Attached::Prefixes { .. } => Self::default(),
+            Attached::None => Self::default(),
+            Attached::Prefixes(classes) => {
+                Self { unclassed: classes.dropped().unwrap_or_default(), ..Self::default() }
+            }
             Attached::Core(core) => Self::of_packets(core.counts().map(TicketCounts::of_core)),
             Attached::Hierarchy { core, names } => {
                 let counted = |(name, number): (&String, u32)| {
@@ -128,7 +133,7 @@ impl Counted {
     }
 
     fn of_packets<E>(packets: Result<TicketCounts, E>) -> Self {
-        Self { packets: packets.unwrap_or_default(), customers: BTreeMap::new() }
+        Self { packets: packets.unwrap_or_default(), ..Self::default() }
     }
 
     /// There are customers of these names only from now on.
@@ -140,6 +145,7 @@ impl Counted {
     /// Both.
     pub(super) fn plus(mut self, other: &Self) -> Self {
         self.packets = self.packets.plus(&other.packets);
+        self.unclassed += other.unclassed;
         for (name, counted) in &other.customers {
             let own = self.customers.entry(name.clone()).or_default();
             own.iter_mut().zip(counted).for_each(|(own, counted)| *own += counted);

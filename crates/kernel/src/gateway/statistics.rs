@@ -48,6 +48,8 @@ pub struct DirectionStatistics {
     pub others: ClassStatistics,
     /// What programs in front of it counted, also those that are gone; `unlabelled` are those that were dropped.
     pub programs: TicketCounts,
+    /// Packets that these dropped as no class was for them.
+    pub unclassed: u64,
     /// The core in front of it.
     pub core: Option<(LinkState, Counts)>,
     /// The queue by TRED in front of it.
@@ -90,6 +92,7 @@ impl KernelGateway {
             classes: earlier.totals(),
             others: earlier.others,
             programs: earlier.programs.packets,
+            unclassed: earlier.programs.unclassed,
             ..DirectionStatistics::default()
         };
         if let Some(program) = program {
@@ -205,9 +208,9 @@ impl DirectionStatistics {
     /// Takes what the program in front of it shows, with what those before it counted.
     fn take(&mut self, program: &Attached, earlier: &Counted) {
         let total = Counted::of(program).plus(earlier);
-        self.programs = total.packets;
+        (self.programs, self.unclassed) = (total.packets, total.unclassed);
         match program {
-            Attached::None | Attached::Prefixes { .. } => (),
+            Attached::None | Attached::Prefixes(_) => (),
             Attached::Core(core) => self.core = core.state().ok().map(|state| (state, total.packets.all)),
             Attached::Hierarchy { core, names } => {
                 self.core = core.state().ok().map(|state| (state, total.packets.all));
@@ -239,7 +242,7 @@ impl DirectionStatistics {
         [
             (DropReason::Early, counts.early),
             (DropReason::Overflow, counts.overflow + full),
-            (DropReason::Policy, counts.unlabelled),
+            (DropReason::Policy, counts.unlabelled + self.unclassed),
         ]
         .into_iter()
         .chain(forced)

@@ -6,7 +6,7 @@ use std::os::fd::AsFd as _;
 use std::path::Path;
 
 use apportion_core::units::{Bytes, Span};
-use apportion_kernel::gateway::{GatewayError, KernelGateway, plan};
+use apportion_kernel::gateway::{DirectionPlan, GatewayError, KernelGateway, plan};
 use apportion_linux::host::{Host, INTERFACE};
 use apportion_linux::namespace::Namespace;
 use apportion_linux::netlink::{Netlink, Route, Table, VethEnd};
@@ -24,9 +24,13 @@ pub fn config(text: &str, plans: &'static str) -> GatewayConfig {
 }
 
 pub fn start(config: &GatewayConfig) -> Result<KernelGateway, GatewayError> {
+    start_by(config, plan(config).unwrap())
+}
+
+pub fn start_by(config: &GatewayConfig, plans: [DirectionPlan; 2]) -> Result<KernelGateway, GatewayError> {
     let folder = std::env::temp_dir();
     let state = folder.join(format!("apportion-{}.offloads.json", std::process::id()));
-    KernelGateway::start(config.clone(), plan(config).unwrap(), &folder, state, false)
+    KernelGateway::start(config.clone(), plans, &folder, state, false)
 }
 
 /// A host at 10.0.0.`last` for each of these.
