@@ -434,6 +434,69 @@ fn what_is_decided_meanwhile_is_counted_by_the_next() {
     assert!(ratios.iter().all(|ratio| ratio.abs() < 0.06), "{ratios:?}");
 }
 
+/// The words of the map `state` that packets add to, and of those what is decided meanwhile leaves in `missed_count`, `missed_tickets`, `missed_bytes`,
+/// `missed_passed`, `missed_arrived` and `missed_written`.
+const SUMS: [usize; 6] = [2, 7, 8, 3, 18, 20];
+const LEFT: [usize; 6] = [12, 13, 14, 15, 22, 23];
+
+/// Three packets of one moment, in which no window decays, of which the second meets another processor: each sum has all three afterwards.
+#[test]
+fn each_sum_that_is_left_is_taken_up_by_the_next() {
+    if !is_possible() {
+        return;
+    }
+    const TICKETS: u64 = 80;
+    let sent = Sent { micros: 1_000_000, size: 1_000, tickets: Some(Label::new(TICKETS as f64)) };
+    let exchange = exchange_params(&[]);
+    let mean = [("expect", "mean"), ("k", "0")];
+    // Behind the first one there is room, or none.
+    let small = [("limit", "1500B"), ("min_th", "500B"), ("max_th", "1kB")];
+    for (set, sizes) in [(&mean[..0], &SIZES), (&mean, &SIZES), (&mean[..0], &small), (&mean, &small)] {
+        let params = params(&[set, sizes].concat());
+        let mut kernel = Kernel::new(&params, Some((&exchange, 30_000.0)));
+        kernel.admit(&sent);
+        let before = kernel.program.words().unwrap();
+        kernel.program.hold(true).unwrap();
+        let second = kernel.admit(&sent);
+        kernel.program.hold(false).unwrap();
+        let between = kernel.program.words().unwrap();
+        let third = kernel.admit(&sent);
+        let after = kernel.program.words().unwrap();
+        let is_full = sizes == &small;
+        assert!(
+            [second, third].iter().all(|fate| (*fate == Fate::Overflow) == is_full),
+            "{second:?} {third:?}"
+        );
+        // What a packet of this fate adds: itself, tickets in Q20, bytes in Q16, bits, and what came and left in Q20. A drop counts no bytes for a
+        // share.
+        let adds = |fate| {
+            let (passes, written) = match fate {
+                Fate::Passed(label) => (1, label.unwrap().value() as u64),
+                _ => (0, 0),
+            };
+            let bytes = if set.is_empty() { passes } else { 1 };
+            [1, TICKETS << 20, bytes * 1_000 << 16, passes * 8_000, TICKETS << 20, written << 20]
+        };
+        let (left, own) = (LEFT.map(|at| between[at]), adds(third));
+        println!("{set:?} {sizes:?}: {second:?}, {third:?}; left {left:?}");
+        for (i, (left, expected)) in left.into_iter().zip(adds(second)).enumerate() {
+            let at = SUMS[i];
+            assert_eq!(between[at], before[at], "{i}: nothing but what is left has changed");
+            assert_eq!(after[LEFT[i]], 0, "{i}: it is taken up");
+            // A label of the share is a rounded one.
+            let is_near = left.abs_diff(expected) <= if i == 1 { expected >> 10 } else { 0 };
+            assert!(is_near, "{i}: {left}, not {expected}");
+            // The queue is in nanoseconds; a drop begins to count anew.
+            let (sum, more) = match i {
+                0 if third == Fate::Overflow => (after[at], 0),
+                3 => ((after[at] - before[at]) / 125, left + own[i]),
+                _ => (after[at] - before[at], left + own[i]),
+            };
+            assert!(sum.abs_diff(more) <= if i == 1 { more >> 10 } else { 0 }, "{i}: {sum}, not {more}");
+        }
+    }
+}
+
 #[test]
 fn frames_without_tickets_are_judged_as_by_red_and_others_pass() {
     if !is_possible() {

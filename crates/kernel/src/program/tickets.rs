@@ -81,8 +81,15 @@ impl Tickets {
     /// # Errors
     /// If the map is not accessible.
     pub fn state(&self) -> Result<TicketState, BpfError> {
-        let words = self.state.get(&0, 0).map_err(|cause| BpfError::Map { map: "state", cause })?;
-        Ok(TicketState::of(&words))
+        Ok(TicketState::of(&self.words()?))
+    }
+
+    /// For tests: the words of the map `state`, in the order of `struct state` of `bpf/tred.c`.
+    ///
+    /// # Errors
+    /// If the map is not accessible.
+    pub fn words(&self) -> Result<[u64; TICKET_STATE], BpfError> {
+        self.state.get(&0, 0).map_err(|cause| BpfError::Map { map: "state", cause })
     }
 
     /// For tests: as if another processor were at the averages until this is called with `false`.
