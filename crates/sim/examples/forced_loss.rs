@@ -10,11 +10,11 @@
 
 #![allow(clippy::print_stdout, reason = "a program whose output is a table")]
 
-#[path = "../tests/tcp/pipe.rs"]
+#[path = "../tests/it/tcp/pipe.rs"]
 #[allow(dead_code, unreachable_pub, reason = "shared with the tests, which use more of it")]
 mod pipe;
 
-#[path = "../tests/tcp/forced.rs"]
+#[path = "../tests/it/tcp/forced.rs"]
 #[allow(unreachable_pub, reason = "shared with the tests")]
 mod forced;
 

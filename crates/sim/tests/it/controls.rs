@@ -1,0 +1,30 @@
+//! Congestion controls against the formulas of their sources.
+
+mod bbr;
+mod bbr3;
+mod dctcp;
+mod ledbat;
+mod prague;
+mod vegas;
+
+use apportion_runtime::outcome::Outcome;
+
+use crate::common;
+
+/// One link from `a` to `b`, watched and measured from `from` to `stop` seconds, and what else the text says.
+fn run(link: &str, from: u64, stop: u64, flows: &str) -> Outcome {
+    common::run(&format!(
+        "seed = 3\nstop = \"{stop}s\"\nmeasure_from = \"{from}s\"\nsample = \"10ms\"\n\
+         [link.wire]\nfrom = \"a\"\nto = \"b\"\nwatch = true\n{link}\n{flows}"
+    ))
+}
+
+/// Flows `name` of these `keys`, all alike.
+fn flows(name: &str, keys: &str) -> String {
+    format!("[flow.{name}]\nfrom = \"a\"\nto = \"b\"\n{keys}\n")
+}
+
+/// The congestion windows of a flow from `from` seconds on.
+fn windows(outcome: &Outcome, name: &str, from: usize) -> Vec<f64> {
+    common::flow(outcome, name).tcp.iter().skip(100 * from).map(|sample| sample.window).collect()
+}

@@ -1,0 +1,74 @@
+//! Prague, as the sender that DualPI2 (RFC 9332) is made for.
+
+use apportion_runtime::outcome::Outcome;
+
+use super::{flows, run};
+use crate::common::{flow, link, throughput};
+
+const PRAGUE: &str = "tcp = \"prague\"";
+
+fn dualpi2(rate: u64, rtt_ms: u64) -> String {
+    format!("rate = \"{rate}Mbit\"\ndelay = \"{}us\"\nqueue = {{ kind = \"dualpi2\" }}", 500 * rtt_ms)
+}
+
+/// The mean time in queues of a flow over a path of so many milliseconds one way, in milliseconds.
+fn queueing(outcome: &Outcome, name: &str, delay: f64) -> f64 {
+    1e3 * flow(outcome, name).delay.mean.as_secs_f64() - delay
+}
+
+#[test]
+fn alone_it_fills_the_link_with_a_queue_below_a_millisecond() {
+    let outcome = run(&dualpi2(40, 40), 10, 40, &flows("p", PRAGUE));
+    let wire = link(&outcome, "wire");
+    // RFC 9332 section 2.5.1: L4S packets are marked from 1 ms on.
+    assert!(wire.utilisation > 0.98 && wire.queue_delay.mean.as_secs_f64() < 1e-3, "{}", wire.utilisation);
+    assert!(wire.marked > 0);
+    assert_eq!(flow(&outcome, "p").retransmits, Some(0));
+}
+
+#[test]
+fn a_train_of_paced_acks_does_not_end_slow_start() {
+    // Paced ACKs span the whole round trip on an empty link. Over 2 to 6 s the rate was 55 Mb/s where they ended it.
+    for tcp in [PRAGUE, "tcp = { profile = \"linux\", algorithm = \"sack\", pacing = true }"] {
+        let outcome = run(&dualpi2(1_000, 40), 2, 6, &flows("p", tcp));
+        assert!(throughput(&outcome, "p") > 0.4e9, "{tcp}: {}", throughput(&outcome, "p"));
+    }
+}
+
+#[test]
+fn beside_a_classic_flow_it_gets_as_much_and_waits_a_tenth_as_long() {
+    // RFC 9332 section 2.1: with the coupling k = 2 at p' the classic flow has a window of sqrt(3/2) / p' over 40 ms and its
+    // queue, Prague one of 2 / (2 p') over 40 ms: about the same rates.
+    for ecn in [false, true] {
+        let reno = format!("tcp = {{ profile = \"linux\", algorithm = \"sack\", ecn = {ecn} }}");
+        let outcome = run(&dualpi2(40, 40), 20, 80, &(flows("p", PRAGUE) + &flows("r", &reno)));
+        let ratio = throughput(&outcome, "p") / throughput(&outcome, "r");
+        assert!((0.7..1.4).contains(&ratio), "{ratio}");
+        let (prague, reno) = (queueing(&outcome, "p", 20.0), queueing(&outcome, "r", 20.0));
+        // Both need .3 ms on the wire.
+        assert!(prague < 1.0 && reno > 8.0, "{prague} and {reno} ms");
+    }
+}
+
+#[test]
+fn a_fifth_of_the_round_trip_is_not_five_times_the_rate() {
+    // 5 and 25 ms, which both count as 25.
+    let far = "[link.far]\nfrom = \"c\"\nto = \"a\"\nrate = \"1Gbit\"\ndelay = \"10ms\"\n";
+    let other = flows("far", PRAGUE).replace("from = \"a\"", "from = \"c\"");
+    let outcome = run(&dualpi2(40, 5), 20, 80, &(flows("near", PRAGUE) + &other + far));
+    let ratio = throughput(&outcome, "near") / throughput(&outcome, "far");
+    assert!((0.6..2.0).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn half_of_the_acks_lost_do_not_change_its_share_beside_a_classic_flow() {
+    // ACKs that echo single marks lose some, and give others to what lost ACKs were for: 1.2 of the throughput.
+    let with = |loss: &str| {
+        let link = format!("{}\nback = {{ loss = \"{loss}\" }}", dualpi2(40, 40));
+        let outcome = run(&link, 20, 80, &(flows("p", PRAGUE) + &flows("c", "tcp = \"cubic\"")));
+        assert!(flow(&outcome, "p").marked > 500, "ECN was agreed on");
+        throughput(&outcome, "p")
+    };
+    let ratio = with("50%") / with("0%");
+    assert!((0.9..1.1).contains(&ratio), "{ratio}");
+}

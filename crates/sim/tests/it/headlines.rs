@@ -1,0 +1,35 @@
+//! Headline figures of the papers of SP-PIFO and AIFO, as `examples/headlines` has them for `docs/validation.md`.
+
+#[path = "../../examples/headlines/ranked.rs"]
+#[allow(dead_code, reason = "the example uses all of it")]
+mod ranked;
+#[path = "../../examples/headlines/run.rs"]
+mod run;
+
+/// Packets that leave before a smaller rank with `queues` queues of SP-PIFO, over those that come after a larger one to a FIFO; ranks
+/// are uniform, in 50 ms.
+fn inversions_over_fifo(queues: u64) -> f64 {
+    let sp_pifo = format!(r#"{{ kind = "ranked", place = "sp_pifo", queues = {queues} }}"#);
+    let [fifo, ours] = [r#""ranked""#, &sp_pifo]
+        .map(|queue| ranked::inversions(queue, ranked::SACK, 750.0, 0.05, 1).unwrap());
+    ours.overtaking / fifo.behind_larger
+}
+
+#[test]
+fn eight_queues_of_sp_pifo_have_three_tenths_of_the_inversions_of_a_fifo_and_one_has_all() {
+    // Section 4.2: 264,568 of 864,088.
+    let (eight, one) = (inversions_over_fifo(8), inversions_over_fifo(1));
+    assert!((0.25..0.36).contains(&eight) && one > 0.9, "{eight} {one}");
+}
+
+#[test]
+fn the_small_file_is_through_as_if_it_were_alone_behind_aifo_and_not_if_all_ranks_are_admitted() {
+    // Fig. 12: 91.1 ms; alone it takes 10 MB / 1380 B of 12 us.
+    let small = |more: &str| {
+        let queue =
+            format!(r#"{{ kind = "ranked", ranks = "remaining", place = "aifo", limit = "100p"{more} }}"#);
+        ranked::order(&queue, "12us", 1).unwrap()[0]
+    };
+    let (aifo, open) = (small(""), small(", headroom = 0.99"));
+    assert!((0.0866..0.0957).contains(&aifo) && (open.is_nan() || open > 0.12), "{aifo} {open}");
+}

@@ -1,0 +1,84 @@
+//! Disciplines that mark L4S packets in place of dropping them, with Prague, CUBIC and a flood that asks for marks.
+
+use apportion_runtime::outcome::{FlowOutcome, Outcome};
+
+use crate::common::{dropped, link, run, throughput};
+
+/// So many flows with Prague and with CUBIC over a link of `rate` Mb/s and a round trip of `rtt` ms, and what else the text says.
+fn beside(queue: &str, rate: u64, rtt: u64, count: usize, rest: &str) -> Outcome {
+    let pairs = 2 * count + 1;
+    // Queues that write rates of flows on packets take no tickets.
+    let tickets = if queue.contains("tred") { "tickets = 1000" } else { "" };
+    let (near, far) = (rtt * 1_000 / 8, rtt * 1_000 / 4);
+    run(&format!(
+        "seed = 7\nstop = \"40s\"\nmeasure_from = \"15s\"\n\
+         [topology]\nkind = \"dumbbell\"\npairs = {pairs}\naccess = {{ rate = \"1Gbit\", delay = \"{near}us\" }}\n\
+         bottleneck = {{ rate = \"{rate}Mbit\", delay = \"{far}us\", queue = {queue} }}\n\
+         [defaults.flow]\nstart = {{ between = [\"0s\", \"1s\"] }}\njitter = \"100us\"\n{tickets}\n\
+         [flow.prague]\ncount = {count}\nfrom = \"l{{i}}\"\nto = \"r{{i}}\"\ntcp = \"prague\"\n\
+         [flow.cubic]\ncount = {count}\nfrom = \"l{{i + {count}}}\"\nto = \"r{{i + {count}}}\"\n{rest}"
+    ))
+}
+
+fn group<'a>(outcome: &'a Outcome, group: &str) -> Vec<&'a FlowOutcome> {
+    outcome.flows.iter().filter(|flow| flow.group == group).collect()
+}
+
+/// The least and the most of a group, over `due` Mb/s.
+fn shares(outcome: &Outcome, name: &str, due: f64) -> (f64, f64) {
+    let rates = group(outcome, name).into_iter().map(|flow| throughput(outcome, &flow.name) / 1e6 / due);
+    rates.fold((f64::INFINITY, 0.0), |(least, most), share| (share.min(least), share.max(most)))
+}
+
+fn marked_and_dropped(outcome: &Outcome, name: &str) -> (u64, u64) {
+    let flows = group(outcome, name);
+    (flows.iter().map(|flow| flow.marked).sum(), flows.iter().map(|flow| dropped(&flow.dropped)).sum())
+}
+
+const FLOOD: &str = "[flow.flood]\nfrom = \"l5\"\nto = \"r5\"\necn = \"ect1\"\n\
+                     source = { kind = \"cbr\", rate = \"60Mbit\", packet = \"1500B\", jitter = \"5%\" }\n";
+
+#[test]
+fn csfq_gives_scalable_and_classic_flows_and_a_flood_that_asks_for_marks_the_same() {
+    let outcome = beside("{ kind = \"csfq\", l4s = true }", 40, 20, 2, FLOOD);
+    for name in ["prague", "cubic", "flood"] {
+        let (least, most) = shares(&outcome, name, 8.0);
+        assert!(least > 0.95 && most < 1.05, "{name}: {least} to {most}");
+    }
+    let (marked, lost) = marked_and_dropped(&outcome, "prague");
+    assert!(marked > 1_000 && lost == 0, "{marked} marked, {lost} lost");
+    // What the flood sends beyond its share is lost, and the rest is marked.
+    let (marked, lost) = marked_and_dropped(&outcome, "flood");
+    let sent = group(&outcome, "flood")[0].sent.packets.get();
+    assert!(lost * 10 > sent * 8 && marked + lost + 100 > sent, "{marked} marked, {lost} lost of {sent}");
+    // Without it Prague loses as CUBIC does, and DualPI2 knows no shares.
+    let outcome = beside("\"csfq\"", 40, 20, 2, FLOOD);
+    let (marked, lost) = marked_and_dropped(&outcome, "prague");
+    assert!(marked == 0 && lost > 20, "{marked} marked, {lost} lost");
+}
+
+#[test]
+fn pfd_behind_queues_for_flows_makes_prague_wait_for_little_and_keeps_its_share() {
+    let delay =
+        |outcome: &Outcome, name| group(outcome, name)[0].delay.quantile(0.99).unwrap().as_secs_f64() * 1e3;
+    let with = beside("{ kind = \"stfq\", drop = \"pfd\", l4s = true }", 100, 10, 5, "");
+    let without = beside("{ kind = \"stfq\", drop = \"pfd\" }", 100, 10, 5, "");
+    // Of which 5 ms are the way. A round of ten flows takes 1.2 ms.
+    assert!(delay(&with, "prague") < 9.0 && delay(&with, "cubic") > 60.0, "{}", delay(&with, "prague"));
+    assert!(delay(&without, "prague") > 40.0, "{}", delay(&without, "prague"));
+    let (least, most) = shares(&with, "prague", 10.0);
+    assert!(least > 0.9 && most < 1.1, "{least} to {most}");
+    assert_eq!(marked_and_dropped(&with, "prague").1, 0);
+    assert!(link(&with, "bottleneck").utilisation > 0.98);
+}
+
+#[test]
+fn tred_marks_prague_and_divides_by_tickets() {
+    let outcome = beside("{ kind = \"tred\", l4s = true }", 20, 20, 2, "");
+    for name in ["prague", "cubic"] {
+        let (least, most) = shares(&outcome, name, 5.0);
+        assert!(least > 0.85 && most < 1.15, "{name}: {least} to {most}");
+    }
+    let (marked, lost) = marked_and_dropped(&outcome, "prague");
+    assert!(marked > 1_000 && lost == 0, "{marked} marked, {lost} lost");
+}

@@ -1,0 +1,33 @@
+//! What the simulator does, by scenarios and by transcripts.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+mod aggregate;
+mod ahead;
+mod approximate;
+mod cake;
+mod common;
+mod connections;
+mod controls;
+mod csfq;
+mod custom;
+mod determinism;
+mod flows;
+mod fq;
+mod hcsfq;
+mod headlines;
+mod hosts;
+mod isolate;
+mod l4s;
+mod link_groups;
+mod links;
+mod marks;
+mod media;
+mod pps;
+mod quic;
+mod ramp;
+mod responsiveness;
+mod sffc;
+mod tcp;
+mod theory;
+mod web;
