@@ -1,10 +1,6 @@
 //! What scenario files mean, and what is said of those that mean nothing.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-#[path = "load/refusals.rs"]
 mod refusals;
-#[path = "load/sizes.rs"]
 mod sizes;
 
 use std::io;

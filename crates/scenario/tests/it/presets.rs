@@ -1,7 +1,5 @@
 //! `preset`: what parameters are that nothing sets, by table and by scenario.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
 use std::path::Path;
 
 use apportion_core::aqm::tail::{TailDrop, TailDropParams};

@@ -1,14 +1,10 @@
 //! `[defaults.link]` and `[defaults.flow]`: what takes them, what does not, and how they are swept and spelled.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use apportion_core::mark::MarkerParams;
 use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time};
 use apportion_scenario::model::{Link, Scenario, Source, Start, Transport};
 
-use common::{errors, link, scenario, suite, survives, try_load};
+use crate::common::{self, errors, link, scenario, suite, survives, try_load};
 
 const TEXT: &str = r#"seed = 1
 stop = "10s"

@@ -1,14 +1,9 @@
 //! What flows ask for their queues: in scenarios by flow, on gateways by rule.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-#[path = "common/gateway.rs"]
-mod gateway;
-
 use apportion_core::packet::FillTarget;
 use apportion_core::units::{Bytes, Span};
-use common::{errors, suite, survives};
+
+use crate::common::{errors, gateway, suite, survives};
 
 /// A scenario whose flow has these lines, from the eleventh on.
 fn with(flow: &str) -> String {

@@ -1,7 +1,6 @@
 //! Loading texts as `dir/x.toml`.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(dead_code, reason = "each test uses a part")]
+pub mod gateway;
 
 use std::path::Path;
 

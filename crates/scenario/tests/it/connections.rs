@@ -1,12 +1,9 @@
 //! The key `connections`: what it reads, and what is said where it makes no sense.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use apportion_core::units::Rate;
 use apportion_scenario::model::Scenario;
-use common::{errors, scenario, suite, survives, try_load};
+
+use crate::common::{errors, scenario, suite, survives, try_load};
 
 /// A link of 10 Mb/s and a flow `f` with these lines, the first of which is line 11.
 fn text(lines: &str) -> String {

@@ -1,8 +1,6 @@
 //! The canonical text says what a scenario leaves out.
 
-mod common;
-
-use common::{suite, survives};
+use crate::common::{self, suite, survives};
 
 const DEEP: &str = r#"{ kind = "fifo", drop = "tail", limit = "1000p" }"#;
 

@@ -1,16 +1,12 @@
 //! What flows are due over time: pieces worked out by hand, the same as before where nothing changes, and bounds.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use apportion_core::fairness::{Claim, max_min};
 use apportion_core::units::{Bytes, Rate, Time};
 use apportion_scenario::entitlement::{Due, Phase, Wants};
 use apportion_scenario::model::{Change, LinkId, Scenario, Setting, Source, Start};
 use proptest::prelude::*;
 
-use common::scenario;
+use crate::common::scenario;
 
 /// Two greedy flows `a` and `b` over a link of 20 Mb/s for 40 s, with more lines.
 fn two(more: &str) -> Scenario {

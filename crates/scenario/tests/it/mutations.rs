@@ -1,8 +1,6 @@
 //! The corpus of the fuzzer and the examples, cut and changed: nothing panics, whatever is refused is refused
 //! with a reason, and whatever loads survives its canonical text.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
 use std::path::Path;
 
 use apportion_core::random::Stream;

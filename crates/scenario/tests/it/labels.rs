@@ -1,10 +1,6 @@
 //! Paths on which every packet would be dropped for want of a label are refused.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
-use common::{errors, scenario};
+use crate::common::{errors, scenario};
 
 /// A flow over the links `x`, `y` and `z` with these queues, and over their other directions.
 fn text(queues: [&str; 3], back: [&str; 3], carrier: &str, end: &str) -> String {

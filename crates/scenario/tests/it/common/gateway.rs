@@ -1,13 +1,10 @@
 //! Loading configurations of gateways as `dir/x.toml`.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(dead_code, reason = "each test uses a part")]
-
 use std::path::Path;
 
 use apportion_scenario::gateway::GatewayConfig;
 
-pub const EVERYTHING: &str = include_str!("../../../../fuzz/corpus/gateway_config/everything.toml");
+pub const EVERYTHING: &str = include_str!("../../../../../fuzz/corpus/gateway_config/everything.toml");
 
 /// The shortest that loads, with more keys for the file, for `up`, and what follows.
 pub fn minimal(file: &str, up: &str, rest: &str) -> String {

@@ -1,7 +1,5 @@
 //! Groups of equal links: what they expand to, which member a connection takes, and what flows are due then.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
 use std::path::Path;
 
 use apportion_core::units::Rate;

@@ -1,7 +1,5 @@
 //! Which TCP a flow has.
 
-#![allow(clippy::unwrap_used, reason = "a test may panic")]
-
 use std::path::Path;
 
 use apportion_core::Ecn;

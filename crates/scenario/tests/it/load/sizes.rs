@@ -1,7 +1,8 @@
 //! Distributions of the sizes of short flows.
 
-use crate::*;
 use apportion_scenario::model::Sizes;
+
+use super::*;
 
 fn text(sizes: &str) -> String {
     format!(

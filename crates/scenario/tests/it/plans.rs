@@ -1,7 +1,5 @@
 //! Plans: classes and customers from a file.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
 use std::path::Path;
 
 use apportion_core::packet::CustomerId;

@@ -1,6 +1,6 @@
 //! What is said of scenarios that mean nothing.
 
-use crate::*;
+use super::*;
 
 #[test]
 fn every_problem_is_reported_at_once_with_line_key_and_fix() {

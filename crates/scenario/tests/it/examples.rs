@@ -1,7 +1,5 @@
 //! Every file in `scenarios/` loads, says what it is, and survives its canonical text.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
 use std::path::{Path, PathBuf};
 
 use apportion_core::system::DisciplineParams;

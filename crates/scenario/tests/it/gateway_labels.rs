@@ -1,11 +1,6 @@
 //! What keys of a gateway's configuration about labels and tickets must agree on.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-#[path = "common/gateway.rs"]
-mod common;
-
-use common::{error, load, minimal, try_load};
+use crate::common::gateway::{error, load, minimal, try_load};
 
 const BOTH: &str = "labels = { reads = true, writes = true }";
 

@@ -1,8 +1,6 @@
 //! What a scenario is warned of, and what it is not.
 
-mod common;
-
-use common::scenario;
+use crate::common::scenario;
 
 /// A link of 12 Mb/s and 20 ms with this queue and these flows, measured from 10 s on.
 fn text(stop: &str, queue: &str, flows: &str) -> String {

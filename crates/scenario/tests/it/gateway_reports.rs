@@ -1,13 +1,8 @@
 //! What keys of a gateway's configuration about reports must agree on.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-#[path = "common/gateway.rs"]
-mod common;
-
 use apportion_core::aqm::sffc::Trust;
 
-use common::{load, minimal, refused};
+use crate::common::gateway::{load, minimal, refused};
 
 #[test]
 fn reports_say_whom_they_are_from_and_a_key_has_reports_to_authenticate() {

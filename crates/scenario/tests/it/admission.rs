@@ -1,10 +1,6 @@
 //! Admission control: guarantees that links cannot keep are refused.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
-use common::{errors, scenario, try_load};
+use crate::common::{errors, scenario, try_load};
 
 /// Flow `long` crosses both links, flow `short` the second alone. Guarantees are in Mb/s.
 fn text(long: &str, short: &str, end: &str) -> String {

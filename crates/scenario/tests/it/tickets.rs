@@ -1,9 +1,5 @@
 //! Keys for tickets, markers and exchanges: every one read back, every error with its message.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use apportion_core::label::Format;
 use apportion_core::mark::ticket::TicketMarkerParams;
 use apportion_core::mark::ticket_policer::Rounding;
@@ -11,7 +7,7 @@ use apportion_core::mark::{MARKERS, MarkerParams};
 use apportion_core::units::{Span, TicketRate};
 use apportion_scenario::model::{Flow, Link, Scenario, Setting};
 
-use common::{errors, link, scenario};
+use crate::common::{self, errors, link, scenario};
 
 const TEXT: &str = r#"seed = 1
 stop = "10s"

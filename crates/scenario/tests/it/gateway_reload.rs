@@ -1,13 +1,8 @@
 //! What a reload of a gateway's configuration changes, and what it cannot.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-#[path = "common/gateway.rs"]
-mod common;
-
 use apportion_scenario::gateway::{Direction, Setting};
 
-use common::{EVERYTHING, load, minimal};
+use crate::common::gateway::{EVERYTHING, load, minimal};
 
 fn changes(from: &str, to: &str) -> String {
     load(from).difference(&load(to)).unwrap_or_else(|pinned| panic!("{pinned:?}")).to_string()

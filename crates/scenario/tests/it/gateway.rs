@@ -1,11 +1,6 @@
 //! Configurations of gateways: what they say is read and printed back; what they may not say is refused with
 //! its line and a mend.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-#[path = "common/gateway.rs"]
-mod common;
-
 use std::path::Path;
 
 use apportion_core::estimate::autorate::Bottleneck;
@@ -19,7 +14,7 @@ use apportion_scenario::gateway::{
 };
 use apportion_scenario::queue::from_text;
 
-use common::{EVERYTHING, error, load, minimal, refused, try_load};
+use crate::common::gateway::{EVERYTHING, error, load, minimal, refused, try_load};
 
 #[test]
 fn every_key_is_read() {

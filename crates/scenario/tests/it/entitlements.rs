@@ -1,13 +1,9 @@
 //! Entitlements of flows over time.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use apportion_core::units::{Bytes, Rate, Ratio, TicketRate};
 use apportion_scenario::model::{Scenario, Source};
 
-use common::scenario;
+use crate::common::scenario;
 
 /// A dumbbell of 8 Mb/s with this flow.
 fn with_flow(flow: &str) -> Scenario {

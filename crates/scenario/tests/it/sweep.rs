@@ -1,7 +1,5 @@
 //! Sweeps, overrides and the canonical text.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
 use std::io;
 use std::path::Path;
 

@@ -1,0 +1,28 @@
+//! What scenario files and configurations of gateways mean, and what is said of those that mean nothing.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+mod admission;
+mod common;
+mod connections;
+mod defaults;
+mod entitlements;
+mod entitlements_over_time;
+mod examples;
+mod gateway;
+mod gateway_labels;
+mod gateway_reload;
+mod gateway_reports;
+mod implied;
+mod isolate;
+mod labels;
+mod link_groups;
+mod load;
+mod mutations;
+mod plans;
+mod presets;
+mod sweep;
+mod targets;
+mod tickets;
+mod transport;
+mod warnings;
