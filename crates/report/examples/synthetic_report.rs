@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use apportion_report::{Contents, Provenance, summary, write};
 
-#[path = "../tests/synthetic/mod.rs"]
+#[path = "../tests/it/synthetic.rs"]
 mod synthetic;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,7 +1,5 @@
 //! The page of results lists every column of every table.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;

@@ -10,9 +10,7 @@ use apportion_report::{
 };
 use sha2::{Digest as _, Sha256};
 
-mod synthetic;
-
-use synthetic::{DRR, FIFO, point, quickstart, run, ten_and_one, weighted};
+use crate::synthetic::{DRR, FIFO, point, quickstart, run, ten_and_one, weighted};
 
 const TABLES: [&str; 9] =
     ["allocations", "completions", "flows", "links", "media", "phases", "responses", "series", "statistics"];

@@ -1,15 +1,11 @@
 //! Figures of stored runs as files.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
 use std::path::{Path, PathBuf};
 
 use apportion_report::plot::{Format, Kind, PlotError, Plotted, Request, plot};
 use apportion_report::{Contents, Provenance, Run};
 
-mod synthetic;
-
-use synthetic::{large, long_sweep, numbered, quickstart, weighted};
+use crate::synthetic::{large, long_sweep, numbered, quickstart, weighted};
 
 fn stored(run: &Run) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();

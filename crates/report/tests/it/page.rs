@@ -1,14 +1,10 @@
 //! The report as a reader and a browser get it.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
 use apportion_core::units::Span;
 use apportion_report::{Run, json_lines, page, summary};
 use apportion_runtime::outcome::LinkOutcome;
 
-mod synthetic;
-
-use synthetic::{
+use crate::synthetic::{
     DRR, FIFO, Made, large, long_sweep, numbered, point, quickstart, run, ten_and_one, thirty, weighted,
     with_dues,
 };

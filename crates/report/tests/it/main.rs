@@ -1,0 +1,9 @@
+//! What is stored of runs, and the pages and figures that are made of it.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+mod columns;
+mod page;
+mod plot;
+mod store;
+mod synthetic;
