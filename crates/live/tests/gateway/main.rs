@@ -1,4 +1,5 @@
 //! Gateways between hosts of their own: what passes, who gets what, and reloads under load.
+//! A program of its own: each test is a process that enters namespaces, and four measure in real time at once.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
 mod autorate;

@@ -1,5 +1,6 @@
 //! The way outside, on the kernel of this machine, as an ordinary user or as root. "The host" is a network
 //! namespace of the test's own, whose loopback is all that is used.
+//! A program of its own: each test is a process that enters namespaces, and four measure in real time at once.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::print_stdout, reason = "parts of tests talk by it")]
 

@@ -1,11 +1,5 @@
 //! Frames that etherparse builds, and frames built wrongly.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-#[path = "common/laws.rs"]
-mod laws;
-
 use std::path::Path;
 
 use apportion_core::packet::{Ecn, Protocol};
@@ -13,11 +7,13 @@ use apportion_core::units::Bytes;
 use apportion_live::frame::{self, FlowTuple, Fragment, MAX_EXTENSIONS, Malformed, Network, Parsed, parse};
 use apportion_scenario::gateway::classifier::Headers;
 use apportion_sffc::message::FlowKey;
-use common::{
-    Carried, DESTINATION_4, DESTINATION_6, Ip, PORTS, SOURCE_4, SOURCE_6, assert_checksums, ipv4, ipv6,
-};
 use etherparse::{IpEcn, IpFragOffset, Ipv4Options};
 use proptest::prelude::*;
+
+use crate::common::{
+    self, Carried, DESTINATION_4, DESTINATION_6, Ip, PORTS, SOURCE_4, SOURCE_6, assert_checksums, ipv4, ipv6,
+};
+use crate::laws;
 
 /// Where the network header begins without tags.
 const AT: usize = 14;

@@ -1,7 +1,4 @@
 //! Messages between routers in frames: against etherparse, and against the page about them.
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -10,6 +7,8 @@ use apportion_live::frame;
 use apportion_live::router::frames::{
     Envelope, LONGEST, NEIGHBOURS_4, NEIGHBOURS_6, PORT, is_from_link, is_intact, multicast, read, write,
 };
+
+use crate::common;
 
 /// What begins as a message does, of so many bytes.
 fn message(length: usize) -> Vec<u8> {

@@ -1,17 +1,14 @@
 //! Labels on frames that etherparse builds; and the page about them against the writer.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use std::path::Path;
 
 use apportion_core::label::Label;
 use apportion_core::packet::{Ecn, LabelKind};
 use apportion_live::frame::{self, Parsed, parse};
 use apportion_live::wire_label::{clear, read, write};
-use common::{Carried, Ip, assert_checksums, ipv4, ipv6};
 use proptest::prelude::*;
+
+use crate::common::{self, Carried, Ip, assert_checksums, ipv4, ipv6};
 
 const KINDS: [LabelKind; 3] = [LabelKind::Tickets, LabelKind::AckTickets, LabelKind::Rate];
 /// The largest code.
