@@ -1,4 +1,4 @@
-// The C interface as a C program sees it. tests/c.rs compiles and runs it, under AddressSanitizer where there is one, with the text
+// The C interface as a C program sees it. tests/it/c.rs compiles and runs it, under AddressSanitizer where there is one, with the text
 // of one queue per argument; it prints one line and returns 0, or the line of the check that failed.
 
 #include "apportion.h"

@@ -1,0 +1,4 @@
+//! The C interface: its header, and a C program that uses it.
+
+mod c;
+mod header;
