@@ -1,4 +1,5 @@
 //! `apportion gateway` as a user meets it, between two veths of a namespace of its own.
+//! A program of its own: each test is a process that enters namespaces.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
 

@@ -1,5 +1,6 @@
 //! `apportion gateway --backend kernel` as a user meets it, between two veths of a network namespace. Needs the rights to load tc
 //! programs, without which it is skipped with a line.
+//! A program of its own: a place is made with the rights of root here, and in a user namespace by the program `gateway`.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
 #![allow(dead_code, reason = "places serve more tests than these")]

@@ -1,17 +1,14 @@
 //! `apportion reproduce` as people and scripts meet it.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{apportion, apportion_with_cache, reused};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
+
+use crate::common::{apportion, apportion_with_cache, reused};
 
 const SCENARIO: &str = r#"
 seed = 1

@@ -1,15 +1,12 @@
 //! What is not a regular file, or too long, ends a command at once, in words.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
 
 use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
-use common::apportion;
+use crate::common::apportion;
 
 /// The commands, each with the file that it is to read.
 const COMMANDS: [(&str, &[&str]); 9] = [

@@ -1,40 +1,18 @@
-//! `apportion lab --backend kernel` and `apportion compare --parity --backend kernel`: the queues of watched links are the kernel's. Needs the
-//! rights of root and HTB, without which each test is skipped with a line.
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
-
-mod common;
+//! With queues of the kernel, for the links that are watched. Needs the rights of root and HTB, without which each test is skipped with a line.
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::sleep;
+use std::os::unix::process::ExitStatusExt as _;
 use std::time::{Duration, Instant};
 
-use common::{Run, apportion};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde_json::Value;
-use tempfile::TempDir;
 
-/// How long what should happen at once may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(20);
-
-/// A folder, and the machine for one test.
-struct Place {
-    folder: TempDir,
-    _alone: MutexGuard<'static, ()>,
-}
+use crate::common::{Run, apportion};
+use crate::place::{Place, wait_for};
+use crate::under_way::UnderWay;
 
 impl Place {
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-
     /// Runs `scenario` in the lab with the backend.
     fn lab(&self, scenario: &str, backend: &str, more: &[&str]) -> Run {
         fs::write(self.path().join("x.toml"), scenario).unwrap();
@@ -52,11 +30,9 @@ impl Place {
     }
 }
 
-/// That, unless the test is to be skipped.
+/// A place, unless the test is to be skipped.
 fn place() -> Option<Place> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let place = Place { folder: tempfile::tempdir().unwrap(), _alone: alone };
+    let place = Place::new();
     let short = ["--quiet", "--set", "stop=60ms", "--set", "measure_from=0s"];
     let run = place.lab(CORE, "kernel", &short);
     if run.status != 0 {
@@ -330,63 +306,25 @@ fn what_the_kernel_cannot_do_is_refused_in_one_line() {
     assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", begun.elapsed());
 }
 
-/// The lab at work on something long, in a process group of its own, with the names of its network namespaces.
-fn under_way(place: &Place) -> (Child, Vec<PathBuf>) {
+/// The lab at work on something long.
+fn under_way(place: &Place) -> UnderWay {
     fs::write(place.path().join("x.toml"), floods("\"fifo\"").replace("3500ms", "60s")).unwrap();
-    let child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
-        .current_dir(place.path())
-        .args(["lab", "x.toml", "--backend", "kernel", "--out", "out"])
-        .process_group(0)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let tasks = format!("/proc/{}/task", child.id());
-    wait_for("no run is under way", || {
-        let mut tasks = fs::read_dir(&tasks).unwrap().filter_map(Result::ok);
-        tasks.any(|task| {
-            fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name == "applications\n")
-        })
-    });
+    let lab = UnderWay::start(place.path(), &["lab", "x.toml", "--backend", "kernel", "--out", "out"], "");
+    assert!(!lab.namespaces.is_empty());
     // Packets cross the devices of the queue.
-    let devices = format!("/proc/{}/net/dev", child.id());
+    let devices = format!("/proc/{}/net/dev", lab.child.id());
     wait_for("nothing crosses the devices of the queue", || {
         let text = fs::read_to_string(&devices).unwrap_or_default();
         let received = text.lines().find_map(|line| line.trim().strip_prefix("queue0.out:"));
         let packets = received.and_then(|counters| counters.split_whitespace().nth(1)?.parse::<u64>().ok());
         packets.is_some_and(|packets| packets > 100)
     });
-    let own = namespaces(std::process::id());
-    let all = namespaces(child.id()).into_iter().filter(|name| !own.contains(name)).collect::<Vec<_>>();
-    assert!(!all.is_empty());
-    (child, all)
+    lab
 }
 
-/// Network namespaces that a process is in or holds.
-fn namespaces(process: u32) -> Vec<PathBuf> {
-    let links = |folder: &str| {
-        let entries = fs::read_dir(format!("/proc/{process}/{folder}")).into_iter().flatten();
-        entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok()).collect::<Vec<_>>()
-    };
-    let is_network = |name: &PathBuf| name.to_str().is_some_and(|name| name.starts_with("net:["));
-    [links("ns"), links("fd")].concat().into_iter().filter(is_network).collect()
-}
-
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        sleep(Duration::from_millis(20));
-    }
-}
-
-/// Waits until no process has one of these namespaces, so that the kernel takes them down with their devices and queues.
-fn are_gone(all: &[PathBuf]) {
-    wait_for("a namespace is left", || {
-        let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-        let mut numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        !numbers.any(|process| namespaces(process).iter().any(|name| all.contains(name)))
-    });
+/// Waits until no process has one of its namespaces, so that the kernel takes them down with their devices and queues.
+fn is_gone(lab: &UnderWay) {
+    lab.is_gone();
     let devices = fs::read_to_string("/proc/net/dev").unwrap();
     assert!(!devices.contains("queue0"), "{devices}");
 }
@@ -394,14 +332,14 @@ fn are_gone(all: &[PathBuf]) {
 #[test]
 fn nothing_is_left_of_a_lab_that_was_killed_or_interrupted() {
     let Some(place) = place() else { return };
-    let (mut child, all) = under_way(&place);
-    child.kill().unwrap();
-    assert_eq!(child.wait().unwrap().signal(), Some(9));
-    are_gone(&all);
-    let (mut child, all) = under_way(&place);
-    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(1));
-    are_gone(&all);
+    let mut lab = under_way(&place);
+    lab.child.kill().unwrap();
+    assert_eq!(lab.child.wait().unwrap().signal(), Some(9));
+    is_gone(&lab);
+    let mut lab = under_way(&place);
+    lab.signal(Signal::SIGINT);
+    assert_eq!(lab.child.wait().unwrap().code(), Some(1));
+    is_gone(&lab);
 }
 
 #[test]

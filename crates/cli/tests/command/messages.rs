@@ -1,13 +1,10 @@
 //! The command as people and scripts meet it: output, messages and exit status.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use std::path::{Path, PathBuf};
 
-use common::{apportion, apportion_with_cache};
 use tempfile::TempDir;
+
+use crate::common::{apportion, apportion_with_cache};
 
 const SCENARIO: &str = r#"seed = 3
 stop = "2s"

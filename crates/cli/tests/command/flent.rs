@@ -2,17 +2,15 @@
 //!
 //! Plots are skipped, with the reason, where there is no Flent.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::disallowed_methods, reason = "Flent is a program of its own")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
-
-mod common;
 
 use std::path::Path;
 use std::process::Command;
 
-use common::apportion;
 use tempfile::TempDir;
+
+use crate::common::apportion;
 
 const SCENARIO: &str = "seed = 3\nstop = \"6s\"\n[topology]\nkind = \"dumbbell\"\npairs = 2\n[topology.bottleneck]\n\
                         rate = \"4Mbit\"\ndelay = \"10ms\"\nqueue = [\"fifo\", \"drr\"]\n[flow.a]\nfrom = \"l1\"\nto = \"r1\"\n\

@@ -1,16 +1,14 @@
 //! `apportion league`: what it prints and writes, what it refuses, and that it goes on after a kill.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use common::{apportion, apportion_with_cache, reused};
 use tempfile::TempDir;
+
+use crate::common::{apportion, apportion_with_cache, reused};
 
 const SMALL: [&str; 7] =
     ["league", "--disciplines", "fifo,drr", "--situations", "floods,mixed-tcp", "--seeds", "2"];

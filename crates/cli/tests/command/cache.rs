@@ -1,17 +1,15 @@
 //! What was simulated is not simulated again, also after a kill, and only if nothing has changed.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use common::{Run, apportion_with_cache};
 use tempfile::TempDir;
+
+use crate::common::{self, Run, apportion_with_cache};
 
 const SCENARIO: &str = r#"
 title = "test"

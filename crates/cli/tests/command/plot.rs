@@ -1,12 +1,8 @@
 //! `apportion plot` writes figures, and nothing over what is there.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use std::fs;
 
-use common::apportion;
+use crate::common::apportion;
 
 const SCENARIO: &str = r#"
 title = "test"

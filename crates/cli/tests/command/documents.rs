@@ -1,7 +1,6 @@
 //! The commands that the documents show work, and the paths that they name exist.
 
 #![cfg(unix)]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -2,18 +2,11 @@
 //!
 //! Tests are skipped, with the reason, where a program is missing or the system forbids user namespaces.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::disallowed_methods, reason = "whether a program is there is asked of it")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
-
-mod common;
-#[path = "common/programs.rs"]
-mod programs;
-
-use common::{Run, apportion};
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::common::{Run, apportion};
+use crate::programs;
 
 /// What a command prints behind 10 Mb/s and 20 ms each way, with `far` at the other end; none if the test is to be skipped.
 fn behind_a_link(programs: &[&str], far: &str, command: &str) -> Option<(TempDir, Run)> {

@@ -1,30 +1,18 @@
-//! `apportion lab` and `apportion compare --parity` over the TCP of this machine, in real time.
-//!
-//! Tests are skipped, with the reason, where the system forbids user namespaces.
+//! With queues of user space.
 
-#![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
-
-mod common;
-
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{BufRead as _, BufReader, Read as _};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::sleep;
+use std::fs;
+use std::io::Read as _;
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::watched::Watched;
-use common::{Run, apportion};
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use serde_json::Value;
-use tempfile::TempDir;
+
+use crate::common::watched::Watched;
+use crate::common::{Run, apportion};
+use crate::place::{PATIENCE, Place, wait_for};
+use crate::under_way::UnderWay;
 
 /// Two TCP flows and one of datagrams over 2 Mb/s.
 const SCENARIO: &str = r#"
@@ -44,34 +32,16 @@ to = "b"
 source = { kind = "cbr", rate = "500kbit", packet = "500B" }
 "#;
 
-/// How long what should happen at once may take on a busy machine. Nothing here ends by itself before.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// A folder with a scenario in it, and the machine for one test.
-struct Place {
-    folder: TempDir,
-    _alone: MutexGuard<'static, ()>,
-}
-
-impl Place {
-    fn path(&self) -> &Path {
-        self.folder.path()
-    }
-}
-
-/// That, unless the test is to be skipped.
+/// A place with a scenario in it, unless the test is to be skipped.
 fn place(scenario: &str) -> Option<Place> {
-    // Two runs in real time disturb each other. A test that failed leaves no disorder.
-    static ALONE: Mutex<()> = Mutex::new(());
-    let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let folder = tempfile::tempdir().unwrap();
-    let run = apportion(folder.path(), &["shell", "--", "true"]);
+    let place = Place::new();
+    let run = apportion(place.path(), &["shell", "--", "true"]);
     if run.status == 2 && run.err.contains("cannot make a") {
         println!("skipped: {}", run.err);
         return None;
     }
-    fs::write(folder.path().join("x.toml"), scenario).unwrap();
-    Some(Place { folder, _alone: alone })
+    fs::write(place.path().join("x.toml"), scenario).unwrap();
+    Some(place)
 }
 
 fn run_json(folder: &Path) -> Value {
@@ -268,101 +238,15 @@ fn long() -> String {
     SCENARIO.replace("stop = \"1500ms\"", "stop = [\"500ms\", \"60s\"]")
 }
 
-/// The lab at work on the second point of [`long`], in a process group of its own.
-struct UnderWay {
-    child: Child,
-    err: BufReader<ChildStderr>,
-    /// Its namespaces by their names, such as `net:[4026532000]`. They are held so that no other process gets their
-    /// numbers.
-    namespaces: BTreeMap<PathBuf, File>,
-}
-
-/// What links of this folder below `/proc` point to; nothing where a process has ended.
-fn links(folder: &str) -> Vec<(PathBuf, PathBuf)> {
-    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
-    entries.filter_map(|entry| Some((entry.path(), fs::read_link(entry.path()).ok()?))).collect()
-}
-
-/// The user and network namespaces that a process is in or holds: links to them, and their names.
-fn namespaces(process: u32) -> Vec<(PathBuf, PathBuf)> {
-    let all = ["ns", "fd"].into_iter().flat_map(|folder| links(&format!("/proc/{process}/{folder}")));
-    let is_namespace = |name: &str| name.starts_with("net:[") || name.starts_with("user:[");
-    all.filter(|(_, name)| name.to_str().is_some_and(is_namespace)).collect()
-}
-
-/// Waits until it is so.
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
-        sleep(Duration::from_millis(5));
-    }
-}
-
-impl UnderWay {
-    fn start(folder: &Path, arguments: &[&str]) -> Self {
-        let mut child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
-            .current_dir(folder)
-            .args(arguments)
-            .process_group(0)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut err = BufReader::new(child.stderr.take().unwrap());
-        let mut said = String::new();
-        while !said.ends_with("1/2 runs done\n") {
-            assert!(err.read_line(&mut said).unwrap() > 0, "{said}");
-        }
-        // The applications of the second run come last: with them everything is there.
-        let tasks = format!("/proc/{}/task", child.id());
-        wait_for("no run is under way", || {
-            let mut tasks = fs::read_dir(&tasks).unwrap().filter_map(Result::ok);
-            tasks.any(|task| {
-                fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name == "applications\n")
-            })
-        });
-        let own: Vec<_> = namespaces(std::process::id()).into_iter().map(|(_, name)| name).collect();
-        let all = namespaces(child.id()).into_iter().filter(|(_, name)| !own.contains(name));
-        let namespaces = all.map(|(link, name)| (name, File::open(link).unwrap())).collect();
-        Self { child, err, namespaces }
-    }
-
-    /// Processes of its group, and others that are in one of its namespaces or hold one; and mounts that do.
-    fn left(&self) -> Vec<String> {
-        let group = self.child.id().to_string();
-        let mut left = Vec::new();
-        let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-        for process in all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
-            let Ok(status) = fs::read_to_string(format!("/proc/{process}/stat")) else { continue };
-            // After the name: state, parent, group.
-            let after_name = status.rsplit(')').next().unwrap_or_default();
-            let is_of_group = after_name.split_whitespace().nth(2) == Some(&group);
-            let is_inside = || namespaces(process).iter().any(|(_, name)| self.namespaces.contains_key(name));
-            if is_of_group || process != std::process::id() && is_inside() {
-                left.push(status);
-            }
-        }
-        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-        let is_mounted = |name: &&PathBuf| mounts.contains(name.to_str().unwrap());
-        left.extend(self.namespaces.keys().filter(is_mounted).map(|name| name.display().to_string()));
-        left
-    }
-
-    /// Waits until no process uses it, so that the kernel takes down its namespaces with the devices in them.
-    fn is_gone(&self) {
-        wait_for("something is left", || self.left().is_empty());
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
-    }
+/// The lab at work on the second point of [`long`].
+fn start(folder: &Path, arguments: &[&str]) -> UnderWay {
+    UnderWay::start(folder, arguments, "1/2 runs done\n")
 }
 
 #[test]
 fn an_interrupt_ends_a_run_at_once_and_keeps_what_is_finished() {
     let Some(place) = place(&long()) else { return };
-    let mut lab = UnderWay::start(place.path(), &["lab", "x.toml", "--out", "out"]);
+    let mut lab = start(place.path(), &["lab", "x.toml", "--out", "out"]);
     lab.signal(Signal::SIGINT);
     let begun = Instant::now();
     let status = lab.child.wait().unwrap();
@@ -381,7 +265,7 @@ fn an_interrupt_ends_a_run_at_once_and_keeps_what_is_finished() {
 #[test]
 fn what_was_measured_is_shown_if_it_cannot_be_written() {
     let Some(place) = place(&long()) else { return };
-    let mut lab = UnderWay::start(place.path(), &["lab", "x.toml", "--out", "out"]);
+    let mut lab = start(place.path(), &["lab", "x.toml", "--out", "out"]);
     // It was a folder before the run, and is a file after it.
     fs::remove_dir(place.path().join("out")).unwrap();
     fs::write(place.path().join("out"), "").unwrap();
@@ -397,7 +281,7 @@ fn what_was_measured_is_shown_if_it_cannot_be_written() {
 #[test]
 fn nothing_is_compared_after_an_interrupt() {
     let Some(place) = place(&long()) else { return };
-    let mut lab = UnderWay::start(place.path(), &["compare", "--parity", "x.toml", "--out", "out"]);
+    let mut lab = start(place.path(), &["compare", "--parity", "x.toml", "--out", "out"]);
     lab.signal(Signal::SIGINT);
     assert_eq!(lab.child.wait().unwrap().code(), Some(1));
     lab.is_gone();
@@ -411,7 +295,7 @@ fn nothing_is_compared_after_an_interrupt() {
 #[test]
 fn nothing_is_left_of_a_lab_that_was_killed() {
     let Some(place) = place(&long()) else { return };
-    let mut lab = UnderWay::start(place.path(), &["lab", "x.toml"]);
+    let mut lab = start(place.path(), &["lab", "x.toml"]);
     // A user namespace, one for the engine, and one for each of three hosts: datagrams ask for nothing of a TCP.
     assert!(lab.namespaces.len() >= 5, "{:?}", lab.namespaces);
     assert_eq!(lab.left().len(), 1, "it is one process: {:?}", lab.left());

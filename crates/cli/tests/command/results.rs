@@ -1,15 +1,11 @@
 //! What the command writes: the same bytes for the same run, captures that others read, and nothing by
 //! halves.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
-use common::apportion;
+use crate::common::apportion;
 
 const HEAD: &str = "title = \"test\"\nseed = 3\nstop = \"5s\"\n";
 const BLOCKS: [&str; 5] = [

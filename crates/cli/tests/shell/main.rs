@@ -1,5 +1,7 @@
 //! `apportion shell` on the kernel of this machine: real packets behind an emulated link.
 //!
+//! A program of its own: what is measured here is real time.
+//!
 //! What runs behind the link and at its far end is this program again, see [`part`]. Tests are skipped, with the
 //! reason, where the system forbids user namespaces. Tolerances are wide where a busy machine makes them so.
 
@@ -8,8 +10,11 @@
 #![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
 #![allow(clippy::print_stdout, reason = "parts of tests talk by it, and a test that is skipped says why")]
 
+mod clients;
+#[path = "../common/mod.rs"]
 mod common;
-#[path = "common/video.rs"]
+#[path = "../common/programs.rs"]
+mod programs;
 mod video;
 
 use std::fs;

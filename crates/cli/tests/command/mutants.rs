@@ -1,11 +1,8 @@
 //! `apportion reproduce --mutants`: with the feature `mutants`, and what programs without it say.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
-use common::{Run, apportion};
 use tempfile::TempDir;
+
+use crate::common::{Run, apportion};
 
 /// A paper about probabilistic fair drop, with one claim: arrivals above a third of the buffer cause early drops.
 #[cfg(feature = "mutants")]

@@ -1,14 +1,11 @@
 //! `apportion run --watch` as people meet it: a page while the run goes on and after it, the same results, and its refusals.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
 
 use std::net::TcpListener;
 
-use common::apportion;
-use common::watched::Watched;
+use crate::common::apportion;
+use crate::common::watched::Watched;
 
 const SCENARIO: &str = r#"seed = 3
 stop = "20s"

@@ -1,0 +1,17 @@
+//! The command as a process: what it prints, writes and refuses.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+mod cache;
+#[path = "../common/mod.rs"]
+mod common;
+mod documents;
+mod flent;
+mod league;
+mod messages;
+mod mutants;
+mod plot;
+mod reproduce;
+mod results;
+mod special_files;
+mod watch;

@@ -1,0 +1,96 @@
+//! Runs that are under way, and what is left of them.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use crate::place::wait_for;
+
+/// The lab at work, in a process group of its own.
+pub struct UnderWay {
+    pub child: Child,
+    pub err: BufReader<ChildStderr>,
+    /// Its namespaces by their names, such as `net:[4026532000]`. They are held so that no other process gets their
+    /// numbers.
+    pub namespaces: BTreeMap<PathBuf, File>,
+}
+
+/// What links of this folder below `/proc` point to; nothing where a process has ended.
+fn links(folder: &str) -> Vec<(PathBuf, PathBuf)> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    entries.filter_map(|entry| Some((entry.path(), fs::read_link(entry.path()).ok()?))).collect()
+}
+
+/// The user and network namespaces that a process is in or holds: links to them, and their names.
+fn namespaces(process: u32) -> Vec<(PathBuf, PathBuf)> {
+    let all = ["ns", "fd"].into_iter().flat_map(|folder| links(&format!("/proc/{process}/{folder}")));
+    let is_namespace = |name: &str| name.starts_with("net:[") || name.starts_with("user:[");
+    all.filter(|(_, name)| name.to_str().is_some_and(is_namespace)).collect()
+}
+
+impl UnderWay {
+    /// Starts a command, and waits until the applications of the run are there that comes after `said`.
+    pub fn start(folder: &Path, arguments: &[&str], said: &str) -> Self {
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+            .current_dir(folder)
+            .args(arguments)
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut err = BufReader::new(child.stderr.take().unwrap());
+        let mut text = String::new();
+        while !text.ends_with(said) {
+            assert!(err.read_line(&mut text).unwrap() > 0, "{text}");
+        }
+        // They come last: with them everything is there.
+        let tasks = format!("/proc/{}/task", child.id());
+        wait_for("no run is under way", || {
+            let mut tasks = fs::read_dir(&tasks).unwrap().filter_map(Result::ok);
+            tasks.any(|task| {
+                fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name == "applications\n")
+            })
+        });
+        let own: Vec<_> = namespaces(std::process::id()).into_iter().map(|(_, name)| name).collect();
+        let all = namespaces(child.id()).into_iter().filter(|(_, name)| !own.contains(name));
+        let namespaces = all.map(|(link, name)| (name, File::open(link).unwrap())).collect();
+        Self { child, err, namespaces }
+    }
+
+    /// Processes of its group, and others that are in one of its namespaces or hold one; and mounts that do.
+    pub fn left(&self) -> Vec<String> {
+        let group = self.child.id().to_string();
+        let mut left = Vec::new();
+        let all = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        for process in all.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok()) {
+            let Ok(status) = fs::read_to_string(format!("/proc/{process}/stat")) else { continue };
+            // After the name: state, parent, group.
+            let after_name = status.rsplit(')').next().unwrap_or_default();
+            let is_of_group = after_name.split_whitespace().nth(2) == Some(&group);
+            let is_inside = || namespaces(process).iter().any(|(_, name)| self.namespaces.contains_key(name));
+            if is_of_group || process != std::process::id() && is_inside() {
+                left.push(status);
+            }
+        }
+        let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let is_mounted = |name: &&PathBuf| mounts.contains(name.to_str().unwrap());
+        left.extend(self.namespaces.keys().filter(is_mounted).map(|name| name.display().to_string()));
+        left
+    }
+
+    /// Waits until no process uses it, so that the kernel takes down its namespaces with the devices in them.
+    pub fn is_gone(&self) {
+        wait_for("something is left", || self.left().is_empty());
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+    }
+}
