@@ -1,5 +1,5 @@
 //! What must hold of any bytes that are parsed: one function for each format. The fuzzers of this folder call them, and so does
-//! `crates/apportion/tests/mutations.rs`, which needs no nightly compiler.
+//! `crates/apportion/tests/it/mutations.rs`, which needs no nightly compiler.
 #![allow(dead_code, reason = "a fuzzer calls one of them")]
 
 use std::fs;

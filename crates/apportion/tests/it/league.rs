@@ -1,7 +1,5 @@
 //! A league as a program plays it: cells, empty cells, files, the cache, errors.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
@@ -9,9 +7,7 @@ use std::sync::Mutex;
 use apportion::{Cache, Cancel, League, LeagueError, LeagueResults, Progress};
 
 #[cfg(all(feature = "live", target_os = "linux"))]
-#[allow(dead_code, reason = "its main runs as a program")]
-#[path = "../examples/own_discipline.rs"]
-mod example;
+use crate::example;
 
 fn league() -> League<'static> {
     League::new().disciplines(["fifo", "drr", "fq_codel"]).situations(["floods", "home-uplink"]).seeds(2)

@@ -1,6 +1,5 @@
 //! The example of a discipline of one's own: within its length, lawful, and in every place where others are.
 #![cfg(all(feature = "live", target_os = "linux"))]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
 
 use std::process::{Command, Output};
@@ -10,9 +9,7 @@ use apportion_core::buffer::Buffer;
 use apportion_core::limit::LinkLimit;
 use apportion_core::schedule::fifo::Fifo;
 
-#[allow(dead_code, reason = "its main runs as a program")]
-#[path = "../examples/own_discipline.rs"]
-mod example;
+use crate::example;
 
 /// Builds the example, if it is not up to date, and runs it.
 fn run(arguments: &[&str]) -> Output {
@@ -34,7 +31,7 @@ fn run(arguments: &[&str]) -> Output {
 
 #[test]
 fn it_is_at_most_60_lines_and_keeps_the_laws() {
-    assert!(include_str!("../examples/own_discipline.rs").lines().count() <= 60);
+    assert!(include_str!("../../examples/own_discipline.rs").lines().count() <= 60);
     let limit = |link| LinkLimit::new(Some("6p".parse().unwrap()), link);
     apportion_laws::Laws::default()
         .limit(apportion::units::Packets::new(6))

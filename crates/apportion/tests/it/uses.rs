@@ -1,7 +1,5 @@
 //! What `explain` prints to copy can be copied: every line that begins with `Use:` is read by the loader.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
 use apportion::catalogue::{self, Section};
 use apportion::{Catalog, Scenario};
 

@@ -1,7 +1,5 @@
 //! The library as a program uses it: scenarios, runs, tables, folders, errors.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;

@@ -4,7 +4,7 @@
 //! is seen again.
 
 #![cfg(target_os = "linux")]
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "in tests a panic is the message")]
+#![allow(clippy::expect_used, reason = "in tests a panic is the message")]
 
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use apportion::{Run, Scenario};
 use apportion_core::random::Stream;
 
-#[path = "../../../fuzz/targets.rs"]
+#[path = "../../../../fuzz/targets.rs"]
 mod targets;
 
 /// Mutations of each format, unless the environment says otherwise.

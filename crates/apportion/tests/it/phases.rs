@@ -1,7 +1,5 @@
 //! Twins of replications: where results depend on phases.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
 use apportion::rows::{FlowRow, LinkRow, PhaseRow, SeriesRow};
 use apportion::{Cancel, Results, Run, Scenario};
 

@@ -1,7 +1,6 @@
 //! What the page of a run shows is what its tables say, and the page changes no number.
 
 #![cfg(all(feature = "live", target_os = "linux"))]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

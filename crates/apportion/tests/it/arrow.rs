@@ -1,7 +1,6 @@
 //! Tables as Arrow record batches: `cargo test -p apportion --features arrow`.
 
 #![cfg(feature = "arrow")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
 use apportion::rows::{AllocationRow, CompletionRow, FlowRow, LinkRow, SeriesRow, StatisticRow};
 use apportion::{Results, Run, Scenario, Table};

@@ -1,5 +1,4 @@
 //! What sentences say of sources that do not send all the time: not that they got little of what they did not want.
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
 use apportion::{Run, ScenarioBuilder};
 

@@ -1,5 +1,4 @@
 //! What a run is warned of beyond its scenario: links that are full and that nothing watches.
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
 use apportion::{Run, ScenarioBuilder};
 
