@@ -15,13 +15,11 @@ use crate::example;
 fn run(arguments: &[&str]) -> Output {
     let mut cargo = Command::new(env!("CARGO"));
     // With the features of all crates, as `cargo test --workspace` has built what it needs.
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).args([
-        "build",
-        "-q",
-        "--workspace",
-        "--example",
-        "own_discipline",
-    ]);
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
+    cargo.args(["build", "-q", "--workspace", "--example", "own_discipline"]);
+    if cfg!(feature = "bpf") {
+        cargo.args(["--features", "apportion/bpf"]);
+    }
     let built = cargo.args((!cfg!(debug_assertions)).then_some("--release")).output().unwrap();
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
     // This test is in the folder `deps` next to that of examples.
