@@ -1,13 +1,12 @@
 //! Isolation of hosts: what holds for any discipline that sees hosts as its flows, and what hosts and their flows get.
 
-mod common;
-
 use apportion_core::system::{Discipline, LinkContext};
 use apportion_core::units::{Packets, Rate, Span, Time, Weight};
 use apportion_core::{Ecn, FlowId, HostPair, Queue as _};
 use apportion_laws::{Laws, Op};
-use common::{Log, SimplePacket, Whole, combinations, keys, packet, read};
 use proptest::prelude::*;
+
+use crate::common::{Log, SimplePacket, Whole, combinations, keys, packet, read};
 
 /// Kinds that go by what hosts do not have.
 const OF_FLOWS: [&str; 9] = ["ramp", "sffc", "nbq", "hcsfq", "tred", "rio", "prio", "htb", "hfsc"];

@@ -1,15 +1,14 @@
 //! Laws that hold for any discipline of the catalogue, and the fairness that the fair ones promise.
 
-mod common;
-
 use apportion_core::fairness::{Claim, jain, max_min};
 use apportion_core::label::Label;
 use apportion_core::system::{Catalog, Discipline, LinkContext};
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
 use apportion_core::{Colour, Ecn, FlowClass, FlowId, LabelKind, Packet as _, Queue};
 use apportion_laws::{Laws, Op};
-use common::{Log, SimplePacket, Whole, build, combinations, keys, packet, read, serve_backlogged};
 use proptest::prelude::*;
+
+use crate::common::{Log, SimplePacket, Whole, build, combinations, keys, packet, read, serve_backlogged};
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let enqueue = (0u32..5, 40u64..1_500, any::<bool>());

@@ -1,12 +1,11 @@
 //! Isolation of both ends: what a host with few flows gets, whatever another does with any number of flows.
 
-mod common;
-
 use apportion_core::system::{Discipline, LinkContext};
 use apportion_core::units::{Rate, Span, Time};
 use apportion_core::{DropReason, HostPair, Queue as _, Sink};
-use common::{SimplePacket, packet, read};
 use proptest::prelude::*;
+
+use crate::common::{SimplePacket, packet, read};
 
 /// The disciplines that divide bytes evenly, and the least share of a host that is due half of the link. CSFQ learns the
 /// rate of a host in 100 ms, and learns it anew where a flood moves from one end to the other: 0.24 was measured.

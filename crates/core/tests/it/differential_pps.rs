@@ -1,9 +1,5 @@
 //! Probabilistic packet scheduling against slow transcripts of its paper: TRED, the ends of flows, and links.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use std::collections::VecDeque;
 
 use apportion_core::label::Label;
@@ -18,8 +14,9 @@ use apportion_core::{DropReason, LabelKind, Packet, Queue};
 use apportion_reference::red::Outcome;
 use apportion_reference::tickets::{Link as SlowLink, Policing, Source as SlowSource};
 use apportion_reference::tred::{Params as SlowTredParams, Stage, Tred as SlowTred};
-use common::{Log, SimplePacket, packet, read, setup};
 use proptest::prelude::*;
+
+use crate::common::{Log, SimplePacket, packet, read, setup};
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

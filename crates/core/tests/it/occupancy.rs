@@ -1,7 +1,5 @@
 //! The policies that push out of a shared buffer: LQD, RND and PFD, against transcripts and each other.
 
-mod common;
-
 use apportion_core::aqm::dimensioning::RttOf;
 use apportion_core::aqm::occupancy::{Choice, Thresholds};
 use apportion_core::aqm::pfd::{End, Pfd, PfdParams};
@@ -13,8 +11,9 @@ use apportion_core::system::{Discipline, LinkContext, SCHEDULERS};
 use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, Time, Weight};
 use apportion_core::{DropReason, Queue};
 use apportion_reference::pfd::{Params as SlowParams, Pfd as Slow, Victim};
-use common::{Log, SimplePacket, packet, read};
 use proptest::prelude::*;
+
+use crate::common::{Log, SimplePacket, packet, read};
 
 const FLOWS: usize = 5;
 

@@ -1,5 +1,4 @@
 //! What the integration tests share: a packet, a sink that remembers, and every discipline of the catalogue.
-#![allow(dead_code, reason = "each test binary uses its part of this module")]
 
 pub use apportion_core::SimplePacket;
 use apportion_core::limit::Limit;
@@ -105,7 +104,7 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         "tail" | "head" | "lqd" | "rnd" | "hcsfq" | "sffc" | "nbq" | "codel" | "fq" | "fq_codel" | "ramp"
         | "aifo" | "sp_pifo" | "stochastic_fq" | "prio" | "htb" | "hfsc" => String::new(),
         other => panic!(
-            "`{other}` has no row in `keys` of crates/core/tests/common/mod.rs: add one with parameters at which it drops, \
+            "`{other}` has no row in `keys` of crates/core/tests/it/common.rs: add one with parameters at which it drops, \
              marks and reorders within a few packets, or name it among those that need none"
         ),
     };

@@ -1,7 +1,5 @@
 //! Disciplines with classes: shares against the fluid that they approximate, priorities, delays, and the laws of all.
 
-mod common;
-
 use apportion_core::packet::CustomerId;
 use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
@@ -11,8 +9,9 @@ use apportion_laws::Laws;
 use apportion_reference::hfsc::{Class as SlowClass, Hfsc as SlowHfsc};
 use apportion_reference::htb::{self, Class};
 use apportion_reference::prio::Prio as SlowPrio;
-use common::{Log, SimplePacket, Whole, packet, read, setup};
 use proptest::prelude::*;
+
+use crate::common::{Log, SimplePacket, Whole, packet, read, setup};
 
 /// The discipline with these keys of classes, with flow i in the i-th leaf of the table.
 fn of_classes(kind: &str, keys: &[String], leaves: u32) -> Discipline<SimplePacket> {

@@ -1,9 +1,5 @@
 //! COBALT and CAKE against slow transcripts.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use apportion_core::random::Stream;
 use apportion_core::system::LinkContext;
 use apportion_core::units::{Packets, Rate};
@@ -12,8 +8,9 @@ use apportion_core::{FlowId, HostPair, Queue};
 use apportion_laws::Laws;
 use apportion_reference::cake::Cake as SlowCake;
 use apportion_reference::cobalt::Cobalt as SlowCobalt;
-use common::{Log, Whole, build, packet, read, setup};
 use proptest::prelude::*;
+
+use crate::common::{Log, Whole, build, packet, read, setup};
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

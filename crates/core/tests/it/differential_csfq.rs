@@ -1,8 +1,6 @@
 //! CSFQ and MCSFQ against a slow transcript of Pelsser, De Cnodder 2002: the same arrivals, the same fate and
 //! the same label for every packet, whatever the readings.
 
-mod common;
-
 use std::collections::BTreeMap;
 
 use apportion_core::label::Label;
@@ -13,8 +11,9 @@ use apportion_core::{DropReason, LabelKind, Packet, Queue};
 use apportion_reference::mcsfq::{
     Arrival, BelowThreshold, Draw, Marking, Mcsfq as Slow, Outcome, Params, Readings, Scheme,
 };
-use common::{Log, SimplePacket, packet, read, setup};
 use proptest::prelude::*;
+
+use crate::common::{Log, SimplePacket, packet, read, setup};
 
 /// Of the link, in bits a second.
 const C: u64 = 10_000_000;

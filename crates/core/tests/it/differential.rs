@@ -1,7 +1,5 @@
 //! Disciplines against slow transcripts of their papers: the same operations, the same fate for every packet.
 
-mod common;
-
 use apportion_core::aqm::red::{self, RedParams};
 use apportion_core::label::Label;
 use apportion_core::param::EntryArgs;
@@ -28,8 +26,9 @@ use apportion_reference::round_robin::RoundRobin as SlowRoundRobin;
 use apportion_reference::scfq::Scfq as SlowScfq;
 use apportion_reference::start_time_fq::StartTimeFq as SlowStartTimeFq;
 use apportion_reference::wf2q_plus::Wf2qPlus as SlowWf2qPlus;
-use common::{Log, SimplePacket, build, packet, read, setup};
 use proptest::prelude::*;
+
+use crate::common::{Log, SimplePacket, build, packet, read, setup};
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

@@ -1,7 +1,5 @@
 //! What divides within a class: it does what it does alone, for the flows of its class.
 
-mod common;
-
 use apportion_core::packet::{CustomerId, Ecn};
 use apportion_core::param::Kind;
 use apportion_core::random::Stream;
@@ -10,7 +8,8 @@ use apportion_core::system::{Discipline, LinkContext};
 use apportion_core::units::{Span, Time, Weight};
 use apportion_core::{FlowId, Queue};
 use apportion_laws::Laws;
-use common::{Log, SimplePacket, Whole, packet, read, setup};
+
+use crate::common::{Log, SimplePacket, Whole, packet, read, setup};
 
 /// All that can stand in a class.
 fn parts() -> &'static [&'static str] {

@@ -1,7 +1,5 @@
 //! Golden traces: short, readable, and with a mark for every branch that they must go through.
 
-mod common;
-
 use std::collections::BTreeSet;
 
 use apportion_core::aqm::detection::DetectionParams;
@@ -14,7 +12,8 @@ use apportion_core::random::Stream;
 use apportion_core::schedule::fifo::Fifo;
 use apportion_core::units::{MeanPackets, Packets, Rate, Ratio, Span, Time};
 use apportion_core::{DropReason, Ecn, LabelKind, Packet as _, Queue};
-use common::{Log, SimplePacket, build, packet};
+
+use crate::common::{Log, SimplePacket, build, packet};
 
 /// RED with thresholds 3 and 6, gentle up to 12, 16 packets, weight 0.1, in front of a link of a packet per
 /// millisecond.

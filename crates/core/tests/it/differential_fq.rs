@@ -1,13 +1,12 @@
 //! FQ against a slow transcript of its description, and the laws of all disciplines while it holds flows back.
 
-mod common;
-
 use apportion_core::Queue;
 use apportion_core::units::{Packets, Span, Time};
 use apportion_laws::Laws;
 use apportion_reference::fq::Fq as SlowFq;
-use common::{Log, Whole, build, packet, read};
 use proptest::prelude::*;
+
+use crate::common::{Log, Whole, build, packet, read};
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

@@ -1,15 +1,14 @@
 //! The disciplines that approximate fair queueing against slow transcripts of their papers.
 
-mod common;
-
 use apportion_core::Queue;
 use apportion_core::units::{Span, Time};
 use apportion_reference::afq::Afq as SlowAfq;
 use apportion_reference::cebinae::Cebinae as SlowCebinae;
 use apportion_reference::start_tags::{Aifo as SlowAifo, SpPifo as SlowSpPifo};
 use apportion_reference::stochastic_fq::StochasticFq as SlowStochasticFq;
-use common::{Log, build, packet};
 use proptest::prelude::*;
+
+use crate::common::{Log, build, packet};
 
 /// An arrival of a flow with its size, or a departure.
 type Op = Option<(u32, u64)>;

@@ -1,8 +1,6 @@
 //! The catalogue against the code: every parameter arrives where it should, and what is wrong is refused in
 //! good words.
 
-mod common;
-#[path = "catalog/refusals.rs"]
 mod refusals;
 
 use std::collections::BTreeSet;
@@ -13,7 +11,8 @@ use apportion_core::param::{Kind, Param, Role, Value};
 use apportion_core::system::DisciplineParams;
 use apportion_core::system::catalog::{Catalog, Selection};
 use apportion_core::units::Rate;
-use common::{SimplePacket, build, combinations, read, setup};
+
+use crate::common::{SimplePacket, build, combinations, read, setup};
 
 /// Values unlike every default, and consistent with each other.
 fn other_value(entry: &str, param: &Param) -> &'static str {
@@ -186,7 +185,9 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "decay") => "false",
         (_, "isolate") => "both",
         (entry, name) => {
-            panic!("give `{name}` of {entry} a value here, in `other_value` of crates/core/tests/catalog.rs")
+            panic!(
+                "give `{name}` of {entry} a value here, in `other_value` of crates/core/tests/it/catalog.rs"
+            )
         }
     }
 }

@@ -1,15 +1,14 @@
 //! RAMP against a slow transcript of its controller, and laws of its dispatcher that no other discipline has.
 
-mod common;
-
 use apportion_core::counted::Counted;
 use apportion_core::system::ramp::requirement::{Controller, Requirement};
 use apportion_core::system::{CoreParams, Discipline, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_core::{FlowClass, FlowId, Queue};
 use apportion_reference::ramp::Controller as SlowController;
-use common::{Log, SimplePacket, packet, read, setup};
 use proptest::prelude::*;
+
+use crate::common::{Log, SimplePacket, packet, read, setup};
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

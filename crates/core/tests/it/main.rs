@@ -1,0 +1,20 @@
+//! Disciplines against transcripts, laws, and what their sources promise.
+
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+
+mod catalog;
+mod class_disciplines;
+mod common;
+mod differential;
+mod differential_approximate;
+mod differential_cake;
+mod differential_csfq;
+mod differential_fq;
+mod differential_pps;
+mod differential_ramp;
+mod golden;
+mod hierarchy;
+mod isolate;
+mod isolate_peers;
+mod laws;
+mod occupancy;
