@@ -1,15 +1,12 @@
 //! The experiments of probabilistic packet scheduling are all there, by the names that scripts rely on.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use std::path::{Path, PathBuf};
 
 use apportion_core::units::Rate;
 use apportion_reproduce::expect::{self, Op};
 use apportion_reproduce::{Files, Paper, Plan, Scope};
-use common::check_names;
+
+use crate::common::{self, check_names};
 
 /// Ids with the names of their metrics, in the order of the file.
 const EXPERIMENTS: &[(&str, &[&str])] = &[

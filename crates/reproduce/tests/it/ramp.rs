@@ -1,13 +1,10 @@
 //! The experiments of RAMP, of the paper and beyond it, are all there, by the names that scripts rely on.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_reproduce::{Plan, Scope};
 use apportion_scenario::model::{Scenario, Setting, Source, Transport};
-use common::{check_names, folder, paper};
+
+use crate::common::{check_names, folder, paper};
 
 /// Ids with the names of their metrics, in the order of the file.
 const EXPERIMENTS: &[(&str, &[&str])] = &[

@@ -1,11 +1,9 @@
 //! Verdicts: what holds, fails, is undecided, refuted or only recorded, and what a claim must be.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod simulated;
-
 use apportion_reproduce::table::{headline, json_lines, tables};
 use apportion_reproduce::{Claim, Files, Plan, Problems, Scope, Tally, Verdict, expect, judge};
+
+use crate::simulated;
 
 /// A Poisson source of 1 Mb/s over a link with room: its throughput differs from seed to seed, by some 2 %.
 const SCENARIO: &str = r#"

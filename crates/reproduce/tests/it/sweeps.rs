@@ -1,10 +1,8 @@
 //! Sweeps in experiments, and measures along them, on flows whose throughput is known.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod simulated;
-
 use apportion_reproduce::{Claim, Files, Plan, Problems, Scope, expect, judge};
+
+use crate::simulated;
 
 /// Two flows of 1 Mb/s, one that is swept and a short file, on a link with room for all.
 const SCENARIO: &str = r#"

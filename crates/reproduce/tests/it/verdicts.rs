@@ -1,12 +1,10 @@
 //! From a paper's file to verdicts, with small scenarios.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod simulated;
-
 use apportion_reproduce::table::{json_lines, tables};
 use apportion_reproduce::{Claim, Files, Plan, Problems, Scope, Verdict, expect, judge, variant_table};
 use tempfile::TempDir;
+
+use crate::simulated;
 
 /// Two UDP flows of 1 and 2 Mb/s over a link of 10 Mb/s, which is idle enough to drop nothing, and one over
 /// a link of 1 Mb/s that asks for 2.

@@ -1,13 +1,10 @@
 //! The experiments of probabilistic fair drop are all there, by the names that scripts rely on.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use apportion_reproduce::expect::Op;
 use apportion_reproduce::runs::{Attribute, attributes_of};
 use apportion_reproduce::{Plan, Scope};
-use common::{check_names, folder, paper};
+
+use crate::common::{check_names, folder, paper};
 
 /// Ids with the names of their metrics, in the order of the file.
 const EXPERIMENTS: &[(&str, &[&str])] = &[

@@ -1,12 +1,10 @@
 //! Figures with groups of bars, on flows whose throughput is known.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod simulated;
-
 use apportion_report::statistics::Estimate;
 use apportion_reproduce::page::page;
 use apportion_reproduce::{Files, Plan, Problems, Scope, expect, judge};
+
+use crate::simulated;
 
 /// 1, 2 and 3 Mb/s, and one whose packets come at random, on a link with room for all.
 const SCENARIO: &str = r#"

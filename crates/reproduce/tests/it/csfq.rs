@@ -1,11 +1,8 @@
 //! The experiments of core-stateless fair queueing are all there, by the names that scripts rely on.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod common;
-
 use apportion_reproduce::{Plan, Scope};
-use common::{check_names, folder, paper};
+
+use crate::common::{check_names, folder, paper};
 
 /// Ids with the names of their metrics, in the order of the file.
 const EXPERIMENTS: &[(&str, &[&str])] = &[

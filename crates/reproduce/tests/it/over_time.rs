@@ -1,11 +1,9 @@
 //! Measures and figures of what changes in the course of a run, on flows whose answers are known.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-mod simulated;
-
 use apportion_reproduce::page::page;
 use apportion_reproduce::{Files, Plan, Problems, Scope, expect, judge};
+
+use crate::simulated;
 
 /// A call that steps from 0.4 to 1.2 Mb/s in front of an interface with the RAMP of the paper, and a TCP flow on a small queue.
 const SCENARIO: &str = r#"
