@@ -1,17 +1,12 @@
 //! Segments merged into super-packets: split again they are the frames that were merged, bit for bit.
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-#[path = "../../live/tests/common/mod.rs"]
-mod frames;
-#[path = "common/segments.rs"]
-mod laws;
 
 use apportion_linux::port::merge::{CHECKSUM_VERIFIED, MAX_MERGED, Plan};
 use apportion_linux::port::segment::{NEEDS_CHECKSUM, VNET_HEADER, VnetHeader};
 use etherparse::{TcpHeader, TcpOptionElement};
-use frames::{Carried, Ip, assert_checksums, frame, ipv4, ipv6};
-use laws::{segments, sum, transport};
 use proptest::prelude::*;
+
+use crate::frames::{Carried, Ip, assert_checksums, frame, ipv4, ipv6};
+use crate::laws::{self, segments, sum, transport};
 
 /// A frame with the header before it.
 type Frame = ([u8; VNET_HEADER], Vec<u8>);

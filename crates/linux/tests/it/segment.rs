@@ -1,16 +1,11 @@
 //! Super-packets cut into segments: frames of etherparse, and checksums that it computes.
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
-#[path = "../../live/tests/common/mod.rs"]
-mod frames;
-#[path = "common/segments.rs"]
-mod laws;
 
 use apportion_linux::port::segment::{NEEDS_CHECKSUM, Refusal, Segments, VnetHeader};
 use etherparse::{Ipv4Options, NetSlice, SlicedPacket, TcpHeader, TcpOptionElement, TransportSlice};
-use frames::{Carried, Ip, assert_checksums, frame, ipv4, ipv6};
-use laws::{segments, sum, transport};
 use proptest::prelude::*;
+
+use crate::frames::{Carried, Ip, assert_checksums, frame, ipv4, ipv6};
+use crate::laws::{self, segments, sum, transport};
 
 const TCP4: u8 = 1;
 const TCP6: u8 = 4;

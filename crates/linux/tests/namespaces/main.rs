@@ -1,4 +1,5 @@
 //! Namespaces, devices and commands on the kernel of this machine, as an ordinary user or as root.
+//! A program of its own: each test is a process that enters namespaces.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::print_stdout, reason = "parts of tests talk by it")]
 
