@@ -3,6 +3,9 @@
 
 pub mod hosts;
 pub mod labelled;
+pub mod sequences;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use apportion_kernel::program::{Object, program};
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
@@ -15,6 +18,12 @@ pub fn is_possible() -> bool {
         println!("skipped: {error}");
     }
     loaded.is_ok()
+}
+
+/// Held by each test that measures in real time: another one beside it would take its processors.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A `struct __sk_buff` of linux/bpf.h, as far as a test may set it: mark at 8, cb at 48.

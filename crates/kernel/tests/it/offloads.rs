@@ -1,10 +1,5 @@
 //! Super-packets and tags that the kernel keeps beside a frame, at the CSFQ core.
-#![cfg(feature = "bpf")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
 #![allow(clippy::disallowed_methods, reason = "what is tried here is the kernel, in real time")]
-
-mod common;
 
 use std::os::fd::AsFd as _;
 use std::time::Duration;
@@ -21,7 +16,8 @@ use apportion_linux::netlink::{Netlink, VethEnd};
 use apportion_linux::pool::Pool;
 use apportion_linux::port::{Port, Received};
 use apportion_live::{frame, wire_label};
-use common::{frame_v4, frame_v6, is_possible, run_super};
+
+use crate::common::{frame_v4, frame_v6, is_possible, run_super};
 
 /// A core of `rate`.
 fn settings(rate: Rate) -> CoreSettings {

@@ -1,10 +1,4 @@
 //! Weighted flows by HTB, on a pair of devices of this machine's kernel.
-#![cfg(feature = "bpf")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
-#![allow(clippy::disallowed_methods, reason = "what is measured here is the kernel, in real time")]
-
-mod common;
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
@@ -19,10 +13,11 @@ use apportion_kernel::program::{FlowBy, FlowClasses, FlowKey};
 use apportion_kernel::weights::Tree;
 use apportion_linux::namespace::{Namespace, silence_ipv6};
 use apportion_linux::netlink::{Netlink, NetlinkError, VethEnd};
-use common::is_possible;
 use nix::errno::Errno;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBufForce, SndBuf};
+
+use crate::common::{alone, is_possible};
 
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
@@ -175,6 +170,7 @@ fn deviation(bytes: &[u64], weights: &[Weight]) -> (f64, f64) {
 
 #[test]
 fn sixty_four_flows_have_their_weights_within_2_percent() {
+    let _alone = alone();
     if !is_possible() {
         return;
     }
@@ -191,6 +187,7 @@ fn sixty_four_flows_have_their_weights_within_2_percent() {
 
 #[test]
 fn what_idle_flows_leave_is_divided_by_weights_too() {
+    let _alone = alone();
     if !is_possible() {
         return;
     }
@@ -212,6 +209,7 @@ fn what_idle_flows_leave_is_divided_by_weights_too() {
 
 #[test]
 fn without_the_classifier_flows_do_not_have_their_weights() {
+    let _alone = alone();
     if !is_possible() {
         return;
     }
@@ -222,10 +220,11 @@ fn without_the_classifier_flows_do_not_have_their_weights() {
     assert!(most > 0.2, "{most}");
 }
 
-/// `cargo test -p apportion-kernel --features bpf --test weights -- --ignored --show-output`
+/// `cargo test -p apportion-kernel --features bpf --test timed weights:: -- --ignored --show-output`
 #[test]
 #[ignore = "it takes 40 s, and its figures depend on the machine"]
 fn a_thousand_flows_have_their_weights_within_3_percent() {
+    let _alone = alone();
     if !is_possible() {
         return;
     }
@@ -246,6 +245,7 @@ fn a_thousand_flows_have_their_weights_within_3_percent() {
 
 #[test]
 fn a_second_tree_is_refused_and_the_queue_can_be_taken_away() {
+    let _alone = alone();
     if !is_possible() {
         return;
     }

@@ -1,9 +1,4 @@
 //! The CSFQ core in the kernel against the one of this project's Rust: the same packets, times and random numbers.
-#![cfg(feature = "bpf")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
-
-mod common;
 
 use apportion_core::aqm::csfq::{Csfq, CsfqParams};
 use apportion_core::aqm::{Admission, BufferPolicy};
@@ -14,25 +9,19 @@ use apportion_core::packet::{FlowId, LabelKind, Packet as _, SimplePacket};
 use apportion_core::queue::Backlog;
 use apportion_core::random::Stream;
 use apportion_core::system::any::PolicyParams;
-use apportion_core::system::{BufferParams, Catalog, CoreParams, DisciplineParams};
 use apportion_core::units::{Bytes, Packets, Rate, Time};
 use apportion_kernel::program::{Core, Object, program};
 use apportion_kernel::settings::CoreSettings;
 use apportion_live::{frame, wire_label};
-use common::{frame_v4, frame_v6, is_possible, run, run_while, run_with};
 use proptest::prelude::*;
 
-const RATE: Rate = Rate::from_mbit(8);
+use crate::common::sequences::{CORE, RATE, at_once, draw, labelled, policy, times, words};
+use crate::common::{frame_v4, frame_v6, is_possible, run, run_while, run_with};
 
 /// `csfq` or `mcsfq` as in its paper, with the role of a core.
 fn params(kind: &str, set: &[(&str, &str)]) -> CsfqParams {
-    let mut selection = Catalog::default().select(kind, None, None).unwrap();
-    // The values of the papers that differ from this project's.
-    for (key, value) in [("role", "core"), ("target_delay", "0s"), ("limit", "64kB")].iter().chain(set) {
-        selection.set(key, value).unwrap();
-    }
-    match DisciplineParams::from_args(&selection).unwrap().core {
-        CoreParams::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => params,
+    match policy(kind, &CORE, set) {
+        PolicyParams::Csfq(params) => params,
         other => panic!("{other:?}"),
     }
 }
@@ -96,16 +85,10 @@ impl Reference {
 
 /// The fate of a packet in the kernel.
 fn admit(core: &mut Core, sent: &Sent) -> Fate {
-    let mut bytes = frame_v4(0x4000, 17, 0);
-    bytes.resize(sent.size, 7);
-    let [high, low] = ((sent.size - 14) as u16).to_be_bytes();
-    bytes[16..18].copy_from_slice(&[high, low]);
-    let ip = frame::parse(&bytes).unwrap().ip();
-    assert!(wire_label::write(&mut bytes, ip, LabelKind::Rate, sent.label));
+    let (bytes, ip) = labelled(sent.size, 9, Some((LabelKind::Rate, sent.label)));
     let overflows = core.counts().unwrap().overflow;
-    let now = sent.now.as_nanos();
-    let words = [now as u32, (now >> 32) as u32, sent.random];
-    let (verdict, out, _) = run(core.program().unwrap(), &bytes, words, 1);
+    let [low, high] = words(sent.now.as_nanos());
+    let (verdict, out, _) = run(core.program().unwrap(), &bytes, [low, high, sent.random], 1);
     match verdict {
         0 => Fate::Passed(wire_label::read(&out, ip).unwrap().1),
         2 if core.counts().unwrap().overflow > overflows => Fate::Overflow,
@@ -154,8 +137,7 @@ fn flows(rates: &[u64], seconds: u64) -> Vec<Sent> {
     }
     sequence.sort_by_key(|(t, _)| *t);
     let mut random = Stream::new(11, "chance");
-    let mut draw = move || (random.uniform() * 4_294_967_296.0) as u32;
-    let sent = |(t, label)| Sent { now: Time::from_nanos(t), size: 1_000, label, random: draw() };
+    let sent = |(t, label)| Sent { now: Time::from_nanos(t), size: 1_000, label, random: draw(&mut random) };
     sequence.into_iter().map(sent).collect()
 }
 
@@ -287,8 +269,9 @@ const DECAY_ERROR: f64 = 3e-9;
 
 /// The relative error of 1 - e^(-t/k) in the kernel, beside the last places of Q64.
 fn decay_error(object: &mut aya::Ebpf, t: u64, k: u32) -> f64 {
-    let words = [t as u32, (t >> 32) as u32, k];
-    let (.., cb, _) = run_with(program(object, "decay").unwrap(), &frame_v4(0x4000, 17, 0), words, 1);
+    let [low, high] = words(t);
+    let decay = program(object, "decay").unwrap();
+    let (.., cb, _) = run_with(decay, &frame_v4(0x4000, 17, 0), [low, high, k], 1);
     let ours = (u64::from(cb[1]) << 32 | u64::from(cb[0])) as f64 / 2_f64.powi(64);
     let wanted = -(-(t as f64) / f64::from(k)).exp_m1();
     ((ours - wanted).abs() - 1e-18).max(0.0) / wanted.max(1e-18)
@@ -376,15 +359,8 @@ fn processors_decide_at_the_same_time() {
     const REPEAT: u32 = 2_000_000;
     let settings = CoreSettings::new(&params("csfq", &[]), Rate::from_mbit(100_000)).unwrap();
     let mut core = Core::load(&settings).unwrap();
-    let mut bytes = frame_v4(0x4000, 17, 0);
-    let ip = frame::parse(&bytes).unwrap().ip();
-    wire_label::write(&mut bytes, ip, LabelKind::Rate, Label::new(1e6));
-    let program = &*core.program().unwrap();
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| run(program, &bytes, [0; 3], REPEAT));
-        }
-    });
+    let (bytes, _) = labelled(74, 9, Some((LabelKind::Rate, Label::new(1e6))));
+    at_once(core.program().unwrap(), &vec![bytes.clone(); 4], REPEAT);
     let counts = core.counts().unwrap();
     println!("{counts:?}");
     // A sixteenth of the rate: whichever processor is stopped, and wherever, none is taken for a queue.
@@ -421,7 +397,7 @@ fn packets_without_a_label_are_dropped_and_frames_without_ip_pass() {
     assert_eq!((counts.packets, counts.unlabelled, counts.no_ip), (3, 3, 2));
 }
 
-/// `cargo test -p apportion-kernel --features bpf --test csfq -- --ignored --show-output`
+/// `cargo test -p apportion-kernel --features bpf --test it csfq::what_a_packet_costs -- --exact --ignored --show-output`
 #[test]
 #[ignore = "a measurement: its figures depend on the machine"]
 fn what_a_packet_costs() {
@@ -431,19 +407,11 @@ fn what_a_packet_costs() {
     const REPEAT: u32 = 2_000_000;
     let mut check = Object::Check.load(false).unwrap();
     let empty = program(&mut check, "empty").unwrap();
-    let mut bytes = frame_v4(0x4000, 17, 0);
-    let ip = frame::parse(&bytes).unwrap().ip();
-    wire_label::write(&mut bytes, ip, LabelKind::Rate, Label::new(1e6));
+    let (bytes, _) = labelled(74, 9, Some((LabelKind::Rate, Label::new(1e6))));
     // Far below C: every packet passes.
     let settings = CoreSettings::new(&params("csfq", &[]), Rate::from_mbit(100_000)).unwrap();
     let mut core = Core::load(&settings).unwrap();
-    let median = |of: &mut dyn FnMut() -> u64| {
-        let mut all: Vec<_> = (0..5).map(|_| of()).collect();
-        all.sort_unstable();
-        all[2]
-    };
-    let nothing = median(&mut || run(empty, &bytes, [0; 3], REPEAT).2);
-    let csfq = median(&mut || run(core.program().unwrap(), &bytes, [0; 3], REPEAT).2);
+    let [nothing, csfq] = times([empty, core.program().unwrap()], &bytes, REPEAT);
     let counts = core.counts().unwrap();
     println!("a packet: {csfq} ns by the CSFQ core, {nothing} ns by the empty program; {counts:?}");
 }

@@ -1,9 +1,4 @@
 //! A gateway in the kernel whose queue is the core of HCSFQ, between two hosts, in real time.
-#![cfg(feature = "bpf")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
-
-mod common;
 
 use apportion_core::packet::LabelKind;
 use apportion_core::units::Time;
@@ -11,9 +6,10 @@ use apportion_kernel::gateway::{KernelGateway, Program, plan};
 use apportion_kernel::htb::MAJOR;
 use apportion_linux::netlink::Netlink;
 use apportion_live::gateway::snapshot::Reloads;
-use common::hosts::{config, hosts, start};
-use common::is_possible;
-use common::labelled::{Carried, Flow, carried};
+
+use crate::common::hosts::{config, hosts, start};
+use crate::common::labelled::{Carried, Flow, carried};
+use crate::common::{alone, is_possible};
 
 /// Last bytes of the addresses of the host inside.
 const NEAR: [u8; 3] = [11, 12, 99];
@@ -48,6 +44,7 @@ fn first_of(carried: &Carried) -> f64 {
 /// By 1 : 2, and in the part of the first among its flows; then by 1 : 1, without a break.
 #[test]
 fn customers_have_their_weights_and_flows_their_part_of_that() {
+    let _alone = alone();
     let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let (before, after) = (config(TEXT, PLANS), config(&TEXT.replace("weight = 2", "weight = 1"), PLANS));
     let flow = |last, port, rate| Flow { last, port, rate, label: Some((LabelKind::Rate, rate * 1e6)) };
@@ -98,6 +95,7 @@ fn customers_have_their_weights_and_flows_their_part_of_that() {
 /// A program goes with the queue that somebody takes away, and what it counted of customers stays.
 #[test]
 fn what_customers_were_counted_stays_where_a_queue_is_taken_away() {
+    let _alone = alone();
     let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let config = config(TEXT, PLANS);
     let flow = |last, rate| Flow { last, port: 1, rate, label: Some((LabelKind::Rate, rate * 1e6)) };

@@ -1,10 +1,4 @@
 //! Processor time of a packet in both backends.
-#![cfg(feature = "bpf")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
-#![allow(clippy::disallowed_methods, reason = "what is measured here is the kernel, in real time")]
-
-mod common;
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use apportion_linux::namespace::Namespace;
 use apportion_live::gateway::bypass;
-use common::hosts::{Hosts, behind, config, hosts};
-use common::is_possible;
+
+use crate::common::hosts::{Hosts, behind, config, hosts};
+use crate::common::{alone, is_possible};
 
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const NEAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 11);
@@ -134,6 +129,7 @@ fn rounds(
 #[test]
 #[ignore = "takes 4 minutes of a quiet machine"]
 fn a_packet_takes_a_third_of_the_time_of_user_space() {
+    let _alone = alone();
     let Some(hosts) = hosts(&[11]).filter(|_| is_possible()) else { return };
     let source = behind(&hosts, &[33]);
     for (name, config) in [("fifo", config(FIFO, "")), ("plans", config(PLANS, CUSTOMERS))] {

@@ -1,10 +1,4 @@
 //! A gateway in the kernel between two hosts, and the same one in user space.
-#![cfg(feature = "bpf")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
-#![allow(clippy::disallowed_methods, reason = "what is measured here is the kernel, in real time")]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -21,8 +15,9 @@ use apportion_linux::namespace::Namespace;
 use apportion_linux::netlink::Netlink;
 use apportion_live::gateway::snapshot::Reloads;
 use apportion_scenario::gateway::classifier::Prefix;
-use common::hosts::{Hosts, config, host, hosts, start, start_by};
-use common::is_possible;
+
+use crate::common::hosts::{Hosts, config, host, hosts, start, start_by};
+use crate::common::{alone, is_possible};
 
 const SINK: (Ipv4Addr, u16) = (Ipv4Addr::new(10, 0, 0, 2), 9_000);
 /// Last bytes of the addresses of the host inside.
@@ -46,7 +41,7 @@ queue = { kind = \"fifo\", drop = \"tail\" }
 
 /// Assured rates are close to each other: HTB shares what is left by turns, which then are short against the time measured.
 /// Two masts of 3 and 4 Mb/s under a site of 6; the second customer of the first mast has a ceiling.
-const PLANS: &str = include_str!("common/plans.csv");
+const PLANS: &str = include_str!("../common/plans.csv");
 
 /// One customer, of 1 Mb/s.
 const SLOWER: &str = "\
@@ -119,6 +114,7 @@ fn carried(hosts: &Hosts, flows: &[(u8, f64)], seconds: u64) -> BTreeMap<u8, f64
 /// Frames cross only while the gateway is there, and nothing of it is left behind.
 #[test]
 fn what_a_gateway_sets_up_goes_with_it() {
+    let _alone = alone();
     let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let config = config(CLASSES, PLANS);
     let Some(arrived) = hosts.by_kernel(&config, || carried(&hosts, &[(11, 1.0)], 1)) else { return };
@@ -138,6 +134,7 @@ fn what_a_gateway_sets_up_goes_with_it() {
 /// Assured rates, ceilings on three levels, and the customers without a plan, in both backends.
 #[test]
 fn plans_divide_in_the_kernel_as_in_user_space() {
+    let _alone = alone();
     let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let config = config(CLASSES, PLANS);
     for flows in [
@@ -158,6 +155,7 @@ fn plans_divide_in_the_kernel_as_in_user_space() {
 /// A reload sets up what it changes, and an interface that is made anew is taken again.
 #[test]
 fn another_configuration_and_another_interface_are_taken_up() {
+    let _alone = alone();
     let Some(mut hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let flows = [(11, 4.0)];
     let (before, after) = (config(CLASSES, PLANS), config(CLASSES, SLOWER));
@@ -191,6 +189,7 @@ fn another_configuration_and_another_interface_are_taken_up() {
 /// A class that somebody takes away is set up again by itself: what waits in the others stays.
 #[test]
 fn a_class_that_is_taken_away_alone_is_set_up_again() {
+    let _alone = alone();
     let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let config = config(CLASSES, PLANS);
     let tree = plan(&config).unwrap()[0].tree.clone();
@@ -225,6 +224,7 @@ fn a_class_that_is_taken_away_alone_is_set_up_again() {
 /// Somebody takes a class away, then the whole queue. They count from 0 when they are set up again, and what is shown goes on.
 #[test]
 fn totals_go_on_where_a_queue_is_taken_away() {
+    let _alone = alone();
     let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let config = config(CLASSES, PLANS);
     let leaf = plan(&config).unwrap()[0].tree.class_of("first").unwrap() as u16;
@@ -269,6 +269,7 @@ fn totals_go_on_where_a_queue_is_taken_away() {
 /// What no class is for is dropped, and counted with its reason.
 #[test]
 fn packets_of_no_class_are_counted() {
+    let _alone = alone();
     let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let config = config(CLASSES, PLANS);
     // A file must have a class for the others, a library need not.
@@ -327,6 +328,7 @@ fn arriving_while(hosts: &Hosts, plans: &'static str) -> Option<usize> {
 /// Other numbers of the same classes are changed in place, so that nothing is lost; other classes are set up anew.
 #[test]
 fn what_waits_stays_while_only_numbers_change() {
+    let _alone = alone();
     let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     // Neighbours are found first.
     if hosts.by_kernel(&config(CLASSES, PLANS), || carried(&hosts, &[(11, 1.0)], 1)).is_none() {
@@ -342,6 +344,7 @@ fn what_waits_stays_while_only_numbers_change() {
 /// A core drops what has no label: the program is where packets pass.
 #[test]
 fn a_core_is_in_front_of_its_direction_only() {
+    let _alone = alone();
     let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     let text = |up: &str, down: &str| {
         let core = "queue = { kind = \"csfq\", role = \"core\", target_delay = \"0s\", egress = true }\n\

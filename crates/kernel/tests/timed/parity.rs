@@ -1,11 +1,5 @@
 //! TCP through the same configuration in both backends, within the budget of `docs/parity.md`: 15 % of throughput, and 25 % or 3 ms of
 //! the median and the 95th percentile of delay.
-#![cfg(feature = "bpf")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
-#![allow(clippy::disallowed_methods, reason = "what is measured here is the kernel, in real time")]
-
-mod common;
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
@@ -16,9 +10,10 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use apportion_linux::namespace::Namespace;
-use common::hosts::{Hosts, behind, config, hosts};
-use common::is_possible;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, connect, socket};
+
+use crate::common::hosts::{Hosts, behind, config, hosts};
+use crate::common::{alone, is_possible};
 
 const FAR: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
 const BULK: u16 = 9_001;
@@ -156,7 +151,7 @@ fn send_probes(last: u8, begin: Instant, ends: &AtomicBool) {
 fn both(addresses: &[u8], runs: u32, window: &Window) -> Option<BTreeMap<u8, [Had; 2]>> {
     let hosts = hosts(&[1]).filter(|_| is_possible())?;
     let source = behind(&hosts, addresses);
-    let config = config(CLASSES, include_str!("common/plans.csv"));
+    let config = config(CLASSES, include_str!("../common/plans.csv"));
     let mut sums = BTreeMap::<u8, [Had; 2]>::new();
     for _ in 0..runs {
         let kernel = hosts.by_kernel(&config, || measured(&hosts, &source, addresses, window))?;
@@ -185,6 +180,7 @@ fn assert_rates(had: &BTreeMap<u8, [Had; 2]>) {
 
 #[test]
 fn tcp_of_customers_has_the_same_rates() {
+    let _alone = alone();
     let window = Duration::from_secs(3)..Duration::from_secs(9);
     both(&[11, 12, 17, 99], 1, &window).iter().for_each(assert_rates);
 }
@@ -193,6 +189,7 @@ fn tcp_of_customers_has_the_same_rates() {
 #[test]
 #[ignore = "takes 4 minutes"]
 fn tcp_of_customers_has_the_same_rates_and_delays() {
+    let _alone = alone();
     let window = Duration::from_secs(6)..Duration::from_secs(18);
     for addresses in [&[11, 12, 17, 99][..], &[12, 17]] {
         let Some(had) = both(addresses, 3, &window) else { return };

@@ -1,14 +1,10 @@
 //! The classifiers that give flows and prefixes their classes, without a device.
-#![cfg(feature = "bpf")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
-
-mod common;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use apportion_kernel::program::{End, FlowBy, FlowClasses, FlowKey, PrefixClasses};
-use common::{frame_v4, frame_v6, is_possible, priority, run};
+
+use crate::common::{frame_v4, frame_v6, is_possible, priority, run};
 
 const V4: FlowKey = FlowKey {
     addresses: [IpAddr::V4(Ipv4Addr::new(192, 0, 2, 77)), IpAddr::V4(Ipv4Addr::new(198, 51, 100, 9))],

@@ -1,9 +1,4 @@
 //! The HCSFQ core in the kernel against the queue of this project's Rust: the same packets, times and random numbers.
-#![cfg(feature = "bpf")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
-
-mod common;
 
 use std::collections::BTreeMap;
 
@@ -14,26 +9,21 @@ use apportion_core::packet::{CustomerId, Customers, FlowId, LabelKind, Packet as
 use apportion_core::queue::{Backlog, DropReason};
 use apportion_core::random::Stream;
 use apportion_core::system::any::PolicyParams;
-use apportion_core::system::{BufferParams, Catalog, CoreParams, DisciplineParams};
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
 use apportion_kernel::hierarchy::HierarchySettings;
 use apportion_kernel::program::{Core, End, Hierarchy, Object, program};
 use apportion_live::{frame, wire_label};
-use common::{frame_v4, frame_v6, is_possible, run, run_while, run_with_four};
 use proptest::prelude::*;
 
-/// A byte takes a microsecond, so that times of whole microseconds make queues of whole bytes.
-const RATE: Rate = Rate::from_mbit(8);
+use crate::common::sequences::{self, CORE, RATE, at_once, draw, policy, sending_times, times, words};
+use crate::common::{frame_v4, frame_v6, is_possible, run, run_while, run_with_four};
+
 /// What docs/kernel.md states: the root's alpha, A, F and G deviate by less than this, relative to the link.
 const STATED: f64 = 1e-6;
 
 fn params(set: &[(&str, &str)]) -> HcsfqParams {
-    let mut selection = Catalog::default().select("hcsfq", None, None).unwrap();
-    for (key, value) in [("role", "core"), ("target_delay", "0s"), ("limit", "64kB")].iter().chain(set) {
-        selection.set(key, value).unwrap();
-    }
-    match DisciplineParams::from_args(&selection).unwrap().core {
-        CoreParams::Buffered(BufferParams { drop: PolicyParams::Hcsfq(params), .. }) => params,
+    match policy("hcsfq", &CORE, set) {
+        PolicyParams::Hcsfq(params) => params,
         other => panic!("{other:?}"),
     }
 }
@@ -77,7 +67,7 @@ impl Reference {
 
     /// The random numbers of the next packet: of its own and of the root.
     fn draw(&mut self) -> [u32; 2] {
-        self.draws.each_mut().map(|stream| (stream.uniform() * 4_294_967_296.0) as u32)
+        self.draws.each_mut().map(draw)
     }
 
     fn admit(&mut self, sent: &Sent) -> Fate {
@@ -106,23 +96,17 @@ impl Reference {
     }
 }
 
-/// A labelled frame of that size, for a customer.
+/// The frame of a packet.
 fn labelled(sent: &Sent) -> (Vec<u8>, Option<frame::IpHeader>) {
-    let mut bytes = frame_v4(0x4000, 17, 0);
-    bytes.resize(sent.size, 7);
-    bytes[16..18].copy_from_slice(&((sent.size - 14) as u16).to_be_bytes());
-    bytes[33] = sent.customer;
-    let ip = frame::parse(&bytes).unwrap().ip();
-    assert!(wire_label::write(&mut bytes, ip, LabelKind::Rate, sent.label));
-    (bytes, ip)
+    sequences::labelled(sent.size, sent.customer, Some((LabelKind::Rate, sent.label)))
 }
 
 /// The fate of a packet in the kernel, with these random numbers.
 fn admit(core: &mut Hierarchy, sent: &Sent, [random, of_root]: [u32; 2]) -> Fate {
     let (bytes, ip) = labelled(sent);
     let overflows = core.counts().unwrap().overflow;
-    let now = sent.micros * 1_000;
-    let cb = [now as u32, (now >> 32) as u32, random, of_root];
+    let [low, high] = words(sent.micros * 1_000);
+    let cb = [low, high, random, of_root];
     let (verdict, out) = run_with_four(core.program().unwrap(), &bytes, cb);
     match verdict {
         0 => Fate::Passed(wire_label::read(&out, ip).unwrap().1),
@@ -196,9 +180,7 @@ fn both(params: &HcsfqParams, of: &[f64], sequence: &[Sent]) -> Compared {
 fn flows(of: &[(u8, u64, usize)], seconds: u64) -> Vec<Sent> {
     let mut sequence = Vec::new();
     for (flow, (customer, rate, covered)) in of.iter().enumerate() {
-        let gap = 8_000_000_000 / rate;
-        // Never two at the same time, which would make an order that counts.
-        let times = (1..).map(|i| i * gap + flow as u64 * 7).take_while(|t| *t < seconds * 1_000_000);
+        let times = sending_times(flow, *rate, seconds);
         let label = *rate as f64 * (1.0 - *covered as f64 / 10.0);
         sequence.extend(times.enumerate().map(|(i, micros)| Sent {
             micros,
@@ -476,12 +458,7 @@ fn processors_decide_at_the_same_time() {
     }
     let frames = [0, 1, 2, 3]
         .map(|customer| labelled(&Sent { micros: 0, size: 74, label: Label::new(1e6), customer }).0);
-    let program = &*core.program().unwrap();
-    std::thread::scope(|scope| {
-        for bytes in &frames {
-            scope.spawn(|| run(program, bytes, [0; 3], REPEAT));
-        }
-    });
+    at_once(core.program().unwrap(), &frames, REPEAT);
     let counts = core.counts().unwrap();
     println!("{counts:?}");
     assert_eq!((counts.packets, counts.early, counts.overflow), (u64::from(4 * REPEAT), 0, 0));
@@ -494,7 +471,7 @@ fn processors_decide_at_the_same_time() {
     assert!(core.state().unwrap().arrival_rate != before);
 }
 
-/// `cargo test -p apportion-kernel --features bpf --test hcsfq -- --ignored --show-output`
+/// `cargo test -p apportion-kernel --features bpf --test it hcsfq:: -- --ignored --show-output`
 #[test]
 #[ignore = "a measurement: its figures depend on the machine"]
 fn what_a_packet_costs() {
@@ -514,17 +491,8 @@ fn what_a_packet_costs() {
         core.set_prefix([198, 51, 100 + high, low].into(), 32, number).unwrap();
     }
     let mut csfq = Core::load(&settings.core).unwrap();
-    // In turn, so that what else the machine does meets all.
-    let mut all = [const { Vec::new() }; 3];
-    for _ in 0..7 {
-        all[0].push(run(empty, &bytes, [0; 3], REPEAT).2);
-        all[1].push(run(csfq.program().unwrap(), &bytes, [0; 3], REPEAT).2);
-        all[2].push(run(core.program().unwrap(), &bytes, [0; 3], REPEAT).2);
-    }
-    let [empty, csfq, hcsfq] = all.map(|mut times: Vec<u64>| {
-        times.sort_unstable();
-        times[3]
-    });
+    let [empty, csfq, hcsfq] =
+        times([empty, csfq.program().unwrap(), core.program().unwrap()], &bytes, REPEAT);
     let state = core.customer(7).unwrap();
     println!(
         "a packet: {hcsfq} ns by the HCSFQ core with 1000 customers, {csfq} ns by that of CSFQ, {empty} ns by the empty program; {state:?}"

@@ -1,9 +1,4 @@
 //! TRED with a ticket exchange in the kernel against those of this project's Rust: the same packets, times and random numbers.
-#![cfg(feature = "bpf")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
-
-mod common;
 
 use apportion_core::aqm::tred::{Tred, TredParams};
 use apportion_core::aqm::{Admission, BufferPolicy};
@@ -16,28 +11,23 @@ use apportion_core::random::Stream;
 use apportion_core::schedule::fifo::Fifo;
 use apportion_core::system::any::PolicyParams;
 use apportion_core::system::catalog::Selection;
-use apportion_core::system::{BufferParams, Catalog, CoreParams, DisciplineParams};
 use apportion_core::units::{Bytes, Packets, Rate, TicketRate, Time};
 use apportion_kernel::program::{Object, Tickets, program};
 use apportion_kernel::tickets::TicketSettings;
 use apportion_live::{frame, wire_label};
-use common::{frame_v4, frame_v6, is_possible, run, run_with_four};
 use proptest::prelude::*;
 
-/// A byte takes a microsecond, so that times of whole microseconds make queues of whole bytes.
-const RATE: Rate = Rate::from_mbit(8);
+use crate::common::sequences::{self, RATE, at_once, draw, policy, sending_times, times, words};
+use crate::common::{frame_v4, frame_v6, is_possible, run, run_with_four};
+
 /// What docs/kernel.md states: the average queue and ExpectTkt deviate by less than this.
 const STATED: f64 = 1e-6;
 /// The sizes of the paper in bytes, which both measure alike.
 const SIZES: [(&str, &str); 3] = [("limit", "165kB"), ("min_th", "7500B"), ("max_th", "82500B")];
 
 fn params(set: &[(&str, &str)]) -> TredParams {
-    let mut selection = Catalog::default().select("tred", None, None).unwrap();
-    for (key, value) in SIZES.iter().chain(set) {
-        selection.set(key, value).unwrap();
-    }
-    match DisciplineParams::from_args(&selection).unwrap().core {
-        CoreParams::Buffered(BufferParams { drop: PolicyParams::Tred(params), .. }) => params,
+    match policy("tred", &SIZES, set) {
+        PolicyParams::Tred(params) => params,
         other => panic!("{other:?}"),
     }
 }
@@ -133,16 +123,9 @@ impl Reference {
     }
 }
 
-/// A frame of that size, with its tickets.
+/// The frame of a packet.
 fn labelled(sent: &Sent) -> (Vec<u8>, Option<frame::IpHeader>) {
-    let mut bytes = frame_v4(0x4000, 17, 0);
-    bytes.resize(sent.size, 7);
-    bytes[16..18].copy_from_slice(&((sent.size - 14) as u16).to_be_bytes());
-    let ip = frame::parse(&bytes).unwrap().ip();
-    if let Some(tickets) = sent.tickets {
-        assert!(wire_label::write(&mut bytes, ip, LabelKind::Tickets, tickets));
-    }
-    (bytes, ip)
+    sequences::labelled(sent.size, 9, sent.tickets.map(|tickets| (LabelKind::Tickets, tickets)))
 }
 
 /// The queue in the kernel, with what the reference draws next.
@@ -152,10 +135,6 @@ struct Kernel {
     tags: Stream,
     next: [u32; 2],
     is_stochastic: bool,
-}
-
-fn draw(stream: &mut Stream) -> u32 {
-    (stream.uniform() * 4_294_967_296.0) as u32
 }
 
 impl Kernel {
@@ -176,8 +155,8 @@ impl Kernel {
     fn admit(&mut self, sent: &Sent) -> Fate {
         let (bytes, ip) = labelled(sent);
         let before = self.program.counts().unwrap();
-        let now = sent.micros * 1_000;
-        let cb = [now as u32, (now >> 32) as u32, self.next[0], self.next[1]];
+        let [low, high] = words(sent.micros * 1_000);
+        let cb = [low, high, self.next[0], self.next[1]];
         let (verdict, out) = run_with_four(self.program.program().unwrap(), &bytes, cb);
         let after = self.program.counts().unwrap();
         // The reference draws for these only.
@@ -249,8 +228,7 @@ fn both(params: &TredParams, exchange: Option<(&ExchangeParams, f64)>, sequence:
 fn flows(of: &[(u64, Option<f64>)], seconds: u64) -> Vec<Sent> {
     let mut sequence = Vec::new();
     for (flow, (rate, tickets)) in of.iter().enumerate() {
-        let gap = 8_000_000_000 / rate;
-        let times = (1..).map(|i| i * gap + flow as u64 * 7).take_while(|t| *t < seconds * 1_000_000);
+        let times = sending_times(flow, *rate, seconds);
         sequence.extend(times.map(|micros| Sent { micros, size: 1_000, tickets: tickets.map(Label::new) }));
     }
     sequence.sort_by_key(|sent| sent.micros);
@@ -532,12 +510,7 @@ fn processors_decide_at_the_same_time() {
     let exchange = settings.with_exchange(&exchange_params(&[]), TicketRate::new(1e6).unwrap()).unwrap();
     let mut queue = Tickets::load(&exchange).unwrap();
     let (bytes, _) = labelled(&Sent { micros: 0, size: 74, tickets: Some(Label::new(80.0)) });
-    let program = &*queue.program().unwrap();
-    std::thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| run(program, &bytes, [0; 3], REPEAT));
-        }
-    });
+    at_once(queue.program().unwrap(), &vec![bytes.clone(); 4], REPEAT);
     let counts = queue.counts().unwrap();
     println!("{counts:?}");
     let dropped = counts.all.early + counts.all.overflow + counts.forced;
@@ -550,7 +523,7 @@ fn processors_decide_at_the_same_time() {
     assert_eq!(queue.counts().unwrap().all.meanwhile, counts.all.meanwhile);
 }
 
-/// `cargo test -p apportion-kernel --features bpf --test tred -- --ignored --show-output`
+/// `cargo test -p apportion-kernel --features bpf --test it tred:: -- --ignored --show-output`
 #[test]
 #[ignore = "a measurement: its figures depend on the machine"]
 fn what_a_packet_costs() {
@@ -565,16 +538,7 @@ fn what_a_packet_costs() {
     let exchange =
         settings.clone().with_exchange(&exchange_params(&[]), TicketRate::new(1e6).unwrap()).unwrap();
     let [mut alone, mut both] = [&settings, &exchange].map(|settings| Tickets::load(settings).unwrap());
-    // In turn, so that what else the machine does meets all.
-    let mut all = [const { Vec::new() }; 3];
-    for _ in 0..7 {
-        all[0].push(run(empty, &bytes, [0; 3], REPEAT).2);
-        all[1].push(run(alone.program().unwrap(), &bytes, [0; 3], REPEAT).2);
-        all[2].push(run(both.program().unwrap(), &bytes, [0; 3], REPEAT).2);
-    }
-    let [empty, alone, both] = all.map(|mut times: Vec<u64>| {
-        times.sort_unstable();
-        times[3]
-    });
+    let [empty, alone, both] =
+        times([empty, alone.program().unwrap(), both.program().unwrap()], &bytes, REPEAT);
     println!("a packet: {alone} ns by TRED, {both} ns with an exchange, {empty} ns by the empty program");
 }

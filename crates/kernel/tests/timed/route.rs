@@ -1,10 +1,4 @@
 //! The CSFQ core at the egress of a router of this machine's kernel, in real time.
-#![cfg(feature = "bpf")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
-#![allow(clippy::disallowed_methods, reason = "what is measured here is the kernel, in real time")]
-
-mod common;
 
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -21,10 +15,11 @@ use apportion_kernel::settings::CoreSettings;
 use apportion_linux::namespace::{Namespace, silence_ipv6};
 use apportion_linux::netlink::{Netlink, Route, Table, VethEnd};
 use apportion_live::{frame, wire_label};
-use common::{frame_v4, is_possible};
 use nix::sys::socket::sockopt::RcvBufForce;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn};
 use nix::sys::socket::{sendto, setsockopt, socket};
+
+use crate::common::{alone, frame_v4, is_possible};
 
 const SOURCE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 const SINK: Ipv4Addr = Ipv4Addr::new(10, 0, 1, 2);
@@ -160,6 +155,7 @@ fn received(line: &Line, rates: [u64; 3], time: Duration) -> [u64; 3] {
 
 #[test]
 fn flows_that_cross_a_router_get_the_fair_share() {
+    let _alone = alone();
     if !is_possible() {
         return;
     }
@@ -186,10 +182,11 @@ fn flows_that_cross_a_router_get_the_fair_share() {
     assert!(again[2] * 4.0 > 7.0, "it ends with what holds it: {again:?}");
 }
 
-/// `cargo test -p apportion-kernel --features bpf --test route -- --ignored --show-output`
+/// `cargo test -p apportion-kernel --features bpf --test timed route:: -- --ignored --show-output`
 #[test]
 #[ignore = "a measurement: its figures depend on the machine"]
 fn what_the_core_adds_to_a_route() {
+    let _alone = alone();
     if !is_possible() {
         return;
     }

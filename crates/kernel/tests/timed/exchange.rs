@@ -1,17 +1,13 @@
 //! A gateway in the kernel whose queue is TRED with a ticket exchange, between two hosts, in real time.
-#![cfg(feature = "bpf")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
-
-mod common;
 
 use apportion_core::packet::LabelKind;
 use apportion_core::units::Time;
 use apportion_kernel::gateway::{Program, plan};
 use apportion_live::gateway::snapshot::Reloads;
-use common::hosts::{config, hosts, start};
-use common::is_possible;
-use common::labelled::{Flow, carried};
+
+use crate::common::hosts::{config, hosts, start};
+use crate::common::labelled::{Flow, carried};
+use crate::common::{alone, is_possible};
 
 const TEXT: &str = "\
 inside = \"near\"
@@ -31,6 +27,7 @@ queue = { kind = \"fifo\", drop = \"tail\" }
 /// those that it issues then.
 #[test]
 fn flows_have_their_tickets_and_leave_with_the_next_currency() {
+    let _alone = alone();
     let Some(hosts) = hosts(&[11, 12, 13]).filter(|_| is_possible()) else { return };
     let (before, after) = (config(TEXT, ""), config(&TEXT.replace("tickets = 30000", "tickets = 12000"), ""));
     // Issued by 1 : 2 : 4, for a packet at 8 Mb/s: 1000 a second.

@@ -1,9 +1,4 @@
 //! The codec of labels, and labels on frames, in the kernel: bit for bit those of this project's Rust.
-#![cfg(feature = "bpf")]
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says so")]
-
-mod common;
 
 use apportion_core::label::Label;
 use apportion_core::packet::LabelKind;
@@ -11,7 +6,8 @@ use apportion_core::random::Stream;
 use apportion_kernel::program::{Object, program};
 use apportion_live::{frame, wire_label};
 use aya::Ebpf;
-use common::{frame_v4, frame_v6, is_possible, run};
+
+use crate::common::{frame_v4, frame_v6, is_possible, run};
 
 /// Values and codes of one run: 16 B each behind a header of 16.
 const ITEMS: usize = 200;

@@ -1,0 +1,18 @@
+//! Gateways, routes and trees of classes in the kernel, between hosts, in real time.
+//!
+//! A program of its own, whose tests run one at a time (`common::alone`): what else the process does would take their processors.
+
+#![cfg(feature = "bpf")]
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+#![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
+#![allow(clippy::disallowed_methods, reason = "what is measured here is the kernel, in real time")]
+
+#[path = "../common/mod.rs"]
+mod common;
+mod cost;
+mod customers;
+mod exchange;
+mod gateway;
+mod parity;
+mod route;
+mod weights;
