@@ -331,6 +331,11 @@ impl Weight {
     pub const fn get(self) -> f64 {
         self.0
     }
+    /// The smaller one.
+    #[must_use]
+    pub const fn min(self, other: Self) -> Self {
+        Self(self.0.min(other.0))
+    }
 }
 
 impl Default for Weight {

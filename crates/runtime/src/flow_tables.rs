@@ -19,6 +19,8 @@ use crate::link::FlowSetting;
 pub struct FlowTables {
     /// Empty if all are one, so that links need no table.
     weights: Vec<Weight>,
+    /// For each link, the first id of each flow that may cross it, either way; empty if all weights are one throughout.
+    crossing: Vec<Vec<u32>>,
     /// Round-trip times without queueing; zero where unknown.
     rtts: Vec<Span>,
     /// Empty if all are greedy.
@@ -46,8 +48,15 @@ impl FlowTables {
         let weights = numbers.by_id(scenario, |flow| flow.weight);
         let guarantees = numbers.by_id(scenario, |flow| flow.guarantee);
         let targets = numbers.by_id(scenario, |flow| flow.target);
+        let weights = if weights.iter().all(|&weight| weight == Weight::ONE) { Vec::new() } else { weights };
+        let changes_weight = scenario.changes.iter().any(|of| matches!(of.to, Setting::FlowWeight(..)));
         Self {
-            weights: if weights.iter().all(|&weight| weight == Weight::ONE) { Vec::new() } else { weights },
+            crossing: if weights.is_empty() && !changes_weight {
+                Vec::new()
+            } else {
+                crossing(scenario, numbers)
+            },
+            weights,
             rtts: numbers.by_id(scenario, |flow| scenario.base_rtt(flow).unwrap_or_default()),
             classes: unless_all(numbers.by_id(scenario, |flow| flow.class), FlowClass::Greedy),
             targets: if targets.iter().all(Option::is_none) { Vec::new() } else { targets },
@@ -68,13 +77,23 @@ impl FlowTables {
         }
     }
 
-    /// The discipline of a link of `rate`, empty.
+    /// The discipline of a link of `scenario`, of which these are the parameters, at `rate`; empty.
+    ///
+    /// # Panics
+    /// If the scenario has no such link.
     #[must_use]
-    pub fn discipline<P: Packet>(&self, link: &Link, params: &DisciplineParams, rate: Rate) -> Discipline<P> {
-        let name = format!("link.{}.queue", link.name);
+    pub fn discipline<P: Packet>(
+        &self,
+        scenario: &Scenario,
+        link: LinkId,
+        params: &DisciplineParams,
+        rate: Rate,
+    ) -> Discipline<P> {
+        let name = format!("link.{}.queue", scenario.links[link.index()].name);
         params.build(&LinkContext {
             link_rate: rate,
             weights: &self.weights,
+            smallest_weight: self.smallest_weight(link),
             rtts: &self.rtts,
             guarantees: &self.guarantees,
             classes: &self.classes,
@@ -84,10 +103,16 @@ impl FlowTables {
                 weights: &self.customer_weights,
                 names: &self.customer_names,
             },
-            hosts: self.hosts.get(&link.name).map_or(&[], Vec::as_slice),
+            hosts: self.hosts.get(&scenario.links[link.index()].name).map_or(&[], Vec::as_slice),
             seed: self.seed,
             name: &name,
         })
+    }
+
+    /// Of the flows that may cross this link; none if none do or all weights are one.
+    fn smallest_weight(&self, link: LinkId) -> Option<Weight> {
+        let ids = self.crossing.get(link.index())?;
+        ids.iter().filter_map(|&id| self.weights.get(id as usize).copied()).reduce(Weight::min)
     }
 
     /// Applies a change of a scenario to the flow with this id, for disciplines that are built later. Returns the setting
@@ -114,6 +139,18 @@ impl FlowTables {
         };
         Some(setting)
     }
+}
+
+/// The first id of each flow, for each link that its data or acknowledgements may cross.
+fn crossing(scenario: &Scenario, numbers: &Numbers) -> Vec<Vec<u32>> {
+    let mut crossing = vec![Vec::new(); scenario.links.len()];
+    for (index, flow) in scenario.flows.iter().enumerate() {
+        let id = numbers.ids(index).start;
+        for link in flow.path.iter().chain(flow.back.iter()).flat_map(|link| scenario.choices(flow, link)) {
+            crossing[link.index()].push(id);
+        }
+    }
+    crossing
 }
 
 /// The nodes at the ends of each flow, for each link that isolates hosts at some time. Over a link of its return path,
@@ -210,5 +247,49 @@ mod tests {
         assert_eq!(tables.hosts.keys().collect::<Vec<_>>(), ["x", "x.back", "y"]);
         assert_eq!((pairs("x")[0], pairs("x.back")[0]), ((0, 2), (2, 0)));
         assert_eq!(pairs("y"), [(0, 2), (1, 2)]);
+    }
+
+    #[test]
+    fn the_smallest_weight_of_a_link_is_of_the_flows_that_may_cross_it() {
+        let text = r#"
+            seed = 1
+            stop = "1s"
+            [link.x]
+            from = "a"
+            to = "b"
+            rate = "10Mbit"
+            delay = "1ms"
+            [link.y]
+            from = "c"
+            to = "d"
+            rate = "10Mbit"
+            delay = "1ms"
+            [flow.f]
+            from = "a"
+            to = "b"
+            weight = 3
+            tcp = "rfc"
+            [flow.g]
+            count = 2
+            from = "c"
+            to = "d"
+            weight = "0.1 * i"
+            [[change]]
+            at = "500ms"
+            set = "flow.f.weight"
+            to = 2
+        "#;
+        let suite = apportion_scenario::load(text, Path::new("x.toml"), &[], &|path| std::fs::read(path));
+        let scenario = &suite.unwrap_or_else(|problems| panic!("{problems:?}")).points[0].scenario;
+        let mut tables = FlowTables::new(scenario, &connections(scenario, 1).1, 1);
+        let of = |tables: &FlowTables, name: &str| {
+            let link = scenario.links.iter().position(|link| link.name == name).unwrap();
+            tables.smallest_weight(LinkId(link as u32)).map(Weight::get)
+        };
+        // Acknowledgements of f cross x.back, and nothing of the datagrams of g comes back.
+        let all = |tables: &FlowTables| ["x", "x.back", "y"].map(|link| of(tables, link));
+        assert_eq!(all(&tables), [Some(3.0), Some(3.0), Some(0.1)]);
+        let _ = tables.change(FlowId(0), &scenario.changes[0].to);
+        assert_eq!(all(&tables), [Some(2.0), Some(2.0), Some(0.1)]);
     }
 }

@@ -6,7 +6,7 @@ use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::random::Stream;
 use apportion_core::system::Discipline;
 use apportion_core::units::{Rate, Span};
-use apportion_scenario::model::{Loss, Scenario};
+use apportion_scenario::model::{LinkId, Loss, Scenario};
 
 use crate::connections::Numbers;
 use crate::flow_tables::{FlowTables, exchanges};
@@ -76,7 +76,7 @@ impl<P: Packet> LinkParts<P> {
         });
         Self {
             index: index as u32,
-            queue: tables.discipline(link, &link.queue, link.rate),
+            queue: tables.discipline(scenario, LinkId(index as u32), &link.queue, link.rate),
             rate: link.rate,
             delay: link.delay,
             jitter: link.jitter.map(|jitter| {

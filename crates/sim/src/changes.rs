@@ -18,7 +18,7 @@ impl Simulation<'_> {
             Setting::LinkLoss(link, loss) => self.links[link.index()].set_loss(*loss),
             Setting::LinkQueue(link, params) => {
                 let rate = self.links[link.index()].state.rate();
-                let queue = self.tables.discipline(&scenario.links[link.index()], params, rate);
+                let queue = self.tables.discipline(scenario, *link, params, rate);
                 self.links[link.index()].set_queue(now, queue, &mut self.shared);
             }
             Setting::FlowRate(flow, rate) => {

@@ -11,6 +11,8 @@ pub struct LinkContext<'a> {
     pub link_rate: Rate,
     /// Weights by flow number. Flows beyond have weight 1.
     pub weights: &'a [Weight],
+    /// The smallest weight of the flows that may come here, where those are known. None: the smallest of `weights`.
+    pub smallest_weight: Option<Weight>,
     /// Round-trip times without queueing, by flow number. Zero, or beyond the end: unknown.
     pub rtts: &'a [Span],
     /// Guaranteed rates by flow number. Flows beyond have none.
@@ -36,6 +38,7 @@ impl<'a> LinkContext<'a> {
         Self {
             link_rate,
             weights: &[],
+            smallest_weight: None,
             rtts: &[],
             guarantees: &[],
             classes: &[],
@@ -52,8 +55,8 @@ impl LinkContext<'_> {
     /// The smallest weight of a flow, which earns one quantum in disciplines that serve in rounds.
     #[must_use]
     pub fn smallest_weight(&self) -> Weight {
-        let smallest = |a: Weight, b: &Weight| if *b < a { *b } else { a };
-        self.weights.split_first().map_or(Weight::ONE, |(first, rest)| rest.iter().fold(*first, smallest))
+        let of_all = || self.weights.iter().copied().reduce(Weight::min);
+        self.smallest_weight.or_else(of_all).unwrap_or(Weight::ONE)
     }
 
     /// The random stream of the discipline.

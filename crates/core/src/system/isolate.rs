@@ -166,6 +166,7 @@ impl<P: Packet> Isolated<P> {
     pub fn new(params: &IsolatedParams, link: &LinkContext<'_>) -> Self {
         let of_hosts = LinkContext {
             weights: &[],
+            smallest_weight: None,
             rtts: &[],
             guarantees: &[],
             classes: &[],

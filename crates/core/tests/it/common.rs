@@ -32,6 +32,7 @@ pub fn setup(weights: &[Weight]) -> LinkContext<'_> {
     LinkContext {
         link_rate: Rate::from_mbit(10),
         weights,
+        smallest_weight: None,
         rtts: &[],
         guarantees: &[],
         classes: &[],

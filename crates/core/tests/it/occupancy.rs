@@ -46,6 +46,7 @@ fn build(keys: &str) -> Discipline<SimplePacket> {
     let setup = LinkContext {
         link_rate: Rate::from_mbit(10),
         weights: &weights,
+        smallest_weight: None,
         rtts: &rtts,
         guarantees: &[],
         classes: &[],

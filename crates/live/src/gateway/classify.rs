@@ -224,6 +224,7 @@ impl Classifier {
         let mut queue = own.queue.params.build(&LinkContext {
             link_rate: own.rate,
             weights: &all(&self.slots, |given| given.weight),
+            smallest_weight: None,
             rtts: &all(&self.slots, Given::rtt_for_queue),
             guarantees: &all(&self.slots, |given| given.guarantee),
             classes: &all(&self.slots, |given| given.class),

@@ -209,7 +209,7 @@ impl<'a> Lab<'a> {
             }
             Setting::LinkQueue(at, params) => {
                 let rate = engine.link(at.index()).map(|link| link.state.rate()).unwrap_or_default();
-                let queue = self.tables.discipline(&self.scenario.links[at.index()], params, rate);
+                let queue = self.tables.discipline(self.scenario, *at, params, rate);
                 engine.change(at.index(), |link, shared| link.set_queue(now, queue, shared));
             }
             Setting::FlowRate(flow, rate) => {

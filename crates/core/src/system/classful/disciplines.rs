@@ -178,6 +178,7 @@ impl<P: Packet> Disciplines<P> {
             let inside = LinkContext {
                 link_rate: link.link_rate.min(ceiling),
                 weights: &weights,
+                smallest_weight: None,
                 rtts: &[],
                 guarantees: &[],
                 classes: &[],
