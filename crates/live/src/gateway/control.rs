@@ -292,7 +292,8 @@ impl Control {
         let silence = self.silence(now);
         let mut obstacles = snapshot.obstacles();
         if silence > STALLED {
-            obstacles += &format!("the thread that moves packets has not reported for {silence}\n");
+            let whole = Span::from_millis(silence.as_nanos() / 1_000_000);
+            obstacles += &format!("the thread that moves packets has not reported for {whole}\n");
         }
         obstacles
     }
