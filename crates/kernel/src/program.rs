@@ -199,6 +199,9 @@ where
     T::try_from(taken).map_err(|cause| BpfError::Map { map, cause })
 }
 
+/// What gives a program other constants.
+pub type Setter<'a, T> = Box<dyn FnMut(&T) -> Result<(), BpfError> + 'a>;
+
 /// A CSFQ or MCSFQ core.
 pub struct Core {
     object: Ebpf,
@@ -256,12 +259,10 @@ impl Core {
     ///
     /// # Errors
     /// As [`program`].
-    pub fn apart(
-        &mut self,
-    ) -> Result<(&SchedClassifier, impl FnMut(&CoreSettings) -> Result<(), BpfError> + '_), BpfError> {
+    pub fn apart(&mut self) -> Result<(&SchedClassifier, Setter<'_, CoreSettings>), BpfError> {
         let Self { object, settings, counts, .. } = self;
         let set = move |new: &CoreSettings| settings.set(&new.words(), counts);
-        Ok((&*program(object, "csfq")?, set))
+        Ok((&*program(object, "csfq")?, Box::new(set)))
     }
 
     /// The estimate as it stands.

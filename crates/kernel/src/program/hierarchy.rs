@@ -6,7 +6,7 @@ use aya::maps::{Array, MapData, PerCpuArray};
 use aya::programs::SchedClassifier;
 
 use super::constants::Constants;
-use super::{BpfError, End, Object, attach, insert, map, program};
+use super::{BpfError, End, Object, Setter, attach, insert, map, program};
 use crate::hierarchy::{CUSTOMER, CustomerState, HIERARCHY, HierarchySettings};
 use crate::settings::{COUNTS, Counts, LinkState, STATE, with_busy};
 
@@ -81,16 +81,13 @@ impl Hierarchy {
     ///
     /// # Errors
     /// As [`program`].
-    pub fn apart(
-        &mut self,
-    ) -> Result<(&SchedClassifier, impl FnMut(&HierarchySettings) -> Result<(), BpfError> + '_), BpfError>
-    {
+    pub fn apart(&mut self) -> Result<(&SchedClassifier, Setter<'_, HierarchySettings>), BpfError> {
         let Self { object, settings, weights, counts, end, .. } = self;
         let set = move |new: &HierarchySettings| {
             let words = new.words(*end == End::Destination);
             settings.set_with(&words, counts, |slot| write_weights(weights, new, slot))
         };
-        Ok((&*program(object, NAME)?, set))
+        Ok((&*program(object, NAME)?, Box::new(set)))
     }
 
     /// The customer of a prefix, by number: of addresses that begin with the first `length` bits of `address`. The longest one decides. A number

@@ -64,18 +64,6 @@ impl Tickets {
         self.settings.set(&settings.words(), &self.counts)
     }
 
-    /// For tests: the program, and what does as [`Self::set`] while it runs.
-    ///
-    /// # Errors
-    /// As [`program`].
-    pub fn apart(
-        &mut self,
-    ) -> Result<(&SchedClassifier, impl FnMut(&TicketSettings) -> Result<(), BpfError> + '_), BpfError> {
-        let Self { object, settings, counts, .. } = self;
-        let set = move |new: &TicketSettings| settings.set(&new.words(), counts);
-        Ok((&*program(object, NAME)?, set))
-    }
-
     /// Its averages as they stand.
     ///
     /// # Errors

@@ -453,7 +453,7 @@ fn each_sum_that_is_left_is_taken_up_by_the_next() {
                 _ => (0, 0),
             };
             let bytes = if set.is_empty() { passes } else { 1 };
-            [1, TICKETS << 20, bytes * 1_000 << 16, passes * 8_000, TICKETS << 20, written << 20]
+            [1, TICKETS << 20, (bytes * 1_000) << 16, passes * 8_000, TICKETS << 20, written << 20]
         };
         let (left, own) = (LEFT.map(|at| between[at]), adds(third));
         println!("{set:?} {sizes:?}: {second:?}, {third:?}; left {left:?}");
