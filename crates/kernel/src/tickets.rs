@@ -150,6 +150,16 @@ impl TicketSettings {
         })
     }
 
+    /// An average queue in the unit of the thresholds: bytes, or packets of 1500 B.
+    #[must_use]
+    pub fn measure(&self, average: Span) -> f64 {
+        let bytes = average.as_secs_f64() * self.rate.as_bit() as f64 / 8.0;
+        match self.params.detection.min_th {
+            Threshold::Bytes(_) => bytes,
+            Threshold::Packets(_) => bytes / FULL_PACKET.get() as f64,
+        }
+    }
+
     /// As the program reads them, in the order of `struct settings`.
     #[must_use]
     pub fn words(&self) -> [u64; TICKETS] {
@@ -352,7 +362,8 @@ mod tests {
     #[test]
     fn constants_are_in_fixed_point() {
         let set = [("limit", "64kB"), ("min_th", "8000B"), ("max_th", "16kB"), ("n", "3"), ("keep", "50%")];
-        let words = settings(&set, Rate::from_mbit(8)).words();
+        let slow = Rate::from_mbit(8);
+        let words = settings(&set, slow).words();
         // A bit takes 125 ns; factor, bytes, share, relabel and wait; 64 kB and a full packet.
         assert_eq!(words[..5], [125 << 32, 0, 31, 64_000_000, 1_500_000]);
         // Thresholds in Q24; 0.2 / 8 ms by 2^72; all is dropped from MaxThresh on.
@@ -361,6 +372,10 @@ mod tests {
         // 500 B take 500 us; a window of 5 s, and halves of 500 ms; n, K, and a half.
         assert_eq!(words[12..18], [500_000 << 16, 5_000_000_000, 500_000_000, 3, 2 << 16, 1 << 31]);
         assert_eq!(words[18..], [0; 9]);
+        // 3 ms of 8 Mb/s: 3000 B, or two full packets.
+        let average = Span::from_millis(3);
+        let measure = |set: &[_]| settings(set, slow).measure(average);
+        assert_eq!([measure(&set), measure(&[])], [3_000.0, 2.0]);
     }
 
     #[test]

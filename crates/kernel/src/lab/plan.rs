@@ -1,7 +1,7 @@
 //! How the kernel carries out the queue of a link of a scenario, or why it cannot.
 
 use apportion_core::limit::Limit;
-use apportion_core::packet::FlowId;
+use apportion_core::packet::{CustomerId, FlowId, LabelKind};
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Rate, Weight};
 use apportion_linux::netlink::{Netlink, NetlinkError};
@@ -10,8 +10,10 @@ use apportion_scenario::model::{Flow, Link, LinkId, Scenario, Setting};
 
 use super::stand_in;
 use crate::classes::ClassTree;
-use crate::plan::Plan;
+use crate::hierarchy::HierarchySettings;
+use crate::plan::{Plan, Refusal};
 use crate::settings::CoreSettings;
+use crate::tickets::TicketSettings;
 use crate::weights::{self, WeightsError};
 
 /// The links that the kernel carries out.
@@ -53,14 +55,6 @@ pub fn check(scenario: &Scenario) -> Result<(), (String, String)> {
     Ok(())
 }
 
-/// The program of HCSFQ knows customers by their addresses only.
-const NO_CUSTOMERS: &str = "the kernel backend of the lab cannot carry out `hcsfq`: its program knows customers by addresses, which \
-     packets of the lab do not have; use the user-space backend";
-
-/// Packets between the devices of the lab have labels of rates only.
-const NO_TICKETS: &str = "the kernel backend of the lab cannot carry out `tred`: what it sends through the kernel has no tickets; use \
-     the user-space backend";
-
 fn check_link(scenario: &Scenario, id: LinkId, link: &Link) -> Result<(), (String, String)> {
     let refuse = |key: &str, why: String| Err((format!("link.{}.{key}", link.name), why));
     if link.trace.is_some() {
@@ -72,26 +66,20 @@ fn check_link(scenario: &Scenario, id: LinkId, link: &Link) -> Result<(), (Strin
     let plan = Plan::of(&link.queue, link.rate);
     let weights: Vec<Weight> = flows().map(|flow| flow.weight).collect();
     let planned = match plan {
-        Ok(Plan::Core(_)) => {
+        Ok(Plan::Core(_) | Plan::Hierarchy(_) | Plan::Tickets(_)) => {
             let least = |flow: &Flow| flow.transport.ack().map_or(flow.transport.packet(), |ack| ack);
             match flows().map(least).find(|size| !stand_in::has_room(*size)) {
                 Some(size) => Err(format!(
                     "packets of {size} have no room for a label in the kernel, which takes {} B; make them longer",
                     stand_in::HEADERS
                 )),
-                None => Ok(()),
+                None => carried_out(&link.queue, link.rate, &Parts::of(scenario, Vec::new())).map(drop),
             }
         }
         Ok(Plan::Weights) => {
             weights::Tree::new(link.rate, &weights).map(drop).map_err(|error| error.to_string())
         }
         Ok(Plan::Classes(_) | Plan::Fifo(_)) => Ok(()),
-        Ok(Plan::Tickets(_)) => {
-            Err(format!("{NO_TICKETS}, or leave `watch` out, so that the queue is of user space"))
-        }
-        Ok(Plan::Hierarchy(_)) => {
-            Err(format!("{NO_CUSTOMERS}, or leave `watch` out, so that the queue is of user space"))
-        }
         Err(refusal) => Err(format!("{refusal}, or leave `watch` out, so that the queue is of user space")),
     };
     planned.or_else(|why| refuse("queue", why))
@@ -148,18 +136,58 @@ fn of_kernel(error: WeightsError) -> Result<(), NetlinkError> {
     }
 }
 
+/// A program in front of a tree.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Program {
+    None,
+    /// The core of CSFQ.
+    Core(CoreSettings),
+    /// The core of HCSFQ.
+    Hierarchy(HierarchySettings),
+    /// TRED. Tickets are exchanged behind the queue, by what exchanges them at other links.
+    Tickets(TicketSettings),
+}
+
+/// What a link is carried out for.
+#[derive(Clone, Debug, PartialEq)]
+struct Parts {
+    /// The ids that cross it, and their weights.
+    weighted: Vec<(FlowId, Weight)>,
+    smallest_weight: Weight,
+    /// By number of the customer.
+    customers: Vec<Weight>,
+}
+
+impl Parts {
+    /// Those of a scenario, for these flows.
+    fn of(scenario: &Scenario, weighted: Vec<(FlowId, Weight)>) -> Self {
+        // Later ones too: a core in the kernel hears of no change.
+        let later = scenario.changes.iter().filter_map(|change| match change.to {
+            Setting::FlowWeight(_, weight) => Some(weight),
+            _ => None,
+        });
+        let smallest = weighted.iter().map(|(_, weight)| *weight).chain(later);
+        let smallest = smallest.reduce(|least, weight| if weight < least { weight } else { least });
+        Self {
+            weighted,
+            smallest_weight: smallest.unwrap_or(Weight::ONE),
+            customers: scenario.customer_weights(),
+        }
+    }
+}
+
 /// How a link is carried out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LinkPlan {
     params: DisciplineParams,
     pub rate: Rate,
     pub tree: Tree,
-    pub core: Option<CoreSettings>,
+    pub program: Program,
     /// The class of each flow by its id; none: its packets are dropped.
     pub classes: Vec<Option<u32>>,
-    /// The ids that have leaves by weight, and their weights.
-    weighted: Vec<(FlowId, Weight)>,
-    smallest_weight: Weight,
+    /// The customer of each flow by its id.
+    pub customers: Vec<CustomerId>,
+    parts: Parts,
 }
 
 impl LinkPlan {
@@ -169,21 +197,13 @@ impl LinkPlan {
         let crossing = || scenario.flows.iter().enumerate().filter(|(_, flow)| crosses(flow, id));
         let ids =
             |(at, flow): (usize, &Flow)| numbers.ids(at).map(FlowId).map(|id| (id, flow.weight)).collect();
-        let weighted: Vec<(FlowId, Weight)> = crossing().flat_map::<Vec<_>, _>(ids).collect();
-        // Later ones too: a core in the kernel hears of no change.
-        let later = scenario.changes.iter().filter_map(|change| match change.to {
-            Setting::FlowWeight(_, weight) => Some(weight),
-            _ => None,
-        });
-        let smallest = weighted.iter().map(|(_, weight)| *weight).chain(later);
-        let smallest = smallest.reduce(|least, weight| if weight < least { weight } else { least });
+        let parts = Parts::of(scenario, crossing().flat_map::<Vec<_>, _>(ids).collect());
         let params = link.queue.clone();
-        let smallest_weight = smallest.unwrap_or(Weight::ONE);
-        let (tree, core) = carried_out(&params, link.rate, &weighted, smallest_weight)?;
+        let (tree, program) = carried_out(&params, link.rate, &parts)?;
         let classes = match &tree {
             Tree::Weights(tree) => {
                 let mut classes = vec![None; numbers.id_count()];
-                for (at, (id, _)) in weighted.iter().enumerate() {
+                for (at, (id, _)) in parts.weighted.iter().enumerate() {
                     classes[id.index()] = tree.class(at);
                 }
                 classes
@@ -193,7 +213,8 @@ impl LinkPlan {
                 own.or(tree.others())
             }),
         };
-        Ok(Self { params, rate: link.rate, tree, core, classes, weighted, smallest_weight })
+        let customers = numbers.by_id(scenario, |flow| scenario.customer_of(flow));
+        Ok(Self { params, rate: link.rate, tree, program, classes, customers, parts })
     }
 
     /// The size of the buffer, as the discipline of the link would have it.
@@ -201,10 +222,18 @@ impl LinkPlan {
         self.params.limit_at(self.rate)
     }
 
+    /// The kind of the labels that its program reads.
+    pub const fn kind(&self) -> LabelKind {
+        match self.program {
+            Program::Tickets(_) => LabelKind::Tickets,
+            Program::None | Program::Core(_) | Program::Hierarchy(_) => LabelKind::Rate,
+        }
+    }
+
     /// The same for another rate of the link.
     pub fn at(&self, rate: Rate) -> Result<Self, String> {
-        let (tree, core) = carried_out(&self.params, rate, &self.weighted, self.smallest_weight)?;
-        Ok(Self { rate, tree, core, ..self.clone() })
+        let (tree, program) = carried_out(&self.params, rate, &self.parts)?;
+        Ok(Self { rate, tree, program, ..self.clone() })
     }
 
     /// The same with another weight of a flow; none if it has no weights or not this flow.
@@ -212,38 +241,49 @@ impl LinkPlan {
         if !matches!(self.tree, Tree::Weights(_)) {
             return None;
         }
-        let at = self.weighted.iter().position(|(id, _)| *id == flow)?;
+        let at = self.parts.weighted.iter().position(|(id, _)| *id == flow)?;
         let mut plan = self.clone();
-        plan.weighted[at].1 = weight;
+        plan.parts.weighted[at].1 = weight;
         Some(plan.at(self.rate))
     }
 }
 
-fn carried_out(
-    params: &DisciplineParams,
-    rate: Rate,
-    weighted: &[(FlowId, Weight)],
-    smallest_weight: Weight,
-) -> Result<(Tree, Option<CoreSettings>), String> {
+fn carried_out(params: &DisciplineParams, rate: Rate, parts: &Parts) -> Result<(Tree, Program), String> {
     match Plan::of(params, rate).map_err(|refusal| refusal.to_string())? {
-        Plan::Fifo(limit) => Ok((Tree::Classes(ClassTree::fifo(rate, limit)), None)),
-        Plan::Classes(tree) => Ok((Tree::Classes(*tree), None)),
+        Plan::Fifo(limit) => Ok((Tree::Classes(ClassTree::fifo(rate, limit)), Program::None)),
+        Plan::Classes(tree) => Ok((Tree::Classes(*tree), Program::None)),
         Plan::Core(settings) => {
-            let mut settings = *settings;
-            settings.smallest_weight = smallest_weight;
-            // A stand-in is as long as its packet is charged.
-            settings.overhead = Bytes::ZERO;
-            // The program drops what its virtual queue does not hold: this one is for the difference of the two clocks.
-            let limit = Limit::Bytes(settings.limit() + settings.limit());
-            Ok((Tree::Classes(ClassTree::fifo(rate, limit)), Some(settings)))
+            let settings = of_link(*settings, parts);
+            Ok((behind(rate, settings.limit()), Program::Core(settings)))
         }
-        Plan::Hierarchy(_) => Err(NO_CUSTOMERS.to_owned()),
-        Plan::Tickets(_) => Err(NO_TICKETS.to_owned()),
+        Plan::Hierarchy(settings) => {
+            let settings = settings.with_customers(&parts.customers);
+            let mut settings = settings.map_err(|why| Refusal::from(why).to_string())?;
+            settings.core = of_link(settings.core, parts);
+            Ok((behind(rate, settings.core.limit()), Program::Hierarchy(settings)))
+        }
+        Plan::Tickets(settings) => {
+            let mut settings = *settings;
+            settings.overhead = Bytes::ZERO;
+            Ok((behind(rate, settings.limit()), Program::Tickets(settings)))
+        }
         Plan::Weights => {
-            let weights: Vec<Weight> = weighted.iter().map(|(_, weight)| *weight).collect();
+            let weights: Vec<Weight> = parts.weighted.iter().map(|(_, weight)| *weight).collect();
             let tree = weights::Tree::new(rate, &weights).map_err(|error| error.to_string())?;
             let limit = params.limit_at(rate);
-            Ok((Tree::Weights(limit.into_iter().fold(tree, weights::Tree::limited)), None))
+            Ok((Tree::Weights(limit.into_iter().fold(tree, weights::Tree::limited)), Program::None))
         }
     }
+}
+
+/// A core for these flows. A stand-in is as long as its packet is charged.
+fn of_link(mut settings: CoreSettings, parts: &Parts) -> CoreSettings {
+    settings.smallest_weight = parts.smallest_weight;
+    settings.overhead = Bytes::ZERO;
+    settings
+}
+
+/// The queue behind a program, which drops what its virtual queue of `limit` does not hold: this one is for the difference of the two clocks.
+fn behind(rate: Rate, limit: Bytes) -> Tree {
+    Tree::Classes(ClassTree::fifo(rate, Limit::Bytes(limit + limit)))
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::os::fd::BorrowedFd;
 
 use apportion_core::limit::Limit;
-use apportion_core::packet::FlowId;
+use apportion_core::packet::{CustomerId, FlowId, LabelKind};
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Rate, Weight};
 use apportion_linux::netlink::Netlink;
@@ -12,17 +12,85 @@ use apportion_linux::port::pair::{QueuePair, Sent};
 use apportion_live::lab::outside::{OutsideQueue, Returned, StandIn};
 
 use super::Failure;
-use super::plan::LinkPlan;
+use super::plan::{LinkPlan, Program};
 use super::stand_in;
-use crate::program::Core;
-use crate::settings::Counts;
+use crate::program::{BpfError, Core, End, Hierarchy, Tickets};
+use crate::settings::LinkState;
+use crate::tickets::TicketCounts;
 
-/// HTB behind a pair of devices, with the program of a core where the link is one.
+/// A program that is attached.
+enum Attached {
+    None,
+    Core(Box<Core>),
+    Hierarchy(Box<Hierarchy>),
+    Tickets(Box<Tickets>),
+}
+
+impl Attached {
+    /// Loads the program of a plan, and puts it at the egress of the device `name`.
+    fn load(program: &Program, name: &str) -> Result<Self, BpfError> {
+        Ok(match program {
+            Program::None => Self::None,
+            Program::Core(settings) => {
+                let mut core = Core::load(settings)?;
+                core.attach(name)?;
+                Self::Core(Box::new(core))
+            }
+            Program::Hierarchy(settings) => {
+                let mut core = Hierarchy::load(settings, End::Source)?;
+                for (_, number) in settings.customers().iter().zip(0..) {
+                    core.set_prefix(stand_in::source(CustomerId(number)).into(), 32, number)?;
+                }
+                core.attach(name)?;
+                Self::Hierarchy(Box::new(core))
+            }
+            Program::Tickets(settings) => {
+                let mut queue = Tickets::load(settings)?;
+                queue.attach(name)?;
+                Self::Tickets(Box::new(queue))
+            }
+        })
+    }
+
+    /// What it counted; nothing without one, or if the kernel does not say.
+    fn counts(&self) -> Option<TicketCounts> {
+        match self {
+            Self::None => None,
+            Self::Core(core) => core.counts().ok().map(TicketCounts::of_core),
+            Self::Hierarchy(core) => core.counts().ok().map(TicketCounts::of_core),
+            Self::Tickets(queue) => queue.counts().ok(),
+        }
+    }
+
+    /// The estimate of the link, of a core.
+    fn state(&self) -> Option<LinkState> {
+        match self {
+            Self::Core(core) => core.state().ok(),
+            Self::Hierarchy(core) => core.state().ok(),
+            Self::None | Self::Tickets(_) => None,
+        }
+    }
+
+    /// Gives it the constants of another plan of the same queue.
+    fn set(&mut self, program: &Program) -> Result<(), BpfError> {
+        match (self, program) {
+            (Self::Core(core), Program::Core(settings)) => core.set(settings),
+            (Self::Hierarchy(core), Program::Hierarchy(settings)) => core.set(settings),
+            (Self::Tickets(queue), Program::Tickets(settings)) => queue.set(settings),
+            // One queue keeps its kind.
+            _ => Ok(()),
+        }
+    }
+}
+
+/// HTB behind a pair of devices, with a program in front of it where the queue needs one.
 pub struct KernelQueue {
     plan: LinkPlan,
     pair: QueuePair,
     netlink: Netlink,
-    core: Option<(Core, Counts)>,
+    program: Attached,
+    /// What that had counted at its last drop.
+    counts: TicketCounts,
     /// Frames are written here, and read.
     frames: [Vec<u8>; 2],
     failure: Failure,
@@ -45,14 +113,10 @@ impl KernelQueue {
     ) -> Result<Self, String> {
         let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
         plan.tree.install(&mut netlink, pair.device).map_err(|error| error.to_string())?;
-        let attached = plan.core.as_ref().map(|settings| {
-            let mut core = Core::load(settings)?;
-            core.attach(name)?;
-            Ok((core, Counts::default()))
-        });
-        let core = attached.transpose().map_err(|error: crate::program::BpfError| error.to_string())?;
+        let program = Attached::load(&plan.program, name).map_err(|error| error.to_string())?;
         let frame = vec![0; usize::try_from(longest.get()).unwrap_or(0).max(stand_in::HEADERS)];
-        Ok(Self { plan, pair, netlink, core, frames: [frame.clone(), frame], failure })
+        let counts = TicketCounts::default();
+        Ok(Self { plan, pair, netlink, program, counts, frames: [frame.clone(), frame], failure })
     }
 
     /// Keeps the first thing that went wrong, which ends the run.
@@ -62,12 +126,14 @@ impl KernelQueue {
 
     /// Why the kernel dropped a packet: which of the counters of the program has grown, or else the FIFO was full.
     fn reason(&mut self) -> DropReason {
-        let Some((core, before)) = &mut self.core else { return DropReason::Overflow };
-        let Ok(now) = core.counts() else { return DropReason::Overflow };
-        let before = std::mem::replace(before, now);
-        if now.early > before.early {
+        let Some(now) = self.program.counts() else { return DropReason::Overflow };
+        let before = std::mem::replace(&mut self.counts, now);
+        let is_core = !matches!(self.program, Attached::Tickets(_));
+        if now.all.early > before.all.early {
             DropReason::Early
-        } else if now.unlabelled > before.unlabelled {
+        } else if now.forced > before.forced {
+            DropReason::Forced
+        } else if is_core && now.all.unlabelled > before.all.unlabelled {
             DropReason::Policy
         } else {
             DropReason::Overflow
@@ -81,9 +147,7 @@ impl KernelQueue {
             plan.tree
                 .change(&self.plan.tree, &mut self.netlink, device)
                 .map_err(|error| error.to_string())?;
-            if let (Some((core, _)), Some(settings)) = (&mut self.core, &plan.core) {
-                core.set(settings).map_err(|error| error.to_string())?;
-            }
+            self.program.set(&plan.program).map_err(|error| error.to_string())?;
             Ok(plan)
         });
         match changed {
@@ -97,7 +161,8 @@ impl OutsideQueue for KernelQueue {
     fn send(&mut self, packet: StandIn) -> Result<(), DropReason> {
         let class = self.plan.classes.get(packet.flow.index()).copied().flatten();
         let Some(class) = class else { return Err(DropReason::Policy) };
-        let frame = stand_in::write(&mut self.frames[0], &packet);
+        let customer = self.plan.customers.get(packet.flow.index()).copied().unwrap_or(CustomerId::OTHERS);
+        let frame = stand_in::write(&mut self.frames[0], &packet, self.plan.kind(), customer);
         match self.pair.send(frame, class) {
             Ok(Sent::Taken) => Ok(()),
             Ok(Sent::Dropped) => Err(self.reason()),
@@ -108,10 +173,14 @@ impl OutsideQueue for KernelQueue {
         }
     }
 
+    fn kind(&self) -> LabelKind {
+        self.plan.kind()
+    }
+
     fn receive(&mut self) -> Option<Returned> {
         loop {
             match self.pair.receive(&mut self.frames[1]) {
-                Ok(frame) => match stand_in::read(frame?) {
+                Ok(frame) => match stand_in::read(frame?, self.plan.kind()) {
                     None => (),
                     returned => return returned,
                 },
@@ -143,7 +212,15 @@ impl OutsideQueue for KernelQueue {
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
-        let Some(Ok(state)) = self.core.as_ref().map(|(core, _)| core.state()) else { return };
+        if let (Attached::Tickets(queue), Program::Tickets(settings)) = (&self.program, &self.plan.program) {
+            let (Ok(state), Ok(counts)) = (queue.state(), queue.counts()) else { return };
+            show("avg", settings.measure(state.average));
+            if counts.labelled > 0 {
+                show("tickets_per_packet", counts.tickets as f64 / counts.labelled as f64);
+                show("filtered", counts.filtered as f64 / counts.labelled as f64);
+            }
+        }
+        let Some(state) = self.program.state() else { return };
         if let Some(alpha) = state.alpha {
             show("alpha", alpha);
         }
@@ -151,5 +228,8 @@ impl OutsideQueue for KernelQueue {
         show("accepted_rate", state.accepted_rate);
         show("guaranteed_rate", state.guaranteed_rate);
         show("congested_periods", state.congested_periods as f64);
+        if let Program::Hierarchy(settings) = &self.plan.program {
+            show("customers", settings.customers().len() as f64);
+        }
     }
 }

@@ -32,8 +32,8 @@ pub struct StandIn {
     pub flow: FlowId,
     /// What it is charged.
     pub size: Bytes,
-    /// The rate that it is labelled with, if it is.
-    pub rate: Option<Label>,
+    /// Its label of the kind that the queue reads, if it has one.
+    pub label: Option<Label>,
 }
 
 /// A stand-in that came out.
@@ -42,7 +42,7 @@ pub struct Returned {
     /// Of its packet.
     pub number: u32,
     /// Its label now.
-    pub rate: Option<Label>,
+    pub label: Option<Label>,
 }
 
 /// A queue of one link.
@@ -52,6 +52,9 @@ pub trait OutsideQueue: Debug + Send {
     /// # Errors
     /// The reason for which it is dropped.
     fn send(&mut self, packet: StandIn) -> Result<(), DropReason>;
+
+    /// The kind of the labels that it reads and changes.
+    fn kind(&self) -> LabelKind;
 
     /// The next that has come out; none if none has.
     fn receive(&mut self) -> Option<Returned>;
@@ -138,8 +141,8 @@ impl Outside {
 impl Queue<Packet> for Outside {
     fn enqueue(&mut self, now: Time, packet: Packet, sink: &mut dyn Sink<Packet>) {
         let number = self.number();
-        let rate = packet.label(LabelKind::Rate);
-        let stand_in = StandIn { number, flow: packet.flow(), size: packet.size(), rate };
+        let label = packet.label(self.queue.kind());
+        let stand_in = StandIn { number, flow: packet.flow(), size: packet.size(), label };
         match self.queue.send(stand_in) {
             Ok(()) => {
                 self.next = number.wrapping_add(1);
@@ -152,13 +155,14 @@ impl Queue<Packet> for Outside {
 
     fn dequeue(&mut self, _now: Time, _sink: &mut dyn Sink<Packet>) -> Option<Packet> {
         loop {
-            let Returned { number, rate } = self.queue.receive()?;
+            let Returned { number, label } = self.queue.receive()?;
             // What has no packet here is none of ours.
             let Some(mut packet) = self.release(number) else { continue };
-            if packet.label(LabelKind::Rate) != rate {
-                match rate {
-                    Some(rate) => packet.set_label(LabelKind::Rate, rate),
-                    None => packet.clear_label(LabelKind::Rate),
+            let kind = self.queue.kind();
+            if packet.label(kind) != label {
+                match label {
+                    Some(label) => packet.set_label(kind, label),
+                    None => packet.clear_label(kind),
                 }
             }
             return Some(packet);
@@ -208,19 +212,22 @@ mod tests {
 
     /// Takes two packets, gives the later one first with half of its label, and between them one that nothing stands for.
     #[derive(Debug)]
-    struct Reversing(Vec<Returned>, OwnedFd);
+    struct Reversing(Vec<Returned>, OwnedFd, LabelKind);
 
     impl OutsideQueue for Reversing {
         fn send(&mut self, packet: StandIn) -> Result<(), DropReason> {
             if self.0.len() == 3 {
                 return Err(DropReason::Overflow);
             }
-            let rate = packet.rate.map(|label| Label::new(label.value() / 2.0));
+            let label = packet.label.map(|label| Label::new(label.value() / 2.0));
             if self.0.len() == 1 {
-                self.0.push(Returned { number: packet.number + 7, rate });
+                self.0.push(Returned { number: packet.number + 7, label });
             }
-            self.0.push(Returned { number: packet.number, rate });
+            self.0.push(Returned { number: packet.number, label });
             Ok(())
+        }
+        fn kind(&self) -> LabelKind {
+            self.2
         }
         fn receive(&mut self) -> Option<Returned> {
             self.0.pop()
@@ -250,6 +257,12 @@ mod tests {
 
     #[test]
     fn packets_leave_as_their_stand_ins_do() {
+        packets_leave(LabelKind::Rate);
+        packets_leave(LabelKind::Tickets);
+    }
+
+    /// Labels of this kind go through the queue.
+    fn packets_leave(kind: LabelKind) {
         let mut pool = Pool::new(8, 64);
         let buffer = pool.take(0).unwrap();
         let label = Label::new(4e6);
@@ -259,7 +272,7 @@ mod tests {
                 size: Bytes::new(100 * u64::from(flow)),
                 protocol: Protocol::Udp,
                 ecn: Ecn::NotEct,
-                label: (flow == 2).then_some((LabelKind::Rate, label)),
+                label: (flow == 2).then_some((kind, label)),
                 account: flow,
                 counts: true,
                 ip: None,
@@ -268,7 +281,7 @@ mod tests {
             Packet::new((buffer, 0, 0), &description, 0, Time::ZERO)
         };
         let file = std::fs::File::open("/dev/null").unwrap();
-        let mut outside = Outside::new(Box::new(Reversing(Vec::new(), file.into())));
+        let mut outside = Outside::new(Box::new(Reversing(Vec::new(), file.into(), kind)));
         let mut dropped = Dropped::default();
         for flow in [1, 2, 3] {
             outside.enqueue(Time::ZERO, packet(flow), &mut dropped);
@@ -277,9 +290,9 @@ mod tests {
         assert_eq!(outside.backlog().bytes, Bytes::new(300));
         let later = outside.dequeue(Time::ZERO, &mut dropped).unwrap();
         assert_eq!((later.flow(), outside.backlog().bytes), (FlowId(2), Bytes::new(100)));
-        assert_eq!(later.label(LabelKind::Rate), Some(Label::new(2e6)));
+        assert_eq!(later.label(kind), Some(Label::new(2e6)));
         let earlier = outside.dequeue(Time::ZERO, &mut dropped).unwrap();
-        assert_eq!((earlier.flow(), earlier.label(LabelKind::Rate)), (FlowId(1), None));
+        assert_eq!((earlier.flow(), earlier.label(kind)), (FlowId(1), None));
         assert!(outside.backlog().is_empty() && outside.dequeue(Time::ZERO, &mut dropped).is_none());
     }
 }
