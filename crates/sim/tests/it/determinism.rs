@@ -269,3 +269,31 @@ fn a_new_component_does_not_shift_the_draws_of_others() {
         assert_eq!(text(&alone), text(&together), "{tcp} {source}");
     }
 }
+
+#[test]
+fn a_light_flow_elsewhere_does_not_change_the_turns_of_a_queue() {
+    for queue in ["drr", "rr", "fq", "fq_codel", "fq_pie", "afq", "stfq", "scfq", "wf2q_plus"] {
+        let shared = format!(
+            r#"
+[link.x]
+from = "a"
+to = "b"
+rate = "5Mbit"
+delay = "5ms"
+queue = "{queue}"
+[flow.f]
+count = 3
+from = "a"
+to = "b"
+weight = "i"
+tcp = "rfc"
+"#
+        );
+        let light = isolated("light", "weight = 0.001", "source = { kind = \"cbr\", rate = \"10kbit\" }");
+        let text = |outcome: &Outcome| format!("{:?}", flow(outcome, "f.2"));
+        let alone = run(&(HEAD.to_owned() + &shared));
+        let together = run(&(HEAD.to_owned() + &shared + &light));
+        assert!(flow(&alone, "f.2").delivered.packets.get() > 0);
+        assert_eq!(text(&alone), text(&together), "{queue}");
+    }
+}
