@@ -262,7 +262,7 @@ row! {
         rate_mbps: f64, "Mb/s";
         /// Bytes transmitted over the measured time, Mb/s.
         throughput_mbps: f64, "Mb/s";
-        /// Bits transmitted over bits possible, 0 to 1.
+        /// Bits transmitted over bits possible, 0 to 1; above 1 by at most a packet, whose transmission began before the end.
         utilisation: f64, "";
         /// Packets transmitted.
         sent_packets: u64, "packets";

@@ -6,18 +6,21 @@ use apportion_core::packet::FlowClass;
 use apportion_core::system::CoreParams;
 use apportion_core::units::{Rate, Span};
 
-use crate::model::{Flow, Link, LinkId, Scenario, Setting};
+use crate::model::{Flow, Link, LinkId, Scenario, Setting, Start};
 
 /// Least time to measure. Chosen: two or three cycles of a TCP window on common paths.
 const LEAST_TIME: Span = Span::from_secs(10);
 /// Least number of round trips to measure. Chosen: some cycles of a TCP window.
 const LEAST_ROUNDS: u64 = 100;
+/// Flows that are named for one reason. Chosen: what one reads.
+const MOST_NAMED: usize = 3;
 
 impl Scenario {
     /// What of it does nothing, or measures too little, one line each; empty if there is nothing to say.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         let mut all = Vec::from_iter(self.short_measurement());
+        all.extend(self.after_the_end());
         for (id, link) in (0..).map(LinkId).zip(&self.links) {
             if matches!(link.queue.core, CoreParams::Ramp(_)) {
                 all.extend(self.idle_ramp(id, link));
@@ -61,6 +64,28 @@ impl Scenario {
                 1e3 * rtt.as_secs_f64()
             )
         })
+    }
+
+    /// Flows and changes that the run does not reach.
+    fn after_the_end(&self) -> Vec<String> {
+        let begins = |start| match start {
+            Start::At(at) | Start::Between(at, _) => at,
+        };
+        let late = self.flows.iter().filter(|flow| begins(flow.start) >= self.stop);
+        let never = |flow: &Flow| {
+            format!(
+                "flow `{}` never starts: the run ends at {}; write an earlier `start`, or a later `stop`",
+                flow.name, self.stop
+            )
+        };
+        let mut all: Vec<String> = late.take(MOST_NAMED).map(never).collect();
+        if let Some(change) = self.changes.iter().find(|change| change.at >= self.stop) {
+            all.push(format!(
+                "the change at {} never happens: the run ends at {}; write an earlier `at`, or a later `stop`",
+                change.at, self.stop
+            ));
+        }
+        all
     }
 
     /// A `ramp` that has no flow to reserve for.

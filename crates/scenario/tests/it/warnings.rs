@@ -109,3 +109,19 @@ fn classes_that_are_assured_more_than_the_link_has_are_named() {
         assert!(all.len() == 1 && all[0].starts_with(line) && all[0].contains(rate), "{all:?}");
     }
 }
+
+#[test]
+fn flows_and_changes_that_the_run_does_not_reach_are_named() {
+    let late = "flow.late = { count = 4, from = \"a\", to = \"b\", start = \"40s\" }\n";
+    let change = "[[change]]\nat = \"41s\"\nset = \"flow.one.class\"\nto = \"real_rate\"\n";
+    let named = |flow: u32| {
+        format!(
+            "flow `late.{flow}` never starts: the run ends at 40s; write an earlier `start`, or a later `stop`"
+        )
+    };
+    let of_change = "the change at 41s never happens: the run ends at 40s; write an earlier `at`, or a later `stop`";
+    let all = [named(1), named(2), named(3), of_change.to_owned()];
+    assert_eq!(warnings("40s", "fifo", &format!("{ONE}{late}{change}")), all);
+    let in_time = format!("{ONE}{late}{change}").replace("40s", "39s").replace("41s", "39s");
+    assert_eq!(warnings("40s", "fifo", &in_time), [""; 0]);
+}
