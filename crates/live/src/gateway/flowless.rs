@@ -1,7 +1,7 @@
 //! The limit of frames that belong to no flow, such as ARP, while more comes in than can be moved.
 //!
 //! Packets of flows that are not established are shed then. Of frames without a flow nothing says whether anybody waits for them, and hosts need
-//! some: so many a second pass, whoever sends them, and a flood of them costs established flows no more than these.
+//! some: so many a second pass from all senders together, and a flood of them costs established flows no more than these.
 //!
 //! The virtual scheduling algorithm of ITU-T I.371 (the generic cell rate algorithm). Cost: O(1) for each frame.
 
