@@ -119,7 +119,8 @@ fn flows_and_changes_that_the_run_does_not_reach_are_named() {
             "flow `late.{flow}` never starts: the run ends at 40s; write an earlier `start`, or a later `stop`"
         )
     };
-    let of_change = "the change at 41s never happens: the run ends at 40s; write an earlier `at`, or a later `stop`";
+    let of_change =
+        "the change at 41s never happens: the run ends at 40s; write an earlier `at`, or a later `stop`";
     let all = [named(1), named(2), named(3), of_change.to_owned()];
     assert_eq!(warnings("40s", "fifo", &format!("{ONE}{late}{change}")), all);
     let in_time = format!("{ONE}{late}{change}").replace("40s", "39s").replace("41s", "39s");
