@@ -7,22 +7,24 @@
 //!
 //! A link has at most one pending arrival and one pending end of transmission, both near: these live in a
 //! calendar (Brown 1988), an array of short lists that time walks through, in nodes that belong to the links.
-//! What lies beyond the calendar, and everything else, goes to a 4-ary heap.
+//! What lies beyond the calendar, and everything else, goes to [timing wheels](wheels).
 //!
-//! Cost: O(1) per event of a link in the calendar, O(log n) for the others. What belongs into
-//! the middle of a long list goes to the heap too. Memory: 64 bytes per link, 8 per day of the calendar, 16
-//! per other pending event.
+//! Cost: O(1) per event of a link in the calendar; for the others O(log b), where b of them fall into the same millisecond, and a
+//! constant for each of up to four wheels. What belongs into the middle of a long list goes to the wheels too. Memory: 64 bytes
+//! per link, 8 per day of the calendar, 50 kB, and 16 to 32 per other pending event.
 
 mod calendar;
 mod heap;
 mod key;
+mod occupied;
+mod wheels;
 
 use apportion_core::units::{Span, Time};
 
 use calendar::Calendar;
-use heap::Heap;
 pub use key::MAX_TIME;
 use key::{key, last_key, time_of};
+use wheels::Wheels;
 
 /// Bits of a packed event that hold its kind.
 const KIND_BITS: u32 = 4;
@@ -118,7 +120,7 @@ impl Event {
 #[derive(Debug)]
 pub struct Events {
     links: Calendar,
-    others: Heap,
+    others: Wheels,
     /// An arrival that was scheduled as the next of its wire, apart from the calendar; [`NextArrival::NEVER`] if there is none. Where one wire brings packet after packet, they all come and go here, mostly without a key.
     next: NextArrival,
     /// The time of the event that came out last.
@@ -166,7 +168,7 @@ impl Events {
     pub fn new(links: usize, horizon: Span, per_second: f64) -> Self {
         Self {
             links: Calendar::new(2 * links, horizon, per_second),
-            others: Heap::new(),
+            others: Wheels::new(),
             next: NextArrival::NEVER,
             now: Time::ZERO,
             current: Current::Key(0),
@@ -231,8 +233,8 @@ impl Events {
     /// The next event, if it is not later than `end`.
     #[inline]
     pub fn pop(&mut self, end: Time) -> Option<(Time, Event)> {
-        let is_of_link = self.links.first < self.others.first;
-        let key = if is_of_link { self.links.first } else { self.others.first };
+        let is_of_link = self.links.first < self.others.first();
+        let key = if is_of_link { self.links.first } else { self.others.first() };
         let (at, next) = (time_of(key), self.next);
         // Mostly the times say it.
         if next.at < at || next.at == at && next.key() < key {

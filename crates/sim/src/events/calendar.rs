@@ -3,6 +3,7 @@
 use apportion_core::units::{Span, Time};
 
 use super::key::{NOTHING, time_of};
+use super::occupied::Occupied;
 
 /// Keys of the near future, a list for each day.
 #[derive(Debug)]
@@ -11,8 +12,8 @@ pub(super) struct Calendar {
     shift: u32,
     /// Each day's list, in order of keys; day `d` stands at `d` modulo their number.
     days: Vec<Day>,
-    /// A bit for each day that has a list.
-    busy: Vec<u64>,
+    /// Which days have a list.
+    busy: Occupied,
     /// Each place's key, and the node behind it in its list.
     nodes: Vec<Node>,
     /// No key is in an earlier day.
@@ -21,8 +22,6 @@ pub(super) struct Calendar {
     pub(super) first: u128,
     /// The place of its day in `days`.
     first_slot: usize,
-    /// How many days have a list.
-    busy_days: usize,
 }
 
 /// The ends of a list of nodes.
@@ -56,12 +55,11 @@ impl Calendar {
         Self {
             shift,
             days: vec![Day { first: NO_NODE, last: NO_NODE }; days as usize],
-            busy: vec![0; days as usize / 64],
+            busy: Occupied::new(days as usize),
             nodes: vec![Node { key: NOTHING, next: NO_NODE }; places],
             today: 0,
             first: NOTHING,
             first_slot: 0,
-            busy_days: 0,
         }
     }
 
@@ -81,8 +79,7 @@ impl Calendar {
         if first == NO_NODE {
             self.nodes[place as usize] = Node { key, next: NO_NODE };
             self.days[slot] = Day { first: place, last: place };
-            self.busy[slot / 64] |= 1 << (slot % 64);
-            self.busy_days += 1;
+            self.busy.insert(slot);
         } else if self.nodes[last as usize].key < key {
             self.nodes[place as usize] = Node { key, next: NO_NODE };
             self.nodes[last as usize].next = place;
@@ -133,8 +130,7 @@ impl Calendar {
         let next = self.nodes[self.days[slot].first as usize].next;
         self.days[slot].first = next;
         if next == NO_NODE {
-            self.busy[slot / 64] &= !(1 << (slot % 64));
-            self.busy_days -= 1;
+            self.busy.remove(slot);
             self.find_first(slot);
         } else {
             self.first = self.nodes[next as usize].key;
@@ -144,18 +140,11 @@ impl Calendar {
     /// Finds the least key, which is in no day before the one at `slot`.
     #[inline]
     fn find_first(&mut self, slot: usize) {
-        if self.busy_days == 0 {
+        let Some(first) = self.busy.next(slot) else {
             self.first = NOTHING;
             return;
-        }
-        let mut word = slot / 64;
-        let mut bits = self.busy[word] & (!0 << (slot % 64));
-        // Terminates: some day has a list. The word of the slot comes round again for the days before its bit.
-        while bits == 0 {
-            word = (word + 1) & (self.busy.len() - 1);
-            bits = self.busy[word];
-        }
-        self.first_slot = word * 64 + bits.trailing_zeros() as usize;
+        };
+        self.first_slot = first;
         self.first = self.nodes[self.days[self.first_slot].first as usize].key;
     }
 

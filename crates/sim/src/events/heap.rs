@@ -1,4 +1,4 @@
-//! What lies beyond the calendar.
+//! A heap of keys.
 
 use super::key::NOTHING;
 
