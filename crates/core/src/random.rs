@@ -4,6 +4,8 @@
 //! written here, so adding or renaming one component never shifts another's draws, and no release of a
 //! library moves a result.
 
+use core::fmt::{self, Write as _};
+
 use rand_core::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -15,7 +17,20 @@ impl Stream {
     /// The stream of the component called `name` in the run with `seed`.
     #[must_use]
     pub fn new(seed: u64, name: &str) -> Self {
-        Self(Xoshiro256PlusPlus::seed_from_u64(mix(seed ^ mix(fnv1a(name)))))
+        Self::from_hash(seed, fnv1a(name))
+    }
+
+    /// As [`new`](Self::new), of a name that is made of parts, without a string for it.
+    #[must_use]
+    pub fn named(seed: u64, name: fmt::Arguments<'_>) -> Self {
+        let mut hash = Fnv1a::new();
+        // Hashing never fails.
+        let _ = hash.write_fmt(name);
+        Self::from_hash(seed, hash.0)
+    }
+
+    fn from_hash(seed: u64, hash: u64) -> Self {
+        Self(Xoshiro256PlusPlus::seed_from_u64(mix(seed ^ mix(hash))))
     }
 
     /// A number in [0, 1), with 53 random bits.
@@ -59,8 +74,30 @@ impl Stream {
 /// FNV-1a over the bytes of a name, 64 bits.
 #[must_use]
 pub fn fnv1a(name: &str) -> u64 {
-    name.bytes()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+    let mut hash = Fnv1a::new();
+    hash.add(name);
+    hash.0
+}
+
+/// A hash of text that comes in parts.
+struct Fnv1a(u64);
+
+impl Fnv1a {
+    const fn new() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+
+    fn add(&mut self, text: &str) {
+        let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        self.0 = text.bytes().fold(self.0, step);
+    }
+}
+
+impl fmt::Write for Fnv1a {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.add(text);
+        Ok(())
+    }
 }
 
 /// The finaliser of SplitMix64 (Steele, Lea, Flood 2014): spreads every input bit over the word.
@@ -97,6 +134,15 @@ mod tests {
         check_mean(0.0, 1.0, Stream::normal);
         // Shape 3, mean 3: scale 2, variance 4·3/(2²·1) = 3.
         check_mean(3.0, 3.0, |s| s.pareto(3.0, 3.0));
+    }
+
+    #[test]
+    fn a_name_may_come_in_parts() {
+        let draw = |mut stream: Stream| stream.0.next_u64();
+        assert_eq!(
+            draw(Stream::named(3, format_args!("flow.{}.{}", "a", 17))),
+            draw(Stream::new(3, "flow.a.17"))
+        );
     }
 
     #[test]

@@ -127,8 +127,8 @@ fn add(all: &mut Vec<Planned>, flow: &Flow, (number, first_id): (u32, u32), end:
 /// A stream of a connection of `flow`. The first connection has the names that the only one of a flow has.
 fn stream(flow: &Flow, purpose: &str, member: u32, seed: u64) -> Stream {
     match member {
-        0 => Stream::new(seed, &format!("flow.{}.{purpose}", flow.stream())),
-        _ => Stream::new(seed, &format!("flow.{}.{purpose}.{member}", flow.stream())),
+        0 => Stream::named(seed, format_args!("flow.{}.{purpose}", flow.stream())),
+        _ => Stream::named(seed, format_args!("flow.{}.{purpose}.{member}", flow.stream())),
     }
 }
 

@@ -446,7 +446,7 @@ impl Simulation<'_> {
             // Hosts with coarse clocks do not tick together.
             let flow = &self.scenario.flows[connection.flow as usize];
             let member = index - self.numbers.members(connection.flow as usize).start;
-            let mut clock = Stream::new(self.seed, &format!("flow.{}.clock.{member}", flow.stream()));
+            let mut clock = Stream::named(self.seed, format_args!("flow.{}.clock.{member}", flow.stream()));
             let phase = Span::from_nanos(clock.below(params.tick.as_nanos().max(1)));
             let sender = Sender::new(Arc::clone(params), isn).with_clock_phase(phase);
             let receiver = Receiver::new(Arc::clone(params), isn);
