@@ -36,13 +36,11 @@ impl Transmission {
     ///
     /// # Panics
     /// At a rate of zero, which never gets a packet out: do not ask.
-    #[inline]
+    #[inline(always)]
     pub fn time(&mut self, size: Bytes) -> Span {
         let rate = self.rate.as_bit();
         if self.divided.0 != size {
-            // A packet is below 2^19 bits and 10^9 is below 2^30: no overflow.
-            let bit_nanos = size.bits() * NANOS_PER_SEC;
-            self.divided = (size, bit_nanos / rate, bit_nanos % rate);
+            self.divide(size);
         }
         let (_, mut nanos, remainder) = self.divided;
         // Both remainders are below the rate, so their sum is below twice the rate.
@@ -52,6 +50,14 @@ impl Transmission {
             nanos += 1;
         }
         Span::from_nanos(nanos)
+    }
+
+    #[inline(never)]
+    fn divide(&mut self, size: Bytes) {
+        let rate = self.rate.as_bit();
+        // A packet is below 2^19 bits and 10^9 is below 2^30: no overflow.
+        let bit_nanos = size.bits() * NANOS_PER_SEC;
+        self.divided = (size, bit_nanos / rate, bit_nanos % rate);
     }
 }
 

@@ -101,6 +101,7 @@ pub enum Command {
 
 /// Both ends of a TCP connection.
 #[derive(Debug)]
+#[repr(align(64))]
 pub struct Tcp {
     /// The end that has data.
     pub sender: Sender,
@@ -126,8 +127,8 @@ pub type Quics = States<Box<Quic>>;
 /// to the system as a whole. That of QUIC is behind a pointer.
 #[derive(Debug)]
 pub struct States<T> {
-    states: Vec<Option<T>>,
-    /// Places whose connections have ended.
+    states: Vec<T>,
+    /// Places whose connections have ended. What is there stays until another connection takes the place.
     free: Vec<u32>,
 }
 
@@ -141,10 +142,10 @@ impl<T> States<T> {
     /// Keeps the state of a connection; returns its place.
     pub fn insert(&mut self, state: T) -> u32 {
         if let Some(place) = self.free.pop() {
-            self.states[place as usize] = Some(state);
+            self.states[place as usize] = state;
             return place;
         }
-        self.states.push(Some(state));
+        self.states.push(state);
         self.states.len() as u32 - 1
     }
 
@@ -152,18 +153,17 @@ impl<T> States<T> {
     #[must_use]
     #[inline]
     pub fn get(&self, place: u32) -> Option<&T> {
-        self.states.get(place as usize)?.as_ref()
+        self.states.get(place as usize)
     }
 
     /// That in a place.
     #[inline]
     pub fn get_mut(&mut self, place: u32) -> Option<&mut T> {
-        self.states.get_mut(place as usize)?.as_mut()
+        self.states.get_mut(place as usize)
     }
 
     /// Frees a place.
     pub fn remove(&mut self, place: u32) {
-        self.states[place as usize] = None;
         self.free.push(place);
     }
 }

@@ -20,8 +20,6 @@
 //! Cost: O(1) per packet besides the discipline's; at most one event per packet, and one for each slack, or each packet of a link
 //! without slack, while packets wait.
 
-use std::collections::VecDeque;
-
 use apportion_core::Packet as _;
 use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::packet::FlowId;
@@ -36,7 +34,7 @@ use crate::aggregation::Aggregation;
 use crate::events::Event;
 use crate::packet::Packet;
 use crate::shared_state::SharedState;
-use crate::wire::{HandedOver, OnWire};
+use crate::wire::{HandedOver, OnWire, Wire};
 
 /// State of the transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,7 +76,7 @@ pub struct Link {
     begun: Time,
     free_at: Time,
     times: Transmission,
-    wire: VecDeque<OnWire>,
+    wire: Wire,
     /// All but the transmitter and the packets on the wire. Changes that concern the transmitter are methods of the
     /// link.
     pub state: LinkState<Packet>,
@@ -112,7 +110,7 @@ impl Link {
             begun: Time::ZERO,
             free_at: Time::ZERO,
             times: Transmission::new(parts.rate),
-            wire: VecDeque::new(),
+            wire: Wire::default(),
             state: LinkState::new(parts),
             wakeup_at: None,
             slack: Span::ZERO,
@@ -308,7 +306,7 @@ impl Link {
     /// Takes the packet that arrives now off the wire.
     #[inline(always)]
     pub fn arrive(&mut self, shared: &mut SharedState) -> Option<Packet> {
-        let OnWire { packet, .. } = self.wire.pop_front()?;
+        let OnWire { packet, .. } = self.wire.pop()?;
         self.await_arrival(shared);
         Some(packet)
     }
@@ -316,19 +314,19 @@ impl Link {
     /// Takes the first packet off the wire; the caller then has the next one [awaited](Self::await_arrival), unless each
     /// has an event of its own.
     pub fn take_off_wire(&mut self) -> Option<OnWire> {
-        self.wire.pop_front()
+        self.wire.pop()
     }
 
     /// The packet that arrives next.
     #[must_use]
     pub fn first_on_wire(&self) -> Option<&OnWire> {
-        self.wire.front()
+        self.wire.get(0)
     }
 
     /// The packet that now is the first on the wire gets its event.
     #[inline(always)]
     pub fn await_arrival(&self, shared: &mut SharedState) {
-        if let Some(next) = self.wire.front() {
+        if let Some(next) = self.wire.get(0) {
             shared.events.schedule_next(next.begun, next.at, self.state.index());
         }
     }
@@ -483,8 +481,7 @@ impl Link {
         let sent = self.on_wire(packet);
         shared.events.schedule(sent.begun, sent.at, Event::Overtaking(self.state.index()));
         // In the order of their events.
-        let place = self.wire.partition_point(|other| (other.at, other.begun) <= (sent.at, sent.begun));
-        self.wire.insert(place, sent);
+        self.wire.insert(sent);
     }
 
     /// A packet crosses the wire.
@@ -493,7 +490,7 @@ impl Link {
         if self.wire.is_empty() {
             shared.events.schedule(sent.begun, sent.at, Event::Arrival(self.state.index()));
         }
-        self.wire.push_back(sent);
+        self.wire.push(sent);
     }
 
     /// Whether a packet that `from` transmits may be [received](Self::receive) at `now` with the time at which it arrives here. If
@@ -531,7 +528,7 @@ impl Link {
 
     fn early(&self, from: Time) -> Count {
         let mut count = Count::default();
-        let later = self.wire.iter().rev().take_while(|sent| sent.begun >= from);
+        let later = self.wire.last_to_first().take_while(|sent| sent.begun >= from);
         later.for_each(|sent| count.add(sent.packet.size()));
         count
     }

@@ -12,7 +12,7 @@ use crate::tcp::seq::unwrap;
 impl Sender {
     /// Header prediction, as in the [receiver](crate::tcp::receiver): an ACK of some of the data that are outstanding, while none of them
     /// is missing or sent again.
-    #[inline]
+    #[inline(always)]
     pub(super) fn is_predicted(&self, ack: u64, segment: &Segment) -> bool {
         segment.flags == Flags::ACK
             && self.snd_una < ack
