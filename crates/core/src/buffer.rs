@@ -88,4 +88,8 @@ impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
     fn backlog(&self) -> Backlog {
         self.scheduler.backlog()
     }
+
+    fn upcoming(&self, others: usize) -> Option<&P> {
+        self.scheduler.upcoming(others)
+    }
 }

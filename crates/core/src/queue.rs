@@ -39,6 +39,12 @@ pub trait Queue<P: Packet> {
 
     /// What it holds, packets held back included.
     fn backlog(&self) -> Backlog;
+
+    /// The packet that leaves after `others` others if nothing else happens, where that is known without a search: a hint, so that a
+    /// backend asks for the memory of its flow before it needs it.
+    fn upcoming(&self, _others: usize) -> Option<&P> {
+        None
+    }
 }
 
 impl<P: Packet, Q: Queue<P> + ?Sized> Queue<P> for Box<Q> {
@@ -59,6 +65,9 @@ impl<P: Packet, Q: Queue<P> + ?Sized> Queue<P> for Box<Q> {
     #[inline]
     fn backlog(&self) -> Backlog {
         (**self).backlog()
+    }
+    fn upcoming(&self, others: usize) -> Option<&P> {
+        (**self).upcoming(others)
     }
 }
 

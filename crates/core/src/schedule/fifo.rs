@@ -75,6 +75,10 @@ impl<P: Packet> Scheduler<P> for Fifo<P> {
         false
     }
 
+    fn upcoming(&self, others: usize) -> Option<&P> {
+        Some(&self.queue.get(others)?.packet)
+    }
+
     #[inline(always)]
     fn is_transparent(&self) -> bool {
         true
@@ -102,6 +106,8 @@ mod tests {
         assert_eq!(fifo.push_out(Time::ZERO, FlowId(0), End::Head).map(id), Some(1));
         assert_eq!(fifo.push_out(Time::ZERO, FlowId(9), End::Head).map(id), None);
         assert_eq!(fifo.backlog().bytes.get(), 200);
+        let upcoming = [0, 1, 2].map(|others| fifo.upcoming(others).map(|packet| packet.id));
+        assert_eq!(upcoming, [Some(2), Some(3), None]);
         assert_eq!(fifo.pop(Time::ZERO).map(id), Some(2));
         assert_eq!(fifo.pop(Time::ZERO).map(id), Some(3));
         assert_eq!(fifo.pop(Time::ZERO).map(id), None);

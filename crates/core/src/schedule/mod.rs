@@ -79,6 +79,12 @@ pub trait Scheduler<P: Packet> {
         false
     }
 
+    /// The packet that [`pop`](Scheduler::pop) takes after `others` others, where that is known without a search; see
+    /// [`Queue::upcoming`](crate::queue::Queue::upcoming).
+    fn upcoming(&self, _others: usize) -> Option<&P> {
+        None
+    }
+
     /// All packets held.
     fn backlog(&self) -> Backlog;
 

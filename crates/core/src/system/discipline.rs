@@ -500,4 +500,10 @@ impl<P: Packet> Queue<P> for Discipline<P> {
             Shape::Shaped(shaped) => shaped.0.backlog(),
         }
     }
+    fn upcoming(&self, others: usize) -> Option<&P> {
+        match &self.queue {
+            Shape::Plain(queue) => queue.upcoming(others),
+            Shape::Shaped(_) => None,
+        }
+    }
 }
