@@ -107,6 +107,12 @@ impl FlowCounts {
         self.carried[flow.index()].sent.add(size);
     }
 
+    /// Where the packets of a flow are counted, to ask for that memory before it is needed.
+    #[must_use]
+    pub fn place(&self, flow: FlowId) -> Option<&impl Sized> {
+        self.carried.get(flow.index())
+    }
+
     /// A packet reached the sink of its flow.
     #[inline]
     pub fn delivered(&mut self, flow: FlowId, size: Bytes) {

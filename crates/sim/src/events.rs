@@ -230,6 +230,12 @@ impl Events {
         (self.now, self.current) = (time_of(last), Current::Key(last));
     }
 
+    /// The event that comes after `others` others of those that are not of links, if it comes soon: a hint.
+    #[must_use]
+    pub fn upcoming(&self, others: usize) -> Option<Event> {
+        Some(Event::unpack(self.others.upcoming(others)? as u32))
+    }
+
     /// The next event, if it is not later than `end`.
     #[inline]
     pub fn pop(&mut self, end: Time) -> Option<(Time, Event)> {
@@ -313,6 +319,24 @@ mod tests {
         assert_eq!(events.pop(Time::from_millis(6)), None);
         assert_eq!(events.pop(Time::MAX), Some((Time::from_millis(7), Event::Arrival(3))));
         assert_eq!(events.pop(Time::MAX), None);
+    }
+
+    #[test]
+    fn the_timers_of_a_millisecond_are_known_ahead() {
+        let mut events = Events::new(8, Span::from_millis(1), 1e6);
+        events.schedule(Time::ZERO, Time::from_millis(2), Event::Measure);
+        for number in [3, 1, 2] {
+            let at = Time::from_millis(50) + Span::from_micros(u64::from(number));
+            events.schedule(Time::ZERO, at, Event::Timer(number));
+        }
+        events.schedule(Time::ZERO, Time::from_millis(900), Event::Timer(4));
+        let upcoming = |events: &Events| [0, 1, 2, 3].map(|others| events.upcoming(others));
+        let timer = |number| Some(Event::Timer(number));
+        assert_eq!(upcoming(&events), [Some(Event::Measure), None, None, None]);
+        events.pop(Time::MAX);
+        assert_eq!(upcoming(&events), [timer(1), timer(2), timer(3), None]);
+        events.pop(Time::MAX);
+        assert_eq!(upcoming(&events), [timer(2), timer(3), None, None]);
     }
 
     #[test]

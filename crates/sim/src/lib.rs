@@ -44,6 +44,7 @@ pub mod observer;
 mod outlet;
 pub mod packet;
 mod pending_notices;
+mod prefetch;
 pub mod quic;
 pub mod replicate;
 mod router;

@@ -323,6 +323,13 @@ impl Link {
         self.wire.get(0)
     }
 
+    /// The packet that arrives after `others` others.
+    #[must_use]
+    #[inline]
+    pub fn on_wire_after(&self, others: usize) -> Option<&OnWire> {
+        self.wire.get(others as u32)
+    }
+
     /// The packet that now is the first on the wire gets its event.
     #[inline(always)]
     pub fn await_arrival(&self, shared: &mut SharedState) {

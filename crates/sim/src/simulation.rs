@@ -83,6 +83,8 @@ pub struct Simulation<'a> {
     pub(crate) hosts_are_plain: bool,
     /// Whether some connections of TCP have [short ways](crate::short_ways).
     pub(crate) has_short_ways: bool,
+    /// Whether it [looks ahead](crate::prefetch).
+    pub(crate) looks_ahead: bool,
     /// Packets that an end of TCP or QUIC sends, on their way to its first link.
     pub(crate) outbox: Vec<Packet>,
     /// When the pending sample interval ends; none if there are no samples.
@@ -142,6 +144,9 @@ impl Simulation<'_> {
             return self.arrive_with_others(now, link);
         }
         let Some(packet) = from.arrive(&mut self.shared) else { return };
+        if self.looks_ahead {
+            self.look_along_wire(link);
+        }
         self.pass_on(now, link, packet.at_next_hop());
     }
 
@@ -174,6 +179,9 @@ impl Simulation<'_> {
         let mut done = 0;
         while let Some(&HandedOver { mut sent, mut link }) = self.shared.handed_over.get(done) {
             done += 1;
+            if self.looks_ahead {
+                self.look_into_queue(link);
+            }
             loop {
                 let packet = sent.packet.at_next_hop();
                 let end = self.routes[packet.hop() as usize];
@@ -187,6 +195,9 @@ impl Simulation<'_> {
                 {
                     self.deliver(sent.at, end, packet);
                     break;
+                }
+                if self.looks_ahead {
+                    self.prefetch_of(packet);
                 }
                 self.links[link as usize].put_on_wire(sent, &mut self.shared);
                 break;
@@ -458,6 +469,9 @@ impl Simulation<'_> {
         if let Load::Web(web) = self.connections[index as usize].load {
             return self.start_users(now, index, web);
         }
+        if self.looks_ahead {
+            self.look_at_timers();
+        }
         self.open(index, ISN);
         self.open_quic(index);
         let commands: &[Command] = match self.connections[index as usize].load {
@@ -513,6 +527,9 @@ impl Simulation<'_> {
     }
 
     fn timer(&mut self, now: Time, index: u32) {
+        if self.looks_ahead {
+            self.look_at_timers();
+        }
         let connection = &mut self.connections[index as usize];
         if connection.armed != now {
             return;

@@ -43,6 +43,11 @@ impl Wheels {
         self.due.first
     }
 
+    /// The key that comes after `others` others, if it is among those of the current bin and no later one comes in between.
+    pub(super) fn upcoming(&self, others: usize) -> Option<u128> {
+        self.due.sorted.get(self.due.sorted.len().checked_sub(1 + others)?).copied()
+    }
+
     #[inline(never)]
     pub(super) fn push(&mut self, key: u128) {
         self.put(key);
