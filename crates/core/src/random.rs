@@ -24,7 +24,7 @@ impl Stream {
     #[must_use]
     pub fn named(seed: u64, name: fmt::Arguments<'_>) -> Self {
         let mut hash = Fnv1a::new();
-        // Hashing never fails.
+        // The hash takes all there is.
         let _ = hash.write_fmt(name);
         Self::from_hash(seed, hash.0)
     }

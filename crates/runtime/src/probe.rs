@@ -107,9 +107,9 @@ impl FlowCounts {
         self.carried[flow.index()].sent.add(size);
     }
 
-    /// Where the packets of a flow are counted, to ask for that memory before it is needed.
+    /// The memory in which the packets of a flow are counted, to ask for it before it is needed.
     #[must_use]
-    pub fn place(&self, flow: FlowId) -> Option<&impl Sized> {
+    pub fn memory_of(&self, flow: FlowId) -> Option<&impl Sized> {
         self.carried.get(flow.index())
     }
 

@@ -1,7 +1,8 @@
 //! Connections during a run. [`apportion_runtime::connections`] makes the list of them.
 //!
 //! Transports, sources and starts belong to connections; weights, guarantees, round-trip times, marks, counts of
-//! packets and listed losses go by id. The state of TCP and QUIC exists from the start of a connection to its end only.
+//! packets and listed losses go by id. The state of TCP and QUIC exists from the start of a connection on; when it
+//! has ended, another one takes its place.
 
 use std::ops::AddAssign;
 use std::sync::Arc;
@@ -100,6 +101,7 @@ pub enum Command {
 }
 
 /// Both ends of a TCP connection.
+// At the beginning of a cache line: with many connections, each line more that a packet touches is a miss more.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Tcp {
@@ -128,7 +130,8 @@ pub type Quics = States<Box<Quic>>;
 #[derive(Debug)]
 pub struct States<T> {
     states: Vec<T>,
-    /// Places whose connections have ended. What is there stays until another connection takes the place.
+    /// Places whose connections have ended. What is there stays until another connection takes the place, so that the table has what was
+    /// open at one time.
     free: Vec<u32>,
 }
 
@@ -149,20 +152,20 @@ impl<T> States<T> {
         self.states.len() as u32 - 1
     }
 
-    /// That in a place.
+    /// That in a place, which must not be [free](Self::remove); `None` if there never was one.
     #[must_use]
     #[inline]
     pub fn get(&self, place: u32) -> Option<&T> {
         self.states.get(place as usize)
     }
 
-    /// That in a place.
+    /// As [`get`](Self::get).
     #[inline]
     pub fn get_mut(&mut self, place: u32) -> Option<&mut T> {
         self.states.get_mut(place as usize)
     }
 
-    /// Frees a place.
+    /// Frees a place, once for each [`insert`](Self::insert).
     pub fn remove(&mut self, place: u32) {
         self.free.push(place);
     }

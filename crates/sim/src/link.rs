@@ -326,8 +326,8 @@ impl Link {
     /// The packet that arrives after `others` others.
     #[must_use]
     #[inline]
-    pub fn on_wire_after(&self, others: usize) -> Option<&OnWire> {
-        self.wire.get(others as u32)
+    pub fn on_wire_after(&self, others: u32) -> Option<&OnWire> {
+        self.wire.get(others)
     }
 
     /// The packet that now is the first on the wire gets its event.

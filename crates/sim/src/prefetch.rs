@@ -1,29 +1,30 @@
 //! Memory that is asked for before it is needed.
 //!
 //! With many connections, what a packet touches of its own is in no cache, and the processor would wait for one line after the
-//! other. What comes next is known: the packets behind the one that arrives over a wire, those that wait in a FIFO, and the timers
-//! of the current millisecond. Each is looked at twice: first its connection, its body and its counts are asked for, and a little later,
-//! when the connection is there, the end of the TCP that will receive it. None of this changes a result.
+//! other. Much of what comes next is known: the packets behind the one that arrives over a wire, those that are handed over together or
+//! wait in the FIFO from which they are, and the timers of the current millisecond. Each is asked for twice: first its connection, its body
+//! and its counts, and a little later, when the connection is there, the end of the TCP that will receive it. None of this changes a
+//! result.
 
-use std::slice::from_ref;
+use std::ptr::from_ref;
 
 use apportion_core::Packet as _;
 use apportion_core::packet::FlowId;
 use apportion_core::queue::Queue as _;
 use prefetch_index::prefetch_index;
 
-use crate::connection::Carrier;
+use crate::connection::{Carrier, Tcp};
 use crate::events::Event;
 use crate::packet::{Direction, Packet};
 use crate::simulation::Simulation;
 
-/// With fewer connections, most of what a packet touches is in some cache, and looking ahead costs more than it brings. Chosen: 7 MB of them
-/// and of their packets. With 3,500 it took a tenth longer where a core has a cache of 2 MB.
+/// With fewer connections, most of what a packet touches is in some cache, and asking costs more than it brings. Chosen: their state and
+/// their packets take 7 MB. With 3,500, runs took a tenth longer where a core has a cache of 2 MB.
 const MANY: usize = 10_000;
 /// How many others come before the one whose connection is asked for, and before the one whose TCP is. Chosen: a miss takes about as long
-/// as a packet.
-const FAR: usize = 4;
-const NEAR: usize = 1;
+/// as the simulator needs for one packet.
+const FAR: u32 = 4;
+const NEAR: u32 = 1;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
@@ -32,22 +33,22 @@ const LINE: usize = 64;
 fn prefetch<T>(value: &T) {
     // The crate counts from the beginning of a slice and takes any index.
     const HERE: &[u8] = &[];
-    let first = from_ref(value).as_ptr().addr() & !(LINE - 1);
-    let end = from_ref(value).as_ptr().addr() + size_of::<T>();
-    for line in (first..end).step_by(LINE) {
+    let begin = from_ref(value).addr();
+    for line in (begin & !(LINE - 1)..begin + size_of::<T>()).step_by(LINE) {
         prefetch_index(HERE, line.wrapping_sub(HERE.as_ptr().addr()));
     }
 }
 
 impl Simulation<'_> {
-    /// Whether looking ahead pays. Not where connections share ids: which one a packet belongs to is then in its body.
+    /// Whether there are so many connections that asking pays. Not where they share ids: which one a packet belongs to is then in its
+    /// body.
     pub(crate) fn has_many_connections(&self) -> bool {
         self.connections.len() >= MANY && !self.ids_are_shared
     }
 
     /// A packet arrives over `link`: others follow on its wire.
     #[inline(never)]
-    pub(crate) fn look_along_wire(&self, link: u32) {
+    pub(crate) fn prefetch_along_wire(&self, link: u32) {
         let link = &self.links[link as usize];
         if let Some(sent) = link.on_wire_after(FAR) {
             self.prefetch_of(sent.packet);
@@ -57,32 +58,39 @@ impl Simulation<'_> {
         }
     }
 
-    /// A packet has left the queue of `link`: others follow.
+    /// A packet of `link` is handed over, and the next one stands at `next` among those that are handed over with it: the others follow, and
+    /// then those that wait in the queue.
     #[inline(never)]
-    pub(crate) fn look_into_queue(&self, link: u32) {
-        let queue = self.links[link as usize].state.queue();
-        if let Some(&packet) = queue.upcoming(FAR) {
+    pub(crate) fn prefetch_behind(&self, link: u32, next: usize) {
+        let together = &self.shared.handed_over[next..];
+        let upcoming = |others: u32| match together.get(others as usize) {
+            Some(later) => Some(later.sent.packet),
+            None => {
+                let queue = self.links[link as usize].state.queue();
+                queue.upcoming(others as usize - together.len()).copied()
+            }
+        };
+        if let Some(packet) = upcoming(FAR) {
             self.prefetch_of(packet);
         }
-        if let Some(&packet) = queue.upcoming(NEAR) {
+        if let Some(packet) = upcoming(NEAR) {
             self.prefetch_end_of(packet);
         }
     }
 
     /// A timer expires or a connection starts: others follow.
     #[inline(never)]
-    pub(crate) fn look_at_timers(&self) {
-        if let Some(Event::Timer(index) | Event::Start(index)) = self.shared.events.upcoming(FAR)
+    pub(crate) fn prefetch_timers(&self) {
+        let upcoming = |others: u32| self.shared.events.upcoming(others as usize);
+        if let Some(Event::Timer(index) | Event::Start(index)) = upcoming(FAR)
             && let Some(connection) = self.connections.get(index as usize)
         {
             prefetch(connection);
             // Without shared ids, connections and ids have the same numbers.
             self.prefetch_counts_of(FlowId(index));
         }
-        if let Some(Event::Timer(index)) = self.shared.events.upcoming(NEAR)
-            && let Some(connection) = self.connections.get(index as usize)
-            && let Carrier::Open(place) = connection.carrier
-            && let Some(tcp) = self.tcps.get(place)
+        if let Some(Event::Timer(index)) = upcoming(NEAR)
+            && let Some(tcp) = self.open_tcp(index)
         {
             prefetch(tcp);
         }
@@ -99,22 +107,23 @@ impl Simulation<'_> {
     }
 
     fn prefetch_counts_of(&self, id: FlowId) {
-        if let Some(counts) = self.shared.counters.place(id) {
+        if let Some(counts) = self.shared.counters.memory_of(id) {
             prefetch(counts);
         }
     }
 
     fn prefetch_end_of(&self, packet: Packet) {
-        let FlowId(index) = packet.flow();
-        if let Some(connection) = self.connections.get(index as usize)
-            && let Carrier::Open(place) = connection.carrier
-            && let Some(tcp) = self.tcps.get(place)
-        {
+        if let Some(tcp) = self.open_tcp(packet.flow().0) {
             match packet.direction() {
                 Direction::Forth => prefetch(&tcp.receiver),
                 Direction::Back => prefetch(&tcp.sender),
             }
         }
+    }
+
+    fn open_tcp(&self, connection: u32) -> Option<&Tcp> {
+        let Carrier::Open(place) = self.connections.get(connection as usize)?.carrier else { return None };
+        self.tcps.get(place)
     }
 }
 

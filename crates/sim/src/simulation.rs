@@ -83,7 +83,7 @@ pub struct Simulation<'a> {
     pub(crate) hosts_are_plain: bool,
     /// Whether some connections of TCP have [short ways](crate::short_ways).
     pub(crate) has_short_ways: bool,
-    /// Whether it [looks ahead](crate::prefetch).
+    /// Whether it [asks ahead](crate::prefetch) for memory.
     pub(crate) looks_ahead: bool,
     /// Packets that an end of TCP or QUIC sends, on their way to its first link.
     pub(crate) outbox: Vec<Packet>,
@@ -145,7 +145,7 @@ impl Simulation<'_> {
         }
         let Some(packet) = from.arrive(&mut self.shared) else { return };
         if self.looks_ahead {
-            self.look_along_wire(link);
+            self.prefetch_along_wire(link);
         }
         self.pass_on(now, link, packet.at_next_hop());
     }
@@ -180,7 +180,7 @@ impl Simulation<'_> {
         while let Some(&HandedOver { mut sent, mut link }) = self.shared.handed_over.get(done) {
             done += 1;
             if self.looks_ahead {
-                self.look_into_queue(link);
+                self.prefetch_behind(link, done);
             }
             loop {
                 let packet = sent.packet.at_next_hop();
@@ -197,6 +197,7 @@ impl Simulation<'_> {
                     break;
                 }
                 if self.looks_ahead {
+                    // On a short wire no other packet is far enough before it to ask for it.
                     self.prefetch_of(packet);
                 }
                 self.links[link as usize].put_on_wire(sent, &mut self.shared);
@@ -470,7 +471,7 @@ impl Simulation<'_> {
             return self.start_users(now, index, web);
         }
         if self.looks_ahead {
-            self.look_at_timers();
+            self.prefetch_timers();
         }
         self.open(index, ISN);
         self.open_quic(index);
@@ -528,7 +529,7 @@ impl Simulation<'_> {
 
     fn timer(&mut self, now: Time, index: u32) {
         if self.looks_ahead {
-            self.look_at_timers();
+            self.prefetch_timers();
         }
         let connection = &mut self.connections[index as usize];
         if connection.armed != now {

@@ -59,7 +59,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Frees the state of a connection whose data have all been acknowledged.
+    /// A connection whose data have all been acknowledged leaves its state to the next one.
     pub(crate) fn end(&mut self, index: u32) {
         let totals = Box::new(self.totals(index));
         let connection = &mut self.connections[index as usize];

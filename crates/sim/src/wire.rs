@@ -26,8 +26,8 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// The room for a wire that has had a packet. Chosen: half a kilobyte.
-    const LEAST: usize = 16;
+    /// The room for a wire that has had a packet. Chosen: two cache lines, since most access links have one packet or two.
+    const LEAST: usize = 4;
 
     /// Whether there are none.
     #[must_use]

@@ -41,7 +41,7 @@ struct Node {
 const NO_NODE: u32 = u32::MAX;
 /// Bounds of the number of days. Chosen: 8 kB, and 8 MB for a million events pending.
 const DAYS: std::ops::RangeInclusive<u64> = 1 << 10..=1 << 20;
-/// Steps into a list that cost about as much as the heap. Events mostly go to the end of a list: those of one
+/// Steps into a list that cost about as much as the timing wheels. Events mostly go to the end of a list: those of one
 /// wire come in order, and so do those of one instant.
 const MAX_WALK: usize = 16;
 

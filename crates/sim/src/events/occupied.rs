@@ -17,6 +17,7 @@ impl Occupied {
     /// Notes a slot that was free.
     #[inline(always)]
     pub(super) fn insert(&mut self, slot: usize) {
+        debug_assert!(self.words[slot / 64] & 1 << (slot % 64) == 0);
         self.words[slot / 64] |= 1 << (slot % 64);
         self.count += 1;
     }
@@ -24,6 +25,7 @@ impl Occupied {
     /// Notes that a slot has become free.
     #[inline(always)]
     pub(super) fn remove(&mut self, slot: usize) {
+        debug_assert!(self.words[slot / 64] & 1 << (slot % 64) != 0);
         self.words[slot / 64] &= !(1 << (slot % 64));
         self.count -= 1;
     }

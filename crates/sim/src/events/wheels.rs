@@ -5,9 +5,11 @@
 //! are sorted, and those of a coarser one are spread over the finer ones.
 //!
 //! Cost: O(1) per key for each of at most four wheels, and O(log b) where b keys lie in one bin: with many connections, whose timers are
-//! seconds ahead, most of the work is at the ends of arrays, and what is in order stays in the cache. Memory: 50 kB, and 16 to 32 bytes a key.
+//! seconds ahead, most of the work is at the ends of arrays, and what is in order stays in the cache. A key that comes for the current bin,
+//! or for one before it while little else is pending, costs O(log n) of such keys. Memory: 50 kB, 16 to 32 bytes a key, and at most half a
+//! megabyte of small arrays for later use.
 
-use std::mem::{swap, take};
+use std::mem::take;
 
 use super::heap::Heap;
 use super::key::{NOTHING, time_of};
@@ -19,82 +21,123 @@ const BIN_BITS: u32 = 20;
 const WHEEL_BITS: u32 = 9;
 /// Together they reach to [`MAX_TIME`](super::MAX_TIME).
 const WHEELS: usize = 4;
-const _: () = assert!(1 << (BIN_BITS + WHEELS as u32 * WHEEL_BITS) > super::MAX_TIME.as_nanos());
+/// The last bin, which has what would come after it too.
+const LAST_BIN: u64 = (1 << (WHEELS as u32 * WHEEL_BITS)) - 1;
+const _: () = assert!(super::MAX_TIME.as_nanos() >> BIN_BITS <= LAST_BIN);
+/// Arrays for more keys are given back. Chosen: a kilobyte, so that a burst does not leave its room to each bin after it.
+const SMALL: usize = 64;
 
 /// Keys in order.
 #[derive(Debug)]
 pub(super) struct Wheels {
-    /// The keys up to the end of the current bin. None only if there are no others either.
+    /// The least key; [`NOTHING`] if there is none.
+    pub(super) first: u128,
+    /// The keys up to the end of the current bin.
     due: Due,
     /// The finest one first.
     wheels: [Wheel; WHEELS],
-    /// The number of the current bin since the beginning of time.
+    /// The current bin. Bin 0 is before all keys, so that those with which a run begins are sorted like all others.
     current: u64,
+    /// Empty arrays.
+    spare: Vec<Vec<u128>>,
+}
+
+fn bin_of(key: u128) -> u64 {
+    ((time_of(key).as_nanos() >> BIN_BITS) + 1).min(LAST_BIN)
 }
 
 impl Wheels {
     pub(super) fn new() -> Self {
-        Self { due: Due::new(), wheels: [(); WHEELS].map(|()| Wheel::new()), current: 0 }
+        Self {
+            first: NOTHING,
+            due: Due::new(),
+            wheels: [(); WHEELS].map(|()| Wheel::new()),
+            current: 0,
+            spare: Vec::new(),
+        }
     }
 
-    /// The least key; [`NOTHING`] if there is none.
-    #[inline(always)]
-    pub(super) const fn first(&self) -> u128 {
-        self.due.first
-    }
-
-    /// The key that comes after `others` others, if it is among those of the current bin and no later one comes in between.
+    /// The key that comes `others` places behind the first of those that were in the current bin when its turn came. Keys that came
+    /// since are left out: a hint.
     pub(super) fn upcoming(&self, others: usize) -> Option<u128> {
         self.due.sorted.get(self.due.sorted.len().checked_sub(1 + others)?).copied()
     }
 
+    // The bin of a key that is alone opens when it is removed, and not before: all that comes earlier would be late.
     #[inline(never)]
     pub(super) fn push(&mut self, key: u128) {
-        self.put(key);
-        self.find_due();
+        self.first = self.first.min(key);
+        if bin_of(key) <= self.current {
+            self.due.late.push(key);
+        } else {
+            self.put(key);
+        }
     }
 
     /// Removes the least key, if there is one.
     #[inline(never)]
     pub(super) fn pop(&mut self) {
-        self.due.pop();
-        self.find_due();
-    }
-
-    #[inline(always)]
-    fn put(&mut self, key: u128) {
-        let bin = time_of(key).as_nanos() >> BIN_BITS;
-        if bin <= self.current {
-            return self.due.push(key);
-        }
-        // The wheel of the highest digit in which it differs from the current bin.
-        let wheel = (bin ^ self.current).ilog2() / WHEEL_BITS;
-        self.wheels[wheel as usize].put(digit(bin, wheel), key);
-    }
-
-    /// If nothing is left of the current bin, the next one with keys becomes it.
-    #[inline(always)]
-    fn find_due(&mut self) {
-        if self.due.first == NOTHING {
+        if self.due.first() == NOTHING {
             self.advance();
         }
+        self.due.pop();
+        if self.due.first() == NOTHING {
+            self.advance();
+        }
+        self.first = self.due.first();
     }
 
+    /// Puts a key behind the current bin into the wheel of the highest digit in which its bin differs from that.
+    #[inline(always)]
+    fn put(&mut self, key: u128) {
+        let bin = bin_of(key);
+        let number = (bin ^ self.current).ilog2() / WHEEL_BITS;
+        let wheel = &mut self.wheels[number as usize];
+        let place = digit(bin, number);
+        let keys = &mut wheel.bins[place];
+        if keys.is_empty() {
+            wheel.occupied.insert(place);
+            if keys.capacity() == 0 {
+                *keys = self.spare.pop().unwrap_or_default();
+            }
+        }
+        keys.push(key);
+    }
+
+    /// Nothing is left of the current bin: the next one with keys becomes it, if there is one.
     #[inline(never)]
     fn advance(&mut self) {
         // Terminates: each turn opens a bin, and keys only go from a coarser wheel to a finer one.
-        while self.due.first == NOTHING {
+        while self.due.sorted.is_empty() {
             let mut wheels = (0..).zip(&mut self.wheels);
-            let next = wheels
-                .find_map(|(number, wheel)| Some((number, wheel.next(digit(self.current, number))?, wheel)));
-            let Some((number, place, wheel)) = next else { return };
+            let next = wheels.find_map(|(number, wheel)| {
+                let place = wheel.occupied.next(digit(self.current, number))?;
+                wheel.occupied.remove(place);
+                Some((number, place, take(&mut wheel.bins[place])))
+            });
+            let Some((number, place, mut keys)) = next else { return };
             let bits = number * WHEEL_BITS;
             self.current = (self.current >> (bits + WHEEL_BITS) << WHEEL_BITS | place as u64) << bits;
             if number == 0 {
-                wheel.open(place, &mut self.due);
+                std::mem::swap(&mut self.due.sorted, &mut keys);
             } else {
-                let keys = wheel.take(place);
-                keys.into_iter().for_each(|key| self.put(key));
+                self.spread(&keys);
+                keys.clear();
+            }
+            if keys.capacity() <= SMALL && self.spare.len() < 1 << WHEEL_BITS {
+                self.spare.push(keys);
+            }
+        }
+        self.due.sorted.sort_unstable_by(|a, b| b.cmp(a));
+    }
+
+    /// Spreads the keys of a coarse bin, of which the current bin is the first fine one, over finer wheels.
+    fn spread(&mut self, keys: &[u128]) {
+        for &key in keys {
+            if bin_of(key) == self.current {
+                self.due.sorted.push(key);
+            } else {
+                self.put(key);
             }
         }
     }
@@ -117,78 +160,41 @@ impl Wheel {
         let bins = 1 << WHEEL_BITS;
         Self { bins: vec![Vec::new(); bins], occupied: Occupied::new(bins) }
     }
-
-    #[inline(always)]
-    fn put(&mut self, place: usize, key: u128) {
-        let bin = &mut self.bins[place];
-        if bin.is_empty() {
-            self.occupied.insert(place);
-        }
-        bin.push(key);
-    }
-
-    /// The next bin with keys. None is before the current one, which is at `from`.
-    fn next(&self, from: usize) -> Option<usize> {
-        self.occupied.next(from)
-    }
-
-    /// The keys of a bin.
-    fn take(&mut self, place: usize) -> Vec<u128> {
-        self.occupied.remove(place);
-        take(&mut self.bins[place])
-    }
-
-    /// Moves the keys of a bin to `due`, which has none and whose array takes the place of theirs.
-    fn open(&mut self, place: usize, due: &mut Due) {
-        self.occupied.remove(place);
-        swap(&mut due.sorted, &mut self.bins[place]);
-        due.sort();
-    }
 }
 
-/// The keys of the current bin.
+/// The keys of the current bin, and any of those before it.
 #[derive(Debug)]
 struct Due {
-    /// Those that were there when it began, the least one last.
+    /// Those that were there when its turn came, the least one last.
     sorted: Vec<u128>,
     /// Those that have come since.
     late: Heap,
-    /// The least of all; [`NOTHING`] if there is none.
-    first: u128,
 }
 
 impl Due {
     const fn new() -> Self {
-        Self { sorted: Vec::new(), late: Heap::new(), first: NOTHING }
+        Self { sorted: Vec::new(), late: Heap::new() }
     }
 
-    fn sort(&mut self) {
-        self.sorted.sort_unstable_by(|a, b| b.cmp(a));
-        self.find_first();
+    /// The least of them; [`NOTHING`] if there is none.
+    #[inline(always)]
+    fn first(&self) -> u128 {
+        self.sorted.last().map_or(NOTHING, |&key| key).min(self.late.first)
     }
 
-    fn push(&mut self, key: u128) {
-        self.late.push(key);
-        self.first = self.first.min(key);
-    }
-
+    #[inline(always)]
     fn pop(&mut self) {
-        if self.late.first == self.first {
-            self.late.pop();
-        } else {
+        if self.sorted.last().is_some_and(|&key| key < self.late.first) {
             self.sorted.pop();
+        } else {
+            self.late.pop();
         }
-        self.find_first();
-    }
-
-    fn find_first(&mut self) {
-        self.first = self.sorted.last().map_or(NOTHING, |&key| key).min(self.late.first);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use apportion_core::units::Time;
+    use apportion_core::units::{Span, Time};
     use proptest::prelude::*;
 
     use super::super::MAX_TIME;
@@ -206,19 +212,24 @@ mod tests {
                 wheels.push(key);
                 pending.push(key);
                 pending.sort_unstable();
-                prop_assert_eq!(wheels.first(), pending[0]);
+                prop_assert_eq!(wheels.first, pending[0]);
                 if pop {
                     wheels.pop();
                     now = time_of(pending.remove(0)).as_nanos();
-                    prop_assert_eq!(wheels.first(), pending.first().copied().unwrap_or(NOTHING));
+                    prop_assert_eq!(wheels.first, pending.first().copied().unwrap_or(NOTHING));
                 }
             }
             for key in pending {
-                prop_assert_eq!(wheels.first(), key);
+                prop_assert_eq!(wheels.first, key);
                 wheels.pop();
             }
-            prop_assert_eq!(wheels.first(), NOTHING);
+            prop_assert_eq!(wheels.first, NOTHING);
         }
+    }
+
+    fn room(wheels: &Wheels) -> usize {
+        let bins = wheels.wheels.iter().flat_map(|wheel| &wheel.bins);
+        bins.chain(&wheels.spare).chain([&wheels.due.sorted]).map(Vec::capacity).sum()
     }
 
     #[test]
@@ -228,12 +239,36 @@ mod tests {
             for number in 0..8 {
                 wheels.push(key(Time::ZERO, Time::from_millis(millisecond + 700), number));
             }
-            while time_of(wheels.first()) <= Time::from_millis(millisecond) {
+            while time_of(wheels.first) <= Time::from_millis(millisecond) {
                 wheels.pop();
             }
         }
-        let bins = wheels.wheels.iter().flat_map(|wheel| &wheel.bins);
-        let (room, pending) = (bins.map(Vec::capacity).sum::<usize>(), 700 * 8);
-        assert!(room < 3 * pending, "{room}");
+        assert!(room(&wheels) < 3 * 700 * 8, "{}", room(&wheels));
+    }
+
+    #[test]
+    fn a_burst_leaves_no_room_behind() {
+        let mut wheels = Wheels::new();
+        for burst in 1..1_000 {
+            let at = Time::from_millis(10 * burst);
+            (0..1_000).for_each(|number| wheels.push(key(Time::ZERO, at, number)));
+            wheels.push(key(Time::ZERO, at + Span::from_millis(333), 0));
+            while time_of(wheels.first) <= at {
+                wheels.pop();
+            }
+        }
+        assert!(room(&wheels) < 30_000, "{}", room(&wheels));
+    }
+
+    #[test]
+    fn what_comes_before_a_far_event_is_sorted_with_its_bin() {
+        let mut wheels = Wheels::new();
+        wheels.push(key(Time::ZERO, Time::from_secs(50), 0));
+        (0..100).for_each(|number| wheels.push(key(Time::ZERO, Time::ZERO, number)));
+        wheels.push(key(Time::ZERO, Time::from_secs(1), 0));
+        wheels.pop();
+        assert_eq!((wheels.due.sorted.len(), wheels.due.late.first), (99, NOTHING));
+        (0..99).for_each(|_| wheels.pop());
+        assert_eq!(time_of(wheels.first), Time::from_secs(1));
     }
 }
