@@ -101,9 +101,8 @@ pub enum Command {
 }
 
 /// Both ends of a TCP connection.
-// At the beginning of a cache line: with many connections, each line more that a packet touches is a miss more.
+// Not at the beginning of a cache line: a table of what asks for that is copied when it grows, and both copies are in memory then.
 #[derive(Debug)]
-#[repr(align(64))]
 pub struct Tcp {
     /// The end that has data.
     pub sender: Sender,
