@@ -7,7 +7,7 @@
 //!
 //! A link has at most one pending arrival and one pending end of transmission, both near: these live in a
 //! calendar (Brown 1988), an array of short lists that time walks through, in nodes that belong to the links.
-//! What lies beyond the calendar, and everything else, goes to [timing wheels](wheels).
+//! What lies beyond the calendar, and everything else, goes to timing wheels (`events/wheels.rs`).
 //!
 //! Cost: O(1) per event of a link in the calendar; for the others O(log b), where b of them fall into the same millisecond, and a
 //! constant for each of up to four wheels. What belongs into the middle of a long list goes to the wheels too. Memory: 64 bytes
