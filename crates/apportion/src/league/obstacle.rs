@@ -1,6 +1,5 @@
 //! Why a discipline cannot play a situation.
 
-use apportion_core::SimplePacket;
 use apportion_core::packet::{FlowClass, FlowId, LabelKind};
 use apportion_core::system::LinkContext;
 use apportion_core::units::{Rate, Span};
@@ -61,7 +60,7 @@ fn missing(situation: &Situation, discipline: &Discipline) -> Option<String> {
     }
     let has_guarantees = !none_has(|flow| flow.guarantee > Rate::ZERO);
     let rate = Rate::from_mbit(10);
-    let mut built = params.build::<SimplePacket>(&LinkContext::new(rate, 0, "league"));
+    let mut built = params.build_simple(&LinkContext::new(rate, 0, "league"));
     let knows = built.set_guarantee(FlowId(0), Rate::from_mbit(1), Span::from_millis(20));
     (has_guarantees && !knows && !goes_by_colours).then(|| "it knows no guarantees".to_owned())
 }

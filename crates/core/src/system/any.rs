@@ -20,7 +20,7 @@ use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
 use crate::limit::Limit;
 use crate::mutant::Mutant;
-use crate::packet::Packet;
+use crate::packet::{Packet, SimplePacket};
 use crate::param::{Entry, EntryArgs, Known, NoParams};
 use crate::schedule::{drr, fifo, round_robin, scfq, start_time_fq, wf2q_plus};
 use crate::units::Rate;
@@ -176,6 +176,13 @@ impl CoreParams {
         core!(self, link, system => system)
     }
 
+    /// The same for packets that stand for others. Not generic and not inlined: compiled once, in this crate, instead of in each
+    /// that brings a packet of its own.
+    #[inline(never)]
+    pub(super) fn build_simple(&self, link: &LinkContext<'_>) -> Core<SimplePacket> {
+        self.build(link)
+    }
+
     /// The defaults of a discipline, by its name; none if it has no defaults.
     pub(super) fn of_name(name: &str) -> Option<Self> {
         fn find<T>(table: &'static [Known<T>], name: &str) -> Option<&'static Known<T>> {
@@ -227,7 +234,7 @@ fn of_classes<T, S: ClassScheduler + Send + 'static, P: Packet>(
     match CoreParams::of_name(name).filter(|_| name != FIFO) {
         None => Box::new(Classful::new(classes, Fifos::new(classes, limit, link), scheduler, link)),
         Some(within) => {
-            let queues = Disciplines::new(classes, limit, link, ceiling, |link| within.build(link));
+            let queues = Disciplines::new(classes, limit, link, ceiling, |link| within.build_simple(link));
             Box::new(Classful::new(classes, queues, scheduler, link))
         }
     }
@@ -236,7 +243,6 @@ fn of_classes<T, S: ClassScheduler + Send + 'static, P: Packet>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::SimplePacket;
     use crate::param::PARTS;
     use crate::queue::Queue as _;
     use crate::system::catalog::Selection;

@@ -208,6 +208,14 @@ impl DisciplineParams {
         self.shaper.as_ref().map_or(rate, |shaper| rate.min(shaper.rate))
     }
 
+    /// The same as [`build`](Self::build) for [`SimplePacket`]s. Not generic, and so compiled in this crate alone: every crate that
+    /// calls `build` compiles all disciplines for its packet.
+    #[must_use]
+    #[inline(never)]
+    pub fn build_simple(&self, setup: &LinkContext<'_>) -> Discipline<SimplePacket> {
+        self.build(setup)
+    }
+
     /// An empty discipline for a link. Behind a shaper it computes with the rate at which packets leave: that of the
     /// shaper, or of the link if that is slower.
     #[must_use]

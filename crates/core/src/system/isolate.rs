@@ -176,7 +176,7 @@ impl<P: Packet> Isolated<P> {
             ..*link
         };
         Self {
-            inner: params.core.build(&of_hosts),
+            inner: params.core.build_simple(&of_hosts),
             hosts: Hosts::new(params.isolate, link.smallest_weight()),
             labels: params.label_written(),
         }

@@ -24,7 +24,7 @@ fn parts() -> &'static [&'static str] {
 fn of_classes(keys: &str, link: &LinkContext<'_>, leaf_of: &[u32]) -> Discipline<SimplePacket> {
     let (kind, keys) = keys.split_once(' ').expect("a kind");
     let params = read(kind, &keys.split_whitespace().collect::<Vec<_>>()).expect("valid classes");
-    let mut queue = params.build(link);
+    let mut queue = params.build_simple(link);
     for (flow, leaf) in (0..).map(FlowId).zip(leaf_of) {
         assert!(queue.set_customer(flow, CustomerId(leaf + 1)));
     }
@@ -66,8 +66,9 @@ fn in_the_only_class_each_does_what_it_does_alone() {
             let link = setup(&weights);
             let keys = format!("prio discipline={name} limit=30p class.a.prio=0");
             let mut within = of_classes(&keys, &link, &[0; 4]);
-            let mut alone =
-                read(name, &["limit=30p"]).expect("defaults").build(&LinkContext { name: "link.a", ..link });
+            let mut alone = read(name, &["limit=30p"])
+                .expect("defaults")
+                .build_simple(&LinkContext { name: "link.a", ..link });
             let [within, alone] = [&mut within, &mut alone].map(|queue| transcript(queue, seed));
             assert!(alone.iter().any(|event| event.1 == "dropped") || *name == "cobalt", "{name}");
             assert_eq!(within, alone, "{name}, seed {seed}");

@@ -46,7 +46,7 @@ pub fn setup(weights: &[Weight]) -> LinkContext<'_> {
 
 pub fn build(kind: &str, pairs: &[&str], weights: &[f64]) -> Discipline<SimplePacket> {
     let weights: Vec<_> = weights.iter().map(|&weight| Weight::new(weight).expect("a weight")).collect();
-    read(kind, pairs).expect("a valid table").build(&setup(&weights))
+    read(kind, pairs).expect("a valid table").build_simple(&setup(&weights))
 }
 
 /// Every kind with every policy it takes, by the words of a scenario.

@@ -435,7 +435,7 @@ proptest! {
         // Short times and small packets, so that a sequence reaches high probabilities.
         let pairs = ["limit=100000p", "target=1ms", "tupdate=100us", "max_burst=1ms", "mean_pktsize=50B"];
         let params = read("pie", &pairs).unwrap();
-        let mut ours = params.build(&setup(&[]));
+        let mut ours = params.build_simple(&setup(&[]));
         let mut slow = Pie::new(1_000_000, 100_000, 1_000_000, 50);
         let mut random = setup(&[]).stream();
         let mut log = Log::default();

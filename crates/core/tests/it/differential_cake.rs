@@ -95,7 +95,7 @@ fn cake_keeps_the_laws_with_a_shaper_hosts_classes_and_collisions() {
         let pairs: Vec<&str> = text.split_whitespace().collect();
         let params = read("cake", &pairs).unwrap();
         laws.limit(Packets::new(20)).check_changes(|_| {
-            let mut queue = params.build(&LinkContext::new(Rate::from_mbit(10), 1, "link"));
+            let mut queue = params.build_simple(&LinkContext::new(Rate::from_mbit(10), 1, "link"));
             for flow in 0..5 {
                 queue.set_hosts(FlowId(flow), HostPair { source: flow % 2, destination: flow % 3 });
                 let class = if flow == 3 {

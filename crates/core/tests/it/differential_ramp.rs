@@ -38,7 +38,7 @@ fn build(pairs: &[&str]) -> Counted<Discipline<SimplePacket>> {
     // Flows 0 and 1 are real-rate, 2 and 3 greedy.
     let classes = [FlowClass::RealRate; 2];
     let setup = LinkContext { classes: &classes, ..setup(&[]) };
-    Counted::new(read("ramp", pairs).expect("a valid table").build(&setup))
+    Counted::new(read("ramp", pairs).expect("a valid table").build_simple(&setup))
 }
 
 /// A link of 10 Mb/s that asks when it is free and at the announced wake-ups.
@@ -268,7 +268,7 @@ fn who_becomes_real_rate_takes_what_it_holds_and_no_more() {
 
 #[test]
 fn other_disciplines_know_no_classes_and_show_no_shares() {
-    let mut fifo: Discipline<SimplePacket> = read("fifo", &[]).unwrap().build(&setup(&[]));
+    let mut fifo: Discipline<SimplePacket> = read("fifo", &[]).unwrap().build_simple(&setup(&[]));
     assert!(!fifo.set_class(FlowId(0), FlowClass::RealRate));
     fifo.shares(Time::ZERO, &mut Log::default(), &mut |flow, share| panic!("{flow:?} {share:?}"));
 }

@@ -17,7 +17,7 @@ use crate::common::{Log, SimplePacket, Whole, packet, read, setup};
 fn of_classes(kind: &str, keys: &[String], leaves: u32) -> Discipline<SimplePacket> {
     let keys: Vec<&str> = keys.iter().flat_map(|keys| keys.split_whitespace()).collect();
     let params = read(kind, &keys).expect("valid classes");
-    let mut queue = params.build(&setup(&[]));
+    let mut queue = params.build_simple(&setup(&[]));
     (0..leaves).for_each(|leaf| assert!(queue.set_customer(FlowId(leaf), CustomerId(leaf + 1))));
     queue
 }

@@ -31,7 +31,7 @@ fn pair(source: u32, destination: u32) -> HostPair {
 fn build(kind: &str, keys: &[String], hosts: &[HostPair], weights: &[Weight]) -> Discipline<SimplePacket> {
     let pairs: Vec<&str> = keys.iter().map(String::as_str).collect();
     let params = read(kind, &pairs).unwrap_or_else(|error| panic!("{kind} {keys:?}: {error}"));
-    params.build(&LinkContext { hosts, weights, ..LinkContext::new(Rate::from_mbit(10), 1, "link") })
+    params.build_simple(&LinkContext { hosts, weights, ..LinkContext::new(Rate::from_mbit(10), 1, "link") })
 }
 
 /// Of the flows 0 to 4 of the laws, so that both ends of some have other flows.

@@ -72,7 +72,8 @@ impl Attack {
         let hosts: Vec<HostPair> = (0..last + ELSEWHERE).map(pair).collect();
         let keys = [keys, isolate].concat();
         let params = read(kind, &keys).expect("parameters");
-        params.build(&LinkContext { hosts: &hosts, ..LinkContext::new(Rate::from_mbit(10), 1, "link") })
+        params
+            .build_simple(&LinkContext { hosts: &hosts, ..LinkContext::new(Rate::from_mbit(10), 1, "link") })
     }
 
     /// The share of the other host in the bytes that leave while it is backlogged, after the first second; or, for

@@ -52,7 +52,8 @@ fn every_discipline_keeps_the_laws_of_all() {
 fn schedulers_that_promise_a_bound_keep_it() {
     for (kind, quantum) in [("drr", 1_500), ("stfq", 0), ("scfq", 0)] {
         let params = read(kind, &["limit=100000p"]).expect("a valid table");
-        let tried = Laws::default().cases(8).fair(Bytes::new(quantum)).verify(|link| params.build(link));
+        let tried =
+            Laws::default().cases(8).fair(Bytes::new(quantum)).verify(|link| params.build_simple(link));
         tried.unwrap_or_else(|violation| panic!("{kind}: {violation}"));
     }
 }
@@ -532,7 +533,7 @@ fn behind_a_shaper_a_discipline_computes_with_the_slower_rate() {
     let params = read("ramp", &["shaper=token_bucket", "rate=4Mbit"]).expect("a valid table");
     let classes = [FlowClass::RealRate];
     let link = LinkContext { classes: &classes, ..LinkContext::new(Rate::from_mbit(1_000), 1, "link") };
-    let mut queue: Discipline<SimplePacket> = params.build(&link);
+    let mut queue: Discipline<SimplePacket> = params.build_simple(&link);
     // The floor of a flow of which nothing is known: 2 % of the rate.
     let is_for = |queue: &mut Discipline<SimplePacket>, mbit: u64| {
         let mut allocation = Rate::ZERO;

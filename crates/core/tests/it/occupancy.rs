@@ -56,7 +56,7 @@ fn build(keys: &str) -> Discipline<SimplePacket> {
         seed: 1,
         name: "link",
     };
-    read(kind, &pairs).expect("a valid table").build(&setup)
+    read(kind, &pairs).expect("a valid table").build_simple(&setup)
 }
 
 fn shares(thresholds: &str) -> Option<Vec<f64>> {
