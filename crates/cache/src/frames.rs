@@ -1,12 +1,15 @@
-//! Files of the cache: zstd frames of CBOR items.
+//! Files of the cache: LZ4 frames of CBOR items.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 
+use lz4_flex::frame::{FrameDecoder, FrameEncoder, FrameInfo};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// As fast as it gets without being much larger.
-const LEVEL: i32 = 3;
+/// The header of a frame with its content's size: magic number, flags, block size, content size, checksum.
+const HEADER: usize = 4 + 1 + 1 + 8 + 1;
+/// Where the content's size is in it, 8 bytes, little-endian.
+const CONTENT_SIZE: usize = 6;
 /// Joined frames are about this long before they are compressed. Chosen: longer ones are hardly smaller.
 const JOINED: usize = 1 << 20;
 /// The longest frame that is read, before it is compressed. Chosen: ten thousand flows with series of ten thousand samples are less.
@@ -22,23 +25,29 @@ pub(crate) fn frame<T: Serialize>(entries: &[T]) -> io::Result<Vec<u8>> {
 }
 
 fn compressed(items: &[u8]) -> io::Result<Vec<u8>> {
-    let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL)?;
-    encoder.include_checksum(true)?;
+    let info = FrameInfo::new().content_size(Some(items.len() as u64)).block_checksums(true);
+    let mut encoder = FrameEncoder::with_frame_info(info, Vec::new());
     encoder.write_all(items)?;
-    encoder.finish()
+    Ok(encoder.finish()?)
 }
 
 /// The contents of the frames of a file, up to the first that is damaged or cut short.
 pub(crate) fn frames(file: impl Read, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    let invalid = |why| io::Error::new(io::ErrorKind::InvalidData, why);
     let mut reader = BufReader::new(file);
     let mut content = Vec::new();
     while !reader.fill_buf()?.is_empty() {
         content.clear();
-        let mut decoder = zstd::Decoder::with_buffer(&mut reader)?.single_frame();
-        if (&mut decoder).take(MAX_FRAME).read_to_end(&mut content)? as u64 == MAX_FRAME {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "a frame is too long"));
+        let mut header = [0; HEADER];
+        reader.read_exact(&mut header)?;
+        // Ends with the frame, which may also be the end of a file that is cut short: the size tells.
+        FrameDecoder::new(header.chain(&mut reader)).take(MAX_FRAME).read_to_end(&mut content)?;
+        let size = u64::from_le_bytes(std::array::from_fn(|at| header[CONTENT_SIZE + at]));
+        match content.len() as u64 {
+            MAX_FRAME => return Err(invalid("a frame is too long")),
+            read if read != size => return Err(invalid("a frame is cut short")),
+            _ => each(&content)?,
         }
-        each(&content)?;
     }
     Ok(())
 }
@@ -87,7 +96,8 @@ mod tests {
         assert_eq!(read(&file), (vec![0, 1, 2], true));
         assert_eq!(read(&[]), (vec![], true));
         let third = file.len() * 2 / 3;
-        for end in third + 1..file.len() {
+        // The last 4 bytes only say that no block follows: without them the third entry is whole.
+        for end in third + 1..file.len() - 4 {
             assert_eq!(read(&file[..end]), (vec![0, 1], false), "{end}");
         }
         for at in third..file.len() {

@@ -8,11 +8,11 @@
 //!
 //! ```text
 //! CACHEDIR.TAG                      says to backup programs what this is
-//! 1/3f/3fa9...c0/8814-5d21e0.cborz  key 3fa9...c0, by process 8814
+//! 2/3f/3fa9...c0/8814-5d21e0.cborz  key 3fa9...c0, by process 8814
 //! ```
 //!
-//! A file is a sequence of zstd frames with checksums (RFC 8878), which hold a sequence of CBOR items (RFC 8742). Each process writes
-//! files of its own, so that processes and hosts can share the folder without locks; what two of them compute at once is there twice.
+//! A file is a sequence of [LZ4 frames](https://github.com/lz4/lz4/blob/dev/doc/lz4_Frame_format.md), with the size of the content and
+//! checksums of blocks, which hold a sequence of CBOR items (RFC 8742). Each process writes files of its own, so that processes and hosts can share the folder without locks; what two of them compute at once is there twice.
 //! [`Cache::compact`] joins the frames of this process's file, which makes it several times smaller. A frame that is cut short or
 //! damaged ends its file: what follows is computed again, and [`Cache::verify`] finds it.
 //!
@@ -37,7 +37,7 @@ pub use files::{Damage, Usage};
 pub use key::Key;
 
 /// The folder within the cache's, whose name changes when files can no longer be read.
-const LAYOUT: &str = "1";
+const LAYOUT: &str = "2";
 /// The ending of files.
 const ENDING: &str = "cborz";
 /// <https://bford.info/cachedir/>

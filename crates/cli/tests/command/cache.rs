@@ -68,7 +68,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     child.kill().unwrap();
     child.wait().unwrap();
     // One that is cut short in the middle of a write is simulated again, with what that process wrote after it.
-    let [file] = &files(&cache.path().join("1"))[..] else { panic!("one process, one point") };
+    let [file] = &files(&cache.path().join("2"))[..] else { panic!("one process, one point") };
     let length = file.metadata().unwrap().len();
     fs::File::options().write(true).open(file).unwrap().set_len(length - 1).unwrap();
 
@@ -151,7 +151,7 @@ fn it_is_shown_pruned_and_verified() {
     run(&folders, "one", &[]);
     assert!(show().contains("2 points, 2 files"), "{}", show());
     assert_eq!(cache(&["verify"]).status, 0);
-    let file = files(&folders[1].path().join("1")).remove(0);
+    let file = files(&folders[1].path().join("2")).remove(0);
     fs::write(&file, "no zstd").unwrap();
     let verify = cache(&["verify"]);
     assert_eq!((verify.status, verify.out.lines().count()), (2, 1), "{}", verify.out);

@@ -1,4 +1,4 @@
-//! Tables as Parquet files: columns of the [rows](crate::rows) by name, texts with dictionaries, pages compressed by Zstandard.
+//! Tables as Parquet files: columns of the [rows](crate::rows) by name, texts with dictionaries, pages compressed by LZ4.
 //!
 //! The key-value metadata of a file has the unit of each column that has one, under `unit:COLUMN`.
 
@@ -9,7 +9,7 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical, ZstdLevel};
+use parquet::basic::{Compression, LogicalType, Repetition, Type as Physical};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
 use parquet::errors::ParquetError;
@@ -54,7 +54,7 @@ impl<W: Write + Send> TableWriter<W> {
         let units =
             units.map(|column| KeyValue::new(format!("unit:{}", column.name), column.unit.to_owned()));
         let properties = WriterProperties::builder()
-            .set_compression(Compression::ZSTD(ZstdLevel::default()))
+            .set_compression(Compression::LZ4_RAW)
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_created_by("apportion".to_owned())
             .set_key_value_metadata(Some(units.collect()))
