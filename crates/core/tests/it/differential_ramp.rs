@@ -113,6 +113,15 @@ fn flow_of(ops: &[Op], id: u32) -> u32 {
     }
 }
 
+/// What leaves, and what is dropped, with the looks of `ops` and without.
+fn with_and_without_looks(pairs: &[&str], ops: &[Op]) -> [(Vec<(Time, u32)>, Log); 2] {
+    [true, false].map(|spurious| {
+        let mut link = Link::new(pairs);
+        link.run(ops, spurious);
+        (link.sent, link.log)
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -143,11 +152,7 @@ proptest! {
     #[test]
     fn reading_shares_and_dequeues_of_an_idle_link_change_nothing(ops in ops(false)) {
         for pairs in [&[][..], &["interface_queue=2p", "leftover=greedy"], &["preset=paper"]] {
-            let [with, without] = [true, false].map(|spurious| {
-                let mut link = Link::new(pairs);
-                link.run(&ops, spurious);
-                (link.sent, link.log)
-            });
+            let [with, without] = with_and_without_looks(pairs, &ops);
             prop_assert_eq!(with, without);
         }
     }
@@ -173,6 +178,21 @@ proptest! {
             prop_assert_eq!(link.sent.len() + link.log.dropped.len(), offered);
         }
     }
+}
+
+#[test]
+fn a_look_while_the_link_is_busy_leaves_deadlines_as_they_are() {
+    use Op::{Advance, Enqueue, Spurious};
+    // Flow 1 has credit for its last packet in the period of the look, flow 0 for its own in a later one, and both before
+    // the interface queue has room.
+    let start = [Advance(650_000_000), Enqueue(0, 400)].into_iter();
+    let ops = start.chain([Enqueue(0, 200); 6]).chain([1_360, 170, 40].map(|size| Enqueue(1, size)));
+    let ops: Vec<_> = ops.chain([Advance(1_500_000), Spurious(1_000_000)]).collect();
+    let [with, without] = with_and_without_looks(&["interface_queue=2p", "leftover=greedy"], &ops);
+    assert_eq!(with, without);
+    // Whoever had credit first goes first, with and without a look.
+    let last: Vec<_> = without.0.iter().rev().take(2).rev().map(|sent| sent.1).collect();
+    assert_eq!(last, [10, 7]);
 }
 
 /// Whatever divides among greedy flows.

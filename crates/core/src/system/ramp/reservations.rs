@@ -89,7 +89,7 @@ impl Reservations {
             budget.own = (fine(self.packet) as u64).div_ceil(budget.income as u64).max(1);
         }
         if budget.backlogged && !self.eligible.contains(index) {
-            self.place(index);
+            self.place(index, self.current);
         }
     }
 
@@ -103,7 +103,7 @@ impl Reservations {
     pub fn set_backlogged(&mut self, index: usize, backlogged: bool) {
         self.settle(index);
         self.budgets[index].backlogged = backlogged;
-        self.place(index);
+        self.place(index, self.current);
     }
 
     /// The flow `index` sent a packet of `size` and has more, or not.
@@ -112,7 +112,7 @@ impl Reservations {
         let budget = &mut self.budgets[index];
         budget.credit -= fine(size);
         budget.backlogged = backlogged;
-        self.place(index);
+        self.place(index, self.current);
     }
 
     /// The flow `index` sent a packet of `size` that its budget did not pay for and has more, or not. A debt grows to a
@@ -122,7 +122,7 @@ impl Reservations {
         let deepest = self.budgets[index].credit.min(-fine(self.packet));
         self.charge(index, size, backlogged);
         self.budgets[index].credit = self.budgets[index].credit.max(deepest);
-        self.place(index);
+        self.place(index, self.current);
     }
 
     /// Lets time pass to `now`.
@@ -135,7 +135,8 @@ impl Reservations {
             && period <= self.current
         {
             self.settle(index);
-            self.place(index);
+            // Credit and packet were there from `period` on, though a link that was busy did not ask then.
+            self.place(index, period);
         }
     }
 
@@ -170,15 +171,15 @@ impl Reservations {
         budget.credit = credit as i64;
     }
 
-    /// Puts a settled flow where it belongs.
-    fn place(&mut self, index: usize) {
+    /// Puts a settled flow where it belongs. If it has credit and a packet, its period began with `release`.
+    fn place(&mut self, index: usize, release: u64) {
         let budget = &self.budgets[index];
         if !budget.backlogged {
             self.eligible.remove(index);
             self.waiting.remove(index);
         } else if budget.credit > 0 {
             self.waiting.remove(index);
-            let deadline = self.current.saturating_add(budget.own).min(u64::MAX - 1);
+            let deadline = release.saturating_add(budget.own).min(u64::MAX - 1);
             self.eligible.set(index, Mutant::RampLastDeadline.pick(deadline, u64::MAX - 1 - deadline));
         } else {
             self.eligible.remove(index);
@@ -261,6 +262,19 @@ mod tests {
         assert_eq!(serve(&mut all, 1_000_000, 2), [0, 0]);
         assert!(serve(&mut all, 1_000_002, 119).is_empty());
         assert_eq!(serve(&mut all, 1_000_121, 1), [0]);
+    }
+
+    #[test]
+    fn who_had_credit_first_goes_first_however_late_one_asks() {
+        // After a packet of 1500 B each, 1 Mb/s has credit again after 120 periods, 3 Mb/s after 40.
+        for asked in [&[200][..], &[100, 200], &[50, 130, 200]] {
+            let mut all = backlogged(&[1, 3], false);
+            serve(&mut all, 0, 1);
+            for period in asked {
+                all.advance(Time::ZERO + PERIOD * *period);
+            }
+            assert_eq!(all.next(), Some(1), "asked after {asked:?} periods");
+        }
     }
 
     #[test]
