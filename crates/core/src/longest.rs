@@ -108,9 +108,12 @@ impl Longest {
 mod tests {
     use super::*;
     use alloc::vec;
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn the_largest_is_what_a_scan_finds(
             changes in prop::collection::vec((0usize..200, 0u8..12, 0u8..20), 1..2_000),

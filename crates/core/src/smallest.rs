@@ -184,10 +184,13 @@ impl Smallest {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn the_first_is_what_a_scan_finds(
             changes in prop::collection::vec((0usize..600, prop::option::weighted(0.7, 5u64..25)), 1..400)

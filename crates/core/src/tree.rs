@@ -169,9 +169,12 @@ impl Tree<Sum> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn what_the_root_says_is_what_a_scan_finds(
             changes in prop::collection::vec((0usize..300, 0u8..8, 0u8..20), 1..400)

@@ -26,6 +26,7 @@
 //! that it divides the link by weights.
 
 mod fairness;
+mod multiplier;
 mod sequence;
 
 use std::fmt;
@@ -160,7 +161,7 @@ impl Laws {
         Self { quantum: Some(quantum), ..self }
     }
 
-    /// How many sequences are tried. Default: 256.
+    /// How many sequences are tried, times the environment variable `APPORTION_CASES` if that is set. Default: 256.
     #[must_use]
     pub const fn cases(self, cases: u32) -> Self {
         Self { cases, ..self }
@@ -202,7 +203,8 @@ impl Laws {
         ops: impl Strategy<Value = Vec<Op>>,
         beyond: &Beyond<Q>,
     ) -> Result<(), Box<Violation>> {
-        let config = Config { cases: self.cases, failure_persistence: None, ..Config::default() };
+        let cases = self.cases.saturating_mul(multiplier::multiplier());
+        let config = Config { cases, failure_persistence: None, ..Config::default() };
         let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
         let new = || build(&LinkContext::new(Rate::from_mbit(10), 1, "link"));
         let run = |ops: &[Op]| sequence::check(&new, beyond, ops, self.limit, self.holds_back);

@@ -161,6 +161,7 @@ fn middle_of(bucket: usize) -> Span {
 
 #[cfg(test)]
 mod tests {
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     use super::*;
@@ -241,6 +242,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn quantiles_are_within_one_in_128_of_the_exact_ones(mut all in spans()) {
             let distribution = of(all.iter().copied()).distribution();

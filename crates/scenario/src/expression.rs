@@ -280,6 +280,7 @@ impl Pattern {
 #[cfg(test)]
 mod tests {
     use apportion_core::units::Span;
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     use super::*;
@@ -389,6 +390,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn operators_bind_as_by_hand(
             first in 1u32..100,
@@ -402,7 +405,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(3_000))]
+        #![proptest_config(cases(3_000))]
         #[test]
         fn nothing_panics(text in "[i0-9.+*/%^(),minaxfloorce -]{0,16}", other in "\\PC{0,12}", i in 0u64..20) {
             for text in [text, other] {

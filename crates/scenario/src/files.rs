@@ -244,6 +244,7 @@ fn check_size(number: usize, size: Bytes) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     use super::*;
@@ -317,6 +318,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn no_bytes_panic(head in 0usize..60, tail in proptest::collection::vec(any::<u8>(), 0..80)) {
             let mut bytes = capture(1, &[(1, 2, 100), (2, 3, 200)]);

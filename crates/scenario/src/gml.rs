@@ -152,6 +152,7 @@ impl<'a> Tokens<'a> {
 
 #[cfg(test)]
 mod tests {
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     use super::*;
@@ -188,6 +189,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn nothing_panics(text in "([a-z]{0,5}|graph|node|edge|id|\\[|\\]|\"|#|\n| |1|é){0,30}") {
             let _ = parse(&text);

@@ -36,6 +36,7 @@ pub(crate) fn position<T>(sorted: &[T], name: &str, name_of: impl Fn(&T) -> &str
 
 #[cfg(test)]
 mod tests {
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     use super::*;
@@ -50,6 +51,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn the_order_is_total(a in "[a1-30.]{0,5}", b in "[a1-30.]{0,5}", c in "[a1-30.]{0,5}") {
             prop_assert_eq!(natural(&a, &b), natural(&b, &a).reverse());

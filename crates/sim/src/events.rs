@@ -276,6 +276,7 @@ impl Events {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     #[test]
@@ -350,6 +351,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         /// Against a sorted list, with events at equal times, beyond the calendar, and scheduled while others
         /// come out.
         #[test]

@@ -118,6 +118,7 @@ mod tests {
 
     use apportion_core::packet::{Ecn, FlowId};
     use apportion_core::units::Bytes;
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     use super::*;
@@ -133,6 +134,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         /// Against a list, through several sizes of the ring.
         #[test]
         fn packets_arrive_in_order(steps in proptest::collection::vec((0u32..5, 0u64..4, 0u64..2), 1..300)) {

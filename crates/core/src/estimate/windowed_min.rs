@@ -56,6 +56,7 @@ impl WindowedMin {
 mod tests {
     use super::*;
     use alloc::vec::Vec;
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     #[test]
@@ -72,6 +73,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn it_lies_between_the_minima_of_the_whole_and_of_seven_eighths(
             steps in prop::collection::vec((0u64..300, 1u64..1_000), 1..100)

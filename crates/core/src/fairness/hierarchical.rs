@@ -313,6 +313,7 @@ fn fill(amount: f64, mut asks: Vec<(f64, f64)>) -> f64 {
 mod tests {
     use super::*;
     use apportion_reference as reference;
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     fn claim(links: &[usize], customer: usize, weight: f64, demand: Option<f64>) -> CustomerClaim {
@@ -419,6 +420,22 @@ mod tests {
     }
 
     #[test]
+    fn a_flow_held_back_on_one_link_leaves_the_rest_of_another() {
+        let claim = |links: &[usize], customer| claim(links, customer, 1.0, None);
+        let claims = [claim(&[2], 0), claim(&[0, 2], 0), claim(&[2], 0), claim(&[2], 0), claim(&[0], 1)];
+        let shares = hierarchical(&[10.0; 3], &[1.0; 2], &claims);
+        assert_eq!(shares, Ok(vec![2.5, 2.5, 2.5, 2.5, 7.5]));
+    }
+
+    #[test]
+    fn bottlenecks_that_do_not_settle_are_refused() {
+        let flows = [(&[2][..], 0), (&[3], 1), (&[3], 0), (&[2], 0), (&[2, 3], 2), (&[2, 3], 3), (&[2], 1)];
+        let claims = flows.map(|(links, customer)| claim(links, customer, 1.0, None));
+        let shares = hierarchical(&[25.0, 34.0, 44.0, 44.0], &[1.0, 2.0, 4.0, 2.0], &claims);
+        assert_eq!(shares, Err(Infeasible::SeveralBottlenecks));
+    }
+
+    #[test]
     fn claims_that_make_no_sense_are_refused() {
         let refused = |claim| hierarchical(&[10.0], &[1.0], &[claim]).unwrap_err();
         assert_eq!(refused(claim(&[0], 1, 1.0, None)), Infeasible::UnknownCustomer { flow: 0 });
@@ -442,6 +459,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn it_agrees_with_halving_intervals((weights, claims) in link()) {
             let shares = hierarchical(&[60.0], &weights, &claims).unwrap();

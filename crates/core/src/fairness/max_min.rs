@@ -228,6 +228,7 @@ mod tests {
     use super::*;
     use crate::random::Stream;
     use apportion_reference as reference;
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
     use std::string::ToString;
 
@@ -323,6 +324,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn no_flow_can_have_more_without_a_poorer_one_having_less((capacities, claims) in network()) {
             let shares = max_min(&capacities, &claims).unwrap();

@@ -323,6 +323,7 @@ impl<'a> Graph<'a> {
 mod tests {
     use super::super::{Claim, max_min};
     use super::*;
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
     use std::string::ToString;
 
@@ -543,6 +544,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn with_one_currency_it_is_weighted_max_min((mut links, flows) in network()) {
             links.iter_mut().for_each(|link| link.issued = None);

@@ -27,6 +27,7 @@ pub fn level(amount: f64, demands: &mut [f64]) -> f64 {
 mod tests {
     use std::vec::Vec;
 
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     use super::*;
@@ -55,7 +56,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(10_000))]
+        #![proptest_config(cases(10_000))]
         /// Against the level found by bisection.
         #[test]
         fn it_is_the_split_of_the_reference(

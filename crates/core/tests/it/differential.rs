@@ -26,6 +26,7 @@ use apportion_reference::round_robin::RoundRobin as SlowRoundRobin;
 use apportion_reference::scfq::Scfq as SlowScfq;
 use apportion_reference::start_time_fq::StartTimeFq as SlowStartTimeFq;
 use apportion_reference::wf2q_plus::Wf2qPlus as SlowWf2qPlus;
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, build, packet, read, setup};
@@ -144,12 +145,8 @@ fn fred_params(w_q: f64, min_q: f64, many_flows: bool) -> SlowFredParams {
     }
 }
 
-fn config() -> ProptestConfig {
-    ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn drr_is_the_paper_s(

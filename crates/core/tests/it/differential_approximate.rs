@@ -6,6 +6,7 @@ use apportion_reference::afq::Afq as SlowAfq;
 use apportion_reference::cebinae::Cebinae as SlowCebinae;
 use apportion_reference::start_tags::{Aifo as SlowAifo, SpPifo as SlowSpPifo};
 use apportion_reference::stochastic_fq::StochasticFq as SlowStochasticFq;
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, build, packet};
@@ -34,7 +35,7 @@ fn slow_charge(exponents: [u32; 4], flow: u32, size: u64) -> u64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(200))]
 
     // Four flows in 2 × 16384 cells have cells of their own.
     #[test]

@@ -8,6 +8,7 @@ use apportion_core::{FlowId, HostPair, Queue};
 use apportion_laws::Laws;
 use apportion_reference::cake::Cake as SlowCake;
 use apportion_reference::cobalt::Cobalt as SlowCobalt;
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, Whole, build, packet, read, setup};
@@ -32,7 +33,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn cobalt_is_its_transcript(ops in ops(), slow_link in 1u64..20) {

@@ -11,6 +11,7 @@ use apportion_core::{DropReason, LabelKind, Packet, Queue};
 use apportion_reference::mcsfq::{
     Arrival, BelowThreshold, Draw, Marking, Mcsfq as Slow, Outcome, Params, Readings, Scheme,
 };
+use apportion_testing::properties;
 use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, packet, read, setup};
@@ -202,12 +203,8 @@ impl Case {
     }
 }
 
-fn config() -> ProptestConfig {
-    ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(properties::cases(1_000))]
 
     #[test]
     fn csfq_and_mcsfq_are_the_paper_s(case in cases(), spells in spells()) {

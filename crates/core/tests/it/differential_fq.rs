@@ -4,6 +4,7 @@ use apportion_core::Queue;
 use apportion_core::units::{Packets, Span, Time};
 use apportion_laws::Laws;
 use apportion_reference::fq::Fq as SlowFq;
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, Whole, build, packet, read};
@@ -27,7 +28,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn fq_is_as_described(

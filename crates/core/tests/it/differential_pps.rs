@@ -14,6 +14,7 @@ use apportion_core::{DropReason, LabelKind, Packet, Queue};
 use apportion_reference::red::Outcome;
 use apportion_reference::tickets::{Link as SlowLink, Policing, Source as SlowSource};
 use apportion_reference::tred::{Params as SlowTredParams, Stage, Tred as SlowTred};
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, packet, read, setup};
@@ -135,12 +136,8 @@ impl Windows {
     }
 }
 
-fn config() -> ProptestConfig {
-    ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn tred_is_the_paper_s(

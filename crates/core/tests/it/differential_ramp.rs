@@ -6,6 +6,7 @@ use apportion_core::system::{CoreParams, Discipline, LinkContext};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_core::{FlowClass, FlowId, Queue};
 use apportion_reference::ramp::Controller as SlowController;
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, packet, read, setup};
@@ -123,7 +124,7 @@ fn with_and_without_looks(pairs: &[&str], ops: &[Op]) -> [(Vec<(Time, u32)>, Log
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 100, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(100))]
 
     #[test]
     fn the_controller_is_the_paper_s(

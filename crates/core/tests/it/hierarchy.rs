@@ -9,6 +9,7 @@ use apportion_laws::Laws;
 use apportion_reference::hfsc::{Class as SlowClass, Hfsc as SlowHfsc};
 use apportion_reference::htb::{self, Class};
 use apportion_reference::prio::Prio as SlowPrio;
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, Whole, packet, read, setup};
@@ -446,7 +447,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(300))]
 
     #[test]
     fn prio_is_its_transcript(ops in ops()) {

@@ -4,6 +4,7 @@ use apportion_core::system::{Discipline, LinkContext};
 use apportion_core::units::{Packets, Rate, Span, Time, Weight};
 use apportion_core::{Ecn, FlowId, HostPair, Queue as _};
 use apportion_laws::{Laws, Op};
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, Whole, combinations, keys, packet, read};
@@ -93,7 +94,7 @@ fn run(mut queue: Discipline<SimplePacket>, ops: &[Op]) -> (Vec<(u32, Ecn)>, Log
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(48))]
 
     #[test]
     fn with_one_flow_per_host_nothing_changes(ops in ops()) {

@@ -3,6 +3,7 @@
 use apportion_core::system::{Discipline, LinkContext};
 use apportion_core::units::{Rate, Span, Time};
 use apportion_core::{DropReason, HostPair, Queue as _, Sink};
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{SimplePacket, packet, read};
@@ -236,7 +237,7 @@ fn attacks() -> impl Strategy<Value = Attack> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(16))]
 
     #[test]
     fn no_attack_takes_much_more_than_its_half(attack in attacks()) {

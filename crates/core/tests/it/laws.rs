@@ -6,6 +6,7 @@ use apportion_core::system::{Catalog, Discipline, LinkContext};
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
 use apportion_core::{Colour, Ecn, FlowClass, FlowId, LabelKind, Packet as _, Queue};
 use apportion_laws::{Laws, Op};
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, Whole, build, combinations, keys, packet, read, serve_backlogged};
@@ -78,7 +79,7 @@ fn run(mut queue: Discipline<SimplePacket>, ops: &[Op], spurious: bool) -> Vec<u
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(64))]
 
     #[test]
     fn requests_to_an_empty_queue_change_nothing(ops in ops()) {

@@ -11,6 +11,7 @@ use apportion_core::system::{Discipline, LinkContext, SCHEDULERS};
 use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, Time, Weight};
 use apportion_core::{DropReason, Queue};
 use apportion_reference::pfd::{Params as SlowParams, Pfd as Slow, Victim};
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, packet, read};
@@ -79,12 +80,8 @@ fn run(keys: &str, ops: &[Op]) -> Vec<(Option<u32>, Vec<u32>)> {
     (0..).zip(ops).map(step).collect()
 }
 
-fn config() -> ProptestConfig {
-    ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() }
-}
-
 proptest! {
-    #![proptest_config(config())]
+    #![proptest_config(cases(200))]
 
     #[test]
     fn pfd_and_lqd_are_the_paper_s(

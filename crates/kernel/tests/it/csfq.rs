@@ -13,6 +13,7 @@ use apportion_core::units::{Bytes, Packets, Rate, Time};
 use apportion_kernel::program::{Core, Object, program};
 use apportion_kernel::settings::CoreSettings;
 use apportion_live::{frame, wire_label};
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::sequences::{CORE, RATE, at_once, draw, labelled, policy, times, words};
@@ -239,7 +240,7 @@ fn any_sequence() -> impl Strategy<Value = Vec<Sent>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(60))]
     #[test]
     fn any_sequence_has_the_same_shares(sequence in any_sequence(), mcsfq: bool, onset in 0_usize..2) {
         if !is_possible() {

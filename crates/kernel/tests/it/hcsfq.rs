@@ -13,6 +13,7 @@ use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
 use apportion_kernel::hierarchy::HierarchySettings;
 use apportion_kernel::program::{Core, End, Hierarchy, Object, program};
 use apportion_live::{frame, wire_label};
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::sequences::{self, CORE, RATE, at_once, draw, policy, sending_times, times, words};
@@ -287,7 +288,7 @@ fn any_sequence() -> impl Strategy<Value = Vec<Sent>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(cases(24))]
     #[test]
     fn any_sequence_has_the_same_shares(
         sequence in any_sequence(),

@@ -15,6 +15,7 @@ use apportion_core::units::{Bytes, Packets, Rate, TicketRate, Time};
 use apportion_kernel::program::{Object, Tickets, program};
 use apportion_kernel::tickets::TicketSettings;
 use apportion_live::{frame, wire_label};
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::sequences::{self, RATE, at_once, draw, policy, sending_times, times, words};
@@ -358,7 +359,7 @@ fn any_sequence() -> impl Strategy<Value = Vec<Sent>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, max_shrink_iters: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { max_shrink_iters: 60, ..cases(24) })]
     #[test]
     fn any_sequence_has_the_same_fates(sequence in any_sequence(), set in 0_usize..7, issued in 100.0..1e6_f64) {
         if !is_possible() {

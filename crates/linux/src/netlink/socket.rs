@@ -293,6 +293,7 @@ fn kernel_message(flags: u16, payload: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     /// An error message of request 7: header 16 B, error 4 B, header of the request 16 B, attributes.
@@ -341,6 +342,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn no_answer_panics(bytes in prop::collection::vec(any::<u8>(), 0..200), sequence: u32) {
             let mut rest = &bytes[..];

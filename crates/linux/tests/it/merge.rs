@@ -2,6 +2,7 @@
 
 use apportion_linux::port::merge::{CHECKSUM_VERIFIED, MAX_MERGED, Plan};
 use apportion_linux::port::segment::{NEEDS_CHECKSUM, VNET_HEADER, VnetHeader};
+use apportion_testing::properties::cases;
 use etherparse::{TcpHeader, TcpOptionElement};
 use proptest::prelude::*;
 
@@ -140,6 +141,8 @@ fn trains() -> impl Iterator<Item = Train> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn a_super_packet_split_again_is_what_was_merged(
         tags in 0_u8..=2,

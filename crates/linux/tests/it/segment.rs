@@ -1,6 +1,7 @@
 //! Super-packets cut into segments: frames of etherparse, and checksums that it computes.
 
 use apportion_linux::port::segment::{NEEDS_CHECKSUM, Refusal, Segments, VnetHeader};
+use apportion_testing::properties::cases;
 use etherparse::{Ipv4Options, NetSlice, SlicedPacket, TcpHeader, TcpOptionElement, TransportSlice};
 use proptest::prelude::*;
 
@@ -195,6 +196,8 @@ fn extension_headers_are_passed_over() {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn segments_are_the_payload_again(
         (tags, is_ipv4, is_tcp, is_unfinished) in (0_u8..=2, any::<bool>(), any::<bool>(), any::<bool>()),

@@ -7,6 +7,7 @@ use apportion_core::units::Bytes;
 use apportion_live::frame::{self, FlowTuple, Fragment, MAX_EXTENSIONS, Malformed, Network, Parsed, parse};
 use apportion_scenario::gateway::classifier::Headers;
 use apportion_sffc::message::FlowKey;
+use apportion_testing::properties::cases;
 use etherparse::{IpEcn, IpFragOffset, Ipv4Options};
 use proptest::prelude::*;
 
@@ -405,7 +406,7 @@ fn a_flow_has_a_name_between_routers() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(cases(2_000))]
 
     #[test]
     fn any_bytes_keep_the_laws(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {

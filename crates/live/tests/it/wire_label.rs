@@ -6,6 +6,7 @@ use apportion_core::label::Label;
 use apportion_core::packet::{Ecn, LabelKind};
 use apportion_live::frame::{self, Parsed, parse};
 use apportion_live::wire_label::{clear, read, write};
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{self, Carried, Ip, assert_checksums, ipv4, ipv6};
@@ -129,6 +130,8 @@ fn a_codepoint_whose_precedence_was_cleared_marks_no_label() {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn unmarked_packets_are_never_read_as_labelled(identification: u16, flow_label in 0_u32..1 << 20) {
         for dscp in (0..64).filter(|dscp| !MARKERS.contains(dscp)) {

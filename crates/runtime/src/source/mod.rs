@@ -159,6 +159,7 @@ mod tests {
 
     use apportion_core::units::{Bytes, Ratio, Span};
     use apportion_scenario::model::{DurationDistribution, Frames, Shape, Sizes};
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     use super::testing::generator;
@@ -270,6 +271,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         /// Also at rates and sizes that no scenario should have: nothing panics, and the contract holds.
         #[test]
         fn writes_are_in_order_before_the_stop_and_never_empty(

@@ -4,6 +4,7 @@ use apportion_core::fairness::{Claim, max_min};
 use apportion_core::units::{Bytes, Rate, Time};
 use apportion_scenario::entitlement::{Due, Phase, Wants};
 use apportion_scenario::model::{Change, LinkId, Scenario, Setting, Source, Start};
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::scenario;
@@ -244,6 +245,8 @@ fn constant(it: &Scenario) -> Vec<Rate> {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn where_nothing_changes_they_are_what_they_were(flows in drawn()) {
         let it = network(&flows);

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use apportion_core::random::Stream;
 use apportion_scenario::{Place, load};
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 /// Texts with the content of the files they refer to.
@@ -128,7 +129,7 @@ fn changed_files_do_not_panic() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(cases(300))]
     #[test]
     fn no_text_panics(text in "([a-z.=\"\\[\\]{}0-9 \n]|seed|stop|link|flow|topology|kind|queue|\"1s\"|\\PC){0,60}") {
         try_load(&text, &[]);

@@ -3,6 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use super::*;
@@ -80,6 +81,8 @@ fn refused(bytes: &[u8]) -> DecodeError {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     #[test]
     fn what_is_written_is_read_back(message in message(), keyed: bool) {
         let key = keyed.then(shared);

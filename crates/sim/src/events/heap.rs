@@ -67,9 +67,12 @@ impl Heap {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn the_heap_sorts(keys in proptest::collection::vec(any::<u64>(), 0..300)) {
             let mut heap = Heap::new();

@@ -195,6 +195,7 @@ impl Due {
 #[cfg(test)]
 mod tests {
     use apportion_core::units::{Span, Time};
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     use super::super::MAX_TIME;
@@ -202,6 +203,8 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         /// Against a sorted list, with keys within a bin and on each wheel.
         #[test]
         fn keys_come_out_in_order(steps in proptest::collection::vec((0u64..2_000, 0u32..46, any::<bool>()), 1..400)) {

@@ -142,6 +142,7 @@ impl Scoreboard {
 
 #[cfg(test)]
 mod tests {
+    use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
     use super::*;
@@ -180,6 +181,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(cases(256))]
+
         #[test]
         fn ranges_are_the_union_of_what_was_added(
             added in proptest::collection::vec((0..60_u64, 1..12_u64), 1..30), una in 0..70_u64

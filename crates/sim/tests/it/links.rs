@@ -4,6 +4,7 @@
 
 use apportion_core::units::Span;
 use apportion_runtime::outcome::Outcome;
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{dropped, flow, link, run, throughput};
@@ -513,7 +514,7 @@ fn datagrams(jitter: &str, seed: u64) -> Outcome {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(cases(32))]
 
     /// Neither loses nor makes packets, and each takes its delay at least, and at most the jitter more, in whatever order.
     #[test]

@@ -12,6 +12,7 @@ use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_scenario::tcp::TcpParams;
 use apportion_sim::tcp::{Flags, Receiver, Segment, Sender, Wire};
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use pipe::{Fate, Pipe};
@@ -504,6 +505,8 @@ fn what_an_earlier_connection_left_means_nothing_to_the_next_one() {
 }
 
 proptest! {
+    #![proptest_config(cases(256))]
+
     /// RFC 2018 section 4: the first block has the segment that came last, the others those that were reported most recently before.
     #[test]
     fn blocks_are_what_came_early_the_most_recent_first(order in Just((1..40_u32).collect::<Vec<_>>()).prop_shuffle()) {
@@ -529,7 +532,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
+    #![proptest_config(cases(96))]
     #[test]
     fn no_network_makes_a_byte_disappear_or_a_window_burst(
         seed in 0..u64::MAX,

@@ -1,5 +1,6 @@
 use std::vec::Vec;
 
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use super::*;
@@ -485,7 +486,7 @@ fn a_flow_that_changes_its_protocol_starts_anew() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10_000))]
+    #![proptest_config(cases(10_000))]
     /// With both switches it is the figure; with neither, water filling.
     #[test]
     fn the_division_is_the_one_printed_or_the_one_meant(

@@ -3,6 +3,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
+use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use super::*;
@@ -396,7 +397,7 @@ fn trials() -> impl Strategy<Value = Trial> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(100))]
+    #![proptest_config(cases(100))]
 
     /// On any path, once the rate of the link has been the same for a while.
     #[test]
