@@ -32,7 +32,8 @@ pub trait Queue<P: Packet> {
 
     /// The earliest time at which a `dequeue` that was refused can succeed without a further `enqueue`.
     ///
-    /// `None` unless the discipline holds packets back.
+    /// `None` unless the discipline holds packets back, or has to tell its sink something at that time although it is
+    /// empty.
     fn next_wakeup(&self) -> Option<Time> {
         None
     }

@@ -120,7 +120,8 @@ enum Transmitter {
     Idle,
     /// Sends until then, when it asks again.
     Busy(Time),
-    /// Sends nothing although packets wait: until then, when the discipline lets them go, or until the rate changes.
+    /// Sends nothing although packets wait, or the discipline has something to tell: until then, when it lets them go or
+    /// tells it, or until the rate changes.
     Held(Option<Time>),
 }
 
@@ -205,8 +206,11 @@ impl Link {
         }
         match self.state.dequeue(now, shared) {
             Some(packet) => self.send(now, packet, shared),
-            None if self.state.backlog().is_empty() => self.transmitter = Transmitter::Idle,
-            None => self.transmitter = Transmitter::Held(self.state.next_wakeup()),
+            None => {
+                let wakeup = self.state.next_wakeup();
+                let is_idle = wakeup.is_none() && self.state.backlog().is_empty();
+                self.transmitter = if is_idle { Transmitter::Idle } else { Transmitter::Held(wakeup) };
+            }
         }
     }
 

@@ -420,8 +420,10 @@ impl<P: Packet, G: System<P> + ?Sized> Queue<P> for Ramp<P, G> {
         if !self.interface.is_empty() || is_ready || !self.greedy.backlog().is_empty() {
             return Some(self.clock);
         }
-        (!self.in_flows.is_empty())
-            .then(|| self.reservations.ready().map_or(self.next_sample, |ready| ready.min(self.next_sample)))
+        if self.in_flows.is_empty() {
+            return self.end_of_overload();
+        }
+        Some(self.reservations.ready().map_or(self.next_sample, |ready| ready.min(self.next_sample)))
     }
 
     fn backlog(&self) -> Backlog {

@@ -196,6 +196,16 @@ fn a_look_while_the_link_is_busy_leaves_deadlines_as_they_are() {
     assert_eq!(last, [10, 7]);
 }
 
+#[test]
+fn the_end_of_an_overload_is_told_though_nobody_sends_or_looks() {
+    let burst = [Op::Enqueue(0, 1_500); 100].into_iter();
+    let ops: Vec<_> = burst.chain([Op::Advance(1_200_000_000), Op::Spurious(0)]).collect();
+    let [with, without] = with_and_without_looks(&[], &ops);
+    assert_eq!(with, without);
+    let told: Vec<_> = without.1.exceptions.iter().map(|(at, told)| (*at, told.is_over)).collect();
+    assert!(told.last().is_some_and(|(_, is_over)| *is_over), "{told:?}");
+}
+
 /// Whatever divides among greedy flows.
 const GREEDY: [&str; 16] = [
     "fifo",

@@ -175,3 +175,16 @@ fn a_change_finds_a_discipline_that_has_done_what_was_due_before_it() {
         assert_ne!(late, format!("{unchanged:?}"), "{name}");
     }
 }
+
+#[test]
+fn the_end_of_an_overload_is_told_by_a_link_that_is_idle() {
+    let mut link =
+        Link::new(LinkParts::new(0, ramp(), Rate::from_mbit(10)), Pace::rate(Rate::from_mbit(10)), None);
+    let mut shared = SharedState::new(Pool::new(1_000, 1_514), 2);
+    // 250 kB at once, which leave within 200 ms.
+    (0..200).for_each(|_| enter(&mut link, &mut shared, Time::ZERO));
+    assert_eq!(arrivals(&mut link, &mut shared, ms(1_500)).len(), 200);
+    let told: Vec<_> = shared.overloads.iter().map(|(_, _, overload)| overload.is_over).collect();
+    assert_eq!(told, [false, true]);
+    assert_eq!(link.next(), Time::MAX);
+}

@@ -211,6 +211,14 @@ impl<P: Packet, G: System<P> + ?Sized> Ramp<P, G> {
         }
     }
 
+    /// The sample that says that the overload is over, if there is no other before. An application that was told to send
+    /// less may be silent, and all others too: nobody would ask then.
+    pub(super) fn end_of_overload(&self) -> Option<Time> {
+        let over = self.overloaded? + self.params.exception_interval;
+        let samples = over.since(self.next_sample).as_nanos().div_ceil(self.params.sample.as_nanos());
+        Some(self.next_sample + self.params.sample * samples)
+    }
+
     /// Counts what the allocations amount to until now; those of flows at rest are nothing.
     pub(super) fn count(&mut self) {
         let seconds = self.clock.since(self.counted).as_secs_f64();
