@@ -22,7 +22,7 @@ fn path() -> std::path::PathBuf {
 #[test]
 fn the_header_is_current() {
     let header = std::fs::read_to_string(path()).unwrap_or_default();
-    let mend = "cargo test -p apportion-capi --test it header:: -- --ignored";
+    let mend = "cargo test -p apportion-capi --features header --test it header:: -- --ignored";
     assert!(header == generated(), "include/apportion.h is not what the sources say; write it with `{mend}`");
 }
 
