@@ -230,6 +230,19 @@ pub fn start(mut command: Command, namespace: &Namespace, group: Group) -> Resul
     }
 }
 
+/// Has what `command` starts killed when the *thread* that starts it ends, even by SIGKILL: for a process that waits for its command by
+/// itself. One that gains rights as it starts, by a user namespace or a set-user-ID bit, outlives the thread.
+pub fn kill_with_parent(command: &mut Command) {
+    let parent = Pid::this();
+    let between = move || {
+        set_pdeathsig(Signal::SIGKILL)?;
+        // One that died before the line above sends no signal any more.
+        if getppid() == parent { Ok(()) } else { Err(Errno::ESRCH.into()) }
+    };
+    // SAFETY: between fork and exec two system calls are made, which are safe to call there; nothing is allocated.
+    unsafe { command.pre_exec(between) };
+}
+
 /// A descriptor that can be read as soon as the process has ended.
 fn pidfd_of(child: Pid) -> Result<OwnedFd, Errno> {
     // SAFETY: the call takes two integers. The child is not reaped, so that its number is its own.

@@ -1,0 +1,288 @@
+//! Child processes of a test. They end with it, however it ends, and each wait for them has an end.
+//!
+//! A child is killed and reaped when its guard is dropped, also by a panic; and the kernel kills it when the thread that started it
+//! ends, also when the test program itself is killed. A child that enters a user namespace loses the second (prctl(2)).
+#![expect(clippy::disallowed_methods, reason = "what is waited for is another process, in real time")]
+
+use std::env;
+use std::fmt;
+use std::io::{self, ErrorKind, Read};
+use std::os::fd::AsFd;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use apportion_linux::command::kill_with_parent;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill, killpg};
+use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
+use nix::unistd::Pid;
+
+use crate::skip::CASE;
+
+/// Sets the limit, in seconds, where two minutes are too few.
+pub const LIMIT: &str = "APPORTION_TEST_LIMIT";
+/// How often it is looked whether a child has ended.
+const STEP_MS: u16 = 5;
+/// What is read at most of a child that has ended: more than a pipe holds, since another process may write to it all the time.
+const REST: usize = 2 << 20;
+
+/// How long a test may take, and each wait for a child: 120 s. In a case of [`processes`](crate::processes), which is itself waited for, a
+/// wait takes three quarters of that, so that what hangs is named before the case is ended.
+#[must_use]
+pub fn limit() -> Duration {
+    let seconds = env::var(LIMIT).ok().and_then(|text| text.parse().ok());
+    let limit = Duration::from_secs(seconds.unwrap_or(120));
+    if env::var_os(CASE).is_some() { limit * 3 / 4 } else { limit }
+}
+
+/// A child that runs. When dropped, or too late, it is killed and reaped, with the process group that it leads, if it leads one.
+#[derive(Debug)]
+pub struct Running {
+    child: Child,
+    name: String,
+    /// Read when it has ended.
+    status: Option<ExitStatus>,
+}
+
+impl Running {
+    /// Starts it.
+    ///
+    /// # Panics
+    /// If it cannot be started.
+    #[must_use]
+    pub fn start(command: &mut Command) -> Self {
+        let name = named(command);
+        kill_with_parent(command);
+        let child = command.spawn().unwrap_or_else(|error| panic!("cannot start {name}: {error}"));
+        Self { child, name, status: None }
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn id(&self) -> Pid {
+        Pid::from_raw(self.child.id().cast_signed())
+    }
+
+    /// Sends a signal to it alone.
+    ///
+    /// # Panics
+    /// If it was reaped, or belongs to another user.
+    pub fn signal(&self, signal: Signal) {
+        assert!(self.status.is_none(), "{} has ended", self.name);
+        kill(self.id(), signal).unwrap_or_else(|error| panic!("{}: {error}", self.name));
+    }
+
+    /// Kills it alone, and says how it ended.
+    pub fn kill(&mut self) -> ExitStatus {
+        if self.status.is_none() {
+            let _ = kill(self.id(), Signal::SIGKILL);
+        }
+        self.read_status()
+    }
+
+    /// Whether it has ended by itself.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        let flags = WaitPidFlag::WEXITED | WaitPidFlag::WNOHANG | WaitPidFlag::WNOWAIT;
+        self.status.is_some() || !matches!(waitid(Id::Pid(self.id()), flags), Ok(WaitStatus::StillAlive))
+    }
+
+    /// Waits until it ends. What is left of its group stays.
+    ///
+    /// # Panics
+    /// If that takes longer than the limit.
+    pub fn wait(&mut self) -> ExitStatus {
+        let end = Instant::now() + limit();
+        while !self.has_ended() {
+            assert!(Instant::now() < end, "{}", Late(&self.name, limit()));
+            wait_for(&[], STEP_MS);
+        }
+        self.read_status()
+    }
+
+    /// Waits until it ends, and takes what it said to the pipes that it was given. Others that still hold them are not waited for.
+    ///
+    /// # Panics
+    /// If that takes longer than the limit.
+    #[must_use]
+    pub fn output(self) -> Output {
+        let late = Late(&self.name, limit()).to_string();
+        let (output, ended) = self.output_within(limit());
+        assert!(ended, "{late}: {}{}", text(&output.stdout), text(&output.stderr));
+        output
+    }
+
+    /// The same, and whether it ended within `limit` by itself; it is killed then.
+    ///
+    /// # Panics
+    /// If a pipe cannot be read.
+    #[must_use]
+    pub fn output_within(mut self, limit: Duration) -> (Output, bool) {
+        let (mut stdout, mut stderr) =
+            (Pipe::of(self.child.stdout.take()), Pipe::of(self.child.stderr.take()));
+        drop(self.child.stdin.take());
+        let end = Instant::now() + limit;
+        let ended = loop {
+            let has_ended = self.has_ended();
+            if has_ended || Instant::now() >= end {
+                break has_ended;
+            }
+            stdout.read(REST);
+            stderr.read(REST);
+            wait_for(&[stdout.as_poll(), stderr.as_poll()], STEP_MS);
+        };
+        // First, so that nothing of its group writes any more.
+        let status = self.reap();
+        stdout.read(REST);
+        stderr.read(REST);
+        (Output { status, stdout: stdout.said, stderr: stderr.said }, ended)
+    }
+
+    /// The pipe to its standard input.
+    ///
+    /// # Panics
+    /// If it has none, or it was taken.
+    #[must_use]
+    pub fn stdin(&mut self) -> ChildStdin {
+        self.child.stdin.take().unwrap_or_else(|| panic!("{}: no pipe to its standard input", self.name))
+    }
+
+    /// The pipe from its standard output.
+    ///
+    /// # Panics
+    /// If it has none, or it was taken.
+    #[must_use]
+    pub fn stdout(&mut self) -> Limited<ChildStdout> {
+        let pipe = self.child.stdout.take();
+        let pipe = pipe.unwrap_or_else(|| panic!("{}: no pipe from its standard output", self.name));
+        Limited { pipe, name: self.name.clone() }
+    }
+
+    /// The pipe from its standard error.
+    ///
+    /// # Panics
+    /// If it has none, or it was taken.
+    #[must_use]
+    pub fn stderr(&mut self) -> Limited<ChildStderr> {
+        let pipe = self.child.stderr.take();
+        let pipe = pipe.unwrap_or_else(|| panic!("{}: no pipe from its standard error", self.name));
+        Limited { pipe, name: self.name.clone() }
+    }
+
+    /// Kills what is left of it and of the group that it leads, and reads its status.
+    fn reap(&mut self) -> ExitStatus {
+        if self.status.is_none() {
+            // As long as it is not reaped, its number is its own. There is no such group unless it leads it.
+            let _ = killpg(self.id(), Signal::SIGKILL);
+            let _ = kill(self.id(), Signal::SIGKILL);
+        }
+        self.read_status()
+    }
+
+    /// Of a child that has ended, or ends at once.
+    fn read_status(&mut self) -> ExitStatus {
+        if let Some(status) = self.status {
+            return status;
+        }
+        // It cannot be waited for where the system reaps children by itself.
+        let status = self.child.wait().unwrap_or_else(|_| ExitStatus::from_raw(0));
+        *self.status.insert(status)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.reap();
+    }
+}
+
+/// Runs a command to its end, without input: its status, and what it said.
+///
+/// # Panics
+/// If it cannot be started, or takes longer than the limit.
+#[must_use]
+pub fn output(command: &mut Command) -> Output {
+    Running::start(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped())).output()
+}
+
+/// A pipe from a child, from which a read takes no longer than the limit.
+#[derive(Debug)]
+pub struct Limited<P> {
+    pipe: P,
+    name: String,
+}
+
+impl<P: Read + AsFd> Read for Limited<P> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let end = Instant::now() + limit();
+        while !wait_for(&[Some(PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN))], 1_000) {
+            if Instant::now() >= end {
+                return Err(io::Error::new(ErrorKind::TimedOut, Late(&self.name, limit()).to_string()));
+            }
+        }
+        self.pipe.read(bytes)
+    }
+}
+
+/// What came through a pipe that may be held by others.
+struct Pipe<P> {
+    pipe: Option<P>,
+    said: Vec<u8>,
+}
+
+impl<P: Read + AsFd> Pipe<P> {
+    fn of(pipe: Option<P>) -> Self {
+        if let Some(pipe) = &pipe {
+            let flags = fcntl(pipe, FcntlArg::F_GETFL).map_or(OFlag::empty(), OFlag::from_bits_retain);
+            // A read that waits for the end of the pipe has no limit.
+            fcntl(pipe, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))
+                .unwrap_or_else(|error| panic!("a pipe: {error}"));
+        }
+        Self { pipe, said: Vec::new() }
+    }
+
+    /// Reads what is there, up to `most` bytes.
+    fn read(&mut self, most: usize) {
+        let Some(pipe) = &mut self.pipe else { return };
+        // It ends also where nothing is there for now; what came before is kept.
+        match pipe.take(most as u64).read_to_end(&mut self.said) {
+            Ok(length) if length < most => self.pipe = None,
+            Ok(_) => (),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => (),
+            Err(error) => panic!("a pipe: {error}"),
+        }
+    }
+
+    fn as_poll(&self) -> Option<PollFd<'_>> {
+        self.pipe.as_ref().map(|pipe| PollFd::new(pipe.as_fd(), PollFlags::POLLIN))
+    }
+}
+
+/// Waits until one of these is readable or at its end, for so many milliseconds at most.
+fn wait_for(watched: &[Option<PollFd<'_>>], ms: u16) -> bool {
+    let mut watched: Vec<PollFd<'_>> = watched.iter().flatten().cloned().collect();
+    poll(&mut watched, PollTimeout::from(ms)).is_ok_and(|ready| ready > 0)
+}
+
+/// What took too long.
+struct Late<'a>(&'a str, Duration);
+
+impl fmt::Display for Late<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} took more than {} s", self.0, self.1.as_secs_f64())
+    }
+}
+
+/// The file name of the program and the arguments of a command.
+fn named(command: &Command) -> String {
+    let program = std::path::Path::new(command.get_program());
+    let program = program.file_name().unwrap_or(command.get_program());
+    let words = std::iter::once(program).chain(command.get_args());
+    words.map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

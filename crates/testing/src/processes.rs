@@ -1,0 +1,244 @@
+//! Tests that each run in a process of their own: this program, executed again.
+//!
+//! A process enters a user namespace only while it has a single thread, and cannot leave it. What is printed
+//! is what libtest prints, with `--show-output` also what tests say that pass. Tests are skipped, with the reason, only where the system
+//! forbids user namespaces.
+//!
+//! The process of a case leads a process group, which is killed when the case has ended, however it did, or has taken too long. What else
+//! holds its output is not waited for.
+#![expect(clippy::print_stdout, reason = "this is the test's main")]
+
+use std::env;
+use std::num::NonZero;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, ExitCode, ExitStatus, Stdio, exit};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use apportion_linux::namespace::{Identity, Isolation, Why, enter_user_namespace};
+use nix::sys::prctl::set_pdeathsig;
+use nix::sys::signal::Signal;
+use nix::unistd::getppid;
+
+use crate::child::{Running, limit};
+use crate::skip::{self, CASE};
+
+/// The status of a process that the system does not let into a user namespace.
+const SKIPPED: u8 = 77;
+/// Those that are run by `--ignored` measure, and take as many times longer at most.
+const MEASURING: u32 = 5;
+
+/// A test's name, and the test.
+pub type Case = (&'static str, fn());
+
+/// Lists functions with their names.
+#[macro_export]
+macro_rules! cases {
+    ($($module:ident: $($name:ident),+;)+) => {
+        &[$($((concat!(stringify!($module), "::", stringify!($name)), $module::$name as fn()),)+)+]
+    };
+}
+pub use crate::cases;
+
+/// Enters user, network and mount namespaces, or ends the process with a reason to skip the test.
+///
+/// # Panics
+/// If it is the test's fault that it cannot.
+pub fn enter_as(identity: Identity) {
+    let parent = getppid();
+    if let Err(error) = enter_user_namespace(Isolation { identity, network: true, mounts: true }) {
+        // These are not the system's doing.
+        assert!(!matches!(error.why, Why::Unknown | Why::Threads(_)), "{error}");
+        skip::because(error);
+        exit(SKIPPED.into());
+    }
+    // A process that gains rights is not killed with its parent any more (prctl(2)).
+    let kept = set_pdeathsig(Signal::SIGKILL).is_ok() && getppid() == parent;
+    assert!(kept, "the process that runs the tests has ended");
+}
+
+/// The same as root inside.
+///
+/// # Panics
+/// As [`enter_as`].
+pub fn enter() {
+    enter_as(Identity::Root);
+}
+
+/// This program once more, for `part` of a test, with pipes to talk by.
+///
+/// # Panics
+/// If it cannot be started.
+#[must_use]
+pub fn part(part: &str) -> Running {
+    Running::start(this_program().env(CASE, part).stdin(Stdio::piped()).stdout(Stdio::piped()))
+}
+
+/// This program once more, with its arguments still to give, and as if nobody had started it for a case.
+///
+/// # Panics
+/// Without `/proc`.
+#[must_use]
+pub fn this_program() -> Command {
+    let path = env::current_exe().unwrap_or_else(|error| panic!("this program: {error}"));
+    let mut command = Command::new(path);
+    command.env_remove(CASE);
+    command
+}
+
+/// Runs the case that the environment names, or else what the arguments ask for, each in a process of its
+/// own.
+///
+/// # Panics
+/// If the environment names a case that there is not.
+#[must_use]
+pub fn main(cases: &[Case], parts: &[Case]) -> ExitCode {
+    run_main(cases, &[], parts)
+}
+
+/// The same; those of `ignored` only run by `--ignored`, and then alone and one after another, since they measure.
+///
+/// # Panics
+/// As [`main`].
+#[must_use]
+pub fn main_with_ignored(cases: &[Case], ignored: &[Case]) -> ExitCode {
+    run_main(cases, ignored, &[])
+}
+
+fn run_main(cases: &[Case], ignored: &[Case], parts: &[Case]) -> ExitCode {
+    if let Ok(name) = env::var(CASE) {
+        let case = cases.iter().chain(ignored).chain(parts).find(|case| case.0 == name);
+        (case.unwrap_or_else(|| panic!("there is no case {name}")).1)();
+        return ExitCode::SUCCESS;
+    }
+    let arguments = Arguments::sort(env::args().skip(1));
+    let measures = arguments.has("--ignored");
+    let of = if measures { ignored } else { cases };
+    let chosen: Vec<&Case> = of.iter().filter(|case| arguments.chooses(case.0)).collect();
+    if arguments.has("--list") {
+        chosen.iter().for_each(|case| println!("{}: test", case.0));
+        return ExitCode::SUCCESS;
+    }
+    if measures {
+        return if chosen.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            run(&chosen, 1, true, MEASURING * limit())
+        };
+    }
+    // They wait most of the time.
+    let at_once = || 2 * thread::available_parallelism().map_or(1, NonZero::get);
+    let threads = arguments.threads.unwrap_or_else(at_once);
+    run(&chosen, threads, arguments.has("--show-output"), limit())
+}
+
+fn run(chosen: &[&Case], at_once: usize, shows: bool, limit: Duration) -> ExitCode {
+    println!("\nrunning {} tests", chosen.len());
+    let next = AtomicUsize::new(0);
+    let outcomes = Mutex::new(Vec::new());
+    let work = || {
+        while let Some((name, _)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let outcome = Outcome::of(name, limit);
+            outcome.print(shows);
+            outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
+        }
+    };
+    thread::scope(|scope| (0..at_once).for_each(|_| drop(scope.spawn(work))));
+    let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let failed: Vec<_> = outcomes.iter().filter(|outcome| outcome.is_failure()).collect();
+    let skipped = outcomes.iter().filter(|outcome| outcome.is_skipped()).count();
+    for Outcome { name, status, said, late } in &failed {
+        let late = late.map(|limit| format!("{name} took more than {} s\n", limit.as_secs_f64()));
+        println!("\n---- {name} ({status}) ----\n{}{said}", late.unwrap_or_default());
+    }
+    let word = if failed.is_empty() { "ok" } else { "FAILED" };
+    let passed = chosen.len() - failed.len() - skipped;
+    println!("\ntest result: {word}. {passed} passed; {} failed; {skipped} ignored\n", failed.len());
+    if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// How the process of a case ended.
+struct Outcome {
+    name: &'static str,
+    status: ExitStatus,
+    said: String,
+    /// The limit that it did not keep.
+    late: Option<Duration>,
+}
+
+impl Outcome {
+    /// Runs the case of this name.
+    fn of(name: &'static str, limit: Duration) -> Self {
+        let mut command = this_program();
+        command.env(CASE, name).process_group(0);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (output, ended) = Running::start(&mut command).output_within(limit);
+        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        Self { name, status: output.status, said: text.concat(), late: (!ended).then_some(limit) }
+    }
+
+    fn is_skipped(&self) -> bool {
+        self.status.code() == Some(SKIPPED.into())
+    }
+
+    fn is_failure(&self) -> bool {
+        !self.status.success() && !self.is_skipped()
+    }
+
+    /// One line, and all that a case said that passed if that is to be shown; else what it did not test.
+    fn print(&self, shows: bool) {
+        let Self { name, said, .. } = self;
+        if self.is_skipped() {
+            let line = said.lines().last().unwrap_or_default();
+            let reason = line.strip_prefix(&format!("{}{name}: ", skip::BEGIN)).unwrap_or(line);
+            println!("test {name} ... ignored, {reason}");
+        } else if self.is_failure() {
+            println!("test {name} ... FAILED");
+        } else if shows {
+            println!("test {name} ... ok\n{said}");
+        } else {
+            let skipped = said.lines().filter(|line| line.starts_with(skip::BEGIN));
+            println!("test {name} ... ok{}", skipped.map(|line| format!("\n{line}")).collect::<String>());
+        }
+    }
+}
+
+/// What the arguments ask for, as libtest takes them.
+#[derive(Default)]
+struct Arguments {
+    filters: Vec<String>,
+    skipped: Vec<String>,
+    flags: Vec<String>,
+    /// Cases that run at once. Default: twice the number of cores.
+    threads: Option<usize>,
+}
+
+impl Arguments {
+    /// Flags with values that mean nothing here are left out.
+    fn sort(mut arguments: impl Iterator<Item = String>) -> Self {
+        let mut sorted = Self::default();
+        while let Some(argument) = arguments.next() {
+            match argument.as_str() {
+                "--skip" => sorted.skipped.extend(arguments.next()),
+                "--test-threads" => sorted.threads = arguments.next().and_then(|count| count.parse().ok()),
+                "--format" | "--color" | "--logfile" | "-Z" => drop(arguments.next()),
+                flag if flag.starts_with('-') => sorted.flags.push(argument),
+                _ => sorted.filters.push(argument),
+            }
+        }
+        sorted
+    }
+
+    fn has(&self, flag: &str) -> bool {
+        self.flags.iter().any(|it| it == flag)
+    }
+
+    fn chooses(&self, name: &str) -> bool {
+        let fits = |filter: &String| {
+            if self.has("--exact") { name == filter } else { name.contains(filter.as_str()) }
+        };
+        (self.filters.is_empty() || self.filters.iter().any(fits)) && !self.skipped.iter().any(fits)
+    }
+}

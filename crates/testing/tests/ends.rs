@@ -1,0 +1,270 @@
+//! Cases that do not end as they should, and the children that they leave. This program runs itself again, with [`WRONG`] for its cases.
+#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
+#![allow(clippy::disallowed_methods, reason = "what is waited for are other processes, in real time")]
+
+use std::process::ExitCode;
+
+use apportion_testing::processes::{self, Case, cases};
+
+mod right {
+    use std::fs;
+    use std::io::Read as _;
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    use apportion_testing::child::{self, LIMIT, Running};
+    use apportion_testing::processes::this_program;
+    use apportion_testing::skip;
+    use nix::sys::signal::{Signal, kill};
+    use nix::unistd::Pid;
+
+    use crate::{PIDS, WRONG_ONES};
+
+    /// By then a program of these tests has ended.
+    const SOON: Duration = Duration::from_secs(30);
+
+    fn wrong(case: &str, folder: &Path) -> Command {
+        let mut command = this_program();
+        command
+            .args(["--exact", &format!("wrong::{case}")])
+            .env(WRONG_ONES, "1")
+            .env(PIDS, folder.join("pids"));
+        command
+    }
+
+    /// What the program says that runs this case, and its status; it ends soon.
+    fn said(command: &mut Command) -> (Option<i32>, String) {
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let (output, ended) = Running::start(command).output_within(SOON);
+        let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+        assert!(ended, "{text}");
+        (output.status.code(), text)
+    }
+
+    /// The processes that the case has written down.
+    fn pids(folder: &Path) -> Vec<Pid> {
+        let text = fs::read_to_string(folder.join("pids")).unwrap_or_default();
+        text.lines().map(|line| Pid::from_raw(line.parse().unwrap())).collect()
+    }
+
+    fn eventually(condition: impl Fn() -> bool) -> bool {
+        let begun = Instant::now();
+        while begun.elapsed() < Duration::from_secs(10) {
+            if condition() {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        false
+    }
+
+    /// Whether so many were written down, and all of them are gone. What is left is killed, so that a failure leaves nothing.
+    fn are_gone(folder: &Path, count: usize) -> bool {
+        let pids = pids(folder);
+        assert_eq!(pids.len(), count);
+        // One that nobody has reaped yet is there, but does not run.
+        let runs = |pid: &&Pid| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat"));
+            stat.is_ok_and(|stat| !stat.rsplit_once(") ").unwrap().1.starts_with(['Z', 'X']))
+        };
+        let gone = eventually(|| !pids.iter().any(|pid| runs(&pid)));
+        pids.iter().filter(runs).for_each(|pid| kill(*pid, Signal::SIGKILL).unwrap_or_default());
+        gone
+    }
+
+    pub fn a_case_that_panics_is_named_and_its_child_killed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (status, text) = said(&mut wrong("panics", folder.path()));
+        assert!(are_gone(folder.path(), 1), "{text}");
+        assert!(status == Some(1) && text.contains("test wrong::panics ... FAILED"), "{text}");
+        assert!(text.contains("---- wrong::panics (exit status: 101) ----") && text.contains("on purpose"));
+    }
+
+    pub fn a_case_that_returns_early_leaves_no_child_at_its_output() {
+        let folder = tempfile::tempdir().unwrap();
+        let (status, text) = said(&mut wrong("returns", folder.path()));
+        assert!(are_gone(folder.path(), 1), "{text}");
+        assert!(status == Some(0) && text.contains("test wrong::returns ... ok"), "{text}");
+    }
+
+    pub fn output_that_a_process_outside_the_group_holds_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (status, text) = said(wrong("leaves_a_daemon", folder.path()).arg("--show-output"));
+        let daemon = pids(folder.path())[0];
+        kill(daemon, Signal::SIGKILL).unwrap();
+        assert!(status == Some(0) && text.contains("the last word"), "{text}");
+    }
+
+    pub fn a_case_that_hangs_is_ended_at_the_limit_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let (status, text) = said(wrong("hangs", folder.path()).env(LIMIT, "1"));
+        assert!(are_gone(folder.path(), 1), "{text}");
+        assert!(status == Some(1) && text.contains("\nwrong::hangs took more than 1 s\nbegun\n"), "{text}");
+    }
+
+    /// The case, its child and one that the child started are gone.
+    fn is_gone_with_its_program(case: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = wrong(case, folder.path());
+        let mut program = Running::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
+        let begun = eventually(|| pids(folder.path()).len() == 2 || program.has_ended());
+        if program.has_ended() && program.wait().success() {
+            return skip::because("the system forbids user namespaces");
+        }
+        assert!(begun);
+        program.kill();
+        assert!(are_gone(folder.path(), 2));
+    }
+
+    pub fn a_case_ends_with_a_program_that_is_killed() {
+        is_gone_with_its_program("holds_a_child");
+    }
+
+    pub fn a_case_in_a_namespace_ends_with_a_program_that_is_killed() {
+        is_gone_with_its_program("enters_and_holds_a_child");
+    }
+
+    pub fn a_child_that_is_dropped_ends_with_the_group_it_leads() {
+        use std::os::unix::process::CommandExt as _;
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", "sleep 1000 & echo $!; wait"]).process_group(0).stdout(Stdio::piped());
+        let mut child = Running::start(&mut shell);
+        let mut line = [0; 32];
+        let length = child.stdout().read(&mut line).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("pids"), &line[..length]).unwrap();
+        drop(child);
+        assert!(are_gone(folder.path(), 1));
+    }
+
+    pub fn a_command_that_hangs_panics_with_its_name() {
+        let folder = tempfile::tempdir().unwrap();
+        for case in ["waits_for_a_command", "waits_for_a_child", "reads_from_a_child"] {
+            let (status, text) = said(wrong(case, folder.path()).env(LIMIT, "4"));
+            assert!(status == Some(1) && text.contains("sleep 1000 took more than 3 s"), "{text}");
+        }
+    }
+
+    pub fn what_is_skipped_is_listed_with_its_package() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("skipped");
+        let mut command = wrong("lacks_a_program", folder.path());
+        let (status, text) = said(command.env("PATH", folder.path()).env(skip::FILE, &file));
+        let line =
+            "skipped: wrong::lacks_a_program: there is no nginx, no jq in PATH (package nginx-light, jq)\n";
+        assert_eq!((status, fs::read_to_string(&file).unwrap().as_str()), (Some(0), line));
+        assert!(text.contains(line), "{text}");
+        assert!(!child::output(Command::new("/bin/sh").args(["-c", "exit 3"])).status.success());
+    }
+}
+
+/// They do not end as they should.
+#[expect(clippy::zombie_processes, reason = "to leave children behind is what is tested")]
+mod wrong {
+    use std::io::{Read as _, Write as _};
+    use std::process::{Child, Command, Stdio};
+
+    use apportion_testing::child::{self, Running};
+    use apportion_testing::processes::enter;
+    use apportion_testing::skip;
+    use nix::unistd::Pid;
+
+    use crate::PIDS;
+
+    fn sleep() -> Command {
+        let mut command = Command::new("sleep");
+        command.arg("1000");
+        command
+    }
+
+    fn write_down(pid: u32) {
+        let path = std::env::var_os(PIDS).unwrap();
+        let mut file = std::fs::File::options().append(true).create(true).open(path).unwrap();
+        writeln!(file, "{pid}").unwrap();
+    }
+
+    /// A child that nothing ends but the end of the group.
+    fn forgotten() -> Child {
+        let child = sleep().spawn().unwrap();
+        write_down(child.id());
+        child
+    }
+
+    pub fn panics() {
+        let _child = forgotten();
+        panic!("on purpose");
+    }
+
+    pub fn returns() {
+        let _child = forgotten();
+    }
+
+    #[expect(clippy::print_stdout, reason = "it is read by the test")]
+    pub fn leaves_a_daemon() {
+        use std::os::unix::process::CommandExt as _;
+        let child = sleep().process_group(0).spawn().unwrap();
+        write_down(child.id());
+        println!("the last word");
+    }
+
+    #[expect(clippy::print_stdout, reason = "it is read by the test")]
+    pub fn hangs() {
+        println!("begun");
+        let _ = forgotten().wait();
+    }
+
+    pub fn holds_a_child() {
+        write_down(Pid::this().as_raw().cast_unsigned());
+        let mut child = Running::start(&mut sleep());
+        write_down(child.id().as_raw().cast_unsigned());
+        child.wait();
+    }
+
+    pub fn enters_and_holds_a_child() {
+        enter();
+        holds_a_child();
+    }
+
+    pub fn waits_for_a_command() {
+        drop(child::output(&mut sleep()));
+    }
+
+    pub fn waits_for_a_child() {
+        Running::start(&mut sleep()).wait();
+    }
+
+    pub fn reads_from_a_child() {
+        let mut child = Running::start(sleep().stdout(Stdio::piped()));
+        child.stdout().read_to_end(&mut Vec::new()).unwrap();
+    }
+
+    pub fn lacks_a_program() {
+        assert!(!skip::unless_found(&["nginx", "jq"]));
+    }
+}
+
+/// Set where [`WRONG`] are the cases.
+const WRONG_ONES: &str = "APPORTION_WRONG_CASES";
+/// Names the file to which processes are written down.
+const PIDS: &str = "APPORTION_PIDS";
+const CASES: &[Case] = cases! {
+    right: a_case_that_panics_is_named_and_its_child_killed,
+        a_case_that_returns_early_leaves_no_child_at_its_output,
+        output_that_a_process_outside_the_group_holds_is_read,
+        a_case_that_hangs_is_ended_at_the_limit_and_named,
+        a_case_ends_with_a_program_that_is_killed,
+        a_case_in_a_namespace_ends_with_a_program_that_is_killed,
+        a_child_that_is_dropped_ends_with_the_group_it_leads,
+        a_command_that_hangs_panics_with_its_name,
+        what_is_skipped_is_listed_with_its_package;
+};
+const WRONG: &[Case] = cases! {
+    wrong: panics, returns, leaves_a_daemon, hangs, holds_a_child, enters_and_holds_a_child, waits_for_a_command, waits_for_a_child,
+        reads_from_a_child, lacks_a_program;
+};
+
+fn main() -> ExitCode {
+    let is_wrong = std::env::var_os(WRONG_ONES).is_some();
+    processes::main(if is_wrong { WRONG } else { CASES }, &[])
+}
