@@ -5,8 +5,6 @@
 #[allow(dead_code, reason = "other tests use the rest")]
 #[path = "gateway/place.rs"]
 mod place;
-#[path = "../../linux/tests/common/processes.rs"]
-mod processes;
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -24,8 +22,8 @@ use apportion_linux::port::{Port, Received};
 use nix::unistd::alarm;
 use serde_json::Value;
 
+use apportion_testing::processes::{self, Case, cases};
 use place::{Place, get, place};
-use processes::{Case, cases};
 
 /// In a program of their own, since tests that run at the same time would be disturbed.
 const CASES: &[Case] = cases! {

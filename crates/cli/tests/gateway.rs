@@ -1,7 +1,7 @@
 //! `apportion gateway` as a user meets it, between two veths of a namespace of its own.
 //! A program of its own: each test is a process that enters namespaces.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
+#![allow(clippy::print_stdout, reason = "what is measured is printed")]
 
 #[path = "gateway/changes.rs"]
 mod changes;
@@ -19,10 +19,6 @@ mod failures;
 mod load;
 #[path = "gateway/place.rs"]
 mod place;
-#[path = "../../linux/tests/common/processes.rs"]
-mod processes;
-#[path = "common/programs.rs"]
-mod programs;
 #[path = "gateway/proxies.rs"]
 mod proxies;
 #[path = "gateway/refusals.rs"]
@@ -37,7 +33,7 @@ mod viewers;
 
 use std::process::ExitCode;
 
-use processes::{Case, cases};
+use apportion_testing::processes::{self, Case, cases};
 
 const CASES: &[Case] = cases! {
     changes: a_change_by_http_is_shown_and_applied_and_the_file_stays,

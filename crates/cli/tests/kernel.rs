@@ -2,7 +2,6 @@
 //! programs, without which it is skipped with a line.
 //! A program of its own: a place is made with the rights of root here, and in a user namespace by the program `gateway`.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
 #![allow(dead_code, reason = "places serve more tests than these")]
 
 #[path = "gateway/place.rs"]
@@ -25,6 +24,8 @@ use apportion_linux::clock::pause;
 use apportion_linux::host::Host;
 use apportion_linux::netlink::Netlink;
 use apportion_linux::netlink::htb::HtbClass;
+use apportion_testing::child::Running;
+use apportion_testing::skip;
 use nix::sys::signal::Signal;
 use place::{Place, get, place};
 
@@ -37,24 +38,23 @@ const PLANS: &str = "name, parent, addresses, down, up\n\
 /// A place with both files; none without the rights, or where the kernel has no HTB.
 fn ready() -> Option<(Place, std::path::PathBuf)> {
     if !nix::unistd::geteuid().is_root() {
-        println!("skipped: only root may load tc programs here");
+        skip::because("only root may load tc programs; run it as root");
         return None;
     }
     let place = place();
     fs::write(place.folder.path().join("plans.csv"), PLANS).unwrap();
     let path = place.write(CONFIG);
     let mut child = place.command(&["--backend", "kernel"], &path);
-    let mut child = child.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let mut child = Running::start(child.stderr(std::process::Stdio::piped()));
     pause(Span::from_millis(500));
-    if let Some(status) = child.try_wait().unwrap() {
-        let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    if child.has_ended() {
+        let (status, said) = (child.wait(), std::io::read_to_string(child.stderr()).unwrap());
         let reasons = ["EPERM", "ENOENT", "ENOSYS", "no clang", "not part of this build"];
         assert!(reasons.iter().any(|reason| said.contains(reason)), "{status}: {said}");
-        println!("skipped: {said}");
+        skip::because(said);
         return None;
     }
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child.kill();
     Some((place, path))
 }
 
@@ -158,7 +158,7 @@ fn one_that_was_killed_leaves_frames_passing_and_is_started_again() {
     let Some((place, path)) = ready() else { return };
     let mut gateway = start(&place, &path);
     gateway.signal(Signal::SIGKILL);
-    gateway.child.wait().unwrap();
+    gateway.child.wait();
     assert_eq!(crossing(&place), 20);
     let gateway = start(&place, &path);
     assert_eq!(crossing(&place), 20);
@@ -188,7 +188,7 @@ fn what_a_killed_one_left_is_kept_by_a_failed_start_and_taken_by_the_bypass() {
     let mut gateway = start(&place, &path);
     assert!(!merges(&mut netlink));
     gateway.signal(Signal::SIGKILL);
-    gateway.child.wait().unwrap();
+    gateway.child.wait();
 
     // Somebody else's queue stands where the gateway's is to be.
     netlink.delete_queue(far, major).unwrap();
@@ -199,7 +199,7 @@ fn what_a_killed_one_left_is_kept_by_a_failed_start_and_taken_by_the_bypass() {
 
     let mut gateway = start(&place, &path);
     gateway.signal(Signal::SIGKILL);
-    gateway.child.wait().unwrap();
+    gateway.child.wait();
     assert!(!netlink.class_statistics(far, major).unwrap().is_empty());
     assert_eq!(place.ask(&["bypass"], &path).0, 0);
     assert!(netlink.class_statistics(far, major).unwrap().is_empty());

@@ -1,13 +1,12 @@
 //! A C program uses the header and the static library: every call, misuse, and random sequences of calls for
 //! every discipline, without leaks.
 
-#![expect(clippy::print_stdout, reason = "a test that is skipped says so")]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use apportion_core::param::Role;
 use apportion_core::system::Catalog;
+use apportion_testing::{child, skip};
 
 /// The folder of the libraries: cargo puts them next to the tests.
 fn libraries() -> PathBuf {
@@ -24,7 +23,7 @@ fn compile(source: &Path, program: &Path, flags: &[&str]) -> Result<(), String> 
     cc.args(["-std=c11", "-O1", "-g", "-Wall", "-Wextra", "-pedantic", "-Werror"]).args(flags);
     cc.arg("-I").arg(crate_dir.join("include")).arg("-o").arg(program).arg(source);
     cc.arg(libraries().join("libapportion_capi.a")).args(SYSTEM);
-    let output = cc.output().map_err(|error| error.to_string())?;
+    let output = child::output(&mut cc);
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
 }
 
@@ -50,19 +49,9 @@ fn queues() -> Vec<String> {
     queues
 }
 
-/// Whether there is a C compiler; says so if not.
-fn has_cc() -> bool {
-    let found = Command::new("cc").arg("--version").output().is_ok();
-    if !found {
-        println!("skipped: no C compiler (cc)");
-    }
-    found
-}
-
 /// Runs a program that must end well. What it printed.
 fn run(program: &Path, words: &[String]) -> String {
-    let output = Command::new(program).args(words).env("ASAN_OPTIONS", "detect_leaks=1").output();
-    let output = output.expect("it can be started");
+    let output = child::output(Command::new(program).args(words).env("ASAN_OPTIONS", "detect_leaks=1"));
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
     said
@@ -70,7 +59,7 @@ fn run(program: &Path, words: &[String]) -> String {
 
 #[test]
 fn a_c_program_uses_the_library_without_leaks() {
-    if !has_cc() {
+    if !skip::unless_found(&["cc"]) {
         return;
     }
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
@@ -78,7 +67,7 @@ fn a_c_program_uses_the_library_without_leaks() {
     std::fs::write(&empty, "int main(void) { return 0; }\n").expect("writable");
     let mut flags = vec!["-fsanitize=address,undefined", "-fno-sanitize-recover=all"];
     if let Err(why) = compile(&empty, &folder.join("empty"), &flags) {
-        println!("without AddressSanitizer, which does not work here: {why}");
+        skip::because(format!("in part: AddressSanitizer does not work here: {why}"));
         flags.clear();
     }
     let program = folder.join("interface");
@@ -89,7 +78,7 @@ fn a_c_program_uses_the_library_without_leaks() {
 
 #[test]
 fn the_program_of_the_document_prints_what_it_says() {
-    if !has_cc() {
+    if !skip::unless_found(&["cc"]) {
         return;
     }
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/c-interface.md");

@@ -7,6 +7,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use apportion_testing::child::{self, Running};
 use tempfile::TempDir;
 
 use crate::common::{self, Run, apportion_with_cache};
@@ -55,18 +56,17 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 fn a_run_that_was_killed_goes_on_where_it_was() {
     let folders = folders();
     let [folder, cache] = &folders;
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+    command
         .args(["run", "x.toml", "--no-perturb", "--seeds", "20", "--jobs", "1", "--out", "killed"])
         .current_dir(folder.path())
         .env("APPORTION_CACHE_DIR", cache.path())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::piped());
+    let mut child = Running::start(&mut command);
     // A line for each tenth of the 40 runs.
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let mut lines = BufReader::new(child.stderr()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "4/40 runs done");
-    child.kill().unwrap();
-    child.wait().unwrap();
+    child.kill();
     // One that is cut short in the middle of a write is simulated again, with what that process wrote after it.
     let [file] = &files(&cache.path().join("2"))[..] else { panic!("one process, one point") };
     let length = file.metadata().unwrap().len();
@@ -129,7 +129,7 @@ fn a_relative_xdg_cache_home_is_ignored() {
     let place = |xdg: &Path| {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
         command.args(["cache", "show"]).current_dir(folder.path()).env_remove("APPORTION_CACHE_DIR");
-        let output = command.env("XDG_CACHE_HOME", xdg).env("HOME", home.path()).output().unwrap();
+        let output = child::output(command.env("XDG_CACHE_HOME", xdg).env("HOME", home.path()));
         String::from_utf8(output.stdout).unwrap()
     };
     let (xdg, home) = (folder.path().join("xdg"), home.path().join(".cache/apportion"));

@@ -3,11 +3,11 @@
 //! Plots are skipped, with the reason, where there is no Flent.
 
 #![allow(clippy::disallowed_methods, reason = "Flent is a program of its own")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
 
 use std::path::Path;
 use std::process::Command;
 
+use apportion_testing::{child, skip};
 use tempfile::TempDir;
 
 use crate::common::apportion;
@@ -51,8 +51,7 @@ fn a_point_of_a_run_is_a_file_of_flent() {
 
 #[test]
 fn flent_draws_it() {
-    if Command::new("flent").arg("--version").output().is_err() {
-        println!("skipped: there is no flent on this machine");
+    if !skip::unless_found(&["flent"]) {
         return;
     }
     let folder = run();
@@ -63,12 +62,12 @@ fn flent_draws_it() {
     }
     for plot in ["totals", "upload", "upload_with_ping", "tcp_rtt", "box_totals"] {
         let picture = format!("{plot}.png");
-        let drawn = Command::new("flent")
+        let mut flent = Command::new("flent");
+        flent
             .args(["-f", "plot", "-p", plot, "-o", &picture, "fifo.flent", "drr.flent"])
             .current_dir(folder.path())
-            .env("HOME", folder.path())
-            .output()
-            .unwrap();
+            .env("HOME", folder.path());
+        let drawn = child::output(&mut flent);
         let said = String::from_utf8_lossy(&drawn.stderr);
         assert!(drawn.status.success() && size(&folder.path().join(&picture)) > 10_000, "{plot}: {said}");
     }

@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use apportion_testing::child::Running;
 use tempfile::TempDir;
 
 use crate::common::{apportion, apportion_with_cache, reused};
@@ -107,19 +108,18 @@ fn the_list_and_the_estimate_play_nothing() {
 
 /// Plays the league until it says that some of it is done, and sends it this signal.
 fn stop(cache: &Path, folder: &Path, signal: nix::sys::signal::Signal) -> Option<i32> {
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+    command
         .args([&SMALL[..], &["--jobs", "1"]].concat())
         .env("APPORTION_CACHE_DIR", cache)
         .current_dir(folder)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        .stderr(Stdio::piped());
+    let mut child = Running::start(&mut command);
+    let mut lines = BufReader::new(child.stderr()).lines();
     assert!(lines.next().unwrap().unwrap().contains("runs done"));
-    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
-    nix::sys::signal::kill(pid, signal).unwrap();
+    child.signal(signal);
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
-    let status = child.wait().unwrap().code();
+    let status = child.wait().code();
     if status == Some(1) {
         assert!(rest.last().unwrap().ends_with("the same command goes on from there"), "{rest:?}");
     }

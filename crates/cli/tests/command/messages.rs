@@ -1,7 +1,10 @@
 //! The command as people and scripts meet it: output, messages and exit status.
 
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
+use apportion_testing::child::Running;
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use crate::common::{apportion, apportion_with_cache};
@@ -320,14 +323,10 @@ fn the_schema_is_json_and_completions_are_scripts() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("apportion"))
-        .arg("schema")
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
-        .spawn()
-        .unwrap();
-    drop(child.stdout.take());
-    let output = child.wait_with_output().unwrap();
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+    let mut child = Running::start(command.arg("schema").stdout(Stdio::piped()).stderr(Stdio::piped()));
+    drop(child.stdout());
+    let output = child.output();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
 }
 
@@ -335,7 +334,6 @@ fn a_reader_that_goes_away_is_no_error() {
 #[test]
 fn an_interrupt_keeps_what_is_finished_and_exits_with_1() {
     use std::io::BufRead as _;
-    use std::process::{Command, Stdio};
 
     let folder = folder();
     // The second run would take hours.
@@ -347,20 +345,19 @@ fn an_interrupt_keeps_what_is_finished_and_exits_with_1() {
         scenario + "[[change]]\nat = \"3s\"\nset = \"link.bottleneck.rate\"\nto = \"1Gbit\"\n",
     )
     .unwrap();
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+    command
         .current_dir(folder.path())
         .args(["run", "long.toml", "--jobs", "1", "--out", "out", "--no-resume"])
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut errors = std::io::BufReader::new(child.stderr.take().unwrap());
+        .stderr(Stdio::piped());
+    let mut child = Running::start(&mut command);
+    let mut errors = std::io::BufReader::new(child.stderr());
     let mut line = String::new();
     errors.read_line(&mut line).unwrap();
     assert_eq!(line, "1/2 runs done\n");
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(kill.success());
-    let output = child.wait_with_output().unwrap();
+    child.signal(Signal::SIGINT);
+    let output = child.output();
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8(output.stdout).unwrap().contains("interrupted"));
     let run = std::fs::read_to_string(folder.path().join("out/1/run.json")).unwrap();
@@ -374,30 +371,28 @@ fn an_interrupt_keeps_what_is_finished_and_exits_with_1() {
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a test of a process waits for it")]
 fn an_interrupt_before_anything_has_ended_leaves_no_folder() {
-    use std::process::{Command, Stdio};
     use std::time::{Duration, Instant};
 
     let folder = folder();
     // It would take hours.
     let scenario = SCENARIO.replace("stop = \"2s\"", "stop = \"1000000s\"");
     std::fs::write(folder.path().join("long.toml"), scenario).unwrap();
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+    command
         .current_dir(folder.path())
         .args(["run", "long.toml", "--force", "--out", "out", "--no-resume"])
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stderr(Stdio::piped());
+    let child = Running::start(&mut command);
     // With the folder that is to be published, it listens to interrupts.
     let entries = || std::fs::read_dir(folder.path().join("out")).map_or(0, Iterator::count);
     let begun = Instant::now();
     while entries() == 0 {
-        assert!(begun.elapsed() < Duration::from_secs(60) && child.try_wait().unwrap().is_none());
+        assert!(begun.elapsed() < Duration::from_secs(60) && !child.has_ended());
         std::thread::sleep(Duration::from_millis(10));
     }
-    let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(kill.success());
-    let output = child.wait_with_output().unwrap();
+    child.signal(Signal::SIGINT);
+    let output = child.output();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("interrupted before any replication had ended: nothing is written"), "{said}");

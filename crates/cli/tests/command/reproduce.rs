@@ -4,8 +4,8 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use apportion_testing::child::Running;
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use crate::common::{apportion, apportion_with_cache, reused};
@@ -210,17 +210,17 @@ fn what_was_simulated_before_is_from_the_cache() {
 fn an_interrupted_reproduction_goes_on_where_it_was() {
     let (folder, cache) = (checkout(PAPER), tempfile::tempdir().unwrap());
     let words = ["reproduce", "drr/total", "--seeds", "400", "--jobs", "1"];
-    let mut child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+    command
         .args(words)
         .current_dir(folder.path())
         .env("APPORTION_CACHE_DIR", cache.path())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        .stderr(Stdio::piped());
+    let mut child = Running::start(&mut command);
+    let mut lines = BufReader::new(child.stderr()).lines();
     assert_eq!(lines.next().unwrap().unwrap(), "40/400 runs done");
-    kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(1));
+    child.signal(Signal::SIGINT);
+    assert_eq!(child.wait().code(), Some(1));
     let said: Vec<String> = lines.map(Result::unwrap).collect();
     assert!(said.last().unwrap().ends_with("; the same command goes on from there"), "{said:?}");
     let resumed = apportion_with_cache(cache.path(), folder.path(), &words);

@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
+use apportion_testing::child::{self, Running};
+use apportion_testing::skip;
+
 use crate::common::apportion;
 
 const HEAD: &str = "title = \"test\"\nseed = 3\nstop = \"5s\"\n";
@@ -145,16 +148,12 @@ fn tshark_reads_a_capture_and_finds_nothing_wrong() {
     assert_eq!(run.status, 0, "{}", run.err);
     let tshark = |arguments: &[&str]| {
         let path = folder.path().join("out/1/bottleneck.pcap");
-        let output = match Command::new("tshark").arg("-r").arg(path).args(arguments).output() {
-            Ok(output) => output,
-            Err(error) => {
-                assert!(std::env::var("CI").as_deref() != Ok("true"), "CI must have tshark: {error}");
-                println!(
-                    "SKIPPED: tshark cannot be run here ({error}); the capture was not checked against it"
-                );
-                return None;
-            }
-        };
+        let may_be_skipped = std::env::var("CI").as_deref() != Ok("true");
+        assert!(may_be_skipped || skip::is_in_path("tshark"), "CI must have tshark");
+        if !skip::unless_found(&["tshark"]) {
+            return None;
+        }
+        let output = child::output(Command::new("tshark").arg("-r").arg(path).args(arguments));
         let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success() && !complaint.contains("cut short"), "{complaint}");
         Some(String::from_utf8(output.stdout).unwrap())
@@ -221,14 +220,14 @@ fn no_run_overwrites_another_one_or_what_else_is_there() {
 fn two_runs_at_once_are_both_kept() {
     let folder = folder();
     let start = |seed: &str| {
-        Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+        command
             .args(["run", "x.toml", "--quiet", "--no-resume", "--out", "out", "--set", seed])
-            .current_dir(folder.path())
-            .spawn()
-            .unwrap()
+            .current_dir(folder.path());
+        Running::start(&mut command)
     };
     let mut both = [start("seed=3"), start("seed=4")];
-    assert!(both.iter_mut().all(|run| run.wait().unwrap().success()));
+    assert!(both.iter_mut().all(|run| run.wait().success()));
     let names: Vec<String> = files(&folder.path().join("out")).into_keys().collect();
     assert_eq!(names, ["1", "2", "latest"]);
     let out = |number: &str| results(&folder.path().join("out").join(number));
@@ -292,9 +291,7 @@ fn a_folder_that_may_not_be_written_is_refused() {
     std::fs::create_dir(&locked).unwrap();
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o555)).unwrap();
     if std::fs::write(locked.join("probe"), "").is_ok() {
-        println!(
-            "SKIPPED: the superuser may write everywhere; that a locked folder is refused was not checked"
-        );
+        skip::because("the superuser may write everywhere; run it as another user");
     } else {
         let message = "make it writable or choose another folder";
         assert!(refusal(folder.path(), "locked", &[]).contains(message));
@@ -323,12 +320,12 @@ fn a_disk_that_is_too_full_leaves_nothing_by_halves() {
         let before = files(&out);
         // No file may grow beyond some kilobytes. An error, and not a signal, is what a write beyond that gets if the signal is ignored.
         let limited = "trap '' XFSZ; ulimit -f 8; exec \"$APPORTION\" run x.toml --quiet --no-resume --out out --set \"$0\"";
-        let output = Command::new("sh")
+        let mut shell = Command::new("/bin/sh");
+        shell
             .args(["-c", limited, set])
             .env("APPORTION", assert_cmd::cargo::cargo_bin("apportion"))
-            .current_dir(folder.path())
-            .output()
-            .unwrap();
+            .current_dir(folder.path());
+        let output = child::output(&mut shell);
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(2), "{err}");
         assert!(err.starts_with("error: ") && err.contains(what) && err.lines().count() == 1, "{err}");

@@ -6,6 +6,8 @@ use std::fs::{self, File};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 
+use apportion_testing::child;
+
 use crate::common::apportion;
 
 /// The commands, each with the file that it is to read.
@@ -97,8 +99,8 @@ fn a_limit_of_file_sizes_is_a_message() {
     // Blocks of 512 or 1024 bytes.
     let limited =
         format!("ulimit -f 4; exec '{}' run x.toml --out out --no-resume --quiet", program.display());
-    let run =
-        std::process::Command::new("sh").args(["-c", &limited]).current_dir(folder.path()).output().unwrap();
+    let mut shell = std::process::Command::new("/bin/sh");
+    let run = child::output(shell.args(["-c", &limited]).current_dir(folder.path()));
     let said = String::from_utf8(run.stderr).unwrap();
     assert_eq!(run.status.code(), Some(2), "{said}");
     assert!(

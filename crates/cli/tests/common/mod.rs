@@ -6,8 +6,9 @@
 pub mod watched;
 
 use std::path::Path;
+use std::process::Command;
 
-use assert_cmd::Command;
+use apportion_testing::child;
 
 pub struct Run {
     pub status: i32,
@@ -23,9 +24,8 @@ pub fn apportion(folder: &Path, arguments: &[&str]) -> Run {
 
 /// Runs the command in `folder`, with the cache in `cache`.
 pub fn apportion_with_cache(cache: &Path, folder: &Path, arguments: &[&str]) -> Run {
-    let mut command = Command::cargo_bin("apportion").unwrap();
-    let output =
-        command.current_dir(folder).env("APPORTION_CACHE_DIR", cache).args(arguments).output().unwrap();
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+    let output = child::output(command.current_dir(folder).env("APPORTION_CACHE_DIR", cache).args(arguments));
     Run {
         status: output.status.code().unwrap(),
         out: String::from_utf8(output.stdout).unwrap(),

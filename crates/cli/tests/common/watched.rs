@@ -3,16 +3,17 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
+use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use apportion_testing::child::{Limited, Running};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 /// A command with a page, which is ended if the test fails.
 pub struct Watched {
-    child: Child,
-    err: BufReader<ChildStderr>,
+    child: Running,
+    err: BufReader<Limited<ChildStderr>>,
     address: String,
 }
 
@@ -21,8 +22,8 @@ impl Watched {
     pub fn start(folder: &Path, arguments: &[&str]) -> Self {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
         command.current_dir(folder).env("APPORTION_CACHE_DIR", folder.join("cache")).args(arguments);
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let err = BufReader::new(child.stderr.take().unwrap());
+        let mut child = Running::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        let err = BufReader::new(child.stderr());
         let mut watched = Self { child, err, address: String::new() };
         let url = watched.line_with("watch it at ");
         watched.address = url.split_once("http://").unwrap().1.trim_end_matches('/').to_owned();
@@ -43,6 +44,7 @@ impl Watched {
     /// What is answered to a browser.
     pub fn get(&self, path: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.address).unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
@@ -57,16 +59,9 @@ impl Watched {
 
     /// Interrupts it: its status and what it printed.
     pub fn interrupt(mut self) -> (i32, String) {
-        kill(Pid::from_raw(self.child.id() as i32), Signal::SIGINT).unwrap();
+        self.child.signal(Signal::SIGINT);
         let mut out = String::new();
-        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
-        (self.child.wait().unwrap().code().unwrap(), out)
-    }
-}
-
-impl Drop for Watched {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.child.stdout().read_to_string(&mut out).unwrap();
+        (self.child.wait().code().unwrap(), out)
     }
 }

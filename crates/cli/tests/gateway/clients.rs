@@ -1,43 +1,41 @@
 //! Programs that people measure networks with, through a gateway.
 
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use apportion_linux::host::Host;
-use nix::sys::signal::Signal;
+use apportion_testing::child::Running;
+use apportion_testing::skip;
 use serde_json::Value;
 
 use crate::place::{PLAIN, place};
-use crate::programs;
 
 /// A program on a host.
-fn start(host: &Host, command: &'static str) -> Child {
+fn start(host: &Host, command: &'static str) -> Running {
     let spawn = move || {
-        let mut shell = Command::new("sh");
+        let mut shell = Command::new("/bin/sh");
         shell.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-        shell.spawn().unwrap()
+        Running::start(&mut shell)
     };
     host.namespace.run(spawn).unwrap()
 }
 
 /// What a program on a host prints, as JSON.
 fn printed(host: &Host, command: &'static str) -> Value {
-    let output = start(host, command).wait_with_output().unwrap();
+    let output = start(host, command).output();
     let text = String::from_utf8_lossy(&output.stdout);
     serde_json::from_str(&text).unwrap_or_else(|why| panic!("{command}: {why}: {text}"))
 }
 
 pub fn iperf3_has_the_rate_and_irtt_the_delay_of_a_gateway() {
-    if !programs::are_there(&["iperf3", "irtt"]) {
+    if !skip::unless_found(&["iperf3", "irtt"]) {
         return;
     }
-    // A test has a minute here.
-    nix::unistd::alarm::set(60);
     let place = place();
     let path =
         place.write(&format!("{PLAIN}up.delay = \"10ms\"\ndown.delay = \"5ms\"\nup.queue = \"fq_codel\"\n"));
     let gateway = place.start(&path);
     let [near, far] = &place.hosts;
-    let mut servers = [start(far, "exec iperf3 -s"), start(far, "exec irtt server")];
+    let _servers = [start(far, "exec iperf3 -s"), start(far, "exec irtt server")];
     // It asks until the server answers; by then the other one listens too.
     let rtt = printed(near, "irtt client -i 10ms -d 1s -Q -o - 10.0.0.2");
     let median = rtt["stats"]["rtt"]["median"].as_f64().unwrap() / 1e6;
@@ -45,10 +43,5 @@ pub fn iperf3_has_the_rate_and_irtt_the_delay_of_a_gateway() {
     let upload = printed(near, "iperf3 -c 10.0.0.2 -t 4 -O 1 -J");
     let mbps = upload["end"]["sum_received"]["bits_per_second"].as_f64().unwrap() / 1e6;
     assert!((9.2..9.7).contains(&mbps), "{mbps}");
-    for server in &mut servers {
-        nix::sys::signal::kill(nix::unistd::Pid::from_raw(server.id().cast_signed()), Signal::SIGKILL)
-            .unwrap();
-        server.wait().unwrap();
-    }
     gateway.stop();
 }

@@ -1,5 +1,4 @@
 //! Commands to a running gateway, and their answers.
-#![allow(clippy::print_stdout, reason = "what is skipped is named")]
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -10,8 +9,9 @@ use std::process::{Command, Stdio};
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::clock::Clock;
 use apportion_linux::netlink::Netlink;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use apportion_testing::child::{self, Running};
+use apportion_testing::skip;
+use nix::sys::signal::Signal;
 
 use crate::place::{PLAIN, Silent, get, place};
 
@@ -146,18 +146,14 @@ pub fn a_gateway_is_asked_reloaded_and_stopped() {
 /// Prometheus's own check of names, types and labels has nothing to say, where it is installed.
 fn lint(answer: &str) {
     let (_, metrics) = answer.split_once("\r\n\r\n").unwrap();
-    let command = Command::new("promtool")
-        .args(["check", "metrics"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn();
-    let Ok(mut child) = command else {
-        println!("skipped: promtool is not installed");
+    if !skip::unless_found(&["promtool"]) {
         return;
-    };
-    child.stdin.take().unwrap().write_all(metrics.as_bytes()).unwrap();
-    let out = child.wait_with_output().unwrap();
+    }
+    let mut command = Command::new("promtool");
+    command.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = Running::start(&mut command);
+    child.stdin().write_all(metrics.as_bytes()).unwrap();
+    let out = child.output();
     let said = [out.stdout, out.stderr].concat();
     assert!(out.status.success() && said.is_empty(), "{}", String::from_utf8_lossy(&said));
 }
@@ -174,7 +170,8 @@ fn check_alerts(metrics: &str) {
         let is_sample = |line: &str| line.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '{']));
         assert!(metrics.lines().any(is_sample), "{name} is not in\n{metrics}");
     }
-    if let Ok(checked) = Command::new("promtool").args(["check", "rules", file]).output() {
+    if skip::is_in_path("promtool") {
+        let checked = child::output(Command::new("promtool").args(["check", "rules", file]));
         assert!(checked.status.success(), "{}", String::from_utf8_lossy(&checked.stdout));
     }
 }
@@ -244,8 +241,8 @@ pub fn the_log_may_have_no_reader() {
     for _ in 0..300 {
         assert_eq!((asked(&other), asked(PLAIN)), (200, 200));
     }
-    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
-    assert!(child.wait().unwrap().success());
+    child.signal(Signal::SIGTERM);
+    assert!(child.wait().success());
     let mut said = String::new();
     log.read_to_string(&mut said).unwrap();
     assert!(said.len() < 70_000 && said.matches("\"message\":\"reloaded\"").count() > 50, "{}", said.len());

@@ -3,16 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::clock::{Clock, pause};
 use apportion_linux::netlink::Netlink;
+use apportion_testing::child::Running;
+use apportion_testing::skip;
 use serde_json::Value;
 
 use crate::load::Busy;
 use crate::place::{ask, place_of};
-use crate::programs;
 
 const GATEWAY: &str = "127.0.0.1:9617";
 const PROMETHEUS: u16 = 9_619;
@@ -25,7 +26,9 @@ const TEXT: &str = "inside = \"near\"\noutside = \"far\"\nmetrics = \"127.0.0.1:
     [[rule]]\nname = \"films\"\nto_port = \"5001-5002\"\n";
 
 /// A Prometheus that scrapes the gateway each second; it ends with the test.
-struct Prometheus(Child);
+struct Prometheus {
+    _child: Running,
+}
 
 impl Prometheus {
     fn start(folder: &Path) -> Self {
@@ -35,14 +38,14 @@ impl Prometheus {
              scrape_configs: [{{ job_name: apportion, static_configs: [{{ targets: [\"{GATEWAY}\"] }}] }}]\n"
         );
         fs::write(&file, text).unwrap();
-        let child = Command::new("prometheus")
+        let mut command = Command::new("prometheus");
+        command
             .arg(format!("--config.file={}", file.display()))
             .arg(format!("--storage.tsdb.path={}", folder.join("series").display()))
             .arg(format!("--web.listen-address=127.0.0.1:{PROMETHEUS}"))
             .arg("--log.level=error")
-            .stdout(Stdio::null())
-            .spawn();
-        Self(child.unwrap())
+            .stdout(Stdio::null());
+        Self { _child: Running::start(&mut command) }
     }
 
     /// The answer of its API; null while it does not answer.
@@ -66,13 +69,6 @@ impl Prometheus {
         }
         let series = answer["data"]["result"].as_array().cloned().unwrap_or_default();
         Ok(series.into_iter().map(|one| serde_json::from_value(one["metric"].clone()).unwrap()).collect())
-    }
-}
-
-impl Drop for Prometheus {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
     }
 }
 
@@ -115,7 +111,7 @@ fn named(legend: &str, labels: &BTreeMap<String, String>) -> String {
 }
 
 pub fn each_panel_of_the_dashboard_has_data_in_prometheus() {
-    if !programs::are_there(&["prometheus"]) {
+    if !skip::unless_found(&["prometheus"]) {
         return;
     }
     let place =

@@ -2,15 +2,16 @@
 
 use std::fs::File;
 use std::net::UdpSocket;
-use std::process::{Child, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::clock::{Clock, pause};
 use apportion_linux::host::Host;
 use apportion_linux::netlink::Netlink;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use apportion_testing::child::Running;
+use apportion_testing::skip;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use crate::place::{PLAIN, Place, get, place};
@@ -145,7 +146,7 @@ pub fn offloads_are_restored_after_a_gateway_that_was_killed() {
         assert!(!is_restored());
         assert_eq!(place.ask(&["restore"], &path).0, 2, "while it runs");
         gateway.signal(Signal::SIGKILL);
-        gateway.child.wait().unwrap();
+        gateway.child.wait();
         assert!(!is_restored());
     };
     // By the command.
@@ -164,9 +165,9 @@ pub fn offloads_are_restored_after_a_gateway_that_was_killed() {
 }
 
 /// A gateway that writes its log to `log`, once it answers.
-fn start_with_log(place: &Place, log: Stdio) -> Child {
+fn start_with_log(place: &Place, log: Stdio) -> Running {
     let path = place.write(PLAIN);
-    let child = place.command(&["--log-format", "json"], &path).stderr(log).spawn().unwrap();
+    let child = Running::start(place.command(&["--log-format", "json"], &path).stderr(log));
     assert!(eventually(|| std::net::TcpStream::connect("127.0.0.1:9617").is_ok()));
     child
 }
@@ -198,8 +199,8 @@ pub fn a_log_that_cannot_be_written_costs_its_lines_and_nothing_else() {
         assert!(until_it_passes(&place).is_some());
         let lost = stats()["log_lines_lost"].as_u64().unwrap();
         assert!(lost > 40, "{lost}");
-        kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGTERM).unwrap();
-        assert!(child.wait().unwrap().success());
+        child.signal(Signal::SIGTERM);
+        assert!(child.wait().success());
     }
 }
 
@@ -218,8 +219,7 @@ pub fn frames_bypass_a_gateway_that_fails_open_or_was_killed() {
     let path = place.write(PLAIN);
     let (status, out, error) = place.ask(&["bypass"], &path);
     if error.contains("ENOENT") || error.contains("EOPNOTSUPP") {
-        // The kernel has no cls_u32 or no act_mirred.
-        return;
+        return skip::because(format!("the kernel has no cls_u32 or no act_mirred: {error}"));
     }
     assert_eq!((status, out.as_str()), (0, "frames bypass the gateway\n"), "{error}");
     assert_eq!(place.ask(&["bypass"], &path).0, 0, "once more");
@@ -232,7 +232,7 @@ pub fn frames_bypass_a_gateway_that_fails_open_or_was_killed() {
     let (status, _, error) = place.ask(&["bypass"], &path);
     assert!(status == 2 && error.contains("is running"), "{error}");
     gateway.signal(Signal::SIGKILL);
-    gateway.child.wait().unwrap();
+    gateway.child.wait();
     assert_eq!(passed(&place), 0);
     // As ExecStopPost= of the unit does.
     assert_eq!(place.ask(&["bypass"], &path).0, 0);
@@ -259,7 +259,7 @@ pub fn interfaces_are_promiscuous_while_frames_bypass_the_gateway() {
     assert_eq!(promiscuous(), [false; 2]);
     let (status, _, error) = place.ask(&["bypass"], &path);
     if error.contains("ENOENT") || error.contains("EOPNOTSUPP") {
-        return;
+        return skip::because(format!("the kernel has no cls_u32 or no act_mirred: {error}"));
     }
     assert_eq!((status, promiscuous()), (0, [true; 2]));
     place.ask(&["bypass"], &path);

@@ -4,14 +4,14 @@ use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Output, Stdio};
+use std::process::{ChildStderr, Command, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use apportion_linux::host::Host;
 use apportion_linux::netlink::Netlink;
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use apportion_testing::child::{self, Limited, Running};
+use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 pub const PLAIN: &str = "inside = \"near\"\noutside = \"far\"\nmetrics = \"127.0.0.1:9617\"\n\
@@ -55,7 +55,7 @@ impl Place {
     }
 
     pub fn ask(&self, arguments: &[&str], path: &Path) -> (i32, String, String) {
-        let Output { status, stdout, stderr } = self.command(arguments, path).output().unwrap();
+        let Output { status, stdout, stderr } = child::output(&mut self.command(arguments, path));
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (status.code().unwrap(), text(stdout), text(stderr))
     }
@@ -70,8 +70,8 @@ impl Place {
     }
 
     fn spawn(mut command: Command) -> Silent {
-        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-        let mut log = BufReader::new(child.stderr.take().unwrap());
+        let mut child = Running::start(command.stderr(Stdio::piped()));
+        let mut log = BufReader::new(child.stderr());
         let mut said = String::new();
         while !said.contains("the gateway is running") {
             assert!(log.read_line(&mut said).unwrap() > 0, "{said}");
@@ -107,34 +107,25 @@ impl Place {
 }
 
 pub struct Silent {
-    pub child: Child,
-    pub log: BufReader<ChildStderr>,
+    pub child: Running,
+    pub log: BufReader<Limited<ChildStderr>>,
 }
 
 pub struct Gateway {
-    pub child: Child,
+    pub child: Running,
     /// What it says until it ends.
     log: JoinHandle<String>,
 }
 
-/// A test that fails must not leave its gateway behind, which holds the output of the test.
-impl Drop for Place {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let _ = Command::new("pkill").args(["-9", "-f"]).arg(self.folder.path()).status();
-        }
-    }
-}
-
 impl Gateway {
     pub fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+        self.child.signal(signal);
     }
 
     /// Stops it; all that it said.
     pub fn stop(mut self) -> String {
         self.signal(Signal::SIGTERM);
-        let status = self.child.wait().unwrap();
+        let status = self.child.wait();
         let said = self.log.join().unwrap();
         assert!(status.success(), "{said}");
         said

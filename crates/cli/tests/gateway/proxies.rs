@@ -1,14 +1,15 @@
 //! What the documentation says of changes by curl, and of a reverse proxy with TLS, done as it stands there.
 
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use apportion_core::units::{Span, Time};
 use apportion_linux::clock::{Clock, pause};
+use apportion_testing::child::{self, Running};
+use apportion_testing::skip;
 use serde_json::{Value, json};
 
 use crate::place::{PLAIN, Place, get, place};
-use crate::programs;
 
 /// The block of this language in docs/gateway.md that begins so, with what it names in /etc in the folder of the test.
 fn documented(place: &Place, language: &str, begins: &str) -> String {
@@ -22,36 +23,25 @@ fn documented(place: &Place, language: &str, begins: &str) -> String {
 /// What a shell prints that runs this.
 fn shell(text: &str, environment: &[(&str, &str)]) -> String {
     let mut command = Command::new("bash");
-    let output = command.args(["-ec", text]).envs(environment.iter().copied()).output().unwrap();
+    let output = child::output(command.args(["-ec", text]).envs(environment.iter().copied()));
     let [said, error] = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
     assert!(output.status.success(), "{text}\n{said}{error}");
     said
 }
 
 /// The program nginx with this server, as a process of its own; it ends with the test.
-struct Nginx(Child);
-
-impl Nginx {
-    fn start(place: &Place, server: &str) -> Self {
-        let folder = place.folder.path().display();
-        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
-            .map(|name| format!("{name}_temp_path {folder}/{name};\n"))
-            .concat();
-        let text = format!(
-            "daemon off;\nmaster_process off;\nuser root root;\npid {folder}/nginx.pid;\nerror_log {folder}/nginx.log;\nevents {{ }}\n\
+fn start_nginx(place: &Place, server: &str) -> Running {
+    let folder = place.folder.path().display();
+    let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+        .map(|name| format!("{name}_temp_path {folder}/{name};\n"))
+        .concat();
+    let text = format!(
+        "daemon off;\nmaster_process off;\nuser root root;\npid {folder}/nginx.pid;\nerror_log {folder}/nginx.log;\nevents {{ }}\n\
              http {{\naccess_log off;\n{temporary}{server}}}\n"
-        );
-        let path = place.folder.path().join("nginx.conf");
-        fs::write(&path, text).unwrap();
-        Self(Command::new("nginx").arg("-c").arg(path).stderr(Stdio::null()).spawn().unwrap())
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+    );
+    let path = place.folder.path().join("nginx.conf");
+    fs::write(&path, text).unwrap();
+    Running::start(Command::new("nginx").arg("-c").arg(path).stderr(Stdio::null()))
 }
 
 /// Makes the change of the documentation, by curl with these of its variables, and looks at what it says.
@@ -69,7 +59,7 @@ fn change(place: &Place, environment: &[(&str, &str)]) {
 }
 
 pub fn a_change_by_curl_and_through_nginx_is_as_documented() {
-    if !programs::are_there(&["bash", "curl", "jq", "openssl"]) {
+    if !skip::unless_found(&["bash", "curl", "jq", "openssl"]) {
         return;
     }
     let place = place();
@@ -82,14 +72,14 @@ pub fn a_change_by_curl_and_through_nginx_is_as_documented() {
     let gateway = place.start(&path);
     change(&place, &[]);
 
-    if !programs::are_there(&["nginx"]) {
+    if !skip::unless_found(&["nginx"]) {
         return;
     }
     assert_eq!(place.ask(&["reload"], &path).0, 0);
     let sample = documented(&place, "sh", "openssl");
     let (certificates, request) = sample.split_once("curl ").unwrap();
     shell(certificates, &[]);
-    let nginx = Nginx::start(&place, &documented(&place, "nginx", "server"));
+    let nginx = start_nginx(&place, &documented(&place, "nginx", "server"));
     let log = || fs::read_to_string(place.folder.path().join("nginx.log")).unwrap_or_default();
     let clock = Clock::start();
     while std::net::TcpStream::connect("127.0.0.1:8443").is_err() {

@@ -6,7 +6,7 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
-#![allow(clippy::print_stdout, reason = "a test that is skipped says why")]
+#![allow(clippy::print_stdout, reason = "what is measured is printed")]
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -5,17 +5,17 @@ use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{ChildStderr, Command, Stdio};
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use apportion_testing::child::{Limited, Running};
+use nix::sys::signal::Signal;
 
 use crate::place::wait_for;
 
 /// The lab at work, in a process group of its own.
 pub struct UnderWay {
-    pub child: Child,
-    pub err: BufReader<ChildStderr>,
+    pub child: Running,
+    pub err: BufReader<Limited<ChildStderr>>,
     /// Its namespaces by their names, such as `net:[4026532000]`. They are held so that no other process gets their
     /// numbers.
     pub namespaces: BTreeMap<PathBuf, File>,
@@ -37,15 +37,15 @@ fn namespaces(process: u32) -> Vec<(PathBuf, PathBuf)> {
 impl UnderWay {
     /// Starts a command, and waits until the applications of the run are there that comes after `said`.
     pub fn start(folder: &Path, arguments: &[&str], said: &str) -> Self {
-        let mut child = Command::new(assert_cmd::cargo::cargo_bin("apportion"))
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+        command
             .current_dir(folder)
             .args(arguments)
             .process_group(0)
             .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut err = BufReader::new(child.stderr.take().unwrap());
+            .stderr(Stdio::piped());
+        let mut child = Running::start(&mut command);
+        let mut err = BufReader::new(child.stderr());
         let mut text = String::new();
         while !text.ends_with(said) {
             assert!(err.read_line(&mut text).unwrap() > 0, "{text}");
@@ -59,7 +59,9 @@ impl UnderWay {
             })
         });
         let own: Vec<_> = namespaces(std::process::id()).into_iter().map(|(_, name)| name).collect();
-        let all = namespaces(child.id()).into_iter().filter(|(_, name)| !own.contains(name));
+        let all = namespaces(child.id().as_raw().cast_unsigned())
+            .into_iter()
+            .filter(|(_, name)| !own.contains(name));
         let namespaces = all.map(|(link, name)| (name, File::open(link).unwrap())).collect();
         Self { child, err, namespaces }
     }
@@ -91,6 +93,6 @@ impl UnderWay {
     }
 
     pub fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.child.id().cast_signed()), signal).unwrap();
+        self.child.signal(signal);
     }
 }

@@ -6,6 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use apportion_testing::skip;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
@@ -37,7 +38,7 @@ fn place(scenario: &str) -> Option<Place> {
     let place = Place::new();
     let run = apportion(place.path(), &["shell", "--", "true"]);
     if run.status == 2 && run.err.contains("cannot make a") {
-        println!("skipped: {}", run.err);
+        skip::because(&run.err);
         return None;
     }
     fs::write(place.path().join("x.toml"), scenario).unwrap();
@@ -249,13 +250,13 @@ fn an_interrupt_ends_a_run_at_once_and_keeps_what_is_finished() {
     let mut lab = start(place.path(), &["lab", "x.toml", "--out", "out"]);
     lab.signal(Signal::SIGINT);
     let begun = Instant::now();
-    let status = lab.child.wait().unwrap();
+    let status = lab.child.wait();
     assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
     // As of `apportion run`.
     assert_eq!(status.code(), Some(1));
     lab.is_gone();
     let mut said = String::new();
-    lab.child.stdout.take().unwrap().read_to_string(&mut said).unwrap();
+    lab.child.stdout().read_to_string(&mut said).unwrap();
     assert!(said.contains("interrupted"), "{said}");
     let json = run_json(&place.path().join("out/1"));
     let done = [0, 1].map(|point| json["points"][point]["seeds_done"].as_array().unwrap().len());
@@ -270,9 +271,9 @@ fn what_was_measured_is_shown_if_it_cannot_be_written() {
     fs::remove_dir(place.path().join("out")).unwrap();
     fs::write(place.path().join("out"), "").unwrap();
     lab.signal(Signal::SIGINT);
-    assert_eq!(lab.child.wait().unwrap().code(), Some(2));
+    assert_eq!(lab.child.wait().code(), Some(2));
     let (mut out, mut err) = (String::new(), String::new());
-    lab.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    lab.child.stdout().read_to_string(&mut out).unwrap();
     lab.err.read_to_string(&mut err).unwrap();
     assert!(out.contains("tcp p95 ms") && !out.contains("report: "), "{out}");
     assert!(err.contains("error: cannot write results to `out`: it is a file"), "{err}");
@@ -283,10 +284,10 @@ fn nothing_is_compared_after_an_interrupt() {
     let Some(place) = place(&long()) else { return };
     let mut lab = start(place.path(), &["compare", "--parity", "x.toml", "--out", "out"]);
     lab.signal(Signal::SIGINT);
-    assert_eq!(lab.child.wait().unwrap().code(), Some(1));
+    assert_eq!(lab.child.wait().code(), Some(1));
     lab.is_gone();
     let (mut out, mut err) = (String::new(), String::new());
-    lab.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    lab.child.stdout().read_to_string(&mut out).unwrap();
     lab.err.read_to_string(&mut err).unwrap();
     assert_eq!(out, "");
     assert!(err.contains("interrupted before all runs were done: nothing is compared"), "{err}");
@@ -302,8 +303,7 @@ fn nothing_is_left_of_a_lab_that_was_killed() {
     // Its devices are in them, and none is here.
     let devices = fs::read_to_string("/proc/net/dev").unwrap();
     assert!(!devices.contains("host0:"), "{devices}");
-    lab.child.kill().unwrap();
-    assert_eq!(lab.child.wait().unwrap().signal(), Some(9));
+    assert_eq!(lab.child.kill().signal(), Some(9));
     lab.is_gone();
 }
 

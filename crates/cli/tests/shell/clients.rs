@@ -2,22 +2,22 @@
 //!
 //! Tests are skipped, with the reason, where a program is missing or the system forbids user namespaces.
 
+use apportion_testing::skip;
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::common::{Run, apportion};
-use crate::programs;
 
 /// What a command prints behind 10 Mb/s and 20 ms each way, with `far` at the other end; none if the test is to be skipped.
 fn behind_a_link(programs: &[&str], far: &str, command: &str) -> Option<(TempDir, Run)> {
     let folder = tempfile::tempdir().unwrap();
-    if !programs::are_there(programs) {
+    if !skip::unless_found(programs) {
         return None;
     }
     let link = ["--rate", "10Mbit", "--delay", "20ms", "--time-limit", "60s", "--far", far];
     let run = apportion(folder.path(), &[&["shell"], &link[..], &["--", "sh", "-c", command]].concat());
     if run.status == 2 && run.err.contains("cannot make a") {
-        println!("skipped: {}", run.err);
+        skip::because(&run.err);
         return None;
     }
     assert_eq!(run.status, 0, "{}", run.err);

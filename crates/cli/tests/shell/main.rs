@@ -8,13 +8,11 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::disallowed_methods, reason = "what is measured here is real time")]
-#![allow(clippy::print_stdout, reason = "parts of tests talk by it, and a test that is skipped says why")]
+#![allow(clippy::print_stdout, reason = "parts of tests talk by it")]
 
 mod clients;
 #[path = "../common/mod.rs"]
 mod common;
-#[path = "../common/programs.rs"]
-mod programs;
 mod video;
 
 use std::fs;
@@ -26,7 +24,10 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use apportion_testing::child::Running;
+use apportion_testing::skip;
 use common::{Run, apportion};
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -37,7 +38,7 @@ fn is_forbidden(folder: &TempDir) -> bool {
     let run = apportion(folder.path(), &["shell", "--", "true"]);
     let forbidden = run.status == 2 && run.err.contains("cannot make a");
     if forbidden {
-        println!("skipped: {}", run.err);
+        skip::because(&run.err);
     }
     forbidden
 }
@@ -105,6 +106,7 @@ fn part() {
         ["overload", socket] => video::overload(Path::new(socket)),
         ["film", bulk] => video::film(bulk.parse().unwrap()),
         ["terminal", file] => terminal(Path::new(file)),
+        ["daemon"] => daemon(),
         _ => panic!("{part}"),
     }
 }
@@ -225,7 +227,8 @@ fn the_exit_status_is_the_commands() {
 fn wrong_options_are_reported_before_anything_runs() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |arguments: &[&str], part: &str| {
-        let run = apportion(folder.path(), &[&["shell"], arguments, &["--", "echo", "ran"]].concat());
+        let run =
+            apportion(folder.path(), &[&["shell"], arguments, &["--", "sh", "-c", "echo ran"]].concat());
         assert_eq!((run.status, run.out.as_str()), (2, ""), "{arguments:?}: {}", run.err);
         assert_eq!(run.err.matches("error:").count(), 1, "{}", run.err);
         assert!(run.err.contains(part), "{arguments:?}: {}", run.err);
@@ -278,20 +281,18 @@ fn a_program_that_is_not_there_is_bad_input() {
 #[test]
 fn the_caller_stays_who_they_are_and_has_no_rights_over_the_link() {
     let Some(folder) = ready() else { return };
-    let run =
-        apportion(folder.path(), &["shell", "-q", "--", "sh", "-c", "id -u; grep CapEff /proc/self/status"]);
+    // Nothing but what the shell can do itself.
+    let show =
+        "while read -r line; do case $line in Uid:*|CapEff:*) echo $line;; esac; done </proc/self/status";
+    let run = apportion(folder.path(), &["shell", "-q", "--", "sh", "-c", show]);
     let mut lines = run.out.lines();
-    let user = nix_user();
-    assert_eq!(lines.next(), Some(user.as_str()));
+    let (user, [real, effective]) = (nix::unistd::getuid(), [nix::unistd::getuid(), nix::unistd::geteuid()]);
+    let seen = lines.next().unwrap();
+    assert!(seen.starts_with(&format!("Uid: {real} {effective} ")), "{seen}");
     // Root keeps its rights when it executes a program; others have none.
-    if user != "0" {
-        assert_eq!(lines.next(), Some("CapEff:\t0000000000000000"));
+    if !user.is_root() {
+        assert_eq!(lines.next(), Some("CapEff: 0000000000000000"));
     }
-}
-
-fn nix_user() -> String {
-    let output = Command::new("id").arg("-u").output().unwrap();
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
 #[test]
@@ -325,7 +326,7 @@ fn a_command_starts_soon() {
     let took: Vec<Duration> = (0..5)
         .map(|_| {
             let start = Instant::now();
-            assert_eq!(apportion(folder.path(), &["shell", "-q", "--", "echo", "x"]).out, "x\n");
+            assert_eq!(apportion(folder.path(), &["shell", "-q", "--", "sh", "-c", "echo x"]).out, "x\n");
             start.elapsed()
         })
         .collect();
@@ -474,17 +475,22 @@ fn wait_for(word: &str, count: usize) {
     panic!("{} processes with `{word}`, not {count}", alive(word));
 }
 
-fn long_shell(word: &str, arguments: &[&str]) -> std::process::Child {
-    let line = format!("setsid sleep {word} & sleep {word}");
-    Command::new(assert_cmd::cargo::cargo_bin("apportion"))
-        .args(
-            [&["shell", "--time-limit", "60s"], arguments, &["--", "sh", "-c", &format!("{line}; exit 5")]]
-                .concat(),
-        )
+/// Leaves its session, and waits.
+fn daemon() {
+    nix::unistd::setsid().unwrap();
+    sleep(Duration::from_secs(60));
+}
+
+fn long_shell(word: &str, arguments: &[&str]) -> Running {
+    // To the daemon the word is one more name of tests, of which there are none.
+    let line = format!("({} {word}) & sleep {word}; exit 5", part_line("daemon"));
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+    command
+        .args([&["shell", "--time-limit", "60s"], arguments, &["--", "sh", "-c", &line]].concat())
         .stdin(Stdio::null())
         .stderr(Stdio::null())
-        .spawn()
-        .unwrap()
+        .stdout(Stdio::null());
+    Running::start(&mut command)
 }
 
 #[test]
@@ -496,8 +502,7 @@ fn nothing_is_left_of_a_shell_that_was_killed() {
     let mut shell = long_shell(&word, &["--far", &format!("sleep {word}")]);
     // Two of the command, of which one has left its session, one at the far end.
     wait_for(&word, 3);
-    shell.kill().unwrap();
-    assert_eq!(shell.wait().unwrap().signal(), Some(9));
+    assert_eq!(shell.kill().signal(), Some(9));
     wait_for(&word, 0);
 }
 
@@ -509,9 +514,9 @@ fn a_signal_goes_to_the_command_and_its_daemons_end_with_it() {
     let word = format!("8{:06}.25", std::process::id());
     let mut shell = long_shell(&word, &[]);
     wait_for(&word, 2);
-    assert!(Command::new("kill").args(["-TERM", &shell.id().to_string()]).status().unwrap().success());
+    shell.signal(Signal::SIGTERM);
     // 128 + 15.
-    assert_eq!(shell.wait().unwrap().code(), Some(143));
+    assert_eq!(shell.wait().code(), Some(143));
     wait_for(&word, 0);
 }
 
@@ -527,7 +532,7 @@ fn terminal(file: &Path) {
     shell.arg("--default-signal=INT").arg(assert_cmd::cargo::cargo_bin("apportion"));
     shell.args(["shell", "--quiet", "--time-limit", "15s", "--"]);
     shell.args(std::env::var("SHELL_COMMAND").unwrap().split('|'));
-    let status = shell.stdin(stream()).stdout(stream()).stderr(stream()).status().unwrap();
+    let status = Running::start(shell.stdin(stream()).stdout(stream()).stderr(stream())).wait();
     let is_back = nix::unistd::tcgetpgrp(&terminal).unwrap() == nix::unistd::getpgrp();
     println!("MEASURED {} {}", status.code().unwrap(), u8::from(is_back));
 }
@@ -537,14 +542,13 @@ fn terminal(file: &Path) {
 fn at_terminal(command: &str, keys: &[(&str, &str)]) -> (String, Vec<f64>) {
     let pty = nix::pty::openpty(None, None).unwrap();
     let file = nix::unistd::ttyname(&pty.slave).unwrap();
-    let this = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "part", "--ignored", "--nocapture"])
+    let mut this = Command::new(std::env::current_exe().unwrap());
+    this.args(["--exact", "part", "--ignored", "--nocapture"])
         .env("SHELL_PART", format!("terminal {}", file.display()))
         .env("SHELL_COMMAND", command)
         .env("PS1", "ready> ")
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+        .stdout(Stdio::piped());
+    let this = Running::start(&mut this);
     let mut master = fs::File::from(pty.master);
     let (mut shown, mut typed, mut seen) = (String::new(), 0, 0);
     drop(pty.slave);
@@ -569,7 +573,7 @@ fn at_terminal(command: &str, keys: &[(&str, &str)]) -> (String, Vec<f64>) {
             typed += 1;
         }
     }
-    let output = this.wait_with_output().unwrap();
+    let output = this.output();
     let out = String::from_utf8(output.stdout).unwrap();
     let run = Run { status: 0, out, err: shown.clone() };
     (shown, measured(&run))

@@ -13,6 +13,7 @@ use apportion_linux::netlink::{Netlink, Route, Table, VethEnd};
 use apportion_linux::port::Port;
 use apportion_live::gateway::Gateway;
 use apportion_scenario::gateway::GatewayConfig;
+use apportion_testing::skip;
 
 pub const MTU: Bytes = Bytes::new(1_500);
 
@@ -56,7 +57,7 @@ pub struct Hosts {
 
 /// The one inside is at 10.0.0.`last` for each of these. None, with a line that says why, if namespaces may not be made here.
 pub fn hosts(last: &[u8]) -> Option<Hosts> {
-    let middle = Namespace::create().map_err(|error| println!("skipped: {error}")).ok()?;
+    let middle = Namespace::create().map_err(skip::because).ok()?;
     let make = || (host("near", last), host("far", &[2]));
     let (near, far) = middle.run(make).unwrap();
     Some(Hosts { middle, near, far })
@@ -67,7 +68,7 @@ impl Hosts {
     pub fn by_kernel<T: Send>(&self, config: &GatewayConfig, work: impl FnOnce() -> T + Send) -> Option<T> {
         let run = || match start(config) {
             Err(error) if error.to_string().contains("ENOENT") => {
-                println!("skipped: {error}");
+                skip::because(error);
                 None
             }
             gateway => gateway.map(|_gateway| Some(work())).unwrap(),

@@ -8,6 +8,7 @@ pub mod sequences;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use apportion_kernel::program::{Object, program};
+use apportion_testing::skip;
 use aya::programs::{SchedClassifier, TestRun as _, TestRunOptions};
 
 /// Whether programs can be loaded here; if not, a line says so.
@@ -15,7 +16,8 @@ pub fn is_possible() -> bool {
     // What even a program that does nothing lacks is a matter of rights or of the build.
     let loaded = Object::Check.load(false).and_then(|mut check| program(&mut check, "empty").map(drop));
     if let Err(error) = &loaded {
-        println!("skipped: {error}");
+        let is_built = !error.to_string().contains("not part of this build");
+        skip::because(format!("{error}{}", if is_built { "" } else { " (package clang)" }));
     }
     loaded.is_ok()
 }

@@ -2,7 +2,7 @@
 
 #![cfg(feature = "bpf")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
+#![allow(clippy::print_stdout, reason = "figures are printed")]
 
 mod codec;
 #[path = "../common/mod.rs"]

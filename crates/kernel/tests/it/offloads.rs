@@ -16,6 +16,7 @@ use apportion_linux::netlink::{Netlink, VethEnd};
 use apportion_linux::pool::Pool;
 use apportion_linux::port::{Port, Received};
 use apportion_live::{frame, wire_label};
+use apportion_testing::skip;
 
 use crate::common::{frame_v4, frame_v6, is_possible, run_super};
 
@@ -107,7 +108,7 @@ fn no_segment_of_a_super_packet_has_more_than_the_share_or_a_guarantee() {
 fn bridge() -> Option<[Namespace; 3]> {
     let made = [Namespace::create(), Namespace::create(), Namespace::create()];
     if let Some(error) = made.iter().find_map(|made| made.as_ref().err()) {
-        println!("skipped: {error}");
+        skip::because(error);
         return None;
     }
     let [near, middle, far] = made.map(Result::unwrap);

@@ -6,6 +6,7 @@ use apportion_kernel::gateway::{KernelGateway, Program, plan};
 use apportion_kernel::htb::MAJOR;
 use apportion_linux::netlink::Netlink;
 use apportion_live::gateway::snapshot::Reloads;
+use apportion_testing::skip;
 
 use crate::common::hosts::{config, hosts, start};
 use crate::common::labelled::{Carried, Flow, carried};
@@ -51,7 +52,7 @@ fn customers_have_their_weights_and_flows_their_part_of_that() {
     let flows = [flow(11, 1, 2.0), flow(11, 2, 6.0), flow(12, 1, 8.0), flow(99, 1, 0.5)];
     let run = || {
         let mut gateway = match start(&before) {
-            Err(error) if error.to_string().contains("ENOENT") => return println!("skipped: {error}"),
+            Err(error) if error.to_string().contains("ENOENT") => return skip::because(error),
             gateway => gateway.unwrap(),
         };
         let first = carried(&hosts, &flows, 1.0, 3.0);
@@ -110,7 +111,7 @@ fn what_customers_were_counted_stays_where_a_queue_is_taken_away() {
     };
     let run = || {
         let mut gateway = match start(&config) {
-            Err(error) if error.to_string().contains("ENOENT") => return println!("skipped: {error}"),
+            Err(error) if error.to_string().contains("ENOENT") => return skip::because(error),
             gateway => gateway.unwrap(),
         };
         carried(&hosts, &[flow(11, 4.0), flow(12, 4.0)], 0.0, 1.0);

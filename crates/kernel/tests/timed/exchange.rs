@@ -4,6 +4,7 @@ use apportion_core::packet::LabelKind;
 use apportion_core::units::Time;
 use apportion_kernel::gateway::{Program, plan};
 use apportion_live::gateway::snapshot::Reloads;
+use apportion_testing::skip;
 
 use crate::common::hosts::{config, hosts, start};
 use crate::common::labelled::{Flow, carried};
@@ -35,7 +36,7 @@ fn flows_have_their_tickets_and_leave_with_the_next_currency() {
     let flows = [flow(11, 20.0), flow(12, 40.0), flow(13, 80.0)];
     let run = || {
         let mut gateway = match start(&before) {
-            Err(error) if error.to_string().contains("ENOENT") => return println!("skipped: {error}"),
+            Err(error) if error.to_string().contains("ENOENT") => return skip::because(error),
             gateway => gateway.unwrap(),
         };
         let first = carried(&hosts, &flows, 4.0, 4.0);

@@ -15,6 +15,7 @@ use apportion_linux::namespace::Namespace;
 use apportion_linux::netlink::Netlink;
 use apportion_live::gateway::snapshot::Reloads;
 use apportion_scenario::gateway::classifier::Prefix;
+use apportion_testing::skip;
 
 use crate::common::hosts::{Hosts, config, host, hosts, start, start_by};
 use crate::common::{alone, is_possible};
@@ -162,7 +163,7 @@ fn another_configuration_and_another_interface_are_taken_up() {
     let middle = hosts.middle.try_clone().unwrap();
     let run = || {
         let mut gateway = match start(&before) {
-            Err(error) if error.to_string().contains("ENOENT") => return println!("skipped: {error}"),
+            Err(error) if error.to_string().contains("ENOENT") => return skip::because(error),
             gateway => gateway.unwrap(),
         };
         let arrives = |hosts: &Hosts| carried(hosts, &flows, 2).get(&11).copied().unwrap_or(0.0);
@@ -196,7 +197,7 @@ fn a_class_that_is_taken_away_alone_is_set_up_again() {
     let minors = ["first", "second"].map(|name| tree.class_of(name).unwrap() as u16);
     let run = || {
         let mut gateway = match start(&config) {
-            Err(error) if error.to_string().contains("ENOENT") => return println!("skipped: {error}"),
+            Err(error) if error.to_string().contains("ENOENT") => return skip::because(error),
             gateway => gateway.unwrap(),
         };
         let mut netlink = Netlink::open().unwrap();
@@ -236,7 +237,7 @@ fn totals_go_on_where_a_queue_is_taken_away() {
     };
     let run = || {
         let mut gateway = match start(&config) {
-            Err(error) if error.to_string().contains("ENOENT") => return println!("skipped: {error}"),
+            Err(error) if error.to_string().contains("ENOENT") => return skip::because(error),
             gateway => gateway.unwrap(),
         };
         let mut netlink = Netlink::open().unwrap();
@@ -278,7 +279,7 @@ fn packets_of_no_class_are_counted() {
     of.push((Prefix::around(IpAddr::from([10, 0, 0, 99]), 32), 0));
     let run = || {
         let mut gateway = match start_by(&config, plans.clone()) {
-            Err(error) if error.to_string().contains("ENOENT") => return println!("skipped: {error}"),
+            Err(error) if error.to_string().contains("ENOENT") => return skip::because(error),
             gateway => gateway.unwrap(),
         };
         let arrived = carried(&hosts, &[(11, 1.0), (99, 1.0)], 1);
@@ -332,7 +333,7 @@ fn what_waits_stays_while_only_numbers_change() {
     let Some(hosts) = hosts(&NEAR).filter(|_| is_possible()) else { return };
     // Neighbours are found first.
     if hosts.by_kernel(&config(CLASSES, PLANS), || carried(&hosts, &[(11, 1.0)], 1)).is_none() {
-        return println!("skipped: the kernel has no HTB");
+        return skip::because("the kernel has no HTB; load the module sch_htb");
     }
     let numbers = Box::leak(PLANS.replace("2Mbit,", "1Mbit,").replace("4Mbit", "5Mbit").into_boxed_str());
     let classes = Box::leak(format!("{PLANS}more, site, 10.0.0.77, , 1Mbit,\n").into_boxed_str());

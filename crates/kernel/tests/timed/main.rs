@@ -4,7 +4,7 @@
 
 #![cfg(feature = "bpf")]
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-#![allow(clippy::print_stdout, reason = "figures, and a test that is skipped, are printed")]
+#![allow(clippy::print_stdout, reason = "figures are printed")]
 #![allow(clippy::disallowed_methods, reason = "what is measured here is the kernel, in real time")]
 
 #[path = "../common/mod.rs"]

@@ -15,6 +15,7 @@ use apportion_kernel::settings::CoreSettings;
 use apportion_linux::namespace::{Namespace, silence_ipv6};
 use apportion_linux::netlink::{Netlink, Route, Table, VethEnd};
 use apportion_live::{frame, wire_label};
+use apportion_testing::skip;
 use nix::sys::socket::sockopt::RcvBufForce;
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, SockaddrIn};
 use nix::sys::socket::{sendto, setsockopt, socket};
@@ -37,7 +38,7 @@ impl Line {
     fn new() -> Option<Self> {
         let made = [Namespace::create(), Namespace::create(), Namespace::create()];
         if let Some(error) = made.iter().find_map(|made| made.as_ref().err()) {
-            println!("skipped: {error}");
+            skip::because(error);
             return None;
         }
         let [source, router, sink] = made.map(Result::unwrap);

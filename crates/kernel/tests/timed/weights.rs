@@ -13,6 +13,7 @@ use apportion_kernel::program::{FlowBy, FlowClasses, FlowKey};
 use apportion_kernel::weights::Tree;
 use apportion_linux::namespace::{Namespace, silence_ipv6};
 use apportion_linux::netlink::{Netlink, NetlinkError, VethEnd};
+use apportion_testing::skip;
 use nix::errno::Errno;
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::{RcvBufForce, SndBuf};
@@ -30,7 +31,7 @@ fn pair() -> Option<(Namespace, Namespace)> {
     let (near, far) = match (Namespace::create(), Namespace::create()) {
         (Ok(near), Ok(far)) => (near, far),
         (Err(error), _) | (_, Err(error)) => {
-            println!("skipped: {error}");
+            skip::because(error);
             return None;
         }
     };
@@ -61,7 +62,7 @@ fn set_up(near: &Namespace, rate: Rate, weights: &[Weight], classify: bool) -> O
         let tree = Tree::new(rate, weights).unwrap();
         match tree.install(&mut netlink, device) {
             Err(error) if error.to_string().contains("ENOENT") => {
-                println!("skipped: {error}");
+                skip::because(error);
                 return None;
             }
             done => done.unwrap(),

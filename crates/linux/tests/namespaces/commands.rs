@@ -1,15 +1,17 @@
 //! Commands inside namespaces: how they end, and that they do.
 
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Stdio};
 
-use apportion_core::units::Span;
-use apportion_linux::command::{End, Group, Running, Signals, start};
+use apportion_core::units::{Span, Time};
+use apportion_linux::clock::{Clock, pause};
+use apportion_linux::command::{End, Group, Running, Signals, kill_with_parent, start};
 use apportion_linux::namespace::Namespace;
 use nix::sys::signal::{Signal, raise};
 
 use crate::common::{bare_pair, part};
-use crate::processes::enter;
+use apportion_testing::processes::enter;
 
 const LONG: Option<Span> = Some(Span::from_secs(10));
 
@@ -31,7 +33,7 @@ fn first_line(running: &mut Running) -> (String, impl Read + use<>) {
     (line, reader)
 }
 
-/// Reads until every writer has ended, or the test's alarm goes off.
+/// Reads until every writer has ended, or the case has taken too long.
 fn is_alone(mut reader: impl Read) {
     reader.read_to_end(&mut Vec::new()).unwrap();
 }
@@ -83,13 +85,38 @@ pub fn hold_a_command() {
 pub fn a_command_dies_with_the_process_that_started_it() {
     enter();
     let mut child = part("hold_a_command");
-    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut reader = BufReader::new(child.stdout());
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
-    child.kill().unwrap(); // SIGKILL
-    child.wait().unwrap();
+    child.kill();
     is_alone(reader);
+}
+
+pub fn a_child_dies_with_the_thread_that_started_it() {
+    let start = || {
+        let mut command = shell("echo ready; exec sleep 300");
+        kill_with_parent(&mut command);
+        let mut child = command.spawn().unwrap();
+        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
+        child
+    };
+    let mut child = std::thread::spawn(start).join().unwrap();
+    // Without an end of its own, so that a child that stays is not waited for.
+    let clock = Clock::start();
+    let status = loop {
+        match child.try_wait().unwrap() {
+            None if clock.now() < Time::from_secs(5) => pause(Span::from_millis(10)),
+            status => break status,
+        }
+    };
+    child.kill().unwrap();
+    assert_eq!(status.and_then(|status| status.signal()), Some(9));
+    // While the thread is there, so is the child.
+    let mut child = start();
+    assert!(child.try_wait().unwrap().is_none());
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 pub fn status_and_signal_are_distinguished() {

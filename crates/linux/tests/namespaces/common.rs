@@ -9,7 +9,7 @@ use apportion_linux::netlink::{Netlink, VethEnd};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, socket};
 
-pub use crate::processes::part;
+pub use apportion_testing::processes::part;
 
 pub const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 pub const MTU: Bytes = Bytes::new(1500);

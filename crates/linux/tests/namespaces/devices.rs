@@ -19,7 +19,9 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::UdpGsoSegment;
 
 use crate::common::{Capture, Pair, bare_pair, pair, v6};
-use crate::processes::enter;
+use apportion_testing::child::Running;
+use apportion_testing::processes::enter;
+use apportion_testing::skip;
 
 const LIMIT: Duration = Duration::from_secs(5);
 const HEADER: usize = 14;
@@ -407,16 +409,16 @@ for line in sys.stdin:
     print("sent", flush=True)
 "#;
     enter();
-    let started =
-        Command::new("python3").args(["-c", GUEST]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let Ok(mut guest) = started else {
-        println!("skipped: no python3");
+    if !skip::unless_found(&["python3"]) {
         return;
-    };
-    let mut lines = BufReader::new(guest.stdout.take().unwrap()).lines();
+    }
+    let mut python = Command::new("python3");
+    let mut guest = Running::start(python.args(["-c", GUEST]).stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut lines = BufReader::new(guest.stdout()).lines();
     if lines.next().is_none() {
-        println!("skipped: the system has no tap devices for this user");
-        return;
+        return skip::because(
+            "there are no tap devices for this user; load the module tun, and allow /dev/net/tun",
+        );
     }
     let mut netlink = Netlink::open().unwrap();
     let index = netlink.index_of("guest").unwrap();
@@ -427,7 +429,7 @@ for line in sys.stdin:
             .unwrap();
     assert!(port.has_ring());
     let mut pool = Pool::new(256, HEADER + 1_500 + 8);
-    let mut commands = guest.stdin.take().unwrap();
+    let mut commands = guest.stdin();
     let mut come = |port: &mut Port, kinds: &[&str]| {
         for kind in kinds {
             writeln!(commands, "{kind}").unwrap();
@@ -443,7 +445,7 @@ for line in sys.stdin:
     assert_eq!(come(&mut port, &["plain"; 200]), 78, "all slots of two blocks");
     assert_eq!(come(&mut port, &["plain"; 5]), 5);
     drop(commands);
-    guest.wait().unwrap();
+    guest.wait();
 }
 
 pub fn without_memory_for_a_ring_frames_come_by_the_queue() {

@@ -6,19 +6,18 @@
 mod commands;
 mod common;
 mod devices;
-#[path = "../common/processes.rs"]
-mod processes;
 mod spaces;
 
 use std::process::ExitCode;
 
-use processes::{Case, cases};
+use apportion_testing::processes::{self, Case, cases};
 
 const CASES: &[Case] = cases! {
     commands: a_command_is_ended_at_its_limit_with_its_whole_group,
         a_dropped_command_is_killed,
         a_signal_is_forwarded,
         a_command_dies_with_the_process_that_started_it,
+        a_child_dies_with_the_thread_that_started_it,
         status_and_signal_are_distinguished,
         a_command_runs_in_its_namespace,
         a_program_that_is_not_there_is_named;

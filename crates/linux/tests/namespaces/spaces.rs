@@ -15,7 +15,7 @@ use nix::sys::stat::fstat;
 use nix::unistd::{getegid, geteuid};
 
 use crate::common::{MAC, MTU, part, pause};
-use crate::processes::{enter, enter_as};
+use apportion_testing::processes::{enter, enter_as};
 
 /// The number that the kernel knows a namespace by.
 fn number(namespace: &Namespace) -> u64 {
@@ -122,12 +122,11 @@ pub fn nothing_is_left_of_a_process_that_was_killed() {
     enter();
     let mut child = part("hold_a_pair");
     let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(child.stdout()).read_line(&mut line).unwrap();
     assert_eq!(line, "ready\n");
     let mut netlink = Netlink::open().unwrap();
     netlink.device("left-behind").unwrap();
-    child.kill().unwrap(); // SIGKILL
-    child.wait().unwrap();
+    child.kill();
     // The kernel takes a namespace apart in the background: within 10 s here.
     for _ in 0..500 {
         match netlink.device("left-behind") {

@@ -4,15 +4,13 @@
 //! A program of its own: each test is a process that enters namespaces, and four measure in real time at once.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
-#[path = "../../../linux/tests/common/processes.rs"]
-mod processes;
 mod setup;
 mod tcp;
 mod udp;
 
 use std::process::ExitCode;
 
-use processes::{Case, cases};
+use apportion_testing::processes::{self, Case, cases};
 
 const CASES: &[Case] = cases! {
     tcp: cubic_fills_the_link,

@@ -19,7 +19,7 @@ use apportion_runtime::link::LinkParts;
 use apportion_scenario::model::{Source, Transport};
 use apportion_scenario::tcp::TcpParams;
 
-use crate::processes::enter;
+use apportion_testing::processes::enter;
 
 pub const RATE: Rate = Rate::from_mbit(10);
 pub const DELAY: Span = Span::from_millis(10);

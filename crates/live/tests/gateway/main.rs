@@ -11,8 +11,6 @@ mod merging;
 mod offloads;
 mod passing;
 mod plans;
-#[path = "../../../linux/tests/common/processes.rs"]
-mod processes;
 mod reloads;
 mod reports;
 mod round_trips;
@@ -20,7 +18,7 @@ mod tickets;
 
 use std::process::ExitCode;
 
-use processes::{Case, cases};
+use apportion_testing::processes::{self, Case, cases};
 
 const CASES: &[Case] = cases! {
     passing: what_is_no_ip_passes_and_so_do_tags_and_both_versions_of_ip,

@@ -4,15 +4,13 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::print_stdout, reason = "parts of tests talk by it")]
 
-#[path = "../../../linux/tests/common/processes.rs"]
-mod processes;
 mod services;
 mod tests;
 mod world;
 
 use std::process::ExitCode;
 
-use processes::{Case, cases};
+use apportion_testing::processes::{self, Case, cases};
 
 const CASES: &[Case] = cases! {
     tests: a_stream_crosses_the_link_both_ways,

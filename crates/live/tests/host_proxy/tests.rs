@@ -15,9 +15,9 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-use crate::processes::{enter_as, part};
 use crate::services::{count_bytes, echo_datagrams, echo_streams, pour};
 use crate::world::{DELAY, Done, GATEWAY, GATEWAY_6, RATE, datagrams, host, listener};
+use apportion_testing::processes::{enter_as, part};
 
 const LIMIT: Duration = Duration::from_secs(20);
 
@@ -285,13 +285,12 @@ pub fn nothing_is_left_when_the_parent_is_killed() {
     // A process that loses its parent becomes a child of this process.
     set_child_subreaper(true).unwrap();
     let mut child = part("hold_a_helper");
-    let mut reader = BufReader::new(child.stdout.take().unwrap());
+    let mut reader = BufReader::new(child.stdout());
     let mut line = String::new();
     reader.read_line(&mut line).unwrap();
     let helper = Pid::from_raw(line.trim().parse().unwrap());
-    child.kill().unwrap(); // SIGKILL
-    child.wait().unwrap();
-    // It was killed, or has found its socket closed. The test's alarm is the limit.
+    child.kill();
+    // It was killed, or has found its socket closed. The limit is that of the case.
     let end = waitpid(helper, None).unwrap();
     assert!(matches!(end, WaitStatus::Signaled(_, Signal::SIGKILL, _) | WaitStatus::Exited(_, 0)), "{end:?}");
     // It held none of its parent's files.

@@ -19,7 +19,7 @@ use apportion_live::pace::Pace;
 use apportion_runtime::link::LinkParts;
 use nix::sys::eventfd::EventFd;
 
-use crate::processes::enter_as;
+use apportion_testing::processes::enter_as;
 
 pub const RATE: Rate = Rate::from_mbit(10);
 pub const DELAY: Span = Span::from_millis(20);

@@ -8,7 +8,7 @@ use apportion_live::lab;
 use apportion_runtime::outcome::{Distribution, FlowOutcome, LinkOutcome, Outcome};
 use apportion_scenario::model::Scenario;
 
-use crate::processes::enter;
+use apportion_testing::processes::enter;
 
 /// The scenario that `text` describes.
 pub fn scenario(text: &str) -> Scenario {

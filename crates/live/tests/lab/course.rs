@@ -10,7 +10,7 @@ use apportion_runtime::outcome::TcpSample;
 use apportion_scenario::model::{Scenario, Transport};
 
 use crate::common::{flow, is_about, link, run, scenario};
-use crate::processes::enter;
+use apportion_testing::processes::enter;
 
 /// Datagrams, a TCP without end whose window is small, and a file over two links, for as long as `head` says.
 fn three_flows(head: &str) -> String {

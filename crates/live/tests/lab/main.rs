@@ -5,13 +5,11 @@
 mod common;
 mod course;
 mod packets;
-#[path = "../../../linux/tests/common/processes.rs"]
-mod processes;
 mod routers;
 
 use std::process::ExitCode;
 
-use processes::{Case, cases};
+use apportion_testing::processes::{self, Case, cases};
 
 const CASES: &[Case] = cases! {
     packets: a_full_link_carries_its_rate_in_bytes_of_the_scenario,

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use apportion_testing::{child, skip};
+
 use super::*;
 
 /// The settings of [`work_of_customers`], by the environment.
@@ -56,18 +58,18 @@ fn work_of_customers() {
     }
 }
 
-/// The instructions of that run; none without Valgrind.
-fn instructions(settings: [u64; 3]) -> Option<f64> {
+/// The instructions of that run.
+fn instructions(settings: [u64; 3]) -> f64 {
     let own = std::env::current_exe().unwrap();
     let mut command = Command::new("valgrind");
     command.args(["--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]).arg(own);
     command.args(["--ignored", "--exact", "gateway::control::tests::work::work_of_customers"]);
-    let out = command.envs(SETTINGS.into_iter().zip(settings.map(|of| of.to_string()))).output().ok()?;
+    let out = child::output(command.envs(SETTINGS.into_iter().zip(settings.map(|of| of.to_string()))));
     let said = String::from_utf8_lossy(&out.stderr);
     assert!(out.status.success(), "{said}{}", String::from_utf8_lossy(&out.stdout));
     let count =
         said.lines().find_map(|line| line.split_once("refs:")).map(|(_, count)| count.replace(',', ""));
-    Some(count.expect("Valgrind counts").trim().parse().unwrap())
+    count.expect("Valgrind counts").trim().parse().unwrap()
 }
 
 /// Whether weights of customers count was once found out for each of them by a list of all.
@@ -75,11 +77,11 @@ fn instructions(settings: [u64; 3]) -> Option<f64> {
 fn a_second_and_a_reload_are_work_in_proportion_to_the_customers() {
     const CUSTOMERS: [u64; 2] = [128, 512];
     let of = |customers, seconds, reloads| instructions([customers, seconds, reloads]);
-    if of(CUSTOMERS[0], 0, 0).is_none() {
-        return eprintln!("skipped: valgrind is not installed");
+    if !skip::unless_found(&["valgrind"]) {
+        return;
     }
     let [few, many] = CUSTOMERS.map(|customers| {
-        let [start, seconds, reloads] = [(1, 0), (4, 0), (1, 3)].map(|(s, r)| of(customers, s, r).unwrap());
+        let [start, seconds, reloads] = [(1, 0), (4, 0), (1, 3)].map(|(s, r)| of(customers, s, r));
         [(seconds - start) / 3.0, (reloads - start) / 3.0]
     });
     for ((few, many), what) in few.into_iter().zip(many).zip(["second", "reload"]) {
