@@ -19,7 +19,6 @@ use apportion_linux::host::INTERFACE;
 use apportion_linux::netlink::Netlink;
 use apportion_linux::pool::{HEAD, Pool};
 use apportion_linux::port::{Port, Received};
-use nix::unistd::alarm;
 use serde_json::Value;
 
 use apportion_testing::processes::{self, Case, cases};
@@ -163,8 +162,7 @@ mod tests {
     use super::*;
 
     pub fn a_connection_keeps_its_part() {
-        // Up to nine floods of six seconds.
-        alarm::set(80);
+        // Up to nine floods of six seconds: within the limit of a case.
         let place = place();
         let flood = Flood { per_second: 40_000, tuples: 65_536, forges: false };
         // The connection of one host to the server of both, against 65536 tuples of the other and against forged hosts.

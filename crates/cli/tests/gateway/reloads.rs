@@ -10,12 +10,12 @@ use apportion_core::units::{Span, Time};
 use apportion_linux::clock::{Clock, pause};
 use apportion_live::gateway::control::request;
 use nix::poll::{PollTimeout, poll};
-use nix::unistd::alarm;
 use serde_json::Value;
 
 use crate::place::{Place, place};
 
-/// Reloads of a test, one each 20 ms or so: 100 unless `APPORTION_RELOADS` says how many.
+/// Reloads of a test, one each 20 ms or so: 100 unless `APPORTION_RELOADS` says how many. From some thousands on, raise
+/// `APPORTION_TEST_LIMIT`.
 fn reloads() -> u64 {
     std::env::var("APPORTION_RELOADS").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
 }
@@ -181,8 +181,6 @@ fn check(Flow { offered, arrived, before, after }: &Flow) {
 
 pub fn by_the_socket_they_lose_and_reorder_nothing_of_a_standing_queue() {
     let place = place();
-    // More than the usual limit of a test, where it is asked for more.
-    alarm::set(30 + (reloads() / 10) as u32);
     let (mut took, mut longest) = (Span::ZERO, Span::ZERO);
     let with = under_load(&place, || {
         let clock = Clock::start();

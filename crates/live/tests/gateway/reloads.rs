@@ -41,8 +41,6 @@ fn reload(gateway: &mut Gateway, n: u64, rate: u64) {
 /// many Mb/s reloads: all of them arrive, those of each flow in order.
 fn all_arrive(count: u64, pace: u64, rate: u64) {
     enter();
-    // More than the usual limit of a test, where it is asked for more.
-    nix::unistd::alarm::set(30 + (reloads() / 10) as u32);
     let (near, far) = (host("near", 11), host("far", 12));
     let mut n = 0;
     let done = Arc::new(AtomicU64::new(0));
