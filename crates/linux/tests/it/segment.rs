@@ -40,7 +40,13 @@ fn unfinish(header: VnetHeader, frame: &mut [u8], offset: usize) -> VnetHeader {
 fn finish(header: &VnetHeader, frame: &mut [u8]) {
     if header.flags & NEEDS_CHECKSUM != 0 {
         let start = usize::from(header.checksum_start);
-        let checksum = 0xffff - sum(&frame[start..]);
+        // Words that are not all zero never add up to 0 in ones' complement, but to 0xffff, of which the checksum is 0. UDP writes 0xffff
+        // for it, since its zero says that there is none (RFC 768).
+        let zero = if header.checksum_offset == 16 { 0 } else { 0xffff };
+        let checksum = match 0xffff - sum(&frame[start..]) {
+            0xffff => zero,
+            other => other,
+        };
         let at = start + usize::from(header.checksum_offset);
         frame[at..at + 2].copy_from_slice(&(checksum as u16).to_be_bytes());
     }
@@ -193,6 +199,19 @@ fn extension_headers_are_passed_over() {
         assert_eq!(segment[54..62], frame[54..62]);
         assert_checksums(segment);
     }
+}
+
+/// A segment of this payload has it.
+#[test]
+fn a_checksum_of_zero_is_zero_in_tcp() {
+    let mut frame = frame(0, ipv6(), &tcp(|_| ()), &payload(6_882));
+    let header = unfinish(header(TCP6, 2_294), &mut frame, 16);
+    let (one, mut cut) = segments(&header, &frame, 9_100).unwrap();
+    for segment in &mut cut {
+        finish(&one, segment);
+        assert_checksums(segment);
+    }
+    assert!(cut.iter().any(|segment| segment[70..72] == [0, 0]));
 }
 
 proptest! {
