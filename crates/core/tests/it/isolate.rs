@@ -50,7 +50,7 @@ fn every_discipline_that_isolates_hosts_keeps_the_laws_of_all() {
     for isolate in ["source", "both"] {
         for limit in [6, 20] {
             for (kind, keys) in isolated(limit, isolate) {
-                let laws = Laws::default().cases(24).limit(Packets::new(limit));
+                let laws = Laws::default().cases(12).limit(Packets::new(limit));
                 let tried = laws.verify_changes(|_| Whole(build(kind, &keys, &HOSTS, &weights)));
                 tried.unwrap_or_else(|violation| panic!("{kind} {keys:?}: {violation}"));
                 if limit == 6 {

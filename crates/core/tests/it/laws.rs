@@ -40,7 +40,7 @@ fn every_discipline_keeps_the_laws_of_all() {
                 let keys = keys(kind, drop, limit);
                 let pairs: Vec<&str> =
                     keys.iter().map(String::as_str).chain(shaper.into_iter().flatten()).collect();
-                let laws = Laws::default().cases(32).limit(Packets::new(limit));
+                let laws = Laws::default().cases(16).limit(Packets::new(limit));
                 let laws = if shaper.is_some() { laws.holds_back() } else { laws };
                 let tried = laws.verify_changes(|_| Whole(build(kind, &pairs, &[1.0, 2.0])));
                 tried.unwrap_or_else(|violation| panic!("{kind} {pairs:?}: {violation}"));
