@@ -1,7 +1,7 @@
 //! Everything that is parsed, against mutations of what is well formed: the targets of `fuzz/`, without its tools.
 //!
-//! `APPORTION_MUTATIONS` says how many there are for each format; a failure prints the input. The seed is fixed, so that a failure
-//! is seen again.
+//! `APPORTION_CASES` multiplies their number, as it does for properties; a failure prints the input. The seed is fixed, so that a
+//! failure is seen again.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::expect_used, reason = "in tests a panic is the message")]
@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 
 use apportion::{Run, Scenario};
 use apportion_core::random::Stream;
+use apportion_testing::properties::cases;
 
 #[path = "../../../../fuzz/targets.rs"]
 mod targets;
 
-/// Mutations of each format, unless the environment says otherwise.
-const MUTATIONS: u64 = 100_000;
+/// Mutations of each format.
+const MUTATIONS: u32 = 20_000;
 /// The longest input.
 const LONGEST: usize = 16 << 10;
 /// What often is at the edge of something.
@@ -101,10 +102,9 @@ fn mutated(stream: &mut Stream, corpus: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Calls `target` with the corpus and its mutations.
-fn try_all(name: &str, share: u64, corpus: &[Vec<u8>], target: impl Fn(&[u8])) {
+fn try_all(name: &str, share: u32, corpus: &[Vec<u8>], target: impl Fn(&[u8])) {
     assert!(!corpus.is_empty());
-    let count =
-        std::env::var("APPORTION_MUTATIONS").map_or(MUTATIONS, |count| count.parse().unwrap()) / share;
+    let count = cases(MUTATIONS / share).cases;
     let mut stream = Stream::new(1, name);
     let mutations: Vec<_> = (0..count).map(|_| mutated(&mut stream, corpus)).collect();
     for data in corpus.iter().chain(&mutations) {
