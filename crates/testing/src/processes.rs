@@ -7,6 +7,7 @@
 //! The process of a case leads a process group, which is killed when the case has ended, however it did, or has taken too long. What else
 //! holds its output is not waited for.
 #![expect(clippy::print_stdout, reason = "this is the test's main")]
+#![expect(clippy::disallowed_methods, reason = "how long a case takes is real time")]
 
 use std::env;
 use std::num::NonZero;
@@ -15,7 +16,7 @@ use std::process::{Command, ExitCode, ExitStatus, Stdio, exit};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use apportion_linux::namespace::{Identity, Isolation, Why, enter_user_namespace};
 use nix::sys::prctl::set_pdeathsig;
@@ -125,23 +126,23 @@ fn run_main(cases: &[Case], ignored: &[Case], parts: &[Case]) -> ExitCode {
         return if chosen.is_empty() {
             ExitCode::SUCCESS
         } else {
-            run(&chosen, 1, true, MEASURING * limit())
+            run(&chosen, 1, MEASURING * limit(), &arguments)
         };
     }
     // They wait most of the time.
     let at_once = || 2 * thread::available_parallelism().map_or(1, NonZero::get);
     let threads = arguments.threads.unwrap_or_else(at_once);
-    run(&chosen, threads, arguments.has("--show-output"), limit())
+    run(&chosen, threads, limit(), &arguments)
 }
 
-fn run(chosen: &[&Case], at_once: usize, shows: bool, limit: Duration) -> ExitCode {
+fn run(chosen: &[&Case], at_once: usize, limit: Duration, arguments: &Arguments) -> ExitCode {
     println!("\nrunning {} tests", chosen.len());
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());
     let work = || {
         while let Some((name, _)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
             let outcome = Outcome::of(name, limit);
-            outcome.print(shows);
+            outcome.print(arguments);
             outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
         }
     };
@@ -149,7 +150,7 @@ fn run(chosen: &[&Case], at_once: usize, shows: bool, limit: Duration) -> ExitCo
     let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
     let failed: Vec<_> = outcomes.iter().filter(|outcome| outcome.is_failure()).collect();
     let skipped = outcomes.iter().filter(|outcome| outcome.is_skipped()).count();
-    for Outcome { name, status, said, late } in &failed {
+    for Outcome { name, status, said, late, .. } in &failed {
         let late = late.map(|limit| format!("{name} took more than {} s\n", limit.as_secs_f64()));
         println!("\n---- {name} ({status}) ----\n{}{said}", late.unwrap_or_default());
     }
@@ -166,6 +167,7 @@ struct Outcome {
     said: String,
     /// The limit that it did not keep.
     late: Option<Duration>,
+    took: Duration,
 }
 
 impl Outcome {
@@ -174,9 +176,11 @@ impl Outcome {
         let mut command = this_program();
         command.env(CASE, name).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let begun = Instant::now();
         let (output, ended) = Running::start(&mut command).output_within(limit);
         let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        Self { name, status: output.status, said: text.concat(), late: (!ended).then_some(limit) }
+        let late = (!ended).then_some(limit);
+        Self { name, status: output.status, said: text.concat(), late, took: begun.elapsed() }
     }
 
     fn is_skipped(&self) -> bool {
@@ -188,19 +192,27 @@ impl Outcome {
     }
 
     /// One line, and all that a case said that passed if that is to be shown; else what it did not test.
-    fn print(&self, shows: bool) {
-        let Self { name, said, .. } = self;
+    fn print(&self, arguments: &Arguments) {
+        let Self { name, said, took, .. } = self;
+        let time = if arguments.has("--report-time") {
+            format!(" <{:.3}s>", took.as_secs_f64())
+        } else {
+            String::new()
+        };
         if self.is_skipped() {
             let line = said.lines().last().unwrap_or_default();
             let reason = line.strip_prefix(&format!("{}{name}: ", skip::BEGIN)).unwrap_or(line);
             println!("test {name} ... ignored, {reason}");
         } else if self.is_failure() {
-            println!("test {name} ... FAILED");
-        } else if shows {
-            println!("test {name} ... ok\n{said}");
+            println!("test {name} ... FAILED{time}");
+        } else if arguments.has("--show-output") || arguments.has("--ignored") {
+            println!("test {name} ... ok{time}\n{said}");
         } else {
             let skipped = said.lines().filter(|line| line.starts_with(skip::BEGIN));
-            println!("test {name} ... ok{}", skipped.map(|line| format!("\n{line}")).collect::<String>());
+            println!(
+                "test {name} ... ok{time}{}",
+                skipped.map(|line| format!("\n{line}")).collect::<String>()
+            );
         }
     }
 }
