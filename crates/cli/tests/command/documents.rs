@@ -11,7 +11,8 @@ use std::thread;
 
 use apportion_testing::{child, skip};
 
-const CARGO: &str = "cargo run --release -- ";
+/// The program as README builds it, to see what it does, and to work with it.
+const CARGO: [&str; 2] = ["cargo run -- ", "cargo run --release -- "];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -27,7 +28,7 @@ fn documents() -> Vec<PathBuf> {
     pages
 }
 
-/// The lines of fenced blocks that run the command.
+/// The words after the program in the lines of fenced blocks that run it.
 fn commands(text: &str) -> Vec<String> {
     let mut fenced = false;
     let mut lines = text.lines().map(str::trim).filter(|line| {
@@ -42,9 +43,7 @@ fn commands(text: &str) -> Vec<String> {
             line.pop();
             line += lines.next().unwrap_or_default();
         }
-        if line.starts_with(CARGO) {
-            commands.push(line);
-        }
+        commands.extend(CARGO.iter().find_map(|cargo| line.strip_prefix(cargo)).map(str::to_owned));
     }
     commands
 }
@@ -87,16 +86,17 @@ fn run_all(document: &Path, has_shell: bool) -> usize {
     }
     let mut commands = commands(&std::fs::read_to_string(document).unwrap());
     let needs_namespaces = ["shell ", "lab ", "compare --parity "];
-    commands.retain(|command| {
-        has_shell || !needs_namespaces.iter().any(|start| command[CARGO.len()..].starts_with(start))
-    });
+    commands.retain(|command| has_shell || !needs_namespaces.iter().any(|start| command.starts_with(start)));
     for command in &commands {
         // Two labs at once are late, and would repeat their runs.
-        let command = command.replacen("-- lab ", "-- lab --retries 0 ", 1);
+        let command = match command.strip_prefix("lab ") {
+            Some(words) => format!("lab --retries 0 {words}"),
+            None => command.clone(),
+        };
         // A shell reads it, with its quotes and comments, as it would for the user.
         let mut shell = Command::new("/bin/sh");
         shell
-            .args(["-c", &command.replacen(CARGO, "\"$APPORTION\" ", 1)])
+            .args(["-c", &format!("\"$APPORTION\" {command}")])
             .env("APPORTION", assert_cmd::cargo::cargo_bin("apportion"))
             .env("APPORTION_CACHE_DIR", folder.path().join("cache"))
             .current_dir(folder.path())
@@ -117,7 +117,7 @@ fn run_all(document: &Path, has_shell: bool) -> usize {
 fn the_first_command_of_the_readme_writes_the_report_it_promises() {
     let readme = std::fs::read_to_string(root().join("README.md")).unwrap();
     let first = commands(&readme).remove(0);
-    assert!(first.starts_with("cargo run --release -- run scenarios/quickstart.toml"), "{first}");
+    assert!(first.starts_with("run scenarios/quickstart.toml"), "{first}");
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
     command
