@@ -18,7 +18,7 @@ use crate::example;
 fn run(arguments: &[&str]) -> Output {
     let mut cargo = Command::new(env!("CARGO"));
     // With the features of all crates, as `cargo test --workspace` has built what it needs.
-    cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
+    cargo.current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("RUSTC_BOOTSTRAP");
     cargo.args(["build", "-q", "--workspace", "--example", "own_discipline"]);
     if cfg!(feature = "bpf") {
         cargo.args(["--features", "apportion/bpf"]);
