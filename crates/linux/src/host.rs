@@ -21,7 +21,7 @@ pub const INTERFACE: &str = "eth0";
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
 /// The kernel takes up devices and addresses in its own time, some milliseconds. Chosen: a loaded machine.
-const PATIENCE: Span = Span::from_secs(10);
+const PATIENCE: Span = Span::from_secs(30);
 
 /// A host.
 #[derive(Debug)]

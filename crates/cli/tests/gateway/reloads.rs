@@ -9,6 +9,7 @@ use std::time::Duration;
 use apportion_core::units::{Span, Time};
 use apportion_linux::clock::{Clock, pause};
 use apportion_live::gateway::control::request;
+use apportion_testing::skip;
 use nix::poll::{PollTimeout, poll};
 use serde_json::Value;
 
@@ -200,7 +201,9 @@ pub fn by_the_socket_they_lose_and_reorder_nothing_of_a_standing_queue() {
     println!("{} reloads in {took}, the longest took {longest}", reloads());
     assert!(with.before.dropped > 10 * reloads(), "{with:?}");
     // A thousand within a minute.
-    assert!(took < Span::from_millis(60) * reloads(), "{took}");
+    if skip::unless_judged_by_the_clock() {
+        assert!(took < Span::from_millis(60) * reloads(), "{took}");
+    }
 }
 
 pub fn packets_dropped_by_a_smaller_queue_are_reported() {

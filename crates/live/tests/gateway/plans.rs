@@ -8,6 +8,7 @@ use apportion_linux::clock::Clock;
 use apportion_live::gateway::Gateway;
 use apportion_live::gateway::snapshot::Reloads;
 use apportion_scenario::gateway::GatewayConfig;
+use apportion_testing::skip;
 use etherparse::PacketBuilder;
 
 use crate::common::{Wire, enter, host, open_config, pause, snapshot, start};
@@ -162,6 +163,8 @@ pub fn a_thousand_customers_are_reloaded_at_once() {
     assert!(difference.to_string().ends_with("and 960 more\n"), "{difference}");
     gateway.apply(next, &difference).unwrap();
     let applied = clock.now().since(begin);
-    assert!(applied < Span::from_millis(200), "read in {loaded}, applied after {applied}");
+    if skip::unless_judged_by_the_clock() {
+        assert!(applied < Span::from_millis(200), "read in {loaded}, applied after {applied}");
+    }
     std::fs::remove_dir_all(folder).unwrap();
 }
