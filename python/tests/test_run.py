@@ -208,7 +208,7 @@ def test_a_run_goes_on_from_what_was_kept(small: ap.Scenario, tmp_path: Path, mo
     # Two points, each replication with its twin.
     assert reused(again) == 8 and again.flows.to_dict() == fresh.flows.to_dict()
     assert ap.sweep(small, {"rate": ["4Mbit"]}, resume=True, progress=False).results.complete
-    assert len(list((tmp_path / "cache" / "1").glob("*/*"))) == 4
+    assert len(list((tmp_path / "cache" / "2").glob("*/*"))) == 4
     monkeypatch.setenv("APPORTION_CACHE_DIR", "/dev/null/cache")
     with pytest.warns(UserWarning, match="/dev/null/cache.*is not kept for other runs") as caught:
         small.run(resume=True, progress=False)
