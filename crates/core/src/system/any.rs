@@ -176,8 +176,8 @@ impl CoreParams {
         core!(self, link, system => system)
     }
 
-    /// The same for packets that stand for others. Not generic and not inlined: compiled once, in this crate, instead of in each
-    /// that brings a packet of its own.
+    /// Builds it for packets that stand for others. This is neither generic nor inlined, so it is compiled once, in this crate, and
+    /// not in each crate with a packet of its own.
     #[inline(never)]
     pub(super) fn build_simple(&self, link: &LinkContext<'_>) -> Core<SimplePacket> {
         self.build(link)

@@ -208,8 +208,8 @@ impl DisciplineParams {
         self.shaper.as_ref().map_or(rate, |shaper| rate.min(shaper.rate))
     }
 
-    /// The same as [`build`](Self::build) for [`SimplePacket`]s. Not generic, and so compiled in this crate alone: every crate that
-    /// calls `build` compiles all disciplines for its packet.
+    /// Builds it for [`SimplePacket`]s, as [`build`](Self::build) does. This is not generic, so it is compiled in this crate alone;
+    /// every crate that calls `build` compiles all disciplines for its packet.
     #[must_use]
     #[inline(never)]
     pub fn build_simple(&self, setup: &LinkContext<'_>) -> Discipline<SimplePacket> {

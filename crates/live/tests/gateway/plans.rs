@@ -53,7 +53,7 @@ fn sent(gateway: &mut Gateway, of: &str, name: &str) -> f64 {
     json["directions"]["up"][of][name]["sent_bytes"].as_f64().unwrap_or(0.0)
 }
 
-/// The same of both customers.
+/// Bytes that left up, of both customers.
 fn customers(gateway: &mut Gateway) -> [f64; 2] {
     ["first", "second"].map(|name| sent(gateway, "customers", name))
 }
