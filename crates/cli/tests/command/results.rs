@@ -237,7 +237,7 @@ fn two_runs_at_once_are_both_kept() {
 #[test]
 fn a_long_run_writes_what_a_short_one_does_without_holding_it() {
     let folder = folder();
-    let file = "seed = 3\nstop = \"20ms\"\n".to_owned()
+    let file = "seed = 3\nstop = \"20ms\"\nsample = \"1ms\"\n".to_owned()
         + "link.l = { from = \"a\", to = \"b\", rate = \"2Mbit\", delay = \"1ms\", watch = true, queue = [\"fifo\", \"drr\"] }\n"
         + "flow.udp = { count = 2, from = \"a\", to = \"b\", source = { kind = \"poisson\", rate = \"2Mbit\" } }\n";
     std::fs::write(folder.path().join("y.toml"), file).unwrap();
