@@ -61,7 +61,8 @@ pub fn a_core_divides_among_customers_by_labels() {
     let customers = "[customer.alice]\nweight = 1\n[customer.bob]\nweight = 1\n\
         [[rule]]\nname = \"alice\"\nfrom_port = \"1001-1002\"\ncustomer = \"alice\"\n\
         [[rule]]\nname = \"bob\"\nfrom_port = 1003\ncustomer = \"bob\"\n";
-    let core = CORE.replace("csfq", "hcsfq") + customers;
+    // With the default credit of 5 s the shares are not reached in this time.
+    let core = CORE.replace("\"csfq\"", "\"hcsfq\", credit = \"0s\"") + customers;
     let outcome = run_flows(EDGE, &core, &flows([Ip::V4, Ip::V6]), 6_000);
     // 3 Mb/s each; of Alice's each flow has the half. Without customers each flow had 2.
     assert_close(sixths(&outcome), [1.5, 1.5, 3.0]);

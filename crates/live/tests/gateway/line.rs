@@ -4,6 +4,7 @@ use std::thread::JoinHandle;
 
 use apportion_core::label::Label;
 use apportion_core::packet::LabelKind;
+use apportion_core::random::Stream;
 use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
 use apportion_linux::host::Host;
@@ -162,15 +163,17 @@ pub fn run(edge: &str, core: &str, [up, down]: [Vec<Vec<u8>>; 2], gap: Span, mil
     Outcome { far, near, seconds: milliseconds as f64 / 2_000.0, metrics: line.stop() }
 }
 
-/// A host that sends and takes in; what it took in during the second half.
+/// A host that sends and takes in; what it took in during the second half. Its frames come in an order by chance, or one of them would
+/// always find the room that a full queue has.
 fn play(host: &Host, frames: Vec<Vec<u8>>, gap: Span, milliseconds: u64) -> JoinHandle<Vec<Vec<u8>>> {
     let thread = host.namespace.spawn("host", move || {
         let (mut wire, clock) = (Wire::open(), Clock::start());
         let [half, end] = [milliseconds / 2, milliseconds].map(Time::from_millis);
-        let (mut due, mut came) = (Time::ZERO, Vec::new());
+        let (mut due, mut came, mut random) = (Time::ZERO, Vec::new(), Stream::new(1, "order"));
         while clock.until(end) > Span::ZERO {
             while clock.until(due) == Span::ZERO {
-                frames.iter().for_each(|frame| wire.send(frame));
+                let (last, first) = frames.split_at(random.below(frames.len().max(1) as u64) as usize);
+                first.iter().chain(last).for_each(|frame| wire.send(frame));
                 due += gap;
             }
             while let Some(frame) = wire.next(0) {

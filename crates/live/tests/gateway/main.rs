@@ -1,5 +1,5 @@
 //! Gateways between hosts of their own: what passes, who gets what, and reloads under load.
-//! A program of its own: each test is a process that enters namespaces, and four measure in real time at once.
+//! A program of its own: each test is a process that enters namespaces, and several measure in real time at once.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
 mod autorate;
@@ -20,7 +20,22 @@ use std::process::ExitCode;
 
 use apportion_testing::processes::{self, Case, cases};
 
+/// Those that take longest come first.
 const CASES: &[Case] = cases! {
+    tickets: connections_share_a_core_by_their_tickets,
+        connections_share_evenly_where_tickets_do_not_count,
+        connections_share_a_core_as_their_sinks_decide,
+        connections_share_evenly_where_no_sink_decides,
+        what_flows_are_issued_comes_out_behind_two_gateways,
+        who_is_issued_nothing_cannot_label_its_own_packets,
+        the_last_gateway_takes_them_off,
+        an_edge_trades_them_for_what_the_core_issues,
+        a_core_trades_them_once_more,
+        what_a_sink_is_issued_is_on_its_acknowledgements,
+        acknowledgements_bring_back_what_a_link_is_issued;
+    colours: what_is_within_a_profile_passes,
+        yellow_and_red_are_both_out_of_profile_to_rio,
+        without_a_marker_or_a_queue_that_looks_at_colours_both_have_the_same;
     passing: what_is_no_ip_passes_and_so_do_tags_and_both_versions_of_ip,
         what_is_malformed_is_counted_and_dropped,
         whatever_comes_is_forwarded_or_counted,
@@ -39,9 +54,6 @@ const CASES: &[Case] = cases! {
         they_leave_one_by_one_where_the_device_does_not_segment,
         two_connections_have_their_shares_though_their_segments_are_merged,
         labelled_packets_are_not_merged;
-    colours: what_is_within_a_profile_passes,
-        yellow_and_red_are_both_out_of_profile_to_rio,
-        without_a_marker_or_a_queue_that_looks_at_colours_both_have_the_same;
     reloads: no_packet_is_lost_or_overtaken_by_a_reload,
         what_waits_survives_reloads;
     plans: customers_have_what_they_are_assured_and_are_counted,
@@ -55,17 +67,6 @@ const CASES: &[Case] = cases! {
         a_message_of_a_host_of_this_machine_is_not_damaged,
         reports_of_a_gateway_without_the_key_are_refused;
     round_trips: that_of_an_upload_is_what_its_path_has_without_the_queue;
-    tickets: what_flows_are_issued_comes_out_behind_two_gateways,
-        who_is_issued_nothing_cannot_label_its_own_packets,
-        the_last_gateway_takes_them_off,
-        an_edge_trades_them_for_what_the_core_issues,
-        a_core_trades_them_once_more,
-        connections_share_a_core_by_their_tickets,
-        connections_share_evenly_where_tickets_do_not_count,
-        connections_share_a_core_as_their_sinks_decide,
-        connections_share_evenly_where_no_sink_decides,
-        what_a_sink_is_issued_is_on_its_acknowledgements,
-        acknowledgements_bring_back_what_a_link_is_issued;
 };
 
 fn main() -> ExitCode {

@@ -10,7 +10,7 @@ use apportion_linux::host::Host;
 use apportion_linux::netlink::{Netlink, Offloads};
 use apportion_live::gateway::Gateway;
 
-use crate::common::{enter, host, metrics, open, snapshot, start};
+use crate::common::{enter, host, metrics, open, pause, snapshot, start};
 
 /// Bytes of a transfer.
 const LENGTH: usize = 30_000_000;
@@ -35,7 +35,8 @@ fn between(config: &str, segments: bool, run: impl FnOnce(&Host, &Host)) -> Gate
         }
         assert_eq!(netlink.offloads(name).unwrap().tso, segments);
     }
-    let running = start(open(config), |_| ());
+    // Late now and then, as on a busy machine: segments of a slow link are merged where several leave at once.
+    let running = start(open(config), |_| pause(2));
     run(&near, &far);
     running.stop()
 }
@@ -128,8 +129,9 @@ pub fn two_connections_have_their_shares_though_their_segments_are_merged() {
                 came as f64
             })
         };
-        // As without: .97 to 1.03 of three. A rate at which both always wait, unless the machine has no time for one of them: once more then.
-        let has_shares = |[one, three]: [f64; 2]| (three / one / 3.0 - 1.0).abs() < 0.05;
+        // As without: 0.97 to 1.03 of three, 0.93 beside other work. A rate at which both always wait, unless the machine has no time for
+        // one of them: once more then.
+        let has_shares = |[one, three]: [f64; 2]| (three / one / 3.0 - 1.0).abs() < 0.15;
         let mut came = measure();
         for _ in 0..2 {
             if !has_shares(came) {
@@ -141,7 +143,7 @@ pub fn two_connections_have_their_shares_though_their_segments_are_merged() {
         assert!(rate > 0.9 * 50e6 / 8.0 * 1_448.0 / 1_514.0, "{rate}");
     });
     let [_, far] = snapshot(&mut gateway).ports;
-    assert!(far.merged > 10 && far.unsent == 0, "{far:?}");
+    assert!(far.merged > 50 && far.unsent == 0, "{far:?}");
 }
 
 pub fn labelled_packets_are_not_merged() {
