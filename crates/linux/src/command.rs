@@ -231,7 +231,7 @@ pub fn start(mut command: Command, namespace: &Namespace, group: Group) -> Resul
 }
 
 /// Has what `command` starts killed when the *thread* that starts it ends, even by SIGKILL: for a process that waits for its command by
-/// itself. One that gains rights as it starts, by a user namespace or a set-user-ID bit, outlives the thread.
+/// itself. One that gains rights as it starts, by a set-user-ID bit or capabilities of its file, outlives the thread (prctl(2)).
 pub fn kill_with_parent(command: &mut Command) {
     let parent = Pid::this();
     let between = move || {

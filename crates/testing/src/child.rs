@@ -1,7 +1,7 @@
 //! Child processes of a test. They end with it, however it ends, and each wait for them has an end.
 //!
 //! A child is killed and reaped when its guard is dropped, also by a panic; and the kernel kills it when the thread that started it
-//! ends, also when the test program itself is killed. A child that enters a user namespace loses the second (prctl(2)).
+//! ends, also when the test program itself is killed.
 #![expect(clippy::disallowed_methods, reason = "what is waited for is another process, in real time")]
 
 use std::env;
@@ -30,10 +30,16 @@ const REST: usize = 2 << 20;
 
 /// How long a test may take, and each wait for a child: 120 s. In a case of [`processes`](crate::processes), which is itself waited for, a
 /// wait takes three quarters of that, so that what hangs is named before the case is ended.
+///
+/// # Panics
+/// If the limit in the environment is no number.
 #[must_use]
 pub fn limit() -> Duration {
-    let seconds = env::var(LIMIT).ok().and_then(|text| text.parse().ok());
-    let limit = Duration::from_secs(seconds.unwrap_or(120));
+    let seconds = env::var(LIMIT).map_or(120, |text| {
+        text.parse()
+            .unwrap_or_else(|_| panic!("{LIMIT}: `{text}` is not a number of seconds; write for example 120"))
+    });
+    let limit = Duration::from_secs(seconds);
     if env::var_os(CASE).is_some() { limit * 3 / 4 } else { limit }
 }
 
@@ -157,7 +163,7 @@ impl Running {
     pub fn stdout(&mut self) -> Limited<ChildStdout> {
         let pipe = self.child.stdout.take();
         let pipe = pipe.unwrap_or_else(|| panic!("{}: no pipe from its standard output", self.name));
-        Limited { pipe, name: self.name.clone() }
+        Limited::new(pipe, &self.name)
     }
 
     /// The pipe from its standard error.
@@ -168,7 +174,7 @@ impl Running {
     pub fn stderr(&mut self) -> Limited<ChildStderr> {
         let pipe = self.child.stderr.take();
         let pipe = pipe.unwrap_or_else(|| panic!("{}: no pipe from its standard error", self.name));
-        Limited { pipe, name: self.name.clone() }
+        Limited::new(pipe, &self.name)
     }
 
     /// Kills what is left of it and of the group that it leads, and reads its status.
@@ -207,18 +213,24 @@ pub fn output(command: &mut Command) -> Output {
     Running::start(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped())).output()
 }
 
-/// A pipe from a child, from which a read takes no longer than the limit.
+/// A pipe from a child, which is read for no longer than the limit.
 #[derive(Debug)]
 pub struct Limited<P> {
     pipe: P,
     name: String,
+    end: Instant,
+}
+
+impl<P> Limited<P> {
+    fn new(pipe: P, name: &str) -> Self {
+        Self { pipe, name: name.to_owned(), end: Instant::now() + limit() }
+    }
 }
 
 impl<P: Read + AsFd> Read for Limited<P> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let end = Instant::now() + limit();
         while !wait_for(&[Some(PollFd::new(self.pipe.as_fd(), PollFlags::POLLIN))], 1_000) {
-            if Instant::now() >= end {
+            if Instant::now() >= self.end {
                 return Err(io::Error::new(ErrorKind::TimedOut, Late(&self.name, limit()).to_string()));
             }
         }

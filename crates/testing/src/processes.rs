@@ -19,9 +19,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use apportion_linux::namespace::{Identity, Isolation, Why, enter_user_namespace};
-use nix::sys::prctl::set_pdeathsig;
-use nix::sys::signal::Signal;
-use nix::unistd::getppid;
 
 use crate::child::{Running, limit};
 use crate::skip::{self, CASE};
@@ -48,16 +45,12 @@ pub use crate::cases;
 /// # Panics
 /// If it is the test's fault that it cannot.
 pub fn enter_as(identity: Identity) {
-    let parent = getppid();
     if let Err(error) = enter_user_namespace(Isolation { identity, network: true, mounts: true }) {
         // These are not the system's doing.
         assert!(!matches!(error.why, Why::Unknown | Why::Threads(_)), "{error}");
         skip::because(error);
         exit(SKIPPED.into());
     }
-    // A process that gains rights is not killed with its parent any more (prctl(2)).
-    let kept = set_pdeathsig(Signal::SIGKILL).is_ok() && getppid() == parent;
-    assert!(kept, "the process that runs the tests has ended");
 }
 
 /// The same as root inside.
@@ -130,9 +123,8 @@ fn run_main(cases: &[Case], ignored: &[Case], parts: &[Case]) -> ExitCode {
         };
     }
     // They wait most of the time: of 4 min of the cases of a gateway 23 s are of a processor.
-    let at_once = || 4 * thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = arguments.threads.unwrap_or_else(at_once);
-    run(&chosen, threads, limit(), &arguments)
+    let at_once = 4 * thread::available_parallelism().map_or(1, NonZero::get);
+    run(&chosen, arguments.threads.map_or(at_once, NonZero::get), limit(), &arguments)
 }
 
 fn run(chosen: &[&Case], at_once: usize, limit: Duration, arguments: &Arguments) -> ExitCode {
@@ -155,7 +147,7 @@ fn run(chosen: &[&Case], at_once: usize, limit: Duration, arguments: &Arguments)
         println!("\n---- {name} ({status}) ----\n{}{said}", late.unwrap_or_default());
     }
     let word = if failed.is_empty() { "ok" } else { "FAILED" };
-    let passed = chosen.len() - failed.len() - skipped;
+    let passed = outcomes.len() - failed.len() - skipped;
     println!("\ntest result: {word}. {passed} passed; {} failed; {skipped} ignored\n", failed.len());
     if failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -223,22 +215,34 @@ struct Arguments {
     filters: Vec<String>,
     skipped: Vec<String>,
     flags: Vec<String>,
-    /// Cases that run at once. Default: twice the number of cores.
-    threads: Option<usize>,
+    /// Cases that run at once. Default: four times the number of cores.
+    threads: Option<NonZero<usize>>,
 }
 
 impl Arguments {
     /// Flags with values that mean nothing here are left out.
-    fn sort(mut arguments: impl Iterator<Item = String>) -> Self {
-        let mut sorted = Self::default();
+    fn sort(arguments: impl Iterator<Item = String>) -> Self {
+        let mut sorted = Self {
+            threads: env::var("RUST_TEST_THREADS").ok().map(|count| threads(&count)),
+            ..Self::default()
+        };
+        // `--flag=value` is `--flag value`.
+        let mut arguments = arguments.flat_map(|argument| match argument.split_once('=') {
+            Some((flag, value)) if flag.starts_with('-') => vec![flag.to_owned(), value.to_owned()],
+            _ => vec![argument],
+        });
         while let Some(argument) = arguments.next() {
             match argument.as_str() {
                 "--skip" => sorted.skipped.extend(arguments.next()),
-                "--test-threads" => sorted.threads = arguments.next().and_then(|count| count.parse().ok()),
+                "--test-threads" => sorted.threads = Some(threads(&arguments.next().unwrap_or_default())),
                 "--format" | "--color" | "--logfile" | "-Z" => drop(arguments.next()),
                 flag if flag.starts_with('-') => sorted.flags.push(argument),
                 _ => sorted.filters.push(argument),
             }
+        }
+        // Beside each other they would disturb what the clock judges.
+        if skip::judges_by_the_clock() {
+            sorted.threads = Some(NonZero::<usize>::MIN);
         }
         sorted
     }
@@ -253,4 +257,12 @@ impl Arguments {
         };
         (self.filters.is_empty() || self.filters.iter().any(fits)) && !self.skipped.iter().any(fits)
     }
+}
+
+/// How many cases are to run at once; ends the program where this is no such number.
+fn threads(count: &str) -> NonZero<usize> {
+    count.parse().unwrap_or_else(|_| {
+        println!("`{count}` tests cannot run at once; write for example 4");
+        exit(2)
+    })
 }

@@ -44,13 +44,18 @@ pub fn unless_found(programs: &[&str]) -> bool {
 /// else. Else the calling test is skipped, or in part.
 #[must_use]
 pub fn unless_judged_by_the_clock() -> bool {
-    let is_judged = env::var_os(REAL_TIME).is_some();
+    let is_judged = judges_by_the_clock();
     if !is_judged {
         say(&format!(
             "its bounds are times, which other work exceeds; {REAL_TIME}=1 on an idle machine, as .ci/full has it"
         ));
     }
     is_judged
+}
+
+/// The same, without a word.
+pub(crate) fn judges_by_the_clock() -> bool {
+    env::var_os(REAL_TIME).is_some()
 }
 
 /// The package of Debian that brings a program.

@@ -157,6 +157,17 @@ mod right {
         assert!(text.contains(line), "{text}");
         assert!(!child::output(Command::new("/bin/sh").args(["-c", "exit 3"])).status.success());
     }
+
+    pub fn what_ran_is_counted_and_no_threads_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let run = |arguments: &[&str]| said(wrong("lacks_a_program", folder.path()).args(arguments));
+        for arguments in [["--test-threads", "0"].as_slice(), &["--test-threads=many"], &["--test-threads"]] {
+            let (status, text) = run(arguments);
+            assert!(status == Some(2) && text.contains("tests cannot run at once"), "{text}");
+        }
+        assert!(run(&["--test-threads=1"]).1.contains("1 passed; 0 failed"));
+        assert!(run(&["--skip=wrong::lacks_a_program"]).1.contains("0 passed; 0 failed"));
+    }
 }
 
 /// They do not end as they should.
@@ -257,7 +268,8 @@ const CASES: &[Case] = cases! {
         a_case_in_a_namespace_ends_with_a_program_that_is_killed,
         a_child_that_is_dropped_ends_with_the_group_it_leads,
         a_command_that_hangs_panics_with_its_name,
-        what_is_skipped_is_listed_with_its_package;
+        what_is_skipped_is_listed_with_its_package,
+        what_ran_is_counted_and_no_threads_are_refused;
 };
 const WRONG: &[Case] = cases! {
     wrong: panics, returns, leaves_a_daemon, hangs, holds_a_child, enters_and_holds_a_child, waits_for_a_command, waits_for_a_child,
