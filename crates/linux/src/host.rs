@@ -20,8 +20,9 @@ pub const INTERFACE: &str = "eth0";
 /// Of every interface; a locally administered address (IEEE 802 section 8.4).
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 
-/// The kernel takes up devices and addresses in its own time, some milliseconds. Chosen: a loaded machine.
-const PATIENCE: Span = Span::from_secs(30);
+/// The kernel takes up devices and addresses in its own time, some milliseconds. Chosen: three times the 30 s that a machine took which
+/// made and removed many namespaces under load.
+const PATIENCE: Span = Span::from_secs(90);
 
 /// A host.
 #[derive(Debug)]

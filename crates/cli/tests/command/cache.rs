@@ -152,7 +152,7 @@ fn it_is_shown_pruned_and_verified() {
     assert!(show().contains("2 points, 2 files"), "{}", show());
     assert_eq!(cache(&["verify"]).status, 0);
     let file = files(&folders[1].path().join("2")).remove(0);
-    fs::write(&file, "no zstd").unwrap();
+    fs::write(&file, "no entry").unwrap();
     let verify = cache(&["verify"]);
     assert_eq!((verify.status, verify.out.lines().count()), (2, 1), "{}", verify.out);
     assert!(verify.out.starts_with(&file.display().to_string()), "{}", verify.out);

@@ -8,6 +8,7 @@ use apportion_core::units::Span;
 use apportion_linux::clock::Clock;
 use apportion_linux::host::Host;
 use apportion_linux::netlink::{Netlink, Offloads};
+use apportion_linux::port::PortCounts;
 use apportion_live::gateway::Gateway;
 
 use crate::common::{enter, host, metrics, open, pause, snapshot, start};
@@ -68,15 +69,21 @@ fn both(near: &Host, far: &Host) {
     }
 }
 
+/// No frame was lost or sent twice. Those that end the connections may be under way still.
+fn assert_all_left(near: PortCounts, far: PortCounts) {
+    let waiting = near.received.checked_sub(far.sent);
+    assert!(far.unsent == 0 && waiting.is_some_and(|waiting| waiting <= 4), "{near:?} {far:?}");
+}
+
 /// As many segments as the transfers have, at least.
 const SEGMENTS: u64 = 2 * (LENGTH / 1_448) as u64;
 
 pub fn segments_leave_as_super_packets_and_arrive_as_they_were() {
     let mut gateway = between(&config("5Gbit", ""), true, both);
-    let [_, far] = snapshot(&mut gateway).ports;
-    assert!(far.sent > SEGMENTS && far.merged > 100 && far.unsent == 0, "{far:?}");
+    let [near, far] = snapshot(&mut gateway).ports;
+    assert!(far.sent > SEGMENTS && far.merged > 100, "{far:?}");
     // Frames are those of the wire.
-    assert_eq!(far.sent, snapshot(&mut gateway).ports[0].received);
+    assert_all_left(near, far);
     let text = metrics(&mut gateway);
     let line =
         format!("apportion_gateway_port_sent_super_packets_total{{interface=\"far\"}} {}\n", far.merged);
@@ -87,8 +94,7 @@ pub fn they_leave_one_by_one_where_the_device_does_not_segment() {
     let mut gateway = between(&config("5Gbit", ""), false, both);
     let [near, far] = snapshot(&mut gateway).ports;
     assert!(far.sent > SEGMENTS && far.merged == 0, "{far:?}");
-    // None of them was lost or sent twice.
-    assert_eq!((far.sent, far.unsent), (near.received, 0));
+    assert_all_left(near, far);
 }
 
 /// Counts what a connection from `near` brings to this port of `far`; its bytes in the time that is measured.
