@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_linux::clock::{Clock, pause};
+use apportion_linux::clock::Clock;
 use apportion_linux::host::Host;
 use apportion_linux::netlink::Netlink;
 use apportion_testing::child::Running;
@@ -14,7 +14,7 @@ use apportion_testing::skip;
 use nix::sys::signal::Signal;
 use serde_json::Value;
 
-use crate::place::{PLAIN, Place, get, place};
+use crate::place::{PLAIN, Place, eventually, get, place};
 
 /// How long a gateway may take to forward again, or to answer where nothing else runs.
 const PROMPT: Span = Span::from_secs(1);
@@ -43,18 +43,6 @@ fn until_it_passes(place: &Place) -> Option<Span> {
 fn stats() -> Value {
     let answer = get("/stats.json");
     serde_json::from_str(answer.split_once("\r\n\r\n").unwrap().1).unwrap()
-}
-
-/// Waits until `condition` holds, for two seconds at most.
-fn eventually(condition: impl Fn() -> bool) -> bool {
-    let began = Clock::start();
-    while elapsed(began) < Span::from_secs(2) {
-        if condition() {
-            return true;
-        }
-        pause(Span::from_millis(10));
-    }
-    false
 }
 
 /// Times that an interface is deleted and made again: 20 unless `APPORTION_RECREATIONS` says how many.

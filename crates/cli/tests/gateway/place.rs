@@ -8,6 +8,8 @@ use std::process::{ChildStderr, Command, Output, Stdio};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use apportion_core::units::{Span, Time};
+use apportion_linux::clock::{Clock, pause};
 use apportion_linux::host::Host;
 use apportion_linux::netlink::Netlink;
 use apportion_testing::child::{self, Limited, Running};
@@ -130,6 +132,18 @@ impl Gateway {
         assert!(status.success(), "{said}");
         said
     }
+}
+
+/// Waits until `condition` holds, for ten seconds at most.
+pub fn eventually(condition: impl Fn() -> bool) -> bool {
+    let clock = Clock::start();
+    while clock.now() < Time::from_secs(10) {
+        if condition() {
+            return true;
+        }
+        pause(Span::from_millis(10));
+    }
+    false
 }
 
 pub fn get(path: &str) -> String {

@@ -11,9 +11,10 @@ use apportion_linux::clock::{Clock, pause};
 use apportion_live::gateway::control::request;
 use apportion_testing::skip;
 use nix::poll::{PollTimeout, poll};
+use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 use serde_json::Value;
 
-use crate::place::{Place, place};
+use crate::place::{Place, eventually, place};
 
 /// Reloads of a test, one each 20 ms or so: 100 unless `APPORTION_RELOADS` says how many. From some thousands on, raise
 /// `APPORTION_TEST_LIMIT`.
@@ -100,19 +101,25 @@ fn send(stop: &AtomicBool) -> u64 {
     4 * number
 }
 
-/// Receives until nothing comes for a second; how many. Those of each flow come in the order of their numbers.
-fn receive(socket: &UdpSocket) -> u64 {
+/// Receives until `done` is set and nothing comes for a second; how many. Those of each flow come in the order of their numbers.
+fn receive(socket: &UdpSocket, done: &AtomicBool) -> u64 {
     socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
     let (mut next, mut count) = ([0_u64; 4], 0);
     let mut buffer = [0; 2_048];
-    while let Ok((_, from)) = socket.recv_from(&mut buffer) {
+    loop {
+        let was_done = done.load(Ordering::Relaxed);
+        let Ok((_, from)) = socket.recv_from(&mut buffer) else {
+            if was_done {
+                return count;
+            }
+            continue;
+        };
         let number = u64::from_be_bytes(*buffer.first_chunk().unwrap());
         let next = &mut next[usize::from(from.port() - 5_000)];
         assert!(number >= *next, "{from}: {number} after {next}");
         *next = number + 1;
         count += 1;
     }
-    count
 }
 
 /// Reloads through the socket, now and then by the command; how long the longest took.
@@ -153,11 +160,13 @@ struct Flow {
 /// Sends through a gateway whose queue is full, and does `work` meanwhile.
 fn under_load(place: &Place, work: impl FnOnce()) -> Flow {
     let gateway = place.start(&place.write(&text(0)));
-    let stop = Arc::new(AtomicBool::new(false));
-    let stopped = Arc::clone(&stop);
+    let [stop, done] = [(); 2].map(|()| Arc::new(AtomicBool::new(false)));
+    let [stopped, is_done] = [&stop, &done].map(Arc::clone);
     let [near, far] = &place.hosts;
     let sink = far.namespace.run(|| UdpSocket::bind("10.0.0.2:9").unwrap()).unwrap();
-    let receiver = far.namespace.spawn("receiver", move || receive(&sink)).unwrap();
+    // All that comes while its reader has to wait for a core.
+    setsockopt(&sink, RcvBufForce, &(16 << 20)).unwrap();
+    let receiver = far.namespace.spawn("receiver", move || receive(&sink, &is_done)).unwrap();
     let sender = near.namespace.spawn("sender", move || send(&stopped)).unwrap();
     // Until the queue is full.
     while counts(place).dropped == 0 {
@@ -166,7 +175,12 @@ fn under_load(place: &Place, work: impl FnOnce()) -> Flow {
     work();
     let before = counts(place);
     stop.store(true, Ordering::Relaxed);
-    let (offered, arrived) = (sender.join().unwrap(), receiver.join().unwrap());
+    let offered = sender.join().unwrap();
+    // Until the gateway has seen all of it and holds nothing any more.
+    let is_through = |counts: &Counts| counts.received == offered && counts.sent + counts.dropped == offered;
+    eventually(|| is_through(&counts(place)));
+    done.store(true, Ordering::Relaxed);
+    let arrived = receiver.join().unwrap();
     let after = counts(place);
     gateway.stop();
     Flow { offered, arrived, before, after }

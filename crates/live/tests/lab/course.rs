@@ -42,7 +42,7 @@ fn three_flows(head: &str) -> String {
 #[expect(clippy::disallowed_methods, reason = "the test measures real time, in a thread beside the run")]
 pub fn cancel_ends_a_run_early_and_the_next_one_is_whole() {
     enter();
-    let (long, cancel) = (scenario(&three_flows(r#"stop = "25s""#)), AtomicBool::new(false));
+    let (long, cancel) = (scenario(&three_flows(r#"stop = "80s""#)), AtomicBool::new(false));
     let begun = Instant::now();
     let outcome = thread::scope(|scope| {
         scope.spawn(|| {
@@ -54,7 +54,7 @@ pub fn cancel_ends_a_run_early_and_the_next_one_is_whole() {
     assert!(outcome.is_none());
     // It looks each 10 ms; the rest is for a machine that is busy.
     let took = begun.elapsed();
-    assert!(took > Duration::from_millis(500) && took < Duration::from_secs(8), "{took:?}");
+    assert!(took > Duration::from_millis(500) && took < Duration::from_secs(40), "{took:?}");
     assert!(lab::run(&long, 1, &cancel).unwrap().is_none(), "it is still set");
     let short = scenario(&three_flows(r#"stop = "1s""#));
     let whole = lab::run(&short, 1, &AtomicBool::new(false)).unwrap().unwrap();
