@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use apportion_core::label::Label;
-use apportion_core::system::{Discipline, LinkContext};
+use apportion_core::system::{LinkContext, LinkQueue};
 use apportion_core::units::{Bytes, Rate, Time};
 use apportion_core::{Colour, DropReason, Ecn, FlowId, LabelKind, Packet, Protocol, Queue, Sink};
 
@@ -90,7 +90,7 @@ fn in_rust(text: &str, rounds: u64) {
     const FLOWS: u32 = 1_000;
     const BACKLOG: u32 = 2_000;
     let link = LinkContext::new(Rate::from_bit(8_000_000_000), 1, "queue");
-    let mut queue: Discipline<Held> = apportion_scenario::queue::from_text(text).expect("valid").build(&link);
+    let mut queue: LinkQueue<Held> = apportion_scenario::queue::from_text(text).expect("valid").build(&link);
     let packet = |i: u32| Held {
         handle: u64::from(i),
         flow: FlowId((i.wrapping_mul(0x9e37_79b1) >> 7) % FLOWS),

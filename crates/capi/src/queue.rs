@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use apportion_core::packet::{Customers, FlowId};
 use apportion_core::queue::{self as core, Queue as _, Sink};
-use apportion_core::system::{Discipline, LinkContext};
+use apportion_core::system::{LinkContext, LinkQueue};
 use apportion_core::units::{Rate, Time, Weight};
 
 use crate::packet::{Checked, Packet};
@@ -32,7 +32,7 @@ enum State {
 /// What a call works on.
 #[derive(Debug)]
 pub(crate) struct Inner {
-    pub discipline: Discipline<Checked>,
+    pub discipline: LinkQueue<Checked>,
     pub reports: Reports,
     /// What the caller's clock showed at time zero of the discipline.
     start: u64,
@@ -42,7 +42,7 @@ pub(crate) struct Inner {
 /// A queue may move between threads.
 const _: fn() = || {
     fn is_send<T: Send>() {}
-    is_send::<Discipline<Checked>>();
+    is_send::<LinkQueue<Checked>>();
 };
 
 /// What a queue is and where it stands. All zero but `queue` and `link_rate` is a good start.

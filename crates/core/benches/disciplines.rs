@@ -14,7 +14,7 @@ use apportion_core::mark::{Marker, MarkerParams, MarkerSetup};
 use apportion_core::param::Role;
 use apportion_core::random::Stream;
 use apportion_core::system::catalog::Selection;
-use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
+use apportion_core::system::{DisciplineParams, LinkContext, LinkQueue};
 use apportion_core::units::{Rate, Span, TicketRate, Time};
 use apportion_core::{FlowId, LabelKind, Queue};
 use common::{
@@ -113,7 +113,7 @@ fn early_drop(criterion: &mut Criterion) {
             let packets = packets(flows);
             let waiting = 2 * u64::from(flows);
             let (mut now, mut i) = (Time::ZERO, 0_usize);
-            let mut arrive = |queue: &mut Discipline<Small>, now| {
+            let mut arrive = |queue: &mut LinkQueue<Small>, now| {
                 queue.enqueue(now, packets[i & (packets.len() - 1)], &mut Discard);
                 i = i.wrapping_add(1);
             };
@@ -158,10 +158,10 @@ fn push_out(criterion: &mut Criterion) {
             let rtts: Vec<Span> =
                 (0..flows).map(|flow| Span::from_millis(u64::from(20 + flow % 180))).collect();
             let setup = LinkContext { rtts: &rtts, ..LinkContext::new(Rate::from_mbit(1_000), 1, "bench") };
-            let mut queue: Discipline<Small> =
+            let mut queue: LinkQueue<Small> =
                 DisciplineParams::from_args(&selection).expect("valid").build(&setup);
             let mut i = 0_u32;
-            let mut arrive = |queue: &mut Discipline<Small>, now| {
+            let mut arrive = |queue: &mut LinkQueue<Small>, now| {
                 i = i.wrapping_add(1);
                 let flow = FlowId((i.wrapping_mul(0x9e37_79b1) >> 7) % flows);
                 queue.enqueue(now, Small { flow, size: 1_000, label: 0, id: i }, &mut Discard);

@@ -10,7 +10,7 @@ use std::hint::black_box;
 use apportion_core::Queue;
 use apportion_core::packet::{CustomerId, Customers, HostPair};
 use apportion_core::system::catalog::Selection;
-use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
+use apportion_core::system::{DisciplineParams, LinkContext, LinkQueue};
 use apportion_core::units::{Rate, Span, Time};
 use common::{
     CORE_STATELESS, Discard, RealRates, SETTLED, Small, StandingBacklog, TwiceTheLoad, build, host, packets,
@@ -31,7 +31,7 @@ const VARIANTS: [(&str, &str, &str); 2] =
     [(" maxrate", "maxrate", "700Mbit"), (" hashed", "classify", "hashed")];
 
 /// A queue that a packet enters and another one leaves: a scheduler, policy or system, and joined to it by `+` a policy and `isolate`.
-fn standing(name: &str, flows: u32) -> Discipline<Small> {
+fn standing(name: &str, flows: u32) -> LinkQueue<Small> {
     let variant = VARIANTS.iter().find(|(suffix, ..)| name.ends_with(suffix));
     let plain = variant.map_or(name, |(suffix, ..)| name.trim_end_matches(suffix));
     let mut words = plain.split('+');
@@ -62,7 +62,7 @@ fn standing(name: &str, flows: u32) -> Discipline<Small> {
 
 /// A discipline with a class for each flow, ten of them below each of a level above, over a link of 1 Gb/s. Two packets of each wait.
 struct Classed {
-    queue: Discipline<Small>,
+    queue: LinkQueue<Small>,
     now: Time,
 }
 

@@ -8,7 +8,7 @@
 
 use apportion_core::packet::{Ecn, FlowClass, FlowId, Protocol};
 use apportion_core::system::catalog::Selection;
-use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
+use apportion_core::system::{DisciplineParams, LinkContext, LinkQueue};
 use apportion_core::units::{Bytes, Rate, Time};
 use apportion_linux::pool::{HEAD, Pool};
 use apportion_live::link::{Link, SharedState};
@@ -51,7 +51,7 @@ const QUEUES: &[Case] = &[
     ("ramp", None, &[]),
 ];
 
-fn queue(kind: &str, drop: Option<&str>, keys: &[(&str, &str)]) -> Discipline<Packet> {
+fn queue(kind: &str, drop: Option<&str>, keys: &[(&str, &str)]) -> LinkQueue<Packet> {
     let mut selection = Selection::new(kind, drop, None).unwrap();
     keys.iter().for_each(|(key, value)| selection.set(key, value).unwrap());
     let classes = vec![FlowClass::RealRate; if kind == "ramp" { FLOWS as usize } else { 0 }];
@@ -68,7 +68,7 @@ struct Busy {
 }
 
 impl Busy {
-    fn new(queue: Discipline<Packet>) -> Self {
+    fn new(queue: LinkQueue<Packet>) -> Self {
         let pace = Pace::rate(Rate::from_mbit(1_000));
         let link = Link::new(LinkParts::new(0, queue, pace.mean()), pace, None);
         let shared = SharedState::new(Pool::new(16 * FLOWS, 1_514), FLOWS as usize);

@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use apportion_core::Packet as _;
 use apportion_core::packet::FlowId;
 use apportion_core::queue::{DropReason, Overload};
-use apportion_core::system::Discipline;
+use apportion_core::system::LinkQueue;
 use apportion_core::units::{Rate, Span, TicketRate, Time};
 use apportion_linux::pool::Pool;
 use apportion_runtime::link::{Crossing, FlowSetting, LinkBackend, LinkParts, LinkState};
@@ -259,7 +259,7 @@ impl Link {
     }
 
     /// Replaces the discipline; see [`LinkState::set_queue`].
-    pub fn set_queue(&mut self, now: Time, queue: Discipline<Packet>, shared: &mut SharedState) {
+    pub fn set_queue(&mut self, now: Time, queue: LinkQueue<Packet>, shared: &mut SharedState) {
         self.state.set_queue(now, queue, shared);
         if !matches!(self.transmitter, Transmitter::Busy(_)) {
             self.start_next(now, shared);

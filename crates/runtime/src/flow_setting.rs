@@ -1,7 +1,7 @@
 //! What disciplines know of a flow, as it changes while a link runs.
 
 use apportion_core::packet::{CustomerId, FillTarget, FlowClass, FlowId, HostPair, Packet};
-use apportion_core::system::Discipline;
+use apportion_core::system::LinkQueue;
 use apportion_core::units::{Rate, Span, Weight};
 
 /// The parameter of one flow that disciplines know, with its new value.
@@ -25,7 +25,7 @@ pub enum FlowSetting {
 
 impl FlowSetting {
     /// Changes what `queue` knows of `flow`; nothing if it has no use for it. Whether packets that it held back may now go.
-    pub(crate) fn apply<P: Packet>(&self, flow: FlowId, queue: &mut Discipline<P>) -> bool {
+    pub(crate) fn apply<P: Packet>(&self, flow: FlowId, queue: &mut LinkQueue<P>) -> bool {
         match *self {
             Self::Weight(weight) => queue.set_weight(flow, weight),
             Self::Guarantee(guarantee, rtt) => queue.set_guarantee(flow, guarantee, rtt),

@@ -6,7 +6,7 @@ use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::{CustomerId, Customers, HostPair};
 use apportion_core::packet::{FillTarget, FlowClass, FlowId, LabelKind, Packet};
 use apportion_core::random::Stream;
-use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
+use apportion_core::system::{DisciplineParams, LinkContext, LinkQueue};
 use apportion_core::units::{Rate, Span, Weight};
 
 use apportion_scenario::model::{Flow, Link, LinkId, Scenario, Setting};
@@ -88,7 +88,7 @@ impl FlowTables {
         link: LinkId,
         params: &DisciplineParams,
         rate: Rate,
-    ) -> Discipline<P> {
+    ) -> LinkQueue<P> {
         let name = format!("link.{}.queue", scenario.links[link.index()].name);
         params.build(&LinkContext {
             link_rate: rate,

@@ -13,7 +13,7 @@ use apportion_core::counted::Counted;
 use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::queue::{Backlog, DropReason, Overload, Queue as _, Sink};
-use apportion_core::system::Discipline;
+use apportion_core::system::LinkQueue;
 use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time};
 use apportion_scenario::model::Loss;
 
@@ -71,7 +71,7 @@ pub struct LinkState<P: Packet> {
     /// When the packet that was sent last arrives; no later packet arrives before, unless it may overtake.
     last_arrival: Time,
     instruments: Box<Instruments>,
-    queue: Counted<Discipline<P>>,
+    queue: Counted<LinkQueue<P>>,
     /// Counts since the start of the run.
     counts: LinkCounts,
     rate: Rate,
@@ -281,7 +281,7 @@ impl<P: Packet> LinkState<P> {
 
     /// Replaces the discipline. Packets that wait move into the new one in the order in which they would have been
     /// sent; it drops those that it has no room for. A transmitter that was idle or held has to try again.
-    pub fn set_queue<B: LinkBackend<P>>(&mut self, now: Time, mut queue: Discipline<P>, backend: &mut B) {
+    pub fn set_queue<B: LinkBackend<P>>(&mut self, now: Time, mut queue: LinkQueue<P>, backend: &mut B) {
         queue.set_link_rate(self.rate);
         self.catch_up(now, backend);
         if let Some(probe) = &mut self.instruments.probe {
@@ -465,7 +465,7 @@ impl<P: Packet> LinkState<P> {
 
     /// Its discipline.
     #[must_use]
-    pub const fn queue(&self) -> &Discipline<P> {
+    pub const fn queue(&self) -> &LinkQueue<P> {
         self.queue.inner()
     }
 
@@ -482,7 +482,7 @@ impl<P: Packet> LinkState<P> {
     }
 
     /// Whether what it does when it transmits concerns no other part, so that it may be asked for packets late; see
-    /// [`Discipline::may_be_called_late`].
+    /// [`LinkQueue::may_be_called_late`].
     #[must_use]
     pub fn may_be_called_late(&self) -> bool {
         self.instruments.exchanges.is_empty() && !self.has_jitter() && self.queue.inner().may_be_called_late()

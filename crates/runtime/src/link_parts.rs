@@ -4,7 +4,7 @@ use apportion_core::Packet;
 use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::random::Stream;
-use apportion_core::system::Discipline;
+use apportion_core::system::LinkQueue;
 use apportion_core::units::{Rate, Span};
 use apportion_scenario::model::{LinkId, Loss, Scenario};
 
@@ -20,7 +20,7 @@ pub struct LinkParts<P: Packet> {
     /// Its number, by which the backend knows it.
     pub index: u32,
     /// Its discipline, empty.
-    pub queue: Discipline<P>,
+    pub queue: LinkQueue<P>,
     /// Rate of its transmitter, in bits per second; of a recorded link, the mean.
     pub rate: Rate,
     /// Delay of its wire. Default: 0.
@@ -42,7 +42,7 @@ pub struct LinkParts<P: Packet> {
 impl<P: Packet> LinkParts<P> {
     /// A link whose wire has no delay and loses nothing, that exchanges no labels and measures nothing besides its counts.
     #[must_use]
-    pub fn new(index: u32, queue: Discipline<P>, rate: Rate) -> Self {
+    pub fn new(index: u32, queue: LinkQueue<P>, rate: Rate) -> Self {
         Self {
             index,
             queue,

@@ -23,7 +23,7 @@
 use apportion_core::Packet as _;
 use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::packet::FlowId;
-use apportion_core::system::Discipline;
+use apportion_core::system::LinkQueue;
 use apportion_core::transmission::Transmission;
 use apportion_core::units::{Rate, Ratio, Span, Time};
 use apportion_runtime::link::{Crossing, FlowSetting, LinkBackend as _, LinkParts, LinkState};
@@ -579,7 +579,7 @@ impl Link {
     }
 
     /// Replaces the discipline; see [`LinkState::set_queue`].
-    pub fn set_queue(&mut self, now: Time, queue: Discipline<Packet>, shared: &mut SharedState) {
+    pub fn set_queue(&mut self, now: Time, queue: LinkQueue<Packet>, shared: &mut SharedState) {
         self.catch_up(shared);
         self.state.set_queue(now, queue, shared);
         self.find_manner();

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use apportion_core::label::Label;
 use apportion_core::system::catalog::Selection;
-use apportion_core::system::{Discipline, DisciplineParams, LinkContext};
+use apportion_core::system::{DisciplineParams, LinkContext, LinkQueue};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_core::{DropReason, FlowClass, FlowId, HostPair, LabelKind, Packet, Queue, Sink};
 
@@ -55,7 +55,7 @@ pub fn host(flow: u32) -> HostPair {
 }
 
 /// A discipline of the catalogue on a link of 1 Gb/s.
-pub fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipline<Small> {
+pub fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> LinkQueue<Small> {
     let mut selection = Selection::new(kind, drop, None).expect("known");
     for (key, value) in pairs {
         selection.set(key, value).expect("valid");
@@ -68,7 +68,7 @@ pub fn build(kind: &str, drop: Option<&str>, pairs: &[(&str, &str)]) -> Discipli
 
 /// A queue in which packets wait all the time.
 pub struct StandingBacklog {
-    queue: Discipline<Small>,
+    queue: LinkQueue<Small>,
     packets: Vec<Small>,
     now: Time,
     i: usize,
@@ -76,7 +76,7 @@ pub struct StandingBacklog {
 
 impl StandingBacklog {
     /// `waiting` of `packets`, a power of two of them that come again and again, wait.
-    pub fn new(queue: Discipline<Small>, packets: Vec<Small>, waiting: u32) -> Self {
+    pub fn new(queue: LinkQueue<Small>, packets: Vec<Small>, waiting: u32) -> Self {
         let mut load = Self { queue, packets, now: Time::ZERO, i: 0 };
         (0..waiting).for_each(|_| load.arrive());
         load
@@ -97,7 +97,7 @@ impl StandingBacklog {
 
 /// A RAMP whose flows all have real rates, on a link of 1 Gb/s that carries what they may have.
 pub struct RealRates {
-    queue: Discipline<Small>,
+    queue: LinkQueue<Small>,
     packets: Vec<Small>,
     now: Time,
     i: usize,
@@ -125,7 +125,7 @@ impl RealRates {
 
 /// A link of 1 Gb/s that gets twice what it can carry, in packets of 1000 bytes.
 pub struct TwiceTheLoad {
-    queue: Discipline<Small>,
+    queue: LinkQueue<Small>,
     packets: Vec<Small>,
     now: Time,
     i: usize,
@@ -133,7 +133,7 @@ pub struct TwiceTheLoad {
 
 impl TwiceTheLoad {
     /// `packets`, a power of two of them, come again and again.
-    pub fn new(queue: Discipline<Small>, packets: Vec<Small>) -> Self {
+    pub fn new(queue: LinkQueue<Small>, packets: Vec<Small>) -> Self {
         Self { queue, packets, now: Time::ZERO, i: 0 }
     }
 

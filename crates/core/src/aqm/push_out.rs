@@ -211,7 +211,7 @@ mod tests {
     use crate::packet::SimplePacket;
     use crate::queue::Queue;
     use crate::system::catalog::Selection;
-    use crate::system::{Discipline, DisciplineParams, LinkContext};
+    use crate::system::{DisciplineParams, LinkContext, LinkQueue};
     use crate::testing::{Log, packet};
     use crate::units::Bytes;
 
@@ -220,10 +220,10 @@ mod tests {
         for name in ["lqd", "rnd", "pfd"] {
             let selection = Selection::new(name, None, None).unwrap();
             let link = LinkContext::new(Rate::from_mbit(16), 1, "link");
-            let mut queue: Discipline<SimplePacket> =
+            let mut queue: LinkQueue<SimplePacket> =
                 DisciplineParams::from_args(&selection).unwrap().build(&link);
             // It is never above what 100 ms of the link are, and early drops leave it above thresh of that, 0.65.
-            let filled = |queue: &mut Discipline<SimplePacket>, bytes| {
+            let filled = |queue: &mut LinkQueue<SimplePacket>, bytes| {
                 for id in 0..1_000 {
                     queue.enqueue(Time::ZERO, packet(id, id % 2, 1_000), &mut Log::default());
                 }

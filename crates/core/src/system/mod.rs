@@ -26,7 +26,7 @@
 //! | [`stochastic_fq`] | hashed buckets that take turns | McKenney 1990 |
 //!
 //! Algorithms are generic; here, at the edge, each scheduler with each policy becomes a type of its own, and a backend holds any of
-//! them as a [`Discipline`]. A packet so costs one virtual call each way, and all parts of what is called are compiled as one:
+//! them as a [`LinkQueue`]. A packet so costs one virtual call each way, and all parts of what is called are compiled as one:
 //! choosing among the parts by enums, packet by packet, took half of the instructions of a FIFO. [`System`] is what each whole
 //! discipline can be asked and [`LinkContext`] what it learns of its link.
 
@@ -43,7 +43,6 @@ pub mod classful;
 mod context;
 mod contract;
 pub mod custom;
-mod discipline;
 pub mod dualpi2;
 mod flow_queueing;
 pub mod fq;
@@ -54,6 +53,7 @@ mod hash;
 pub mod hfsc;
 pub mod htb;
 pub mod isolate;
+mod link_queue;
 pub mod prio;
 pub mod ramp;
 mod ranks;
@@ -64,4 +64,4 @@ pub use any::{BufferParams, Core, CoreParams, POLICIES, SCHEDULERS, SHAPERS, SYS
 pub use catalog::Catalog;
 pub use context::LinkContext;
 pub use contract::System;
-pub use discipline::{Discipline, DisciplineParams};
+pub use link_queue::{DisciplineParams, LinkQueue};

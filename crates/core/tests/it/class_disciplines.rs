@@ -4,7 +4,7 @@ use apportion_core::packet::{CustomerId, Ecn};
 use apportion_core::param::Kind;
 use apportion_core::random::Stream;
 use apportion_core::system::catalog::Catalog;
-use apportion_core::system::{Discipline, LinkContext};
+use apportion_core::system::{LinkContext, LinkQueue};
 use apportion_core::units::{Span, Time, Weight};
 use apportion_core::{FlowId, Queue};
 use apportion_laws::Laws;
@@ -21,7 +21,7 @@ fn parts() -> &'static [&'static str] {
 }
 
 /// The discipline with these keys, with flow i in the i-th leaf of the table where `flows` are as many.
-fn of_classes(keys: &str, link: &LinkContext<'_>, leaf_of: &[u32]) -> Discipline<SimplePacket> {
+fn of_classes(keys: &str, link: &LinkContext<'_>, leaf_of: &[u32]) -> LinkQueue<SimplePacket> {
     let (kind, keys) = keys.split_once(' ').expect("a kind");
     let params = read(kind, &keys.split_whitespace().collect::<Vec<_>>()).expect("valid classes");
     let mut queue = params.build_simple(link);
@@ -36,7 +36,7 @@ fn weights(of: &[f64]) -> Vec<Weight> {
 }
 
 /// What is sent, dropped and marked of random arrivals of four flows, in the order in which it happens.
-fn transcript(queue: &mut Discipline<SimplePacket>, seed: u64) -> Vec<(u64, &'static str, u32)> {
+fn transcript(queue: &mut LinkQueue<SimplePacket>, seed: u64) -> Vec<(u64, &'static str, u32)> {
     let (mut stream, mut log, mut out, mut now) =
         (Stream::new(seed, "arrivals"), Log::default(), vec![], Time::ZERO);
     for id in 0..600u32 {
@@ -78,7 +78,7 @@ fn in_the_only_class_each_does_what_it_does_alone() {
 
 /// Packets of 1,000 bytes that each of four flows sends in a second over 8 Mb/s, while a flood of flow 0 and two packets
 /// of each of the others wait.
-fn shares(queue: &mut Discipline<SimplePacket>) -> [u32; 4] {
+fn shares(queue: &mut LinkQueue<SimplePacket>) -> [u32; 4] {
     let (mut log, mut now, mut sent) = (Log::default(), Time::ZERO, [0; 4]);
     let mut waiting = [0u32; 4];
     for _ in 0..1_000 {

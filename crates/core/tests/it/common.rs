@@ -5,7 +5,7 @@ use apportion_core::limit::Limit;
 use apportion_core::packet::Customers;
 use apportion_core::param::Role;
 use apportion_core::system::catalog::{Catalog, Selection};
-use apportion_core::system::{Discipline, DisciplineParams, LinkContext, System};
+use apportion_core::system::{DisciplineParams, LinkContext, LinkQueue, System};
 use apportion_core::units::{self, Rate, Time, Weight};
 use apportion_core::{Backlog, DropReason, FlowId, HostPair, Overload, Queue, Sink};
 
@@ -44,7 +44,7 @@ pub fn setup(weights: &[Weight]) -> LinkContext<'_> {
     }
 }
 
-pub fn build(kind: &str, pairs: &[&str], weights: &[f64]) -> Discipline<SimplePacket> {
+pub fn build(kind: &str, pairs: &[&str], weights: &[f64]) -> LinkQueue<SimplePacket> {
     let weights: Vec<_> = weights.iter().map(|&weight| Weight::new(weight).expect("a weight")).collect();
     read(kind, pairs).expect("a valid table").build_simple(&setup(&weights))
 }
@@ -60,7 +60,7 @@ pub fn combinations() -> Vec<(&'static str, Option<&'static str>)> {
 
 /// Bytes served per flow in `bytes` of service, with `flows` flows that always have two packets waiting.
 pub fn serve_backlogged(
-    queue: &mut Discipline<SimplePacket>,
+    queue: &mut LinkQueue<SimplePacket>,
     flows: u32,
     size: impl Fn(u32) -> u64,
     services: u64,
@@ -114,7 +114,7 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
 }
 
 /// A discipline of the catalogue as a system, as the laws know it.
-pub struct Whole(pub Discipline<SimplePacket>);
+pub struct Whole(pub LinkQueue<SimplePacket>);
 
 impl Queue<SimplePacket> for Whole {
     fn enqueue(&mut self, now: Time, packet: SimplePacket, sink: &mut dyn Sink<SimplePacket>) {

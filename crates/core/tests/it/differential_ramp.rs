@@ -2,7 +2,7 @@
 
 use apportion_core::counted::Counted;
 use apportion_core::system::ramp::requirement::{Controller, Requirement};
-use apportion_core::system::{CoreParams, Discipline, LinkContext};
+use apportion_core::system::{CoreParams, LinkContext, LinkQueue};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_core::{FlowClass, FlowId, Queue};
 use apportion_reference::ramp::Controller as SlowController;
@@ -35,7 +35,7 @@ fn ops(classes: bool) -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(one, 1..100).prop_map(|all| all.concat())
 }
 
-fn build(pairs: &[&str]) -> Counted<Discipline<SimplePacket>> {
+fn build(pairs: &[&str]) -> Counted<LinkQueue<SimplePacket>> {
     // Flows 0 and 1 are real-rate, 2 and 3 greedy.
     let classes = [FlowClass::RealRate; 2];
     let setup = LinkContext { classes: &classes, ..setup(&[]) };
@@ -44,7 +44,7 @@ fn build(pairs: &[&str]) -> Counted<Discipline<SimplePacket>> {
 
 /// A link of 10 Mb/s that asks when it is free and at the announced wake-ups.
 struct Link {
-    queue: Counted<Discipline<SimplePacket>>,
+    queue: Counted<LinkQueue<SimplePacket>>,
     now: Time,
     free: Time,
     sent: Vec<(Time, u32)>,
@@ -299,7 +299,7 @@ fn who_becomes_real_rate_takes_what_it_holds_and_no_more() {
 
 #[test]
 fn other_disciplines_know_no_classes_and_show_no_shares() {
-    let mut fifo: Discipline<SimplePacket> = read("fifo", &[]).unwrap().build_simple(&setup(&[]));
+    let mut fifo: LinkQueue<SimplePacket> = read("fifo", &[]).unwrap().build_simple(&setup(&[]));
     assert!(!fifo.set_class(FlowId(0), FlowClass::RealRate));
     fifo.shares(Time::ZERO, &mut Log::default(), &mut |flow, share| panic!("{flow:?} {share:?}"));
 }

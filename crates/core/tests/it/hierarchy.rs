@@ -2,7 +2,7 @@
 
 use apportion_core::packet::CustomerId;
 use apportion_core::random::Stream;
-use apportion_core::system::Discipline;
+use apportion_core::system::LinkQueue;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_core::{FlowId, Queue};
 use apportion_laws::Laws;
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use crate::common::{Log, SimplePacket, Whole, packet, read, setup};
 
 /// The discipline with these keys of classes, with flow i in the i-th leaf of the table.
-fn of_classes(kind: &str, keys: &[String], leaves: u32) -> Discipline<SimplePacket> {
+fn of_classes(kind: &str, keys: &[String], leaves: u32) -> LinkQueue<SimplePacket> {
     let keys: Vec<&str> = keys.iter().flat_map(|keys| keys.split_whitespace()).collect();
     let params = read(kind, &keys).expect("valid classes");
     let mut queue = params.build_simple(&setup(&[]));
@@ -30,10 +30,10 @@ fn class(name: &str, keys: &str) -> String {
 
 /// Bytes that leave over a link of `rate` in `time`, by flow, while those with a size always have two packets of it waiting;
 /// counted from a quarter of the time on.
-fn shares(queue: &mut Discipline<SimplePacket>, rate: Rate, time: Span, sizes: &[Option<u64>]) -> Vec<f64> {
+fn shares(queue: &mut LinkQueue<SimplePacket>, rate: Rate, time: Span, sizes: &[Option<u64>]) -> Vec<f64> {
     let (mut now, mut log, mut sent) = (Time::ZERO, Log::default(), vec![0.0; sizes.len()]);
     let (from, end) = (Time::ZERO + time.div(4), Time::ZERO + time);
-    let arrive = |queue: &mut Discipline<SimplePacket>, now, flow: u32, log: &mut Log| {
+    let arrive = |queue: &mut LinkQueue<SimplePacket>, now, flow: u32, log: &mut Log| {
         if let Some(size) = sizes[flow as usize] {
             queue.enqueue(now, packet(0, flow, size), log);
         }

@@ -1,6 +1,6 @@
 //! Isolation of hosts: what holds for any discipline that sees hosts as its flows, and what hosts and their flows get.
 
-use apportion_core::system::{Discipline, LinkContext};
+use apportion_core::system::{LinkContext, LinkQueue};
 use apportion_core::units::{Packets, Rate, Span, Time, Weight};
 use apportion_core::{Ecn, FlowId, HostPair, Queue as _};
 use apportion_laws::{Laws, Op};
@@ -29,7 +29,7 @@ fn pair(source: u32, destination: u32) -> HostPair {
     HostPair { source, destination }
 }
 
-fn build(kind: &str, keys: &[String], hosts: &[HostPair], weights: &[Weight]) -> Discipline<SimplePacket> {
+fn build(kind: &str, keys: &[String], hosts: &[HostPair], weights: &[Weight]) -> LinkQueue<SimplePacket> {
     let pairs: Vec<&str> = keys.iter().map(String::as_str).collect();
     let params = read(kind, &pairs).unwrap_or_else(|error| panic!("{kind} {keys:?}: {error}"));
     params.build_simple(&LinkContext { hosts, weights, ..LinkContext::new(Rate::from_mbit(10), 1, "link") })
@@ -76,7 +76,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 }
 
 /// Who left, with its ECN field, and who was dropped, in order.
-fn run(mut queue: Discipline<SimplePacket>, ops: &[Op]) -> (Vec<(u32, Ecn)>, Log) {
+fn run(mut queue: LinkQueue<SimplePacket>, ops: &[Op]) -> (Vec<(u32, Ecn)>, Log) {
     let (mut log, mut left, mut now) = (Log::default(), Vec::new(), Time::ZERO);
     for (id, op) in (0..).zip(ops) {
         match *op {
@@ -124,7 +124,7 @@ struct Traffic<'a> {
 
 impl Traffic<'_> {
     /// Packets that left, by flow, in the second half of the time.
-    fn served(&self, queue: &mut Discipline<SimplePacket>) -> Vec<u64> {
+    fn served(&self, queue: &mut LinkQueue<SimplePacket>) -> Vec<u64> {
         let mut log = Log::default();
         let mut served = vec![0; 70_000];
         let mut turn = self.in_turn.clone().cycle();

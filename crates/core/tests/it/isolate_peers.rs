@@ -1,6 +1,6 @@
 //! Isolation of both ends: what a host with few flows gets, whatever another does with any number of flows.
 
-use apportion_core::system::{Discipline, LinkContext};
+use apportion_core::system::{LinkContext, LinkQueue};
 use apportion_core::units::{Rate, Span, Time};
 use apportion_core::{DropReason, HostPair, Queue as _, Sink};
 use apportion_testing::properties::cases;
@@ -63,7 +63,7 @@ impl Sink<SimplePacket> for Waiting {
 }
 
 impl Attack {
-    fn queue(&self, kind: &str, keys: &[&str], isolate: &[&str]) -> Discipline<SimplePacket> {
+    fn queue(&self, kind: &str, keys: &[&str], isolate: &[&str]) -> LinkQueue<SimplePacket> {
         let last = FLOOD + self.flows;
         let pair = |flow: u32| {
             let (host, server) = (u32::from(flow >= FLOOD), u32::from(flow >= last));

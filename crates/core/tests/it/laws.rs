@@ -2,7 +2,7 @@
 
 use apportion_core::fairness::{Claim, jain, max_min};
 use apportion_core::label::Label;
-use apportion_core::system::{Catalog, Discipline, LinkContext};
+use apportion_core::system::{Catalog, LinkContext, LinkQueue};
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
 use apportion_core::{Colour, Ecn, FlowClass, FlowId, LabelKind, Packet as _, Queue};
 use apportion_laws::{Laws, Op};
@@ -60,7 +60,7 @@ fn schedulers_that_promise_a_bound_keep_it() {
 }
 
 /// Who left, in order. `spurious`: whenever the queue is empty, it is asked once more.
-fn run(mut queue: Discipline<SimplePacket>, ops: &[Op], spurious: bool) -> Vec<u32> {
+fn run(mut queue: LinkQueue<SimplePacket>, ops: &[Op], spurious: bool) -> Vec<u32> {
     let (mut log, mut left, mut now) = (Log::default(), Vec::new(), Time::ZERO);
     for (id, op) in (0..).zip(ops) {
         match *op {
@@ -433,7 +433,7 @@ fn a_guarantee_changed_on_a_running_flow_holds_from_its_next_packets() {
         let mut log = Log::default();
         let mut clock = 0;
         // 10 Mb/s from either flow into as much, a packet each every 0.8 ms; in Mb/s over the last of 12 s.
-        let mut rates = |queue: &mut Discipline<SimplePacket>| {
+        let mut rates = |queue: &mut LinkQueue<SimplePacket>| {
             let mut served = [0.0; 2];
             for slot in 0..15_000 {
                 clock += 800;
@@ -534,9 +534,9 @@ fn behind_a_shaper_a_discipline_computes_with_the_slower_rate() {
     let params = read("ramp", &["shaper=token_bucket", "rate=4Mbit"]).expect("a valid table");
     let classes = [FlowClass::RealRate];
     let link = LinkContext { classes: &classes, ..LinkContext::new(Rate::from_mbit(1_000), 1, "link") };
-    let mut queue: Discipline<SimplePacket> = params.build_simple(&link);
+    let mut queue: LinkQueue<SimplePacket> = params.build_simple(&link);
     // The floor of a flow of which nothing is known: 2 % of the rate.
-    let is_for = |queue: &mut Discipline<SimplePacket>, mbit: u64| {
+    let is_for = |queue: &mut LinkQueue<SimplePacket>, mbit: u64| {
         let mut allocation = Rate::ZERO;
         queue.shares(Time::ZERO, &mut Log::default(), &mut |_, share| allocation = share.allocation);
         assert_eq!(allocation, Rate::from_bit(mbit * 20_000));

@@ -7,7 +7,7 @@ use apportion_core::buffer::Buffer;
 use apportion_core::packet::Customers;
 use apportion_core::random::Stream;
 use apportion_core::schedule::drr::{Drr, DrrParams};
-use apportion_core::system::{Discipline, LinkContext, SCHEDULERS};
+use apportion_core::system::{LinkContext, LinkQueue, SCHEDULERS};
 use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, Time, Weight};
 use apportion_core::{DropReason, Queue};
 use apportion_reference::pfd::{Params as SlowParams, Pfd as Slow, Victim};
@@ -39,7 +39,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 /// Shares in powers of two, so that flows that hold equally much for their share do so after any rounding.
 const SHARES: [f64; FLOWS] = [1.0, 4.0, 2.0, 1.0, 0.5];
 
-fn build(keys: &str) -> Discipline<SimplePacket> {
+fn build(keys: &str) -> LinkQueue<SimplePacket> {
     let (kind, keys) = keys.split_once(' ').unwrap_or((keys, ""));
     let pairs: Vec<&str> = keys.split_whitespace().collect();
     let weights = SHARES.map(|share| Weight::new(share).expect("a weight"));

@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 use apportion_core::packet::{CustomerId, Customers, FillTarget, FlowClass, FlowId, HostPair};
-use apportion_core::system::{Discipline, LinkContext};
+use apportion_core::system::{LinkContext, LinkQueue};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_scenario::gateway::classifier::{Headers, MAX_RULES, Prefix, RuleSet};
 use apportion_scenario::gateway::{Addresses, Direction, GatewayConfig, Grouping, Treatment};
@@ -215,7 +215,7 @@ impl Classifier {
     }
 
     /// The queue of this direction, empty, with what is known of flows.
-    pub fn discipline(&mut self, config: &GatewayConfig) -> Discipline<Packet> {
+    pub fn discipline(&mut self, config: &GatewayConfig) -> LinkQueue<Packet> {
         self.prime();
         let own = config.direction(self.direction);
         fn all<T>(slots: &[Slot], of: impl Fn(&Given) -> T) -> Vec<T> {

@@ -96,7 +96,7 @@ impl<I: FrameIo> Gateway<I> {
 }
 
 /// What a link says of itself that is not what its direction is to be, one key a line. Of a queue that is what
-/// [it was made from](apportion_core::system::Discipline::has_params). `rate` is that which follows the link, if it does.
+/// [it was made from](apportion_core::system::LinkQueue::has_params). `rate` is that which follows the link, if it does.
 fn differing(link: &Link, config: &GatewayConfig, direction: Direction, rate: Option<Rate>) -> String {
     let (way, back) = (direction.name(), direction.other().name());
     let [own, other] = [direction, direction.other()].map(|way| config.direction(way));

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use apportion_core::packet::FlowId;
-use apportion_core::system::Discipline;
+use apportion_core::system::LinkQueue;
 use apportion_core::units::Bytes;
 use apportion_linux::host::Host;
 use apportion_linux::port::Port;
@@ -203,7 +203,7 @@ pub fn links(
         let of: &apportion_scenario::model::Link = &scenario.links[index];
         let mut parts = LinkParts::of_scenario(scenario, index, tables, numbers, seed);
         if let Some(queue) = queues.remove(&LinkId(index as u32)) {
-            parts.queue = Discipline::outside(&of.queue, Box::new(Outside::new(queue)));
+            parts.queue = LinkQueue::outside(&of.queue, Box::new(Outside::new(queue)));
         }
         Link::new(parts, Pace::of(of), of.other_way.map(|other| other.0))
     };

@@ -12,7 +12,7 @@ use apportion_runtime::probe::LinkCounts;
 use super::*;
 use crate::packet::Description;
 
-fn queue(kind: &str, limit: &str) -> Discipline<Packet> {
+fn queue(kind: &str, limit: &str) -> LinkQueue<Packet> {
     let mut selection = Selection::new(kind, None, None).unwrap();
     selection.set("limit", limit).unwrap();
     DisciplineParams::from_args(&selection).unwrap().build(&LinkContext::new(Rate::from_mbit(10), 1, "link"))
@@ -152,7 +152,7 @@ fn measured(is_current: bool, change: &Change) -> LinkOutcome {
     link.state.outcome(end, &LinkCounts::default(), end.since(Time::ZERO), &|_| Some(1), &mut shared)
 }
 
-fn ramp() -> Discipline<Packet> {
+fn ramp() -> LinkQueue<Packet> {
     let params = DisciplineParams::from_args(&Selection::new("ramp", None, None).unwrap()).unwrap();
     let classes = [FlowClass::Greedy, FlowClass::RealRate];
     params.build(&LinkContext { classes: &classes, ..LinkContext::new(Rate::from_mbit(10), 1, "link") })

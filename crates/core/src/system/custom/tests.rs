@@ -8,7 +8,7 @@ use crate::label::Label;
 use crate::packet::{Colour, Ecn, LabelKind};
 use crate::param::{LIMIT, Role};
 use crate::system::catalog::Catalog;
-use crate::system::{Discipline, DisciplineParams};
+use crate::system::{DisciplineParams, LinkQueue};
 use crate::testing::{Log, packet};
 use crate::units::Packets;
 
@@ -115,7 +115,7 @@ fn params(catalog: &Catalog, limit: &str) -> DisciplineParams {
     DisciplineParams::from_args(&selection).unwrap()
 }
 
-fn build(defect: Defect, is_marking: bool) -> Discipline<SimplePacket> {
+fn build(defect: Defect, is_marking: bool) -> LinkQueue<SimplePacket> {
     params(&catalog(defect, is_marking), "5p").build(&LinkContext::new(Rate::from_mbit(10), 1, "link"))
 }
 

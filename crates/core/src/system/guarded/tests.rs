@@ -6,7 +6,7 @@ use crate::packet::Protocol::{self, Tcp, Udp};
 use crate::packet::SimplePacket;
 use crate::param::INNER;
 use crate::system::catalog::Selection;
-use crate::system::{Discipline, DisciplineParams};
+use crate::system::{DisciplineParams, LinkQueue};
 use crate::testing::{Log, packet};
 use crate::units::Bytes;
 
@@ -18,7 +18,7 @@ fn params(pairs: &[(&str, &str)]) -> DisciplineParams {
     DisciplineParams::from_args(&selection).unwrap()
 }
 
-fn queue(params: &DisciplineParams) -> Discipline<SimplePacket> {
+fn queue(params: &DisciplineParams) -> LinkQueue<SimplePacket> {
     params.build(&LinkContext::new(Rate::from_mbit(8), 1, "link"))
 }
 
@@ -76,7 +76,7 @@ fn slow(rate: &mut f64, _lost: u32) {
 
 /// A link of 8 Mb/s, ten packets in 10 ms, and flows with a round trip of 50 ms.
 struct Bench {
-    queue: Discipline<SimplePacket>,
+    queue: LinkQueue<SimplePacket>,
     flows: Vec<(Protocol, Source)>,
     /// The rate of each, what of it is owed, and its losses in this round trip.
     states: Vec<(f64, f64, u32)>,
@@ -244,7 +244,7 @@ fn a_buffer_without_a_size_of_its_own_is_50_ms_of_its_link() {
     // 50 ms of 8 Mbit/s are 50 kB, of 40 Mbit/s 250 kB.
     for discipline in ["stfq", "lqd", "fifo"] {
         let mut queue = queue(&params(&[("discipline", discipline)]));
-        let fill = |queue: &mut Discipline<SimplePacket>| {
+        let fill = |queue: &mut LinkQueue<SimplePacket>| {
             for id in 0..1_000 {
                 let packet = SimplePacket { protocol: Tcp, ..packet(id, id % 2, 1_000) };
                 queue.enqueue(Time::ZERO, packet, &mut Log::default());

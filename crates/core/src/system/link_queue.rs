@@ -1,4 +1,4 @@
-//! Any discipline behind one type, and its parameters.
+//! The queue of a link: any discipline, with or without a shaper, behind one type; and its parameters.
 
 use alloc::boxed::Box;
 use core::fmt;
@@ -212,14 +212,14 @@ impl DisciplineParams {
     /// every crate that calls `build` compiles all disciplines for its packet.
     #[must_use]
     #[inline(never)]
-    pub fn build_simple(&self, setup: &LinkContext<'_>) -> Discipline<SimplePacket> {
+    pub fn build_simple(&self, setup: &LinkContext<'_>) -> LinkQueue<SimplePacket> {
         self.build(setup)
     }
 
     /// An empty discipline for a link. Behind a shaper it computes with the rate at which packets leave: that of the
     /// shaper, or of the link if that is slower.
     #[must_use]
-    pub fn build<P: Packet>(&self, setup: &LinkContext<'_>) -> Discipline<P> {
+    pub fn build<P: Packet>(&self, setup: &LinkContext<'_>) -> LinkQueue<P> {
         let link_rate = self.shaped(setup.link_rate);
         let mut core = self.core.build(&LinkContext { link_rate, ..*setup });
         for (flow, &weight) in (0..).map(FlowId).zip(setup.weights) {
@@ -247,7 +247,7 @@ impl DisciplineParams {
             Some(shaper) => Shape::Shaped(Box::new((TokenBucket::new(shaper, core), setup.link_rate))),
             None => Shape::Plain(core),
         };
-        Discipline { queue, params: Box::new(self.core.clone()), is_outside: false }
+        LinkQueue { queue, params: Box::new(self.core.clone()), is_outside: false }
     }
 }
 
@@ -258,8 +258,8 @@ fn read<T>(table: &[Known<T>], args: &Args, key: &str, entry: &'static Entry) ->
     (known.read)(&args.of(known.entry))
 }
 
-/// Any discipline.
-pub struct Discipline<P> {
+/// The queue of a link: any discipline, with or without a shaper.
+pub struct LinkQueue<P> {
     queue: Shape<P>,
     /// What it was made from.
     params: Box<CoreParams>,
@@ -274,13 +274,13 @@ enum Shape<P> {
     Shaped(Box<(TokenBucket<P, Core<P>>, Rate)>),
 }
 
-impl<P> fmt::Debug for Discipline<P> {
+impl<P> fmt::Debug for LinkQueue<P> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Discipline").field("params", &self.params).finish_non_exhaustive()
+        f.debug_struct("LinkQueue").field("params", &self.params).finish_non_exhaustive()
     }
 }
 
-impl<P: Packet> Discipline<P> {
+impl<P: Packet> LinkQueue<P> {
     /// A discipline that a backend carries out by its own means, such as a queue of the kernel, in the place of that of
     /// `params`: it is known by these, and `queue` does the work.
     #[must_use]
@@ -346,7 +346,7 @@ impl<P: Packet> Discipline<P> {
 }
 
 /// Failure.
-impl<P: Packet> Discipline<P> {
+impl<P: Packet> LinkQueue<P> {
     /// How a discipline from outside broke its contract, if it did.
     #[must_use]
     pub fn fault(&self) -> Option<&Fault> {
@@ -355,7 +355,7 @@ impl<P: Packet> Discipline<P> {
 }
 
 /// Shares of flows.
-impl<P: Packet> Discipline<P> {
+impl<P: Packet> LinkQueue<P> {
     /// Reports the share and the queue of each real-rate flow at `now`, if this discipline infers what flows need. What
     /// was due until `now` is done first.
     pub fn shares(&mut self, now: Time, sink: &mut dyn Sink<P>, show: &mut dyn FnMut(FlowId, FlowShare)) {
@@ -371,7 +371,7 @@ impl<P: Packet> Discipline<P> {
 }
 
 /// Reports exchanged with other routers.
-impl<P: Packet> Discipline<P> {
+impl<P: Packet> LinkQueue<P> {
     /// Its part in that, if it has one.
     #[must_use]
     pub fn reporter(&self) -> Option<&Sffc> {
@@ -385,7 +385,7 @@ impl<P: Packet> Discipline<P> {
 }
 
 /// Changes while packets wait. None of them drops a packet.
-impl<P: Packet> Discipline<P> {
+impl<P: Packet> LinkQueue<P> {
     fn core_mut(&mut self) -> &mut dyn System<P> {
         match &mut self.queue {
             Shape::Plain(core) => &mut **core,
@@ -474,7 +474,7 @@ impl<P: Packet> Discipline<P> {
     }
 }
 
-impl<P: Packet> Queue<P> for Discipline<P> {
+impl<P: Packet> Queue<P> for LinkQueue<P> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
         match &mut self.queue {
