@@ -32,7 +32,7 @@ mod sequence;
 use std::fmt;
 
 use apportion_core::limit::Limit;
-use apportion_core::system::{LinkContext, System};
+use apportion_core::system::{Discipline, LinkContext};
 use apportion_core::units::{Bytes, Packets, Rate, Span};
 use apportion_core::{Queue, SimplePacket};
 use proptest::strategy::Strategy;
@@ -46,7 +46,7 @@ pub use sequence::Op;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Law {
     /// Every packet that arrives leaves or is dropped, once and unchanged but for marks, colour and labels; `backlog`
-    /// counts those that did neither, and [`System::drain`] takes them out.
+    /// counts those that did neither, and [`Discipline::drain`] takes them out.
     Conservation,
     /// Packets of a flow leave in the order in which they arrived.
     Order,
@@ -183,12 +183,12 @@ impl Laws {
     }
 
     /// As [`verify`](Self::verify), and then with sequences in which the limit, weights and the link's rate change
-    /// while packets wait, and whose packets are taken out by [`System::drain`] at the end, as when a discipline is
+    /// while packets wait, and whose packets are taken out by [`Discipline::drain`] at the end, as when a discipline is
     /// replaced.
     ///
     /// # Errors
     /// The first law that it breaks.
-    pub fn verify_changes<Q: System<SimplePacket>>(
+    pub fn verify_changes<Q: Discipline<SimplePacket>>(
         self,
         build: impl Fn(&LinkContext<'_>) -> Q,
     ) -> Result<(), Box<Violation>> {
@@ -224,7 +224,7 @@ impl Laws {
     ///
     /// # Panics
     /// With the first law that it breaks.
-    pub fn check_changes<Q: System<SimplePacket>>(self, build: impl Fn(&LinkContext<'_>) -> Q) {
+    pub fn check_changes<Q: Discipline<SimplePacket>>(self, build: impl Fn(&LinkContext<'_>) -> Q) {
         if let Err(violation) = self.verify_changes(build) {
             panic!("{violation}");
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::label::Label;
 use apportion_core::limit::Limit;
-use apportion_core::system::System;
+use apportion_core::system::Discipline;
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
 use apportion_core::{
     Backlog, Colour, DropReason, Ecn, FlowId, LabelKind, Packet as _, Queue, SimplePacket, Sink,
@@ -43,7 +43,7 @@ pub enum Op {
     SetLinkRate(u64),
 }
 
-/// What is done beyond the [`Queue`]: the changes of a `System`, and taking its packets out as when it is replaced.
+/// What is done beyond the [`Queue`]: the changes of a `Discipline`, and taking its packets out as when it is replaced.
 pub struct Beyond<Q> {
     /// Applies a change; other steps do nothing.
     pub change: fn(&mut Q, Op),
@@ -56,7 +56,7 @@ impl<Q> Beyond<Q> {
     pub const NOTHING: Self = Self { change: |_, _| (), drain: None };
 }
 
-impl<Q: System<SimplePacket>> Beyond<Q> {
+impl<Q: Discipline<SimplePacket>> Beyond<Q> {
     /// All that every system has.
     pub const SYSTEM: Self = Self {
         change: |queue, op| match op {

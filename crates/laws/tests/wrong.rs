@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use apportion_core::limit::Limit;
-use apportion_core::system::System;
+use apportion_core::system::Discipline;
 use apportion_core::units::{Bytes, Packets, Span, Time, Weight};
 use apportion_core::{Backlog, DropReason, Ecn, FlowId, Queue, SimplePacket, Sink};
 use apportion_laws::{Law, Laws, Violation};
@@ -156,7 +156,7 @@ impl Queue<SimplePacket> for Fifo {
     }
 }
 
-impl System<SimplePacket> for Fifo {
+impl Discipline<SimplePacket> for Fifo {
     fn drain(&mut self, _: Time) -> Option<SimplePacket> {
         if self.defect == Defect::KeepsAtDrain {
             return None;

@@ -36,7 +36,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::charge::{BYTE, Charges, HORIZON};
-use super::contract::System;
+use super::discipline::Discipline;
 use super::hash::bucket;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{PacketQueue, Pool};
@@ -302,7 +302,7 @@ impl<P: Packet> Queue<P> for Afq<P> {
     }
 }
 
-impl<P: Packet> System<P> for Afq<P> {
+impl<P: Packet> Discipline<P> for Afq<P> {
     fn drain(&mut self, _now: Time) -> Option<P> {
         self.serve()
     }

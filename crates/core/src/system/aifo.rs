@@ -19,7 +19,7 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
-use super::contract::System;
+use super::discipline::Discipline;
 use super::ranks::Ranks;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
@@ -198,7 +198,7 @@ impl<P: Packet> Queue<P> for Aifo<P> {
     }
 }
 
-impl<P: Packet> System<P> for Aifo<P> {
+impl<P: Packet> Discipline<P> for Aifo<P> {
     fn drain(&mut self, _now: Time) -> Option<P> {
         self.serve()
     }

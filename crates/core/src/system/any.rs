@@ -7,7 +7,7 @@ use alloc::boxed::Box;
 
 use super::classes::{Classes, FIFO};
 use super::classful::{ClassScheduler, Classful, Disciplines, Fifos};
-use super::contract::System;
+use super::discipline::Discipline;
 use super::{
     LinkContext, afq, aifo, cake, cebinae, choke, custom, dualpi2, fq, fq_codel, fq_pie, guarded, hfsc, htb,
     isolate, prio, ramp, sp_pifo, stochastic_fq,
@@ -168,7 +168,7 @@ pub struct BufferParams {
 }
 
 /// Any discipline without a shaper.
-pub type Core<P> = Box<dyn System<P> + Send>;
+pub type Core<P> = Box<dyn Discipline<P> + Send>;
 
 impl CoreParams {
     /// An empty discipline for this link.

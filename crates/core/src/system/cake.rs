@@ -36,7 +36,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::context::LinkContext;
-use super::contract::System;
+use super::discipline::Discipline;
 use super::flow_queueing::{QUANTUM, SIZE};
 use crate::aqm::cobalt::{CobaltControl, DECREMENT, INCREMENT};
 use crate::aqm::codel::{ECN, INTERVAL, TARGET};
@@ -382,7 +382,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
     }
 }
 
-impl<P: Packet> System<P> for Cake<P> {
+impl<P: Packet> Discipline<P> for Cake<P> {
     fn drain(&mut self, now: Time) -> Option<P> {
         use crate::aqm::codel::Source as _;
         let tin = self.pick(now);

@@ -16,8 +16,8 @@ use core::fmt;
 
 use super::any::{CLASSES, POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
 use super::context::LinkContext;
-use super::contract::System;
 use super::custom::Registration;
+use super::discipline::Discipline;
 use super::isolate;
 use crate::mark::{MARKERS, currency_exchange};
 use crate::packet::SimplePacket;
@@ -27,7 +27,7 @@ use crate::param::{self, Args, Entry, EntryArgs, ParamError, Preset, Role};
 ///
 /// ```
 /// use apportion_core::param::{Entry, LIMIT, Role};
-/// use apportion_core::system::{Catalog, System};
+/// use apportion_core::system::{Catalog, Discipline};
 /// # use apportion_core::{Backlog, Queue, SimplePacket, Sink, limit::{Limit, LinkLimit}, units::Time};
 /// # struct MyQueue;
 /// # impl MyQueue { fn new(_: LinkLimit) -> Self { Self } }
@@ -36,7 +36,7 @@ use crate::param::{self, Args, Entry, EntryArgs, ParamError, Preset, Role};
 /// #     fn dequeue(&mut self, _: Time, _: &mut dyn Sink<SimplePacket>) -> Option<SimplePacket> { None }
 /// #     fn backlog(&self) -> Backlog { Backlog::EMPTY }
 /// # }
-/// # impl System<SimplePacket> for MyQueue {
+/// # impl Discipline<SimplePacket> for MyQueue {
 /// #     fn drain(&mut self, _: Time) -> Option<SimplePacket> { None }
 /// #     fn set_limit(&mut self, _: Limit) {}
 /// # }
@@ -99,7 +99,7 @@ impl Catalog {
     ) -> Result<(), RegisterError>
     where
         T: Send + Sync + 'static,
-        Q: System<SimplePacket> + Send + 'static,
+        Q: Discipline<SimplePacket> + Send + 'static,
     {
         let name = entry.name;
         let refuse = |why: String| Err(RegisterError(format!("`{name}` cannot be registered: {why}")));

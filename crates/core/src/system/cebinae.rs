@@ -26,7 +26,7 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::contract::System;
+use super::discipline::Discipline;
 use super::hash::bucket;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
@@ -391,7 +391,7 @@ impl<P: Packet> Queue<P> for Cebinae<P> {
     }
 }
 
-impl<P: Packet> System<P> for Cebinae<P> {
+impl<P: Packet> Discipline<P> for Cebinae<P> {
     fn drain(&mut self, _now: Time) -> Option<P> {
         self.pop()
     }

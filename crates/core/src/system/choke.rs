@@ -20,7 +20,7 @@
 
 use alloc::collections::VecDeque;
 
-use super::contract::System;
+use super::discipline::Discipline;
 use crate::aqm::average::AverageQueue;
 use crate::aqm::detection::{DetectionParams, GENTLE, MAX_P, MAX_TH, MEAN_PKTSIZE, MIN_TH, W_Q, WAIT};
 use crate::aqm::drop_curve::DropSpacing;
@@ -109,7 +109,7 @@ impl<P: Packet> Choke<P> {
     }
 }
 
-impl<P: Packet> System<P> for Choke<P> {
+impl<P: Packet> Discipline<P> for Choke<P> {
     fn drain(&mut self, _now: Time) -> Option<P> {
         self.take_head()
     }

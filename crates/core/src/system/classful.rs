@@ -3,7 +3,7 @@
 
 use super::classes::{Classes, Members};
 use super::context::LinkContext;
-use super::contract::System;
+use super::discipline::Discipline;
 use crate::limit::Limit;
 use crate::packet::{CustomerId, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
@@ -186,7 +186,7 @@ impl<S: ClassScheduler, Q: ClassQueues<P>, P: Packet> Queue<P> for Classful<S, Q
     }
 }
 
-impl<S: ClassScheduler, Q: ClassQueues<P>, P: Packet> System<P> for Classful<S, Q> {
+impl<S: ClassScheduler, Q: ClassQueues<P>, P: Packet> Discipline<P> for Classful<S, Q> {
     /// First those that may leave at `now`, then those that would have to wait, by class.
     fn drain(&mut self, now: Time) -> Option<P> {
         self.look_back(now);

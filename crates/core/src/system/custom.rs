@@ -1,7 +1,7 @@
 //! Disciplines from outside this project, in the place of those of the catalogue.
 //!
 //! A backend has packets of its own type, and disciplines are generic over it; an author outside implements
-//! [`Queue`] and [`System`] for one type, [`SimplePacket`]. [`Custom`] is the adapter: it keeps the packets of the backend,
+//! [`Queue`] and [`Discipline`] for one type, [`SimplePacket`]. [`Custom`] is the adapter: it keeps the packets of the backend,
 //! gives the discipline a [`SimplePacket`] for each, and writes what the discipline marked, coloured and labelled onto
 //! the packet of the backend when that leaves.
 //!
@@ -19,7 +19,7 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use super::context::LinkContext;
-use super::contract::System;
+use super::discipline::Discipline;
 use crate::limit::Limit;
 use crate::packet::{CustomerId, FillTarget, FlowClass, FlowId, Packet, SimplePacket};
 use crate::param::{Args, Entry, EntryArgs, ParamError};
@@ -27,7 +27,7 @@ use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
 use crate::units::{Rate, Span, Time, Weight};
 
 /// A discipline from outside.
-type Boxed = Box<dyn System<SimplePacket> + Send>;
+type Boxed = Box<dyn Discipline<SimplePacket> + Send>;
 type Build = dyn Fn(&LinkContext<'_>) -> Boxed + Send + Sync;
 type Read = dyn Fn(&EntryArgs<'_>) -> Result<Arc<Build>, ParamError> + Send + Sync;
 
@@ -46,7 +46,7 @@ impl Registration {
     ) -> Self
     where
         T: Send + Sync + 'static,
-        Q: System<SimplePacket> + Send + 'static,
+        Q: Discipline<SimplePacket> + Send + 'static,
     {
         let build = Arc::new(build);
         let read = move |args: &EntryArgs<'_>| {
@@ -239,7 +239,7 @@ impl<P: Packet> Custom<P> {
     }
 }
 
-impl<P: Packet> System<P> for Custom<P> {
+impl<P: Packet> Discipline<P> for Custom<P> {
     /// In the order that the discipline gives; packets that it does not give come last, in order of arrival.
     fn drain(&mut self, now: Time) -> Option<P> {
         let seen = if self.fault.is_none() { self.inner.drain(now) } else { None };

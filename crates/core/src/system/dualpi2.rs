@@ -23,7 +23,7 @@
 
 use alloc::collections::VecDeque;
 
-use super::contract::System;
+use super::discipline::Discipline;
 use crate::aqm::codel::MAX_DROPS_PER_DEQUEUE;
 use crate::aqm::l4s::Ramp;
 use crate::aqm::pie::MAX_UPDATES_PER_CALL;
@@ -376,7 +376,7 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
     }
 }
 
-impl<P: Packet> System<P> for DualPi2<P> {
+impl<P: Packet> Discipline<P> for DualPi2<P> {
     fn drain(&mut self, _now: Time) -> Option<P> {
         self.pop().map(|(queued, _)| queued.packet)
     }

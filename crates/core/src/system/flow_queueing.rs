@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use super::contract::System;
+use super::discipline::Discipline;
 use super::hash::bucket;
 use crate::aqm::Admission;
 use crate::aqm::codel::Source;
@@ -335,7 +335,7 @@ impl<P: Packet, C: Control> FlowQueues<P, C> {
     }
 }
 
-impl<P: Packet, C: Control> System<P> for FlowQueues<P, C> {
+impl<P: Packet, C: Control> Discipline<P> for FlowQueues<P, C> {
     fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
         if self.params.classify == Classify::Hashed || flow.0 >= self.params.flows - 1 {
             return false;

@@ -20,7 +20,7 @@
 
 use alloc::vec::Vec;
 
-use super::contract::System;
+use super::discipline::Discipline;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
@@ -246,7 +246,7 @@ impl<P: Packet> Fq<P> {
     }
 }
 
-impl<P: Packet> System<P> for Fq<P> {
+impl<P: Packet> Discipline<P> for Fq<P> {
     fn drain(&mut self, _now: Time) -> Option<P> {
         // Terminates: each pass gives a packet or takes a flow out of a round.
         loop {

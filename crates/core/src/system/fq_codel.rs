@@ -73,7 +73,7 @@ mod tests {
     use crate::packet::SimplePacket;
     use crate::queue::{DropReason, Queue};
     use crate::random::Stream;
-    use crate::system::System;
+    use crate::system::Discipline;
     use crate::system::catalog::Selection;
     use crate::system::flow_queueing::Round;
     use crate::testing::{Log, packet};

@@ -12,7 +12,7 @@ use alloc::format;
 
 use super::any::{BufferParams, Core, CoreParams, PolicyParams, SchedulerParams};
 use super::context::LinkContext;
-use super::contract::System;
+use super::discipline::Discipline;
 use crate::aqm::BufferPolicy;
 use crate::aqm::sffc::{FIFO, Sffc, SffcParams};
 use crate::limit::Limit;
@@ -109,7 +109,7 @@ impl<P: Packet> Queue<P> for Guarded<P> {
     }
 }
 
-impl<P: Packet> System<P> for Guarded<P> {
+impl<P: Packet> Discipline<P> for Guarded<P> {
     fn drain(&mut self, now: Time) -> Option<P> {
         self.inner.drain(now)
     }

@@ -42,8 +42,8 @@ use alloc::format;
 
 use super::any::{BufferParams, Core, CoreParams, PolicyParams};
 use super::context::LinkContext;
-use super::contract::System;
 use super::custom::Fault;
+use super::discipline::Discipline;
 use crate::limit::Limit;
 use crate::packet::{Customers, FlowId, HostPair, LabelKind, Packet, SimplePacket};
 use crate::param::{Args, Entry, Kind, Paper, Param, ParamError, Role};
@@ -220,7 +220,7 @@ impl<P: Packet> Queue<P> for Isolated<P> {
     }
 }
 
-impl<P: Packet> System<P> for Isolated<P> {
+impl<P: Packet> Discipline<P> for Isolated<P> {
     fn drain(&mut self, now: Time) -> Option<P> {
         let token = self.inner.drain(now)?;
         self.exchange(&token)

@@ -8,8 +8,8 @@ use super::cake::Hosts;
 use super::catalog::Selection;
 use super::classes::ClassNames;
 use super::context::LinkContext;
-use super::contract::System;
 use super::custom::Fault;
+use super::discipline::Discipline;
 use super::guarded::GuardedParams;
 use super::isolate::{Isolate, IsolatedParams};
 use super::ramp::FlowShare;
@@ -288,7 +288,7 @@ impl<P: Packet> LinkQueue<P> {
         Self { queue: Shape::Plain(queue), params: Box::new(params.core.clone()), is_outside: true }
     }
 
-    fn core(&self) -> &dyn System<P> {
+    fn core(&self) -> &dyn Discipline<P> {
         match &self.queue {
             Shape::Plain(core) => &**core,
             Shape::Shaped(shaped) => &**shaped.0.inner(),
@@ -386,7 +386,7 @@ impl<P: Packet> LinkQueue<P> {
 
 /// Changes while packets wait. None of them drops a packet.
 impl<P: Packet> LinkQueue<P> {
-    fn core_mut(&mut self) -> &mut dyn System<P> {
+    fn core_mut(&mut self) -> &mut dyn Discipline<P> {
         match &mut self.queue {
             Shape::Plain(core) => &mut **core,
             Shape::Shaped(shaped) => &mut **shaped.0.inner_mut(),

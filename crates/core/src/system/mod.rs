@@ -27,7 +27,7 @@
 //!
 //! Algorithms are generic; here, at the edge, each scheduler with each policy becomes a type of its own, and a backend holds any of
 //! them as a [`LinkQueue`]. A packet so costs one virtual call each way, and all parts of what is called are compiled as one:
-//! choosing among the parts by enums, packet by packet, took half of the instructions of a FIFO. [`System`] is what each whole
+//! choosing among the parts by enums, packet by packet, took half of the instructions of a FIFO. [`Discipline`] is what each whole
 //! discipline can be asked and [`LinkContext`] what it learns of its link.
 
 pub mod afq;
@@ -41,8 +41,8 @@ pub mod choke;
 pub mod classes;
 pub mod classful;
 mod context;
-mod contract;
 pub mod custom;
+mod discipline;
 pub mod dualpi2;
 mod flow_queueing;
 pub mod fq;
@@ -63,5 +63,5 @@ pub mod stochastic_fq;
 pub use any::{BufferParams, Core, CoreParams, POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
 pub use catalog::Catalog;
 pub use context::LinkContext;
-pub use contract::System;
+pub use discipline::Discipline;
 pub use link_queue::{DisciplineParams, LinkQueue};

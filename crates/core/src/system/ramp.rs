@@ -61,7 +61,7 @@ pub use self::overload::OverloadPolicy;
 pub use self::params::{ENTRY, RampParams};
 use self::requirement::Controller;
 use self::reservations::Reservations;
-use super::contract::System;
+use super::discipline::Discipline;
 use crate::limit::Limit;
 use crate::list::Pool;
 use crate::mutant::Mutant;
@@ -107,7 +107,7 @@ pub struct Ramp<P, G: ?Sized> {
     exceptions: u64,
 }
 
-impl<P: Packet, G: System<P> + ?Sized> Ramp<P, G> {
+impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
     /// Empty queues in front of a link of `link_rate`; every flow is greedy. `greedy` divides what is left among greedy
     /// flows; none: they share one queue.
     #[must_use]
@@ -299,7 +299,7 @@ fn part(rate: Rate, part: f64) -> Rate {
     Rate::from_bit((rate.as_bit() as f64 * part) as u64)
 }
 
-impl<P: Packet, G: System<P> + ?Sized> System<P> for Ramp<P, G> {
+impl<P: Packet, G: Discipline<P> + ?Sized> Discipline<P> for Ramp<P, G> {
     /// What waits of the flow moves to its new queue.
     fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
         let index = self.index(flow);
@@ -391,7 +391,7 @@ impl<P: Packet, G: System<P> + ?Sized> System<P> for Ramp<P, G> {
     }
 }
 
-impl<P: Packet, G: System<P> + ?Sized> Queue<P> for Ramp<P, G> {
+impl<P: Packet, G: Discipline<P> + ?Sized> Queue<P> for Ramp<P, G> {
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
         self.advance(now, sink);
         let queued = Queued { packet, arrived: now };

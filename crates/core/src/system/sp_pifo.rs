@@ -24,7 +24,7 @@ use alloc::collections::VecDeque;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::contract::System;
+use super::discipline::Discipline;
 use super::ranks::Ranks;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
@@ -251,7 +251,7 @@ impl<P: Packet> Queue<P> for SpPifo<P> {
     }
 }
 
-impl<P: Packet> System<P> for SpPifo<P> {
+impl<P: Packet> Discipline<P> for SpPifo<P> {
     fn drain(&mut self, _now: Time) -> Option<P> {
         self.serve()
     }

@@ -22,7 +22,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::contract::System;
+use super::discipline::Discipline;
 use super::hash::bucket;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
@@ -218,7 +218,7 @@ impl<P: Packet> Queue<P> for StochasticFq<P> {
     }
 }
 
-impl<P: Packet> System<P> for StochasticFq<P> {
+impl<P: Packet> Discipline<P> for StochasticFq<P> {
     fn drain(&mut self, _now: Time) -> Option<P> {
         self.serve()
     }

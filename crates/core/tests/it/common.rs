@@ -5,7 +5,7 @@ use apportion_core::limit::Limit;
 use apportion_core::packet::Customers;
 use apportion_core::param::Role;
 use apportion_core::system::catalog::{Catalog, Selection};
-use apportion_core::system::{DisciplineParams, LinkContext, LinkQueue, System};
+use apportion_core::system::{Discipline, DisciplineParams, LinkContext, LinkQueue};
 use apportion_core::units::{self, Rate, Time, Weight};
 use apportion_core::{Backlog, DropReason, FlowId, HostPair, Overload, Queue, Sink};
 
@@ -134,7 +134,7 @@ impl Queue<SimplePacket> for Whole {
     }
 }
 
-impl System<SimplePacket> for Whole {
+impl Discipline<SimplePacket> for Whole {
     fn drain(&mut self, now: Time) -> Option<SimplePacket> {
         self.0.drain(now)
     }

@@ -16,7 +16,7 @@ use apportion_core::label::Label;
 use apportion_core::limit::Limit;
 use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::queue::{Backlog, DropReason, Queue, Sink};
-use apportion_core::system::System;
+use apportion_core::system::Discipline;
 use apportion_core::units::{Bytes, Rate, Time, Weight};
 use apportion_runtime::connections::Numbers;
 use apportion_scenario::model::{LinkId, Scenario};
@@ -174,7 +174,7 @@ impl Queue<Packet> for Outside {
     }
 }
 
-impl System<Packet> for Outside {
+impl Discipline<Packet> for Outside {
     fn drain(&mut self, _now: Time) -> Option<Packet> {
         let (&number, _) = self.held.first_key_value()?;
         self.release(number)

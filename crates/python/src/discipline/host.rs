@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use apportion::apportion_core::limit::Limit;
 use apportion::apportion_core::packet::{FlowId, SimplePacket};
 use apportion::apportion_core::schedule::End;
-use apportion::apportion_core::system::{LinkContext, System};
+use apportion::apportion_core::system::{Discipline, LinkContext};
 use apportion::apportion_core::{Backlog, DropReason, Queue, Sink};
 use apportion::units::{Rate, Time, Weight};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -342,7 +342,7 @@ impl Queue<SimplePacket> for Host {
     }
 }
 
-impl System<SimplePacket> for Host {
+impl Discipline<SimplePacket> for Host {
     /// What a policy holds; of a queue, the adapter of the library takes the packets in the order of arrival.
     fn drain(&mut self, now: Time) -> Option<SimplePacket> {
         let buffer = match &self.object.as_ref()?.methods {

@@ -10,7 +10,7 @@ use apportion_core::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
 use apportion_core::random::Stream;
 use apportion_core::system::aifo::{AifoParams, Window};
 use apportion_core::system::sp_pifo::Levels;
-use apportion_core::system::{Catalog, LinkContext, System};
+use apportion_core::system::{Catalog, Discipline, LinkContext};
 use apportion_core::units::{Packets, Time};
 use apportion_core::{Backlog, DropReason, Packet, Queue, SimplePacket, Sink};
 
@@ -175,7 +175,7 @@ impl Queue<SimplePacket> for Ranked {
     }
 }
 
-impl System<SimplePacket> for Ranked {
+impl Discipline<SimplePacket> for Ranked {
     fn drain(&mut self, _: Time) -> Option<SimplePacket> {
         self.serve()
     }

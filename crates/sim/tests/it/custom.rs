@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use apportion_core::limit::Limit;
 use apportion_core::param::{Entry, Kind, Param, Role};
-use apportion_core::system::{Catalog, LinkContext, System};
+use apportion_core::system::{Catalog, Discipline, LinkContext};
 use apportion_core::units::{Packets, Time};
 use apportion_core::{Backlog, DropReason, Queue, SimplePacket, Sink};
 use apportion_runtime::outcome::LinkOutcome;
@@ -46,7 +46,7 @@ impl Queue<SimplePacket> for Outside {
     }
 }
 
-impl System<SimplePacket> for Outside {
+impl Discipline<SimplePacket> for Outside {
     fn drain(&mut self, _: Time) -> Option<SimplePacket> {
         self.queue.pop_front()
     }

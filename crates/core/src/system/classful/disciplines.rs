@@ -19,11 +19,11 @@ use crate::packet::{Customers, FlowId, Packet, SimplePacket};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::system::classes::{Class, Classes};
 use crate::system::context::LinkContext;
-use crate::system::contract::System;
+use crate::system::discipline::Discipline;
 use crate::units::{Bytes, Rate, Span, Time, Weight};
 
 /// What divides within a class.
-type Inner = Box<dyn System<SimplePacket> + Send>;
+type Inner = Box<dyn Discipline<SimplePacket> + Send>;
 
 /// No class.
 const NONE: u32 = u32::MAX;

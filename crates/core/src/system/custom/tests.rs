@@ -73,7 +73,7 @@ impl Queue<SimplePacket> for Fifo {
     }
 }
 
-impl System<SimplePacket> for Fifo {
+impl Discipline<SimplePacket> for Fifo {
     fn drain(&mut self, now: Time) -> Option<SimplePacket> {
         self.dequeue(now, &mut Log::default())
     }

@@ -16,10 +16,10 @@ use super::{Ramp, part};
 use crate::mutant::Mutant;
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Overload, Sink};
-use crate::system::contract::System;
+use crate::system::discipline::Discipline;
 use crate::units::{Bytes, Rate, Time};
 
-impl<P: Packet, G: System<P> + ?Sized> Ramp<P, G> {
+impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
     /// What real-rate flows may have together, in parts of the link.
     fn available(&self) -> f64 {
         1.0 - Mutant::RampNoMinimum.pick(self.params.greedy_minimum.get(), 0.0)

@@ -14,7 +14,7 @@ use crate::list::{PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued};
-use crate::system::contract::System;
+use crate::system::discipline::Discipline;
 use crate::units::Time;
 
 /// The class.
@@ -27,7 +27,7 @@ pub(super) struct Greedy<P, G: ?Sized> {
     divided: Option<Box<G>>,
 }
 
-impl<P: Packet, G: System<P> + ?Sized> Greedy<P, G> {
+impl<P: Packet, G: Discipline<P> + ?Sized> Greedy<P, G> {
     /// An empty class; without a discipline its packets leave in the order in which they came.
     pub fn new(divided: Option<Box<G>>) -> Self {
         Self { packets: Pool::new(), queue: PacketQueue::EMPTY, in_queue: Backlog::EMPTY, divided }

@@ -12,10 +12,10 @@ use crate::mutant::Mutant;
 use crate::packet::{FillTarget, Packet};
 use crate::queue::{DropReason, Sink};
 use crate::schedule::End;
-use crate::system::contract::System;
+use crate::system::discipline::Discipline;
 use crate::units::Bytes;
 
-impl<P: Packet, G: System<P> + ?Sized> Ramp<P, G> {
+impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
     /// Drops what has waited for too long in the queue of flow `index`.
     pub(super) fn drop_late(&mut self, index: usize, sink: &mut dyn Sink<P>) {
         let Some(patience) = Mutant::RampPatient.pick(self.params.patience, None) else { return };

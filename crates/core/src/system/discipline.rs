@@ -12,7 +12,7 @@ use crate::schedule::{End, Scheduler};
 use crate::units::{Rate, Span, Time, Weight};
 
 /// A whole discipline, scheduler and buffer policy at once. No change drops a packet.
-pub trait System<P: Packet>: Queue<P> {
+pub trait Discipline<P: Packet>: Queue<P> {
     /// The next packet in the order of service, without drops and delays: moves the packets of a discipline that is
     /// replaced.
     fn drain(&mut self, now: Time) -> Option<P>;
@@ -103,7 +103,7 @@ pub trait System<P: Packet>: Queue<P> {
     }
 }
 
-impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> System<P> for Buffer<S, B> {
+impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Discipline<P> for Buffer<S, B> {
     fn drain(&mut self, now: Time) -> Option<P> {
         self.scheduler_mut().pop(now).map(|queued| queued.packet)
     }
