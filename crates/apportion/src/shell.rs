@@ -26,7 +26,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use apportion_core::delivery_trace::DeliveryTrace;
-use apportion_core::system::{Catalog, CoreParams};
+use apportion_core::system::{Catalog, DisciplineKind};
 use apportion_core::units::{Rate, Ratio, Span};
 use apportion_linux::command::Group;
 use apportion_live::shell::{
@@ -321,7 +321,7 @@ impl ShellResults {
 }
 
 fn is_ramp(params: &DirectionParams) -> bool {
-    matches!(params.queue.core, CoreParams::Ramp(_))
+    matches!(params.queue.kind, DisciplineKind::Ramp(_))
 }
 
 /// The socket for overload notifications, which some queue must issue.

@@ -155,15 +155,15 @@ impl CustomerState {
 mod tests {
     use super::*;
     use apportion_core::system::any::PolicyParams;
-    use apportion_core::system::{BufferParams, Catalog, CoreParams, DisciplineParams};
+    use apportion_core::system::{BufferParams, Catalog, DisciplineKind, DisciplineParams};
 
     fn settings(set: &[(&str, &str)]) -> Result<HierarchySettings, Unsuitable> {
         let mut selection = Catalog::default().select("hcsfq", None, None).unwrap();
         for (key, value) in [("role", "core"), ("target_delay", "0s")].iter().chain(set) {
             selection.set(key, value).unwrap();
         }
-        match DisciplineParams::from_args(&selection).unwrap().core {
-            CoreParams::Buffered(BufferParams { drop: PolicyParams::Hcsfq(params), .. }) => {
+        match DisciplineParams::from_args(&selection).unwrap().kind {
+            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Hcsfq(params), .. }) => {
                 HierarchySettings::new(&params, Rate::from_mbit(8))
             }
             other => panic!("{other:?}"),

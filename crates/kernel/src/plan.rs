@@ -9,7 +9,7 @@ use apportion_core::aqm::hcsfq::HcsfqParams;
 use apportion_core::aqm::tred::TredParams;
 use apportion_core::limit::{Limit, LinkLimit};
 use apportion_core::system::any::{PolicyParams, SchedulerParams};
-use apportion_core::system::{BufferParams, CoreParams, DisciplineParams};
+use apportion_core::system::{BufferParams, DisciplineKind, DisciplineParams};
 use apportion_core::units::Rate;
 
 use crate::classes::ClassTree;
@@ -73,12 +73,12 @@ impl Plan {
         if queue.shaper.is_some() {
             return Err(refused("token_bucket", "a shaper around a queue is a second queue"));
         }
-        match &queue.core {
-            CoreParams::Htb(params) => {
+        match &queue.kind {
+            DisciplineKind::Htb(params) => {
                 let tree = ClassTree::new(params, rate).map_err(Refusal::Classes)?;
                 Ok(Plan::Classes(Box::new(tree)))
             }
-            CoreParams::Buffered(BufferParams { schedule, drop }) => buffered(schedule, drop, rate),
+            DisciplineKind::Buffered(BufferParams { schedule, drop }) => buffered(schedule, drop, rate),
             other => Err(system(other)),
         }
     }
@@ -139,28 +139,28 @@ const fn policy(policy: &PolicyParams) -> Refusal {
     }
 }
 
-const fn system(system: &CoreParams) -> Refusal {
+const fn system(system: &DisciplineKind) -> Refusal {
     match system {
-        CoreParams::Buffered(_) => refused("fifo", TURNS),
+        DisciplineKind::Buffered(_) => refused("fifo", TURNS),
         // It has a plan.
-        CoreParams::Htb(_) => refused("htb", CLASSES),
-        CoreParams::Choke(_) => refused("choke", QUEUE),
-        CoreParams::Cake(_) => refused("cake", PUSH_OUT),
-        CoreParams::Fq(_) => refused("fq", TURNS),
-        CoreParams::FqCodel(_) => refused("fq_codel", PUSH_OUT),
-        CoreParams::FqPie(_) => refused("fq_pie", QUEUE),
-        CoreParams::DualPi2(_) => refused("dualpi2", QUEUE),
-        CoreParams::Afq(_) => refused("afq", TURNS),
-        CoreParams::SpPifo(_) => refused("sp_pifo", TURNS),
-        CoreParams::Aifo(_) => refused("aifo", QUEUE),
-        CoreParams::Cebinae(_) => refused("cebinae", FLOWS),
-        CoreParams::StochasticFq(_) => refused("stochastic_fq", PUSH_OUT),
-        CoreParams::Prio(_) => refused("prio", CLASSES),
-        CoreParams::Hfsc(_) => refused("hfsc", CLASSES),
-        CoreParams::Ramp(_) => refused("ramp", QUEUE),
-        CoreParams::Guarded(_) => refused("sffc", FLOWS),
-        CoreParams::Custom(_) => refused("custom", "a registered discipline is code of this process"),
-        CoreParams::Isolated(_) => refused("isolate", FLOWS),
+        DisciplineKind::Htb(_) => refused("htb", CLASSES),
+        DisciplineKind::Choke(_) => refused("choke", QUEUE),
+        DisciplineKind::Cake(_) => refused("cake", PUSH_OUT),
+        DisciplineKind::Fq(_) => refused("fq", TURNS),
+        DisciplineKind::FqCodel(_) => refused("fq_codel", PUSH_OUT),
+        DisciplineKind::FqPie(_) => refused("fq_pie", QUEUE),
+        DisciplineKind::DualPi2(_) => refused("dualpi2", QUEUE),
+        DisciplineKind::Afq(_) => refused("afq", TURNS),
+        DisciplineKind::SpPifo(_) => refused("sp_pifo", TURNS),
+        DisciplineKind::Aifo(_) => refused("aifo", QUEUE),
+        DisciplineKind::Cebinae(_) => refused("cebinae", FLOWS),
+        DisciplineKind::StochasticFq(_) => refused("stochastic_fq", PUSH_OUT),
+        DisciplineKind::Prio(_) => refused("prio", CLASSES),
+        DisciplineKind::Hfsc(_) => refused("hfsc", CLASSES),
+        DisciplineKind::Ramp(_) => refused("ramp", QUEUE),
+        DisciplineKind::Guarded(_) => refused("sffc", FLOWS),
+        DisciplineKind::Custom(_) => refused("custom", "a registered discipline is code of this process"),
+        DisciplineKind::Isolated(_) => refused("isolate", FLOWS),
     }
 }
 

@@ -311,15 +311,15 @@ impl Counts {
 mod tests {
     use super::*;
     use apportion_core::system::any::PolicyParams;
-    use apportion_core::system::{BufferParams, Catalog, CoreParams, DisciplineParams};
+    use apportion_core::system::{BufferParams, Catalog, DisciplineKind, DisciplineParams};
 
     fn params(kind: &str, set: &[(&str, &str)]) -> CsfqParams {
         let mut selection = Catalog::default().select(kind, None, None).unwrap();
         for (key, value) in [("role", "core"), ("target_delay", "0s")].iter().chain(set) {
             selection.set(key, value).unwrap();
         }
-        match DisciplineParams::from_args(&selection).unwrap().core {
-            CoreParams::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => params,
+        match DisciplineParams::from_args(&selection).unwrap().kind {
+            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => params,
             other => panic!("{other:?}"),
         }
     }

@@ -344,15 +344,15 @@ mod tests {
     use apportion_core::param::Role;
     use apportion_core::system::any::PolicyParams;
     use apportion_core::system::catalog::Selection;
-    use apportion_core::system::{BufferParams, Catalog, CoreParams, DisciplineParams};
+    use apportion_core::system::{BufferParams, Catalog, DisciplineKind, DisciplineParams};
 
     fn settings(set: &[(&str, &str)], rate: Rate) -> TicketSettings {
         let mut selection = Catalog::default().select("tred", None, None).unwrap();
         for (key, value) in set {
             selection.set(key, value).unwrap();
         }
-        match DisciplineParams::from_args(&selection).unwrap().core {
-            CoreParams::Buffered(BufferParams { drop: PolicyParams::Tred(params), .. }) => {
+        match DisciplineParams::from_args(&selection).unwrap().kind {
+            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Tred(params), .. }) => {
                 TicketSettings::new(&params, rate).unwrap()
             }
             other => panic!("{other:?}"),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use apportion_core::aqm::csfq::RouterRole;
-use apportion_core::system::{CoreParams, DisciplineParams};
+use apportion_core::system::{DisciplineKind, DisciplineParams};
 use apportion_core::units::Time;
 
 use crate::keys::Fields;
@@ -95,7 +95,7 @@ type Router = Option<(RouterRole, bool)>;
 
 /// What a queue does about rate labels. What a discipline from outside writes is not known: it may be the edge.
 fn labels_of(queue: &DisciplineParams) -> Router {
-    let is_unknown = matches!(queue.core, CoreParams::Custom(_));
+    let is_unknown = matches!(queue.kind, DisciplineKind::Custom(_));
     queue.rate_labels().or_else(|| is_unknown.then_some((RouterRole::Any, false)))
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use apportion_core::packet::FlowClass;
-use apportion_core::system::CoreParams;
+use apportion_core::system::DisciplineKind;
 use apportion_core::units::{Rate, Span};
 
 use crate::model::{Flow, Link, LinkId, Scenario, Setting, Start};
@@ -22,7 +22,7 @@ impl Scenario {
         let mut all = Vec::from_iter(self.short_measurement());
         all.extend(self.after_the_end());
         for (id, link) in (0..).map(LinkId).zip(&self.links) {
-            if matches!(link.queue.core, CoreParams::Ramp(_)) {
+            if matches!(link.queue.kind, DisciplineKind::Ramp(_)) {
                 all.extend(self.idle_ramp(id, link));
             }
             all.extend(no_classes(link));
@@ -156,13 +156,13 @@ fn no_classes(link: &Link) -> Option<String> {
 fn assured_too_much(link: &Link) -> Option<String> {
     let sum =
         |rates: &mut dyn Iterator<Item = Rate>| rates.fold(0, |sum, rate| sum + u128::from(rate.as_bit()));
-    let (assured, key) = match &link.queue.core {
-        CoreParams::Htb(params) => {
+    let (assured, key) = match &link.queue.kind {
+        DisciplineKind::Htb(params) => {
             let named = params.class.all().iter().filter(|class| !class.name.is_empty());
             let mut roots = named.filter(|class| class.parent.is_none()).map(|class| class.params.rate);
             (sum(&mut roots), "rate")
         }
-        CoreParams::Hfsc(params) => {
+        DisciplineKind::Hfsc(params) => {
             let mut curves = params.class.all().iter().filter_map(|class| Some(class.params.rt?.m2));
             (sum(&mut curves), "rt_m2")
         }

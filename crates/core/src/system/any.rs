@@ -95,9 +95,9 @@ family! {
 }
 
 family! {
-    $ core
-    /// Parameters of [`Core`].
-    params CoreParams;
+    $ discipline
+    /// Parameters of [`BoxedDiscipline`].
+    params DisciplineKind;
     /// The systems that are scheduler and policy at once.
     table SYSTEMS;
 
@@ -168,18 +168,18 @@ pub struct BufferParams {
 }
 
 /// Any discipline without a shaper.
-pub type Core<P> = Box<dyn Discipline<P> + Send>;
+pub type BoxedDiscipline<P> = Box<dyn Discipline<P> + Send>;
 
-impl CoreParams {
+impl DisciplineKind {
     /// An empty discipline for this link.
-    pub(super) fn build<P: Packet>(&self, link: &LinkContext<'_>) -> Core<P> {
-        core!(self, link, system => system)
+    pub(super) fn build<P: Packet>(&self, link: &LinkContext<'_>) -> BoxedDiscipline<P> {
+        discipline!(self, link, system => system)
     }
 
     /// Builds it for packets that stand for others. This is neither generic nor inlined, so it is compiled once, in this crate, and
     /// not in each crate with a packet of its own.
     #[inline(never)]
-    pub(super) fn build_simple(&self, link: &LinkContext<'_>) -> Core<SimplePacket> {
+    pub(super) fn build_simple(&self, link: &LinkContext<'_>) -> BoxedDiscipline<SimplePacket> {
         self.build(link)
     }
 
@@ -205,7 +205,7 @@ impl CoreParams {
 
 impl BufferParams {
     /// An empty buffer: a type of its own for each pair, so that a packet costs one virtual call, however many parts there are.
-    fn build<P: Packet>(&self, link: &LinkContext<'_>) -> Core<P> {
+    fn build<P: Packet>(&self, link: &LinkContext<'_>) -> BoxedDiscipline<P> {
         scheduler!(&self.schedule, link, scheduler => {
             policy!(&self.drop, link, policy => Box::new(Buffer::new(scheduler, policy)))
         })
@@ -213,13 +213,13 @@ impl BufferParams {
 }
 
 /// What divides among the greedy flows of a RAMP; none if they share its own queue.
-fn of_greedy<P: Packet>(params: &ramp::RampParams, link: &LinkContext<'_>) -> Option<Core<P>> {
+fn of_greedy<P: Packet>(params: &ramp::RampParams, link: &LinkContext<'_>) -> Option<BoxedDiscipline<P>> {
     let is_divided = params.greedy != "fifo" && !Mutant::RampGreedyFifo.is_on();
-    let mut core = CoreParams::of_name(params.greedy).filter(|_| is_divided)?.build(link);
+    let mut discipline = DisciplineKind::of_name(params.greedy).filter(|_| is_divided)?.build(link);
     if let Some(limit) = params.greedy_limit() {
-        core.set_limit(limit);
+        discipline.set_limit(limit);
     }
-    Some(core)
+    Some(discipline)
 }
 
 /// A discipline with classes, over FIFO queues or over what `name` says, which has at most `ceiling` in a class.
@@ -230,8 +230,8 @@ fn of_classes<T, S: ClassScheduler + Send + 'static, P: Packet>(
     scheduler: S,
     ceiling: impl Fn(&T) -> Rate,
     link: &LinkContext<'_>,
-) -> Core<P> {
-    match CoreParams::of_name(name).filter(|_| name != FIFO) {
+) -> BoxedDiscipline<P> {
+    match DisciplineKind::of_name(name).filter(|_| name != FIFO) {
         None => Box::new(Classful::new(classes, Fifos::new(classes, limit, link), scheduler, link)),
         Some(within) => {
             let queues = Disciplines::new(classes, limit, link, ceiling, |link| within.build_simple(link));
@@ -261,14 +261,18 @@ mod tests {
     fn what_divides_among_greedy_flows_of_ramp_has_its_size() {
         let link = LinkContext::new(Rate::from_mbit(10), 1, "link");
         for &name in PARTS {
-            let core: Option<Core<SimplePacket>> = of_greedy(&ramp(name), &link);
-            let Some(mut core) = core else {
+            let discipline: Option<BoxedDiscipline<SimplePacket>> = of_greedy(&ramp(name), &link);
+            let Some(mut discipline) = discipline else {
                 assert_eq!(name, "fifo");
                 continue;
             };
             let mut log = Log::default();
-            (0..20).for_each(|id| core.enqueue(Time::ZERO, packet(id, id % 2, 1_000), &mut log));
-            assert!((1..=7).contains(&core.backlog().packets.get()), "{name}: {:?}", core.backlog());
+            (0..20).for_each(|id| discipline.enqueue(Time::ZERO, packet(id, id % 2, 1_000), &mut log));
+            assert!(
+                (1..=7).contains(&discipline.backlog().packets.get()),
+                "{name}: {:?}",
+                discipline.backlog()
+            );
         }
     }
 }

@@ -10,7 +10,7 @@
 use alloc::boxed::Box;
 use alloc::format;
 
-use super::any::{BufferParams, Core, CoreParams, PolicyParams, SchedulerParams};
+use super::any::{BoxedDiscipline, BufferParams, DisciplineKind, PolicyParams, SchedulerParams};
 use super::context::LinkContext;
 use super::discipline::Discipline;
 use crate::aqm::BufferPolicy;
@@ -30,31 +30,34 @@ pub struct GuardedParams {
     /// The discarder. Its limit is the size of the discipline.
     pub sffc: SffcParams,
     /// What divides among the flows that it lets pass.
-    pub discipline: Box<CoreParams>,
+    pub discipline: Box<DisciplineKind>,
 }
 
 impl GuardedParams {
     /// The same discipline, unless it is SF-FC that names one to stand in place of its FIFO.
-    pub(super) fn of(core: CoreParams) -> CoreParams {
-        let CoreParams::Buffered(BufferParams { schedule, drop: PolicyParams::Sffc(sffc) }) = &core else {
-            return core;
+    pub(super) fn of(kind: DisciplineKind) -> DisciplineKind {
+        let DisciplineKind::Buffered(BufferParams { schedule, drop: PolicyParams::Sffc(sffc) }) = &kind
+        else {
+            return kind;
         };
         let is_fifo = matches!(schedule, SchedulerParams::Fifo(_));
-        let named = CoreParams::of_name(sffc.discipline).filter(|_| is_fifo && sffc.discipline != FIFO);
+        let named = DisciplineKind::of_name(sffc.discipline).filter(|_| is_fifo && sffc.discipline != FIFO);
         match named {
             Some(discipline) => {
-                CoreParams::Guarded(Self { sffc: sffc.clone(), discipline: Box::new(discipline) })
+                DisciplineKind::Guarded(Self { sffc: sffc.clone(), discipline: Box::new(discipline) })
             }
-            None => core,
+            None => kind,
         }
     }
 }
 
 /// Whether it gives each flow its fair share, also one that sends more.
-const fn gives_shares(core: &CoreParams) -> bool {
-    match core {
-        CoreParams::FqCodel(_) | CoreParams::FqPie(_) => true,
-        CoreParams::Buffered(BufferParams { schedule, .. }) => !matches!(schedule, SchedulerParams::Fifo(_)),
+const fn gives_shares(kind: &DisciplineKind) -> bool {
+    match kind {
+        DisciplineKind::FqCodel(_) | DisciplineKind::FqPie(_) => true,
+        DisciplineKind::Buffered(BufferParams { schedule, .. }) => {
+            !matches!(schedule, SchedulerParams::Fifo(_))
+        }
         _ => false,
     }
 }
@@ -62,7 +65,7 @@ const fn gives_shares(core: &CoreParams) -> bool {
 /// A discipline, and the discarder in front of it.
 pub struct Guarded<P> {
     sffc: Sffc,
-    inner: Core<P>,
+    inner: BoxedDiscipline<P>,
 }
 
 impl<P: Packet> Guarded<P> {
@@ -71,7 +74,7 @@ impl<P: Packet> Guarded<P> {
     pub fn new(params: &GuardedParams, link: &LinkContext<'_>) -> Self {
         let name = format!("{}.discipline", link.name);
         let inside = LinkContext { name: &name, ..*link };
-        let fifo = CoreParams::of_name(FIFO).filter(|_| Mutant::SffcFifo.is_on());
+        let fifo = DisciplineKind::of_name(FIFO).filter(|_| Mutant::SffcFifo.is_on());
         let mut inner = fifo.as_ref().unwrap_or(&params.discipline).build(&inside);
         let mut sffc = Sffc::new(&params.sffc, link.link_rate, link.stream(), link.stream_for("trials"));
         inner.set_limit(sffc.limit());

@@ -40,7 +40,7 @@
 use alloc::boxed::Box;
 use alloc::format;
 
-use super::any::{BufferParams, Core, CoreParams, PolicyParams};
+use super::any::{BoxedDiscipline, BufferParams, DisciplineKind, PolicyParams};
 use super::context::LinkContext;
 use super::custom::Fault;
 use super::discipline::Discipline;
@@ -112,32 +112,32 @@ pub struct IsolatedParams {
     /// Which end of a flow is its host.
     pub isolate: Isolate,
     /// What divides among hosts.
-    pub core: Box<CoreParams>,
+    pub kind: Box<DisciplineKind>,
 }
 
 impl IsolatedParams {
-    /// Hosts isolated by the discipline `core`.
+    /// Hosts isolated by a discipline of this kind.
     ///
     /// # Errors
     /// If what that goes by belongs to flows and not to hosts.
-    pub fn new(isolate: Isolate, core: CoreParams) -> Result<Self, ParamError> {
-        let (kind, goes_by) = match &core {
-            CoreParams::Ramp(_) => ("ramp", "what real-rate flows need"),
-            CoreParams::Guarded(_) => ("sffc", "what routers report of flows"),
-            CoreParams::Prio(_) => ("prio", "the classes of flows"),
-            CoreParams::Htb(_) => ("htb", "the classes of flows"),
-            CoreParams::Hfsc(_) => ("hfsc", "the classes of flows"),
-            CoreParams::Buffered(BufferParams { drop, .. }) => match drop {
+    pub fn new(isolate: Isolate, kind: DisciplineKind) -> Result<Self, ParamError> {
+        let (name, goes_by) = match &kind {
+            DisciplineKind::Ramp(_) => ("ramp", "what real-rate flows need"),
+            DisciplineKind::Guarded(_) => ("sffc", "what routers report of flows"),
+            DisciplineKind::Prio(_) => ("prio", "the classes of flows"),
+            DisciplineKind::Htb(_) => ("htb", "the classes of flows"),
+            DisciplineKind::Hfsc(_) => ("hfsc", "the classes of flows"),
+            DisciplineKind::Buffered(BufferParams { drop, .. }) => match drop {
                 PolicyParams::Sffc(_) => ("sffc", "what routers report of flows"),
                 PolicyParams::Hcsfq(_) => ("hcsfq", "the customers of flows"),
                 PolicyParams::Tred(_) => ("tred", "the tickets on packets"),
                 PolicyParams::Rio(_) => ("rio", "the colours of packets"),
-                _ => return Ok(Self { isolate, core: Box::new(core) }),
+                _ => return Ok(Self { isolate, kind: Box::new(kind) }),
             },
-            _ => return Ok(Self { isolate, core: Box::new(core) }),
+            _ => return Ok(Self { isolate, kind: Box::new(kind) }),
         };
         let message = format!(
-            "`{kind}` goes by {goes_by}, which hosts do not have; leave `{KEY}` out, or take another discipline, such as \
+            "`{name}` goes by {goes_by}, which hosts do not have; leave `{KEY}` out, or take another discipline, such as \
              \"drr\""
         );
         Err(ParamError::new(KEY, message))
@@ -145,8 +145,10 @@ impl IsolatedParams {
 
     /// The kind of label that the discipline writes.
     const fn label_written(&self) -> Option<LabelKind> {
-        match *self.core {
-            CoreParams::Buffered(BufferParams { drop: PolicyParams::Csfq(_), .. }) => Some(LabelKind::Rate),
+        match *self.kind {
+            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Csfq(_), .. }) => {
+                Some(LabelKind::Rate)
+            }
             _ => None,
         }
     }
@@ -154,7 +156,7 @@ impl IsolatedParams {
 
 /// A discipline that sees hosts as its flows, and the packets of each host.
 pub struct Isolated<P> {
-    inner: Core<SimplePacket>,
+    inner: BoxedDiscipline<SimplePacket>,
     hosts: Hosts<P>,
     /// The kind of label that the discipline writes on tokens.
     labels: Option<LabelKind>,
@@ -176,7 +178,7 @@ impl<P: Packet> Isolated<P> {
             ..*link
         };
         Self {
-            inner: params.core.build_simple(&of_hosts),
+            inner: params.kind.build_simple(&of_hosts),
             hosts: Hosts::new(params.isolate, link.smallest_weight()),
             labels: params.label_written(),
         }

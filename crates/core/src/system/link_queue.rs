@@ -3,7 +3,9 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use super::any::{BufferParams, Core, CoreParams, POLICIES, PolicyParams, SCHEDULERS, SHAPERS, SYSTEMS};
+use super::any::{
+    BoxedDiscipline, BufferParams, DisciplineKind, POLICIES, PolicyParams, SCHEDULERS, SHAPERS, SYSTEMS,
+};
 use super::cake::Hosts;
 use super::catalog::Selection;
 use super::classes::ClassNames;
@@ -25,8 +27,8 @@ use crate::units::{Bytes, Rate, Span, Time, Weight};
 /// Everything a scenario says of a discipline, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DisciplineParams {
-    /// The discipline itself.
-    pub core: CoreParams,
+    /// What it is, with its parameters.
+    pub kind: DisciplineKind,
     /// The shaper around it, if there is one.
     pub shaper: Option<TokenBucketParams>,
 }
@@ -38,32 +40,32 @@ impl DisciplineParams {
     /// When a value makes no sense or contradicts another; the error names the key.
     pub fn from_args(selection: &Selection) -> Result<Self, ParamError> {
         let args = &selection.args;
-        let core = match (&selection.custom, selection.drop) {
-            (Some(custom), _) => CoreParams::Custom(custom.read(args)?),
-            (None, Some(drop)) => CoreParams::Buffered(BufferParams {
+        let kind = match (&selection.custom, selection.drop) {
+            (Some(custom), _) => DisciplineKind::Custom(custom.read(args)?),
+            (None, Some(drop)) => DisciplineKind::Buffered(BufferParams {
                 schedule: read(SCHEDULERS, args, "kind", selection.kind)?,
                 drop: read(POLICIES, args, "drop", drop)?,
             }),
             (None, None) => read(SYSTEMS, args, "kind", selection.kind)?,
         };
-        let core = GuardedParams::of(core);
-        let core = match Isolate::from_args(args) {
-            Some(isolate) => CoreParams::Isolated(IsolatedParams::new(isolate, core)?),
-            None => core,
+        let kind = GuardedParams::of(kind);
+        let kind = match Isolate::from_args(args) {
+            Some(isolate) => DisciplineKind::Isolated(IsolatedParams::new(isolate, kind)?),
+            None => kind,
         };
         let shaper = match selection.shaper {
             Some(shaper) => Some(read(SHAPERS, args, "shaper", shaper)?),
             None => None,
         };
-        Ok(Self { core, shaper })
+        Ok(Self { kind, shaper })
     }
 
     /// Whether it divides among hosts before it divides among flows, and among which.
     #[must_use]
     pub const fn isolate(&self) -> Option<Isolate> {
-        match &self.core {
-            CoreParams::Isolated(isolated) => Some(isolated.isolate),
-            CoreParams::Cake(cake) => match cake.hosts {
+        match &self.kind {
+            DisciplineKind::Isolated(isolated) => Some(isolated.isolate),
+            DisciplineKind::Cake(cake) => match cake.hosts {
                 Hosts::Triple => Some(Isolate::Both),
                 Hosts::Source => Some(Isolate::Source),
                 Hosts::Destination => Some(Isolate::Destination),
@@ -76,52 +78,52 @@ impl DisciplineParams {
     /// Whether it treats classes of flows differently, or may: what one from outside does is not known.
     #[must_use]
     pub const fn knows_classes(&self) -> bool {
-        matches!(self.core, CoreParams::Ramp(_) | CoreParams::Cake(_) | CoreParams::Custom(_))
+        matches!(self.kind, DisciplineKind::Ramp(_) | DisciplineKind::Cake(_) | DisciplineKind::Custom(_))
     }
 
     /// Whether it is one from outside, or divides with one.
     #[must_use]
     pub fn is_custom(&self) -> bool {
-        matches!(self.dividing(), CoreParams::Custom(_))
+        matches!(self.dividing(), DisciplineKind::Custom(_))
     }
 
     /// Whether it divides among customers before it divides among flows.
     #[must_use]
     pub const fn divides_among_customers(&self) -> bool {
-        matches!(&self.core, CoreParams::Buffered(BufferParams { drop: PolicyParams::Hcsfq(_), .. }))
+        matches!(&self.kind, DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Hcsfq(_), .. }))
     }
 
     /// Whether it has classes that flows are given.
     #[must_use]
     pub const fn has_classes(&self) -> bool {
-        matches!(&self.core, CoreParams::Prio(_) | CoreParams::Htb(_) | CoreParams::Hfsc(_))
+        matches!(&self.kind, DisciplineKind::Prio(_) | DisciplineKind::Htb(_) | DisciplineKind::Hfsc(_))
     }
 
     /// The classes that flows over it are given, if it has classes. Cost: in proportion to their number.
     #[must_use]
     pub fn classes(&self) -> Option<ClassNames<'_>> {
-        match &self.core {
-            CoreParams::Prio(params) => Some(params.class.names()),
-            CoreParams::Htb(params) => Some(params.class.names()),
-            CoreParams::Hfsc(params) => Some(params.class.names()),
+        match &self.kind {
+            DisciplineKind::Prio(params) => Some(params.class.names()),
+            DisciplineKind::Htb(params) => Some(params.class.names()),
+            DisciplineKind::Hfsc(params) => Some(params.class.names()),
             _ => None,
         }
     }
 
     /// What divides, among hosts or among flows.
-    fn dividing(&self) -> &CoreParams {
-        match &self.core {
-            CoreParams::Isolated(isolated) => &isolated.core,
-            CoreParams::Guarded(guarded) => &guarded.discipline,
-            core => core,
+    fn dividing(&self) -> &DisciplineKind {
+        match &self.kind {
+            DisciplineKind::Isolated(isolated) => &isolated.kind,
+            DisciplineKind::Guarded(guarded) => &guarded.discipline,
+            kind => kind,
         }
     }
 
     /// Its part in exchanging reports with other routers, if it has one.
     const fn reporting(&self) -> Option<&SffcParams> {
-        let sffc = match &self.core {
-            CoreParams::Buffered(BufferParams { drop: PolicyParams::Sffc(sffc), .. }) => sffc,
-            CoreParams::Guarded(guarded) => &guarded.sffc,
+        let sffc = match &self.kind {
+            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Sffc(sffc), .. }) => sffc,
+            DisciplineKind::Guarded(guarded) => &guarded.sffc,
             _ => return None,
         };
         if sffc.reports { Some(sffc) } else { None }
@@ -131,7 +133,7 @@ impl DisciplineParams {
     #[must_use]
     pub fn label_written(&self) -> Option<LabelKind> {
         match self.dividing() {
-            CoreParams::Buffered(BufferParams {
+            DisciplineKind::Buffered(BufferParams {
                 drop: PolicyParams::Csfq(_) | PolicyParams::Hcsfq(_),
                 ..
             }) => Some(LabelKind::Rate),
@@ -143,7 +145,7 @@ impl DisciplineParams {
     #[must_use]
     pub fn label_required(&self) -> Option<LabelKind> {
         match self.dividing() {
-            CoreParams::Buffered(BufferParams { drop: PolicyParams::Tred(_), .. }) => {
+            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Tred(_), .. }) => {
                 Some(LabelKind::Tickets)
             }
             _ => self.label_written(),
@@ -155,10 +157,10 @@ impl DisciplineParams {
     #[must_use]
     pub fn rate_labels(&self) -> Option<(RouterRole, bool)> {
         match self.dividing() {
-            CoreParams::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => {
+            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => {
                 Some((params.role, params.egress))
             }
-            CoreParams::Buffered(BufferParams { drop: PolicyParams::Hcsfq(params), .. }) => {
+            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Hcsfq(params), .. }) => {
                 Some((params.role, params.egress))
             }
             _ => None,
@@ -199,7 +201,9 @@ impl DisciplineParams {
     pub fn capacity(&self, rate: Rate, packet: Bytes) -> Rate {
         let shaped = self.shaped(rate);
         match self.dividing() {
-            CoreParams::Cake(cake) => cake.capacity(packet).map_or(shaped, |capacity| capacity.min(shaped)),
+            DisciplineKind::Cake(cake) => {
+                cake.capacity(packet).map_or(shaped, |capacity| capacity.min(shaped))
+            }
             _ => shaped,
         }
     }
@@ -221,13 +225,13 @@ impl DisciplineParams {
     #[must_use]
     pub fn build<P: Packet>(&self, setup: &LinkContext<'_>) -> LinkQueue<P> {
         let link_rate = self.shaped(setup.link_rate);
-        let mut core = self.core.build(&LinkContext { link_rate, ..*setup });
+        let mut discipline = self.kind.build(&LinkContext { link_rate, ..*setup });
         for (flow, &weight) in (0..).map(FlowId).zip(setup.weights) {
-            core.set_weight(flow, weight);
+            discipline.set_weight(flow, weight);
         }
         for (flow, &guarantee) in (0..).map(FlowId).zip(setup.guarantees) {
             if guarantee > Rate::ZERO {
-                core.set_guarantee(
+                discipline.set_guarantee(
                     flow,
                     guarantee,
                     setup.rtts.get(flow.index()).copied().unwrap_or_default(),
@@ -235,19 +239,19 @@ impl DisciplineParams {
             }
         }
         for (flow, &class) in (0..).map(FlowId).zip(setup.classes) {
-            core.set_class(flow, class);
+            discipline.set_class(flow, class);
         }
         for (flow, &target) in (0..).map(FlowId).zip(setup.targets).filter(|(_, target)| target.is_some()) {
-            core.set_target(flow, target);
+            discipline.set_target(flow, target);
         }
         for (flow, &hosts) in (0..).map(FlowId).zip(setup.hosts) {
-            core.set_hosts(flow, hosts);
+            discipline.set_hosts(flow, hosts);
         }
         let queue = match &self.shaper {
-            Some(shaper) => Shape::Shaped(Box::new((TokenBucket::new(shaper, core), setup.link_rate))),
-            None => Shape::Plain(core),
+            Some(shaper) => Shape::Shaped(Box::new((TokenBucket::new(shaper, discipline), setup.link_rate))),
+            None => Shape::Plain(discipline),
         };
-        LinkQueue { queue, params: Box::new(self.core.clone()), is_outside: false }
+        LinkQueue { queue, params: Box::new(self.kind.clone()), is_outside: false }
     }
 }
 
@@ -262,16 +266,16 @@ fn read<T>(table: &[Known<T>], args: &Args, key: &str, entry: &'static Entry) ->
 pub struct LinkQueue<P> {
     queue: Shape<P>,
     /// What it was made from.
-    params: Box<CoreParams>,
+    params: Box<DisciplineKind>,
     /// Whether a backend carries it out.
     is_outside: bool,
 }
 
 /// A discipline, with or without a shaper.
 enum Shape<P> {
-    Plain(Core<P>),
+    Plain(BoxedDiscipline<P>),
     /// Behind a shaper, and the rate of the link behind that.
-    Shaped(Box<(TokenBucket<P, Core<P>>, Rate)>),
+    Shaped(Box<(TokenBucket<P, BoxedDiscipline<P>>, Rate)>),
 }
 
 impl<P> fmt::Debug for LinkQueue<P> {
@@ -284,13 +288,13 @@ impl<P: Packet> LinkQueue<P> {
     /// A discipline that a backend carries out by its own means, such as a queue of the kernel, in the place of that of
     /// `params`: it is known by these, and `queue` does the work.
     #[must_use]
-    pub fn outside(params: &DisciplineParams, queue: Core<P>) -> Self {
-        Self { queue: Shape::Plain(queue), params: Box::new(params.core.clone()), is_outside: true }
+    pub fn outside(params: &DisciplineParams, queue: BoxedDiscipline<P>) -> Self {
+        Self { queue: Shape::Plain(queue), params: Box::new(params.kind.clone()), is_outside: true }
     }
 
-    fn core(&self) -> &dyn Discipline<P> {
+    fn discipline(&self) -> &dyn Discipline<P> {
         match &self.queue {
-            Shape::Plain(core) => &**core,
+            Shape::Plain(discipline) => &**discipline,
             Shape::Shaped(shaped) => &**shaped.0.inner(),
         }
     }
@@ -303,7 +307,7 @@ impl<P: Packet> LinkQueue<P> {
             (Shape::Shaped(shaped), Some(params)) => shaped.0.has_params(params),
             _ => false,
         };
-        shaped && *self.params == params.core
+        shaped && *self.params == params.kind
     }
 
     /// Whether a `dequeue` with a backlog always gives a packet and concerns the link alone: no packet is held back, no
@@ -311,37 +315,37 @@ impl<P: Packet> LinkQueue<P> {
     #[must_use]
     pub fn may_be_called_late(&self) -> bool {
         let is_own = match &*self.params {
-            CoreParams::Cake(cake) => cake.bandwidth.is_none(),
-            CoreParams::Fq(fq) => fq.maxrate.is_none(),
-            CoreParams::Afq(_)
-            | CoreParams::Aifo(_)
-            | CoreParams::Buffered(_)
-            | CoreParams::Cebinae(_)
-            | CoreParams::Choke(_)
-            | CoreParams::FqCodel(_)
-            | CoreParams::SpPifo(_)
-            | CoreParams::FqPie(_)
-            | CoreParams::DualPi2(_)
-            | CoreParams::StochasticFq(_)
-            | CoreParams::Prio(_) => true,
-            CoreParams::Htb(_)
-            | CoreParams::Hfsc(_)
-            | CoreParams::Ramp(_)
-            | CoreParams::Guarded(_)
-            | CoreParams::Custom(_)
-            | CoreParams::Isolated(_) => false,
+            DisciplineKind::Cake(cake) => cake.bandwidth.is_none(),
+            DisciplineKind::Fq(fq) => fq.maxrate.is_none(),
+            DisciplineKind::Afq(_)
+            | DisciplineKind::Aifo(_)
+            | DisciplineKind::Buffered(_)
+            | DisciplineKind::Cebinae(_)
+            | DisciplineKind::Choke(_)
+            | DisciplineKind::FqCodel(_)
+            | DisciplineKind::SpPifo(_)
+            | DisciplineKind::FqPie(_)
+            | DisciplineKind::DualPi2(_)
+            | DisciplineKind::StochasticFq(_)
+            | DisciplineKind::Prio(_) => true,
+            DisciplineKind::Htb(_)
+            | DisciplineKind::Hfsc(_)
+            | DisciplineKind::Ramp(_)
+            | DisciplineKind::Guarded(_)
+            | DisciplineKind::Custom(_)
+            | DisciplineKind::Isolated(_) => false,
         };
         is_own && !self.is_outside && matches!(self.queue, Shape::Plain(_))
     }
 
     /// Reports named counters and gauges.
     pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
-        self.core().statistics(show);
+        self.discipline().statistics(show);
     }
 
     /// Reports named counters and gauges of flows.
     pub fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
-        self.core().flow_statistics(show);
+        self.discipline().flow_statistics(show);
     }
 }
 
@@ -350,7 +354,7 @@ impl<P: Packet> LinkQueue<P> {
     /// How a discipline from outside broke its contract, if it did.
     #[must_use]
     pub fn fault(&self) -> Option<&Fault> {
-        self.core().fault()
+        self.discipline().fault()
     }
 }
 
@@ -359,14 +363,14 @@ impl<P: Packet> LinkQueue<P> {
     /// Reports the share and the queue of each real-rate flow at `now`, if this discipline infers what flows need. What
     /// was due until `now` is done first.
     pub fn shares(&mut self, now: Time, sink: &mut dyn Sink<P>, show: &mut dyn FnMut(FlowId, FlowShare)) {
-        let core = self.core_mut();
-        core.advance(now, sink);
-        core.shares(show);
+        let discipline = self.discipline_mut();
+        discipline.advance(now, sink);
+        discipline.shares(show);
     }
 
     /// The same as of the last call that had a time.
     pub fn latest_shares(&self, show: &mut dyn FnMut(FlowId, FlowShare)) {
-        self.core().shares(show);
+        self.discipline().shares(show);
     }
 }
 
@@ -375,20 +379,20 @@ impl<P: Packet> LinkQueue<P> {
     /// Its part in that, if it has one.
     #[must_use]
     pub fn reporter(&self) -> Option<&Sffc> {
-        self.core().reporter()
+        self.discipline().reporter()
     }
 
     /// Its part in that, if it has one.
     pub fn reporter_mut(&mut self) -> Option<&mut Sffc> {
-        self.core_mut().reporter_mut()
+        self.discipline_mut().reporter_mut()
     }
 }
 
 /// Changes while packets wait. None of them drops a packet.
 impl<P: Packet> LinkQueue<P> {
-    fn core_mut(&mut self) -> &mut dyn Discipline<P> {
+    fn discipline_mut(&mut self) -> &mut dyn Discipline<P> {
         match &mut self.queue {
-            Shape::Plain(core) => &mut **core,
+            Shape::Plain(discipline) => &mut **discipline,
             Shape::Shaped(shaped) => &mut **shaped.0.inner_mut(),
         }
     }
@@ -400,56 +404,56 @@ impl<P: Packet> LinkQueue<P> {
             Shape::Plain(_) => None,
             Shape::Shaped(shaped) => shaped.0.take_held(),
         };
-        held.or_else(|| self.core_mut().drain(now))
+        held.or_else(|| self.discipline_mut().drain(now))
     }
 
     /// The weight of `flow` from its next turn on. Whether this discipline has use for it.
     pub fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.core_mut().set_weight(flow, weight)
+        self.discipline_mut().set_weight(flow, weight)
     }
 
     /// What `flow` is guaranteed from its next packet on, with its round-trip time; nothing if zero. Whether
     /// this discipline knows guarantees.
     pub fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
-        self.core_mut().set_guarantee(flow, guarantee, rtt)
+        self.discipline_mut().set_guarantee(flow, guarantee, rtt)
     }
 
     /// The round-trip time of `flow` without queueing, zero if unknown. Whether this discipline has use for
     /// it.
     pub fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
-        self.core_mut().set_rtt(flow, rtt)
+        self.discipline_mut().set_rtt(flow, rtt)
     }
 
     /// The customer of `flow` from its next packet on. Whether this discipline divides among customers.
     pub fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
-        self.core_mut().set_customer(flow, customer)
+        self.discipline_mut().set_customer(flow, customer)
     }
 
     /// The class of `flow` from its next packet on. Whether this discipline knows classes.
     pub fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
-        self.core_mut().set_class(flow, class)
+        self.discipline_mut().set_class(flow, class)
     }
 
     /// What the queue of `flow` should hold while it is real-rate; none: what the discipline is configured for.
     /// Whether this discipline has use for it.
     pub fn set_target(&mut self, flow: FlowId, target: Option<FillTarget>) -> bool {
-        self.core_mut().set_target(flow, target)
+        self.discipline_mut().set_target(flow, target)
     }
 
     /// The hosts at the ends of `flow` from its next packet on. Whether this discipline divides among hosts.
     pub fn set_hosts(&mut self, flow: FlowId, hosts: HostPair) -> bool {
-        self.core_mut().set_hosts(flow, hosts)
+        self.discipline_mut().set_hosts(flow, hosts)
     }
 
     /// The size of the buffer now, of each queue where it is for queues; none if a discipline from outside does not say.
     #[must_use]
     pub fn limit(&self) -> Option<Limit> {
-        self.core().limit()
+        self.discipline().limit()
     }
 
     /// The size of the buffer from now on. A fuller buffer drains, or is pushed out by the next arrivals.
     pub fn set_limit(&mut self, limit: Limit) {
-        self.core_mut().set_limit(limit);
+        self.discipline_mut().set_limit(limit);
     }
 
     /// The rate of the link behind it from now on.
@@ -461,7 +465,7 @@ impl<P: Packet> LinkQueue<P> {
                 rate.min(shaped.0.rate())
             }
         };
-        self.core_mut().set_link_rate(rate);
+        self.discipline_mut().set_link_rate(rate);
     }
 
     /// The rate of the shaper from `now` on. Whether there is one.

@@ -60,7 +60,7 @@ mod ranks;
 pub mod sp_pifo;
 pub mod stochastic_fq;
 
-pub use any::{BufferParams, Core, CoreParams, POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
+pub use any::{BoxedDiscipline, BufferParams, DisciplineKind, POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
 pub use catalog::Catalog;
 pub use context::LinkContext;
 pub use discipline::Discipline;

@@ -2,7 +2,7 @@
 
 use apportion_core::counted::Counted;
 use apportion_core::system::ramp::requirement::{Controller, Requirement};
-use apportion_core::system::{CoreParams, LinkContext, LinkQueue};
+use apportion_core::system::{DisciplineKind, LinkContext, LinkQueue};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_core::{FlowClass, FlowId, Queue};
 use apportion_reference::ramp::Controller as SlowController;
@@ -137,7 +137,7 @@ proptest! {
         let pairs = [format!("p={p}"), format!("i={i}"), format!("d={d}"), format!("l={l}")];
         let mut pairs: Vec<&str> = pairs.iter().map(String::as_str).collect();
         pairs.extend(["preset=paper", "anti_windup=false"]);
-        let CoreParams::Ramp(params) = read("ramp", &pairs).unwrap().core else { panic!("ramp") };
+        let DisciplineKind::Ramp(params) = read("ramp", &pairs).unwrap().kind else { panic!("ramp") };
         let controller = Controller::new(&params, Rate::from_mbit(10));
         let mut ours = Requirement::new(&controller);
         // A flow begins at the floor of 2 %.

@@ -7,7 +7,7 @@ use apportion_core::label::Label;
 use apportion_core::packet::LabelKind;
 use apportion_core::random::Stream;
 use apportion_core::system::any::PolicyParams;
-use apportion_core::system::{BufferParams, Catalog, CoreParams, DisciplineParams};
+use apportion_core::system::{BufferParams, Catalog, DisciplineKind, DisciplineParams};
 use apportion_core::units::Rate;
 use apportion_live::{frame, wire_label};
 use aya::programs::SchedClassifier;
@@ -25,8 +25,8 @@ pub fn policy(kind: &str, keys: &[(&str, &str)], more: &[(&str, &str)]) -> Polic
     for (key, value) in keys.iter().chain(more) {
         selection.set(key, value).unwrap();
     }
-    match DisciplineParams::from_args(&selection).unwrap().core {
-        CoreParams::Buffered(BufferParams { drop, .. }) => drop,
+    match DisciplineParams::from_args(&selection).unwrap().kind {
+        DisciplineKind::Buffered(BufferParams { drop, .. }) => drop,
         other => panic!("{other:?}"),
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use apportion_core::label::Label;
 use apportion_core::packet::LabelKind;
 use apportion_core::system::any::PolicyParams;
-use apportion_core::system::{BufferParams, Catalog, CoreParams, DisciplineParams};
+use apportion_core::system::{BufferParams, Catalog, DisciplineKind, DisciplineParams};
 use apportion_core::units::{Bytes, Rate, Span};
 use apportion_kernel::program::Core;
 use apportion_kernel::settings::CoreSettings;
@@ -26,8 +26,8 @@ fn settings(rate: Rate) -> CoreSettings {
     for (key, value) in [("role", "core"), ("target_delay", "0s"), ("limit", "64kB")] {
         selection.set(key, value).unwrap();
     }
-    match DisciplineParams::from_args(&selection).unwrap().core {
-        CoreParams::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => {
+    match DisciplineParams::from_args(&selection).unwrap().kind {
+        DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => {
             CoreSettings::new(&params, rate).unwrap()
         }
         other => panic!("{other:?}"),

@@ -8,7 +8,7 @@ use apportion_core::aqm::csfq::CsfqParams;
 use apportion_core::label::Label;
 use apportion_core::packet::LabelKind;
 use apportion_core::system::any::PolicyParams;
-use apportion_core::system::{BufferParams, Catalog, CoreParams, DisciplineParams};
+use apportion_core::system::{BufferParams, Catalog, DisciplineKind, DisciplineParams};
 use apportion_core::units::{Bytes, Rate, Span};
 use apportion_kernel::program::Core;
 use apportion_kernel::settings::CoreSettings;
@@ -115,8 +115,8 @@ fn params() -> CsfqParams {
     for (key, value) in [("role", "core"), ("target_delay", "0s"), ("limit", "64kB")] {
         selection.set(key, value).unwrap();
     }
-    match DisciplineParams::from_args(&selection).unwrap().core {
-        CoreParams::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => params,
+    match DisciplineParams::from_args(&selection).unwrap().kind {
+        DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => params,
         other => panic!("{other:?}"),
     }
 }

@@ -9,7 +9,7 @@
 
 use apportion_core::fairness::hierarchical::{CustomerClaim, hierarchical};
 use apportion_core::fairness::max_min::{Claim, max_min};
-use apportion_core::system::{CoreParams, DisciplineParams};
+use apportion_core::system::{DisciplineKind, DisciplineParams};
 use apportion_core::units::Weight;
 
 use super::traffic::Terms;
@@ -33,8 +33,8 @@ pub fn entitlements(
     others: f64,
 ) -> Option<Vec<f64>> {
     let is_by_class = matches!(
-        queue.core,
-        CoreParams::Prio(_) | CoreParams::Htb(_) | CoreParams::Hfsc(_) | CoreParams::Ramp(_)
+        queue.kind,
+        DisciplineKind::Prio(_) | DisciplineKind::Htb(_) | DisciplineKind::Hfsc(_) | DisciplineKind::Ramp(_)
     );
     if queue.isolate().is_some() || is_by_class {
         return None;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use apportion_core::packet::CustomerId;
-use apportion_core::system::{CoreParams, DisciplineParams};
+use apportion_core::system::{DisciplineKind, DisciplineParams};
 use apportion_core::units::Rate;
 use apportion_scenario::gateway::{GatewayConfig, Setting};
 use apportion_scenario::{Suite, load, read_file};
@@ -22,7 +22,7 @@ others, south,  ,                          ,        ,       ,
 
 /// Each class: its name, what it is assured, and its ceiling, in Mbit/s.
 fn classes(queue: &DisciplineParams) -> Vec<(String, f64, f64)> {
-    let CoreParams::Htb(htb) = &queue.core else { panic!("{:?}", queue.core) };
+    let DisciplineKind::Htb(htb) = &queue.kind else { panic!("{:?}", queue.kind) };
     let mbit = |rate: Rate| (rate.as_bit() as f64 / 1e4).round() / 1e2;
     let one = |class: &apportion_core::system::classes::Class<apportion_core::system::htb::HtbClass>| {
         (class.name.clone(), mbit(class.params.rate), mbit(class.params.ceil))

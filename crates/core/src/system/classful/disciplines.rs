@@ -327,7 +327,7 @@ impl<P: Packet> ClassQueues<P> for Disciplines<P> {
 mod tests {
     use super::*;
     use crate::system::catalog::Selection;
-    use crate::system::{CoreParams, htb};
+    use crate::system::{DisciplineKind, htb};
     use crate::testing::{Log, packet};
     use crate::units::Rate;
 
@@ -339,7 +339,7 @@ mod tests {
         }
         let classes = htb::HtbParams::from_args(&selection.kind_args()).unwrap().class;
         let link = LinkContext::new(Rate::from_mbit(10), 1, "link");
-        let drr = CoreParams::of_name("drr").unwrap();
+        let drr = DisciplineKind::of_name("drr").unwrap();
         let mut queues: Disciplines<SimplePacket> =
             Disciplines::new(&classes, None, &link, |class| class.ceil, |link| drr.build(link));
         let mut log = Log::default();

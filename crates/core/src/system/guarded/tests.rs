@@ -39,7 +39,7 @@ fn what_is_let_pass_is_divided_by_the_discipline() {
 fn each_discipline_has_the_size_of_the_queue_and_hides_behind_it() {
     for name in INNER {
         let params = params(&[("discipline", name), ("limit", "7p")]);
-        assert_eq!(matches!(params.core, CoreParams::Guarded(_)), name != "fifo", "{name}");
+        assert_eq!(matches!(params.kind, DisciplineKind::Guarded(_)), name != "fifo", "{name}");
         let mut queue = queue(&params);
         let mut log = Log::default();
         (0..20).for_each(|id| queue.enqueue(Time::ZERO, packet(id, id % 2, 1_000), &mut log));
@@ -53,7 +53,7 @@ fn another_scheduler_that_is_named_stays() {
     let mut selection = Selection::new("drr", Some("sffc"), None).unwrap();
     selection.set("discipline", "fq_codel").unwrap();
     let params = DisciplineParams::from_args(&selection).unwrap();
-    assert!(matches!(params.core, CoreParams::Buffered(_)), "{params:?}");
+    assert!(matches!(params.kind, DisciplineKind::Buffered(_)), "{params:?}");
 }
 
 /// Sends packets of 1000 bytes: by the packets that were lost in the last round trip, how many in the next 10 ms.

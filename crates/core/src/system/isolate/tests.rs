@@ -12,11 +12,11 @@ use crate::testing::{Log, packet};
 use crate::units::{Bytes, Packets};
 
 fn fifo(isolate: Isolate, limit: u64) -> Isolated<SimplePacket> {
-    let core = CoreParams::Buffered(BufferParams {
+    let kind = DisciplineKind::Buffered(BufferParams {
         schedule: SchedulerParams::Fifo(NoParams),
         drop: PolicyParams::Tail(TailDropParams { limit: Some(Limit::Packets(Packets::new(limit))) }),
     });
-    let params = IsolatedParams::new(isolate, core).unwrap();
+    let params = IsolatedParams::new(isolate, kind).unwrap();
     Isolated::new(&params, &LinkContext::new(Rate::from_mbit(10), 1, "link"))
 }
 

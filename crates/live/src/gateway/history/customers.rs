@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apportion_core::packet::CustomerId;
-use apportion_core::system::CoreParams;
+use apportion_core::system::DisciplineKind;
 use apportion_core::system::classes::Class;
 use apportion_core::system::htb::HtbClass;
 use apportion_core::units::Rate;
@@ -36,8 +36,8 @@ struct Plan {
 }
 
 fn plans(config: &GatewayConfig, direction: Direction) -> BTreeMap<&str, Plan> {
-    match &config.direction(direction).queue.params.core {
-        CoreParams::Htb(htb) => {
+    match &config.direction(direction).queue.params.kind {
+        DisciplineKind::Htb(htb) => {
             let of =
                 |class: &Class<HtbClass>| Plan { assured: class.params.rate, ceiling: class.params.ceil };
             htb.class.all().iter().map(|class| (&*class.name, of(class))).collect()
