@@ -114,7 +114,7 @@ impl<'a> Simulation<'a> {
             notices: PendingNotices::default(),
             hosts: Hosts::default(),
             hosts_are_plain: false,
-            has_short_ways: false,
+            has_fast_path: false,
             looks_ahead: false,
             outbox: Vec::new(),
             next_sample: None,
@@ -146,7 +146,7 @@ impl<'a> Simulation<'a> {
         simulation.hosts = Hosts::new(scenario, &ways.all, seed, simulation.routers.is_some());
         simulation.hosts_are_plain =
             simulation.hosts.take_no_time() && simulation.marks.is_empty() && simulation.protocols.is_empty();
-        simulation.find_short_ways();
+        simulation.find_fast_path();
         simulation.looks_ahead = simulation.has_many_connections();
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
             simulation.watch_flows();

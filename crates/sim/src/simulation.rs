@@ -81,8 +81,8 @@ pub struct Simulation<'a> {
     pub(crate) hosts: Hosts,
     /// Whether hosts take no time and write nothing into packets but transport headers.
     pub(crate) hosts_are_plain: bool,
-    /// Whether some connections of TCP have [short ways](crate::short_ways).
-    pub(crate) has_short_ways: bool,
+    /// Whether some connections of TCP have a [fast path](crate::fast_path).
+    pub(crate) has_fast_path: bool,
     /// Whether it [asks ahead](crate::prefetch) for memory.
     pub(crate) looks_ahead: bool,
     /// Packets that an end of TCP or QUIC sends, on their way to its first link.
@@ -235,7 +235,7 @@ impl Simulation<'_> {
             let sent = self.shared.store.get(packet.body()).sent;
             self.probes[flow as usize].delay.record(now.since(sent));
         }
-        if self.has_short_ways && self.answer_in_place(now, index, packet) {
+        if self.has_fast_path && self.answer_in_place(now, index, packet) {
             return;
         }
         // One copy, of the segment alone.
@@ -262,7 +262,7 @@ impl Simulation<'_> {
     #[inline(never)]
     pub(crate) fn deliver_to_source(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
-        if self.has_short_ways && self.advance_in_place(now, index, packet) {
+        if self.has_fast_path && self.advance_in_place(now, index, packet) {
             return;
         }
         // One copy, of the segment alone.

@@ -1,4 +1,4 @@
-//! Header prediction: a short way for the ACK that nearly all are, of new data while nothing is missing.
+//! Header prediction: a fast path for the ACK that nearly all are, of new data while nothing is missing.
 //!
 //! Jacobson, "4BSD TCP header prediction", Computer Communication Review 20(2), 1990.
 

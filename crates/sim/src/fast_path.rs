@@ -1,4 +1,4 @@
-//! Short ways for what nearly all packets of TCP are: data that come in order and are acknowledged at once, and ACKs of new data while
+//! The fast path of what nearly all packets of TCP are: data that come in order and are acknowledged at once, and ACKs of new data while
 //! nothing is missing.
 //!
 //! The ends of the connection decide ([`Receiver::answer`](crate::tcp::Receiver::answer), [`Sender::take_predicted`](crate::tcp::Sender)),
@@ -19,9 +19,9 @@ use crate::packet::{Body, Direction, Header, Packet};
 use crate::simulation::Simulation;
 
 impl Simulation<'_> {
-    /// Finds out whether there are any: not where hosts take time or write into packets, nor if every sink delays its ACKs and every
+    /// Finds out whether any packet may take it: not where hosts take time or write into packets, nor if every sink delays its ACKs and every
     /// sender keeps a record of its segments.
-    pub(crate) fn find_short_ways(&mut self) {
+    pub(crate) fn find_fast_path(&mut self) {
         let has_one = |transport: &Transport| match transport {
             Transport::Tcp(params) => {
                 params.delayed_ack.is_none() || params.sack_recovery != SackRecovery::Rack
@@ -29,7 +29,7 @@ impl Simulation<'_> {
             Transport::Quic(_) | Transport::Udp { .. } => false,
         };
         let some = self.scenario.flows.iter().any(|flow| has_one(&flow.transport));
-        self.has_short_ways = self.hosts_are_plain && some;
+        self.has_fast_path = self.hosts_are_plain && some;
     }
 
     /// A packet reaches the sink of a greedy source. Whether it was the next segment and is answered.
@@ -130,20 +130,20 @@ mod tests {
         to = "r2"
     "#;
 
-    fn outcome(scenario: &Scenario, short: bool) -> Outcome {
+    fn outcome(scenario: &Scenario, fast: bool) -> Outcome {
         let mut simulation = Simulation::new(scenario, 1, Detail::Full, &mut |_| None).unwrap();
-        assert!(simulation.has_short_ways);
-        simulation.has_short_ways = short;
+        assert!(simulation.has_fast_path);
+        simulation.has_fast_path = fast;
         assert!(simulation.run(&AtomicBool::new(false)));
         simulation.outcome()
     }
 
     #[test]
-    fn short_ways_change_nothing() {
+    fn the_fast_path_changes_nothing() {
         let suite = apportion_scenario::load(TEXT, Path::new("x"), &[], &|path| std::fs::read(path)).unwrap();
         let scenario = &suite.points[0].scenario;
-        let [short, long] = [true, false].map(|short| outcome(scenario, short));
-        assert_eq!(serde_json::to_string(&short).unwrap(), serde_json::to_string(&long).unwrap());
-        assert!(short.flows.iter().all(|flow| flow.sent.packets.get() > 50), "{:?}", short.flows);
+        let [fast, slow] = [true, false].map(|fast| outcome(scenario, fast));
+        assert_eq!(serde_json::to_string(&fast).unwrap(), serde_json::to_string(&slow).unwrap());
+        assert!(fast.flows.iter().all(|flow| flow.sent.packets.get() > 50), "{:?}", fast.flows);
     }
 }
