@@ -166,18 +166,18 @@ impl<'a> Simulation<'a> {
             simulation.shared.captures.push(capture);
         }
         if simulation.routers.is_none() {
-            simulation.let_links_run_ahead(&ways.all);
-            simulation.let_hosts_run_ahead(&ways.all);
+            simulation.elide_link_events(&ways.all);
+            simulation.enable_early_delivery(&ways.all);
         }
-        let is_ahead = simulation.links.iter().any(|link| link.answers().is_some());
-        simulation.shared.events = events_for(scenario, is_ahead);
+        let delivers_early = simulation.links.iter().any(|link| link.answers().is_some());
+        simulation.shared.events = events_for(scenario, delivers_early);
         simulation.schedule_first_events(full);
         Ok(simulation)
     }
 
     /// Spares events of links that nothing changes and whose packets take the same time. Not with routers that exchange reports: they look into queues, and their
     /// messages may go anywhere.
-    fn let_links_run_ahead(&mut self, ways: &[Way]) {
+    fn elide_link_events(&mut self, ways: &[Way]) {
         let changed = changed_links(self.scenario);
         let feeders = feeders(changed.len(), ways).into_iter().enumerate();
         for (index, feeder) in feeders.filter(|&(index, _)| !changed[index]) {
@@ -253,13 +253,13 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// An event queue for the events that the links of a scenario can be expected to have, if hosts receive [ahead](crate::ahead) or not.
-fn events_for(scenario: &Scenario, is_ahead: bool) -> Events {
+/// An event queue for the events that the links of a scenario can be expected to have, if hosts receive [early](crate::early_delivery) or not.
+fn events_for(scenario: &Scenario, delivers_early: bool) -> Events {
     let full_packet = Bytes::new(1_500);
     let horizon = |link: &LinkModel| link.delay + link.rate.time_for(full_packet).min(MAX_TRANSMISSION);
     let horizon = scenario.links.iter().map(horizon).max().unwrap_or(Span::ZERO).min(MAX_HORIZON);
-    // An acknowledgement that is ahead begins its way before the data end theirs.
-    let horizon = if is_ahead { horizon * 2 } else { horizon };
+    // An acknowledgement of an early delivery begins its way before the data end theirs.
+    let horizon = if delivers_early { horizon * 2 } else { horizon };
     // The fastest watched link carries most of the traffic, over some six links there and back.
     let busiest = scenario.links.iter().filter(|link| link.watched).map(|link| link.rate).max();
     let slowest = scenario.links.iter().map(|link| link.rate).min();

@@ -16,7 +16,7 @@
 //! | `outlet` | where what TCP and QUIC send becomes packets |
 //! | `router` | routers that exchange reports about their links |
 //! | [`aggregation`] | several packets for one access to the medium |
-//! | `ahead` | deliveries before the time at which they happen |
+//! | `early_delivery` | deliveries before the time at which they happen |
 //! | `hosts` | the time that hosts take for the packets that they send |
 //! | `web`, `web_flow` | users who load web pages |
 //! | [`build`] | a simulation from a scenario |
@@ -29,11 +29,11 @@
 #![forbid(unsafe_code)]
 
 pub mod aggregation;
-mod ahead;
 pub mod build;
 pub mod capture;
 mod changes;
 pub mod connection;
+mod early_delivery;
 pub mod events;
 mod fast_path;
 mod hosts;

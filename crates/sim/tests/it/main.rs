@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
 mod aggregate;
-mod ahead;
 mod approximate;
 mod cake;
 mod common;
@@ -12,6 +11,7 @@ mod controls;
 mod csfq;
 mod custom;
 mod determinism;
+mod early_delivery;
 mod flows;
 mod fq;
 mod hcsfq;

@@ -1,4 +1,4 @@
-//! Deliveries ahead of time: a packet reaches its host when its transmission over the last link begins, and not by an event of its
+//! Early deliveries: a packet reaches its host when its transmission over the last link begins, and not by an event of its
 //! own when it arrives there.
 //!
 //! A packet that arrives at the end of its flow changes nothing but the receiver of its connection, counts, and the first link of
@@ -28,7 +28,7 @@ use crate::wire::OnWire;
 
 impl Simulation<'_> {
     /// Finds the links whose packets may be delivered early. Not with marks, which hosts write in order of time in both directions.
-    pub(crate) fn let_hosts_run_ahead(&mut self, ways: &[Way]) {
+    pub(crate) fn enable_early_delivery(&mut self, ways: &[Way]) {
         if !self.hosts.take_no_time() || !self.marks.is_empty() {
             return;
         }

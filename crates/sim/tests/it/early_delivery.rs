@@ -1,4 +1,4 @@
-//! Links that run ahead of the others, or make up for what was due, give what links give that do each thing at its time.
+//! Links that deliver early, or make up for what was due, give what links give that do each thing at its time.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use apportion_sim::{Detail, Simulation};
 
 use crate::common;
 
-/// With an observer everything happens in the order of time: no link runs ahead.
+/// With an observer everything happens in the order of time: no link delivers early.
 struct Silent;
 
 impl Observer for Silent {
