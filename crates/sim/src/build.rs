@@ -115,7 +115,7 @@ impl<'a> Simulation<'a> {
             hosts: Hosts::default(),
             hosts_are_plain: false,
             has_fast_path: false,
-            looks_ahead: false,
+            prefetches: false,
             outbox: Vec::new(),
             next_sample: None,
             next_count: Time::ZERO,
@@ -147,7 +147,7 @@ impl<'a> Simulation<'a> {
         simulation.hosts_are_plain =
             simulation.hosts.take_no_time() && simulation.marks.is_empty() && simulation.protocols.is_empty();
         simulation.find_fast_path();
-        simulation.looks_ahead = simulation.has_many_connections();
+        simulation.prefetches = simulation.has_many_connections();
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
             simulation.watch_flows();
         }

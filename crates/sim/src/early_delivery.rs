@@ -121,7 +121,7 @@ impl Simulation<'_> {
     #[inline(never)]
     pub(crate) fn arrive_with_others(&mut self, now: Time, link: u32) {
         let Some(sent) = self.links[link as usize].take_off_wire() else { return };
-        if self.looks_ahead {
+        if self.prefetches {
             self.prefetch_along_wire(link);
         }
         self.pass_on(now, link, sent.packet.at_next_hop());

@@ -169,10 +169,10 @@ mod tests {
         source = { kind = "cbr", rate = "1Mbit", packet = "500B" }
     "#;
 
-    fn outcome(scenario: &Scenario, looks_ahead: bool) -> String {
+    fn outcome(scenario: &Scenario, prefetches: bool) -> String {
         let mut simulation = Simulation::new(scenario, 1, Detail::Full, &mut |_| None).unwrap();
-        assert!(!simulation.looks_ahead);
-        simulation.looks_ahead = looks_ahead;
+        assert!(!simulation.prefetches);
+        simulation.prefetches = prefetches;
         assert!(simulation.run(&AtomicBool::new(false)));
         serde_json::to_string(&simulation.outcome()).unwrap()
     }
@@ -185,7 +185,7 @@ mod tests {
     #[test]
     fn many_connections_are_looked_ahead_for() {
         let scenario = loaded(&TEXT.replace("count = 20", &format!("count = {MANY}")));
-        assert!(Simulation::new(&scenario, 1, Detail::Full, &mut |_| None).unwrap().looks_ahead);
+        assert!(Simulation::new(&scenario, 1, Detail::Full, &mut |_| None).unwrap().prefetches);
     }
 
     #[test]

@@ -83,8 +83,8 @@ pub struct Simulation<'a> {
     pub(crate) hosts_are_plain: bool,
     /// Whether some connections of TCP have a [fast path](crate::fast_path).
     pub(crate) has_fast_path: bool,
-    /// Whether it [asks ahead](crate::prefetch) for memory.
-    pub(crate) looks_ahead: bool,
+    /// Whether it [prefetches](crate::prefetch) what packets will touch.
+    pub(crate) prefetches: bool,
     /// Packets that an end of TCP or QUIC sends, on their way to its first link.
     pub(crate) outbox: Vec<Packet>,
     /// When the pending sample interval ends; none if there are no samples.
@@ -144,7 +144,7 @@ impl Simulation<'_> {
             return self.arrive_with_others(now, link);
         }
         let Some(packet) = from.arrive(&mut self.shared) else { return };
-        if self.looks_ahead {
+        if self.prefetches {
             self.prefetch_along_wire(link);
         }
         self.pass_on(now, link, packet.at_next_hop());
@@ -179,7 +179,7 @@ impl Simulation<'_> {
         let mut done = 0;
         while let Some(&HandedOver { mut sent, mut link }) = self.shared.handed_over.get(done) {
             done += 1;
-            if self.looks_ahead {
+            if self.prefetches {
                 self.prefetch_behind(link, done);
             }
             loop {
@@ -196,7 +196,7 @@ impl Simulation<'_> {
                     self.deliver(sent.at, end, packet);
                     break;
                 }
-                if self.looks_ahead {
+                if self.prefetches {
                     // On a short wire no other packet is far enough before it to ask for it.
                     self.prefetch_of(packet);
                 }
@@ -470,7 +470,7 @@ impl Simulation<'_> {
         if let Load::Web(web) = self.connections[index as usize].load {
             return self.start_users(now, index, web);
         }
-        if self.looks_ahead {
+        if self.prefetches {
             self.prefetch_timers();
         }
         self.open(index, ISN);
@@ -528,7 +528,7 @@ impl Simulation<'_> {
     }
 
     fn timer(&mut self, now: Time, index: u32) {
-        if self.looks_ahead {
+        if self.prefetches {
             self.prefetch_timers();
         }
         let connection = &mut self.connections[index as usize];
