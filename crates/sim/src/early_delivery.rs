@@ -112,7 +112,7 @@ impl Simulation<'_> {
                 return false;
             }
             // What it sent before may still wait.
-            self.links[answers as usize].run_ahead(sent.at, &mut self.shared);
+            self.links[answers as usize].transmit_until(sent.at, &mut self.shared);
         }
         self.links[answers as usize].sends_unnoticed(sent.at)
     }

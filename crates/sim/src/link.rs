@@ -271,7 +271,7 @@ impl Link {
 
     /// Begins the transmissions that will be due before `at`, until when no packet comes here.
     #[inline]
-    pub fn run_ahead(&mut self, at: Time, shared: &mut SharedState) {
+    pub fn transmit_until(&mut self, at: Time, shared: &mut SharedState) {
         if self.transmitter == Transmitter::Busy && self.free_at < at && self.manner == Manner::Straight {
             self.start_until(at, shared);
         }
