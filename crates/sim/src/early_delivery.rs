@@ -5,7 +5,7 @@
 //! the way back. So an early delivery, with the time of the arrival, has the same effect if
 //!
 //! - its last link takes the same time for all packets and does not aggregate, and what comes over that link is acknowledged at once, by hosts
-//!   that take no time, over one link, which carries nothing else and would [send](crate::link::Link::sends_unnoticed) the acknowledgement as
+//!   that take no time, over one link, which carries nothing else and would [send](crate::link::Link::can_bypass) the acknowledgement as
 //!   it comes,
 //! - the scenario changes neither of these two links,
 //! - no flow of the run has marks: hosts write them in order of time in both directions,
@@ -114,7 +114,7 @@ impl Simulation<'_> {
             // What it sent before may still wait.
             self.links[answers as usize].transmit_until(sent.at, &mut self.shared);
         }
-        self.links[answers as usize].sends_unnoticed(sent.at)
+        self.links[answers as usize].can_bypass(sent.at)
     }
 
     /// A packet arrives over a link that may deliver early: those behind it on the wire, which could not go early, may now.

@@ -89,7 +89,7 @@ impl Hosts {
             host.hold(at, packet);
         } else if at == now {
             return Some(packet);
-        } else if host.has_own_link && link.sends_unnoticed(at) {
+        } else if host.has_own_link && link.can_bypass(at) {
             link.receive(at, packet, shared);
         } else {
             host.hold(at, packet);

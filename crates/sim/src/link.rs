@@ -191,7 +191,7 @@ impl Link {
     /// Takes a packet into the queue and sends if the transmitter is free.
     #[inline(always)]
     pub fn receive(&mut self, now: Time, packet: Packet, shared: &mut SharedState) {
-        if self.sends_unnoticed(now) {
+        if self.can_bypass(now) {
             let sent = self.pass(now, packet);
             self.propagate(sent, shared);
         } else {
@@ -199,7 +199,7 @@ impl Link {
         }
     }
 
-    /// As [`receive`](Self::receive), for a packet that the link [sends unnoticed](Self::sends_unnoticed): returns it instead of
+    /// As [`receive`](Self::receive), for a packet that [bypasses the queue](Self::can_bypass): returns it instead of
     /// putting it on the wire.
     #[inline(always)]
     pub fn pass(&mut self, now: Time, packet: Packet) -> OnWire {
@@ -508,7 +508,7 @@ impl Link {
             return false;
         }
         // A link that is ahead itself keeps its packets on its wire, where they are [counted](Self::counts).
-        let takes = sent.begun <= now && self.expected == 0 && self.sends_unnoticed(sent.at);
+        let takes = sent.begun <= now && self.expected == 0 && self.can_bypass(sent.at);
         self.expected += u32::from(!takes);
         takes
     }
@@ -541,10 +541,10 @@ impl Link {
     }
 
     /// Whether a packet that comes at `at`, before any other does, is [sent](Self::receive) at that time and never
-    /// waits, and an early hand-over with that time has the same effect.
+    /// waits (as TCQ_F_CAN_BYPASS of tc), and an early hand-over with that time has the same effect.
     #[must_use]
     #[inline(always)]
-    pub fn sends_unnoticed(&self, at: Time) -> bool {
+    pub fn can_bypass(&self, at: Time) -> bool {
         self.manner == Manner::Straight && self.is_free(at)
     }
 
