@@ -51,13 +51,13 @@ enum Transmitter {
 
 /// How a link sends, without what changes from packet to packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manner {
+enum TxMode {
     /// A packet that finds the transmitter free is sent at once, in the time of its size, and only counted.
-    Straight,
+    Bypass,
     /// Packets are sent one by one, in the times of their sizes.
-    OneByOne,
-    /// It has a trace or aggregates.
-    Special,
+    Queued,
+    /// At transmission opportunities: it has a trace or aggregates.
+    Opportunities,
 }
 
 /// One direction of a link. What every packet touches comes first, in two cache lines.
@@ -69,7 +69,7 @@ pub struct Link {
     ready_is_pending: bool,
     /// Whether it is the only way to some link, or hosts at its end may receive early.
     is_feeder: bool,
-    manner: Manner,
+    tx_mode: TxMode,
     /// Packets on the way here from the only link that leads here that were not handed over early.
     expected: u32,
     /// The last transmission: when it began, and when it ends.
@@ -105,7 +105,7 @@ impl Link {
             transmitter: Transmitter::Idle,
             ready_is_pending: false,
             is_feeder: false,
-            manner: Manner::Straight,
+            tx_mode: TxMode::Bypass,
             expected: 0,
             begun: Time::ZERO,
             free_at: Time::ZERO,
@@ -119,31 +119,31 @@ impl Link {
             trace: None,
             aggregation: None,
         };
-        link.find_manner();
+        link.find_tx_mode();
         link
     }
 
     /// Must follow each change of what it depends on.
-    fn find_manner(&mut self) {
-        self.manner = if self.trace.is_some() || self.aggregates() {
-            Manner::Special
+    fn find_tx_mode(&mut self) {
+        self.tx_mode = if self.trace.is_some() || self.aggregates() {
+            TxMode::Opportunities
         } else if self.state.is_plain() && self.state.is_transparent() && self.rate() > Rate::ZERO {
-            Manner::Straight
+            TxMode::Bypass
         } else {
-            Manner::OneByOne
+            TxMode::Queued
         };
     }
 
     /// It sends at the opportunities of `trace`, whose mean is its rate.
     pub fn follow(&mut self, trace: DeliveryTrace) {
         self.trace = Some(Box::new(trace));
-        self.find_manner();
+        self.find_tx_mode();
     }
 
     /// It sends several packets at a time.
     pub fn aggregate(&mut self, aggregation: Aggregation) {
         self.aggregation = Some(Box::new(aggregation));
-        self.find_manner();
+        self.find_tx_mode();
     }
 
     /// Whether it [does](Self::aggregate).
@@ -272,7 +272,7 @@ impl Link {
     /// Begins the transmissions that will be due before `at`, until when no packet comes here.
     #[inline]
     pub fn transmit_until(&mut self, at: Time, shared: &mut SharedState) {
-        if self.transmitter == Transmitter::Busy && self.free_at < at && self.manner == Manner::Straight {
+        if self.transmitter == Transmitter::Busy && self.free_at < at && self.tx_mode == TxMode::Bypass {
             self.start_until(at, shared);
         }
     }
@@ -359,7 +359,7 @@ impl Link {
             self.transmitter = Transmitter::Held;
             return;
         }
-        if self.manner == Manner::Special && self.aggregates() {
+        if self.tx_mode == TxMode::Opportunities && self.aggregates() {
             return self.start_aggregate(now, shared);
         }
         match self.state.dequeue(now, shared) {
@@ -419,8 +419,8 @@ impl Link {
     /// When the transmission of `packet` ends that begins at `now`.
     #[inline(always)]
     fn sent_at(&mut self, now: Time, packet: Packet) -> Time {
-        if self.manner == Manner::Special {
-            self.sent_specially(now, packet)
+        if self.tx_mode == TxMode::Opportunities {
+            self.end_by_opportunities(now, packet)
         } else {
             now + self.times.time(packet.size())
         }
@@ -429,7 +429,7 @@ impl Link {
     // Apart: few links are recorded or aggregate.
     #[cold]
     #[inline(never)]
-    fn sent_specially(&mut self, now: Time, packet: Packet) -> Time {
+    fn end_by_opportunities(&mut self, now: Time, packet: Packet) -> Time {
         let trace = self.trace.as_deref_mut();
         match (&mut self.aggregation, trace) {
             (Some(aggregation), trace) => aggregation.end_of_one(now, packet, &mut self.times, trace),
@@ -441,8 +441,8 @@ impl Link {
     /// A transmission has begun: what happens at its end.
     #[inline(always)]
     fn await_end(&mut self, shared: &mut SharedState) {
-        let keeps_one =
-            self.manner == Manner::Special && self.aggregation.as_ref().is_some_and(|of| of.keeps_one());
+        let keeps_one = self.tx_mode == TxMode::Opportunities
+            && self.aggregation.as_ref().is_some_and(|of| of.keeps_one());
         if self.state.backlog().is_empty() && !keeps_one {
             self.transmitter = Transmitter::Draining;
         } else {
@@ -545,7 +545,7 @@ impl Link {
     #[must_use]
     #[inline(always)]
     pub fn can_bypass(&self, at: Time) -> bool {
-        self.manner == Manner::Straight && self.is_free(at)
+        self.tx_mode == TxMode::Bypass && self.is_free(at)
     }
 
     /// Whether the transmitter has nothing to send at `at`.
@@ -568,21 +568,21 @@ impl Link {
         self.catch_up(shared);
         self.state.set_rate(now, rate, shared);
         self.times = Transmission::new(rate);
-        self.find_manner();
+        self.find_tx_mode();
         self.start_if_held(now, shared);
     }
 
     /// Changes the probability that the wire loses a packet. A link that changes has no slack: there is nothing to catch up with.
     pub fn set_loss(&mut self, loss: Ratio) {
         self.state.set_loss(loss);
-        self.find_manner();
+        self.find_tx_mode();
     }
 
     /// Replaces the discipline; see [`LinkState::set_queue`].
     pub fn set_queue(&mut self, now: Time, queue: LinkQueue<Packet>, shared: &mut SharedState) {
         self.catch_up(shared);
         self.state.set_queue(now, queue, shared);
-        self.find_manner();
+        self.find_tx_mode();
         if matches!(self.transmitter, Transmitter::Idle | Transmitter::Held) {
             self.start_next(now, shared);
         }
