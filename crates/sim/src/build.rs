@@ -181,7 +181,7 @@ impl<'a> Simulation<'a> {
         let changed = changed_links(self.scenario);
         let feeders = feeders(changed.len(), ways).into_iter().enumerate();
         for (index, feeder) in feeders.filter(|&(index, _)| !changed[index]) {
-            self.links[index].have_slack();
+            self.links[index].enable_batching();
             let in_order = |feeder: &u32| {
                 let feeder = &self.links[*feeder as usize];
                 !feeder.state.has_jitter() && !feeder.aggregates()

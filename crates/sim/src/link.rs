@@ -152,8 +152,9 @@ impl Link {
         self.aggregation.is_some()
     }
 
-    /// Nothing changes this link during the run but what it knows of flows, and no router looks into its queue.
-    pub fn have_slack(&mut self) {
+    /// One event may stand for the transmissions of a [slack](self): nothing changes this link during the run but what it knows of
+    /// flows, and no router looks into its queue.
+    pub fn enable_batching(&mut self) {
         if self.state.may_be_called_late() && !self.aggregates() {
             self.slack = self.state.delay();
         }
@@ -184,7 +185,7 @@ impl Link {
 
     /// Each transmission ends with an event of its own, and each arrival is one, so that all links do what they do in the order of
     /// time.
-    pub const fn be_prompt(&mut self) {
+    pub const fn disable_batching(&mut self) {
         (self.slack, self.is_feeder, self.feeder, self.answers) = (Span::ZERO, false, None, None);
     }
 
@@ -231,7 +232,7 @@ impl Link {
             return;
         }
         if self.transmitter == Transmitter::Draining {
-            self.be_busy(shared);
+            self.schedule_tx_done(shared);
         } else {
             self.start_next(now, shared);
         }
@@ -249,7 +250,7 @@ impl Link {
         self.ready_is_pending = false;
         self.catch_up(shared);
         if self.transmitter == Transmitter::Busy {
-            self.be_busy(shared);
+            self.schedule_tx_done(shared);
         }
     }
 
@@ -286,8 +287,8 @@ impl Link {
         }
     }
 
-    /// Sends, and packets wait.
-    fn be_busy(&mut self, shared: &mut SharedState) {
+    /// Packets wait while it sends: the end of the transmission gets an event, if none is pending.
+    fn schedule_tx_done(&mut self, shared: &mut SharedState) {
         self.transmitter = Transmitter::Busy;
         if !self.ready_is_pending {
             self.ready_is_pending = true;
@@ -446,7 +447,7 @@ impl Link {
         if self.state.backlog().is_empty() && !keeps_one {
             self.transmitter = Transmitter::Draining;
         } else {
-            self.be_busy(shared);
+            self.schedule_tx_done(shared);
         }
     }
 

@@ -29,7 +29,7 @@ impl<'a> Simulation<'a> {
     pub fn observe(&mut self, observer: &'a dyn Observer) {
         let flow_of_id = self.numbers.flows_by_id();
         self.shared.observed = Some(Box::new(Observed { observer, flow_of_id }));
-        self.links.iter_mut().for_each(Link::be_prompt);
+        self.links.iter_mut().for_each(Link::disable_batching);
     }
 }
 
