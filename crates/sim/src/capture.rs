@@ -302,8 +302,8 @@ fn ip(packet: &Captured<'_>, protocol: IpNumber, length: usize) -> Ipv4Header {
     let source = (0x0a00_0000 | host).to_be_bytes();
     let sink = (0x0a80_0000 | host).to_be_bytes();
     let (source, destination) = match packet.direction {
-        Direction::Forth => (source, sink),
-        Direction::Back => (sink, source),
+        Direction::Forward => (source, sink),
+        Direction::Reverse => (sink, source),
     };
     let mut ip = Ipv4Header {
         total_len: u16::try_from(Ipv4Header::MIN_LEN + length).unwrap_or(u16::MAX),
@@ -330,8 +330,8 @@ fn ip(packet: &Captured<'_>, protocol: IpNumber, length: usize) -> Ipv4Header {
 fn ports(packet: &Captured<'_>) -> (u16, u16) {
     let source = SOURCE_PORT + (packet.connection >> 23) as u16;
     match packet.direction {
-        Direction::Forth => (source, SINK_PORT),
-        Direction::Back => (SINK_PORT, source),
+        Direction::Forward => (source, SINK_PORT),
+        Direction::Reverse => (SINK_PORT, source),
     }
 }
 

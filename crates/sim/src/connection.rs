@@ -175,8 +175,8 @@ impl Connection {
     #[must_use]
     pub const fn first_hop(&self, direction: Direction) -> u32 {
         match direction {
-            Direction::Forth => self.route,
-            Direction::Back => self.back,
+            Direction::Forward => self.route,
+            Direction::Reverse => self.back,
         }
     }
 }

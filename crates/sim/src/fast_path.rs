@@ -46,7 +46,8 @@ impl Simulation<'_> {
         };
         let Some((ack, size, ecn)) = tcp.receiver.answer(now, segment, packet.ecn()) else { return false };
         *body = Body { sent: now, queued: now, connection: index, header: Header::Tcp(ack) };
-        let answer = Packet::new(packet.body(), id, back, size, ecn, Direction::Back).carrying(Protocol::Tcp);
+        let answer =
+            Packet::new(packet.body(), id, back, size, ecn, Direction::Reverse).carrying(Protocol::Tcp);
         let link = self.routes[back as usize];
         self.links[link as usize].receive(now, answer, &mut self.shared);
         true
@@ -73,7 +74,7 @@ impl Simulation<'_> {
         while let Some((segment, size, ecn)) = tcp.sender.next_new(now, limit) {
             let body = Body { sent: now, queued: now, connection: index, header: Header::Tcp(segment) };
             let body = self.shared.store.reuse(spare.take(), body);
-            let data = Packet::new(body, id, route, size, ecn, Direction::Forth).carrying(Protocol::Tcp);
+            let data = Packet::new(body, id, route, size, ecn, Direction::Forward).carrying(Protocol::Tcp);
             self.shared.counters.sent(id, size);
             self.links[link as usize].receive(now, data, &mut self.shared);
         }

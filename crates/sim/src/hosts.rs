@@ -82,7 +82,7 @@ impl Hosts {
         link: &mut Link,
         shared: &mut SharedState,
     ) -> Option<Packet> {
-        let number = 2 * flow + u32::from(packet.direction() == Direction::Back);
+        let number = 2 * flow + u32::from(packet.direction() == Direction::Reverse);
         let host = &mut self.0[number as usize];
         let at = host.departure(now);
         if !host.waiting.is_empty() {

@@ -65,10 +65,14 @@ impl Simulation<'_> {
                     Transport::Quic(params) => ((params.header + REQUEST).min(MAX_PACKET), Protocol::Udp),
                     _ => (REQUEST_SIZE, Protocol::Tcp),
                 };
-                (Header::SegmentRequest(number), size, Direction::Back, protocol)
+                (Header::SegmentRequest(number), size, Direction::Reverse, protocol)
             }
-            Emission::Datagram(number, size) => (Header::Rtp(number), size, Direction::Forth, Protocol::Udp),
-            Emission::Report(number) => (Header::Rtcp(number), REPORT_SIZE, Direction::Back, Protocol::Udp),
+            Emission::Datagram(number, size) => {
+                (Header::Rtp(number), size, Direction::Forward, Protocol::Udp)
+            }
+            Emission::Report(number) => {
+                (Header::Rtcp(number), REPORT_SIZE, Direction::Reverse, Protocol::Udp)
+            }
         };
         let connection = &self.connections[index as usize];
         let (flow, hop) = (connection.id, connection.first_hop(direction));

@@ -29,9 +29,9 @@ pub struct Packet {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the source of its flow to the sink.
-    Forth,
+    Forward,
     /// Back, as acknowledgements go.
-    Back,
+    Reverse,
 }
 
 /// The largest packet, as IPv4 allows (RFC 791 section 3.1).
@@ -119,7 +119,11 @@ impl Packet {
     /// Which way it goes.
     #[must_use]
     pub const fn direction(self) -> Direction {
-        if DIRECTION.get(self.rest) == Direction::Forth as u64 { Direction::Forth } else { Direction::Back }
+        if DIRECTION.get(self.rest) == Direction::Forward as u64 {
+            Direction::Forward
+        } else {
+            Direction::Reverse
+        }
     }
 
     fn put(&mut self, field: Field, value: u64) {
@@ -314,9 +318,11 @@ mod tests {
     #[test]
     fn a_packet_is_two_words_and_keeps_its_fields() {
         assert_eq!(size_of::<Option<Packet>>(), 16);
-        for (ecn, direction) in
-            [(Ecn::NotEct, Direction::Forth), (Ecn::Ect0, Direction::Back), (Ecn::Ect1, Direction::Forth)]
-        {
+        for (ecn, direction) in [
+            (Ecn::NotEct, Direction::Forward),
+            (Ecn::Ect0, Direction::Reverse),
+            (Ecn::Ect1, Direction::Forward),
+        ] {
             let flow = FlowId(MAX_PLACE);
             let mut packet = Packet::new(7, flow, 9, MAX_SIZE, ecn, direction).at_next_hop();
             assert_eq!((packet.body(), packet.flow(), packet.hop()), (7, flow, 10));

@@ -115,8 +115,8 @@ impl Simulation<'_> {
     fn prefetch_end_of(&self, packet: Packet) {
         if let Some(tcp) = self.open_tcp(packet.flow().0) {
             match packet.direction() {
-                Direction::Forth => prefetch(&tcp.receiver),
-                Direction::Back => prefetch(&tcp.sender),
+                Direction::Forward => prefetch(&tcp.receiver),
+                Direction::Reverse => prefetch(&tcp.sender),
             }
         }
     }

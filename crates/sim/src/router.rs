@@ -114,7 +114,7 @@ impl Simulation<'_> {
         let Some(routers) = &self.routers else { return };
         let body = Body { sent: now, queued: now, connection: routers.id.0, header: Header::Message };
         let body = self.shared.store.insert_message(body, bytes);
-        let packet = Packet::new(body, routers.id, hop, charged(bytes), Ecn::NotEct, Direction::Forth);
+        let packet = Packet::new(body, routers.id, hop, charged(bytes), Ecn::NotEct, Direction::Forward);
         self.enter(now, self.routes[hop as usize], packet.carrying(Protocol::Control));
     }
 }

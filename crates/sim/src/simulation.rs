@@ -242,7 +242,7 @@ impl Simulation<'_> {
         let Header::Tcp(segment) = self.shared.store.get(packet.body()).header else {
             return self.deliver_datagram(now, index, packet);
         };
-        self.act(now, index, Direction::Back, Some(packet.body()), |tcp, outlet| {
+        self.act(now, index, Direction::Reverse, Some(packet.body()), |tcp, outlet| {
             tcp.receiver.on_segment(now, &segment, packet.ecn(), outlet);
         });
     }
@@ -282,7 +282,7 @@ impl Simulation<'_> {
         {
             marks.acknowledged(now, &packet, tcp.sender.newly_acknowledged(&segment));
         }
-        self.act(now, index, Direction::Forth, Some(packet.body()), |tcp, outlet| {
+        self.act(now, index, Direction::Forward, Some(packet.body()), |tcp, outlet| {
             tcp.sender.on_segment(now, &segment, packet.ecn(), outlet);
         });
     }
@@ -302,7 +302,7 @@ impl Simulation<'_> {
     /// Gives a packet of a connection to its host, or to its first link if hosts take no time.
     #[inline(always)]
     pub(crate) fn inject(&mut self, now: Time, connection: u32, packet: Packet) {
-        if packet.direction() == Direction::Forth {
+        if packet.direction() == Direction::Forward {
             self.shared.counters.sent(packet.flow(), packet.size());
         }
         if self.hosts_are_plain {
@@ -330,8 +330,8 @@ impl Simulation<'_> {
     fn label(&mut self, now: Time, mut packet: Packet) -> Packet {
         if let Some(Some(marks)) = self.marks.get_mut(packet.flow().index()) {
             match packet.direction() {
-                Direction::Forth => marks.mark(now, &mut packet),
-                Direction::Back => marks.mark_ack(now, &mut packet),
+                Direction::Forward => marks.mark(now, &mut packet),
+                Direction::Reverse => marks.mark_ack(now, &mut packet),
             }
         }
         match self.protocols.get(packet.flow().index()) {
@@ -376,8 +376,8 @@ impl Simulation<'_> {
         // Only the end that acted can have moved its timer or finished; with many flows, a look at the other
         // would be a look at cold memory.
         let (due, done) = match direction {
-            Direction::Forth => (tcp.sender.next_timer(), tcp.sender.is_done()),
-            Direction::Back => (tcp.receiver.next_timer(), false),
+            Direction::Forward => (tcp.sender.next_timer(), tcp.sender.is_done()),
+            Direction::Reverse => (tcp.receiver.next_timer(), false),
         };
         self.conclude(now, index, direction, due, done);
     }
@@ -401,7 +401,7 @@ impl Simulation<'_> {
             self.shared.events.schedule(now, due, Event::Timer(index));
         }
         // What a greedy source sends never ends.
-        let is_watched = direction == Direction::Back && !matches!(connection.load, Load::Greedy);
+        let is_watched = direction == Direction::Reverse && !matches!(connection.load, Load::Greedy);
         if is_watched {
             self.note_arrived(now, index);
         }
@@ -511,13 +511,13 @@ impl Simulation<'_> {
         // A rate of zero takes the pending write back and leaves its event behind.
         let Some(Write { size, .. }) = writes.pending.take_if(|write| write.at == now) else { return };
         if let Carrier::Udp { packet: largest, ecn } = connection.carrier {
-            let (flow, hop) = (connection.id, connection.first_hop(Direction::Forth));
+            let (flow, hop) = (connection.id, connection.first_hop(Direction::Forward));
             let mut left = size;
             while left > Bytes::ZERO {
                 let part = left.min(largest);
                 let body = Body { sent: now, queued: now, connection: index, header: Header::Udp };
                 let body = self.shared.store.insert(body);
-                let packet = Packet::new(body, flow, hop, part, ecn, Direction::Forth);
+                let packet = Packet::new(body, flow, hop, part, ecn, Direction::Forward);
                 self.inject(now, index, packet);
                 left -= part;
             }
@@ -539,12 +539,12 @@ impl Simulation<'_> {
         if let Carrier::OpenQuic(_) = connection.carrier {
             return self.quic_timer(now, index);
         }
-        self.act(now, index, Direction::Back, None, |tcp, outlet| {
+        self.act(now, index, Direction::Reverse, None, |tcp, outlet| {
             if tcp.receiver.next_timer().is_some_and(|at| at <= now) {
                 tcp.receiver.on_timer(now, outlet);
             }
         });
-        self.act(now, index, Direction::Forth, None, |tcp, outlet| {
+        self.act(now, index, Direction::Forward, None, |tcp, outlet| {
             if tcp.sender.next_timer().is_some_and(|at| at <= now) {
                 tcp.sender.on_timer(now, outlet);
             }

@@ -16,7 +16,7 @@ impl Simulation<'_> {
     /// The application of a connection asks for this, in turn, if it is open.
     pub(crate) fn command(&mut self, now: Time, index: u32, commands: &[Command]) {
         if let Carrier::OpenQuic(_) = self.connections[index as usize].carrier {
-            return self.act_quic(now, index, Direction::Forth, |quic, outlet| {
+            return self.act_quic(now, index, Direction::Forward, |quic, outlet| {
                 for &command in commands {
                     match command {
                         Command::Start => quic.sender.start(now, outlet),
@@ -27,7 +27,7 @@ impl Simulation<'_> {
                 }
             });
         }
-        self.act(now, index, Direction::Forth, None, |tcp, outlet| {
+        self.act(now, index, Direction::Forward, None, |tcp, outlet| {
             for &command in commands {
                 match command {
                     Command::Start => tcp.sender.start(now, outlet),
@@ -79,7 +79,7 @@ impl Simulation<'_> {
         sent: &quic::Packet,
         packet: Packet,
     ) {
-        self.act_quic(now, index, Direction::Back, |quic, outlet| {
+        self.act_quic(now, index, Direction::Reverse, |quic, outlet| {
             quic.receiver.on_packet(now, sent, packet.ecn(), outlet);
         });
     }
@@ -102,15 +102,15 @@ impl Simulation<'_> {
         {
             marks.acknowledged(now, &packet, quic.sender.newly_acknowledged(ack, &more));
         }
-        self.act_quic(now, index, Direction::Forth, |quic, outlet| {
+        self.act_quic(now, index, Direction::Forward, |quic, outlet| {
             quic.sender.on_packet(now, &sent, &more, outlet);
         });
     }
 
     /// Timers of a QUIC connection may be due.
     pub(crate) fn quic_timer(&mut self, now: Time, index: u32) {
-        self.act_quic(now, index, Direction::Back, |quic, outlet| quic.receiver.on_timer(now, outlet));
-        self.act_quic(now, index, Direction::Forth, |quic, outlet| quic.sender.on_timer(now, outlet));
+        self.act_quic(now, index, Direction::Reverse, |quic, outlet| quic.receiver.on_timer(now, outlet));
+        self.act_quic(now, index, Direction::Forward, |quic, outlet| quic.sender.on_timer(now, outlet));
     }
 
     /// As [`act`](Self::act), for QUIC.
@@ -129,8 +129,8 @@ impl Simulation<'_> {
         let (store, packets) = (&mut self.shared.store, &mut self.outbox);
         act(quic, &mut Outlet { now, connection: index, header, spare: None, store, packets });
         let (due, done) = match direction {
-            Direction::Forth => (quic.sender.next_timer(), quic.sender.is_done()),
-            Direction::Back => (quic.receiver.next_timer(), false),
+            Direction::Forward => (quic.sender.next_timer(), quic.sender.is_done()),
+            Direction::Reverse => (quic.receiver.next_timer(), false),
         };
         self.conclude(now, index, direction, due, done);
     }

@@ -46,7 +46,7 @@ impl Simulation<'_> {
             connection.carrier = Carrier::Closed(Arc::clone(&flow.tcp));
             self.open(index, isn);
         }
-        self.act(now, index, Direction::Forth, None, |tcp, outlet| {
+        self.act(now, index, Direction::Forward, None, |tcp, outlet| {
             tcp.sender.start(now, outlet);
             tcp.sender.supply(now, size.get(), outlet);
         });
@@ -90,10 +90,10 @@ impl Simulation<'_> {
     fn ask(&mut self, now: Time, index: u32) {
         let connection = &self.connections[index as usize];
         let Source::Web(web) = &self.scenario.flows[connection.flow as usize].source else { return };
-        let (id, hop) = (connection.id, connection.first_hop(Direction::Back));
+        let (id, hop) = (connection.id, connection.first_hop(Direction::Reverse));
         let body = Body { sent: now, queued: now, connection: index, header: Header::Request };
         let body = self.shared.store.insert(body);
-        let packet = Packet::new(body, id, hop, web.request, Ecn::NotEct, Direction::Back);
+        let packet = Packet::new(body, id, hop, web.request, Ecn::NotEct, Direction::Reverse);
         self.inject(now, index, packet.carrying(Protocol::Tcp));
     }
 

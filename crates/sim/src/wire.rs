@@ -125,7 +125,7 @@ mod tests {
     use crate::packet::Direction;
 
     fn sent(at: u64, begun: u64, body: u32) -> OnWire {
-        let packet = Packet::new(body, FlowId(0), 0, Bytes::new(1), Ecn::NotEct, Direction::Forth);
+        let packet = Packet::new(body, FlowId(0), 0, Bytes::new(1), Ecn::NotEct, Direction::Forward);
         OnWire { begun: Time::from_nanos(begun), at: Time::from_nanos(at), packet }
     }
 

@@ -43,12 +43,12 @@ fn packets() -> Vec<Captured<'static>> {
     let forth = |at, ecn, size, fields| Captured {
         at: Time::from_nanos(at),
         connection: 7,
-        direction: Direction::Forth,
+        direction: Direction::Forward,
         ecn,
         size: Bytes::new(size),
         transport: Transport::Tcp(fields),
     };
-    let back = |packet| Captured { direction: Direction::Back, ..packet };
+    let back = |packet| Captured { direction: Direction::Reverse, ..packet };
     let udp = |connection, size| Captured {
         connection,
         transport: Transport::Udp,
@@ -147,15 +147,15 @@ fn addresses_and_ports_follow_from_the_connection() {
         let (from, to) = ports(&packet);
         ((ip.source, from), (ip.destination, to))
     };
-    let (source, sink) = end_points(0, Direction::Forth);
+    let (source, sink) = end_points(0, Direction::Forward);
     assert_eq!((source, sink), (([10, 0, 0, 1], 49_152), ([10, 128, 0, 1], 50_000)));
-    assert_eq!(end_points(0, Direction::Back), (sink, source));
+    assert_eq!(end_points(0, Direction::Reverse), (sink, source));
     // 70,000 + 1 = 1 · 65,536 + 17 · 256 + 113.
-    assert_eq!(end_points(70_000, Direction::Forth).0, ([10, 1, 17, 113], 49_152));
+    assert_eq!(end_points(70_000, Direction::Forward).0, ([10, 1, 17, 113], 49_152));
     // 2^23 - 1 wraps to host 0; 2^23 has its address from connection 0 and the next port.
-    assert_eq!(end_points((1 << 23) - 1, Direction::Forth).0, ([10, 0, 0, 0], 49_152));
-    assert_eq!(end_points(1 << 23, Direction::Forth).0, ([10, 0, 0, 1], 49_153));
-    assert_eq!(end_points(u32::MAX, Direction::Forth).0.1, 49_663);
+    assert_eq!(end_points((1 << 23) - 1, Direction::Forward).0, ([10, 0, 0, 0], 49_152));
+    assert_eq!(end_points(1 << 23, Direction::Forward).0, ([10, 0, 0, 1], 49_153));
+    assert_eq!(end_points(u32::MAX, Direction::Forward).0.1, 49_663);
 }
 
 #[test]

@@ -21,13 +21,13 @@ fn tag(tcp: &str) -> f64 {
     let stream = |purpose: &str| Stream::new(1, purpose);
     let mut marks = Marks::new(&scenario.flows[0], Time::ZERO, &stream).expect("it is marked");
     let packet = |direction| Packet::new(0, FlowId(0), 0, Bytes::new(500), Ecn::NotEct, direction);
-    let mut last = packet(Direction::Forth);
+    let mut last = packet(Direction::Forward);
     for i in 1..6_000 {
         let now = Time::from_millis(10 * i);
         if i % 2 == 0 {
-            marks.acknowledged(now, &packet(Direction::Back), 2 * 500);
+            marks.acknowledged(now, &packet(Direction::Reverse), 2 * 500);
         }
-        last = packet(Direction::Forth);
+        last = packet(Direction::Forward);
         marks.mark(now, &mut last);
     }
     last.label(LabelKind::Tickets).expect("a label").value()
