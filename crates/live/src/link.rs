@@ -19,7 +19,7 @@ use apportion_core::queue::{DropReason, Overload};
 use apportion_core::system::LinkQueue;
 use apportion_core::units::{Rate, Span, TicketRate, Time};
 use apportion_linux::pool::Pool;
-use apportion_runtime::link::{Crossing, FlowSetting, LinkBackend, LinkParts, LinkState};
+use apportion_runtime::link::{FlowSetting, LinkBackend, LinkParts, LinkState, WireFate};
 use apportion_runtime::probe::{Counters, Incident};
 
 use crate::pace::Pace;
@@ -230,9 +230,9 @@ impl Link {
         self.transmitter = Transmitter::Busy(sent);
         self.busy += sent.since(now);
         match self.state.transmit(now, &mut packet, shared) {
-            Crossing::Lost => shared.discard(now, self.state.index(), packet, None),
-            Crossing::InOrder => self.wire.push_back((self.state.arrival(sent), packet)),
-            Crossing::Overtaking => {
+            WireFate::Lost => shared.discard(now, self.state.index(), packet, None),
+            WireFate::InOrder => self.wire.push_back((self.state.arrival(sent), packet)),
+            WireFate::Overtaking => {
                 let at = self.state.arrival(sent);
                 let place = self.wire.partition_point(|(arrival, _)| *arrival <= at);
                 self.wire.insert(place, (at, packet));

@@ -48,7 +48,7 @@ pub trait LinkBackend<P> {
 
 /// What a wire does to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Crossing {
+pub enum WireFate {
     /// It arrives after all that were sent before.
     InOrder,
     /// It arrives, perhaps before some that were sent before.
@@ -176,9 +176,9 @@ impl<P: Packet> LinkState<P> {
     /// is that of [`arrival`](Self::arrival), or [`discard`](LinkBackend::discard) if it is lost.
     #[inline]
     #[must_use]
-    pub fn transmit<B: LinkBackend<P>>(&mut self, now: Time, packet: &mut P, backend: &mut B) -> Crossing {
+    pub fn transmit<B: LinkBackend<P>>(&mut self, now: Time, packet: &mut P, backend: &mut B) -> WireFate {
         self.pass(packet);
-        if self.plain { Crossing::InOrder } else { self.transmit_measured(now, packet, backend) }
+        if self.plain { WireFate::InOrder } else { self.transmit_measured(now, packet, backend) }
     }
 
     /// As [`transmit`](Self::transmit), where the link [is plain](Self::is_plain).
@@ -192,7 +192,7 @@ impl<P: Packet> LinkState<P> {
         now: Time,
         packet: &mut P,
         backend: &mut B,
-    ) -> Crossing {
+    ) -> WireFate {
         let instruments = &mut *self.instruments;
         for (_, exchange) in &mut instruments.exchanges {
             exchange.exchange(now, packet);
@@ -206,15 +206,15 @@ impl<P: Packet> LinkState<P> {
         if instruments.loses(packet) {
             self.counts.lost += 1;
             backend.count(packet, Incident::Lost);
-            return Crossing::Lost;
+            return WireFate::Lost;
         }
-        let Some((jitter, delay)) = &mut instruments.jitter else { return Crossing::InOrder };
+        let Some((jitter, delay)) = &mut instruments.jitter else { return WireFate::InOrder };
         self.delay = *delay + jitter.draw();
         if !jitter.reorders() {
-            return Crossing::InOrder;
+            return WireFate::InOrder;
         }
         self.last_arrival = Time::ZERO;
-        Crossing::Overtaking
+        WireFate::Overtaking
     }
 
     /// When a packet arrives whose transmission ends at `sent`. None overtakes an earlier one, unless

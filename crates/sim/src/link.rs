@@ -26,7 +26,7 @@ use apportion_core::packet::FlowId;
 use apportion_core::system::LinkQueue;
 use apportion_core::transmission::Transmission;
 use apportion_core::units::{Rate, Ratio, Span, Time};
-use apportion_runtime::link::{Crossing, FlowSetting, LinkBackend as _, LinkParts, LinkState};
+use apportion_runtime::link::{FlowSetting, LinkBackend as _, LinkParts, LinkState, WireFate};
 use apportion_runtime::outcome::Count;
 use apportion_runtime::probe::LinkCounts;
 
@@ -408,12 +408,12 @@ impl Link {
     #[inline(always)]
     fn cross(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
         match self.state.transmit(now, &mut packet, shared) {
-            Crossing::InOrder => {
+            WireFate::InOrder => {
                 let sent = self.on_wire(packet);
                 self.propagate(sent, shared);
             }
-            Crossing::Lost => shared.discard(now, self.state.index(), packet, None),
-            Crossing::Overtaking => self.propagate_apart(packet, shared),
+            WireFate::Lost => shared.discard(now, self.state.index(), packet, None),
+            WireFate::Overtaking => self.propagate_apart(packet, shared),
         }
     }
 
