@@ -16,7 +16,7 @@ use apportion_scenario::tcp::{Algorithm, SackRecovery};
 
 use crate::aggregation::Aggregation;
 use crate::capture::LinkCapture;
-use crate::connection::{Carrier, Connection, Quics, Tcps};
+use crate::connection::{Connection, Quics, Tcps, TransportState};
 use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
 use crate::hosts::Hosts;
 use crate::link::Link;
@@ -209,8 +209,8 @@ impl<'a> Simulation<'a> {
         let planned = planned.into_iter().zip(&ways.of_connection);
         self.connections.extend(planned.map(|(Planned { flow, id, start, load, .. }, &way)| {
             let (route, back) = routes_of[way as usize];
-            let carrier = Carrier::new(&self.scenario.flows[flow as usize]);
-            Connection { flow, id, route, back, start, load, carrier, armed: Time::MAX }
+            let transport = TransportState::new(&self.scenario.flows[flow as usize]);
+            Connection { flow, id, route, back, start, load, transport, armed: Time::MAX }
         }));
         self.routes = routes.table;
     }

@@ -56,8 +56,8 @@ pub struct Connection {
     pub start: Time,
     /// What it sends.
     pub load: Load,
-    /// What carries it.
-    pub carrier: Carrier,
+    /// Its transport, before, during and after its life.
+    pub transport: TransportState,
     /// The earliest pending timer event; `Time::MAX` if none.
     pub armed: Time,
 }
@@ -65,9 +65,9 @@ pub struct Connection {
 /// With many flows, access to memory dominates: a connection takes one cache line.
 const _: () = assert!(size_of::<Connection>() == 64);
 
-/// What carries a connection.
+/// The transport of a connection.
 #[derive(Debug)]
-pub enum Carrier {
+pub enum TransportState {
     /// TCP before its start.
     Closed(Arc<TcpParams>),
     /// TCP, by its place in [`Tcps`].
@@ -181,7 +181,7 @@ impl Connection {
     }
 }
 
-impl Carrier {
+impl TransportState {
     /// Of a flow of the scenario, before its start.
     #[must_use]
     pub fn new(flow: &Flow) -> Self {

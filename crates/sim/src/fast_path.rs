@@ -13,7 +13,7 @@ use apportion_runtime::connections::Load;
 use apportion_scenario::model::Transport;
 use apportion_scenario::tcp::SackRecovery;
 
-use crate::connection::{Carrier, Connection};
+use crate::connection::{Connection, TransportState};
 use crate::events::Event;
 use crate::packet::{Body, Direction, Header, Packet};
 use crate::simulation::Simulation;
@@ -35,7 +35,7 @@ impl Simulation<'_> {
     /// A packet reaches the sink of a greedy source. Whether it was the next segment and is answered.
     #[inline(always)]
     pub(crate) fn answer_in_place(&mut self, now: Time, index: u32, packet: Packet) -> bool {
-        let Connection { id, back, load: Load::Greedy, carrier: Carrier::Open(place), .. } =
+        let Connection { id, back, load: Load::Greedy, transport: TransportState::Open(place), .. } =
             self.connections[index as usize]
         else {
             return false;
@@ -57,8 +57,9 @@ impl Simulation<'_> {
     #[inline(always)]
     pub(crate) fn advance_in_place(&mut self, now: Time, index: u32, packet: Packet) -> bool {
         let connection = &mut self.connections[index as usize];
-        let Connection { id, route, load: Load::Greedy, carrier: Carrier::Open(place), armed, .. } =
-            *connection
+        let Connection {
+            id, route, load: Load::Greedy, transport: TransportState::Open(place), armed, ..
+        } = *connection
         else {
             return false;
         };

@@ -7,7 +7,7 @@ use apportion_runtime::outcome::{Completion, Count, FlowOutcome, LinkOutcome, Ou
 use apportion_runtime::probe::{Counters, FlowCounts, LinkCounts, Samples};
 use apportion_scenario::model::{Source, Transport};
 
-use crate::connection::{Carrier, Quic, Quics, Tcp, Tcps, Totals};
+use crate::connection::{Quic, Quics, Tcp, Tcps, Totals, TransportState};
 use crate::events::{Event, Events};
 use crate::hosts::Hosts;
 use crate::link::Link;
@@ -92,8 +92,8 @@ impl Simulation<'_> {
 
     /// What the TCP or QUIC did that carries it, or did until its end.
     pub(crate) fn totals_of_carrier(&self, index: u32) -> Totals {
-        match &self.connections[index as usize].carrier {
-            &Carrier::Open(place) => {
+        match &self.connections[index as usize].transport {
+            &TransportState::Open(place) => {
                 let Some(tcp) = self.tcps.get(place) else { return Totals::default() };
                 let stats = tcp.sender.stats();
                 Totals {
@@ -103,7 +103,7 @@ impl Simulation<'_> {
                     fast_retransmits: stats.fast_retransmits,
                 }
             }
-            &Carrier::OpenQuic(place) => {
+            &TransportState::OpenQuic(place) => {
                 let Some(quic) = self.quics.get(place) else { return Totals::default() };
                 let stats = quic.sender.stats();
                 Totals {
@@ -113,8 +113,10 @@ impl Simulation<'_> {
                     fast_retransmits: stats.recoveries,
                 }
             }
-            Carrier::Ended(totals) => **totals,
-            Carrier::Closed(_) | Carrier::ClosedQuic(_) | Carrier::Udp { .. } => Totals::default(),
+            TransportState::Ended(totals) => **totals,
+            TransportState::Closed(_) | TransportState::ClosedQuic(_) | TransportState::Udp { .. } => {
+                Totals::default()
+            }
         }
     }
 
@@ -129,11 +131,11 @@ impl Simulation<'_> {
             probe.sample(self.shared.counters.delivered_by(ids));
             let members = self.numbers.members(flow);
             if let [member] = &self.connections[members.start as usize..members.end as usize]
-                && !matches!(member.carrier, Carrier::Udp { .. })
+                && !matches!(member.transport, TransportState::Udp { .. })
             {
-                let sample = match member.carrier {
-                    Carrier::Open(place) => self.tcps.get(place).map(tcp_sample),
-                    Carrier::OpenQuic(place) => self.quics.get(place).map(|quic| quic_sample(quic)),
+                let sample = match member.transport {
+                    TransportState::Open(place) => self.tcps.get(place).map(tcp_sample),
+                    TransportState::OpenQuic(place) => self.quics.get(place).map(|quic| quic_sample(quic)),
                     _ => None,
                 };
                 probe.tcp.push(sample.unwrap_or_default());

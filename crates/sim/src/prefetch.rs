@@ -13,7 +13,7 @@ use apportion_core::packet::FlowId;
 use apportion_core::queue::Queue as _;
 use prefetch_index::prefetch_index;
 
-use crate::connection::{Carrier, Tcp};
+use crate::connection::{Tcp, TransportState};
 use crate::events::Event;
 use crate::packet::{Direction, Packet};
 use crate::simulation::Simulation;
@@ -122,7 +122,9 @@ impl Simulation<'_> {
     }
 
     fn open_tcp(&self, connection: u32) -> Option<&Tcp> {
-        let Carrier::Open(place) = self.connections.get(connection as usize)?.carrier else { return None };
+        let TransportState::Open(place) = self.connections.get(connection as usize)?.transport else {
+            return None;
+        };
         self.tcps.get(place)
     }
 }

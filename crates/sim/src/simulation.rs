@@ -17,7 +17,7 @@ use apportion_runtime::source::Write;
 use apportion_scenario::model::Scenario;
 
 use crate::capture::CaptureError;
-use crate::connection::{Carrier, Command, Connection, Quics, Tcp, Tcps};
+use crate::connection::{Command, Connection, Quics, Tcp, Tcps, TransportState};
 use crate::events::Event;
 use crate::hosts::Hosts;
 use crate::link::Link;
@@ -277,7 +277,7 @@ impl Simulation<'_> {
         };
         if !self.marks.is_empty()
             && let Some(Some(marks)) = self.marks.get_mut(packet.flow().index())
-            && let Carrier::Open(place) = self.connections[index as usize].carrier
+            && let TransportState::Open(place) = self.connections[index as usize].transport
             && let Some(tcp) = self.tcps.get(place)
         {
             marks.acknowledged(now, &packet, tcp.sender.newly_acknowledged(&segment));
@@ -359,8 +359,11 @@ impl Simulation<'_> {
     ) {
         let connection = &self.connections[index as usize];
         let (id, hop) = (connection.id, connection.first_hop(direction));
-        let open =
-            if let Carrier::Open(place) = connection.carrier { self.tcps.get_mut(place) } else { None };
+        let open = if let TransportState::Open(place) = connection.transport {
+            self.tcps.get_mut(place)
+        } else {
+            None
+        };
         let Some(tcp) = open else {
             spare.into_iter().for_each(|body| self.shared.store.remove(body));
             return;
@@ -454,7 +457,7 @@ impl Simulation<'_> {
     /// Makes both ends of a connection that is closed, which starts at `isn`.
     pub(crate) fn open(&mut self, index: u32, isn: u32) {
         let connection = &mut self.connections[index as usize];
-        if let Carrier::Closed(params) = &connection.carrier {
+        if let TransportState::Closed(params) = &connection.transport {
             // Hosts with coarse clocks do not tick together.
             let flow = &self.scenario.flows[connection.flow as usize];
             let member = index - self.numbers.members(connection.flow as usize).start;
@@ -462,7 +465,7 @@ impl Simulation<'_> {
             let phase = Span::from_nanos(clock.below(params.tick.as_nanos().max(1)));
             let sender = Sender::new(Arc::clone(params), isn).with_clock_phase(phase);
             let receiver = Receiver::new(Arc::clone(params), isn);
-            connection.carrier = Carrier::Open(self.tcps.insert(Tcp { sender, receiver }));
+            connection.transport = TransportState::Open(self.tcps.insert(Tcp { sender, receiver }));
         }
     }
 
@@ -510,7 +513,7 @@ impl Simulation<'_> {
         let Load::Writes(writes) = &mut connection.load else { return };
         // A rate of zero takes the pending write back and leaves its event behind.
         let Some(Write { size, .. }) = writes.pending.take_if(|write| write.at == now) else { return };
-        if let Carrier::Udp { packet: largest, ecn } = connection.carrier {
+        if let TransportState::Udp { packet: largest, ecn } = connection.transport {
             let (flow, hop) = (connection.id, connection.first_hop(Direction::Forward));
             let mut left = size;
             while left > Bytes::ZERO {
@@ -536,7 +539,7 @@ impl Simulation<'_> {
             return;
         }
         connection.armed = Time::MAX;
-        if let Carrier::OpenQuic(_) = connection.carrier {
+        if let TransportState::OpenQuic(_) = connection.transport {
             return self.quic_timer(now, index);
         }
         self.act(now, index, Direction::Reverse, None, |tcp, outlet| {

@@ -6,7 +6,7 @@ use apportion_core::Packet as _;
 use apportion_core::packet::{Ecn, Protocol};
 use apportion_core::units::{Bytes, Time};
 
-use crate::connection::{Carrier, Command, Quic};
+use crate::connection::{Command, Quic, TransportState};
 use crate::outlet::Outlet;
 use crate::packet::{Direction, Header, Packet};
 use crate::quic;
@@ -15,7 +15,7 @@ use crate::simulation::Simulation;
 impl Simulation<'_> {
     /// The application of a connection asks for this, in turn, if it is open.
     pub(crate) fn command(&mut self, now: Time, index: u32, commands: &[Command]) {
-        if let Carrier::OpenQuic(_) = self.connections[index as usize].carrier {
+        if let TransportState::OpenQuic(_) = self.connections[index as usize].transport {
             return self.act_quic(now, index, Direction::Forward, |quic, outlet| {
                 for &command in commands {
                     match command {
@@ -41,21 +41,24 @@ impl Simulation<'_> {
 
     /// What the receiver of a connection has in order, if it is open and not of datagrams.
     pub(crate) fn delivered(&self, index: u32) -> Option<u64> {
-        match self.connections[index as usize].carrier {
-            Carrier::Open(place) => Some(self.tcps.get(place)?.receiver.delivered()),
-            Carrier::OpenQuic(place) => Some(self.quics.get(place)?.receiver.delivered()),
-            Carrier::Closed(_) | Carrier::ClosedQuic(_) | Carrier::Ended(_) | Carrier::Udp { .. } => None,
+        match self.connections[index as usize].transport {
+            TransportState::Open(place) => Some(self.tcps.get(place)?.receiver.delivered()),
+            TransportState::OpenQuic(place) => Some(self.quics.get(place)?.receiver.delivered()),
+            TransportState::Closed(_)
+            | TransportState::ClosedQuic(_)
+            | TransportState::Ended(_)
+            | TransportState::Udp { .. } => None,
         }
     }
 
     /// Makes both ends of a QUIC connection that is closed.
     pub(crate) fn open_quic(&mut self, index: u32) {
         let connection = &mut self.connections[index as usize];
-        if let Carrier::ClosedQuic(params) = &connection.carrier {
+        if let TransportState::ClosedQuic(params) = &connection.transport {
             let sender = quic::Sender::new(Arc::clone(params));
             let receiver = quic::Receiver::new(Arc::clone(params));
             let place = self.quics.insert(Box::new(Quic { sender, receiver }));
-            connection.carrier = Carrier::OpenQuic(place);
+            connection.transport = TransportState::OpenQuic(place);
         }
     }
 
@@ -63,12 +66,12 @@ impl Simulation<'_> {
     pub(crate) fn end(&mut self, index: u32) {
         let totals = Box::new(self.totals(index));
         let connection = &mut self.connections[index as usize];
-        match connection.carrier {
-            Carrier::Open(place) => self.tcps.remove(place),
-            Carrier::OpenQuic(place) => self.quics.remove(place),
+        match connection.transport {
+            TransportState::Open(place) => self.tcps.remove(place),
+            TransportState::OpenQuic(place) => self.quics.remove(place),
             _ => return,
         }
-        connection.carrier = Carrier::Ended(totals);
+        connection.transport = TransportState::Ended(totals);
     }
 
     /// A packet of QUIC reaches the sink of its flow.
@@ -97,7 +100,7 @@ impl Simulation<'_> {
         if let quic::Packet::Ack(ack) = &sent
             && !self.marks.is_empty()
             && let Some(Some(marks)) = self.marks.get_mut(packet.flow().index())
-            && let Carrier::OpenQuic(place) = self.connections[index as usize].carrier
+            && let TransportState::OpenQuic(place) = self.connections[index as usize].transport
             && let Some(quic) = self.quics.get(place)
         {
             marks.acknowledged(now, &packet, quic.sender.newly_acknowledged(ack, &more));
@@ -123,7 +126,7 @@ impl Simulation<'_> {
     ) {
         let connection = &self.connections[index as usize];
         let (id, hop) = (connection.id, connection.first_hop(direction));
-        let Carrier::OpenQuic(place) = connection.carrier else { return };
+        let TransportState::OpenQuic(place) = connection.transport else { return };
         let Some(quic) = self.quics.get_mut(place) else { return };
         let header = Packet::new(0, id, hop, Bytes::ZERO, Ecn::NotEct, direction).carrying(Protocol::Udp);
         let (store, packets) = (&mut self.shared.store, &mut self.outbox);

@@ -11,7 +11,7 @@ use apportion_runtime::connections::Load;
 use apportion_runtime::source::web::Act;
 use apportion_scenario::model::Source;
 
-use crate::connection::Carrier;
+use crate::connection::TransportState;
 use crate::events::Event;
 use crate::packet::{Body, Direction, Header, Packet};
 use crate::simulation::Simulation;
@@ -42,8 +42,8 @@ impl Simulation<'_> {
         let isn = flow.isn(index);
         let Some(size) = flow.users.answer(sent, member) else { return };
         let connection = &mut self.connections[index as usize];
-        if matches!(connection.carrier, Carrier::Closed(_)) {
-            connection.carrier = Carrier::Closed(Arc::clone(&flow.tcp));
+        if matches!(connection.transport, TransportState::Closed(_)) {
+            connection.transport = TransportState::Closed(Arc::clone(&flow.tcp));
             self.open(index, isn);
         }
         self.act(now, index, Direction::Forward, None, |tcp, outlet| {
@@ -99,11 +99,11 @@ impl Simulation<'_> {
 
     /// The user of a connection has left.
     fn forget(&mut self, index: u32, web: u32) {
-        let Carrier::Open(place) = self.connections[index as usize].carrier else { return };
+        let TransportState::Open(place) = self.connections[index as usize].transport else { return };
         let totals = self.totals_of_carrier(index);
         let flow = &mut self.webs[web as usize];
         flow.end(index, totals);
         self.tcps.remove(place);
-        self.connections[index as usize].carrier = Carrier::Closed(Arc::clone(&flow.tcp));
+        self.connections[index as usize].transport = TransportState::Closed(Arc::clone(&flow.tcp));
     }
 }

@@ -28,9 +28,9 @@ const DATAGRAMS: usize = 64;
 const UDP_V4: u64 = 28;
 const UDP_V6: u64 = 48;
 
-/// What carries a connection.
+/// The transport of a connection.
 #[derive(Debug)]
-pub(super) enum Carrier {
+pub(super) enum TransportState {
     Tcp(Arc<TcpParams>),
     Udp {
         /// Wire size of the largest datagram.
@@ -40,7 +40,7 @@ pub(super) enum Carrier {
     },
 }
 
-impl Carrier {
+impl TransportState {
     /// Datagrams of at most `packet` on the wire.
     pub(super) fn udp(packet: Bytes, is_v4: bool) -> Self {
         // A datagram without payload is the smallest that there is.
@@ -130,7 +130,7 @@ pub(super) struct Driven {
     number: u32,
     start: Time,
     stop: Time,
-    carrier: Carrier,
+    transport: TransportState,
     load: Load,
     to: SocketAddr,
     phase: Phase,
@@ -154,7 +154,7 @@ impl Driven {
     pub(super) fn new(
         flow: u32,
         (start, stop): (Time, Time),
-        carrier: Carrier,
+        transport: TransportState,
         load: Load,
         to: SocketAddr,
         (source, sink): (Option<OwnedFd>, Option<OwnedFd>),
@@ -165,7 +165,7 @@ impl Driven {
             number: 0,
             start,
             stop,
-            carrier,
+            transport,
             load,
             to,
             phase: Phase::Waiting,
@@ -195,7 +195,7 @@ impl Driven {
     }
 
     pub(super) fn is_tcp(&self) -> bool {
-        matches!(self.carrier, Carrier::Tcp(_))
+        matches!(self.transport, TransportState::Tcp(_))
     }
 }
 
@@ -225,12 +225,12 @@ impl Driven {
         {
             tools.lateness.record(now.since(write.at));
             self.next_write();
-            match self.carrier {
-                Carrier::Tcp(_) => {
+            match self.transport {
+                TransportState::Tcp(_) => {
                     self.left = self.left.saturating_add(write.size.get());
                     self.push(now, tools);
                 }
-                Carrier::Udp { packet, headers } => {
+                TransportState::Udp { packet, headers } => {
                     self.send_datagrams(now, write.size, (packet, headers), tools);
                 }
             }
@@ -239,9 +239,9 @@ impl Driven {
             if matches!(self.load, Load::Greedy) {
                 self.left = 0;
             }
-            match self.carrier {
-                Carrier::Tcp(_) => self.push(now, tools),
-                Carrier::Udp { .. } => self.phase = Phase::Ended,
+            match self.transport {
+                TransportState::Tcp(_) => self.push(now, tools),
+                TransportState::Udp { .. } => self.phase = Phase::Ended,
             }
         }
     }
@@ -422,7 +422,7 @@ impl Driven {
 
     /// The kernel has learnt by now how much room a segment takes.
     fn clamp(&mut self) {
-        if let (Carrier::Tcp(params), Some(sink), false) = (&self.carrier, &self.sink, self.clamped)
+        if let (TransportState::Tcp(params), Some(sink), false) = (&self.transport, &self.sink, self.clamped)
             && self.delivered > params.segment.get()
         {
             self.clamped = true;
@@ -500,9 +500,9 @@ mod tests {
 
     #[test]
     fn wire_sizes_count_the_headers_of_the_family() {
-        let sizes = |packet, is_v4| match Carrier::udp(Bytes::new(packet), is_v4) {
-            Carrier::Udp { packet, headers } => (packet, headers),
-            Carrier::Tcp(_) => (0, 0),
+        let sizes = |packet, is_v4| match TransportState::udp(Bytes::new(packet), is_v4) {
+            TransportState::Udp { packet, headers } => (packet, headers),
+            TransportState::Tcp(_) => (0, 0),
         };
         assert_eq!((sizes(1_000, true), sizes(1_000, false)), ((1_000, 28), (1_000, 48)));
         // No datagram is smaller than its headers.

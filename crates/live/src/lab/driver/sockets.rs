@@ -16,7 +16,7 @@ use nix::sys::socket::{
     sockopt,
 };
 
-use super::connection::{Carrier, Driven};
+use super::connection::{Driven, TransportState};
 use super::{Connection, Driver, DriverError, MAX_CONNECTIONS, Plan};
 use crate::lab::tcp;
 
@@ -194,12 +194,12 @@ fn bound(
 
 fn driven_by(connection: Connection, source: Option<OwnedFd>, sink: Option<OwnedFd>) -> Driven {
     let Connection { flow, source: from, sink: to, start, stop, transport, load } = connection;
-    let carrier = match transport {
-        Transport::Tcp(params) => Carrier::Tcp(params),
+    let transport = match transport {
+        Transport::Tcp(params) => TransportState::Tcp(params),
         // QUIC was refused.
         Transport::Quic(_) | Transport::Udp { .. } => {
-            Carrier::udp(transport.packet(), from.address.is_ipv4())
+            TransportState::udp(transport.packet(), from.address.is_ipv4())
         }
     };
-    Driven::new(flow, (start, stop), carrier, load, to.address, (source, sink))
+    Driven::new(flow, (start, stop), transport, load, to.address, (source, sink))
 }
