@@ -21,7 +21,7 @@ use apportion_scenario::model::{Flow, Scenario, Source, Start};
 
 /// What a connection sends.
 #[derive(Debug)]
-pub enum Load {
+pub enum Workload {
     /// Without end.
     Greedy,
     /// This many bytes, at the start.
@@ -31,7 +31,7 @@ pub enum Load {
     /// What the users of the source of web pages with this number ask for.
     Web(u32),
     /// What it takes for a player or a call, which react to delay and loss.
-    Media(Box<MediaLoad>),
+    Media(Box<MediaWorkload>),
     /// Nothing more: its file has arrived.
     Arrived,
 }
@@ -47,7 +47,7 @@ pub struct Writes {
 
 /// A player or a call.
 #[derive(Debug)]
-pub struct MediaLoad {
+pub struct MediaWorkload {
     /// Both of its ends.
     pub media: Media,
     /// When the timer is called for which a backend has an event; [`Time::MAX`] if there is none.
@@ -66,7 +66,7 @@ pub struct Planned {
     /// When its source falls silent.
     pub stop: Time,
     /// What it sends.
-    pub load: Load,
+    pub workload: Workload,
 }
 
 /// Which connections and ids a flow has.
@@ -95,7 +95,7 @@ pub fn connections(scenario: &Scenario, seed: u64) -> (Vec<Planned>, Numbers) {
                 id: FlowId(first_id + member),
                 start,
                 stop,
-                load: Load::Web(webs),
+                workload: Workload::Web(webs),
             }));
             webs += 1;
         } else {
@@ -111,15 +111,20 @@ fn add(all: &mut Vec<Planned>, flow: &Flow, (number, first_id): (u32, u32), end:
     let stream = |purpose: &str, member: u32| stream(flow, purpose, member, seed);
     let start = |member: u32| start(flow, member, seed);
     let stop = flow.stop.unwrap_or(end);
-    let planned =
-        |id: u32, start: Time, load: Load| Planned { flow: number, id: FlowId(id), start, stop, load };
+    let planned = |id: u32, start: Time, workload: Workload| Planned {
+        flow: number,
+        id: FlowId(id),
+        start,
+        stop,
+        workload,
+    };
     if let Source::ShortFlows { per_second, sizes } = &flow.source {
         let starts = arrivals(*per_second, sizes, start(0), stop, stream("source", 0));
-        all.extend((first_id..).zip(starts).map(|(id, (at, size))| planned(id, at, Load::File(size))));
+        all.extend((first_id..).zip(starts).map(|(id, (at, size))| planned(id, at, Workload::File(size))));
     } else {
         all.extend((0..flow.connections).map(|member| {
             let start = start(member);
-            planned(first_id, start, Load::new(&flow.source, start, stop, stream("source", member)))
+            planned(first_id, start, Workload::new(&flow.source, start, stop, stream("source", member)))
         }));
     }
 }
@@ -143,15 +148,15 @@ pub(crate) fn start(flow: &Flow, member: u32, seed: u64) -> Time {
     }
 }
 
-impl Load {
+impl Workload {
     /// For a flow of the scenario. A source that writes is asked for its first write when it starts.
     #[must_use]
     pub fn new(source: &Source, start: Time, stop: Time, stream: Stream) -> Self {
         match source {
             Source::File { size } => Self::File(*size),
             Source::Dash(_) | Source::Voice { .. } | Source::Call(_) => {
-                let load = |media| Self::Media(Box::new(MediaLoad { media, armed: Time::MAX }));
-                Media::new(source, start, stop).map_or(Self::Arrived, load)
+                let of_media = |media| Self::Media(Box::new(MediaWorkload { media, armed: Time::MAX }));
+                Media::new(source, start, stop).map_or(Self::Arrived, of_media)
             }
             _ => match Generator::new(source, start, stop, stream) {
                 Some(generator) => Self::Writes(Box::new(Writes { generator, pending: None })),

@@ -19,7 +19,7 @@ use apportion_core::units::{Rate, Span, Time};
 use apportion_scenario::entitlement::{Phase, Wants};
 use apportion_scenario::model::{Change, Flow, Scenario, Setting, Source};
 
-use crate::connections::{Load, Planned, connections};
+use crate::connections::{Planned, Workload, connections};
 use crate::outcome::{FlowOutcome, Outcome};
 
 mod offered;
@@ -151,8 +151,8 @@ fn pages(outcome: Option<&FlowOutcome>) -> Vec<(Time, Time)> {
 
 /// From when to when each connection of an on-off source was on.
 fn bursts(members: &[Planned], end: Time) -> Vec<(Time, Time)> {
-    let of = |connection: &Planned| match &connection.load {
-        Load::Writes(writes) => writes.generator.on_periods(connection.stop.min(end)),
+    let of = |connection: &Planned| match &connection.workload {
+        Workload::Writes(writes) => writes.generator.on_periods(connection.stop.min(end)),
         _ => Vec::new(),
     };
     members.iter().flat_map(of).collect()
@@ -320,7 +320,7 @@ mod tests {
             last.is_some_and(|phase| phase.wants == Wants::Bursts(1))
         };
         let (planned, _) = connections(&it, outcome.seed);
-        let Load::Writes(writes) = &planned[1].load else { panic!("it writes") };
+        let Workload::Writes(writes) = &planned[1].workload else { panic!("it writes") };
         let generator = &writes.generator;
         let writes: Vec<_> = generator.clone().collect();
         assert!(phases.len() > 4 && writes.len() > 1_000);
@@ -350,7 +350,9 @@ mod tests {
         let (planned, numbers) = connections(&it, outcome.seed);
         for (flow, is) in due.flows.iter().enumerate() {
             let writes = numbers.members(flow).flat_map(|member| {
-                let Load::Writes(writes) = &planned[member as usize].load else { panic!("it writes") };
+                let Workload::Writes(writes) = &planned[member as usize].workload else {
+                    panic!("it writes")
+                };
                 let generator = &writes.generator;
                 generator.clone()
             });

@@ -207,10 +207,10 @@ impl<'a> Simulation<'a> {
             .map(|way| (routes.insert(&way.path, SINK), routes.insert(&way.back, SOURCE)))
             .collect();
         let planned = planned.into_iter().zip(&ways.of_connection);
-        self.connections.extend(planned.map(|(Planned { flow, id, start, load, .. }, &way)| {
+        self.connections.extend(planned.map(|(Planned { flow, id, start, workload, .. }, &way)| {
             let (route, back) = routes_of[way as usize];
             let transport = TransportState::new(&self.scenario.flows[flow as usize]);
-            Connection { flow, id, route, back, start, load, transport, armed: Time::MAX }
+            Connection { flow, id, route, back, start, workload, transport, armed: Time::MAX }
         }));
         self.routes = routes.table;
     }

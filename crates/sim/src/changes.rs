@@ -2,7 +2,7 @@
 
 use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::units::{Rate, TicketRate, Time};
-use apportion_runtime::connections::Load;
+use apportion_runtime::connections::Workload;
 use apportion_scenario::model::Setting;
 
 use crate::packet::Packet;
@@ -67,7 +67,7 @@ impl Simulation<'_> {
 
     fn set_rate(&mut self, now: Time, index: u32, rate: Rate) {
         let connection = &mut self.connections[index as usize];
-        if let Load::Writes(writes) = &mut connection.load {
+        if let Workload::Writes(writes) = &mut connection.workload {
             writes.generator.set_rate(now, rate);
             if rate == Rate::ZERO {
                 writes.pending = None;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use apportion_core::packet::{Ecn, FlowId};
 use apportion_core::units::{Bytes, Time};
-use apportion_runtime::connections::Load;
+use apportion_runtime::connections::Workload;
 use apportion_scenario::model::{Flow, Transport};
 use apportion_scenario::quic::QuicParams;
 use apportion_scenario::tcp::TcpParams;
@@ -55,7 +55,7 @@ pub struct Connection {
     /// When it starts.
     pub start: Time,
     /// What it sends.
-    pub load: Load,
+    pub workload: Workload,
     /// Its transport, before, during and after its life.
     pub transport: TransportState,
     /// The earliest pending timer event; `Time::MAX` if none.

@@ -17,7 +17,7 @@
 //! timer of its connection may expire before, and the link of the data carries this connection alone.
 
 use apportion_core::units::Time;
-use apportion_runtime::connections::Load;
+use apportion_runtime::connections::Workload;
 use apportion_runtime::ways::Way;
 use apportion_scenario::model::{Flow, Transport};
 
@@ -74,8 +74,8 @@ impl Simulation<'_> {
             Transport::Udp { .. } => false,
         };
         let ends = self.members(index).any(|member| {
-            let load = &self.connections[member as usize].load;
-            matches!(load, Load::File(_) | Load::Web(_) | Load::Media(_) | Load::Arrived)
+            let workload = &self.connections[member as usize].workload;
+            matches!(workload, Workload::File(_) | Workload::Web(_) | Workload::Media(_) | Workload::Arrived)
         });
         if waits || ends { Time::ZERO } else { self.stop_of(flow) }
     }
@@ -85,8 +85,8 @@ impl Simulation<'_> {
     fn is_one_greedy(&self, flow: usize) -> bool {
         let is_tcp = matches!(self.scenario.flows[flow].transport, Transport::Tcp(_));
         let members = self.members(flow);
-        let mut loads = members.clone().map(|member| &self.connections[member as usize].load);
-        is_tcp && members.len() == 1 && loads.all(|load| matches!(load, Load::Greedy))
+        let mut workloads = members.clone().map(|member| &self.connections[member as usize].workload);
+        is_tcp && members.len() == 1 && workloads.all(|workload| matches!(workload, Workload::Greedy))
     }
 
     fn stop_of(&self, flow: &Flow) -> Time {

@@ -9,7 +9,7 @@
 use apportion_core::Packet as _;
 use apportion_core::packet::Protocol;
 use apportion_core::units::Time;
-use apportion_runtime::connections::Load;
+use apportion_runtime::connections::Workload;
 use apportion_scenario::model::Transport;
 use apportion_scenario::tcp::SackRecovery;
 
@@ -35,8 +35,9 @@ impl Simulation<'_> {
     /// A packet reaches the sink of a greedy source. Whether it was the next segment and is answered.
     #[inline(always)]
     pub(crate) fn answer_in_place(&mut self, now: Time, index: u32, packet: Packet) -> bool {
-        let Connection { id, back, load: Load::Greedy, transport: TransportState::Open(place), .. } =
-            self.connections[index as usize]
+        let Connection {
+            id, back, workload: Workload::Greedy, transport: TransportState::Open(place), ..
+        } = self.connections[index as usize]
         else {
             return false;
         };
@@ -58,7 +59,12 @@ impl Simulation<'_> {
     pub(crate) fn advance_in_place(&mut self, now: Time, index: u32, packet: Packet) -> bool {
         let connection = &mut self.connections[index as usize];
         let Connection {
-            id, route, load: Load::Greedy, transport: TransportState::Open(place), armed, ..
+            id,
+            route,
+            workload: Workload::Greedy,
+            transport: TransportState::Open(place),
+            armed,
+            ..
         } = *connection
         else {
             return false;

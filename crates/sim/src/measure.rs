@@ -2,7 +2,7 @@
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_runtime::connections::Load;
+use apportion_runtime::connections::Workload;
 use apportion_runtime::outcome::{Completion, Count, FlowOutcome, LinkOutcome, Outcome, TcpSample};
 use apportion_runtime::probe::{Counters, FlowCounts, LinkCounts, Samples};
 use apportion_scenario::model::{Source, Transport};
@@ -84,7 +84,7 @@ impl Simulation<'_> {
     /// What a connection did since its start.
     pub(crate) fn totals(&self, index: u32) -> Totals {
         let mut totals = self.totals_of_carrier(index);
-        if let Load::Web(web) = self.connections[index as usize].load {
+        if let Workload::Web(web) = self.connections[index as usize].workload {
             totals += self.webs[web as usize].past(index);
         }
         totals

@@ -5,7 +5,7 @@
 
 use apportion_core::packet::{Ecn, Protocol};
 use apportion_core::units::{Bytes, Time};
-use apportion_runtime::connections::Load;
+use apportion_runtime::connections::Workload;
 use apportion_runtime::media::call::REPORT_SIZE;
 use apportion_runtime::media::{Emission, Media};
 use apportion_runtime::outcome::MediaOutcome;
@@ -23,8 +23,8 @@ const REQUEST_SIZE: Bytes = Bytes::new(40 + REQUEST_PAYLOAD as u64);
 
 impl Simulation<'_> {
     fn media(&mut self, index: u32) -> Option<&mut Media> {
-        match &mut self.connections[index as usize].load {
-            Load::Media(load) => Some(&mut load.media),
+        match &mut self.connections[index as usize].workload {
+            Workload::Media(of_media) => Some(&mut of_media.media),
             _ => None,
         }
     }
@@ -32,11 +32,11 @@ impl Simulation<'_> {
     /// A player or a call does what is due, if anything is.
     pub(crate) fn media_timer(&mut self, now: Time, index: u32) {
         let mut out = Vec::new();
-        let Load::Media(load) = &mut self.connections[index as usize].load else { return };
-        if load.armed <= now {
-            load.armed = Time::MAX;
+        let Workload::Media(of_media) = &mut self.connections[index as usize].workload else { return };
+        if of_media.armed <= now {
+            of_media.armed = Time::MAX;
         }
-        let media = &mut load.media;
+        let media = &mut of_media.media;
         if media.next_timer().is_some_and(|at| at <= now) {
             media.on_timer(now, &mut out);
         }
@@ -48,9 +48,9 @@ impl Simulation<'_> {
 
     /// Schedules the next timer of a player or a call. An event that comes too early finds nothing to do.
     fn arm_media(&mut self, now: Time, index: u32) {
-        let Load::Media(load) = &mut self.connections[index as usize].load else { return };
-        if let Some(at) = load.media.next_timer().filter(|&at| at < load.armed) {
-            load.armed = at;
+        let Workload::Media(of_media) = &mut self.connections[index as usize].workload else { return };
+        if let Some(at) = of_media.media.next_timer().filter(|&at| at < of_media.armed) {
+            of_media.armed = at;
             self.shared.events.schedule(now, at, Event::Media(index));
         }
     }
@@ -116,8 +116,8 @@ impl Simulation<'_> {
     /// The measured part begins.
     pub(crate) fn begin_measuring_media(&mut self, now: Time) {
         for connection in &mut self.connections {
-            if let Load::Media(load) = &mut connection.load {
-                load.media.begin_measuring(now);
+            if let Workload::Media(of_media) = &mut connection.workload {
+                of_media.media.begin_measuring(now);
             }
         }
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::queue::Overload;
 use apportion_core::units::{Rate, Span, Time};
-use apportion_runtime::connections::Load;
+use apportion_runtime::connections::Workload;
 
 use crate::events::Event;
 use crate::simulation::Simulation;
@@ -71,7 +71,7 @@ impl Simulation<'_> {
         let overload =
             Overload { wanted: part(overload.wanted), granted: part(overload.granted), ..overload };
         for index in members {
-            if let Load::Writes(writes) = &mut self.connections[index as usize].load {
+            if let Workload::Writes(writes) = &mut self.connections[index as usize].workload {
                 writes.generator.on_overload(now, &overload);
             }
         }

@@ -8,7 +8,7 @@ use apportion_core::Packet as _;
 use apportion_core::packet::{Ecn, LabelKind, Protocol};
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_runtime::connections::{Load, Numbers};
+use apportion_runtime::connections::{Numbers, Workload};
 use apportion_runtime::flow_tables::FlowTables;
 use apportion_runtime::marks::Marks;
 use apportion_runtime::outcome::Completion;
@@ -404,7 +404,7 @@ impl Simulation<'_> {
             self.shared.events.schedule(now, due, Event::Timer(index));
         }
         // What a greedy source sends never ends.
-        let is_watched = direction == Direction::Reverse && !matches!(connection.load, Load::Greedy);
+        let is_watched = direction == Direction::Reverse && !matches!(connection.workload, Workload::Greedy);
         if is_watched {
             self.note_arrived(now, index);
         }
@@ -420,23 +420,23 @@ impl Simulation<'_> {
         }
     }
 
-    /// Data may have arrived at the sink of a connection whose load ends.
+    /// Data may have arrived at the sink of a connection whose workload ends.
     #[inline(never)]
     fn note_arrived(&mut self, now: Time, index: u32) {
-        match self.connections[index as usize].load {
-            Load::File(_) => self.note_completion(now, index),
-            Load::Media(_) => self.note_delivered(now, index),
+        match self.connections[index as usize].workload {
+            Workload::File(_) => self.note_completion(now, index),
+            Workload::Media(_) => self.note_delivered(now, index),
             _ => (),
         }
     }
 
     /// Notes when a file has arrived in full.
     fn note_completion(&mut self, now: Time, index: u32) {
-        if let Load::File(size) = self.connections[index as usize].load
+        if let Workload::File(size) = self.connections[index as usize].workload
             && self.delivered(index).is_some_and(|bytes| bytes >= size.get())
         {
             let connection = &mut self.connections[index as usize];
-            connection.load = Load::Arrived;
+            connection.workload = Workload::Arrived;
             let completion = Completion { start: connection.start, took: now.since(connection.start), size };
             self.completions.push((connection.flow, completion));
         }
@@ -470,7 +470,7 @@ impl Simulation<'_> {
     }
 
     fn start(&mut self, now: Time, index: u32) {
-        if let Load::Web(web) = self.connections[index as usize].load {
+        if let Workload::Web(web) = self.connections[index as usize].workload {
             return self.start_users(now, index, web);
         }
         if self.prefetches {
@@ -478,10 +478,12 @@ impl Simulation<'_> {
         }
         self.open(index, ISN);
         self.open_quic(index);
-        let commands: &[Command] = match self.connections[index as usize].load {
-            Load::Greedy => &[Command::Start, Command::SupplyUnlimited],
-            Load::File(size) => &[Command::Start, Command::Supply(size.get()), Command::Close],
-            Load::Writes(_) | Load::Web(_) | Load::Media(_) | Load::Arrived => &[Command::Start],
+        let commands: &[Command] = match self.connections[index as usize].workload {
+            Workload::Greedy => &[Command::Start, Command::SupplyUnlimited],
+            Workload::File(size) => &[Command::Start, Command::Supply(size.get()), Command::Close],
+            Workload::Writes(_) | Workload::Web(_) | Workload::Media(_) | Workload::Arrived => {
+                &[Command::Start]
+            }
         };
         self.command(now, index, commands);
         self.next_write(now, index);
@@ -497,7 +499,7 @@ impl Simulation<'_> {
 
     /// Asks the source of a connection for its next write.
     pub(crate) fn next_write(&mut self, now: Time, index: u32) {
-        if let Load::Writes(writes) = &mut self.connections[index as usize].load {
+        if let Workload::Writes(writes) = &mut self.connections[index as usize].workload {
             writes.pending = writes.generator.next();
             if let Some(write) = &writes.pending {
                 self.shared.events.schedule(now, write.at, Event::Write(index));
@@ -507,10 +509,10 @@ impl Simulation<'_> {
 
     fn write(&mut self, now: Time, index: u32) {
         let connection = &mut self.connections[index as usize];
-        if let Load::Web(web) = connection.load {
+        if let Workload::Web(web) = connection.workload {
             return self.wake_users(now, index, web);
         }
-        let Load::Writes(writes) = &mut connection.load else { return };
+        let Workload::Writes(writes) = &mut connection.workload else { return };
         // A rate of zero takes the pending write back and leaves its event behind.
         let Some(Write { size, .. }) = writes.pending.take_if(|write| write.at == now) else { return };
         if let TransportState::Udp { packet: largest, ecn } = connection.transport {

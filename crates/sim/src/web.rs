@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use apportion_core::packet::{Ecn, Protocol};
 use apportion_core::units::Time;
-use apportion_runtime::connections::Load;
+use apportion_runtime::connections::Workload;
 use apportion_runtime::source::web::Act;
 use apportion_scenario::model::Source;
 
@@ -36,7 +36,7 @@ impl Simulation<'_> {
     /// A request that was sent at `sent` comes to the server of a connection.
     #[inline(never)]
     pub(crate) fn answer_request(&mut self, now: Time, index: u32, sent: Time) {
-        let Load::Web(web) = self.connections[index as usize].load else { return };
+        let Workload::Web(web) = self.connections[index as usize].workload else { return };
         let flow = &mut self.webs[web as usize];
         let member = index - flow.first;
         let isn = flow.isn(index);
@@ -55,7 +55,7 @@ impl Simulation<'_> {
     /// The receiver of a connection may have more.
     #[inline(never)]
     pub(crate) fn receive_objects(&mut self, now: Time, index: u32) {
-        if let Load::Web(web) = self.connections[index as usize].load
+        if let Workload::Web(web) = self.connections[index as usize].workload
             && let Some(delivered) = self.delivered(index)
         {
             let flow = &mut self.webs[web as usize];

@@ -38,7 +38,7 @@ use apportion_linux::host::Host;
 use apportion_linux::machine::ThreadShares;
 use apportion_linux::namespace::{NamespaceError, SysctlError};
 use apportion_linux::precision::spawn_behind;
-use apportion_runtime::connections::Load;
+use apportion_runtime::connections::Workload;
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::{Completion, TcpSample};
 use apportion_scenario::model::Transport;
@@ -78,7 +78,7 @@ pub struct Connection {
     /// What carries it.
     pub transport: Transport,
     /// What it sends.
-    pub load: Load,
+    pub workload: Workload,
 }
 
 /// What to measure, and when.

@@ -148,7 +148,7 @@ impl Network {
                 start: planned.start,
                 stop: planned.stop,
                 transport: scenario.flows[planned.flow as usize].transport.clone(),
-                load: planned.load,
+                workload: planned.workload,
             }
         };
         (0..).zip(planned.into_iter().zip(&self.connections)).map(connection).collect()

@@ -14,7 +14,7 @@ use apportion_live::engine::Engine;
 use apportion_live::lab::driver::{Connection, Driver, DriverOutcome, End, Plan, Running};
 use apportion_live::link::Link;
 use apportion_live::pace::Pace;
-use apportion_runtime::connections::Load;
+use apportion_runtime::connections::Workload;
 use apportion_runtime::link::LinkParts;
 use apportion_scenario::model::{Source, Transport};
 use apportion_scenario::tcp::TcpParams;
@@ -56,8 +56,8 @@ pub fn params(changes: &[(&str, &str)]) -> TcpParams {
 }
 
 /// From the first host to the second, for as long as there is time; with ports by its flow.
-pub fn tcp(flow: u32, changes: &[(&str, &str)], load: Load) -> Connection {
-    connection(flow, Transport::Tcp(Arc::new(params(changes))), load)
+pub fn tcp(flow: u32, changes: &[(&str, &str)], workload: Workload) -> Connection {
+    connection(flow, Transport::Tcp(Arc::new(params(changes))), workload)
 }
 
 pub fn udp(flow: u32, source: &Source) -> Connection {
@@ -65,7 +65,7 @@ pub fn udp(flow: u32, source: &Source) -> Connection {
     connection(flow, transport, writes(source))
 }
 
-fn connection(flow: u32, transport: Transport, load: Load) -> Connection {
+fn connection(flow: u32, transport: Transport, workload: Workload) -> Connection {
     Connection {
         flow,
         source: end(0, 20_000 + flow as u16),
@@ -73,13 +73,13 @@ fn connection(flow: u32, transport: Transport, load: Load) -> Connection {
         start: Time::from_millis(100),
         stop: Time::from_secs(60),
         transport,
-        load,
+        workload,
     }
 }
 
-pub fn writes(source: &Source) -> Load {
+pub fn writes(source: &Source) -> Workload {
     let (start, stop) = (Time::from_millis(100), Time::from_secs(60));
-    Load::new(source, start, stop, Stream::new(1, "source"))
+    Workload::new(source, start, stop, Stream::new(1, "source"))
 }
 
 pub fn cbr(kbit: u64, write: u64) -> Source {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::namespace::set_sysctl;
 use apportion_live::lab::driver::{Driver, DriverError};
-use apportion_runtime::connections::Load;
+use apportion_runtime::connections::Workload;
 use apportion_scenario::direction::Direction;
 use apportion_testing::skip;
 use nix::errno::Errno;
@@ -17,7 +17,7 @@ const MOST: f64 = 10.0 * 1_460.0 / 1_500.0;
 
 fn fills_the_link(algorithm: &str) {
     let plan = plan(1, 1_000, 4_000);
-    let outcome = play(vec![tcp(0, &[("algorithm", algorithm)], Load::Greedy)], plan);
+    let outcome = play(vec![tcp(0, &[("algorithm", algorithm)], Workload::Greedy)], plan);
     assert_eq!(outcome.failures, []);
     let got = mbit(outcome.flows[0].goodput, plan);
     assert!(got > 0.95 * MOST && got < 1.01 * MOST, "{algorithm}: {got}");
@@ -38,7 +38,7 @@ pub fn bbr_fills_the_link_and_not_its_queue() {
     let (plan, hosts) = (plan(1, 2_000, 4_000), hosts());
     // 500 packets would be 600 ms.
     let mut engine = engine(&hosts, "500p");
-    let connection = tcp(0, &[("algorithm", "bbr")], Load::Greedy);
+    let connection = tcp(0, &[("algorithm", "bbr")], Workload::Greedy);
     let outcome = play_with(&mut engine, &hosts, vec![connection], plan, |_| ());
     assert_eq!(outcome.failures, []);
     let got = mbit(outcome.flows[0].goodput, plan);
@@ -52,7 +52,7 @@ pub fn a_file_takes_as_long_as_computed_by_hand() {
     // segments is acknowledged 1.2 + 20 ms later. From then on each acknowledgement lets two go, which keep the
     // link busy: 127 · 1.2 = 152.4 ms, and 10 ms for the last one. 20 + 21.2 + 152.4 + 10 = 203.6 ms.
     let (plan, hosts) = (plan(1, 0, 2_000), hosts());
-    let connection = tcp(0, &[("algorithm", "sack")], Load::File(Bytes::new(200_000)));
+    let connection = tcp(0, &[("algorithm", "sack")], Workload::File(Bytes::new(200_000)));
     let outcome = play_with(&mut engine(&hosts, "200p"), &hosts, vec![connection], plan, |_| ());
     let [done] = outcome.flows[0].completions[..] else { panic!("{outcome:?}") };
     assert_eq!((done.start, done.size), (Time::from_millis(100), Bytes::new(200_000)));
@@ -87,7 +87,7 @@ fn on_the_wire(header: &str, bytes: u64) {
     let (plan, hosts) = (plan(1, 0, 1_000), hosts());
     let mut engine = engine(&hosts, "200p");
     let changes = [("segment", "1000B"), ("header", header), ("ack", header)];
-    let connection = tcp(0, &changes, Load::File(Bytes::new(100_000)));
+    let connection = tcp(0, &changes, Workload::File(Bytes::new(100_000)));
     let outcome = play_with(&mut engine, &hosts, vec![connection], plan, |_| ());
     assert_eq!((outcome.flows[0].completions.len(), outcome.flows[0].retransmits), (1, 0));
     let (_, carried) = engine.port_counts(1).unwrap();
@@ -100,7 +100,7 @@ fn on_the_wire(header: &str, bytes: u64) {
 
 pub fn the_window_of_the_scenario_bounds_what_is_under_way() {
     let plan = plan(1, 1_000, 3_000);
-    let outcome = play(vec![tcp(0, &[("window", "14600B")], Load::Greedy)], plan);
+    let outcome = play(vec![tcp(0, &[("window", "14600B")], Workload::Greedy)], plan);
     // Ten segments of 1460 B in a round trip of 20 + 1.2 ms, and one more segment where an ACK waits for it:
     // between 14600 · 8 / 22.5 ms = 5.2 and 14600 · 8 / 21.2 ms = 5.5 Mbit/s; a busy machine makes it longer.
     let got = mbit(outcome.flows[0].goodput, plan);
@@ -113,14 +113,14 @@ pub fn a_large_window_is_reached_and_not_exceeded() {
     let hosts = hosts();
     // 200 kB are 137 segments: 17 on the wires, the others in the queue for 120 · 1.2 ms.
     let mut engine = engine(&hosts, "1000p");
-    let connection = tcp(0, &[("window", "200kB"), ("algorithm", "sack")], Load::Greedy);
+    let connection = tcp(0, &[("window", "200kB"), ("algorithm", "sack")], Workload::Greedy);
     play_with(&mut engine, &hosts, vec![connection], plan, |_| ());
     let longest = engine.world.delays(Direction::Up).distribution().quantile(1.0).unwrap();
     assert!(longest > Span::from_millis(140) && longest < Span::from_millis(166), "{longest}");
 }
 
 pub fn samples_have_a_window_and_a_round_trip_time() {
-    let outcome = play(vec![tcp(0, &[], Load::Greedy)], plan(1, 0, 1_000));
+    let outcome = play(vec![tcp(0, &[], Workload::Greedy)], plan(1, 0, 1_000));
     let samples = &outcome.flows[0].tcp;
     assert_eq!(samples.len(), 10);
     for sample in &samples[1..] {
@@ -131,7 +131,7 @@ pub fn samples_have_a_window_and_a_round_trip_time() {
 
 pub fn a_connection_without_an_answer_is_named() {
     let hosts = hosts();
-    let connections = vec![tcp(0, &[], Load::Greedy), tcp(1, &[], Load::Greedy)];
+    let connections = vec![tcp(0, &[], Workload::Greedy), tcp(1, &[], Workload::Greedy)];
     let driver = Driver::open(&hosts, connections, plan(2, 0, 6_000)).unwrap();
     let settings = [("tcp_syn_retries", "1"), ("tcp_syn_linear_timeouts", "0")];
     let give_up = || settings.map(|(name, value)| set_sysctl(&format!("net/ipv4/{name}"), value).unwrap());
@@ -144,12 +144,12 @@ pub fn a_connection_without_an_answer_is_named() {
 
 pub fn what_cannot_be_opened_is_named() {
     let hosts = hosts();
-    let mut elsewhere = tcp(3, &[], Load::Greedy);
+    let mut elsewhere = tcp(3, &[], Workload::Greedy);
     elsewhere.source.address = SocketAddr::from(([10, 0, 0, 77], 1));
     let error = Driver::open(&hosts, vec![elsewhere], plan(4, 0, 1)).unwrap_err();
     let message = error.to_string();
     assert!(message.starts_with("flow 3: cannot bind 10.0.0.77:1: EADDRNOTAVAIL"), "{message}");
-    let differ = vec![tcp(0, &[], Load::Greedy), tcp(1, &[("algorithm", "sack")], Load::Greedy)];
+    let differ = vec![tcp(0, &[], Workload::Greedy), tcp(1, &[("algorithm", "sack")], Workload::Greedy)];
     let error = Driver::open(&hosts, differ, plan(2, 0, 1)).unwrap_err();
     assert!(matches!(error, DriverError::Conflict { host: 0, .. }), "{error}");
 }
@@ -157,7 +157,7 @@ pub fn what_cannot_be_opened_is_named() {
 pub fn five_thousand_connections_are_opened_and_a_thousand_files_arrive() {
     let hosts = hosts();
     let file = |number: u16| {
-        let mut connection = tcp(0, &[], Load::File(Bytes::new(1_000)));
+        let mut connection = tcp(0, &[], Workload::File(Bytes::new(1_000)));
         connection.source = end(0, 20_000 + number);
         // One each 2 ms: 1200 B on the wire, half of what the link carries. The others would start later.
         let wait =

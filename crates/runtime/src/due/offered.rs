@@ -4,7 +4,7 @@ use apportion_core::units::{Rate, Span, Time};
 use apportion_scenario::entitlement::{Phase, Wants};
 use apportion_scenario::model::Scenario;
 
-use crate::connections::{Load, Planned};
+use crate::connections::{Planned, Workload};
 use crate::source::Write;
 
 /// Shortest interval. Chosen: queues smooth what varies faster, and it is the second of the worst second.
@@ -73,7 +73,7 @@ impl Bins {
 
 /// Tells `add` when a connection writes before `stop`, and how many bits.
 fn writes(connection: &Planned, changes: &[(Time, Rate)], stop: Time, add: &mut impl FnMut(Time, u64)) {
-    let Load::Writes(writes) = &connection.load else { return };
+    let Workload::Writes(writes) = &connection.workload else { return };
     let mut generator = writes.generator.clone();
     let mut pending = None;
     let ends = changes.iter().map(|&(at, rate)| (at, Some(rate))).chain([(stop, None)]);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use apportion_core::queue::Overload;
 use apportion_core::units::{Bytes, Rate, Time};
 use apportion_linux::tcp::{TcpInfo, tcp_info};
-use apportion_runtime::connections::Load;
+use apportion_runtime::connections::Workload;
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::{Completion, TcpSample};
 use apportion_scenario::tcp::TcpParams;
@@ -131,7 +131,7 @@ pub(super) struct Driven {
     start: Time,
     stop: Time,
     transport: TransportState,
-    load: Load,
+    workload: Workload,
     to: SocketAddr,
     phase: Phase,
     /// TCP: bytes that the socket has not taken yet.
@@ -155,7 +155,7 @@ impl Driven {
         flow: u32,
         (start, stop): (Time, Time),
         transport: TransportState,
-        load: Load,
+        workload: Workload,
         to: SocketAddr,
         (source, sink): (Option<OwnedFd>, Option<OwnedFd>),
     ) -> Self {
@@ -166,7 +166,7 @@ impl Driven {
             start,
             stop,
             transport,
-            load,
+            workload,
             to,
             phase: Phase::Waiting,
             left: 0,
@@ -210,8 +210,8 @@ impl Driven {
             return self.start;
         }
         let stop = if self.closing { Time::MAX } else { self.stop };
-        match &self.load {
-            Load::Writes(writes) => writes.pending.map_or(stop, |write| write.at.min(stop)),
+        match &self.workload {
+            Workload::Writes(writes) => writes.pending.map_or(stop, |write| write.at.min(stop)),
             _ => stop,
         }
     }
@@ -220,7 +220,7 @@ impl Driven {
     pub(super) fn act(&mut self, now: Time, tools: &mut Tools) {
         if self.phase == Phase::Waiting {
             self.begin(now, tools);
-        } else if let Load::Writes(writes) = &mut self.load
+        } else if let Workload::Writes(writes) = &mut self.workload
             && let Some(write) = writes.pending.take_if(|write| write.at <= now)
         {
             tools.lateness.record(now.since(write.at));
@@ -236,7 +236,7 @@ impl Driven {
             }
         } else if now >= self.stop && !self.closing {
             self.closing = true;
-            if matches!(self.load, Load::Greedy) {
+            if matches!(self.workload, Workload::Greedy) {
                 self.left = 0;
             }
             match self.transport {
@@ -248,11 +248,11 @@ impl Driven {
 
     fn begin(&mut self, now: Time, tools: &mut Tools) {
         self.next_write();
-        match self.load {
-            Load::Greedy => self.left = u64::MAX,
-            Load::File(size) => (self.left, self.closing) = (size.get(), true),
+        match self.workload {
+            Workload::Greedy => self.left = u64::MAX,
+            Workload::File(size) => (self.left, self.closing) = (size.get(), true),
             // The lab refuses players, calls and web pages.
-            Load::Writes(_) | Load::Media(_) | Load::Web(_) | Load::Arrived => (),
+            Workload::Writes(_) | Workload::Media(_) | Workload::Web(_) | Workload::Arrived => (),
         }
         self.phase = Phase::Open;
         if !self.is_tcp() {
@@ -272,7 +272,7 @@ impl Driven {
 
     /// Asks the generator for the next write.
     fn next_write(&mut self) {
-        if let Load::Writes(writes) = &mut self.load {
+        if let Workload::Writes(writes) = &mut self.workload {
             writes.pending = writes.generator.next();
         }
     }
@@ -334,7 +334,7 @@ impl Driven {
     }
 
     pub(super) fn set_rate(&mut self, now: Time, rate: Rate) {
-        let Load::Writes(writes) = &mut self.load else { return };
+        let Workload::Writes(writes) = &mut self.workload else { return };
         writes.generator.set_rate(now, rate);
         if rate == Rate::ZERO {
             writes.pending = None;
@@ -347,7 +347,7 @@ impl Driven {
     }
 
     pub(super) fn on_overload(&mut self, now: Time, exception: &Overload) {
-        if let Load::Writes(writes) = &mut self.load {
+        if let Workload::Writes(writes) = &mut self.workload {
             writes.generator.on_overload(now, exception);
         }
     }
@@ -432,7 +432,7 @@ impl Driven {
     }
 
     fn completion(&mut self, now: Time) -> Option<Completion> {
-        let Load::File(size) = self.load else { return None };
+        let Workload::File(size) = self.workload else { return None };
         (self.delivered >= size.get() && !std::mem::replace(&mut self.completed, true)).then(|| Completion {
             start: self.start,
             took: now.since(self.start),

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 
 use apportion_linux::host::Host;
-use apportion_runtime::connections::Load;
+use apportion_runtime::connections::Workload;
 use apportion_scenario::model::Transport;
 use apportion_scenario::tcp::TcpParams;
 use nix::errno::Errno;
@@ -96,14 +96,17 @@ impl Connection {
 
 fn check(hosts: &[Host], connections: &[Connection], plan: Plan) -> Result<(), DriverError> {
     for connection in connections {
-        let Connection { flow, source, sink, transport, load, .. } = connection;
+        let Connection { flow, source, sink, transport, workload, .. } = connection;
         let wrong = if source.host >= hosts.len() || sink.host >= hosts.len() {
             "it has no host"
         } else if *flow as usize >= plan.flows {
             "there is no such flow"
         } else if source.address.is_ipv4() != sink.address.is_ipv4() {
             "one end has an address of IPv4 and the other one of IPv6"
-        } else if matches!((transport, load), (Transport::Udp { .. }, Load::Greedy | Load::File(_))) {
+        } else if matches!(
+            (transport, workload),
+            (Transport::Udp { .. }, Workload::Greedy | Workload::File(_))
+        ) {
             "UDP has no feedback: it carries neither greedy sources nor files"
         } else if matches!(transport, Transport::Quic(_)) {
             "Linux has no QUIC"
@@ -193,7 +196,7 @@ fn bound(
 }
 
 fn driven_by(connection: Connection, source: Option<OwnedFd>, sink: Option<OwnedFd>) -> Driven {
-    let Connection { flow, source: from, sink: to, start, stop, transport, load } = connection;
+    let Connection { flow, source: from, sink: to, start, stop, transport, workload } = connection;
     let transport = match transport {
         Transport::Tcp(params) => TransportState::Tcp(params),
         // QUIC was refused.
@@ -201,5 +204,5 @@ fn driven_by(connection: Connection, source: Option<OwnedFd>, sink: Option<Owned
             TransportState::udp(transport.packet(), from.address.is_ipv4())
         }
     };
-    Driven::new(flow, (start, stop), transport, load, to.address, (source, sink))
+    Driven::new(flow, (start, stop), transport, workload, to.address, (source, sink))
 }
