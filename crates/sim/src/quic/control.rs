@@ -33,7 +33,7 @@ pub struct Control {
 
 /// What an ACK frame says, in packets.
 #[derive(Clone, Copy, Debug)]
-pub struct News {
+pub struct AckSummary {
     /// When it came.
     pub now: Time,
     /// For the first time acknowledged.
@@ -169,48 +169,55 @@ impl Control {
     }
 
     /// OnPacketsAcked: the window grows, or follows the model.
-    pub fn acknowledge(&mut self, news: &News, rtt: &Rtt) {
+    pub fn acknowledge(&mut self, summary: &AckSummary, rtt: &Rtt) {
         if self.model.is_some() {
-            self.follow_model(news);
+            self.follow_model(summary);
             return;
         }
         // Of CUBIC, time in which the window is not used does not count (RFC 9438 section 5.8).
         let is_slow_start = self.congestion.cwnd < self.congestion.ssthresh;
         let has_clock = self.rules.algorithm == Algorithm::Cubic && !is_slow_start;
-        if news.grown == 0.0 || !(news.is_utilised || has_clock) {
+        if summary.grown == 0.0 || !(summary.is_utilised || has_clock) {
             return;
         }
-        if self.rules.hystart && news.is_sample && is_slow_start {
+        if self.rules.hystart && summary.is_sample && is_slow_start {
             let (ack, sent, cwnd) =
-                (news.latest.map_or(0, |latest| latest + 1), news.next, self.congestion.cwnd);
-            let sample =
-                Sample { now: news.now, ack, sent, cwnd, rtt: rtt.latest(), min_rtt: rtt.min(), paced: true };
+                (summary.latest.map_or(0, |latest| latest + 1), summary.next, self.congestion.cwnd);
+            let sample = Sample {
+                now: summary.now,
+                ack,
+                sent,
+                cwnd,
+                rtt: rtt.latest(),
+                min_rtt: rtt.min(),
+                paced: true,
+            };
             if self.hystart.ends(sample) {
                 self.congestion.ssthresh = cwnd;
             }
         }
-        let (now, acked, srtt) = (news.now, news.grown, rtt.srtt().unwrap_or_default());
-        self.congestion.grow(&self.rules, Growth { now, acked, srtt, limited: news.is_utilised });
+        let (now, acked, srtt) = (summary.now, summary.grown, rtt.srtt().unwrap_or_default());
+        self.congestion.grow(&self.rules, Growth { now, acked, srtt, limited: summary.is_utilised });
     }
 
-    fn follow_model(&mut self, news: &News) {
+    fn follow_model(&mut self, summary: &AckSummary) {
         let Some(Model { version, rate, .. }) = self.model.as_deref_mut() else { return };
-        let latest = news.latest.map(|latest| latest + 1);
-        let sample = rate.deliver(news.now, news.acked, latest, news.first_outstanding);
+        let latest = summary.latest.map(|latest| latest + 1);
+        let sample = rate.deliver(summary.now, summary.acked, latest, summary.first_outstanding);
         let seen = bbr::Ack {
-            now: news.now,
+            now: summary.now,
             total: rate.delivered(),
-            delivered: news.acked,
-            lost: news.lost,
+            delivered: summary.acked,
+            lost: summary.lost,
             total_lost: rate.lost(),
-            prior_in_flight: news.prior_in_flight,
-            in_flight: news.in_flight,
+            prior_in_flight: summary.prior_in_flight,
+            in_flight: summary.in_flight,
             sample,
         };
-        let ack = bbr3::Ack { seen, transit: rate.transit(), is_cwnd_limited: news.is_utilised };
+        let ack = bbr3::Ack { seen, transit: rate.transit(), is_cwnd_limited: summary.is_utilised };
         self.congestion.cwnd = version.on_ack(self.congestion.cwnd, ack);
         if version.probes_rtt() {
-            rate.limit(news.in_flight);
+            rate.limit(summary.in_flight);
         }
     }
 }

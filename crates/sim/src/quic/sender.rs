@@ -10,7 +10,7 @@ use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::model::UDP_HEADER;
 use apportion_scenario::quic::QuicParams;
 
-use super::control::{Control, News};
+use super::control::{AckSummary, Control};
 use super::packet::{Ack, HANDSHAKE, ISN, Packet, Range, Stream, Wire};
 use super::rtt::Rtt;
 use super::sent::{Numbered, Record, Sent};
@@ -281,7 +281,7 @@ impl Sender {
         let lost = self.detect_losses(now);
         let grows = |sent: &Sent| !self.control.is_in_recovery(sent.at);
         let grown: u64 = acked.iter().filter(|(_, sent)| grows(sent)).map(|(_, sent)| sent.size).sum();
-        let news = News {
+        let summary = AckSummary {
             now,
             acked: acked.len() as u32,
             grown: grown as f64 / self.full_size() as f64,
@@ -294,7 +294,7 @@ impl Sender {
             is_sample,
             is_utilised: self.is_utilised,
         };
-        self.control.acknowledge(&news, &self.rtt);
+        self.control.acknowledge(&summary, &self.rtt);
     }
 
     /// ProcessECN.
