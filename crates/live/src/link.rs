@@ -20,7 +20,7 @@ use apportion_core::system::LinkQueue;
 use apportion_core::units::{Rate, Span, TicketRate, Time};
 use apportion_linux::pool::Pool;
 use apportion_runtime::link::{FlowSetting, LinkBackend, LinkParts, LinkState, WireFate};
-use apportion_runtime::probe::{Counters, Incident};
+use apportion_runtime::probe::{Counters, PacketEvent};
 
 use crate::pace::Pace;
 use crate::packet::Packet;
@@ -82,9 +82,9 @@ impl SharedState {
 }
 
 impl LinkBackend<Packet> for SharedState {
-    fn count(&mut self, packet: &Packet, incident: Incident) {
+    fn count(&mut self, packet: &Packet, event: PacketEvent) {
         if let Some(counters) = self.account(packet.account()) {
-            counters.count(incident);
+            counters.count(event);
         }
     }
     #[inline]

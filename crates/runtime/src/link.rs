@@ -22,13 +22,13 @@ pub use crate::link_parts::LinkParts;
 pub use crate::listed_losses::ListedLosses;
 use crate::loss::RandomLoss;
 use crate::outcome::{Count, LinkOutcome};
-use crate::probe::{Incident, LinkCounts, LinkProbe, LinkSample};
+use crate::probe::{LinkCounts, LinkProbe, LinkSample, PacketEvent};
 use crate::wire_jitter::WireJitter;
 
 /// What a backend provides to its links: the storage of packets, counters of flows, and a place for notifications.
 pub trait LinkBackend<P> {
     /// Counts for the flow of `packet` what befell it.
-    fn count(&mut self, packet: &P, incident: Incident);
+    fn count(&mut self, packet: &P, event: PacketEvent);
     /// Frees `packet`, which at `now` the discipline of `link` dropped or, without a reason, its wire lost.
     fn discard(&mut self, now: Time, link: u32, packet: P, reason: Option<DropReason>);
     /// The discipline of `link` marked `packet` at `now`. Ignored unless overridden.
@@ -205,7 +205,7 @@ impl<P: Packet> LinkState<P> {
         }
         if instruments.loses(packet) {
             self.counts.lost += 1;
-            backend.count(packet, Incident::Lost);
+            backend.count(packet, PacketEvent::Lost);
             return WireFate::Lost;
         }
         let Some((jitter, delay)) = &mut instruments.jitter else { return WireFate::InOrder };
@@ -528,12 +528,12 @@ struct LinkSink<'a, B> {
 impl<P, B: LinkBackend<P>> Sink<P> for LinkSink<'_, B> {
     fn dropped(&mut self, now: Time, packet: P, reason: DropReason) {
         self.counts.dropped[reason as usize] += 1;
-        self.backend.count(&packet, Incident::Dropped(reason));
+        self.backend.count(&packet, PacketEvent::Dropped(reason));
         self.backend.discard(now, self.link, packet, Some(reason));
     }
     fn marked(&mut self, now: Time, packet: &P) {
         self.counts.marked += 1;
-        self.backend.count(packet, Incident::Marked);
+        self.backend.count(packet, PacketEvent::Marked);
         self.backend.marked(now, self.link, packet);
     }
     fn overload(&mut self, now: Time, overload: Overload) {

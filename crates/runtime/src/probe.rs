@@ -32,7 +32,7 @@ pub struct Counters {
 
 /// What befalls a packet of a flow on its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Incident {
+pub enum PacketEvent {
     /// A discipline dropped it.
     Dropped(DropReason),
     /// It was lost on a wire.
@@ -43,11 +43,11 @@ pub enum Incident {
 
 impl Counters {
     /// Counts what befell a packet.
-    pub fn count(&mut self, incident: Incident) {
-        match incident {
-            Incident::Dropped(reason) => self.dropped[reason as usize] += 1,
-            Incident::Lost => self.lost += 1,
-            Incident::Marked => self.marked += 1,
+    pub fn count(&mut self, event: PacketEvent) {
+        match event {
+            PacketEvent::Dropped(reason) => self.dropped[reason as usize] += 1,
+            PacketEvent::Lost => self.lost += 1,
+            PacketEvent::Marked => self.marked += 1,
         }
     }
 
@@ -120,11 +120,11 @@ impl FlowCounts {
     }
 
     /// Counts what befell a packet of a flow.
-    pub fn count(&mut self, flow: FlowId, incident: Incident) {
-        let table = match incident {
-            Incident::Dropped(reason) => &mut self.dropped[reason as usize],
-            Incident::Lost => &mut self.lost,
-            Incident::Marked => &mut self.marked,
+    pub fn count(&mut self, flow: FlowId, event: PacketEvent) {
+        let table = match event {
+            PacketEvent::Dropped(reason) => &mut self.dropped[reason as usize],
+            PacketEvent::Lost => &mut self.lost,
+            PacketEvent::Marked => &mut self.marked,
         };
         Self::add(table, flow, self.carried.len());
     }

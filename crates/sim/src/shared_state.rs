@@ -5,7 +5,7 @@ use apportion_core::packet::FlowId;
 use apportion_core::queue::{DropReason, Overload};
 use apportion_core::units::Time;
 use apportion_runtime::link::LinkBackend;
-use apportion_runtime::probe::{FlowCounts, Incident};
+use apportion_runtime::probe::{FlowCounts, PacketEvent};
 
 use crate::capture::LinkCapture;
 use crate::events::Events;
@@ -53,8 +53,8 @@ impl SharedState<'_> {
 }
 
 impl LinkBackend<Packet> for SharedState<'_> {
-    fn count(&mut self, packet: &Packet, incident: Incident) {
-        self.counters.count(packet.flow(), incident);
+    fn count(&mut self, packet: &Packet, event: PacketEvent) {
+        self.counters.count(packet.flow(), event);
     }
     #[inline]
     fn discard(&mut self, now: Time, link: u32, packet: Packet, reason: Option<DropReason>) {
