@@ -38,11 +38,11 @@ pub struct SharedState {
     /// the latest of at most [`MAX_OVERLOADS`](Self::MAX_OVERLOADS).
     pub overloads: VecDeque<(Time, u32, Overload)>,
     /// Sees every packet on every link, for logs. Default: none.
-    pub witness: Option<Box<dyn Witness>>,
+    pub observer: Option<Box<dyn Observer>>,
 }
 
 /// Sees what happens to packets on links, by the number of the link, as it happens.
-pub trait Witness: std::fmt::Debug + Send {
+pub trait Observer: std::fmt::Debug + Send {
     /// A packet comes to the queue.
     fn entered(&mut self, now: Time, link: u32, packet: &Packet);
     /// A packet is gone: the discipline dropped it, or it was lost on the wire.
@@ -69,7 +69,7 @@ impl SharedState {
             flows: vec![Counters::default(); flows],
             flow_of_id: Vec::new(),
             overloads: VecDeque::new(),
-            witness: None,
+            observer: None,
         }
     }
 
@@ -89,8 +89,8 @@ impl LinkBackend<Packet> for SharedState {
     }
     #[inline]
     fn discard(&mut self, now: Time, link: u32, packet: Packet, _reason: Option<DropReason>) {
-        if let Some(witness) = &mut self.witness {
-            witness.gone(now, link, &packet);
+        if let Some(observer) = &mut self.observer {
+            observer.gone(now, link, &packet);
         }
         self.pool.give_back(packet.buffer);
     }
@@ -152,8 +152,8 @@ impl Link {
 
     /// Takes a packet into the queue, and sends if the transmitter is free.
     pub fn enter(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
-        if let Some(witness) = &mut shared.witness {
-            witness.entered(now, self.state.index(), &packet);
+        if let Some(observer) = &mut shared.observer {
+            observer.entered(now, self.state.index(), &packet);
         }
         self.state.arrive(now, &mut packet, shared);
         self.state.enqueue(now, packet, shared);
@@ -192,8 +192,8 @@ impl Link {
             return None;
         }
         let (arrival, packet) = self.wire.pop_front()?;
-        if let Some(witness) = &mut shared.witness {
-            witness.arrived(arrival, self.state.index(), &packet);
+        if let Some(observer) = &mut shared.observer {
+            observer.arrived(arrival, self.state.index(), &packet);
         }
         Some(packet)
     }

@@ -69,7 +69,7 @@ use apportion_runtime::probe::LinkCounts;
 
 pub use addresses::{Addresses, MAX_DEPTH};
 use flows::FlowSeries;
-use log::LogWitness;
+use log::LogObserver;
 pub use log::{Log, LogFile};
 pub use speed::{Speed, StepsError};
 pub use summary::{DirectionSummary, Summary};
@@ -394,7 +394,7 @@ impl Course {
         steps.sort_by_key(|(at, ..)| std::cmp::Reverse(*at));
         if let Some(logs) = shell.log.take() {
             let speeds = [&shell.up.speed, &shell.down.speed];
-            engine.shared.witness = Some(Box::new(LogWitness::new(logs, speeds)));
+            engine.shared.observer = Some(Box::new(LogObserver::new(logs, speeds)));
         }
         let sample = shell.sample.map_or(Time::MAX, |span| Time::ZERO + span);
         let exceptions = shell.exceptions.take();
@@ -487,8 +487,8 @@ impl Course {
         far: Option<End>,
     ) -> Result<Summary, ShellError> {
         let now = self.engine.now();
-        if let Some(witness) = self.engine.shared.witness.take() {
-            witness.finish(now).map_err(ShellError::Log)?;
+        if let Some(observer) = self.engine.shared.observer.take() {
+            observer.finish(now).map_err(ShellError::Log)?;
         }
         let directions =
             Direction::BOTH.map(|direction| self.direction(direction, shell.direction(direction), now));

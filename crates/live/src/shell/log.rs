@@ -21,7 +21,7 @@ use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_linux::clock::time_of_day;
 
 use super::Speed;
-use crate::link::Witness;
+use crate::link::Observer;
 use crate::packet::Packet;
 
 /// Parts in which the opportunities of a pause are written. Chosen: to the millisecond where packets are some
@@ -53,16 +53,16 @@ impl fmt::Debug for Log {
 
 /// Writes both logs.
 #[derive(Debug)]
-pub(super) struct LogWitness([Writer; 2]);
+pub(super) struct LogObserver([Writer; 2]);
 
-impl LogWitness {
+impl LogObserver {
     /// The logs of a link that goes at these speeds, up and down.
     pub fn new([up, down]: [Log; 2], speeds: [&Speed; 2]) -> Self {
         Self([Writer::new("uplink", up, speeds[0]), Writer::new("downlink", down, speeds[1])])
     }
 }
 
-impl Witness for LogWitness {
+impl Observer for LogObserver {
     fn entered(&mut self, now: Time, link: u32, packet: &Packet) {
         self.0[link as usize & 1].entry(now, format_args!("+ {}", packet.size().get()));
     }
