@@ -23,10 +23,10 @@ use apportion_scenario::model;
 use apportion_sim::{Detail, Simulation};
 
 use crate::cancel::{Cancel, Counter};
-use crate::hold::Hold;
 use crate::provenance::{Begun, versions};
 use crate::recorder::{Measured, Recorder};
 use crate::results::Results;
+use crate::retain::Retain;
 use crate::run::Run;
 use crate::run_error::RunError;
 use crate::scenario::Scenario;
@@ -181,7 +181,7 @@ impl Run<'_> {
         let seeds = self.seeds_of_points();
         let begun = Begun::now();
         let counter = Counter::new(self.progress.as_ref(), seeds.iter().map(Vec::len).sum());
-        let mut recorder = Recorder::new(self.scenario, None, Hold::Outcomes, false);
+        let mut recorder = Recorder::new(self.scenario, None, Retain::Full, false);
         let (queues, mut failed) = match queues_of(self.backend) {
             Ok(queues) => (queues, None),
             Err(cause) => (None, Some(cause)),

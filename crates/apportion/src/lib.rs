@@ -68,7 +68,6 @@ pub mod events;
 mod examples;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod gateway;
-mod hold;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod lab;
 mod league;
@@ -80,6 +79,7 @@ mod provenance;
 mod recorder;
 mod reproduce;
 mod results;
+mod retain;
 mod run;
 mod run_error;
 mod scenario;
@@ -109,7 +109,6 @@ pub use apportion_report::{
 pub use apportion_scenario::{Estimate, Place, Point, Problem};
 pub use cancel::{Cancel, Progress};
 pub use examples::examples;
-pub use hold::Hold;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use lab::ParityResults;
 pub use league::{League, LeagueError, LeagueResults, situations};
@@ -117,6 +116,7 @@ pub use packed::Packed;
 pub use part::{KeepError, Part};
 pub use reproduce::{Experiment, ReproduceError, Reproduced, Reproduction, experiments};
 pub use results::{PointMetric, Results, check_folder, load};
+pub use retain::Retain;
 pub use run::Run;
 pub use run_error::RunError;
 pub use scenario::{Scenario, ScenarioBuilder, ScenarioError};

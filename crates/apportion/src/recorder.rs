@@ -8,7 +8,7 @@ use apportion_runtime::due::Dues;
 use apportion_runtime::outcome::Outcome;
 use apportion_scenario::{Point, model};
 
-use crate::hold::Hold;
+use crate::retain::Retain;
 use crate::scenario::Scenario;
 use crate::warnings;
 
@@ -28,21 +28,21 @@ pub(crate) struct Recorder {
     /// Of each point's replications.
     twins: Option<Vec<Vec<Option<Twin>>>>,
     writer: Option<Writer>,
-    holds: Hold,
+    retain: Retain,
     is_complete: bool,
     /// Whether the last replication has ended, so that its twin counts.
     has_ended: bool,
 }
 
 impl Recorder {
-    pub(crate) fn new(scenario: &Scenario, writer: Option<Writer>, holds: Hold, has_twins: bool) -> Self {
+    pub(crate) fn new(scenario: &Scenario, writer: Option<Writer>, retain: Retain, has_twins: bool) -> Self {
         let points = blank(scenario);
         Self {
             summaries: points.iter().map(|_| PointSummary::default()).collect(),
             twins: has_twins.then(|| points.iter().map(|_| Vec::new()).collect()),
             points,
             writer,
-            holds,
+            retain,
             is_complete: true,
             has_ended: false,
         }
@@ -64,7 +64,7 @@ impl Recorder {
             Some(Measured::Recorded(recorded)) => recorded,
             Some(Measured::Outcome(outcome, dues)) => {
                 let recorded = Recorded::of(point.with(&outcome, dues.as_ref()), with_intervals);
-                if self.holds == Hold::Outcomes {
+                if self.retain == Retain::Full {
                     point.outcomes.push(*outcome);
                     point.dues.push(dues);
                 }
@@ -76,7 +76,7 @@ impl Recorder {
         }
         self.summaries[at].add(&recorded);
         self.writer.as_mut().map_or(Ok(()), |writer| writer.add(&recorded))?;
-        if self.holds == Hold::Rows {
+        if self.retain == Retain::Rows {
             // The summary has it.
             recorded.forget_sample();
             point.recorded.push(*recorded);

@@ -184,7 +184,7 @@ impl Results {
             .collect()
     }
 
-    /// The points, with the outcome of each replication if the run [holds](crate::Run::hold) them.
+    /// The points, with the outcome of each replication if the run [holds](crate::Run::retain) them.
     #[must_use]
     pub fn points(&self) -> &[PointRecord] {
         &self.record.points
@@ -246,7 +246,7 @@ impl Results {
     /// `report.html`; it appears with all of them or not at all.
     ///
     /// # Errors
-    /// If it cannot be written, or if the run did not [hold](crate::Run::hold) what tables and report are made of.
+    /// If it cannot be written, or if the run did not [hold](crate::Run::retain) what tables and report are made of.
     pub fn write(&self, folder: impl AsRef<Path>) -> Result<PathBuf, WriteError> {
         let replications = self.record.seeds.len().saturating_mul(self.record.points.len());
         apportion_report::write(folder.as_ref(), &self.record, Contents::of(replications as u64), &self.made)

@@ -11,10 +11,10 @@ use crate::cached::{Cached, Ended, Which};
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 use crate::captures::Captures;
 use crate::events::{Dropped, Events, Marked, Sampled};
-use crate::hold::Hold;
 use crate::provenance::Begun;
 use crate::recorder::{self, Measured, Recorder};
 use crate::results::Results;
+use crate::retain::Retain;
 use crate::run_error::RunError;
 use crate::scenario::Scenario;
 use crate::simulations::{Opener, Simulations, Simulator};
@@ -49,7 +49,7 @@ pub struct Run<'a> {
     pub(crate) folder: Option<PathBuf>,
     pub(crate) force: bool,
     pub(crate) cache: Option<(Cache, u64)>,
-    pub(crate) holds: Hold,
+    pub(crate) retain: Retain,
     /// None: by the number of replications.
     series: Option<bool>,
     #[cfg(all(feature = "live", target_os = "linux"))]
@@ -162,7 +162,7 @@ impl<'a> Run<'a> {
             folder: None,
             force: false,
             cache: None,
-            holds: Hold::Outcomes,
+            retain: Retain::Full,
             series: None,
             #[cfg(all(feature = "live", target_os = "linux"))]
             retries: crate::lab::RETRIES,
@@ -183,12 +183,12 @@ impl<'a> Run<'a> {
     /// # "#)?;
     /// # let folder = tempfile::tempdir()?;
     /// # let folder = folder.path();
-    /// let results = apportion::Run::new(&scenario).seeds(3).hold(apportion::Hold::Metrics).folder(folder).simulate()?;
+    /// let results = apportion::Run::new(&scenario).seeds(3).retain(apportion::Retain::Metrics).folder(folder).simulate()?;
     /// assert_eq!((results.flows().count(), results.metrics()[0].metric.samples.len()), (0, 3));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn hold(mut self, what: Hold) -> Self {
-        self.holds = what;
+    pub fn retain(mut self, what: Retain) -> Self {
+        self.retain = what;
         self
     }
 
@@ -227,7 +227,7 @@ impl<'a> Run<'a> {
     pub fn simulations(&self) -> Simulations<'a> {
         Simulations {
             has_twins: self.has_twins(),
-            holds: self.holds == Hold::Outcomes,
+            retains_outcomes: self.retain == Retain::Full,
             has_intervals: self.contents().intervals,
             // Each of them is shown, not only those that begin when none is.
             jobs: if self.jobs == 0 && self.events.are_watched() { 1 } else { self.jobs },
@@ -257,7 +257,7 @@ impl<'a> Run<'a> {
         let writer = self.folder.as_deref().map(|folder| Writer::create(folder, self.contents()));
         let writer = writer.transpose()?;
         let captures = writer.as_ref().map(|writer| Captures::new(writer.folder()));
-        let mut recorder = Recorder::new(self.scenario, writer, self.holds, self.has_twins());
+        let mut recorder = Recorder::new(self.scenario, writer, self.retain, self.has_twins());
         self.events.begin(self.scenario.title(), seeds.iter().map(Vec::len).sum());
         let simulated = self.replications(captures.as_ref(), &mut recorder);
         self.events.end(simulated.is_ok() && recorder.is_complete());
@@ -335,7 +335,7 @@ impl<'a> Run<'a> {
         const INTERVAL: usize = 200;
         /// Chosen: small, and a run has few batches all the same.
         const MEMORY: usize = 64 << 20;
-        if self.holds == Hold::Outcomes {
+        if self.retain == Retain::Full {
             return usize::MAX;
         }
         let rows = |point: &Point| {

@@ -56,7 +56,7 @@ pub struct Simulations<'a> {
     pub(crate) seeds: u64,
     pub(crate) has_twins: bool,
     /// Whether outcomes are held.
-    pub(crate) holds: bool,
+    pub(crate) retains_outcomes: bool,
     /// Whether there are tables over time.
     pub(crate) has_intervals: bool,
     pub(crate) jobs: usize,
@@ -65,7 +65,7 @@ pub struct Simulations<'a> {
 }
 
 impl<'a> Simulations<'a> {
-    /// So many replications of each point of these scenarios, without twins, for runs that [hold outcomes](crate::Run::hold); on all
+    /// So many replications of each point of these scenarios, without twins, for runs that [hold outcomes](crate::Run::retain); on all
     /// cores, without a cache.
     pub fn new(scenarios: impl IntoIterator<Item = &'a Scenario>, seeds: u64) -> Self {
         let points_of = |scenario: &'a Scenario| (0..scenario.points().len()).map(move |at| (scenario, at));
@@ -75,7 +75,7 @@ impl<'a> Simulations<'a> {
             points,
             seeds,
             has_twins: false,
-            holds: true,
+            retains_outcomes: true,
             has_intervals: contents.intervals,
             jobs: 0,
             cancel: Cancel::new(),
@@ -89,9 +89,9 @@ impl<'a> Simulations<'a> {
         self
     }
 
-    /// Whether they are for a run that [holds](crate::Run::hold) outcomes. Default: true.
-    pub fn hold(mut self, outcomes: bool) -> Self {
-        self.holds = outcomes;
+    /// Whether they are for a run that [holds](crate::Run::retain) outcomes. Default: true.
+    pub fn retain_outcomes(mut self, outcomes: bool) -> Self {
+        self.retains_outcomes = outcomes;
         self
     }
 
@@ -190,12 +190,12 @@ impl<'a> Simulations<'a> {
 
     /// Whether a replication that was recorded has all that is wanted.
     pub(crate) fn uses(&self, recorded: &Recorded) -> bool {
-        !self.holds && (recorded.has_intervals() || !self.has_intervals)
+        !self.retains_outcomes && (recorded.has_intervals() || !self.has_intervals)
     }
 
     /// What is kept of a simulation of a point, of which `blank` has nothing recorded.
     pub(crate) fn ended(&self, blank: &PointRecord, job: &Job<'_>, outcome: Outcome) -> Ended {
-        if self.holds && job.twin_of.is_none() {
+        if self.retains_outcomes && job.twin_of.is_none() {
             return Ended::Replication(Box::new(outcome));
         }
         let dues = apportion_runtime::due::dues(job.scenario, &outcome);

@@ -16,7 +16,7 @@ pub struct OnCluster<'a> {
     pub seeds: u64,
     /// Whether each has a twin.
     pub perturb: bool,
-    /// Whether [outcomes are held](apportion::Run::hold).
+    /// Whether [outcomes are held](apportion::Run::retain).
     pub hold: bool,
     /// Whether it may be too large.
     pub force: bool,

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use apportion::{Cache, Contents, Hold, Results, Run, Scenario, ScenarioBuilder};
+use apportion::{Cache, Contents, Results, Retain, Run, Scenario, ScenarioBuilder};
 
 use crate::arguments::{self, Wanted};
 use crate::cache;
@@ -21,7 +21,7 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
     }
     let folder = wanted.folder("");
     let mut run = Run::new(&scenario).seeds(wanted.seeds).jobs(arguments.jobs).force(arguments.force);
-    run = run.hold(wanted.hold(&scenario));
+    run = run.retain(wanted.retain(&scenario));
     if arguments.series {
         run = run.series(true);
     }
@@ -73,8 +73,8 @@ impl Wanted {
     }
 
     /// What is held of each replication: tables are in the folder.
-    pub fn hold(&self, scenario: &Scenario) -> Hold {
-        if self.is_short(scenario) { Hold::Outcomes } else { Hold::Metrics }
+    pub fn retain(&self, scenario: &Scenario) -> Retain {
+        if self.is_short(scenario) { Retain::Full } else { Retain::Metrics }
     }
 
     /// Whether there is no progress to show.

@@ -34,7 +34,7 @@ pub fn sweep(arguments: &arguments::Sweep, cluster: Option<Cluster<'_>>) -> anyh
     let on_cluster = OnCluster { address, scenarios, seeds, perturb, hold, force, quiet };
     let cancel = cluster::simulate(&on_cluster, cluster)?;
     // All of it is in the cache, as far as it was simulated.
-    let run = Run::new(&scenario).seeds(seeds).perturb(perturb).hold(wanted.hold(&scenario)).force(force);
+    let run = Run::new(&scenario).seeds(seeds).perturb(perturb).retain(wanted.retain(&scenario)).force(force);
     let results = run.cache(&cache, Cache::MOST).cancel(&cancel).folder(&folder).simulate()?;
     cache.prune(Cache::MOST)?;
     run::print_results(&results, wanted)

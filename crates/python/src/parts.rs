@@ -56,7 +56,7 @@ pub struct Parts {
 impl Parts {
     fn all(&self) -> Simulations<'_> {
         let scenarios = self.scenarios.iter().map(|scenario| &scenario.get().inner);
-        Simulations::new(scenarios, self.seeds).perturb(self.perturb).hold(self.hold).jobs(1)
+        Simulations::new(scenarios, self.seeds).perturb(self.perturb).retain_outcomes(self.hold).jobs(1)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
 use std::time::Duration;
 
-use apportion::{Cache, Cancel, Hold, Results, Run, Scenario};
+use apportion::{Cache, Cancel, Results, Retain, Run, Scenario};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 
@@ -35,8 +35,8 @@ pub struct Options<'py, 'a> {
 }
 
 /// What results hold in memory.
-pub fn hold(scenario: &Scenario, seeds: u64) -> Hold {
-    Hold::of(seeds.saturating_mul(scenario.points().len() as u64))
+pub fn retain(scenario: &Scenario, seeds: u64) -> Retain {
+    Retain::of(seeds.saturating_mul(scenario.points().len() as u64))
 }
 
 /// Runs it. Returns the results, and whether an interrupt ended it early.
@@ -54,8 +54,12 @@ pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_, '_>) -
     // Disciplines in Python share the interpreter's lock: a second thread would only wait for it. Callbacks come one after the other.
     let in_python = scenario.has_own_disciplines() || !callbacks.are_none();
     let jobs = if in_python { 1 } else { jobs };
-    let run =
-        Run::new(scenario).seeds(seeds).jobs(jobs).force(force).cancel(&cancel).hold(hold(scenario, seeds));
+    let run = Run::new(scenario)
+        .seeds(seeds)
+        .jobs(jobs)
+        .force(force)
+        .cancel(&cancel)
+        .retain(retain(scenario, seeds));
     let run = perturb.into_iter().fold(run, Run::perturb);
     let run = folder.into_iter().fold(run, Run::folder);
     let run = cache.into_iter().fold(run, |run, cache| run.cache(cache, Cache::MOST));

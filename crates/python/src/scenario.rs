@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use apportion::{Hold, ScenarioBuilder, ScenarioError};
+use apportion::{Retain, ScenarioBuilder, ScenarioError};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
@@ -91,7 +91,7 @@ impl Scenario {
 
     /// Whether results of so many replications of each point hold outcomes.
     fn holds_outcomes(&self, seeds: u64) -> bool {
-        run::hold(&self.inner, seeds) == Hold::Outcomes
+        run::retain(&self.inner, seeds) == Retain::Full
     }
 
     /// The same scenario with values replaced.

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use apportion::rows::{Cell, FlowRow, LinkRow, SeriesRow};
 use apportion::{
-    Cache, Cancel, Contents, Hold, KeepError, Progress, Results, Run, RunError, Scenario, ScenarioBuilder,
+    Cache, Cancel, Contents, KeepError, Progress, Results, Retain, Run, RunError, Scenario, ScenarioBuilder,
     ScenarioError, Simulations, Table,
 };
 
@@ -122,8 +122,8 @@ fn a_run_of_which_nothing_has_ended_leaves_no_folder() {
     let folder = tempfile::tempdir().unwrap();
     let (scenario, cancel) = (scenario(), Cancel::new());
     cancel.cancel();
-    for holds in [Hold::Outcomes, Hold::Rows, Hold::Metrics] {
-        let run = Run::new(&scenario).seeds(2).hold(holds).cancel(&cancel).folder(folder.path());
+    for retain in [Retain::Full, Retain::Rows, Retain::Metrics] {
+        let run = Run::new(&scenario).seeds(2).retain(retain).cancel(&cancel).folder(folder.path());
         let results = run.simulate().unwrap();
         assert!(results.is_empty() && results.folder().is_none());
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
@@ -195,12 +195,12 @@ fn a_run_that_holds_nothing_says_the_same_and_takes_and_gives_what_is_kept() {
     let [folder, cache] = [(); 2].map(|()| tempfile::tempdir().unwrap());
     let cache = Cache::at(cache.path());
     let scenario = scenario();
-    let run = |holds: Hold, out: &str| {
-        let run = Run::new(&scenario).seeds(3).perturb(true).hold(holds).cache(&cache, u64::MAX);
+    let run = |retain: Retain, out: &str| {
+        let run = Run::new(&scenario).seeds(3).perturb(true).retain(retain).cache(&cache, u64::MAX);
         run.folder(folder.path().join(out)).simulate().unwrap()
     };
-    let (lean, again) = (run(Hold::Metrics, "a"), run(Hold::Rows, "b"));
-    let (full, full_again) = (run(Hold::Outcomes, "c"), run(Hold::Metrics, "d"));
+    let (lean, again) = (run(Retain::Metrics, "a"), run(Retain::Rows, "b"));
+    let (full, full_again) = (run(Retain::Full, "c"), run(Retain::Metrics, "d"));
     // What is kept of a run that holds nothing is too little for one that holds outcomes, apart from twins; not the other way round.
     let all = 2 * 2 * 3;
     assert_eq!([&lean, &again, &full, &full_again].map(Results::reused), [0, all, all / 2, all]);
@@ -227,12 +227,12 @@ fn a_long_run_that_holds_rows_is_written_as_if_it_held_outcomes() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = scenario().set("stop", "300ms").unwrap().set("measure_from", "100ms").unwrap();
     let seeds = Contents::LONG / 2 + 1;
-    let run = |holds: Hold| Run::new(&scenario).seeds(seeds).perturb(false).hold(holds);
-    assert_eq!(Hold::of(2 * seeds), Hold::Rows);
-    let rows = run(Hold::Rows).simulate().unwrap();
+    let run = |retain: Retain| Run::new(&scenario).seeds(seeds).perturb(false).retain(retain);
+    assert_eq!(Retain::of(2 * seeds), Retain::Rows);
+    let rows = run(Retain::Rows).simulate().unwrap();
     assert!(rows.points().iter().all(|point| point.outcomes.is_empty()) && rows.series().next().is_none());
     let written = rows.write(folder.path()).unwrap();
-    let direct = run(Hold::Metrics).folder(folder.path()).simulate().unwrap();
+    let direct = run(Retain::Metrics).folder(folder.path()).simulate().unwrap();
     let (written, mut direct) = (files(&written), files(direct.folder().unwrap()));
     direct.insert("run.json".into(), written["run.json"].clone());
     assert!(written == direct, "but for when and how");
