@@ -88,7 +88,7 @@ pub mod shell;
 mod simulations;
 mod size;
 mod sources;
-mod staged;
+mod unpublished_run;
 mod warnings;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod watch;
@@ -122,7 +122,7 @@ pub use run_error::RunError;
 pub use scenario::{Scenario, ScenarioBuilder, ScenarioError};
 pub use simulations::Simulations;
 pub use sources::build;
-pub use staged::Staged;
+pub use unpublished_run::UnpublishedRun;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use watch::{Watch, WatchError};
 

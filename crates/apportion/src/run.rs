@@ -18,7 +18,7 @@ use crate::retain::Retain;
 use crate::run_error::RunError;
 use crate::scenario::Scenario;
 use crate::simulations::{Opener, Simulations, Simulator};
-use crate::staged::Staged;
+use crate::unpublished_run::UnpublishedRun;
 
 /// A run of a scenario: every point of its sweep with every seed.
 ///
@@ -250,7 +250,7 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// As [`simulate`](Self::simulate).
-    pub fn stage(&self) -> Result<Staged, RunError> {
+    pub fn stage(&self) -> Result<UnpublishedRun, RunError> {
         self.check_size()?;
         let begun = Begun::now();
         let seeds = self.seeds_of_points();
@@ -264,7 +264,7 @@ impl<'a> Run<'a> {
         let (reused, cache_failure) = simulated?;
         let (record, writer) = recorder.finish(self.scenario, seeds.into_iter().next().unwrap_or_default());
         let made = begun.end(reused);
-        Ok(Staged::new(Results::new(record, made, None, cache_failure), writer))
+        Ok(UnpublishedRun::new(Results::new(record, made, None, cache_failure), writer))
     }
 
     /// What the folder holds.
