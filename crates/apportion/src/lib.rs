@@ -33,7 +33,7 @@
 //! | read results as rows, JSON lines, text, HTML; write them to a folder | [`Results`] |
 //! | see drops, marks and samples while they happen | [`Run::on_drop`], [`Run::on_mark`], [`Run::on_sample`] |
 //! | keep what was simulated, and take it from there again | [`Cache`], [`Run::cache`] |
-//! | divide simulations among processes and machines | [`Simulations`], [`Packed`] |
+//! | divide simulations among processes and machines | [`Simulations`], [`ScenarioBundle`] |
 //! | read results back | [`Results::read`] |
 //! | compare them | [`load`], [`compare()`] |
 //! | draw results for a paper | [`plot`] |
@@ -73,7 +73,6 @@ pub mod lab;
 mod league;
 #[cfg(feature = "mutants")]
 pub mod mutants;
-mod packed;
 mod part;
 mod provenance;
 mod recorder;
@@ -83,6 +82,7 @@ mod retain;
 mod run;
 mod run_error;
 mod scenario;
+mod scenario_bundle;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod shell;
 mod simulations;
@@ -112,7 +112,6 @@ pub use examples::examples;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use lab::ParityResults;
 pub use league::{League, LeagueError, LeagueResults, situations};
-pub use packed::Packed;
 pub use part::{KeepError, Part};
 pub use reproduce::{Experiment, ReproduceError, Reproduced, Reproduction, experiments};
 pub use results::{PointMetric, Results, check_folder, load};
@@ -120,6 +119,7 @@ pub use retain::Retain;
 pub use run::Run;
 pub use run_error::RunError;
 pub use scenario::{Scenario, ScenarioBuilder, ScenarioError};
+pub use scenario_bundle::ScenarioBundle;
 pub use simulations::Simulations;
 pub use sources::build;
 pub use unpublished_run::UnpublishedRun;

@@ -133,7 +133,7 @@ pub fn pack<'py>(
     py: Python<'py>,
     scenario: &apportion::Scenario,
 ) -> Result<Packed<'py>, apportion::ScenarioError> {
-    let apportion::Packed { text, origin, settings, files } = scenario.pack()?;
+    let apportion::ScenarioBundle { text, origin, settings, files } = scenario.pack()?;
     let files = files.into_iter().map(|(path, content)| (path, PyBytes::new(py, &content))).collect();
     Ok((text, origin, settings, files))
 }
@@ -144,5 +144,5 @@ pub fn unpack(
 ) -> Result<apportion::Scenario, apportion::ScenarioError> {
     let files: BTreeMap<_, _> =
         files.into_iter().map(|(path, content)| (path, content.as_bytes().to_vec())).collect();
-    apportion::Packed { text, origin, settings, files }.load()
+    apportion::ScenarioBundle { text, origin, settings, files }.load()
 }

@@ -15,12 +15,12 @@ use crate::scenario::{Scenario, ScenarioBuilder, ScenarioError};
 /// #     link.bottleneck = { from = "a", to = "b", rate = "2Mbit", delay = "5ms", queue = ["fifo", "drr"] }
 /// #     flow.tcp = { from = "a", to = "b", tcp = "rfc" }
 /// # "#)?;
-/// let packed = scenario.pack()?;
-/// assert_eq!(packed.load()?.canonical(), scenario.canonical());
+/// let bundle = scenario.pack()?;
+/// assert_eq!(bundle.load()?.canonical(), scenario.canonical());
 /// # Ok::<(), apportion::ScenarioError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Packed {
+pub struct ScenarioBundle {
     /// Its text, as it was written.
     pub text: String,
     /// Its name in messages.
@@ -36,13 +36,13 @@ impl Scenario {
     ///
     /// # Errors
     /// If one of these cannot be read any more.
-    pub fn pack(&self) -> Result<Packed, ScenarioError> {
+    pub fn pack(&self) -> Result<ScenarioBundle, ScenarioError> {
         let read = |path: PathBuf| match apportion_scenario::read_file(&path) {
             Ok(content) => Ok((path, content)),
             Err(cause) => Err(ScenarioError::File { path, cause }),
         };
         let (text, settings) = self.source();
-        Ok(Packed {
+        Ok(ScenarioBundle {
             text: text.to_owned(),
             origin: self.origin().to_owned(),
             settings: settings.to_vec(),
@@ -51,7 +51,7 @@ impl Scenario {
     }
 }
 
-impl Packed {
+impl ScenarioBundle {
     /// Loads it, with nothing from this machine's disk and the disciplines of this project.
     ///
     /// # Errors
