@@ -73,7 +73,7 @@ pub mod lab;
 mod league;
 #[cfg(feature = "mutants")]
 pub mod mutants;
-mod part;
+mod partial_results;
 mod provenance;
 mod recorder;
 mod reproduce;
@@ -112,7 +112,7 @@ pub use examples::examples;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use lab::ParityResults;
 pub use league::{League, LeagueError, LeagueResults, situations};
-pub use part::{KeepError, Part};
+pub use partial_results::{KeepError, PartialResults};
 pub use reproduce::{Experiment, ReproduceError, Reproduced, Reproduction, experiments};
 pub use results::{PointMetric, Results, check_folder, load};
 pub use retain::Retain;

@@ -60,7 +60,7 @@ pub enum RunError {
     },
     /// What a simulation gave cannot be encoded.
     #[error("cannot encode what was simulated: {0}")]
-    Part(io::Error),
+    Encode(io::Error),
     /// A capture cannot be written.
     #[error("cannot write the capture `{}`: {cause}", path.display())]
     Capture {

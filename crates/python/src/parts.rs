@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use apportion::{Cancel, Frame, Part, RunError, Simulations};
+use apportion::{Cancel, Frame, PartialResults, RunError, Simulations};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -110,13 +110,13 @@ impl Parts {
         if let Some(stop) = stopped {
             return Err(stop.into());
         }
-        let sent = |Part { point, key, frame }| (point, key, PyBytes::new(py, frame.as_bytes()));
+        let sent = |PartialResults { point, key, frame }| (point, key, PyBytes::new(py, frame.as_bytes()));
         Ok(parts.map_err(of_run)?.into_iter().map(sent).collect())
     }
 
     /// Adds a part to the cache.
     fn keep(&self, py: Python<'_>, cache: &Cache, point: usize, key: String, frame: Vec<u8>) -> PyResult<()> {
-        let part = Part { point, key, frame: Frame::from_bytes(frame) };
+        let part = PartialResults { point, key, frame: Frame::from_bytes(frame) };
         let all = self.all().cache(&cache.inner);
         py.detach(|| all.keep(&part)).map_err(of_run)
     }

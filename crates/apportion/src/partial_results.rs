@@ -16,7 +16,7 @@ use crate::simulations::Simulations;
 
 /// Simulations of one point, as a [`Cache`](crate::Cache) holds them.
 #[derive(Clone, Debug)]
-pub struct Part {
+pub struct PartialResults {
     /// The number of the point.
     pub point: usize,
     /// The hash of all that its results depend on, besides seeds, in hexadecimal.
@@ -68,7 +68,7 @@ impl Simulations<'_> {
     ///
     /// # Errors
     /// If there is none of a number, a point is too large for the simulator, or threads cannot be started.
-    pub fn simulate(&self, numbers: &[usize]) -> Result<Vec<Part>, RunError> {
+    pub fn simulate(&self, numbers: &[usize]) -> Result<Vec<PartialResults>, RunError> {
         if let Some(&number) = numbers.iter().find(|number| **number >= self.total()) {
             return Err(RunError::NoSimulation { number, count: self.total() });
         }
@@ -89,7 +89,7 @@ impl Simulations<'_> {
             let (scenario, at) = self.points[point];
             let key = scenario.key(at).to_string();
             let entries: Vec<_> = entries.iter().map(|(_, entry)| entry).collect();
-            Ok(Part { point, key, frame: Frame::of(&entries).map_err(RunError::Part)? })
+            Ok(PartialResults { point, key, frame: Frame::of(&entries).map_err(RunError::Encode)? })
         };
         ended.chunk_by(|one, next| one.0 == next.0).map(of_point).collect()
     }
@@ -98,7 +98,7 @@ impl Simulations<'_> {
     ///
     /// # Errors
     /// If it was simulated from other inputs, or by another build; or if the cache cannot be written.
-    pub fn keep(&self, part: &Part) -> Result<(), KeepError> {
+    pub fn keep(&self, part: &PartialResults) -> Result<(), KeepError> {
         let &(scenario, at) = self.points.get(part.point).ok_or(KeepError::Foreign)?;
         let key = scenario.key(at);
         if key.to_string() != part.key {
@@ -120,7 +120,7 @@ impl Simulations<'_> {
     }
 }
 
-/// Why a part could not be kept.
+/// Why partial results could not be kept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeepError {
