@@ -33,12 +33,12 @@ pub trait ClassScheduler {
     fn taken(&mut self, now: Time, class: usize, next: Option<Bytes>);
 
     /// Goes on to the first time at which a class can be served, after it chose none. By default there is no such time.
-    fn look_ahead(&mut self) -> Option<Time> {
+    fn advance_to_eligible(&mut self) -> Option<Time> {
         None
     }
 
-    /// Takes back what the look ahead did, at `now` before its time.
-    fn look_back(&mut self, _now: Time) {}
+    /// Takes back what [that](Self::advance_to_eligible) did, at `now` before its time.
+    fn rewind(&mut self, _now: Time) {}
 }
 
 /// What an arrival did to the queue of its class.
@@ -115,9 +115,9 @@ impl<S: ClassScheduler, Q> Classful<S, Q> {
         Self { members, queues, scheduler, classes: classes.all().len(), next: None }
     }
 
-    fn look_back(&mut self, now: Time) {
+    fn rewind(&mut self, now: Time) {
         self.next = None;
-        self.scheduler.look_back(now);
+        self.scheduler.rewind(now);
     }
 
     /// The next packet after a discipline dropped all that `class` had.
@@ -129,7 +129,7 @@ impl<S: ClassScheduler, Q> Classful<S, Q> {
         loop {
             self.scheduler.taken(now, class, None);
             let Some((other, turn)) = self.scheduler.choose(now) else {
-                self.next = self.scheduler.look_ahead();
+                self.next = self.scheduler.advance_to_eligible();
                 return None;
             };
             if let Some(packet) = self.queues.dequeue(now, other, sink) {
@@ -149,11 +149,11 @@ impl<S: ClassScheduler, Q: ClassQueues<P>, P: Packet> Queue<P> for Classful<S, Q
         let size = packet.size();
         match self.queues.enqueue(now, class, packet, sink) {
             Arrival::First => {
-                self.look_back(now);
+                self.rewind(now);
                 self.scheduler.activate(now, class, size);
             }
             Arrival::Emptied => {
-                self.look_back(now);
+                self.rewind(now);
                 self.scheduler.taken(now, class, None);
             }
             Arrival::Other => {}
@@ -165,7 +165,7 @@ impl<S: ClassScheduler, Q: ClassQueues<P>, P: Packet> Queue<P> for Classful<S, Q
             return None;
         }
         let Some((class, turn)) = self.scheduler.choose(now) else {
-            self.next = self.scheduler.look_ahead();
+            self.next = self.scheduler.advance_to_eligible();
             return None;
         };
         self.next = None;
@@ -189,7 +189,7 @@ impl<S: ClassScheduler, Q: ClassQueues<P>, P: Packet> Queue<P> for Classful<S, Q
 impl<S: ClassScheduler, Q: ClassQueues<P>, P: Packet> Discipline<P> for Classful<S, Q> {
     /// First those that may leave at `now`, then those that would have to wait, by class.
     fn drain(&mut self, now: Time) -> Option<P> {
-        self.look_back(now);
+        self.rewind(now);
         let chosen = self.scheduler.choose(now).map(|(class, _)| class);
         let class = chosen.or_else(|| (0..self.classes).find(|&class| !self.queues.is_empty(class)))?;
         let packet = self.queues.drain(now, class);
@@ -200,7 +200,7 @@ impl<S: ClassScheduler, Q: ClassQueues<P>, P: Packet> Discipline<P> for Classful
     fn take(&mut self, now: Time, flow: FlowId) -> Option<P> {
         let class = self.members.class_of(flow)?;
         let packet = self.queues.take(now, class, flow)?;
-        self.look_back(now);
+        self.rewind(now);
         self.scheduler.taken(now, class, self.queues.head(class));
         Some(packet)
     }

@@ -554,7 +554,7 @@ impl ClassScheduler for ServiceCurves {
         }
     }
 
-    fn look_ahead(&mut self) -> Option<Time> {
+    fn advance_to_eligible(&mut self) -> Option<Time> {
         let from = self.waiting.first().map(|(at, _)| at);
         let mut time = None;
         self.is_ahead = true;
@@ -572,7 +572,7 @@ impl ClassScheduler for ServiceCurves {
         time.map(Time::from_nanos)
     }
 
-    fn look_back(&mut self, now: Time) {
+    fn rewind(&mut self, now: Time) {
         while let Some(class) = self.changed.pop() {
             if self.nodes[class as usize].active > 0 {
                 self.refit(now, class as usize);

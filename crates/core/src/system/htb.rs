@@ -580,7 +580,7 @@ impl ClassScheduler for TokenBuckets {
         }
     }
 
-    fn look_ahead(&mut self) -> Option<Time> {
+    fn advance_to_eligible(&mut self) -> Option<Time> {
         self.is_ahead = true;
         let mut time = None;
         while !self.can_send() {
@@ -592,7 +592,7 @@ impl ClassScheduler for TokenBuckets {
         time
     }
 
-    fn look_back(&mut self, now: Time) {
+    fn rewind(&mut self, now: Time) {
         while let Some(class) = self.changed.pop() {
             if self.nodes[class as usize].active != 0 {
                 self.update(now, class as usize);
