@@ -482,10 +482,12 @@ impl<P: Packet> LinkState<P> {
     }
 
     /// Whether what it does when it transmits concerns no other part, so that it may be asked for packets late; see
-    /// [`LinkQueue::may_be_called_late`].
+    /// [`LinkQueue::allows_deferred_dequeue`].
     #[must_use]
-    pub fn may_be_called_late(&self) -> bool {
-        self.instruments.exchanges.is_empty() && !self.has_jitter() && self.queue.inner().may_be_called_late()
+    pub fn allows_deferred_dequeue(&self) -> bool {
+        self.instruments.exchanges.is_empty()
+            && !self.has_jitter()
+            && self.queue.inner().allows_deferred_dequeue()
     }
 
     /// What waits in its queue.

@@ -6,7 +6,7 @@
 //! transmission is made up for, with the right time, when the next packet comes.
 //!
 //! While packets wait, the end of a transmission has no effect elsewhere before the next packet has crossed the wire. So a link that
-//! [`may_be_called_late`](LinkState::may_be_called_late) has one event for the transmissions of that time, its *slack*, and makes
+//! [`allows_deferred_dequeue`](LinkState::allows_deferred_dequeue) has one event for the transmissions of that time, its *slack*, and makes
 //! up for those that ended before whenever it is used. A packet whose next link carries packets from this one alone and is free
 //! when it arrives there is [handed over](Link::takes_early) when its transmission begins, without an event for its arrival.
 //!
@@ -155,7 +155,7 @@ impl Link {
     /// One event may stand for the transmissions of a [slack](self): nothing changes this link during the run but what it knows of
     /// flows, and no router looks into its queue.
     pub fn enable_batching(&mut self) {
-        if self.state.may_be_called_late() && !self.aggregates() {
+        if self.state.allows_deferred_dequeue() && !self.aggregates() {
             self.slack = self.state.delay();
         }
     }

@@ -313,7 +313,7 @@ impl<P: Packet> LinkQueue<P> {
     /// Whether a `dequeue` with a backlog always gives a packet and concerns the link alone: no packet is held back, no
     /// source is notified, and no program from outside is called. Such a call may be made late, with the time at which it was due.
     #[must_use]
-    pub fn may_be_called_late(&self) -> bool {
+    pub fn allows_deferred_dequeue(&self) -> bool {
         let is_own = match &*self.params {
             DisciplineKind::Cake(cake) => cake.bandwidth.is_none(),
             DisciplineKind::Fq(fq) => fq.maxrate.is_none(),
