@@ -245,13 +245,13 @@ mutants! {
     SffcGivesAway, "sffc-gives-away", "non-adaptive flows get at once all that steady adaptive ones leave",
         "aqm::sffc::tests::what_adaptive_flows_leave_is_lent_slowly_and_taken_back_when_they_lose";
     SffcFifo, "sffc-fifo", "what the discarder lets pass shares a FIFO, whatever discipline is named",
-        "system::guarded::tests::what_is_let_pass_is_divided_by_the_discipline";
+        "system::sffc_fronted::tests::what_is_let_pass_is_divided_by_the_discipline";
     SffcBelieves, "sffc-believes", "flows are what they say, whatever they do about losses",
-        "system::guarded::tests::who_says_tcp_and_ignores_losses_is_found_out";
+        "system::sffc_fronted::tests::who_says_tcp_and_ignores_losses_is_found_out";
     SffcUncrowded, "sffc-uncrowded", "a discipline is trusted to divide among more flows than it can hold packets",
-        "system::guarded::tests::more_flows_than_packets_are_held_to_what_is_fair_in_front_of_the_queue";
+        "system::sffc_fronted::tests::more_flows_than_packets_are_held_to_what_is_fair_in_front_of_the_queue";
     SffcFixedLimit, "sffc-fixed-limit", "a buffer without a size of its own holds 64 kB on a link of any rate",
-        "system::guarded::tests::a_buffer_without_a_size_of_its_own_is_50_ms_of_its_link";
+        "system::sffc_fronted::tests::a_buffer_without_a_size_of_its_own_is_50_ms_of_its_link";
     SffcLossless, "sffc-lossless", "reports say that all that arrived departed",
         "aqm::sffc::tests::only_what_was_lost_to_an_overflow_is_reported";
 }

@@ -158,7 +158,7 @@ const fn system(system: &DisciplineKind) -> Refusal {
         DisciplineKind::Prio(_) => refused("prio", CLASSES),
         DisciplineKind::Hfsc(_) => refused("hfsc", CLASSES),
         DisciplineKind::Ramp(_) => refused("ramp", QUEUE),
-        DisciplineKind::Guarded(_) => refused("sffc", FLOWS),
+        DisciplineKind::SffcFronted(_) => refused("sffc", FLOWS),
         DisciplineKind::Custom(_) => refused("custom", "a registered discipline is code of this process"),
         DisciplineKind::Isolated(_) => refused("isolate", FLOWS),
     }

@@ -37,7 +37,7 @@
 //!   after an interval in which they lost packets. All of it at once, they lose packets whenever they grow, and on fast or long
 //!   links never get their part (`spare`).
 //! - Any discipline divides what the discarder lets pass, where the paper has a FIFO, which divides by round-trip times and sizes of
-//!   segments (`discipline`, in `system/guarded.rs`). One that gives flows their shares enforces what is fair, and the discarder only what
+//!   segments (`discipline`, in `system/sffc_fronted.rs`). One that gives flows their shares enforces what is fair, and the discarder only what
 //!   was heard; unless the buffer cannot hold a full packet of each active flow: then the discarder does both.
 //!
 //! A neighbour can send false reports, so a report counts only as far as its sender can know: λ~ counts as at most what

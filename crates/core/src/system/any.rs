@@ -9,8 +9,8 @@ use super::classes::{Classes, FIFO};
 use super::classful::{ClassScheduler, Classful, Disciplines, Fifos};
 use super::discipline::Discipline;
 use super::{
-    LinkContext, afq, aifo, cake, cebinae, choke, custom, dualpi2, fq, fq_codel, fq_pie, guarded, hfsc, htb,
-    isolate, prio, ramp, sp_pifo, stochastic_fq,
+    LinkContext, afq, aifo, cake, cebinae, choke, custom, dualpi2, fq, fq_codel, fq_pie, hfsc, htb, isolate,
+    prio, ramp, sffc_fronted, sp_pifo, stochastic_fq,
 };
 use crate::aqm::{
     bred, cobalt, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, random_queue, red, rio, sffc,
@@ -142,8 +142,8 @@ family! {
         };
     Ramp(ramp::RampParams), [ramp::ENTRY],
         |params, link| Box::new(ramp::Ramp::new(params, link.link_rate, of_greedy(params, link)));
-    Guarded(guarded::GuardedParams), [],
-        |params, link| Box::new(guarded::Guarded::new(params, link));
+    SffcFronted(sffc_fronted::SffcFrontedParams), [],
+        |params, link| Box::new(sffc_fronted::SffcFronted::new(params, link));
     Custom(custom::CustomParams), [],
         |params, link| Box::new(custom::Custom::new(params, link));
     Isolated(isolate::IsolatedParams), [],

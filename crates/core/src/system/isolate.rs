@@ -123,7 +123,7 @@ impl IsolatedParams {
     pub fn new(isolate: Isolate, kind: DisciplineKind) -> Result<Self, ParamError> {
         let (name, goes_by) = match &kind {
             DisciplineKind::Ramp(_) => ("ramp", "what real-rate flows need"),
-            DisciplineKind::Guarded(_) => ("sffc", "what routers report of flows"),
+            DisciplineKind::SffcFronted(_) => ("sffc", "what routers report of flows"),
             DisciplineKind::Prio(_) => ("prio", "the classes of flows"),
             DisciplineKind::Htb(_) => ("htb", "the classes of flows"),
             DisciplineKind::Hfsc(_) => ("hfsc", "the classes of flows"),

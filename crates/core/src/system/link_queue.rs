@@ -12,9 +12,9 @@ use super::classes::ClassNames;
 use super::context::LinkContext;
 use super::custom::Fault;
 use super::discipline::Discipline;
-use super::guarded::GuardedParams;
 use super::isolate::{Isolate, IsolatedParams};
 use super::ramp::FlowShare;
+use super::sffc_fronted::SffcFrontedParams;
 use crate::aqm::csfq::RouterRole;
 use crate::aqm::sffc::{Sffc, SffcParams, Trust};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
@@ -48,7 +48,7 @@ impl DisciplineParams {
             }),
             (None, None) => read(SYSTEMS, args, "kind", selection.kind)?,
         };
-        let kind = GuardedParams::of(kind);
+        let kind = SffcFrontedParams::of(kind);
         let kind = match Isolate::from_args(args) {
             Some(isolate) => DisciplineKind::Isolated(IsolatedParams::new(isolate, kind)?),
             None => kind,
@@ -114,7 +114,7 @@ impl DisciplineParams {
     fn dividing(&self) -> &DisciplineKind {
         match &self.kind {
             DisciplineKind::Isolated(isolated) => &isolated.kind,
-            DisciplineKind::Guarded(guarded) => &guarded.discipline,
+            DisciplineKind::SffcFronted(fronted) => &fronted.discipline,
             kind => kind,
         }
     }
@@ -123,7 +123,7 @@ impl DisciplineParams {
     const fn reporting(&self) -> Option<&SffcParams> {
         let sffc = match &self.kind {
             DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Sffc(sffc), .. }) => sffc,
-            DisciplineKind::Guarded(guarded) => &guarded.sffc,
+            DisciplineKind::SffcFronted(fronted) => &fronted.sffc,
             _ => return None,
         };
         if sffc.reports { Some(sffc) } else { None }
@@ -331,7 +331,7 @@ impl<P: Packet> LinkQueue<P> {
             DisciplineKind::Htb(_)
             | DisciplineKind::Hfsc(_)
             | DisciplineKind::Ramp(_)
-            | DisciplineKind::Guarded(_)
+            | DisciplineKind::SffcFronted(_)
             | DisciplineKind::Custom(_)
             | DisciplineKind::Isolated(_) => false,
         };

@@ -16,12 +16,12 @@
 //! | [`fq`] | flow queueing with a maximum rate per flow | Dumazet 2013, tc-fq(8) |
 //! | [`fq_codel`] | flow queueing with CoDel | RFC 8290 |
 //! | [`fq_pie`] | flow queueing with PIE | Ramakrishnan, Bhasi, Tahiliani 2019 |
-//! | [`guarded`] | SF-FC's discarder in front of any discipline | Tamura, Tobe, Tokuda 2000 |
 //! | [`hfsc`] | a hierarchy of service curves | Stoica, Zhang, Ng 1997 |
 //! | [`htb`] | a hierarchy of token buckets, of which classes borrow | Devera 2002 |
 //! | [`isolate`] | shows hosts to any discipline as its flows | Høiland-Jørgensen, Täht, Morton 2018 |
 //! | [`prio`] | classes in strict priority | Cobham 1954 |
 //! | [`ramp`] | allocates bandwidth to real-rate flows from the fill of their queues | Li, Walpole, McNamee, Pu, Steere 2001 |
+//! | [`sffc_fronted`] | SF-FC's discarder in front of any discipline | Tamura, Tobe, Tokuda 2000 |
 //! | [`sp_pifo`] | strict-priority queues with adaptive bounds | Alcoz, Dietmüller, Vanbever 2020 |
 //! | [`stochastic_fq`] | hashed buckets that take turns | McKenney 1990 |
 //!
@@ -48,7 +48,6 @@ mod flow_queueing;
 pub mod fq;
 pub mod fq_codel;
 pub mod fq_pie;
-pub mod guarded;
 mod hash;
 pub mod hfsc;
 pub mod htb;
@@ -57,6 +56,7 @@ mod link_queue;
 pub mod prio;
 pub mod ramp;
 mod ranks;
+pub mod sffc_fronted;
 pub mod sp_pifo;
 pub mod stochastic_fq;
 

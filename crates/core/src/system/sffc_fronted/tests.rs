@@ -39,7 +39,7 @@ fn what_is_let_pass_is_divided_by_the_discipline() {
 fn each_discipline_has_the_size_of_the_queue_and_hides_behind_it() {
     for name in INNER {
         let params = params(&[("discipline", name), ("limit", "7p")]);
-        assert_eq!(matches!(params.kind, DisciplineKind::Guarded(_)), name != "fifo", "{name}");
+        assert_eq!(matches!(params.kind, DisciplineKind::SffcFronted(_)), name != "fifo", "{name}");
         let mut queue = queue(&params);
         let mut log = Log::default();
         (0..20).for_each(|id| queue.enqueue(Time::ZERO, packet(id, id % 2, 1_000), &mut log));

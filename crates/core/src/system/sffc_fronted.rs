@@ -24,16 +24,16 @@ use crate::units::{Rate, Span, Time, Weight};
 #[cfg(test)]
 mod tests;
 
-/// Parameters of [`Guarded`].
+/// Parameters of [`SffcFronted`].
 #[derive(Clone, Debug, PartialEq)]
-pub struct GuardedParams {
+pub struct SffcFrontedParams {
     /// The discarder. Its limit is the size of the discipline.
     pub sffc: SffcParams,
     /// What divides among the flows that it lets pass.
     pub discipline: Box<DisciplineKind>,
 }
 
-impl GuardedParams {
+impl SffcFrontedParams {
     /// The same discipline, unless it is SF-FC that names one to stand in place of its FIFO.
     pub(super) fn of(kind: DisciplineKind) -> DisciplineKind {
         let DisciplineKind::Buffered(BufferParams { schedule, drop: PolicyParams::Sffc(sffc) }) = &kind
@@ -44,7 +44,7 @@ impl GuardedParams {
         let named = DisciplineKind::of_name(sffc.discipline).filter(|_| is_fifo && sffc.discipline != FIFO);
         match named {
             Some(discipline) => {
-                DisciplineKind::Guarded(Self { sffc: sffc.clone(), discipline: Box::new(discipline) })
+                DisciplineKind::SffcFronted(Self { sffc: sffc.clone(), discipline: Box::new(discipline) })
             }
             None => kind,
         }
@@ -63,15 +63,15 @@ const fn gives_shares(kind: &DisciplineKind) -> bool {
 }
 
 /// A discipline, and the discarder in front of it.
-pub struct Guarded<P> {
+pub struct SffcFronted<P> {
     sffc: Sffc,
     inner: BoxedDiscipline<P>,
 }
 
-impl<P: Packet> Guarded<P> {
+impl<P: Packet> SffcFronted<P> {
     /// Empty, for this link.
     #[must_use]
-    pub fn new(params: &GuardedParams, link: &LinkContext<'_>) -> Self {
+    pub fn new(params: &SffcFrontedParams, link: &LinkContext<'_>) -> Self {
         let name = format!("{}.discipline", link.name);
         let inside = LinkContext { name: &name, ..*link };
         let fifo = DisciplineKind::of_name(FIFO).filter(|_| Mutant::SffcFifo.is_on());
@@ -85,7 +85,7 @@ impl<P: Packet> Guarded<P> {
     }
 }
 
-impl<P: Packet> Queue<P> for Guarded<P> {
+impl<P: Packet> Queue<P> for SffcFronted<P> {
     #[inline]
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
         if !self.sffc.lets_pass(now, &packet) {
@@ -112,7 +112,7 @@ impl<P: Packet> Queue<P> for Guarded<P> {
     }
 }
 
-impl<P: Packet> Discipline<P> for Guarded<P> {
+impl<P: Packet> Discipline<P> for SffcFronted<P> {
     fn drain(&mut self, now: Time) -> Option<P> {
         self.inner.drain(now)
     }
