@@ -14,7 +14,7 @@
 use std::collections::BTreeSet;
 
 use apportion_core::units::Span;
-use apportion_live::lab::outside::QueueBackend;
+use apportion_live::lab::external::QueueBackend;
 use apportion_live::lab::{Extras, OnSample};
 use apportion_report::parity::{Parity, TOLERANCES};
 use apportion_runtime::outcome::Outcome;

@@ -192,8 +192,8 @@ pub trait Packet: Send + 'static {
     fn clear_label(&mut self, _kind: LabelKind) {}
 }
 
-/// A packet that is no more than its fields: for tests, for examples, and for disciplines from outside this
-/// project, which handle these whatever the packets of the backend are.
+/// A packet that is no more than its fields: for tests, for examples, and for external
+/// disciplines, which handle these whatever the packets of the backend are.
 ///
 /// ```
 /// use apportion_core::packet::{Ecn, FlowId, Packet, SimplePacket};

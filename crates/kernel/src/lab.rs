@@ -18,7 +18,7 @@ use std::sync::{Arc, OnceLock};
 
 use apportion_core::units::Bytes;
 use apportion_linux::port::pair::{QueuePair, lost_at};
-use apportion_live::lab::outside::{Health, OutsideQueue, OutsideQueues, QueueBackend};
+use apportion_live::lab::external::{ExternalQueue, ExternalQueues, Health, QueueBackend};
 use apportion_runtime::connections::Numbers;
 use apportion_scenario::model::{LinkId, Scenario};
 
@@ -47,11 +47,11 @@ impl QueueBackend for KernelQueues {
         plan::check(scenario)
     }
 
-    fn open(&self, scenario: &Scenario, numbers: &Numbers) -> Result<OutsideQueues, String> {
+    fn open(&self, scenario: &Scenario, numbers: &Numbers) -> Result<ExternalQueues, String> {
         let packets = scenario.flows.iter().map(|flow| flow.transport.packet());
         let longest = packets.fold(USUAL, Bytes::max);
         let (failure, mut exits) = (Failure::default(), Vec::new());
-        let mut queues: BTreeMap<LinkId, Box<dyn OutsideQueue>> = BTreeMap::new();
+        let mut queues: BTreeMap<LinkId, Box<dyn ExternalQueue>> = BTreeMap::new();
         for (id, link) in plan::watched(scenario) {
             let failed = |why: String| format!("link.{}.queue: {why}", link.name);
             let plan = LinkPlan::of(scenario, id, numbers).map_err(failed)?;
@@ -62,7 +62,7 @@ impl QueueBackend for KernelQueues {
                 KernelQueue::install(plan, pair, &name, longest, Arc::clone(&failure)).map_err(failed)?;
             queues.insert(id, Box::new(queue));
         }
-        Ok(OutsideQueues { queues, health: Box::new(KernelHealth { exits, lost: 0, failure }) })
+        Ok(ExternalQueues { queues, health: Box::new(KernelHealth { exits, lost: 0, failure }) })
     }
 }
 

@@ -7,7 +7,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `network` | which nodes are hosts, and which way packets go |
-//! | [`outside`] | queues that something outside of the engine carries out |
+//! | [`external`] | queues that something outside of the engine carries out |
 //! | `world` | classifies packets for the engine |
 //! | `routers` | routers that exchange reports, as packets |
 //! | `tcp` | the parameters of a scenario's TCP, as options and settings of the kernel |
@@ -17,8 +17,8 @@
 
 pub mod driver;
 mod error;
+pub mod external;
 mod network;
-pub mod outside;
 mod play;
 mod results;
 mod routers;
@@ -48,10 +48,10 @@ use crate::bridge::ETHERNET;
 use crate::engine::{Engine, EngineError};
 use crate::link::SharedState;
 use driver::Driver;
+use external::{ExternalQueue, QueueBackend};
 use network::Network;
 use nix::sched::{CloneFlags, unshare};
 use nix::sys::prctl::set_timerslack;
-use outside::{OutsideQueue, QueueBackend};
 use play::Lab;
 use routers::LabRouters;
 use world::LabWorld;
@@ -274,7 +274,7 @@ fn run_here(
 
 /// Where packets come out of these queues.
 fn arrivals(
-    queues: &BTreeMap<LinkId, Box<dyn OutsideQueue>>,
+    queues: &BTreeMap<LinkId, Box<dyn ExternalQueue>>,
 ) -> Result<Vec<(LinkId, std::os::fd::OwnedFd)>, LabError> {
     let exits = queues.iter().map(|(link, queue)| (*link, queue.exit().try_clone_to_owned()));
     exits

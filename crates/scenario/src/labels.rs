@@ -93,7 +93,7 @@ pub(crate) fn check_roles(
 /// How a queue treats rate labels, if it does: its role, and whether it removes them.
 type Router = Option<(RouterRole, bool)>;
 
-/// What a queue does about rate labels. What a discipline from outside writes is not known: it may be the edge.
+/// What a queue does about rate labels. What an external discipline writes is not known: it may be the edge.
 fn labels_of(queue: &DisciplineParams) -> Router {
     let is_unknown = matches!(queue.kind, DisciplineKind::Custom(_));
     queue.rate_labels().or_else(|| is_unknown.then_some((RouterRole::Any, false)))

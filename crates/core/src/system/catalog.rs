@@ -80,12 +80,12 @@ impl core::error::Error for RegisterError {}
 const SELECTORS: [&str; 6] = ["kind", "drop", "shaper", isolate::KEY, Catalog::CLASS_KEY, Preset::KEY];
 
 impl Catalog {
-    /// Registers a discipline from outside this project, for scenarios to name in `kind`.
+    /// Registers an external discipline, for scenarios to name in `kind`.
     ///
     /// `read` checks the parameters when a scenario is loaded, and its errors become messages with file, line and key.
     /// `build` makes a discipline for each link, from what `read` returned and what the link is.
     ///
-    /// A scheduler or a buffer policy from outside is registered as a whole: as a
+    /// An external scheduler or buffer policy is registered as a whole: as a
     /// [`Buffer`](crate::buffer::Buffer) of it and its counterpart.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Disciplines from outside this project, in the place of those of the catalogue.
+//! External disciplines, in the place of those of the catalogue.
 //!
 //! A backend has packets of its own type, and disciplines are generic over it; an author outside implements
 //! [`Queue`] and [`Discipline`] for one type, [`SimplePacket`]. [`Custom`] is the adapter: it keeps the packets of the backend,
@@ -26,7 +26,7 @@ use crate::param::{Args, Entry, EntryArgs, ParamError};
 use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
 use crate::units::{Rate, Span, Time, Weight};
 
-/// A discipline from outside.
+/// An external discipline.
 type Boxed = Box<dyn Discipline<SimplePacket> + Send>;
 type Build = dyn Fn(&LinkContext<'_>) -> Boxed + Send + Sync;
 type Read = dyn Fn(&EntryArgs<'_>) -> Result<Arc<Build>, ParamError> + Send + Sync;
@@ -212,7 +212,7 @@ impl<P: Packet> Held<P> {
     }
 }
 
-/// A discipline from outside, adapted to packets of the backend.
+/// An external discipline, adapted to packets of the backend.
 pub struct Custom<P> {
     params: CustomParams,
     inner: Boxed,

@@ -97,7 +97,7 @@ pub trait Discipline<P: Packet>: Queue<P> {
         None
     }
 
-    /// How a discipline from outside broke its contract, if it did.
+    /// How an external discipline broke its contract, if it did.
     fn fault(&self) -> Option<&Fault> {
         None
     }

@@ -75,13 +75,13 @@ impl DisciplineParams {
         }
     }
 
-    /// Whether it treats classes of flows differently, or may: what one from outside does is not known.
+    /// Whether it treats classes of flows differently, or may: what an external one does is not known.
     #[must_use]
     pub const fn knows_classes(&self) -> bool {
         matches!(self.kind, DisciplineKind::Ramp(_) | DisciplineKind::Cake(_) | DisciplineKind::Custom(_))
     }
 
-    /// Whether it is one from outside, or divides with one.
+    /// Whether it is an external one, or divides with one.
     #[must_use]
     pub fn is_custom(&self) -> bool {
         matches!(self.dividing(), DisciplineKind::Custom(_))
@@ -179,15 +179,15 @@ impl DisciplineParams {
         self.reporting().map(|sffc| sffc.trust)
     }
 
-    /// The size of the buffer in front of a link of `rate` if it follows that rate; none if it is set, and of a discipline from
-    /// outside.
+    /// The size of the buffer in front of a link of `rate` if it follows that rate; none if it is set, and of
+    /// an external discipline.
     #[must_use]
     pub fn limit_of_link(&self, rate: Rate) -> Option<Limit> {
         let of = |rate| self.limit_at(rate);
         if of(Rate::from_mbit(1)) == of(Rate::from_mbit(1_000_000)) { None } else { of(rate) }
     }
 
-    /// The size of the buffer in front of a link of `rate`, of each queue where it is for queues; none of a discipline from outside.
+    /// The size of the buffer in front of a link of `rate`, of each queue where it is for queues; none of an external discipline.
     #[must_use]
     pub fn limit_at(&self, rate: Rate) -> Option<Limit> {
         if self.is_custom() {
@@ -251,7 +251,7 @@ impl DisciplineParams {
             Some(shaper) => Shape::Shaped(Box::new((TokenBucket::new(shaper, discipline), setup.link_rate))),
             None => Shape::Plain(discipline),
         };
-        LinkQueue { queue, params: Box::new(self.kind.clone()), is_outside: false }
+        LinkQueue { queue, params: Box::new(self.kind.clone()), is_external: false }
     }
 }
 
@@ -268,7 +268,7 @@ pub struct LinkQueue<P> {
     /// What it was made from.
     params: Box<DisciplineKind>,
     /// Whether a backend carries it out.
-    is_outside: bool,
+    is_external: bool,
 }
 
 /// A discipline, with or without a shaper.
@@ -288,8 +288,8 @@ impl<P: Packet> LinkQueue<P> {
     /// A discipline that a backend carries out by its own means, such as a queue of the kernel, in the place of that of
     /// `params`: it is known by these, and `queue` does the work.
     #[must_use]
-    pub fn outside(params: &DisciplineParams, queue: BoxedDiscipline<P>) -> Self {
-        Self { queue: Shape::Plain(queue), params: Box::new(params.kind.clone()), is_outside: true }
+    pub fn external(params: &DisciplineParams, queue: BoxedDiscipline<P>) -> Self {
+        Self { queue: Shape::Plain(queue), params: Box::new(params.kind.clone()), is_external: true }
     }
 
     fn discipline(&self) -> &dyn Discipline<P> {
@@ -311,7 +311,7 @@ impl<P: Packet> LinkQueue<P> {
     }
 
     /// Whether a `dequeue` with a backlog always gives a packet and concerns the link alone: no packet is held back, no
-    /// source is notified, and no program from outside is called. Such a call may be made late, with the time at which it was due.
+    /// source is notified, and no external program is called. Such a call may be made late, with the time at which it was due.
     #[must_use]
     pub fn allows_deferred_dequeue(&self) -> bool {
         let is_own = match &*self.params {
@@ -335,7 +335,7 @@ impl<P: Packet> LinkQueue<P> {
             | DisciplineKind::Custom(_)
             | DisciplineKind::Isolated(_) => false,
         };
-        is_own && !self.is_outside && matches!(self.queue, Shape::Plain(_))
+        is_own && !self.is_external && matches!(self.queue, Shape::Plain(_))
     }
 
     /// Reports named counters and gauges.
@@ -351,7 +351,7 @@ impl<P: Packet> LinkQueue<P> {
 
 /// Failure.
 impl<P: Packet> LinkQueue<P> {
-    /// How a discipline from outside broke its contract, if it did.
+    /// How an external discipline broke its contract, if it did.
     #[must_use]
     pub fn fault(&self) -> Option<&Fault> {
         self.discipline().fault()
@@ -445,7 +445,7 @@ impl<P: Packet> LinkQueue<P> {
         self.discipline_mut().set_hosts(flow, hosts)
     }
 
-    /// The size of the buffer now, of each queue where it is for queues; none if a discipline from outside does not say.
+    /// The size of the buffer now, of each queue where it is for queues; none if an external discipline does not say.
     #[must_use]
     pub fn limit(&self) -> Option<Limit> {
         self.discipline().limit()

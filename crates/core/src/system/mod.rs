@@ -8,7 +8,7 @@
 //! | [`cake`] | flow queueing with COBALT, hosts before flows, and a shaper | Høiland-Jørgensen, Täht, Morton 2018 |
 //! | [`catalog`] | the register: finds disciplines by name, reads what a scenario says of them | – |
 //! | [`cebinae`] | two queues that tax the largest flows of a full link | Yu, Sonchack, Liu 2022 |
-//! | [`custom`] | disciplines from outside this project | – |
+//! | [`custom`] | external disciplines | – |
 //! | [`choke`] | RED that drops pairs of the same flow | Pan, Prabhakar, Psounis 2000 |
 //! | [`classes`] | the tree of classes of `prio`, `htb` and `hfsc`, and the flows of each | – |
 //! | [`classful`] | a discipline with classes: their queues, or what divides within them, and what chooses among them | – |

@@ -9,7 +9,7 @@ use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Rate, Weight};
 use apportion_linux::netlink::Netlink;
 use apportion_linux::port::pair::{QueuePair, Sent};
-use apportion_live::lab::outside::{OutsideQueue, Returned, StandIn};
+use apportion_live::lab::external::{ExternalQueue, Returned, StandIn};
 
 use super::Failure;
 use super::plan::{LinkPlan, Program};
@@ -157,7 +157,7 @@ impl KernelQueue {
     }
 }
 
-impl OutsideQueue for KernelQueue {
+impl ExternalQueue for KernelQueue {
     fn send(&mut self, packet: StandIn) -> Result<(), DropReason> {
         let class = self.plan.classes.get(packet.flow.index()).copied().flatten();
         let Some(class) = class else { return Err(DropReason::Policy) };

@@ -9,7 +9,7 @@ use std::net::Ipv4Addr;
 use apportion_core::packet::{CustomerId, LabelKind};
 use apportion_core::units::Bytes;
 use apportion_live::frame;
-use apportion_live::lab::outside::{Returned, StandIn};
+use apportion_live::lab::external::{Returned, StandIn};
 use apportion_live::wire_label;
 
 /// Ethernet.

@@ -24,7 +24,7 @@ use apportion_scenario::model::{LinkId, NodeId, Scenario, Transport};
 
 use super::driver::{Connection, End, MAX_CONNECTIONS};
 use super::error::LabError;
-use super::outside::{Outside, OutsideQueue};
+use super::external::{External, ExternalQueue};
 use super::tcp::{Setting, settings};
 use crate::engine::Hop;
 use crate::link::Link;
@@ -197,13 +197,13 @@ pub fn links(
     scenario: &Scenario,
     (tables, numbers): (&FlowTables, &Numbers),
     seed: u64,
-    queues: &mut BTreeMap<LinkId, Box<dyn OutsideQueue>>,
+    queues: &mut BTreeMap<LinkId, Box<dyn ExternalQueue>>,
 ) -> Vec<Link> {
     let mut link = |index| {
         let of: &apportion_scenario::model::Link = &scenario.links[index];
         let mut parts = LinkParts::of_scenario(scenario, index, tables, numbers, seed);
         if let Some(queue) = queues.remove(&LinkId(index as u32)) {
-            parts.queue = LinkQueue::outside(&of.queue, Box::new(Outside::new(queue)));
+            parts.queue = LinkQueue::external(&of.queue, Box::new(External::new(queue)));
         }
         Link::new(parts, Pace::of(of), of.other_way.map(|other| other.0))
     };

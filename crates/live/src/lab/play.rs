@@ -15,7 +15,7 @@ use apportion_scenario::model::{Scenario, Setting};
 
 use super::driver::{Command, Running};
 use super::error::LabError;
-use super::outside::Health;
+use super::external::Health;
 use super::results::Baseline;
 use super::world::LabWorld;
 use crate::engine::Engine;

@@ -1,4 +1,4 @@
-//! A discipline from outside this project, registered under a name: found by scenarios, run like all others, and
+//! An external discipline, registered under a name: found by scenarios, run like all others, and
 //! harmless when it is wrong.
 
 use std::collections::VecDeque;
@@ -16,7 +16,7 @@ use apportion_scenario::{describe, load_with};
 use apportion_sim::{Job, replicate};
 
 /// A FIFO with tail drop, as the catalogue has one; `loses`: every so many packets it loses one.
-struct Outside {
+struct External {
     queue: VecDeque<SimplePacket>,
     backlog: Backlog,
     limit: Packets,
@@ -24,7 +24,7 @@ struct Outside {
     arrived: u64,
 }
 
-impl Queue<SimplePacket> for Outside {
+impl Queue<SimplePacket> for External {
     fn enqueue(&mut self, now: Time, packet: SimplePacket, sink: &mut dyn Sink<SimplePacket>) {
         self.arrived += 1;
         if self.backlog.packets >= self.limit {
@@ -46,7 +46,7 @@ impl Queue<SimplePacket> for Outside {
     }
 }
 
-impl Discipline<SimplePacket> for Outside {
+impl Discipline<SimplePacket> for External {
     fn drain(&mut self, _: Time) -> Option<SimplePacket> {
         self.queue.pop_front()
     }
@@ -75,7 +75,7 @@ const FIFO: &str = "{ kind = \"fifo\", limit = \"50p\" }";
 
 fn catalog() -> Catalog {
     let mut catalog = Catalog::default();
-    let build = |&(limit, loses): &(Packets, u64), _: &LinkContext<'_>| Outside {
+    let build = |&(limit, loses): &(Packets, u64), _: &LinkContext<'_>| External {
         queue: VecDeque::new(),
         backlog: Backlog::EMPTY,
         limit,

@@ -1,8 +1,8 @@
 //! Queues of links that something outside of the engine carries out, such as the kernel.
 //!
-//! The packets stay here, and a [`StandIn`] of each goes into the queue outside: whether and when it comes out again decides about the packet. So
+//! The packets stay here, and a [`StandIn`] of each goes into the external queue: whether and when it comes out again decides about the packet. So
 //! everything around the queue is the same as with a discipline of ours: labels and marks, the transmitter, delay and losses of
-//! the wire, and what is measured. The queue outside holds the rate of the link by itself, and behind it the transmitter takes the time of
+//! the wire, and what is measured. The external queue holds the rate of the link by itself, and behind it the transmitter takes the time of
 //! each packet.
 //!
 //! Cost: O(log n) with n packets outside, besides what the queue takes.
@@ -23,7 +23,7 @@ use apportion_scenario::model::{LinkId, Scenario};
 
 use crate::packet::Packet;
 
-/// What a queue outside sees of a packet.
+/// What an external queue sees of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StandIn {
     /// Its number, of no other packet that waits there.
@@ -46,7 +46,7 @@ pub struct Returned {
 }
 
 /// A queue of one link.
-pub trait OutsideQueue: Debug + Send {
+pub trait ExternalQueue: Debug + Send {
     /// Takes a packet in.
     ///
     /// # Errors
@@ -86,9 +86,9 @@ pub trait Health: Debug {
 
 /// The queues of a run. They end with its namespace.
 #[derive(Debug)]
-pub struct OutsideQueues {
+pub struct ExternalQueues {
     /// By link.
-    pub queues: BTreeMap<LinkId, Box<dyn OutsideQueue>>,
+    pub queues: BTreeMap<LinkId, Box<dyn ExternalQueue>>,
     /// How they are.
     pub health: Box<dyn Health>,
 }
@@ -105,21 +105,21 @@ pub trait QueueBackend: Debug {
     ///
     /// # Errors
     /// Why that failed.
-    fn open(&self, scenario: &Scenario, numbers: &Numbers) -> Result<OutsideQueues, String>;
+    fn open(&self, scenario: &Scenario, numbers: &Numbers) -> Result<ExternalQueues, String>;
 }
 
 /// The discipline of a link whose queue is outside.
 #[derive(Debug)]
-pub(super) struct Outside {
-    queue: Box<dyn OutsideQueue>,
+pub(super) struct External {
+    queue: Box<dyn ExternalQueue>,
     /// The packets whose stand-ins are there, by number.
     held: BTreeMap<u32, Packet>,
     backlog: Backlog,
     next: u32,
 }
 
-impl Outside {
-    pub fn new(queue: Box<dyn OutsideQueue>) -> Self {
+impl External {
+    pub fn new(queue: Box<dyn ExternalQueue>) -> Self {
         Self { queue, held: BTreeMap::new(), backlog: Backlog::EMPTY, next: 0 }
     }
 
@@ -138,7 +138,7 @@ impl Outside {
     }
 }
 
-impl Queue<Packet> for Outside {
+impl Queue<Packet> for External {
     fn enqueue(&mut self, now: Time, packet: Packet, sink: &mut dyn Sink<Packet>) {
         let number = self.number();
         let label = packet.label(self.queue.kind());
@@ -174,7 +174,7 @@ impl Queue<Packet> for Outside {
     }
 }
 
-impl Discipline<Packet> for Outside {
+impl Discipline<Packet> for External {
     fn drain(&mut self, _now: Time) -> Option<Packet> {
         let (&number, _) = self.held.first_key_value()?;
         self.release(number)
@@ -214,7 +214,7 @@ mod tests {
     #[derive(Debug)]
     struct Reversing(Vec<Returned>, OwnedFd, LabelKind);
 
-    impl OutsideQueue for Reversing {
+    impl ExternalQueue for Reversing {
         fn send(&mut self, packet: StandIn) -> Result<(), DropReason> {
             if self.0.len() == 3 {
                 return Err(DropReason::Overflow);
@@ -281,18 +281,18 @@ mod tests {
             Packet::new((buffer, 0, 0), &description, 0, Time::ZERO)
         };
         let file = std::fs::File::open("/dev/null").unwrap();
-        let mut outside = Outside::new(Box::new(Reversing(Vec::new(), file.into(), kind)));
+        let mut external = External::new(Box::new(Reversing(Vec::new(), file.into(), kind)));
         let mut dropped = Dropped::default();
         for flow in [1, 2, 3] {
-            outside.enqueue(Time::ZERO, packet(flow), &mut dropped);
+            external.enqueue(Time::ZERO, packet(flow), &mut dropped);
         }
         assert_eq!(dropped.0, [(FlowId(3), DropReason::Overflow)]);
-        assert_eq!(outside.backlog().bytes, Bytes::new(300));
-        let later = outside.dequeue(Time::ZERO, &mut dropped).unwrap();
-        assert_eq!((later.flow(), outside.backlog().bytes), (FlowId(2), Bytes::new(100)));
+        assert_eq!(external.backlog().bytes, Bytes::new(300));
+        let later = external.dequeue(Time::ZERO, &mut dropped).unwrap();
+        assert_eq!((later.flow(), external.backlog().bytes), (FlowId(2), Bytes::new(100)));
         assert_eq!(later.label(kind), Some(Label::new(2e6)));
-        let earlier = outside.dequeue(Time::ZERO, &mut dropped).unwrap();
+        let earlier = external.dequeue(Time::ZERO, &mut dropped).unwrap();
         assert_eq!((earlier.flow(), earlier.label(kind)), (FlowId(1), None));
-        assert!(outside.backlog().is_empty() && outside.dequeue(Time::ZERO, &mut dropped).is_none());
+        assert!(external.backlog().is_empty() && external.dequeue(Time::ZERO, &mut dropped).is_none());
     }
 }
