@@ -28,10 +28,10 @@ use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::Count;
 use nix::errno::Errno;
 
-use crate::agenda::Agenda;
 use crate::frame::{self, Malformed, Parsed};
 use crate::link::{Link, SharedState};
 use crate::packet::{Description, Packet};
+use crate::timer_heap::TimerHeap;
 use overload::Overload;
 
 pub(crate) use world::{Arrival, ControlFrame, Disposition, Hop, LinkStates, Outgoing, Place, World};
@@ -97,7 +97,7 @@ pub struct Engine<W, I = Ports> {
     links: Vec<Link>,
     routes: Vec<Hop>,
     /// When links have their next event.
-    agenda: Agenda,
+    timers: TimerHeap,
     /// Ports that may have frames, and ports with frames that leave.
     ready: Vec<u32>,
     leaving: Vec<u32>,
@@ -172,7 +172,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
             retried: Vec::new(),
             round: 0,
             egress: std::iter::repeat_with(egress).take(ports).collect(),
-            agenda: Agenda::new(links.len()),
+            timers: TimerHeap::new(links.len()),
             links,
             routes,
             received: Vec::with_capacity(BATCH),
@@ -270,11 +270,11 @@ impl<W: World, I: FrameIo> Engine<W, I> {
 
     /// The time of the next event.
     fn next(&mut self) -> Time {
-        self.agenda.next().min(self.world.next_timer())
+        self.timers.next().min(self.world.next_timer())
     }
 
     fn schedule(&mut self, link: u32) {
-        self.agenda.set(link, self.links[link as usize].next());
+        self.timers.set(link, self.links[link as usize].next());
     }
 
     /// Handles all events up to `now`, each at its time.
@@ -289,7 +289,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
                 self.transmit(at);
                 continue;
             }
-            let Some(link) = self.agenda.take(at) else { return };
+            let Some(link) = self.timers.take(at) else { return };
             let arrived = self.links[link as usize].on_timer(at, &mut self.shared);
             self.schedule(link);
             if let Some(mut packet) = arrived {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`packet`] | what moves through links for each frame |
 //! | [`pace`], [`link`] | when packets can be sent; one direction of a link: queue, transmitter, wire |
-//! | `agenda` | what is due next |
+//! | `timer_heap` | what is due next |
 //! | [`engine`] | moves frames between ports and links, by the clock |
 //! | [`bridge`] | two ports with a link each way |
 //! | [`endpoint`], `http`, `page` | a listener and its clients; requests and answers; pages for browsers |
@@ -26,7 +26,6 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("packet sockets and namespaces are Linux's");
 
-mod agenda;
 pub mod bridge;
 pub mod endpoint;
 pub mod engine;
@@ -43,6 +42,7 @@ pub mod packet;
 mod page;
 pub mod router;
 pub mod shell;
+mod timer_heap;
 pub mod unix_socket;
 pub mod watch;
 pub mod wire_label;

@@ -14,7 +14,7 @@ use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTime
 use super::connection::{Driven, Token, Tools};
 use super::sockets::Listener;
 use super::{Command, Driver, DriverError, DriverOutcome, Failure, FlowTotals, Inbox, MAX_COMMANDS, Plan};
-use crate::agenda::Agenda;
+use crate::timer_heap::TimerHeap;
 
 /// Sockets that are looked at in one round.
 const EVENTS: usize = 256;
@@ -45,7 +45,7 @@ struct Run {
     thread: Option<ThreadTime>,
     next_sample: Time,
     /// When connections are next due.
-    agenda: Agenda,
+    timers: TimerHeap,
     tools: Tools,
 }
 
@@ -70,7 +70,7 @@ impl Run {
         let mut run = Self {
             clock,
             plan,
-            agenda: Agenda::new(connections.len()),
+            timers: TimerHeap::new(connections.len()),
             connections,
             listeners,
             members: vec![Vec::new(); plan.flows],
@@ -113,7 +113,7 @@ impl Run {
 
     /// Sleeps until something is due or a socket has something to say.
     fn wait(&mut self) -> Result<(), DriverError> {
-        let until = self.agenda.next().min(self.next_sample).min(self.plan.stop);
+        let until = self.timers.next().min(self.next_sample).min(self.plan.stop);
         let until = if self.is_measuring { until } else { until.min(self.plan.measure_from) };
         let timeout = timespec(self.clock.until(until));
         let mut polled = [PollFd::new(self.tools.epoll.0.as_fd(), PollFlags::POLLIN)];
@@ -124,12 +124,12 @@ impl Run {
     }
 
     fn schedule(&mut self, number: u32) {
-        self.agenda.set(number, self.connections[number as usize].next());
+        self.timers.set(number, self.connections[number as usize].next());
     }
 
     /// Does what is due by `now`, in the order in which it was.
     fn advance(&mut self, now: Time) {
-        while let Some(number) = self.agenda.take(now) {
+        while let Some(number) = self.timers.take(now) {
             self.connections[number as usize].act(now, &mut self.tools);
             self.schedule(number);
         }

@@ -9,14 +9,14 @@ use apportion_core::units::Time;
 
 /// Times by number.
 #[derive(Debug)]
-pub(crate) struct Agenda {
+pub(crate) struct TimerHeap {
     due: Vec<Time>,
     /// An entry is out of date if the time of its number is another one.
     order: BinaryHeap<Reverse<(Time, u32)>>,
 }
 
-impl Agenda {
-    /// An agenda for the numbers below `count`, none of which is due.
+impl TimerHeap {
+    /// A heap for the numbers below `count`, none of which is due.
     pub(crate) fn new(count: usize) -> Self {
         Self { due: vec![Time::MAX; count], order: BinaryHeap::new() }
     }
@@ -64,18 +64,18 @@ mod tests {
 
     #[test]
     fn the_earliest_comes_first_and_the_latest_setting_counts() {
-        let mut agenda = Agenda::new(3);
-        agenda.set(0, ms(5));
-        agenda.set(1, ms(3));
-        agenda.set(2, ms(4));
+        let mut timers = TimerHeap::new(3);
+        timers.set(0, ms(5));
+        timers.set(1, ms(3));
+        timers.set(2, ms(4));
         // Later, earlier, and not at all.
-        agenda.set(1, ms(6));
-        agenda.set(0, ms(2));
-        agenda.set(2, Time::MAX);
-        assert_eq!((agenda.next(), agenda.take(ms(1))), (ms(2), None));
-        assert_eq!((agenda.take(ms(9)), agenda.take(ms(9)), agenda.take(ms(9))), (Some(0), Some(1), None));
+        timers.set(1, ms(6));
+        timers.set(0, ms(2));
+        timers.set(2, Time::MAX);
+        assert_eq!((timers.next(), timers.take(ms(1))), (ms(2), None));
+        assert_eq!((timers.take(ms(9)), timers.take(ms(9)), timers.take(ms(9))), (Some(0), Some(1), None));
         // Back at a time that it had: its entry from then is gone or counts once.
-        agenda.set(0, ms(5));
-        assert_eq!((agenda.take(ms(5)), agenda.take(ms(5))), (Some(0), None));
+        timers.set(0, ms(5));
+        assert_eq!((timers.take(ms(5)), timers.take(ms(5))), (Some(0), None));
     }
 }
