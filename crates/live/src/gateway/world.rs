@@ -16,7 +16,7 @@ use apportion_scenario::gateway::{Direction, GatewayConfig, Labels};
 use super::accounts::Accounts;
 use super::autorate::{Autorates, TcpSegment};
 use super::classify::{Classifier, Found, Settings};
-use super::flowless::Flowless;
+use super::non_flow_policer::NonFlowPolicer;
 use super::reports::Reports;
 use super::traffic::{self, Meter, Traffic};
 use crate::bridge::ETHERNET;
@@ -60,7 +60,7 @@ pub struct DirectionState {
     /// Packets of flows that are not established and frames without a flow, dropped as they came in because more came than can be moved.
     pub shed: u64,
     /// Frames without a flow that passed meanwhile.
-    flowless: Flowless,
+    non_flow_policer: NonFlowPolicer,
     /// What the link adds behind its transmitter.
     delay: Span,
     meter: Meter,
@@ -83,7 +83,7 @@ impl GatewayWorld {
                 over_limit: 0,
                 unlabelled: 0,
                 shed: 0,
-                flowless: Flowless::default(),
+                non_flow_policer: NonFlowPolicer::default(),
                 delay: own.delay,
                 meter: Meter::default(),
                 traffic: Arc::default(),
@@ -429,7 +429,7 @@ impl DirectionState {
     fn passes_in_overload(&mut self, now: Time, flow: Option<&FlowTuple>) -> bool {
         match flow {
             Some(tuple) => self.flows.is_established(now, tuple),
-            None => self.flowless.admits(now),
+            None => self.non_flow_policer.admits(now),
         }
     }
 

@@ -1,4 +1,4 @@
-//! The limit of frames that belong to no flow, such as ARP, while more comes in than can be moved.
+//! A policer of frames that belong to no flow, such as ARP, while more comes in than can be moved.
 //!
 //! Packets of flows that are not established are shed then. Of frames without a flow nothing says whether anybody waits for them, and hosts need
 //! some: so many a second pass from all senders together, and a flood of them costs established flows no more than these.
@@ -15,12 +15,12 @@ const AHEAD: Span = Span::from_millis(100);
 
 /// Frames without a flow of a direction that passed in overload.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Flowless {
+pub struct NonFlowPolicer {
     /// When all that passed would have come one by one.
     due: Time,
 }
 
-impl Flowless {
+impl NonFlowPolicer {
     /// Whether one that comes at `now` passes. If so, it counts.
     pub fn admits(&mut self, now: Time) -> bool {
         if self.due.since(now) >= AHEAD {
@@ -37,10 +37,10 @@ mod tests {
 
     #[test]
     fn a_burst_of_a_hundred_passes_and_a_thousand_a_second() {
-        let mut flowless = Flowless::default();
+        let mut policer = NonFlowPolicer::default();
         let mut passed = |from: u64, every| {
             (0..10_000)
-                .filter(|at| flowless.admits(Time::from_secs(from) + Span::from_micros(every) * *at))
+                .filter(|at| policer.admits(Time::from_secs(from) + Span::from_micros(every) * *at))
                 .count()
         };
         // At once; ten a millisecond; one in two milliseconds.
