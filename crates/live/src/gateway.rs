@@ -27,7 +27,7 @@
 //! | [`attachment`] | keeps ports attached while interfaces come and go |
 //! | [`log`] | writes the log without blocking or failing |
 //! | [`bypass`] | the kernel in the place of a gateway that does not run |
-//! | [`rights`] | rights that the threads keep |
+//! | [`capabilities`] | capabilities that the threads keep |
 //! | `simulation` | a test: all of it against a machine that fails |
 //! | `supervision` | threads that are started again, and systemd's watchdog |
 //!
@@ -40,6 +40,7 @@ pub mod attachment;
 mod attacks;
 mod autorate;
 pub mod bypass;
+pub mod capabilities;
 pub mod claim;
 mod classify;
 pub mod control;
@@ -60,7 +61,6 @@ mod page;
 mod reload;
 mod reloads;
 mod reports;
-pub mod rights;
 mod round_trip;
 pub mod run;
 #[cfg(test)]

@@ -24,7 +24,7 @@ use super::control::{Control, ControlError, Order, Shared, check_token, load, ta
 use super::interfaces;
 use super::offloads::{Prepared, RestoreAtEnd, state_file};
 use super::supervision::{Watchdog, log_panics, notify, supervise};
-use super::{Gateway, TICK, claim, rights};
+use super::{Gateway, TICK, capabilities, claim};
 use crate::engine::EngineError;
 use crate::exceptions::Notice;
 use crate::unix_socket::SocketFile;
@@ -79,7 +79,7 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
         )
     };
     let found = interfaces::look(&config).map_err(wrong)?;
-    rights::to_start().and_then(|()| check_token(&config)).map_err(|why| wrong(vec![why]))?;
+    capabilities::to_start().and_then(|()| check_token(&config)).map_err(|why| wrong(vec![why]))?;
     let locks = claim::folder(folder);
     let claims = claim::take_both(&locks, &found).map_err(wrong)?;
     warn(&config);
@@ -101,7 +101,7 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     let mut runner = Runner::new(Gateway::new(config, ports, mtu)?, Arc::clone(&shared));
     runner.publish();
     let fail = |what| move |error| GatewayError::System { what, error };
-    // A thread has the rights of the one that starts it, and drops those that it does not need.
+    // A thread has the capabilities of the one that starts it, and drops those that it does not need.
     let restarts = || Arc::clone(&shared.restarts);
     let attach = move || {
         keep_capabilities(&[Capability::NetAdmin, Capability::NetRaw])?;
@@ -109,8 +109,10 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     };
     supervise("interfaces", restarts(), attach).map_err(fail("start a thread"))?;
     keep_capabilities(&[Capability::NetAdmin]).map_err(fail("drop capabilities"))?;
-    for problem in
-        [Some(&path), token.as_ref()].into_iter().flatten().filter_map(|path| rights::to_read_again(path))
+    for problem in [Some(&path), token.as_ref()]
+        .into_iter()
+        .flatten()
+        .filter_map(|path| capabilities::to_read_again(path))
     {
         tracing::warn!("{problem}");
     }

@@ -1,4 +1,4 @@
-//! Rights that the threads of a gateway keep once its ports are open.
+//! Capabilities that the threads of a gateway keep once its ports are open.
 //!
 //! Source: capabilities(7). The thread that moves packets keeps CAP_NET_ADMIN, for offloads that are restored at the end;
 //! the one that opens the ports of interfaces that come back keeps CAP_NET_RAW as well; the one that answers commands
@@ -9,10 +9,10 @@ use std::path::Path;
 
 use apportion_linux::capabilities::{Capability, missing_capabilities};
 
-/// Whether this thread has the rights that a gateway starts with; where the system does not say, the first call that needs them does.
+/// Whether this thread has the capabilities that a gateway starts with; where the system does not say, the first call that needs them does.
 ///
 /// # Errors
-/// What is missing, and the mend.
+/// What is missing, and how to get it.
 pub fn to_start() -> Result<(), String> {
     let missing = missing_capabilities(&[Capability::NetAdmin, Capability::NetRaw]).unwrap_or_default();
     if missing.is_empty() {
