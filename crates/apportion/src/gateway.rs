@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 use apportion_core::system::Catalog;
 use apportion_live::gateway::control::{request, title};
-use apportion_live::gateway::{bypass, claim, control, interfaces, run as live};
+use apportion_live::gateway::{bypass, control, interface_lock, interfaces, run as live};
 use apportion_scenario::gateway::GatewayConfig;
 
 pub use apportion_live::gateway::interfaces::Interface;
@@ -222,8 +222,8 @@ impl Gateway {
         }
         // A gateway of another title may have them, or one that does not answer.
         let folder = folders().swap_remove(0);
-        let _claims =
-            claim::take_those_there(&claim::folder(&folder), &config).map_err(GatewayError::Refused)?;
+        let _interface_locks = interface_lock::take_those_there(&interface_lock::folder(&folder), &config)
+            .map_err(GatewayError::Refused)?;
         bypass::set(&config, on).map_err(|error| GatewayError::Refused(error.to_string()))
     }
 

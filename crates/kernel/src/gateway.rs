@@ -18,8 +18,8 @@ use std::sync::Arc;
 use apportion_linux::files::Disk;
 use apportion_linux::netlink::{Netlink, NetlinkError};
 use apportion_live::gateway::bypass::{BypassError, FailOpen};
-use apportion_live::gateway::claim::{self, Claim};
 use apportion_live::gateway::control::ControlError;
+use apportion_live::gateway::interface_lock::{self, InterfaceLock};
 use apportion_live::gateway::interfaces::{self, Interface};
 use apportion_live::gateway::offloads::{PrepareError, Prepared, RestoreAtEnd};
 use apportion_scenario::gateway::{Direction, GatewayConfig};
@@ -114,7 +114,7 @@ pub struct KernelGateway {
     _restore: RestoreAtEnd,
     bypass: FailOpen,
     /// No other gateway has the interfaces of the directions.
-    claims: [Option<Claim>; 2],
+    interface_locks: [Option<InterfaceLock>; 2],
 }
 
 impl KernelGateway {
@@ -134,7 +134,7 @@ impl KernelGateway {
     ) -> Result<Self, GatewayError> {
         let wrong = |problems: Vec<String>| GatewayError::Config(problems.join("\n"));
         let found = interfaces::look(&config).map_err(wrong)?;
-        let [of_inside, of_outside] = claim::take_both(locks, &found).map_err(wrong)?;
+        let [of_inside, of_outside] = interface_lock::take_both(locks, &found).map_err(wrong)?;
         interfaces::warn(&found);
         let prepared = Arc::new(Prepared::new(Disk, state));
         let mut gateway = Self {
@@ -148,7 +148,7 @@ impl KernelGateway {
             ends: [None, None],
             earlier: Default::default(),
             obstacles: Default::default(),
-            claims: [Some(of_outside), Some(of_inside)],
+            interface_locks: [Some(of_outside), Some(of_inside)],
         };
         let [inside, outside] = found;
         // What goes up leaves outside.
@@ -378,9 +378,9 @@ impl KernelGateway {
                 self.earlier[at].end_queue();
                 end.leave(&mut self.netlink);
             }
-            self.claims[at] = None;
+            self.interface_locks[at] = None;
             let found = Interface::look(&mut self.netlink, &interface).map_err(wrong)?;
-            self.claims[at] = Some(Claim::try_take(&self.locks, &found).map_err(wrong)?);
+            self.interface_locks[at] = Some(InterfaceLock::try_take(&self.locks, &found).map_err(wrong)?);
             self.enter(direction, &found)?;
         }
         let stands = self.mend_queue(direction)?;

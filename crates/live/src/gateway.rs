@@ -22,7 +22,7 @@
 //! | `history` | the last hour of both, and events |
 //! | `exceptions` | overload notifications between the threads |
 //! | `events` | what happened to the interfaces, between the threads |
-//! | [`claim`] | a lock for each interface |
+//! | [`interface_lock`] | a lock for each interface |
 //! | [`offloads`] | turned off and restored, also after a gateway that was killed |
 //! | [`attachment`] | keeps ports attached while interfaces come and go |
 //! | [`log`] | writes the log without blocking or failing |
@@ -41,7 +41,6 @@ mod attacks;
 mod autorate;
 pub mod bypass;
 pub mod capabilities;
-pub mod claim;
 mod classify;
 pub mod control;
 mod entitlement;
@@ -50,6 +49,7 @@ mod exceptions;
 mod guarantees;
 mod history;
 mod hosts;
+pub mod interface_lock;
 pub mod interfaces;
 mod label_limit;
 pub mod log;

@@ -23,8 +23,8 @@ use apportion_linux::capabilities::{Capability, keep_capabilities};
 use apportion_linux::clock::Clock;
 use apportion_live::endpoint::{Answer, Endpoint, Request};
 use apportion_live::gateway::capabilities::to_read_again;
-use apportion_live::gateway::claim;
 use apportion_live::gateway::control::{self, bind, listen, socket_name};
+use apportion_live::gateway::interface_lock;
 use apportion_live::gateway::metrics::Metrics;
 use apportion_live::gateway::offloads::state_file;
 use apportion_live::gateway::snapshot::Reloads;
@@ -67,7 +67,7 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     let socket = SocketFile(folder.join(socket_name(&title)));
     let metrics = config.metrics.map(listen).transpose()?;
     let state = state_file(&socket.0);
-    let gateway = KernelGateway::start(config, plans, &claim::folder(folder), state, fail_open)?;
+    let gateway = KernelGateway::start(config, plans, &interface_lock::folder(folder), state, fail_open)?;
     keep_capabilities(&[Capability::NetAdmin, Capability::Bpf, Capability::Perfmon])
         .map_err(GatewayError::Capabilities)?;
     if let Some(problem) = to_read_again(&path) {

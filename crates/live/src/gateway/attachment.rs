@@ -18,8 +18,8 @@ use apportion_linux::frame_io::Socket as _;
 use apportion_linux::netlink::{DeviceMonitor, Netlink};
 use apportion_linux::port::RingSize;
 
-use super::claim::Claim;
 use super::control::{Order, Shared};
+use super::interface_lock::InterfaceLock;
 use super::interfaces::Interface;
 use super::longest_frame;
 use super::offloads::{PrepareError, Prepared};
@@ -39,7 +39,7 @@ struct Attached {
     is_pending: bool,
     is_renamed: bool,
     /// Held as long as it is attached.
-    _claim: Claim,
+    _interface_lock: InterfaceLock,
 }
 
 /// The thread that keeps ports attached.
@@ -50,7 +50,7 @@ pub(crate) struct Attachment<D: Devices = Netlink, F = Disk> {
     attached: [Option<Attached>; 2],
     /// Why the interface that is there cannot be attached, so that the log says it once.
     obstacles: [Option<String>; 2],
-    /// Where claims are.
+    /// Where locks are.
     locks: PathBuf,
     prepared: Arc<Prepared<F>>,
     shared: Arc<Shared>,
@@ -85,11 +85,11 @@ impl<D: Devices, F: Files> Attachment<D, F> {
     pub fn attach_both(
         &mut self,
         interfaces: &[Interface; 2],
-        claims: [Claim; 2],
+        interface_locks: [InterfaceLock; 2],
     ) -> Result<[D::Socket; 2], Vec<String>> {
         self.names = interfaces.each_ref().map(|interface| interface.name.clone());
-        let [first, second] = claims;
-        match [(0, first), (1, second)].map(|(port, claim)| self.open(&interfaces[port], claim)) {
+        let [first, second] = interface_locks;
+        match [(0, first), (1, second)].map(|(port, lock)| self.open(&interfaces[port], lock)) {
             [Ok((inside, first)), Ok((outside, second))] => {
                 self.attached = [Some(inside), Some(outside)];
                 for (port, interface) in interfaces.iter().enumerate() {
@@ -252,8 +252,8 @@ impl<D: Devices, F: Files> Attachment<D, F> {
 
     fn reopen(&mut self, port: usize) -> Result<(Attached, D::Socket), String> {
         let found = Interface::look(&mut self.devices, &self.names[port])?;
-        let claim = Claim::take(&self.locks, &found)?;
-        let opened = self.open(&found, claim)?;
+        let lock = InterfaceLock::take(&self.locks, &found)?;
+        let opened = self.open(&found, lock)?;
         self.note_state(port, found.is_running);
         Ok(opened)
     }
@@ -263,7 +263,7 @@ impl<D: Devices, F: Files> Attachment<D, F> {
         self.shared.events.note(port, |events| events.is_down = !is_running);
     }
 
-    fn open(&mut self, found: &Interface, claim: Claim) -> Result<(Attached, D::Socket), String> {
+    fn open(&mut self, found: &Interface, lock: InterfaceLock) -> Result<(Attached, D::Socket), String> {
         let turned_off = self.prepared.turn_off(&mut self.devices, found);
         let (stay_on, is_pending) = match turned_off {
             Ok(stay_on) => (stay_on, false),
@@ -283,7 +283,7 @@ impl<D: Devices, F: Files> Attachment<D, F> {
             );
         }
         let Interface { index, mtu, .. } = *found;
-        Ok((Attached { index, mtu, stay_on, is_pending, is_renamed: false, _claim: claim }, socket))
+        Ok((Attached { index, mtu, stay_on, is_pending, is_renamed: false, _interface_lock: lock }, socket))
     }
 
     fn send(&self, order: Order<D::Socket>) {

@@ -24,7 +24,7 @@ use super::control::{Control, ControlError, Order, Shared, check_token, load, ta
 use super::interfaces;
 use super::offloads::{Prepared, RestoreAtEnd, state_file};
 use super::supervision::{Watchdog, log_panics, notify, supervise};
-use super::{Gateway, TICK, capabilities, claim};
+use super::{Gateway, TICK, capabilities, interface_lock};
 use crate::engine::EngineError;
 use crate::exceptions::Notice;
 use crate::unix_socket::SocketFile;
@@ -80,8 +80,8 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     };
     let found = interfaces::look(&config).map_err(wrong)?;
     capabilities::to_start().and_then(|()| check_token(&config)).map_err(|why| wrong(vec![why]))?;
-    let locks = claim::folder(folder);
-    let claims = claim::take_both(&locks, &found).map_err(wrong)?;
+    let locks = interface_lock::folder(folder);
+    let interface_locks = interface_lock::take_both(&locks, &found).map_err(wrong)?;
     warn(&config);
     interfaces::warn(&found);
     let (sender, orders) = channel();
@@ -94,7 +94,7 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     let mut bypass = FailOpen::take_over(&config, fail_open)?;
     let (devices, monitor) = (Netlink::open()?, DeviceMonitor::open()?);
     let mut attachment = Attachment::new(devices, locks, prepared, Arc::clone(&shared), sender);
-    let ports = attachment.attach_both(&found, claims).map_err(wrong)?;
+    let ports = attachment.attach_both(&found, interface_locks).map_err(wrong)?;
     let mtu = found[0].mtu.max(found[1].mtu);
     let title = config.title.clone();
     let token = config.control_token.clone().filter(|_| config.control);

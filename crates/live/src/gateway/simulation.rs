@@ -23,8 +23,8 @@ use self::machine::{Fault, INITIAL, INITIAL_SEGMENTS, Machine, NAMES};
 use self::system::{SimIo, SimLog, SimSocket, System};
 use super::Gateway;
 use super::attachment::{Attachment, PERIOD};
-use super::claim;
 use super::control::{Order, Shared};
+use super::interface_lock;
 use super::interfaces::Interface;
 use super::log::Lost;
 use super::offloads::Prepared;
@@ -93,7 +93,8 @@ impl Trial {
         let found = NAMES.map(|name| Interface::look(&mut devices, name));
         let [Ok(inside), Ok(outside)] = found else { return Err(format!("{found:?}")) };
         let found = [inside, outside];
-        let claims = claim::take_both(self.locks.path(), &found).map_err(|problems| problems.join("; "))?;
+        let interface_locks =
+            interface_lock::take_both(self.locks.path(), &found).map_err(|problems| problems.join("; "))?;
         let prepared = Arc::new(Prepared::new(self.system.clone(), STATE.into()));
         let shared = Arc::new(Shared::new().map_err(|error| error.to_string())?);
         let (sender, orders) = channel();
@@ -104,7 +105,8 @@ impl Trial {
             Arc::clone(&shared),
             sender.clone(),
         );
-        let sockets = attachment.attach_both(&found, claims).map_err(|problems| problems.join("; "))?;
+        let sockets =
+            attachment.attach_both(&found, interface_locks).map_err(|problems| problems.join("; "))?;
         let io = SimIo::new(self.system.clone(), sockets);
         let hardware = [[2, 0, 0, 0, 0, 0], [2, 0, 0, 0, 0, 1]];
         let gateway = Gateway::over(config(0), io, hardware, Pool::new(FRAMES, 1_600)).unwrap();

@@ -27,13 +27,13 @@ const PAUSE: Span = Span::from_millis(100);
 /// The lock of one interface, until it is dropped. Its file goes with it: an interface that is made anew a thousand times has a
 /// thousand indices.
 #[derive(Debug)]
-pub struct Claim {
+pub struct InterfaceLock {
     path: PathBuf,
     /// Let go of after the file has been removed.
     _lock: Flock<File>,
 }
 
-impl Drop for Claim {
+impl Drop for InterfaceLock {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -51,7 +51,7 @@ pub fn folder(folder: &Path) -> PathBuf {
     if geteuid().is_root() && is_safe() == Some(true) { of_root.to_owned() } else { folder.to_owned() }
 }
 
-impl Claim {
+impl InterfaceLock {
     /// Locks an interface by a file in `folder`.
     ///
     /// # Errors
@@ -95,8 +95,8 @@ impl Claim {
 ///
 /// # Errors
 /// What is taken already, one problem each.
-pub fn take_both(folder: &Path, interfaces: &[Interface; 2]) -> Result<[Claim; 2], Vec<String>> {
-    match interfaces.each_ref().map(|interface| Claim::take(folder, interface)) {
+pub fn take_both(folder: &Path, interfaces: &[Interface; 2]) -> Result<[InterfaceLock; 2], Vec<String>> {
+    match interfaces.each_ref().map(|interface| InterfaceLock::take(folder, interface)) {
         [Ok(inside), Ok(outside)] => Ok([inside, outside]),
         results => Err(results.into_iter().filter_map(Result::err).collect()),
     }
@@ -106,10 +106,10 @@ pub fn take_both(folder: &Path, interfaces: &[Interface; 2]) -> Result<[Claim; 2
 ///
 /// # Errors
 /// That a gateway has one of them.
-pub fn take_those_there(folder: &Path, config: &GatewayConfig) -> Result<Vec<Claim>, String> {
+pub fn take_those_there(folder: &Path, config: &GatewayConfig) -> Result<Vec<InterfaceLock>, String> {
     let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
     let found = [&config.inside, &config.outside].map(|name| Interface::look(&mut netlink, name).ok());
-    found.iter().flatten().map(|interface| Claim::try_take(folder, interface)).collect()
+    found.iter().flatten().map(|interface| InterfaceLock::try_take(folder, interface)).collect()
 }
 
 /// The lock file of the interface with this index in the network namespace of the calling thread.
@@ -153,7 +153,7 @@ mod tests {
             is_running: false,
             offloads,
         };
-        let take = |index| Claim::try_take(folder.path(), &interface(index));
+        let take = |index| InterfaceLock::try_take(folder.path(), &interface(index));
         let (a, b) = (take(7).unwrap(), take(8).unwrap());
         let error = take(7).unwrap_err();
         assert!(error.contains("`x7`: a gateway is already running"), "{error}");
