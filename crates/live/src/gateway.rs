@@ -44,6 +44,7 @@ pub mod capabilities;
 mod classify;
 pub mod control;
 mod entitlement;
+mod establishment;
 mod events;
 mod exceptions;
 mod guarantees;
@@ -66,7 +67,6 @@ pub mod run;
 #[cfg(test)]
 mod simulation;
 pub mod snapshot;
-mod standing;
 pub mod supervision;
 pub mod traffic;
 mod world;

@@ -19,12 +19,12 @@ use apportion_scenario::gateway::classifier::{Headers, MAX_RULES, Prefix, RuleSe
 use apportion_scenario::gateway::{Addresses, Direction, GatewayConfig, Grouping, Treatment};
 
 use super::accounts::Accounts;
+use super::establishment::Establishment;
 use super::guarantees::{Claim, Guarantees, Holder};
 use super::hosts::{End, Ends, HostNumbers};
 use super::label_limit::Labelled;
 use super::marks::{FlowMarks, Maker};
 use super::round_trip::RoundTrips;
-use super::standing::Standing;
 use crate::flow_table::{FlowTable, Numbered};
 use crate::frame::FlowTuple;
 use crate::packet::Packet;
@@ -98,7 +98,7 @@ struct Flow {
     dscp: u8,
     /// The last byte that was acknowledged in the other direction.
     acknowledged: Option<u32>,
-    standing: Standing,
+    establishment: Establishment,
 }
 
 /// The state kept under a number.
@@ -134,7 +134,7 @@ pub struct Found {
     pub flow: FlowId,
     /// Where it is counted.
     pub account: u32,
-    /// Whether it is the first of its flow that [converses](super::standing).
+    /// Whether it is the first of its flow that [qualifies](super::establishment).
     pub is_first: bool,
 }
 
@@ -242,12 +242,12 @@ impl Classifier {
         queue
     }
 
-    /// The flow of a packet of `tuple` that came in at `now`. `converses`: it neither opens nor resets a connection. Updates for
+    /// The flow of a packet of `tuple` that came in at `now`. `qualifies`: it neither opens nor resets a connection. Updates for
     /// the link go to `settings`.
     pub fn find(
         &mut self,
         now: Time,
-        (tuple, converses): (FlowTuple, bool),
+        (tuple, qualifies): (FlowTuple, bool),
         headers: &Headers,
         accounts: &mut Accounts,
         settings: &mut Settings,
@@ -255,12 +255,12 @@ impl Classifier {
         let numbered = self.number_of(now, Key::Tuple(tuple), settings);
         let at = (numbered.flow.0 - FIRST) as usize;
         if numbered.is_new {
-            self.flows[at] = Flow { standing: Standing::new(now), ..Flow::default() };
+            self.flows[at] = Flow { establishment: Establishment::new(now), ..Flow::default() };
         }
         if numbered.is_new || !self.note_network(now, at, headers) {
             self.decide(now, at, headers, false, accounts, settings);
         }
-        let is_first = self.flows[at].standing.arrived(now, numbered.silence, converses);
+        let is_first = self.flows[at].establishment.arrived(now, numbered.silence, qualifies);
         self.note_hosts(now, at, &tuple, settings);
         let Flow { id, account, .. } = self.flows[at];
         Found { flow: id, account, is_first }
@@ -398,7 +398,7 @@ impl Classifier {
             (_, _, Some(network)) => {
                 let Numbered { flow, is_new, .. } = self.number_of(now, network, settings);
                 if is_new {
-                    self.flows[(flow.0 - FIRST) as usize].standing = Standing::new(now);
+                    self.flows[(flow.0 - FIRST) as usize].establishment = Establishment::new(now);
                 }
                 flow
             }

@@ -1,7 +1,7 @@
 //! Numbers of hosts in one direction of a gateway, for queues that divide among hosts.
 //!
 //! Sources and destinations have numbers of their own. A host that has been silent for long enough gives its number to
-//! the next new one, as flows do. Flows that were not [answered](super::standing) are of host 0 together.
+//! the next new one, as flows do. Flows that were not [answered](super::establishment) are of host 0 together.
 //!
 //! Cost: a comparison of two addresses per packet, and two hashes for a new flow; 64 bytes per host.
 
@@ -126,7 +126,7 @@ mod tests {
             let found =
                 down.find(now, (tuple.reversed(), true), headers, &mut Accounts::default(), &mut settings);
             if found.is_first {
-                down.converse(&tuple.reversed(), up);
+                down.note_qualified(&tuple.reversed(), up);
             }
         }
 

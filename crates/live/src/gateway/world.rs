@@ -376,11 +376,11 @@ impl GatewayWorld {
         let (parsed, segment) = (arrival.parsed, arrival.parsed.segment);
         let [up, down] = &mut self.directions;
         let (state, opposite) = if arrival.port & 1 == 0 { (up, down) } else { (down, up) };
-        let converses = segment.is_none_or(|segment| !segment.is_syn_or_reset());
+        let qualifies = segment.is_none_or(|segment| !segment.is_syn_or_reset());
         let found =
-            state.flows.find(now, (tuple, converses), headers, &mut self.accounts, &mut self.settings);
+            state.flows.find(now, (tuple, qualifies), headers, &mut self.accounts, &mut self.settings);
         if found.is_first {
-            state.flows.converse(&tuple, &mut opposite.flows);
+            state.flows.note_qualified(&tuple, &mut opposite.flows);
         }
         if let Some(segment) = segment
             && (state.flows.uses_rtts() || opposite.flows.uses_rtts())

@@ -1,4 +1,4 @@
-//! Which flows are established, and which have hosts of their own; see [`standing`](super::super::standing).
+//! Which flows are established, and which have hosts of their own; see [`establishment`](super::super::establishment).
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Span, Time};
@@ -7,11 +7,11 @@ use super::{Classifier, FIRST, Flow, Key};
 use crate::frame::FlowTuple;
 
 impl Classifier {
-    /// The [first packet](super::Found::is_first) of the flow `tuple` that converses came. `opposite` are the flows of the
+    /// The [first packet](super::Found::is_first) of the flow `tuple` that qualifies came. `opposite` are the flows of the
     /// other direction: if one of its answer came before, both flows are established, and the networks that they belong to.
-    pub fn converse(&mut self, tuple: &FlowTuple, opposite: &mut Self) {
+    pub fn note_qualified(&mut self, tuple: &FlowTuple, opposite: &mut Self) {
         let back = tuple.reversed();
-        if opposite.known(&back).is_some_and(|(_, answer)| answer.standing.has_conversed()) {
+        if opposite.known(&back).is_some_and(|(_, answer)| answer.establishment.has_qualified()) {
             self.establish(tuple);
             opposite.establish(&back);
         }
@@ -21,7 +21,7 @@ impl Classifier {
         let Some((own, flow)) = self.known(tuple) else { return };
         let id = flow.id;
         for at in [own, id].map(|id| id.0.checked_sub(FIRST)).into_iter().flatten() {
-            self.flows[at as usize].standing.answered();
+            self.flows[at as usize].establishment.answered();
             self.table.keep(FlowId(FIRST + at));
         }
         self.has_answers = true;
@@ -30,9 +30,9 @@ impl Classifier {
     /// Whether the flow `tuple` is established.
     pub fn is_established(&mut self, now: Time, tuple: &FlowTuple) -> bool {
         let Some((own, flow)) = self.known(tuple) else { return false };
-        let standing = flow.standing;
+        let establishment = flow.establishment;
         let silence = self.table.last_seen(own).map_or(Span::ZERO, |last_seen| now.since(last_seen));
-        standing.is_established(now, silence)
+        establishment.is_established(now, silence)
     }
 
     /// Whether the flow or the network with this number belongs to its own hosts: it was answered. A sender of forged packets
@@ -40,8 +40,8 @@ impl Classifier {
     /// What a rule makes one flow was named by the operator.
     pub(super) fn has_hosts(&self, now: Time, id: FlowId) -> bool {
         let Some(at) = id.0.checked_sub(FIRST) else { return true };
-        let standing = self.flows[at as usize].standing;
-        standing.is_answered() || !self.has_answers && standing.is_established(now, Span::ZERO)
+        let establishment = self.flows[at as usize].establishment;
+        establishment.is_answered() || !self.has_answers && establishment.is_established(now, Span::ZERO)
     }
 
     /// The flow `tuple` and its number, if it has one.

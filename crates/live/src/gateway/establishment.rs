@@ -1,8 +1,8 @@
 //! Which flows are established: they have priority when more comes in than the gateway can move, and hosts of their own where
 //! the queue divides among hosts.
 //!
-//! A packet *converses* unless it opens or resets a TCP connection: these hosts send in answer to forged packets. A flow is
-//! established once it is answered, that is once packets that converse came in both directions; or, since streams may have no
+//! A packet *qualifies* unless it opens or resets a TCP connection: these hosts send in answer to forged packets. A flow is
+//! established once it is answered, that is once packets that qualify came in both directions; or, since streams may have no
 //! answer or one between other ports, once it has sent for [`TRIAL`] without a [`PAUSE`].
 
 use apportion_core::units::{Span, Time};
@@ -12,34 +12,34 @@ const TRIAL: Span = Span::from_secs(10);
 /// Chosen: a stream sends several packets a second. To keep up 40,000 flows takes as many packets a second.
 const PAUSE: Span = Span::from_secs(1);
 
-/// The standing of a flow in one direction.
+/// How far a flow has become established, in one direction.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct Establishment {
     /// When its first packet came after the last pause.
     since: Time,
-    has_conversed: bool,
+    has_qualified: bool,
     is_answered: bool,
 }
 
-impl Standing {
+impl Establishment {
     /// A flow whose first packet came at `now`.
     pub const fn new(now: Time) -> Self {
-        Self { since: now, has_conversed: false, is_answered: false }
+        Self { since: now, has_qualified: false, is_answered: false }
     }
 
-    /// A packet came at `now` after so much silence. Whether it is the first that `converses`.
-    pub fn arrived(&mut self, now: Time, silence: Span, converses: bool) -> bool {
+    /// A packet came at `now` after so much silence. Whether it is the first that `qualifies`.
+    pub fn arrived(&mut self, now: Time, silence: Span, qualifies: bool) -> bool {
         if silence >= PAUSE {
             self.since = now;
         }
-        let is_first = converses && !self.has_conversed;
-        self.has_conversed |= converses;
+        let is_first = qualifies && !self.has_qualified;
+        self.has_qualified |= qualifies;
         is_first
     }
 
-    /// Whether a packet came that converses.
-    pub const fn has_conversed(&self) -> bool {
-        self.has_conversed
+    /// Whether a packet came that qualifies.
+    pub const fn has_qualified(&self) -> bool {
+        self.has_qualified
     }
 
     /// Such packets came in both directions.
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn a_stream_without_answer_is_established_by_ten_seconds_without_a_pause() {
-        let (mut flow, ms) = (Standing::new(Time::ZERO), Time::from_millis);
+        let (mut flow, ms) = (Establishment::new(Time::ZERO), Time::from_millis);
         for at in (900..=9_900).step_by(900) {
             flow.arrived(ms(at), Span::from_millis(900), true);
             assert!(!flow.is_established(ms(at), Span::ZERO));
@@ -77,10 +77,10 @@ mod tests {
 
     #[test]
     fn a_flow_that_is_answered_is_established_however_long_it_is_silent() {
-        let mut flow = Standing::new(Time::ZERO);
+        let mut flow = Establishment::new(Time::ZERO);
         let packets = [false, true, true, false];
-        let firsts = packets.map(|converses| flow.arrived(Time::ZERO, Span::ZERO, converses));
-        assert_eq!((firsts, flow.has_conversed()), ([false, true, false, false], true));
+        let firsts = packets.map(|qualifies| flow.arrived(Time::ZERO, Span::ZERO, qualifies));
+        assert_eq!((firsts, flow.has_qualified()), ([false, true, false, false], true));
         flow.answered();
         assert!(flow.is_established(Time::from_secs(50), Span::from_secs(50)));
     }
