@@ -52,12 +52,12 @@ impl HierarchySettings {
         let core = CoreSettings::new(&of_link, rate)?;
         let edge = params.edge.clone();
         if !is_window(edge.k) {
-            return Err(Unsuitable { key: "k", mend: "must lie between 1 ms and 1 h".to_owned() });
+            return Err(Unsuitable { key: "k", hint: "must lie between 1 ms and 1 h".to_owned() });
         }
         if edge.credit != Span::ZERO && !is_window(edge.credit) {
             return Err(Unsuitable {
                 key: "credit",
-                mend: "must be \"0s\", or lie between 1 ms and 1 h".to_owned(),
+                hint: "must be \"0s\", or lie between 1 ms and 1 h".to_owned(),
             });
         }
         Ok(Self { core, edge, customers: vec![Weight::ONE] })
@@ -70,12 +70,12 @@ impl HierarchySettings {
     pub fn with_customers(self, weights: &[Weight]) -> Result<Self, Unsuitable> {
         let (least, most) = WEIGHTS;
         if let Some(weight) = weights.iter().find(|weight| !(least..=most).contains(&weight.get())) {
-            let mend =
+            let hint =
                 format!("of a customer must lie between 1/32768 and 32768, and {} does not", weight.get());
-            return Err(Unsuitable { key: "weight", mend });
+            return Err(Unsuitable { key: "weight", hint });
         }
         if weights.len() > MAX_CUSTOMERS + 1 {
-            return Err(Unsuitable { key: "customer", mend: format!("is there {} times", weights.len()) });
+            return Err(Unsuitable { key: "customer", hint: format!("is there {} times", weights.len()) });
         }
         let customers = if weights.is_empty() { vec![Weight::ONE] } else { weights.to_vec() };
         Ok(Self { customers, ..self })

@@ -31,12 +31,12 @@ const HOLDS: u64 = 8;
 
 /// Why a CSFQ queue cannot be carried out in the kernel: the key, and what to write there.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{key}` {mend}")]
+#[error("`{key}` {hint}")]
 pub struct Unsuitable {
     /// The key of the queue.
     pub key: &'static str,
     /// What it may be.
-    pub mend: String,
+    pub hint: String,
 }
 
 /// The constants of a CSFQ or MCSFQ core.
@@ -82,19 +82,19 @@ impl CoreSettings {
             (!is_window(share.k_alpha), "k_alpha", "must lie between 1 ms and 1 h"),
             (!is_window(share.k_c), "k_c", "must lie between 1 ms and 1 h"),
         ];
-        if let Some((_, key, mend)) = refusals.into_iter().find(|(refused, ..)| *refused) {
-            return Err(Unsuitable { key, mend: mend.to_owned() });
+        if let Some((_, key, hint)) = refusals.into_iter().find(|(refused, ..)| *refused) {
+            return Err(Unsuitable { key, hint: hint.to_owned() });
         }
         if let Some(Limit::Packets(_)) = params.limit {
             return Err(Unsuitable {
                 key: "limit",
-                mend: "must be in bytes: the virtual queue holds what the link sends in a time".to_owned(),
+                hint: "must be in bytes: the virtual queue holds what the link sends in a time".to_owned(),
             });
         }
         if !is_rate(rate) {
             return Err(Unsuitable {
                 key: "rate",
-                mend: "must lie between 8 kbit/s and 1 Tbit/s".to_owned(),
+                hint: "must lie between 8 kbit/s and 1 Tbit/s".to_owned(),
             });
         }
         Ok(Self {

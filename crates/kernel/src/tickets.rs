@@ -74,7 +74,7 @@ impl TicketSettings {
             (max_th - min_th < 256.0, "max_th", "must be 256 ns of the link above `min_th`"),
         ];
         match refusals.into_iter().find(|(refused, ..)| *refused) {
-            Some((_, key, mend)) => Err(Unsuitable { key, mend: mend.to_owned() }),
+            Some((_, key, hint)) => Err(Unsuitable { key, hint: hint.to_owned() }),
             None => Ok(settings),
         }
     }
@@ -100,7 +100,7 @@ impl TicketSettings {
             (is_narrow, "exchange.form", "must be \"integer\", or `bits` 17"),
         ];
         match refusals.into_iter().find(|(refused, ..)| *refused) {
-            Some((_, key, mend)) => Err(Unsuitable { key, mend: mend.to_owned() }),
+            Some((_, key, hint)) => Err(Unsuitable { key, hint: hint.to_owned() }),
             None => Ok(Self { exchange: Some((params.clone(), issued)), ..self }),
         }
     }

@@ -17,8 +17,8 @@ const LATEST: &str = "latest";
 /// If `dir` cannot be created or written, is not a folder, or is the folder of a run.
 pub fn check(dir: &Path) -> Result<(), WriteError> {
     let refuse = |cause: &str| {
-        let mend = "choose another folder with --out DIR";
-        Err(WriteError { path: dir.to_owned(), cause: cause.to_owned(), mend })
+        let hint = "choose another folder with --out DIR";
+        Err(WriteError { path: dir.to_owned(), cause: cause.to_owned(), hint })
     };
     if dir.exists() && !dir.is_dir() {
         return refuse("it is a file, not a folder");
@@ -61,7 +61,7 @@ pub fn find(dir: &Path) -> Result<PathBuf, LoadError> {
             ErrorKind::NotADirectory => "it is a file, not the folder of a run".to_owned(),
             _ => error.to_string(),
         },
-        mend: "name a folder that `apportion run` wrote, such as results/quickstart",
+        hint: "name a folder that `apportion run` wrote, such as results/quickstart",
     };
     last.map(|number| dir.join(number.to_string())).map_err(fail)
 }

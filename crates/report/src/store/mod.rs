@@ -30,25 +30,25 @@ pub use write::{Contents, Folder, Writer, write};
 
 /// Why results could not be written: where, why, and what to do.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write results to `{}`: {cause}; {mend}", path.display())]
+#[error("cannot write results to `{}`: {cause}; {hint}", path.display())]
 pub struct WriteError {
     path: PathBuf,
     cause: String,
-    mend: &'static str,
+    hint: &'static str,
 }
 
 /// Why results could not be read: where, why, and what to do.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read results from `{}`: {cause}; {mend}", path.display())]
+#[error("cannot read results from `{}`: {cause}; {hint}", path.display())]
 pub struct LoadError {
     path: PathBuf,
     cause: String,
-    mend: &'static str,
+    hint: &'static str,
 }
 
 impl WriteError {
     fn io(path: &Path, error: &io::Error) -> Self {
-        let mend = match error.kind() {
+        let hint = match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
                 "free some space or choose a folder on another disk with --out DIR"
             }
@@ -61,6 +61,6 @@ impl WriteError {
             }
             _ => "choose another folder with --out DIR",
         };
-        Self { path: path.to_owned(), cause: error.to_string(), mend }
+        Self { path: path.to_owned(), cause: error.to_string(), hint }
     }
 }

@@ -113,7 +113,7 @@ pub fn read(dir: &Path) -> Result<(PathBuf, Run, Provenance), LoadError> {
     tables.end()?;
     let (path, rows) = open_table::<PhaseRow>(&folder, &head)?;
     for row in rows {
-        let row = row.map_err(|cause| LoadError { path: path.clone(), cause, mend: AGAIN })?;
+        let row = row.map_err(|cause| LoadError { path: path.clone(), cause, hint: AGAIN })?;
         if let Some(point) = points.iter_mut().find(|point| point.label == row.point) {
             point.phases.push(row);
         }
@@ -133,7 +133,7 @@ pub fn read(dir: &Path) -> Result<(PathBuf, Run, Provenance), LoadError> {
 
 fn head(folder: &Path) -> Result<Head, LoadError> {
     let path = folder.join("run.json");
-    let fail = |cause: String, mend| LoadError { path: path.clone(), cause, mend };
+    let fail = |cause: String, hint| LoadError { path: path.clone(), cause, hint };
     let text = read_text_file(&path, MAX_HEAD).map_err(|e| {
         fail(e.to_string(), "name a folder that `apportion run` wrote, such as results/quickstart")
     })?;
@@ -149,7 +149,7 @@ fn number(folder: &Path, seed: &str) -> Result<u64, LoadError> {
     seed.parse().map_err(|_| LoadError {
         path: folder.join("run.json"),
         cause: format!("`{}` is no seed", seed.escape_debug()),
-        mend: AGAIN,
+        hint: AGAIN,
     })
 }
 
@@ -259,7 +259,7 @@ impl<R: Row> Replications<R> {
     }
 
     fn fail(&self, cause: String) -> LoadError {
-        LoadError { path: self.path.clone(), cause, mend: AGAIN }
+        LoadError { path: self.path.clone(), cause, hint: AGAIN }
     }
 
     /// The rows of a replication: those that follow, as far as they are of it.
@@ -320,7 +320,7 @@ fn open_table<R: Row>(folder: &Path, head: &Head) -> Result<(PathBuf, Rows<R>), 
     };
     match open() {
         Ok(rows) => Ok((path, rows)),
-        Err(cause) => Err(LoadError { path, cause, mend: AGAIN }),
+        Err(cause) => Err(LoadError { path, cause, hint: AGAIN }),
     }
 }
 
@@ -332,7 +332,7 @@ pub(crate) fn series(run: &StoredRun, points: &[&str]) -> Result<Vec<SeriesRow>,
     let (path, rows) = open_table::<SeriesRow>(&run.folder, &head(&run.folder)?)?;
     let mut found: Vec<SeriesRow> = Vec::new();
     for row in rows {
-        let row: SeriesRow = row.map_err(|cause| LoadError { path: path.clone(), cause, mend: AGAIN })?;
+        let row: SeriesRow = row.map_err(|cause| LoadError { path: path.clone(), cause, hint: AGAIN })?;
         // Rows are in the order of points, and of the replications of each.
         let is_first = found.last().is_none_or(|last| last.point != row.point || last.seed == row.seed);
         if is_first && points.contains(&row.point.as_str()) {
@@ -397,7 +397,7 @@ fn copy<R: Row>(folder: &Path, head: &Head, out: &mut dyn Write) -> Result<(), E
     let (path, rows) = open_table::<R>(folder, head)?;
     let mut csv = csv_writer::<R, _>(out)?;
     for row in rows {
-        let row = row.map_err(|cause| LoadError { path: path.clone(), cause, mend: AGAIN })?;
+        let row = row.map_err(|cause| LoadError { path: path.clone(), cause, hint: AGAIN })?;
         csv.serialize(row).map_err(cause)?;
     }
     Ok(csv.flush()?)

@@ -203,7 +203,7 @@ pub fn write(out: &Path, run: &Run, contents: Contents, made: &Provenance) -> Re
     let rows = |point: &PointRecord| if contents.intervals { 0 } else { point.recorded.len() };
     if run.points.iter().any(|point| point.outcomes.len() + rows(point) < point.ended()) {
         let cause = "the run did not hold the outcomes that tables are made from".to_owned();
-        return Err(WriteError { path: out.to_owned(), cause, mend: "copy the folder that it was run into" });
+        return Err(WriteError { path: out.to_owned(), cause, hint: "copy the folder that it was run into" });
     }
     let mut writer = Writer::create(out, contents)?;
     for point in &run.points {
