@@ -63,8 +63,8 @@ pub(crate) fn timekeeping(point: &PointRecord) -> Option<(bool, String)> {
     let kept: Vec<_> = point.outcomes.iter().filter_map(|outcome| outcome.timekeeping.as_ref()).collect();
     let worst = |share| kept.iter().filter_map(|kept| kept.lateness.quantile(share)).max();
     let (median, high) = (worst(0.5)?, worst(0.99)?);
-    Some(match kept.iter().find_map(|kept| Some((kept.fault()?, kept.mend()))) {
-        Some((fault, mend)) => (false, format!("NOT VALID: {fault}. {mend}")),
+    Some(match kept.iter().find_map(|kept| Some((kept.fault()?, kept.hint()))) {
+        Some((fault, hint)) => (false, format!("NOT VALID: {fault}. {hint}")),
         None => {
             let (median, high) = (millis(median), millis(high));
             let limit = kept.iter().map(|kept| kept.limit).min().unwrap_or_default();

@@ -189,7 +189,7 @@ impl Timekeeping {
 
     /// What to do about a run that does not count.
     #[must_use]
-    pub fn mend(&self) -> &'static str {
+    pub fn hint(&self) -> &'static str {
         match self.cause() {
             Some(Cause::Hypervisor) => {
                 "Other virtual machines take the time of this one: repeat the run later, or on a machine of its own."
@@ -463,6 +463,6 @@ mod tests {
                     programs 60 %, interrupts 0 % and the hypervisor 5 %; the thread of packets waited 30.0 % of the time for \
                     a core, that of applications 0.0 %";
         assert_eq!(fault, text);
-        assert!(late([0.2, 0.6, 0.05], Some([0.2, 0.3])).mend().starts_with("Stop other programs"));
+        assert!(late([0.2, 0.6, 0.05], Some([0.2, 0.3])).hint().starts_with("Stop other programs"));
     }
 }
