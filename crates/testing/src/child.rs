@@ -8,7 +8,6 @@ use std::env;
 use std::fmt;
 use std::io::{self, ErrorKind, Read};
 use std::os::fd::AsFd;
-use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -192,8 +191,7 @@ impl Running {
         if let Some(status) = self.status {
             return status;
         }
-        // It cannot be waited for where the system reaps children by itself.
-        let status = self.child.wait().unwrap_or_else(|_| ExitStatus::from_raw(0));
+        let status = self.child.wait().unwrap_or_else(|error| panic!("{}: {error}", self.name));
         *self.status.insert(status)
     }
 }

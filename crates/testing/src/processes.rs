@@ -180,7 +180,7 @@ impl Outcome {
     }
 
     fn is_failure(&self) -> bool {
-        !self.status.success() && !self.is_skipped()
+        self.late.is_some() || !self.status.success() && !self.is_skipped()
     }
 
     /// One line, and all that a case said that passed if that is to be shown; else what it did not test.
