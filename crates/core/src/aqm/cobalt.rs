@@ -30,7 +30,8 @@ use super::codel::{ECN, INTERVAL, MAX_DROPS_PER_DEQUEUE, Source, TARGET, Whole, 
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -43,54 +44,30 @@ pub const ENTRY: Entry = Entry {
     summary: "CoDel with BLUE: drops at the head by delay, and at random once the buffer has overflowed.",
     reference: "Palmei et al. 2019",
     cost: "O(1) per packet, no state per flow",
-    params: &[crate::param::LIMIT, TARGET, INTERVAL, INCREMENT, DECREMENT, ECN],
+    params: CobaltParams::PARAMS,
 };
-
-/// BLUE's step up.
-pub(crate) const INCREMENT: Param = Param::new(
-    "increment",
-    "d1",
-    Kind::Ratio,
-    "0.390625%",
-    "1/256, as in Linux and ns-3",
-    "What an overflow adds to the drop probability, at most once in `target`; 0: CoDel alone.",
-);
-/// BLUE's step down.
-pub(crate) const DECREMENT: Param = Param::new(
-    "decrement",
-    "d2",
-    Kind::Ratio,
-    "0.0244140625%",
-    "1/4096, as in Linux and ns-3",
-    "What is taken off the drop probability for each `target` in which the queue is empty.",
-);
 
 /// A full packet of Ethernet with its header, for what it takes on a slow link.
 const FULL: Bytes = Bytes::new(1_514);
 
-/// Parameters of the control loop, for one queue or for each of many; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CobaltControl {
-    /// Acceptable standing delay.
-    pub target: Span,
-    /// How long the delay has to stay above it.
-    pub interval: Span,
-    /// What an overflow adds to the drop probability.
-    pub increment: Ratio,
-    /// What an empty queue takes off it.
-    pub decrement: Ratio,
-    /// CoDel marks instead of dropping, where possible.
-    pub ecn: bool,
+params! {
+    /// Parameters of the control loop, for one queue or for each of many.
+    pub struct CobaltControl {
+        target: Span = TARGET,
+        interval: Span = INTERVAL,
+        /// What an overflow adds to the drop probability, at most once in `target`; 0: CoDel alone.
+        increment: Ratio = Param::of("0.390625%", "1/256, as in Linux and ns-3").symbol("d1"),
+        /// What is taken off the drop probability for each `target` in which the queue is empty.
+        decrement: Ratio = Param::of("0.0244140625%", "1/4096, as in Linux and ns-3").symbol("d2"),
+        ecn: bool = ECN,
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl CobaltControl {
-    /// From the values of an entry that lists the parameters above.
-    pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let (target, interval) = (args.span("target"), args.span("interval"));
-        require(target > Span::ZERO, "target", "it must be above zero; write for example \"5ms\"")?;
-        require(target <= interval, "target", "it must not be longer than `interval`")?;
-        let [increment, decrement] = ["increment", "decrement"].map(|name| args.ratio(name));
-        Ok(Self { target, interval, increment, decrement, ecn: args.switch("ecn") })
+    fn check(&self) -> Result<(), ParamError> {
+        require(self.target > Span::ZERO, "target", "it must be above zero; write for example \"5ms\"")?;
+        require(self.target <= self.interval, "target", "it must not be longer than `interval`")
     }
 
     /// With the times that a link of `rate` leaves it: a packet must not be late by being sent.
@@ -101,22 +78,12 @@ impl CobaltControl {
     }
 }
 
-/// Parameters of [`Cobalt`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct CobaltParams {
-    /// Size of the buffer, in packets or bytes. Default that of the link, see [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// The control loop.
-    pub control: CobaltControl,
-}
-
-impl CobaltParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When they contradict each other.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Ok(Self { limit: args.limit_if_set("limit"), control: CobaltControl::from_args(args)? })
+params! {
+    /// Parameters of [`Cobalt`].
+    pub struct CobaltParams {
+        limit: Option<Limit> = LIMIT,
+        /// The control loop.
+        ..control: CobaltControl,
     }
 }
 
@@ -304,6 +271,7 @@ mod tests {
     use super::*;
     use crate::buffer::Buffer;
     use crate::packet::{Ecn, SimplePacket};
+    use crate::param::EntryArgs;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
     use crate::testing::{Log, packet};

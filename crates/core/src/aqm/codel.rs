@@ -15,7 +15,8 @@
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
-use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
+use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{Queued, Scheduler};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -27,99 +28,54 @@ pub const ENTRY: Entry = Entry {
     summary: "Controlled delay: drops at the head once the delay stays above a target for an interval.",
     reference: "RFC 8289",
     cost: "O(1) per packet, no state per flow",
-    params: &[
-        Param { paper: Paper::Is("1000p"), ..crate::param::LIMIT },
-        TARGET,
-        INTERVAL,
-        MTU,
-        Param { default: Some("false"), source: "RFC 8289 section 5: its pseudo-code drops", ..ECN },
-    ],
-};
-
-/// The acceptable standing delay.
-pub(crate) const TARGET: Param = Param {
-    name: "target",
-    symbol: "TARGET",
-    kind: Kind::Span,
-    default: Some("5ms"),
-    paper: Paper::AsDefault,
-    source: "RFC 8289 section 4.3",
-    doc: "Standing queueing delay that is acceptable.",
-};
-/// The observation window.
-pub(crate) const INTERVAL: Param = Param {
-    name: "interval",
-    symbol: "INTERVAL",
-    kind: Kind::Span,
-    default: Some("100ms"),
-    paper: Paper::AsDefault,
-    source: "RFC 8289 section 4.3",
-    doc: "How long the delay has to stay above `target`: a round trip in the slow range of those expected.",
-};
-/// The backlog that is left alone.
-pub(crate) const MTU: Param = Param {
-    name: "mtu",
-    symbol: "maxpacket",
-    kind: Kind::Bytes,
-    default: Some("1514B"),
-    paper: Paper::AsDefault,
-    source: "RFC 8289 section 5.5: the interface's; chosen: an Ethernet frame",
-    doc: "Nothing is dropped or marked while at most this waits behind the packet: the link must not become idle.",
-};
-/// Marks for drops.
-pub(crate) const ECN: Param = Param {
-    name: "ecn",
-    symbol: "–",
-    kind: Kind::Switch,
-    default: Some("true"),
-    paper: Paper::AsDefault,
-    source: "RFC 8290 section 5.2.6",
-    doc: "Mark ECN-capable packets instead of dropping them.",
+    params: CodelParams::PARAMS,
 };
 
 /// Most drops in one call. Chosen: a batch like RFC 8290's 64, far more than the control law asks for in a
 /// packet time.
 pub const MAX_DROPS_PER_DEQUEUE: u32 = 64;
 
-/// Parameters of the control loop, for one queue or for each of many.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CodelControl {
-    /// Acceptable standing delay.
-    pub target: Span,
-    /// How long the delay has to stay above it.
-    pub interval: Span,
-    /// Backlog behind the packet up to which nothing is signalled.
-    pub mtu: Bytes,
-    /// Mark instead of dropping, where possible.
-    pub ecn: bool,
+/// The acceptable standing delay.
+pub(crate) const TARGET: Param = Param::of("5ms", "RFC 8289 section 4.3")
+    .symbol("TARGET")
+    .doc("Standing queueing delay that is acceptable.");
+/// The observation window.
+pub(crate) const INTERVAL: Param = Param::of("100ms", "RFC 8289 section 4.3")
+    .symbol("INTERVAL")
+    .doc("How long the delay has to stay above `target`: a round trip in the slow range of those expected.");
+/// Marks for drops.
+pub(crate) const ECN: Param =
+    Param::of("true", "RFC 8290 section 5.2.6").doc("Mark ECN-capable packets instead of dropping them.");
+
+params! {
+    /// Parameters of the control loop, for one queue or for each of many.
+    pub struct CodelControl {
+        target: Span = TARGET,
+        interval: Span = INTERVAL,
+        /// Nothing is dropped or marked while at most this waits behind the packet: the link must not become idle.
+        mtu: Bytes = Param::of("1514B", "RFC 8289 section 5.5: the interface's; chosen: an Ethernet frame").symbol("maxpacket"),
+        ecn: bool = ECN,
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl CodelControl {
-    /// From the values of an entry that lists the parameters above.
-    pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let (target, interval) = (args.span("target"), args.span("interval"));
-        require(interval > Span::ZERO, "interval", "it must be above zero; write for example \"100ms\"")?;
-        require(target <= interval, "target", "it must not be longer than `interval`")?;
-        Ok(Self { target, interval, mtu: args.bytes("mtu"), ecn: args.switch("ecn") })
+    fn check(&self) -> Result<(), ParamError> {
+        require(
+            self.interval > Span::ZERO,
+            "interval",
+            "it must be above zero; write for example \"100ms\"",
+        )?;
+        require(self.target <= self.interval, "target", "it must not be longer than `interval`")
     }
 }
 
-/// Parameters of [`Codel`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct CodelParams {
-    /// Size of the buffer, in packets or bytes. Default that of the link, see [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// The control loop.
-    pub control: CodelControl,
-}
-
-impl CodelParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When they contradict each other.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Ok(Self { limit: args.limit_if_set("limit"), control: CodelControl::from_args(args)? })
+params! {
+    /// Parameters of [`Codel`].
+    pub struct CodelParams {
+        limit: Option<Limit> = LIMIT.in_paper("1000p"),
+        /// The control loop.
+        ..control: CodelControl where { ecn: Param::of("false", "RFC 8289 section 5: its pseudo-code drops") },
     }
 }
 
@@ -311,6 +267,7 @@ mod tests {
     use crate::buffer::Buffer;
     use crate::packet::Ecn;
     use crate::packet::SimplePacket;
+    use crate::param::EntryArgs;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
     use crate::testing::{Log, packet};

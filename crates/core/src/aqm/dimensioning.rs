@@ -12,39 +12,30 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 
 use super::occupancy::Thresholds;
+use crate::choice;
 use crate::estimate::tcp_friendly::TcpFriendly;
 use crate::mutant::Mutant;
 use crate::packet::FlowId;
-use crate::param::{Kind, Param};
+use crate::param::Param;
 use crate::units::{Span, Time};
 
-/// Whose round-trip times thresholds follow.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RttOf {
-    /// Those of flows that send no more than TCP would with their losses.
-    Friendly,
-    /// Those of all flows.
-    All,
+choice! {
+    /// Whose round-trip times thresholds follow.
+    pub enum RttOf {
+        /// Those of flows that send no more than TCP would with their losses.
+        Friendly = "friendly",
+        /// Those of all flows.
+        All = "all",
+    }
 }
 
 /// The parameter `rtt_of` of a policy.
-pub(crate) const RTT_OF: Param = Param::new(
-    "rtt_of",
-    "–",
-    Kind::Choice(&["friendly", "all"]),
-    "friendly",
-    "the paper: of all, which a flood over a long round trip exploits",
-    "With `thresholds = \"rtt\"`: whose round-trip time counts, that of flows which send no more than TCP would with their \
-     losses, or of all. Other flows count with the shortest that is known.",
-)
-.in_paper("all");
-
-impl RttOf {
-    /// From the value in the catalogue.
-    pub(crate) fn of(word: &str) -> Self {
-        if word == "all" { Self::All } else { Self::Friendly }
-    }
-}
+pub(crate) const RTT_OF: Param = Param::of("friendly", "the paper: of all, which a flood over a long round trip exploits")
+    .in_paper("all")
+    .doc(
+        "With `thresholds = \"rtt\"`: whose round-trip time counts, that of flows which send no more than TCP would with their \
+         losses, or of all. Other flows count with the shortest that is known.",
+    );
 
 /// The round-trip times of flows, and whether each may count.
 #[derive(Clone, Debug)]

@@ -15,10 +15,10 @@
 
 use super::Limit;
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
-use super::occupancy::{Choice, Occupancy, Thresholds, Ties, thresholds};
+use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds, Ties};
 use super::push_out::{PushOut, Rule, limit_of};
-use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
+use crate::param::{Entry, LIMIT, Param, Role};
+use crate::params;
 use crate::queue::DropReason;
 use crate::units::{Rate, Span, Time};
 
@@ -29,57 +29,21 @@ pub const ENTRY: Entry = Entry {
     summary: "Longest queue drop: the flow that holds most of a full buffer loses its front packet.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
     cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow",
-    params: &[
-        LIMIT,
-        thresholds("weights", "chosen: flows that may send more may hold more"),
-        RTT_OF,
-        Param::new(
-            "victim",
-            "argmax",
-            Kind::Choice(&["ratio", "difference"]),
-            "ratio",
-            "chosen: the same for all scales of thresholds; 1998 paper: difference",
-            "Which flow loses a packet: the one with the largest q_i/b_i, or with the largest q_i - b_i.",
-        ),
-        Param::new(
-            "ties",
-            "–",
-            Kind::Choice(&["lowest", "arrival"]),
-            "lowest",
-            "chosen: the papers do not say; lowest depends on no order of arrivals",
-            "Which of several such flows: that with the lowest number, or that whose packet has just arrived if it is among them.",
-        ),
-    ],
+    params: LongestQueueDropParams::PARAMS,
 };
 
-/// Parameters of [`LongestQueueDrop`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LongestQueueDropParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see [`LinkLimit`](crate::limit::LinkLimit).
-    pub limit: Option<Limit>,
-    /// How the buffer is divided into a threshold for each flow. Default by weights.
-    pub thresholds: Thresholds,
-    /// Whose round-trip times thresholds follow. Default: those of flows that send no more than TCP would.
-    pub rtt_of: RttOf,
-    /// Which flow loses a packet. Default: the largest ratio of queue to threshold.
-    pub victim: Choice,
-    /// Which of several such flows. Default: that with the lowest number.
-    pub ties: Ties,
-}
-
-impl LongestQueueDropParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// None today.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Ok(Self {
-            limit: args.limit_if_set("limit"),
-            thresholds: Thresholds::of(args.choice("thresholds")),
-            rtt_of: RttOf::of(args.choice("rtt_of")),
-            victim: Choice::of(args.choice("victim")),
-            ties: Ties::of(args.choice("ties")),
-        })
+params! {
+    /// Parameters of [`LongestQueueDrop`].
+    pub struct LongestQueueDropParams {
+        limit: Option<Limit> = LIMIT,
+        thresholds: Thresholds = Param::of("weights", "chosen: flows that may send more may hold more").or(&THRESHOLDS),
+        rtt_of: RttOf = RTT_OF,
+        /// Which flow loses a packet: the one with the largest q_i/b_i, or with the largest q_i - b_i.
+        victim: Choice = Param::of("ratio", "chosen: the same for all scales of thresholds; 1998 paper: difference")
+            .symbol("argmax")
+            .one_of(&["ratio", "difference"]),
+        /// Which of several such flows: that with the lowest number, or that whose packet has just arrived if it is among them.
+        ties: Ties = Param::of("lowest", "chosen: the papers do not say; lowest depends on no order of arrivals"),
     }
 }
 
@@ -120,6 +84,7 @@ mod tests {
     use crate::aqm::BufferPolicy;
     use crate::buffer::Buffer;
     use crate::packet::FlowId;
+    use crate::param::EntryArgs;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
     use crate::testing::{Log, packet};

@@ -42,89 +42,54 @@ use core::mem::discriminant;
 use core::num::NonZeroU32;
 
 use super::Admission;
+use crate::choice;
 use crate::limit::Limit;
 use crate::longest::Longest;
 use crate::mutant::Mutant;
 use crate::packet::{FlowId, Packet};
-use crate::param::{Kind, Param};
+use crate::param::Param;
 use crate::queue::{Backlog, DropReason};
 use crate::tree::{Sum, Tree};
 use crate::units::{Span, Weight};
 
-/// What the soft thresholds of the flows are in proportion to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Thresholds {
-    /// Nothing: those of the flows that hold a packet are equal.
-    Equal,
-    /// The weights of the flows.
-    Weights,
-    /// Their round-trip times, as far as the backend knows them.
-    Rtt,
+choice! {
+    /// What the soft thresholds of the flows are in proportion to.
+    pub enum Thresholds {
+        /// Nothing: those of the flows that hold a packet are equal.
+        Equal = "equal",
+        /// The weights of the flows.
+        Weights = "weights",
+        /// Their round-trip times, as far as the backend knows them.
+        Rtt = "rtt",
+    }
 }
 
-/// How the flow that gives up a packet is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
-    /// The largest q_i/b_i.
-    Ratio,
-    /// The largest q_i - b_i.
-    Difference,
-    /// At random, in proportion to q_i/b_i.
-    Proportional,
-    /// At random from the flows with q_i > b_i, each as likely as the others.
-    Uniform,
+choice! {
+    /// How the flow that gives up a packet is found.
+    pub enum Choice {
+        /// The largest q_i/b_i.
+        Ratio = "ratio",
+        /// The largest q_i - b_i.
+        Difference = "difference",
+        /// At random, in proportion to q_i/b_i.
+        Proportional = "proportional",
+        /// At random from the flows with q_i > b_i, each as likely as the others.
+        Uniform = "uniform",
+    }
 }
 
 /// The parameter `thresholds` of a policy.
-pub(crate) const fn thresholds(default: &'static str, source: &'static str) -> Param {
-    Param::new(
-        "thresholds",
-        "b_i",
-        Kind::Choice(&["equal", "weights", "rtt"]),
-        default,
-        source,
-        "What soft thresholds are in proportion to; `rtt` is equal where no round-trip time is known.",
-    )
-}
+pub(crate) const THRESHOLDS: Param = Param::of("equal", "section 4")
+    .symbol("b_i")
+    .doc("What soft thresholds are in proportion to; `rtt` is equal where no round-trip time is known.");
 
-/// Which of several flows that hold too much in equal measure gives up a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ties {
-    /// The one with the lowest number.
-    Lowest,
-    /// The one whose packet has just arrived if it is among them, else the one with the lowest number.
-    Arrival,
-}
-
-impl Ties {
-    /// From the value in the catalogue.
-    pub(crate) fn of(word: &str) -> Self {
-        match word {
-            "arrival" => Self::Arrival,
-            _ => Self::Lowest,
-        }
-    }
-}
-
-impl Thresholds {
-    /// From the value in the catalogue.
-    pub(crate) fn of(word: &str) -> Self {
-        match word {
-            "weights" => Self::Weights,
-            "rtt" => Self::Rtt,
-            _ => Self::Equal,
-        }
-    }
-}
-
-impl Choice {
-    /// From the value in the catalogue.
-    pub(crate) fn of(word: &str) -> Self {
-        match word {
-            "difference" => Self::Difference,
-            "proportional" => Self::Proportional,
-            _ => Self::Ratio,
-        }
+choice! {
+    /// Which of several flows that hold too much in equal measure gives up a packet.
+    pub enum Ties {
+        /// The one with the lowest number.
+        Lowest = "lowest",
+        /// The one whose packet has just arrived if it is among them, else the one with the lowest number.
+        Arrival = "arrival",
     }
 }
 

@@ -31,18 +31,18 @@
 use super::Limit;
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
 use super::l4s::L4S;
-use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
+use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds};
 use super::pfd_auto::Controller;
 use super::pfd_l4s::Marks;
 use super::push_out::{Departure, PushOut, Rule, limit_of};
 use crate::mutant::Mutant;
 use crate::packet::{Ecn, FlowId};
-use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
+use crate::param::{Entry, LIMIT, Param, Role};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::schedule;
 use crate::units::{Rate, Ratio, Span, Time};
+use crate::{choice, params};
 
 /// PFD in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -52,103 +52,38 @@ pub const ENTRY: Entry = Entry {
     reference: "Srinivasan, Vaidyanathan, Baras",
     cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow, 90 if drawn in proportion; 88 more with thresholds by \
            round-trip time",
-    params: &[
-        LIMIT,
-        Param::new(
-            "p",
-            "p",
-            Kind::Ratio,
-            "0.02",
-            "chosen: the paper asks for low; of settings tried, among those that show most of its claims",
-            "Probability of an early drop for an arrival above `thresh`.",
-        ),
-        Param::new(
-            "thresh",
-            "thresh",
-            Kind::Ratio,
-            "0.65",
-            "chosen: the paper asks for conservative; as `p`, among those that show most of its claims",
-            "Share of the buffer above which packets are dropped early.",
-        ),
-        thresholds("equal", "section 4"),
-        RTT_OF,
-        Param::new(
-            "victim",
-            "argmax n_i",
-            Kind::Choice(&["ratio", "difference", "proportional"]),
-            "ratio",
-            "figure 3",
-            "Which flow loses a packet: the largest q_i/b_i, the largest q_i - b_i, or at random by q_i/b_i.",
-        ),
-        Param::new(
-            "end",
-            "–",
-            Kind::Choice(&["front", "tail"]),
-            "front",
-            "figure 3",
-            "Which packet of the victim: the one that would be served next, or the last.",
-        ),
-        Param::new(
-            "auto",
-            "–",
-            Kind::Switch,
-            "false",
-            "figure 3",
-            "Let p and thresh follow the buffer and the traffic, from these values on.",
-        ),
-        L4S,
-    ],
+    params: PfdParams::PARAMS,
 };
 
-/// Parameters of [`Pfd`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PfdParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see [`LinkLimit`](crate::limit::LinkLimit).
-    pub limit: Option<Limit>,
-    /// Probability of an early drop for an arrival above `thresh`, 0 to 1. Default 0.02.
-    pub p: Ratio,
-    /// Share of the buffer above which packets are dropped early, 0 to 1. Default 0.65.
-    pub thresh: Ratio,
-    /// How the buffer is divided into a threshold for each flow. Default equal.
-    pub thresholds: Thresholds,
-    /// Whose round-trip times thresholds follow. Default: those of flows that send no more than TCP would.
-    pub rtt_of: RttOf,
-    /// Which flow loses a packet. Default: the largest ratio of queue to threshold.
-    pub victim: Choice,
-    /// Which packet of that flow is dropped. Default front.
-    pub end: End,
-    /// Whether `p` and `thresh` adapt to the buffer and the traffic, from these values on. Default false.
-    pub auto: bool,
-    /// Whether L4S packets are marked where others are dropped early. Default false.
-    pub l4s: bool,
+params! {
+    /// Parameters of [`Pfd`].
+    pub struct PfdParams {
+        limit: Option<Limit> = LIMIT,
+        /// Probability of an early drop for an arrival above `thresh`.
+        p: Ratio = Param::of("0.02", "chosen: the paper asks for low; of settings tried, among those that show most of its claims")
+            .symbol("p"),
+        /// Share of the buffer above which packets are dropped early.
+        thresh: Ratio = Param::of("0.65", "chosen: the paper asks for conservative; as `p`, among those that show most of its claims")
+            .symbol("thresh"),
+        thresholds: Thresholds = THRESHOLDS,
+        rtt_of: RttOf = RTT_OF,
+        /// Which flow loses a packet: the largest q_i/b_i, the largest q_i - b_i, or at random by q_i/b_i.
+        victim: Choice = Param::of("ratio", "figure 3").symbol("argmax n_i").one_of(&["ratio", "difference", "proportional"]),
+        /// Which packet of the victim: the one that would be served next, or the last.
+        end: End = Param::of("front", "figure 3"),
+        /// Let p and thresh follow the buffer and the traffic, from these values on.
+        auto: bool = Param::of("false", "figure 3"),
+        l4s: bool = L4S,
+    }
 }
 
-/// Which packet of the victim goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// The one that would be served next: its loss is noticed first.
-    Front,
-    /// The last.
-    Tail,
-}
-
-impl PfdParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// None today.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Ok(Self {
-            limit: args.limit_if_set("limit"),
-            p: args.ratio("p"),
-            thresh: args.ratio("thresh"),
-            thresholds: Thresholds::of(args.choice("thresholds")),
-            rtt_of: RttOf::of(args.choice("rtt_of")),
-            victim: Choice::of(args.choice("victim")),
-            end: if args.choice("end") == "tail" { End::Tail } else { End::Front },
-            auto: args.switch("auto"),
-            l4s: args.switch("l4s"),
-        })
+choice! {
+    /// Which packet of the victim goes.
+    pub enum End {
+        /// The one that would be served next: its loss is noticed first.
+        Front = "front",
+        /// The last.
+        Tail = "tail",
     }
 }
 
@@ -300,6 +235,7 @@ mod tests {
     use crate::aqm::BufferPolicy;
     use crate::buffer::Buffer;
     use crate::packet::SimplePacket;
+    use crate::param::EntryArgs;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
     use crate::schedule::start_time_fq::StartTimeFq;

@@ -23,7 +23,8 @@
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -36,101 +37,8 @@ pub const ENTRY: Entry = Entry {
     summary: "Proportional integral controller: drops arrivals at random so that the delay stays near a target.",
     reference: "RFC 8033",
     cost: "O(1) per packet, no state per flow",
-    params: &[
-        crate::param::LIMIT,
-        TARGET,
-        TUPDATE,
-        ALPHA,
-        BETA,
-        MAX_BURST,
-        MEAN_PKTSIZE,
-        DERANDOMIZE,
-        ECN,
-        MARK_ECNTH,
-    ],
+    params: PieParams::PARAMS,
 };
-
-/// The delay that is aimed at.
-pub(crate) const TARGET: Param = Param::new(
-    "target",
-    "QDELAY_REF",
-    Kind::Span,
-    "15ms",
-    "RFC 8033 section 4.2",
-    "Queueing delay that is aimed at.",
-);
-/// The period of the controller.
-pub(crate) const TUPDATE: Param = Param::new(
-    "tupdate",
-    "T_UPDATE",
-    Kind::Span,
-    "15ms",
-    "RFC 8033 section 4.2",
-    "Period of the controller.",
-);
-/// The integral gain.
-pub(crate) const ALPHA: Param = Param::new(
-    "alpha",
-    "alpha",
-    Kind::Number,
-    "0.125",
-    "RFC 8033 section 4.2",
-    "Change of the probability in a period, for each second of delay above `target`, in Hz.",
-);
-/// The proportional gain.
-pub(crate) const BETA: Param = Param::new(
-    "beta",
-    "beta",
-    Kind::Number,
-    "1.25",
-    "RFC 8033 section 4.2",
-    "Change of the probability, for each second by which the delay has grown since the period before, in Hz.",
-);
-/// The burst that passes.
-pub(crate) const MAX_BURST: Param = Param::new(
-    "max_burst",
-    "MAX_BURST",
-    Kind::Span,
-    "150ms",
-    "RFC 8033 section 4.4",
-    "How long a burst after a time without congestion passes undropped.",
-);
-/// The size of a packet.
-pub(crate) const MEAN_PKTSIZE: Param = Param::new(
-    "mean_pktsize",
-    "MEAN_PKTSIZE",
-    Kind::Bytes,
-    "1500B",
-    "RFC 8033 has no value (RFC 8034 appendix A: 1024 B); chosen: a full packet of Ethernet",
-    "While at most two packets of this size wait, nothing is dropped.",
-);
-/// Evenly spaced drops.
-pub(crate) const DERANDOMIZE: Param = Param::new(
-    "derandomize",
-    "–",
-    Kind::Switch,
-    "true",
-    "RFC 8033 section 5.4",
-    "Space drops more evenly: none soon after another, and one in any case when one is overdue.",
-);
-/// Marks for drops.
-pub(crate) const ECN: Param = Param::new(
-    "ecn",
-    "–",
-    Kind::Switch,
-    "false",
-    "RFC 8033 section 5.1: an option",
-    "Mark ECN-capable packets instead of dropping them.",
-);
-/// Up to where packets are marked.
-pub(crate) const MARK_ECNTH: Param = Param::new(
-    "mark_ecnth",
-    "mark_ecnth",
-    Kind::Ratio,
-    "10%",
-    "RFC 8033 section 5.1",
-    "Probability from which on ECN-capable packets are dropped as others are.",
-);
 
 /// Most updates in one call. Chosen: a minute at the default period, beyond which a probability of 1 has decayed.
 pub const MAX_UPDATES_PER_CALL: u32 = 4_096;
@@ -152,49 +60,38 @@ const STEP_CAP: (f64, f64) = (0.02, 0.1);
 // RFC 8033 section 5.4
 const ACCU_PROB: (f64, f64) = (0.85, 8.5);
 
-/// Parameters of the control loop, for one queue or for each of many; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PieControl {
-    /// Queueing delay that is aimed at.
-    pub target: Span,
-    /// Period of the controller.
-    pub tupdate: Span,
-    /// Change of the probability for each second above `target`.
-    pub alpha: f64,
-    /// Change of the probability for each second of growth.
-    pub beta: f64,
-    /// How long a burst passes.
-    pub max_burst: Span,
-    /// Twice this much backlog is left alone.
-    pub mean_pktsize: Bytes,
-    /// Whether drops are spaced evenly.
-    pub derandomize: bool,
-    /// Mark instead of dropping, where possible.
-    pub ecn: bool,
-    /// Probability from which on nothing is marked.
-    pub mark_ecnth: Ratio,
+params! {
+    /// Parameters of the control loop, for one queue or for each of many.
+    pub struct PieControl {
+        /// Queueing delay that is aimed at.
+        target: Span = Param::of("15ms", "RFC 8033 section 4.2").symbol("QDELAY_REF"),
+        /// Period of the controller.
+        tupdate: Span = Param::of("15ms", "RFC 8033 section 4.2").symbol("T_UPDATE"),
+        /// Change of the probability in a period, for each second of delay above `target`, in Hz.
+        alpha: f64 = Param::of("0.125", "RFC 8033 section 4.2").symbol("alpha"),
+        /// Change of the probability, for each second by which the delay has grown since the period before, in Hz.
+        beta: f64 = Param::of("1.25", "RFC 8033 section 4.2").symbol("beta"),
+        /// How long a burst after a time without congestion passes undropped.
+        max_burst: Span = Param::of("150ms", "RFC 8033 section 4.4").symbol("MAX_BURST"),
+        /// While at most two packets of this size wait, nothing is dropped.
+        mean_pktsize: Bytes = Param::of("1500B", "RFC 8033 has no value (RFC 8034 appendix A: 1024 B); chosen: a full packet of Ethernet")
+            .symbol("MEAN_PKTSIZE"),
+        /// Space drops more evenly: none soon after another, and one in any case when one is overdue.
+        derandomize: bool = Param::of("true", "RFC 8033 section 5.4"),
+        /// Mark ECN-capable packets instead of dropping them.
+        ecn: bool = Param::of("false", "RFC 8033 section 5.1: an option"),
+        /// Probability from which on ECN-capable packets are dropped as others are.
+        mark_ecnth: Ratio = Param::of("10%", "RFC 8033 section 5.1").symbol("mark_ecnth"),
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl PieControl {
-    /// From the values of an entry that lists the parameters above.
-    pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let [target, tupdate] = ["target", "tupdate"].map(|name| args.span(name));
-        let [alpha, beta] = ["alpha", "beta"].map(|name| args.number(name));
-        require(target > Span::ZERO, "target", "it must be above zero; write for example \"15ms\"")?;
-        require(tupdate > Span::ZERO, "tupdate", "it must be above zero; write for example \"15ms\"")?;
-        require(alpha >= 0.0, "alpha", "a gain must not be negative")?;
-        require(beta >= 0.0, "beta", "a gain must not be negative")?;
-        Ok(Self {
-            target,
-            tupdate,
-            alpha,
-            beta,
-            max_burst: args.span("max_burst"),
-            mean_pktsize: args.bytes("mean_pktsize"),
-            derandomize: args.switch("derandomize"),
-            ecn: args.switch("ecn"),
-            mark_ecnth: args.ratio("mark_ecnth"),
-        })
+    fn check(&self) -> Result<(), ParamError> {
+        require(self.target > Span::ZERO, "target", "it must be above zero; write for example \"15ms\"")?;
+        require(self.tupdate > Span::ZERO, "tupdate", "it must be above zero; write for example \"15ms\"")?;
+        require(self.alpha >= 0.0, "alpha", "a gain must not be negative")?;
+        require(self.beta >= 0.0, "beta", "a gain must not be negative")
     }
 
     /// Whether the delay is below half of its target.
@@ -203,22 +100,12 @@ impl PieControl {
     }
 }
 
-/// Parameters of [`Pie`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct PieParams {
-    /// Size of the buffer, in packets or bytes. Default that of the link, see [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// The control loop.
-    pub control: PieControl,
-}
-
-impl PieParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When they contradict each other.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Ok(Self { limit: args.limit_if_set("limit"), control: PieControl::from_args(args)? })
+params! {
+    /// Parameters of [`Pie`].
+    pub struct PieParams {
+        limit: Option<Limit> = LIMIT,
+        /// The control loop.
+        ..control: PieControl,
     }
 }
 
@@ -404,6 +291,7 @@ mod tests {
     use crate::buffer::Buffer;
     use crate::packet::Ecn;
     use crate::packet::SimplePacket;
+    use crate::param::EntryArgs;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
     use crate::testing::{Log, packet};

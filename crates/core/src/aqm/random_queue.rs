@@ -12,10 +12,10 @@
 
 use super::Limit;
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
-use super::occupancy::{Choice, Occupancy, Thresholds, thresholds};
+use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds};
 use super::push_out::{PushOut, Rule, limit_of};
-use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, ParamError, Role};
+use crate::param::{Entry, LIMIT, Param, Role};
+use crate::params;
 use crate::queue::DropReason;
 use crate::random::Stream;
 use crate::units::{Rate, Span, Time};
@@ -27,31 +27,15 @@ pub const ENTRY: Entry = Entry {
     summary: "Random queue drop: a random flow above its share of a full buffer loses its front packet.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
     cost: "O(1) per packet, at most 64 bytes per flow",
-    params: &[LIMIT, thresholds("equal", "Srinivasan, Vaidyanathan, Baras, section 4"), RTT_OF],
+    params: RandomQueueDropParams::PARAMS,
 };
 
-/// Parameters of [`RandomQueueDrop`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RandomQueueDropParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see [`LinkLimit`](crate::limit::LinkLimit).
-    pub limit: Option<Limit>,
-    /// How the buffer is divided into a threshold for each flow. Default equal.
-    pub thresholds: Thresholds,
-    /// Whose round-trip times thresholds follow. Default: those of flows that send no more than TCP would.
-    pub rtt_of: RttOf,
-}
-
-impl RandomQueueDropParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// None today.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Ok(Self {
-            limit: args.limit_if_set("limit"),
-            thresholds: Thresholds::of(args.choice("thresholds")),
-            rtt_of: RttOf::of(args.choice("rtt_of")),
-        })
+params! {
+    /// Parameters of [`RandomQueueDrop`].
+    pub struct RandomQueueDropParams {
+        limit: Option<Limit> = LIMIT,
+        thresholds: Thresholds = Param::of("equal", "Srinivasan, Vaidyanathan, Baras, section 4").or(&THRESHOLDS),
+        rtt_of: RttOf = RTT_OF,
     }
 }
 

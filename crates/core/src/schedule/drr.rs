@@ -29,7 +29,8 @@ use core::marker::PhantomData;
 use super::{End, Queued, Scheduler};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
+use crate::param::{Entry, Param, Role, require};
+use crate::params;
 use crate::queue::Backlog;
 use crate::units::{Bytes, Time, Weight};
 
@@ -40,34 +41,16 @@ pub const ENTRY: Entry = Entry {
     summary: "Deficit round robin: backlogged flows take turns of a quantum of bytes times their weight.",
     reference: "Shreedhar, Varghese 1996",
     cost: "O(1) per packet, at most 64 bytes per flow",
-    params: &[Param {
-        name: "quantum",
-        symbol: "Q",
-        kind: Kind::Bytes,
-        default: Some("1500B"),
-        paper: Paper::AsDefault,
-        source: "section IV: at least the largest packet; chosen: Ethernet's",
-        doc: "Bytes in a turn of the flow with the smallest weight; others have more, in proportion to their weights.",
-    }],
+    params: DrrParams::PARAMS,
 };
 
-/// Parameters of [`Drr`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct DrrParams {
-    /// Bytes in a turn of the flow with the smallest weight.
-    pub quantum: Bytes,
-}
-
-impl DrrParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When the quantum is zero.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let quantum = args.bytes("quantum");
-        require(quantum > Bytes::ZERO, "quantum", "a quantum must be at least 1B")?;
-        Ok(Self { quantum })
+params! {
+    /// Parameters of [`Drr`].
+    pub struct DrrParams {
+        /// Bytes in a turn of the flow with the smallest weight; others have more, in proportion to their weights.
+        quantum: Bytes = Param::of("1500B", "section IV: at least the largest packet; chosen: Ethernet's").symbol("Q"),
     }
+    check: |params: &Self, _| require(params.quantum > Bytes::ZERO, "quantum", "a quantum must be at least 1B")
 }
 
 /// Bytes in the fixed point of the deficit counters.

@@ -110,9 +110,9 @@ family! {
     Fq(fq::FqParams), [fq::ENTRY],
         |params, link| Box::new(fq::Fq::new(params, link.link_rate, link.smallest_weight()));
     FqCodel(fq_codel::FqCodelParams), [fq_codel::ENTRY],
-        |params, link| Box::new(fq_codel::FqCodel::new(params, link.link_rate, link.smallest_weight(), link.stream()));
+        |params, link| Box::new(fq_codel::FqCodel::new(&params.queues, &params.control, link.link_rate, link.smallest_weight(), link.stream()));
     FqPie(fq_pie::FqPieParams), [fq_pie::ENTRY],
-        |params, link| Box::new(fq_pie::FqPie::new(params, link.link_rate, link.smallest_weight(), link.stream()));
+        |params, link| Box::new(fq_pie::FqPie::new(&params.queues, &params.control, link.link_rate, link.smallest_weight(), link.stream()));
     DualPi2(dualpi2::DualPi2Params), [dualpi2::ENTRY],
         |params, link| Box::new(dualpi2::DualPi2::new(params, link.link_rate));
     Afq(afq::AfqParams), [afq::ENTRY],

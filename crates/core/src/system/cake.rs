@@ -38,15 +38,15 @@ use alloc::vec::Vec;
 use super::context::LinkContext;
 use super::discipline::Discipline;
 use super::flow_queueing::{QUANTUM, SIZE};
-use crate::aqm::cobalt::{CobaltControl, DECREMENT, INCREMENT};
-use crate::aqm::codel::{ECN, INTERVAL, TARGET};
+use crate::aqm::cobalt::CobaltControl;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::Pool;
 use crate::packet::{FlowClass, FlowId, HostPair, Packet};
-use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role, require};
+use crate::param::{Entry, Param, ParamError, Role, require};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Time};
+use crate::{choice, params};
 
 mod clock;
 mod rounds;
@@ -67,165 +67,61 @@ pub const ENTRY: Entry = Entry {
     summary: "CAKE: hosts share before flows, sparse flows first, COBALT on every queue, few collisions, a shaper.",
     reference: "Høiland-Jørgensen, Täht, Morton 2018",
     cost: "O(1) per packet, O(log queues) per packet pushed out, 160 bytes per queue",
-    params: &[
-        Param { paper: Paper::AsDefault, ..SIZE },
-        Param {
-            name: "bandwidth",
-            symbol: "bandwidth",
-            kind: Kind::Rate,
-            default: None,
-            paper: Paper::AsDefault,
-            source: "tc-cake(8): unlimited",
-            doc: "Rate to which it shapes; if not set, that of the link.",
-        },
-        Param::new(
-            "overhead",
-            "overhead",
-            Kind::Bytes,
-            "0B",
-            "tc-cake(8): raw",
-            "What the link layer adds to a packet.",
-        ),
-        Param::new(
-            "mpu",
-            "mpu",
-            Kind::Bytes,
-            "0B",
-            "tc-cake(8)",
-            "The least that a packet takes, `overhead` included.",
-        ),
-        Param::new(
-            "framing",
-            "atm, ptm",
-            Kind::Choice(&["none", "atm", "ptm"]),
-            "none",
-            "tc-cake(8): noatm",
-            "How the link layer frames packets: not, in ATM cells of 53 bytes for 48, or as PTM with 65 for 64.",
-        ),
-        Param::new(
-            "hosts",
-            "–",
-            Kind::Choice(&["triple", "source", "destination", "none"]),
-            "triple",
-            "tc-cake(8): triple-isolate",
-            "Hosts among which it divides first: sources and destinations, one of them, or none.",
-        ),
-        Param::new(
-            "tins",
-            "–",
-            Kind::Choice(&["class", "one"]),
-            "class",
-            "chosen: the two of the paper's that classes of flows can tell apart",
-            "Whether real-rate flows have a tin of their own, with priority up to a quarter of the link.",
-        ),
-        Param {
-            doc: "Bytes that a flow sends in a turn if its hosts have no other flow; flows of one host share a turn.",
-            ..QUANTUM
-        },
-        Param::new(
-            "flows",
-            "–",
-            Kind::Count,
-            "1024",
-            "Høiland-Jørgensen, Täht, Morton 2018",
-            "Queues of a tin.",
-        ),
-        Param::new(
-            "ways",
-            "–",
-            Kind::Count,
-            "8",
-            "Høiland-Jørgensen, Täht, Morton 2018",
-            "Queues among which a flow finds an idle one; 1: a plain hash.",
-        ),
-        TARGET,
-        INTERVAL,
-        INCREMENT,
-        DECREMENT,
-        ECN,
-    ],
+    params: CakeParams::PARAMS,
 };
 
 /// Most queues of a tin. Chosen: 10 MB of state.
 const MAX_FLOWS: u32 = 1 << 16;
 
-/// Which tins there are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tins {
-    /// One for real-rate flows, one for all others.
-    Class,
-    /// One for all.
-    One,
+choice! {
+    /// Which tins there are.
+    pub enum Tins {
+        /// One for real-rate flows, one for all others.
+        Class = "class",
+        /// One for all.
+        One = "one",
+    }
 }
 
-/// Parameters of [`Cake`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CakeParams {
-    /// Size of all queues together, in packets or bytes. Default that of the link, see [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// Rate to which it shapes. Default none.
-    pub bandwidth: Option<Rate>,
-    /// What the link layer adds.
-    pub overhead: Bytes,
-    /// The least that a packet takes.
-    pub mpu: Bytes,
-    /// How the link layer frames packets.
-    pub framing: Framing,
-    /// Hosts among which it divides.
-    pub hosts: Hosts,
-    /// Which tins there are.
-    pub tins: Tins,
-    /// Bytes that the only flow of its hosts sends in a turn.
-    pub quantum: Bytes,
-    /// Queues of a tin.
-    pub flows: u32,
-    /// Queues of a set.
-    pub ways: u32,
-    /// The control loop on each queue.
-    pub control: CobaltControl,
+params! {
+    /// Parameters of [`Cake`].
+    pub struct CakeParams {
+        limit: Option<Limit> = SIZE.not_in_paper(),
+        /// Rate to which it shapes; if not set, that of the link.
+        bandwidth: Option<Rate> = Param::unset("tc-cake(8): unlimited").symbol("bandwidth"),
+        /// What the link layer adds to a packet.
+        overhead: Bytes = Param::of("0B", "tc-cake(8): raw").symbol("overhead"),
+        /// The least that a packet takes, `overhead` included.
+        mpu: Bytes = Param::of("0B", "tc-cake(8)").symbol("mpu"),
+        /// How the link layer frames packets: not, in ATM cells of 53 bytes for 48, or as PTM with 65 for 64.
+        framing: Framing = Param::of("none", "tc-cake(8): noatm").symbol("atm, ptm"),
+        /// Hosts among which it divides first: sources and destinations, one of them, or none.
+        hosts: Hosts = Param::of("triple", "tc-cake(8): triple-isolate"),
+        /// Whether real-rate flows have a tin of their own, with priority up to a quarter of the link.
+        tins: Tins = Param::of("class", "chosen: the two of the paper's that classes of flows can tell apart"),
+        quantum: Bytes = QUANTUM.doc(
+            "Bytes that a flow sends in a turn if its hosts have no other flow; flows of one host share a turn.",
+        ),
+        /// Queues of a tin.
+        flows: u32 = Param::of("1024", "Høiland-Jørgensen, Täht, Morton 2018"),
+        /// Queues among which a flow finds an idle one; 1: a plain hash.
+        ways: u32 = Param::of("8", "Høiland-Jørgensen, Täht, Morton 2018"),
+        /// The control loop on each queue.
+        ..control: CobaltControl,
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl CakeParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When one of them leaves nothing to work with.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let count = |name| u32::try_from(args.count(name)).unwrap_or(u32::MAX);
-        let params = Self {
-            limit: args.limit_if_set("limit"),
-            bandwidth: args.rate_if_set("bandwidth"),
-            overhead: args.bytes("overhead"),
-            mpu: args.bytes("mpu"),
-            framing: match args.choice("framing") {
-                "atm" => Framing::Atm,
-                "ptm" => Framing::Ptm,
-                _ => Framing::None,
-            },
-            hosts: match args.choice("hosts") {
-                "source" => Hosts::Source,
-                "destination" => Hosts::Destination,
-                "none" => Hosts::None,
-                _ => Hosts::Triple,
-            },
-            tins: if args.choice("tins") == "one" { Tins::One } else { Tins::Class },
-            quantum: args.bytes("quantum"),
-            flows: count("flows"),
-            ways: count("ways"),
-            control: CobaltControl::from_args(args)?,
-        };
-        require(
-            params.bandwidth != Some(Rate::ZERO),
-            "bandwidth",
-            "it must be above zero; leave it out for none",
-        )?;
-        require((1..=1 << 32).contains(&params.quantum.get()), "quantum", "it must lie between 1B and 4GB")?;
+    fn check(&self) -> Result<(), ParamError> {
+        let message = "it must be above zero; leave it out for none";
+        require(self.bandwidth != Some(Rate::ZERO), "bandwidth", message)?;
+        require((1..=1 << 32).contains(&self.quantum.get()), "quantum", "it must lie between 1B and 4GB")?;
         let fits = |bytes: Bytes| bytes.get() <= 1 << 16;
-        require(fits(params.overhead), "overhead", "it must be at most 65536B")?;
-        require(fits(params.mpu), "mpu", "it must be at most 65536B")?;
-        require((1..=MAX_FLOWS).contains(&params.flows), "flows", "it must lie between 1 and 65536")?;
-        require((1..=params.flows).contains(&params.ways), "ways", "it must lie between 1 and `flows`")?;
-        Ok(params)
+        require(fits(self.overhead), "overhead", "it must be at most 65536B")?;
+        require(fits(self.mpu), "mpu", "it must be at most 65536B")?;
+        require((1..=MAX_FLOWS).contains(&self.flows), "flows", "it must lie between 1 and 65536")?;
+        require((1..=self.flows).contains(&self.ways), "ways", "it must lie between 1 and `flows`")
     }
 
     const fn wire(&self) -> Wire {

@@ -12,80 +12,29 @@ use crate::aqm::codel::Source;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
-use crate::param::{EntryArgs, Kind, LIMIT, Paper, Param, ParamError, require};
+use crate::param::{LIMIT, Param, ParamError, require};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
 use crate::schedule::drr::{Quanta, scaled};
 use crate::schedule::{End, Queued};
 use crate::tree::{Largest, Summary, Tree};
 use crate::units::{Bytes, Rate, Time, Weight};
+use crate::{choice, params};
 
 /// Size of all queues together.
-pub(super) const SIZE: Param = Param {
-    paper: Paper::Is("10240p"),
-    doc: "Size of all queues together, beyond which the longest loses packets; if not set 100 ms of the link, at \
-          least 96 kB.",
-    ..LIMIT
-};
-/// Bytes in all queues together.
-pub(super) const MEMORY_LIMIT: Param = Param {
-    name: "memory_limit",
-    symbol: "–",
-    kind: Kind::Bytes,
-    default: None,
-    paper: Paper::Is("32MB"),
-    source: "tc-fq_codel(8)",
-    doc: "Bytes in all queues together, besides a `limit` in packets; if not set, `limit` alone counts.",
-};
+pub(super) const SIZE: Param = LIMIT.in_paper("10240p").doc(
+    "Size of all queues together, beyond which the longest loses packets; if not set 100 ms of the link, at least 96 kB.",
+);
 /// A turn.
-pub(super) const QUANTUM: Param = Param {
-    name: "quantum",
-    symbol: "quantum",
-    kind: Kind::Bytes,
-    default: Some("1514B"),
-    paper: Paper::AsDefault,
-    source: "RFC 8290 section 5.2.4: the MTU of Ethernet",
-    doc: "Bytes that the flow with the smallest weight sends in a turn; others send more in proportion to their weights.",
-};
-/// Packets cut at once.
-pub(super) const DROP_BATCH: Param = Param {
-    name: "drop_batch",
-    symbol: "–",
-    kind: Kind::Count,
-    default: Some("64"),
-    paper: Paper::AsDefault,
-    source: "RFC 8290 section 4.1",
-    doc: "Maximum number of packets dropped from the longest queue at once; never more than half of it.",
-};
-/// How a flow finds its queue.
-pub(super) const CLASSIFY: Param = Param {
-    name: "classify",
-    symbol: "–",
-    kind: Kind::Choice(&["exact", "hashed"]),
-    default: Some("exact"),
-    paper: Paper::AsDefault,
-    source: "chosen: flows are numbered already, so nothing needs to collide",
-    doc: "How a flow finds its queue: by its number, or by a salted hash as in the RFC.",
-};
-/// Most queues.
-pub(super) const FLOWS: Param = Param {
-    name: "flows",
-    symbol: "–",
-    kind: Kind::Count,
-    default: None,
-    paper: Paper::AsDefault,
-    source: "hashed: 1024, RFC 8290 section 5.2.5; exact: 65536, chosen: 8 MB at most",
-    doc: "Most queues. Exact: the flows beyond share the last one.",
-};
+pub(super) const QUANTUM: Param =
+    Param::of("1514B", "RFC 8290 section 5.2.4: the MTU of Ethernet").symbol("quantum").doc(
+        "Bytes that the flow with the smallest weight sends in a turn; others send more in proportion to their weights.",
+    );
 
 /// What controls each queue of [`FlowQueues`].
 pub trait Control: Clone {
     /// What it knows of a queue.
     type State: Clone + core::fmt::Debug + Default;
-
-    /// From the catalogue's values.
-    #[doc(hidden)]
-    fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError>;
 
     /// Decides on an arrival at a queue that holds `backlog`.
     #[doc(hidden)]
@@ -111,57 +60,46 @@ pub trait Control: Clone {
     ) -> Option<Queued<P>>;
 }
 
-/// How a flow finds its queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Classify {
-    /// By its number.
-    Exact,
-    /// By a salted hash of its number.
-    Hashed,
+choice! {
+    /// How a flow finds its queue.
+    pub enum Classify {
+        /// By its number.
+        Exact = "exact",
+        /// By a salted hash of its number.
+        Hashed = "hashed",
+    }
 }
 
-/// Parameters of [`FlowQueues`]; the entry of the discipline says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FlowQueuesParams<C> {
-    /// Size of all queues together, in packets or bytes. Default that of the link, see [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// Bytes in all queues together, besides `limit`. Default none.
-    pub memory_limit: Option<Bytes>,
-    /// Bytes that a flow of the smallest weight sends in a turn. Default 1514.
-    pub quantum: Bytes,
-    /// Maximum number of packets dropped from the longest queue at once; never more than half of it. Default 64.
-    pub drop_batch: u64,
-    /// How a flow finds its queue. Default by its number.
-    pub classify: Classify,
-    /// Number of queues. Default 65536, or 1024 if hashed.
-    pub flows: u32,
-    /// The control loop on each queue.
-    pub control: C,
+params! {
+    /// Parameters of [`FlowQueues`], besides those of the control loop on each queue.
+    pub struct FlowQueuesParams {
+        limit: Option<Limit> = SIZE,
+        /// Bytes in all queues together, besides a `limit` in packets; if not set, `limit` alone counts.
+        memory_limit: Option<Bytes> = Param::unset("tc-fq_codel(8)").in_paper("32MB"),
+        quantum: Bytes = QUANTUM,
+        /// Maximum number of packets dropped from the longest queue at once; never more than half of it.
+        drop_batch: u64 = Param::of("64", "RFC 8290 section 4.1"),
+        /// How a flow finds its queue: by its number, or by a salted hash as in the RFC.
+        classify: Classify = Param::of("exact", "chosen: flows are numbered already, so nothing needs to collide"),
+        /// Most queues. Exact: the flows beyond share the last one.
+        flows: Option<u32> = Param::unset("hashed: 1024, RFC 8290 section 5.2.5; exact: 65536, chosen: 8 MB at most"),
+    }
+    check: |params: &Self, _| params.check()
 }
 
-impl<C: Control> FlowQueuesParams<C> {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When one of them leaves nothing to work with.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let (classify, default_flows) = match args.choice("classify") {
-            "hashed" => (Classify::Hashed, 1_024),
-            _ => (Classify::Exact, 65_536),
-        };
-        let params = Self {
-            limit: args.limit_if_set("limit"),
-            memory_limit: args.bytes_if_set("memory_limit"),
-            quantum: args.bytes("quantum"),
-            drop_batch: args.count("drop_batch"),
-            classify,
-            flows: u32::try_from(args.count_if_set("flows").unwrap_or(default_flows)).unwrap_or(u32::MAX),
-            control: C::from_args(args)?,
-        };
-        require(params.quantum > Bytes::ZERO, "quantum", "a quantum must be at least 1B")?;
-        require(params.drop_batch > 0, "drop_batch", "overload must drop at least 1")?;
-        require((1..=MAX_FLOWS).contains(&params.flows), "flows", "it must lie between 1 and 1048576")?;
-        Ok(params)
+impl FlowQueuesParams {
+    fn check(&self) -> Result<(), ParamError> {
+        require(self.quantum > Bytes::ZERO, "quantum", "a quantum must be at least 1B")?;
+        require(self.drop_batch > 0, "drop_batch", "overload must drop at least 1")?;
+        require((1..=MAX_FLOWS).contains(&self.flows()), "flows", "it must lie between 1 and 1048576")
+    }
+
+    /// Number of queues.
+    pub(super) fn flows(&self) -> u32 {
+        self.flows.unwrap_or(match self.classify {
+            Classify::Exact => 65_536,
+            Classify::Hashed => 1_024,
+        })
     }
 }
 
@@ -171,7 +109,10 @@ const MAX_FLOWS: u32 = 1 << 20;
 /// The queues, the two rounds and the packets.
 #[derive(Clone, Debug)]
 pub struct FlowQueues<P, C: Control> {
-    pub(super) params: FlowQueuesParams<C>,
+    pub(super) params: FlowQueuesParams,
+    control: C,
+    /// Number of queues.
+    flows: u32,
     limit: LinkLimit,
     quanta: Quanta,
     salt: u64,
@@ -243,10 +184,18 @@ impl<P: Packet, C: Control> FlowQueues<P, C> {
     /// No queues yet. A flow of weight `smallest` has one quantum a turn; `random` gives the salt of the
     /// hash.
     #[must_use]
-    pub fn new(params: &FlowQueuesParams<C>, link_rate: Rate, smallest: Weight, mut random: Stream) -> Self {
+    pub fn new(
+        params: &FlowQueuesParams,
+        control: &C,
+        link_rate: Rate,
+        smallest: Weight,
+        mut random: Stream,
+    ) -> Self {
         Self {
             limit: LinkLimit::new(params.limit, link_rate),
             params: params.clone(),
+            control: control.clone(),
+            flows: params.flows(),
             quanta: Quanta::new(params.quantum, smallest),
             salt: random.below(u64::MAX),
             random,
@@ -262,8 +211,8 @@ impl<P: Packet, C: Control> FlowQueues<P, C> {
     /// The number of the queue of `flow`.
     fn classify(&self, flow: FlowId) -> usize {
         match self.params.classify {
-            Classify::Exact => flow.0.min(self.params.flows - 1) as usize,
-            Classify::Hashed => bucket(flow, self.salt, self.params.flows),
+            Classify::Exact => flow.0.min(self.flows - 1) as usize,
+            Classify::Hashed => bucket(flow, self.salt, self.flows),
         }
     }
 
@@ -337,7 +286,7 @@ impl<P: Packet, C: Control> FlowQueues<P, C> {
 
 impl<P: Packet, C: Control> Discipline<P> for FlowQueues<P, C> {
     fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        if self.params.classify == Classify::Hashed || flow.0 >= self.params.flows - 1 {
+        if self.params.classify == Classify::Hashed || flow.0 >= self.flows - 1 {
             return false;
         }
         let index = self.queue_of(flow);
@@ -389,7 +338,7 @@ impl<P: Packet, C: Control> Queue<P> for FlowQueues<P, C> {
     fn enqueue(&mut self, now: Time, mut packet: P, sink: &mut dyn Sink<P>) {
         let index = self.queue_of(packet.flow());
         let flow = &mut self.queues[index];
-        let control = &self.params.control;
+        let control = &self.control;
         match control.admit(&mut flow.state, now, &packet, flow.backlog, &mut self.random) {
             Admission::Drop(reason) => return sink.dropped(now, packet, reason),
             Admission::Mark => {
@@ -424,7 +373,7 @@ impl<P: Packet, C: Control> Queue<P> for FlowQueues<P, C> {
             }
             let (packets, backlog) = (&mut self.packets, &mut self.backlog);
             let mut one = One { queue: &mut flow.queue, held: &mut flow.backlog, packets, backlog };
-            let sent = self.params.control.dequeue(&mut flow.state, now, &mut one, sink);
+            let sent = self.control.dequeue(&mut flow.state, now, &mut one, sink);
             self.weigh(index);
             match sent {
                 Some(queued) => {

@@ -18,12 +18,11 @@
 //! Cost: O(1) per packet, O(log queues) per cut; 128 bytes per queue, kept while it is idle. Parameters:
 //! [`ENTRY`].
 
-use super::flow_queueing::{
-    CLASSIFY, Control, DROP_BATCH, FLOWS, FlowQueues, FlowQueuesParams, MEMORY_LIMIT, One, QUANTUM, SIZE,
-};
-use crate::aqm::codel::{CodelControl, CodelState, ECN, INTERVAL, MTU, TARGET};
+use super::flow_queueing::{Control, FlowQueues, FlowQueuesParams, One};
+use crate::aqm::codel::{CodelControl, CodelState};
 use crate::packet::Packet;
-use crate::param::{Entry, EntryArgs, ParamError, Role};
+use crate::param::{Entry, Role};
+use crate::params;
 use crate::queue::Sink;
 use crate::schedule::Queued;
 use crate::units::Time;
@@ -35,21 +34,24 @@ pub const ENTRY: Entry = Entry {
     summary: "Flow queueing with CoDel: a round robin that serves sparse flows first, CoDel on every queue.",
     reference: "RFC 8290",
     cost: "O(1) per packet, O(log queues) per cut, 128 bytes per queue",
-    params: &[SIZE, MEMORY_LIMIT, QUANTUM, DROP_BATCH, CLASSIFY, FLOWS, TARGET, INTERVAL, MTU, ECN],
+    params: FqCodelParams::PARAMS,
 };
 
-/// Parameters of [`FqCodel`]; [`ENTRY`] says what each does.
-pub type FqCodelParams = FlowQueuesParams<CodelControl>;
+params! {
+    /// Parameters of [`FqCodel`].
+    pub struct FqCodelParams {
+        /// The queues, and how they share.
+        ..queues: FlowQueuesParams,
+        /// The control loop on each queue.
+        ..control: CodelControl,
+    }
+}
 
 /// Flow queueing with CoDel on each queue.
 pub type FqCodel<P> = FlowQueues<P, CodelControl>;
 
 impl Control for CodelControl {
     type State = CodelState;
-
-    fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Self::from_args(args)
-    }
 
     #[inline]
     fn dequeue<P: Packet>(
@@ -71,6 +73,7 @@ mod tests {
     use crate::limit::Limit;
     use crate::packet::FlowId;
     use crate::packet::SimplePacket;
+    use crate::param::EntryArgs;
     use crate::queue::{DropReason, Queue};
     use crate::random::Stream;
     use crate::system::Discipline;
@@ -82,7 +85,13 @@ mod tests {
     fn fq_codel(change: impl FnOnce(&mut FqCodelParams)) -> FqCodel<SimplePacket> {
         let mut params = FqCodelParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         change(&mut params);
-        FqCodel::new(&params, Rate::from_mbit(10), Weight::ONE, Stream::new(1, "fq_codel"))
+        FqCodel::new(
+            &params.queues,
+            &params.control,
+            Rate::from_mbit(10),
+            Weight::ONE,
+            Stream::new(1, "fq_codel"),
+        )
     }
 
     fn serve(queue: &mut FqCodel<SimplePacket>, n: usize) -> Vec<u32> {
@@ -92,7 +101,7 @@ mod tests {
 
     #[test]
     fn a_flow_that_has_just_become_active_goes_first_for_a_quantum() {
-        let mut queue = fq_codel(|params| params.quantum = Bytes::new(1_000));
+        let mut queue = fq_codel(|params| params.queues.quantum = Bytes::new(1_000));
         let mut log = Log::default();
         for id in 0..4 {
             queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log);
@@ -105,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_new_flow_that_runs_empty_waits_behind_the_old_before_it_is_new_again() {
-        let mut queue = fq_codel(|params| params.quantum = Bytes::new(100));
+        let mut queue = fq_codel(|params| params.queues.quantum = Bytes::new(100));
         let mut log = Log::default();
         for id in 0..4 {
             queue.enqueue(Time::ZERO, packet(id, 0, 100), &mut log);
@@ -121,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_flow_that_comes_back_starts_with_a_quantum_whatever_it_owed() {
-        let mut queue = fq_codel(|params| params.quantum = Bytes::new(100));
+        let mut queue = fq_codel(|params| params.queues.quantum = Bytes::new(100));
         let mut log = Log::default();
         queue.enqueue(Time::ZERO, packet(0, 0, 1_000), &mut log);
         assert_eq!(serve(&mut queue, 9), [0]);
@@ -134,17 +143,17 @@ mod tests {
     #[test]
     fn the_number_of_queues_defaults_by_how_flows_find_them() {
         let mut selection = Selection::new("fq_codel", None, None).unwrap();
-        assert_eq!(FqCodelParams::from_args(&selection.args.of(&ENTRY)).unwrap().flows, 65_536);
+        assert_eq!(FqCodelParams::from_args(&selection.args.of(&ENTRY)).unwrap().queues.flows(), 65_536);
         selection.set("classify", "hashed").unwrap();
-        assert_eq!(FqCodelParams::from_args(&selection.args.of(&ENTRY)).unwrap().flows, 1_024);
+        assert_eq!(FqCodelParams::from_args(&selection.args.of(&ENTRY)).unwrap().queues.flows(), 1_024);
     }
 
     #[test]
     fn overload_cuts_half_of_the_fattest_queue_up_to_a_batch() {
         for (drop_batch, cut) in [(64, 5), (3, 3)] {
             let mut queue = fq_codel(|params| {
-                params.limit = Some(Limit::Packets(crate::units::Packets::new(11)));
-                params.drop_batch = drop_batch;
+                params.queues.limit = Some(Limit::Packets(crate::units::Packets::new(11)));
+                params.queues.drop_batch = drop_batch;
             });
             let mut log = Log::default();
             for (id, flow) in [(0, 0), (1, 0), (2, 0)].into_iter().chain((3..12).map(|id| (id, 1))) {
@@ -158,7 +167,7 @@ mod tests {
 
     #[test]
     fn memory_limit_holds_in_bytes() {
-        let mut queue = fq_codel(|params| params.memory_limit = Some(Bytes::new(2_500)));
+        let mut queue = fq_codel(|params| params.queues.memory_limit = Some(Bytes::new(2_500)));
         let mut log = Log::default();
         for id in 0..3 {
             queue.enqueue(Time::ZERO, packet(id, id, 1_000), &mut log);
@@ -168,7 +177,7 @@ mod tests {
 
     #[test]
     fn flows_beyond_the_bound_share_the_last_queue_and_state_stays_bounded() {
-        let mut queue = fq_codel(|params| params.flows = 4);
+        let mut queue = fq_codel(|params| params.queues.flows = Some(4));
         let mut log = Log::default();
         for flow in 0..1_000 {
             queue.enqueue(Time::ZERO, packet(flow, flow, 100), &mut log);
@@ -181,7 +190,7 @@ mod tests {
     #[test]
     fn only_the_flow_whose_own_queue_stands_loses_packets() {
         let mut queue = fq_codel(|params| {
-            params.limit = Some(Limit::Bytes(Bytes::new(2_000_000)));
+            params.queues.limit = Some(Limit::Bytes(Bytes::new(2_000_000)));
             params.control.ecn = false;
         });
         let mut log = Log::default();

@@ -12,16 +12,13 @@
 //! Cost: O(1) per packet plus the updates, O(log queues) per cut; 160 bytes per queue, kept while it is idle. Parameters:
 //! [`ENTRY`].
 
-use super::flow_queueing::{
-    CLASSIFY, Control, DROP_BATCH, FLOWS, FlowQueues, FlowQueuesParams, MEMORY_LIMIT, One, QUANTUM, SIZE,
-};
+use super::flow_queueing::{Control, FlowQueues, FlowQueuesParams, One};
 use crate::aqm::Admission;
 use crate::aqm::codel::Source;
-use crate::aqm::pie::{
-    ALPHA, BETA, DERANDOMIZE, ECN, MARK_ECNTH, MAX_BURST, MEAN_PKTSIZE, PieControl, PieState, TARGET, TUPDATE,
-};
+use crate::aqm::pie::{PieControl, PieState};
 use crate::packet::Packet;
-use crate::param::{Entry, EntryArgs, ParamError, Role};
+use crate::param::{Entry, Role};
+use crate::params;
 use crate::queue::{Backlog, Sink};
 use crate::random::Stream;
 use crate::schedule::Queued;
@@ -34,37 +31,24 @@ pub const ENTRY: Entry = Entry {
     summary: "Flow queueing with PIE: a round robin that serves sparse flows first, PIE on every queue.",
     reference: "Ramakrishnan, Bhasi, Tahiliani 2019; RFC 8290, RFC 8033",
     cost: "O(1) per packet, O(log queues) per cut, 160 bytes per queue",
-    params: &[
-        SIZE,
-        MEMORY_LIMIT,
-        QUANTUM,
-        DROP_BATCH,
-        CLASSIFY,
-        FLOWS,
-        TARGET,
-        TUPDATE,
-        ALPHA,
-        BETA,
-        MAX_BURST,
-        MEAN_PKTSIZE,
-        DERANDOMIZE,
-        ECN,
-        MARK_ECNTH,
-    ],
+    params: FqPieParams::PARAMS,
 };
 
-/// Parameters of [`FqPie`]; [`ENTRY`] says what each does.
-pub type FqPieParams = FlowQueuesParams<PieControl>;
+params! {
+    /// Parameters of [`FqPie`].
+    pub struct FqPieParams {
+        /// The queues, and how they share.
+        ..queues: FlowQueuesParams,
+        /// The control loop on each queue.
+        ..control: PieControl,
+    }
+}
 
 /// Flow queueing with PIE on each queue.
 pub type FqPie<P> = FlowQueues<P, PieControl>;
 
 impl Control for PieControl {
     type State = PieState;
-
-    fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Self::from_args(args)
-    }
 
     #[inline]
     fn admit<P: Packet>(
@@ -97,15 +81,22 @@ mod tests {
     use super::*;
     use crate::limit::Limit;
     use crate::packet::{Ecn, SimplePacket};
+    use crate::param::EntryArgs;
     use crate::queue::{DropReason, Queue};
     use crate::testing::{Log, packet};
     use crate::units::{Bytes, Rate, Weight};
 
     fn fq_pie(change: impl FnOnce(&mut FqPieParams)) -> FqPie<SimplePacket> {
         let mut params = FqPieParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-        params.limit = Some(Limit::Bytes(Bytes::new(2_000_000)));
+        params.queues.limit = Some(Limit::Bytes(Bytes::new(2_000_000)));
         change(&mut params);
-        FqPie::new(&params, Rate::from_mbit(10), Weight::ONE, Stream::new(1, "fq_pie"))
+        FqPie::new(
+            &params.queues,
+            &params.control,
+            Rate::from_mbit(10),
+            Weight::ONE,
+            Stream::new(1, "fq_pie"),
+        )
     }
 
     /// Flow 0 sends two packets a millisecond and gets one through; flow 1 sends a small one.

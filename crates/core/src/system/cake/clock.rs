@@ -1,16 +1,18 @@
 //! A shaper in deficit mode, and what a packet is on the wire.
 
+use crate::choice;
 use crate::units::{Bytes, Span, Time};
 
-/// How the link layer frames packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
-    /// Not at all.
-    None,
-    /// In cells of 53 bytes that hold 48.
-    Atm,
-    /// In 64b/65b: a byte more for 64.
-    Ptm,
+choice! {
+    /// How the link layer frames packets.
+    pub enum Framing {
+        /// Not at all.
+        None = "none",
+        /// In cells of 53 bytes that hold 48.
+        Atm = "atm",
+        /// In 64b/65b: a byte more for 64.
+        Ptm = "ptm",
+    }
 }
 
 /// What the link layer makes of a packet.

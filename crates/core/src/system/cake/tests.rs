@@ -1,3 +1,4 @@
+use crate::param::EntryArgs;
 use std::vec::Vec;
 
 use super::*;

@@ -7,6 +7,7 @@ use super::clock::Wire;
 use super::rounds::Rounds;
 use crate::aqm::cobalt::{CobaltControl, CobaltState};
 use crate::aqm::codel::Source;
+use crate::choice;
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, HostPair, Packet};
 use crate::queue::Backlog;
@@ -16,17 +17,18 @@ use crate::system::hash::bucket;
 use crate::tree::{Largest, Summary, Tree};
 use crate::units::{Bytes, Time};
 
-/// Hosts among which a tin divides before it divides among flows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hosts {
-    /// Sources and destinations.
-    Triple,
-    /// Sources.
-    Source,
-    /// Destinations.
-    Destination,
-    /// None: among flows alone.
-    None,
+choice! {
+    /// Hosts among which a tin divides before it divides among flows.
+    pub enum Hosts {
+        /// Sources and destinations.
+        Triple = "triple",
+        /// Sources.
+        Source = "source",
+        /// Destinations.
+        Destination = "destination",
+        /// None: among flows alone.
+        None = "none",
+    }
 }
 
 /// Most hosts that are distinguished. Chosen: 512 kB.

@@ -1,0 +1,281 @@
+//! One declaration of a component's parameters: the struct, its rows of the catalogue and its reader follow.
+
+use alloc::format;
+use core::fmt::Debug;
+
+use super::{EntryArgs, Kind, Limit, Param, ParamError, Threshold, Value};
+use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span};
+
+/// A type that a parameter can have.
+pub trait Setting: Sized + Debug {
+    /// What its values are in a scenario.
+    const KIND: Kind;
+
+    /// From a value of that kind; none if the parameter has none.
+    fn of(value: Option<Value>) -> Option<Self>;
+}
+
+/// One of the words of [`Param::one_of`].
+impl Setting for &'static str {
+    const KIND: Kind = Kind::Choice(&[]);
+    fn of(value: Option<Value>) -> Option<Self> {
+        if let Some(Value::Choice(word)) = value { Some(word) } else { None }
+    }
+}
+
+impl<T: Setting> Setting for Option<T> {
+    const KIND: Kind = T::KIND;
+    fn of(value: Option<Value>) -> Option<Self> {
+        Some(value.and_then(|value| T::of(Some(value))))
+    }
+}
+
+macro_rules! settings {
+    ($($kind:ident: $type:ty;)*) => {
+        $(impl Setting for $type {
+            const KIND: Kind = Kind::$kind;
+            fn of(value: Option<Value>) -> Option<Self> {
+                if let Some(Value::$kind(value)) = value { Some(value) } else { None }
+            }
+        })*
+    };
+}
+settings! {
+    Limit: Limit;
+    Packets: Packets;
+    Threshold: Threshold;
+    MeanPackets: MeanPackets;
+    Bytes: Bytes;
+    Span: Span;
+    Rate: Rate;
+    Ratio: Ratio;
+    Number: f64;
+    Count: u64;
+    Switch: bool;
+}
+
+/// Larger counts are as good as the largest: those who bound one refuse it.
+macro_rules! counts {
+    ($($type:ty),*) => {
+        $(impl Setting for $type {
+            const KIND: Kind = Kind::Count;
+            fn of(value: Option<Value>) -> Option<Self> {
+                u64::of(value).map(|count| Self::try_from(count).unwrap_or(Self::MAX))
+            }
+        })*
+    };
+}
+counts!(u32, usize);
+
+/// The value of the parameter `name` of `params`. If the entry of `args` has no such parameter, its default.
+///
+/// # Errors
+/// When it has to be set and is not.
+pub fn read<T: Setting>(args: &EntryArgs<'_>, params: &'static [Param], name: &str) -> Result<T, ParamError> {
+    let of_others = || params.iter().find(|param| param.name == name).and_then(|param| args.unset(param));
+    let value = if args.has(name) { args.value(name) } else { of_others() };
+    T::of(value).ok_or_else(|| {
+        ParamError::new(name, format!("it must be set; write for example {}", T::KIND.example()))
+    })
+}
+
+/// How many parameters these lists have.
+#[must_use]
+pub const fn total(lists: &[&[Param]]) -> usize {
+    let (mut total, mut at) = (0, 0);
+    while at < lists.len() {
+        total += lists[at].len();
+        at += 1;
+    }
+    total
+}
+
+/// These lists in one, which holds [`total`] parameters.
+#[must_use]
+pub const fn concat<const N: usize>(lists: &[&[Param]]) -> [Param; N] {
+    let mut all = [super::LIMIT; N];
+    let (mut at, mut list) = (0, 0);
+    while list < lists.len() {
+        let mut place = 0;
+        while place < lists[list].len() {
+            all[at] = lists[list][place];
+            at += 1;
+            place += 1;
+        }
+        list += 1;
+    }
+    all
+}
+
+/// The list with these parameters in place of those of their names.
+#[must_use]
+pub const fn replace<const N: usize>(list: &[Param], with: &[(&str, Param)]) -> [Param; N] {
+    let mut all: [Param; N] = concat(&[list]);
+    let mut at = 0;
+    while at < with.len() {
+        let mut place = 0;
+        while !equal(all[place].name, with[at].0) {
+            place += 1;
+        }
+        all[place] = with[at].1.or(&all[place]);
+        at += 1;
+    }
+    all
+}
+
+const fn equal(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut at = 0;
+    while at < a.len() {
+        if a[at] != b[at] {
+            return false;
+        }
+        at += 1;
+    }
+    true
+}
+
+/// Declares the parameters of a component, each once: from it follow the struct, its list `PARAMS` for the [`Entry`](super::Entry), and
+/// `from_args`, which reads them.
+///
+/// ```text
+/// params! {
+///     /// Parameters of [`Drr`].
+///     pub struct DrrParams {
+///         /// Bytes in a turn of the flow with the smallest weight.
+///         quantum: Bytes = Param::of("1500B", "section IV: at least the largest packet").symbol("Q"),
+///         /// The control loop: its own `params!`, whose parameters stand here, one with another default.
+///         ..control: CodelControl where { ecn: Param::of("false", "RFC 8289 section 5: its pseudo-code drops") },
+///     }
+///     check: Self::check
+/// }
+/// ```
+///
+/// `field: Type => function,` is no parameter: `function` makes it of the [`EntryArgs`](super::EntryArgs), or an error.
+///
+/// The type of a field is a [`Setting`]: its kind in a scenario, an `Option` where a scenario may leave it out without a default, or an
+/// enum of [`choice!`]. The line above a field is what users read of it; a field whose [`Param`] is shared, and has a `doc` of its own, needs
+/// none. `check`, which may be left out, is given the parameters and the [`EntryArgs`](super::EntryArgs) and refuses values that contradict
+/// each other.
+#[macro_export]
+macro_rules! params {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident { $($fields:tt)* }
+        $(check: $check:expr)?
+    ) => {
+        $crate::params!(@ [$(#[$meta])* $vis $name] [$($check)?] [] [] $($fields)*);
+    };
+
+    // A parameter, with what users read of it.
+    (@ $head:tt $check:tt [$($lists:tt)*] [$($done:tt)*]
+        $(#[doc = $doc:literal])+ $field:ident: $type:ty = $param:expr, $($rest:tt)*) => {
+        $crate::params!(@ $head $check
+            [$($lists)* &[$param.field(stringify!($field), <$type as $crate::param::Setting>::KIND, concat!($($doc),+))],]
+            [$($done)* {
+                $(#[doc = $doc])+
+                $field: $type = |args| $crate::param::read(args, Self::PARAMS, stringify!($field))?
+            }]
+            $($rest)*
+        );
+    };
+    // One that is shared, and has that already.
+    (@ $head:tt $check:tt [$($lists:tt)*] [$($done:tt)*] $field:ident: $type:ty = $param:expr, $($rest:tt)*) => {
+        $crate::params!(@ $head $check
+            [$($lists)* &[$param.field(stringify!($field), <$type as $crate::param::Setting>::KIND, "")],]
+            [$($done)* {
+                #[doc = concat!("`", stringify!($field), "` of the catalogue.")]
+                $field: $type = |args| $crate::param::read(args, Self::PARAMS, stringify!($field))?
+            }]
+            $($rest)*
+        );
+    };
+    // What is no parameter, such as classes, by a function of the values.
+    (@ $head:tt $check:tt [$($lists:tt)*] [$($done:tt)*]
+        $(#[doc = $doc:literal])* $field:ident: $type:ty => $read:expr, $($rest:tt)*) => {
+        $crate::params!(@ $head $check [$($lists)*]
+            [$($done)* {
+                $(#[doc = $doc])*
+                $field: $type = |args| ($read)(args)?
+            }]
+            $($rest)*
+        );
+    };
+    // Those of a part.
+    (@ $head:tt $check:tt [$($lists:tt)*] [$($done:tt)*]
+        $(#[doc = $doc:literal])* ..$field:ident: $type:ty $(where { $($own:ident: $param:expr),* $(,)? })?, $($rest:tt)*) => {
+        $crate::params!(@ $head $check
+            [$($lists)* &$crate::param::replace::<{ <$type>::PARAMS.len() }>(<$type>::PARAMS, &[$($((stringify!($own), $param)),*)?]),]
+            [$($done)* {
+                $(#[doc = $doc])*
+                $field: $type = |args| <$type>::from_args(args)?
+            }]
+            $($rest)*
+        );
+    };
+    (@ [$(#[$meta:meta])* $vis:vis $name:ident] [$($check:expr)?] [$($lists:tt)*]
+        [$({ $(#[doc = $doc:expr])* $field:ident: $type:ty = |$args:ident| $read:expr })*]) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, PartialEq)]
+        $vis struct $name {
+            $($(#[doc = $doc])* pub $field: $type,)*
+        }
+
+        impl $name {
+            /// Its parameters, as the catalogue lists them.
+            pub const PARAMS: &'static [$crate::param::Param] = {
+                const LISTS: &[&[$crate::param::Param]] = &[$($lists)*];
+                const ALL: [$crate::param::Param; $crate::param::total(LISTS)] = $crate::param::concat(LISTS);
+                &ALL
+            };
+
+            /// From the catalogue's values.
+            ///
+            /// # Errors
+            /// When they contradict each other.
+            pub fn from_args(args: &$crate::param::EntryArgs<'_>) -> Result<Self, $crate::param::ParamError> {
+                let params = Self { $($field: { let $args = args; $read },)* };
+                $(($check)(&params, args)?;)?
+                Ok(params)
+            }
+        }
+    };
+}
+
+/// Declares an enum whose variants a scenario names by a word.
+///
+/// ```text
+/// choice! {
+///     /// Which packet of the victim goes.
+///     pub enum End {
+///         /// The one that would be served next.
+///         Front = "front",
+///         /// The last.
+///         Tail = "tail",
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! choice {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $name:ident { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $vis enum $name { $($(#[$doc])* $variant,)+ }
+
+        impl $crate::param::Setting for $name {
+            const KIND: $crate::param::Kind = $crate::param::Kind::Choice(&[$($word),+]);
+            fn of(value: Option<$crate::param::Value>) -> Option<Self> {
+                match value {
+                    $(Some($crate::param::Value::Choice($word)) => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
