@@ -155,6 +155,7 @@ const fn equal(a: &str, b: &str) -> bool {
 /// ```
 ///
 /// `field: Type => function,` is no parameter: `function` makes it of the [`EntryArgs`](super::EntryArgs), or an error.
+/// `field: Type = param => function,` is a parameter whose value `function` makes of them, such as one that follows another unless set.
 ///
 /// The type of a field is a [`Setting`]: its kind in a scenario, an `Option` where a scenario may leave it out without a default, or an
 /// enum of [`choice!`]. The line above a field is what users read of it; a field whose [`Param`] is shared, and has a `doc` of its own, needs
@@ -178,6 +179,18 @@ macro_rules! params {
             [$($done)* {
                 $(#[doc = $doc])+
                 $field: $type = |args| $crate::param::read(args, Self::PARAMS, stringify!($field))?
+            }]
+            $($rest)*
+        );
+    };
+    // One whose value a function makes.
+    (@ $head:tt $check:tt [$($lists:tt)*] [$($done:tt)*]
+        $(#[doc = $doc:literal])+ $field:ident: $type:ty = $param:expr => $read:expr, $($rest:tt)*) => {
+        $crate::params!(@ $head $check
+            [$($lists)* &[$param.field(stringify!($field), <$type as $crate::param::Setting>::KIND, concat!($($doc),+))],]
+            [$($done)* {
+                $(#[doc = $doc])+
+                $field: $type = |args| ($read)(args)?
             }]
             $($rest)*
         );
