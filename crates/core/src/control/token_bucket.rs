@@ -16,7 +16,8 @@
 //! Cost: O(1) per packet, no state per flow. Parameters: [`ENTRY`].
 
 use crate::packet::Packet;
-use crate::param::{Entry, EntryArgs, Kind, MUST_BE_SET, Paper, Param, ParamError, Role, require};
+use crate::param::{Entry, Param, ParamError, Role, require};
+use crate::params;
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -27,79 +28,30 @@ pub const ENTRY: Entry = Entry {
     summary: "Token bucket: holds packets back to a sustained rate with bursts of a bounded size.",
     reference: "Turner 1986",
     cost: "O(1) per packet, no state per flow",
-    params: &[
-        Param {
-            name: "rate",
-            symbol: "r",
-            kind: Kind::Rate,
-            default: None,
-            paper: Paper::AsDefault,
-            source: MUST_BE_SET,
-            doc: "Sustained rate.",
-        },
-        Param {
-            name: "burst",
-            symbol: "b",
-            kind: Kind::Bytes,
-            default: Some("1514B"),
-            paper: Paper::AsDefault,
-            source: "chosen: one Ethernet frame, the smoothest",
-            doc: "What may leave at once after a pause.",
-        },
-        Param {
-            name: "peak",
-            symbol: "p",
-            kind: Kind::Rate,
-            default: None,
-            paper: Paper::AsDefault,
-            source: "off unless set",
-            doc: "Rate within a burst.",
-        },
-        Param {
-            name: "peak_burst",
-            symbol: "M",
-            kind: Kind::Bytes,
-            default: Some("1514B"),
-            paper: Paper::AsDefault,
-            source: "chosen: one Ethernet frame",
-            doc: "What may leave at once at the peak rate.",
-        },
-    ],
+    params: TokenBucketParams::PARAMS,
 };
 
-/// Parameters of [`TokenBucket`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct TokenBucketParams {
-    /// Sustained rate.
-    pub rate: Rate,
-    /// What may leave at once after a pause.
-    pub burst: Bytes,
-    /// Rate within a burst, if bounded.
-    pub peak: Option<Rate>,
-    /// What may leave at once at the peak rate.
-    pub peak_burst: Bytes,
+params! {
+    /// Parameters of [`TokenBucket`].
+    pub struct TokenBucketParams {
+        /// Sustained rate.
+        rate: Rate = Param::required().symbol("r"),
+        /// What may leave at once after a pause.
+        burst: Bytes = Param::of("1514B", "chosen: one Ethernet frame, the smoothest").symbol("b"),
+        /// Rate within a burst.
+        peak: Option<Rate> = Param::unset("off unless set").symbol("p"),
+        /// What may leave at once at the peak rate.
+        peak_burst: Bytes = Param::of("1514B", "chosen: one Ethernet frame").symbol("M"),
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl TokenBucketParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When nothing could ever pass, or a peak bounds nothing.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let rate = args.rate_if_set("rate");
-        let rate =
-            rate.ok_or_else(|| ParamError::new("rate", "it must be set; write for example \"10Mbit\""))?;
-        let params = Self {
-            rate,
-            burst: args.bytes("burst"),
-            peak: args.rate_if_set("peak"),
-            peak_burst: args.bytes("peak_burst"),
-        };
-        require(rate > Rate::ZERO, "rate", "nothing passes at rate 0")?;
-        require(params.burst > Bytes::ZERO, "burst", "nothing passes an empty bucket")?;
-        require(params.peak_burst > Bytes::ZERO, "peak_burst", "nothing passes an empty bucket")?;
-        require(params.peak.is_none_or(|peak| peak > rate), "peak", "it must be above `rate`")?;
-        Ok(params)
+    fn check(&self) -> Result<(), ParamError> {
+        require(self.rate > Rate::ZERO, "rate", "nothing passes at rate 0")?;
+        require(self.burst > Bytes::ZERO, "burst", "nothing passes an empty bucket")?;
+        require(self.peak_burst > Bytes::ZERO, "peak_burst", "nothing passes an empty bucket")?;
+        require(self.peak.is_none_or(|peak| peak > self.rate), "peak", "it must be above `rate`")
     }
 }
 
