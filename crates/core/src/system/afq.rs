@@ -41,7 +41,8 @@ use super::hash::bucket;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, EntryArgs, Kind, LIMIT, Paper, Param, ParamError, Role, require};
+use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
 use crate::schedule::{End, Queued};
@@ -54,44 +55,7 @@ pub const ENTRY: Entry = Entry {
     summary: "Approximate fair queueing: a FIFO for each round to come, bids of flows in a sketch.",
     reference: "Sharma, Liu, Atreya, Krishnamurthy 2018",
     cost: "O(1) per packet, no state per flow, 256 kB for the sketch",
-    params: &[
-        LIMIT,
-        Param::new(
-            "queues",
-            "nQ",
-            Kind::Count,
-            "1024",
-            "chosen: memory has room for more than the tens of queues of a switch, and rounds are as short as a packet",
-            "Rounds that packets can wait for.",
-        )
-        .in_paper("32"),
-        Param {
-            name: "bpr",
-            symbol: "BpR",
-            kind: Kind::Bytes,
-            default: None,
-            paper: Paper::AsDefault,
-            source: "chosen: the paper fits it to its network",
-            doc: "Bytes that the flow with the smallest weight sends in a round, others in proportion; if not set `limit` divided \
-                  by `queues`, at least 1500B.",
-        },
-        Param::new(
-            "rows",
-            "–",
-            Kind::Count,
-            "2",
-            "chosen",
-            "Rows of the sketch: cells of which the least is a flow's bid.",
-        ),
-        Param::new(
-            "columns",
-            "–",
-            Kind::Count,
-            "16384",
-            "chosen: 256 kB in all",
-            "Cells in a row of the sketch.",
-        ),
-    ],
+    params: AfqParams::PARAMS,
 };
 
 /// A full packet of Ethernet, for a `limit` in packets and as the least `bpr` that follows it.
@@ -101,46 +65,37 @@ const MAX_ROWS: u32 = 8;
 /// Most cells. Chosen: 128 MB.
 const MAX_CELLS: u64 = 1 << 24;
 
-/// Parameters of [`Afq`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AfqParams {
-    /// Size of all queues together, in packets or bytes. Default that of the link, see [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// The paper's nQ. Default 1024.
-    pub queues: u32,
-    /// The paper's BpR, at the smallest weight. Default the limit divided by the queues.
-    pub bpr: Option<Bytes>,
-    /// Rows of the sketch. Default 2.
-    pub rows: u32,
-    /// Cells in a row. Default 16384.
-    pub columns: u32,
+params! {
+    /// Parameters of [`Afq`].
+    pub struct AfqParams {
+        limit: Option<Limit> = LIMIT,
+        /// Rounds that packets can wait for.
+        queues: u32 = Param::of(
+            "1024",
+            "chosen: memory has room for more than the tens of queues of a switch, and rounds are as short as a packet",
+        )
+        .symbol("nQ")
+        .in_paper("32"),
+        /// Bytes that the flow with the smallest weight sends in a round, others in proportion; if not set `limit` divided
+        /// by `queues`, at least 1500B.
+        bpr: Option<Bytes> = Param::unset("chosen: the paper fits it to its network").symbol("BpR"),
+        /// Rows of the sketch: cells of which the least is a flow's bid.
+        rows: u32 = Param::of("2", "chosen"),
+        /// Cells in a row of the sketch.
+        columns: u32 = Param::of("16384", "chosen: 256 kB in all"),
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl AfqParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When one of them leaves nothing to work with.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let count = |name| u32::try_from(args.count(name)).unwrap_or(u32::MAX);
-        let params = Self {
-            limit: args.limit_if_set("limit"),
-            queues: count("queues"),
-            bpr: args.bytes_if_set("bpr"),
-            rows: count("rows"),
-            columns: count("columns"),
-        };
-        require((1..=65_536).contains(&params.queues), "queues", "it must lie between 1 and 65536")?;
+    fn check(&self) -> Result<(), ParamError> {
+        require((1..=65_536).contains(&self.queues), "queues", "it must lie between 1 and 65536")?;
         let fits = |bpr: Bytes| (1..=1 << 32).contains(&bpr.get());
-        require(params.bpr.is_none_or(fits), "bpr", "a round must be at least 1B and at most 4GB")?;
-        require((1..=MAX_ROWS).contains(&params.rows), "rows", "it must lie between 1 and 8")?;
-        let cells = u64::from(params.rows) * u64::from(params.columns);
-        require(
-            (1..=MAX_CELLS).contains(&cells),
-            "columns",
-            "there must be at least 1, and 16777216 in all rows at most",
-        )?;
-        Ok(params)
+        require(self.bpr.is_none_or(fits), "bpr", "a round must be at least 1B and at most 4GB")?;
+        require((1..=MAX_ROWS).contains(&self.rows), "rows", "it must lie between 1 and 8")?;
+        let cells = u64::from(self.rows) * u64::from(self.columns);
+        let message = "there must be at least 1, and 16777216 in all rows at most";
+        require((1..=MAX_CELLS).contains(&cells), "columns", message)
     }
 
     /// BpR with this limit, in the fixed point of bids.
@@ -336,6 +291,7 @@ impl<P: Packet> Discipline<P> for Afq<P> {
 mod tests {
     use super::*;
     use crate::packet::SimplePacket;
+    use crate::param::EntryArgs;
     use crate::testing::{Log, packet};
     use crate::units::Packets;
 

@@ -23,7 +23,8 @@ use super::discipline::Discipline;
 use super::ranks::Ranks;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, EntryArgs, Kind, LIMIT, Param, ParamError, Role, require};
+use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::units::{Rate, Ratio, Time, Weight};
 
@@ -34,54 +35,29 @@ pub const ENTRY: Entry = Entry {
     summary: "AIFO: one FIFO that admits by the quantile of a rank, ranks of start-time fair queueing.",
     reference: "Yu, Hu, Wu, Jin 2021",
     cost: "O(window) per packet, 8 to 16 bytes per flow",
-    params: &[
-        LIMIT,
-        Param::new(
-            "headroom",
-            "k",
-            Kind::Ratio,
-            "0.1",
-            "chosen",
-            "Part of the buffer that takes packets of any rank.",
-        ),
-        Param::new("window", "|W|", Kind::Count, "20", "chosen", "Ranks that a packet is compared with."),
-        Param::new("sample", "–", Kind::Count, "1", "chosen", "Packets of which one joins the window."),
-    ],
+    params: AifoParams::PARAMS,
 };
 
-/// Parameters of [`Aifo`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AifoParams {
-    /// Size of the queue, in packets or bytes: the paper's C. Default that of the link, see [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// The paper's k. Default 0.1.
-    pub headroom: Ratio,
-    /// Ranks in the window. Default 20.
-    pub window: u64,
-    /// Packets of which one joins the window. Default 1.
-    pub sample: u64,
+params! {
+    /// Parameters of [`Aifo`].
+    pub struct AifoParams {
+        limit: Option<Limit> = LIMIT,
+        /// Part of the buffer that takes packets of any rank.
+        headroom: Ratio = Param::of("0.1", "chosen").symbol("k"),
+        /// Ranks that a packet is compared with.
+        window: u64 = Param::of("20", "chosen").symbol("|W|"),
+        /// Packets of which one joins the window.
+        sample: u64 = Param::of("1", "chosen"),
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl AifoParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When one of them leaves nothing to work with.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let params = Self {
-            limit: args.limit_if_set("limit"),
-            headroom: args.ratio("headroom"),
-            window: args.count("window"),
-            sample: args.count("sample"),
-        };
-        require(
-            params.headroom < Ratio::ONE,
-            "headroom",
-            "it must be below 1, where all ranks are admitted",
-        )?;
-        require((1..=65_536).contains(&params.window), "window", "it must lie between 1 and 65536")?;
-        require(params.sample > 0, "sample", "it must be at least 1, with which every packet joins")?;
-        Ok(params)
+    fn check(&self) -> Result<(), ParamError> {
+        let message = "it must be below 1, where all ranks are admitted";
+        require(self.headroom < Ratio::ONE, "headroom", message)?;
+        require((1..=65_536).contains(&self.window), "window", "it must lie between 1 and 65536")?;
+        require(self.sample > 0, "sample", "it must be at least 1, with which every packet joins")
     }
 }
 
@@ -227,6 +203,7 @@ impl<P: Packet> Discipline<P> for Aifo<P> {
 mod tests {
     use super::*;
     use crate::packet::SimplePacket;
+    use crate::param::EntryArgs;
     use crate::system::charge::{BYTE, HORIZON};
     use crate::testing::{Log, packet};
     use crate::units::Packets;

@@ -30,7 +30,8 @@ use super::discipline::Discipline;
 use super::hash::bucket;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, EntryArgs, Kind, LIMIT, Param, ParamError, Role, require};
+use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Ratio, Span, Time};
@@ -42,105 +43,42 @@ pub const ENTRY: Entry = Entry {
     summary: "Cebinae: the flows that have most of a full link are taxed, and the others get what they lose.",
     reference: "Yu, Sonchack, Liu 2022",
     cost: "O(1) per packet, 16 bytes per slot, one per flow",
-    params: &[
-        LIMIT,
-        Param::new(
-            "interval",
-            "dT",
-            Kind::Span,
-            "100ms",
-            "chosen: above most round trips; the authors take the next power of two above theirs",
-            "A round.",
-        ),
-        Param::new(
-            "periods",
-            "P",
-            Kind::Count,
-            "1",
-            "the authors' experiments",
-            "Rounds between two decisions.",
-        ),
-        Param::new(
-            "tax",
-            "τ",
-            Kind::Ratio,
-            "1%",
-            "the authors' experiments",
-            "What top flows lose of what they had, each time.",
-        ),
-        Param::new(
-            "delta_p",
-            "δp",
-            Kind::Ratio,
-            "1%",
-            "the authors' experiments",
-            "A port is saturated that has no more than this part of its link left.",
-        ),
-        Param::new(
-            "delta_f",
-            "δf",
-            Kind::Ratio,
-            "1%",
-            "the authors' experiments",
-            "Top flows are no further below the largest.",
-        ),
-        Param::new(
-            "slots",
-            "–",
-            Kind::Count,
-            "2048",
-            "the authors' experiments",
-            "Flows that can be counted.",
-        ),
-    ],
+    params: CebinaeParams::PARAMS,
 };
 
 /// Most slots. Chosen: 16 MB of state.
 const MAX_SLOTS: u32 = 1 << 20;
 
-/// Parameters of [`Cebinae`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CebinaeParams {
-    /// Size of both queues together, in packets or bytes. Default that of the link, see [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// The paper's dT. Default 100 ms.
-    pub interval: Span,
-    /// The paper's P. Default 1.
-    pub periods: u32,
-    /// The paper's tau. Default 1 %.
-    pub tax: Ratio,
-    /// The paper's delta_p. Default 1 %.
-    pub delta_p: Ratio,
-    /// The paper's delta_f. Default 1 %.
-    pub delta_f: Ratio,
-    /// Slots of the cache. Default 2048.
-    pub slots: u32,
+params! {
+    /// Parameters of [`Cebinae`].
+    pub struct CebinaeParams {
+        limit: Option<Limit> = LIMIT,
+        /// A round.
+        interval: Span = Param::of("100ms", "chosen: above most round trips; the authors take the next power of two above theirs")
+            .symbol("dT"),
+        /// Rounds between two decisions.
+        periods: u32 = Param::of("1", "the authors' experiments").symbol("P"),
+        /// What top flows lose of what they had, each time.
+        tax: Ratio = Param::of("1%", "the authors' experiments").symbol("τ"),
+        /// A port is saturated that has no more than this part of its link left.
+        delta_p: Ratio = Param::of("1%", "the authors' experiments").symbol("δp"),
+        /// Top flows are no further below the largest.
+        delta_f: Ratio = Param::of("1%", "the authors' experiments").symbol("δf"),
+        /// Flows that can be counted.
+        slots: u32 = Param::of("2048", "the authors' experiments"),
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl CebinaeParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When one of them leaves nothing to work with.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let count = |name: &str| u32::try_from(args.count(name)).unwrap_or(u32::MAX);
-        let params = Self {
-            limit: args.limit_if_set("limit"),
-            interval: args.span("interval"),
-            periods: count("periods"),
-            tax: args.ratio("tax"),
-            delta_p: args.ratio("delta_p"),
-            delta_f: args.ratio("delta_f"),
-            slots: count("slots"),
-        };
-        let lasts = (Span::from_micros(100)..=Span::from_secs(100)).contains(&params.interval);
+    fn check(&self) -> Result<(), ParamError> {
+        let lasts = (Span::from_micros(100)..=Span::from_secs(100)).contains(&self.interval);
         require(lasts, "interval", "it must lie between 100us and 100s; write for example \"100ms\"")?;
-        require((1..=1_000).contains(&params.periods), "periods", "it must lie between 1 and 1000")?;
-        for (name, value) in [("tax", params.tax), ("delta_p", params.delta_p), ("delta_f", params.delta_f)] {
+        require((1..=1_000).contains(&self.periods), "periods", "it must lie between 1 and 1000")?;
+        for (name, value) in [("tax", self.tax), ("delta_p", self.delta_p), ("delta_f", self.delta_f)] {
             require(value < Ratio::ONE, name, "it must be below 1; write for example \"1%\"")?;
         }
-        require((1..=MAX_SLOTS).contains(&params.slots), "slots", "it must lie between 1 and 1048576")?;
-        Ok(params)
+        require((1..=MAX_SLOTS).contains(&self.slots), "slots", "it must lie between 1 and 1048576")
     }
 }
 
@@ -422,6 +360,7 @@ impl<P: Packet> Discipline<P> for Cebinae<P> {
 mod tests {
     use super::*;
     use crate::packet::SimplePacket;
+    use crate::param::EntryArgs;
     use crate::testing::{Log, packet};
     use crate::units::Packets;
 

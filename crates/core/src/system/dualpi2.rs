@@ -29,7 +29,8 @@ use crate::aqm::l4s::Ramp;
 use crate::aqm::pie::MAX_UPDATES_PER_CALL;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, EntryArgs, Kind, LIMIT, Param, ParamError, Role, require};
+use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::schedule::Queued;
 use crate::units::{Rate, Ratio, Span, Time};
@@ -41,105 +42,41 @@ pub const ENTRY: Entry = Entry {
     summary: "Two coupled queues: shallow for L4S senders, ECT(1), and classic for all others.",
     reference: "RFC 9332",
     cost: "O(1) per packet, no state per flow",
-    params: &[
-        LIMIT,
-        Param::new(
-            "target",
-            "target",
-            Kind::Span,
-            "15ms",
-            "RFC 9332 A.1",
-            "Classic queueing delay that is aimed at.",
-        ),
-        Param::new(
-            "rtt_max",
-            "RTT_max",
-            Kind::Span,
-            "100ms",
-            "RFC 9332 A.1",
-            "Worst round trip expected, which gives the controller's period and its gains.",
-        ),
-        Param::new(
-            "k",
-            "k",
-            Kind::Number,
-            "2",
-            "RFC 9332 A.1",
-            "Coupling: L4S packets are marked with this many times the base probability.",
-        ),
-        Param::new(
-            "min_th",
-            "minTh",
-            Kind::Span,
-            "800us",
-            "RFC 9332 A.1",
-            "Queueing delay of an L4S packet from which it may be marked.",
-        ),
-        Param::new(
-            "range",
-            "range",
-            Kind::Span,
-            "400us",
-            "RFC 9332 A.1",
-            "By how much more delay the marking probability rises to 1; 0 is a step.",
-        ),
-        Param::new(
-            "classic_weight",
-            "–",
-            Kind::Ratio,
-            "6.25%",
-            "RFC 9332 A.2: 1/16",
-            "Part of the link that the classic queue has at least while both queues hold packets.",
-        ),
-    ],
+    params: DualPi2Params::PARAMS,
 };
 
 /// The sum of the weights of the two queues. Chosen: 2^20, so that a packet's size times it is far below 2^63.
 const WEIGHTS: u32 = 1 << 20;
 
-/// Parameters of [`DualPi2`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DualPi2Params {
-    /// Size of both queues together. Default that of the link, see [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// Classic delay that is aimed at.
-    pub target: Span,
-    /// Worst round trip expected.
-    pub rtt_max: Span,
-    /// Coupling factor.
-    pub k: f64,
-    /// Delay from which an L4S packet may be marked.
-    pub min_th: Span,
-    /// By how much more delay the probability of a mark rises to 1.
-    pub range: Span,
-    /// Part of the link that the classic queue has at least.
-    pub classic_weight: Ratio,
+params! {
+    /// Parameters of [`DualPi2`].
+    pub struct DualPi2Params {
+        limit: Option<Limit> = LIMIT,
+        /// Classic queueing delay that is aimed at.
+        target: Span = Param::of("15ms", "RFC 9332 A.1").symbol("target"),
+        /// Worst round trip expected, which gives the controller's period and its gains.
+        rtt_max: Span = Param::of("100ms", "RFC 9332 A.1").symbol("RTT_max"),
+        /// Coupling: L4S packets are marked with this many times the base probability.
+        k: f64 = Param::of("2", "RFC 9332 A.1").symbol("k"),
+        /// Queueing delay of an L4S packet from which it may be marked.
+        min_th: Span = Param::of("800us", "RFC 9332 A.1").symbol("minTh"),
+        /// By how much more delay the marking probability rises to 1; 0 is a step.
+        range: Span = Param::of("400us", "RFC 9332 A.1").symbol("range"),
+        /// Part of the link that the classic queue has at least while both queues hold packets.
+        classic_weight: Ratio = Param::of("6.25%", "RFC 9332 A.2: 1/16"),
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl DualPi2Params {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When one of them leaves nothing to work with.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let [target, rtt_max, min_th, range] =
-            ["target", "rtt_max", "min_th", "range"].map(|name| args.span(name));
-        let k = args.number("k");
-        let classic_weight = args.ratio("classic_weight");
-        require(target > Span::ZERO, "target", "it must be above zero; write for example \"15ms\"")?;
-        require(
-            rtt_max >= Span::from_nanos(3),
-            "rtt_max",
-            "it must be above zero; write for example \"100ms\"",
-        )?;
-        require(k > 0.0, "k", "it must be above zero; write for example 2")?;
-        require(
-            classic_weight.get() > 0.0 && classic_weight.get() < 1.0,
-            "classic_weight",
-            "it must be above 0 and below 100 %; write for example \"6.25%\"",
-        )?;
-        let limit = args.limit_if_set("limit");
-        Ok(Self { limit, target, rtt_max, k, min_th, range, classic_weight })
+    fn check(&self) -> Result<(), ParamError> {
+        require(self.target > Span::ZERO, "target", "it must be above zero; write for example \"15ms\"")?;
+        let message = "it must be above zero; write for example \"100ms\"";
+        require(self.rtt_max >= Span::from_nanos(3), "rtt_max", message)?;
+        require(self.k > 0.0, "k", "it must be above zero; write for example 2")?;
+        let message = "it must be above 0 and below 100 %; write for example \"6.25%\"";
+        let classic = self.classic_weight.get();
+        require(classic > 0.0 && classic < 1.0, "classic_weight", message)
     }
 }
 
@@ -411,6 +348,7 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
 mod tests {
     use super::*;
     use crate::packet::{Ecn, SimplePacket};
+    use crate::param::EntryArgs;
     use crate::testing::{Log, packet};
     use crate::units::Packets;
 

@@ -24,7 +24,8 @@ use super::discipline::Discipline;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, EntryArgs, Kind, LIMIT, Paper, Param, ParamError, Role, require};
+use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::schedule::drr::{Quanta, scaled};
 use crate::schedule::{End, Queued};
@@ -38,86 +39,37 @@ pub const ENTRY: Entry = Entry {
     summary: "Fair queueing with pacing: a round robin that serves new flows first and holds each to a maximum rate.",
     reference: "Dumazet 2013, tc-fq(8)",
     cost: "O(1) per packet, O(log flows) when a flow is held back, at most 135 bytes per flow",
-    params: &[
-        Param {
-            paper: Paper::Is("10000p"),
-            doc: "Size of all queues together, beyond which arriving packets are dropped; if not set 100 ms of the link, \
-                  at least 96 kB.",
-            ..LIMIT
-        },
-        Param::new(
-            "flow_limit",
-            "–",
-            Kind::Packets,
-            "100p",
-            "tc-fq(8)",
-            "Packets of one flow, beyond which its arriving packets are dropped.",
-        ),
-        Param::new(
-            "quantum",
-            "–",
-            Kind::Bytes,
-            "3028B",
-            "tc-fq(8): two MTUs",
-            "Bytes in a turn of the flow with the smallest weight; others send more in proportion to their weights.",
-        ),
-        Param::new(
-            "initial_quantum",
-            "–",
-            Kind::Bytes,
-            "15140B",
-            "tc-fq(8): ten MTUs",
-            "Bytes that a flow sends ahead of the others when it is seen first; at least a quantum.",
-        ),
-        Param {
-            name: "maxrate",
-            symbol: "–",
-            kind: Kind::Rate,
-            default: None,
-            paper: Paper::AsDefault,
-            source: "tc-fq(8)",
-            doc: "Rate that no flow exceeds; if not set, none is held back.",
-        },
-    ],
+    params: FqParams::PARAMS,
 };
 
-/// Parameters of [`Fq`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FqParams {
-    /// Size of all queues together, in packets or bytes. Default that of the link, see [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// Packets of one flow. Default 100.
-    pub flow_limit: Packets,
-    /// Bytes in a turn of the flow with the smallest weight. Default 3028.
-    pub quantum: Bytes,
-    /// Bytes that a flow sends ahead of the others when it is seen first, at least a quantum. Default 15140.
-    pub initial_quantum: Bytes,
-    /// Rate that no flow exceeds. Default none.
-    pub maxrate: Option<Rate>,
+params! {
+    /// Parameters of [`Fq`].
+    pub struct FqParams {
+        limit: Option<Limit> = LIMIT.in_paper("10000p").doc(
+            "Size of all queues together, beyond which arriving packets are dropped; if not set 100 ms of the link, at least 96 kB.",
+        ),
+        /// Packets of one flow, beyond which its arriving packets are dropped.
+        flow_limit: Packets = Param::of("100p", "tc-fq(8)"),
+        /// Bytes in a turn of the flow with the smallest weight; others send more in proportion to their weights.
+        quantum: Bytes = Param::of("3028B", "tc-fq(8): two MTUs"),
+        /// Bytes that a flow sends ahead of the others when it is seen first; at least a quantum.
+        initial_quantum: Bytes = Param::of("15140B", "tc-fq(8): ten MTUs"),
+        /// Rate that no flow exceeds; if not set, none is held back.
+        maxrate: Option<Rate> = Param::unset("tc-fq(8)"),
+    }
+    check: |params: &Self, _| params.check()
 }
 
 /// The largest `initial_quantum`: what the fixed point of credits holds with room to add.
 const MAX_INITIAL: Bytes = Bytes::new(1 << 32);
 
 impl FqParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When one of them lets nothing through.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let params = Self {
-            limit: args.limit_if_set("limit"),
-            flow_limit: args.packets("flow_limit"),
-            quantum: args.bytes("quantum"),
-            initial_quantum: args.bytes("initial_quantum"),
-            maxrate: args.rate_if_set("maxrate"),
-        };
-        require(params.flow_limit > Packets::ZERO, "flow_limit", "a flow must have room for at least 1p")?;
-        require(params.quantum > Bytes::ZERO, "quantum", "a quantum must be at least 1B")?;
-        require(params.initial_quantum <= MAX_INITIAL, "initial_quantum", "it must be at most 4294967296B")?;
-        let paces = params.maxrate != Some(Rate::ZERO);
-        require(paces, "maxrate", "at rate 0 nothing is sent; leave it out to hold no flow back")?;
-        Ok(params)
+    fn check(&self) -> Result<(), ParamError> {
+        require(self.flow_limit > Packets::ZERO, "flow_limit", "a flow must have room for at least 1p")?;
+        require(self.quantum > Bytes::ZERO, "quantum", "a quantum must be at least 1B")?;
+        require(self.initial_quantum <= MAX_INITIAL, "initial_quantum", "it must be at most 4294967296B")?;
+        let paces = self.maxrate != Some(Rate::ZERO);
+        require(paces, "maxrate", "at rate 0 nothing is sent; leave it out to hold no flow back")
     }
 }
 
@@ -360,6 +312,7 @@ impl<P: Packet> Queue<P> for Fq<P> {
 mod tests {
     use super::*;
     use crate::packet::SimplePacket;
+    use crate::param::EntryArgs;
     use crate::testing::{Log, packet};
 
     fn fq(change: impl FnOnce(&mut FqParams)) -> Fq<SimplePacket> {

@@ -28,7 +28,8 @@ use super::discipline::Discipline;
 use super::ranks::Ranks;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, EntryArgs, Kind, LIMIT, Param, ParamError, Role, require};
+use crate::param::{Entry, LIMIT, Param, Role, require};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::units::{Rate, Time, Weight};
 
@@ -39,38 +40,17 @@ pub const ENTRY: Entry = Entry {
     summary: "SP-PIFO: strict-priority FIFOs with adaptive bounds, ranks of start-time fair queueing.",
     reference: "Alcoz, Dietmüller, Vanbever 2020",
     cost: "O(queues) per packet, 16 to 32 bytes per flow",
-    params: &[
-        LIMIT,
-        Param::new(
-            "queues",
-            "n",
-            Kind::Count,
-            "8",
-            "the paper evaluates 8 and more",
-            "Queues in strict priority.",
-        ),
-    ],
+    params: SpPifoParams::PARAMS,
 };
 
-/// Parameters of [`SpPifo`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SpPifoParams {
-    /// Size of all queues together, in packets or bytes. Default that of the link, see [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// The paper's n. Default 8.
-    pub queues: u32,
-}
-
-impl SpPifoParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When there are no queues, or too many.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let queues = u32::try_from(args.count("queues")).unwrap_or(u32::MAX);
-        require((1..=1_024).contains(&queues), "queues", "it must lie between 1 and 1024")?;
-        Ok(Self { limit: args.limit_if_set("limit"), queues })
+params! {
+    /// Parameters of [`SpPifo`].
+    pub struct SpPifoParams {
+        limit: Option<Limit> = LIMIT,
+        /// Queues in strict priority.
+        queues: u32 = Param::of("8", "the paper evaluates 8 and more").symbol("n"),
     }
+    check: |params: &Self, _| require((1..=1_024).contains(&params.queues), "queues", "it must lie between 1 and 1024")
 }
 
 #[derive(Clone, Debug)]

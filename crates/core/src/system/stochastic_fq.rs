@@ -27,7 +27,8 @@ use super::hash::bucket;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, EntryArgs, Kind, LIMIT, Param, ParamError, Role, require};
+use crate::param::{Entry, LIMIT, Param, Role, require};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
 use crate::schedule::{End, Queued};
@@ -41,50 +42,23 @@ pub const ENTRY: Entry = Entry {
     summary: "SFQ of 1990: hashed buckets take turns packet by packet, the longest loses; not start-time FQ.",
     reference: "McKenney 1990",
     cost: "O(1) per packet, O(log buckets) per drop, no state per flow",
-    params: &[
-        LIMIT,
-        Param::new(
-            "buckets",
-            "–",
-            Kind::Count,
-            "1024",
-            "chosen: as hashed `fq_codel`",
-            "Queues that flows are hashed to.",
-        ),
-        Param::new(
-            "perturb",
-            "–",
-            Kind::Span,
-            "10s",
-            "chosen: long beside a round trip, short beside a transfer",
-            "Time after which the hash changes; 0s for never.",
-        ),
-    ],
+    params: StochasticFqParams::PARAMS,
 };
 
 /// Most buckets. Chosen: 64 MB of state.
 const MAX_BUCKETS: u32 = 1 << 20;
 
-/// Parameters of [`StochasticFq`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StochasticFqParams {
-    /// Size of all buckets together, in packets or bytes. Default that of the link, see [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// Queues that flows are hashed to. Default 1024.
-    pub buckets: u32,
-    /// Time after which the hash changes, zero for never. Default 10 s.
-    pub perturb: Span,
-}
-
-impl StochasticFqParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When there are no buckets, or too many.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let buckets = u32::try_from(args.count("buckets")).unwrap_or(u32::MAX);
-        require((1..=MAX_BUCKETS).contains(&buckets), "buckets", "it must lie between 1 and 1048576")?;
-        Ok(Self { limit: args.limit_if_set("limit"), buckets, perturb: args.span("perturb") })
+params! {
+    /// Parameters of [`StochasticFq`].
+    pub struct StochasticFqParams {
+        limit: Option<Limit> = LIMIT,
+        /// Queues that flows are hashed to.
+        buckets: u32 = Param::of("1024", "chosen: as hashed `fq_codel`"),
+        /// Time after which the hash changes; 0s for never.
+        perturb: Span = Param::of("10s", "chosen: long beside a round trip, short beside a transfer"),
+    }
+    check: |params: &Self, _| {
+        require((1..=MAX_BUCKETS).contains(&params.buckets), "buckets", "it must lie between 1 and 1048576")
     }
 }
 
@@ -243,6 +217,7 @@ impl<P: Packet> Discipline<P> for StochasticFq<P> {
 mod tests {
     use super::*;
     use crate::packet::SimplePacket;
+    use crate::param::EntryArgs;
     use crate::testing::{Log, packet};
     use crate::units::Packets;
 
