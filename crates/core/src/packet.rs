@@ -2,6 +2,7 @@
 
 use alloc::string::String;
 
+use crate::choice;
 use crate::label::Label;
 use crate::units::{Bytes, Span, Weight};
 
@@ -65,14 +66,16 @@ pub struct HostPair {
     pub destination: u32,
 }
 
-/// What a flow does with bandwidth (Li, Walpole, McNamee, Pu, Steere 2001, section 2).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FlowClass {
-    /// It takes whatever it gets. So does a flow of which nothing is said.
-    #[default]
-    Greedy,
-    /// Its rate is set by the real world, and it has no use for more: video, sensors.
-    RealRate,
+choice! {
+    /// What a flow does with bandwidth (Li, Walpole, McNamee, Pu, Steere 2001, section 2).
+    #[derive(Default)]
+    pub enum FlowClass {
+        /// Its rate is set by the real world, and it has no use for more: video, sensors.
+        RealRate = "real_rate",
+        /// It takes whatever it gets. So does a flow of which nothing is said.
+        #[default]
+        Greedy = "greedy",
+    }
 }
 
 /// What the queue of a real-rate flow should hold (Li, Walpole, McNamee, Pu, Steere 2001, sections 3.1 and 6.2).

@@ -6,15 +6,17 @@
 
 use alloc::vec::Vec;
 
+use crate::choice;
 use crate::mutant::Mutant;
 
-/// Who has less when real-rate flows want more than they may have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OverloadPolicy {
-    /// Those that want most, down to a common level.
-    MaxMin,
-    /// All, by the same part.
-    Scale,
+choice! {
+    /// Who has less when real-rate flows want more than they may have.
+    pub enum OverloadPolicy {
+        /// Those that want most, down to a common level.
+        MaxMin = "max_min",
+        /// All, by the same part.
+        Scale = "scale",
+    }
 }
 
 /// What an overload does to allocations.

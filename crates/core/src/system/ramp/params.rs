@@ -4,7 +4,8 @@ use super::overload::OverloadPolicy;
 use super::requirement::{Tuning, Units};
 use crate::limit::Limit;
 use crate::packet::FlowClass;
-use crate::param::{Entry, EntryArgs, Kind, LIMIT, PARTS, Paper, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, PARTS, Param, ParamError, Role, require};
+use crate::params;
 use crate::units::{Bytes, Packets, Ratio, Span};
 
 /// RAMP in the catalogue.
@@ -14,249 +15,73 @@ pub const ENTRY: Entry = Entry {
     summary: "RAMP: allocates bandwidth to real-rate flows from the fill of their queues; greedy flows get the rest.",
     reference: "Li, Walpole, McNamee, Pu, Steere 2001",
     cost: "O(log flows) per packet, O(real-rate flows that send) per sample, 300 bytes per real-rate flow",
-    params: &[
-        Param {
-            default: Some("1000p"),
-            paper: Paper::AsDefault,
-            source: "chosen: above all that flows with sockets of 64 KB keep in a queue",
-            doc: "Size of the queue of each real-rate flow, and of that of all greedy flows, for which the \
-                  interface queue counts too.",
-            ..LIMIT
-        },
-        Param::new(
-            "target",
-            "–",
-            Kind::Bytes,
-            "16KiB",
-            "section 5",
-            "What a real-rate flow's queue should hold, where there is no `target_delay`.",
-        ),
-        Param {
-            name: "target_delay",
-            symbol: "–",
-            kind: Kind::Span,
-            default: Some("20ms"),
-            paper: Paper::Unset,
-            source: "planned in section 6.2; chosen: two samples",
-            doc: "What a queue should hold, in time at the flow's own rate, instead of `target`.",
-        },
-        Param {
-            name: "patience",
-            symbol: "–",
-            kind: Kind::Span,
-            default: Some("200ms"),
-            paper: Paper::Unset,
-            source: "chosen: half of the 400 ms of ITU-T G.114, which hold from mouth to ear",
-            doc: "How long a packet of a real-rate flow may wait, or twice the target if that is more; then it is dropped, \
-                  unless it is the last of its queue.",
-        },
-        Param::new(
-            "sample",
-            "–",
-            Kind::Span,
-            "10ms",
-            "section 4: 100 Hz",
-            "Time between samples of the queues.",
-        ),
-        Param::new(
-            "l",
-            "L",
-            Kind::Ratio,
-            "0.5",
-            "section 4",
-            "Weight of the newest sample in the low-pass filter.",
-        ),
-        Param::new("p", "P", Kind::Number, "0.35", "section 4", "Gain of the filtered pressure."),
-        Param::new("i", "I", Kind::Number, "0.005", "section 4", "Gain of its sum, per sample."),
-        Param::new("d", "D", Kind::Number, "0.01", "section 4", "Gain of its change, per sample."),
-        Param::new(
-            "units",
-            "–",
-            Kind::Choice(&["percent", "bytes", "fraction"]),
-            "percent",
-            "sections 3.3 and 5, by their words",
-            "Units of `p`, `i` and `d`: KB to percent of the link, bytes to bytes per sample, or parts of the \
-             target to parts of the link.",
-        ),
-        Param::new(
-            "gains",
-            "–",
-            Kind::Choice(&["printed", "designed"]),
-            "designed",
-            "beyond the paper: the printed ones belong to 10 Mb/s",
-            "Printed: `p`, `i`, `d` and `units` apply. Designed: gains for this loop at any rate of the link.",
-        )
-        .in_paper("printed"),
-        Param::new(
-            "feed_forward",
-            "–",
-            Kind::Switch,
-            "true",
-            "beyond the paper, which sees only the fill",
-            "Whether a flow is allocated the rate at which its packets come in, and more only if its queue holds more \
-             than the target. Otherwise it must hold the target.",
-        )
-        .in_paper("false"),
-        Param::new(
-            "control_delay",
-            "–",
-            Kind::Span,
-            "0ms",
-            "the paper mentions none",
-            "Time until an allocation takes effect, in whole samples.",
-        ),
-        Param::new(
-            "predictor",
-            "–",
-            Kind::Switch,
-            "false",
-            "beyond the paper",
-            "Whether the controller accounts for allocations that `control_delay` still holds back.",
-        ),
-        Param::new(
-            "floor",
-            "–",
-            Kind::Ratio,
-            "0.02",
-            "chosen: a packet of 1500 B in 60 ms at 10 Mb/s",
-            "Minimum allocation of a real-rate flow; less if there are too many flows for it. With `feed_forward` it is \
-             paid from what is left, and is no part of what a flow needs.",
-        ),
-        Param::new(
-            "anti_windup",
-            "–",
-            Kind::Switch,
-            "true",
-            "beyond the paper, which does not say how it avoids it",
-            "Whether the sum of pressures stays within what an allocation can be.",
-        ),
-        Param::new("period", "–", Kind::Span, "0.1ms", "section 4", "Time between additions to the budgets."),
-        Param::new(
-            "period_control",
-            "–",
-            Kind::Switch,
-            "false",
-            "section 4: further work",
-            "Whether the deadlines of a flow are as far apart as its allocation takes for a packet.",
-        ),
-        Param::new(
-            "mtu",
-            "–",
-            Kind::Bytes,
-            "1514B",
-            "chosen: one Ethernet frame",
-            "Most that the budget of a silent flow accumulates, unless two periods are more.",
-        ),
-        Param::new(
-            "greedy",
-            "–",
-            Kind::Choice(PARTS),
-            "fq_codel",
-            "beyond the paper: in one queue a flood leaves TCP nothing",
-            "What divides among greedy flows, with its defaults and the size `limit`.",
-        )
-        .in_paper("fifo"),
-        Param::new(
-            "leftover",
-            "–",
-            Kind::Choice(&["real_rate", "greedy"]),
-            "real_rate",
-            "beyond the paper: bursts of a frame need not wait for an average",
-            "Who comes first for what reservations leave: real-rate flows beyond their allocation, or greedy ones only.",
-        )
-        .in_paper("greedy"),
-        Param::new(
-            "greedy_minimum",
-            "–",
-            Kind::Ratio,
-            "0.05",
-            "chosen: section 3.1 gives none",
-            "Part of the link that real-rate flows never get.",
-        ),
-        Param::new(
-            "interface_queue",
-            "–",
-            Kind::Packets,
-            "1p",
-            "chosen: every packet in it goes ahead of what comes later",
-            "Packets between dispatcher and link; the paper's is the device queue of Linux 2.0.",
-        )
-        .in_paper("100p"),
-        Param::new(
-            "overload",
-            "–",
-            Kind::Choice(&["max_min", "scale"]),
-            "max_min",
-            "section 3.2.1 leaves the policy open",
-            "Who has less when real-rate flows want more than they may have: those that want most, down to a common \
-             level, or all by the same part.",
-        )
-        .in_paper("scale"),
-        Param::new(
-            "exception_interval",
-            "–",
-            Kind::Span,
-            "1s",
-            "chosen: an application has time to act",
-            "Minimum time between notifications in an overload; after this time without overload it has ended.",
-        ),
-    ],
+    params: RampParams::PARAMS,
 };
 
-/// Parameters of [`Ramp`](super::Ramp); [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RampParams {
-    /// Size of the queue of each real-rate flow, and of that of all greedy flows, in packets or bytes.
-    /// Default 1000 packets.
-    pub limit: Limit,
-    /// Bytes that a real-rate flow's queue should hold. Default 16 KiB.
-    pub target: Bytes,
-    /// The same as a time at the flow's own rate, instead of `target`. Default 20 ms.
-    pub target_delay: Option<Span>,
-    /// How long a packet may wait, or twice the target if that is more. Default 200 ms; none: for ever.
-    pub patience: Option<Span>,
-    /// Time between samples of the queues. Default 10 ms.
-    pub sample: Span,
-    /// L: weight of the newest sample in the low-pass filter, 0 to 1. Default 0.5.
-    pub l: Ratio,
-    /// P: gain of the filtered pressure, in `units`. Default 0.35.
-    pub p: f64,
-    /// I: gain of the sum of pressures, per sample. Default 0.005.
-    pub i: f64,
-    /// D: gain of the change of pressure, per sample. Default 0.01.
-    pub d: f64,
-    /// Units of `p`, `i` and `d`. Default KB into percent of the link.
-    pub units: Units,
-    /// Whether the printed gains hold or gains designed for the loop. Default designed.
-    pub gains: Tuning,
-    /// Whether what comes in is allocated, and the target is an upper bound. Default true.
-    pub feed_forward: bool,
-    /// Time until an allocation takes effect, in whole samples. Default 0.
-    pub control_delay: Span,
-    /// Whether the controller accounts for allocations that `control_delay` still holds back. Default false.
-    pub predictor: bool,
-    /// Least allocation of a real-rate flow, as a part of the link, while there is enough. Default 0.02.
-    pub floor: Ratio,
-    /// Whether the sum of pressures stays within what an allocation can be. Default true.
-    pub anti_windup: bool,
-    /// Time between additions to the budgets. Default 0.1 ms.
-    pub period: Span,
-    /// Whether deadlines of a flow are as far apart as its allocation needs for a packet. Default false.
-    pub period_control: bool,
-    /// Bytes that the budget of a silent flow may save up, unless two periods are more. Default 1514.
-    pub mtu: Bytes,
-    /// What divides among greedy flows: a name of the catalogue, `fifo` for one queue. Default `fq_codel`.
-    pub greedy: &'static str,
-    /// Who comes first for what reservations leave. Default real-rate flows.
-    pub leftover: FlowClass,
-    /// Part of the link that real-rate flows never get, 0 to 1. Default 0.05.
-    pub greedy_minimum: Ratio,
-    /// Packets between dispatcher and link. Default 1.
-    pub interface_queue: Packets,
-    /// Who has less when there is not enough. Default those that want most.
-    pub overload: OverloadPolicy,
-    /// Least time between overload notifications to a flow. Default 1 s.
-    pub exception_interval: Span,
+params! {
+    /// Parameters of [`Ramp`](super::Ramp).
+    pub struct RampParams {
+        /// Size of the queue of each real-rate flow, and of that of all greedy flows, for which the interface queue counts too.
+        limit: Limit = Param::of("1000p", "chosen: above all that flows with sockets of 64 KB keep in a queue").symbol("B"),
+        /// What a real-rate flow's queue should hold, where there is no `target_delay`.
+        target: Bytes = Param::of("16KiB", "section 5"),
+        /// What a queue should hold, in time at the flow's own rate, instead of `target`.
+        target_delay: Option<Span> = Param::of("20ms", "planned in section 6.2; chosen: two samples").not_in_paper(),
+        /// How long a packet of a real-rate flow may wait, or twice the target if that is more; then it is dropped, unless it is
+        /// the last of its queue.
+        patience: Option<Span> = Param::of("200ms", "chosen: half of the 400 ms of ITU-T G.114, which hold from mouth to ear")
+            .not_in_paper(),
+        /// Time between samples of the queues.
+        sample: Span = Param::of("10ms", "section 4: 100 Hz"),
+        /// Weight of the newest sample in the low-pass filter.
+        l: Ratio = Param::of("0.5", "section 4").symbol("L"),
+        /// Gain of the filtered pressure.
+        p: f64 = Param::of("0.35", "section 4").symbol("P"),
+        /// Gain of its sum, per sample.
+        i: f64 = Param::of("0.005", "section 4").symbol("I"),
+        /// Gain of its change, per sample.
+        d: f64 = Param::of("0.01", "section 4").symbol("D"),
+        /// Units of `p`, `i` and `d`: KB to percent of the link, bytes to bytes per sample, or parts of the target to parts of the
+        /// link.
+        units: Units = Param::of("percent", "sections 3.3 and 5, by their words"),
+        /// Printed: `p`, `i`, `d` and `units` apply. Designed: gains for this loop at any rate of the link.
+        gains: Tuning = Param::of("designed", "beyond the paper: the printed ones belong to 10 Mb/s").in_paper("printed"),
+        /// Whether a flow is allocated the rate at which its packets come in, and more only if its queue holds more than the
+        /// target. Otherwise it must hold the target.
+        feed_forward: bool = Param::of("true", "beyond the paper, which sees only the fill").in_paper("false"),
+        /// Time until an allocation takes effect, in whole samples.
+        control_delay: Span = Param::of("0ms", "the paper mentions none"),
+        /// Whether the controller accounts for allocations that `control_delay` still holds back.
+        predictor: bool = Param::of("false", "beyond the paper"),
+        /// Minimum allocation of a real-rate flow; less if there are too many flows for it. With `feed_forward` it is paid from
+        /// what is left, and is no part of what a flow needs.
+        floor: Ratio = Param::of("0.02", "chosen: a packet of 1500 B in 60 ms at 10 Mb/s"),
+        /// Whether the sum of pressures stays within what an allocation can be.
+        anti_windup: bool = Param::of("true", "beyond the paper, which does not say how it avoids it"),
+        /// Time between additions to the budgets.
+        period: Span = Param::of("0.1ms", "section 4"),
+        /// Whether the deadlines of a flow are as far apart as its allocation takes for a packet.
+        period_control: bool = Param::of("false", "section 4: further work"),
+        /// Most that the budget of a silent flow accumulates, unless two periods are more.
+        mtu: Bytes = Param::of("1514B", "chosen: one Ethernet frame"),
+        /// What divides among greedy flows, with its defaults and the size `limit`.
+        greedy: &'static str = Param::of("fq_codel", "beyond the paper: in one queue a flood leaves TCP nothing")
+            .one_of(PARTS)
+            .in_paper("fifo"),
+        /// Who comes first for what reservations leave: real-rate flows beyond their allocation, or greedy ones only.
+        leftover: FlowClass = Param::of("real_rate", "beyond the paper: bursts of a frame need not wait for an average")
+            .in_paper("greedy"),
+        /// Part of the link that real-rate flows never get.
+        greedy_minimum: Ratio = Param::of("0.05", "chosen: section 3.1 gives none"),
+        /// Packets between dispatcher and link; the paper's is the device queue of Linux 2.0.
+        interface_queue: Packets = Param::of("1p", "chosen: every packet in it goes ahead of what comes later").in_paper("100p"),
+        /// Who has less when real-rate flows want more than they may have: those that want most, down to a common level, or all
+        /// by the same part.
+        overload: OverloadPolicy = Param::of("max_min", "section 3.2.1 leaves the policy open").in_paper("scale"),
+        /// Minimum time between notifications in an overload; after this time without overload it has ended.
+        exception_interval: Span = Param::of("1s", "chosen: an application has time to act"),
+    }
+    check: Self::check
 }
 
 /// Most samples of control delay. Chosen: 8 KB per flow.
@@ -266,53 +91,6 @@ const MAX_DELAY: u64 = 1_000;
 const MAX_PACKET: Bytes = Bytes::new(65_535);
 
 impl RampParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When one of them stops a flow or the loop for ever.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let params = Self {
-            limit: args.limit("limit"),
-            target: args.bytes("target"),
-            target_delay: args.span_if_set("target_delay"),
-            patience: args.span_if_set("patience"),
-            sample: args.span("sample"),
-            l: args.ratio("l"),
-            p: args.number("p"),
-            i: args.number("i"),
-            d: args.number("d"),
-            units: match args.choice("units") {
-                "bytes" => Units::Bytes,
-                "fraction" => Units::Fraction,
-                _ => Units::Percent,
-            },
-            gains: if args.choice("gains") == "designed" { Tuning::Designed } else { Tuning::Printed },
-            feed_forward: args.switch("feed_forward"),
-            control_delay: args.span("control_delay"),
-            predictor: args.switch("predictor"),
-            floor: args.ratio("floor"),
-            anti_windup: args.switch("anti_windup"),
-            period: args.span("period"),
-            period_control: args.switch("period_control"),
-            mtu: args.bytes("mtu"),
-            greedy: args.choice("greedy"),
-            leftover: match args.choice("leftover") {
-                "greedy" => FlowClass::Greedy,
-                _ => FlowClass::RealRate,
-            },
-            greedy_minimum: args.ratio("greedy_minimum"),
-            interface_queue: args.packets("interface_queue"),
-            overload: match args.choice("overload") {
-                "scale" => OverloadPolicy::Scale,
-                _ => OverloadPolicy::MaxMin,
-            },
-            exception_interval: args.span("exception_interval"),
-        };
-        params.check()?;
-        params.refuse_unused(args)?;
-        Ok(params)
-    }
-
     /// The size of what divides among greedy flows: what the interface queue leaves of `limit`, if it leaves anything.
     pub(crate) fn greedy_limit(&self) -> Option<Limit> {
         match self.limit {
@@ -347,7 +125,7 @@ impl RampParams {
         }
     }
 
-    fn check(&self) -> Result<(), ParamError> {
+    fn check(&self, args: &EntryArgs<'_>) -> Result<(), ParamError> {
         let takes_time = |span: Span| span > Span::ZERO;
         require(
             self.target > Bytes::ZERO,
@@ -392,6 +170,7 @@ impl RampParams {
             interval,
             "exception_interval",
             "exceptions without a pause are a flood; write for example \"1s\"",
-        )
+        )?;
+        self.refuse_unused(args)
     }
 }

@@ -28,6 +28,7 @@
 //! each sample of control delay.
 
 use super::params::RampParams;
+use crate::choice;
 use crate::control::dead_time::DeadTime;
 use crate::control::low_pass::LowPass;
 use crate::control::pid::{Bounds, Gains, Pid};
@@ -35,24 +36,26 @@ use crate::mutant::Mutant;
 use crate::packet::FillTarget;
 use crate::units::{Bytes, Rate, Ratio, Span};
 
-/// What the gains turn into what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Units {
-    /// KB into percent of the link.
-    Percent,
-    /// Bytes into bytes per sample.
-    Bytes,
-    /// Parts of the target into parts of the link.
-    Fraction,
+choice! {
+    /// What the gains turn into what.
+    pub enum Units {
+        /// KB into percent of the link.
+        Percent = "percent",
+        /// Bytes into bytes per sample.
+        Bytes = "bytes",
+        /// Parts of the target into parts of the link.
+        Fraction = "fraction",
+    }
 }
 
-/// Where the gains come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tuning {
-    /// `p`, `i` and `d`, in `units`.
-    Printed,
-    /// From the loop.
-    Designed,
+choice! {
+    /// Where the gains come from.
+    pub enum Tuning {
+        /// `p`, `i` and `d`, in `units`.
+        Printed = "printed",
+        /// From the loop.
+        Designed = "designed",
+    }
 }
 
 /// Bandwidth of the designed loop, per second. Chosen: it settles in 0.4 s, and a packet of 1500 B more in
