@@ -83,7 +83,7 @@ impl ClassTree {
         let limit = |class: &Class<Wanted>| {
             let of_all =
                 || LinkLimit::new(params.limit, most(class.parent.is_some(), &class.params).min(rate)).get();
-            class.limit.unwrap_or_else(of_all)
+            class.queue.limit.unwrap_or_else(of_all)
         };
         let queues: Vec<_> = leaves().map(|(minor, class)| (*minor, limit(class))).collect();
         let total = queues.iter().fold(Bytes::ZERO, |sum, (_, limit)| sum + bytes_of(*limit));
@@ -100,7 +100,7 @@ impl ClassTree {
         Ok(Self {
             tree,
             leaves: leaves().map(|(minor, class)| (class.name.clone(), *minor)).collect(),
-            others: leaves().find(|(_, class)| class.others).map(|(minor, _)| *minor),
+            others: leaves().find(|(_, class)| class.queue.others).map(|(minor, _)| *minor),
         })
     }
 

@@ -163,7 +163,7 @@ fn assured_too_much(link: &Link) -> Option<String> {
             (sum(&mut roots), "rate")
         }
         DisciplineKind::Hfsc(params) => {
-            let mut curves = params.class.all().iter().filter_map(|class| Some(class.params.rt?.m2));
+            let mut curves = params.class.all().iter().filter_map(|class| class.params.rt_m2);
             (sum(&mut curves), "rt_m2")
         }
         _ => return None,

@@ -14,41 +14,26 @@ use alloc::vec::Vec;
 use super::context::LinkContext;
 use crate::limit::Limit;
 use crate::packet::{CustomerId, FlowId, MAX_CUSTOMERS};
-use crate::param::{CLASS_KEY, Entry, EntryArgs, Kind, PARENT_KEY, PARTS, Param, ParamError};
+use crate::param::{CLASS_KEY, Entry, EntryArgs, PARENT_KEY, PARTS, Param, ParamError};
+use crate::params;
 
-/// The size of the queue of one class.
-pub(super) const CLASS_LIMIT: Param = Param {
-    name: "limit",
-    symbol: "–",
-    kind: Kind::Limit,
-    default: None,
-    paper: crate::param::Paper::AsDefault,
-    source: "that of the discipline",
-    doc: "Size of the queue of this class, where it is a leaf.",
-};
+params! {
+    /// What a class of any discipline has.
+    pub struct ClassQueue {
+        /// Size of the queue of this class, where it is a leaf.
+        limit: Option<Limit> = Param::unset("that of the discipline"),
+        /// Whether flows belong here whose customer has no class of its own.
+        others: bool = Param::of("false", "chosen: a flow that was forgotten is seen"),
+    }
+}
 
 /// What is inside a class.
-pub(super) const DISCIPLINE: Param = Param::new(
-    "discipline",
-    "–",
-    Kind::Choice(PARTS),
-    FIFO,
-    "a queue for each class is what its paper has",
+pub(super) const DISCIPLINE: Param = Param::of(FIFO, "a queue for each class is what its paper has").one_of(PARTS).doc(
     "What divides the part of each class among its flows, with its defaults and the size of the queue of the class.",
 );
 
 /// One queue for all flows of a class.
 pub(super) const FIFO: &str = "fifo";
-
-/// Who is not named.
-pub(super) const OTHERS: Param = Param::new(
-    "others",
-    "–",
-    Kind::Switch,
-    "false",
-    "chosen: a flow that was forgotten is seen",
-    "Whether flows belong here whose customer has no class of its own.",
-);
 
 /// Deepest hierarchy. Chosen: as HTB has it.
 const MAX_DEPTH: usize = 8;
@@ -66,10 +51,8 @@ pub struct Class<T> {
     pub is_leaf: bool,
     /// Classes below it, on the longest way down.
     pub height: usize,
-    /// Size of its queue, unless that of the discipline.
-    pub limit: Option<Limit>,
-    /// Whether it takes flows without a class of their own.
-    pub others: bool,
+    /// Its queue, and who has it.
+    pub queue: ClassQueue,
     /// Its parameters.
     pub params: T,
 }
@@ -86,17 +69,8 @@ pub(super) fn key_of(name: &str, key: &str) -> String {
 impl<T> Classes<T> {
     /// One class that takes all flows.
     pub(super) fn single(params: T) -> Self {
-        let name = String::new();
-        Self(vec![Class {
-            name,
-            place: 0,
-            parent: None,
-            is_leaf: true,
-            height: 0,
-            limit: None,
-            others: true,
-            params,
-        }])
+        let (name, queue) = (String::new(), ClassQueue { limit: None, others: true });
+        Self(vec![Class { name, place: 0, parent: None, is_leaf: true, height: 0, queue, params }])
     }
 
     /// The classes that `args` name, as classes of `entry`, each with what `read` makes of its values; none if there are none.
@@ -128,8 +102,7 @@ impl<T> Classes<T> {
                 parent: parent.map(|parent| place[parent]),
                 is_leaf: true,
                 height: 0,
-                limit: class.args.limit_if_set("limit"),
-                others: class.args.switch("others"),
+                queue: ClassQueue::from_args(&class.args)?,
                 params,
             });
         }
@@ -149,7 +122,7 @@ impl<T> Classes<T> {
         }
         let refuse =
             |class: &Class<T>, message| Err(ParamError::new(&key_of(&class.name, "others"), message));
-        let mut takers = self.0.iter().filter(|class| class.others);
+        let mut takers = self.0.iter().filter(|class| class.queue.others);
         if let Some(inner) = takers.clone().find(|class| !class.is_leaf) {
             let message = "flows belong to classes without children; let one of these take the others";
             return refuse(inner, message.to_owned());
@@ -171,7 +144,7 @@ impl<T> Classes<T> {
         let leaves = self.0.iter().filter(|class| class.is_leaf);
         ClassNames {
             leaves: leaves.map(|class| class.name.as_str()).collect(),
-            takes_others: self.0.iter().any(|class| class.others),
+            takes_others: self.0.iter().any(|class| class.queue.others),
         }
     }
 }
@@ -265,7 +238,7 @@ impl Members {
     pub fn new<T>(classes: &Classes<T>, link: &LinkContext<'_>) -> Self {
         let leaves = classes.0.iter().enumerate().filter(|(_, class)| class.is_leaf);
         let leaves = leaves.map(|(at, class)| Named { at: at as u32, place: class.place, name: &class.name });
-        let others = classes.0.iter().position(|class| class.others).map_or(NONE, |at| at as u32);
+        let others = classes.0.iter().position(|class| class.queue.others).map_or(NONE, |at| at as u32);
         Self::of(leaves.collect(), others, link)
     }
 

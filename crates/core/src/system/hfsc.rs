@@ -24,14 +24,16 @@
 //! Cost: O(depth · log siblings + log leaves) per packet. A refusal looks ahead and an arrival before that time takes it back, as with
 //! HTB. Memory: 8 bytes per flow, about 700 per class. Parameters: [`ENTRY`], [`CLASS`].
 
+use alloc::borrow::ToOwned;
 use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::classes::{CLASS_LIMIT, Classes, OTHERS, key_of};
+use super::classes::{ClassQueue, Classes, key_of};
 use super::classful::ClassScheduler;
 use crate::limit::Limit;
-use crate::param::{Entry, EntryArgs, Kind, LIMIT, Paper, Param, ParamError, Role};
+use crate::param::{Entry, EntryArgs, LIMIT, Param, ParamError, Role, concat, require, total};
+use crate::params;
 use crate::smallest::Smallest;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -42,13 +44,8 @@ pub const ENTRY: Entry = Entry {
     summary: "Hierarchical fair service curves: delays of leaves by deadlines, the rest by virtual times.",
     reference: "Stoica, Zhang, Ng 1997",
     cost: "O(depth log siblings + log leaves) per packet, 8 bytes per flow, about 700 per class",
-    params: &[LIMIT],
+    params: HfscParams::PARAMS,
 };
-
-const fn optional(name: &'static str, symbol: &'static str, kind: Kind, doc: &'static str) -> Param {
-    let source = "off unless set; section V";
-    Param { name, symbol, kind, default: None, paper: Paper::AsDefault, source, doc }
-}
 
 /// What a class of [`ENTRY`] is.
 pub const CLASS: Entry = Entry {
@@ -57,30 +54,10 @@ pub const CLASS: Entry = Entry {
     summary: "A class of H-FSC.",
     reference: "Stoica, Zhang, Ng 1997",
     cost: "",
-    params: &[
-        optional("rt_m1", "m1", Kind::Rate, "Real-time curve of a leaf: its slope at first."),
-        optional("rt_d", "d", Kind::Span, "Real-time curve: how long that is."),
-        optional("rt_m2", "m2", Kind::Rate, "Real-time curve: its slope then; alone, a straight line."),
-        optional("ls_m1", "m1", Kind::Rate, "Link-sharing curve: its slope at first."),
-        optional("ls_d", "d", Kind::Span, "Link-sharing curve: how long that is."),
-        optional(
-            "ls_m2",
-            "m2",
-            Kind::Rate,
-            "Link-sharing curve: its slope then; of a leaf, if not set, as the real-time curve.",
-        ),
-        optional("ul_m1", "m1", Kind::Rate, "Upper limit: its slope at first."),
-        optional("ul_d", "d", Kind::Span, "Upper limit: how long that is."),
-        optional(
-            "ul_m2",
-            "m2",
-            Kind::Rate,
-            "Upper limit of link-sharing, which the paper does not have: its slope then.",
-        ),
-        CLASS_LIMIT,
-        OTHERS,
-    ],
+    params: &concat::<{ total(OF_CLASS) }>(OF_CLASS),
 };
+
+const OF_CLASS: &[&[Param]] = &[HfscClass::PARAMS, ClassQueue::PARAMS];
 
 /// A service curve of two pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,20 +77,10 @@ impl Curve {
         Self { m1: m2, d: Span::ZERO, m2 }
     }
 
-    /// The curve of the keys `of_m1`, `of_d` and `of_m2`, if there is one.
-    fn from_args(args: &EntryArgs<'_>, keys: [&str; 3]) -> Result<Option<Self>, ParamError> {
-        let [m1, d, m2] = keys;
-        match (args.rate_if_set(m1), args.span_if_set(d), args.rate_if_set(m2)) {
-            (None, None, None) => Ok(None),
-            (None, None, Some(m2)) => Ok(Some(Self::straight(m2))),
-            (Some(m1), Some(d), Some(m2)) => Ok(Some(Self { m1, d, m2 })),
-            (_, _, None) => Err(ParamError::new(
-                m2,
-                "missing: a curve needs its slope in the long run; write for example \"1Mbit\"",
-            )),
-            (None, ..) => Err(ParamError::new(m1, format!("missing: `{d}` says how long it lasts"))),
-            (_, None, _) => Err(ParamError::new(d, format!("missing: it says how long `{m1}` lasts"))),
-        }
+    /// The curve of three values, if they are one.
+    fn of(m1: Option<Rate>, d: Option<Span>, m2: Option<Rate>) -> Option<Self> {
+        let straight = Self::straight(m2?);
+        Some(m1.zip(d).map_or(straight, |(m1, d)| Self { m1, d, ..straight }))
     }
 
     fn is_concave(&self) -> bool {
@@ -121,59 +88,95 @@ impl Curve {
     }
 }
 
-/// A class of H-FSC.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct HfscClass {
-    /// The real-time curve of a leaf.
-    pub rt: Option<Curve>,
-    /// The link-sharing curve.
-    pub ls: Option<Curve>,
-    /// The upper limit.
-    pub ul: Option<Curve>,
+const M1: Param = Param::unset("off unless set; section V").symbol("m1");
+const D: Param = M1.symbol("d");
+const M2: Param = M1.symbol("m2");
+
+params! {
+    /// A class of H-FSC.
+    #[derive(Default)]
+    pub struct HfscClass {
+        /// Real-time curve of a leaf: its slope at first.
+        rt_m1: Option<Rate> = M1,
+        /// Real-time curve: how long that is.
+        rt_d: Option<Span> = D,
+        /// Real-time curve: its slope then; alone, a straight line.
+        rt_m2: Option<Rate> = M2,
+        /// Link-sharing curve: its slope at first.
+        ls_m1: Option<Rate> = M1,
+        /// Link-sharing curve: how long that is.
+        ls_d: Option<Span> = D,
+        /// Link-sharing curve: its slope then; of a leaf, if not set, as the real-time curve.
+        ls_m2: Option<Rate> = M2,
+        /// Upper limit: its slope at first.
+        ul_m1: Option<Rate> = M1,
+        /// Upper limit: how long that is.
+        ul_d: Option<Span> = D,
+        /// Upper limit of link-sharing, which the paper does not have: its slope then.
+        ul_m2: Option<Rate> = M2,
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl HfscClass {
-    fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let rt = Curve::from_args(args, ["rt_m1", "rt_d", "rt_m2"])?;
-        let ls = Curve::from_args(args, ["ls_m1", "ls_d", "ls_m2"])?.or(rt);
-        let ul = Curve::from_args(args, ["ul_m1", "ul_d", "ul_m2"])?;
-        if ls.is_none() {
-            let message = "a class needs a curve; write for example ls_m2 = \"1Mbit\", which gives it a share, or rt_m2";
-            return Err(ParamError::new("ls_m2", message));
+    /// The real-time curve of a leaf.
+    fn rt(&self) -> Option<Curve> {
+        Curve::of(self.rt_m1, self.rt_d, self.rt_m2)
+    }
+
+    /// The link-sharing curve.
+    fn ls(&self) -> Option<Curve> {
+        Curve::of(self.ls_m1, self.ls_d, self.ls_m2).or_else(|| self.rt())
+    }
+
+    /// The upper limit.
+    fn ul(&self) -> Option<Curve> {
+        Curve::of(self.ul_m1, self.ul_d, self.ul_m2)
+    }
+
+    fn check(&self) -> Result<(), ParamError> {
+        for (curve, m1, d, m2) in [
+            ("rt", self.rt_m1, self.rt_d, self.rt_m2),
+            ("ls", self.ls_m1, self.ls_d, self.ls_m2),
+            ("ul", self.ul_m1, self.ul_d, self.ul_m2),
+        ] {
+            let in_the_long_run = "a curve needs its slope in the long run; write for example \"1Mbit\"";
+            let (key, why) = match (m1, d, m2) {
+                (None, None, _) | (Some(_), Some(_), Some(_)) => continue,
+                (_, _, None) => ("m2", in_the_long_run.to_owned()),
+                (None, ..) => ("m1", format!("`{curve}_d` says how long it lasts")),
+                (_, None, _) => ("d", format!("it says how long `{curve}_m1` lasts")),
+            };
+            return Err(ParamError::new(&format!("{curve}_{key}"), format!("missing: {why}")));
         }
-        for (key, curve) in [("ls_m2", ls), ("ul_m2", ul)] {
-            if curve.is_some_and(|curve| curve.m2 == Rate::ZERO) {
-                return Err(ParamError::new(key, "it must be above 0, or the class would wait without end"));
-            }
+        let message =
+            "a class needs a curve; write for example ls_m2 = \"1Mbit\", which gives it a share, or rt_m2";
+        require(self.ls().is_some(), "ls_m2", message)?;
+        for (key, curve) in [("ls_m2", self.ls()), ("ul_m2", self.ul())] {
+            let rises = curve.is_none_or(|curve| curve.m2 > Rate::ZERO);
+            require(rises, key, "it must be above 0, or the class would wait without end")?;
         }
-        Ok(Self { rt, ls, ul })
+        Ok(())
     }
 }
 
-/// Parameters of [`ServiceCurves`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct HfscParams {
-    /// Size of the queue of each class that has none of its own. Default that of the link.
-    pub limit: Option<Limit>,
-    /// The classes. Without any, all flows share one.
-    pub class: Classes<HfscClass>,
+params! {
+    /// Parameters of [`ServiceCurves`].
+    pub struct HfscParams {
+        limit: Option<Limit> = LIMIT,
+        /// The classes. Without any, all flows share one.
+        class: Classes<HfscClass> => classes,
+    }
 }
 
-impl HfscParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When the tree of classes, or a curve of one, makes no sense.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let all = HfscClass { rt: None, ls: Some(Curve::straight(Rate::from_mbit(1_000))), ul: None };
-        let class =
-            Classes::read(args, &CLASS, HfscClass::from_args)?.unwrap_or_else(|| Classes::single(all));
-        if let Some(inner) = class.all().iter().find(|class| !class.is_leaf && class.params.rt.is_some()) {
-            let message = "only classes without children have packets, and so a real-time curve; write ls_m2";
-            return Err(ParamError::new(&key_of(&inner.name, "rt_m2"), message));
-        }
-        Ok(Self { limit: args.limit_if_set("limit"), class })
+fn classes(args: &EntryArgs<'_>) -> Result<Classes<HfscClass>, ParamError> {
+    let all = HfscClass { ls_m2: Some(Rate::from_mbit(1_000)), ..HfscClass::default() };
+    let class = Classes::read(args, &CLASS, HfscClass::from_args)?.unwrap_or_else(|| Classes::single(all));
+    if let Some(inner) = class.all().iter().find(|class| !class.is_leaf && class.params.rt().is_some()) {
+        let message = "only classes without children have packets, and so a real-time curve; write ls_m2";
+        return Err(ParamError::new(&key_of(&inner.name, "rt_m2"), message));
     }
+    Ok(class)
 }
 
 /// A curve that started: through (x, y), m1 for `dx` and `dy`, then m2.
@@ -257,7 +260,9 @@ const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
 struct Node {
-    curves: HfscClass,
+    rt: Option<Curve>,
+    ls: Option<Curve>,
+    ul: Option<Curve>,
     parent: u32,
     /// Among its siblings.
     place: u32,
@@ -358,7 +363,9 @@ impl ServiceCurves {
             let place = families[siblings].members.len() as u32;
             families[siblings].members.push(at);
             nodes.push(Node {
-                curves: class.params.clone(),
+                rt: class.params.rt(),
+                ls: class.params.ls(),
+                ul: class.params.ul(),
                 parent: class.parent.map_or(NONE, |parent| parent as u32),
                 place,
                 family,
@@ -390,10 +397,10 @@ impl ServiceCurves {
     fn start(&mut self, now: Time, class: usize) {
         let start = self.families[self.siblings(class)].start();
         let node = &mut self.nodes[class];
-        if let Some(curve) = node.curves.ls {
+        if let Some(curve) = node.ls {
             node.virtual_time = lower(&mut node.fair, curve, start, node.all).reaches(node.all);
         }
-        if let Some(curve) = node.curves.ul {
+        if let Some(curve) = node.ul {
             lower(&mut node.limit, curve, now, node.all);
         }
         self.refit(now, class);
@@ -496,7 +503,7 @@ impl ClassScheduler for ServiceCurves {
 
     fn activate(&mut self, now: Time, leaf: usize, head: Bytes) {
         let node = &mut self.nodes[leaf];
-        if let Some(curve) = node.curves.rt {
+        if let Some(curve) = node.rt {
             lower(&mut node.deadline, curve, now, node.by_deadline);
         }
         self.plan(now, leaf, head);

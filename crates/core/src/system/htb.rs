@@ -33,11 +33,12 @@ use alloc::format;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::classes::{CLASS_LIMIT, Classes, DISCIPLINE, OTHERS, key_of};
+use super::classes::{ClassQueue, Classes, DISCIPLINE, key_of};
 use super::classful::ClassScheduler;
 use crate::limit::Limit;
 use crate::list::{Link, Linked, List};
-use crate::param::{Entry, EntryArgs, Kind, LIMIT, MUST_BE_SET, Paper, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, LIMIT, Param, ParamError, Role, concat, require, total};
+use crate::params;
 use crate::smallest::Smallest;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -48,12 +49,8 @@ pub const ENTRY: Entry = Entry {
     summary: "Hierarchical token buckets: classes with assured rates and ceilings borrow what others leave.",
     reference: "Devera 2002",
     cost: "O(depth log classes) per packet, 8 bytes per flow, about 350 per class",
-    params: &[LIMIT, DISCIPLINE],
+    params: HtbParams::PARAMS,
 };
-
-const fn optional(name: &'static str, kind: Kind, source: &'static str, doc: &'static str) -> Param {
-    Param { name, symbol: "–", kind, default: None, paper: Paper::AsDefault, source, doc }
-}
 
 /// What a class of [`ENTRY`] is.
 pub const CLASS: Entry = Entry {
@@ -62,34 +59,10 @@ pub const CLASS: Entry = Entry {
     summary: "A class of HTB.",
     reference: "Devera 2002",
     cost: "",
-    params: &[
-        optional("rate", Kind::Rate, MUST_BE_SET, "What it is assured, with its descendants (AR)."),
-        optional("ceil", Kind::Rate, "as `rate`", "The most that it gets (CR)."),
-        Param::new(
-            "prio",
-            "P",
-            Kind::Count,
-            "0",
-            "the manual",
-            "0 to 7; of leaves that borrow, lower ones go first.",
-        ),
-        optional("quantum", Kind::Bytes, "in proportion to rates, the least 200B", "Bytes in a turn (Q)."),
-        optional(
-            "burst",
-            Kind::Bytes,
-            "10 ms of `rate` and a frame: the manual's timer",
-            "What it may send at once (B).",
-        ),
-        optional(
-            "cburst",
-            Kind::Bytes,
-            "10 ms of `ceil` and a frame",
-            "What it may send at once above its rate (CB).",
-        ),
-        CLASS_LIMIT,
-        OTHERS,
-    ],
+    params: &concat::<{ total(OF_CLASS) }>(OF_CLASS),
 };
+
+const OF_CLASS: &[&[Param]] = &[HtbClass::PARAMS, ClassQueue::PARAMS];
 
 /// Bytes in a turn of the class with the least rate, and the least for any. Chosen: short turns, so that ceilings and buckets see
 /// an even stream; a frame then takes up to eight turns.
@@ -101,89 +74,87 @@ const TICK: Span = Span::from_millis(10);
 /// Priorities, as the manual has.
 const PRIORITIES: usize = 8;
 
-/// A class of HTB.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HtbClass {
-    /// What it is assured.
-    pub rate: Rate,
-    /// The most that it gets.
-    pub ceil: Rate,
-    /// Of leaves that borrow, lower ones go first.
-    pub prio: usize,
-    /// Bytes in a turn.
-    pub quantum: Option<Bytes>,
-    /// What it may send at once.
-    pub burst: Bytes,
-    /// What it may send at once above its rate.
-    pub cburst: Bytes,
+params! {
+    /// A class of HTB.
+    pub struct HtbClass {
+        /// What it is assured, with its descendants (AR).
+        rate: Rate = Param::required() => rate,
+        /// The most that it gets (CR).
+        ceil: Rate = Param::unset("as `rate`") => ceil,
+        /// 0 to 7; of leaves that borrow, lower ones go first.
+        prio: usize = Param::of("0", "the manual").symbol("P"),
+        /// Bytes in a turn (Q).
+        quantum: Option<Bytes> = Param::unset("in proportion to rates, the least 200B"),
+        /// What it may send at once (B).
+        burst: Bytes = Param::unset("10 ms of `rate` and a frame: the manual's timer") => |args| burst(args, "burst", rate),
+        /// What it may send at once above its rate (CB).
+        cburst: Bytes = Param::unset("10 ms of `ceil` and a frame") => |args| burst(args, "cburst", ceil),
+    }
+    check: |params: &Self, _| params.check()
+}
+
+fn rate(args: &EntryArgs<'_>) -> Result<Rate, ParamError> {
+    args.rate_if_set("rate")
+        .filter(|rate| *rate > Rate::ZERO)
+        .ok_or_else(|| ParamError::new("rate", "it must be set, above 0; write for example \"10Mbit\""))
+}
+
+fn ceil(args: &EntryArgs<'_>) -> Result<Rate, ParamError> {
+    args.rate_if_set("ceil").map_or_else(|| rate(args), Ok)
+}
+
+fn burst(
+    args: &EntryArgs<'_>,
+    key: &str,
+    of: fn(&EntryArgs<'_>) -> Result<Rate, ParamError>,
+) -> Result<Bytes, ParamError> {
+    args.bytes_if_set(key).map_or_else(|| Ok(of(args)?.bytes_in(TICK) + FRAME), Ok)
 }
 
 impl HtbClass {
-    fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let rate = args.rate_if_set("rate").filter(|rate| *rate > Rate::ZERO);
-        let rate = rate.ok_or_else(|| {
-            ParamError::new("rate", "it must be set, above 0; write for example \"10Mbit\"")
-        })?;
-        let ceil = args.rate_if_set("ceil").unwrap_or(rate);
-        if ceil < rate {
-            let message = format!("it is below the rate, {rate}; write at least as much, or leave it out");
-            return Err(ParamError::new("ceil", message));
-        }
-        let prio = usize::try_from(args.count("prio")).unwrap_or(usize::MAX);
-        require(prio < PRIORITIES, "prio", "it must lie between 0 and 7")?;
-        let quantum = args.bytes_if_set("quantum");
+    fn check(&self) -> Result<(), ParamError> {
+        let message = format!("it is below the rate, {}; write at least as much, or leave it out", self.rate);
+        require(self.ceil >= self.rate, "ceil", &message)?;
+        require(self.prio < PRIORITIES, "prio", "it must lie between 0 and 7")?;
         let message = "a turn must be worth at least 200B and at most 1GB";
-        require(quantum.is_none_or(|q| (LEAST..=MOST).contains(&q)), "quantum", message)?;
-        let of = |rate: Rate| rate.bytes_in(TICK) + FRAME;
-        let burst = args.bytes_if_set("burst").unwrap_or_else(|| of(rate));
-        let cburst = args.bytes_if_set("cburst").unwrap_or_else(|| of(ceil));
-        Ok(Self { rate, ceil, prio, quantum, burst, cburst })
+        require(self.quantum.is_none_or(|q| (LEAST..=MOST).contains(&q)), "quantum", message)
     }
 }
 
 /// The largest turn.
 const MOST: Bytes = Bytes::new(1_000_000_000);
 
-/// Parameters of [`TokenBuckets`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct HtbParams {
-    /// Size of the queue of each class that has none of its own. Default that of the link.
-    pub limit: Option<Limit>,
-    /// What divides within each class, by its name.
-    pub discipline: &'static str,
-    /// The classes. Without any, all flows share one that nothing bounds.
-    pub class: Classes<HtbClass>,
+params! {
+    /// Parameters of [`TokenBuckets`].
+    pub struct HtbParams {
+        limit: Option<Limit> = LIMIT,
+        discipline: &'static str = DISCIPLINE,
+        /// The classes. Without any, all flows share one that nothing bounds.
+        class: Classes<HtbClass> => classes,
+    }
 }
 
-impl HtbParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When the tree of classes, or a value of one, makes no sense.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let all = Rate::from_bit(u64::MAX);
-        let unbounded =
-            HtbClass { rate: all, ceil: all, prio: 0, quantum: None, burst: FRAME, cburst: FRAME };
-        let class = Classes::read(args, &CLASS, HtbClass::from_args)?;
-        let class = class.unwrap_or_else(|| Classes::single(unbounded));
-        let mut below = vec![0u128; class.all().len()];
-        for own in class.all() {
-            if let Some(parent) = own.parent {
-                below[parent] += u128::from(own.params.rate.as_bit());
-            }
+fn classes(args: &EntryArgs<'_>) -> Result<Classes<HtbClass>, ParamError> {
+    let all = Rate::from_bit(u64::MAX);
+    let unbounded = HtbClass { rate: all, ceil: all, prio: 0, quantum: None, burst: FRAME, cburst: FRAME };
+    let class = Classes::read(args, &CLASS, HtbClass::from_args)?;
+    let class = class.unwrap_or_else(|| Classes::single(unbounded));
+    let mut below = vec![0u128; class.all().len()];
+    for own in class.all() {
+        if let Some(parent) = own.parent {
+            below[parent] += u128::from(own.params.rate.as_bit());
         }
-        for (own, below) in class.all().iter().zip(below) {
-            if below > u128::from(own.params.ceil.as_bit()) {
-                let message = format!(
-                    "its children are assured {:.6} Mbit/s together, more than its ceiling; raise `ceil`, or lower theirs",
-                    below as f64 / 1e6
-                );
-                return Err(ParamError::new(&key_of(&own.name, "ceil"), message));
-            }
-        }
-        let discipline = args.choice(DISCIPLINE.name);
-        Ok(Self { limit: args.limit_if_set("limit"), discipline, class })
     }
+    for (own, below) in class.all().iter().zip(below) {
+        if below > u128::from(own.params.ceil.as_bit()) {
+            let message = format!(
+                "its children are assured {:.6} Mbit/s together, more than its ceiling; raise `ceil`, or lower theirs",
+                below as f64 / 1e6
+            );
+            return Err(ParamError::new(&key_of(&own.name, "ceil"), message));
+        }
+    }
+    Ok(class)
 }
 
 /// Time in 2^-31 ns, of which a byte at the largest rate takes none.

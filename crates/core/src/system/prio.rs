@@ -13,10 +13,11 @@ use alloc::string::ToString;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::classes::{CLASS_LIMIT, Classes, DISCIPLINE, OTHERS, key_of};
+use super::classes::{ClassQueue, Classes, DISCIPLINE, key_of};
 use super::classful::ClassScheduler;
 use crate::limit::Limit;
-use crate::param::{Entry, EntryArgs, Kind, LIMIT, MUST_BE_SET, PARENT_KEY, Paper, Param, ParamError, Role};
+use crate::param::{Entry, EntryArgs, LIMIT, PARENT_KEY, Param, ParamError, Role, concat, total};
+use crate::params;
 use crate::units::{Bytes, Time};
 
 /// Strict priority in the catalogue.
@@ -26,7 +27,7 @@ pub const ENTRY: Entry = Entry {
     summary: "Strict priority: a FIFO queue for each class; none is served while one of a higher priority has packets.",
     reference: "Cobham 1954",
     cost: "O(1) per packet, 8 bytes per flow, about 100 per class",
-    params: &[LIMIT, DISCIPLINE],
+    params: PrioParams::PARAMS,
 };
 
 /// What a class of [`ENTRY`] is.
@@ -36,56 +37,45 @@ pub const CLASS: Entry = Entry {
     summary: "A class of strict priority.",
     reference: "Cobham 1954",
     cost: "",
-    params: &[
-        Param {
-            name: "prio",
-            symbol: "–",
-            kind: Kind::Count,
-            default: None,
-            paper: Paper::AsDefault,
-            source: MUST_BE_SET,
-            doc: "Its priority, the lowest number first.",
-        },
-        CLASS_LIMIT,
-        OTHERS,
-    ],
+    params: &concat::<{ total(OF_CLASS) }>(OF_CLASS),
 };
 
-/// Parameters of [`ByPriority`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct PrioParams {
-    /// Size of the queue of each class that has none of its own. Default that of the link.
-    pub limit: Option<Limit>,
-    /// What divides within each class, by its name.
-    pub discipline: &'static str,
-    /// The classes, with their priorities.
-    pub class: Classes<u64>,
+const OF_CLASS: &[&[Param]] = &[PrioClass::PARAMS, ClassQueue::PARAMS];
+
+params! {
+    /// A class of strict priority.
+    pub struct PrioClass {
+        /// Its priority, the lowest number first.
+        prio: u64 = Param::required() => |args: &EntryArgs<'_>| {
+            args.count_if_set("prio").ok_or_else(|| ParamError::new("prio", "it must be set; write for example 1"))
+        },
+    }
 }
 
-impl PrioParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When a class has no priority or that of another, or a parent.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let prio = |args: &EntryArgs<'_>| {
-            args.count_if_set("prio")
-                .ok_or_else(|| ParamError::new("prio", "it must be set; write for example 1"))
-        };
-        let class = Classes::read(args, &CLASS, prio)?.unwrap_or_else(|| Classes::single(0));
-        let mut by_prio: Vec<_> = class.all().iter().collect();
-        by_prio.sort_by_key(|class| class.params);
-        if let Some(inner) = by_prio.iter().find(|class| class.parent.is_some()) {
-            let message = "priorities have no hierarchy; leave `parent` out, or take \"htb\"";
-            return Err(ParamError::new(&key_of(&inner.name, PARENT_KEY), message));
-        }
-        if let Some(same) = by_prio.windows(2).find(|pair| pair[0].params == pair[1].params) {
-            let message = format!("class `{}` has this priority already", same[0].name);
-            return Err(ParamError::new(&key_of(&same[1].name, "prio"), message.to_string()));
-        }
-        let discipline = args.choice(DISCIPLINE.name);
-        Ok(Self { limit: args.limit_if_set("limit"), discipline, class })
+params! {
+    /// Parameters of [`ByPriority`].
+    pub struct PrioParams {
+        limit: Option<Limit> = LIMIT,
+        discipline: &'static str = DISCIPLINE,
+        /// The classes, with their priorities.
+        class: Classes<PrioClass> => classes,
     }
+}
+
+fn classes(args: &EntryArgs<'_>) -> Result<Classes<PrioClass>, ParamError> {
+    let class = Classes::read(args, &CLASS, PrioClass::from_args)?;
+    let class = class.unwrap_or_else(|| Classes::single(PrioClass { prio: 0 }));
+    let mut by_prio: Vec<_> = class.all().iter().collect();
+    by_prio.sort_by_key(|class| class.params.prio);
+    if let Some(inner) = by_prio.iter().find(|class| class.parent.is_some()) {
+        let message = "priorities have no hierarchy; leave `parent` out, or take \"htb\"";
+        return Err(ParamError::new(&key_of(&inner.name, PARENT_KEY), message));
+    }
+    if let Some(same) = by_prio.windows(2).find(|pair| pair[0].params == pair[1].params) {
+        let message = format!("class `{}` has this priority already", same[0].name);
+        return Err(ParamError::new(&key_of(&same[1].name, "prio"), message.to_string()));
+    }
+    Ok(class)
 }
 
 /// Serves the highest priority that has packets.
@@ -102,10 +92,10 @@ pub struct ByPriority {
 impl ByPriority {
     /// Of classes without packets.
     #[must_use]
-    pub fn new(classes: &Classes<u64>) -> Self {
+    pub fn new(classes: &Classes<PrioClass>) -> Self {
         let classes = classes.all();
         let mut by_rank: Vec<u32> = (0..classes.len() as u32).collect();
-        by_rank.sort_by_key(|&class| classes[class as usize].params);
+        by_rank.sort_by_key(|&class| classes[class as usize].params.prio);
         let mut ranks = vec![0; classes.len()];
         (0..).zip(&by_rank).for_each(|(rank, &class)| ranks[class as usize] = rank);
         Self { waiting: vec![0; classes.len().div_ceil(64)], by_rank, ranks }

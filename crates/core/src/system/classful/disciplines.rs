@@ -189,8 +189,8 @@ impl<P: Packet> Disciplines<P> {
                 name: &format!("{}.{}", link.name, class.name),
             };
             let mut discipline = build(&inside);
-            discipline.set_limit(class.limit.unwrap_or(limit.get()));
-            Leaf { discipline, numbers: Numbers::default(), limit: class.limit, ceiling }
+            discipline.set_limit(class.queue.limit.unwrap_or(limit.get()));
+            Leaf { discipline, numbers: Numbers::default(), limit: class.queue.limit, ceiling }
         };
         let mut disciplines = Self {
             limit,

@@ -38,7 +38,7 @@ impl<P: Packet> Fifos<P> {
         let fifo = |class: &Class<T>| Fifo {
             queue: PacketQueue::EMPTY,
             backlog: Backlog::EMPTY,
-            limit: class.limit,
+            limit: class.queue.limit,
         };
         Self {
             limit: LinkLimit::new(limit, link.link_rate),
