@@ -44,9 +44,10 @@ use super::any::{BoxedDiscipline, BufferParams, DisciplineKind, PolicyParams};
 use super::context::LinkContext;
 use super::custom::Fault;
 use super::discipline::Discipline;
+use crate::choice;
 use crate::limit::Limit;
 use crate::packet::{Customers, FlowId, HostPair, LabelKind, Packet, SimplePacket};
-use crate::param::{Args, Entry, Kind, Paper, Param, ParamError, Role};
+use crate::param::{Args, Entry, Param, ParamError, Role, Setting};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::units::{Rate, Time, Weight};
 
@@ -61,8 +62,6 @@ use hosts::Hosts;
 /// The key that selects it.
 pub(super) const KEY: &str = "isolate";
 
-const WORDS: [&str; 3] = ["source", "destination", "both"];
-
 /// Isolation of hosts in the catalogue.
 pub const ENTRY: Entry = Entry {
     name: KEY,
@@ -70,39 +69,31 @@ pub const ENTRY: Entry = Entry {
     summary: "Isolation of hosts: the queue divides among hosts, and each host's part among its flows.",
     reference: "Høiland-Jørgensen, Täht, Morton 2018",
     cost: "O(log flows of the host) per packet, at most 256 bytes per flow, 160 per host, 480 per pair of hosts",
-    params: &[Param {
-        name: KEY,
-        symbol: "–",
-        kind: Kind::Choice(&WORDS),
-        default: None,
-        paper: Paper::AsDefault,
-        source: "off unless set",
-        doc: "Divides among hosts first, then the part of each host among its flows: hosts that are sources, \
-              destinations, or both: a flow belongs to its end with more peers, and a host's part is divided \
-              among its peers first.",
-    }],
+    params: &[Param::unset("off unless set").field(
+        KEY,
+        Isolate::KIND,
+        "Divides among hosts first, then the part of each host among its flows: hosts that are sources, \
+         destinations, or both: a flow belongs to its end with more peers, and a host's part is divided \
+         among its peers first.",
+    )],
 };
 
-/// Which end of a flow is its host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Isolate {
-    /// Its source.
-    Source,
-    /// Its destination.
-    Destination,
-    /// The one that has backlogged flows with more hosts; its source if both have with equally many.
-    Both,
+choice! {
+    /// Which end of a flow is its host.
+    pub enum Isolate {
+        /// Its source.
+        Source = "source",
+        /// Its destination.
+        Destination = "destination",
+        /// The one that has backlogged flows with more hosts; its source if both have with equally many.
+        Both = "both",
+    }
 }
 
 impl Isolate {
     /// From the values of a queue's table; none if hosts are not isolated.
     pub(super) fn from_args(args: &Args) -> Option<Self> {
-        let [source, destination, _] = WORDS;
-        args.of(&ENTRY).choice_if_set(KEY).map(|word| match word {
-            word if word == source => Self::Source,
-            word if word == destination => Self::Destination,
-            _ => Self::Both,
-        })
+        Self::of(args.of(&ENTRY).value(KEY))
     }
 }
 
