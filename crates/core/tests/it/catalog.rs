@@ -307,7 +307,7 @@ fn printed_of(entry: &str, param: &Param, value: Value) -> String {
 fn is_optional(entry: &str, name: &str) -> bool {
     match (entry, name) {
         (entry, "limit") => !["tred", "ramp"].contains(&entry),
-        ("fq_codel" | "fq_pie", "memory_limit") | ("afq", "bpr") | ("cake", "bandwidth") => true,
+        ("fq_codel" | "fq_pie", "memory_limit" | "flows") | ("afq", "bpr") | ("cake", "bandwidth") => true,
         ("ramp", "target_delay" | "patience") => true,
         _ => ["peak", "maxrate", "bucket", "initial", "report_discards"].contains(&name),
     }
