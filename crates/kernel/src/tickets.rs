@@ -85,7 +85,8 @@ impl TicketSettings {
     /// As [`Self::new`].
     pub fn with_exchange(self, params: &ExchangeParams, issued: TicketRate) -> Result<Self, Unsuitable> {
         let writer = &params.writer;
-        let is_narrow = matches!(writer.format, Format::Floating { .. }) && writer.format != Format::WIDEST;
+        let is_narrow =
+            matches!(writer.format(), Format::Floating { .. }) && writer.format() != Format::WIDEST;
         let issue = writer.issue_window;
         let refusals = [
             (issued.get() > MOST_TICKETS, "tickets", "must be at most 134217728"),
@@ -207,7 +208,7 @@ impl TicketSettings {
             q(32, writer.policing_window.as_secs_f64()),
             q(32, writer.policing_bound),
             q(32, 1.0 / writer.policing_bound),
-            writer.format.max() as u64,
+            writer.format().max() as u64,
         ]
     }
 
@@ -221,7 +222,7 @@ impl TicketSettings {
         };
         let exchange = self.exchange.as_ref().map_or(0, |(params, _)| {
             EXCHANGE
-                | flag(params.writer.format == Format::WIDEST, FLOATING)
+                | flag(params.writer.format() == Format::WIDEST, FLOATING)
                 | match params.writer.rounding {
                     Rounding::Nearest => 0,
                     Rounding::Down => DOWN,

@@ -16,13 +16,11 @@
 
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
-use crate::mark::ticket_policer::read;
-use crate::mark::ticket_policer::{
-    BITS, FORM, ISSUE_WINDOW, POLICING_BOUND, POLICING_WINDOW, PolicerParams, ROUNDING, TicketPolicer, WINDOW,
-};
+use crate::mark::ticket_policer::{PolicerParams, TicketPolicer, WINDOW, read};
 use crate::mutant::Mutant;
 use crate::packet::{LabelKind, Packet};
-use crate::param::{Entry, EntryArgs, ParamError, Role};
+use crate::param::{Entry, Role};
+use crate::params;
 use crate::random::Stream;
 use crate::units::{Span, TicketRate, Time};
 
@@ -33,25 +31,15 @@ pub const ENTRY: Entry = Entry {
     summary: "Currency exchange: packets trade their tickets for those that the next router issued to the link.",
     reference: "Zhang et al. 2002, sections II-D to II-G",
     cost: "O(1) per packet, no state per flow",
-    params: &[WINDOW, ISSUE_WINDOW, POLICING_WINDOW, POLICING_BOUND, BITS, FORM, ROUNDING],
+    params: ExchangeParams::PARAMS,
 };
 
-/// Parameters of [`CurrencyExchange`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ExchangeParams {
-    /// Window of the averages of packets and tickets. Default 5 s.
-    pub window: Span,
-    /// How tickets are written. Default: see [`PolicerParams`].
-    pub writer: PolicerParams,
-}
-
-impl ExchangeParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When they contradict each other.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Ok(Self { window: args.span("window"), writer: PolicerParams::from_args(args)? })
+params! {
+    /// Parameters of [`CurrencyExchange`].
+    pub struct ExchangeParams {
+        window: Span = WINDOW,
+        /// How tickets are written.
+        ..writer: PolicerParams,
     }
 }
 

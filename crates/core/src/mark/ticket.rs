@@ -22,13 +22,11 @@ use super::marker::{Marker, MarkerSetup};
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::label::Label;
-use crate::mark::ticket_policer::read;
-use crate::mark::ticket_policer::{
-    BITS, FORM, ISSUE_WINDOW, POLICING_BOUND, POLICING_WINDOW, PolicerParams, ROUNDING, TicketPolicer, WINDOW,
-};
+use crate::mark::ticket_policer::{PolicerParams, TicketPolicer, WINDOW, read};
 use crate::mutant::Mutant;
 use crate::packet::{LabelKind, Packet};
-use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role};
+use crate::param::{Entry, Param, Role};
+use crate::params;
 use crate::units::{Span, TicketRate, Time};
 
 /// The ticket marker in the catalogue.
@@ -38,56 +36,28 @@ pub const ENTRY: Entry = Entry {
     summary: "Tickets: each packet carries what its flow was issued since the packet before.",
     reference: "Zhang et al. 2002, sections II-B, II-F, II-G",
     cost: "O(1) per packet, state at the ends of flows only",
-    params: &[
-        Param {
-            default: Some("2s"),
-            source: "chosen: shorter than `issue_window`, so that a flow learns of its new rate before its tickets change; the paper: 5 s",
-            ..WINDOW.in_paper("5s")
-        },
-        Param {
-            name: "decay",
-            symbol: "–",
-            kind: Kind::Switch,
-            default: Some("true"),
-            paper: Paper::Is("false"),
-            source: "chosen: else flows of a few packets a second get four fifths; the paper, section II-B: no",
-            doc: "Whether AvgRate decays while no acknowledgement comes; serves flows of a few packets a second.",
-        },
-        ISSUE_WINDOW,
-        Param {
-            default: Some("2s"),
-            source: "chosen: as `window`; the paper has one WinLength, 5 s",
-            ..POLICING_WINDOW.in_paper("5s")
-        },
-        POLICING_BOUND,
-        BITS,
-        FORM,
-        ROUNDING,
-    ],
+    params: TicketMarkerParams::PARAMS,
 };
 
-/// Parameters of [`TicketMarker`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TicketMarkerParams {
-    /// Window of the averages of packets and tickets. Default 2 s.
-    pub window: Span,
-    /// Whether AvgRate decays while no acknowledgement comes. Default true.
-    pub decay: bool,
-    /// How tickets are written. Default: see [`PolicerParams`].
-    pub writer: PolicerParams,
-}
-
-impl TicketMarkerParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When they contradict each other.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Ok(Self {
-            window: args.span("window"),
-            decay: args.switch("decay"),
-            writer: PolicerParams::from_args(args)?,
-        })
+params! {
+    /// Parameters of [`TicketMarker`].
+    pub struct TicketMarkerParams {
+        window: Span = Param::of(
+            "2s",
+            "chosen: shorter than `issue_window`, so that a flow learns of its new rate before its tickets change; the paper: 5 s",
+        )
+        .in_paper("5s")
+        .or(&WINDOW),
+        /// Whether AvgRate decays while no acknowledgement comes; serves flows of a few packets a second.
+        decay: bool = Param::of(
+            "true",
+            "chosen: else flows of a few packets a second get four fifths; the paper, section II-B: no",
+        )
+        .in_paper("false"),
+        /// How tickets are written.
+        ..writer: PolicerParams where {
+            policing_window: Param::of("2s", "chosen: as `window`; the paper has one WinLength, 5 s").in_paper("5s"),
+        },
     }
 }
 

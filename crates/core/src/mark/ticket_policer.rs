@@ -16,142 +16,94 @@ use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::label::{Format, Label};
 use crate::mutant::Mutant;
-use crate::param::{EntryArgs, Kind, Paper, Param, ParamError, require};
+use crate::param::{self, EntryArgs, Kind, Param, ParamError, require};
 use crate::random::Stream;
 use crate::units::{Span, TicketRate, Time};
+use crate::{choice, params};
 
 /// WinLength of the averages of tickets and packets.
-pub(crate) const WINDOW: Param = Param {
-    name: "window",
-    symbol: "WinLength",
-    kind: Kind::Span,
-    default: Some("5s"),
-    paper: Paper::AsDefault,
-    source: "the paper, section III",
-    doc: "Window of the averages of packets and tickets.",
-};
-/// The parameters of a [`TicketPolicer`].
-pub(crate) const POLICING_WINDOW: Param = Param {
-    name: "policing_window",
-    symbol: "–",
-    kind: Kind::Span,
-    default: Some("5s"),
-    paper: Paper::AsDefault,
-    source: "the paper has one WinLength",
-    doc: "Window of ActualTktRate, the average of what was written.",
-};
-/// How far policing goes.
-pub(crate) const POLICING_BOUND: Param = Param {
-    name: "policing_bound",
-    symbol: "–",
-    kind: Kind::Number,
-    default: Some("2"),
-    paper: Paper::AsDefault,
-    source: "chosen; wider bounds show no difference",
-    doc: "OutTktRate / ActualTktRate is kept between 1 / this and this; 1 switches policing off.",
-};
-/// How fast a change of what is issued takes effect.
-pub(crate) const ISSUE_WINDOW: Param = Param {
-    name: "issue_window",
-    symbol: "–",
-    kind: Kind::Span,
-    default: Some("5s"),
-    paper: Paper::Is("0s"),
-    source: "chosen: WinLength, the memory of the rate that tickets are divided by; the paper: at once",
-    doc: "A change of what is issued takes effect as an average over this window would follow it; 0: at once.",
-};
-/// Width of a tag.
-pub(crate) const BITS: Param = Param {
-    name: "bits",
-    symbol: "–",
-    kind: Kind::Count,
-    default: Some("8"),
-    paper: Paper::AsDefault,
-    source: "the paper, section III-J",
-    doc: "Width of the tag, 4 to 17; 17 bits are always floating, 12 + 5.",
-};
-/// Form of a tag.
-pub(crate) const FORM: Param = Param {
-    name: "form",
-    symbol: "–",
-    kind: Kind::Choice(&["integer", "floating"]),
-    default: Some("integer"),
-    paper: Paper::AsDefault,
-    source: "the paper, section III-J: 0 to 255",
-    doc: "How a tag is written: a whole number, or a mantissa with 5 bits of exponent (8 bits and more).",
-};
-/// Rounding of a tag.
-pub(crate) const ROUNDING: Param = Param {
-    name: "rounding",
-    symbol: "–",
-    kind: Kind::Choice(&["nearest", "down", "stochastic"]),
-    default: Some("nearest"),
-    paper: Paper::AsDefault,
-    source: "chosen; a cast in C rounds down",
-    doc: "How tickets become a whole tag; stochastic keeps their mean.",
-};
+pub(crate) const WINDOW: Param = Param::new(
+    "window",
+    "WinLength",
+    Kind::Span,
+    "5s",
+    "the paper, section III",
+    "Window of the averages of packets and tickets.",
+);
 
 /// Tickets on a packet while the issue is unknown. Chosen: the most that the paper's 8 bits hold; the
 /// most that 17 bits hold would spoil the averages of every router on the path.
 const UNKNOWN: f64 = 255.0;
 
-/// Parameters of a [`TicketPolicer`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct PolicerParams {
-    /// Window of ActualTktRate, the average rate of the tickets written. Default 5 s.
-    pub policing_window: Span,
-    /// Window with which a change of what is issued takes effect; 0: at once. Default 5 s.
-    pub issue_window: Span,
-    /// OutTktRate / ActualTktRate is kept between 1 / this and this, from 1; 1 switches policing off. Default
-    /// 2.
-    pub policing_bound: f64,
-    /// How a number of tickets is coded, in 4 to 17 bits. Default an integer of 8 bits.
-    pub format: Format,
-    /// How tickets become a whole tag. Default nearest.
-    pub rounding: Rounding,
+params! {
+    /// Parameters of a [`TicketPolicer`].
+    pub struct PolicerParams {
+        /// A change of what is issued takes effect as an average over this window would follow it; 0: at once.
+        issue_window: Span = Param::of(
+            "5s",
+            "chosen: WinLength, the memory of the rate that tickets are divided by; the paper: at once",
+        )
+        .in_paper("0s"),
+        /// Window of ActualTktRate, the average of what was written.
+        policing_window: Span = Param::of("5s", "the paper has one WinLength"),
+        /// OutTktRate / ActualTktRate is kept between 1 / this and this; 1 switches policing off.
+        policing_bound: f64 = Param::of("2", "chosen; wider bounds show no difference"),
+        /// Width of the tag, 4 to 17; 17 bits are always floating, 12 + 5.
+        bits: u32 = Param::of("8", "the paper, section III-J"),
+        /// How a tag is written: a whole number, or a mantissa with 5 bits of exponent (8 bits and more).
+        form: Form = Param::of("integer", "the paper, section III-J: 0 to 255") => Form::from_args,
+        /// How tickets become a whole tag; stochastic keeps their mean.
+        rounding: Rounding = Param::of("nearest", "chosen; a cast in C rounds down"),
+    }
+    check: |params: &Self, _| params.check()
 }
 
-/// How tickets become a tag.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rounding {
-    /// To the nearest tag.
-    Nearest,
-    /// To the next smaller whole number.
-    Down,
-    /// Up with the probability of the fraction, so that the mean is kept.
-    Stochastic,
+choice! {
+    /// How a tag is written.
+    pub enum Form {
+        /// A whole number.
+        Integer = "integer",
+        /// A mantissa with 5 bits of exponent.
+        Floating = "floating",
+    }
+}
+
+choice! {
+    /// How tickets become a tag.
+    pub enum Rounding {
+        /// To the nearest tag.
+        Nearest = "nearest",
+        /// To the next smaller whole number.
+        Down = "down",
+        /// Up with the probability of the fraction, so that the mean is kept.
+        Stochastic = "stochastic",
+    }
+}
+
+impl Form {
+    fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
+        let is_widest = args.count("bits") == u64::from(Label::BITS);
+        if is_widest { Ok(Self::Floating) } else { param::read(args, PolicerParams::PARAMS, "form") }
+    }
 }
 
 impl PolicerParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When they contradict each other.
-    pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let bits = args.count("bits");
-        let floating = args.choice("form") == "floating";
-        require((4..=17).contains(&bits), "bits", "a tag has 4 to 17 bits")?;
-        let bits = bits as u32;
+    fn check(&self) -> Result<(), ParamError> {
+        require((4..=Label::BITS).contains(&self.bits), "bits", "a tag has 4 to 17 bits")?;
         let wide_enough =
             "a floating tag has 8 to 17 bits: 5 for the exponent and at least 3 for the mantissa";
-        require(!floating || bits >= 8, "bits", wide_enough)?;
-        let policing_bound = args.number("policing_bound");
+        require(self.form == Form::Integer || self.bits >= 8, "bits", wide_enough)?;
         let at_least = "the factor lies between 1 / this and this: write a number from 1, for example 2";
-        require(policing_bound >= 1.0, "policing_bound", at_least)?;
-        Ok(Self {
-            policing_window: args.span("policing_window"),
-            issue_window: args.span("issue_window"),
-            policing_bound,
-            format: match floating || bits == Label::BITS {
-                true => Format::Floating { mantissa: bits - 5, exponent: 5 },
-                false => Format::Integer { bits },
-            },
-            rounding: match args.choice("rounding") {
-                "down" => Rounding::Down,
-                "stochastic" => Rounding::Stochastic,
-                _ => Rounding::Nearest,
-            },
-        })
+        require(self.policing_bound >= 1.0, "policing_bound", at_least)
+    }
+
+    /// How a number of tickets is coded.
+    #[must_use]
+    pub const fn format(&self) -> Format {
+        match self.form {
+            Form::Integer => Format::Integer { bits: self.bits },
+            Form::Floating => Format::Floating { mantissa: self.bits - 5, exponent: 5 },
+        }
     }
 }
 
@@ -241,7 +193,7 @@ impl TicketPolicer {
     #[inline]
     pub fn write(&mut self, now: Time, share: f64) -> Label {
         let Some(out_tkt_rate) = self.approach(now) else {
-            return Label::new(self.params.format.max().min(UNKNOWN));
+            return Label::new(self.params.format().max().min(UNKNOWN));
         };
         // Section II-G: OutTkt = ... × OutTktRate / ActualTktRate.
         let bound = Mutant::PpsNoPolicing.pick(self.params.policing_bound, 1.0);
@@ -259,7 +211,7 @@ impl TicketPolicer {
             Rounding::Down => libm::floor(tickets),
             Rounding::Stochastic => libm::floor(tickets + self.random.uniform()),
         };
-        self.params.format.round(whole).max(1.0)
+        self.params.format().round(whole).max(1.0)
     }
 }
 
@@ -276,7 +228,8 @@ mod tests {
             policing_window: Span::from_secs(2),
             issue_window: Span::ZERO,
             policing_bound: 2.0,
-            format: Format::Integer { bits: 8 },
+            bits: 8,
+            form: Form::Integer,
             rounding,
         }
     }
@@ -309,7 +262,7 @@ mod tests {
                 selection.set(key, value).unwrap();
             }
             let args = selection.args.of(&currency_exchange::ENTRY);
-            PolicerParams::from_args(&args).map(|params| params.format).map_err(|error| error.to_string())
+            PolicerParams::from_args(&args).map(|params| params.format()).map_err(|error| error.to_string())
         };
         let floating = |mantissa| Ok(Format::Floating { mantissa, exponent: 5 });
         assert_eq!(format(&[]), Ok(Format::Integer { bits: 8 }));

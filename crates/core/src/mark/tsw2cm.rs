@@ -6,7 +6,7 @@
 //!
 //! Cost: that of TSW3CM. Parameters: [`ENTRY`].
 
-use super::tsw3cm::{CIR, WINDOW};
+use super::tsw3cm::Tsw3cmParams;
 use crate::param::{Entry, Role};
 
 /// TSW2CM in the catalogue.
@@ -16,7 +16,8 @@ pub const ENTRY: Entry = Entry {
     summary: "Time sliding window marker: green within a rate, red beyond.",
     reference: "Clark, Fang 1998",
     cost: "O(1) per packet, state at the ends of flows only",
-    params: &[CIR, WINDOW],
+    // Without `pir`.
+    params: &[Tsw3cmParams::PARAMS[0], Tsw3cmParams::PARAMS[2]],
 };
 
 #[cfg(test)]

@@ -18,22 +18,10 @@ use super::marker::{Marker, MarkerSetup};
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::packet::{Colour, Packet};
-use crate::param::{Entry, EntryArgs, Kind, MUST_BE_SET, Paper, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Param, ParamError, Role, require};
+use crate::params;
 use crate::random::Stream;
 use crate::units::{Rate, Span, Time};
-
-/// The committed rate.
-pub(super) const CIR: Param = rate("cir", "CTR", "Rate up to which packets are green.");
-/// WinLength.
-pub(super) const WINDOW: Param = Param {
-    name: "window",
-    symbol: "AVG_INTERVAL",
-    kind: Kind::Span,
-    default: Some("1s"),
-    paper: Paper::AsDefault,
-    source: "ns-2's diffserv module; the RFC leaves it open",
-    doc: "Window of the estimate of the flow's rate.",
-};
 
 /// TSW3CM in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -42,36 +30,27 @@ pub const ENTRY: Entry = Entry {
     summary: "Time sliding window marker: green within a rate, yellow up to a second one, red beyond.",
     reference: "RFC 2859",
     cost: "O(1) per packet, state at the ends of flows only",
-    params: &[CIR, rate("pir", "PTR", "Rate beyond which packets are red; at least `cir`."), WINDOW],
+    params: Tsw3cmParams::PARAMS,
 };
 
-const fn rate(name: &'static str, symbol: &'static str, doc: &'static str) -> Param {
-    Param { name, symbol, kind: Kind::Rate, default: None, paper: Paper::AsDefault, source: MUST_BE_SET, doc }
-}
-
-/// Parameters of [`Tsw3cm`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Tsw3cmParams {
-    /// Committed rate in bits per second: green up to it. No default.
-    pub cir: Rate,
-    /// Peak rate in bits per second, at least `cir`: yellow up to it, red beyond. No default.
-    pub pir: Rate,
-    /// Window of the average rate of the flow, above 0. Default 1 s.
-    pub window: Span,
+params! {
+    /// Parameters of [`Tsw3cm`], also of [TSW2CM](super::tsw2cm), which has `cir` for both rates.
+    pub struct Tsw3cmParams {
+        /// Rate up to which packets are green.
+        cir: Rate = Param::required().symbol("CTR") => |args| set(args, "cir"),
+        /// Rate beyond which packets are red; at least `cir`.
+        pir: Rate = Param::required().symbol("PTR") => |args: &EntryArgs<'_>| set(args, if args.has("pir") { "pir" } else { "cir" }),
+        /// Window of the estimate of the flow's rate.
+        window: Span = Param::of("1s", "ns-2's diffserv module; the RFC leaves it open").symbol("AVG_INTERVAL"),
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl Tsw3cmParams {
-    /// From the catalogue's values of this entry or of [TSW2CM](super::tsw2cm), which has `cir` for both rates.
-    ///
-    /// # Errors
-    /// When a rate is missing or they contradict each other.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let cir = set(args, "cir")?;
-        let pir = if args.has("pir") { set(args, "pir")? } else { cir };
+    fn check(&self) -> Result<(), ParamError> {
+        let Self { cir, pir, window } = *self;
         require(pir >= cir, "pir", &format!("{pir} is below `cir`, which is {cir}"))?;
-        let window = args.span("window");
-        require(window > Span::ZERO, "window", "it must be above zero; write for example \"1s\"")?;
-        Ok(Self { cir, pir, window })
+        require(window > Span::ZERO, "window", "it must be above zero; write for example \"1s\"")
     }
 }
 

@@ -85,7 +85,7 @@ fn links_take_what_they_do_not_set() {
     assert_eq!(own_back.queue, queue_of("\"fifo\""));
     // The table is taken as a whole: nothing of the default's `bits` is left in it.
     assert_eq!((own.exchange.window, own_back.exchange.window), (Span::from_secs(1), Span::from_secs(1)));
-    assert_ne!(own.exchange.writer.format, plain.exchange.writer.format);
+    assert_ne!(own.exchange.writer.format(), plain.exchange.writer.format());
 }
 
 #[test]

@@ -78,7 +78,7 @@ fn a_flow_is_issued_tickets_at_its_source_or_at_its_sink() {
 fn a_flow_with_tickets_is_marked_as_the_catalogue_says_unless_it_says_otherwise() {
     let usual = tickets(&flow("tickets = 1"));
     assert_eq!(
-        (usual.window, usual.decay, usual.writer.format),
+        (usual.window, usual.decay, usual.writer.format()),
         (Span::from_secs(2), true, Format::Integer { bits: 8 })
     );
     assert_eq!(tickets(&flow("ack_tickets = 1")), usual);
@@ -136,7 +136,7 @@ fn a_link_is_issued_tickets_and_exchanges_them() {
     assert_eq!(there.exchange.window, Span::from_secs(1));
     // The whole table is the other direction's own.
     assert_eq!(back.exchange.window, Span::from_secs(5));
-    assert_eq!(back.exchange.writer.format, Format::Integer { bits: 12 });
+    assert_eq!(back.exchange.writer.format(), Format::Integer { bits: 12 });
     let plain = link(&scenario, "l10");
     assert!(plain.tickets.is_none() && plain.ack_tickets.is_none());
     let text = text(
@@ -161,7 +161,7 @@ fn links_of_a_topology_are_issued_tickets_by_name() {
                    [flow.f]\nfrom = \"l1\"\nto = \"r1\"\ntcp = \"rfc\"\n";
     let scenario = scenario(network);
     assert_eq!(link(&scenario, "bottleneck").tickets, TicketRate::new(4.0));
-    assert_eq!(link(&scenario, "bottleneck").exchange.writer.format, Format::Integer { bits: 9 });
+    assert_eq!(link(&scenario, "bottleneck").exchange.writer.format(), Format::Integer { bits: 9 });
     assert_eq!(link(&scenario, "bottleneck.back").ack_tickets, TicketRate::new(5.0));
     assert_eq!(link(&scenario, "l1-left.back").ack_tickets, TicketRate::new(6.0));
     // A direction that is changed by its name is not given one more.
