@@ -115,7 +115,7 @@ impl TicketSettings {
     /// How many times the paper's sizes those of this link are.
     fn scale(&self) -> f64 {
         match LinkLimit::new(None, self.rate).get() {
-            Limit::Bytes(of_link) if self.params.follows_link => {
+            Limit::Bytes(of_link) if self.params.follows_link() => {
                 (of_link.get() as f64 / PAPER_BUFFER).max(1.0)
             }
             _ => 1.0,
@@ -125,7 +125,7 @@ impl TicketSettings {
     /// The size of the virtual queue.
     #[must_use]
     pub fn limit(&self) -> Bytes {
-        match self.params.limit {
+        match self.params.limit() {
             Limit::Packets(packets) => {
                 Bytes::new((packets.get() as f64 * self.scale()) as u64 * FULL_PACKET.get())
             }
@@ -144,8 +144,8 @@ impl TicketSettings {
 
     /// MinThresh and MaxThresh in nanoseconds of the link.
     fn thresholds(&self) -> [f64; 2] {
-        let scale = self.scale();
-        [self.params.detection.min_th, self.params.detection.max_th].map(|threshold| match threshold {
+        let (scale, detection) = (self.scale(), self.params.detection());
+        [detection.min_th, detection.max_th].map(|threshold| match threshold {
             Threshold::Packets(packets) => self.nanos_of(scale * packets.get() * FULL_PACKET.get() as f64),
             Threshold::Bytes(bytes) => self.nanos_of(scale * bytes.get() as f64),
         })
@@ -155,7 +155,7 @@ impl TicketSettings {
     #[must_use]
     pub fn measure(&self, average: Span) -> f64 {
         let bytes = average.as_secs_f64() * self.rate.as_bit() as f64 / 8.0;
-        match self.params.detection.min_th {
+        match self.params.detection().min_th {
             Threshold::Bytes(_) => bytes,
             Threshold::Packets(_) => bytes / FULL_PACKET.get() as f64,
         }
@@ -164,7 +164,7 @@ impl TicketSettings {
     /// As the program reads them, in the order of `struct settings`.
     #[must_use]
     pub fn words(&self) -> [u64; TICKETS] {
-        let (params, detection) = (&self.params, &self.params.detection);
+        let (params, detection) = (&self.params, self.params.detection());
         let [min_th, max_th] = self.thresholds();
         let max_p = detection.max_p.get();
         let ceiling = if detection.gentle { 2.0 * max_th } else { max_th };
@@ -183,7 +183,7 @@ impl TicketSettings {
             slope(1.0 - max_p, max_th),
             q(32, max_p),
             q(64, detection.w_q.get() / self.scale()),
-            q(16, self.nanos(detection.mean_pktsize)),
+            q(16, self.nanos(params.mean_pktsize)),
             params.window.as_nanos(),
             params.min_tkt_window.as_nanos() / 2,
             params.n as u64,
@@ -233,7 +233,7 @@ impl TicketSettings {
             | flag(params.per == Per::Byte, PER_BYTE)
             | flag(params.expect == Expect::Share, SHARE)
             | flag(params.relabel, RELABEL)
-            | flag(params.detection.wait, WAIT)
+            | flag(params.wait, WAIT)
             | stage
             | exchange
     }

@@ -20,8 +20,8 @@ use alloc::vec::Vec;
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -34,85 +34,30 @@ pub const ENTRY: Entry = Entry {
     summary: "Balanced RED: the more packets a flow holds, the likelier its next one is dropped.",
     reference: "Anjum, Tassiulas 1999",
     cost: "O(1) per packet, 8 bytes per flow",
-    params: &[
-        LIMIT,
-        Param::new(
-            "l1",
-            "l1",
-            Kind::Packets,
-            "2p",
-            "chosen: FRED's min_q for small buffers",
-            "Packets of a flow from which its arrivals are dropped with `p1`.",
-        ),
-        Param::new(
-            "l2",
-            "l2",
-            Kind::Packets,
-            "4p",
-            "chosen: FRED's min_q for large buffers",
-            "Packets of a flow from which its arrivals are dropped with `p2`.",
-        ),
-        Param::new(
-            "w_m",
-            "W_m",
-            Kind::Packets,
-            "12p",
-            "chosen: FRED's max_q, a quarter of the buffer",
-            "Packets of a flow from which all its arrivals are dropped.",
-        ),
-        Param::new("p1", "p1", Kind::Ratio, "0.02", "chosen: FRED's max_p", "Probability from `l1`."),
-        Param::new("p2", "p2", Kind::Ratio, "0.1", "chosen: RED's max_p in ns-2", "Probability from `l2`."),
-        Param::new(
-            "gap",
-            "gap_i",
-            Kind::Switch,
-            "true",
-            "chosen: the fuller outline",
-            "After a loss, exempt as many packets of the flow from random drops as its threshold says.",
-        ),
-    ],
+    params: BredParams::PARAMS,
 };
 
-/// Parameters of [`Bred`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct BredParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see
-    /// [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// Packets of a flow from which its arrivals are dropped with `p1`. Default 2.
-    pub l1: Packets,
-    /// Packets of a flow from which its arrivals are dropped with `p2`; above `l1`. Default 4.
-    pub l2: Packets,
-    /// Packets of a flow from which all its arrivals are dropped; above `l2`. Default 12.
-    pub w_m: Packets,
-    /// Drop probability from `l1`, 0 to 1. Default 0.02.
-    pub p1: Ratio,
-    /// Drop probability from `l2`, 0 to 1; above `p1`. Default 0.1.
-    pub p2: Ratio,
-    /// Whether a flow is spared random drops after a loss, for as many packets as its threshold. Default
-    /// true.
-    pub gap: bool,
+params! {
+    /// Parameters of [`Bred`].
+    pub struct BredParams {
+        limit: Option<Limit> = LIMIT,
+        /// Packets of a flow from which its arrivals are dropped with `p1`.
+        l1: Packets = Param::of("2p", "chosen: FRED's min_q for small buffers").symbol("l1"),
+        /// Packets of a flow from which its arrivals are dropped with `p2`.
+        l2: Packets = Param::of("4p", "chosen: FRED's min_q for large buffers").symbol("l2"),
+        /// Packets of a flow from which all its arrivals are dropped.
+        w_m: Packets = Param::of("12p", "chosen: FRED's max_q, a quarter of the buffer").symbol("W_m"),
+        /// Probability from `l1`.
+        p1: Ratio = Param::of("0.02", "chosen: FRED's max_p").symbol("p1"),
+        /// Probability from `l2`.
+        p2: Ratio = Param::of("0.1", "chosen: RED's max_p in ns-2").symbol("p2"),
+        /// After a loss, exempt as many packets of the flow from random drops as its threshold says.
+        gap: bool = Param::of("true", "chosen: the fuller outline").symbol("gap_i"),
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl BredParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When they contradict each other.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let params = Self {
-            limit: args.limit_if_set("limit"),
-            l1: args.packets("l1"),
-            l2: args.packets("l2"),
-            w_m: args.packets("w_m"),
-            p1: args.ratio("p1"),
-            p2: args.ratio("p2"),
-            gap: args.switch("gap"),
-        };
-        params.check()?;
-        Ok(params)
-    }
-
     fn check(&self) -> Result<(), ParamError> {
         require(self.l1 < self.l2, "l2", &format!("{} must be above `l1`, which is {}", self.l2, self.l1))?;
         require(
@@ -226,6 +171,7 @@ mod tests {
     use super::*;
     use crate::buffer::Buffer;
     use crate::packet::SimplePacket;
+    use crate::param::EntryArgs;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
     use crate::testing::{Log, packet};

@@ -29,8 +29,8 @@ use super::drop_curve::{DropCurve, check_thresholds, spread};
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit, Threshold};
 use crate::packet::{FlowId, Packet};
-use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
+use crate::param::{Entry, LIMIT, Param, ParamError, Role};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -43,88 +43,34 @@ pub const ENTRY: Entry = Entry {
     summary: "Flow random early drop: RED with a count for each flow; drops more of unresponsive flows.",
     reference: "Lin, Morris 1997",
     cost: "O(1) per packet, 8 bytes per flow",
-    params: &[
-        LIMIT,
-        Param::new(
-            "min_th",
-            "min_th",
-            Kind::MeanPackets,
-            "12p",
-            "1997 paper: a quarter of the buffer",
-            "Average below which RED drops nothing; also max_q, the most that a flow may hold.",
-        ),
-        Param::new(
-            "max_th",
-            "max_th",
-            Kind::MeanPackets,
-            "24p",
-            "1997 paper: twice `min_th`",
-            "Average from which everything is dropped.",
-        ),
-        Param::new("max_p", "max_p", Kind::Ratio, "0.02", "1997 paper", "Probability at `max_th`."),
-        W_Q,
-        Param::new(
-            "min_q",
-            "min_q",
-            Kind::Packets,
-            "2p",
-            "1997 paper, for small buffers; 4p for large ones",
-            "What a flow may hold before it can be dropped at random.",
-        ),
-        Param::new(
-            "many_flows",
-            "–",
-            Kind::Switch,
-            "false",
-            "chosen: the paper's plain form",
-            "Admit two packets a flow when the average is above `max_th`.",
-        ),
-        MEAN_PKTSIZE,
-    ],
+    params: FredParams::PARAMS,
 };
 
-/// Parameters of [`Fred`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FredParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see
-    /// [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// Average queue below which nothing is dropped early. Default 12 packets.
-    pub min_th: MeanPackets,
-    /// Average queue from which everything is dropped. Default 24 packets.
-    pub max_th: MeanPackets,
-    /// Drop probability at `max_th`, 0 to 1. Default 0.02.
-    pub max_p: Ratio,
-    /// Weight of the present queue in the average, 0 to 1. Default 0.002.
-    pub w_q: Ratio,
-    /// Packets that a flow may hold before it can be dropped at random. Default 2.
-    pub min_q: Packets,
-    /// Whether two packets a flow are admitted while the average is above `max_th`. Default false.
-    pub many_flows: bool,
-    /// Mean packet size in bytes: the unit of idle time. Default 500.
-    pub mean_pktsize: Bytes,
+params! {
+    /// Parameters of [`Fred`].
+    pub struct FredParams {
+        limit: Option<Limit> = LIMIT,
+        /// Average below which RED drops nothing; also max_q, the most that a flow may hold.
+        min_th: MeanPackets = Param::of("12p", "1997 paper: a quarter of the buffer").symbol("min_th"),
+        /// Average from which everything is dropped.
+        max_th: MeanPackets = Param::of("24p", "1997 paper: twice `min_th`").symbol("max_th"),
+        /// Probability at `max_th`.
+        max_p: Ratio = Param::of("0.02", "1997 paper").symbol("max_p"),
+        w_q: Ratio = W_Q,
+        /// What a flow may hold before it can be dropped at random.
+        min_q: Packets = Param::of("2p", "1997 paper, for small buffers; 4p for large ones").symbol("min_q"),
+        /// Admit two packets a flow when the average is above `max_th`.
+        many_flows: bool = Param::of("false", "chosen: the paper's plain form"),
+        mean_pktsize: Bytes = MEAN_PKTSIZE,
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl FredParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When they contradict each other.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let params = Self {
-            limit: args.limit_if_set("limit"),
-            min_th: args.mean_packets("min_th"),
-            max_th: args.mean_packets("max_th"),
-            max_p: args.ratio("max_p"),
-            w_q: args.ratio("w_q"),
-            min_q: args.packets("min_q"),
-            many_flows: args.switch("many_flows"),
-            mean_pktsize: args.bytes("mean_pktsize"),
-        };
-        let [min_th, max_th] = [params.min_th, params.max_th].map(Threshold::Packets);
-        check_thresholds(("min_th", min_th), ("max_th", max_th), params.limit)?;
-        check_average(params.w_q, params.mean_pktsize)?;
-        Ok(params)
+    fn check(&self) -> Result<(), ParamError> {
+        let [min_th, max_th] = [self.min_th, self.max_th].map(Threshold::Packets);
+        check_thresholds(("min_th", min_th), ("max_th", max_th), self.limit)?;
+        check_average(self.w_q, self.mean_pktsize)
     }
 }
 
@@ -282,6 +228,7 @@ mod tests {
     use super::*;
     use crate::buffer::Buffer;
     use crate::packet::SimplePacket;
+    use crate::param::EntryArgs;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
     use crate::testing::{Log, packet};

@@ -10,8 +10,8 @@
 use super::{Admission, BufferPolicy, Victim};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
-use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, ParamError, Role};
+use crate::param::{Entry, LIMIT, Role};
+use crate::params;
 use crate::queue::{Backlog, DropReason};
 use crate::schedule::{End, Scheduler};
 use crate::units::{Rate, Time};
@@ -23,23 +23,13 @@ pub const ENTRY: Entry = Entry {
     summary: "Drop from front: at a full buffer, the packet that would be served next leaves.",
     reference: "Lakshman, Neidhardt, Ott 1996",
     cost: "O(1) per packet, no state",
-    params: &[LIMIT],
+    params: HeadDropParams::PARAMS,
 };
 
-/// Parameters of [`HeadDrop`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct HeadDropParams {
-    /// Size of the buffer, in packets or bytes. Default that of the link, see [`LinkLimit`].
-    pub limit: Option<Limit>,
-}
-
-impl HeadDropParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// None today.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Ok(Self { limit: args.limit_if_set("limit") })
+params! {
+    /// Parameters of [`HeadDrop`].
+    pub struct HeadDropParams {
+        limit: Option<Limit> = LIMIT,
     }
 }
 

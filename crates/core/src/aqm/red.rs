@@ -15,13 +15,13 @@
 //! Cost: O(1) per packet, one power after an idle period; no state per flow. Parameters: [`ENTRY`].
 
 use super::average::AverageQueue;
-use super::detection::{DetectionParams, GENTLE, MAX_P, MAX_TH, MEAN_PKTSIZE, MIN_TH, W_Q, WAIT};
+use super::detection::{DetectionParams, MEAN_PKTSIZE};
 use super::drop_curve::DropSpacing;
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
-use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
+use crate::param::{Entry, LIMIT, Param, Role};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -34,63 +34,22 @@ pub const ENTRY: Entry = Entry {
     summary: "Random early detection: drops or marks arrivals, more the longer the average queue.",
     reference: "Floyd, Jacobson 1993",
     cost: "O(1) per packet, no state per flow",
-    params: &[
-        LIMIT,
-        MIN_TH,
-        MAX_TH,
-        W_Q,
-        MAX_P,
-        GENTLE,
-        WAIT,
-        Param::new(
-            "bytes",
-            "–",
-            Kind::Switch,
-            "false",
-            "ns-2 before 2001",
-            "Drop in proportion to packet size, and count bytes.",
-        ),
-        MEAN_PKTSIZE,
-        Param::new(
-            "ecn",
-            "–",
-            Kind::Switch,
-            "false",
-            "chosen: as the 1993 experiments",
-            "Mark ECN-capable packets instead of dropping them early.",
-        ),
-    ],
+    params: RedParams::PARAMS,
 };
 
-/// Parameters of [`Red`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RedParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see
-    /// [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// The average queue and the drop curve. Defaults: see [`DetectionParams`].
-    pub detection: DetectionParams,
-    /// Whether the drop probability is proportional to the packet size, and the count in bytes. Default
-    /// false.
-    pub bytes: bool,
-    /// Whether ECN-capable packets are marked instead of dropped early. Default false.
-    pub ecn: bool,
-}
-
-impl RedParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When they contradict each other.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let limit = args.limit_if_set("limit");
-        Ok(Self {
-            limit,
-            detection: DetectionParams::from_args(args, limit)?,
-            bytes: args.switch("bytes"),
-            ecn: args.switch("ecn"),
-        })
+params! {
+    /// Parameters of [`Red`].
+    pub struct RedParams {
+        limit: Option<Limit> = LIMIT,
+        /// The average queue and the drop curve.
+        ..detection: DetectionParams,
+        /// Drop in proportion to packet size, and count bytes.
+        bytes: bool = Param::of("false", "ns-2 before 2001"),
+        mean_pktsize: Bytes = MEAN_PKTSIZE,
+        /// Mark ECN-capable packets instead of dropping them early.
+        ecn: bool = Param::of("false", "chosen: as the 1993 experiments"),
     }
+    check: |params: &Self, _| params.detection.check(params.limit, params.mean_pktsize)
 }
 
 /// RED's state.
@@ -109,7 +68,7 @@ impl Red {
     #[must_use]
     pub fn new(params: &RedParams, link_rate: Rate, random: Stream) -> Self {
         Self {
-            average: params.detection.average(link_rate),
+            average: params.detection.average(params.mean_pktsize, link_rate),
             spacing: params.detection.spacing(),
             limit: LinkLimit::new(params.limit, link_rate),
             params: params.clone(),
@@ -125,11 +84,8 @@ impl Red {
 
     /// What the average alone says of a packet of `size`.
     fn early(&mut self, size: Bytes, queued: Packets) -> Option<DropReason> {
-        let step = if self.params.bytes {
-            size.get() as f64 / self.params.detection.mean_pktsize.get() as f64
-        } else {
-            1.0
-        };
+        let step =
+            if self.params.bytes { size.get() as f64 / self.params.mean_pktsize.get() as f64 } else { 1.0 };
         self.spacing.early(self.average.get(), queued, step, &mut self.random)
     }
 }
@@ -182,6 +138,7 @@ mod tests {
     use crate::limit::Threshold;
     use crate::packet::Ecn;
     use crate::packet::SimplePacket;
+    use crate::param::EntryArgs;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
     use crate::testing::{Log, packet};
@@ -303,7 +260,9 @@ mod tests {
     #[test]
     fn what_contradicts_itself_is_refused() {
         let packets = |n| Threshold::Packets(MeanPackets::new(n));
-        let message = |params: RedParams| params.detection.check(params.limit).unwrap_err().message;
+        let message = |params: RedParams| {
+            params.detection.check(params.limit, params.mean_pktsize).unwrap_err().message
+        };
         assert_eq!(
             message(RedParams {
                 detection: DetectionParams { min_th: packets(15), ..defaults().detection },
@@ -337,10 +296,7 @@ mod tests {
             "with 0 the average never moves; write for example 0.002"
         );
         assert_eq!(
-            message(RedParams {
-                detection: DetectionParams { mean_pktsize: Bytes::ZERO, ..defaults().detection },
-                ..defaults()
-            }),
+            message(RedParams { mean_pktsize: Bytes::ZERO, ..defaults() }),
             "a packet has at least 1B"
         );
     }

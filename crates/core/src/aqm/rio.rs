@@ -26,8 +26,8 @@ use super::drop_curve::{DropCurve, DropSpacing, check_thresholds};
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit, Threshold};
 use crate::packet::{Colour, Packet};
-use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role};
+use crate::param::{Entry, LIMIT, Param, ParamError, Role};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
 use crate::schedule::{Queued, Scheduler};
@@ -40,104 +40,36 @@ pub const ENTRY: Entry = Entry {
     summary: "RED with IN and OUT: drops packets out of profile earlier than those within.",
     reference: "Clark, Fang 1998",
     cost: "O(1) per packet, no state per flow",
-    params: &[
-        Param { paper: Paper::Is("140p"), ..LIMIT },
-        threshold(
-            "in_min_th",
-            "min_in",
-            "40p",
-            "Average of IN packets below which they are not dropped early.",
-        ),
-        threshold("in_max_th", "max_in", "70p", "Average of IN packets from which they are all dropped."),
-        Param::new("in_max_p", "P_max_in", Kind::Ratio, "0.02", "1998 paper", "Probability at `in_max_th`."),
-        threshold("out_min_th", "min_out", "10p", "Average below which OUT packets are not dropped early."),
-        threshold("out_max_th", "max_out", "30p", "Average from which OUT packets are all dropped."),
-        Param::new(
-            "out_max_p",
-            "P_max_out",
-            Kind::Ratio,
-            "0.2",
-            "1998 paper",
-            "Probability at `out_max_th`.",
-        ),
-        W_Q,
-        GENTLE,
-        WAIT,
-        MEAN_PKTSIZE,
-        Param::new(
-            "stale_out",
-            "–",
-            Kind::Switch,
-            "false",
-            "chosen: as the paper",
-            "Leave the averages alone when OUT packets arrive; for comparison.",
-        ),
-    ],
+    params: RioParams::PARAMS,
 };
 
-const fn threshold(
-    name: &'static str,
-    symbol: &'static str,
-    default: &'static str,
-    doc: &'static str,
-) -> Param {
-    Param::new(name, symbol, Kind::MeanPackets, default, "1998 paper", doc)
-}
-
-/// Parameters of [`Rio`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct RioParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see
-    /// [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// Average of IN packets below which they are not dropped early. Default 40 packets.
-    pub in_min_th: MeanPackets,
-    /// Average of IN packets from which they are all dropped. Default 70 packets.
-    pub in_max_th: MeanPackets,
-    /// Drop probability of IN packets at `in_max_th`, 0 to 1. Default 0.02.
-    pub in_max_p: Ratio,
-    /// Average of all packets below which OUT packets are not dropped early. Default 10 packets.
-    pub out_min_th: MeanPackets,
-    /// Average of all packets from which OUT packets are all dropped. Default 30 packets.
-    pub out_max_th: MeanPackets,
-    /// Drop probability of OUT packets at `out_max_th`, 0 to 1. Default 0.2.
-    pub out_max_p: Ratio,
-    /// Weight of the present queue in the averages, 0 to 1. Default 0.002.
-    pub w_q: Ratio,
-    /// Whether probabilities grow to 1 between a maximum and twice that. Default false.
-    pub gentle: bool,
-    /// Whether drops are at least 1/p_b arrivals apart. Default true.
-    pub wait: bool,
-    /// Mean packet size in bytes: the unit of idle time. Default 500.
-    pub mean_pktsize: Bytes,
-    /// Whether OUT arrivals leave the averages alone. Default false.
-    pub stale_out: bool,
+params! {
+    /// Parameters of [`Rio`].
+    pub struct RioParams {
+        limit: Option<Limit> = LIMIT.in_paper("140p"),
+        /// Average of IN packets below which they are not dropped early.
+        in_min_th: MeanPackets = Param::of("40p", "1998 paper").symbol("min_in"),
+        /// Average of IN packets from which they are all dropped.
+        in_max_th: MeanPackets = Param::of("70p", "1998 paper").symbol("max_in"),
+        /// Probability at `in_max_th`.
+        in_max_p: Ratio = Param::of("0.02", "1998 paper").symbol("P_max_in"),
+        /// Average below which OUT packets are not dropped early.
+        out_min_th: MeanPackets = Param::of("10p", "1998 paper").symbol("min_out"),
+        /// Average from which OUT packets are all dropped.
+        out_max_th: MeanPackets = Param::of("30p", "1998 paper").symbol("max_out"),
+        /// Probability at `out_max_th`.
+        out_max_p: Ratio = Param::of("0.2", "1998 paper").symbol("P_max_out"),
+        w_q: Ratio = W_Q,
+        gentle: bool = GENTLE,
+        wait: bool = WAIT,
+        mean_pktsize: Bytes = MEAN_PKTSIZE,
+        /// Leave the averages alone when OUT packets arrive; for comparison.
+        stale_out: bool = Param::of("false", "chosen: as the paper"),
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl RioParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When they contradict each other.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let params = Self {
-            limit: args.limit_if_set("limit"),
-            in_min_th: args.mean_packets("in_min_th"),
-            in_max_th: args.mean_packets("in_max_th"),
-            in_max_p: args.ratio("in_max_p"),
-            out_min_th: args.mean_packets("out_min_th"),
-            out_max_th: args.mean_packets("out_max_th"),
-            out_max_p: args.ratio("out_max_p"),
-            w_q: args.ratio("w_q"),
-            gentle: args.switch("gentle"),
-            wait: args.switch("wait"),
-            mean_pktsize: args.bytes("mean_pktsize"),
-            stale_out: args.switch("stale_out"),
-        };
-        params.check()?;
-        Ok(params)
-    }
-
     fn check(&self) -> Result<(), ParamError> {
         for [(min_name, min_th), (max_name, max_th)] in [
             [("in_min_th", self.in_min_th), ("in_max_th", self.in_max_th)],
@@ -262,6 +194,7 @@ mod tests {
     use super::*;
     use crate::buffer::Buffer;
     use crate::packet::SimplePacket;
+    use crate::param::EntryArgs;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
     use crate::testing::{Log, packet};

@@ -23,8 +23,8 @@ use alloc::vec::Vec;
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, require};
+use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::params;
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Rate, Ratio, Time};
@@ -39,88 +39,33 @@ pub const ENTRY: Entry = Entry {
     summary: "Stabilised RED: drops by the queue and an estimate of the number of active flows.",
     reference: "Ott, Lakshman, Wong 1999",
     cost: "O(1) per packet, 4 bytes per zombie, no state per flow",
-    params: &[
-        LIMIT,
-        Param::new(
-            "zombies",
-            "M",
-            Kind::Count,
-            "1000",
-            "1999 paper",
-            "Length of the list of flows seen lately.",
-        ),
-        Param::new(
-            "overwrite",
-            "p",
-            Kind::Ratio,
-            "0.25",
-            "1999 paper",
-            "Probability that an arrival takes the place of the zombie it did not match.",
-        ),
-        Param::new(
-            "p_max",
-            "p_max",
-            Kind::Ratio,
-            "0.15",
-            "1999 paper",
-            "Probability from a third of the buffer on; a quarter of it from a sixth on.",
-        ),
-        Param::new(
-            "crowd",
-            "256",
-            Kind::Count,
-            "256",
-            "1999 paper",
-            "Number of flows from which these probabilities hold; below, they fall with its square.",
-        ),
-        Param::new(
-            "full",
-            "–",
-            Kind::Switch,
-            "true",
-            "chosen: the paper's complete form",
-            "Drop hits more often, since their flows hold more packets; false: simple SRED.",
-        ),
-    ],
+    params: SredParams::PARAMS,
 };
 
-/// Parameters of [`Sred`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct SredParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see
-    /// [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// Length of the list of recently seen flows, 1 to 1048576. Default 1000.
-    pub zombies: u64,
-    /// Probability that an arrival replaces the zombie that it did not match, above 0. Default 0.25.
-    pub overwrite: Ratio,
-    /// Drop probability from a third of the buffer on; a quarter of it from a sixth on. Default 0.15.
-    pub p_max: Ratio,
-    /// Number of flows from which these probabilities hold; below, they fall with its square. Default 256.
-    pub crowd: u64,
-    /// Whether hits are dropped more often (full SRED); false: simple SRED. Default true.
-    pub full: bool,
+params! {
+    /// Parameters of [`Sred`].
+    pub struct SredParams {
+        limit: Option<Limit> = LIMIT,
+        /// Length of the list of flows seen lately.
+        zombies: u64 = Param::of("1000", "1999 paper").symbol("M"),
+        /// Probability that an arrival takes the place of the zombie it did not match.
+        overwrite: Ratio = Param::of("0.25", "1999 paper").symbol("p"),
+        /// Probability from a third of the buffer on; a quarter of it from a sixth on.
+        p_max: Ratio = Param::of("0.15", "1999 paper").symbol("p_max"),
+        /// Number of flows from which these probabilities hold; below, they fall with its square.
+        crowd: u64 = Param::of("256", "1999 paper").symbol("256"),
+        /// Drop hits more often, since their flows hold more packets; false: simple SRED.
+        full: bool = Param::of("true", "chosen: the paper's complete form"),
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl SredParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When one makes no sense.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let params = Self {
-            limit: args.limit_if_set("limit"),
-            zombies: args.count("zombies"),
-            overwrite: args.ratio("overwrite"),
-            p_max: args.ratio("p_max"),
-            crowd: args.count("crowd"),
-            full: args.switch("full"),
-        };
-        let zombies = (1..=MAX_ZOMBIES).contains(&params.zombies);
+    fn check(&self) -> Result<(), ParamError> {
+        let zombies = (1..=MAX_ZOMBIES).contains(&self.zombies);
         require(zombies, "zombies", "it must lie between 1 and 1048576")?;
-        require(params.overwrite > Ratio::ZERO, "overwrite", "with 0 the list never learns of new flows")?;
-        require(params.crowd > 0, "crowd", "it must be at least 1")?;
-        Ok(params)
+        require(self.overwrite > Ratio::ZERO, "overwrite", "with 0 the list never learns of new flows")?;
+        require(self.crowd > 0, "crowd", "it must be at least 1")
     }
 }
 
@@ -218,6 +163,7 @@ impl<P: Packet> BufferPolicy<P> for Sred {
 mod tests {
     use super::*;
     use crate::packet::SimplePacket;
+    use crate::param::EntryArgs;
     use crate::testing::packet;
     use crate::units::{Bytes, Packets};
 

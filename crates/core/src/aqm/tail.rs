@@ -5,7 +5,8 @@
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
-use crate::param::{Entry, EntryArgs, LIMIT, ParamError, Role};
+use crate::param::{Entry, LIMIT, Role};
+use crate::params;
 use crate::queue::{Backlog, DropReason};
 use crate::units::{Bytes, Packets, Rate, Time};
 
@@ -19,23 +20,13 @@ pub const ENTRY: Entry = Entry {
     summary: "Tail drop: a packet that finds the buffer full is dropped.",
     reference: "–",
     cost: "O(1) per packet, no state",
-    params: &[LIMIT],
+    params: TailDropParams::PARAMS,
 };
 
-/// Parameters of [`TailDrop`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct TailDropParams {
-    /// Size of the buffer, in packets or bytes. Default that of the link, see [`LinkLimit`].
-    pub limit: Option<Limit>,
-}
-
-impl TailDropParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// None today.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        Ok(Self { limit: args.limit_if_set("limit") })
+params! {
+    /// Parameters of [`TailDrop`].
+    pub struct TailDropParams {
+        limit: Option<Limit> = LIMIT,
     }
 }
 

@@ -56,6 +56,7 @@
 pub mod params;
 
 use super::average::AverageQueue;
+use super::detection::DetectionParams;
 use super::drop_curve::{DropCurve, DropSpacing, Zone};
 use super::l4s::{self, Signal};
 use super::{Admission, BufferPolicy};
@@ -78,6 +79,7 @@ pub use params::{ENTRY, Expect, Per, Stage, Target, TredParams};
 #[derive(Clone, Debug)]
 pub struct Tred {
     params: TredParams,
+    detection: DetectionParams,
     /// The size of the buffer now.
     limit: Limit,
     /// Whether that does not follow the link any more.
@@ -109,12 +111,14 @@ impl Tred {
     /// TRED in front of a link of `link_rate`, with an average of 0 and nothing known of tickets.
     #[must_use]
     pub fn new(params: &TredParams, link_rate: Rate, random: Stream) -> Self {
+        let detection = params.detection();
         let mut tred = Self {
-            limit: params.limit,
+            limit: params.limit(),
             limit_is_set: false,
             scale: 1.0,
-            avg_q_len: params.detection.average(link_rate),
-            spacing: DropSpacing::new(params.detection.curve(), params.detection.wait),
+            avg_q_len: detection.average(params.mean_pktsize, link_rate),
+            spacing: detection.spacing(),
+            detection,
             min_tkt: LeastLabels::new(
                 Mutant::PpsOldMinimum.pick(params.min_tkt_window, Span::from_secs(1_000_000)),
                 params.min_tkt_rank,
@@ -132,22 +136,20 @@ impl Tred {
 
     /// Sizes for a link of `rate`.
     fn follow(&mut self, rate: Rate) {
-        let detection = &self.params.detection;
-        self.scale = match self.params.follows_link && !Mutant::PpsFixedThresholds.is_on() {
+        self.scale = match self.params.follows_link() && !Mutant::PpsFixedThresholds.is_on() {
             true => (LinkLimit::bytes_of(rate).get() as f64 / PAPER_BUFFER.get() as f64).max(1.0),
             false => 1.0,
         };
-        self.limit = match self.params.limit {
-            Limit::Packets(limit) if !self.limit_is_set => {
-                Limit::Packets(Packets::new((limit.get() as f64 * self.scale) as u64))
-            }
+        self.limit = match self.params.limit() {
+            _ if self.limit_is_set => self.limit,
+            Limit::Packets(limit) => Limit::Packets(Packets::new((limit.get() as f64 * self.scale) as u64)),
             limit => limit,
         };
-        let curve = detection.curve();
+        let curve = self.detection.curve();
         // Normal operation ends above MinThresh, where RED's ends at it.
         let (min_th, max_th) = ((self.scale * curve.min_th).next_up(), self.scale * curve.max_th);
         self.spacing.set_curve(DropCurve { min_th, max_th, ..curve });
-        self.avg_q_len.set_weight(Ratio::clamped(detection.w_q.get() / self.scale));
+        self.avg_q_len.set_weight(Ratio::clamped(self.detection.w_q.get() / self.scale));
         self.avg_q_len.set_link_rate(rate);
     }
 
@@ -218,8 +220,7 @@ impl Tred {
     /// What happens to a packet with a number of tickets that ExpectTkt is `lack` times: the curve's probability
     /// is final.
     fn judge(&mut self, backlog: Backlog, lack: f64, is_l4s: bool) -> Zone {
-        let avg =
-            Mutant::PpsInstantQueue.pick(self.avg_q_len.get(), self.params.detection.min_th.measure(backlog));
+        let avg = Mutant::PpsInstantQueue.pick(self.avg_q_len.get(), self.detection.min_th.measure(backlog));
         let step = if is_l4s { 0.0 } else { 1.0 };
         let zone = self.spacing.arrival(avg, backlog.packets, step);
         let Zone::Curve(p_b) = zone else { return zone };
@@ -274,9 +275,9 @@ fn power(x: f64, n: f64) -> f64 {
 impl<P: Packet> BufferPolicy<P> for Tred {
     // Section II-C.1, "upon each packet arrival". InTktRate is the exchange's, which needs it.
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
-        self.avg_q_len.update(now, self.params.detection.min_th.measure(backlog));
+        self.avg_q_len.update(now, self.detection.min_th.measure(backlog));
         if self.params.adaptive {
-            self.max_p.adapt(now, self.avg_q_len.get() / self.scale, &self.params);
+            self.max_p.adapt(now, self.avg_q_len.get() / self.scale, &self.detection, self.params.target);
         }
         let label = packet.label(LabelKind::Tickets);
         let tickets = label.map(|label| self.arrival(now, packet.size(), label));
@@ -330,7 +331,7 @@ impl<P: Packet> BufferPolicy<P> for Tred {
             show("filtered", filtered as f64 / packets as f64);
         }
         if self.params.adaptive {
-            show("max_p", self.max_p.relative * self.params.detection.max_p.get());
+            show("max_p", self.max_p.relative * self.params.max_p.get());
         }
     }
 
@@ -339,8 +340,7 @@ impl<P: Packet> BufferPolicy<P> for Tred {
     }
 
     fn set_limit(&mut self, limit: Limit) {
-        (self.params.limit, self.limit) = (limit, limit);
-        self.limit_is_set = true;
+        (self.limit, self.limit_is_set) = (limit, true);
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
@@ -365,18 +365,18 @@ impl MovingMaxP {
     }
 
     /// Floyd et al. 2001, figure 1: towards an average in the middle fifth between the thresholds.
-    fn adapt(&mut self, now: Time, avg: f64, params: &TredParams) {
-        let configured = params.detection.max_p.get();
+    fn adapt(&mut self, now: Time, avg: f64, detection: &DetectionParams, target: Target) {
+        let configured = detection.max_p.get();
         if now < self.next || configured == 0.0 {
             return;
         }
         self.next = now + Self::INTERVAL;
         let max_p = configured * self.relative;
-        let min_th = params.detection.min_th.level();
+        let min_th = detection.min_th.level();
         // Floyd et al. 2001, section 5: max_th is three times min_th.
-        let max_th = match Mutant::PpsMiddle.pick(params.target, Target::Middle) {
-            Target::Low => params.detection.max_th.level().min(3.0 * min_th),
-            Target::Middle => params.detection.max_th.level(),
+        let max_th = match Mutant::PpsMiddle.pick(target, Target::Middle) {
+            Target::Low => detection.max_th.level().min(3.0 * min_th),
+            Target::Middle => detection.max_th.level(),
         };
         let range = max_th - min_th;
         let moved = if avg > min_th + 0.6 * range && max_p <= Self::MAX {

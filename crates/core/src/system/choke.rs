@@ -22,15 +22,15 @@ use alloc::collections::VecDeque;
 
 use super::discipline::Discipline;
 use crate::aqm::average::AverageQueue;
-use crate::aqm::detection::{DetectionParams, GENTLE, MAX_P, MAX_TH, MEAN_PKTSIZE, MIN_TH, W_Q, WAIT};
+use crate::aqm::detection::{DetectionParams, MEAN_PKTSIZE};
 use crate::aqm::drop_curve::DropSpacing;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, ParamError, Role};
+use crate::param::{Entry, LIMIT, Role};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
-use crate::units::{Rate, Time};
+use crate::units::{Bytes, Rate, Time};
 
 /// CHOKe in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -39,28 +39,18 @@ pub const ENTRY: Entry = Entry {
     summary: "CHOKe: RED that drops an arrival with a packet of its flow, if one is drawn from the queue.",
     reference: "Pan, Prabhakar, Psounis 2000",
     cost: "O(1) per packet, O(queue) per pair dropped, no state per flow",
-    params: &[LIMIT, MIN_TH, MAX_TH, W_Q, MAX_P, GENTLE, WAIT, MEAN_PKTSIZE],
+    params: ChokeParams::PARAMS,
 };
 
-/// Parameters of [`Choke`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ChokeParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default that of the link, see
-    /// [`LinkLimit`].
-    pub limit: Option<Limit>,
-    /// RED's average queue and drop curve. Defaults: see [`DetectionParams`].
-    pub detection: DetectionParams,
-}
-
-impl ChokeParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When they contradict each other.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let limit = args.limit_if_set("limit");
-        Ok(Self { limit, detection: DetectionParams::from_args(args, limit)? })
+params! {
+    /// Parameters of [`Choke`].
+    pub struct ChokeParams {
+        limit: Option<Limit> = LIMIT,
+        /// RED's average queue and drop curve.
+        ..detection: DetectionParams,
+        mean_pktsize: Bytes = MEAN_PKTSIZE,
     }
+    check: |params: &Self, _| params.detection.check(params.limit, params.mean_pktsize)
 }
 
 /// CHOKe's state.
@@ -84,7 +74,7 @@ impl<P: Packet> Choke<P> {
         Self {
             queue: VecDeque::new(),
             backlog: Backlog::EMPTY,
-            average: params.detection.average(link_rate),
+            average: params.detection.average(params.mean_pktsize, link_rate),
             spacing: params.detection.spacing(),
             limit: LinkLimit::new(params.limit, link_rate),
             params: params.clone(),
@@ -178,9 +168,9 @@ mod tests {
 
     use super::*;
     use crate::packet::SimplePacket;
+    use crate::param::EntryArgs;
     use crate::testing::{Log, packet};
-    use crate::units::Packets;
-    use crate::units::{Bytes, Ratio};
+    use crate::units::{Packets, Ratio};
 
     /// CHOKe with thresholds 5 and 15, of which the average is the queue itself, that holds packets of these
     /// flows.

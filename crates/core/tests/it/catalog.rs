@@ -303,7 +303,8 @@ fn printed_of(entry: &str, param: &Param, value: Value) -> String {
 /// Whether a parameter may be unset.
 fn is_optional(entry: &str, name: &str) -> bool {
     match (entry, name) {
-        (entry, "limit") => !["tred", "ramp"].contains(&entry),
+        (entry, "limit") => entry != "ramp",
+        ("tred", "min_th" | "max_th" | "w_q") => true,
         ("fq_codel" | "fq_pie", "memory_limit" | "flows") | ("afq", "bpr") | ("cake", "bandwidth") => true,
         ("ramp", "target_delay" | "patience") => true,
         _ => ["peak", "maxrate", "bucket", "initial", "report_discards"].contains(&name),
