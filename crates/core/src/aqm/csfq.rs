@@ -9,7 +9,7 @@
 //! One algorithm; with `preset = "paper"` the two entries differ in parameters, otherwise they are the same. What the
 //! fair share is estimated from, and the readings
 //! of both papers, is in [`fair_share`]; how labels are made, in
-//! [`rate_label`].
+//! [`rate_label`](crate::mark::rate_label).
 //!
 //! Readings, where the papers leave room:
 //! - A packet without a rate label is labelled here: the first router on a path is its edge. A packet with
@@ -50,13 +50,13 @@ use super::{Admission, BufferPolicy};
 use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams, Fill};
 use crate::label::Format;
 use crate::limit::{Limit, LinkLimit};
-use crate::mark::rate_label::{self, Marking, RateLabel, RateLabelParams, RateLabels};
+use crate::mark::rate_label::{Marking, RateLabel, RateLabelParams, RateLabels};
 use crate::packet::{FlowId, LabelKind, Packet};
-use crate::param::LIMIT;
-use crate::param::{Entry, EntryArgs, Kind, Paper, Param, ParamError, Role};
+use crate::param::{Entry, LIMIT, Param, Role, replace};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Rate, Ratio, Span, Time, Weight};
+use crate::{choice, params};
 
 /// CSFQ in the catalogue.
 pub const CSFQ: Entry = Entry {
@@ -65,7 +65,7 @@ pub const CSFQ: Entry = Entry {
     summary: "Core-stateless fair queueing: drops what exceeds the fair share, by a rate in the packet.",
     reference: "Stoica, Shenker, Zhang 1998",
     cost: "O(1) per packet, no state per flow in the core; at the edge 40 bytes per flow, 128 more per guarantee",
-    params: &params(LIMIT_OF_1998, THRESHOLD_OF_1998, fair_share::BELOW_THRESHOLD, fair_share::DECAY),
+    params: CsfqParams::PARAMS,
 };
 
 /// MCSFQ in the catalogue.
@@ -73,115 +73,48 @@ pub const MCSFQ: Entry = Entry {
     name: "mcsfq",
     summary: "CSFQ whose fair share does not fall without congestion, which helps bursty TCP; with guarantees.",
     reference: "Pelsser, De Cnodder 2002",
-    params: &params(
-        Param { paper: Paper::Is("64kB"), ..LIMIT_OF_1998 },
-        THRESHOLD,
-        Param {
-            default: Some("uncongested"),
-            source: "2002 paper, footnote 3",
-            ..fair_share::BELOW_THRESHOLD
-        },
-        Param {
-            default: Some("0"),
-            source: "2002 paper, figure 3: temp_FS starts at FS",
-            ..fair_share::DECAY
-        },
+    params: &replace::<{ CsfqParams::PARAMS.len() }>(
+        CsfqParams::PARAMS,
+        &[
+            ("limit", LIMIT_OF_1998.in_paper("64kB")),
+            ("threshold", Param::of("0.5", "2002 paper, section 3.3")),
+            ("below_threshold", Param::of("uncongested", "2002 paper, footnote 3")),
+            ("decay", Param::of("0", "2002 paper, figure 3: temp_FS starts at FS")),
+        ],
     ),
     ..CSFQ
 };
 
-const THRESHOLD: Param = Param::new(
-    "threshold",
-    "–",
-    Kind::Ratio,
-    "0.5",
-    "2002 paper, section 3.3",
-    "Part of the buffer up to which a link without congestion is not taken to be congested.",
-);
-
 /// Size of the buffer.
 pub(super) const LIMIT_OF_1998: Param =
-    Param { paper: Paper::Is("64p"), source: "chosen; 64 kB of 1 kB packets in the 1998 paper", ..LIMIT };
+    Param::unset("chosen; 64 kB of 1 kB packets in the 1998 paper").in_paper("64p").or(&LIMIT);
 /// Its threshold.
-pub(super) const THRESHOLD_OF_1998: Param =
-    Param { default: Some("0.25"), source: "1998 paper, simulations: 16 of 64 kB", ..THRESHOLD };
+pub(super) const THRESHOLD_OF_1998: Param = Param::of("0.25", "1998 paper, simulations: 16 of 64 kB")
+    .doc("Part of the buffer up to which a link without congestion is not taken to be congested.");
 /// See [`RouterRole`].
-pub(super) const ROLE: Param = Param::new(
-    "role",
-    "–",
-    Kind::Choice(&["any", "edge", "core"]),
-    "any",
-    "chosen: the first router on a path is its edge",
-    "Which packets are labelled here: those without a label, all (edge), or none (core).",
-);
+pub(super) const ROLE: Param = Param::of("any", "chosen: the first router on a path is its edge")
+    .doc("Which packets are labelled here: those without a label, all (edge), or none (core).");
 /// Whether labels are taken off.
-pub(super) const EGRESS: Param = Param::new(
-    "egress",
-    "–",
-    Kind::Switch,
-    "false",
-    "chosen",
-    "Whether packets leave without their label, as the last router of a domain sends them.",
-);
-/// The parameters of both, with those whose defaults differ.
-const fn params(limit: Param, threshold: Param, below_threshold: Param, decay: Param) -> [Param; 25] {
-    let avoidance = Param::new(
-        "avoidance",
-        "–",
-        Kind::Ratio,
-        "0",
-        "2002 paper, section 5, as further work",
-        "By how much a full buffer lowers the fair share; in proportion between the threshold and the limit.",
-    );
-    [
-        limit,
-        threshold,
-        rate_label::K,
-        rate_label::CREDIT,
-        fair_share::K_ALPHA,
-        fair_share::K_C,
-        fair_share::TARGET_DELAY,
-        ROLE,
-        EGRESS,
-        rate_label::BITS,
-        rate_label::MARKING,
-        rate_label::BUCKET,
-        rate_label::CATCH_UP,
-        RESERVE,
-        fair_share::AGGREGATE_GUARANTEE,
-        fair_share::INITIAL,
-        below_threshold,
-        decay,
-        fair_share::ACCEPTED_RATE,
-        fair_share::NOTED_LABEL,
-        fair_share::OWN_LABEL,
-        fair_share::OVERFLOW_DECREASE,
-        fair_share::ONSET,
-        avoidance,
-        L4S,
-    ]
-}
+pub(super) const EGRESS: Param = Param::of("false", "chosen")
+    .doc("Whether packets leave without their label, as the last router of a domain sends them.");
+/// The parameters of the edge: those of rates, which stand first, and those of labels and guarantees.
+pub(super) const EDGE: (&[Param], &[Param]) = RateLabelParams::PARAMS.split_at(2);
+/// The parameters of the estimate: its times, which stand first, and the readings of the papers.
+pub(super) const SHARE: (&[Param], &[Param]) = FairShareParams::PARAMS.split_at(3);
 
-/// Which packets a router labels.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RouterRole {
-    /// Those without a label.
-    Any,
-    /// All: no label that comes is trusted.
-    Edge,
-    /// None: a packet without a label is dropped.
-    Core,
+choice! {
+    /// Which packets a router labels.
+    pub enum RouterRole {
+        /// Those without a label.
+        Any = "any",
+        /// All: no label that comes is trusted.
+        Edge = "edge",
+        /// None: a packet without a label is dropped.
+        Core = "core",
+    }
 }
 
 impl RouterRole {
-    pub(super) fn from_args(args: &EntryArgs<'_>) -> Self {
-        match args.choice("role") {
-            "edge" => Self::Edge,
-            "core" => Self::Core,
-            _ => Self::Any,
-        }
-    }
-
     /// The label that a packet came with or that `edge` gives it; none if it cannot have one. A rate that is
     /// not known yet is taken to be half of what is accepted.
     pub(super) fn label<P: Packet>(
@@ -202,51 +135,30 @@ impl RouterRole {
     }
 }
 
-/// Parameters of [`Csfq`]; [`CSFQ`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CsfqParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default: 100 ms of the link, at
-    /// least 96 kB.
-    pub limit: Option<Limit>,
-    /// Part of the buffer up to which an uncongested link is not taken to be congested, 0 to 1. Default 0.5
-    /// (CSFQ: 0.25).
-    pub threshold: Ratio,
-    /// Whether the router labels packets, trusts their labels, or both. Default any.
-    pub role: RouterRole,
-    /// Whether packets leave without their labels. Default false.
-    pub egress: bool,
-    /// Part of the buffer kept for guaranteed packets while any arrive, 0 to 1. Default 0.1.
-    pub reserve: Ratio,
-    /// By how much a full buffer lowers the fair share, 0 to 1; in proportion between threshold and limit.
-    /// Default 0.
-    pub avoidance: Ratio,
-    /// Whether the excess of L4S packets is marked. Default false.
-    pub l4s: bool,
-    /// How the edge measures rates and writes labels.
-    pub edge: RateLabelParams,
-    /// How the fair share is estimated.
-    pub fair_share: FairShareParams,
-}
-
-impl CsfqParams {
-    /// From the catalogue's values for `entry`, which is [`CSFQ`] or [`MCSFQ`].
-    ///
-    /// # Errors
-    /// When they contradict each other.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let (threshold, reserve) = Reserve::beyond_threshold(args)?;
-        fair_share::refuse_unused(args)?;
-        Ok(Self {
-            limit: args.limit_if_set("limit"),
-            threshold,
-            role: RouterRole::from_args(args),
-            egress: args.switch("egress"),
-            reserve,
-            avoidance: args.ratio("avoidance"),
-            l4s: args.switch("l4s"),
-            edge: RateLabelParams::from_args(args)?,
-            fair_share: FairShareParams::from_args(args)?,
-        })
+params! {
+    /// Parameters of [`Csfq`].
+    pub struct CsfqParams {
+        limit: Option<Limit> = LIMIT_OF_1998,
+        threshold: Ratio = THRESHOLD_OF_1998,
+        ..EDGE.0,
+        ..SHARE.0,
+        role: RouterRole = ROLE,
+        egress: bool = EGRESS,
+        ..EDGE.1,
+        reserve: Ratio = RESERVE,
+        ..SHARE.1,
+        /// By how much a full buffer lowers the fair share; in proportion between the threshold and the limit.
+        avoidance: Ratio = Param::of("0", "2002 paper, section 5, as further work"),
+        l4s: bool = L4S,
+        /// How the edge measures rates and writes labels.
+        edge: RateLabelParams => RateLabelParams::from_args,
+        /// How the fair share is estimated.
+        fair_share: FairShareParams => FairShareParams::from_args,
+    }
+    check: |params: &Self, args| {
+        let target_delay = params.fair_share.target_delay;
+        Reserve::check(params.threshold, params.reserve, target_delay)?;
+        fair_share::refuse_unused(args, target_delay)
     }
 }
 
@@ -398,6 +310,7 @@ mod tests {
     use super::*;
     use crate::label::Label;
     use crate::packet::{Ecn, SimplePacket};
+    use crate::param::EntryArgs;
     use crate::testing::packet;
     use crate::units::{Bytes, Packets};
     use std::vec::Vec;

@@ -54,8 +54,8 @@
 //!   does not pass. Others are one flow each, whatever their labels say. Drawn with probability 1 - C_n / A_n instead,
 //!   the sum would be the same, but FS would be scaled as if G_n followed it, and the loop would need many windows where
 //!   much is guaranteed.
-//! - Packets of a debt (see [`rate_label`]) count as guaranteed: a guarantee covers them, only later. The core takes a
-//!   label of 1 for one where the customer has guaranteed packets as well.
+//! - Packets of a debt (see [`rate_label`](crate::mark::rate_label)) count as guaranteed: a guarantee covers them, only
+//!   later. The core takes a label of 1 for one where the customer has guaranteed packets as well.
 //! - A customer whose guarantees take all of C_n leaves its other flows a hundredth of that.
 //! - The customer of each flow is in a table by flow number, like the weights; on live traffic a classifier by address
 //!   ranges or VLANs fills it. Packets add nothing to it. A flow that is not in it belongs to one more
@@ -70,17 +70,18 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use super::csfq::{EGRESS, LIMIT_OF_1998, ROLE, RouterRole, THRESHOLD_OF_1998};
+use super::csfq::{EDGE, EGRESS, LIMIT_OF_1998, ROLE, RouterRole, SHARE, THRESHOLD_OF_1998};
 use super::reserve::{RESERVE, Reserve};
 use super::{Admission, BufferPolicy};
 use crate::estimate::exponential::Exponentials;
 use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams, Fill};
 use crate::label::Format;
 use crate::limit::{Limit, LinkLimit};
-use crate::mark::rate_label::{self, Marking, RateLabel, RateLabelParams, RateLabels};
+use crate::mark::rate_label::{Marking, RateLabel, RateLabelParams, RateLabels};
 use crate::mutant::Mutant;
 use crate::packet::{CustomerId, Customers, FlowId, LabelKind, MAX_CUSTOMERS, Packet};
-use crate::param::{Entry, EntryArgs, ParamError, Role};
+use crate::param::{Entry, Role};
+use crate::params;
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Rate, Ratio, Span, Time, Weight};
@@ -93,61 +94,29 @@ pub const ENTRY: Entry = Entry {
     reference: "Yu, Wu, Braverman, Stoica, Jin 2021",
     cost: "O(1) per packet, 490 bytes per customer, none per flow in the core; at the edge 40 bytes per flow, 128 more per \
            guarantee",
-    params: &[
-        LIMIT_OF_1998,
-        THRESHOLD_OF_1998,
-        rate_label::K,
-        rate_label::CREDIT,
-        fair_share::K_ALPHA,
-        fair_share::K_C,
-        fair_share::TARGET_DELAY,
-        ROLE,
-        EGRESS,
-        rate_label::BITS,
-        rate_label::MARKING,
-        rate_label::BUCKET,
-        rate_label::CATCH_UP,
-        RESERVE.in_paper("0%"),
-    ],
+    params: HcsfqParams::PARAMS,
 };
 
-/// Parameters of [`Hcsfq`]; [`ENTRY`] says what each does.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HcsfqParams {
-    /// Size of the buffer, in packets or bytes, without the packet in transmission. Default: 100 ms of the link, at
-    /// least 96 kB.
-    pub limit: Option<Limit>,
-    /// Part of the buffer up to which an uncongested link is not taken to be congested, 0 to 1. Default 0.25.
-    pub threshold: Ratio,
-    /// Whether the router labels packets, trusts their labels, or both. Default any.
-    pub role: RouterRole,
-    /// Whether packets leave without their labels. Default false.
-    pub egress: bool,
-    /// Part of the buffer kept for guaranteed packets while any arrive, 0 to 1. Default 0.1.
-    pub reserve: Ratio,
-    /// How the edge measures rates and writes labels.
-    pub edge: RateLabelParams,
-    /// How the fair shares are estimated.
-    pub fair_share: FairShareParams,
-}
-
-impl HcsfqParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When they contradict each other.
-    pub fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        fair_share::refuse_unused(args)?;
-        let (threshold, reserve) = Reserve::beyond_threshold(args)?;
-        Ok(Self {
-            limit: args.limit_if_set("limit"),
-            threshold,
-            role: RouterRole::from_args(args),
-            egress: args.switch("egress"),
-            reserve,
-            edge: RateLabelParams::from_args(args)?,
-            fair_share: FairShareParams { aggregate_guarantee: true, ..FairShareParams::of_1998(args)? },
-        })
+params! {
+    /// Parameters of [`Hcsfq`].
+    pub struct HcsfqParams {
+        limit: Option<Limit> = LIMIT_OF_1998,
+        threshold: Ratio = THRESHOLD_OF_1998,
+        ..EDGE.0,
+        ..SHARE.0,
+        role: RouterRole = ROLE,
+        egress: bool = EGRESS,
+        ..EDGE.1,
+        reserve: Ratio = RESERVE.in_paper("0%"),
+        /// How the edge measures rates and writes labels.
+        edge: RateLabelParams => RateLabelParams::from_args,
+        /// How the fair shares are estimated: with the readings of 1998, but for what is guaranteed.
+        fair_share: FairShareParams => FairShareParams::from_args,
+    }
+    check: |params: &Self, args| {
+        let target_delay = params.fair_share.target_delay;
+        fair_share::refuse_unused(args, target_delay)?;
+        Reserve::check(params.threshold, params.reserve, target_delay)
     }
 }
 

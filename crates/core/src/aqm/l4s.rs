@@ -21,17 +21,12 @@
 //!
 //! Cost: a branch for other packets; for one of L4S a root and a random number.
 
-use crate::param::{Kind, Param};
+use crate::param::Param;
 use crate::random::Stream;
 use crate::units::Span;
 
 /// The switch, off as in the papers.
-pub(crate) const L4S: Param = Param::new(
-    "l4s",
-    "–",
-    Kind::Switch,
-    "false",
-    "chosen: the papers drop",
+pub(crate) const L4S: Param = Param::of("false", "chosen: the papers drop").doc(
     "Whether ECT(1) packets are marked with twice the root of the probability by which they would be dropped, and dropped only \
      from where that is 1 on.",
 );

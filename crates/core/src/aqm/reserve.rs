@@ -1,20 +1,13 @@
 //! The last part of the buffer, which CSFQ and HCSFQ keep for packets that a guarantee covers.
 
-use crate::estimate::fair_share::TARGET_DELAY;
 use crate::mark::rate_label::RateLabel;
 use crate::mutant::Mutant;
-use crate::param::{EntryArgs, Kind, Param, ParamError, require};
+use crate::param::{Param, ParamError, require};
 use crate::units::{Ratio, Span};
 
 /// See [`Reserve`].
-pub(super) const RESERVE: Param = Param::new(
-    "reserve",
-    "–",
-    Kind::Ratio,
-    "10%",
-    "chosen: some packets; the 2002 paper has 0",
-    "Part of the buffer kept for guaranteed packets, while any arrive.",
-);
+pub(super) const RESERVE: Param = Param::of("10%", "chosen: some packets; the 2002 paper has 0")
+    .doc("Part of the buffer kept for guaranteed packets, while any arrive.");
 
 /// The last part of the buffer, for guaranteed packets.
 #[derive(Clone, Copy, Debug)]
@@ -25,19 +18,14 @@ pub(super) struct Reserve {
 }
 
 impl Reserve {
-    /// `threshold` and `reserve`.
-    ///
-    /// # Errors
-    /// When nothing is between them, or where `target_delay` replaces the threshold when nothing is left besides the reserve.
-    pub(super) fn beyond_threshold(args: &EntryArgs<'_>) -> Result<(Ratio, Ratio), ParamError> {
-        let (threshold, reserve) = (args.ratio("threshold"), args.ratio("reserve"));
-        let is_by_delay = args.span(TARGET_DELAY.name) > Span::ZERO;
+    /// Refuses a `reserve` that leaves nothing between it and `threshold`, or where `target_delay` replaces the threshold none besides it.
+    pub(super) fn check(threshold: Ratio, reserve: Ratio, target_delay: Span) -> Result<(), ParamError> {
+        let is_by_delay = target_delay > Span::ZERO;
         let all = "with 1 all of the buffer is kept; write for example \"10%\"";
         require(!is_by_delay || reserve.get() < 1.0, "reserve", all)?;
         let room = "excess packets never fill the buffer beyond `threshold`, so that no congestion is seen; \
                     `threshold` and `reserve` must add up to less than 1";
-        require(is_by_delay || threshold.get() + reserve.get() < 1.0, "reserve", room)?;
-        Ok((threshold, reserve))
+        require(is_by_delay || threshold.get() + reserve.get() < 1.0, "reserve", room)
     }
 
     pub(super) fn is_debt(self, label: RateLabel) -> bool {

@@ -41,10 +41,6 @@ mod by_delay;
 mod params;
 
 pub(crate) use params::refuse_unused;
-pub(crate) use params::{
-    ACCEPTED_RATE, AGGREGATE_GUARANTEE, BELOW_THRESHOLD, DECAY, INITIAL, K_ALPHA, K_C, NOTED_LABEL, ONSET,
-    OVERFLOW_DECREASE, OWN_LABEL, TARGET_DELAY,
-};
 pub use params::{AcceptedRate, BelowThreshold, FairShareParams, NotedLabel};
 
 use self::by_delay::ByDelay;

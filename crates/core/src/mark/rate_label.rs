@@ -40,9 +40,10 @@ use crate::estimate::exponential::{Averages, TimeConstant};
 use crate::label::{Format, Label};
 use crate::mutant::Mutant;
 use crate::packet::{FlowId, LabelKind, Packet};
-use crate::param::{EntryArgs, Kind, Paper, Param, ParamError, require};
+use crate::param::{Param, ParamError, require};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Span, Time, Weight, float, larger};
+use crate::{choice, params};
 
 /// The largest packet on most links: Ethernet's.
 const FULL_PACKET: Bytes = Bytes::new(1_500);
@@ -57,66 +58,6 @@ const QUEUEING: Span = Span::from_millis(250);
 /// The longest debt. Chosen: what Reno with 30 Mb/s over 300 ms falls behind; to send more than its guarantee for longer
 /// is no burst any more.
 const LONGEST_DEBT: Span = Span::from_secs(30);
-
-/// K.
-pub(crate) const K: Param = Param::new(
-    "k",
-    "K",
-    Kind::Span,
-    "100ms",
-    "1998 paper, simulations",
-    "Time constant of the rate of a flow, at the edge.",
-);
-/// See the head of this file.
-pub(crate) const CREDIT: Param = Param::new(
-    "credit",
-    "–",
-    Kind::Span,
-    "5s",
-    "chosen: some cycles of TCP's window",
-    "Time over which labels are averaged, so that a short burst does not count; 0s: none.",
-)
-.in_paper("0s");
-/// See [`Marking`].
-pub(crate) const MARKING: Param = Param::new(
-    "marking",
-    "–",
-    Kind::Choice(&["probabilistic", "deterministic", "debt"]),
-    "debt",
-    "2002 paper, figure 7; debt: chosen, so that one TCP connection has its guarantee",
-    "How the edge finds the packets that a guarantee covers: by chance, by a token bucket, or by two, one of which \
-     pays later.",
-)
-.in_paper("probabilistic");
-/// Depth of the token bucket.
-pub(crate) const BUCKET: Param = Param {
-    name: "bucket",
-    symbol: "–",
-    kind: Kind::Bytes,
-    default: None,
-    paper: Paper::AsDefault,
-    source: "chosen; the paper gives none",
-    doc: "Depth of the token bucket; 3000 bytes and what the guarantee brings in a round-trip time if not set.",
-};
-/// Peak rate under [`Marking::Debt`].
-pub(crate) const CATCH_UP: Param = Param::new(
-    "catch_up",
-    "–",
-    Kind::Number,
-    "2",
-    "chosen: windows of Reno grow to 4/3 of their mean, and further after a timeout",
-    "How many times its guarantee a flow that catches up may have; at least 1.",
-);
-/// Width of a label.
-pub(crate) const BITS: Param = Param::new(
-    "bits",
-    "–",
-    Kind::Count,
-    "17",
-    "Stoica, Zhang 1999, section 5.2",
-    "Width of a label, 8 to 17, of which 5 are its exponent; 8 bits hold up to 16 Gbit for a weight of 1, 17 \
-     bits up to 8.8 Tbit.",
-);
 
 /// What a packet's rate label says. A packet without a label says nothing: it has not passed an edge.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -163,65 +104,50 @@ impl RateLabel {
     }
 }
 
-/// How packets are found to be within their guarantee.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Marking {
-    /// By chance, so that the guaranteed packets have the guaranteed rate.
-    Probabilistic,
-    /// By a token bucket.
-    Deterministic,
-    /// By a token bucket, and another for what TCP falls behind after a loss, at up to `catch_up` times the guarantee.
-    Debt,
+choice! {
+    /// How packets are found to be within their guarantee.
+    pub enum Marking {
+        /// By chance, so that the guaranteed packets have the guaranteed rate.
+        Probabilistic = "probabilistic",
+        /// By a token bucket.
+        Deterministic = "deterministic",
+        /// By a token bucket, and another for what TCP falls behind after a loss, at up to `catch_up` times the guarantee.
+        Debt = "debt",
+    }
 }
 
-/// Parameters of [`RateLabels`].
-#[derive(Clone, Debug, PartialEq)]
-pub struct RateLabelParams {
-    /// K.
-    pub k: Span,
-    /// Time constant of the mean rate; zero: none.
-    pub credit: Span,
-    /// How guarantees are marked.
-    pub marking: Marking,
-    /// How many times its guarantee a flow may have while it catches up, at least 1.
-    pub catch_up: f64,
-    /// Depth of the token bucket; none: as the flow's round-trip time asks for.
-    pub bucket: Option<Bytes>,
-    /// Of a label, 8 to 17.
-    pub bits: u32,
+params! {
+    /// Parameters of [`RateLabels`].
+    pub struct RateLabelParams {
+        /// Time constant of the rate of a flow, at the edge.
+        k: Span = Param::of("100ms", "1998 paper, simulations").symbol("K"),
+        /// Time over which labels are averaged, so that a short burst does not count; 0s: none.
+        credit: Span = Param::of("5s", "chosen: some cycles of TCP's window").in_paper("0s"),
+        /// Width of a label, 8 to 17, of which 5 are its exponent; 8 bits hold up to 16 Gbit for a weight of 1, 17 bits up to 8.8 Tbit.
+        bits: u32 = Param::of("17", "Stoica, Zhang 1999, section 5.2"),
+        /// How the edge finds the packets that a guarantee covers: by chance, by a token bucket, or by two, one of which pays later.
+        marking: Marking = Param::of("debt", "2002 paper, figure 7; debt: chosen, so that one TCP connection has its guarantee")
+            .in_paper("probabilistic"),
+        /// Depth of the token bucket; 3000 bytes and what the guarantee brings in a round-trip time if not set.
+        bucket: Option<Bytes> = Param::unset("chosen; the paper gives none"),
+        /// How many times its guarantee a flow that catches up may have; at least 1.
+        catch_up: f64 = Param::of("2", "chosen: windows of Reno grow to 4/3 of their mean, and further after a timeout"),
+    }
+    check: |params: &Self, _| params.check()
 }
 
 impl RateLabelParams {
-    /// From the catalogue's values.
-    ///
-    /// # Errors
-    /// When they contradict each other.
-    pub(crate) fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let bucket = args.bytes_if_set("bucket");
-        let marking = match args.choice("marking") {
-            "probabilistic" => Marking::Probabilistic,
-            "deterministic" => Marking::Deterministic,
-            _ => Marking::Debt,
-        };
+    fn check(&self) -> Result<(), ParamError> {
         let slow = "a flow that catches up sends at least its guarantee; write at least 1";
-        require(args.number("catch_up") >= 1.0, "catch_up", slow)?;
+        require(self.catch_up >= 1.0, "catch_up", slow)?;
         let none =
             "marking by chance has no bucket; write marking = \"debt\" or \"deterministic\", or leave it out";
-        require(bucket.is_none() || marking != Marking::Probabilistic, "bucket", none)?;
+        require(self.bucket.is_none() || self.marking != Marking::Probabilistic, "bucket", none)?;
         let deep = "a bucket that holds no full packet covers none; write for example \"3000B\"";
-        require(bucket.is_none_or(|bucket| bucket >= FULL_PACKET), "bucket", deep)?;
-        let (k, bits) = (args.span("k"), args.count("bits"));
-        require(k > Span::ZERO, "k", "it must be above zero; write for example \"100ms\"")?;
+        require(self.bucket.is_none_or(|bucket| bucket >= FULL_PACKET), "bucket", deep)?;
+        require(self.k > Span::ZERO, "k", "it must be above zero; write for example \"100ms\"")?;
         let width = "a label has 8 to 17 bits: 5 for the exponent and at least 3 for the mantissa";
-        require((8..=17).contains(&bits), "bits", width)?;
-        Ok(Self {
-            k,
-            credit: args.span("credit"),
-            marking,
-            catch_up: args.number("catch_up"),
-            bucket,
-            bits: bits as u32,
-        })
+        require((8..=17).contains(&self.bits), "bits", width)
     }
 
     /// What labels are rounded to.

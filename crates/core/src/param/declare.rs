@@ -161,6 +161,8 @@ const fn equal(a: &str, b: &str) -> bool {
 /// enum of [`choice!`]. The line above a field is what users read of it; a field whose [`Param`] is shared, and has a `doc` of its own, needs
 /// none. `check`, which may be left out, is given the parameters and the [`EntryArgs`](super::EntryArgs) and refuses values that contradict
 /// each other.
+///
+/// `..LIST,` puts the parameters of a list here, which a function reads: for a part whose parameters do not all stand in one place.
 #[macro_export]
 macro_rules! params {
     (
@@ -228,6 +230,10 @@ macro_rules! params {
             }]
             $($rest)*
         );
+    };
+    // Those of a list, which a function reads.
+    (@ $head:tt $check:tt [$($lists:tt)*] $done:tt ..$list:expr, $($rest:tt)*) => {
+        $crate::params!(@ $head $check [$($lists)* $list,] $done $($rest)*);
     };
     (@ [$(#[$meta:meta])* $vis:vis $name:ident] [$($check:expr)?] [$($lists:tt)*]
         [$({ $(#[doc = $doc:expr])* $field:ident: $type:ty = |$args:ident| $read:expr })*]) => {

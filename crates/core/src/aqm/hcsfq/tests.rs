@@ -1,6 +1,7 @@
 use super::*;
 use crate::label::Label;
 use crate::packet::SimplePacket;
+use crate::param::EntryArgs;
 use crate::testing::packet;
 use crate::units::{Bytes, Packets, Span};
 use std::vec::Vec;
