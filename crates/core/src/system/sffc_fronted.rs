@@ -41,7 +41,8 @@ impl SffcFrontedParams {
             return kind;
         };
         let is_fifo = matches!(schedule, SchedulerParams::Fifo(_));
-        let named = DisciplineKind::of_name(sffc.discipline).filter(|_| is_fifo && sffc.discipline != FIFO);
+        let name = sffc.discipline();
+        let named = DisciplineKind::of_name(name).filter(|_| is_fifo && name != FIFO);
         match named {
             Some(discipline) => {
                 DisciplineKind::SffcFronted(Self { sffc: sffc.clone(), discipline: Box::new(discipline) })
