@@ -154,12 +154,12 @@ const fn equal(a: &str, b: &str) -> bool {
 /// }
 /// ```
 ///
-/// `field: Type => function,` is no parameter: `function` makes it of the [`EntryArgs`](super::EntryArgs), or an error.
+/// `field: Type => function,` is no parameter: `function` makes it of the [`EntryArgs`], or an error.
 /// `field: Type = param => function,` is a parameter whose value `function` makes of them, such as one that follows another unless set.
 ///
 /// The type of a field is a [`Setting`]: its kind in a scenario, an `Option` where a scenario may leave it out without a default, or an
 /// enum of [`choice!`](crate::choice!). The line above a field is what users read of it; a field whose [`Param`] is shared, and has a `doc` of its own, needs
-/// none. `check`, which may be left out, is given the parameters and the [`EntryArgs`](super::EntryArgs) and refuses values that contradict
+/// none. `check`, which may be left out, is given the parameters and the [`EntryArgs`] and refuses values that contradict
 /// each other.
 ///
 /// `..LIST,` puts the parameters of a list here, which a function reads: for a part whose parameters do not all stand in one place.
