@@ -160,7 +160,10 @@ mod right {
 
     pub fn what_ran_is_counted_and_no_threads_are_refused() {
         let folder = tempfile::tempdir().unwrap();
-        let run = |arguments: &[&str]| said(wrong("lacks_a_program", folder.path()).args(arguments));
+        let file = folder.path().join("skipped");
+        let run = |arguments: &[&str]| {
+            said(wrong("lacks_a_program", folder.path()).args(arguments).env(skip::FILE, &file))
+        };
         for arguments in [["--test-threads", "0"].as_slice(), &["--test-threads=many"], &["--test-threads"]] {
             let (status, text) = run(arguments);
             assert!(status == Some(2) && text.contains("tests cannot run at once"), "{text}");

@@ -18,7 +18,7 @@ use apportion_testing::properties::cases;
 mod targets;
 
 /// Mutations of each format.
-const MUTATIONS: u32 = 20_000;
+const MUTATIONS: u32 = 8_000;
 /// The longest input.
 const LONGEST: usize = 16 << 10;
 /// What often is at the edge of something.

@@ -90,7 +90,7 @@ fn run_all(document: &Path, has_shell: bool) -> usize {
     for command in &commands {
         // Two labs at once are late, and would repeat their runs; they take real time, of which less is enough here.
         let command = match command.strip_prefix("lab ") {
-            Some(words) => format!("lab --retries 0 {words}").replace("stop=12s", "stop=4s"),
+            Some(words) => format!("lab --retries 0 {words}").replace("stop=12s", "stop=3s"),
             None => command.clone(),
         };
         // A shell reads it, with its quotes and comments, as it would for the user.
