@@ -3,7 +3,7 @@
 use alloc::format;
 use core::fmt::Debug;
 
-use super::{EntryArgs, Kind, Limit, Param, ParamError, Threshold, Value};
+use super::{EntryArgs, Kind, Limit, MUST_BE_SET, Paper, Param, ParamError, Threshold, Value};
 use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span};
 
 /// A type that a parameter can have.
@@ -77,6 +77,67 @@ pub fn read<T: Setting>(args: &EntryArgs<'_>, params: &'static [Param], name: &s
     T::of(value).ok_or_else(|| {
         ParamError::new(name, format!("it must be set; write for example {}", T::KIND.example()))
     })
+}
+
+/// The parts of a declaration.
+impl Param {
+    /// A parameter with a default, and where that comes from. Its name, kind and doc are those of a field of [`params!`](crate::params).
+    #[must_use]
+    pub const fn of(default: &'static str, source: &'static str) -> Self {
+        Self { default: Some(default), ..Self::unset(source) }
+    }
+
+    /// A parameter that has no value unless it is set: its doc says what that means.
+    #[must_use]
+    pub const fn unset(source: &'static str) -> Self {
+        let paper = Paper::AsDefault;
+        Self { name: "", symbol: "–", kind: Kind::Switch, default: None, paper, source, doc: "" }
+    }
+
+    /// A parameter that every scenario has to set.
+    #[must_use]
+    pub const fn required() -> Self {
+        Self::unset(MUST_BE_SET)
+    }
+
+    /// The same, with the paper's symbol.
+    #[must_use]
+    pub const fn symbol(self, symbol: &'static str) -> Self {
+        Self { symbol, ..self }
+    }
+
+    /// The same, without a value in the paper, which has nothing of the kind.
+    #[must_use]
+    pub const fn not_in_paper(self) -> Self {
+        Self { paper: Paper::Unset, ..self }
+    }
+
+    /// The same, with what users read of it, for a parameter that several components have.
+    #[must_use]
+    pub const fn doc(self, doc: &'static str) -> Self {
+        Self { doc, ..self }
+    }
+
+    /// The same, of which only these words can be chosen.
+    #[must_use]
+    pub const fn one_of(self, words: &'static [&'static str]) -> Self {
+        Self { kind: Kind::Choice(words), ..self }
+    }
+
+    /// The same, as a field of this name and kind, with this doc unless it has one.
+    #[must_use]
+    pub const fn field(self, name: &'static str, kind: Kind, doc: &'static str) -> Self {
+        let kind = if matches!(self.kind, Kind::Choice(_)) { self.kind } else { kind };
+        let doc = if self.doc.is_empty() { doc.trim_ascii_start() } else { self.doc };
+        Self { name, kind, doc, ..self }
+    }
+
+    /// What this does not say, as `other` says it: name, symbol, kind and doc.
+    #[must_use]
+    pub(crate) const fn or(self, other: &Self) -> Self {
+        let doc = if self.doc.is_empty() { other.doc } else { self.doc };
+        Self { name: other.name, symbol: other.symbol, kind: other.kind, doc, ..self }
+    }
 }
 
 /// How many parameters these lists have.
