@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use apportion_cache::{Cache, CacheError, Key};
 use apportion_report::Recorded;
 use apportion_report::phases::Twin;
 use apportion_runtime::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 
+use crate::cache::{Cache, CacheError, Key};
 use crate::scenario::Scenario;
 use crate::simulations::Simulations;
 

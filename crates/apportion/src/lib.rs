@@ -60,6 +60,7 @@
 pub mod arrow;
 mod bottlenecks;
 mod builders;
+mod cache;
 mod cached;
 mod cancel;
 mod captures;
@@ -93,7 +94,6 @@ mod warnings;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod watch;
 
-pub use apportion_cache::{Cache, CacheError, Damage, Frame, Usage};
 pub use apportion_core;
 pub use apportion_core::system::Catalog;
 pub use apportion_core::units;
@@ -107,6 +107,7 @@ pub use apportion_report::{
     Comparison, Contents, LoadError, PointRecord, Provenance, StoredRun, Table, WriteError, compare, export,
 };
 pub use apportion_scenario::{Estimate, Place, Point, Problem};
+pub use cache::{Cache, CacheError, Damage, Frame, Usage};
 pub use cancel::{Cancel, Progress};
 pub use examples::examples;
 #[cfg(all(feature = "live", target_os = "linux"))]

@@ -2,13 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apportion_cache::{CacheError, Frame};
 use apportion_report::Recorded;
 use apportion_runtime::outcome::Outcome;
 use apportion_sim::Job;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use crate::cache::{CacheError, Frame};
 use crate::cached::{Entry, Which};
 use crate::recorder::blank_point;
 use crate::run_error::RunError;

@@ -3,7 +3,6 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use apportion_cache::{Cache, CacheError};
 use apportion_live::lab::{self, LabError};
 use apportion_reproduce::table::{json_lines, tables};
 use apportion_reproduce::write::{World, WriteError};
@@ -13,6 +12,7 @@ use apportion_scenario::Estimate;
 use apportion_sim::replicate::ReplicateError;
 
 use crate::builders::builders;
+use crate::cache::{Cache, CacheError};
 use crate::cached::{Cached, Ended};
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 use crate::lab::until_valid;

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use apportion_cache::CacheError;
 use apportion_report::metrics::Metric;
 use apportion_report::rows::{
     AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseRow, ResponseRow, SeriesRow, StatisticRow,
 };
 use apportion_report::{Contents, LoadError, PointRecord, Provenance, StoredRun, Table, WriteError};
+
+use crate::cache::CacheError;
 
 /// The results of a run: tables of [rows](crate::rows), text and a report.
 ///

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use apportion_cache::{Cache, CacheError};
 use apportion_report::{Contents, Writer};
 use apportion_scenario::{Estimate, Point, replication_seed};
 
 use crate::builders::builders;
+use crate::cache::{Cache, CacheError};
 use crate::cached::{Cached, Ended, Which};
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 use crate::captures::Captures;

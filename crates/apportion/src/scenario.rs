@@ -5,12 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use apportion_cache::Key;
 use apportion_core::system::Catalog;
 use apportion_scenario::model::{self, Change, Setting};
 use apportion_scenario::{Point, Problem, ReadFile, Suite};
 use serde::Serialize;
 
+use crate::cache::Key;
 use crate::sources::{BUILD, TARGET};
 
 /// The name of a scenario without a file in messages; files that it refers to are relative to the current folder.

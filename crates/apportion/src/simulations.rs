@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use apportion_cache::Cache;
 use apportion_report::phases::{Sample, Twin};
 use apportion_report::{Contents, PointRecord, Recorded};
 use apportion_runtime::outcome::Outcome;
@@ -11,6 +10,7 @@ use apportion_sim::Job;
 use apportion_sim::capture::LinkCapture;
 use apportion_sim::replicate::{ReplicateError, replicate_with};
 
+use crate::cache::Cache;
 use crate::cached::{Cached, Ended, Which};
 use crate::cancel::{Cancel, Counter};
 use crate::events::{Events, Observing};

@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use apportion_cache::Cache;
 use apportion_core::system::Catalog;
 use apportion_report::league::{self, Cell, alone};
 use apportion_report::{Folder, WriteError};
 use apportion_scenario::Estimate;
 
 use crate::builders::builders;
+use crate::cache::Cache;
 use crate::cancel::{Cancel, OnProgress, Progress};
 use crate::results::Results;
 use crate::run::Run;

@@ -1,13 +1,12 @@
 //! Entries of several processes, sizes, damage.
 
-#![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
-
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use apportion_cache::{Cache, Key, Usage};
 use tempfile::TempDir;
+
+use super::{Cache, Key, Usage};
 
 type Entry = (u64, Vec<f64>);
 

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use crate::{Cache, CacheError, ENDING, LAYOUT, frames};
+use super::{Cache, CacheError, ENDING, LAYOUT, frames};
 
 /// What a cache takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
