@@ -9,6 +9,8 @@ const FOLDER: &str = "papers";
 /// Longest text file of a paper, in bytes. Chosen: as of a scenario.
 const MAX_TEXT: u64 = 16 << 20;
 
+include!(concat!(env!("OUT_DIR"), "/files.rs"));
+
 /// A set of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Files {
@@ -53,18 +55,31 @@ fn embedded(path: &Path) -> io::Result<&'static str> {
         }
     }
     match parts.split_first() {
-        Some((&FOLDER, rest)) => apportion_papers::text(&rest.join("/")),
+        Some((&FOLDER, rest)) => text(&rest.join("/")),
         _ => None,
     }
     .ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, "the program has no such file"))
 }
 
+/// The text of a file of [`FILES`].
+fn text(path: &str) -> Option<&'static str> {
+    FILES.binary_search_by(|(known, _)| (*known).cmp(path)).ok().map(|at| FILES[at].1)
+}
+
 /// The embedded `expect.toml` files.
 pub(crate) fn papers() -> impl Iterator<Item = String> {
     let is_paper = |path: &&str| path.ends_with("/expect.toml");
-    apportion_papers::FILES
-        .iter()
-        .map(|(path, _)| *path)
-        .filter(is_paper)
-        .map(|path| format!("{FOLDER}/{path}"))
+    FILES.iter().map(|(path, _)| *path).filter(is_paper).map(|path| format!("{FOLDER}/{path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_paper_is_there_and_found() {
+        assert!(text("pps/expect.toml").is_some_and(|text| text.contains("pps/fig4")));
+        assert!(FILES.iter().all(|(path, found)| text(path) == Some(*found)));
+        assert_eq!(text("Cargo.toml"), None);
+    }
 }

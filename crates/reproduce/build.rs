@@ -1,11 +1,13 @@
-//! Lists the TOML files of all papers with their texts.
+//! Lists the TOML files of all papers with their texts: `papers` next to `src` is a link to the folder of the project, whose
+//! files a package then holds.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or(io::ErrorKind::NotFound)?);
+    let root =
+        PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or(io::ErrorKind::NotFound)?).join("papers");
     let out = PathBuf::from(env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?);
     println!("cargo::rerun-if-changed={}", root.display());
     let mut files = Vec::new();
@@ -26,7 +28,7 @@ fn main() -> io::Result<()> {
         files.into_iter().filter_map(|file| Some((name(&file)?, file))).collect();
     named.sort();
     let mut code = "/// Paths below the folder of papers with their texts, sorted by path.\n\
-                    pub static FILES: &[(&str, &str)] = &[\n"
+                    static FILES: &[(&str, &str)] = &[\n"
         .to_owned();
     for (name, file) in named {
         let _ = writeln!(code, "    ({name:?}, include_str!({file:?})),");
