@@ -312,7 +312,6 @@ fn fill(amount: f64, mut asks: Vec<(f64, f64)>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use apportion_reference as reference;
     use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
@@ -448,53 +447,8 @@ mod tests {
         assert_eq!(nan, Err(Infeasible::BadCapacity { link: 0 }));
     }
 
-    fn link() -> impl Strategy<Value = (Vec<f64>, Vec<CustomerClaim>)> {
-        // At most 3 · 19 of 60 are guaranteed.
-        let flow = (0usize..4, 1u8..6, 0u8..4, prop::option::of(0u8..40));
-        let flow = flow.prop_map(|(customer, w, g, d)| {
-            guaranteed(f64::from(g), claim(&[0], customer, f64::from(w), d.map(f64::from)))
-        });
-        let weights = prop::collection::vec((1u8..6).prop_map(f64::from), 4);
-        (weights, prop::collection::vec(flow, 1..20))
-    }
-
     proptest! {
         #![proptest_config(cases(256))]
-
-        #[test]
-        fn it_agrees_with_halving_intervals((weights, claims) in link()) {
-            let shares = hierarchical(&[60.0], &weights, &claims).unwrap();
-            let flows: Vec<_> =
-                claims.iter().map(|c| (c.customer, c.weight, c.guarantee, c.demand.unwrap_or(60.0))).collect();
-            for (ours, theirs) in shares.iter().zip(reference::hierarchical(60.0, &weights, &flows)) {
-                prop_assert!((ours - theirs).abs() < 1e-6, "{ours} against {theirs}");
-            }
-        }
-
-        #[test]
-        fn no_flow_can_have_more_without_a_poorer_sibling_having_less((weights, claims) in link()) {
-            let shares = hierarchical(&[60.0], &weights, &claims).unwrap();
-            let part = |n: usize| -> f64 {
-                claims.iter().zip(&shares).filter(|(c, _)| c.customer == n).map(|(_, share)| share).sum()
-            };
-            let wants: f64 = claims.iter().map(|c| c.demand.unwrap_or(60.0)).sum();
-            prop_assert!((shares.iter().sum::<f64>() - wants.min(60.0)).abs() < 1e-9, "the link is used");
-            for (flow, claim) in claims.iter().enumerate() {
-                if shares[flow] >= claim.demand.unwrap_or(60.0) - 1e-9 {
-                    continue;
-                }
-                let own = |(_, sibling): &(usize, &CustomerClaim)| sibling.customer == claim.customer;
-                let level = (shares[flow] - claim.guarantee) / claim.weight;
-                for (other, sibling) in claims.iter().enumerate().filter(own) {
-                    prop_assert!(shares[other] <= sibling.guarantee + sibling.weight * level + 1e-9);
-                }
-                let level = part(claim.customer) / weights[claim.customer];
-                let floor = |n: usize| -> f64 {
-                    claims.iter().filter(|c| c.customer == n).map(|c| c.guarantee.min(c.demand.unwrap_or(60.0))).sum()
-                };
-                prop_assert!((0..4).all(|n| part(n) <= floor(n).max(weights[n] * level) + 1e-9), "of customers");
-            }
-        }
 
         /// Over several links: nothing is overfilled, and who has less than it wants is held back at a full link, where
         /// no flow of its customer has more for its weight.
@@ -536,21 +490,6 @@ mod tests {
                 let settled = settle(&capacities[..1], &weights, &alone, &wants).unwrap();
                 prop_assert!(single.iter().zip(settled).all(|(a, b)| (a - b).abs() < 1e-9));
             }
-        }
-
-        #[test]
-        fn opening_flows_gains_a_customer_nothing((weights, mut claims) in link(), more in 1usize..10) {
-            // All want as much as there is: what a customer has does not depend on how many flows it has.
-            // Neither is anything guaranteed.
-            claims.iter_mut().for_each(|claim| (claim.demand, claim.guarantee) = (None, 0.0));
-            let part = |claims: &[CustomerClaim], n| -> f64 {
-                let shares = hierarchical(&[60.0], &weights, claims).unwrap();
-                claims.iter().zip(shares).filter(|(c, _)| c.customer == n).map(|(_, share)| share).sum()
-            };
-            let n = claims[0].customer;
-            let before = part(&claims, n);
-            claims.extend(vec![claims[0].clone(); more]);
-            prop_assert!((part(&claims, n) - before).abs() < 1e-9);
         }
     }
 }

@@ -227,9 +227,6 @@ pub fn oversubscribed(
 mod tests {
     use super::*;
     use crate::random::Stream;
-    use apportion_reference as reference;
-    use apportion_testing::properties::cases;
-    use proptest::prelude::*;
     use std::string::ToString;
 
     fn claim(links: &[usize], weight: f64, guarantee: f64, demand: Option<f64>) -> Claim {
@@ -309,75 +306,6 @@ mod tests {
             [claim(&[0, 1], 1.0, 2.0, None), claim(&[1], 1.0, 2.0, None), claim(&[1], 10.0, 0.0, None)];
         fit_guarantees(&[1.0, 3.0], &mut claims);
         assert_eq!(max_min(&[1.0, 3.0], &claims), Ok(vec![1.0, 2.0, 0.0]));
-    }
-
-    fn network() -> impl Strategy<Value = (Vec<f64>, Vec<Claim>)> {
-        let links = prop::collection::btree_set(0usize..6, 1..4);
-        let claim = (links, 1u8..10, 0u8..5, prop::option::of(0u8..60)).prop_map(|(links, w, g, d)| Claim {
-            links: links.into_iter().collect(),
-            weight: f64::from(w),
-            guarantee: f64::from(g),
-            demand: d.map(f64::from),
-        });
-        (prop::collection::vec(60u8..200, 6), prop::collection::vec(claim, 1..12))
-            .prop_map(|(capacities, claims)| (capacities.into_iter().map(f64::from).collect(), claims))
-    }
-
-    proptest! {
-        #![proptest_config(cases(256))]
-
-        #[test]
-        fn no_flow_can_have_more_without_a_poorer_one_having_less((capacities, claims) in network()) {
-            let shares = max_min(&capacities, &claims).unwrap();
-            let load = |link: usize| -> f64 {
-                let crossing = claims.iter().zip(&shares).filter(|(claim, _)| claim.links.contains(&link));
-                crossing.map(|(_, share)| share).sum()
-            };
-            for (link, &capacity) in capacities.iter().enumerate() {
-                prop_assert!(load(link) <= capacity + 1e-9);
-            }
-            let level = |flow: usize| (shares[flow] - claims[flow].guarantee) / claims[flow].weight;
-            for (flow, claim) in claims.iter().enumerate() {
-                if claim.demand.is_some_and(|demand| shares[flow] >= demand - 1e-9) {
-                    continue;
-                }
-                // Bertsekas, Gallager: a link is its bottleneck, full and with no flow at a higher level.
-                let bottleneck = claim.links.iter().any(|&link| {
-                    let full = load(link) >= capacities[link] - 1e-9;
-                    full && (0..claims.len())
-                        .filter(|&other| claims[other].links.contains(&link))
-                        .all(|other| level(other) <= level(flow) + 1e-9)
-                });
-                prop_assert!(bottleneck, "flow {flow} could have more than {}", shares[flow]);
-            }
-        }
-
-        #[test]
-        fn guarantees_are_kept_in_parts_that_are_max_min_fair(
-            (mut capacities, mut claims) in network(), scale in 1u8..40, outage in 0usize..12,
-        ) {
-            capacities.iter_mut().for_each(|capacity| *capacity *= f64::from(scale) / 400.0);
-            capacities.get_mut(outage).into_iter().for_each(|capacity| *capacity = 0.0);
-            // All rise in proportion to what they are until they are whole, or a link is full.
-            let rising: Vec<_> = claims.iter().map(|c| (c.links.clone(), floor(c), 0.0, floor(c))).collect();
-            fit_guarantees(&capacities, &mut claims);
-            for (ours, theirs) in claims.iter().zip(reference::max_min(&capacities, &rising)) {
-                prop_assert!((ours.guarantee - theirs).abs() < 1e-9, "{} against {theirs}", ours.guarantee);
-            }
-            prop_assert!(max_min(&capacities, &claims).is_ok());
-        }
-
-        #[test]
-        fn it_agrees_with_filling_round_by_round((capacities, claims) in network()) {
-            let shares = max_min(&capacities, &claims).unwrap();
-            let flows: Vec<_> = claims
-                .iter()
-                .map(|c| (c.links.clone(), c.weight, c.guarantee, c.demand.unwrap_or(f64::INFINITY)))
-                .collect();
-            for (ours, theirs) in shares.iter().zip(reference::max_min(&capacities, &flows)) {
-                prop_assert!((ours - theirs).abs() < 1e-7, "{ours} against {theirs}");
-            }
-        }
     }
 
     #[test]

@@ -27,9 +27,6 @@ pub fn level(amount: f64, demands: &mut [f64]) -> f64 {
 mod tests {
     use std::vec::Vec;
 
-    use apportion_testing::properties::cases;
-    use proptest::prelude::*;
-
     use super::*;
 
     fn split(amount: f64, demands: &[f64]) -> Vec<f64> {
@@ -53,22 +50,5 @@ mod tests {
         assert_eq!(split(3.0, &[1.0, 2.0]), [1.0, 2.0]);
         assert_eq!(split(0.0, &[0.0, 2.0]), [0.0, 0.0]);
         assert_eq!(split(1.0, &[]), [0.0; 0]);
-    }
-
-    proptest! {
-        #![proptest_config(cases(10_000))]
-        /// Against the level found by bisection.
-        #[test]
-        fn it_is_the_split_of_the_reference(
-            amount in 0.0..100.0,
-            demands in proptest::collection::vec(prop_oneof![Just(0.0), Just(2.5), 0.0..20.0], 1..40),
-        ) {
-            let shares = split(amount, &demands);
-            let reference = apportion_reference::sffc::water_filling(amount, &demands);
-            for (share, due) in shares.iter().zip(&reference) {
-                prop_assert!((share - due).abs() < 1e-9, "{shares:?} {reference:?}");
-            }
-            prop_assert!(shares.iter().sum::<f64>() <= amount * (1.0 + 1e-12) + 1e-12);
-        }
     }
 }

@@ -12,24 +12,24 @@ use apportion_core::schedule::wf2q_plus::Wf2qPlus;
 use apportion_core::schedule::{End, Scheduler};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_core::{Colour, DropReason, FlowId, LabelKind, Packet, Queue};
-use apportion_reference::bucket::Bucket;
-use apportion_reference::codel::Codel;
-use apportion_reference::csfq::{
-    Arrival, Csfq as SlowCsfq, Outcome as CsfqOutcome, Params as SlowCsfqParams,
-};
-use apportion_reference::drr::Drr as SlowDrr;
-use apportion_reference::fred::{Fred as SlowFred, Outcome as Fate, Params as SlowFredParams};
-use apportion_reference::pie::Pie;
-use apportion_reference::red::{Outcome, Params as SlowRedParams, Red as SlowRed};
-use apportion_reference::rio::{Params as SlowRioParams, Ramp, Rio as SlowRio};
-use apportion_reference::round_robin::RoundRobin as SlowRoundRobin;
-use apportion_reference::scfq::Scfq as SlowScfq;
-use apportion_reference::start_time_fq::StartTimeFq as SlowStartTimeFq;
-use apportion_reference::wf2q_plus::Wf2qPlus as SlowWf2qPlus;
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, build, packet, read, setup};
+use crate::reference::bucket::Bucket;
+use crate::reference::codel::Codel;
+use crate::reference::csfq::{
+    Arrival, Csfq as SlowCsfq, Outcome as CsfqOutcome, Params as SlowCsfqParams,
+};
+use crate::reference::drr::Drr as SlowDrr;
+use crate::reference::fred::{Fred as SlowFred, Outcome as Fate, Params as SlowFredParams};
+use crate::reference::pie::Pie;
+use crate::reference::red::{Outcome, Params as SlowRedParams, Red as SlowRed};
+use crate::reference::rio::{Params as SlowRioParams, Ramp, Rio as SlowRio};
+use crate::reference::round_robin::RoundRobin as SlowRoundRobin;
+use crate::reference::scfq::Scfq as SlowScfq;
+use crate::reference::start_time_fq::StartTimeFq as SlowStartTimeFq;
+use crate::reference::wf2q_plus::Wf2qPlus as SlowWf2qPlus;
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

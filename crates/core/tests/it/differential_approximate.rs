@@ -2,14 +2,14 @@
 
 use apportion_core::Queue;
 use apportion_core::units::{Span, Time};
-use apportion_reference::afq::Afq as SlowAfq;
-use apportion_reference::cebinae::Cebinae as SlowCebinae;
-use apportion_reference::start_tags::{Aifo as SlowAifo, SpPifo as SlowSpPifo};
-use apportion_reference::stochastic_fq::StochasticFq as SlowStochasticFq;
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, build, packet};
+use crate::reference::afq::Afq as SlowAfq;
+use crate::reference::cebinae::Cebinae as SlowCebinae;
+use crate::reference::start_tags::{Aifo as SlowAifo, SpPifo as SlowSpPifo};
+use crate::reference::stochastic_fq::StochasticFq as SlowStochasticFq;
 
 /// An arrival of a flow with its size, or a departure.
 type Op = Option<(u32, u64)>;

@@ -6,12 +6,12 @@ use apportion_core::units::{Packets, Rate};
 use apportion_core::units::{Span, Time};
 use apportion_core::{FlowId, HostPair, Queue};
 use apportion_laws::Laws;
-use apportion_reference::cake::Cake as SlowCake;
-use apportion_reference::cobalt::Cobalt as SlowCobalt;
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, Whole, build, packet, read, setup};
+use crate::reference::cake::Cake as SlowCake;
+use crate::reference::cobalt::Cobalt as SlowCobalt;
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

@@ -8,13 +8,13 @@ use apportion_core::random::Stream;
 use apportion_core::system::LinkContext;
 use apportion_core::units::{Rate, Time, Weight};
 use apportion_core::{DropReason, LabelKind, Packet, Queue};
-use apportion_reference::mcsfq::{
-    Arrival, BelowThreshold, Draw, Marking, Mcsfq as Slow, Outcome, Params, Readings, Scheme,
-};
 use apportion_testing::properties;
 use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, packet, read, setup};
+use crate::reference::mcsfq::{
+    Arrival, BelowThreshold, Draw, Marking, Mcsfq as Slow, Outcome, Params, Readings, Scheme,
+};
 
 /// Of the link, in bits a second.
 const C: u64 = 10_000_000;

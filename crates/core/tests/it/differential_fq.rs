@@ -3,11 +3,11 @@
 use apportion_core::Queue;
 use apportion_core::units::{Packets, Span, Time};
 use apportion_laws::Laws;
-use apportion_reference::fq::Fq as SlowFq;
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, Whole, build, packet, read};
+use crate::reference::fq::Fq as SlowFq;
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

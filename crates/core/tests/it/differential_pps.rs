@@ -11,13 +11,13 @@ use apportion_core::random::Stream;
 use apportion_core::system::catalog::Selection;
 use apportion_core::units::{Span, TicketRate, Time};
 use apportion_core::{DropReason, LabelKind, Packet, Queue};
-use apportion_reference::red::Outcome;
-use apportion_reference::tickets::{Link as SlowLink, Policing, Source as SlowSource};
-use apportion_reference::tred::{Params as SlowTredParams, Stage, Tred as SlowTred};
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, packet, read, setup};
+use crate::reference::red::Outcome;
+use crate::reference::tickets::{Link as SlowLink, Policing, Source as SlowSource};
+use crate::reference::tred::{Params as SlowTredParams, Stage, Tred as SlowTred};
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

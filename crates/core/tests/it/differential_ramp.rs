@@ -5,11 +5,11 @@ use apportion_core::system::ramp::requirement::{Controller, Requirement};
 use apportion_core::system::{DisciplineKind, LinkContext, LinkQueue};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_core::{FlowClass, FlowId, Queue};
-use apportion_reference::ramp::Controller as SlowController;
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, packet, read, setup};
+use crate::reference::ramp::Controller as SlowController;
 
 #[derive(Clone, Copy, Debug)]
 enum Op {

@@ -6,13 +6,13 @@ use apportion_core::system::LinkQueue;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_core::{FlowId, Queue};
 use apportion_laws::Laws;
-use apportion_reference::hfsc::{Class as SlowClass, Hfsc as SlowHfsc};
-use apportion_reference::htb::{self, Class};
-use apportion_reference::prio::Prio as SlowPrio;
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, Whole, packet, read, setup};
+use crate::reference::hfsc::{Class as SlowClass, Hfsc as SlowHfsc};
+use crate::reference::htb::{self, Class};
+use crate::reference::prio::Prio as SlowPrio;
 
 /// The discipline with these keys of classes, with flow i in the i-th leaf of the table.
 fn of_classes(kind: &str, keys: &[String], leaves: u32) -> LinkQueue<SimplePacket> {

@@ -10,11 +10,11 @@ use apportion_core::schedule::drr::{Drr, DrrParams};
 use apportion_core::system::{LinkContext, LinkQueue, SCHEDULERS};
 use apportion_core::units::{Bytes, Packets, Rate, Ratio, Span, Time, Weight};
 use apportion_core::{DropReason, Queue};
-use apportion_reference::pfd::{Params as SlowParams, Pfd as Slow, Victim};
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, packet, read};
+use crate::reference::pfd::{Params as SlowParams, Pfd as Slow, Victim};
 
 const FLOWS: usize = 5;
 

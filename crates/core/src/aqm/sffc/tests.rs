@@ -1,3 +1,6 @@
+#[path = "../../../tests/it/reference/sffc.rs"]
+mod reference;
+
 use std::vec::Vec;
 
 use apportion_testing::properties::cases;
@@ -496,10 +499,10 @@ proptest! {
     ) {
         let mut delta = Vec::new();
         max_min_estimate(amount, &lambda, lambda.len() + adaptive, true, &mut delta);
-        let literal = apportion_reference::sffc::max_min_estimate(amount, &lambda, adaptive);
+        let literal = reference::max_min_estimate(amount, &lambda, adaptive);
         prop_assert_eq!(&delta, &literal);
         max_min_estimate(amount, &lambda, lambda.len(), false, &mut delta);
-        let meant = apportion_reference::sffc::water_filling(amount, &lambda);
+        let meant = reference::water_filling(amount, &lambda);
         for (share, due) in delta.iter().zip(&meant) {
             prop_assert!((share - due).abs() < 1e-6, "{:?} {:?}", delta, meant);
         }

