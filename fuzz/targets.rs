@@ -9,9 +9,9 @@ use apportion_core::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::system::Catalog;
 use apportion_core::units::{Span, Time};
+use apportion_runtime::sffc::message::{FlowKey, Key, MAX_SIZE, Message, RouterId};
+use apportion_runtime::sffc::{FlowReport, Forwarding, Manager, ManagerParams, Port};
 use apportion_scenario::gateway::GatewayConfig;
-use apportion_sffc::message::{FlowKey, Key, MAX_SIZE, Message, RouterId};
-use apportion_sffc::{FlowReport, Forwarding, Manager, ManagerParams, Port};
 
 #[path = "../crates/live/tests/common/laws.rs"]
 mod frame_laws;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Whose sources decide about the outcome of a simulation, beside this crate.
-const CRATES: [&str; 5] = ["core", "scenario", "sffc", "runtime", "sim"];
+const CRATES: [&str; 4] = ["core", "scenario", "runtime", "sim"];
 /// What else does: rows and the comparison of twins, which are kept too, and the versions of libraries.
 const FILES: [&str; 8] = [
     "../report/src/due.rs",

@@ -25,8 +25,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::Time;
-use apportion_sffc::message::{Key, Message, is_towards_source};
-use apportion_sffc::{
+use apportion_runtime::sffc::message::{Key, Message, is_towards_source};
+use apportion_runtime::sffc::{
     Destination, FlowKey, FlowReport, Forwarding, Handled, Manager, ManagerParams, Port, RouterId, Transmit,
 };
 

@@ -16,6 +16,7 @@
 //! | [`marks`] | the markers of a flow's packets at its two ends |
 //! | [`media`] | video and voice as people feel them: players, calls, and what they get |
 //! | [`routers`] | the routers that exchange reports about their links, and the paths between them |
+//! | [`sffc`] | the manager of SF-FC: which router is upstream, and the messages between routers |
 //! | [`source`] | what applications write, and when |
 //! | [`tolerances`] | how far two backends may differ, and how late real packets may be |
 //! | [`ways`] | the links that connections cross |
@@ -37,6 +38,7 @@ pub mod media;
 pub mod outcome;
 pub mod probe;
 pub mod routers;
+pub mod sffc;
 pub mod source;
 pub mod tolerances;
 pub mod ways;

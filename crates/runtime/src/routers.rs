@@ -13,12 +13,12 @@ use apportion_core::aqm::sffc::Sffc;
 use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_sffc::message::is_towards_source;
-use apportion_sffc::{
-    Destination, FlowKey, FlowReport, Forwarding, Handled, Manager, ManagerParams, Port, RouterId, Transmit,
-};
 
 use crate::connections::Numbers;
+use crate::sffc::message::is_towards_source;
+use crate::sffc::{
+    Destination, FlowKey, FlowReport, Forwarding, Handled, Manager, ManagerParams, Port, RouterId, Transmit,
+};
 use apportion_scenario::model::{LinkId, NodeId, Scenario, Setting};
 use apportion_scenario::routing::Routing;
 

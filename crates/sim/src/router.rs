@@ -8,8 +8,8 @@ use apportion_core::aqm::sffc::Sffc;
 use apportion_core::packet::{Ecn, FlowId, Protocol};
 use apportion_core::units::Time;
 use apportion_runtime::routers::{self, Links, charged};
+use apportion_runtime::sffc::{Handled, Transmit};
 use apportion_scenario::model::{LinkId, Scenario};
-use apportion_sffc::{Handled, Transmit};
 
 use crate::events::Event;
 use crate::link::Link;

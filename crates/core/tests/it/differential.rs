@@ -18,9 +18,7 @@ use proptest::prelude::*;
 use crate::common::{Log, SimplePacket, build, packet, read, setup};
 use crate::reference::bucket::Bucket;
 use crate::reference::codel::Codel;
-use crate::reference::csfq::{
-    Arrival, Csfq as SlowCsfq, Outcome as CsfqOutcome, Params as SlowCsfqParams,
-};
+use crate::reference::csfq::{Arrival, Csfq as SlowCsfq, Outcome as CsfqOutcome, Params as SlowCsfqParams};
 use crate::reference::drr::Drr as SlowDrr;
 use crate::reference::fred::{Fred as SlowFred, Outcome as Fate, Params as SlowFredParams};
 use crate::reference::pie::Pie;

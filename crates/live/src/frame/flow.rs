@@ -5,8 +5,8 @@
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use apportion_runtime::sffc::message::FlowKey;
 use apportion_scenario::gateway::classifier::Headers;
-use apportion_sffc::message::FlowKey;
 
 use super::protocol::{TCP, UDP};
 use super::word;

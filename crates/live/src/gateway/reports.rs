@@ -12,8 +12,8 @@ use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::{Span, Time};
 use apportion_runtime::routers::{Links as _, manager_params};
+use apportion_runtime::sffc::{FlowReport, Handled};
 use apportion_scenario::gateway::{Direction, GatewayConfig, ReportKey};
-use apportion_sffc::{FlowReport, Handled};
 
 use super::world::DirectionState;
 use crate::engine::{ControlFrame, LinkStates};

@@ -12,8 +12,8 @@ use apportion_core::packet::{Ecn, FlowId, Protocol};
 use apportion_core::units::Time;
 use apportion_runtime::connections::Numbers;
 use apportion_runtime::routers::{Routers, charged};
+use apportion_runtime::sffc::{Destination, Handled, Transmit};
 use apportion_scenario::model::{LinkId, NodeId, Scenario};
-use apportion_sffc::{Destination, Handled, Transmit};
 
 use crate::engine::{ControlFrame, Hop, LinkStates, Outgoing, Place};
 use crate::packet::Description;

@@ -12,7 +12,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use apportion_sffc::message::{MAX_SIZE, is_message};
+use apportion_runtime::sffc::message::{MAX_SIZE, is_message};
 
 use crate::frame::{Fragment, Network, Parsed, protocol};
 

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;
+use apportion_runtime::sffc::{FlowReport, ManagerParams};
 use apportion_scenario::gateway::classifier::Headers;
-use apportion_sffc::{FlowReport, ManagerParams};
 
 use super::*;
 use crate::frame::FlowTuple;

@@ -1,7 +1,6 @@
 //! Where flows come from: searches, and reports to those they found.
 
-use alloc::collections::BTreeMap;
-use alloc::vec::Vec;
+use std::collections::BTreeMap;
 
 use super::count::Refusal;
 use super::message::{

@@ -29,15 +29,7 @@
 //! Cost: nothing per packet. Per message O(flows in it × log flows). Memory of 160 bytes for a flow that is
 //! reported and 80 for one that a next hop claims; at worst three times that with keys and trees.
 
-#![no_std]
-#![forbid(unsafe_code)]
-
-extern crate alloc;
-#[cfg(test)]
-extern crate std;
-
-use alloc::collections::{BTreeMap, VecDeque};
-use alloc::vec::Vec;
+use std::collections::{BTreeMap, VecDeque};
 
 use apportion_core::packet::FlowId;
 use apportion_core::random::Stream;

@@ -1,7 +1,5 @@
 //! What lies beyond one output port: the routers that flows go to from here, and what they may report.
 
-use alloc::vec::Vec;
-
 use super::aged::Aged;
 use super::count::{Counters, Refusal};
 use super::message::{FlowKey, FlowState, Proof, Query, Report, RouterId};

@@ -11,7 +11,6 @@
 //!
 //! Cost: O(bytes), at most [`MAX_SIZE`] of them; a reader allocates at most as many entries as bytes came.
 
-use alloc::vec::Vec;
 use core::fmt;
 
 use hmac::{Hmac, KeyInit, Mac};

@@ -1,6 +1,6 @@
 //! A map whose entries have a time each, from which those of the earliest times go first.
 
-use alloc::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet};
 
 use apportion_core::units::Time;
 

@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use apportion_core::FlowId;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_sffc::message::{
+use apportion_runtime::sffc::message::{
     Answer, FlowKey, FlowState, Key, MAX_SIZE, Message, Proof, Query, Report, RouterId, Scope,
 };
-use apportion_sffc::{FlowReport, Forwarding, Manager, ManagerParams, Port};
+use apportion_runtime::sffc::{FlowReport, Forwarding, Manager, ManagerParams, Port};
 
 /// The key of the corpus and of the page.
 const KEY: &[u8] = b"an example, never a key";

@@ -1,8 +1,5 @@
 //! Messages as bytes: what is written is read back, and nothing else is read.
 
-use alloc::vec;
-use alloc::vec::Vec;
-
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
