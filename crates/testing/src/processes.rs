@@ -4,6 +4,10 @@
 //! is what libtest prints, with `--show-output` also what tests say that pass. Tests are skipped, with the reason, only where the system
 //! forbids user namespaces.
 //!
+//! A case that [judges rates or times](judge_by_time) and fails while the machine is [busy](Lateness::is_busy) runs again when all others
+//! have ended, up to [`TRIES`] times; if the machine is still busy it is skipped, except where `APPORTION_REAL_TIME` is set. Nothing else
+//! that fails runs again.
+//!
 //! The process of a case leads a process group, which is killed when the case has ended, however it did, or has taken too long. What else
 //! holds its output is not waited for.
 #![expect(clippy::print_stdout, reason = "this is the test's main")]
@@ -12,8 +16,9 @@
 use std::env;
 use std::num::NonZero;
 use std::os::unix::process::CommandExt as _;
+use std::panic::{catch_unwind, resume_unwind};
 use std::process::{Command, ExitCode, ExitStatus, Stdio, exit};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -21,10 +26,15 @@ use std::time::{Duration, Instant};
 use apportion_linux::namespace::{Identity, Isolation, Why, enter_user_namespace};
 
 use crate::child::{Running, limit};
+use crate::lateness::{Lateness, Watch};
 use crate::skip::{self, CASE};
 
 /// The status of a process that the system does not let into a user namespace.
 const SKIPPED: u8 = 77;
+/// The status of a case that judges rates or times and fails (EX_TEMPFAIL of sysexits.h).
+const TIMED: u8 = 75;
+/// How often such a case runs, alone, after it failed on a busy machine.
+const TRIES: usize = 3;
 /// Those that are run by `--ignored` measure, and take as many times longer at most.
 const MEASURING: u32 = 5;
 
@@ -39,6 +49,14 @@ macro_rules! cases {
     };
 }
 pub use crate::cases;
+
+/// Whether the case of this process judges rates or times.
+static IS_TIMED: AtomicBool = AtomicBool::new(false);
+
+/// The calling case judges rates or times: if it fails on a busy machine, it may run again.
+pub fn judge_by_time() {
+    IS_TIMED.store(true, Ordering::Relaxed);
+}
 
 /// Enters user, network and mount namespaces, or ends the process with a reason to skip the test.
 ///
@@ -104,7 +122,7 @@ pub fn main_with_ignored(cases: &[Case], ignored: &[Case]) -> ExitCode {
 fn run_main(cases: &[Case], ignored: &[Case], parts: &[Case]) -> ExitCode {
     if let Ok(name) = env::var(CASE) {
         let case = cases.iter().chain(ignored).chain(parts).find(|case| case.0 == name);
-        (case.unwrap_or_else(|| panic!("there is no case {name}")).1)();
+        run_case(case.unwrap_or_else(|| panic!("there is no case {name}")).1);
         return ExitCode::SUCCESS;
     }
     let arguments = Arguments::sort(env::args().skip(1));
@@ -127,6 +145,16 @@ fn run_main(cases: &[Case], ignored: &[Case], parts: &[Case]) -> ExitCode {
     run(&chosen, arguments.threads.map_or(at_once, NonZero::get), limit(), &arguments)
 }
 
+/// Runs a case in this process, which ends if it fails.
+fn run_case(case: fn()) {
+    if let Err(panic) = catch_unwind(case) {
+        if IS_TIMED.load(Ordering::Relaxed) {
+            exit(TIMED.into());
+        }
+        resume_unwind(panic);
+    }
+}
+
 fn run(chosen: &[&Case], at_once: usize, limit: Duration, arguments: &Arguments) -> ExitCode {
     println!("\nrunning {} tests", chosen.len());
     let next = AtomicUsize::new(0);
@@ -134,14 +162,22 @@ fn run(chosen: &[&Case], at_once: usize, limit: Duration, arguments: &Arguments)
     let work = || {
         while let Some((name, _)) = chosen.get(next.fetch_add(1, Ordering::Relaxed)) {
             let outcome = Outcome::of(name, limit);
-            outcome.print(arguments);
+            if outcome.was_busy() {
+                println!("{name} failed on a busy machine and runs again at the end: {}", outcome.lateness);
+            } else {
+                outcome.print(arguments);
+            }
             outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
         }
     };
     thread::scope(|scope| (0..at_once).for_each(|_| drop(scope.spawn(work))));
-    let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
+    for outcome in outcomes.iter_mut().filter(|outcome| outcome.was_busy()) {
+        *outcome = Outcome::alone(outcome.name, limit);
+        outcome.print(arguments);
+    }
     let failed: Vec<_> = outcomes.iter().filter(|outcome| outcome.is_failure()).collect();
-    let skipped = outcomes.iter().filter(|outcome| outcome.is_skipped()).count();
+    let skipped = outcomes.iter().filter(|outcome| outcome.is_skipped() || outcome.was_busy()).count();
     for Outcome { name, status, said, late, .. } in &failed {
         let late = late.map(|limit| format!("{name} took more than {} s\n", limit.as_secs_f64()));
         println!("\n---- {name} ({status}) ----\n{}{said}", late.unwrap_or_default());
@@ -160,6 +196,7 @@ struct Outcome {
     /// The limit that it did not keep.
     late: Option<Duration>,
     took: Duration,
+    lateness: Lateness,
 }
 
 impl Outcome {
@@ -168,19 +205,41 @@ impl Outcome {
         let mut command = this_program();
         command.env(CASE, name).process_group(0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let begun = Instant::now();
+        let (begun, watch) = (Instant::now(), Watch::start());
         let (output, ended) = Running::start(&mut command).output_within(limit);
+        let lateness = watch.end();
         let text = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
         let late = (!ended).then_some(limit);
-        Self { name, status: output.status, said: text.concat(), late, took: begun.elapsed() }
+        Self { name, status: output.status, said: text.concat(), late, took: begun.elapsed(), lateness }
+    }
+
+    /// Runs a case that failed on a busy machine, until the machine is not busy.
+    fn alone(name: &'static str, limit: Duration) -> Self {
+        let mut outcome = Self::of(name, limit);
+        for _ in 1..TRIES {
+            if !outcome.was_busy() {
+                break;
+            }
+            outcome = Self::of(name, limit);
+        }
+        if outcome.was_busy() {
+            skip::busy(name, &outcome.lateness);
+        }
+        outcome
     }
 
     fn is_skipped(&self) -> bool {
         self.status.code() == Some(SKIPPED.into())
     }
 
+    /// Whether it failed because of the machine, as far as can be known.
+    fn was_busy(&self) -> bool {
+        let is_timed = self.late.is_none() && self.status.code() == Some(TIMED.into());
+        is_timed && self.lateness.is_busy() && !skip::judges_by_the_clock()
+    }
+
     fn is_failure(&self) -> bool {
-        self.late.is_some() || !self.status.success() && !self.is_skipped()
+        self.late.is_some() || !(self.status.success() || self.is_skipped() || self.was_busy())
     }
 
     /// One line, and all that a case said that passed if that is to be shown; else what it did not test.
@@ -195,6 +254,8 @@ impl Outcome {
             let line = said.lines().last().unwrap_or_default();
             let reason = line.strip_prefix(&format!("{}{name}: ", skip::BEGIN)).unwrap_or(line);
             println!("test {name} ... ignored, {reason}");
+        } else if self.was_busy() {
+            println!("test {name} ... ignored{time}, it failed on a busy machine: {}", self.lateness);
         } else if self.is_failure() {
             println!("test {name} ... FAILED{time}");
         } else if arguments.has("--show-output") || arguments.has("--ignored") {

@@ -29,6 +29,12 @@ pub fn because(reason: impl Display) {
     say(&reason.to_string());
 }
 
+/// The same of a case that failed because the machine was busy.
+#[cfg(feature = "namespaces")]
+pub(crate) fn busy(case: &str, lateness: &crate::lateness::Lateness) {
+    say_of(case, &format!("it failed on a busy machine: {lateness}"));
+}
+
 /// Whether all of these programs are in PATH; else the calling test is skipped for want of those that are not.
 #[must_use]
 pub fn unless_found(programs: &[&str]) -> bool {
@@ -74,7 +80,11 @@ pub fn is_in_path(program: &str) -> bool {
 }
 
 fn say(reason: &str) {
-    let line = format!("{BEGIN}{}: {}", test(), reason.trim().replace('\n', " "));
+    say_of(&test(), reason);
+}
+
+fn say_of(test: &str, reason: &str) {
+    let line = format!("{BEGIN}{test}: {}", reason.trim().replace('\n', " "));
     println!("{line}");
     if let Some(path) = env::var_os(FILE) {
         let path = Path::new(&path);

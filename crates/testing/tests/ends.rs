@@ -146,6 +146,40 @@ mod right {
         }
     }
 
+    /// What the program says that runs this case, its status, and how often the case ran.
+    fn runs(command: &mut Command, folder: &Path) -> (Option<i32>, String, usize) {
+        let (status, text) = said(command);
+        (status, text, pids(folder).len())
+    }
+
+    pub fn what_fails_on_a_busy_machine_runs_again_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let (status, text, runs) = runs(&mut wrong("fails_while_it_is_busy", folder.path()), folder.path());
+        assert!(status == Some(0) && runs == 2, "{text}");
+        assert!(text.contains("runs again at the end: threads woke up to 2"), "{text}");
+        assert!(text.contains("... ok\n") && text.contains("1 passed; 0 failed; 0 ignored"), "{text}");
+    }
+
+    pub fn a_machine_that_stays_busy_skips_a_case_unless_the_clock_judges() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("skipped");
+        let mut command = wrong("fails_and_is_always_busy", folder.path());
+        let (status, text, count) = runs(command.env(skip::FILE, &list), folder.path());
+        assert!(status == Some(0) && count == 4 && text.contains("0 passed; 0 failed; 1 ignored"), "{text}");
+        let listed = fs::read_to_string(list).unwrap();
+        assert!(
+            listed.starts_with("skipped: wrong::fails_and_is_always_busy: it failed on a busy machine: ")
+        );
+        let (status, text, count) = runs(command.env("APPORTION_REAL_TIME", "1"), folder.path());
+        assert!(status == Some(1) && count == 5 && text.contains("0 passed; 1 failed; 0 ignored"), "{text}");
+    }
+
+    pub fn only_a_case_that_judges_times_runs_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let (status, text, runs) = runs(&mut wrong("fails_by_counts", folder.path()), folder.path());
+        assert!(status == Some(1) && runs == 1 && text.contains("... FAILED"), "{text}");
+    }
+
     pub fn what_is_skipped_is_listed_with_its_package() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("skipped");
@@ -180,7 +214,7 @@ mod wrong {
     use std::process::{Child, Command, Stdio};
 
     use apportion_testing::child::{self, Running};
-    use apportion_testing::processes::enter;
+    use apportion_testing::processes::{enter, judge_by_time};
     use apportion_testing::skip;
     use nix::unistd::Pid;
 
@@ -253,6 +287,34 @@ mod wrong {
         child.stdout().read_to_end(&mut Vec::new()).unwrap();
     }
 
+    /// As on a machine that gives the program that runs this case no time for 200 ms.
+    fn stand_still() {
+        write_down(Pid::this().as_raw().cast_unsigned());
+        let script = format!("kill -STOP {0}; sleep 0.2; kill -CONT {0}", Pid::parent());
+        assert!(Command::new("/bin/sh").args(["-c", &script]).status().unwrap().success());
+    }
+
+    pub fn fails_while_it_is_busy() {
+        judge_by_time();
+        let path = std::env::var_os(PIDS).unwrap();
+        if !std::path::Path::new(&path).exists() {
+            stand_still();
+            panic!("on purpose");
+        }
+        write_down(0);
+    }
+
+    pub fn fails_and_is_always_busy() {
+        judge_by_time();
+        stand_still();
+        panic!("on purpose");
+    }
+
+    pub fn fails_by_counts() {
+        stand_still();
+        panic!("on purpose");
+    }
+
     pub fn lacks_a_program() {
         assert!(!skip::unless_found(&["nginx", "jq"]));
     }
@@ -271,12 +333,15 @@ const CASES: &[Case] = cases! {
         a_case_in_a_namespace_ends_with_a_program_that_is_killed,
         a_child_that_is_dropped_ends_with_the_group_it_leads,
         a_command_that_hangs_panics_with_its_name,
+        what_fails_on_a_busy_machine_runs_again_alone,
+        a_machine_that_stays_busy_skips_a_case_unless_the_clock_judges,
+        only_a_case_that_judges_times_runs_again,
         what_is_skipped_is_listed_with_its_package,
         what_ran_is_counted_and_no_threads_are_refused;
 };
 const WRONG: &[Case] = cases! {
     wrong: panics, returns, leaves_a_daemon, hangs, holds_a_child, enters_and_holds_a_child, waits_for_a_command, waits_for_a_child,
-        reads_from_a_child, lacks_a_program;
+        reads_from_a_child, fails_while_it_is_busy, fails_and_is_always_busy, fails_by_counts, lacks_a_program;
 };
 
 fn main() -> ExitCode {

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use apportion_core::units::{Span, Time};
 use apportion_linux::clock::{Clock, pause};
+use apportion_testing::processes::judge_by_time;
 use serde_json::{Value, json};
 
 use crate::load::Busy;
@@ -126,6 +127,7 @@ fn shared_after(part: [f64; 2]) -> Span {
 }
 
 pub fn a_weight_that_is_set_by_http_moves_the_shares_within_3_s() {
+    judge_by_time();
     let place = place();
     let control = format!("control = true\n{}", token(&place, 0o600));
     let plain = PLAIN.replace("up.rate = \"10Mbit\"", "up = { rate = \"10Mbit\", queue = \"drr\" }");

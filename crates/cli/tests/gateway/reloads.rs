@@ -9,6 +9,7 @@ use std::time::Duration;
 use apportion_core::units::{Span, Time};
 use apportion_linux::clock::{Clock, pause};
 use apportion_live::gateway::control::request;
+use apportion_testing::processes::judge_by_time;
 use apportion_testing::skip;
 use nix::poll::{PollTimeout, poll};
 use nix::sys::socket::{setsockopt, sockopt::RcvBuf};
@@ -195,6 +196,7 @@ fn check(Flow { offered, arrived, before, after }: &Flow) {
 }
 
 pub fn by_the_socket_they_lose_and_reorder_nothing_of_a_standing_queue() {
+    judge_by_time();
     let place = place();
     let (mut took, mut longest) = (Span::ZERO, Span::ZERO);
     let with = under_load(&place, || {

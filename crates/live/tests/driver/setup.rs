@@ -19,7 +19,7 @@ use apportion_runtime::link::LinkParts;
 use apportion_scenario::model::{Source, Transport};
 use apportion_scenario::tcp::TcpParams;
 
-use apportion_testing::processes::enter;
+use apportion_testing::processes::{enter, judge_by_time};
 
 pub const RATE: Rate = Rate::from_mbit(10);
 pub const DELAY: Span = Span::from_millis(10);
@@ -104,6 +104,7 @@ pub fn play_with(
     plan: Plan,
     meanwhile: impl FnOnce(&Running),
 ) -> DriverOutcome {
+    judge_by_time();
     let driver = Driver::open(hosts, connections, plan).unwrap();
     let running = driver.start(engine.clock()).unwrap();
     let half = Time::from_nanos(plan.stop.as_nanos() / 2);

@@ -17,7 +17,7 @@ use apportion_live::gateway::snapshot::{Reloads, Snapshot};
 use apportion_runtime::histogram::Histogram;
 use apportion_scenario::gateway::GatewayConfig;
 
-pub use apportion_testing::processes::enter;
+pub use apportion_testing::processes::{enter, judge_by_time};
 
 pub const MTU: Bytes = Bytes::new(1500);
 /// Of frames.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use apportion_live::gateway::Gateway;
 
-use crate::common::{Wire, config, enter, host, open, pause, start, udp};
+use crate::common::{Wire, config, enter, host, judge_by_time, open, pause, start, udp};
 
 /// Reloads of a test. Each 20 ms one: 2 s here, and 1,000 take 20 s.
 fn reloads() -> u64 {
@@ -41,6 +41,8 @@ fn reload(gateway: &mut Gateway, n: u64, rate: u64) {
 /// many Mb/s reloads: all of them arrive, those of each flow in order.
 fn all_arrive(count: u64, pace: u64, rate: u64) {
     enter();
+    // A socket whose reader waits for a core loses packets.
+    judge_by_time();
     let (near, far) = (host("near", 11), host("far", 12));
     let mut n = 0;
     let done = Arc::new(AtomicU64::new(0));
