@@ -139,11 +139,16 @@ mod right {
     }
 
     pub fn a_command_that_hangs_panics_with_its_name() {
-        let folder = tempfile::tempdir().unwrap();
-        for case in ["waits_for_a_command", "waits_for_a_child", "reads_from_a_child"] {
+        let hangs = |case: &str| {
+            let folder = tempfile::tempdir().unwrap();
             let (status, text) = said(wrong(case, folder.path()).env(LIMIT, "4"));
             assert!(status == Some(1) && text.contains("sleep 1000 took more than 3 s"), "{text}");
-        }
+        };
+        std::thread::scope(|scope| {
+            for case in ["waits_for_a_command", "waits_for_a_child", "reads_from_a_child"] {
+                scope.spawn(move || hangs(case));
+            }
+        });
     }
 
     /// What the program says that runs this case, its status, and how often the case ran.
