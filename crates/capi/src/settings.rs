@@ -1,6 +1,7 @@
 //! Changes while packets wait. None of them drops a packet by itself, but a discipline that acts by the clock
 //! first does what was due.
 
+use apportion_core::FlowSetting;
 use apportion_core::limit::Limit;
 use apportion_core::packet::{CustomerId, FlowClass as CoreFlowClass, FlowId, HostPair};
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
@@ -104,7 +105,9 @@ unsafe fn set_limit(queue: *mut Queue, amount: u64, limit: Limit) -> Status {
 pub unsafe extern "C" fn apportion_queue_set_weight(queue: *mut Queue, flow: u32, weight: f64) -> Status {
     let Some(weight) = Weight::new(weight) else { return Status::ErrorValue };
     // SAFETY: promised by the caller.
-    unsafe { enter(queue, |inner| used(inner.discipline.set_weight(FlowId(flow), weight))) }
+    unsafe {
+        enter(queue, |inner| used(inner.discipline.set_flow(FlowId(flow), FlowSetting::Weight(weight))))
+    }
 }
 
 /// What a flow is guaranteed from its next packet on, in bits per second, with its round-trip time without
@@ -121,7 +124,9 @@ pub unsafe extern "C" fn apportion_queue_set_guarantee(
 ) -> Status {
     let (rate, rtt) = (Rate::from_bit(rate), Span::from_nanos(rtt));
     // SAFETY: promised by the caller.
-    unsafe { enter(queue, |inner| used(inner.discipline.set_guarantee(FlowId(flow), rate, rtt))) }
+    unsafe {
+        enter(queue, |inner| used(inner.discipline.set_flow(FlowId(flow), FlowSetting::Guarantee(rate, rtt))))
+    }
 }
 
 /// The round-trip time of a flow without queueing, in nanoseconds. Default: zero, unknown. Unused by
@@ -133,7 +138,7 @@ pub unsafe extern "C" fn apportion_queue_set_guarantee(
 pub unsafe extern "C" fn apportion_queue_set_rtt(queue: *mut Queue, flow: u32, rtt: u64) -> Status {
     let rtt = Span::from_nanos(rtt);
     // SAFETY: promised by the caller.
-    unsafe { enter(queue, |inner| used(inner.discipline.set_rtt(FlowId(flow), rtt))) }
+    unsafe { enter(queue, |inner| used(inner.discipline.set_flow(FlowId(flow), FlowSetting::Rtt(rtt)))) }
 }
 
 /// The hosts at the ends of a flow from its next packet on: small numbers, those of sources and of destinations apart.
@@ -150,7 +155,7 @@ pub unsafe extern "C" fn apportion_queue_set_hosts(
 ) -> Status {
     let hosts = HostPair { source, destination };
     // SAFETY: promised by the caller.
-    unsafe { enter(queue, |inner| used(inner.discipline.set_hosts(FlowId(flow), hosts))) }
+    unsafe { enter(queue, |inner| used(inner.discipline.set_flow(FlowId(flow), FlowSetting::Hosts(hosts)))) }
 }
 
 /// The customer of a flow from its next packet on. Default: 0, that of all other flows. Unused by
@@ -161,7 +166,11 @@ pub unsafe extern "C" fn apportion_queue_set_hosts(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn apportion_queue_set_customer(queue: *mut Queue, flow: u32, customer: u32) -> Status {
     // SAFETY: promised by the caller.
-    unsafe { enter(queue, |inner| used(inner.discipline.set_customer(FlowId(flow), CustomerId(customer)))) }
+    unsafe {
+        enter(queue, |inner| {
+            used(inner.discipline.set_flow(FlowId(flow), FlowSetting::Customer(CustomerId(customer))))
+        })
+    }
 }
 
 /// The class of a flow from `now` on, an `apportion_flow_class`. Default: greedy. Unused by disciplines that
@@ -181,7 +190,7 @@ pub unsafe extern "C" fn apportion_queue_set_class(
         1 => CoreFlowClass::RealRate,
         _ => return Status::ErrorCode,
     };
-    let set = |inner: &mut Inner, _| used(inner.discipline.set_class(FlowId(flow), class));
+    let set = |inner: &mut Inner, _| used(inner.discipline.set_flow(FlowId(flow), FlowSetting::Class(class)));
     // SAFETY: promised by the caller.
     unsafe { enter(queue, |inner| inner.change(now, set)) }
 }

@@ -42,6 +42,7 @@ pub mod counted;
 pub mod delivery_trace;
 pub mod estimate;
 pub mod fairness;
+mod flow_setting;
 pub mod label;
 pub mod limit;
 mod list;
@@ -61,6 +62,7 @@ pub mod transmission;
 mod tree;
 pub mod units;
 
+pub use flow_setting::FlowSetting;
 pub use packet::{
     Colour, Ecn, FillTarget, FlowClass, FlowId, HostPair, LabelKind, Packet, Protocol, SimplePacket,
 };

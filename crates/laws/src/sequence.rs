@@ -7,7 +7,7 @@ use apportion_core::limit::Limit;
 use apportion_core::system::Discipline;
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
 use apportion_core::{
-    Backlog, Colour, DropReason, Ecn, FlowId, LabelKind, Packet as _, Queue, SimplePacket, Sink,
+    Backlog, Colour, DropReason, Ecn, FlowId, FlowSetting, LabelKind, Packet as _, Queue, SimplePacket, Sink,
 };
 use proptest::prelude::*;
 
@@ -63,7 +63,7 @@ impl<Q: Discipline<SimplePacket>> Beyond<Q> {
             Op::SetLimit(limit) => queue.set_limit(Limit::Packets(Packets::new(limit))),
             Op::SetWeight { flow, weight } => {
                 let weight = Weight::new(f64::from(weight)).unwrap_or_default();
-                let _ = queue.set_weight(FlowId(flow), weight);
+                queue.set_flow(FlowId(flow), FlowSetting::Weight(weight));
             }
             Op::SetLinkRate(rate) => queue.set_link_rate(Rate::from_mbit(rate)),
             Op::Enqueue { .. } | Op::Dequeue | Op::Advance(_) => (),

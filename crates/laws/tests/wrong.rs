@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use apportion_core::limit::Limit;
 use apportion_core::system::Discipline;
-use apportion_core::units::{Bytes, Packets, Span, Time, Weight};
-use apportion_core::{Backlog, DropReason, Ecn, FlowId, Queue, SimplePacket, Sink};
+use apportion_core::units::{Bytes, Packets, Span, Time};
+use apportion_core::{Backlog, DropReason, Ecn, FlowId, FlowSetting, Queue, SimplePacket, Sink};
 use apportion_laws::{Law, Laws, Violation};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -176,7 +176,7 @@ impl Discipline<SimplePacket> for Fifo {
         }
     }
 
-    fn set_weight(&mut self, _: FlowId, _: Weight) -> bool {
+    fn set_flow(&mut self, _: FlowId, _: FlowSetting) -> bool {
         if self.defect == Defect::LeaksAtWeight {
             self.lose();
         }

@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 
+use apportion_core::FlowSetting;
 use apportion_core::packet::{FillTarget, FlowClass, FlowId};
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::clock::Clock;
@@ -11,7 +12,6 @@ use apportion_linux::frame_io::Ports;
 use apportion_linux::pool::Pool;
 use apportion_linux::port::Port;
 use apportion_runtime::histogram::Histogram;
-use apportion_runtime::link::FlowSetting;
 use apportion_scenario::direction::Direction;
 use apportion_scenario::gateway::classifier::{Headers, RuleSet};
 

@@ -422,7 +422,9 @@ impl<W: World, I: FrameIo> Engine<W, I> {
     /// Applies the world's updates of flows to links.
     pub fn apply_flow_updates(&mut self, now: Time) {
         while let Some((number, flow, setting)) = self.world.poll_flow_update() {
-            self.change(number as usize, |link, shared| link.set_flow(now, flow, &setting, shared));
+            self.change(number as usize, |link, shared| {
+                link.set_flow(now, flow, setting, shared);
+            });
         }
     }
 

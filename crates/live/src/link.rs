@@ -13,13 +13,13 @@ mod tests;
 
 use std::collections::VecDeque;
 
-use apportion_core::Packet as _;
 use apportion_core::packet::FlowId;
 use apportion_core::queue::{DropReason, Overload};
 use apportion_core::system::LinkQueue;
 use apportion_core::units::{Rate, Span, TicketRate, Time};
+use apportion_core::{FlowSetting, Packet as _};
 use apportion_linux::pool::Pool;
-use apportion_runtime::link::{FlowSetting, LinkBackend, LinkParts, LinkState, WireFate};
+use apportion_runtime::link::{LinkBackend, LinkParts, LinkState, WireFate};
 use apportion_runtime::probe::{Counters, PacketEvent};
 
 use crate::pace::Pace;
@@ -266,10 +266,18 @@ impl Link {
         }
     }
 
-    /// Changes what the discipline knows of a flow. Packets that it held back may then go.
-    pub fn set_flow(&mut self, now: Time, flow: FlowId, to: &FlowSetting, shared: &mut SharedState) {
-        if self.state.set_flow(now, flow, to, shared) {
+    /// Changes what the discipline knows of a flow. Whether it was heeded; packets that were held back may then go.
+    pub fn set_flow(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        setting: FlowSetting,
+        shared: &mut SharedState,
+    ) -> bool {
+        let is_heeded = self.state.set_flow(now, flow, setting, shared);
+        if is_heeded && setting.may_release() {
             self.start_if_held(now, shared);
         }
+        is_heeded
     }
 }

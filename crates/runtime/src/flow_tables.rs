@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use apportion_core::FlowSetting;
 use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::{CustomerId, Customers, HostPair};
 use apportion_core::packet::{FillTarget, FlowClass, FlowId, LabelKind, Packet};
@@ -12,7 +13,6 @@ use apportion_core::units::{Rate, Span, Weight};
 use apportion_scenario::model::{Flow, Link, LinkId, Scenario, Setting};
 
 use crate::connections::Numbers;
-use crate::link::FlowSetting;
 
 /// The parameters of flows, by id.
 #[derive(Clone, Debug)]

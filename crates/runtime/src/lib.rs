@@ -26,7 +26,6 @@
 
 pub mod connections;
 pub mod due;
-mod flow_setting;
 pub mod flow_tables;
 pub mod histogram;
 pub mod link;

@@ -7,7 +7,6 @@
 //!
 //! Cost: O(1) per packet besides the discipline's; a link without instruments pays two branches.
 
-use apportion_core::Packet;
 use apportion_core::aqm::sffc::Sffc;
 use apportion_core::counted::Counted;
 use apportion_core::mark::currency_exchange::CurrencyExchange;
@@ -15,9 +14,9 @@ use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::queue::{Backlog, DropReason, Overload, Queue as _, Sink};
 use apportion_core::system::LinkQueue;
 use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time};
+use apportion_core::{FlowSetting, Packet};
 use apportion_scenario::model::Loss;
 
-pub use crate::flow_setting::FlowSetting;
 pub use crate::link_parts::LinkParts;
 pub use crate::listed_losses::ListedLosses;
 use crate::loss::RandomLoss;
@@ -296,20 +295,19 @@ impl<P: Packet> LinkState<P> {
         }
     }
 
-    /// Changes what the discipline knows of a flow. Whether packets that it held back may now go, so that a
-    /// transmitter that was held has to try again.
-    #[must_use]
+    /// Changes what the discipline knows of a flow. Whether it was heeded; a transmitter that was held then has to try
+    /// again if the setting [may release](FlowSetting::may_release) packets.
     pub fn set_flow<B: LinkBackend<P>>(
         &mut self,
         now: Time,
         flow: FlowId,
-        to: &FlowSetting,
+        setting: FlowSetting,
         backend: &mut B,
     ) -> bool {
-        if matches!(to, FlowSetting::Class(_)) {
+        if setting.may_release() {
             self.catch_up(now, backend);
         }
-        to.apply(flow, self.queue.inner_mut())
+        self.queue.inner_mut().set_flow(flow, setting)
     }
 
     /// Replaces the exchanges of labels.

@@ -50,7 +50,7 @@ impl Simulation<'_> {
         for id in self.ids(flow).map(FlowId) {
             let Some(setting) = self.tables.change(id, to) else { continue };
             for link in 0..self.links.len() {
-                self.links[link].set_flow(now, id, &setting, &mut self.shared);
+                self.links[link].set_flow(now, id, setting, &mut self.shared);
                 self.hand_over(now);
             }
         }

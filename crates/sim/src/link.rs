@@ -20,13 +20,13 @@
 //! Cost: O(1) per packet besides the discipline's; at most one event per packet, and one for each slack, or each packet of a link
 //! without slack, while packets wait.
 
-use apportion_core::Packet as _;
 use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::packet::FlowId;
 use apportion_core::system::LinkQueue;
 use apportion_core::transmission::Transmission;
 use apportion_core::units::{Rate, Ratio, Span, Time};
-use apportion_runtime::link::{FlowSetting, LinkBackend as _, LinkParts, LinkState, WireFate};
+use apportion_core::{FlowSetting, Packet as _};
+use apportion_runtime::link::{LinkBackend as _, LinkParts, LinkState, WireFate};
 use apportion_runtime::outcome::Count;
 use apportion_runtime::probe::LinkCounts;
 
@@ -589,11 +589,19 @@ impl Link {
         }
     }
 
-    /// Changes what the discipline knows of a flow. Packets that it held back may then go.
-    pub fn set_flow(&mut self, now: Time, flow: FlowId, to: &FlowSetting, shared: &mut SharedState) {
+    /// Changes what the discipline knows of a flow. Whether it was heeded; packets that were held back may then go.
+    pub fn set_flow(
+        &mut self,
+        now: Time,
+        flow: FlowId,
+        setting: FlowSetting,
+        shared: &mut SharedState,
+    ) -> bool {
         self.catch_up(shared);
-        if self.state.set_flow(now, flow, to, shared) {
+        let is_heeded = self.state.set_flow(now, flow, setting, shared);
+        if is_heeded && setting.may_release() {
             self.start_if_held(now, shared);
         }
+        is_heeded
     }
 }

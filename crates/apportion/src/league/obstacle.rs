@@ -1,5 +1,6 @@
 //! Why a discipline cannot play a situation.
 
+use apportion_core::FlowSetting;
 use apportion_core::packet::{FlowClass, FlowId, LabelKind};
 use apportion_core::system::LinkContext;
 use apportion_core::units::{Rate, Span};
@@ -61,6 +62,6 @@ fn missing(situation: &Situation, discipline: &Discipline) -> Option<String> {
     let has_guarantees = !none_has(|flow| flow.guarantee > Rate::ZERO);
     let rate = Rate::from_mbit(10);
     let mut built = params.build_simple(&LinkContext::new(rate, 0, "league"));
-    let knows = built.set_guarantee(FlowId(0), Rate::from_mbit(1), Span::from_millis(20));
+    let knows = built.set_flow(FlowId(0), FlowSetting::Guarantee(Rate::from_mbit(1), Span::from_millis(20)));
     (has_guarantees && !knows && !goes_by_colours).then(|| "it knows no guarantees".to_owned())
 }

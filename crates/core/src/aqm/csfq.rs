@@ -48,6 +48,7 @@ use super::l4s::{self, L4S, Signal};
 use super::reserve::{RESERVE, Reserve};
 use super::{Admission, BufferPolicy};
 use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams, Fill};
+use crate::flow_setting::FlowSetting;
 use crate::label::Format;
 use crate::limit::{Limit, LinkLimit};
 use crate::mark::rate_label::{Marking, RateLabel, RateLabelParams, RateLabels};
@@ -55,7 +56,7 @@ use crate::packet::{FlowId, LabelKind, Packet};
 use crate::param::{Entry, LIMIT, Param, Role, replace};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
-use crate::units::{Rate, Ratio, Span, Time, Weight};
+use crate::units::{Rate, Ratio, Time};
 use crate::{choice, params};
 
 /// CSFQ in the catalogue.
@@ -289,19 +290,22 @@ impl<P: Packet> BufferPolicy<P> for Csfq {
         self.limit.set_link_rate(rate);
     }
 
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.share.note_weight(weight);
-        if self.role != RouterRole::Core {
-            self.edge.set_weight(flow, weight);
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        let labels = self.role != RouterRole::Core;
+        match setting {
+            FlowSetting::Weight(weight) => {
+                self.share.note_weight(weight);
+                if labels {
+                    self.edge.set_weight(flow, weight);
+                }
+                true
+            }
+            FlowSetting::Guarantee(guarantee, rtt) if labels => {
+                self.edge.set_guarantee(flow, guarantee, rtt);
+                true
+            }
+            _ => false,
         }
-        true
-    }
-
-    fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
-        if self.role != RouterRole::Core {
-            self.edge.set_guarantee(flow, guarantee, rtt);
-        }
-        self.role != RouterRole::Core
     }
 }
 
@@ -313,6 +317,7 @@ mod tests {
     use crate::param::EntryArgs;
     use crate::testing::packet;
     use crate::units::{Bytes, Packets};
+    use crate::units::{Span, Weight};
     use std::vec::Vec;
 
     /// As in its paper, in front of 8 Mb/s: a packet of 1000 B takes a millisecond. The buffer holds 64 packets.
@@ -474,8 +479,12 @@ mod tests {
         let new = |role| {
             let mut csfq = csfq(&CSFQ, |params| params.role = role);
             let weight = Weight::new(2.0).unwrap();
-            BufferPolicy::<SimplePacket>::set_weight(&mut csfq, FlowId(7), weight);
-            BufferPolicy::<SimplePacket>::set_guarantee(&mut csfq, FlowId(9), Rate::from_mbit(1), Span::ZERO);
+            BufferPolicy::<SimplePacket>::set_flow(&mut csfq, FlowId(7), FlowSetting::Weight(weight));
+            BufferPolicy::<SimplePacket>::set_flow(
+                &mut csfq,
+                FlowId(9),
+                FlowSetting::Guarantee(Rate::from_mbit(1), Span::ZERO),
+            );
             csfq
         };
         let (mut edge, mut core) = (new(RouterRole::Any), new(RouterRole::Core));

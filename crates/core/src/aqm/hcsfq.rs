@@ -75,6 +75,7 @@ use super::reserve::{RESERVE, Reserve};
 use super::{Admission, BufferPolicy};
 use crate::estimate::exponential::Exponentials;
 use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams, Fill};
+use crate::flow_setting::FlowSetting;
 use crate::label::Format;
 use crate::limit::{Limit, LinkLimit};
 use crate::mark::rate_label::{Marking, RateLabel, RateLabelParams, RateLabels};
@@ -84,7 +85,7 @@ use crate::param::{Entry, Role};
 use crate::params;
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
-use crate::units::{Rate, Ratio, Span, Time, Weight};
+use crate::units::{Rate, Ratio, Time, Weight};
 
 /// HCSFQ in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -324,29 +325,31 @@ impl<P: Packet> BufferPolicy<P> for Hcsfq {
         self.limit.set_link_rate(rate);
     }
 
-    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
-        let slot = flow.slot();
-        if slot >= self.customer_of.len() {
-            self.customer_of.resize(slot + 1, CustomerId::OTHERS);
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        let labels = self.role != RouterRole::Core;
+        match setting {
+            FlowSetting::Customer(customer) => {
+                let slot = flow.slot();
+                if slot >= self.customer_of.len() {
+                    self.customer_of.resize(slot + 1, CustomerId::OTHERS);
+                }
+                self.customer_of[slot] = customer;
+                true
+            }
+            FlowSetting::Weight(weight) => {
+                if labels {
+                    self.edge.set_weight(flow, weight);
+                }
+                let n = self.customer(flow);
+                self.customers[n].share.note_weight(weight);
+                true
+            }
+            FlowSetting::Guarantee(guarantee, rtt) if labels => {
+                self.edge.set_guarantee(flow, guarantee, rtt);
+                true
+            }
+            _ => false,
         }
-        self.customer_of[slot] = customer;
-        true
-    }
-
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        if self.role != RouterRole::Core {
-            self.edge.set_weight(flow, weight);
-        }
-        let n = self.customer(flow);
-        self.customers[n].share.note_weight(weight);
-        true
-    }
-
-    fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
-        if self.role != RouterRole::Core {
-            self.edge.set_guarantee(flow, guarantee, rtt);
-        }
-        self.role != RouterRole::Core
     }
 }
 

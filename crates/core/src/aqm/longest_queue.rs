@@ -83,6 +83,7 @@ mod tests {
     use super::*;
     use crate::aqm::BufferPolicy;
     use crate::buffer::Buffer;
+    use crate::flow_setting::FlowSetting;
     use crate::packet::FlowId;
     use crate::param::EntryArgs;
     use crate::queue::Queue;
@@ -96,7 +97,11 @@ mod tests {
         let params = LongestQueueDropParams { limit: Some(Limit::Packets(Packets::new(5))), ..params };
         let mut policy = LongestQueueDrop::new(&params, Rate::from_mbit(1), &[]);
         let weight = Weight::new(weight_of_flow_0).unwrap();
-        assert!(BufferPolicy::<crate::packet::SimplePacket>::set_weight(&mut policy, FlowId(0), weight));
+        assert!(BufferPolicy::<crate::packet::SimplePacket>::set_flow(
+            &mut policy,
+            FlowId(0),
+            FlowSetting::Weight(weight)
+        ));
         let mut queue = Buffer::new(Fifo::new(), policy);
         let mut log = Log::default();
         for (id, flow) in [(1, 0), (2, 1), (3, 0), (4, 0), (5, 0), (6, 1)] {

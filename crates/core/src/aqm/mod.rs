@@ -56,11 +56,12 @@ pub mod sred;
 pub mod tail;
 pub mod tred;
 
+use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
-use crate::packet::{CustomerId, FlowId, Packet};
+use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
-use crate::units::{Rate, Span, Time, Weight};
+use crate::units::{Rate, Time};
 
 /// The decision on an arriving packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -136,24 +137,8 @@ pub trait BufferPolicy<P: Packet> {
     /// Sets the rate of the link, for policies that compute with it.
     fn set_link_rate(&mut self, _rate: Rate) {}
 
-    /// Sets the weight of `flow`. False if the policy has no weights.
-    fn set_weight(&mut self, _flow: FlowId, _weight: Weight) -> bool {
-        false
-    }
-
-    /// Sets the round-trip time of `flow` without queueing, zero if unknown. False if the policy does not use it.
-    fn set_rtt(&mut self, _flow: FlowId, _rtt: Span) -> bool {
-        false
-    }
-
-    /// Sets the customer of `flow`. False if the policy knows no customers.
-    fn set_customer(&mut self, _flow: FlowId, _customer: CustomerId) -> bool {
-        false
-    }
-
-    /// Sets the guaranteed rate of `flow`, with its round-trip time without queueing, zero if unknown. False if
-    /// the policy knows no guarantees.
-    fn set_guarantee(&mut self, _flow: FlowId, _guarantee: Rate, _rtt: Span) -> bool {
+    /// Changes what the policy knows of `flow`. Whether it was [heeded](FlowSetting); by default nothing is.
+    fn set_flow(&mut self, _flow: FlowId, _setting: FlowSetting) -> bool {
         false
     }
 

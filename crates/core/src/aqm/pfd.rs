@@ -234,6 +234,7 @@ mod tests {
     use super::*;
     use crate::aqm::BufferPolicy;
     use crate::buffer::Buffer;
+    use crate::flow_setting::FlowSetting;
     use crate::packet::SimplePacket;
     use crate::param::EntryArgs;
     use crate::queue::Queue;
@@ -341,7 +342,11 @@ mod tests {
                 (params.p, params.thresholds, params.rtt_of) = (Ratio::ZERO, Thresholds::Rtt, rtt_of);
             });
             for (flow, rtt) in (0..).map(FlowId).zip(rtts).filter(|_| are_learned) {
-                assert!(BufferPolicy::<SimplePacket>::set_rtt(queue.policy_mut(), flow, rtt));
+                assert!(BufferPolicy::<SimplePacket>::set_flow(
+                    queue.policy_mut(),
+                    flow,
+                    FlowSetting::Rtt(rtt)
+                ));
             }
             let mut log = Log::default();
             for ms in 0..10_000 {
@@ -461,7 +466,11 @@ mod tests {
             for flow in 0..70_000 {
                 if weights > 0 {
                     let weight = Weight::new(f64::from(1 + flow % 3)).unwrap();
-                    BufferPolicy::<SimplePacket>::set_weight(queue.policy_mut(), FlowId(flow), weight);
+                    BufferPolicy::<SimplePacket>::set_flow(
+                        queue.policy_mut(),
+                        FlowId(flow),
+                        FlowSetting::Weight(weight),
+                    );
                 }
                 // Each drop brings the order of the longest up to date.
                 queue.policy_mut().rule.p = if flow % 97 == 0 { Ratio::ONE } else { Ratio::ZERO };

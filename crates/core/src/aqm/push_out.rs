@@ -5,12 +5,13 @@
 use super::dimensioning::Dimensioning;
 use super::occupancy::Occupancy;
 use super::{Admission, BufferPolicy, Victim};
+use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::mutant::Mutant;
 use crate::packet::{Ecn, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
-use crate::units::{Packets, Rate, Span, Time, Weight};
+use crate::units::{Packets, Rate, Span, Time};
 
 /// A packet of L4S that leaves.
 #[derive(Clone, Copy, Debug)]
@@ -190,12 +191,12 @@ impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
         self.rule.set_link_rate(rate);
     }
 
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.occupancy.set_weight(flow, weight)
-    }
-
-    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
-        let Some(dimensioning) = &mut self.dimensioning else { return false };
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        let (rtt, dimensioning) = match (setting, &mut self.dimensioning) {
+            (FlowSetting::Weight(weight), _) => return self.occupancy.set_weight(flow, weight),
+            (FlowSetting::Rtt(rtt), Some(dimensioning)) => (rtt, dimensioning),
+            _ => return false,
+        };
         dimensioning.set_rtt(flow, rtt, |flow, rtt| {
             self.occupancy.set_rtt(flow, rtt);
         });

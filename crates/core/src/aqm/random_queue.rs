@@ -75,6 +75,7 @@ mod tests {
     use super::*;
     use crate::aqm::BufferPolicy;
     use crate::buffer::Buffer;
+    use crate::flow_setting::FlowSetting;
     use crate::packet::FlowId;
     use crate::packet::SimplePacket;
     use crate::queue::Queue;
@@ -91,7 +92,11 @@ mod tests {
         for _ in 0..20_000 {
             let mut policy = RandomQueueDrop::new(&params, Rate::from_mbit(1), rtts, random.clone());
             for (flow, weight) in (0..).map(FlowId).zip(weights) {
-                BufferPolicy::<SimplePacket>::set_weight(&mut policy, flow, Weight::new(weight).unwrap());
+                BufferPolicy::<SimplePacket>::set_flow(
+                    &mut policy,
+                    flow,
+                    FlowSetting::Weight(Weight::new(weight).unwrap()),
+                );
             }
             let mut queue = Buffer::new(Fifo::new(), policy);
             let mut log = Log::default();

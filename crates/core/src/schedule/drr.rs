@@ -27,6 +27,7 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 use super::{End, Queued, Scheduler};
+use crate::flow_setting::FlowSetting;
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, Param, Role, require};
@@ -277,7 +278,8 @@ impl<P: Packet, C: Charge> Scheduler<P> for Turns<P, C> {
         self.backlog
     }
 
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        let FlowSetting::Weight(weight) = setting else { return false };
         self.flow(flow).quantum = self.quanta.of(weight);
         true
     }
@@ -355,7 +357,7 @@ mod tests {
         // the next of flow 1, 700 B, 350 from turn 20 on. Flow 2 keeps nothing.
         let mut round = drr(1);
         for (flow, weight) in [(1, 2.0), (2, 3.0)] {
-            round.set_weight(FlowId(flow), Weight::new(weight).unwrap());
+            round.set_flow(FlowId(flow), FlowSetting::Weight(Weight::new(weight).unwrap()));
         }
         push(&mut round, &[(0, 1_500), (1, 40), (1, 700), (2, 900), (2, 300), (2, 2_000)]);
         // In the order of their turns: 20; 300; 20 + 350 = 370; 300 + 100 = 400; 400 + 667 = 1067; 1500.
@@ -381,8 +383,8 @@ mod tests {
     fn weights_scale_turns_relative_to_the_smallest_and_change_at_the_next_turn() {
         let weight = |w| Weight::new(w).unwrap();
         let mut round = Drr::new(&DrrParams { quantum: Bytes::new(100) }, weight(200.0));
-        round.set_weight(FlowId(0), weight(600.0));
-        round.set_weight(FlowId(1), weight(200.0));
+        round.set_flow(FlowId(0), FlowSetting::Weight(weight(600.0)));
+        round.set_flow(FlowId(1), FlowSetting::Weight(weight(200.0)));
         let both: Vec<(u32, u64)> = (0..20).flat_map(|_| [(0, 100), (1, 100)]).collect();
         push(&mut round, &both);
         let flows = |round: &mut Drr<SimplePacket>, n| {
@@ -390,7 +392,7 @@ mod tests {
         };
         assert_eq!(flows(&mut round, 8), [0, 0, 0, 1, 0, 0, 0, 1]);
         assert_eq!(flows(&mut round, 1), [0]);
-        round.set_weight(FlowId(0), weight(200.0));
+        round.set_flow(FlowId(0), FlowSetting::Weight(weight(200.0)));
         // The turn that has begun is worth what it was; the next is not.
         assert_eq!(flows(&mut round, 6), [0, 0, 1, 0, 1, 0]);
     }

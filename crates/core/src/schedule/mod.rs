@@ -21,9 +21,10 @@ mod tags;
 mod testing;
 pub mod wf2q_plus;
 
+use crate::flow_setting::FlowSetting;
 use crate::packet::{FlowId, Packet};
 use crate::queue::Backlog;
-use crate::units::{Span, Time, Weight};
+use crate::units::{Span, Time};
 
 /// A packet in a buffer, with the time it arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,9 +89,8 @@ pub trait Scheduler<P: Packet> {
     /// All packets held.
     fn backlog(&self) -> Backlog;
 
-    /// The weight of `flow` from now on; for a backlogged flow, from its next turn. Whether this scheduler
-    /// has use for weights.
-    fn set_weight(&mut self, _flow: FlowId, _weight: Weight) -> bool {
+    /// Changes what it knows of `flow`. Whether it was heeded: no scheduler here knows more than weights.
+    fn set_flow(&mut self, _flow: FlowId, _setting: FlowSetting) -> bool {
         false
     }
 }

@@ -56,6 +56,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use crate::flow_setting::FlowSetting;
     use crate::packet::FlowId;
     use crate::packet::SimplePacket;
     use crate::schedule::{End, Scheduler};
@@ -68,7 +69,7 @@ mod tests {
         let smallest = weights.iter().copied().fold(f64::INFINITY, f64::min);
         let mut round = RoundRobin::new(weight(smallest));
         for (flow, &w) in (0..).zip(weights) {
-            round.set_weight(FlowId(flow), weight(w));
+            round.set_flow(FlowId(flow), FlowSetting::Weight(weight(w)));
         }
         for id in 0..20 {
             for flow in 0..weights.len() as u32 {

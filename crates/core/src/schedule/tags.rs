@@ -20,6 +20,7 @@ use alloc::vec::Vec;
 use core::marker::PhantomData;
 
 use super::{End, Queued, Scheduler};
+use crate::flow_setting::FlowSetting;
 use crate::list::{PacketQueue, Pool};
 use crate::mutant::Mutant;
 use crate::packet::{FlowId, Packet};
@@ -251,7 +252,8 @@ impl<P: Packet, T: Tag> Scheduler<P> for ByTag<P, T> {
         self.flows.backlog
     }
 
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        let FlowSetting::Weight(weight) = setting else { return false };
         self.flows.set_weight(flow, weight);
         true
     }

@@ -3,6 +3,7 @@
 use std::vec::Vec;
 
 use super::Scheduler;
+use crate::flow_setting::FlowSetting;
 use crate::packet::FlowId;
 use crate::packet::SimplePacket;
 use crate::testing::packet;
@@ -11,7 +12,7 @@ use crate::units::{Time, Weight};
 /// With flows of these weights.
 pub fn weighted<S: Scheduler<SimplePacket>>(mut scheduler: S, weights: &[f64]) -> S {
     for (flow, &weight) in (0..).zip(weights) {
-        scheduler.set_weight(FlowId(flow), Weight::new(weight).unwrap());
+        scheduler.set_flow(FlowId(flow), FlowSetting::Weight(Weight::new(weight).unwrap()));
     }
     scheduler
 }

@@ -32,6 +32,7 @@
 
 use super::tags::Flows;
 use super::{End, Queued, Scheduler};
+use crate::flow_setting::FlowSetting;
 use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, Role};
 use crate::queue::Backlog;
@@ -175,7 +176,8 @@ impl<P: Packet> Scheduler<P> for Wf2qPlus<P> {
         self.flows.backlog
     }
 
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        let FlowSetting::Weight(weight) = setting else { return false };
         let index = flow.slot();
         let counts = self.eligible.contains(index) || self.ahead.contains(index);
         let before = self.flows.get(index).share();
@@ -264,8 +266,8 @@ mod tests {
     fn a_weight_that_changes_keeps_the_sum() {
         let mut wf2q = wf2q(&[1.0, 2.0]);
         push(&mut wf2q, 1, &[(0, 100), (1, 100), (1, 100)]);
-        wf2q.set_weight(FlowId(1), Weight::new(5.0).unwrap());
-        wf2q.set_weight(FlowId(2), Weight::new(7.0).unwrap());
+        wf2q.set_flow(FlowId(1), FlowSetting::Weight(Weight::new(5.0).unwrap()));
+        wf2q.set_flow(FlowId(2), FlowSetting::Weight(Weight::new(7.0).unwrap()));
         assert_eq!(wf2q.shares >> 16, 6);
         assert_eq!(serve(&mut wf2q, 9).len(), 3);
         assert_eq!((wf2q.pop(Time::ZERO), wf2q.shares), (None, 0));

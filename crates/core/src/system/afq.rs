@@ -38,6 +38,7 @@ use alloc::vec::Vec;
 use super::charge::{BYTE, Charges, HORIZON};
 use super::discipline::Discipline;
 use super::hash::bucket;
+use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
@@ -281,7 +282,8 @@ impl<P: Packet> Discipline<P> for Afq<P> {
     fn set_link_rate(&mut self, rate: Rate) {
         self.limit.set_link_rate(rate);
     }
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        let FlowSetting::Weight(weight) = setting else { return false };
         self.charges.set_weight(flow, weight);
         true
     }
@@ -373,7 +375,7 @@ mod tests {
     #[test]
     fn a_byte_of_a_heavy_flow_raises_its_bid_by_less() {
         let mut queue = afq(&params(8, 1_000));
-        assert!(queue.set_weight(FlowId(1), Weight::new(4.0).unwrap()));
+        assert!(queue.set_flow(FlowId(1), FlowSetting::Weight(Weight::new(4.0).unwrap())));
         push(&mut queue, 1, &[(0, 1_000); 2]);
         push(&mut queue, 11, &[(1, 1_000); 8]);
         // Four packets a round against one.

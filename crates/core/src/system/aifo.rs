@@ -21,6 +21,7 @@ use alloc::vec::Vec;
 
 use super::discipline::Discipline;
 use super::ranks::Ranks;
+use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
@@ -193,7 +194,8 @@ impl<P: Packet> Discipline<P> for Aifo<P> {
     fn set_link_rate(&mut self, rate: Rate) {
         self.limit.set_link_rate(rate);
     }
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        let FlowSetting::Weight(weight) = setting else { return false };
         self.ranks.charges.set_weight(flow, weight);
         true
     }

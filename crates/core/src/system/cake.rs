@@ -39,6 +39,7 @@ use super::context::LinkContext;
 use super::discipline::Discipline;
 use super::flow_queueing::{QUANTUM, SIZE};
 use crate::aqm::cobalt::CobaltControl;
+use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::Pool;
 use crate::packet::{FlowClass, FlowId, HostPair, Packet};
@@ -303,14 +304,18 @@ impl<P: Packet> Discipline<P> for Cake<P> {
         self.control = self.params.control.at(self.rate);
     }
 
-    fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
-        set(&mut self.is_real_rate, flow, class == FlowClass::RealRate);
-        self.params.tins == Tins::Class
-    }
-
-    fn set_hosts(&mut self, flow: FlowId, hosts: HostPair) -> bool {
-        set(&mut self.hosts, flow, hosts);
-        self.params.hosts != Hosts::None
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        match setting {
+            FlowSetting::Class(class) => {
+                set(&mut self.is_real_rate, flow, class == FlowClass::RealRate);
+                self.params.tins == Tins::Class
+            }
+            FlowSetting::Hosts(hosts) => {
+                set(&mut self.hosts, flow, hosts);
+                self.params.hosts != Hosts::None
+            }
+            _ => false,
+        }
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {

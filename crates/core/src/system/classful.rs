@@ -4,10 +4,11 @@
 use super::classes::{Classes, Members};
 use super::context::LinkContext;
 use super::discipline::Discipline;
+use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
-use crate::packet::{CustomerId, FlowId, Packet};
+use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
-use crate::units::{Bytes, Rate, Span, Time, Weight};
+use crate::units::{Bytes, Rate, Time};
 
 mod disciplines;
 mod fifos;
@@ -84,13 +85,8 @@ pub trait ClassQueues<P: Packet> {
     /// Sets the rate of the link.
     fn set_link_rate(&mut self, rate: Rate);
 
-    /// Sets the weight of `flow` within its class. False if flows have none there.
-    fn set_weight(&mut self, _flow: FlowId, _weight: Weight) -> bool {
-        false
-    }
-
-    /// Sets the round-trip time of `flow`. False if it has no use there.
-    fn set_rtt(&mut self, _flow: FlowId, _rtt: Span) -> bool {
+    /// Changes what is known of `flow` within its class. Whether it was heeded there.
+    fn set_flow(&mut self, _flow: FlowId, _setting: FlowSetting) -> bool {
         false
     }
 }
@@ -217,15 +213,8 @@ impl<S: ClassScheduler, Q: ClassQueues<P>, P: Packet> Discipline<P> for Classful
         self.queues.set_link_rate(rate);
     }
 
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.queues.set_weight(flow, weight)
-    }
-
-    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
-        self.queues.set_rtt(flow, rtt)
-    }
-
-    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        let FlowSetting::Customer(customer) = setting else { return self.queues.set_flow(flow, setting) };
         self.members.set_customer(flow, customer);
         true
     }

@@ -1,6 +1,7 @@
 //! What a discipline learns of the link that it is built for.
 
-use crate::packet::{Customers, FillTarget, FlowClass, HostPair};
+use crate::flow_setting::FlowSetting;
+use crate::packet::{Customers, FillTarget, FlowClass, FlowId, HostPair};
 use crate::random::Stream;
 use crate::units::{Rate, Span, Weight};
 
@@ -57,6 +58,22 @@ impl LinkContext<'_> {
     pub fn smallest_weight(&self) -> Weight {
         let of_all = || self.weights.iter().copied().reduce(Weight::min);
         self.smallest_weight.or_else(of_all).unwrap_or(Weight::ONE)
+    }
+
+    /// What is known of flows, but for round-trip times and customers: a discipline takes those from here itself.
+    pub(super) fn settings(&self) -> impl Iterator<Item = (FlowId, FlowSetting)> {
+        let flows = || (0..).map(FlowId);
+        let weights = flows().zip(self.weights).map(|(flow, &weight)| (flow, FlowSetting::Weight(weight)));
+        let guarantees = flows().zip(self.guarantees).filter(|(_, guarantee)| **guarantee > Rate::ZERO);
+        let guarantees = guarantees.map(|(flow, &guarantee)| {
+            let rtt = self.rtts.get(flow.index()).copied().unwrap_or_default();
+            (flow, FlowSetting::Guarantee(guarantee, rtt))
+        });
+        let classes = flows().zip(self.classes).map(|(flow, &class)| (flow, FlowSetting::Class(class)));
+        let targets = flows().zip(self.targets).filter(|(_, target)| target.is_some());
+        let targets = targets.map(|(flow, &target)| (flow, FlowSetting::Target(target)));
+        let hosts = flows().zip(self.hosts).map(|(flow, &hosts)| (flow, FlowSetting::Hosts(hosts)));
+        weights.chain(guarantees).chain(classes).chain(targets).chain(hosts)
     }
 
     /// The random stream of the discipline.

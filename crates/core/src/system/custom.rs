@@ -20,11 +20,12 @@ use core::fmt;
 
 use super::context::LinkContext;
 use super::discipline::Discipline;
+use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
-use crate::packet::{CustomerId, FillTarget, FlowClass, FlowId, Packet, SimplePacket};
+use crate::packet::{FlowId, Packet, SimplePacket};
 use crate::param::{Args, Entry, EntryArgs, ParamError};
 use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
-use crate::units::{Rate, Span, Time, Weight};
+use crate::units::{Rate, Time};
 
 /// An external discipline.
 type Boxed = Box<dyn Discipline<SimplePacket> + Send>;
@@ -254,23 +255,8 @@ impl<P: Packet> Discipline<P> for Custom<P> {
     fn set_link_rate(&mut self, rate: Rate) {
         self.inner.set_link_rate(rate);
     }
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.inner.set_weight(flow, weight)
-    }
-    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
-        self.inner.set_rtt(flow, rtt)
-    }
-    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
-        self.inner.set_customer(flow, customer)
-    }
-    fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
-        self.inner.set_guarantee(flow, guarantee, rtt)
-    }
-    fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
-        self.inner.set_class(flow, class)
-    }
-    fn set_target(&mut self, flow: FlowId, target: Option<FillTarget>) -> bool {
-        self.inner.set_target(flow, target)
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        self.inner.set_flow(flow, setting)
     }
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.inner.statistics(show);

@@ -5,11 +5,12 @@ use super::ramp::FlowShare;
 use crate::aqm::BufferPolicy;
 use crate::aqm::sffc::Sffc;
 use crate::buffer::Buffer;
+use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
-use crate::packet::{CustomerId, FillTarget, FlowClass, FlowId, HostPair, Packet};
+use crate::packet::{FlowId, Packet};
 use crate::queue::{Queue, Sink};
 use crate::schedule::{End, Scheduler};
-use crate::units::{Rate, Span, Time, Weight};
+use crate::units::{Rate, Time};
 
 /// A whole discipline, scheduler and buffer policy at once. No change drops a packet.
 pub trait Discipline<P: Packet>: Queue<P> {
@@ -37,41 +38,8 @@ pub trait Discipline<P: Packet>: Queue<P> {
     /// Sets the rate of the link.
     fn set_link_rate(&mut self, _rate: Rate) {}
 
-    /// Sets the weight of `flow`, from its next turn on. False if the discipline has no weights.
-    fn set_weight(&mut self, _flow: FlowId, _weight: Weight) -> bool {
-        false
-    }
-
-    /// Sets the round-trip time of `flow` without queueing, zero if unknown. False if the discipline does not
-    /// use it.
-    fn set_rtt(&mut self, _flow: FlowId, _rtt: Span) -> bool {
-        false
-    }
-
-    /// Sets the customer of `flow`, from its next packet on. False if the discipline knows no customers.
-    fn set_customer(&mut self, _flow: FlowId, _customer: CustomerId) -> bool {
-        false
-    }
-
-    /// Sets the guaranteed rate of `flow`, zero for none, and its round-trip time, from its next packet on. False
-    /// if the discipline knows no guarantees.
-    fn set_guarantee(&mut self, _flow: FlowId, _guarantee: Rate, _rtt: Span) -> bool {
-        false
-    }
-
-    /// Sets the class of `flow`, from its next packet on. False if the discipline knows no classes.
-    fn set_class(&mut self, _flow: FlowId, _class: FlowClass) -> bool {
-        false
-    }
-
-    /// Sets what the queue of `flow` should hold while the flow is real-rate; none: what the discipline is configured
-    /// for. False if the discipline knows no such target.
-    fn set_target(&mut self, _flow: FlowId, _target: Option<FillTarget>) -> bool {
-        false
-    }
-
-    /// Sets the hosts at the ends of `flow`, from its next packet on. False if the discipline knows no hosts.
-    fn set_hosts(&mut self, _flow: FlowId, _hosts: HostPair) -> bool {
+    /// Changes what the discipline knows of `flow`. Whether it was [heeded](FlowSetting); by default nothing is.
+    fn set_flow(&mut self, _flow: FlowId, _setting: FlowSetting) -> bool {
         false
     }
 
@@ -121,19 +89,9 @@ impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Discipline<P> for Buffer<S,
     fn set_link_rate(&mut self, rate: Rate) {
         self.policy_mut().set_link_rate(rate);
     }
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        let scheduled = self.scheduler_mut().set_weight(flow, weight);
-        let dropped = self.policy_mut().set_weight(flow, weight);
-        scheduled || dropped
-    }
-    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
-        self.policy_mut().set_rtt(flow, rtt)
-    }
-    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
-        self.policy_mut().set_customer(flow, customer)
-    }
-    fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
-        self.policy_mut().set_guarantee(flow, guarantee, rtt)
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        // Either may heed it.
+        self.scheduler_mut().set_flow(flow, setting) | self.policy_mut().set_flow(flow, setting)
     }
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.policy().statistics(show);

@@ -9,6 +9,7 @@ use super::discipline::Discipline;
 use super::hash::bucket;
 use crate::aqm::Admission;
 use crate::aqm::codel::Source;
+use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
@@ -285,7 +286,8 @@ impl<P: Packet, C: Control> FlowQueues<P, C> {
 }
 
 impl<P: Packet, C: Control> Discipline<P> for FlowQueues<P, C> {
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        let FlowSetting::Weight(weight) = setting else { return false };
         if self.params.classify == Classify::Hashed || flow.0 >= self.flows - 1 {
             return false;
         }

@@ -21,6 +21,7 @@
 use alloc::vec::Vec;
 
 use super::discipline::Discipline;
+use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
@@ -240,7 +241,8 @@ impl<P: Packet> Discipline<P> for Fq<P> {
         self.limit.set_link_rate(rate);
     }
 
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        let FlowSetting::Weight(weight) = setting else { return false };
         let index = self.place_of(flow);
         self.flows[index].quantum = self.quanta.of(weight) as i64;
         true
@@ -409,7 +411,7 @@ mod tests {
     #[test]
     fn weights_of_1_to_100_divide_the_link() {
         let mut queue = fq(|_| {});
-        queue.set_weight(FlowId(1), Weight::new(100.0).unwrap());
+        queue.set_flow(FlowId(1), FlowSetting::Weight(Weight::new(100.0).unwrap()));
         let mut log = Log::default();
         let mut served = [0u32; 2];
         (0..20).for_each(|id| queue.enqueue(Time::ZERO, packet(id, id % 2, 1_000), &mut log));

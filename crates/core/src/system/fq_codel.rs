@@ -70,6 +70,7 @@ mod tests {
     use std::vec::Vec;
 
     use super::*;
+    use crate::flow_setting::FlowSetting;
     use crate::limit::Limit;
     use crate::packet::FlowId;
     use crate::packet::SimplePacket;
@@ -184,7 +185,10 @@ mod tests {
         }
         assert_eq!(queue.queues.len(), 4);
         assert_eq!(queue.queues[3].backlog.packets.get(), 997);
-        assert!(queue.set_weight(FlowId(2), Weight::ONE) && !queue.set_weight(FlowId(3), Weight::ONE));
+        assert!(
+            queue.set_flow(FlowId(2), FlowSetting::Weight(Weight::ONE))
+                && !queue.set_flow(FlowId(3), FlowSetting::Weight(Weight::ONE))
+        );
     }
 
     #[test]

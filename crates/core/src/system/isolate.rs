@@ -45,11 +45,12 @@ use super::context::LinkContext;
 use super::custom::Fault;
 use super::discipline::Discipline;
 use crate::choice;
+use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
-use crate::packet::{Customers, FlowId, HostPair, LabelKind, Packet, SimplePacket};
+use crate::packet::{Customers, FlowId, LabelKind, Packet, SimplePacket};
 use crate::param::{Args, Entry, Param, ParamError, Role, Setting};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
-use crate::units::{Rate, Time, Weight};
+use crate::units::{Rate, Time};
 
 mod hosts;
 mod longest;
@@ -227,12 +228,12 @@ impl<P: Packet> Discipline<P> for Isolated<P> {
     fn set_link_rate(&mut self, rate: Rate) {
         self.inner.set_link_rate(rate);
     }
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.hosts.set_weight(flow, weight);
-        true
-    }
-    fn set_hosts(&mut self, flow: FlowId, hosts: HostPair) -> bool {
-        self.hosts.set_hosts(flow, hosts);
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        match setting {
+            FlowSetting::Weight(weight) => self.hosts.set_weight(flow, weight),
+            FlowSetting::Hosts(hosts) => self.hosts.set_hosts(flow, hosts),
+            _ => return false,
+        }
         true
     }
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {

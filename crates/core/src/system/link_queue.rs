@@ -18,11 +18,12 @@ use super::sffc_fronted::SffcFrontedParams;
 use crate::aqm::csfq::RouterRole;
 use crate::aqm::sffc::{Sffc, SffcParams, Trust};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
+use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
-use crate::packet::{CustomerId, FillTarget, FlowClass, FlowId, HostPair, LabelKind, Packet, SimplePacket};
+use crate::packet::{FlowId, LabelKind, Packet, SimplePacket};
 use crate::param::{Args, Entry, Known, ParamError};
 use crate::queue::{Backlog, Queue, Sink};
-use crate::units::{Bytes, Rate, Span, Time, Weight};
+use crate::units::{Bytes, Rate, Span, Time};
 
 /// Everything a scenario says of a discipline, checked.
 #[derive(Clone, Debug, PartialEq)]
@@ -226,26 +227,8 @@ impl DisciplineParams {
     pub fn build<P: Packet>(&self, setup: &LinkContext<'_>) -> LinkQueue<P> {
         let link_rate = self.shaped(setup.link_rate);
         let mut discipline = self.kind.build(&LinkContext { link_rate, ..*setup });
-        for (flow, &weight) in (0..).map(FlowId).zip(setup.weights) {
-            discipline.set_weight(flow, weight);
-        }
-        for (flow, &guarantee) in (0..).map(FlowId).zip(setup.guarantees) {
-            if guarantee > Rate::ZERO {
-                discipline.set_guarantee(
-                    flow,
-                    guarantee,
-                    setup.rtts.get(flow.index()).copied().unwrap_or_default(),
-                );
-            }
-        }
-        for (flow, &class) in (0..).map(FlowId).zip(setup.classes) {
-            discipline.set_class(flow, class);
-        }
-        for (flow, &target) in (0..).map(FlowId).zip(setup.targets).filter(|(_, target)| target.is_some()) {
-            discipline.set_target(flow, target);
-        }
-        for (flow, &hosts) in (0..).map(FlowId).zip(setup.hosts) {
-            discipline.set_hosts(flow, hosts);
+        for (flow, setting) in setup.settings() {
+            discipline.set_flow(flow, setting);
         }
         let queue = match &self.shaper {
             Some(shaper) => Shape::Shaped(Box::new((TokenBucket::new(shaper, discipline), setup.link_rate))),
@@ -407,42 +390,9 @@ impl<P: Packet> LinkQueue<P> {
         held.or_else(|| self.discipline_mut().drain(now))
     }
 
-    /// The weight of `flow` from its next turn on. Whether this discipline has use for it.
-    pub fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.discipline_mut().set_weight(flow, weight)
-    }
-
-    /// What `flow` is guaranteed from its next packet on, with its round-trip time; nothing if zero. Whether
-    /// this discipline knows guarantees.
-    pub fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
-        self.discipline_mut().set_guarantee(flow, guarantee, rtt)
-    }
-
-    /// The round-trip time of `flow` without queueing, zero if unknown. Whether this discipline has use for
-    /// it.
-    pub fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
-        self.discipline_mut().set_rtt(flow, rtt)
-    }
-
-    /// The customer of `flow` from its next packet on. Whether this discipline divides among customers.
-    pub fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
-        self.discipline_mut().set_customer(flow, customer)
-    }
-
-    /// The class of `flow` from its next packet on. Whether this discipline knows classes.
-    pub fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
-        self.discipline_mut().set_class(flow, class)
-    }
-
-    /// What the queue of `flow` should hold while it is real-rate; none: what the discipline is configured for.
-    /// Whether this discipline has use for it.
-    pub fn set_target(&mut self, flow: FlowId, target: Option<FillTarget>) -> bool {
-        self.discipline_mut().set_target(flow, target)
-    }
-
-    /// The hosts at the ends of `flow` from its next packet on. Whether this discipline divides among hosts.
-    pub fn set_hosts(&mut self, flow: FlowId, hosts: HostPair) -> bool {
-        self.discipline_mut().set_hosts(flow, hosts)
+    /// Changes what the discipline knows of `flow`. Whether it was [heeded](FlowSetting).
+    pub fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        self.discipline_mut().set_flow(flow, setting)
     }
 
     /// The size of the buffer now, of each queue where it is for queues; none if an external discipline does not say.

@@ -62,13 +62,14 @@ pub use self::params::{ENTRY, RampParams};
 use self::requirement::Controller;
 use self::reservations::Reservations;
 use super::discipline::Discipline;
+use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
 use crate::list::Pool;
 use crate::mutant::Mutant;
 use crate::packet::{FillTarget, FlowClass, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::schedule::{End, Queued};
-use crate::units::{Bytes, Rate, Span, Time, Weight};
+use crate::units::{Bytes, Rate, Time};
 
 /// What stands in the table of classes for a flow that is greedy.
 const GREEDY: u32 = u32::MAX;
@@ -292,26 +293,18 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
             self.reservations.set_backlogged(index, true);
         }
     }
-}
 
-/// A part of a rate, rounded down.
-fn part(rate: Rate, part: f64) -> Rate {
-    Rate::from_bit((rate.as_bit() as f64 * part) as u64)
-}
-
-impl<P: Packet, G: Discipline<P> + ?Sized> Discipline<P> for Ramp<P, G> {
     /// What waits of the flow moves to its new queue.
-    fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
+    fn set_class(&mut self, flow: FlowId, class: FlowClass) {
         let index = self.index(flow);
         match (class, index) {
             (FlowClass::RealRate, None) => self.make_real_rate(flow),
             (FlowClass::Greedy, Some(index)) => self.make_greedy(index),
             (FlowClass::RealRate, Some(_)) | (FlowClass::Greedy, None) => {}
         }
-        true
     }
 
-    fn set_target(&mut self, flow: FlowId, target: Option<FillTarget>) -> bool {
+    fn set_target(&mut self, flow: FlowId, target: Option<FillTarget>) {
         let slot = flow.slot();
         if slot >= self.targets.len() && target.is_some() {
             self.targets.resize(slot + 1, None);
@@ -321,6 +314,22 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Discipline<P> for Ramp<P, G> {
         }
         if let Some(index) = self.index(flow) {
             self.flows[index].requirement.unsettle();
+        }
+    }
+}
+
+/// A part of a rate, rounded down.
+fn part(rate: Rate, part: f64) -> Rate {
+    Rate::from_bit((rate.as_bit() as f64 * part) as u64)
+}
+
+impl<P: Packet, G: Discipline<P> + ?Sized> Discipline<P> for Ramp<P, G> {
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        match setting {
+            FlowSetting::Class(class) => self.set_class(flow, class),
+            FlowSetting::Target(target) => self.set_target(flow, target),
+            // Greedy flows have what what divides among them knows, such as weights and round-trip times.
+            _ => return self.greedy.divided().is_some_and(|greedy| greedy.set_flow(flow, setting)),
         }
         true
     }
@@ -346,15 +355,6 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Discipline<P> for Ramp<P, G> {
         if let (Some(greedy), Some(limit)) = (self.greedy.divided(), self.params.greedy_limit()) {
             greedy.set_limit(limit);
         }
-    }
-
-    /// Greedy flows have weights and round-trip times where what divides among them knows any.
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.greedy.divided().is_some_and(|greedy| greedy.set_weight(flow, weight))
-    }
-
-    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
-        self.greedy.divided().is_some_and(|greedy| greedy.set_rtt(flow, rtt))
     }
 
     fn set_link_rate(&mut self, rate: Rate) {

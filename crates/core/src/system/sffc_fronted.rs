@@ -15,11 +15,12 @@ use super::context::LinkContext;
 use super::discipline::Discipline;
 use crate::aqm::BufferPolicy;
 use crate::aqm::sffc::{FIFO, Sffc, SffcParams};
+use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
 use crate::mutant::Mutant;
-use crate::packet::{CustomerId, FlowClass, FlowId, HostPair, Packet};
+use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
-use crate::units::{Rate, Span, Time, Weight};
+use crate::units::{Rate, Time};
 
 #[cfg(test)]
 mod tests;
@@ -129,23 +130,8 @@ impl<P: Packet> Discipline<P> for SffcFronted<P> {
         self.inner.set_link_rate(rate);
         self.inner.set_limit(self.sffc.limit());
     }
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.inner.set_weight(flow, weight)
-    }
-    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
-        self.inner.set_rtt(flow, rtt)
-    }
-    fn set_customer(&mut self, flow: FlowId, customer: CustomerId) -> bool {
-        self.inner.set_customer(flow, customer)
-    }
-    fn set_guarantee(&mut self, flow: FlowId, guarantee: Rate, rtt: Span) -> bool {
-        self.inner.set_guarantee(flow, guarantee, rtt)
-    }
-    fn set_class(&mut self, flow: FlowId, class: FlowClass) -> bool {
-        self.inner.set_class(flow, class)
-    }
-    fn set_hosts(&mut self, flow: FlowId, hosts: HostPair) -> bool {
-        self.inner.set_hosts(flow, hosts)
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        self.inner.set_flow(flow, setting)
     }
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         BufferPolicy::<P>::statistics(&self.sffc, show);

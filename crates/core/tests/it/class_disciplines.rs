@@ -6,7 +6,7 @@ use apportion_core::random::Stream;
 use apportion_core::system::catalog::Catalog;
 use apportion_core::system::{LinkContext, LinkQueue};
 use apportion_core::units::{Span, Time, Weight};
-use apportion_core::{FlowId, Queue};
+use apportion_core::{FlowId, FlowSetting, Queue};
 use apportion_laws::Laws;
 
 use crate::common::{Log, SimplePacket, Whole, packet, read, setup};
@@ -26,7 +26,7 @@ fn of_classes(keys: &str, link: &LinkContext<'_>, leaf_of: &[u32]) -> LinkQueue<
     let params = read(kind, &keys.split_whitespace().collect::<Vec<_>>()).expect("valid classes");
     let mut queue = params.build_simple(link);
     for (flow, leaf) in (0..).map(FlowId).zip(leaf_of) {
-        assert!(queue.set_customer(flow, CustomerId(leaf + 1)));
+        assert!(queue.set_flow(flow, FlowSetting::Customer(CustomerId(leaf + 1))));
     }
     queue
 }

@@ -7,7 +7,7 @@ use apportion_core::param::Role;
 use apportion_core::system::catalog::{Catalog, Selection};
 use apportion_core::system::{Discipline, DisciplineParams, LinkContext, LinkQueue};
 use apportion_core::units::{self, Rate, Time, Weight};
-use apportion_core::{Backlog, DropReason, FlowId, HostPair, Overload, Queue, Sink};
+use apportion_core::{Backlog, DropReason, FlowId, FlowSetting, Overload, Queue, Sink};
 
 #[path = "../../src/testing.rs"]
 mod testing;
@@ -144,10 +144,7 @@ impl Discipline<SimplePacket> for Whole {
     fn set_link_rate(&mut self, rate: Rate) {
         self.0.set_link_rate(rate);
     }
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.0.set_weight(flow, weight)
-    }
-    fn set_hosts(&mut self, flow: FlowId, hosts: HostPair) -> bool {
-        self.0.set_hosts(flow, hosts)
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        self.0.set_flow(flow, setting)
     }
 }

@@ -11,7 +11,7 @@ use apportion_core::schedule::start_time_fq::StartTimeFq;
 use apportion_core::schedule::wf2q_plus::Wf2qPlus;
 use apportion_core::schedule::{End, Scheduler};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
-use apportion_core::{Colour, DropReason, FlowId, LabelKind, Packet, Queue};
+use apportion_core::{Colour, DropReason, FlowId, FlowSetting, LabelKind, Packet, Queue};
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
@@ -117,7 +117,7 @@ fn smallest(weights: &[f64]) -> Weight {
 
 fn weigh(ours: &mut impl Scheduler<SimplePacket>, weights: &[f64]) {
     for (flow, &weight) in (0..).zip(weights) {
-        ours.set_weight(FlowId(flow), Weight::new(weight).expect("a weight"));
+        ours.set_flow(FlowId(flow), FlowSetting::Weight(Weight::new(weight).expect("a weight")));
     }
 }
 

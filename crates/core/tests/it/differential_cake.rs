@@ -4,7 +4,7 @@ use apportion_core::random::Stream;
 use apportion_core::system::LinkContext;
 use apportion_core::units::{Packets, Rate};
 use apportion_core::units::{Span, Time};
-use apportion_core::{FlowId, HostPair, Queue};
+use apportion_core::{FlowId, FlowSetting, HostPair, Queue};
 use apportion_laws::Laws;
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
@@ -68,7 +68,7 @@ proptest! {
         let keys = ["limit=100000p", "target=1000s", "interval=1000s", "increment=0", &quantum_key];
         let mut ours = build("cake", &keys, &[]);
         for (flow, &(source, destination)) in (0..).zip(&hosts) {
-            ours.set_hosts(FlowId(flow), HostPair { source: source as u32, destination: destination as u32 });
+            ours.set_flow(FlowId(flow), FlowSetting::Hosts(HostPair { source: source as u32, destination: destination as u32 }));
         }
         let mut slow = SlowCake::new(quantum, &hosts);
         let mut log = Log::default();
@@ -98,13 +98,16 @@ fn cake_keeps_the_laws_with_a_shaper_hosts_classes_and_collisions() {
         laws.limit(Packets::new(20)).check_changes(|_| {
             let mut queue = params.build_simple(&LinkContext::new(Rate::from_mbit(10), 1, "link"));
             for flow in 0..5 {
-                queue.set_hosts(FlowId(flow), HostPair { source: flow % 2, destination: flow % 3 });
+                queue.set_flow(
+                    FlowId(flow),
+                    FlowSetting::Hosts(HostPair { source: flow % 2, destination: flow % 3 }),
+                );
                 let class = if flow == 3 {
                     apportion_core::FlowClass::RealRate
                 } else {
                     apportion_core::FlowClass::Greedy
                 };
-                assert!(queue.set_class(FlowId(flow), class));
+                assert!(queue.set_flow(FlowId(flow), FlowSetting::Class(class)));
             }
             Whole(queue)
         });

@@ -4,7 +4,7 @@ use apportion_core::counted::Counted;
 use apportion_core::system::ramp::requirement::{Controller, Requirement};
 use apportion_core::system::{DisciplineKind, LinkContext, LinkQueue};
 use apportion_core::units::{Bytes, Rate, Span, Time};
-use apportion_core::{FlowClass, FlowId, Queue};
+use apportion_core::{FlowClass, FlowId, FlowSetting, Queue};
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
@@ -99,7 +99,7 @@ impl Link {
                 Op::Spurious(ns) => self.advance(Span::from_nanos(ns)),
                 Op::Class(flow, real) => {
                     let class = if real { FlowClass::RealRate } else { FlowClass::Greedy };
-                    assert!(self.queue.inner_mut().set_class(FlowId(flow), class));
+                    assert!(self.queue.inner_mut().set_flow(FlowId(flow), FlowSetting::Class(class)));
                     self.ask();
                 }
             }
@@ -258,7 +258,7 @@ fn the_limit_holds_while_classes_change() {
             queue.enqueue(now, packet(id, flow, 1_000), &mut log);
             if id % 20 == 3 {
                 let class = if id % 40 == 3 { FlowClass::RealRate } else { FlowClass::Greedy };
-                queue.inner_mut().set_class(FlowId(3), class);
+                queue.inner_mut().set_flow(FlowId(3), FlowSetting::Class(class));
             }
             if id % 8 == 0 {
                 queue.dequeue(now, &mut log);
@@ -281,7 +281,7 @@ fn who_becomes_real_rate_takes_what_it_holds_and_no_more() {
         let lost = |flow: u32| log.dropped.iter().filter(|drop| 2 + drop.1 % 3 == flow).count() as u64;
         // The first packet stands before the link.
         let due = 10 - lost(3);
-        assert!(queue.inner_mut().set_class(FlowId(3), FlowClass::RealRate));
+        assert!(queue.inner_mut().set_flow(FlowId(3), FlowSetting::Class(FlowClass::RealRate)));
         let mut fill = 0;
         queue.inner().latest_shares(&mut |flow, share| {
             if flow == FlowId(3) {
@@ -300,6 +300,6 @@ fn who_becomes_real_rate_takes_what_it_holds_and_no_more() {
 #[test]
 fn other_disciplines_know_no_classes_and_show_no_shares() {
     let mut fifo: LinkQueue<SimplePacket> = read("fifo", &[]).unwrap().build_simple(&setup(&[]));
-    assert!(!fifo.set_class(FlowId(0), FlowClass::RealRate));
+    assert!(!fifo.set_flow(FlowId(0), FlowSetting::Class(FlowClass::RealRate)));
     fifo.shares(Time::ZERO, &mut Log::default(), &mut |flow, share| panic!("{flow:?} {share:?}"));
 }

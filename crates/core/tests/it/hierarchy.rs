@@ -4,7 +4,7 @@ use apportion_core::packet::CustomerId;
 use apportion_core::random::Stream;
 use apportion_core::system::LinkQueue;
 use apportion_core::units::{Bytes, Rate, Span, Time};
-use apportion_core::{FlowId, Queue};
+use apportion_core::{FlowId, FlowSetting, Queue};
 use apportion_laws::Laws;
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
@@ -19,7 +19,8 @@ fn of_classes(kind: &str, keys: &[String], leaves: u32) -> LinkQueue<SimplePacke
     let keys: Vec<&str> = keys.iter().flat_map(|keys| keys.split_whitespace()).collect();
     let params = read(kind, &keys).expect("valid classes");
     let mut queue = params.build_simple(&setup(&[]));
-    (0..leaves).for_each(|leaf| assert!(queue.set_customer(FlowId(leaf), CustomerId(leaf + 1))));
+    (0..leaves)
+        .for_each(|leaf| assert!(queue.set_flow(FlowId(leaf), FlowSetting::Customer(CustomerId(leaf + 1)))));
     queue
 }
 

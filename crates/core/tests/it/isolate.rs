@@ -2,7 +2,7 @@
 
 use apportion_core::system::{LinkContext, LinkQueue};
 use apportion_core::units::{Packets, Rate, Span, Time, Weight};
-use apportion_core::{Ecn, FlowId, HostPair, Queue as _};
+use apportion_core::{Ecn, FlowId, FlowSetting, HostPair, Queue as _};
 use apportion_laws::{Laws, Op};
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
@@ -272,7 +272,7 @@ fn other_hosts_count_from_the_next_packet_on() {
     let parts = |served: Vec<u64>| [0, 1, 2].map(|flow| (served[flow] as f64 / 100.0).round() / 20.0);
     assert_eq!(parts(traffic.served(&mut queue)), [0.5, 0.25, 0.25]);
     // While packets wait, flow 2 gets the number of a flow of another host.
-    assert!(queue.set_hosts(FlowId(2), pair(2, 2)));
+    assert!(queue.set_flow(FlowId(2), FlowSetting::Hosts(pair(2, 2))));
     assert!(!queue.backlog().is_empty());
     assert_eq!(parts(traffic.served(&mut queue)), [0.35; 3]);
 }
@@ -293,5 +293,8 @@ fn what_belongs_to_flows_is_refused() {
     }
     let error = read("drr", &["isolate=host"]).expect_err("no word");
     assert_eq!(error, "`isolate`: `host` is not one of source, destination, both");
-    assert!(!build("drr", &[], &[], &[]).set_hosts(FlowId(0), pair(1, 1)), "drr knows no hosts");
+    assert!(
+        !build("drr", &[], &[], &[]).set_flow(FlowId(0), FlowSetting::Hosts(pair(1, 1))),
+        "drr knows no hosts"
+    );
 }

@@ -4,7 +4,7 @@ use apportion_core::fairness::{Claim, jain, max_min};
 use apportion_core::label::Label;
 use apportion_core::system::{Catalog, LinkContext, LinkQueue};
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time, Weight};
-use apportion_core::{Colour, Ecn, FlowClass, FlowId, LabelKind, Packet as _, Queue};
+use apportion_core::{Colour, Ecn, FlowClass, FlowId, FlowSetting, LabelKind, Packet as _, Queue};
 use apportion_laws::{Laws, Op};
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
@@ -417,13 +417,16 @@ fn a_weight_changed_on_a_backlogged_flow_holds_from_the_next_turns() {
     for kind in FAIR.into_iter().chain(["fq_codel"]) {
         let mut queue = build(kind, &["limit=1000p"], &[1.0, 1.0]);
         serve_backlogged(&mut queue, 2, |_| 1_000, 100);
-        assert!(queue.set_weight(FlowId(1), Weight::new(5.0).unwrap()));
+        assert!(queue.set_flow(FlowId(1), FlowSetting::Weight(Weight::new(5.0).unwrap())));
         let served = serve_backlogged(&mut queue, 2, |_| 1_000, 6_000);
         let ratio = served[1] / served[0];
         assert!((ratio - 5.0).abs() < 0.05, "{kind}: {ratio}");
     }
     let mut fifo = build("fifo", &[], &[]);
-    assert!(!fifo.set_weight(FlowId(1), Weight::ONE), "a FIFO says that it has no use for weights");
+    assert!(
+        !fifo.set_flow(FlowId(1), FlowSetting::Weight(Weight::ONE)),
+        "a FIFO says that it has no use for weights"
+    );
 }
 
 #[test]
@@ -453,15 +456,16 @@ fn a_guarantee_changed_on_a_running_flow_holds_from_its_next_packets() {
         let before = rates(&mut queue);
         assert!(is(before, [5.0, 5.0]), "{kind}: {before:?}");
         // Flow 1 has 6 Mb/s, and half of what that leaves.
-        assert!(queue.set_guarantee(FlowId(1), Rate::from_mbit(6), Span::from_millis(10)));
+        assert!(queue.set_flow(FlowId(1), FlowSetting::Guarantee(Rate::from_mbit(6), Span::from_millis(10))));
         let with = rates(&mut queue);
         assert!(is(with, [2.0, 8.0]), "{kind}: {with:?}");
-        assert!(queue.set_guarantee(FlowId(1), Rate::ZERO, Span::ZERO));
+        assert!(queue.set_flow(FlowId(1), FlowSetting::Guarantee(Rate::ZERO, Span::ZERO)));
         let after = rates(&mut queue);
         assert!(is(after, [5.0, 5.0]), "{kind}: {after:?}");
     }
     for kind in ["fifo", "fq_codel"] {
-        let knows = build(kind, &[], &[]).set_guarantee(FlowId(1), Rate::from_mbit(6), Span::ZERO);
+        let knows =
+            build(kind, &[], &[]).set_flow(FlowId(1), FlowSetting::Guarantee(Rate::from_mbit(6), Span::ZERO));
         assert!(!knows, "{kind} has no use for guarantees and says so");
     }
 }

@@ -14,6 +14,7 @@ mod differential_fq;
 mod differential_pps;
 mod differential_ramp;
 mod golden;
+mod heeded;
 mod hierarchy;
 mod isolate;
 mod isolate_peers;

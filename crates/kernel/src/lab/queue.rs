@@ -3,6 +3,7 @@
 use std::fmt;
 use std::os::fd::BorrowedFd;
 
+use apportion_core::FlowSetting;
 use apportion_core::limit::Limit;
 use apportion_core::packet::{CustomerId, FlowId, LabelKind};
 use apportion_core::queue::DropReason;
@@ -205,7 +206,8 @@ impl ExternalQueue for KernelQueue {
         self.replace(plan);
     }
 
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        let FlowSetting::Weight(weight) = setting else { return false };
         let Some(plan) = self.plan.with_weight(flow, weight) else { return false };
         self.replace(plan);
         true

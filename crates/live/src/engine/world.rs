@@ -1,5 +1,6 @@
 //! What an engine needs from a world: the class and route of frames, and messages between routers.
 
+use apportion_core::FlowSetting;
 use apportion_core::aqm::sffc::Sffc;
 use apportion_core::packet::FlowId;
 use apportion_core::units::Time;
@@ -9,7 +10,6 @@ use apportion_runtime::routers::Links;
 use crate::frame::Parsed;
 use crate::link::Link;
 use crate::packet::{Description, Packet};
-use apportion_runtime::link::FlowSetting;
 
 /// Where a packet goes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

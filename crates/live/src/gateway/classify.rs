@@ -12,6 +12,7 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::net::IpAddr;
 
+use apportion_core::FlowSetting;
 use apportion_core::packet::{CustomerId, Customers, FillTarget, FlowClass, FlowId, HostPair};
 use apportion_core::system::{LinkContext, LinkQueue};
 use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
@@ -28,7 +29,6 @@ use super::round_trip::RoundTrips;
 use crate::flow_table::{FlowTable, Numbered};
 use crate::frame::FlowTuple;
 use crate::packet::Packet;
-use apportion_runtime::link::FlowSetting;
 
 mod described;
 mod established;
@@ -238,7 +238,7 @@ impl Classifier {
             seed: config.seed,
             name: &format!("{}.queue", self.direction.name()),
         });
-        self.uses_rtts = queue.set_rtt(FlowId(0), Span::ZERO);
+        self.uses_rtts = queue.set_flow(FlowId(0), FlowSetting::Rtt(Span::ZERO));
         queue
     }
 

@@ -137,7 +137,7 @@ mod tests {
             let flow =
                 self.flows().find(now, (tuple, true), headers, &mut Accounts::default(), &mut settings).flow;
             for (_, flow, setting) in settings {
-                self.link.set_flow(now, flow, &setting, &mut self.shared);
+                self.link.set_flow(now, flow, setting, &mut self.shared);
             }
             let description = Description {
                 flow,
@@ -261,7 +261,7 @@ mod tests {
             &mut settings,
         );
         settings.into_iter().find_map(|(_, _, setting)| match setting {
-            apportion_runtime::link::FlowSetting::Hosts(hosts) => Some(hosts),
+            apportion_core::FlowSetting::Hosts(hosts) => Some(hosts),
             _ => None,
         })
     }

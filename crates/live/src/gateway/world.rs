@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use apportion_core::Packet as _;
 use apportion_core::estimate::autorate::Findings;
 use apportion_core::label::Label;
 use apportion_core::packet::{Ecn, FlowId, LabelKind, Protocol};
 use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_core::{FlowSetting, Packet as _};
 use apportion_scenario::gateway::classifier::Headers;
 use apportion_scenario::gateway::{Direction, GatewayConfig, Labels};
 
@@ -25,7 +25,6 @@ use crate::frame::{self, FlowTuple, Parsed, Segment, Timestamps};
 use crate::packet::{Description, Packet};
 use crate::router::frames::Hardware;
 use crate::wire_label;
-use apportion_runtime::link::FlowSetting;
 
 /// Both directions of a gateway.
 #[derive(Debug)]

@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::os::fd::BorrowedFd;
 
-use apportion_core::Packet as _;
 use apportion_core::label::Label;
 use apportion_core::limit::Limit;
 use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::queue::{Backlog, DropReason, Queue, Sink};
 use apportion_core::system::Discipline;
-use apportion_core::units::{Bytes, Rate, Time, Weight};
+use apportion_core::units::{Bytes, Rate, Time};
+use apportion_core::{FlowSetting, Packet as _};
 use apportion_runtime::connections::Numbers;
 use apportion_scenario::model::{LinkId, Scenario};
 
@@ -68,8 +68,8 @@ pub trait ExternalQueue: Debug + Send {
     /// The rate of the link from now on, above zero.
     fn set_rate(&mut self, rate: Rate);
 
-    /// The weight of a flow from now on; whether it has weights.
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool;
+    /// Changes what it knows of a flow. Whether it was [heeded](FlowSetting).
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool;
 
     /// Reports named counters and gauges, by the names that the discipline of the link has for them.
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64));
@@ -191,8 +191,8 @@ impl Discipline<Packet> for External {
         self.queue.set_rate(rate);
     }
 
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.queue.set_weight(flow, weight)
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        self.queue.set_flow(flow, setting)
     }
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
@@ -239,7 +239,7 @@ mod tests {
             None
         }
         fn set_rate(&mut self, _: Rate) {}
-        fn set_weight(&mut self, _: FlowId, _: Weight) -> bool {
+        fn set_flow(&mut self, _: FlowId, _: FlowSetting) -> bool {
             false
         }
         fn statistics(&self, _: &mut dyn FnMut(&'static str, f64)) {}

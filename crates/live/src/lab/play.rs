@@ -244,7 +244,9 @@ impl<'a> Lab<'a> {
         for id in self.numbers.ids(flow).map(FlowId) {
             let Some(setting) = self.tables.change(id, to) else { continue };
             for link in 0..self.scenario.links.len() {
-                self.engine.change(link, |link, shared| link.set_flow(now, id, &setting, shared));
+                self.engine.change(link, |link, shared| {
+                    link.set_flow(now, id, setting, shared);
+                });
             }
         }
     }

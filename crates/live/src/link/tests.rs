@@ -165,7 +165,7 @@ fn a_change_finds_a_discipline_that_has_done_what_was_due_before_it() {
     let changes: [(&str, &Change); 3] = [
         ("rate", &|link, shared, now| link.set_pace(now, Pace::rate(Rate::from_mbit(3)), shared)),
         ("class", &|link, shared, now| {
-            link.set_flow(now, FlowId(1), &FlowSetting::Class(FlowClass::Greedy), shared);
+            link.set_flow(now, FlowId(1), FlowSetting::Class(FlowClass::Greedy), shared);
         }),
         ("queue", &|link, shared, now| link.set_queue(now, ramp(), shared)),
     ];

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use apportion::apportion_core::Backlog;
 use apportion::apportion_core::packet::{FlowId, SimplePacket};
 use apportion::apportion_core::param::EntryArgs;
 use apportion::apportion_core::schedule::drr::{self, Drr, DrrParams};
@@ -14,7 +13,8 @@ use apportion::apportion_core::schedule::start_time_fq::StartTimeFq;
 use apportion::apportion_core::schedule::wf2q_plus::Wf2qPlus;
 use apportion::apportion_core::schedule::{End, Queued, Scheduler};
 use apportion::apportion_core::system::LinkContext;
-use apportion::units::{Time, Weight};
+use apportion::apportion_core::{Backlog, FlowSetting};
+use apportion::units::Time;
 use pyo3::prelude::*;
 
 use super::packet::{Mailbox, Packet};
@@ -96,8 +96,8 @@ impl Buffer {
         state.forget(queued).map(|queued| queued.packet)
     }
 
-    pub fn set_weight(&self, flow: FlowId, weight: Weight) -> bool {
-        self.state().scheduler.set_weight(flow, weight)
+    pub fn set_flow(&self, flow: FlowId, setting: FlowSetting) -> bool {
+        self.state().scheduler.set_flow(flow, setting)
     }
 }
 

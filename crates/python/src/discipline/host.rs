@@ -7,7 +7,7 @@ use apportion::apportion_core::limit::Limit;
 use apportion::apportion_core::packet::{FlowId, SimplePacket};
 use apportion::apportion_core::schedule::End;
 use apportion::apportion_core::system::{Discipline, LinkContext};
-use apportion::apportion_core::{Backlog, DropReason, Queue, Sink};
+use apportion::apportion_core::{Backlog, DropReason, FlowSetting, Queue, Sink};
 use apportion::units::{Rate, Time, Weight};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -368,10 +368,11 @@ impl Discipline<SimplePacket> for Host {
         });
     }
 
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        let FlowSetting::Weight(weight) = setting else { return false };
         let used = self.with(|py, object| {
             let scheduled = match &object.methods {
-                Methods::Policy { buffer, .. } => buffer.get().set_weight(flow, weight),
+                Methods::Policy { buffer, .. } => buffer.get().set_flow(flow, setting),
                 Methods::Queue { .. } => false,
             };
             match &object.set_weight {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::flow_setting::FlowSetting;
 use crate::label::Label;
 use crate::packet::SimplePacket;
 use crate::param::EntryArgs;
@@ -55,7 +56,11 @@ fn a_flow_that_changes_its_customer_is_dropped_by_the_share_of_the_new_one() {
     let mut hcsfq = hcsfq(&[1.0, 3.0], |_| {});
     assert_eq!((hcsfq.customer(FlowId(1)), hcsfq.customer(FlowId(5))), (1, 0));
     let set = |hcsfq: &mut Hcsfq, flow, customer| {
-        BufferPolicy::<SimplePacket>::set_customer(hcsfq, FlowId(flow), CustomerId(customer))
+        BufferPolicy::<SimplePacket>::set_flow(
+            hcsfq,
+            FlowId(flow),
+            FlowSetting::Customer(CustomerId(customer)),
+        )
     };
     assert!(set(&mut hcsfq, 5, 1) && set(&mut hcsfq, 1, 0));
     assert_eq!([1, 4, 5].map(|flow| hcsfq.customer(FlowId(flow))), [0, 0, 1]);
@@ -203,7 +208,11 @@ fn only_an_edge_marks_what_is_guaranteed() {
     for (role, knows) in [(RouterRole::Edge, true), (RouterRole::Any, true), (RouterRole::Core, false)] {
         let mut hcsfq = hcsfq(&[1.0], |params| params.role = role);
         let g = Rate::from_mbit(8);
-        let taken = BufferPolicy::<SimplePacket>::set_guarantee(&mut hcsfq, FlowId(4), g, Span::ZERO);
+        let taken = BufferPolicy::<SimplePacket>::set_flow(
+            &mut hcsfq,
+            FlowId(4),
+            FlowSetting::Guarantee(g, Span::ZERO),
+        );
         assert_eq!(taken, knows);
         assert_eq!(hcsfq.edge.flows(), if knows { 5 } else { 0 });
         let mut fresh = packet(0, 4, 1_000);

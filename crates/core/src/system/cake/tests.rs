@@ -33,7 +33,7 @@ fn shares(hosts: Hosts, pair: impl Fn(u32, u32) -> HostPair) -> [f64; 3] {
     let of_flow = |flow: u32| usize::from(flow >= 1) + usize::from(flow >= 8);
     let (mut queue, mut log) = (cake(|params| params.hosts = hosts), Log::default());
     for flow in 0..48 {
-        queue.set_hosts(FlowId(flow), pair(of_flow(flow) as u32, flow));
+        queue.set_flow(FlowId(flow), FlowSetting::Hosts(pair(of_flow(flow) as u32, flow)));
     }
     let mut arrive = |queue: &mut Cake<_>, flow| queue.enqueue(Time::ZERO, packet(0, flow, 1_000), &mut log);
     (0..96).for_each(|i| arrive(&mut queue, i % 48));
@@ -68,7 +68,7 @@ fn a_flow_has_the_part_that_the_end_with_more_flows_leaves_it() {
     let (mut queue, mut log) = (cake(|_| {}), Log::default());
     for flow in 0..11_u32 {
         let hosts = HostPair { source: flow.saturating_sub(1), destination: u32::from(flow > 0) };
-        queue.set_hosts(FlowId(flow), hosts);
+        queue.set_flow(FlowId(flow), FlowSetting::Hosts(hosts));
     }
     let mut arrive = |queue: &mut Cake<_>, flow| queue.enqueue(Time::ZERO, packet(0, flow, 1_000), &mut log);
     (0..22).for_each(|i| arrive(&mut queue, i % 11));
@@ -186,7 +186,7 @@ fn blue_keeps_a_flood_in_its_queue_short() {
 /// Bytes of each class that leave in a second, where both always have packets waiting or one does.
 fn tins(change: impl FnOnce(&mut CakeParams), loaded: &[u32]) -> [u64; 2] {
     let (mut queue, mut log, mut sent) = (cake(change), Log::default(), [0; 2]);
-    queue.set_class(FlowId(1), FlowClass::RealRate);
+    queue.set_flow(FlowId(1), FlowSetting::Class(FlowClass::RealRate));
     for ms in 0..1_000 {
         let now = Time::from_millis(ms);
         for &flow in loaded {
@@ -277,7 +277,7 @@ fn the_shaper_has_no_burst_after_a_pause_and_no_error_in_the_long_run() {
 fn a_flow_that_comes_back_has_the_hosts_that_it_was_given_meanwhile() {
     let (mut queue, mut log) = (cake(|_| {}), Log::default());
     for source in [4, 9] {
-        queue.set_hosts(FlowId(0), HostPair { source, destination: 0 });
+        queue.set_flow(FlowId(0), FlowSetting::Hosts(HostPair { source, destination: 0 }));
         queue.enqueue(Time::ZERO, packet(0, 0, 100), &mut log);
         assert!(queue.dequeue(Time::ZERO, &mut log).is_some());
         assert!(queue.dequeue(Time::ZERO, &mut log).is_none());
@@ -289,7 +289,7 @@ fn a_flow_that_comes_back_has_the_hosts_that_it_was_given_meanwhile() {
 fn lack_of_room_takes_from_the_longest_queue_of_all_tins() {
     let (mut queue, mut log) =
         (cake(|params| params.limit = Some(Limit::Packets(Packets::new(9)))), Log::default());
-    queue.set_class(FlowId(1), FlowClass::RealRate);
+    queue.set_flow(FlowId(1), FlowSetting::Class(FlowClass::RealRate));
     (0..4).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log));
     (10..20).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 1, 1_000), &mut log));
     let lost: Vec<_> = log.dropped.iter().map(|&(_, id, _)| id).collect();

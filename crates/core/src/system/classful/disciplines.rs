@@ -14,6 +14,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::{Arrival, ClassQueues};
+use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{Customers, FlowId, Packet, SimplePacket};
 use crate::queue::{Backlog, DropReason, Sink};
@@ -158,6 +159,9 @@ pub struct Disciplines<P> {
     /// By slot.
     places: Vec<Place>,
     waiting: Waiting<P>,
+    /// What the disciplines heed of flows.
+    heeds_weights: bool,
+    heeds_rtts: bool,
 }
 
 impl<P: Packet> Disciplines<P> {
@@ -192,11 +196,22 @@ impl<P: Packet> Disciplines<P> {
             discipline.set_limit(class.queue.limit.unwrap_or(limit.get()));
             Leaf { discipline, numbers: Numbers::default(), limit: class.queue.limit, ceiling }
         };
+        let mut leaves: Vec<_> =
+            classes.all().iter().map(|class| class.is_leaf.then(|| leaf(class))).collect();
+        // All are of one kind. The values are those that a flow has until it gets the number 0.
+        let mut heeds = |setting| {
+            let mut leaves = leaves.iter_mut().flatten();
+            leaves.next().is_some_and(|leaf| leaf.discipline.set_flow(FlowId(0), setting))
+        };
+        let heeds_weights = heeds(FlowSetting::Weight(Weight::ONE));
+        let heeds_rtts = heeds(FlowSetting::Rtt(Span::ZERO));
         let mut disciplines = Self {
             limit,
-            leaves: classes.all().iter().map(|class| class.is_leaf.then(|| leaf(class))).collect(),
+            leaves,
             places: Vec::new(),
             waiting: Waiting { packets: Vec::new(), free: Vec::new(), backlog: Backlog::EMPTY },
+            heeds_weights,
+            heeds_rtts,
         };
         for (flow, &weight) in (0..).map(FlowId).zip(link.weights) {
             disciplines.place(flow).weight = weight;
@@ -223,8 +238,8 @@ impl<P: Packet> Disciplines<P> {
         }
         let Leaf { discipline, numbers, .. } = self.leaves.get_mut(class)?.as_mut()?;
         let number = numbers.give();
-        discipline.set_weight(FlowId(number), place.weight);
-        discipline.set_rtt(FlowId(number), place.rtt);
+        discipline.set_flow(FlowId(number), FlowSetting::Weight(place.weight));
+        discipline.set_flow(FlowId(number), FlowSetting::Rtt(place.rtt));
         if let Some(Some(left)) = self.leaves.get_mut(place.class as usize) {
             left.numbers.leave(place.number);
         }
@@ -306,20 +321,19 @@ impl<P: Packet> ClassQueues<P> for Disciplines<P> {
         }
     }
 
-    fn set_weight(&mut self, flow: FlowId, weight: Weight) -> bool {
-        self.place(flow).weight = weight;
-        if let Some((leaf, number)) = self.seat(flow) {
-            leaf.discipline.set_weight(number, weight);
-        }
-        true
-    }
-
-    fn set_rtt(&mut self, flow: FlowId, rtt: Span) -> bool {
-        self.place(flow).rtt = rtt;
-        if let Some((leaf, number)) = self.seat(flow) {
-            leaf.discipline.set_rtt(number, rtt);
-        }
-        true
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        let heeds = match setting {
+            FlowSetting::Weight(weight) => {
+                self.place(flow).weight = weight;
+                self.heeds_weights
+            }
+            FlowSetting::Rtt(rtt) => {
+                self.place(flow).rtt = rtt;
+                self.heeds_rtts
+            }
+            _ => return false,
+        };
+        self.seat(flow).map_or(heeds, |(leaf, number)| leaf.discipline.set_flow(number, setting))
     }
 }
 

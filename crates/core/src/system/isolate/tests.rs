@@ -6,9 +6,11 @@ use super::hosts::Hosts;
 use super::*;
 use crate::aqm::tail::TailDropParams;
 use crate::packet::Ecn;
+use crate::packet::HostPair;
 use crate::param::NoParams;
 use crate::system::any::SchedulerParams;
 use crate::testing::{Log, packet};
+use crate::units::Weight;
 use crate::units::{Bytes, Packets};
 
 fn fifo(isolate: Isolate, limit: u64) -> Isolated<SimplePacket> {
@@ -39,7 +41,7 @@ fn a_small_flow_keeps_its_packet_when_its_host_has_to_drop_one() {
 #[test]
 fn a_turn_is_worth_the_largest_packet_times_the_weight() {
     let (mut queue, mut log) = (fifo(Isolate::Source, 99), Log::default());
-    queue.set_weight(FlowId(2), Weight::new(2.0).unwrap());
+    queue.set_flow(FlowId(2), FlowSetting::Weight(Weight::new(2.0).unwrap()));
     // Flow 1 has 600 B a turn, flow 2 twice as much.
     for (id, flow, size) in
         [(1, 1, 400), (2, 1, 400), (3, 1, 400), (4, 2, 600), (5, 2, 300), (6, 2, 300), (7, 2, 100)]
@@ -106,7 +108,7 @@ fn memory_is_bounded_by_flows_hosts_and_packets() {
 fn peers_take_turns_and_that_with_the_most_bytes_loses_a_packet() {
     let (mut queue, mut log) = (fifo(Isolate::Both, 5), Log::default());
     for (flow, source) in [(1, 1), (2, 2), (3, 2), (4, 2)] {
-        queue.set_hosts(FlowId(flow), HostPair { source, destination: 0 });
+        queue.set_flow(FlowId(flow), FlowSetting::Hosts(HostPair { source, destination: 0 }));
     }
     // The first belongs to its source, all others to the destination, which has two peers by then.
     for (id, flow) in [(1, 2), (2, 1), (3, 2), (4, 3), (5, 4), (6, 1)] {

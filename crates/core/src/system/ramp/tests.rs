@@ -76,7 +76,9 @@ impl Link {
     /// With this table; flows below `real_rate` are real-rate.
     fn new(pairs: &[&str], real_rate: u32, sources: Vec<Source>) -> Self {
         let mut ramp = whole(pairs);
-        assert!((0..real_rate).all(|flow| ramp.set_class(FlowId(flow), FlowClass::RealRate)));
+        assert!(
+            (0..real_rate).all(|flow| ramp.set_flow(FlowId(flow), FlowSetting::Class(FlowClass::RealRate)))
+        );
         let flows = sources.iter().map(|source| source.flow).max().unwrap_or(0) as usize + 1;
         let queue = Counted::new(ramp);
         Self {
@@ -471,7 +473,7 @@ fn a_long_silence_is_caught_up_to_the_same_state() {
     let state = |calls: u64| {
         let mut ramp = whole(&["control_delay=50ms"]);
         let mut log = Log::default();
-        ramp.set_class(FlowId(0), FlowClass::RealRate);
+        ramp.set_flow(FlowId(0), FlowSetting::Class(FlowClass::RealRate));
         for id in 0..200 {
             let now = Time::from_millis(u64::from(id));
             ramp.enqueue(now, packet(id, 0, 1_000), &mut log);
@@ -496,7 +498,7 @@ fn a_long_silence_is_caught_up_to_the_same_state() {
 fn packets_leave_when_next_wakeup_says_and_not_a_call_earlier() {
     let mut ramp = whole(&[]);
     let mut log = Log::default();
-    ramp.set_class(FlowId(0), FlowClass::RealRate);
+    ramp.set_flow(FlowId(0), FlowSetting::Class(FlowClass::RealRate));
     assert_eq!(ramp.next_wakeup(), None);
     for id in 0..2 {
         ramp.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log);
@@ -525,7 +527,7 @@ fn a_flow_that_changes_its_class_takes_its_packets_along_in_order() {
         ramp.enqueue(Time::ZERO, packet(id, id % 2, 1_000), &mut log);
     }
     // Packet 0 stands before the link, 2, 4, 6 and 8 of flow 0 in the greedy queue.
-    ramp.set_class(FlowId(0), FlowClass::RealRate);
+    ramp.set_flow(FlowId(0), FlowSetting::Class(FlowClass::RealRate));
     assert_eq!(ramp.shares().map(|share| share.1.fill.get()).collect::<Vec<_>>(), [4_000]);
     let ids = |ramp: &mut Whole, now| {
         let mut log = Log::default();
@@ -533,7 +535,7 @@ fn a_flow_that_changes_its_class_takes_its_packets_along_in_order() {
     };
     assert_eq!(ids(&mut ramp, Time::ZERO), [0, 1, 3, 5, 7]);
     assert_eq!(ids(&mut ramp, Time::from_millis(1)), [2]);
-    ramp.set_class(FlowId(0), FlowClass::Greedy);
+    ramp.set_flow(FlowId(0), FlowSetting::Class(FlowClass::Greedy));
     assert_eq!(ids(&mut ramp, Time::from_millis(1)), [4, 6, 8]);
     assert!(ramp.backlog().is_empty() && ramp.shares().next().is_none());
 }
@@ -578,7 +580,7 @@ fn the_interface_queue_stays_short_for_a_step_of_a_real_rate_flow() {
 fn reading_shares_before_a_late_dequeue_counts_nothing_twice() {
     let mut ramp = whole(&[]);
     let mut log = Log::default();
-    ramp.set_class(FlowId(0), FlowClass::RealRate);
+    ramp.set_flow(FlowId(0), FlowSetting::Class(FlowClass::RealRate));
     for ms in [1_000, 995, 2_000, 1_995] {
         ramp.advance(Time::from_millis(ms), &mut log);
         ramp.set_link_rate(Rate::from_mbit(10));

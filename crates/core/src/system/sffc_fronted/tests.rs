@@ -9,6 +9,7 @@ use crate::system::catalog::Selection;
 use crate::system::{DisciplineParams, LinkQueue};
 use crate::testing::{Log, packet};
 use crate::units::Bytes;
+use crate::units::Span;
 
 fn params(pairs: &[(&str, &str)]) -> DisciplineParams {
     let mut selection = Selection::new("sffc", None, None).unwrap();

@@ -36,7 +36,7 @@ fn a_burst_leaves_ahead_of_greedy_packets() {
     let left = |pairs: &[&str]| {
         let mut ramp = whole(pairs);
         let mut log = Log::default();
-        ramp.set_class(FlowId(0), FlowClass::RealRate);
+        ramp.set_flow(FlowId(0), FlowSetting::Class(FlowClass::RealRate));
         let mut now = Time::ZERO;
         let mut left = 40;
         for id in 0..40 {
@@ -98,10 +98,10 @@ fn a_greedy_flow_that_becomes_real_rate_takes_its_packets_along_from_a_disciplin
         ramp.enqueue(Time::ZERO, packet(id, id % 3, 1_000), &mut log);
     }
     // Packet 0 stands before the link; of flow 1 there are 1, 4 and 7.
-    assert!(ramp.set_class(FlowId(1), FlowClass::RealRate));
+    assert!(ramp.set_flow(FlowId(1), FlowSetting::Class(FlowClass::RealRate)));
     assert_eq!(ramp.shares().map(|share| share.1.fill.get()).collect::<Vec<_>>(), [3_000]);
     ramp.enqueue(Time::ZERO, packet(9, 2, 1_000), &mut log);
-    assert!(ramp.set_class(FlowId(1), FlowClass::Greedy));
+    assert!(ramp.set_flow(FlowId(1), FlowSetting::Class(FlowClass::Greedy)));
     ramp.enqueue(Time::ZERO, packet(10, 1, 1_000), &mut log);
     assert_eq!(ramp.backlog().packets.get(), 11);
     let sent: Vec<_> = core::iter::from_fn(|| ramp.dequeue(Time::ZERO, &mut log)).collect();
@@ -119,7 +119,7 @@ fn each_queue_holds_the_target_of_its_flow() {
     let waits = |pairs: &[&str]| {
         let mut link = Link::new(pairs, 3, (0..3).map(|flow| cbr(flow, 250, &[(0, 1.0)])).collect());
         for (flow, target) in (0..).map(FlowId).zip(targets) {
-            assert!(link.queue.inner_mut().set_target(flow, target));
+            assert!(link.queue.inner_mut().set_flow(flow, FlowSetting::Target(target)));
         }
         link.run(20_000);
         // At 1 Mb/s, in ms.
@@ -139,12 +139,14 @@ fn each_queue_holds_the_target_of_its_flow() {
 fn a_target_holds_from_when_a_flow_becomes_real_rate_and_ends_when_it_is_withdrawn() {
     let mut link = Link::new(&[], 0, alloc::vec![cbr(0, 250, &[(0, 1.0)])]);
     let ramp = link.queue.inner_mut();
-    ramp.set_target(FlowId(0), Some(FillTarget::Size(Bytes::new(4_096))));
-    ramp.set_class(FlowId(0), FlowClass::RealRate);
+    ramp.set_flow(FlowId(0), FlowSetting::Target(Some(FillTarget::Size(Bytes::new(4_096)))));
+    ramp.set_flow(FlowId(0), FlowSetting::Class(FlowClass::RealRate));
     assert!(is_near(link.run(10_000).mean_fill(0, 5_000, 10_000), 4_096.0, 0.1));
     let mut link = Link::new(&[], 1, alloc::vec![cbr(0, 250, &[(0, 1.0)])]);
-    link.queue.inner_mut().set_target(FlowId(0), Some(FillTarget::Size(Bytes::new(4_096))));
-    link.queue.inner_mut().set_target(FlowId(0), None);
+    link.queue
+        .inner_mut()
+        .set_flow(FlowId(0), FlowSetting::Target(Some(FillTarget::Size(Bytes::new(4_096)))));
+    link.queue.inner_mut().set_flow(FlowId(0), FlowSetting::Target(None));
     assert!(is_near(link.run(10_000).mean_fill(0, 5_000, 10_000), 16_384.0, 0.1));
 }
 
@@ -204,7 +206,7 @@ fn nothing_is_late_that_the_link_alone_made_wait() {
     let rate = Rate::from_kbit(100);
     ramp.set_link_rate(rate);
     let mut log = Log::default();
-    ramp.set_class(FlowId(0), FlowClass::RealRate);
+    ramp.set_flow(FlowId(0), FlowSetting::Class(FlowClass::RealRate));
     let mut free = Time::ZERO;
     for ms in 0..20_000 {
         let now = Time::from_millis(ms);
@@ -229,7 +231,7 @@ fn what_waited_too_long_is_dropped_and_the_rest_comes_in_time() {
     let waits = |pairs: &[&str], target: Option<FillTarget>| {
         let flows = [7.0, 9.0, 0.05, 0.05].into_iter().zip(0..);
         let mut link = Link::new(pairs, 4, flows.map(|(mbit, flow)| cbr(flow, 700, &[(0, mbit)])).collect());
-        link.queue.inner_mut().set_target(FlowId(0), target);
+        link.queue.inner_mut().set_flow(FlowId(0), FlowSetting::Target(target));
         link.run(8_000);
         let is_early = |drop: &(Time, u32, DropReason)| drop.2 == DropReason::Early;
         assert!(pairs[0] != "preset=default" || link.log.dropped.iter().all(is_early));
@@ -263,7 +265,7 @@ fn the_last_packet_of_a_queue_is_never_dropped_for_its_age() {
     ramp.set_link_rate(Rate::from_kbit(60));
     let mut log = Log::default();
     for id in 0..2 {
-        ramp.set_class(FlowId(id), FlowClass::RealRate);
+        ramp.set_flow(FlowId(id), FlowSetting::Class(FlowClass::RealRate));
         ramp.enqueue(Time::ZERO, packet(id, id, 1_500), &mut log);
     }
     let later = Time::from_secs(2);

@@ -1,0 +1,132 @@
+//! What a discipline says of a setting of a flow against what it does: heeded, the setting changes what happens to packets, and
+//! otherwise nothing.
+
+use apportion_core::label::Label;
+use apportion_core::packet::{CustomerId, Customers, FillTarget};
+use apportion_core::param::{Kind, Role};
+use apportion_core::random::Stream;
+use apportion_core::system::{Catalog, DisciplineParams, LinkContext};
+use apportion_core::units::{Rate, Span, Time, Weight};
+use apportion_core::{Colour, Ecn, FlowClass, FlowId, FlowSetting, HostPair, LabelKind, Packet as _, Queue};
+
+use crate::common::{Log, SimplePacket, packet, read};
+
+const FLOWS: u32 = 5;
+/// The flow whose settings change.
+const CHANGED: FlowId = FlowId(1);
+
+/// One of each kind, unlike what the flow has before.
+fn settings() -> [FlowSetting; 7] {
+    [
+        FlowSetting::Weight(Weight::new(0.2).unwrap()),
+        FlowSetting::Guarantee(Rate::from_mbit(3), Span::from_millis(20)),
+        FlowSetting::Rtt(Span::from_millis(200)),
+        FlowSetting::Customer(CustomerId(1)),
+        FlowSetting::Hosts(HostPair { source: 7, destination: 9 }),
+        FlowSetting::Class(FlowClass::RealRate),
+        FlowSetting::Target(Some(FillTarget::Delay(Span::from_millis(100)))),
+    ]
+}
+
+/// Whether `setting` was heeded in the middle of random arrivals that a link of 10 Mb/s cannot carry, and what happened to
+/// packets and to the allocations of real-rate flows.
+fn transcript(params: &DisciplineParams, setting: Option<FlowSetting>, is_real_rate: bool) -> (bool, String) {
+    let weights = vec![Weight::ONE; FLOWS as usize];
+    let link = LinkContext {
+        weights: &weights,
+        smallest_weight: Weight::new(0.2),
+        rtts: &[Span::from_millis(50); FLOWS as usize],
+        customers: Customers { weights: &[Weight::ONE; 3], ..Customers::default() },
+        ..LinkContext::new(Rate::from_mbit(10), 1, "link")
+    };
+    let mut queue = params.build_simple(&link);
+    for flow in (0..FLOWS).filter(|_| is_real_rate) {
+        queue.set_flow(FlowId(flow), FlowSetting::Class(FlowClass::RealRate));
+    }
+    let (mut stream, mut log, mut sent) = (Stream::new(1, "arrivals"), Log::default(), Vec::new());
+    let (mut now, mut is_heeded) = (Time::ZERO, false);
+    for id in 0..2_000 {
+        if id == 500 {
+            is_heeded = setting.is_some_and(|setting| queue.set_flow(CHANGED, setting));
+        }
+        let flow = stream.below(u64::from(FLOWS)) as u32;
+        let mut arriving = packet(id, flow, 60 + stream.below(1_400));
+        arriving.ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ect1][flow as usize % 3];
+        arriving.colour = if stream.below(2) == 0 { Colour::Green } else { Colour::Red };
+        // A packet without labels comes from a host, another from a router.
+        if stream.below(2) == 0 {
+            for kind in LabelKind::ALL {
+                arriving.set_label(kind, Label::new(1e6 * f64::from(1 + 4 * flow)));
+            }
+        }
+        queue.enqueue(now, arriving, &mut log);
+        // 760 B in 0.3 ms, then in 1.2 ms: twice what the link carries, and half.
+        now += Span::from_micros(stream.below(if id % 1_000 < 800 { 600 } else { 2_400 }));
+        if stream.below(if id % 1_000 < 800 { 2 } else { 1 }) == 0 {
+            sent.extend(queue.dequeue(now, &mut log).map(|packet: SimplePacket| (now, packet)));
+        }
+    }
+    let mut shares = Vec::new();
+    queue.shares(now, &mut log, &mut |flow, share| shares.push((flow, share)));
+    (is_heeded, format!("{sent:?} {log:?} {shares:?}"))
+}
+
+/// Each discipline with each word of each of its parameters, as `kind` and keys.
+fn variants() -> Vec<(&'static str, Vec<String>)> {
+    let catalog = Catalog::default();
+    let schedulers = || catalog.all().filter(|entry| entry.role == Role::Scheduler);
+    let mut all = Vec::new();
+    for entry in catalog.disciplines() {
+        let (kind, base) = match entry.role {
+            Role::Shaper => ("drr", vec![format!("shaper={}", entry.name), "rate=8Mbit".to_owned()]),
+            _ if ["prio", "htb", "hfsc"].contains(&entry.name) => {
+                let rate = if entry.name == "prio" { "priority=1" } else { "rate=4Mbit" };
+                let keys =
+                    [format!("class.a.{rate}"), format!("class.b.{rate}"), "class.b.others=true".to_owned()];
+                (entry.name, keys.to_vec())
+            }
+            _ => (entry.name, Vec::new()),
+        };
+        let with = |key: &str, word: &str| {
+            let key = format!("{key}={word}");
+            (kind, base.iter().cloned().chain([key]).collect::<Vec<_>>())
+        };
+        all.push((kind, base.clone()));
+        for param in entry.params {
+            match param.kind {
+                Kind::Choice(words) => all.extend(words.iter().map(|word| with(param.name, word))),
+                Kind::Switch => all.extend(["true", "false"].map(|word| with(param.name, word))),
+                _ => {}
+            }
+        }
+        all.extend(["source", "destination", "both"].map(|word| with("isolate", word)));
+        if entry.role == Role::Policy {
+            all.extend(schedulers().map(|scheduler| (scheduler.name, vec![format!("drop={}", entry.name)])));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_setting_that_is_heeded_changes_what_happens_and_another_nothing() {
+    let mut wrong = String::new();
+    let mut heeded = [0; 7];
+    for (kind, keys) in variants() {
+        let mut keys: Vec<_> = keys.iter().map(String::as_str).collect();
+        keys.push("limit=40p");
+        let Ok(params) = read(kind, &keys) else { continue };
+        let [greedy, real_rate] = [false, true].map(|is_real_rate| transcript(&params, None, is_real_rate).1);
+        for (number, setting) in settings().into_iter().enumerate() {
+            // A target is that of a real-rate flow, and matters in an overload.
+            let is_target = matches!(setting, FlowSetting::Target(_));
+            let (is_heeded, changed) = transcript(&params, Some(setting), is_target);
+            let before = if is_target { &real_rate } else { &greedy };
+            heeded[number] += usize::from(is_heeded);
+            if is_heeded != (*before != changed) {
+                wrong += &format!("{kind} {keys:?} {setting:?}: heeded {is_heeded}\n");
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n{wrong}");
+    assert!(heeded.iter().all(|count| *count > 0), "{heeded:?}");
+}
