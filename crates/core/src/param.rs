@@ -199,6 +199,37 @@ pub enum Value {
     Choice(&'static str),
 }
 
+/// A value as a file has it, before a parameter says what it stands for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Written<'a> {
+    /// A string, such as `"50p"`.
+    Text(&'a str),
+    /// A whole number.
+    Integer(i64),
+    /// A number with a point or an exponent.
+    Float(f64),
+    /// `true` or `false`.
+    Switch(bool),
+}
+
+impl<'a, T: AsRef<str> + ?Sized> From<&'a T> for Written<'a> {
+    fn from(text: &'a T) -> Self {
+        Self::Text(text.as_ref())
+    }
+}
+
+/// As it was written, a string without quotes.
+impl fmt::Display for Written<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(text) => f.write_str(text),
+            Self::Integer(integer) => write!(f, "{integer}"),
+            Self::Float(float) => write!(f, "{float:?}"),
+            Self::Switch(on) => write!(f, "{on}"),
+        }
+    }
+}
+
 /// Why a parameter was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamError {
@@ -317,10 +348,10 @@ impl Param {
     /// Reads a value of this parameter.
     ///
     /// # Errors
-    /// When `text` is not a value of its [`kind`](Param::kind), or a buffer of nothing; the message says how
+    /// When `written` is not a value of its [`kind`](Param::kind), or a buffer of nothing; the message says how
     /// to write one.
-    pub fn parse(&self, text: &str) -> Result<Value, ParamError> {
-        let value = self.read(text).map_err(|message| ParamError::new(self.name, message))?;
+    pub fn parse<'a>(&self, written: impl Into<Written<'a>>) -> Result<Value, ParamError> {
+        let value = self.kind.read(written.into()).map_err(|message| ParamError::new(self.name, message))?;
         let is_no_buffer = self.name == LIMIT.name
             && match value {
                 Value::Limit(Limit::Packets(limit)) | Value::Packets(limit) => limit == Packets::ZERO,
@@ -331,31 +362,45 @@ impl Param {
         require(!is_no_buffer, self.name, message)?;
         Ok(value)
     }
+}
 
-    fn read(&self, text: &str) -> Result<Value, String> {
+impl Kind {
+    /// What `written` stands for, or why it is not of this kind.
+    fn read(self, written: Written<'_>) -> Result<Value, String> {
+        Ok(match (self, written) {
+            (Self::Switch, Written::Switch(on)) => Value::Switch(on),
+            (Self::Count, Written::Integer(count)) if count >= 0 => Value::Count(count.unsigned_abs()),
+            (Self::Number, Written::Integer(number)) => Value::Number(number as f64),
+            (Self::Number, Written::Float(number)) if number.is_finite() => Value::Number(number),
+            (_, Written::Text(text)) => self.read_text(text)?,
+            (_, other) => self.read_text(&other.to_string())?,
+        })
+    }
+
+    fn read_text(self, text: &str) -> Result<Value, String> {
         let finite = |number: &f64| number.is_finite();
-        Ok(match self.kind {
-            Kind::Limit => Value::Limit(unit(text)?),
-            Kind::Packets => Value::Packets(unit(text)?),
-            Kind::Threshold => Value::Threshold(unit(text)?),
-            Kind::MeanPackets => Value::MeanPackets(unit(text)?),
-            Kind::Bytes => Value::Bytes(unit(text)?),
-            Kind::Span => Value::Span(unit(text)?),
-            Kind::Rate => Value::Rate(unit(text)?),
-            Kind::Ratio => Value::Ratio(unit(text)?),
-            Kind::Number => text
+        Ok(match self {
+            Self::Limit => Value::Limit(unit(text)?),
+            Self::Packets => Value::Packets(unit(text)?),
+            Self::Threshold => Value::Threshold(unit(text)?),
+            Self::MeanPackets => Value::MeanPackets(unit(text)?),
+            Self::Bytes => Value::Bytes(unit(text)?),
+            Self::Span => Value::Span(unit(text)?),
+            Self::Rate => Value::Rate(unit(text)?),
+            Self::Ratio => Value::Ratio(unit(text)?),
+            Self::Number => text
                 .parse()
                 .ok()
                 .filter(finite)
                 .map(Value::Number)
                 .ok_or_else(|| format!("`{text}` is not a number; write for example 0.5"))?,
-            Kind::Count => Value::Count(text.parse().map_err(|_| {
+            Self::Count => Value::Count(text.parse().map_err(|_| {
                 format!("`{text}` is not a whole number from 0 to 2^64 - 1; write for example 64")
             })?),
-            Kind::Switch => {
+            Self::Switch => {
                 Value::Switch(text.parse().map_err(|_| format!("`{text}` is neither true nor false"))?)
             }
-            Kind::Choice(words) => words
+            Self::Choice(words) => words
                 .iter()
                 .find(|word| **word == text)
                 .map(|word| Value::Choice(word))
@@ -480,25 +525,25 @@ impl Args {
         self.class(name).parent = Some(parent.to_owned());
     }
 
-    /// Sets `param` of the class `name` to the value that `text` stands for.
+    /// Sets `param` of the class `name`.
     ///
     /// # Errors
-    /// When `text` is not a value of it.
+    /// When `written` is not a value of it.
     pub(crate) fn set_of_class(
         &mut self,
         name: &str,
         param: &'static Param,
-        text: &str,
+        written: Written<'_>,
     ) -> Result<(), ParamError> {
-        self.class(name).args.set(param, text)
+        self.class(name).args.set(param, written)
     }
 
-    /// Sets `param` to the value that `text` stands for.
+    /// Sets `param`.
     ///
     /// # Errors
-    /// When `text` is not a value of it.
-    pub(crate) fn set(&mut self, param: &'static Param, text: &str) -> Result<(), ParamError> {
-        self.set.insert(param.name, param.parse(text)?);
+    /// When `written` is not a value of it.
+    pub(crate) fn set(&mut self, param: &'static Param, written: Written<'_>) -> Result<(), ParamError> {
+        self.set.insert(param.name, param.parse(written)?);
         Ok(())
     }
 
@@ -558,7 +603,8 @@ impl EntryArgs<'_> {
     /// # Panics
     /// When the entry has no such parameter or its value in the preset does not parse: a slip in the algorithm's own
     /// file, which the test that builds every entry finds.
-    pub(crate) fn value(&self, name: &str) -> Option<Value> {
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<Value> {
         let Some(param) = self.entry.param(name) else {
             unreachable!("{} has no parameter `{name}`", self.entry.name)
         };

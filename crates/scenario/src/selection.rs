@@ -2,7 +2,7 @@
 
 use apportion_core::mark::currency_exchange;
 use apportion_core::mark::ticket;
-use apportion_core::param::{Entry, ParamError, Preset, Role};
+use apportion_core::param::{Entry, EntryArgs, NamedClass, Param, ParamError, Preset, Role, Written};
 use apportion_core::system::catalog::{Catalog, Selection};
 
 use crate::plans;
@@ -206,42 +206,32 @@ impl Part {
         if says_so || preset != Preset::Default {
             parts.push(format!("{} = {}", Preset::KEY, quoted(preset.name())));
         }
-        for param in selection.entries().flat_map(|entry| entry.params) {
-            let given = given.and_then(|table| table.get(param.name)).map(Item::plain);
-            let Some(text) = given.or_else(|| param.preset(preset).map(str::to_owned)) else { continue };
-            let part = format!("{} = {}", param.name, print(param.parse(&text).ok()?));
+        for part in selection.entries().flat_map(|entry| settings(selection.args.of(entry), entry)) {
             // Entries of one selection may share a parameter, such as the limit.
             if !parts.contains(&part) {
                 parts.push(part);
             }
         }
         parts.extend(plans.map(|plans| format!("{} = {plans}", plans::KEY)));
-        if let Some(class) = selection.class() {
-            parts.extend(classes_of(class, preset, given.and_then(|table| table.get(Catalog::CLASS_KEY)))?);
+        if let Some(class) = selection.class()
+            && given.is_some_and(|table| table.get(Catalog::CLASS_KEY).is_some())
+        {
+            let classes = selection.kind_args().classes(class).map(|NamedClass { name, parent, args }| {
+                let parent = parent.map(|parent| format!("{} = {}", Catalog::PARENT_KEY, quoted(parent)));
+                let parts: Vec<_> = parent.into_iter().chain(settings(args, class)).collect();
+                format!("{} = {{ {} }}", quoted(name), parts.join(", "))
+            });
+            let classes = classes.collect::<Vec<_>>().join(", ");
+            parts.push(format!("{} = {{ {classes} }}", Catalog::CLASS_KEY));
         }
         Some(format!("{{ {} }}", parts.join(", ")))
     }
 }
 
-/// The part of a table that holds its classes, as TOML; `None` if a value is refused or swept inside.
-fn classes_of(class: &Entry, preset: Preset, given: Option<&Item>) -> Option<Option<String>> {
-    let Some(table) = given.and_then(Item::as_table) else { return Some(None) };
-    let mut classes = Vec::new();
-    for (name, own) in &table.entries {
-        let own = own.as_table()?;
-        let mut parts = Vec::new();
-        parts.extend(
-            own.get(Catalog::PARENT_KEY)
-                .map(|parent| format!("{} = {}", Catalog::PARENT_KEY, quoted(&parent.plain()))),
-        );
-        for param in class.params {
-            let given = own.get(param.name).map(Item::plain);
-            let Some(text) = given.or_else(|| param.preset(preset).map(str::to_owned)) else { continue };
-            parts.push(format!("{} = {}", param.name, print(param.parse(&text).ok()?)));
-        }
-        classes.push(format!("{} = {{ {} }}", quoted(name), parts.join(", ")));
-    }
-    Some(Some(format!("{} = {{ {} }}", Catalog::CLASS_KEY, classes.join(", "))))
+/// Every parameter of `entry` that has a value in `args`, as TOML.
+fn settings<'a>(args: EntryArgs<'a>, entry: &'static Entry) -> impl Iterator<Item = String> + use<'a> {
+    let value = move |param: &Param| Some(format!("{} = {}", param.name, print(args.value(param.name)?)));
+    entry.params.iter().filter_map(value)
 }
 
 /// Gives a discipline its classes: a table of tables.
@@ -275,10 +265,14 @@ fn set_classes(selection: &mut Selection, item: &Item, errors: &mut Vec<ParamErr
         };
         for (key, item) in &own.entries {
             let of_class = join(&path, key);
-            if matches!(item.value, Value::Table(_) | Value::List(_) | Value::Date(_)) {
-                let message = format!("`{item}` is {}, not the value of a parameter", item.what());
-                errors.push(ParamError::new(&of_class, message));
-            } else if let Err(mut error) = selection.set_of_class(name, key, &item.plain()) {
+            let value = match written(&of_class, item) {
+                Ok(value) => value,
+                Err(error) => {
+                    errors.push(error);
+                    continue;
+                }
+            };
+            if let Err(mut error) = selection.set_of_class(name, key, value) {
                 let known =
                     selection.class().into_iter().flat_map(|class| class.params).map(|param| param.name);
                 let known: Vec<_> = known.chain([Catalog::PARENT_KEY]).collect();
@@ -291,16 +285,17 @@ fn set_classes(selection: &mut Selection, item: &Item, errors: &mut Vec<ParamErr
     }
 }
 
+/// The value of `key` for a parameter.
+fn written<'a>(key: &str, item: &'a Item) -> Result<Written<'a>, ParamError> {
+    let message = || format!("`{item}` is {}, not the value of a parameter", item.what());
+    item.written().ok_or_else(|| ParamError::new(key, message()))
+}
+
 fn set(selection: &mut Selection, key: &str, item: &Item) -> Result<(), ParamError> {
-    if matches!(item.value, Value::Table(_) | Value::List(_) | Value::Date(_)) {
-        return Err(ParamError::new(
-            key,
-            format!("`{item}` is {}, not the value of a parameter", item.what()),
-        ));
-    }
+    let value = written(key, item)?;
     let known: Vec<_> = selection.keys().collect();
     let unknown = !known.contains(&key);
-    selection.set(key, &item.plain()).map_err(|mut error| {
+    selection.set(key, value).map_err(|mut error| {
         if unknown {
             error.message.push_str(&did_you_mean(key, known));
         }

@@ -4,6 +4,7 @@
 
 use std::fmt;
 
+use apportion_core::param::Written;
 use toml::Spanned;
 use toml::de::{DeInteger, DeTable, DeValue};
 
@@ -84,6 +85,18 @@ impl Item {
             Value::Text(text) => text.clone(),
             _ => self.to_string(),
         }
+    }
+
+    /// As a parameter takes it; none of what is no single value.
+    pub(crate) fn written(&self) -> Option<Written<'_>> {
+        Some(match &self.value {
+            // Too large to be a number here; a parameter may yet take its digits.
+            Value::Text(text) | Value::Huge(text) => Written::Text(text),
+            Value::Integer(integer) => Written::Integer(*integer),
+            Value::Float(float) => Written::Float(*float),
+            Value::Flag(flag) => Written::Switch(*flag),
+            Value::List(_) | Value::Table(_) | Value::Date(_) => return None,
+        })
     }
 
     /// "a list", "a string" and so on, for messages.

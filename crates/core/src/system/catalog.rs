@@ -10,7 +10,7 @@
 
 use alloc::borrow::ToOwned;
 use alloc::format;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
@@ -21,7 +21,7 @@ use super::discipline::Discipline;
 use super::isolate;
 use crate::mark::{MARKERS, currency_exchange};
 use crate::packet::SimplePacket;
-use crate::param::{self, Args, Entry, EntryArgs, ParamError, Preset, Role};
+use crate::param::{self, Args, Entry, EntryArgs, ParamError, Preset, Role, Written};
 
 /// The disciplines, markers and exchanges that scenarios can name. By default those of this project.
 ///
@@ -272,20 +272,21 @@ impl Selection {
         params.chain([Preset::KEY])
     }
 
-    /// Sets `key` to the value that `text` stands for: a parameter of one of the entries, or the preset of all.
+    /// Sets `key`: a parameter of one of the entries, or the preset of all.
     ///
     /// # Errors
-    /// When none of the entries has such a parameter, or `text` is not a value of it.
-    pub fn set(&mut self, key: &str, text: &str) -> Result<(), ParamError> {
+    /// When none of the entries has such a parameter, or `written` is not a value of it.
+    pub fn set<'a>(&mut self, key: &str, written: impl Into<Written<'a>>) -> Result<(), ParamError> {
+        let written = written.into();
         if key == Preset::KEY {
-            self.args.set_preset(text.parse()?);
+            self.args.set_preset(written.to_string().parse()?);
             return Ok(());
         }
         let Some(param) = self.entries().find_map(|entry| entry.param(key)) else {
             let known = self.keys().collect::<Vec<_>>().join(", ");
             return Err(ParamError::new(key, format!("unknown parameter (known here: {known})")));
         };
-        self.args.set(param, text)
+        self.args.set(param, written)
     }
 }
 
@@ -310,12 +311,18 @@ impl Selection {
     /// Sets `key` of the class `name`, which may be new: a parameter, or its parent.
     ///
     /// # Errors
-    /// When the discipline has no classes, they have no such parameter, or `text` is not a value of it.
-    pub fn set_of_class(&mut self, name: &str, key: &str, text: &str) -> Result<(), ParamError> {
+    /// When the discipline has no classes, they have no such parameter, or `written` is not a value of it.
+    pub fn set_of_class<'a>(
+        &mut self,
+        name: &str,
+        key: &str,
+        written: impl Into<Written<'a>>,
+    ) -> Result<(), ParamError> {
+        let written = written.into();
         let path = format!("{}.{name}.{key}", Catalog::CLASS_KEY);
         let class = self.known_class(&path)?;
         if key == Catalog::PARENT_KEY {
-            self.args.set_parent(name, text);
+            self.args.set_parent(name, &written.to_string());
             return Ok(());
         }
         let Some(param) = class.param(key) else {
@@ -323,7 +330,7 @@ impl Selection {
             let known = params.chain([Catalog::PARENT_KEY]).collect::<Vec<_>>().join(", ");
             return Err(ParamError::new(&path, format!("unknown parameter (known here: {known})")));
         };
-        self.args.set_of_class(name, param, text).map_err(|error| ParamError::new(&path, error.message))
+        self.args.set_of_class(name, param, written).map_err(|error| ParamError::new(&path, error.message))
     }
 
     fn known_class(&self, key: &str) -> Result<&'static Entry, ParamError> {
