@@ -13,9 +13,9 @@
 
 use std::fmt::Write as _;
 
-use apportion_core::param::{Entry, Kind, Param, Preset, Role};
+use apportion_core::param::{Entry, Kind, Param, Preset, Role, Variant};
 use apportion_core::system::Catalog;
-use apportion_scenario::describe::{Described, DescribedKey, sources, topologies};
+use apportion_scenario::describe::{if_absent, sources, topologies};
 use apportion_scenario::did_you_mean;
 use apportion_scenario::quic::{self, QuicParams};
 use apportion_scenario::tcp::{ALGORITHMS, Algorithm, AlgorithmEntry, PARAMS, PROFILES, TcpParams};
@@ -65,7 +65,7 @@ pub fn list(catalog: &Catalog) -> Vec<List> {
     let name =
         |name: &str, summary: &str| Name { name: name.to_owned(), role: "", summary: summary.to_owned() };
     let entry = |entry: &Entry| Name { role: role(entry.role), ..name(entry.name, entry.summary) };
-    let described = |all: &[Described]| all.iter().map(|one| name(one.name, one.doc)).collect();
+    let described = |all: &[Variant]| all.iter().map(|one| name(one.name, one.doc)).collect();
     let list = |section, title, entries| List { section, title, entries };
     let marks = |entry: &&Entry| matches!(entry.role, Role::Marker | Role::Exchange);
     vec![
@@ -86,8 +86,8 @@ pub fn list(catalog: &Catalog) -> Vec<List> {
             ALGORITHMS.iter().map(|entry| name(entry.name, entry.summary)).collect(),
         ),
         list(Section::Tcp, "QUIC", vec![name(QUIC, QUIC_SUMMARY)]),
-        list(Section::Sources, "Sources", described(&sources())),
-        list(Section::Topologies, "Topologies", described(&topologies())),
+        list(Section::Sources, "Sources", described(sources())),
+        list(Section::Topologies, "Topologies", described(topologies())),
     ]
 }
 
@@ -233,6 +233,7 @@ fn value_of(kind: Kind) -> String {
         Kind::Count => "whole number".to_owned(),
         Kind::Switch => "true or false".to_owned(),
         Kind::Choice(words) => words.join(", "),
+        other => other.noun().to_owned(),
     }
 }
 
@@ -295,20 +296,22 @@ fn quic() -> String {
     )
 }
 
-fn keys(one: &Described, key: &str) -> String {
+fn keys(one: &Variant, key: &str) -> String {
     // Of a `file` and a `mean`, or `sizes` and a `mean_size`, one must be set, and all are optional.
     let either = [("video", "mean"), ("short_flows", "mean_size")];
-    let must_be_set =
-        |key: &DescribedKey| key.default == "required" || either.contains(&(one.name, key.name));
-    let required = one.keys.iter().filter(|key| must_be_set(key));
-    let required: String = required.map(|key| format!(", {} = {}", key.name, key.example)).collect();
+    let must_be_set = |key: &&Param| key.is_required() || either.contains(&(one.name, key.name));
+    let required = one.params.iter().filter(must_be_set);
+    let required: String = required.map(|key| format!(", {} = {}", key.name, key.kind.example())).collect();
     let mut out =
         format!("{0}: {key}\n{1}\nUse: {key} = {{ kind = \"{0}\"{required} }}\n", one.name, one.doc);
-    if !one.keys.is_empty() {
+    if !one.params.is_empty() {
         let mut rows = vec![["key", "for example", "default", ""].map(str::to_owned).to_vec()];
-        rows.extend(one.keys.iter().map(|key| {
-            let default = if key.default.is_empty() { "-" } else { key.default };
-            vec![key.name.to_owned(), key.example.clone(), default.to_owned(), key.doc.to_owned()]
+        rows.extend(one.params.iter().map(|key| {
+            let default = match if_absent(key) {
+                "" => "-",
+                text => text,
+            };
+            vec![key.name.to_owned(), key.kind.example(), default.to_owned(), key.doc.to_owned()]
         }));
         let _ = write!(out, "\n{}", table(&rows));
     }

@@ -17,7 +17,7 @@ mod declare;
 
 pub use declare::{Setting, concat, read, replace, total};
 
-use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span};
+use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, Time};
 
 /// What an entry can be used as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,7 +59,7 @@ pub struct Entry {
 }
 
 /// One parameter.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Param {
     /// Its name in scenario files.
     pub name: &'static str,
@@ -67,6 +67,8 @@ pub struct Param {
     pub symbol: &'static str,
     /// What its values are.
     pub kind: Kind,
+    /// Which of them are allowed.
+    pub range: Range,
     /// The default as a scenario would write it. `None`: nothing unless set; `doc` says what that means.
     pub default: Option<&'static str>,
     /// The value with [`Preset::Paper`].
@@ -137,6 +139,8 @@ pub enum Kind {
     Bytes,
     /// `"5ms"`.
     Span,
+    /// A time since the start: `"5s"`.
+    Time,
     /// `"10Mbit"`.
     Rate,
     /// `0.02` or `"2%"`.
@@ -149,24 +153,143 @@ pub enum Kind {
     Switch,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// A string that is not empty.
+    Text,
+    /// A string, or a whole number, of a form that its reader knows; written for example like this.
+    Form(&'static str),
+    /// A list of strings.
+    Texts,
+    /// A list of whole numbers from 1.
+    Ordinals,
+    /// `true`, `false`, or a list of strings of a form that its reader knows.
+    SwitchOrTexts,
+    /// A table with these keys.
+    Table(&'static [Param]),
+    /// `false`, or a table with these keys.
+    TableOrFalse(&'static [Param]),
+    /// A value of this kind, or a table with these keys.
+    OrTable(&'static Self, &'static [Param]),
+    /// Tables with these keys, each under a name.
+    Map(&'static [Param]),
+    /// A list of tables with these keys.
+    Tables(&'static [Param]),
+    /// A table whose key `kind` names one of these, or just the name as a string.
+    Variants(&'static [Variant]),
+    /// What is described elsewhere under the first, such as `queue`; written for example like the second.
+    Defined(&'static str, &'static str),
+    /// What another key would take.
+    Any,
+}
+
+/// One of several forms of a table.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Variant {
+    /// The value of its key `kind`.
+    pub name: &'static str,
+    /// What it is.
+    pub doc: &'static str,
+    /// Its other keys.
+    pub params: &'static [Param],
+}
+
+/// Which values of its kind a parameter allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Range {
+    /// All.
+    Any,
+    /// Zero or more.
+    FromZero,
+    /// Above zero.
+    AboveZero,
+    /// Above one.
+    AboveOne,
+    /// From one to this.
+    UpTo(u64),
+}
+
+impl Range {
+    /// Whether it has `value`, of `kind`, which was written as `text`.
+    ///
+    /// # Errors
+    /// When it has not; the message says what it has.
+    pub fn check(self, kind: Kind, value: Value, text: &str) -> Result<(), String> {
+        let number = match value {
+            Value::Bytes(bytes) => bytes.get() as f64,
+            Value::Span(span) => span.as_nanos() as f64,
+            Value::Time(time) => time.as_nanos() as f64,
+            Value::Rate(rate) => rate.as_bit() as f64,
+            Value::Ratio(ratio) => ratio.get(),
+            Value::Number(number) => number,
+            Value::Count(count) => count as f64,
+            _ => return Ok(()),
+        };
+        let (holds, allowed) = match self {
+            Self::Any => return Ok(()),
+            Self::FromZero => (number >= 0.0, "zero or more".to_owned()),
+            Self::AboveZero => (number > 0.0, "above zero".to_owned()),
+            Self::AboveOne => (number > 1.0, "above one".to_owned()),
+            Self::UpTo(most) => ((1.0..=most as f64).contains(&number), format!("between 1 and {most}")),
+        };
+        if holds {
+            return Ok(());
+        }
+        Err(format!("`{text}`: {} must be {allowed} here; write for example {}", kind.noun(), kind.example()))
+    }
 }
 
 impl Kind {
+    /// What one value is, with its article.
+    #[must_use]
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Limit | Self::Threshold => "a number of packets or a size",
+            Self::Packets | Self::MeanPackets => "a number of packets",
+            Self::Bytes => "a size",
+            Self::Span | Self::Time => "a time",
+            Self::Rate => "a rate",
+            Self::Ratio => "a share",
+            Self::Number => "a number",
+            Self::Count => "a whole number",
+            _ => "a value",
+        }
+    }
+
     /// A value, as TOML.
     #[must_use]
-    pub const fn example(self) -> &'static str {
-        match self {
+    pub fn example(self) -> String {
+        let example = match self {
             Self::Limit | Self::Packets => "\"50p\"",
             Self::Threshold | Self::MeanPackets => "\"2.5p\"",
-            Self::Bytes => "\"1500B\"",
-            Self::Span => "\"5ms\"",
+            Self::Bytes => "\"64kB\"",
+            Self::Span | Self::Time => "\"20ms\"",
             Self::Rate => "\"10Mbit\"",
-            Self::Ratio => "0.02",
-            Self::Number => "0.5",
-            Self::Count => "64",
-            Self::Switch => "true",
-            Self::Choice(_) => "\"name\"",
-        }
+            Self::Ratio => "0.01",
+            Self::Number => "2.5",
+            Self::Count => "10",
+            Self::Switch | Self::SwitchOrTexts => "true",
+            Self::Choice(words) => return format!("\"{}\"", words.first().unwrap_or(&"name")),
+            Self::Text | Self::Any => "\"name\"",
+            Self::Form(example) | Self::Defined(_, example) => example,
+            Self::Texts => "[\"a\", \"b\"]",
+            Self::Ordinals => "[20, 22]",
+            Self::Table(params) => {
+                let required = params.iter().filter(|param| param.is_required());
+                let required: Vec<_> =
+                    required.map(|param| format!("{} = {}", param.name, param.kind.example())).collect();
+                return if required.is_empty() {
+                    "{ }".to_owned()
+                } else {
+                    format!("{{ {} }}", required.join(", "))
+                };
+            }
+            Self::OrTable(kind, _) => return kind.example(),
+            Self::TableOrFalse(_) | Self::Map(_) => "{ }",
+            Self::Tables(_) => "[{ }]",
+            Self::Variants(variants) => {
+                return format!("\"{}\"", variants.first().map_or("name", |variant| variant.name));
+            }
+        };
+        example.to_owned()
     }
 }
 
@@ -185,6 +308,8 @@ pub enum Value {
     Bytes(Bytes),
     /// A time span, in nanoseconds.
     Span(Span),
+    /// A time since the start, in nanoseconds.
+    Time(Time),
     /// A rate in bits per second.
     Rate(Rate),
     /// A share, 0 to 1.
@@ -272,6 +397,7 @@ pub const LIMIT: Param = Param {
     name: "limit",
     symbol: "B",
     kind: Kind::Limit,
+    range: Range::Any,
     default: None,
     paper: Paper::Is("50p"),
     source: "chosen: a round trip of most paths, in which TCP answers; a fixed size is too short on fast links",
@@ -320,7 +446,8 @@ impl Param {
         source: &'static str,
         doc: &'static str,
     ) -> Self {
-        Self { name, symbol, kind, default: Some(default), paper: Paper::AsDefault, source, doc }
+        let paper = Paper::AsDefault;
+        Self { name, symbol, kind, range: Range::Any, default: Some(default), paper, source, doc }
     }
 
     /// The same parameter, with another value in the paper.
@@ -351,7 +478,12 @@ impl Param {
     /// When `written` is not a value of its [`kind`](Param::kind), or a buffer of nothing; the message says how
     /// to write one.
     pub fn parse<'a>(&self, written: impl Into<Written<'a>>) -> Result<Value, ParamError> {
-        let value = self.kind.read(written.into()).map_err(|message| ParamError::new(self.name, message))?;
+        let written = written.into();
+        let refuse = |message| ParamError::new(self.name, message);
+        let value = self.kind.read(written).map_err(refuse)?;
+        if self.range != Range::Any {
+            self.range.check(self.kind, value, &written.to_string()).map_err(refuse)?;
+        }
         let is_no_buffer = self.name == LIMIT.name
             && match value {
                 Value::Limit(Limit::Packets(limit)) | Value::Packets(limit) => limit == Packets::ZERO,
@@ -365,8 +497,11 @@ impl Param {
 }
 
 impl Kind {
-    /// What `written` stands for, or why it is not of this kind.
-    fn read(self, written: Written<'_>) -> Result<Value, String> {
+    /// What `written` stands for.
+    ///
+    /// # Errors
+    /// When it is not of this kind, or a kind of more than one value; the message says how to write one.
+    pub fn read(self, written: Written<'_>) -> Result<Value, String> {
         Ok(match (self, written) {
             (Self::Switch, Written::Switch(on)) => Value::Switch(on),
             (Self::Count, Written::Integer(count)) if count >= 0 => Value::Count(count.unsigned_abs()),
@@ -386,6 +521,7 @@ impl Kind {
             Self::MeanPackets => Value::MeanPackets(unit(text)?),
             Self::Bytes => Value::Bytes(unit(text)?),
             Self::Span => Value::Span(unit(text)?),
+            Self::Time => Value::Time(unit(text)?),
             Self::Rate => Value::Rate(unit(text)?),
             Self::Ratio => Value::Ratio(unit(text)?),
             Self::Number => text
@@ -393,7 +529,7 @@ impl Kind {
                 .ok()
                 .filter(finite)
                 .map(Value::Number)
-                .ok_or_else(|| format!("`{text}` is not a number; write for example 0.5"))?,
+                .ok_or_else(|| format!("`{text}` is not a number; write for example 2.5"))?,
             Self::Count => Value::Count(text.parse().map_err(|_| {
                 format!("`{text}` is not a whole number from 0 to 2^64 - 1; write for example 64")
             })?),
@@ -405,6 +541,7 @@ impl Kind {
                 .find(|word| **word == text)
                 .map(|word| Value::Choice(word))
                 .ok_or_else(|| format!("`{text}` is not one of {}", words.join(", ")))?,
+            _ => return Err(format!("`{text}` is not such a value; write for example {}", self.example())),
         })
     }
 }
@@ -475,11 +612,13 @@ pub struct NamedClass<'a> {
     pub args: EntryArgs<'a>,
 }
 
-/// The values of one entry's parameters.
+/// The values of one entry's parameters, or of a table's.
 #[derive(Clone, Copy, Debug)]
 pub struct EntryArgs<'a> {
     args: &'a Args,
-    entry: &'static Entry,
+    /// Of the entry; a table has none.
+    name: &'static str,
+    params: &'static [Param],
 }
 
 impl Args {
@@ -543,14 +682,25 @@ impl Args {
     /// # Errors
     /// When `written` is not a value of it.
     pub(crate) fn set(&mut self, param: &'static Param, written: Written<'_>) -> Result<(), ParamError> {
-        self.set.insert(param.name, param.parse(written)?);
+        self.put(param, param.parse(written)?);
         Ok(())
+    }
+
+    /// Sets `param` to a value of its kind.
+    pub fn put(&mut self, param: &'static Param, value: Value) {
+        self.set.insert(param.name, value);
     }
 
     /// The values of the parameters of `entry`.
     #[must_use]
     pub const fn of(&self, entry: &'static Entry) -> EntryArgs<'_> {
-        EntryArgs { args: self, entry }
+        EntryArgs { args: self, name: entry.name, params: entry.params }
+    }
+
+    /// The values of the parameters of a table.
+    #[must_use]
+    pub const fn of_table(&self, params: &'static [Param]) -> EntryArgs<'_> {
+        EntryArgs { args: self, name: "", params }
     }
 }
 
@@ -583,19 +733,23 @@ impl EntryArgs<'_> {
     /// Whether these are the values of `entry`.
     #[must_use]
     pub fn is_of(&self, entry: &Entry) -> bool {
-        self.entry.name == entry.name
+        self.name == entry.name
+    }
+
+    fn param(&self, name: &str) -> Option<&'static Param> {
+        self.params.iter().find(|param| param.name == name)
     }
 
     /// Whether the entry has a parameter `name`.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        self.entry.param(name).is_some()
+        self.param(name).is_some()
     }
 
     /// Whether `name` is set to another value than that of the preset.
     pub(crate) fn is_changed(&self, name: &str) -> bool {
-        let unset = Args::of_preset(self.args.preset);
-        self.args.set.contains_key(name) && self.value(name) != unset.of(self.entry).value(name)
+        let unset = self.param(name).and_then(|param| self.unset(param));
+        self.args.set.contains_key(name) && self.value(name) != unset
     }
 
     /// The value of `name`: as set, else that of the preset, else none.
@@ -605,9 +759,7 @@ impl EntryArgs<'_> {
     /// file, which the test that builds every entry finds.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<Value> {
-        let Some(param) = self.entry.param(name) else {
-            unreachable!("{} has no parameter `{name}`", self.entry.name)
-        };
+        let Some(param) = self.param(name) else { unreachable!("{} has no parameter `{name}`", self.name) };
         self.args.set.get(param.name).copied().or_else(|| self.unset(param))
     }
 
@@ -615,7 +767,7 @@ impl EntryArgs<'_> {
     fn unset(&self, param: &Param) -> Option<Value> {
         match param.parse(param.preset(self.args.preset)?) {
             Ok(value) => Some(value),
-            Err(error) => unreachable!("{} of {}: {error}", self.args.preset.name(), self.entry.name),
+            Err(error) => unreachable!("{} of {}: {error}", self.args.preset.name(), self.name),
         }
     }
 }
@@ -630,7 +782,7 @@ macro_rules! getters {
                 pub fn $optional(&self, name: &str) -> Option<$type> {
                     match self.value(name)? {
                         Value::$kind(value) => Some(value),
-                        other => unreachable!("`{name}` of {} is {other:?}", self.entry.name),
+                        other => unreachable!("`{name}` of {} is {other:?}", self.name),
                     }
                 }
                 #[doc = concat!("The value of `name`, of kind [`Kind::", stringify!($kind), "`], which has a default.")]
@@ -638,7 +790,7 @@ macro_rules! getters {
                 pub fn $required(&self, name: &str) -> $type {
                     match self.$optional(name) {
                         Some(value) => value,
-                        None => unreachable!("`{name}` of {} has no default", self.entry.name),
+                        None => unreachable!("`{name}` of {} has no default", self.name),
                     }
                 }
             )*

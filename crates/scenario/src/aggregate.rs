@@ -9,17 +9,9 @@
 //!
 //! and a queue that never empties is served at n l / T: the form of the model of Høiland-Jørgensen et al., "Ending the Anomaly",
 //! USENIX ATC 2017, for one station that has the medium alone.
-//!
-//! The defaults are in `tables.rs`; here is where they come from.
-//!
-//! | key | source |
-//! |---|---|
-//! | `packets` | the window of a block acknowledgement (9.3.1.9) |
-//! | `bytes` | the longest A-MPDU of 802.11n |
-//! | `airtime` | chosen; the standard allows 5.484 ms (aPPDUMaxTime) |
-//! | `overhead` | DIFS, the mean backoff, the preamble for one stream, SIFS, and a block acknowledgement of 32 bytes at 24 Mb/s |
-//! | `header` | delimiter, MAC with QoS, LLC and SNAP, FCS |
 
+use apportion_core::param::{Param, Range};
+use apportion_core::params;
 use apportion_core::units::{Bytes, Rate, Ratio, Span};
 
 use crate::keys::Fields;
@@ -32,34 +24,30 @@ const MAX_HEADER: Bytes = Bytes::new(65_535);
 /// The highest probability that an aggregate is sent again. Chosen: ten times in the mean; beyond that no link works.
 const MAX_RETRY: f64 = 0.9;
 
-/// How a link aggregates.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Aggregate {
-    /// Most packets in one; at least one.
-    pub packets: u32,
-    /// Most bytes in one, headers included. One packet is sent in any case, here and below.
-    pub bytes: Bytes,
-    /// The longest time of its bytes at the rate of the link.
-    pub airtime: Span,
-    /// The time that each costs besides.
-    pub overhead: Span,
-    /// Bytes that each packet has besides its own on the air.
-    pub header: Bytes,
-    /// The probability that one has to be sent again, with its overhead; at most 90 %.
-    pub retry: Ratio,
+params! {
+    /// How a link aggregates.
+    #[derive(Copy)]
+    pub struct Aggregate {
+        /// Most packets in one aggregate; 64 are the window of a block acknowledgement of 802.11n and ac.
+        packets: u32 = Param::of("64", "the window of a block acknowledgement (9.3.1.9)").within(Range::UpTo(65_535)),
+        /// Most bytes in one, with headers: 65535 in 802.11n, 1048575 in 802.11ac. A first packet is sent in any case.
+        bytes: Bytes = Param::of("65535B", "the longest A-MPDU of 802.11n").within(Range::AboveZero),
+        /// The longest time of its bytes at the rate of the link.
+        airtime: Span = Param::of("4ms", "chosen; the standard allows 5.484 ms (aPPDUMaxTime)").within(Range::AboveZero),
+        /// What each costs besides: contention, preamble and block acknowledgement. The default has DIFS 34, half of 15 slots of 9, a preamble of 36 for one
+        /// stream, SIFS 16 and an acknowledgement of 32 us.
+        overhead: Span = Param::of("186us", "the mean backoff, and a block acknowledgement of 32 bytes at 24 Mb/s"),
+        /// Added to each packet on the air: delimiter 4, MAC header with QoS 26, LLC and SNAP 8, FCS 4.
+        header: Bytes = Param::of("42B", "delimiter, MAC with QoS, LLC and SNAP, FCS"),
+        /// Probability that an aggregate has to be sent again as a whole, each time; at most 90%.
+        retry: Ratio = Param::of("0", "chosen").within(Range::FromZero),
+    }
 }
 
 impl Aggregate {
     /// What the table under `aggregate` says; `None` if it is refused.
     pub(crate) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<Self> {
-        let aggregate = Self {
-            packets: u32::try_from(fields.count("packets", 1, problems)?).ok()?,
-            bytes: fields.bytes("bytes", 1, problems)?,
-            airtime: fields.span("airtime", 1, problems)?,
-            overhead: fields.span("overhead", 1, problems)?,
-            header: fields.bytes("header", 1, problems)?,
-            retry: fields.ratio("retry", 1, problems)?,
-        };
+        let aggregate = fields.read(Self::from_args, 1, problems)?;
         let refused = [
             (
                 "bytes",

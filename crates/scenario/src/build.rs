@@ -35,9 +35,9 @@ pub(crate) fn build(
     let plans = plans::of(root, files, problems)?;
     let root = &*plans::expanded(root, plans.as_ref(), problems);
     let fields = walk_root(root, ROOT, problems);
-    let seed = fields.count("seed", 1, problems);
-    let stop = fields.time("stop", 1, problems);
-    let measure_from = fields.time("measure_from", 1, problems);
+    let seed = fields.get("seed", 1, problems);
+    let stop = fields.get("stop", 1, problems);
+    let measure_from = fields.get("measure_from", 1, problems);
     check_start(&fields, stop, measure_from, problems);
     let defaults = Defaults::read(fields.item("defaults"), catalog, files, problems);
     let ready = fields.item("topology").map(|item| topology::expand(item, files, &defaults, problems));
@@ -170,7 +170,7 @@ fn read_customers(fields: &Fields<'_>, flows: &[Flow], problems: &mut Problems) 
 
 /// The interval of time series of a run that ends at `stop`.
 fn read_sample(fields: &Fields<'_>, stop: Time, problems: &mut Problems) -> Span {
-    let sample = fields.span("sample", 1, problems).unwrap_or_else(|| default_sample(stop));
+    let sample = fields.get("sample", 1, problems).unwrap_or_else(|| default_sample(stop));
     if sample.as_nanos().saturating_mul(MAX_SAMPLES) < stop.as_nanos() {
         let message =
             format!("{sample} gives more than {MAX_SAMPLES} intervals until {stop}; write a longer one");

@@ -4,12 +4,13 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 use apportion_core::packet::{FillTarget, FlowClass};
+use apportion_core::param::{Kind, Range};
 use apportion_core::system::Catalog;
-use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time, Weight};
+use apportion_core::units::{Rate, TicketRate, Time, Weight};
 
 use crate::admission;
 use crate::flows;
-use crate::keys::{Amount, Fields, Kind, Quantity, Range, Unit, walk};
+use crate::keys::{Amount, Fields, walk};
 use crate::link_groups;
 use crate::model::{Change, Flow, Link, LinkId, Setting, Source};
 use crate::names::position;
@@ -49,7 +50,7 @@ pub(crate) fn read(
             continue;
         };
         let (Some(at), Some(set), Some(to)) =
-            (fields.time("at", 1, problems), fields.text("set"), fields.item("to"))
+            (fields.get("at", 1, problems), fields.text("set"), fields.item("to"))
         else {
             continue;
         };
@@ -103,13 +104,13 @@ pub(crate) fn check_targets(flows: &[Flow], changes: &[Change], root: &Fields<'_
 /// How the new value of what `set` names is written.
 pub(crate) fn kind_of(set: &str) -> Kind {
     match set.rsplit_once('.').map(|(_, key)| key) {
-        Some("rate" | "guarantee") => Kind::Amount(Unit::Rate, Range::FromZero),
-        Some("class") => Kind::Word(CLASSES),
-        Some("delay") => Kind::Amount(Unit::Span, Range::FromZero),
-        Some("loss") => Kind::Amount(Unit::Ratio, Range::FromZero),
-        Some("weight") => Kind::Amount(Unit::Number, Range::AboveZero),
-        Some("queue") => Kind::Part(Part::Queue),
-        Some("tickets" | "ack_tickets") => Kind::Amount(Unit::Number, Range::FromZero),
+        Some("rate" | "guarantee") => Kind::Rate,
+        Some("class") => Kind::Choice(CLASSES),
+        Some("delay") => Kind::Span,
+        Some("loss") => Kind::Ratio,
+        Some("weight") => Kind::Number,
+        Some("queue") => Part::Queue.kind(),
+        Some("tickets" | "ack_tickets") => Kind::Number,
         _ => Kind::Any,
     }
 }
@@ -182,10 +183,10 @@ fn link(
     let settings = |setting: &dyn Fn(LinkId) -> Setting| ids.iter().map(|&id| setting(id)).collect();
     let changed = match key {
         "rate" => rate(to, 1).map(|rate| settings(&|id| Setting::LinkRate(id, rate))),
-        "delay" => whole(to, Unit::Span, 1)
-            .map(|nanos| settings(&|id| Setting::LinkDelay(id, Span::from_nanos(nanos)))),
-        "loss" => real(to, Unit::Ratio, Range::FromZero, 1)
-            .map(|loss| settings(&|id| Setting::LinkLoss(id, Ratio::clamped(loss)))),
+        "delay" => {
+            Amount::one(to, Range::FromZero, 1).map(|delay| settings(&|id| Setting::LinkDelay(id, delay)))
+        }
+        "loss" => Amount::one(to, Range::FromZero, 1).map(|loss| settings(&|id| Setting::LinkLoss(id, loss))),
         "queue" => {
             let queue = queue::read(catalog, to, &fields.path_of("to"), problems).ok_or(())?;
             return Ok(settings(&|id| Setting::LinkQueue(id, Box::new((*queue).clone()))));
@@ -236,7 +237,7 @@ fn flow(name: &str, key: &str, to: &Item, flows: &[Flow]) -> Result<Vec<Setting>
             }
             "rate" => rate(to, i).map(|rate| Setting::FlowRate(at, rate)),
             "class" => class(to).map(|class| Setting::FlowClass(at, class)),
-            "weight" => real(to, Unit::Number, Range::AboveZero, i)
+            "weight" => Amount::one(to, Range::AboveZero, i)
                 .map(|weight| Setting::FlowWeight(at, Weight::new(weight).unwrap_or_default())),
             "guarantee" => rate(to, i).map(|guarantee| Setting::FlowGuarantee(at, guarantee)),
             "tickets" | "ack_tickets" => {
@@ -270,7 +271,7 @@ fn class(item: &Item) -> Result<FlowClass, String> {
 }
 
 fn tickets(item: &Item, i: u64) -> Result<TicketRate, String> {
-    let value = real(item, Unit::Number, Range::FromZero, i)?;
+    let value = Amount::one(item, Range::FromZero, i)?;
     TicketRate::new(value).ok_or_else(|| format!("`{value}` is not a number of tickets per second"))
 }
 
@@ -279,19 +280,5 @@ const fn has_rate(source: &Source) -> bool {
 }
 
 fn rate(item: &Item, i: u64) -> Result<Rate, String> {
-    whole(item, Unit::Rate, i).map(Rate::from_bit)
-}
-
-fn whole(item: &Item, unit: Unit, i: u64) -> Result<u64, String> {
-    match Amount::read(item, unit, Range::FromZero, true)?.at(i)? {
-        Quantity::Whole(n) => Ok(n),
-        Quantity::Real(x) => Err(format!("`{x}` is not {}", unit.name())),
-    }
-}
-
-fn real(item: &Item, unit: Unit, range: Range, i: u64) -> Result<f64, String> {
-    match Amount::read(item, unit, range, true)?.at(i)? {
-        Quantity::Real(x) => Ok(x),
-        Quantity::Whole(n) => Err(format!("`{n}` is not {}", unit.name())),
-    }
+    Amount::one(item, Range::FromZero, i)
 }

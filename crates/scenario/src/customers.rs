@@ -101,7 +101,7 @@ pub(crate) fn read<'a>(
     for (name, item) in &table.entries {
         let path = join("customer", name);
         let Some(own) = walk(item, &path, CUSTOMER, false, problems) else { continue };
-        let weight = own.number("weight", 1, problems).and_then(Weight::new);
+        let weight = own.get("weight", 1, problems).and_then(Weight::new);
         match position(&customers, name, |customer| &customer.name) {
             Some(at) => customers[at].weight = weight.unwrap_or(Weight::ONE),
             None => {

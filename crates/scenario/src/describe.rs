@@ -3,73 +3,37 @@
 
 use std::fmt::Write as _;
 
-use apportion_core::param::{Preset, Role};
+use apportion_core::param::{Kind, Param, Preset, Range, Role, Variant};
 use apportion_core::system::Catalog;
 use serde_json::{Map, Value, json};
 
-use crate::keys::{Key, Kind, Need, Range, Unit, Variant};
+use crate::model::{Aggregate, GilbertElliott, Jitter};
 use crate::quic;
 use crate::selection::Part;
 use crate::sweep::LISTS;
 use crate::tables::{
-    AGGREGATE, BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, GILBERT_ELLIOTT, JITTER_TABLE, LINK,
-    LINK_LOSS, LINK_RATE, LOST, RATE_TABLE, ROOT, SIZES, SOURCES, TOPOLOGIES,
+    BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, LINK, LINK_LOSS, LINK_RATE, LOST, RATE_TABLE, ROOT,
+    SIZES, SOURCES, TOPOLOGIES, of,
 };
 use crate::tcp::{PARAMS, PROFILES, ParamEntry};
 use crate::transport;
 
-/// A source or topology.
-#[derive(Clone, Debug)]
-pub struct Described {
-    /// Its name in scenario files.
-    pub name: &'static str,
-    /// What it is.
-    pub doc: &'static str,
-    /// Its keys.
-    pub keys: Vec<DescribedKey>,
-}
-
-/// A key of a scenario file.
-#[derive(Clone, Debug)]
-pub struct DescribedKey {
-    /// Its name.
-    pub name: &'static str,
-    /// An example value, as TOML.
-    pub example: String,
-    /// Its value if absent; "required" if it must be set, empty if `doc` describes what happens.
-    pub default: &'static str,
-    /// What it does.
-    pub doc: &'static str,
-}
-
 /// Every kind of source.
 #[must_use]
-pub fn sources() -> Vec<Described> {
-    SOURCES.iter().map(described).collect()
+pub const fn sources() -> &'static [Variant] {
+    SOURCES
 }
 
 /// Every predefined topology.
 #[must_use]
-pub fn topologies() -> Vec<Described> {
-    TOPOLOGIES.iter().map(described).collect()
+pub const fn topologies() -> &'static [Variant] {
+    TOPOLOGIES
 }
 
-fn described(variant: &Variant) -> Described {
-    Described { name: variant.name, doc: variant.doc, keys: described_keys(variant.keys) }
-}
-
-pub(crate) fn described_keys(keys: &[Key]) -> Vec<DescribedKey> {
-    let one = |key: &Key| DescribedKey {
-        name: key.name,
-        example: key.kind.example(),
-        default: match key.need {
-            Need::Required => "required",
-            Need::Optional => "",
-            Need::Default(text) => text,
-        },
-        doc: key.doc,
-    };
-    keys.iter().map(one).collect()
+/// The value of a key that is absent, for people: "required" if it must be set, empty if its doc describes what happens.
+#[must_use]
+pub fn if_absent(key: &Param) -> &'static str {
+    if key.is_required() { "required" } else { key.default.unwrap_or_default() }
 }
 
 /// The keys of scenario files as Markdown.
@@ -82,9 +46,9 @@ pub fn reference() -> String {
         ("`[link.NAME]`", LINK),
         ("`back` of a link: the reverse direction", BACK),
         ("`rate` of a link as a table: a recorded link", RATE_TABLE),
-        ("`jitter` of a link as a table: a delay that varies", JITTER_TABLE),
-        ("`aggregate` of a link: several packets at a time", AGGREGATE),
-        ("`loss` of a link as a table: losses in bursts", GILBERT_ELLIOTT),
+        ("`jitter` of a link as a table: a delay that varies", Jitter::PARAMS),
+        ("`aggregate` of a link: several packets at a time", Aggregate::PARAMS),
+        ("`loss` of a link as a table: losses in bursts", GilbertElliott::PARAMS),
         ("`lost` of a link", LOST),
         ("`[flow.NAME]`", FLOW),
         ("`[customer.NAME]`", CUSTOMER),
@@ -92,18 +56,18 @@ pub fn reference() -> String {
     ];
     for (title, keys) in tables {
         let _ = write!(out, "\n## {title}\n");
-        markdown_keys(&mut out, &described_keys(keys));
+        markdown_keys(&mut out, keys);
     }
     let variants = [
         ("Topologies", "topology", topologies()),
         ("Sources", "source", sources()),
-        ("Sizes of files", "sizes", SIZES.iter().map(described).collect()),
+        ("Sizes of files", "sizes", SIZES),
     ];
     for (title, key, variants) in variants {
         let _ = write!(out, "\n## {title}\n");
         for variant in variants {
             let _ = write!(out, "\n### `{key} = {{ kind = \"{}\" }}`\n\n{}\n", variant.name, variant.doc);
-            markdown_keys(&mut out, &variant.keys);
+            markdown_keys(&mut out, variant.params);
         }
     }
     out
@@ -194,15 +158,17 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
 This page is generated from the tables that the loader reads.
 ";
 
-pub(crate) fn markdown_keys(out: &mut String, keys: &[DescribedKey]) {
+pub(crate) fn markdown_keys(out: &mut String, keys: &[Param]) {
     if keys.is_empty() {
         return;
     }
     out.push_str("\n| key | for example | default | |\n|---|---|---|---|\n");
     for key in keys {
-        let default = if key.default.is_empty() { String::new() } else { format!("`{}`", key.default) };
-        let default = if key.default == "required" { key.default.to_owned() } else { default };
-        let _ = writeln!(out, "| `{}` | `{}` | {default} | {} |", key.name, key.example, key.doc);
+        let default = match if_absent(key) {
+            word @ ("" | "required") => word.to_owned(),
+            text => format!("`{text}`"),
+        };
+        let _ = writeln!(out, "| `{}` | `{}` | {default} | {} |", key.name, key.kind.example(), key.doc);
     }
 }
 
@@ -222,22 +188,22 @@ pub fn schema(catalog: &Catalog) -> Value {
         "sizes": variants_schema(SIZES),
         "topology": variants_schema(TOPOLOGIES),
         "back": table_schema(DEFAULT_BACK),
-        "aggregate": kind_schema(Kind::TableOrFalse(AGGREGATE)),
-        "link_rate": kind_schema(LINK_RATE),
-        "link_loss": kind_schema(LINK_LOSS),
+        "aggregate": param_schema(&of(Kind::TableOrFalse(Aggregate::PARAMS))),
+        "link_rate": param_schema(&LINK_RATE),
+        "link_loss": param_schema(&LINK_LOSS),
     });
     schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
     schema["title"] = json!("Apportion scenario");
     schema
 }
 
-fn table_schema(keys: &[Key]) -> Value {
+fn table_schema(keys: &[Param]) -> Value {
     object(keys.iter().map(|key| (key.name, key_schema(key))), keys)
 }
 
-fn object<'a>(properties: impl Iterator<Item = (&'a str, Value)>, keys: &[Key]) -> Value {
+fn object<'a>(properties: impl Iterator<Item = (&'a str, Value)>, keys: &[Param]) -> Value {
     let properties: Map<String, Value> = properties.map(|(name, schema)| (name.to_owned(), schema)).collect();
-    let required: Vec<_> = keys.iter().filter(|key| key.need == Need::Required).map(|key| key.name).collect();
+    let required: Vec<_> = keys.iter().filter(|key| key.is_required()).map(|key| key.name).collect();
     json!({ "type": "object", "properties": properties, "required": required, "additionalProperties": false })
 }
 
@@ -246,64 +212,65 @@ fn defined(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
 }
 
-fn key_schema(key: &Key) -> Value {
+fn key_schema(key: &Param) -> Value {
     let schema = match key.kind {
         Kind::Variants(_) => defined(if key.name.ends_with("size") { "sizes" } else { key.name }),
         Kind::Table(_) if key.name == "back" => defined("back"),
         Kind::TableOrFalse(_) if key.name == "aggregate" => defined("aggregate"),
-        Kind::AmountOrTable(..) if ["rate", "loss"].contains(&key.name) => {
-            defined(&format!("link_{}", key.name))
-        }
-        kind => kind_schema(kind),
+        Kind::OrTable(..) if ["rate", "loss"].contains(&key.name) => defined(&format!("link_{}", key.name)),
+        _ => param_schema(key),
     };
     let container = matches!(key.kind, Kind::Table(_) | Kind::Map(_));
     let mut schema = if LISTS.contains(&key.name) || container { schema } else { swept(&schema) };
     schema["description"] = json!(key.doc);
-    if let Need::Default(text) = key.need {
+    if let Some(text) = key.default {
         schema["default"] =
             text.parse().map_or_else(|_| json!(text), |number: serde_json::Number| json!(number));
     }
     schema
 }
 
-fn kind_schema(kind: Kind) -> Value {
-    match kind {
-        Kind::Text | Kind::Pattern => json!({ "type": "string", "minLength": 1 }),
+/// What one value of `param` is, in a scenario's own tables, where an amount may be a formula of `i`.
+fn param_schema(param: &Param) -> Value {
+    match param.kind {
+        Kind::Limit | Kind::Packets | Kind::Threshold | Kind::MeanPackets => json!({ "type": "string" }),
+        Kind::Text => json!({ "type": "string", "minLength": 1 }),
         Kind::Form(example) => {
             json!({ "type": ["string", "integer"], "examples": [example.trim_matches('"')] })
         }
-        Kind::Flag => json!({ "type": "boolean" }),
-        Kind::FlagOrForms => {
+        Kind::Switch => json!({ "type": "boolean" }),
+        Kind::SwitchOrTexts => {
             json!({ "anyOf": [{ "type": "boolean" }, { "type": "array", "items": { "type": "string" } }] })
         }
-        Kind::Word(words) => json!({ "enum": words }),
-        Kind::Amount(unit, range) => amount_schema(unit, range),
-        Kind::Names => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
+        Kind::Choice(words) => json!({ "enum": words }),
+        Kind::Bytes | Kind::Span | Kind::Time | Kind::Rate | Kind::Ratio | Kind::Number | Kind::Count => {
+            amount_schema(param.kind, param.range)
+        }
+        Kind::Texts => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
         Kind::Ordinals => {
             json!({ "type": "array", "items": { "type": "integer", "minimum": 1 }, "minItems": 1 })
         }
         Kind::Table(keys) => table_schema(keys),
         Kind::TableOrFalse(keys) => json!({ "anyOf": [{ "const": false }, table_schema(keys)] }),
-        Kind::AmountOrTable(unit, range, keys) => {
-            json!({ "anyOf": [amount_schema(unit, range), table_schema(keys)] })
+        Kind::OrTable(kind, keys) => {
+            json!({ "anyOf": [amount_schema(*kind, param.range), table_schema(keys)] })
         }
         Kind::Map(keys) => json!({ "type": "object", "additionalProperties": table_schema(keys) }),
         Kind::Tables(keys) => json!({ "type": "array", "items": table_schema(keys) }),
         Kind::Variants(variants) => variants_schema(variants),
-        Kind::Part(part) => defined(part.key()),
-        Kind::Tcp => defined("tcp"),
-        Kind::Quic => defined("quic"),
+        Kind::Defined(name, _) => defined(name),
         Kind::Any => json!({}),
     }
 }
 
-fn amount_schema(unit: Unit, range: Range) -> Value {
-    let text = json!({ "type": "string", "examples": [unit.example().trim_matches('"')] });
-    if !unit.is_bare() {
+fn amount_schema(kind: Kind, range: Range) -> Value {
+    let text = json!({ "type": "string", "examples": [kind.example().trim_matches('"')] });
+    if !matches!(kind, Kind::Ratio | Kind::Number | Kind::Count) {
         return text;
     }
-    let mut number = json!({ "type": if unit == Unit::Count { "integer" } else { "number" } });
+    let mut number = json!({ "type": if kind == Kind::Count { "integer" } else { "number" } });
     match range {
+        Range::Any => (),
         Range::FromZero => number["minimum"] = json!(0),
         Range::AboveZero => number["exclusiveMinimum"] = json!(0),
         Range::AboveOne => number["exclusiveMinimum"] = json!(1),
@@ -320,8 +287,8 @@ fn variants_schema(variants: &[Variant]) -> Value {
     let mut forms = vec![json!({ "enum": names })];
     for variant in variants {
         let kind = json!({ "const": variant.name, "description": variant.doc });
-        let keys = variant.keys.iter().map(|key| (key.name, key_schema(key)));
-        let mut form = object(std::iter::once(("kind", kind)).chain(keys), variant.keys);
+        let keys = variant.params.iter().map(|key| (key.name, key_schema(key)));
+        let mut form = object(std::iter::once(("kind", kind)).chain(keys), variant.params);
         if let Some(required) = form["required"].as_array_mut() {
             required.push(json!("kind"));
         }
@@ -360,7 +327,7 @@ fn part_schema(catalog: &Catalog, part: Part) -> Value {
     }
     properties.insert(Preset::KEY.to_owned(), parameter(&json!({ "enum": Preset::NAMES }), Preset::DOC));
     for param in part.entries(catalog).flat_map(|entry| entry.params) {
-        properties.insert(param.name.to_owned(), parameter(&param_schema(param.kind), param.doc));
+        properties.insert(param.name.to_owned(), parameter(&plain_schema(param.kind), param.doc));
     }
     if part == Part::Queue {
         properties.insert(Catalog::CLASS_KEY.to_owned(), classes_schema(catalog));
@@ -378,7 +345,7 @@ fn classes_schema(catalog: &Catalog) -> Value {
     let parent = parameter(&json!({ "type": "string" }), "The class above it.");
     properties.insert(Catalog::PARENT_KEY.to_owned(), parent);
     for param in catalog.disciplines().filter_map(Catalog::classes_of).flat_map(|class| class.params) {
-        properties.insert(param.name.to_owned(), parameter(&param_schema(param.kind), param.doc));
+        properties.insert(param.name.to_owned(), parameter(&plain_schema(param.kind), param.doc));
     }
     let class = json!({ "type": "object", "properties": properties, "additionalProperties": false });
     json!({
@@ -391,17 +358,15 @@ fn names_of(catalog: &Catalog, part: Part, roles: &[Role]) -> Vec<&'static str> 
     part.entries(catalog).filter(|entry| roles.contains(&entry.role)).map(|entry| entry.name).collect()
 }
 
-fn param_schema(kind: apportion_core::param::Kind) -> Value {
-    use apportion_core::param::Kind as K;
+/// What one value of a discipline's parameter is: no formulas.
+fn plain_schema(kind: Kind) -> Value {
     match kind {
-        K::Limit | K::Packets | K::Threshold | K::MeanPackets | K::Bytes | K::Span | K::Rate => {
-            json!({ "type": "string" })
-        }
-        K::Ratio => json!({ "type": ["number", "string"] }),
-        K::Number => json!({ "type": "number" }),
-        K::Count => json!({ "type": "integer", "minimum": 0 }),
-        K::Switch => json!({ "type": "boolean" }),
-        K::Choice(words) => json!({ "enum": words }),
+        Kind::Ratio => json!({ "type": ["number", "string"] }),
+        Kind::Number => json!({ "type": "number" }),
+        Kind::Count => json!({ "type": "integer", "minimum": 0 }),
+        Kind::Switch => json!({ "type": "boolean" }),
+        Kind::Choice(words) => json!({ "enum": words }),
+        _ => json!({ "type": "string" }),
     }
 }
 

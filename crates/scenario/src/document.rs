@@ -14,14 +14,14 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::de::value::U32Deserializer;
+use serde::de::value::{MapDeserializer, SeqDeserializer, U32Deserializer};
 use serde::de::{
     DeserializeOwned, DeserializeSeed, Deserializer, EnumAccess, Error as _, Expected, IntoDeserializer,
     MapAccess, SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
 
-use crate::problem::{Place, Problem, Problems, did_you_mean};
+use crate::problem::{Place, Problem, Problems, missing_kind, unknown_key, unknown_word};
 use crate::text::{self, Item, Table, Value, join};
 
 #[cfg(doc)]
@@ -148,20 +148,12 @@ impl serde::de::Error for Refused {
     }
 
     fn unknown_variant(variant: &str, known: &'static [&'static str]) -> Self {
-        Self::Because(unknown(variant, known))
+        Self::Because(unknown_word(variant, known.iter().copied()))
     }
 
     fn missing_field(field: &'static str) -> Self {
         Self::Missing(field)
     }
-}
-
-fn unknown(name: &str, known: &[&str]) -> String {
-    format!(
-        "`{name}` is not known here{}; known: {}",
-        did_you_mean(name, known.iter().copied()),
-        known.join(", ")
-    )
 }
 
 /// Gives the value of an item.
@@ -206,12 +198,8 @@ impl<'a> Reader<'a> {
                 entries.push((name, item));
                 continue;
             }
-            let known = || fields.unwrap_or_default().iter().copied().filter(|field| *field != LINE);
-            let message = format!(
-                "unknown key{}; known here: {}",
-                did_you_mean(name, known()),
-                known().collect::<Vec<_>>().join(", ")
-            );
+            let known = fields.unwrap_or_default().iter().copied().filter(|field| *field != LINE);
+            let message = unknown_key(name, known);
             self.state.problems.borrow_mut().add(item.place, join(self.path, name), message);
         }
         // Required fields that are missing get a placeholder, once that was noted.
@@ -288,21 +276,23 @@ impl<'de> Deserializer<'de> for Reader<'_> {
         let Value::Table(table) = &self.item.value else {
             return match self.item.as_text() {
                 Some(name) if variants.contains(&name) => visitor.visit_enum(Variant { of: self, name }),
-                _ => Err(Refused::Because(unknown(&self.item.plain(), variants))),
+                _ => {
+                    let message = unknown_word(&self.item.plain(), variants.iter().copied());
+                    Err(Refused::Because(message))
+                }
             };
         };
         let path = join(self.path, KIND);
         let Some(kind) = table.get(KIND) else {
-            let known = variants.join(", ");
-            let message = format!("missing; write for example kind = \"{}\" (known: {known})", variants[0]);
-            self.state.refuse(self.item, &path, &message);
+            self.state.refuse(self.item, &path, &missing_kind(variants));
             self.state.refused.borrow_mut().insert(self.path.to_owned());
             return Err(Refused::Noted);
         };
         match kind.as_text().filter(|name| variants.contains(name)) {
             Some(name) => visitor.visit_enum(Variant { of: self, name }),
             None => {
-                self.state.refuse(kind, &path, &unknown(&kind.plain(), variants));
+                let message = unknown_word(&kind.plain(), variants.iter().copied());
+                self.state.refuse(kind, &path, &message);
                 self.state.refused.borrow_mut().insert(self.path.to_owned());
                 Err(Refused::Noted)
             }
@@ -443,6 +433,19 @@ impl<'de> Deserializer<'de> for Tagged<'_> {
 #[derive(Clone, Copy)]
 struct Placeholder;
 
+impl<'de> IntoDeserializer<'de, Refused> for Placeholder {
+    type Deserializer = Self;
+
+    fn into_deserializer(self) -> Self {
+        self
+    }
+}
+
+/// A placeholder for each of `fields`.
+fn placeholders<'de>(fields: &'static [&'static str]) -> impl MapAccess<'de, Error = Refused> {
+    MapDeserializer::new(fields.iter().map(|field| (*field, Placeholder)))
+}
+
 impl<'de> Deserializer<'de> for Placeholder {
     type Error = Refused;
 
@@ -476,15 +479,15 @@ impl<'de> Deserializer<'de> for Placeholder {
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        visitor.visit_seq(Placeholders { left: 0, fields: &[] })
+        self.deserialize_tuple(0, visitor)
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, len: usize, visitor: V) -> Result<V::Value, Refused> {
-        visitor.visit_seq(Placeholders { left: len, fields: &[] })
+        visitor.visit_seq(SeqDeserializer::new(std::iter::repeat_n(self, len)))
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Refused> {
-        visitor.visit_map(Placeholders { left: 0, fields: &[] })
+        visitor.visit_map(placeholders(&[]))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -493,7 +496,7 @@ impl<'de> Deserializer<'de> for Placeholder {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Refused> {
-        visitor.visit_map(Placeholders { left: 0, fields })
+        visitor.visit_map(placeholders(fields))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -543,37 +546,6 @@ impl<'de> VariantAccess<'de> for PlaceholderVariant {
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Refused> {
-        visitor.visit_map(Placeholders { left: 0, fields })
-    }
-}
-
-struct Placeholders {
-    left: usize,
-    fields: &'static [&'static str],
-}
-
-impl<'de> SeqAccess<'de> for Placeholders {
-    type Error = Refused;
-
-    fn next_element_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Refused> {
-        if self.left == 0 {
-            return Ok(None);
-        }
-        self.left -= 1;
-        seed.deserialize(Placeholder).map(Some)
-    }
-}
-
-impl<'de> MapAccess<'de> for Placeholders {
-    type Error = Refused;
-
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Refused> {
-        let Some((first, rest)) = self.fields.split_first() else { return Ok(None) };
-        self.fields = rest;
-        seed.deserialize((*first).into_deserializer()).map(Some)
-    }
-
-    fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, Refused> {
-        seed.deserialize(Placeholder)
+        visitor.visit_map(placeholders(fields))
     }
 }

@@ -5,13 +5,14 @@ use std::sync::{Arc, LazyLock};
 
 use apportion_core::mark::MarkerParams;
 use apportion_core::packet::{Ecn, FillTarget, FlowClass, Protocol};
+use apportion_core::param::{Range, Variant};
 use apportion_core::system::Catalog;
 use apportion_core::units::{Time, Weight};
 
 use crate::customers;
 use crate::expression::Pattern;
 use crate::files::Files;
-use crate::keys::{Amount, Fields, Quantity, Range, Unit, Variant, walk, walk_variant};
+use crate::keys::{Amount, Fields, walk, walk_variant};
 use crate::marking;
 use crate::media_sources;
 use crate::model::{Flow, FlowSettings, Link, Node, Start, Transport};
@@ -104,7 +105,7 @@ impl<'a> Builder<'a> {
             Some(defaults) => fields.or(defaults),
             None => fields,
         };
-        let count = fields.count("count", 1, problems);
+        let count = fields.get("count", 1, problems);
         let from = pattern(&fields, "from", problems);
         let to = pattern(&fields, "to", problems);
         let via = patterns(&fields, "path", problems);
@@ -194,8 +195,8 @@ impl<'a> Builder<'a> {
         let source = group.source.at(i, problems);
         let transport = transport(group, i, problems);
         let start = start(fields, i, problems);
-        let stop = fields.time("stop", i, problems);
-        let jitter = fields.span("jitter", i, problems);
+        let stop: Option<Time> = fields.get("stop", i, problems);
+        let jitter = fields.get("jitter", i, problems);
         if let (Some(jitter), Some(end)) = (jitter, self.end)
             && Time::ZERO + jitter >= end
         {
@@ -220,11 +221,11 @@ impl<'a> Builder<'a> {
             group: self.group_name(group, &name),
             class: fields.text("class").map(class).unwrap_or_default(),
             target: target(fields, i, problems),
-            weight: fields.number("weight", i, problems).and_then(Weight::new)?,
-            rtt: fields.span("rtt", i, problems),
+            weight: fields.get("weight", i, problems).and_then(Weight::new)?,
+            rtt: fields.get("rtt", i, problems),
             stream: fields.text("stream").map(|stream| named(stream).into()),
             jitter,
-            guarantee: fields.rate("guarantee", i, problems)?,
+            guarantee: fields.get("guarantee", i, problems)?,
             customer: customers::of_flow(fields, i, problems),
             tickets,
             ack_tickets,
@@ -288,12 +289,9 @@ fn patterns(fields: &Fields<'_>, key: &str, problems: &mut Problems) -> Option<V
 
 fn start(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Start> {
     let Some(item) = fields.item("start").filter(|item| item.as_table().is_some()) else {
-        return fields.time("start", i, problems).map(Start::At);
+        return fields.get("start", i, problems).map(Start::At);
     };
-    let time = |item: &Item| match Amount::read(item, Unit::Time, Range::FromZero, true)?.at(i)? {
-        Quantity::Whole(nanos) => Ok(Time::from_nanos(nanos)),
-        Quantity::Real(_) => Err("not a time".to_owned()),
-    };
+    let time = |item: &Item| Amount::one::<Time>(item, Range::FromZero, i);
     let table = walk(item, &fields.path_of("start"), START, true, problems)?;
     let ends = match &table.item("between")?.value {
         Value::List(ends) => &ends[..],
@@ -313,7 +311,7 @@ fn connections(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<u32
     if group.fields.item("connections").is_none() {
         return Some(1);
     }
-    let connections = group.fields.count("connections", i, problems)?;
+    let connections: u32 = group.fields.get("connections", i, problems)?;
     let kind = group.source.kind.name;
     if connections > 1 && ["short_flows", "web", "probe"].contains(&kind) {
         let message = format!(
@@ -330,7 +328,7 @@ fn connections(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<u32
         group.fields.refuse("connections", message, problems);
         return None;
     }
-    u32::try_from(connections).ok()
+    Some(connections)
 }
 
 fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Transport> {
@@ -343,7 +341,7 @@ fn transport(group: &Group<'_>, i: u64, problems: &mut Problems) -> Option<Trans
         _ if media_sources::sends_datagrams(group.source.kind.name) => {
             media_sources::packet(group.source.kind.name, source, i, problems)?
         }
-        _ => source.bytes("packet", i, problems)?,
+        _ => source.get("packet", i, problems)?,
     };
     // Packets of a capture were checked one by one, and one without payload is one.
     if group.source.file.is_some() {
@@ -367,8 +365,8 @@ pub(crate) fn class(name: &str) -> FlowClass {
 
 /// What the queue of a real-rate flow should hold, if the flow says so.
 pub(crate) fn target(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<FillTarget> {
-    let size = fields.bytes("target", i, problems).map(FillTarget::Size);
-    let delay = fields.span("target_delay", i, problems).map(FillTarget::Delay);
+    let size = fields.get("target", i, problems).map(FillTarget::Size);
+    let delay = fields.get("target_delay", i, problems).map(FillTarget::Delay);
     if size.is_some() && delay.is_some() {
         fields.refuse("target", "`target_delay` says it already; leave one of them out", problems);
     }

@@ -50,6 +50,9 @@ use crate::selection::Part;
 use crate::text::{self, Item, Table};
 use rules::Rules;
 
+#[cfg(test)]
+pub(crate) use tables::ROOT as KEYS;
+
 pub use crate::direction::Direction;
 pub use addresses::Addresses;
 pub use checks::COUNTED_APART;
@@ -146,7 +149,7 @@ fn read(
     problems: &mut Problems,
 ) -> Option<GatewayConfig> {
     let fields = walk_root(root, tables::ROOT, problems);
-    let seed = fields.count("seed", 1, problems);
+    let seed = fields.get("seed", 1, problems);
     let [inside, outside] = interfaces(&fields, problems);
     let metrics = fields.form("metrics", forms::metrics, problems);
     let exceptions = fields.form("exceptions", forms::socket, problems);
@@ -156,8 +159,8 @@ fn read(
     let address = fields.form("address", forms::own_address, problems);
     let report_key = fields.form("report_key", forms::key, problems).map(ReportKey);
     let insecure = fields.flag("insecure");
-    let flow_idle = fields.span("flow_idle", 1, problems);
-    let flows = fields.count("flows", 1, problems).and_then(|flows| usize::try_from(flows).ok());
+    let flow_idle = fields.get("flow_idle", 1, problems);
+    let flows = fields.get::<usize>("flows", 1, problems);
 
     let rules = rules::read(&fields, problems);
     checks::rules(&rules.all, problems);

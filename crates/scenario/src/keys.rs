@@ -1,90 +1,18 @@
-//! Keys as data: what a table may hold, and the one walker that checks a table against it.
+//! The one walker that checks a table against its keys.
 //!
-//! The lists themselves are in [`crate::tables`]. The loader, the JSON schema and the canonical text all read
-//! them.
+//! The lists of keys are in [`crate::tables`]. The loader, the JSON schema and the canonical text all read them.
 
 mod amount;
 
 use std::rc::Rc;
 
-use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time};
+use apportion_core::param::{Args, EntryArgs, Kind, Param, ParamError, Setting, Variant};
+use apportion_core::units::TicketRate;
 
-use crate::problem::{Place, Problems, did_you_mean};
-use crate::selection::Part;
-use crate::text::{Item, Table, Value, join, quoted};
+use crate::problem::{Place, Problems, missing_kind, unknown_key, unknown_word};
+use crate::text::{Item, Table, Value, join};
 
-pub(crate) use amount::{Amount, Quantity, Range, Unit};
-
-/// One key of a table.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Key {
-    pub name: &'static str,
-    pub kind: Kind,
-    pub need: Need,
-    pub doc: &'static str,
-}
-
-/// What happens when a key is absent.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Need {
-    /// The scenario is refused.
-    Required,
-    /// Nothing is set; the key's documentation says what that means.
-    Optional,
-    /// This value, written without the quotes of TOML.
-    Default(&'static str),
-}
-
-/// What the values of a key are.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Kind {
-    /// Any string.
-    Text,
-    /// A name with formulas in braces, such as `"l{i}"`.
-    Pattern,
-    /// A string, or a whole number, of a form that its reader knows; written for example like this.
-    Form(&'static str),
-    /// `true` or `false`.
-    Flag,
-    /// `true`, `false`, or a list of strings of a form that its reader knows.
-    FlagOrForms,
-    /// One of these words.
-    Word(&'static [&'static str]),
-    /// A number with its unit, or a formula of `i` where there is an `i`.
-    Amount(Unit, Range),
-    /// A list of strings.
-    Names,
-    /// A list of whole numbers from 1.
-    Ordinals,
-    /// A table with these keys.
-    Table(&'static [Key]),
-    /// `false`, or a table with these keys.
-    TableOrFalse(&'static [Key]),
-    /// A number with its unit, or a formula of `i` where there is an `i`; or a table with these keys.
-    AmountOrTable(Unit, Range, &'static [Key]),
-    /// A table of tables with these keys, each under a name.
-    Map(&'static [Key]),
-    /// A list of tables with these keys.
-    Tables(&'static [Key]),
-    /// A table whose key `kind` names one of these; or just the name as a string.
-    Variants(&'static [Variant]),
-    /// A part that the catalogue describes: a queue discipline, a marker or an exchange.
-    Part(Part),
-    /// A TCP profile with its parameters.
-    Tcp,
-    /// A congestion control of QUIC with its parameters.
-    Quic,
-    /// What another key of the scenario would take.
-    Any,
-}
-
-/// One of several forms of a table.
-#[derive(Debug)]
-pub(crate) struct Variant {
-    pub name: &'static str,
-    pub doc: &'static str,
-    pub keys: &'static [Key],
-}
+pub(crate) use amount::{Amount, toml};
 
 /// A table that was checked against its keys.
 #[derive(Debug)]
@@ -93,12 +21,13 @@ pub(crate) struct Fields<'a> {
     pub path: String,
     /// The place of the table in the file.
     pub place: Place,
+    keys: &'static [Param],
     found: Vec<Found<'a>>,
 }
 
 #[derive(Clone, Debug)]
 struct Found<'a> {
-    key: &'static Key,
+    key: &'static Param,
     item: Option<&'a Item>,
     amount: Option<Amount>,
     /// The table that it comes from, where that is another one.
@@ -109,7 +38,7 @@ struct Found<'a> {
 pub(crate) fn walk<'a>(
     item: &'a Item,
     path: &str,
-    keys: &'static [Key],
+    keys: &'static [Param],
     indexed: bool,
     problems: &mut Problems,
 ) -> Option<Fields<'a>> {
@@ -129,30 +58,26 @@ pub(crate) fn walk_variant<'a>(
     problems: &mut Problems,
 ) -> Option<(&'static Variant, Fields<'a>)> {
     static EMPTY: Table = Table { entries: Vec::new() };
-    let names = || variants.iter().map(|variant| variant.name);
+    let names = variants.iter().map(|variant| variant.name);
     let (table, kind) = match &item.value {
         Value::Table(table) => (table, table.get("kind")),
         _ => (&EMPTY, Some(item)),
     };
-    let listed = names().collect::<Vec<_>>().join(", ");
     let Some(kind) = kind else {
-        let example = format!("missing; write for example kind = \"{}\" (known: {listed})", variants[0].name);
-        problems.add(item.place, join(path, "kind"), example);
+        problems.add(item.place, join(path, "kind"), missing_kind(&names.collect::<Vec<_>>()));
         return None;
     };
     let Some(variant) = variants.iter().find(|variant| kind.as_text() == Some(variant.name)) else {
-        let name = kind.plain();
-        let guess = did_you_mean(&name, names());
-        problems.add(kind.place, path, format!("`{name}` is not known here{guess}; known: {listed}"));
+        problems.add(kind.place, path, unknown_word(&kind.plain(), names));
         return None;
     };
-    let known = |name: &str| name == "kind" || variant.keys.iter().any(|key| key.name == name);
-    refuse_unknown(table, path, variant.keys, &known, problems);
-    Some((variant, read_keys(table, item.place, path, variant.keys, indexed, problems)))
+    let known = |name: &str| name == "kind" || variant.params.iter().any(|key| key.name == name);
+    refuse_unknown(table, path, variant.params, &known, problems);
+    Some((variant, read_keys(table, item.place, path, variant.params, indexed, problems)))
 }
 
 /// Checks the whole file.
-pub(crate) fn walk_root<'a>(table: &'a Table, keys: &'static [Key], problems: &mut Problems) -> Fields<'a> {
+pub(crate) fn walk_root<'a>(table: &'a Table, keys: &'static [Param], problems: &mut Problems) -> Fields<'a> {
     walk_table(table, Place::Line(1), "", keys, false, problems)
 }
 
@@ -160,7 +85,7 @@ fn walk_table<'a>(
     table: &'a Table,
     place: Place,
     path: &str,
-    keys: &'static [Key],
+    keys: &'static [Param],
     indexed: bool,
     problems: &mut Problems,
 ) -> Fields<'a> {
@@ -171,15 +96,13 @@ fn walk_table<'a>(
 fn refuse_unknown(
     table: &Table,
     path: &str,
-    keys: &'static [Key],
+    keys: &'static [Param],
     is_known: &dyn Fn(&str) -> bool,
     problems: &mut Problems,
 ) {
     for (name, item) in table.entries.iter().filter(|(name, _)| !is_known(name)) {
-        let names = || keys.iter().map(|key| key.name);
-        let guess = did_you_mean(name, names());
-        let known = names().collect::<Vec<_>>().join(", ");
-        problems.add(item.place, join(path, name), format!("unknown key{guess}; known here: {known}"));
+        let message = unknown_key(name, keys.iter().map(|key| key.name));
+        problems.add(item.place, join(path, name), message);
     }
 }
 
@@ -187,7 +110,7 @@ fn read_keys<'a>(
     table: &'a Table,
     place: Place,
     path: &str,
-    keys: &'static [Key],
+    keys: &'static [Param],
     indexed: bool,
     problems: &mut Problems,
 ) -> Fields<'a> {
@@ -196,12 +119,12 @@ fn read_keys<'a>(
         let amount = check(key, item, place, path, indexed, problems);
         Found { key, item, amount, lent_by: None }
     });
-    Fields { path: path.to_owned(), place, found: found.collect() }
+    Fields { path: path.to_owned(), place, keys, found: found.collect() }
 }
 
 /// Checks one key: that it is there if it must be, and what it holds as far as this level goes.
 fn check(
-    key: &'static Key,
+    key: &'static Param,
     item: Option<&Item>,
     place: Place,
     path: &str,
@@ -210,78 +133,50 @@ fn check(
 ) -> Option<Amount> {
     let path = || join(path, key.name);
     let Some(item) = item else {
-        return match (key.kind, key.need) {
-            (_, Need::Required) => {
-                let example = key.kind.example();
-                problems.add(place, path(), format!("missing; write for example {} = {example}", key.name));
-                None
-            }
-            // Defaults are constants of the tables; a test reads every one.
-            (Kind::Amount(unit, range) | Kind::AmountOrTable(unit, range, _), Need::Default(text)) => {
-                Amount::read(&Item::text(text, place), unit, range, false).ok()
-            }
-            _ => None,
-        };
-    };
-    match key.kind {
-        Kind::AmountOrTable(..) if item.as_table().is_some() => (),
-        Kind::Amount(unit, range) | Kind::AmountOrTable(unit, range, _) => {
-            match Amount::read(item, unit, range, indexed) {
-                Ok(amount) => return Some(amount),
-                Err(message) => problems.add(item.place, path(), message),
-            }
+        if key.is_required() {
+            let example = key.kind.example();
+            problems.add(place, path(), format!("missing; write for example {} = {example}", key.name));
         }
-        Kind::Text | Kind::Pattern if item.as_text().is_none_or(str::is_empty) => {
+        // Defaults are constants of the tables; a test reads every one.
+        let (kind, default) = (scalar(key.kind)?, key.default?);
+        return Amount::read(&Item::text(default, place), kind, key.range, false).ok();
+    };
+    if let Some(kind) = scalar(key.kind)
+        && (kind == key.kind || item.as_table().is_none())
+    {
+        return Amount::read(item, kind, key.range, indexed)
+            .map_err(|message| problems.add(item.place, path(), message))
+            .ok();
+    }
+    match key.kind {
+        Kind::Text if item.as_text().is_none_or(str::is_empty) => {
             let message =
                 format!("`{}` is not a name; write for example {}", item.plain(), key.kind.example());
             problems.add(item.place, path(), message);
         }
-        Kind::Flag if !matches!(item.value, Value::Flag(_)) => {
+        Kind::Switch if !matches!(item.value, Value::Flag(_)) => {
             problems.add(item.place, path(), format!("`{}` is neither true nor false", item.plain()));
         }
-        Kind::FlagOrForms if !matches!(item.value, Value::Flag(_) | Value::List(_)) => {
+        Kind::SwitchOrTexts if !matches!(item.value, Value::Flag(_) | Value::List(_)) => {
             let message = format!("`{}` is neither true nor false nor a list", item.plain());
             problems.add(item.place, path(), message);
         }
-        Kind::Word(words) if !item.as_text().is_some_and(|text| words.contains(&text)) => {
-            let guess = did_you_mean(&item.plain(), words.iter().copied());
-            let known = words.join(", ");
-            problems.add(
-                item.place,
-                path(),
-                format!("`{}` is not known here{guess}; known: {known}", item.plain()),
-            );
+        Kind::Choice(words) if !item.as_text().is_some_and(|text| words.contains(&text)) => {
+            problems.add(item.place, path(), unknown_word(&item.plain(), words.iter().copied()));
         }
         _ => (),
     }
     None
 }
 
-impl Kind {
-    /// A value to show, as TOML.
-    pub(crate) fn example(self) -> String {
-        match self {
-            Self::Text | Self::Pattern | Self::Any => "\"name\"".to_owned(),
-            Self::Form(example) => example.to_owned(),
-            Self::Flag | Self::FlagOrForms => "true".to_owned(),
-            Self::Word(words) => quoted(words.first().unwrap_or(&"")),
-            Self::Amount(unit, _) | Self::AmountOrTable(unit, ..) => unit.example().to_owned(),
-            Self::Names => "[\"a\", \"b\"]".to_owned(),
-            Self::Ordinals => "[20, 22]".to_owned(),
-            Self::Table(keys) => {
-                let required = keys.iter().filter(|key| key.need == Need::Required);
-                let required = required.map(|key| format!("{} = {}", key.name, key.kind.example()));
-                let required = required.collect::<Vec<_>>().join(", ");
-                if required.is_empty() { "{ }".to_owned() } else { format!("{{ {required} }}") }
-            }
-            Self::TableOrFalse(_) | Self::Map(_) => "{ }".to_owned(),
-            Self::Tables(_) => "[{ }]".to_owned(),
-            Self::Variants(variants) => quoted(variants.first().map_or("", |variant| variant.name)),
-            Self::Part(Part::Exchange) => "{ }".to_owned(),
-            Self::Part(part) => quoted(part.example()),
-            Self::Tcp => "\"rfc\"".to_owned(),
-            Self::Quic => "\"cubic\"".to_owned(),
+/// The kind of the amounts that stand for a key of this kind, if any do.
+fn scalar(kind: Kind) -> Option<Kind> {
+    match kind {
+        Kind::Time | Kind::Span | Kind::Rate | Kind::Bytes | Kind::Ratio | Kind::Number | Kind::Count => {
+            Some(kind)
         }
+        Kind::OrTable(kind, _) => Some(*kind),
+        _ => None,
     }
 }
 
@@ -335,19 +230,15 @@ impl<'a> Fields<'a> {
 
     pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
         let found = self.found(name)?;
-        match (found.item, found.key.need) {
-            (Some(item), _) => item.as_text(),
-            (None, Need::Default(text)) => Some(text),
-            _ => None,
-        }
+        found.item.map_or(found.key.default, Item::as_text)
     }
 
     pub(crate) fn flag(&self, name: &str) -> Option<bool> {
         let found = self.found(name)?;
-        match (found.item.map(|item| &item.value), found.key.need) {
-            (Some(Value::Flag(flag)), _) => Some(*flag),
-            (None, Need::Default(text)) => Some(text == "true"),
-            _ => None,
+        match found.item.map(|item| &item.value) {
+            Some(Value::Flag(flag)) => Some(*flag),
+            Some(_) => None,
+            None => found.key.default.map(|text| text == "true"),
         }
     }
 
@@ -385,10 +276,10 @@ impl<'a> Fields<'a> {
         names
     }
 
-    /// The amount of `name` for member `i`; `None` if it is absent or was refused.
-    pub(crate) fn amount(&self, name: &str, i: u64, problems: &mut Problems) -> Option<Quantity> {
+    /// The amount of `name` for member `i`; `None` if it is absent without a default, or was refused.
+    pub(crate) fn get<T: Setting>(&self, name: &str, i: u64, problems: &mut Problems) -> Option<T> {
         match self.found(name)?.amount.as_ref()?.at(i) {
-            Ok(quantity) => Some(quantity),
+            Ok(amount) => T::of(Some(amount)),
             Err(message) => {
                 self.refuse(name, message, problems);
                 None
@@ -396,44 +287,35 @@ impl<'a> Fields<'a> {
         }
     }
 
-    fn whole(&self, name: &str, i: u64, problems: &mut Problems) -> Option<u64> {
-        match self.amount(name, i, problems)? {
-            Quantity::Whole(n) => Some(n),
-            Quantity::Real(_) => None,
+    /// What `read` makes of the values for member `i`; `None` if something was refused.
+    pub(crate) fn read<T>(
+        &self,
+        read: fn(&EntryArgs<'_>) -> Result<T, ParamError>,
+        i: u64,
+        problems: &mut Problems,
+    ) -> Option<T> {
+        let mut args = Args::default();
+        let mut is_whole = true;
+        for found in &self.found {
+            let value = match (&found.amount, found.item) {
+                (Some(amount), _) => {
+                    amount.at(i).map_err(|message| self.refuse(found.key.name, message, problems)).ok()
+                }
+                (None, Some(item)) => item.written().and_then(|written| found.key.parse(written).ok()),
+                (None, None) if found.key.is_required() => None,
+                (None, None) => continue,
+            };
+            match value {
+                Some(value) => args.put(found.key, value),
+                None => is_whole = false,
+            }
         }
+        let refuse = |error: ParamError| self.refuse(&error.key, error.message, problems);
+        is_whole.then(|| read(&args.of_table(self.keys)).map_err(refuse).ok())?
     }
 
-    fn real(&self, name: &str, i: u64, problems: &mut Problems) -> Option<f64> {
-        match self.amount(name, i, problems)? {
-            Quantity::Whole(_) => None,
-            Quantity::Real(x) => Some(x),
-        }
-    }
-}
-
-/// A getter per type: `None` if the key is absent without a default, or was refused.
-macro_rules! getters {
-    ($($name:ident: $via:ident -> $type:ty = $make:expr;)*) => {
-        impl Fields<'_> {
-            $(pub(crate) fn $name(&self, name: &str, i: u64, problems: &mut Problems) -> Option<$type> {
-                self.$via(name, i, problems).map($make)
-            })*
-        }
-    };
-}
-getters! {
-    time: whole -> Time = Time::from_nanos;
-    span: whole -> Span = Span::from_nanos;
-    rate: whole -> Rate = Rate::from_bit;
-    bytes: whole -> Bytes = Bytes::new;
-    count: whole -> u64 = |n| n;
-    ratio: real -> Ratio = Ratio::clamped;
-    number: real -> f64 = |x| x;
-}
-
-impl Fields<'_> {
     /// Tickets per second.
     pub(crate) fn tickets(&self, name: &str, i: u64, problems: &mut Problems) -> Option<TicketRate> {
-        self.number(name, i, problems).and_then(TicketRate::new)
+        self.get(name, i, problems).and_then(TicketRate::new)
     }
 }

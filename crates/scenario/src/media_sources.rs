@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use apportion_core::units::{Bytes, Rate, Span};
+use apportion_core::units::{Bytes, Rate, Ratio, Span};
 
 use std::ops::RangeInclusive;
 
@@ -43,7 +43,7 @@ pub(crate) fn read(kind: &str, fields: &Fields<'_>, i: u64, problems: &mut Probl
 
 /// The largest packet of a source that sends datagrams.
 pub(crate) fn packet(kind: &str, fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Bytes> {
-    if kind == "voice" { codec(fields).map(Codec::packet) } else { fields.bytes("packet", i, problems) }
+    if kind == "voice" { codec(fields).map(Codec::packet) } else { fields.get("packet", i, problems) }
 }
 
 fn codec(fields: &Fields<'_>) -> Option<Codec> {
@@ -53,8 +53,8 @@ fn codec(fields: &Fields<'_>) -> Option<Codec> {
 
 fn dash(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Dash> {
     let ladder = ladder(fields, problems)?;
-    let segment = fields.span("segment", i, problems)?;
-    let buffer = fields.span("buffer", i, problems)?;
+    let segment = fields.get("segment", i, problems)?;
+    let buffer: Span = fields.get("buffer", i, problems)?;
     if segment < SHORTEST_SEGMENT {
         let message = format!("{segment} is too short; write {SHORTEST_SEGMENT} or more");
         fields.refuse("segment", message, problems);
@@ -68,8 +68,8 @@ fn dash(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Dash> {
     }
     let part = |share: f64| Span::from_nanos((buffer.as_nanos() as f64 * share) as u64);
     let adaptation = if fields.text("algorithm")? == "buffer" {
-        let (reservoir, cushion) =
-            (fields.ratio("reservoir", i, problems)?, fields.ratio("cushion", i, problems)?);
+        let (reservoir, cushion): (Ratio, Ratio) =
+            (fields.get("reservoir", i, problems)?, fields.get("cushion", i, problems)?);
         if reservoir.get() + cushion.get() > 1.0 {
             let message = "`reservoir` and `cushion` are more than the buffer together; write less";
             fields.refuse("cushion", message, problems);
@@ -77,10 +77,9 @@ fn dash(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Dash> {
         }
         Adaptation::Buffer { reservoir: part(reservoir.get()), cushion: part(cushion.get()) }
     } else {
-        let window = fields.count("window", i, problems)?;
         Adaptation::Throughput {
-            window: u32::try_from(window).unwrap_or(u32::MAX),
-            safety: fields.ratio("safety", i, problems)?,
+            window: fields.get("window", i, problems)?,
+            safety: fields.get("safety", i, problems)?,
         }
     };
     Some(Dash { ladder, segment, buffer, adaptation })
@@ -108,9 +107,9 @@ fn ladder(fields: &Fields<'_>, problems: &mut Problems) -> Option<Arc<[Rate]>> {
 }
 
 fn call(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<AdaptiveCall> {
-    let [min, max, first] = ["min", "max", "first"].map(|name| fields.rate(name, i, problems));
+    let [min, max, first] = ["min", "max", "first"].map(|name| fields.get::<Rate>(name, i, problems));
     let (min, max, first) = (min?, max?, first?);
-    let packet = fields.bytes("packet", i, problems)?;
+    let packet = fields.get("packet", i, problems)?;
     let fps = frames_per_second(fields, i, problems)?;
     let interval = Span::from_secs_f64(1.0 / fps);
     if !(min..=max).contains(&first) {
@@ -133,7 +132,7 @@ fn call(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Adaptive
 }
 
 pub(crate) fn frames_per_second(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<f64> {
-    let fps = fields.number("fps", i, problems)?;
+    let fps = fields.get("fps", i, problems)?;
     if !FRAMES_PER_SECOND.contains(&fps) {
         fields.refuse("fps", "a video has 0.1 to 10000 frames a second; write for example 25", problems);
     }

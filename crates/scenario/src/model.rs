@@ -10,8 +10,10 @@ use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::mark::MarkerParams;
 use apportion_core::mark::currency_exchange::ExchangeParams;
 use apportion_core::packet::{Ecn, FillTarget, FlowClass, Protocol};
+use apportion_core::param::{Param, Range};
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
+use apportion_core::{choice, params};
 
 pub use crate::aggregate::Aggregate;
 use crate::media::{AdaptiveCall, Codec, Dash};
@@ -157,38 +159,45 @@ impl Loss {
     }
 }
 
-/// A wire that turns from good to bad and back: Gilbert, Bell System Technical Journal 39(5), 1960, and Elliott, 42(5), 1963, with
-/// the letters of Haßlinger and Hohlfeld, "The Gilbert-Elliott model for packet loss in real time services on the Internet", MMB 2008.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GilbertElliott {
-    /// Probability that it turns from good to bad, for each packet.
-    pub p: Ratio,
-    /// Probability that it turns from bad to good, for each packet; above zero.
-    pub r: Ratio,
-    /// Probability that a packet passes while it is bad.
-    pub h: Ratio,
-    /// Probability that a packet passes while it is good.
-    pub k: Ratio,
+params! {
+    /// A wire that turns from good to bad and back: Gilbert, Bell System Technical Journal 39(5), 1960, and Elliott, 42(5), 1963, with
+    /// the letters of Haßlinger and Hohlfeld, "The Gilbert-Elliott model for packet loss in real time services on the Internet", MMB 2008.
+    #[derive(Copy)]
+    pub struct GilbertElliott {
+        /// Probability that the wire turns from good to bad, for each packet.
+        p: Ratio = Param::required().within(Range::FromZero),
+        /// Probability that it turns from bad to good, for each packet.
+        r: Ratio = Param::required().within(Range::AboveZero),
+        /// Probability that a packet passes while the wire is bad.
+        h: Ratio = Param::of("0", "Gilbert: a bad wire loses all").within(Range::FromZero),
+        /// Probability that a packet passes while the wire is good.
+        k: Ratio = Param::of("1", "Gilbert: a good wire loses none").within(Range::FromZero),
+    }
 }
 
-/// A random time that each packet takes on a wire beyond its delay.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Jitter {
-    /// The longest; above zero.
-    pub max: Span,
-    /// How it is distributed between zero and that.
-    pub distribution: JitterDistribution,
-    /// Whether a packet may overtake an earlier one. If not, it arrives with the earlier one at the earliest.
-    pub reorder: bool,
+params! {
+    /// A random time that each packet takes on a wire beyond its delay.
+    #[derive(Copy)]
+    pub struct Jitter {
+        /// The longest time beyond `delay`. Each packet draws its own.
+        max: Span = Param::required(),
+        /// `uniform` between 0 and `max`; or `normal` around half of `max` with a sixth of it as the standard deviation, drawn again where it
+        /// is outside.
+        distribution: JitterDistribution = Param::of("uniform", "chosen"),
+        /// Whether packets may overtake others. If not, a packet arrives with the one before it at the earliest, as on a path
+        /// whose queues vary; then bursts gather behind one that takes long.
+        reorder: bool = Param::of("false", "chosen"),
+    }
 }
 
-/// How a random time is distributed between zero and its maximum.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum JitterDistribution {
-    /// All times are as likely.
-    Uniform,
-    /// Normal around half the maximum; the range is three standard deviations to both sides, and what is outside is drawn anew.
-    Normal,
+choice! {
+    /// How a random time is distributed between zero and its maximum.
+    pub enum JitterDistribution {
+        /// All times are as likely.
+        Uniform = "uniform",
+        /// Normal around half the maximum; the range is three standard deviations to both sides, and what is outside is drawn anew.
+        Normal = "normal",
+    }
 }
 
 /// Listed losses of one flow on one link.

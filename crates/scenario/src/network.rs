@@ -9,20 +9,21 @@ use std::sync::Arc;
 
 use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::mark::currency_exchange::ExchangeParams;
+use apportion_core::param::Kind;
 use apportion_core::system::{Catalog, DisciplineParams};
 use apportion_core::units::{Rate, Span, TicketRate};
 
 use crate::aggregate::Aggregate;
 use crate::defaults::Defaults;
 use crate::files::{Files, delivery_trace};
-use crate::keys::{Fields, Kind, walk};
+use crate::keys::{Fields, walk};
 use crate::link_groups::{self, Member, Written};
 use crate::marking;
 use crate::model::{GilbertElliott, Jitter, JitterDistribution, Link, LinkGroup, LinkId, Loss, Node, NodeId};
 use crate::names::natural;
 use crate::problem::{Place, Problems};
 use crate::queue;
-use crate::tables::{AGGREGATE, BACK, LINK, LOST, MAX_LINKS};
+use crate::tables::{BACK, LINK, LOST, MAX_LINKS};
 use crate::text::{Item, Table, Value, join};
 
 /// A network whose links can still be changed.
@@ -112,13 +113,13 @@ impl Spec {
         files: &Files<'_>,
         problems: &mut Problems,
     ) {
-        if let Some(rate) = fields.rate("rate", i, problems) {
+        if let Some(rate) = fields.get("rate", i, problems) {
             (self.rate, self.rate_key, self.trace) = (rate, None, None);
         }
         if let Some(trace) = trace(fields, files, problems) {
             (self.rate, self.rate_key, self.trace) = (trace.mean(), None, Some(trace));
         }
-        if let Some(delay) = fields.span("delay", i, problems) {
+        if let Some(delay) = fields.get("delay", i, problems) {
             self.delay = delay;
         }
         if let Some(jitter) = jitter(fields, i, problems) {
@@ -127,11 +128,11 @@ impl Spec {
         if let Some(item) = fields.item("aggregate") {
             let table = match item.value {
                 Value::Flag(false) => None,
-                _ => walk(item, &fields.path_of("aggregate"), AGGREGATE, false, problems),
+                _ => walk(item, &fields.path_of("aggregate"), Aggregate::PARAMS, false, problems),
             };
             self.aggregate = table.and_then(|table| Aggregate::read(&table, problems));
         }
-        if let Some(loss) = fields.ratio("loss", i, problems) {
+        if let Some(loss) = fields.get("loss", i, problems) {
             self.loss = Loss::Chance(loss);
         }
         if let Some(bursts) = bursts(fields, i, problems) {
@@ -235,7 +236,7 @@ impl Network {
             if ready.is_none() || fields.item("back").is_some() {
                 self.other_way(at, &fields, defaults, problems);
             }
-            if let Some(count) = fields.count("count", 1, problems) {
+            if let Some(count) = fields.get("count", 1, problems) {
                 self.links[at].count = count;
                 if let Some(other) = self.links[at].other_way {
                     self.links[other].count = count;
@@ -448,27 +449,21 @@ fn trace(fields: &Fields<'_>, files: &Files<'_>, problems: &mut Problems) -> Opt
 /// The model of losses that the table under `loss` describes.
 fn bursts(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<GilbertElliott> {
     let table = inner(fields, "loss", problems)?;
-    let [p, r, h, k] = ["p", "r", "h", "k"].map(|key| table.ratio(key, i, problems));
-    Some(GilbertElliott { p: p?, r: r?, h: h?, k: k? })
+    table.read(GilbertElliott::from_args, i, problems)
 }
 
 /// The variation of the delay: a longest time, or the table under `jitter`. Zero takes a default back.
 fn jitter(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Jitter> {
-    if let Some(max) = fields.span("jitter", i, problems) {
+    if let Some(max) = fields.get("jitter", i, problems) {
         return Some(Jitter { max, distribution: JitterDistribution::Uniform, reorder: false });
     }
     let table = inner(fields, "jitter", problems)?;
-    let distribution = match table.text("distribution")? {
-        "normal" => JitterDistribution::Normal,
-        _ => JitterDistribution::Uniform,
-    };
-    let reorder = table.flag("reorder").unwrap_or_default();
-    Some(Jitter { max: table.span("max", i, problems)?, distribution, reorder })
+    table.read(Jitter::from_args, i, problems)
 }
 
 /// The table under `key`, if what is there is one.
 fn inner<'a>(fields: &Fields<'a>, key: &str, problems: &mut Problems) -> Option<Fields<'a>> {
-    let Kind::AmountOrTable(_, _, keys) = fields.kind(key)? else { return None };
+    let Kind::OrTable(_, keys) = fields.kind(key)? else { return None };
     let item = fields.item(key).filter(|item| item.as_table().is_some())?;
     walk(item, &fields.path_of(key), keys, false, problems)
 }

@@ -89,6 +89,23 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     }
 }
 
+/// Of a key that a table does not have, which has `known`.
+pub(crate) fn unknown_key<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let guess = did_you_mean(name, known.clone());
+    format!("unknown key{guess}; known here: {}", known.collect::<Vec<_>>().join(", "))
+}
+
+/// Of a word that is none of `known`.
+pub(crate) fn unknown_word<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    let guess = did_you_mean(name, known.clone());
+    format!("`{name}` is not known here{guess}; known: {}", known.collect::<Vec<_>>().join(", "))
+}
+
+/// Of a table without the key `kind`, which would name one of `known`.
+pub(crate) fn missing_kind(known: &[&str]) -> String {
+    format!("missing; write for example kind = \"{}\" (known: {})", known[0], known.join(", "))
+}
+
 fn nearest<'a>(name: &str, candidates: &mut dyn Iterator<Item = &'a str>) -> Option<&'a str> {
     // Chosen: longer names are not slips, and their distance takes time and memory with the square of their length.
     const LONGEST: usize = 200;

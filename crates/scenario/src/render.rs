@@ -6,14 +6,15 @@
 
 use std::fmt::Write as _;
 
-use apportion_core::param::Preset;
+use apportion_core::param::{Kind, Param, Preset, Range, Variant};
 use apportion_core::random::fnv1a;
 use apportion_core::system::Catalog;
 
 use crate::changes;
 use crate::implied;
-use crate::keys::{Amount, Key, Kind, Need, Variant};
+use crate::keys::{Amount, toml};
 use crate::names::natural;
+use crate::selection::Part;
 use crate::sweep::alternatives;
 use crate::tables::ROOT;
 use crate::text::{Item, Table, Value, join, key_text, quoted};
@@ -96,9 +97,9 @@ fn table_of_tables(
     out: &mut String,
     name: &str,
     table: &Table,
-    keys: &'static [Key],
+    keys: &'static [Param],
 ) {
-    let is_section = |key: &Key| table.get(key.name).and_then(Item::as_table);
+    let is_section = |key: &Param| table.get(key.name).and_then(Item::as_table);
     let inline = keys.iter().filter(|key| is_section(key).is_none());
     let inline: Vec<_> = inline
         .filter_map(|key| Some((key.name.to_owned(), value(catalog, key, table.get(key.name))?)))
@@ -118,7 +119,7 @@ fn named_tables(
     out: &mut String,
     name: &str,
     table: &Table,
-    keys: &'static [Key],
+    keys: &'static [Param],
     has_default: &dyn Fn(&str) -> bool,
 ) {
     let mut named: Vec<_> = table.entries.iter().collect();
@@ -135,15 +136,15 @@ fn named_table(
     out: &mut String,
     path: &str,
     table: &Table,
-    keys: &'static [Key],
+    keys: &'static [Param],
     has_default: &dyn Fn(&str) -> bool,
 ) {
     // A whole transport is too long for a line: it gets a table of its own.
     let canonical = |(name, item): &(String, Item)| {
         let key = keys.iter().find(|key| key.name == name)?;
         match key.kind {
-            Kind::Tcp => Some((key.name, transport::canonical(item)?)),
-            Kind::Quic => Some((key.name, transport::canonical_quic(item)?)),
+            Kind::Defined("tcp", _) => Some((key.name, transport::canonical(item)?)),
+            Kind::Defined("quic", _) => Some((key.name, transport::canonical_quic(item)?)),
             _ => None,
         }
     };
@@ -164,7 +165,7 @@ fn listed_tables(
     out: &mut String,
     name: &str,
     items: &[Item],
-    keys: &'static [Key],
+    keys: &'static [Param],
 ) {
     let mut sections: Vec<String> = items
         .iter()
@@ -184,7 +185,7 @@ fn section(
     out: &mut String,
     header: &str,
     table: &Table,
-    keys: &'static [Key],
+    keys: &'static [Param],
     variant: Option<&'static Variant>,
 ) {
     lines(out, header, &entries(catalog, table, keys, variant));
@@ -201,7 +202,7 @@ fn lines(out: &mut String, header: &str, entries: &[(String, String)]) {
 fn entries(
     catalog: Option<&Catalog>,
     table: &Table,
-    keys: &'static [Key],
+    keys: &'static [Param],
     variant: Option<&'static Variant>,
 ) -> Vec<(String, String)> {
     let mut all = Vec::new();
@@ -234,20 +235,19 @@ fn inline(entries: &[(String, String)]) -> String {
 }
 
 /// The variant that a table names, and its keys; none if `kind` is swept.
-fn variant(table: &Table, variants: &'static [Variant]) -> (&'static [Key], Option<&'static Variant>) {
+fn variant(table: &Table, variants: &'static [Variant]) -> (&'static [Param], Option<&'static Variant>) {
     let name = table.get("kind").and_then(Item::as_text);
     let found = variants.iter().find(|variant| Some(variant.name) == name);
-    (found.map_or(&[], |variant| variant.keys), found)
+    (found.map_or(&[], |variant| variant.params), found)
 }
 
 /// The value of a key, or its default; `None` if there is neither.
-fn value(catalog: Option<&Catalog>, key: &Key, item: Option<&Item>) -> Option<String> {
+fn value(catalog: Option<&Catalog>, key: &Param, item: Option<&Item>) -> Option<String> {
     let Some(item) = item else {
-        let Need::Default(text) = key.need else { return None };
-        return Some(one(catalog, key.kind, &Item::text(text, crate::problem::Place::Override)));
+        return Some(one(catalog, key.kind, &Item::text(key.default?, crate::problem::Place::Override)));
     };
     match (key.kind, alternatives(item)) {
-        (Kind::Names | Kind::Ordinals | Kind::Tables(_), _) | (_, Ok(None) | Err(_)) => {
+        (Kind::Texts | Kind::Ordinals | Kind::Tables(_), _) | (_, Ok(None) | Err(_)) => {
             Some(one(catalog, key.kind, item))
         }
         (_, Ok(Some(values))) => {
@@ -260,16 +260,11 @@ fn value(catalog: Option<&Catalog>, key: &Key, item: Option<&Item>) -> Option<St
 /// One value, written in the one way of its kind.
 fn one(catalog: Option<&Catalog>, kind: Kind, item: &Item) -> String {
     match (kind, &item.value) {
-        (Kind::Amount(unit, range), _) => match Amount::read(item, unit, range, true) {
-            Ok(Amount::Fixed(quantity)) => unit.print(quantity),
-            _ => item.to_string(),
-        },
-        (Kind::Flag, Value::Text(text)) => text.clone(),
-        (
-            Kind::Table(keys) | Kind::TableOrFalse(keys) | Kind::AmountOrTable(_, _, keys),
-            Value::Table(table),
-        ) => inline(&entries(catalog, table, keys, None)),
-        (Kind::AmountOrTable(unit, range, _), _) => one(catalog, Kind::Amount(unit, range), item),
+        (Kind::Switch, Value::Text(text)) => text.clone(),
+        (Kind::Table(keys) | Kind::TableOrFalse(keys) | Kind::OrTable(_, keys), Value::Table(table)) => {
+            inline(&entries(catalog, table, keys, None))
+        }
+        (Kind::OrTable(kind, _), _) => one(catalog, *kind, item),
         (Kind::Variants(variants), Value::Table(table)) => {
             let (keys, variant) = variant(table, variants);
             inline(&entries(catalog, table, keys, variant))
@@ -278,18 +273,21 @@ fn one(catalog: Option<&Catalog>, kind: Kind, item: &Item) -> String {
             let kind = ("kind".to_owned(), item.clone());
             match variants.iter().find(|variant| variant.name == name) {
                 Some(found) => {
-                    inline(&entries(catalog, &Table { entries: vec![kind] }, found.keys, Some(found)))
+                    inline(&entries(catalog, &Table { entries: vec![kind] }, found.params, Some(found)))
                 }
                 None => item.to_string(),
             }
         }
-        (Kind::Part(part), _) => {
-            catalog.and_then(|catalog| part.canonical(catalog, item)).unwrap_or_else(|| item.to_string())
+        (Kind::Defined("tcp", _), _) => {
+            transport::canonical(item).map_or_else(|| item.to_string(), |all| inline(&all))
         }
-        (Kind::Tcp, _) => transport::canonical(item).map_or_else(|| item.to_string(), |all| inline(&all)),
-        (Kind::Quic, _) => {
+        (Kind::Defined("quic", _), _) => {
             transport::canonical_quic(item).map_or_else(|| item.to_string(), |all| inline(&all))
         }
+        (Kind::Defined(part, _), _) => catalog
+            .zip(Part::of_key(part))
+            .and_then(|(catalog, part)| part.canonical(catalog, item))
+            .unwrap_or_else(|| item.to_string()),
         (Kind::Tables(keys), Value::List(items)) => {
             let mut tables: Vec<_> = items
                 .iter()
@@ -303,6 +301,13 @@ fn one(catalog: Option<&Catalog>, kind: Kind, item: &Item) -> String {
             tables.sort_by(|a, b| natural(a, b));
             format!("[{}]", tables.join(", "))
         }
+        (
+            Kind::Time | Kind::Span | Kind::Rate | Kind::Bytes | Kind::Ratio | Kind::Number | Kind::Count,
+            _,
+        ) => match Amount::read(item, kind, Range::Any, true) {
+            Ok(Amount::Fixed(value)) => toml(value),
+            _ => item.to_string(),
+        },
         _ => item.to_string(),
     }
 }

@@ -2,9 +2,10 @@
 
 use apportion_core::mark::currency_exchange;
 use apportion_core::mark::ticket;
-use apportion_core::param::{Entry, EntryArgs, NamedClass, Param, ParamError, Preset, Role, Written};
+use apportion_core::param::{Entry, EntryArgs, Kind, NamedClass, Param, ParamError, Preset, Role, Written};
 use apportion_core::system::catalog::{Catalog, Selection};
 
+use crate::keys::toml;
 use crate::plans;
 use crate::problem::{Problems, did_you_mean};
 use crate::text::{Item, Table, Value, join, quoted};
@@ -28,6 +29,23 @@ impl Part {
             Self::Marker => "mark",
             Self::Exchange => "exchange",
         }
+    }
+
+    /// What its key holds.
+    pub(crate) const fn kind(self) -> Kind {
+        Kind::Defined(
+            self.key(),
+            match self {
+                Self::Queue => "\"fifo\"",
+                Self::Marker => "\"tickets\"",
+                Self::Exchange => "{ }",
+            },
+        )
+    }
+
+    /// What `key` holds, if it is a part.
+    pub(crate) fn of_key(key: &str) -> Option<Self> {
+        [Self::Queue, Self::Marker, Self::Exchange].into_iter().find(|part| part.key() == key)
     }
 
     /// With its article.
@@ -230,7 +248,7 @@ impl Part {
 
 /// Every parameter of `entry` that has a value in `args`, as TOML.
 fn settings<'a>(args: EntryArgs<'a>, entry: &'static Entry) -> impl Iterator<Item = String> + use<'a> {
-    let value = move |param: &Param| Some(format!("{} = {}", param.name, print(args.value(param.name)?)));
+    let value = move |param: &Param| Some(format!("{} = {}", param.name, toml(args.value(param.name)?)));
     entry.params.iter().filter_map(value)
 }
 
@@ -301,22 +319,4 @@ fn set(selection: &mut Selection, key: &str, item: &Item) -> Result<(), ParamErr
         }
         error
     })
-}
-
-fn print(value: apportion_core::param::Value) -> String {
-    use apportion_core::param::Value as V;
-    match value {
-        V::Limit(value) => quoted(&value.to_string()),
-        V::Packets(value) => quoted(&value.to_string()),
-        V::Threshold(value) => quoted(&value.to_string()),
-        V::MeanPackets(value) => quoted(&value.to_string()),
-        V::Bytes(value) => quoted(&value.to_string()),
-        V::Span(value) => quoted(&value.to_string()),
-        V::Rate(value) => quoted(&value.to_string()),
-        V::Ratio(value) => format!("{:?}", value.get()),
-        V::Number(value) => format!("{value:?}"),
-        V::Count(value) => value.to_string(),
-        V::Switch(value) => value.to_string(),
-        V::Choice(value) => quoted(value),
-    }
 }

@@ -2,12 +2,10 @@
 //!
 //! Keys of queue disciplines are in [`apportion_core::system::catalog`], those of TCP and QUIC in [`crate::tcp`] and [`crate::quic`].
 
-use apportion_core::param::Preset;
+use apportion_core::param::{Kind, MUST_BE_SET, Param, Preset, Range, concat};
 
-use crate::keys::{Key, Kind, Need, Range, Unit};
+use crate::model::{Aggregate, GilbertElliott, Jitter};
 use crate::selection::Part;
-
-use Need::{Default, Optional, Required};
 
 mod media;
 mod sources;
@@ -24,535 +22,398 @@ pub(crate) const MAX_CONNECTIONS: u64 = 16_384;
 /// Maximum number of one-way links in a scenario (chosen for the same reason).
 pub(crate) const MAX_LINKS: u64 = 100_000;
 
-const TIME: Kind = Kind::Amount(Unit::Time, Range::FromZero);
-pub(crate) const RATE: Kind = Kind::Amount(Unit::Rate, Range::AboveZero);
-pub(crate) const DELAY: Kind = Kind::Amount(Unit::Span, Range::FromZero);
-pub(crate) const LOSS: Kind = Kind::Amount(Unit::Ratio, Range::FromZero);
+pub(crate) const TEXT: Param = of(Kind::Text);
+pub(crate) const SWITCH: Param = of(Kind::Switch);
+const TIME: Param = of(Kind::Time).within(Range::FromZero);
+pub(crate) const SPAN: Param = of(Kind::Span).within(Range::AboveZero);
+pub(crate) const RATE: Param = of(Kind::Rate).within(Range::AboveZero);
+pub(crate) const DELAY: Param = of(Kind::Span).within(Range::FromZero);
+pub(crate) const LOSS: Param = of(Kind::Ratio).within(Range::FromZero);
 /// Of a link's transmitter.
-pub(crate) const LINK_RATE: Kind = Kind::AmountOrTable(Unit::Rate, Range::AboveZero, RATE_TABLE);
+pub(crate) const LINK_RATE: Param = of(Kind::OrTable(&Kind::Rate, RATE_TABLE)).within(Range::AboveZero);
 /// Of a link's wire.
-pub(crate) const LINK_LOSS: Kind = Kind::AmountOrTable(Unit::Ratio, Range::FromZero, GILBERT_ELLIOTT);
-const JITTER: Kind = Kind::AmountOrTable(Unit::Span, Range::FromZero, JITTER_TABLE);
-pub(crate) const NUMBER: Kind = Kind::Amount(Unit::Number, Range::AboveZero);
-pub(crate) const TICKETS: Kind = Kind::Amount(Unit::Number, Range::FromZero);
-pub(crate) const QUEUE: Kind = Kind::Part(Part::Queue);
-pub(crate) const MARK: Kind = Kind::Part(Part::Marker);
-pub(crate) const EXCHANGE: Kind = Kind::Part(Part::Exchange);
-const SIZE: Kind = Kind::Amount(Unit::Bytes, Range::AboveZero);
+pub(crate) const LINK_LOSS: Param =
+    of(Kind::OrTable(&Kind::Ratio, GilbertElliott::PARAMS)).within(Range::FromZero);
+const JITTER: Param = of(Kind::OrTable(&Kind::Span, Jitter::PARAMS)).within(Range::FromZero);
+pub(crate) const NUMBER: Param = of(Kind::Number).within(Range::AboveZero);
+pub(crate) const TICKETS: Param = of(Kind::Number).within(Range::FromZero);
+pub(crate) const QUEUE: Param = of(Part::Queue.kind());
+pub(crate) const MARK: Param = of(Part::Marker.kind());
+pub(crate) const EXCHANGE: Param = of(Part::Exchange.kind());
+const SIZE: Param = of(Kind::Bytes).within(Range::AboveZero);
 
-pub(crate) const fn key(name: &'static str, kind: Kind, need: Need, doc: &'static str) -> Key {
-    Key { name, kind, need, doc }
+/// A key of this kind, to be named.
+pub(crate) const fn of(kind: Kind) -> Param {
+    Param::unset("").field("", kind, "")
 }
 
-/// `first`, then `second`, `N` keys in total.
-pub(crate) const fn both<const N: usize>(first: &[Key], second: &[Key]) -> [Key; N] {
-    assert!(first.len() + second.len() == N, "a key would be left out");
-    let mut keys = [first[0]; N];
-    let mut at = 0;
-    while at < N {
-        keys[at] = if at < first.len() { first[at] } else { second[at - first.len()] };
-        at += 1;
-    }
-    keys
+/// A key that every table has to set.
+pub(crate) const fn required(name: &'static str, like: Param, doc: &'static str) -> Param {
+    Param { source: MUST_BE_SET, ..optional(name, like, doc) }
+}
+
+/// A key that a table may leave out: its documentation says what that means.
+pub(crate) const fn optional(name: &'static str, like: Param, doc: &'static str) -> Param {
+    Param { name, doc, ..like }
+}
+
+/// A key that has the value `text` unless it is set.
+pub(crate) const fn default(name: &'static str, like: Param, text: &'static str, doc: &'static str) -> Param {
+    Param { default: Some(text), ..optional(name, like, doc) }
 }
 
 /// The same keys, all optional and without a default.
-const fn optional<const N: usize>(mut keys: [Key; N]) -> [Key; N] {
+const fn all_optional<const N: usize>(mut keys: [Param; N]) -> [Param; N] {
     let mut at = 0;
     while at < N {
-        keys[at].need = Optional;
+        (keys[at].default, keys[at].source) = (None, "");
         at += 1;
     }
     keys
 }
 
 /// The whole file.
-pub(crate) const ROOT: &[Key] = &[
-    key("title", Kind::Text, Optional, "Title in reports; the file's name if absent."),
-    key(
+pub(crate) const ROOT: &[Param] = &[
+    optional("title", TEXT, "Title in reports; the file's name if absent."),
+    required(
         "seed",
-        Kind::Amount(Unit::Count, Range::FromZero),
-        Required,
+        of(Kind::Count).within(Range::FromZero),
         "Seed of all random streams: same seed, same result.",
     ),
-    key("stop", Kind::Amount(Unit::Time, Range::AboveZero), Required, "End of the run."),
-    key("measure_from", TIME, Default("0s"), "Start of the measurement; everything before it is warm-up."),
-    key(
+    required("stop", of(Kind::Time).within(Range::AboveZero), "End of the run."),
+    default("measure_from", TIME, "0s", "Start of the measurement; everything before it is warm-up."),
+    optional(
         "sample",
-        Kind::Amount(Unit::Span, Range::AboveZero),
-        Optional,
+        SPAN,
         "Interval of time series; if absent, 1, 2 or 5 times a power of ten, for at most 600 intervals.",
     ),
-    key(
+    optional(
         "topology",
-        Kind::Variants(TOPOLOGIES),
-        Optional,
+        of(Kind::Variants(TOPOLOGIES)),
         "A predefined network; tables under `link` extend and change it.",
     ),
-    key("defaults", Kind::Table(DEFAULTS), Optional, "Default values for all links and flows."),
-    key("link", Kind::Map(LINK), Optional, "Links by name. Their ends define the nodes."),
-    key("flow", Kind::Map(FLOW), Optional, "Flows, or groups of similar flows, by name."),
-    key(
+    optional("defaults", of(Kind::Table(DEFAULTS)), "Default values for all links and flows."),
+    optional("link", of(Kind::Map(LINK)), "Links by name. Their ends define the nodes."),
+    optional("flow", of(Kind::Map(FLOW)), "Flows, or groups of similar flows, by name."),
+    optional(
         "customer",
-        Kind::Map(CUSTOMER),
-        Optional,
+        of(Kind::Map(CUSTOMER)),
         "Customers by name; needed only for weights other than 1. Flows name theirs under `customer`.",
     ),
-    key(
+    optional(
         "plans",
-        Kind::Text,
-        Optional,
+        TEXT,
         "File of customers with rates, from which a queue `{ kind = \"htb\", plans = \"down\" }` has its classes.",
     ),
-    key("change", Kind::Tables(CHANGE), Optional, "Timed changes during the run."),
+    optional("change", of(Kind::Tables(CHANGE)), "Timed changes during the run."),
 ];
 
 /// Default values of links and of flows.
-pub(crate) const DEFAULTS: &[Key] = &[
-    key(
+pub(crate) const DEFAULTS: &[Param] = &[
+    optional(
         "link",
-        Kind::Table(DEFAULT_LINK),
-        Optional,
+        of(Kind::Table(DEFAULT_LINK)),
         "For links. Those of a predefined topology use it for what their tables in `topology` do not \
          set; their rates and delays come from the topology, except for edges of a graph that have none.",
     ),
-    key("flow", Kind::Table(DEFAULT_FLOW), Optional, "For flows; a formula uses the `i` of each flow."),
-    key(
+    optional("flow", of(Kind::Table(DEFAULT_FLOW)), "For flows; a formula uses the `i` of each flow."),
+    optional(
         Preset::KEY,
-        Kind::Word(&Preset::NAMES),
-        Optional,
+        of(Kind::Choice(&Preset::NAMES)),
         "For queues, markers and exchanges whose tables have no `preset`: `paper` gives parameters that are not set \
          what their papers have, without mechanisms that were added later.",
     ),
 ];
 
 /// A new link, or changes to a link of the topology.
-pub(crate) const LINK: &[Key] = &both::<16>(
+pub(crate) const LINK: &[Param] = &concat::<16>(&[
     &[
-        key(
-            "from",
-            Kind::Text,
-            Optional,
-            "Node where packets enter. Required unless the topology defines the link.",
-        ),
-        key(
-            "to",
-            Kind::Text,
-            Optional,
-            "Node where packets leave. Required unless the topology defines the link.",
-        ),
-        key(
+        optional("from", TEXT, "Node where packets enter. Required unless the topology defines the link."),
+        optional("to", TEXT, "Node where packets leave. Required unless the topology defines the link."),
+        optional(
             "count",
-            Kind::Amount(Unit::Count, Range::UpTo(MAX_LINKS)),
-            Optional,
+            of(Kind::Count).within(Range::UpTo(MAX_LINKS)),
             "Makes a group of so many equal links between the two nodes: `x.1`, `x.2`, ..., each with this rate and a queue of its \
              own, and `x.1.back`, `x.2.back`, ... for the other direction. Each connection takes one of them by a hash. 1 if absent: \
              one link `x`.",
         ),
-        key("lost", Kind::Tables(LOST), Optional, "Packets to lose, by ordinal."),
-        key(
+        optional("lost", of(Kind::Tables(LOST)), "Packets to lose, by ordinal."),
+        optional(
             "back",
-            Kind::TableOrFalse(BACK),
-            Optional,
+            of(Kind::TableOrFalse(BACK)),
             "Settings of the reverse direction, the link `x.back`. Unless set here it has the same rate, \
              delay and exchange, no jitter, and a FIFO queue of 1000 packets. `false` for a one-way link.",
         ),
     ],
     &SHARED_LINK,
-);
+]);
 
 /// Keys of a link that may also have a default.
-const SHARED_LINK: [Key; 11] = [
-    key(
+const SHARED_LINK: [Param; 11] = [
+    optional(
         "rate",
         LINK_RATE,
-        Optional,
         "Rate of the transmitter, or the trace of a recorded link. Required unless the topology defines the link.",
     ),
-    key(
-        "delay",
-        DELAY,
-        Optional,
-        "Propagation delay of the wire. Required unless the topology defines the link.",
-    ),
-    key(
+    optional("delay", DELAY, "Propagation delay of the wire. Required unless the topology defines the link."),
+    optional(
         "jitter",
         JITTER,
-        Optional,
         "The longest time that packets take beyond `delay`, by chance and uniformly, without overtaking; or a table; none if absent.",
     ),
-    key(
+    optional(
         "aggregate",
-        Kind::TableOrFalse(AGGREGATE),
-        Optional,
+        of(Kind::TableOrFalse(Aggregate::PARAMS)),
         "How the transmitter sends several packets each time it gets the medium, as Wi-Fi does; one packet at a time if absent or `false`.",
     ),
-    key("queue", QUEUE, Optional, "Queue discipline in front of the transmitter; \"fifo\" if absent."),
-    key(
+    optional("queue", QUEUE, "Queue discipline in front of the transmitter; \"fifo\" if absent."),
+    optional(
         "loss",
         LINK_LOSS,
-        Optional,
         "Probability that a packet is lost on the wire, or the Gilbert-Elliott model of bursts; 0 if absent.",
     ),
-    key(
+    optional(
         "tickets",
         TICKETS,
-        Optional,
         "Tickets per second that the router at the far end issues to the link, in that router's \
          currency; if absent, labels pass unchanged.",
     ),
-    key(
+    optional(
         "ack_tickets",
         TICKETS,
-        Optional,
         "Receiver-based alternative to `tickets`: tickets per second that the router at the near end \
          issues, on acknowledgements; needs the reverse direction.",
     ),
-    key("exchange", EXCHANGE, Optional, "Ticket exchange: parameters of the exchange `currency`."),
-    key(
+    optional("exchange", EXCHANGE, "Ticket exchange: parameters of the exchange `currency`."),
+    optional(
         "watch",
-        Kind::Flag,
-        Optional,
+        SWITCH,
         "Whether results show its queue over time; if absent, true only for the bottlenecks of a topology.",
     ),
-    key("pcap", Kind::Flag, Optional, "Whether to write its packets to a capture file; false if absent."),
+    optional("pcap", SWITCH, "Whether to write its packets to a capture file; false if absent."),
 ];
 
 /// The reverse direction of a link.
-pub(crate) const BACK: &[Key] =
-    &both::<12>(&[key("lost", Kind::Tables(LOST), Optional, "Packets to lose, by ordinal.")], DEFAULT_BACK);
+pub(crate) const BACK: &[Param] = &concat::<12>(&[
+    &[optional("lost", of(Kind::Tables(LOST)), "Packets to lose, by ordinal.")],
+    DEFAULT_BACK,
+]);
 
 /// Keys of a reverse direction that may also have a default.
-pub(crate) const DEFAULT_BACK: &[Key] = &[
-    key("rate", LINK_RATE, Optional, "Rate of the transmitter, or the trace of a recorded link."),
-    key("delay", DELAY, Optional, "Propagation delay of the wire."),
-    key("jitter", JITTER, Optional, "The longest time that packets take beyond `delay`; or a table."),
-    key(
+pub(crate) const DEFAULT_BACK: &[Param] = &[
+    optional("rate", LINK_RATE, "Rate of the transmitter, or the trace of a recorded link."),
+    optional("delay", DELAY, "Propagation delay of the wire."),
+    optional("jitter", JITTER, "The longest time that packets take beyond `delay`; or a table."),
+    optional(
         "aggregate",
-        Kind::TableOrFalse(AGGREGATE),
-        Optional,
+        of(Kind::TableOrFalse(Aggregate::PARAMS)),
         "How the transmitter sends several packets each time it gets the medium.",
     ),
-    key("queue", QUEUE, Optional, "Queue discipline in front of the transmitter."),
-    key(
-        "loss",
-        LINK_LOSS,
-        Optional,
-        "Probability that a packet is lost on the wire, or the model of bursts.",
-    ),
-    key("tickets", TICKETS, Optional, "Tickets per second that the router at the far end issues to it."),
-    key("ack_tickets", TICKETS, Optional, "Tickets per second that the router at the near end issues to it."),
-    key("exchange", EXCHANGE, Optional, "Ticket exchange."),
-    key("watch", Kind::Flag, Optional, "Whether results show its queue over time."),
-    key("pcap", Kind::Flag, Optional, "Whether to write its packets to a capture file."),
+    optional("queue", QUEUE, "Queue discipline in front of the transmitter."),
+    optional("loss", LINK_LOSS, "Probability that a packet is lost on the wire, or the model of bursts."),
+    optional("tickets", TICKETS, "Tickets per second that the router at the far end issues to it."),
+    optional("ack_tickets", TICKETS, "Tickets per second that the router at the near end issues to it."),
+    optional("exchange", EXCHANGE, "Ticket exchange."),
+    optional("watch", SWITCH, "Whether results show its queue over time."),
+    optional("pcap", SWITCH, "Whether to write its packets to a capture file."),
 ];
 
 /// A transmitter that a recorded link drives.
-pub(crate) const RATE_TABLE: &[Key] = &[key(
+pub(crate) const RATE_TABLE: &[Param] = &[required(
     "trace",
-    Kind::Text,
-    Required,
+    TEXT,
     "A file of delivery opportunities of 1504 bytes in mahimahi's format: one time in ms a line, repeated with the last as the \
      period. The mean is taken where one rate is needed: for defaults of queues and for what flows are due.",
 )];
-/// A delay that varies.
-pub(crate) const JITTER_TABLE: &[Key] = &[
-    key(
-        "max",
-        Kind::Amount(Unit::Span, Range::FromZero),
-        Required,
-        "The longest time beyond `delay`. Each packet draws its own.",
-    ),
-    key(
-        "distribution",
-        Kind::Word(&["uniform", "normal"]),
-        Default("uniform"),
-        "`uniform` between 0 and `max`; or `normal` around half of `max` with a sixth of it as the standard deviation, drawn again where it \
-         is outside.",
-    ),
-    key(
-        "reorder",
-        Kind::Flag,
-        Default("false"),
-        "Whether packets may overtake others. If not, a packet arrives with the one before it at the earliest, as on a path \
-         whose queues vary; then bursts gather behind one that takes long.",
-    ),
-];
-/// A transmitter that aggregates.
-pub(crate) const AGGREGATE: &[Key] = &[
-    key(
-        "packets",
-        Kind::Amount(Unit::Count, Range::UpTo(65_535)),
-        Default("64"),
-        "Most packets in one aggregate; 64 are the window of a block acknowledgement of 802.11n and ac.",
-    ),
-    key(
-        "bytes",
-        SIZE,
-        Default("65535B"),
-        "Most bytes in one, with headers: 65535 in 802.11n, 1048575 in 802.11ac. A first packet is sent in any case.",
-    ),
-    key(
-        "airtime",
-        Kind::Amount(Unit::Span, Range::AboveZero),
-        Default("4ms"),
-        "The longest time of its bytes at the rate of the link.",
-    ),
-    key(
-        "overhead",
-        DELAY,
-        Default("186us"),
-        "What each costs besides: contention, preamble and block acknowledgement. The default has DIFS 34, half of 15 slots of 9, a preamble of 36 for one \
-         stream, SIFS 16 and an acknowledgement of 32 us.",
-    ),
-    key(
-        "header",
-        Kind::Amount(Unit::Bytes, Range::FromZero),
-        Default("42B"),
-        "Added to each packet on the air: delimiter 4, MAC header with QoS 26, LLC and SNAP 8, FCS 4.",
-    ),
-    key(
-        "retry",
-        LOSS,
-        Default("0"),
-        "Probability that an aggregate has to be sent again as a whole, each time; at most 90%.",
-    ),
-];
-/// The Gilbert-Elliott model, with the letters of Haßlinger and Hohlfeld (MMB 2008).
-pub(crate) const GILBERT_ELLIOTT: &[Key] = &[
-    key("p", LOSS, Required, "Probability that the wire turns from good to bad, for each packet."),
-    key(
-        "r",
-        Kind::Amount(Unit::Ratio, Range::AboveZero),
-        Required,
-        "Probability that it turns from bad to good, for each packet.",
-    ),
-    key("h", LOSS, Default("0"), "Probability that a packet passes while the wire is bad."),
-    key("k", LOSS, Default("1"), "Probability that a packet passes while the wire is good."),
-];
-
 /// Defaults of all links.
-pub(crate) const DEFAULT_LINK: &[Key] = &both::<12>(
-    &[key("back", Kind::Table(DEFAULT_BACK), Optional, "Settings of the reverse directions.")],
+pub(crate) const DEFAULT_LINK: &[Param] = &concat::<12>(&[
+    &[optional("back", of(Kind::Table(DEFAULT_BACK)), "Settings of the reverse directions.")],
     &SHARED_LINK,
-);
+]);
 
 /// Listed losses of one flow.
-pub(crate) const LOST: &[Key] = &[
-    key("flow", Kind::Text, Required, "The flow, such as \"bulk.3\"."),
-    key(
+pub(crate) const LOST: &[Param] = &[
+    required("flow", TEXT, "The flow, such as \"bulk.3\"."),
+    required(
         "packets",
-        Kind::Ordinals,
-        Required,
+        of(Kind::Ordinals),
         "Ordinals of its packets on this link, counting from 1 over all its `connections` together.",
     ),
 ];
 
 /// A customer.
-pub(crate) const CUSTOMER: &[Key] =
-    &[key("weight", NUMBER, Default("1"), "Weight where bandwidth is divided among customers.")];
+pub(crate) const CUSTOMER: &[Param] =
+    &[default("weight", NUMBER, "1", "Weight where bandwidth is divided among customers.")];
 
 /// A flow or a group of similar flows.
-pub(crate) const FLOW: &[Key] = &both::<25>(
+pub(crate) const FLOW: &[Param] = &concat::<25>(&[
     &[
-        key(
+        optional(
             "count",
-            Kind::Amount(Unit::Count, Range::UpTo(MAX_FLOWS)),
-            Optional,
+            of(Kind::Count).within(Range::UpTo(MAX_FLOWS)),
             "Makes a group of so many flows: `x.1`, `x.2`, ... with `i` = 1, 2, ...; if absent, one flow \
              `x` with `i` = 1.",
         ),
-        key(
-            "from",
-            Kind::Pattern,
-            Required,
-            "Node of the source; `{i}` in names is the number of the group member.",
-        ),
-        key("to", Kind::Pattern, Required, "Node of the sink."),
-        key(
+        required("from", TEXT, "Node of the source; `{i}` in names is the number of the group member."),
+        required("to", TEXT, "Node of the sink."),
+        optional(
             "path",
-            Kind::Names,
-            Optional,
+            of(Kind::Texts),
             "Nodes or links that its packets pass; the end nodes may be omitted. If absent, the path of \
              least delay; ties go to the fewest links, then to the first names.",
         ),
-        key("return_path", Kind::Names, Optional, "The same for acknowledgements."),
-        key(
+        optional("return_path", of(Kind::Texts), "The same for acknowledgements."),
+        optional(
             "customer",
-            Kind::Pattern,
-            Optional,
+            TEXT,
             "Its customer, such as \"home{i}\", for queues that divide bandwidth among customers first \
              and then among the flows of each. If any flow has one, all flows without one form one more \
              customer of weight 1. The classes of `prio`, `htb` and `hfsc` have names of customers.",
         ),
         TARGET,
         TARGET_DELAY,
-        key(
+        optional(
             "stream",
-            Kind::Text,
-            Optional,
+            TEXT,
             "Name of its random streams, of a group `x.1`, `x.2`, ...; its own name if absent. A renamed flow \
              keeps its draws with `stream` set to its old name.",
         ),
     ],
     &SHARED_FLOW,
-);
+]);
 
 /// What a real-rate flow asks for its queue.
-pub(crate) const TARGET: Key = key(
-    "target",
-    SIZE,
-    Optional,
-    "What a `ramp` queue should hold of a `real_rate` flow, if not its parameter.",
-);
+pub(crate) const TARGET: Param =
+    optional("target", SIZE, "What a `ramp` queue should hold of a `real_rate` flow, if not its parameter.");
 /// The same in time.
-pub(crate) const TARGET_DELAY: Key = key(
-    "target_delay",
-    Kind::Amount(Unit::Span, Range::AboveZero),
-    Optional,
-    "The same in time at the flow's own rate.",
-);
+pub(crate) const TARGET_DELAY: Param =
+    optional("target_delay", SPAN, "The same in time at the flow's own rate.");
 
 /// Values of `class`, for queues that distinguish classes.
 pub(crate) const CLASSES: &[&str] = &["greedy", "real_rate"];
 
 /// Keys of a flow that may also have a default.
-const SHARED_FLOW: [Key; 16] = [
-    key(
+const SHARED_FLOW: [Param; 16] = [
+    optional(
         "connections",
-        Kind::Amount(Unit::Count, Range::UpTo(MAX_CONNECTIONS)),
-        Optional,
+        of(Kind::Count).within(Range::UpTo(MAX_CONNECTIONS)),
         "Number of connections in the flow, each with its own TCP or QUIC, random start and source; queues, markers \
          and `lost` see one flow. 1 if absent.",
     ),
-    key(
+    optional(
         "tcp",
-        Kind::Tcp,
-        Optional,
+        of(Kind::Defined("tcp", "\"rfc\"")),
         "TCP: a profile, a congestion control of the profile `linux`, or a table with `profile` and parameters. If absent, `linux` for `greedy`, `file`, `short_flows`, `web`, `probe` and `dash`, and UDP for sources with a rate. `false` takes a default back.",
     ),
-    key(
+    optional(
         "quic",
-        Kind::Quic,
-        Optional,
+        of(Kind::Defined("quic", "\"cubic\"")),
         "QUIC in place of `tcp`: `cubic`, `newreno`, `bbr` or `bbr3`, or a table with `algorithm` and parameters. Simulator only; not for `web` and `probe`. `false` takes a default back.",
     ),
-    key(
+    optional(
         "protocol",
-        Kind::Word(&["tcp", "udp"]),
-        Optional,
+        of(Kind::Choice(&["tcp", "udp"])),
         "Protocol field of its packets, for queues that read it; if absent, the actual transport, which is UDP for QUIC. Datagrams \
          with \"tcp\" are spoofed.",
     ),
-    key(
+    optional(
         "ecn",
-        Kind::Word(&["not_ect", "ect0", "ect1"]),
-        Optional,
+        of(Kind::Choice(&["not_ect", "ect0", "ect1"])),
         "ECN field of its datagrams; `not_ect` if absent. A source that says more than that and does not answer to marks is a \
          flood that asks for them. TCP and QUIC have a parameter `ecn` of their own.",
     ),
-    key("source", Kind::Variants(SOURCES), Default("greedy"), "Traffic source."),
-    key(
+    default("source", of(Kind::Variants(SOURCES)), "greedy", "Traffic source."),
+    default(
         "class",
-        Kind::Word(CLASSES),
-        Default("greedy"),
+        of(Kind::Choice(CLASSES)),
+        "greedy",
         "Traffic class, for queues that distinguish classes: `real_rate` for a flow such as video, which has no \
          use for more than its rate; `greedy` for a flow that uses all it gets.",
     ),
-    key("weight", NUMBER, Default("1"), "Weight where bandwidth is divided by weights."),
-    key(
+    default("weight", NUMBER, "1", "Weight where bandwidth is divided by weights."),
+    optional(
         "rtt",
-        Kind::Amount(Unit::Span, Range::AboveZero),
-        Optional,
+        SPAN,
         "Round-trip time, for queues that divide buffer space by it; if absent, the delays of the links both \
          ways at the start and the transmission times of a full packet and its acknowledgement.",
     ),
-    key(
+    default(
         "guarantee",
-        Kind::Amount(Unit::Rate, Range::FromZero),
-        Default("0bit"),
+        of(Kind::Rate).within(Range::FromZero),
+        "0bit",
         "Guaranteed rate, whether the flow sends or not. The guarantees of the flows that cross a link may add up \
          to at most its rate, at the start and when a change raises one.",
     ),
-    key(
+    optional(
         "tickets",
         TICKETS,
-        Optional,
         "Tickets per second issued to its source, in the currency of the source's node; of a group to that of each \
          member, once for all its `connections`, and to each flow that a source opens.",
     ),
-    key(
+    optional(
         "ack_tickets",
         TICKETS,
-        Optional,
         "Receiver-based alternative to `tickets`: tickets per second issued to its sink; of a group to that of each \
          member, once for all its `connections`, and to each flow that a source opens. TCP and QUIC only.",
     ),
-    key(
+    optional(
         "mark",
         MARK,
-        Optional,
         "Marker of its packets at the source: a name, or a table with parameters. If absent, `tickets` \
          for a flow with `tickets` or `ack_tickets`, else none.",
     ),
-    key(
+    optional(
         "jitter",
         DELAY,
-        Optional,
         "Longest time that its hosts take for a packet or acknowledgement, drawn uniformly for each, in order. \
          Simulator only. If absent, its transmission time over the slowest link of the path.",
     ),
-    key("start", Kind::AmountOrTable(Unit::Time, Range::FromZero, START), Default("0s"), "Start time."),
-    key(
+    default("start", of(Kind::OrTable(&Kind::Time, START)).within(Range::FromZero), "0s", "Start time."),
+    optional(
         "stop",
         TIME,
-        Optional,
         "Time when its source stops writing, or starting short flows; the end of the run if absent. What is written is \
          still sent: a file is written as a whole at its start.",
     ),
 ];
 
 /// Defaults of all flows.
-pub(crate) const DEFAULT_FLOW: &[Key] = &optional(SHARED_FLOW);
+pub(crate) const DEFAULT_FLOW: &[Param] = &all_optional(SHARED_FLOW);
 
 /// A random start.
-pub(crate) const START: &[Key] = &[key(
+pub(crate) const START: &[Param] = &[required(
     "between",
-    Kind::Names,
-    Required,
+    of(Kind::Texts),
     "Start time drawn uniformly between two times, such as [\"0s\", \"1s\"], for each connection.",
 )];
 
 /// A timed change.
-pub(crate) const CHANGE: &[Key] = &[
-    key("at", TIME, Required, "Time of the change."),
-    key(
+pub(crate) const CHANGE: &[Param] = &[
+    required("at", TIME, "Time of the change."),
+    required(
         "set",
-        Kind::Text,
-        Required,
+        TEXT,
         "Parameter to change: link.NAME.rate, .delay, .loss, .queue, .tickets or .ack_tickets; \
          flow.NAME.rate, .class, .weight, .guarantee, .tickets or .ack_tickets, for a flow or a group.",
     ),
-    key("to", Kind::Any, Required, "The new value, written as for that key; a rate may be zero."),
+    required("to", of(Kind::Any), "The new value, written as for that key; a rate may be zero."),
 ];
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keys::Amount;
-    use crate::problem::Place;
-    use crate::text::Item;
+    use crate::gateway;
 
-    fn visit(keys: &'static [Key], seen: &mut dyn FnMut(&'static Key)) {
+    fn visit(keys: &'static [Param], seen: &mut dyn FnMut(&'static Param)) {
         for key in keys {
             seen(key);
             match key.kind {
                 Kind::Table(keys)
                 | Kind::TableOrFalse(keys)
-                | Kind::AmountOrTable(_, _, keys)
+                | Kind::OrTable(_, keys)
                 | Kind::Map(keys)
                 | Kind::Tables(keys) => visit(keys, seen),
-                Kind::Variants(variants) => variants.iter().for_each(|variant| visit(variant.keys, seen)),
+                Kind::Variants(variants) => variants.iter().for_each(|variant| visit(variant.params, seen)),
                 _ => (),
             }
         }
@@ -561,27 +422,26 @@ mod tests {
     #[test]
     fn every_default_is_a_value_of_its_key() {
         let mut defaults = 0;
-        visit(ROOT, &mut |key| {
-            let Default(text) = key.need else { return };
+        let mut check = |key: &'static Param| {
+            let Some(text) = key.default else { return };
             defaults += 1;
             match key.kind {
-                Kind::Amount(unit, range) => {
-                    let read = Amount::read(&Item::text(text, Place::Line(1)), unit, range, false);
-                    assert!(read.is_ok(), "{}: {read:?}", key.name);
-                }
-                Kind::Word(words) => assert!(words.contains(&text), "{}", key.name),
-                Kind::Flag => assert!(["true", "false"].contains(&text), "{}", key.name),
                 Kind::Variants(all) => assert!(all.iter().any(|one| one.name == text), "{}", key.name),
-                Kind::Part(Part::Queue) => assert_eq!(text, "fifo"),
-                Kind::AmountOrTable(..) => assert_eq!(text, "0s"),
-                _ => panic!("{} has a default that nothing reads", key.name),
+                Kind::Defined("queue", _) => assert_eq!(text, "fifo"),
+                Kind::OrTable(..) => assert_eq!(text, "0s"),
+                Kind::SwitchOrTexts => assert_eq!(text, "false"),
+                _ => assert!(key.parse(text).is_ok(), "{}", key.name),
             }
-        });
+        };
+        visit(ROOT, &mut check);
+        visit(gateway::KEYS, &mut check);
         assert!(defaults > 20, "{defaults}");
     }
 
     #[test]
     fn every_key_is_documented_in_sentences() {
-        visit(ROOT, &mut |key| assert!(key.doc.ends_with('.'), "{}", key.name));
+        let mut check = |key: &'static Param| assert!(key.doc.ends_with('.'), "{}", key.name);
+        visit(ROOT, &mut check);
+        visit(gateway::KEYS, &mut check);
     }
 }

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::str::FromStr;
 
+use apportion_core::param::Kind;
 use apportion_core::units::{Rate, Ratio, Span};
 
 use crate::defaults::Defaults;
 use crate::files::Files;
 use crate::gml;
-use crate::keys::{Fields, Kind, walk, walk_variant};
+use crate::keys::{Fields, walk, walk_variant};
 use crate::model::Loss;
 use crate::network::{Network, Spec};
 use crate::problem::{Place, Problems};
@@ -101,8 +102,8 @@ impl<'a> Access<'a> {
     fn pair(&self, i: u64, problems: &mut Problems) -> Pair {
         let pair = self.plain.clone();
         let Some(fields) = &self.fields else { return pair };
-        let rate = fields.rate("rate", i, problems).unwrap_or(pair.there.rate);
-        let delay = fields.span("delay", i, problems).unwrap_or(pair.there.delay);
+        let rate = fields.get("rate", i, problems).unwrap_or(pair.there.rate);
+        let delay = fields.get("delay", i, problems).unwrap_or(pair.there.delay);
         pair.of(rate, delay)
     }
 }
@@ -132,7 +133,7 @@ fn two_sides(
     let place = fields.place;
     let Pair { there, back } = bottleneck(fields, name, defaults, problems);
     let access = Access::new(fields, defaults, problems);
-    let pairs = fields.count("pairs", 1, problems)?;
+    let pairs = fields.get("pairs", 1, problems)?;
     let mut network = Network::default();
     let [left, right] = routers.map(|router| network.node(router));
     network.two_way(name.to_owned(), (left, right), there, back, place);
@@ -160,7 +161,7 @@ fn row(
     let place = fields.place;
     let Pair { there, back } = bottleneck(fields, "link", defaults, problems);
     let access = Access::new(fields, defaults, problems);
-    let hops = fields.count("hops", 1, problems)?;
+    let hops: u64 = fields.get("hops", 1, problems)?;
     let mut network = Network::default();
     let routers: Vec<_> = (1..=hops + 1).map(|k| network.node(format!("n{k}"))).collect();
     for (k, pair) in (1..).zip(routers.windows(2)) {
@@ -207,9 +208,9 @@ fn gfc(fields: &Fields<'_>, defaults: &Defaults<'_>, problems: &mut Problems) ->
         let Pair { there, back } = Pair { there, back }.of(rate, delay);
         network.two_way(name.to_owned(), (pair[0], pair[1]), there, back, place);
     }
-    let rate = fields.rate("access", 1, problems).unwrap_or_default();
+    let rate = fields.get("access", 1, problems).unwrap_or_default();
     for kind in ["short", "long"] {
-        let delay = fields.span(kind, 1, problems).unwrap_or_default();
+        let delay = fields.get(kind, 1, problems).unwrap_or_default();
         for (k, router) in (1..).zip(&routers) {
             let host = network.node(format!("{kind}{k}"));
             let Pair { there, back } = access((rate, "topology.access"), delay, defaults, problems);

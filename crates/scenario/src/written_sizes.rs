@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use apportion_core::param::Variant;
 use apportion_core::units::Bytes;
 
 use crate::files::Files;
-use crate::keys::{Fields, Variant, walk_variant};
+use crate::keys::{Fields, walk_variant};
 use crate::problem::Problems;
 use crate::sizes::{Cdf, DATA_MINING, Shape, Sizes, WEB_SEARCH};
 use crate::tables::SIZES;
@@ -50,8 +51,8 @@ impl<'f> Written<'f> {
         if let Some(cdf) = &self.cdf {
             return Some(Sizes::Empirical(Arc::clone(cdf)));
         }
-        let least = fields.bytes("least", i, problems);
-        let most = fields.bytes("most", i, problems);
+        let least = fields.get("least", i, problems);
+        let most = fields.get("most", i, problems);
         if let (Some(least), Some(most)) = (least, most)
             && least >= most
         {
@@ -59,15 +60,13 @@ impl<'f> Written<'f> {
             return None;
         }
         Some(match self.variant.name {
-            "constant" => Sizes::Shaped { mean: fields.bytes("size", i, problems)?, shape: Shape::Constant },
-            "bounded_pareto" => Sizes::BoundedPareto {
-                alpha: fields.number("alpha", i, problems)?,
-                least: least?,
-                most: most?,
-            },
+            "constant" => Sizes::Shaped { mean: fields.get("size", i, problems)?, shape: Shape::Constant },
+            "bounded_pareto" => {
+                Sizes::BoundedPareto { alpha: fields.get("alpha", i, problems)?, least: least?, most: most? }
+            }
             _ => {
-                let median = fields.bytes("median", i, problems)?;
-                let sigma = fields.number("sigma", i, problems)?;
+                let median = fields.get("median", i, problems)?;
+                let sigma = fields.get("sigma", i, problems)?;
                 let sizes = Sizes::Lognormal { median, sigma, least: least.unwrap_or(Bytes::ZERO), most };
                 // Chosen: what the inversion resolves.
                 if sigma > MAX_SIGMA || sizes.share_within() < 1e-6 {

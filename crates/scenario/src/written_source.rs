@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use apportion_core::param::Variant;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
 use crate::files::{self, Files};
-use crate::keys::{Fields, Variant};
+use crate::keys::Fields;
 use crate::media_sources;
 use crate::model::{DurationDistribution, Frames, MAX_ARRIVALS, Shape, Source, Start};
 use crate::problem::Problems;
@@ -52,31 +53,31 @@ impl<'f> WrittenSource<'f> {
     /// The source of member `i`.
     pub(crate) fn at(&self, i: u64, problems: &mut Problems) -> Option<Source> {
         let fields = &self.fields;
-        let mut rate = |name: &str| -> Option<Rate> { fields.rate(name, i, problems) };
+        let mut rate = |name: &str| -> Option<Rate> { fields.get(name, i, problems) };
         Some(match self.kind.name {
             "greedy" => Source::Greedy,
-            "file" => Source::File { size: fields.bytes("size", i, problems)? },
+            "file" => Source::File { size: fields.get("size", i, problems)? },
             "cbr" => Source::Cbr {
                 rate: rate("rate")?,
-                write: fields.bytes("packet", i, problems)?,
-                jitter: fields.ratio("jitter", i, problems)?,
+                write: fields.get("packet", i, problems)?,
+                jitter: fields.get("jitter", i, problems)?,
             },
-            "poisson" => Source::Poisson { rate: rate("rate")?, write: fields.bytes("packet", i, problems)? },
+            "poisson" => Source::Poisson { rate: rate("rate")?, write: fields.get("packet", i, problems)? },
             "on_off" => {
                 let shape = shape(fields, i, problems)?;
                 Source::OnOff {
-                    rate: fields.rate("rate", i, problems)?,
-                    write: fields.bytes("packet", i, problems)?,
+                    rate: fields.get("rate", i, problems)?,
+                    write: fields.get("packet", i, problems)?,
                     on: DurationDistribution { mean: period("on", fields, i, problems)?, shape },
                     off: DurationDistribution { mean: period("off", fields, i, problems)?, shape },
                 }
             }
             "short_flows" => Source::ShortFlows {
-                per_second: fields.number("per_second", i, problems)?,
+                per_second: fields.get("per_second", i, problems)?,
                 sizes: match &self.sizes {
                     Some(sizes) => sizes.at(i, problems)?,
                     None => Sizes::Shaped {
-                        mean: fields.bytes("mean_size", i, problems)?,
+                        mean: fields.get("mean_size", i, problems)?,
                         shape: shape(fields, i, problems)?,
                     },
                 },
@@ -90,7 +91,7 @@ impl<'f> WrittenSource<'f> {
                 },
                 fps: media_sources::frames_per_second(fields, i, problems)?,
                 least: {
-                    let least = fields.ratio("least", i, problems)?;
+                    let least = fields.get("least", i, problems)?;
                     (fields.flag("adaptive") == Some(true)).then_some(least)
                 },
             },
@@ -161,7 +162,7 @@ fn read_file(
 
 /// The mean length of on or off periods.
 fn period(name: &str, fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Span> {
-    let mean = fields.span(name, i, problems)?;
+    let mean = fields.get(name, i, problems)?;
     if mean < SHORTEST_PERIOD {
         fields.refuse(
             name,
@@ -176,6 +177,6 @@ fn shape(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Shape> 
     Some(match fields.text("shape")? {
         "constant" => Shape::Constant,
         "exponential" => Shape::Exponential,
-        _ => Shape::Pareto(fields.number("alpha", i, problems)?),
+        _ => Shape::Pareto(fields.get("alpha", i, problems)?),
     })
 }

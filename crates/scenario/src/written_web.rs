@@ -31,7 +31,6 @@ pub(crate) fn web(
     i: u64,
     problems: &mut Problems,
 ) -> Option<Arc<Web>> {
-    let whole = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
     let lognormal = |median: u64, sigma: f64, least: u64| Sizes::Lognormal {
         median: Bytes::new(median),
         sigma,
@@ -43,8 +42,8 @@ pub(crate) fn web(
         sizes.main.as_ref().map_or_else(|| Some(lognormal(4_230, 1.37, 100)), |own| own.at(i, problems))?;
     let object =
         sizes.object.as_ref().map_or_else(|| Some(lognormal(478, 2.36, 50)), |own| own.at(i, problems))?;
-    let per_second = fields.number("users_per_second", i, problems);
-    let life = fields.span("life", i, problems);
+    let per_second = fields.get("users_per_second", i, problems);
+    let life = fields.get("life", i, problems);
     let users = match (per_second, life) {
         (None, None) => None,
         (Some(per_second), Some(life)) => Some(Users { per_second, life }),
@@ -57,7 +56,7 @@ pub(crate) fn web(
     };
     let objects = match fields.item("objects") {
         Some(_) => {
-            let objects = whole(fields.count("objects", i, problems)?);
+            let objects: u32 = fields.get("objects", i, problems)?;
             if objects > MAX_OBJECTS {
                 fields.refuse(
                     "objects",
@@ -71,15 +70,15 @@ pub(crate) fn web(
         None => Objects::Pareto,
     };
     let request = request(fields, i, problems)?;
-    let parallel = whole(fields.count("parallel", i, problems)?);
-    let think = fields.span("think", i, problems)?;
+    let parallel = fields.get("parallel", i, problems)?;
+    let think = fields.get("think", i, problems)?;
     Some(Arc::new(Web { users, main, object, objects, parallel, request, think, is_probe: false }))
 }
 
 /// The source `probe` of member `i`.
 pub(crate) fn probe(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Arc<Web>> {
     let request = request(fields, i, problems)?;
-    let per_second = fields.number("per_second", i, problems)?;
+    let per_second: f64 = fields.get("per_second", i, problems)?;
     if per_second > MAX_PROBES {
         let message = format!("{per_second} a second are a load and no probe; write at most {MAX_PROBES}");
         fields.refuse("per_second", message, problems);
@@ -92,7 +91,7 @@ pub(crate) fn probe(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Opt
 const MAX_PROBES: f64 = 1_000.0;
 
 fn request(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Bytes> {
-    let request = fields.bytes("request", i, problems)?;
+    let request = fields.get("request", i, problems)?;
     if (MIN_REQUEST..=MAX_REQUEST).contains(&request) {
         return Some(request);
     }

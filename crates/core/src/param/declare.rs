@@ -3,8 +3,8 @@
 use alloc::format;
 use core::fmt::Debug;
 
-use super::{EntryArgs, Kind, Limit, MUST_BE_SET, Paper, Param, ParamError, Threshold, Value};
-use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span};
+use super::{EntryArgs, Kind, Limit, MUST_BE_SET, Paper, Param, ParamError, Range, Threshold, Value};
+use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, Time};
 
 /// A type that a parameter can have.
 pub trait Setting: Sized + Debug {
@@ -47,6 +47,7 @@ settings! {
     MeanPackets: MeanPackets;
     Bytes: Bytes;
     Span: Span;
+    Time: Time;
     Rate: Rate;
     Ratio: Ratio;
     Number: f64;
@@ -90,8 +91,8 @@ impl Param {
     /// A parameter that has no value unless it is set: its doc says what that means.
     #[must_use]
     pub const fn unset(source: &'static str) -> Self {
-        let paper = Paper::AsDefault;
-        Self { name: "", symbol: "–", kind: Kind::Switch, default: None, paper, source, doc: "" }
+        let (kind, range, paper) = (Kind::Switch, Range::Any, Paper::AsDefault);
+        Self { name: "", symbol: "–", kind, range, default: None, paper, source, doc: "" }
     }
 
     /// A parameter that every scenario has to set.
@@ -110,6 +111,12 @@ impl Param {
     #[must_use]
     pub const fn not_in_paper(self) -> Self {
         Self { paper: Paper::Unset, ..self }
+    }
+
+    /// The same, of which only these values are allowed.
+    #[must_use]
+    pub const fn within(self, range: Range) -> Self {
+        Self { range, ..self }
     }
 
     /// The same, with what users read of it, for a parameter that several components have.
@@ -154,6 +161,7 @@ pub const fn total(lists: &[&[Param]]) -> usize {
 /// These lists in one, which holds [`total`] parameters.
 #[must_use]
 pub const fn concat<const N: usize>(lists: &[&[Param]]) -> [Param; N] {
+    assert!(total(lists) == N, "a parameter would be left out");
     let mut all = [super::LIMIT; N];
     let (mut at, mut list) = (0, 0);
     while list < lists.len() {

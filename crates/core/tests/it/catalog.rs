@@ -231,6 +231,7 @@ fn printed(value: Value, optional: bool) -> String {
         Value::MeanPackets(value) => format!("{value:?}"),
         Value::Bytes(value) => format!("{value:?}"),
         Value::Span(value) => format!("{value:?}"),
+        Value::Time(value) => format!("{value:?}"),
         Value::Rate(value) => format!("{value:?}"),
         Value::Ratio(value) => format!("{value:?}"),
         Value::Number(value) => format!("{value:?}"),

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::tables::{DIRECTION, LABELS, ROOT, RULE};
-use crate::describe::{described_keys, markdown_keys};
+use crate::describe::markdown_keys;
 use crate::tables::CUSTOMER;
 
 /// The keys of configuration files of gateways as Markdown: the end of the page `docs/gateway.md`.
@@ -19,7 +19,7 @@ pub fn reference() -> String {
     ];
     for (title, keys) in tables {
         let _ = write!(out, "\n### {title}\n");
-        markdown_keys(&mut out, &described_keys(keys));
+        markdown_keys(&mut out, keys);
     }
     out
 }

@@ -35,7 +35,7 @@ pub(super) fn read<'a>(
     let key = direction.name();
     let fields = walk(root.item(key)?, key, DIRECTION, false, problems)?;
     let rate = rate::read(&fields, problems);
-    let overhead = fields.bytes("overhead", 1, problems);
+    let overhead = fields.get("overhead", 1, problems);
     if let Some(overhead) = overhead.filter(|overhead| *overhead > MAX_OVERHEAD) {
         let message = format!(
             "{overhead} in addition to each packet is more than {MAX_OVERHEAD}; write for example \"14B\""
@@ -56,8 +56,8 @@ pub(super) fn read<'a>(
         auto,
         overhead: overhead?,
         queue: queue?,
-        delay: fields.span("delay", 1, problems)?,
-        loss: fields.ratio("loss", 1, problems)?,
+        delay: fields.get("delay", 1, problems)?,
+        loss: fields.get("loss", 1, problems)?,
         tickets: fields.tickets("tickets", 1, problems),
         ack_tickets: fields.tickets("ack_tickets", 1, problems),
         exchange,

@@ -1,11 +1,12 @@
 //! The rate of a direction: one that is written, or one that follows the link.
 
 use apportion_core::estimate::autorate::{AutorateParams, Bottleneck};
+use apportion_core::param::{Kind, Range, Setting};
 use apportion_core::units::Rate;
 
 use super::tables::{AUTO, FASTEST, LINK, SLOWEST, THRESHOLD};
 use super::{AutoRate, Direction, Side};
-use crate::keys::{Amount, Fields, Quantity, Range, Unit};
+use crate::keys::{Amount, Fields};
 use crate::problem::Problems;
 use crate::text::Item;
 
@@ -18,9 +19,9 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<(Rate
     let place = fields.place_of("rate");
     let written = |text: &str| match text {
         AUTO => Ok(None),
-        _ => match Amount::read(&Item::text(text, place), Unit::Rate, Range::AboveZero, false)?.at(1)? {
-            Quantity::Whole(bits) => Ok(Some(Rate::from_bit(bits))),
-            Quantity::Real(_) => Err(format!("`{text}` is no rate; write for example \"10Mbit\"")),
+        _ => match Amount::read(&Item::text(text, place), Kind::Rate, Range::AboveZero, false)? {
+            Amount::Fixed(value) => Ok(Rate::of(Some(value))),
+            Amount::Formula(..) => Ok(None),
         },
     };
     let rate = fields.form("rate", written, problems)?;
@@ -35,7 +36,7 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<(Rate
         }
         return Some((rate, None));
     }
-    let Some(most) = fields.rate(FASTEST, 1, problems) else {
+    let Some(most) = fields.get::<Rate>(FASTEST, 1, problems) else {
         if fields.item(FASTEST).is_none() {
             let message = format!(
                 "a rate that follows the link needs bounds; write for example {FASTEST} = \"25Mbit\", the most that the link has \
@@ -46,14 +47,14 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<(Rate
         return None;
     };
     let default = || Rate::from_bit((most.as_bit() / SPAN).max(1));
-    let least = if fields.item(SLOWEST).is_some() { fields.rate(SLOWEST, 1, problems)? } else { default() };
+    let least = if fields.item(SLOWEST).is_some() { fields.get(SLOWEST, 1, problems)? } else { default() };
     if least > most {
         let message = format!("{least} is above `{FASTEST}`, {most}; write a lower rate, or leave it out");
         fields.refuse(SLOWEST, message, problems);
         return None;
     }
     let link = if fields.text(LINK)? == Side::Inside.name() { Side::Inside } else { Side::Outside };
-    Some((most, Some(AutoRate { least, threshold: fields.span(THRESHOLD, 1, problems)?, link })))
+    Some((most, Some(AutoRate { least, threshold: fields.get(THRESHOLD, 1, problems)?, link })))
 }
 
 impl AutoRate {

@@ -144,14 +144,14 @@ fn conditions(fields: &Fields<'_>, problems: &mut Problems) -> Option<Rule> {
 
 /// `tcp` says whether the flows may have acknowledgements.
 fn treatment(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<Treatment> {
-    let weight = fields.number("weight", 1, problems).and_then(Weight::new);
-    let guarantee = fields.rate("guarantee", 1, problems);
+    let weight = fields.get("weight", 1, problems).and_then(Weight::new);
+    let guarantee = fields.get("guarantee", 1, problems);
     let grouping = match fields.item("flows") {
         Some(_) => fields.form("flows", forms::grouping, problems)?,
         None => Grouping::default(),
     };
     let [guarantee_limit, guarantee_limit_per_host] = LIMITS.map(|key| {
-        let limit = fields.rate(key, 1, problems)?;
+        let limit = fields.get(key, 1, problems)?;
         check_limit(fields, key, (limit, guarantee?), grouping, problems);
         Some(limit)
     });
@@ -178,11 +178,11 @@ fn treatment(fields: &Fields<'_>, tcp: bool, problems: &mut Problems) -> Option<
         guarantee: guarantee?,
         guarantee_limit,
         guarantee_limit_per_host,
-        label_limit: fields.rate("label_limit", 1, problems),
+        label_limit: fields.get("label_limit", 1, problems),
         tickets,
         ack_tickets,
         mark,
-        rtt: fields.span("rtt", 1, problems),
+        rtt: fields.get("rtt", 1, problems),
         customer: customer.map(ToOwned::to_owned),
         flows: grouping,
     })

@@ -176,8 +176,8 @@ mod tests {
 
     use super::super::tables::{DIRECTION, ROOT, RULE};
     use super::*;
-    use crate::keys::{Key, Kind};
     use crate::tables::CUSTOMER;
+    use apportion_core::param::{Kind, Param};
 
     /// What is not written here is lost in the canonical text, and no reload would notice that it changes.
     #[test]
@@ -199,9 +199,9 @@ mod tests {
                 |it: &&Section| it.header.is_empty() == start.is_empty() && it.header.starts_with(start);
             let own: Vec<&Section> = sections.iter().filter(is_own).collect();
             let is_written =
-                |key: &Key| own.iter().any(|it| it.entries.iter().any(|entry| entry.key == key.name));
+                |key: &Param| own.iter().any(|it| it.entries.iter().any(|entry| entry.key == key.name));
             // Those of the file that are tables are sections of their own.
-            let is_section = |key: &Key| {
+            let is_section = |key: &Param| {
                 start.is_empty() && matches!(key.kind, Kind::Table(_) | Kind::Tables(_) | Kind::Map(_))
             };
             for key in keys.iter().filter(|key| !is_section(key)) {
