@@ -163,6 +163,38 @@ fn paths(text: &str) -> impl Iterator<Item = &str> {
         .filter(|path| !path.split(['/', '.']).any(|part| ["KEY", "NAME"].contains(&part)))
 }
 
+/// The crates in the table of the section "The crates".
+fn crates_listed(design: &str) -> Vec<&str> {
+    let section = design.split("\n## ").find(|section| section.starts_with("The crates")).unwrap_or_default();
+    section
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"))
+        .map(|(name, _)| name)
+        .collect()
+}
+
+#[test]
+fn the_design_lists_every_crate_of_the_workspace() {
+    let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(manifest.contains("\nmembers = [\"crates/*\"]\n"));
+    let folders = std::fs::read_dir(root().join("crates")).unwrap().map(|entry| entry.unwrap().path());
+    let folders = folders.filter(|folder| folder.join("Cargo.toml").exists());
+    let mut members: Vec<_> =
+        folders.map(|folder| folder.file_name().unwrap().to_str().unwrap().to_owned()).collect();
+    members.sort();
+    let design = std::fs::read_to_string(root().join("docs/design.md")).unwrap();
+    let mut listed = crates_listed(&design);
+    listed.sort_unstable();
+    assert_eq!(listed, members);
+}
+
+#[test]
+fn crates_are_found_in_their_table_alone() {
+    let design =
+        "# D\n\n## The crates\n\n| crate | holds |\n|---|---|\n| `a` | `b` |\n\n## Next\n\n| `c` | d |\n";
+    assert_eq!(crates_listed(design), ["a"]);
+}
+
 #[test]
 fn every_path_named_exists() {
     let mut missing = Vec::new();
