@@ -10,10 +10,8 @@
 //! | [`responsiveness`] | whether a flow sends less when its packets are lost | Tamura, Tobe, Tokuda 2000, section 6 |
 //! | [`answers`] | the same, from the losses that it has anyway | – |
 //! | [`tcp_friendly`] | whether a flow sends no more than TCP with its losses | Floyd, Fall 1999, section 4.1 |
-//! | [`autorate`] | the rate of a link that is not known, from how long answers take | – |
 
 pub mod answers;
-pub mod autorate;
 pub mod exponential;
 pub mod fair_share;
 pub mod least_labels;

@@ -1,4 +1,4 @@
-//! Rates that follow the link: what [`autorate`](apportion_core::estimate::autorate) learns, from the TCP connections that pass.
+//! Rates that follow the link: what [`estimate`] learns, from the TCP connections that pass.
 //!
 //! A connection gives answers where segments leave towards the side of the link and its other end acknowledges them or echoes their
 //! timestamps ([`sampler`]). Here it is each connection by itself, also where a rule makes many of them
@@ -9,20 +9,24 @@
 //!
 //! Cost: O(1) per TCP segment: a parse of the header as it leaves, two lookups; 1.2 kB per connection, 80 bytes per host.
 
+mod estimate;
 mod sampler;
 #[cfg(test)]
 mod tests;
+
 use std::net::IpAddr;
 
-use apportion_core::estimate::autorate::{Answer, Autorate, AutorateParams, Bottleneck, Findings};
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Rate, Span, Time};
-use apportion_scenario::gateway::{Direction, GatewayConfig, Side};
+use apportion_scenario::gateway::{AutoRate, Direction, GatewayConfig, Side};
 
+use self::estimate::{Answer, Autorate, AutorateParams, Bottleneck};
 use self::sampler::Sampler;
 use super::round_trip::Shortest;
 use crate::flow_table::FlowTable;
 use crate::frame::{FlowTuple, Segment, Timestamps};
+
+pub use self::estimate::Findings;
 
 /// A segment with its connection and its timestamps, if it has them.
 pub(super) type TcpSegment = (FlowTuple, Segment, Option<Timestamps>);
@@ -61,7 +65,7 @@ impl Autorates {
         let sides = directions.map(|(_, own)| own.auto.map(|auto| auto.link));
         sides.iter().any(Option::is_some).then(|| {
             let params = directions.map(|(direction, own)| match &own.auto {
-                Some(auto) => auto.params(direction, own.rate),
+                Some(auto) => following(*auto, direction, own.rate),
                 None => fixed(own.rate),
             });
             match before {
@@ -162,6 +166,15 @@ const fn towards(direction: Direction) -> Side {
         Direction::Up => Side::Outside,
         Direction::Down => Side::Inside,
     }
+}
+
+/// For a direction whose highest rate is `most`. What comes from the side of the link has gone through it.
+const fn following(auto: AutoRate, direction: Direction, most: Rate) -> AutorateParams {
+    let bottleneck = match (direction, auto.link) {
+        (Direction::Up, Side::Outside) | (Direction::Down, Side::Inside) => Bottleneck::Behind,
+        (Direction::Up, Side::Inside) | (Direction::Down, Side::Outside) => Bottleneck::Before,
+    };
+    AutorateParams { least: auto.least, most, threshold: auto.threshold, bottleneck }
 }
 
 /// For a direction whose rate stays.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use apportion_core::estimate::autorate::Findings;
 use apportion_core::packet::FlowId;
 use apportion_core::queue::{Backlog, DropReason};
 use apportion_core::system::ramp::FlowShare;
@@ -18,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::Gateway;
 use super::accounts::Account;
+use super::autorate::Findings;
 use super::events::InterfaceEvents;
 use super::exceptions::ExceptionCounts;
 use super::guarantees::{self, Exceeded};

@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use apportion_core::estimate::autorate::Findings;
 use apportion_core::label::Label;
 use apportion_core::packet::{Ecn, FlowId, LabelKind, Protocol};
 use apportion_core::units::{Bytes, Rate, Span, Time};
@@ -14,7 +13,7 @@ use apportion_scenario::gateway::classifier::Headers;
 use apportion_scenario::gateway::{Direction, GatewayConfig, Labels};
 
 use super::accounts::Accounts;
-use super::autorate::{Autorates, TcpSegment};
+use super::autorate::{Autorates, Findings, TcpSegment};
 use super::classify::{Classifier, Found, Settings};
 use super::non_flow_policer::NonFlowPolicer;
 use super::reports::Reports;

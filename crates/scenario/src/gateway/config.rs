@@ -96,7 +96,7 @@ pub struct DirectionConfig {
     pub rules: RuleSet,
 }
 
-/// How the rate of a direction follows the link; see [`autorate`](apportion_core::estimate::autorate).
+/// How the rate of a direction follows the link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutoRate {
     /// The lowest rate.

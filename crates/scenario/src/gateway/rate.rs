@@ -1,11 +1,10 @@
 //! The rate of a direction: one that is written, or one that follows the link.
 
-use apportion_core::estimate::autorate::{AutorateParams, Bottleneck};
 use apportion_core::param::{Kind, Range, Setting};
 use apportion_core::units::Rate;
 
 use super::tables::{AUTO, FASTEST, LINK, SLOWEST, THRESHOLD};
-use super::{AutoRate, Direction, Side};
+use super::{AutoRate, Side};
 use crate::keys::{Amount, Fields};
 use crate::problem::Problems;
 use crate::text::Item;
@@ -55,18 +54,6 @@ pub(super) fn read(fields: &Fields<'_>, problems: &mut Problems) -> Option<(Rate
     }
     let link = if fields.text(LINK)? == Side::Inside.name() { Side::Inside } else { Side::Outside };
     Some((most, Some(AutoRate { least, threshold: fields.get(THRESHOLD, 1, problems)?, link })))
-}
-
-impl AutoRate {
-    /// For a direction whose highest rate is `most`. What comes from the side of the link has gone through it.
-    #[must_use]
-    pub const fn params(&self, direction: Direction, most: Rate) -> AutorateParams {
-        let bottleneck = match (direction, self.link) {
-            (Direction::Up, Side::Outside) | (Direction::Down, Side::Inside) => Bottleneck::Behind,
-            (Direction::Up, Side::Inside) | (Direction::Down, Side::Outside) => Bottleneck::Before,
-        };
-        AutorateParams { least: self.least, most, threshold: self.threshold, bottleneck }
-    }
 }
 
 impl Side {

@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use apportion_core::estimate::autorate::Bottleneck;
 use apportion_core::mark::MarkerParams;
 use apportion_core::packet::CustomerId;
 use apportion_core::packet::FlowClass;
@@ -314,11 +313,6 @@ fn a_rate_that_follows_the_link_is_read_and_has_bounds() {
     );
     assert_eq!((auto.threshold, auto.link), (Span::from_millis(15), Side::Outside));
     assert_eq!((down.auto, down.least_rate()), (None, down.rate));
-    let behind = |direction, link| AutoRate { link, ..auto }.params(direction, up.rate).bottleneck;
-    assert_eq!(behind(Direction::Up, Side::Outside), Bottleneck::Behind);
-    assert_eq!(behind(Direction::Down, Side::Outside), Bottleneck::Before);
-    assert_eq!(behind(Direction::Down, Side::Inside), Bottleneck::Behind);
-    assert_eq!(behind(Direction::Up, Side::Inside), Bottleneck::Before);
     let every = "rate = \"auto\"\nrate_max = \"25Mbit\"\nrate_min = \"2Mbit\"\nrate_delay = \"20ms\"\n\
                  rate_link = \"inside\"";
     let config = load(&with(every));

@@ -25,11 +25,10 @@
 //!
 //! Cost: O(1) per packet; a sort of at most 256 answers per review; 14 kB.
 
-use alloc::collections::VecDeque;
-use alloc::vec::Vec;
-use core::ops::RangeInclusive;
+use std::collections::VecDeque;
+use std::ops::RangeInclusive;
 
-use crate::units::{Bytes, Rate, Span, Time};
+use apportion_core::units::{Bytes, Rate, Span, Time};
 
 /// How often there may be a review.
 pub const REVIEW: Span = Span::from_millis(25);

@@ -6,9 +6,9 @@
 
 use std::collections::VecDeque;
 
-use apportion_core::estimate::autorate::GIVE_UP;
 use apportion_core::units::{Span, Time};
 
+use super::estimate::GIVE_UP;
 use crate::frame::{Segment, Timestamps};
 use crate::gateway::round_trip::is_before;
 

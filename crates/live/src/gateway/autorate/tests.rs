@@ -37,6 +37,18 @@ fn ack(number: u32) -> Segment {
 
 const ACK: u8 = 1 << 4;
 
+#[test]
+fn a_link_is_behind_the_shaper_of_what_goes_to_its_side() {
+    let behind = |direction, link| {
+        let auto = AutoRate { least: Rate::from_mbit(1), threshold: Span::from_millis(15), link };
+        following(auto, direction, Rate::from_mbit(25)).bottleneck
+    };
+    assert_eq!(behind(Direction::Up, Side::Outside), Bottleneck::Behind);
+    assert_eq!(behind(Direction::Down, Side::Outside), Bottleneck::Before);
+    assert_eq!(behind(Direction::Down, Side::Inside), Bottleneck::Behind);
+    assert_eq!(behind(Direction::Up, Side::Inside), Bottleneck::Before);
+}
+
 /// How long the answers to these took, in milliseconds.
 fn took(sampler: &mut Sampler, events: &[(u64, Result<Segment, Segment>)]) -> Vec<u64> {
     let answers = events.iter().filter_map(|(ms, event)| match event {

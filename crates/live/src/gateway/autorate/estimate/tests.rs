@@ -1,8 +1,5 @@
 //! A shaper with a link behind it, in steps of a millisecond.
 
-use alloc::collections::VecDeque;
-use alloc::vec::Vec;
-
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
