@@ -1,10 +1,13 @@
-//! Whether the machine wakes threads in time, for tests that judge rates and times.
+//! Whether the machine has time for tests that judge rates and times.
 //!
 //! A thread sleeps for a millisecond again and again, and sums up how late it wakes. What is so late delays the gateways, senders and
-//! receivers of a test as much.
+//! receivers of a test as much. Those of them that need a core for longer wait for it also where a thread that sleeps wakes in time: where
+//! no core is idle.
 #![expect(clippy::disallowed_methods, reason = "how late threads wake is a matter of real time")]
 
 use std::fmt;
+use std::fs;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -16,28 +19,38 @@ const SLEEP: Duration = Duration::from_millis(1);
 const GRACE: Duration = Duration::from_millis(1);
 /// A machine that is later than either is busy. An idle one with one case at a time reaches a tenth of the first, and 6 ms.
 const BUSY: (f64, Duration) = (0.02, Duration::from_millis(20));
+/// A machine whose cores are idle for less of the time is busy.
+const LEAST_IDLE: f64 = 0.1;
 
-/// How late threads woke.
-#[derive(Clone, Copy, Debug, Default)]
+/// How late threads woke, and how idle the machine was.
+#[derive(Clone, Copy, Debug)]
 pub struct Lateness {
     /// The part of the time that passed beyond [`GRACE`] before the thread woke.
     share: f64,
     /// The longest time beyond what it slept for.
     worst: Duration,
+    /// The part of the time of all cores in which nothing ran.
+    idle: f64,
 }
 
 impl Lateness {
     /// Whether the machine was too busy for bounds on rates and times.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.share > BUSY.0 || self.worst > BUSY.1
+        self.share > BUSY.0 || self.worst > BUSY.1 || self.idle < LEAST_IDLE
     }
 }
 
 impl fmt::Display for Lateness {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { share, worst } = self;
-        write!(f, "threads woke up to {} ms late, {:.1} % of the time", worst.as_millis(), 100.0 * share)
+        let Self { share, worst, idle } = self;
+        write!(
+            f,
+            "threads woke up to {} ms late, {:.1} % of the time, and cores were idle for {:.0} %",
+            worst.as_millis(),
+            100.0 * share,
+            100.0 * idle
+        )
     }
 }
 
@@ -64,12 +77,13 @@ impl Watch {
     #[must_use]
     pub fn end(self) -> Lateness {
         self.ends.store(true, Ordering::Relaxed);
-        self.thread.join().unwrap_or_default()
+        self.thread.join().unwrap_or_else(|panic| resume_unwind(panic))
     }
 }
 
 fn until(ends: &AtomicBool) -> Lateness {
-    let (since, mut late, mut worst) = (Instant::now(), Duration::ZERO, Duration::ZERO);
+    let (since, before) = (Instant::now(), Cores::now());
+    let (mut late, mut worst) = (Duration::ZERO, Duration::ZERO);
     while !ends.load(Ordering::Relaxed) {
         let begun = Instant::now();
         thread::sleep(SLEEP);
@@ -77,5 +91,30 @@ fn until(ends: &AtomicBool) -> Lateness {
         late += over.saturating_sub(GRACE);
         worst = worst.max(over);
     }
-    Lateness { share: late.as_secs_f64() / since.elapsed().as_secs_f64(), worst }
+    let share = late.as_secs_f64() / since.elapsed().as_secs_f64();
+    Lateness { share, worst, idle: Cores::now().idle_since(before) }
+}
+
+/// Ticks of all cores since the machine was started.
+#[derive(Clone, Copy, Debug, Default)]
+struct Cores {
+    idle: u64,
+    all: u64,
+}
+
+impl Cores {
+    /// None where the system does not tell.
+    fn now() -> Self {
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        // user, nice, system, idle, iowait, irq, softirq, steal; what guests use is in the first (proc_stat(5)).
+        let ticks =
+            stat.lines().next().into_iter().flat_map(|line| line.split_ascii_whitespace().skip(1).take(8));
+        let ticks: Vec<u64> = ticks.filter_map(|ticks| ticks.parse().ok()).collect();
+        Self { idle: ticks.iter().skip(3).take(2).sum(), all: ticks.iter().sum() }
+    }
+
+    fn idle_since(self, before: Self) -> f64 {
+        let (idle, all) = (self.idle.saturating_sub(before.idle), self.all.saturating_sub(before.all));
+        if all == 0 { 1.0 } else { idle as f64 / all as f64 }
+    }
 }
