@@ -27,7 +27,8 @@ use apportion_linux::namespace::{Identity, Isolation, Why, enter_user_namespace}
 
 use crate::child::{Running, limit};
 use crate::lateness::{Lateness, Watch};
-use crate::skip::{self, CASE};
+
+use crate::skip;
 
 /// The status of a process that the system does not let into a user namespace.
 const SKIPPED: u8 = 77;
@@ -49,6 +50,7 @@ macro_rules! cases {
     };
 }
 pub use crate::cases;
+pub use crate::skip::CASE;
 
 /// Whether the case of this process judges rates or times.
 static IS_TIMED: AtomicBool = AtomicBool::new(false);

@@ -17,8 +17,8 @@ pub const BEGIN: &str = "skipped: ";
 pub const FILE: &str = "APPORTION_SKIPPED";
 /// Set where nothing else runs.
 const REAL_TIME: &str = "APPORTION_REAL_TIME";
-/// Names the test, in a program that runs each of them in a process of its own.
-pub(crate) const CASE: &str = "APPORTION_NAMESPACE_CASE";
+/// Names the test, or the part of one, in a program that runs each of them in a process of its own.
+pub const CASE: &str = "APPORTION_NAMESPACE_CASE";
 
 /// Packages of Debian that are not called as the program that they bring.
 const PACKAGES: [(&str, &str); 4] =

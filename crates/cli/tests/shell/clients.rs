@@ -24,8 +24,7 @@ fn behind_a_link(programs: &[&str], far: &str, command: &str) -> Option<(TempDir
     Some((folder, run))
 }
 
-#[test]
-fn iperf3_has_the_rate_of_the_link() {
+pub fn iperf3_has_the_rate_of_the_link() {
     let command = "iperf3 -c $APPORTION_FAR -t 4 -O 1 -J";
     let Some((_, run)) = behind_a_link(&["iperf3"], "iperf3 -s", command) else { return };
     let said: Value = serde_json::from_str(&run.out).unwrap();
@@ -34,8 +33,7 @@ fn iperf3_has_the_rate_of_the_link() {
     assert!((9.2..9.7).contains(&mbps), "{mbps}");
 }
 
-#[test]
-fn irtt_has_the_round_trip_of_the_link() {
+pub fn irtt_has_the_round_trip_of_the_link() {
     let command = "irtt client -i 10ms -d 2s -Q -o - $APPORTION_FAR";
     let Some((_, run)) = behind_a_link(&["irtt"], "irtt server", command) else { return };
     let said: Value = serde_json::from_str(&run.out).unwrap();
@@ -44,8 +42,7 @@ fn irtt_has_the_round_trip_of_the_link() {
     assert_eq!(said["stats"]["packets_received"], said["stats"]["packets_sent"]);
 }
 
-#[test]
-fn flent_measures_it_too() {
+pub fn flent_measures_it_too() {
     let command = "HOME=$PWD flent -H $APPORTION_FAR -l 3 -D . ping";
     let Some((folder, run)) = behind_a_link(&["flent", "irtt", "fping"], "irtt server", command) else {
         return;

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-use crate::PORT;
+use crate::tests::PORT;
 
 /// Takes the data of any connection, and writes how many bytes of datagrams came.
 pub fn sink(file: &Path) {
