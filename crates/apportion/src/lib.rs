@@ -52,7 +52,6 @@
 //! |---|---|---|
 //! | `live` | yes | the modules `lab`, `shell` and `gateway`, `Watch`, `Run::lab` and `Run::parity`; Linux only, without effect elsewhere |
 //! | `arrow` | no | tables as Arrow record batches: `Results::record_batch` |
-//! | `mutants` | no | experiments with faults put in on purpose: `Reproduction::mutants` |
 
 #![forbid(unsafe_code)]
 
@@ -72,8 +71,6 @@ pub mod gateway;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod lab;
 mod league;
-#[cfg(feature = "mutants")]
-pub mod mutants;
 mod partial_results;
 mod provenance;
 mod recorder;

@@ -65,7 +65,7 @@ builders! {
     /// Whether the folder also gets figures and tables for papers, in a folder `PAPER-kit` for each paper. Default: false.
     kit,
     /// Takes replications that were simulated before from this cache, and keeps those that are simulated now, as
-    /// [`Run::cache`](crate::Run::cache). Runs in the lab and with mutants are not cached. Default: no cache.
+    /// [`Run::cache`](crate::Run::cache). Runs in the lab are not cached. Default: no cache.
     ///
     /// ```no_run
     /// use apportion::{Cache, Reproduction};

@@ -448,13 +448,13 @@ pub struct Reproduce {
     #[command(flatten)]
     pub resume: Resume,
     /// Simulate on the Dask cluster with this scheduler, such as tcp://node1:8786
-    #[arg(long, value_name = "ADDRESS", conflicts_with_all = ["no_resume", "mutants"])]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "no_resume")]
     pub cluster: Option<String>,
     /// Folder for a page and a file of JSON lines for each paper
     #[arg(long, value_name = "DIR", default_value = "results/reproduce")]
     pub out: PathBuf,
     /// Also write figures (SVG, PDF) and tables (LaTeX) for papers, into a folder PAPER-kit for each paper
-    #[arg(long, conflicts_with = "mutants")]
+    #[arg(long)]
     pub kit: bool,
     /// Run each experiment with each of its controls, which switch a mechanism off: claims that depend on it must fail
     #[arg(long)]
@@ -462,12 +462,6 @@ pub struct Reproduce {
     /// Also run variants of the experiments, by the names in the papers' files; all variants if no name is given
     #[arg(long, value_name = "NAME", num_args = 0.., conflicts_with = "ablate")]
     pub variants: Option<Vec<String>>,
-    /// Run the experiments with faults put in on purpose, by their names or systems, until a claim fails; all faults if no
-    /// name is given
-    // Without the feature it is known all the same, to say what is missing.
-    #[arg(long, value_name = "NAME|SYSTEM", num_args = 0.., conflicts_with_all = ["ablate", "variants"])]
-    #[arg(hide = !cfg!(feature = "mutants"))]
-    pub mutants: Option<Vec<String>>,
     /// Run them even if they would take more than a day of CPU time or 2 GB of memory, by an estimate
     #[arg(long)]
     pub force: bool,

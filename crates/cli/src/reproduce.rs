@@ -47,14 +47,9 @@ pub fn reproduce(arguments: &Reproduce, cluster: Option<Cluster<'_>>) -> anyhow:
             output::note_real_time(seconds);
         }
     }
-    let ran = match &arguments.mutants {
-        #[cfg(feature = "mutants")]
-        Some(names) => mutants(&reproduction, names, arguments),
-        _ => claims(&reproduction, &bar, arguments),
-    };
-    match ran {
+    match claims(&reproduction, &bar, arguments) {
         Err(error) if matches!(error.downcast_ref(), Some(ReproduceError::Cancelled)) => {
-            let is_kept = cache.is_some() && !in_lab && arguments.mutants.is_none();
+            let is_kept = cache.is_some() && !in_lab;
             let kept = if is_kept { "; the same command goes on from there" } else { "" };
             output::note(&format!("{error}{kept}"));
             Ok(Status::from(1))
@@ -97,13 +92,6 @@ fn check(arguments: &Reproduce, in_lab: bool) -> anyhow::Result<()> {
         !in_lab || arguments.cluster.is_none(),
         "the lab is on this machine: leave out --cluster or --world lab"
     );
-    if arguments.mutants.is_some() {
-        anyhow::ensure!(
-            cfg!(feature = "mutants"),
-            "this program has no mutants: build one that has, with `cargo build --release --features mutants`"
-        );
-        anyhow::ensure!(!in_lab, "mutants run in the simulator only: leave out --world lab or --mutants");
-    }
     Ok(())
 }
 
@@ -132,30 +120,4 @@ fn claims(reproduction: &Reproduction<'_>, bar: &Bar, arguments: &Reproduce) -> 
         return Ok(Status::from(1));
     }
     Ok(if reproduced.holds() { Status::SUCCESS } else { Status::from(1) })
-}
-
-/// Prints the fate of each mutant as it is known. Exit status 1 if one survives.
-#[cfg(feature = "mutants")]
-fn mutants(
-    reproduction: &Reproduction<'_>,
-    names: &[String],
-    arguments: &Reproduce,
-) -> anyhow::Result<Status> {
-    let mut printed = Ok(());
-    let fates = reproduction.mutants(names, &mut |fate| {
-        let text = match (arguments.json, arguments.quiet) {
-            (true, _) => fate.json_line(),
-            (false, true) => return,
-            (false, false) => fate.text(),
-        };
-        if printed.is_ok() {
-            printed = output::print(&text);
-        }
-    })?;
-    printed?;
-    if !arguments.json && !arguments.quiet {
-        output::print(&format!("\n{}", apportion::mutants::summary(&fates)))?;
-    }
-    let survives = fates.iter().any(|fate| fate.killer.is_none());
-    Ok(if survives { Status::from(1) } else { Status::SUCCESS })
 }

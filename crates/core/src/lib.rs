@@ -22,7 +22,6 @@
 //! | [`fairness`] | what is fair: Jain's index, weighted max-min with guarantees, shares by tickets |
 //! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel, FQ-PIE, DualPI2, RAMP |
 //! | [`transmission`] | how long a transmitter needs for each packet |
-//! | [`mutant`] | faults on purpose, which experiments and tests must notice; none without the feature `mutants` |
 //! | [`param`] | the vocabulary of parameters; [`system::catalog`] lists every discipline in it |
 
 #![no_std]
@@ -48,7 +47,6 @@ pub mod limit;
 mod list;
 mod longest;
 pub mod mark;
-pub mod mutant;
 pub mod packet;
 pub mod param;
 pub mod queue;

@@ -17,7 +17,6 @@
 //! | [`table`] | verdicts as a table, and as JSON lines |
 //! | [`variant_table`] | measurements of variants as a table |
 //! | [`mod@page`] | a page for each paper |
-//! | `mutants` | experiments with a fault put in on purpose, with the feature `mutants` |
 //! | [`mod@write`] | the folder of results |
 
 #![forbid(unsafe_code)]
@@ -27,8 +26,6 @@ pub mod figure;
 mod files;
 pub mod judge;
 pub mod measure;
-#[cfg(feature = "mutants")]
-pub mod mutants;
 pub mod page;
 pub mod plan;
 mod problems;

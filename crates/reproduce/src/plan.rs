@@ -72,9 +72,6 @@ pub enum Scope<'a> {
     Variants(&'a [String]),
     /// No variants; each experiment once with each of its controls.
     Ablated,
-    /// No variants.
-    #[cfg(feature = "mutants")]
-    Alone,
 }
 
 /// An experiment with its runs.
@@ -222,8 +219,6 @@ impl Scope<'_> {
             Self::Usual => variant.beside,
             Self::Variants(names) => variant.beside || names.is_empty() || names.contains(&variant.name),
             Self::Ablated => false,
-            #[cfg(feature = "mutants")]
-            Self::Alone => false,
         }
     }
 

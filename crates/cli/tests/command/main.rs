@@ -9,7 +9,6 @@ mod documents;
 mod flent;
 mod league;
 mod messages;
-mod mutants;
 mod plot;
 mod reproduce;
 mod results;

@@ -14,7 +14,6 @@ use alloc::vec::Vec;
 use super::occupancy::Thresholds;
 use crate::choice;
 use crate::estimate::tcp_friendly::TcpFriendly;
-use crate::mutant::Mutant;
 use crate::packet::FlowId;
 use crate::param::Param;
 use crate::units::{Span, Time};
@@ -88,7 +87,7 @@ impl Dimensioning {
         let was_friendly = flow.is_friendly();
         flow.arrived(now, assumed);
         match (was_friendly, flow.is_friendly()) {
-            (true, false) if !Mutant::PfdRttOfAll.is_on() => {
+            (true, false) => {
                 self.unfriendly.insert(slot);
                 Some(self.shortest())
             }

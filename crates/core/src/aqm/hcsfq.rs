@@ -79,7 +79,6 @@ use crate::flow_setting::FlowSetting;
 use crate::label::Format;
 use crate::limit::{Limit, LinkLimit};
 use crate::mark::rate_label::{Marking, RateLabel, RateLabelParams, RateLabels};
-use crate::mutant::Mutant;
 use crate::packet::{CustomerId, Customers, FlowId, LabelKind, MAX_CUSTOMERS, Packet};
 use crate::param::{Entry, Role};
 use crate::params;
@@ -164,7 +163,7 @@ pub struct Hcsfq {
 impl Customer {
     /// G_n, as of its last arrival.
     fn guaranteed(&self) -> f64 {
-        Mutant::CsfqNoFloors.pick(self.share.guaranteed_rate(), 0.0)
+        self.share.guaranteed_rate()
     }
 }
 
@@ -243,9 +242,8 @@ impl Hcsfq {
     fn capacity(&self, n: usize) -> f64 {
         let c = self.root.share.link();
         let customer = &self.customers[n];
-        let by_delay = Mutant::CsfqPartByLoad.pick(self.root.share.is_by_delay(), false);
         match self.root.share.fair_share() {
-            FairShare::Rate(fs) if by_delay || self.root.share.is_congested() => {
+            FairShare::Rate(fs) if self.root.share.is_by_delay() || self.root.share.is_congested() => {
                 (customer.weight.get() * fs).max(customer.guaranteed()).min(c)
             }
             _ => c,

@@ -16,7 +16,8 @@
 use super::Limit;
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
 use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds, Ties};
-use super::push_out::{PushOut, Rule, limit_of};
+use super::push_out::{PushOut, Rule};
+use crate::limit::LinkLimit;
 use crate::param::{Entry, LIMIT, Param, Role};
 use crate::params;
 use crate::queue::DropReason;
@@ -59,7 +60,7 @@ impl LongestQueueDrop {
     /// unknown.
     #[must_use]
     pub fn new(params: &LongestQueueDropParams, link_rate: Rate, rtts: &[Span]) -> Self {
-        let limit = limit_of(params.limit, link_rate);
+        let limit = LinkLimit::new(params.limit, link_rate);
         let occupancy = Occupancy::new(limit.get(), params.thresholds, params.victim, rtts);
         let dimensioning = Dimensioning::new(params.thresholds, params.rtt_of, rtts);
         Self::with(limit, occupancy.with_ties(params.ties), dimensioning, WhenFull(()))

@@ -45,7 +45,6 @@ use super::Admission;
 use crate::choice;
 use crate::limit::Limit;
 use crate::longest::Longest;
-use crate::mutant::Mutant;
 use crate::packet::{FlowId, Packet};
 use crate::param::Param;
 use crate::queue::{Backlog, DropReason};
@@ -194,15 +193,14 @@ impl Measure {
             Choice::Difference => q - self.threshold(flow),
             _ => q / self.share(flow),
         };
-        (!held.is_empty()).then_some(Mutant::PfdShortest.pick(excess, -excess))
+        (!held.is_empty()).then_some(excess)
     }
 }
 
 impl Occupancy {
     /// An empty buffer. `rtts` are round-trip times by flow, zero where unknown.
     pub fn new(limit: Limit, thresholds: Thresholds, choice: Choice, rtts: &[Span]) -> Self {
-        let nanos =
-            |rtt: &Span| Mutant::PfdInverseRtt.pick(rtt.as_nanos() as f64, 1e18 / rtt.as_nanos() as f64);
+        let nanos = |rtt: &Span| rtt.as_nanos() as f64;
         let rtts = if thresholds == Thresholds::Rtt { rtts } else { &[] };
         let known: Vec<f64> = rtts.iter().map(nanos).filter(|&rtt| rtt > 0.0).collect();
         let by_rtt = !known.is_empty();
@@ -233,8 +231,7 @@ impl Occupancy {
     /// Counts in a packet that arrives, unless it would not fit into the empty buffer: it is dropped, rather
     /// than emptying the buffer for nothing.
     pub fn admit<P: Packet>(&mut self, packet: &P) -> Admission {
-        let held = Mutant::PfdTailDrop.pick(Backlog::EMPTY, self.held);
-        if !self.measure.limit.admits(packet, held) {
+        if !self.measure.limit.admits(packet, Backlog::EMPTY) {
             return Admission::Drop(DropReason::Overflow);
         }
         let flow = self.find(packet.flow());

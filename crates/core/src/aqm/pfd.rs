@@ -34,8 +34,8 @@ use super::l4s::L4S;
 use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds};
 use super::pfd_auto::Controller;
 use super::pfd_l4s::Marks;
-use super::push_out::{Departure, PushOut, Rule, limit_of};
-use crate::mutant::Mutant;
+use super::push_out::{Departure, PushOut, Rule};
+use crate::limit::LinkLimit;
 use crate::packet::{Ecn, FlowId};
 use crate::param::{Entry, LIMIT, Param, Role};
 use crate::queue::{Backlog, DropReason};
@@ -111,11 +111,10 @@ impl Pfd {
     /// end: unknown.
     #[must_use]
     pub fn new(params: &PfdParams, link_rate: Rate, rtts: &[Span], random: Stream) -> Self {
-        let tenfold = Mutant::PfdPTenfold.pick(params.p, Ratio::clamped(10.0 * params.p.get()));
         let early = Early {
-            p: Mutant::PfdPOne.pick(Mutant::PfdPZero.pick(tenfold, Ratio::ZERO), Ratio::ONE),
-            thresh: Mutant::PfdNoThresh.pick(params.thresh, Ratio::ZERO),
-            end: match Mutant::PfdTail.pick(params.end, End::Tail) {
+            p: params.p,
+            thresh: params.thresh,
+            end: match params.end {
                 End::Front => schedule::End::Head,
                 End::Tail => schedule::End::Tail,
             },
@@ -126,11 +125,10 @@ impl Pfd {
             marks: params.l4s.then(Marks::default),
             random,
         };
-        let victim = Mutant::PfdUniform.pick(params.victim, Choice::Uniform);
-        let thresholds = Mutant::PfdEqualThresholds.pick(params.thresholds, Thresholds::Equal);
-        let dimensioning = Dimensioning::new(thresholds, params.rtt_of, rtts);
-        let limit = limit_of(params.limit, link_rate);
-        Self::with(limit, Occupancy::new(limit.get(), thresholds, victim, rtts), dimensioning, early)
+        let dimensioning = Dimensioning::new(params.thresholds, params.rtt_of, rtts);
+        let limit = LinkLimit::new(params.limit, link_rate);
+        let occupancy = Occupancy::new(limit.get(), params.thresholds, params.victim, rtts);
+        Self::with(limit, occupancy, dimensioning, early)
     }
 }
 

@@ -7,11 +7,10 @@ use super::occupancy::Occupancy;
 use super::{Admission, BufferPolicy, Victim};
 use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
-use crate::mutant::Mutant;
 use crate::packet::{Ecn, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{End, Queued, Scheduler};
-use crate::units::{Packets, Rate, Span, Time};
+use crate::units::{Rate, Span, Time};
 
 /// A packet of L4S that leaves.
 #[derive(Clone, Copy, Debug)]
@@ -65,12 +64,6 @@ pub(crate) trait Rule {
 
     /// The mean of the round-trip times that are known now, where thresholds follow them.
     fn set_mean_rtt(&mut self, _rtt: Span) {}
-}
-
-/// The size of the buffer: `set`, or that of a link of `link_rate`.
-pub(super) fn limit_of(set: Option<Limit>, link_rate: Rate) -> LinkLimit {
-    let fixed = set.unwrap_or(Limit::Packets(Packets::new(50)));
-    LinkLimit::new(Mutant::PfdFixedLimit.pick(set, Some(fixed)), link_rate)
 }
 
 /// A policy that pushes out by the rule `R`.
@@ -214,7 +207,7 @@ mod tests {
     use crate::system::catalog::Selection;
     use crate::system::{DisciplineParams, LinkContext, LinkQueue};
     use crate::testing::{Log, packet};
-    use crate::units::Bytes;
+    use crate::units::{Bytes, Packets};
 
     #[test]
     fn a_buffer_without_a_size_of_its_own_is_100_ms_of_its_link() {

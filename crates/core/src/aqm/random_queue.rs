@@ -13,7 +13,8 @@
 use super::Limit;
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
 use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds};
-use super::push_out::{PushOut, Rule, limit_of};
+use super::push_out::{PushOut, Rule};
+use crate::limit::LinkLimit;
 use crate::param::{Entry, LIMIT, Param, Role};
 use crate::params;
 use crate::queue::DropReason;
@@ -51,7 +52,7 @@ impl RandomQueueDrop {
     /// unknown.
     #[must_use]
     pub fn new(params: &RandomQueueDropParams, link_rate: Rate, rtts: &[Span], random: Stream) -> Self {
-        let limit = limit_of(params.limit, link_rate);
+        let limit = LinkLimit::new(params.limit, link_rate);
         let dimensioning = Dimensioning::new(params.thresholds, params.rtt_of, rtts);
         let occupancy = Occupancy::new(limit.get(), params.thresholds, Choice::Uniform, rtts);
         Self::with(limit, occupancy, dimensioning, AtRandom(random))

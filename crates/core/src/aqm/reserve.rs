@@ -1,7 +1,6 @@
 //! The last part of the buffer, which CSFQ and HCSFQ keep for packets that a guarantee covers.
 
 use crate::mark::rate_label::RateLabel;
-use crate::mutant::Mutant;
 use crate::param::{Param, ParamError, require};
 use crate::units::{Ratio, Span};
 
@@ -39,7 +38,6 @@ impl Reserve {
             _ if self.is_debt(label) => self.part.get() / 2.0,
             RateLabel::Excess(_) => self.part.get(),
         };
-        let kept = Mutant::CsfqNoReserve.pick(kept, 0.0);
         kept > 0.0 && filled >= 1.0 - kept
     }
 }

@@ -78,7 +78,6 @@ use self::recognition::{Method, Recognition};
 pub use self::report::FlowReport;
 use crate::fairness::water_filling;
 use crate::limit::{Limit, LinkLimit};
-use crate::mutant::Mutant;
 use crate::packet::FlowId;
 use crate::queue::Backlog;
 use crate::random::Stream;
@@ -136,12 +135,10 @@ impl Sffc {
     /// which packets are discarded; `test_random` is for tests of responsiveness.
     #[must_use]
     pub fn new(params: &SffcParams, link_rate: Rate, mut random: Stream, test_random: Stream) -> Self {
-        let fixed = Limit::Bytes(PAPER_BUFFER);
-        let limit = Mutant::SffcFixedLimit.pick(params.limit, params.limit.or(Some(fixed)));
         let first = random.below(params.interval.as_nanos());
         Self {
             params: params.clone(),
-            limit: LinkLimit::of_time(limit, link_rate, BUFFER, PAPER_BUFFER),
+            limit: LinkLimit::of_time(params.limit, link_rate, BUFFER, PAPER_BUFFER),
             link_rate,
             interval_ends: Time::ZERO + params.interval + Span::from_nanos(first),
             flows: Flows::default(),
@@ -167,7 +164,7 @@ impl Sffc {
     #[must_use]
     pub(crate) fn before_shares(mut self, random: Stream) -> Self {
         self.divided = true;
-        if self.params.recognise == Recognise::Losses && !Mutant::SffcBelieves.is_on() {
+        if self.params.recognise == Recognise::Losses {
             self.recognition = Some(Recognition::new(Method::Losses, random));
         }
         self
@@ -214,7 +211,7 @@ impl Sffc {
     /// counts.
     pub fn on_report(&mut self, report: FlowReport) {
         let interval = report.interval.as_secs_f64();
-        if !self.params.reports || interval <= 0.0 || Mutant::SffcDeaf.is_on() {
+        if !self.params.reports || interval <= 0.0 {
             return;
         }
         let per_interval = self.params.interval.as_secs_f64() / interval;
@@ -248,8 +245,8 @@ impl Sffc {
         }
         self.set_basic_discard_rates();
         match self.params.fairness.clone() {
-            Some(fairness) if !Mutant::SffcUnfair.is_on() => self.divide(&fairness),
-            _ => self.flows.iter_mut().for_each(|flow| {
+            Some(fairness) => self.divide(&fairness),
+            None => self.flows.iter_mut().for_each(|flow| {
                 flow.v = flow.bdr;
                 flow.allowed = if flow.bdr > 0.0 { flow.usual * (1.0 - flow.bdr) } else { f64::INFINITY };
             }),
@@ -261,7 +258,7 @@ impl Sffc {
         for flow in self.flows.iter_mut() {
             (flow.lambda, flow.discarded, flow.dropped, flow.mu) = (0, 0, 0, 0);
         }
-        self.flows.forget_silent(now, self.params.active * Mutant::SffcLongActive.pick(1, 20));
+        self.flows.forget_silent(now, self.params.active);
         if let Some(recognition) = &mut self.recognition {
             recognition
                 .advance(now, Rate::from_bit(self.link_rate.as_bit() / self.flows.len().max(1) as u64));
@@ -274,11 +271,11 @@ impl Sffc {
         let packets = self.flows.len() as u64;
         let bytes = Bytes::new(FULL_PACKET.get() * packets);
         let of_each = Backlog { packets: Packets::new(packets), bytes };
-        self.divided && (!self.limit.get().is_exceeded_by(of_each) || Mutant::SffcUncrowded.is_on())
+        self.divided && !self.limit.get().is_exceeded_by(of_each)
     }
 
     fn cuts_rates(&self) -> bool {
-        self.params.discard == Discard::Rate && !Mutant::SffcShares.is_on()
+        self.params.discard == Discard::Rate
     }
 
     fn note_reports(&mut self) {
@@ -297,7 +294,6 @@ impl Sffc {
             let allowed = if accused { flow.allowed } else { f64::INFINITY };
             let found = match self.params.report_discards {
                 _ if self.overflowed && accused => Some(lost_here),
-                _ if Mutant::SffcOverflowsOnly.is_on() => None,
                 Some(most) if rates => {
                     // What was heard, also where it is not enforced.
                     let passes = allowed.min(flow.cap);
@@ -310,7 +306,7 @@ impl Sffc {
                 self.reports.push(FlowReport {
                     flow: flow.id,
                     arrived: Bytes::new(arrived),
-                    departed: Bytes::new(Mutant::SffcLossless.pick(departed, arrived)),
+                    departed: Bytes::new(departed),
                     interval: self.params.interval,
                 });
             }
@@ -327,7 +323,6 @@ impl Sffc {
             return flows.for_each(|flow| flow.set_cap(params, increment, kept, capacity));
         }
         let (params, alpha) = (&self.params, self.params.alpha.get());
-        let wait = Mutant::SffcNoWait.pick(params.wait, 0);
         for flow in self.flows.iter_mut().filter(|flow| !flow.adaptive) {
             let report = flow.report.take();
             flow.silent = if report.is_some() { 0 } else { flow.silent.saturating_add(1) };
@@ -335,7 +330,7 @@ impl Sffc {
                 continue;
             }
             let lambda = flow.lambda as f64;
-            let previous = match Mutant::SffcFinalRate.pick(params.previous, Previous::Final) {
+            let previous = match params.previous {
                 Previous::Bdr => flow.bdr,
                 Previous::Final => flow.v,
             };
@@ -343,10 +338,9 @@ impl Sffc {
             let bdr = match wanted {
                 // Eq. (3)
                 Some(wanted) => alpha * previous + (1.0 - alpha) * wanted,
-                None if report.is_none() && u64::from(flow.silent) <= wait => flow.bdr,
+                None if report.is_none() && u64::from(flow.silent) <= params.wait => flow.bdr,
                 // Eq. (4)
-                None if Mutant::SffcNeverRises.is_on() => previous,
-                None => previous - Mutant::SffcFastRise.pick(1.0, 10.0) * increment / lambda,
+                None => previous - increment / lambda,
             };
             // It leaves at least I, so that no false report can starve a flow.
             flow.bdr = bdr.clamp(0.0, (1.0 - kept / lambda).max(0.0));
@@ -356,7 +350,7 @@ impl Sffc {
     /// I of a flow.
     fn increment(&self) -> f64 {
         let increment = self.params.increment.get() * self.capacity();
-        if !self.params.group || Mutant::SffcEachGrows.is_on() {
+        if !self.params.group {
             return increment;
         }
         let is_cut = |flow: &&Flow| !flow.adaptive && (flow.bdr > 0.0 || flow.report.is_some());
@@ -397,11 +391,11 @@ impl Sffc {
         demands.extend(self.flows.iter().filter(|flow| !flow.adaptive).map(demand));
 
         // Eq. (5)
-        let w = match Mutant::SffcCountsFlows.pick(fairness.share, Share::Count) {
+        let w = match fairness.share {
             Share::Needs => self.part_by_needs(&demands, adaptive, &mut shares),
             Share::Count => self.capacity() * n_n as f64 / self.flows.len().max(1) as f64,
         };
-        let w_hat = match Mutant::SffcDepartures.pick(fairness.usage, Usage::Departures) {
+        let w_hat = match fairness.usage {
             Usage::Demand => demands.iter().sum(),
             Usage::Departures => self.flows.iter().map(|flow| flow.mu as f64).sum(),
         };
@@ -409,14 +403,13 @@ impl Sffc {
 
         shares.clear();
         shares.extend_from_slice(&demands);
-        let divisor = Mutant::SffcAllDivide.pick(fairness.divisor, Divisor::All);
-        let recount = fairness.recount || Mutant::SffcRecount.is_on();
-        if divisor == Divisor::Unsatisfied && !recount {
+        let divisor = fairness.divisor;
+        if divisor == Divisor::Unsatisfied && !fairness.recount {
             let level = water_filling::level(self.fair_bandwidth, &mut demands);
             shares.iter_mut().for_each(|share| *share = share.min(level));
         } else {
             let among = if divisor == Divisor::All { n_n + adaptive } else { n_n };
-            max_min_estimate(self.fair_bandwidth, &demands, among, recount, &mut shares);
+            max_min_estimate(self.fair_bandwidth, &demands, among, fairness.recount, &mut shares);
         }
         for (flow, share) in self.flows.iter_mut().filter(|flow| !flow.adaptive).zip(&shares) {
             if rates && flow.usual > 0.0 {
@@ -452,8 +445,7 @@ impl Sffc {
     fn fair_bandwidth(&mut self, w: f64, w_hat: f64, spare: Spare) -> f64 {
         let left = (self.capacity() - self.gamma as f64).max(0.0);
         let is_steady = self.rho > 0.9 && self.rho < 1.1;
-        let spare = Mutant::SffcGivesAway.pick(spare, Spare::Share);
-        match Mutant::SffcNoSpare.pick(spare, Spare::Printed) {
+        match spare {
             _ if w_hat < w => w_hat,
             Spare::Lent => w + self.lend(self.capacity() - self.usual_gamma - w),
             Spare::Share if is_steady => left.max(w),
@@ -493,6 +485,6 @@ impl Flow {
     }
 
     fn mean_left(&self, params: &SffcParams) -> f64 {
-        self.left.mean(Mutant::SffcNoHistory.pick(params.history as usize, 1))
+        self.left.mean(params.history as usize)
     }
 }

@@ -66,7 +66,6 @@ use crate::estimate::tsw::Tsw;
 use crate::label::Label;
 use crate::limit::{Limit, LinkLimit};
 use crate::mark::ticket_policer::read;
-use crate::mutant::Mutant;
 use crate::packet::{LabelKind, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
@@ -119,10 +118,7 @@ impl Tred {
             avg_q_len: detection.average(params.mean_pktsize, link_rate),
             spacing: detection.spacing(),
             detection,
-            min_tkt: LeastLabels::new(
-                Mutant::PpsOldMinimum.pick(params.min_tkt_window, Span::from_secs(1_000_000)),
-                params.min_tkt_rank,
-            ),
+            min_tkt: LeastLabels::new(params.min_tkt_window, params.min_tkt_rank),
             expect_tkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
             expect_pkt_rate: Tsw::new(params.window, 0.0, Time::ZERO),
             max_p: MovingMaxP::new(),
@@ -136,7 +132,7 @@ impl Tred {
 
     /// Sizes for a link of `rate`.
     fn follow(&mut self, rate: Rate) {
-        self.scale = match self.params.follows_link() && !Mutant::PpsFixedThresholds.is_on() {
+        self.scale = match self.params.follows_link() {
             true => (LinkLimit::bytes_of(rate).get() as f64 / PAPER_BUFFER.get() as f64).max(1.0),
             false => 1.0,
         };
@@ -172,12 +168,12 @@ impl Tred {
         let in_tkt = read(label);
         self.stats.packets += 1;
         self.stats.tickets += in_tkt;
-        let per_byte = Mutant::PpsPerPacket.pick(self.params.per == Per::Byte, false);
+        let per_byte = self.params.per == Per::Byte;
         let size = if per_byte { size.get() as f64 / UNIT } else { 1.0 };
         let worth = in_tkt / size;
         let least = if per_byte { Label::new(worth) } else { label };
         let min_tkt = self.min_tkt.update(now, least).map(read);
-        let expected = match Mutant::PpsMeanOfFloods.pick(self.params.expect == Expect::Share, false) {
+        let expected = match self.params.expect == Expect::Share {
             // All tags above MinTkt divide the link alike with any ExpectTkt below: the least is known to be right.
             true => self.expect_tkt().into_iter().chain(min_tkt).reduce(f64::max),
             false => self.mean(now, worth, size, min_tkt),
@@ -187,8 +183,7 @@ impl Tred {
 
     /// The mean of what is on packets, without those of rich flows, with `worth` on another.
     fn mean(&mut self, now: Time, worth: f64, size: f64, min_tkt: Option<f64>) -> Option<f64> {
-        let all_count = self.params.k == 0.0 || Mutant::PpsNoFilter.is_on();
-        let normal = all_count || min_tkt.is_none_or(|min_tkt| worth < self.params.k * min_tkt);
+        let normal = self.params.k == 0.0 || min_tkt.is_none_or(|min_tkt| worth < self.params.k * min_tkt);
         if normal {
             self.expect_tkt_rate.update(now, worth * size);
             self.expect_pkt_rate.update(now, size);
@@ -201,7 +196,7 @@ impl Tred {
     /// Moves ExpectTkt to where flows with their share, and those with less, make up what is accepted: a packet with
     /// fewer tickets stands for a part of one.
     fn settle(&mut self, now: Time, tickets: &Tickets, accepted: bool) {
-        if Mutant::PpsMeanOfFloods.pick(self.params.expect == Expect::Share, false) {
+        if self.params.expect == Expect::Share {
             // The rates are those of min(InTkt, ExpectTkt) and of what is accepted, so their ratio is ExpectTkt where
             // the flows' min(rate, due) add up to it.
             self.expect_tkt_rate.update(now, tickets.in_tkt * tickets.lack.min(1.0));
@@ -211,21 +206,19 @@ impl Tred {
 
     /// (ExpectTkt / InTkt)^n.
     fn factor(&self, lack: f64) -> f64 {
-        if !Mutant::PpsNoFactor.pick(self.params.factor, false) {
+        if !self.params.factor {
             return 1.0;
         }
-        power(Mutant::PpsInverse.pick(lack, lack.recip()), Mutant::PpsLinear.pick(self.params.n, 1.0))
+        power(lack, self.params.n)
     }
 
     /// What happens to a packet with a number of tickets that ExpectTkt is `lack` times: the curve's probability
     /// is final.
     fn judge(&mut self, backlog: Backlog, lack: f64, is_l4s: bool) -> Zone {
-        let avg = Mutant::PpsInstantQueue.pick(self.avg_q_len.get(), self.detection.min_th.measure(backlog));
         let step = if is_l4s { 0.0 } else { 1.0 };
-        let zone = self.spacing.arrival(avg, backlog.packets, step);
+        let zone = self.spacing.arrival(self.avg_q_len.get(), backlog.packets, step);
         let Zone::Curve(p_b) = zone else { return zone };
-        let keep = Mutant::PpsNoBound.pick(self.params.keep.get(), 0.0);
-        let at_most = 1.0 - (keep / lack).min(1.0);
+        let at_most = 1.0 - (self.params.keep.get() / lack).min(1.0);
         // Most packets of flows within their share: no need for a power.
         if at_most <= 0.0 {
             return Zone::Curve(0.0);
@@ -298,7 +291,7 @@ impl<P: Packet> BufferPolicy<P> for Tred {
             self.settle(now, &tickets, reason.is_none());
             // Whether it could have been dropped.
             let spared = p > 0.0 && (!is_l4s || l4s::is_overload(p));
-            if reason.is_none() && spared && Mutant::PpsThinnedTickets.pick(self.params.relabel, false) {
+            if reason.is_none() && spared && self.params.relabel {
                 packet.set_label(LabelKind::Tickets, Label::new(tickets.in_tkt / (1.0 - p)));
             }
         }
@@ -374,7 +367,7 @@ impl MovingMaxP {
         let max_p = configured * self.relative;
         let min_th = detection.min_th.level();
         // Floyd et al. 2001, section 5: max_th is three times min_th.
-        let max_th = match Mutant::PpsMiddle.pick(target, Target::Middle) {
+        let max_th = match target {
             Target::Low => detection.max_th.level().min(3.0 * min_th),
             Target::Middle => detection.max_th.level(),
         };

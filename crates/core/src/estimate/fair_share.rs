@@ -48,7 +48,6 @@ use super::exponential::Exponentials;
 use crate::label::Format;
 use crate::limit::Limit;
 use crate::mark::rate_label::RateLabel;
-use crate::mutant::Mutant;
 use crate::queue::Backlog;
 use crate::units::{Bytes, Rate, Span, Time, Weight, float, larger};
 
@@ -99,10 +98,7 @@ impl FairShare {
             (Self::Unknown, _) | (_, RateLabel::Guaranteed) => 0.0,
             (Self::Nothing, RateLabel::Excess(_)) => 1.0,
             // Stoica98 figure 3, Pelsser02 eq. (2): max(0, 1 - FS / label).
-            (Self::Rate(share), RateLabel::Excess(rate)) if share < rate => {
-                let p = 1.0 - share / rate;
-                Mutant::CsfqHalfDrops.pick(p, p / 2.0)
-            }
+            (Self::Rate(share), RateLabel::Excess(rate)) if share < rate => 1.0 - share / rate,
             (Self::Rate(_), RateLabel::Excess(_)) => 0.0,
         }
     }
@@ -112,7 +108,6 @@ impl FairShare {
     #[inline]
     pub fn relabel(self, label: RateLabel, format: Format) -> RateLabel {
         match (self, label) {
-            _ if Mutant::CsfqNoRelabel.is_on() => label,
             (Self::Rate(share), RateLabel::Excess(rate)) if rate > share => RateLabel::excess(share, format),
             _ => label,
         }
@@ -202,10 +197,9 @@ impl FairShareEstimator {
     #[must_use]
     pub fn new(params: &FairShareParams, c: Rate) -> Self {
         let accepted = || Exponentials::new(params.k_alpha, [0.0], Time::ZERO);
-        let k_c = Mutant::CsfqTenfoldKc.pick(params.k_c, params.k_c * 10);
         let mut new = Self {
             c: c.as_bit() as f64,
-            k_c,
+            k_c: params.k_c,
             whole: None,
             smallest_weight: 1.0,
             fs: params.initial.map_or(FairShare::Unknown, |rate| FairShare::of(rate.as_bit() as f64)),
@@ -220,11 +214,7 @@ impl FairShareEstimator {
             periods: 0,
             decreases: DECREASES,
             last: Time::ZERO,
-            params: FairShareParams {
-                k_c,
-                aggregate_guarantee: Mutant::CsfqNoGuaranteeEstimate.pick(params.aggregate_guarantee, false),
-                ..params.clone()
-            },
+            params: params.clone(),
         };
         new.set_link_rate(c);
         new
@@ -435,8 +425,7 @@ impl FairShareEstimator {
     fn scale(&mut self, now: Time) {
         let x = self.available();
         let most = self.whole.unwrap_or(x) / self.smallest_weight;
-        let [ar, _, _] = self.rates.last_rates();
-        let fr = Mutant::CsfqShareByArrivals.pick(self.accepted_rate(), ar).max(self.c / 1_000.0);
+        let fr = self.accepted_rate().max(self.c / 1_000.0);
         // Stoica98 figure 3, Pelsser02 eq. (3): FS = FS C / FR.
         self.fs = match self.fs {
             FairShare::Rate(fs) => self.share_or_unknown((fs * x / fr).min(most)),
@@ -447,10 +436,8 @@ impl FairShareEstimator {
 
     /// The end of an uncongested window.
     fn end_uncongested_window(&mut self, now: Time, calm: bool) {
-        let kept = Mutant::CsfqDecay.pick(1.0 - self.params.decay.get(), 0.0);
-        let kept = Mutant::CsfqNoDecay.pick(kept, 1.0);
-        let old = Mutant::CsfqOldLabels.pick(0.0, self.temp_fs);
-        let largest = core::mem::replace(&mut self.temp_fs, old);
+        let kept = 1.0 - self.params.decay.get();
+        let largest = core::mem::take(&mut self.temp_fs);
         let share = self.fs.rate().map_or(largest, |fs| largest.max(fs * kept));
         self.fs = match self.params.below_threshold {
             BelowThreshold::Unknown if calm => FairShare::Unknown,

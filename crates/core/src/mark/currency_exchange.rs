@@ -17,7 +17,6 @@
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::mark::ticket_policer::{PolicerParams, TicketPolicer, WINDOW, read};
-use crate::mutant::Mutant;
 use crate::packet::{LabelKind, Packet};
 use crate::param::{Entry, Role};
 use crate::params;
@@ -104,9 +103,7 @@ impl CurrencyExchange {
     #[inline]
     pub fn arrive<P: Packet>(&mut self, now: Time, packet: &P) -> Option<TicketRate> {
         let label = packet.label(self.kind)?;
-        if !Mutant::PpsInRateOfDepartures.is_on() {
-            self.in_tkt_rate.update(now, read(label));
-        }
+        self.in_tkt_rate.update(now, read(label));
         self.stats.tickets_in += read(label);
         TicketRate::new(self.in_tkt_rate.latest())
     }
@@ -114,13 +111,9 @@ impl CurrencyExchange {
     /// A packet leaves the queue.
     #[inline]
     pub fn exchange<P: Packet>(&mut self, now: Time, packet: &mut P) {
-        let Some(label) = packet.label(self.kind).filter(|_| !Mutant::PpsNoExchange.is_on()) else { return };
-        if Mutant::PpsInRateOfDepartures.is_on() {
-            self.in_tkt_rate.update(now, read(label));
-        }
+        let Some(label) = packet.label(self.kind) else { return };
         // Sections II-D and II-G: OutTkt = InTkt × OutTktRate / InTktRate × OutTktRate / ActualTktRate.
-        let in_tkt = Mutant::PpsEvenExchange.pick(read(label), 10.0);
-        let share = (in_tkt / self.in_tkt_rate.rate(now)).min(self.window);
+        let share = (read(label) / self.in_tkt_rate.rate(now)).min(self.window);
         let label = self.writer.write(now, share);
         self.stats.tickets_out += label.value();
         packet.set_label(self.kind, label);

@@ -38,7 +38,6 @@ use alloc::vec::Vec;
 
 use crate::estimate::exponential::{Averages, TimeConstant};
 use crate::label::{Format, Label};
-use crate::mutant::Mutant;
 use crate::packet::{FlowId, LabelKind, Packet};
 use crate::param::{Param, ParamError, require};
 use crate::random::Stream;
@@ -213,8 +212,8 @@ impl RateLabels {
     #[must_use]
     pub fn new(params: &RateLabelParams, random: Stream) -> Self {
         Self {
-            k: TimeConstant::new(Mutant::CsfqDoubleK.pick(params.k, params.k * 2)),
-            credit: Mutant::CsfqNoCredit.pick(params.credit, Span::ZERO).as_secs_f64(),
+            k: TimeConstant::new(params.k),
+            credit: params.credit.as_secs_f64(),
             params: params.clone(),
             weights: Vec::new(),
             contracts: Vec::new(),
@@ -237,7 +236,7 @@ impl RateLabels {
         let [mut rate] = average.last_rates();
         if let Some(contract) = self.contracts.get_mut(slot).filter(|contract| contract.g > 0.0) {
             let cover = contract.covers(now, rate, size, &self.params, &mut self.random);
-            if Mutant::CsfqUnmarked.pick(cover == Cover::Guarantee, cover != Cover::Guarantee) {
+            if cover == Cover::Guarantee {
                 return Some(RateLabel::Guaranteed);
             }
             if cover == Cover::Debt {
@@ -245,12 +244,11 @@ impl RateLabels {
             }
             // Pelsser02 figure 7: p.label = estimate_rate(ER_i, p).
             contract.er.update(self.k, now, bits);
-            rate = Mutant::CsfqTotalLabel.pick(contract.er.last_rates()[0], rate);
+            rate = contract.er.last_rates()[0];
         } else {
             rate = self.credited(slot, gap, size, rate);
         }
         let weight = self.weights.get(slot).map_or(1.0, |weight| weight.get());
-        let weight = Mutant::CsfqNoWeights.pick(weight, 1.0);
         // Stoica98, weighted CSFQ: label = r_i / w_i.
         (rate > 0.0).then(|| RateLabel::excess(rate / weight, self.params.format()))
     }
@@ -295,10 +293,9 @@ impl RateLabels {
         // Whole bytes, of any number.
         let burst = 8.0 * (TWO_PACKETS.get() as f64 + g.bytes_in(rtt).get() as f64);
         let set = self.params.bucket.map_or(burst, |bucket| bucket.get() as f64 * 8.0);
-        let owed = Mutant::CsfqNoDebt.pick(set + behind(g, rtt), 0.0);
+        let owed = set + behind(g, rtt);
         // A window may come at once, also the part of it that waited in queues.
         let peak = set + bits_in(g, QUEUEING);
-        let g = Mutant::CsfqHalfGuarantee.pick(g.as_bit() as f64, g.as_bit() as f64 / 2.0);
         let contract = &mut self.contracts[flow.slot()];
         if contract.g == 0.0 {
             let er = self.rates.get(flow.slot()).cloned().unwrap_or(Contract::NONE.er);
@@ -309,7 +306,7 @@ impl RateLabels {
         contract.now.resize(set);
         contract.owed.resize(owed);
         contract.peak.resize(peak);
-        contract.g = g;
+        contract.g = g.as_bit() as f64;
     }
 
     /// Flows for which anything is kept.

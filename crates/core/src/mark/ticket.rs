@@ -23,7 +23,6 @@ use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::label::Label;
 use crate::mark::ticket_policer::{PolicerParams, TicketPolicer, WINDOW, read};
-use crate::mutant::Mutant;
 use crate::packet::{LabelKind, Packet};
 use crate::param::{Entry, Param, Role};
 use crate::params;
@@ -107,7 +106,7 @@ impl TicketMarker {
     fn avg_rate(&self, now: Time) -> f64 {
         let literal = self.acknowledged && !self.decay;
         let rate = if literal { self.avg_rate.latest() } else { self.avg_rate.rate(now) };
-        Mutant::PpsLowRate.pick(rate, rate / 10.0).max(self.floor)
+        rate.max(self.floor)
     }
 }
 
@@ -129,7 +128,7 @@ impl<P: Packet> Marker<P> for TicketMarker {
         if let (Some(ack_in_tkt_rate), Some(label)) = (&mut self.ack_in_tkt_rate, label) {
             ack_in_tkt_rate.update(now, read(label));
             // Section II-F.1: OutTktRate = AckInTktRate, held between acknowledgements.
-            let rate = Mutant::PpsDeafSource.pick(ack_in_tkt_rate.latest(), 1.0);
+            let rate = ack_in_tkt_rate.latest();
             if let Some(rate) = TicketRate::new(rate) {
                 self.writer.follow(now, rate);
             }

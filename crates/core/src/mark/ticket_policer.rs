@@ -15,7 +15,6 @@
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::label::{Format, Label};
-use crate::mutant::Mutant;
 use crate::param::{self, EntryArgs, Kind, Param, ParamError, require};
 use crate::random::Stream;
 use crate::units::{Span, TicketRate, Time};
@@ -176,7 +175,7 @@ impl TicketPolicer {
     fn approach(&mut self, now: Time) -> Option<f64> {
         let issued = self.out_tkt_rate?.get();
         if self.effective != issued {
-            let window = Mutant::PpsSuddenIssue.pick(self.params.issue_window, Span::ZERO).as_secs_f64();
+            let window = self.params.issue_window.as_secs_f64();
             let gap = now.since(self.changed).as_secs_f64();
             // As a TSW, section II-B: without time and without a window it is what is issued.
             self.effective = match window + gap > 0.0 {
@@ -196,11 +195,11 @@ impl TicketPolicer {
             return Label::new(self.params.format().max().min(UNKNOWN));
         };
         // Section II-G: OutTkt = ... × OutTktRate / ActualTktRate.
-        let bound = Mutant::PpsNoPolicing.pick(self.params.policing_bound, 1.0);
+        let bound = self.params.policing_bound;
         let policing = (out_tkt_rate / self.actual_tkt_rate.rate(now)).clamp(1.0 / bound, bound);
         // 0/0, an idle writer that is issued nothing, is no number and polices nothing.
         let policing = if policing.is_nan() { 1.0 } else { policing };
-        let tag = Mutant::PpsOneTicket.pick(self.round(out_tkt_rate * share * policing), 1.0);
+        let tag = self.round(out_tkt_rate * share * policing);
         self.actual_tkt_rate.update(now, tag);
         Label::new(tag)
     }

@@ -22,7 +22,6 @@ use core::marker::PhantomData;
 use super::{End, Queued, Scheduler};
 use crate::flow_setting::FlowSetting;
 use crate::list::{PacketQueue, Pool};
-use crate::mutant::Mutant;
 use crate::packet::{FlowId, Packet};
 use crate::queue::Backlog;
 use crate::smallest::Smallest;
@@ -209,7 +208,7 @@ impl<P: Packet, T: Tag> Scheduler<P> for ByTag<P, T> {
         if self.flows.push(now, packet) {
             // Goyal97 eq. (4); the same in Golestani94, section 3.
             let flow = self.flows.get(index);
-            flow.tag = Mutant::PfdOldTag.pick(flow.tag.max(self.v), flow.tag);
+            flow.tag = flow.tag.max(self.v);
             self.tag(index);
         }
     }
@@ -223,7 +222,7 @@ impl<P: Packet, T: Tag> Scheduler<P> for ByTag<P, T> {
         self.v = self.v.max(tag);
         let flow = self.flows.get(index);
         // Goyal97 eq. (5); the next packet of the flow starts where this one finishes.
-        let length = Mutant::PfdFifo.pick(flow.length(queued.packet.size()), 0);
+        let length = flow.length(queued.packet.size());
         flow.tag = if T::IS_START { tag + length } else { tag };
         self.latest = self.latest.max(flow.tag);
         self.tag(index);
@@ -235,10 +234,6 @@ impl<P: Packet, T: Tag> Scheduler<P> for ByTag<P, T> {
         let index = flow.slot();
         let queued = self.flows.take(index, end)?;
         // The packet behind has the same S: what is not served is not charged.
-        if Mutant::PfdCharged.is_on() {
-            let flow = self.flows.get(index);
-            flow.tag += flow.length(queued.packet.size());
-        }
         self.tag(index);
         Some(queued)
     }

@@ -19,7 +19,6 @@ use crate::aqm::{
 use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
 use crate::limit::Limit;
-use crate::mutant::Mutant;
 use crate::packet::{Packet, SimplePacket};
 use crate::param::{Entry, EntryArgs, Known, NoParams};
 use crate::schedule::{drr, fifo, round_robin, scfq, start_time_fq, wf2q_plus};
@@ -214,7 +213,7 @@ impl BufferParams {
 
 /// What divides among the greedy flows of a RAMP; none if they share its own queue.
 fn of_greedy<P: Packet>(params: &ramp::RampParams, link: &LinkContext<'_>) -> Option<BoxedDiscipline<P>> {
-    let is_divided = params.greedy != "fifo" && !Mutant::RampGreedyFifo.is_on();
+    let is_divided = params.greedy != "fifo";
     let mut discipline = DisciplineKind::of_name(params.greedy).filter(|_| is_divided)?.build(link);
     if let Some(limit) = params.greedy_limit() {
         discipline.set_limit(limit);

@@ -65,7 +65,6 @@ use super::discipline::Discipline;
 use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
 use crate::list::Pool;
-use crate::mutant::Mutant;
 use crate::packet::{FillTarget, FlowClass, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::schedule::{End, Queued};
@@ -224,9 +223,6 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
 
     /// The next packet: of a reservation; of what is left, the greedy minimum, then as `leftover` says.
     fn choose(&mut self, sink: &mut dyn Sink<P>) -> Option<P> {
-        if Mutant::RampGreedyFirst.is_on() && !self.greedy.backlog().is_empty() {
-            return self.take_greedy(sink);
-        }
         if let Some(index) = self.reservations.next() {
             self.drop_late(index, sink);
             return self.take(index, Reservations::charge);
@@ -247,8 +243,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
 
     /// The real-rate flow that comes first for what reservations leave.
     fn borrower(&self) -> Option<usize> {
-        let first = Mutant::RampNoLeftover.pick(self.params.leftover, FlowClass::Greedy);
-        self.reservations.next_waiting().filter(|_| first == FlowClass::RealRate)
+        self.reservations.next_waiting().filter(|_| self.params.leftover == FlowClass::RealRate)
     }
 
     fn has_room(&self) -> bool {
@@ -363,9 +358,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Discipline<P> for Ramp<P, G> {
         if let Some(greedy) = self.greedy.divided() {
             greedy.set_link_rate(rate);
         }
-        if !Mutant::RampOldController.is_on() {
-            *self.controller = Controller::new(&self.params, rate);
-        }
+        *self.controller = Controller::new(&self.params, rate);
         self.reserve_minimum();
         let wanted = self.watched.iter().map(|index| self.flows[*index as usize].wanted).collect();
         let floor = self.floor();

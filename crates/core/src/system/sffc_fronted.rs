@@ -17,7 +17,6 @@ use crate::aqm::BufferPolicy;
 use crate::aqm::sffc::{FIFO, Sffc, SffcParams};
 use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
-use crate::mutant::Mutant;
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
 use crate::units::{Rate, Time};
@@ -76,8 +75,7 @@ impl<P: Packet> SffcFronted<P> {
     pub fn new(params: &SffcFrontedParams, link: &LinkContext<'_>) -> Self {
         let name = format!("{}.discipline", link.name);
         let inside = LinkContext { name: &name, ..*link };
-        let fifo = DisciplineKind::of_name(FIFO).filter(|_| Mutant::SffcFifo.is_on());
-        let mut inner = fifo.as_ref().unwrap_or(&params.discipline).build(&inside);
+        let mut inner = params.discipline.build(&inside);
         let mut sffc = Sffc::new(&params.sffc, link.link_rate, link.stream(), link.stream_for("trials"));
         inner.set_limit(sffc.limit());
         if gives_shares(&params.discipline) {

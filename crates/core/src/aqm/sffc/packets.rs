@@ -3,7 +3,6 @@
 use super::Sffc;
 use crate::aqm::{Admission, BufferPolicy};
 use crate::limit::Limit;
-use crate::mutant::Mutant;
 use crate::packet::{FlowId, Packet, Protocol};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{Queued, Scheduler};
@@ -74,7 +73,6 @@ impl Sffc {
             self.gamma += size.get();
         } else {
             flow.lambda += size.get();
-            self.gamma += Mutant::SffcGammaOfAll.pick(0, size.get());
             discarded = if rates {
                 flow.exceeds(now, size, self.params.interval)
             } else {

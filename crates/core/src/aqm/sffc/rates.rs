@@ -7,7 +7,6 @@
 
 use super::flows::Flow;
 use super::params::SffcParams;
-use crate::mutant::Mutant;
 use crate::units::{Bytes, Span, Time};
 
 /// What a bucket holds at least: a full packet, without which a flow of few packets passes less than its rate.
@@ -31,13 +30,12 @@ impl Flow {
         let report = self.report.take();
         self.silent = if report.is_some() { 0 } else { self.silent.saturating_add(1) };
         let wanted = report.and_then(|report| self.wanted_rate(report, params));
-        let wait = Mutant::SffcNoWait.pick(params.wait, 0);
         let alpha = params.alpha.get();
         if let Some(wanted) = wanted {
             self.cap = alpha * self.cap.min(self.usual) + (1.0 - alpha) * wanted;
-        } else if (report.is_some() || u64::from(self.silent) > wait) && self.mu > 0 {
+        } else if (report.is_some() || u64::from(self.silent) > params.wait) && self.mu > 0 {
             // Silence about a flow of which nothing went on says nothing.
-            self.cap += Mutant::SffcFastRise.pick(1.0, 10.0) * increment;
+            self.cap += increment;
         }
         self.cap = if self.cap < capacity { self.cap.max(increment) } else { f64::INFINITY };
         self.bdr = (1.0 - self.cap.max(kept) / self.usual).clamp(0.0, 1.0);

@@ -22,7 +22,6 @@
 //! Fahmy, Goyal, Vandalore, "The ERICA switch algorithm for ABR traffic management in ATM networks", IEEE/ACM ToN 2000.
 
 use super::{DECREASES, FairShare, FairShareEstimator, Fill};
-use crate::mutant::Mutant;
 use crate::units::{Bytes, Rate, Span, Time, float, larger};
 
 /// In which time the queue comes back to its target. Chosen: longer than the round-trip times of most flows. If it is
@@ -53,7 +52,6 @@ pub(super) struct ByDelay {
 impl ByDelay {
     /// With this target, or none at all if it is zero: then the share is that of the papers.
     pub(super) fn new(target: Span) -> Option<Self> {
-        let target = Mutant::CsfqByLoad.pick(target, Span::ZERO);
         (target > Span::ZERO).then_some(Self { target: target.as_secs_f64(), largest: 0.0, before: 0.0 })
     }
 
@@ -98,8 +96,7 @@ impl FairShareEstimator {
     #[inline]
     fn is_below_part(&self) -> bool {
         let [ar, _, _] = self.rates.last_rates();
-        let is_below = self.by_delay.is_some() && self.whole.is_some() && ar < self.available();
-        Mutant::CsfqDropsBelowPart.pick(is_below, false)
+        self.by_delay.is_some() && self.whole.is_some() && ar < self.available()
     }
 
     /// FS, or the largest label if none is as large: a share above all labels limits no flow.

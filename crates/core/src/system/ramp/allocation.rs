@@ -13,7 +13,6 @@ use super::flow::FlowShare;
 use super::overload::Cut;
 use super::requirement::Requirement;
 use super::{Ramp, part};
-use crate::mutant::Mutant;
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Overload, Sink};
 use crate::system::discipline::Discipline;
@@ -22,7 +21,7 @@ use crate::units::{Bytes, Rate, Time};
 impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
     /// What real-rate flows may have together, in parts of the link.
     fn available(&self) -> f64 {
-        1.0 - Mutant::RampNoMinimum.pick(self.params.greedy_minimum.get(), 0.0)
+        1.0 - self.params.greedy_minimum.get()
     }
 
     pub(super) fn reserve_minimum(&mut self) {
@@ -120,8 +119,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
     }
 
     fn cut(&self, demands: Vec<f64>) -> Cut {
-        let cut = Cut::of(self.params.overload, demands, self.available());
-        Mutant::RampNoScale.pick(cut, Cut::NONE)
+        Cut::of(self.params.overload, demands, self.available())
     }
 
     fn allocate(&mut self, part_of: impl Fn(&Self, usize) -> f64) {
@@ -150,7 +148,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
 
     /// Flows that are silent and want nothing come to rest.
     fn rest(&mut self) {
-        if !self.controller.feeds_forward() || Mutant::RampRestless.is_on() {
+        if !self.controller.feeds_forward() {
             return;
         }
         let (flows, reservations) = (&mut self.flows, &mut self.reservations);
@@ -199,7 +197,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
                 Some(notified) => is_over || (is_short && now.since(notified) >= interval),
                 None => is_short,
             };
-            if is_news && !Mutant::RampSilent.is_on() {
+            if is_news {
                 flow.notified = (!is_over).then_some(now);
                 sink.overload(now, Overload { flow: flow.id, wanted, granted, is_over });
                 flow.exceptions += 1;

@@ -7,7 +7,6 @@
 use alloc::vec::Vec;
 
 use crate::choice;
-use crate::mutant::Mutant;
 
 choice! {
     /// Who has less when real-rate flows want more than they may have.
@@ -35,7 +34,7 @@ impl Cut {
     /// What a policy makes of these parts of the link, of which only `available` is there.
     pub fn of(policy: OverloadPolicy, wanted: Vec<f64>, available: f64) -> Self {
         let total: f64 = wanted.iter().sum();
-        match Mutant::RampScale.pick(policy, OverloadPolicy::Scale) {
+        match policy {
             _ if total <= available => Self::NONE,
             OverloadPolicy::Scale => Self::Scale(available / total),
             OverloadPolicy::MaxMin => Self::Level(level(wanted, available)),

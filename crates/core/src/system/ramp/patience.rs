@@ -8,7 +8,6 @@
 //! greedy minimum and the one before it. The last packet of a queue stays, whatever it waited.
 
 use super::Ramp;
-use crate::mutant::Mutant;
 use crate::packet::{FillTarget, Packet};
 use crate::queue::{DropReason, Sink};
 use crate::schedule::End;
@@ -18,7 +17,7 @@ use crate::units::Bytes;
 impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
     /// Drops what has waited for too long in the queue of flow `index`.
     pub(super) fn drop_late(&mut self, index: usize, sink: &mut dyn Sink<P>) {
-        let Some(patience) = Mutant::RampPatient.pick(self.params.patience, None) else { return };
+        let Some(patience) = self.params.patience else { return };
         let before = Bytes::new(
             self.params.mtu.get().saturating_mul(self.params.interface_queue.get().saturating_add(3)),
         );

@@ -32,7 +32,6 @@ use crate::choice;
 use crate::control::dead_time::DeadTime;
 use crate::control::low_pass::LowPass;
 use crate::control::pid::{Bounds, Gains, Pid};
-use crate::mutant::Mutant;
 use crate::packet::FillTarget;
 use crate::units::{Bytes, Rate, Ratio, Span};
 
@@ -103,10 +102,8 @@ impl Controller {
         let sample = params.sample.as_secs_f64();
         let capacity = link_rate.as_bit() as f64 / 8.0 * sample;
         let per_byte = 1.0 / capacity.max(f64::MIN_POSITIVE);
-        let i = Mutant::RampDoubleI.pick(Mutant::RampLowI.pick(params.i, 0.8 * params.i), 2.0 * params.i);
-        let d = Mutant::RampTenfoldD.pick(Mutant::RampNoD.pick(params.d, 0.0), 10.0 * params.d);
-        let feed_forward = Mutant::RampNoFeedForward.pick(params.feed_forward, false);
-        let printed = Gains { p: params.p, i, d };
+        let feed_forward = params.feed_forward;
+        let printed = Gains { p: params.p, i: params.i, d: params.d };
         let (gains, error, output) = match (params.gains, params.units) {
             (Tuning::Designed, _) => (designed(params.sample), Some(1.0), per_byte),
             (Tuning::Printed, Units::Percent) => (printed, Some(1.0 / 1_024.0), 0.01),
@@ -117,7 +114,7 @@ impl Controller {
         let gains = if feed_forward { Gains { i: 0.0, ..gains } } else { gains };
         Self {
             gains,
-            weight: Mutant::RampNoFilter.pick(params.l, Ratio::ONE),
+            weight: params.l,
             error,
             output,
             capacity,
@@ -127,7 +124,7 @@ impl Controller {
             sample,
             floor: params.floor.get(),
             negligible: if feed_forward { 1.0 / link_rate.as_bit() as f64 } else { 0.0 },
-            anti_windup: Mutant::RampWindup.pick(params.anti_windup, false),
+            anti_windup: params.anti_windup,
             predictor: params.predictor,
             delay: (params.control_delay.as_nanos() / params.sample.as_nanos()) as usize,
             input: feed_forward.then(|| Ratio::clamped(step(params.sample))),
@@ -142,25 +139,24 @@ impl Controller {
     /// The least that a flow can need where all have at least `floor`: a queue that is empty shows no need less than
     /// that, but where what comes in is measured silence does.
     pub(super) fn least(&self, floor: f64) -> f64 {
-        let least = if self.feeds_forward() { 0.0 } else { floor };
-        Mutant::RampFloorWanted.pick(least, floor)
+        if self.feeds_forward() { 0.0 } else { floor }
     }
 
     /// The least part of the link that a flow has among `flows`: the floor, or an equal part of `available`
     /// where all floors together are more.
     pub(super) fn floor_among(&self, flows: usize, available: f64) -> f64 {
-        Mutant::RampNoFloor.pick(self.floor.min(available / flows.max(1) as f64), 0.0)
+        self.floor.min(available / flows.max(1) as f64)
     }
 
     /// The target of a flow that may have its `own`.
     pub(super) fn target(&self, own: Option<FillTarget>) -> FillTarget {
-        Mutant::RampOneTarget.pick(own, None).unwrap_or(self.target)
+        own.unwrap_or(self.target)
     }
 
     /// What a queue with this target should hold while the flow needs `learned` of the link.
     fn aim(&self, target: FillTarget, learned: f64) -> f64 {
         match target {
-            FillTarget::Size(size) => size.get() as f64 * Mutant::RampLowTarget.pick(1.0, 0.85),
+            FillTarget::Size(size) => size.get() as f64,
             FillTarget::Delay(delay) => delay.as_secs_f64() / self.sample * learned * self.capacity,
         }
     }
@@ -168,7 +164,7 @@ impl Controller {
     /// The part of the link that lets `fill` leave within the time of its target, beyond `wanted`, which the flow needs for
     /// what comes in.
     pub(super) fn drain(&self, target: FillTarget, fill: Bytes, wanted: f64) -> f64 {
-        let fill = Mutant::RampNoDrain.pick(fill.get() as f64, 0.0);
+        let fill = fill.get() as f64;
         match target {
             FillTarget::Size(size) => wanted * fill / size.get().max(1) as f64,
             FillTarget::Delay(delay) => {

@@ -14,7 +14,6 @@
 
 use alloc::vec::Vec;
 
-use crate::mutant::Mutant;
 use crate::smallest::Smallest;
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -59,7 +58,6 @@ pub(super) struct Reservations {
 impl Reservations {
     /// None yet. A flow that is silent saves up credit for one `packet`, or for two periods if that is more.
     pub fn new(period: Span, packet: Bytes, period_control: bool) -> Self {
-        let period = Mutant::RampLongPeriod.pick(period, period * 100);
         Self {
             period,
             packet,
@@ -164,7 +162,7 @@ impl Reservations {
             return;
         }
         budget.settled = self.current;
-        let cap = Mutant::RampCredit.pick(1, 20) * fine(self.packet).max(2 * budget.income);
+        let cap = fine(self.packet).max(2 * budget.income);
         let came = i128::from(budget.income) * i128::from(periods);
         let credit = (i128::from(budget.credit) + came).min(i128::from(cap.max(budget.credit)));
         // Between the credit before and the cap, both i64.
@@ -180,7 +178,7 @@ impl Reservations {
         } else if budget.credit > 0 {
             self.waiting.remove(index);
             let deadline = release.saturating_add(budget.own).min(u64::MAX - 1);
-            self.eligible.set(index, Mutant::RampLastDeadline.pick(deadline, u64::MAX - 1 - deadline));
+            self.eligible.set(index, deadline);
         } else {
             self.eligible.remove(index);
             // The first period after which the credit is above zero; never, if nothing comes in.

@@ -1,10 +1,8 @@
 //! Faults put in on purpose, so that experiments and tests can show that they would notice: each is a line or two
 //! of a scheme, done wrong.
 //!
-//! With the feature `mutants` one of them is active in the whole process, after `Mutant::activate`; the unit tests of
-//! this crate take it from the environment variable `APPORTION_MUTANT`. Without the feature, as in every release,
-//! [`Mutant::is_on`] is `false` at compile time and nothing of a fault is left.
-//!
+//! The patches of `validation/mutants` put them into a copy of the sources. One of them is active in the whole process, after
+//! `Mutant::activate`; the unit tests of this crate take it from the environment variable `APPORTION_MUTANT`, and
 //! `apportion reproduce --mutants` runs the experiments of papers with each of them.
 
 /// The table: a variant, its name (`SYSTEM-FAULT`), the fault, and a unit test of this crate that it breaks.
@@ -271,15 +269,6 @@ impl Mutant {
     }
 
     /// Whether the fault is on.
-    #[cfg(not(feature = "mutants"))]
-    #[must_use]
-    #[inline(always)]
-    pub const fn is_on(self) -> bool {
-        false
-    }
-
-    /// Whether the fault is on.
-    #[cfg(feature = "mutants")]
     #[must_use]
     pub fn is_on(self) -> bool {
         #[cfg(test)]
@@ -288,7 +277,6 @@ impl Mutant {
     }
 
     /// Switches this fault on in the whole process, and any other off, until the guard is dropped.
-    #[cfg(feature = "mutants")]
     pub fn activate(self) -> Active {
         active::set(Some(self));
         Active(())
@@ -296,19 +284,16 @@ impl Mutant {
 }
 
 /// While it lives, a fault is on.
-#[cfg(feature = "mutants")]
 #[derive(Debug)]
 #[must_use]
 pub struct Active(());
 
-#[cfg(feature = "mutants")]
 impl Drop for Active {
     fn drop(&mut self) {
         active::set(None);
     }
 }
 
-#[cfg(feature = "mutants")]
 mod active {
     use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -333,7 +318,6 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// Activates the fault that the environment names, once.
-    #[cfg(feature = "mutants")]
     pub(super) fn from_environment() {
         static ONCE: std::sync::Once = std::sync::Once::new();
         ONCE.call_once(|| {

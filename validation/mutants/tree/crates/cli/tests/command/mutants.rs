@@ -1,11 +1,10 @@
-//! `apportion reproduce --mutants`: with the feature `mutants`, and what programs without it say.
+//! `apportion reproduce --mutants`.
 
 use tempfile::TempDir;
 
 use crate::common::{Run, apportion};
 
 /// A paper about probabilistic fair drop, with one claim: arrivals above a third of the buffer cause early drops.
-#[cfg(feature = "mutants")]
 const PAPER: &str = r#"
 title = "Early drops"
 paper = "A toy"
@@ -24,7 +23,6 @@ value = 5
 measure = { kind = "drops", as = "sum", reason = "early" }
 "#;
 
-#[cfg(feature = "mutants")]
 const SCENARIO: &str = r#"
 seed = 23
 stop = "7s"
@@ -39,35 +37,17 @@ to = "r{i}"
 tcp = "ns2-2000"
 "#;
 
-/// Runs `apportion reproduce --seeds 2` with these arguments in a folder with that paper, or with no papers.
+/// Runs `apportion reproduce --seeds 2` with these arguments in a folder with that paper.
 fn reproduce(arguments: &[&str]) -> (TempDir, Run) {
     let folder = tempfile::tempdir().unwrap();
-    #[cfg(feature = "mutants")]
-    {
-        let home = folder.path().join("papers/pfd");
-        std::fs::create_dir_all(&home).unwrap();
-        std::fs::write(home.join("expect.toml"), PAPER).unwrap();
-        std::fs::write(home.join("early.toml"), SCENARIO).unwrap();
-    }
+    let home = folder.path().join("papers/pfd");
+    std::fs::create_dir_all(&home).unwrap();
+    std::fs::write(home.join("expect.toml"), PAPER).unwrap();
+    std::fs::write(home.join("early.toml"), SCENARIO).unwrap();
     let run = apportion(folder.path(), &[&["reproduce", "--seeds", "2"], arguments].concat());
     (folder, run)
 }
 
-#[cfg(not(feature = "mutants"))]
-#[test]
-fn a_program_without_mutants_says_how_to_build_one_with_them() {
-    let (folder, run) = reproduce(&["--mutants", "pfd-p-zero"]);
-    assert_eq!((run.status, run.out.as_str()), (2, ""));
-    assert_eq!(
-        run.err,
-        "error: this program has no mutants: build one that has, with `cargo build --release --features mutants`\n"
-    );
-    assert!(!folder.path().join("results").exists());
-    let help = apportion(folder.path(), &["reproduce", "--help"]);
-    assert!(help.status == 0 && !help.out.contains("mutants"), "{}", help.out);
-}
-
-#[cfg(feature = "mutants")]
 #[test]
 fn a_mutant_that_a_claim_notices_is_killed_with_both_measurements() {
     let (_folder, run) = reproduce(&["--mutants", "pfd-p-zero"]);
@@ -82,7 +62,6 @@ fn a_mutant_that_a_claim_notices_is_killed_with_both_measurements() {
     assert_eq!(lines[2..], ["", "pfd: 1 of 1 mutants killed by claims"]);
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn a_mutant_that_survives_exits_with_1_and_names_its_unit_test() {
     // Ten times as many early drops as there should be are at least five.
@@ -98,7 +77,6 @@ fn a_mutant_that_survives_exits_with_1_and_names_its_unit_test() {
     assert_eq!((&killed["killed"], &killed["experiment"]), (&true.into(), &"pfd/early".into()));
 }
 
-#[cfg(feature = "mutants")]
 #[test]
 fn what_cannot_be_run_exits_with_2_and_says_why() {
     let error = |arguments: &[&str]| {
