@@ -61,6 +61,11 @@ impl List {
         (self.tail != index as u32).then(|| elements[index].link().next as usize)
     }
 
+    /// The element before `index`, which must be in this list.
+    pub fn before<T: Linked>(&self, elements: &mut [T], index: usize) -> Option<usize> {
+        (self.head != index as u32).then(|| elements[index].link().prev as usize)
+    }
+
     /// Appends element `index`, which must be in no list.
     pub fn push_back<T: Linked>(&mut self, elements: &mut [T], index: usize) {
         let id = index as u32;

@@ -11,6 +11,9 @@
 //!   4.2 lets FQ-CoDel do).
 //!
 //! Cost: O(1) per packet plus the drops; no state per flow. Parameters: [`ENTRY`].
+//!
+//! Statistics (section 5.1): `dropping`, 1 in the dropping state and else 0; `count`, packets dropped or marked since it was entered
+//! last; in it also `drop_next_s`, when the next one is due, s from the start of the run.
 
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
@@ -246,6 +249,15 @@ impl<P: Packet> BufferPolicy<P> for Codel {
         self.state.dequeue(&self.params.control, now, &mut Whole(scheduler), sink)
     }
 
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        let CodelState { dropping, count, drop_next, .. } = self.state;
+        show("dropping", f64::from(u8::from(dropping)));
+        show("count", f64::from(count));
+        if dropping {
+            show("drop_next_s", drop_next.as_secs_f64());
+        }
+    }
+
     fn limit(&self) -> Option<Limit> {
         Some(self.limit.get())
     }
@@ -311,6 +323,32 @@ mod tests {
         // One packet leaves each ms; each drop takes one more: numbers 104, 205, 277, 336, 387.
         let ids: Vec<_> = log.dropped.iter().map(|&(_, id, _)| id).collect();
         assert_eq!(ids, [104, 205, 277, 336, 387], "the late packet itself is dropped");
+    }
+
+    #[test]
+    fn its_state_is_shown() {
+        // As above: the third drop is at 276 ms, and the next is due at 205 + 100/√2 + 100/√3 = 333.446 ms.
+        let mut queue = codel(false);
+        let mut log = Log::default();
+        let shown = |queue: &Buffer<Fifo<SimplePacket>, Codel>| {
+            let mut shown = Vec::new();
+            BufferPolicy::<SimplePacket>::statistics(queue.policy(), &mut |name, value| {
+                shown.push((name, value));
+            });
+            shown
+        };
+        assert_eq!(shown(&queue), [("dropping", 0.0), ("count", 0.0)]);
+        for id in 0..500 {
+            queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log);
+        }
+        for t in 1..=300 {
+            queue.dequeue(Time::from_millis(t), &mut log);
+        }
+        assert_eq!(shown(&queue)[..2], [("dropping", 1.0), ("count", 3.0)]);
+        assert!(shown(&queue)[2].0 == "drop_next_s" && (shown(&queue)[2].1 - 0.333_446).abs() < 1e-6);
+        // Emptied, it leaves the state, and remembers the count.
+        while queue.dequeue(Time::from_millis(301), &mut log).is_some() {}
+        assert_eq!(shown(&queue), [("dropping", 0.0), ("count", 3.0)]);
     }
 
     #[test]

@@ -22,6 +22,9 @@
 //! needs quanta. The worst call goes through the backlogged flows four times, however small the quantum:
 //! after a round in which no flow could pay, all rounds of that kind that follow are given at once. At most 64
 //! bytes per flow: records of 32, made for up to twice as many. Parameters: [`ENTRY`].
+//!
+//! Statistics: `backlogged_flows`, the length of the ActiveList; `rounds`, how often each flow that was backlogged when the round
+//! began has had its turn or left, since the start.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -106,6 +109,10 @@ pub struct Turns<P, C> {
     /// The paper's ActiveList: the backlogged flows. The one at the front has its turn and can serve its head
     /// packet.
     active: List,
+    /// The backlogged flow with whose turn the round ends: those behind it have joined since the round began, or had their turn.
+    last: Option<usize>,
+    /// Rounds that have ended.
+    rounds: u64,
     backlog: Backlog,
     charge: PhantomData<C>,
     /// Turns that were passed on.
@@ -146,6 +153,8 @@ impl<P: Packet, C: Charge> Turns<P, C> {
             flows: Vec::new(),
             packets: Pool::new(),
             active: List::EMPTY,
+            last: None,
+            rounds: 0,
             backlog: Backlog::EMPTY,
             charge: PhantomData,
             #[cfg(test)]
@@ -188,6 +197,8 @@ impl<P: Packet, C: Charge> Turns<P, C> {
             if self.wants(front) == 0 {
                 return;
             }
+            // A round that ends with the flow at the front ends with it again: it goes to the back.
+            self.rounds += u64::from(self.last == Some(front));
             self.active.rotate(&mut self.flows);
             if self.active.front() == first {
                 self.skip_rounds();
@@ -217,11 +228,22 @@ impl<P: Packet, C: Charge> Turns<P, C> {
         }
         // Some flow can pay in the round of this number. A counter stays below the head packet till then.
         let fruitless = needed.saturating_sub(1);
+        self.rounds = self.rounds.saturating_add(fruitless);
         let mut flow = self.active.front();
         while let Some(index) = flow.filter(|_| fruitless > 0) {
             self.flows[index].deficit += fruitless * self.flows[index].quantum;
             flow = self.active.behind(&mut self.flows, index);
         }
+    }
+
+    /// Takes `flow` out of the round, which ends with it if it was the last and has its turn.
+    fn leave(&mut self, flow: usize, has_turn: bool) {
+        if self.last == Some(flow) {
+            self.rounds += u64::from(has_turn);
+            self.last = self.active.before(&mut self.flows, flow);
+        }
+        self.active.remove(&mut self.flows, flow);
+        self.last = self.last.or(self.active.back());
     }
 
     /// Takes a packet out of `flow`'s queue, and the flow out of the round if that was its last. `cost` is
@@ -233,7 +255,7 @@ impl<P: Packet, C: Charge> Turns<P, C> {
         let state = &mut self.flows[flow];
         if state.queue.is_empty() {
             state.deficit = 0;
-            self.active.remove(&mut self.flows, flow);
+            self.leave(flow, had_turn);
             if had_turn {
                 self.begin_turn();
             }
@@ -255,6 +277,7 @@ impl<P: Packet, C: Charge> Scheduler<P> for Turns<P, C> {
             let was_empty = self.active.is_empty();
             self.active.push_back(&mut self.flows, id.slot());
             if was_empty {
+                self.last = Some(id.slot());
                 self.begin_turn();
             }
         }
@@ -276,6 +299,12 @@ impl<P: Packet, C: Charge> Scheduler<P> for Turns<P, C> {
 
     fn backlog(&self) -> Backlog {
         self.backlog
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        let backlogged = self.flows.iter().filter(|flow| !flow.queue.is_empty()).count();
+        show("backlogged_flows", backlogged as f64);
+        show("rounds", self.rounds as f64);
     }
 
     fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
@@ -317,6 +346,48 @@ mod tests {
         assert_eq!(round.flows[0].deficit >> 16, 300);
         assert_eq!(serve(&mut round, 9), [4, 2, 3]);
         assert_eq!(round.flows[0].deficit, 0, "an empty flow keeps nothing");
+    }
+
+    /// Backlogged flows, and rounds.
+    fn statistics(round: &Drr<SimplePacket>) -> Vec<(&'static str, f64)> {
+        let mut shown = Vec::new();
+        round.statistics(&mut |name, value| shown.push((name, value)));
+        shown
+    }
+
+    #[test]
+    fn backlogged_flows_and_rounds_are_shown() {
+        // Quantum 500: each flow sends one packet of 400 in a turn. Flow 0 comes to the empty round, which is its own; flows 1 and
+        // 2 join behind it, for the next.
+        let mut round = drr(500);
+        let shown = |flows, rounds| [("backlogged_flows", flows), ("rounds", rounds)];
+        push(&mut round, &[(0, 400), (0, 500), (1, 400), (1, 500), (2, 400)]);
+        assert_eq!(statistics(&round), shown(3.0, 0.0));
+        // (turns) 0 | 1 2 0 | 1: after that of flow 0 the first round, after the second of flow 0 the second.
+        for (flows, rounds) in [(3.0, 1.0), (3.0, 1.0), (2.0, 1.0), (1.0, 2.0), (0.0, 3.0)] {
+            serve(&mut round, 1);
+            assert_eq!(statistics(&round), shown(flows, rounds));
+        }
+        // Flow 3, of which the packet takes 4 quanta, is alone: three rounds of its own before it can be sent, and the one with it.
+        push(&mut round, &[(3, 2_000)]);
+        assert_eq!(statistics(&round), shown(1.0, 6.0));
+        serve(&mut round, 1);
+        assert_eq!(statistics(&round), shown(0.0, 7.0));
+    }
+
+    #[test]
+    fn a_round_whose_last_flow_is_pushed_out_ends_with_the_one_before_it() {
+        let mut round = drr(500);
+        // The round of flow 0 alone ends with its first packet; that of 1, 2 and 0 follows.
+        push(&mut round, &[(0, 400), (0, 500), (0, 500), (1, 400), (2, 400), (2, 500)]);
+        serve(&mut round, 1);
+        round.push_out(Time::ZERO, FlowId(0), End::Tail);
+        round.push_out(Time::ZERO, FlowId(0), End::Tail);
+        assert_eq!(statistics(&round), [("backlogged_flows", 2.0), ("rounds", 1.0)]);
+        serve(&mut round, 1);
+        assert_eq!(statistics(&round), [("backlogged_flows", 1.0), ("rounds", 1.0)]);
+        serve(&mut round, 1);
+        assert_eq!(statistics(&round), [("backlogged_flows", 1.0), ("rounds", 2.0)]);
     }
 
     #[test]

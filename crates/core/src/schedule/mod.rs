@@ -89,6 +89,9 @@ pub trait Scheduler<P: Packet> {
     /// All packets held.
     fn backlog(&self) -> Backlog;
 
+    /// Reports named counters and gauges.
+    fn statistics(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
+
     /// Changes what it knows of `flow`. Whether it was heeded: no scheduler here knows more than weights.
     fn set_flow(&mut self, _flow: FlowId, _setting: FlowSetting) -> bool {
         false

@@ -94,6 +94,7 @@ impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Discipline<P> for Buffer<S,
         self.scheduler_mut().set_flow(flow, setting) | self.policy_mut().set_flow(flow, setting)
     }
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        self.scheduler().statistics(show);
         self.policy().statistics(show);
     }
     fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {

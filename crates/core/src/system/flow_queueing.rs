@@ -2,6 +2,9 @@
 //! control loop of its own. What [`fq_codel`](super::fq_codel) and [`fq_pie`](super::fq_pie) share.
 //!
 //! Høiland-Jørgensen, McKenney, Täht, Gettys, Dumazet, RFC 8290, section 4. Deviations: in `fq_codel.rs`.
+//!
+//! Statistics: `new_flows` and `old_flows`, the lengths of the two lists, which together are the active queues; `rounds`, how often each
+//! queue that was old when the round began has had its turn, since the start.
 
 use alloc::vec::Vec;
 
@@ -122,6 +125,10 @@ pub struct FlowQueues<P, C: Control> {
     packets: Pool<P>,
     new_flows: List,
     old_flows: List,
+    /// The old queue with whose turn the round ends.
+    last: Option<usize>,
+    /// Rounds that have ended.
+    rounds: u64,
     /// Queues by bytes, to find the fattest.
     fattest: Tree<Largest>,
     backlog: Backlog,
@@ -204,6 +211,8 @@ impl<P: Packet, C: Control> FlowQueues<P, C> {
             packets: Pool::new(),
             new_flows: List::EMPTY,
             old_flows: List::EMPTY,
+            last: None,
+            rounds: 0,
             fattest: Tree::new(),
             backlog: Backlog::EMPTY,
         }
@@ -282,6 +291,11 @@ impl<P: Packet, C: Control> FlowQueues<P, C> {
             self.old_flows.push_back(&mut self.queues, index);
         }
         self.queues[index].round = round;
+        if self.last == Some(index) {
+            self.rounds += 1;
+            self.last = None;
+        }
+        self.last = self.last.or(self.old_flows.back());
     }
 }
 
@@ -294,6 +308,13 @@ impl<P: Packet, C: Control> Discipline<P> for FlowQueues<P, C> {
         let index = self.queue_of(flow);
         self.queues[index].quantum = self.quanta.of(weight) as i64;
         true
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        let in_list = |list| self.queues.iter().filter(|queue| queue.round == list).count() as f64;
+        show("new_flows", in_list(Round::New));
+        show("old_flows", in_list(Round::Old));
+        show("rounds", self.rounds as f64);
     }
 
     fn limit(&self) -> Option<Limit> {

@@ -130,6 +130,31 @@ mod tests {
     }
 
     #[test]
+    fn new_and_old_flows_and_rounds_are_shown() {
+        let mut queue = fq_codel(|params| params.queues.quantum = Bytes::new(100));
+        let mut log = Log::default();
+        let shown = |queue: &FqCodel<SimplePacket>| {
+            let mut shown = Vec::new();
+            queue.statistics(&mut |name, value| shown.push((name, value)));
+            shown
+        };
+        let are = |new, old, rounds| [("new_flows", new), ("old_flows", old), ("rounds", rounds)];
+        for id in 0..4 {
+            queue.enqueue(Time::ZERO, packet(id, id % 2, 100), &mut log);
+        }
+        assert_eq!(shown(&queue), are(2.0, 0.0, 0.0));
+        // A turn of one packet ends when the next one is asked for. Flow 0 is old first, so that a round of its own ends before packet 3.
+        let after = [are(2.0, 0.0, 0.0), are(1.0, 1.0, 0.0), are(0.0, 2.0, 0.0), are(0.0, 2.0, 1.0)];
+        for (id, expected) in (0..).zip(after) {
+            assert_eq!(serve(&mut queue, 1), [id]);
+            assert_eq!(shown(&queue), expected, "after {id}");
+        }
+        // The round of flow 1 and flow 0, which is found empty, and that of flow 1, which is too.
+        assert_eq!(serve(&mut queue, 1), [0; 0]);
+        assert_eq!(shown(&queue), are(0.0, 0.0, 3.0));
+    }
+
+    #[test]
     fn a_flow_that_comes_back_starts_with_a_quantum_whatever_it_owed() {
         let mut queue = fq_codel(|params| params.queues.quantum = Bytes::new(100));
         let mut log = Log::default();
