@@ -54,6 +54,7 @@
 //! | `arrow` | no | tables as Arrow record batches: `Results::record_batch` |
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 #[cfg(feature = "arrow")]
 pub mod arrow;

@@ -22,6 +22,7 @@
 //! | [`status`] | what calls return |
 
 #![expect(unsafe_code, reason = "pointers come from C; each use of one says why it is sound")]
+#![warn(missing_docs)]
 
 pub mod packet;
 pub mod queue;

@@ -3,7 +3,6 @@
 //!
 //! Packets are 16 bytes and come from the flows in a scattered order, so that a hundred thousand flows do not
 //! profit from lying in line.
-#![allow(missing_docs, reason = "the functions that criterion's macros make have none")]
 
 mod common;
 

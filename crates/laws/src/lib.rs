@@ -25,6 +25,8 @@
 //! law, the step and the sequence. [`Laws`] says more about a discipline: its buffer, that it holds packets back,
 //! that it divides the link by weights.
 
+#![warn(missing_docs)]
+
 mod fairness;
 mod multiplier;
 mod sequence;

@@ -1,5 +1,4 @@
 //! Nanoseconds to read a frame and the label on it, to write one, and to mark congestion.
-#![allow(missing_docs, reason = "the functions that criterion's macros make have none")]
 
 use std::hint::black_box;
 

@@ -3,7 +3,6 @@
 //!
 //! `cargo bench -p apportion-live --bench link`. What a discipline takes of it is what it takes more than the
 //! FIFO beside it, and the FIFO's own part, which the benches of the core tell.
-#![allow(missing_docs, reason = "the functions that criterion's macros make have none")]
 #![allow(clippy::unwrap_used, reason = "a bench's panic is its message")]
 
 use apportion_core::packet::{Ecn, FlowClass, FlowId, Protocol};

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 #![allow(clippy::needless_pass_by_value, reason = "arguments that come from Python are owned")]
+#![warn(missing_docs)]
 
 mod catalogue;
 mod discipline;

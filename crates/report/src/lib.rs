@@ -25,6 +25,7 @@
 //! | [`figure`], [`html`], [`latex`] | figures, and text for pages and papers: for other crates too |
 
 #![forbid(unsafe_code)]
+#![warn(missing_docs)]
 
 pub mod compare;
 mod due;

@@ -1,7 +1,6 @@
 //! The event loop on a small and on a wide dumbbell, and the event queue alone.
 //!
 //! A dumbbell's throughput is in packet hops: transmissions over all links.
-#![allow(missing_docs, reason = "the functions that criterion's macros make have none")]
 
 use std::hint::black_box;
 use std::path::Path;
