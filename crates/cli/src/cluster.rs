@@ -10,7 +10,6 @@ use crate::interrupt;
 pub struct OnCluster<'a> {
     /// Address of its scheduler.
     pub address: &'a str,
-    /// The scenarios.
     pub scenarios: &'a [Scenario],
     /// Replications of each point.
     pub seeds: u64,

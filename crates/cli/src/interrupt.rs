@@ -12,7 +12,6 @@ pub fn listen() -> anyhow::Result<Cancel> {
 
 /// An interrupt that is listened for by the thread that waits for it.
 pub struct Interrupt {
-    /// What it cancels.
     pub cancel: Cancel,
 }
 

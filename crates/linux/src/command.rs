@@ -43,7 +43,6 @@ pub enum CommandError {
     /// It cannot be started.
     #[error("cannot start `{}` in its network namespace: {error}{}", .program.display(), remedy(.error))]
     Start {
-        /// The program.
         program: OsString,
         /// The error of the system call.
         error: io::Error,

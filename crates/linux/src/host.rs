@@ -24,7 +24,6 @@ const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 /// made and removed many namespaces under load.
 const PATIENCE: Span = Span::from_secs(90);
 
-/// A host.
 #[derive(Debug)]
 pub struct Host {
     /// Where its programs run.

@@ -73,7 +73,6 @@ pub enum NetlinkError {
     /// A device that is not running yet.
     #[error("`{device}` is not running after {limit}; both ends of a veth must be set up")]
     NotRunning {
-        /// The device.
         device: String,
         /// The time that was waited.
         limit: Span,
@@ -81,19 +80,13 @@ pub enum NetlinkError {
     /// An address that is not in use yet.
     #[error("{address} is not in use after {limit}; its device must be up")]
     NotInUse {
-        /// The address.
         address: IpAddr,
         /// The time that was waited.
         limit: Span,
     },
     /// An offload that stays on.
     #[error("{offload} of `{device}` stays on; the device's driver cannot turn it off")]
-    StaysOn {
-        /// The offload.
-        offload: &'static str,
-        /// The device.
-        device: String,
-    },
+    StaysOn { offload: &'static str, device: String },
 }
 
 impl NetlinkError {

@@ -103,7 +103,6 @@ pub struct Engine<W, I = Ports> {
     leaving: Vec<u32>,
     /// Ports that are not watched because no buffer is free.
     starved: Vec<u32>,
-    /// By port.
     overloads: Vec<Overload>,
     /// Links to be [tried again](Engine::retry_on), by the number behind those of ports.
     retried: Vec<u32>,
@@ -518,7 +517,6 @@ impl<W, I: FrameIo> Engine<W, I> {
         &mut self.io
     }
 
-    /// A link.
     #[must_use]
     pub fn link(&self, number: usize) -> Option<&Link> {
         self.links.get(number)

@@ -83,7 +83,6 @@ impl FlowPackets {
 }
 
 impl Notice {
-    /// As a line.
     fn line(&self) -> String {
         let line = json!({
             "at": self.at.as_secs_f64(),

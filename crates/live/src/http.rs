@@ -35,7 +35,6 @@ const MAX_DRAIN: usize = 1 << 20;
 /// Maximum of bytes of an answer that a client takes: the longest configuration has some hundred kB.
 const MAX_ANSWER: u64 = 16 << 20;
 
-/// An answer.
 #[derive(Debug)]
 pub struct Answer {
     /// Status code (RFC 1945 section 9).
@@ -44,7 +43,6 @@ pub struct Answer {
     pub kind: &'static str,
     /// Content security policy, of what a browser runs.
     pub policy: Option<&'static str>,
-    /// The body.
     pub body: String,
 }
 
@@ -55,7 +53,6 @@ impl Answer {
         Self { status, kind: "text/plain; charset=utf-8", policy: None, body: body.into() }
     }
 
-    /// JSON.
     #[must_use]
     pub const fn json(body: String) -> Self {
         Self { status: 200, kind: "application/json", policy: None, body }

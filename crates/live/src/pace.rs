@@ -15,7 +15,6 @@ pub enum Pace {
 }
 
 impl Pace {
-    /// A rate.
     #[must_use]
     pub const fn rate(rate: Rate) -> Self {
         Self::Rate(Transmission::new(rate))

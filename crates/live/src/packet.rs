@@ -41,7 +41,6 @@ pub struct Packet {
 /// How a frame is classified.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
-    /// Its flow.
     pub flow: FlowId,
     /// What it is charged as.
     pub size: Bytes,

@@ -54,7 +54,6 @@ pub(crate) trait RouterContext {
     fn on_report(&mut self, port: u32, report: FlowReport);
 }
 
-/// A router.
 #[derive(Debug)]
 pub(crate) struct Router {
     manager: Manager,

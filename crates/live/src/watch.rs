@@ -50,7 +50,6 @@ pub enum WatchError {
     /// The address cannot be had.
     #[error("no page at {address}: {cause}; write 127.0.0.1:0 for a free port")]
     Listen {
-        /// The address.
         address: SocketAddr,
         /// What the system says.
         cause: io::Error,

@@ -27,7 +27,6 @@ pub struct Paper {
     pub files: Files,
     /// The part before the slash of all its experiments' ids.
     pub key: String,
-    /// Its content.
     pub content: Content,
 }
 

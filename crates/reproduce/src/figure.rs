@@ -17,7 +17,6 @@ use crate::value::Length;
 pub enum Figure {
     /// Throughput of flows over one of their attributes: a mark for each, and a line for the entitlement.
     Shares {
-        /// The title.
         title: String,
         /// The horizontal axis.
         on: Attribute,
@@ -26,7 +25,6 @@ pub enum Figure {
     },
     /// Throughput of flows over time.
     OverTime {
-        /// The title.
         title: String,
         /// The run; `main` if absent.
         #[serde(default = "main_run")]
@@ -39,7 +37,6 @@ pub enum Figure {
     },
     /// Claims side by side: a row for each element.
     Table {
-        /// The title.
         title: String,
         /// The heading of the first column.
         head: String,
@@ -110,7 +107,6 @@ pub struct Labelled {
 /// A figure with a curve for each of several measures along the sweep.
 #[derive(Clone, Debug, Deserialize)]
 pub struct SweepFigure {
-    /// The title.
     pub title: String,
     /// The vertical axis.
     pub y: String,
@@ -131,7 +127,6 @@ impl SweepFigure {
 /// A figure with a group of bars for each of its names.
 #[derive(Clone, Debug, Deserialize)]
 pub struct BarFigure {
-    /// The title.
     pub title: String,
     /// The vertical axis.
     pub y: String,
@@ -184,7 +179,6 @@ impl BarFigure {
 /// A figure: throughput since the start of the run over time, the mean over flows, a curve for each run.
 #[derive(Clone, Debug, Deserialize)]
 pub struct RunningMean {
-    /// The title.
     pub title: String,
     /// Runs, a curve for each.
     pub series: Vec<SharesSeries>,
@@ -193,7 +187,6 @@ pub struct RunningMean {
 /// A figure: a quantity over time, mean over seeds, with several curves.
 #[derive(Clone, Debug, Deserialize)]
 pub struct CourseFigure {
-    /// The title.
     pub title: String,
     /// The curves, all of the same quantity.
     pub series: Vec<LabelledCourse>,
@@ -223,7 +216,6 @@ pub struct LabelledCourse {
 /// seeds.
 #[derive(Clone, Debug, Deserialize)]
 pub struct DifferenceFigure {
-    /// The title.
     pub title: String,
     /// Flows or groups, together.
     pub of: Vec<String>,
@@ -238,7 +230,6 @@ pub struct DifferenceFigure {
 pub struct LabelledRun {
     /// The label in the legend.
     pub label: String,
-    /// The run.
     pub run: String,
 }
 

@@ -14,7 +14,6 @@ include!(concat!(env!("OUT_DIR"), "/files.rs"));
 /// A set of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Files {
-    /// On disk.
     Disk,
     /// Embedded in the program, below `papers/`.
     Embedded,

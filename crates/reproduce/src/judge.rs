@@ -386,7 +386,6 @@ pub struct Row<'a> {
     pub seeds: usize,
     /// The comparison of measured and published values.
     pub op: Op,
-    /// The verdict.
     pub verdict: Verdict,
     /// Whether the mean is less than the whole width of its interval away from the bound.
     pub knife_edge: bool,

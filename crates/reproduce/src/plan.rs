@@ -22,7 +22,6 @@ pub struct Plan {
     pub ablated: bool,
     /// Whether a table of variants was requested.
     pub varied: bool,
-    /// Distinct runs.
     runs: Vec<DistinctRun>,
 }
 
@@ -46,7 +45,6 @@ impl DistinctRun {
 /// A paper with the experiments that were chosen.
 #[derive(Debug)]
 pub struct PlannedPaper {
-    /// The paper.
     pub paper: Paper,
     /// In the order of its file.
     pub experiments: Vec<PlannedExperiment>,
@@ -111,7 +109,6 @@ pub struct Results {
 }
 
 impl Results {
-    /// All outcomes.
     pub fn outcomes(&self) -> impl Iterator<Item = &Outcome> {
         self.runs.iter().flat_map(|run| &run.outcomes)
     }
@@ -164,7 +161,6 @@ impl Plan {
         Ok(Self { papers: planned, ablated: ablate, varied, runs: planner.distinct })
     }
 
-    /// The distinct runs.
     #[must_use]
     pub fn runs(&self) -> &[DistinctRun] {
         &self.runs

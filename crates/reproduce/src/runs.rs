@@ -13,7 +13,6 @@ use crate::value::{Length, text_of};
 /// A run with its outcomes.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// The scenario.
     pub scenario: Scenario,
     /// Its outcomes, one per seed.
     pub outcomes: Vec<Outcome>,
@@ -224,7 +223,6 @@ pub(crate) fn samples(
 pub enum Attribute {
     /// The ticket rate of their source, or else of their sink: tickets per second.
     Tickets,
-    /// Their weight.
     Weight,
     /// Their position among the selected flows, from 1.
     Index,

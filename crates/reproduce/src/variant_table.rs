@@ -71,7 +71,6 @@ impl<'a> Table<'a> {
         Self { columns: &content.columns, rows, seeds: results.seeds }
     }
 
-    /// As Markdown.
     #[must_use]
     pub fn markdown(&self) -> String {
         let seeds = if self.seeds == 1 { "1 seed".to_owned() } else { format!("{} seeds", self.seeds) };

@@ -13,7 +13,6 @@ use crate::variant_table::Table;
 /// Where experiments ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum World {
-    /// In the simulator.
     Simulator,
     /// Over the TCP of this machine.
     Lab,

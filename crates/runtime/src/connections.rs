@@ -61,7 +61,6 @@ pub struct Planned {
     pub flow: u32,
     /// Its id for disciplines, perhaps shared with others.
     pub id: FlowId,
-    /// When it starts.
     pub start: Time,
     /// When its source falls silent.
     pub stop: Time,

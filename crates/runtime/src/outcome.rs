@@ -295,7 +295,6 @@ pub struct TcpSample {
 /// One finite transfer, or one page of a web user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
-    /// When it started.
     pub start: Time,
     /// From its start to the last byte at the receiver.
     pub took: Span,
@@ -383,7 +382,6 @@ impl Distribution {
 /// A count of packets with their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Count {
-    /// Packets.
     pub packets: Packets,
     /// Bytes on the wire.
     pub bytes: Bytes,

@@ -20,7 +20,6 @@ pub(crate) struct Defaults<'a> {
     pub catalog: Catalog,
     /// Where the files of traces are read.
     pub files: &'a Files<'a>,
-    /// For flows.
     pub flow: Option<Fields<'a>>,
     link: Option<Fields<'a>>,
     back: Option<Fields<'a>>,

@@ -10,7 +10,6 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both of them.
     pub const BOTH: [Self; 2] = [Self::Up, Self::Down];
 
     /// Its name in configuration files and results.

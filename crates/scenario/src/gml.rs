@@ -7,7 +7,6 @@
 /// Most levels of brackets (chosen: published graphs use three).
 const DEEPEST: usize = 16;
 
-/// A graph.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Graph {
     pub directed: bool,
@@ -23,7 +22,6 @@ pub(crate) struct Node {
     pub line: u32,
 }
 
-/// An edge.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Edge {
     pub source: String,

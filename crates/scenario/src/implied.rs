@@ -69,7 +69,6 @@ fn fill_gfc(root: &mut Table, taken: &Taken) {
 struct Taken {
     /// Of links; those of reverse directions begin with `back.`.
     link: BTreeSet<String>,
-    /// Of flows.
     flow: BTreeSet<String>,
     /// The source of flows that name none.
     source: Option<Item>,

@@ -143,7 +143,6 @@ pub enum Loss {
 }
 
 impl Loss {
-    /// None.
     pub const NONE: Self = Self::Chance(Ratio::ZERO);
 
     /// The part of the packets that it takes in the long run.
@@ -221,7 +220,6 @@ pub struct Flow {
     pub path: Arc<[LinkId]>,
     /// The links that acknowledgements pass, likewise.
     pub back: Arc<[LinkId]>,
-    /// When it starts.
     pub start: Start,
     /// Flows with equal settings share them; those of a flow that is changed become its own.
     pub settings: Arc<FlowSettings>,
@@ -257,7 +255,6 @@ pub struct FlowSettings {
     pub mark: Option<Arc<MarkerParams>>,
     /// Members of groups that its paths name: it takes these, and not one by a hash.
     pub pinned: Vec<LinkId>,
-    /// Its transport.
     pub transport: Transport,
     /// The protocol that its packets declare, acknowledgements included.
     pub protocol: Protocol,
@@ -305,7 +302,6 @@ pub struct Customer {
 /// When a flow starts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// At this time.
     At(Time),
     /// Uniformly at random between the two times.
     Between(Time, Time),
@@ -450,9 +446,7 @@ pub enum Source {
 /// A random length of time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DurationDistribution {
-    /// Its mean.
     pub mean: Span,
-    /// Its distribution.
     pub shape: Shape,
 }
 

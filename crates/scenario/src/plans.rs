@@ -42,7 +42,6 @@ pub(crate) const KEY: &str = "plans";
 /// The node that takes flows without a customer.
 const OTHERS: &str = "others";
 
-/// The columns.
 const COLUMNS: [&str; 7] = ["name", "parent", "addresses", "down", "up", "down_min", "up_min"];
 
 /// Rates of a node in one direction.

@@ -22,12 +22,7 @@ use apportion_core::units::Bytes;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Sizes {
     /// Of a shape with this mean.
-    Shaped {
-        /// Its mean.
-        mean: Bytes,
-        /// Its shape.
-        shape: Shape,
-    },
+    Shaped { mean: Bytes, shape: Shape },
     /// Pareto between two bounds.
     BoundedPareto {
         /// The shape parameter.
@@ -57,7 +52,6 @@ pub enum Sizes {
 pub enum Shape {
     /// Always the mean.
     Constant,
-    /// Exponential.
     Exponential,
     /// Pareto with this shape parameter, above 1.
     Pareto(f64),

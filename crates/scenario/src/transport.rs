@@ -152,7 +152,6 @@ pub(crate) fn is_needed_by(source: &str) -> bool {
     matches!(source, "greedy" | "file" | "short_flows" | "web" | "probe" | "dash")
 }
 
-/// The default TCP.
 pub(crate) fn default() -> Arc<TcpParams> {
     Arc::new(standard())
 }

@@ -40,7 +40,6 @@ impl AddAssign for Totals {
     }
 }
 
-/// One connection.
 #[derive(Debug)]
 #[repr(align(64))]
 pub struct Connection {
@@ -52,7 +51,6 @@ pub struct Connection {
     pub route: u32,
     /// Where its acknowledgements enter the table of routes.
     pub back: u32,
-    /// When it starts.
     pub start: Time,
     /// What it sends.
     pub workload: Workload,

@@ -125,7 +125,6 @@ pub struct Events {
     next: NextArrival,
     /// The time of the event that came out last.
     now: Time,
-    /// That event.
     current: Current,
 }
 

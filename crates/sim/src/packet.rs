@@ -220,11 +220,9 @@ const _: () = assert!(size_of::<Body>() == 64);
 /// The transport header of a packet.
 #[derive(Clone, Copy, Debug)]
 pub enum Header {
-    /// TCP.
     Tcp(Segment),
     /// UDP: QUIC. The [`Store`] keeps ranges of an ACK frame that it has no room for.
     Quic(quic::Packet),
-    /// UDP.
     Udp,
     /// A request of a web user, which comes back to the source of its flow.
     Request,

@@ -108,7 +108,6 @@ impl Wire {
 pub struct HandedOver {
     /// It.
     pub sent: OnWire,
-    /// The link.
     pub link: u32,
 }
 

@@ -29,7 +29,6 @@ pub struct Statistics {
     directions: [DirectionStatistics; 2],
 }
 
-/// Of a direction.
 #[derive(Clone, Debug, Default)]
 pub struct DirectionStatistics {
     /// The interface that it leaves by.
@@ -305,7 +304,6 @@ fn plain(name: &str) -> String {
 }
 
 impl Statistics {
-    /// As JSON.
     #[must_use]
     pub fn json(&self, reloads: &Reloads) -> Value {
         let directions = Direction::BOTH.into_iter().zip(&self.directions);

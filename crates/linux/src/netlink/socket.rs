@@ -70,9 +70,7 @@ pub(super) struct Link {
 
 /// What was requested.
 pub(super) enum Found {
-    /// A device.
     Device(Link),
-    /// A route.
     Route(RouteHeader),
     /// A class of a queue discipline.
     Class(ClassStatistics),

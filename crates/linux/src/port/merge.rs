@@ -272,7 +272,6 @@ pub struct Message {
 /// What is particular to a super-packet.
 #[derive(Clone, Copy, Debug)]
 pub struct Merged {
-    /// Its kind.
     pub kind: Kind,
     /// Where the payload begins in each of its frames.
     pub payload: usize,

@@ -21,7 +21,6 @@ struct Read {
 
 /// A super-packet in its slot of the overflow, as a buffer would hold it.
 struct SuperPacket {
-    /// Which slot.
     slot: usize,
     start: usize,
     end: usize,

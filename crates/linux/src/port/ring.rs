@@ -54,7 +54,6 @@ pub(super) struct Slot<'a> {
     pub header: &'a [u8; VNET_HEADER],
     /// Its bytes, or the first of them.
     pub frame: &'a [u8],
-    /// Its length.
     pub length: usize,
     /// The tag that the kernel took out of it.
     pub tag: Option<Tag>,

@@ -56,7 +56,6 @@ impl Accounts {
         (2 * OTHER + way) as u32
     }
 
-    /// Of a rule.
     pub fn of_rule(&mut self, rule: &str, way: Direction) -> u32 {
         number(self.place(rule, ""), way)
     }

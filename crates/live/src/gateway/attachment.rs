@@ -50,7 +50,6 @@ pub(crate) struct Attachment<D: Devices = Netlink, F = Disk> {
     attached: [Option<Attached>; 2],
     /// Why the interface that is there cannot be attached, so that the log says it once.
     obstacles: [Option<String>; 2],
-    /// Where locks are.
     locks: PathBuf,
     prepared: Arc<Prepared<F>>,
     shared: Arc<Shared>,

@@ -156,7 +156,6 @@ pub(crate) struct Control {
 /// Where another configuration comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
-    /// From the file.
     File,
     /// From the page, which changes the one that runs.
     Page,

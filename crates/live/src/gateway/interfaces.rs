@@ -8,7 +8,6 @@ use apportion_scenario::gateway::GatewayConfig;
 /// What is known of an interface before a gateway takes it.
 #[derive(Clone, Debug)]
 pub struct Interface {
-    /// Its name.
     pub name: String,
     /// Its number in the namespace.
     pub index: u32,

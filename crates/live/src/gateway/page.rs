@@ -7,7 +7,6 @@ use crate::page::Page;
 const OWN: [&str; 3] =
     [include_str!("page/page.html"), include_str!("page/page.css"), include_str!("page/page.js")];
 
-/// The page.
 pub static PAGE: LazyLock<Page> = LazyLock::new(|| {
     let [body, style, script] = OWN;
     Page::new("Gateway", body, style, script)

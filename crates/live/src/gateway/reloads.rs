@@ -7,7 +7,6 @@ use super::metrics::Metrics;
 /// Results of reloads and of changes from the page.
 #[derive(Clone, Debug, Default)]
 pub struct Reloads {
-    /// Of the file.
     pub from_file: Results,
     /// Changes from the page that were confirmed.
     pub from_page: Results,
@@ -32,7 +31,6 @@ impl Results {
 }
 
 impl Reloads {
-    /// Adds their metrics.
     pub fn add_to(&self, metrics: &mut Metrics) {
         for (name, help, results) in [
             ("reloads_total", "Reloads, by result.", self.from_file),

@@ -59,7 +59,6 @@ pub struct Snapshot {
 /// Real-rate flows of a direction that have series of their own: those that need most. Chosen: a screen of lines.
 const MAX_REAL_RATE: usize = 32;
 
-/// A real-rate flow.
 #[derive(Clone, Debug)]
 pub struct RealRateFlow {
     /// The number of its rule, if one matches.
@@ -68,7 +67,6 @@ pub struct RealRateFlow {
     share: FlowShare,
 }
 
-/// Of one direction.
 #[derive(Clone, Debug)]
 pub struct DirectionSnapshot {
     /// Of the transmitter.

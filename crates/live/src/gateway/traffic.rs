@@ -75,7 +75,6 @@ pub struct FlowTraffic {
 pub struct CustomerTraffic {
     /// Its number at that time.
     pub id: CustomerId,
-    /// Its name.
     pub name: Arc<str>,
     /// What left.
     pub bytes: Bytes,
@@ -84,11 +83,9 @@ pub struct CustomerTraffic {
 /// What a flow is given by its rule that decides on its share.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Terms {
-    /// Its weight.
     pub weight: Weight,
     /// The guarantee that it has.
     pub guarantee: Rate,
-    /// Its customer.
     pub customer: CustomerId,
 }
 

@@ -45,7 +45,6 @@ pub struct GatewayWorld {
 /// One direction: from the port of its number to the other one, over the link of its number.
 #[derive(Debug)]
 pub struct DirectionState {
-    /// Its flows.
     pub flows: Classifier,
     labels: Labels,
     overhead: Bytes,
@@ -99,13 +98,11 @@ impl GatewayWorld {
         }
     }
 
-    /// One direction.
     #[must_use]
     pub const fn direction(&self, direction: Direction) -> &DirectionState {
         &self.directions[direction as usize]
     }
 
-    /// One direction.
     pub const fn direction_mut(&mut self, direction: Direction) -> &mut DirectionState {
         &mut self.directions[direction as usize]
     }

@@ -71,7 +71,6 @@ pub enum ResolvConfError {
     /// The one for the command cannot be written.
     #[error("cannot write {}: {error}", .file.display())]
     Write {
-        /// The file.
         file: PathBuf,
         /// The error of the system call.
         error: io::Error,

@@ -71,7 +71,6 @@ pub struct Connection {
     pub source: End,
     /// Where they go. Connections of TCP to one address have the same parameters.
     pub sink: End,
-    /// When it starts.
     pub start: Time,
     /// When its source falls silent; TCP sends what was written before.
     pub stop: Time,
@@ -150,7 +149,6 @@ pub struct DriverOutcome {
     pub thread: Option<ThreadShares>,
     /// Whether the kernel reports timeouts.
     pub knows_timeouts: bool,
-    /// When it ended.
     pub ended: Time,
 }
 
@@ -198,7 +196,6 @@ pub enum DriverError {
     Option {
         /// Index of the flow.
         flow: u32,
-        /// Which option.
         error: OptionError,
     },
     /// A socket cannot be opened.
@@ -208,7 +205,6 @@ pub enum DriverError {
         flow: u32,
         /// What was tried.
         what: &'static str,
-        /// With which address.
         address: SocketAddr,
         /// The error of the system call.
         error: Errno,

@@ -28,7 +28,6 @@ use crate::packet::Packet;
 pub struct StandIn {
     /// Its number, of no other packet that waits there.
     pub number: u32,
-    /// Its flow.
     pub flow: FlowId,
     /// What it is charged.
     pub size: Bytes,
@@ -87,7 +86,6 @@ pub trait Health: Debug {
 /// The queues of a run. They end with its namespace.
 #[derive(Debug)]
 pub struct ExternalQueues {
-    /// By link.
     pub queues: BTreeMap<LinkId, Box<dyn ExternalQueue>>,
     /// How they are.
     pub health: Box<dyn Health>,

@@ -62,7 +62,6 @@ pub struct ConnectionRoute {
 pub struct Network {
     /// The node of each host, and the settings of its namespace.
     hosts: Vec<(NodeId, Vec<Setting>)>,
-    /// By connection.
     pub connections: Vec<ConnectionRoute>,
     /// The table of routes.
     pub routes: Vec<Hop>,

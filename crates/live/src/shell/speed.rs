@@ -17,7 +17,6 @@ const MAX_STEPS: usize = 10_000;
 pub enum Speed {
     /// At once.
     Unlimited,
-    /// At this rate.
     Rate(Rate),
     /// At each of these rates from its time on; times ascend, the first is zero.
     Steps(Vec<(Time, Rate)>),

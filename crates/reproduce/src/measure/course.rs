@@ -136,7 +136,6 @@ pub struct Level {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LevelNumber {
-    /// The mean.
     Mean,
     /// The smallest value.
     Min,

@@ -89,7 +89,6 @@ pub enum Measure {
     Entitlement(FlowSelection),
     /// Utilisation of a link, 0 to 1.
     Utilisation {
-        /// The link.
         link: String,
         /// The run; `main` if absent.
         #[serde(default = "main_run")]
@@ -97,7 +96,6 @@ pub enum Measure {
     },
     /// A statistic that the discipline of a link reports.
     Statistic {
-        /// The link.
         link: String,
         /// The name of the statistic, as the discipline reports it.
         name: String,
@@ -108,7 +106,6 @@ pub enum Measure {
     /// A statistic that the discipline of a link reports per flow: the mean over a flow's connections, if it
     /// distinguishes them.
     FlowStatistic {
-        /// The link.
         link: String,
         /// The name of the statistic, as the discipline reports it.
         name: String,
@@ -166,9 +163,7 @@ pub enum Measure {
         /// How long they must stay.
         hold: Length,
     },
-    /// Constants.
     Constant {
-        /// The numbers.
         value: Numbers,
     },
     /// The difference of two measures, element by element; a single number is used for every element.
@@ -188,7 +183,6 @@ pub enum Measure {
     },
     /// The numbers of a measure, combined into one.
     Reduced {
-        /// The measure.
         of: Box<Measure>,
         /// How its numbers are combined.
         #[serde(rename = "as")]
@@ -196,35 +190,22 @@ pub enum Measure {
     },
     /// The mean of several measures, element by element as above.
     Mean {
-        /// The measures.
         of: Vec<Measure>,
     },
     /// The concatenation of several measures.
     List {
-        /// The measures.
         of: Vec<Measure>,
     },
-    /// See [`OverSweep`].
     OverSweep(OverSweep),
-    /// See [`Rank`].
     Rank(Rank),
-    /// See [`Best`].
     Best(Best),
-    /// See [`WindowedJain`].
     WindowedJain(WindowedJain),
-    /// See [`Level`].
     Level(Level),
-    /// See [`Step`].
     Step(Step),
-    /// See [`SawTooth`].
     SawTooth(SawTooth),
-    /// See [`Cuts`].
     Cuts(Cuts),
-    /// See [`AccumulatedError`].
     AccumulatedError(AccumulatedError),
-    /// See [`Differing`].
     Differing(Differing),
-    /// See [`TransferTime`].
     TransferTime(TransferTime),
 }
 
@@ -249,9 +230,7 @@ pub enum Shape {
     /// No combination: one number for each.
     #[default]
     Each,
-    /// Their sum.
     Sum,
-    /// Their mean.
     Mean,
     /// The smallest.
     Min,
@@ -267,15 +246,10 @@ pub enum Shape {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reason {
-    /// See [`DropReason::Early`].
     Early,
-    /// See [`DropReason::Forced`].
     Forced,
-    /// See [`DropReason::Overflow`].
     Overflow,
-    /// See [`DropReason::Policy`].
     Policy,
-    /// See [`DropReason::PushOut`].
     PushOut,
 }
 

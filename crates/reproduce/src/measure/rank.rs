@@ -10,7 +10,6 @@ use crate::runs::{Basis, Fault, Measured, Runs};
 /// The rank of the first measure: 1 if none is larger; equal ones share the mean of their ranks.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Rank {
-    /// The measures.
     pub of: Vec<Measure>,
 }
 
@@ -18,7 +17,6 @@ pub struct Rank {
 /// along a sweep is the share of points at which it is best.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Best {
-    /// The measures.
     pub of: Vec<Measure>,
     /// The tolerance, as a share of the largest.
     #[serde(default)]

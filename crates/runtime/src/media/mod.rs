@@ -27,7 +27,6 @@ use player::Player;
 pub enum Media {
     /// Adaptive video.
     Player(Player),
-    /// A call.
     Call(Call),
 }
 

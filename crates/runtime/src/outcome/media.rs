@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 pub enum MediaOutcome {
     /// Of adaptive video.
     Playback(Playback),
-    /// Of a call.
     Call(CallQuality),
 }
 

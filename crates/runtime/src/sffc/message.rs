@@ -144,7 +144,6 @@ pub struct Answer {
 /// What a link did to a flow in an interval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowState {
-    /// The flow.
     pub key: FlowKey,
     /// Of the paper's lambda, in the interval.
     pub arrived: Bytes,
@@ -155,7 +154,6 @@ pub struct FlowState {
 /// "My output link overflowed, and this is what it did to your flows."
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
-    /// Who reports.
     pub router: RouterId,
     /// What the answer gave.
     pub proof: Proof,

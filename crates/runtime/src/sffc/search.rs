@@ -40,7 +40,6 @@ struct Search {
 enum Stage {
     /// The router that answered the last time.
     Again,
-    /// The neighbours.
     Neighbours,
     /// The routers on the way to the source, so many times.
     TowardsSource(u32),

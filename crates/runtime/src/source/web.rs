@@ -47,7 +47,6 @@ pub struct Arrivals {
 pub struct User {
     /// How many came before.
     number: u64,
-    /// When it comes.
     pub comes: Time,
     leaves: Time,
 }

@@ -65,7 +65,6 @@ pub enum Wants {
 pub struct Phase {
     /// From when on.
     pub at: Time,
-    /// What it wants.
     pub wants: Wants,
 }
 

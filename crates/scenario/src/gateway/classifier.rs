@@ -170,7 +170,6 @@ fn common(address: IpAddr, like: IpAddr, length: u8) -> u128 {
 /// A rule: what is absent matches everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// The protocol.
     pub protocol: Option<u8>,
     /// Where it is from.
     pub from: Option<Prefix>,

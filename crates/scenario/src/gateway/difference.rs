@@ -52,7 +52,6 @@ pub enum Setting {
     Overhead(Direction),
     /// A queue discipline.
     Queue(Direction),
-    /// A delay.
     Delay(Direction),
     /// A share of random losses.
     Loss(Direction),

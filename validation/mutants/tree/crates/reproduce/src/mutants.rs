@@ -31,7 +31,6 @@ pub fn choose(names: &[String]) -> Result<Vec<Mutant>, Problems> {
     Ok(Mutant::ALL.iter().filter(is_chosen).copied().collect())
 }
 
-/// Simulates a plan.
 pub type Simulate<'a, E> = dyn Fn(&Plan) -> Result<Option<Results>, E> + 'a;
 
 /// The experiments of a system, the cheapest first.
@@ -53,7 +52,6 @@ struct Trial {
 /// What became of a mutant.
 #[derive(Clone, Debug)]
 pub struct Fate {
-    /// The mutant.
     pub mutant: Mutant,
     /// The claim that holds without it and fails with it, with the measurements of both; none if it survived.
     pub killer: Option<Killer>,
