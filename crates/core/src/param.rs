@@ -1,4 +1,4 @@
-//! The vocabulary in which a discipline describes its parameters.
+//! The vocabulary in which what a user can choose is described: parameters of disciplines and transports, and keys of tables.
 //!
 //! An [`Entry`] stands at the top of each algorithm's file and is the only home of its name, its parameters,
 //! their defaults and where the defaults come from. The [catalogue](crate::system::catalog) lists the entries.
@@ -12,12 +12,13 @@ use core::fmt;
 use core::str::FromStr;
 
 use crate::limit::{Limit, Threshold};
+use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span};
 
 mod declare;
+mod kind;
 
 pub use declare::{Setting, concat, read, replace, total};
-
-use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, Time};
+pub use kind::{Kind, Range, Value, Variant, Written};
 
 /// What an entry can be used as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -121,237 +122,6 @@ impl FromStr for Preset {
         [Self::Default, Self::Paper].into_iter().find(|preset| preset.name() == text).ok_or_else(|| {
             ParamError::new(Self::KEY, format!("`{text}` is not one of {}", Self::NAMES.join(", ")))
         })
-    }
-}
-
-/// What the values of a parameter are, and so how they are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Packets or bytes: `"50p"`, `"64kB"`.
-    Limit,
-    /// `"50p"`.
-    Packets,
-    /// A level of an average queue in packets or bytes: `"2.5p"`, `"64kB"`.
-    Threshold,
-    /// `"2.5p"`.
-    MeanPackets,
-    /// `"1500B"`.
-    Bytes,
-    /// `"5ms"`.
-    Span,
-    /// A time since the start: `"5s"`.
-    Time,
-    /// `"10Mbit"`.
-    Rate,
-    /// `0.02` or `"2%"`.
-    Ratio,
-    /// A finite number.
-    Number,
-    /// A whole number, not negative.
-    Count,
-    /// `true` or `false`.
-    Switch,
-    /// One of these words.
-    Choice(&'static [&'static str]),
-    /// A string that is not empty.
-    Text,
-    /// A string, or a whole number, of a form that its reader knows; written for example like this.
-    Form(&'static str),
-    /// A list of strings.
-    Texts,
-    /// A list of whole numbers from 1.
-    Ordinals,
-    /// `true`, `false`, or a list of strings of a form that its reader knows.
-    SwitchOrTexts,
-    /// A table with these keys.
-    Table(&'static [Param]),
-    /// `false`, or a table with these keys.
-    TableOrFalse(&'static [Param]),
-    /// A value of this kind, or a table with these keys.
-    OrTable(&'static Self, &'static [Param]),
-    /// Tables with these keys, each under a name.
-    Map(&'static [Param]),
-    /// A list of tables with these keys.
-    Tables(&'static [Param]),
-    /// A table whose key `kind` names one of these, or just the name as a string.
-    Variants(&'static [Variant]),
-    /// What is described elsewhere under the first, such as `queue`; written for example like the second.
-    Defined(&'static str, &'static str),
-    /// What another key would take.
-    Any,
-}
-
-/// One of several forms of a table.
-#[derive(Debug, PartialEq, Eq)]
-pub struct Variant {
-    /// The value of its key `kind`.
-    pub name: &'static str,
-    /// What it is.
-    pub doc: &'static str,
-    /// Its other keys.
-    pub params: &'static [Param],
-}
-
-/// Which values of its kind a parameter allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Range {
-    /// All.
-    Any,
-    /// Zero or more.
-    FromZero,
-    /// Above zero.
-    AboveZero,
-    /// Above one.
-    AboveOne,
-    /// From one to this.
-    UpTo(u64),
-}
-
-impl Range {
-    /// Whether it has `value`, of `kind`, which was written as `text`.
-    ///
-    /// # Errors
-    /// When it has not; the message says what it has.
-    pub fn check(self, kind: Kind, value: Value, text: &str) -> Result<(), String> {
-        let number = match value {
-            Value::Bytes(bytes) => bytes.get() as f64,
-            Value::Span(span) => span.as_nanos() as f64,
-            Value::Time(time) => time.as_nanos() as f64,
-            Value::Rate(rate) => rate.as_bit() as f64,
-            Value::Ratio(ratio) => ratio.get(),
-            Value::Number(number) => number,
-            Value::Count(count) => count as f64,
-            _ => return Ok(()),
-        };
-        let (holds, allowed) = match self {
-            Self::Any => return Ok(()),
-            Self::FromZero => (number >= 0.0, "zero or more".to_owned()),
-            Self::AboveZero => (number > 0.0, "above zero".to_owned()),
-            Self::AboveOne => (number > 1.0, "above one".to_owned()),
-            Self::UpTo(most) => ((1.0..=most as f64).contains(&number), format!("between 1 and {most}")),
-        };
-        if holds {
-            return Ok(());
-        }
-        Err(format!("`{text}`: {} must be {allowed} here; write for example {}", kind.noun(), kind.example()))
-    }
-}
-
-impl Kind {
-    /// What one value is, with its article.
-    #[must_use]
-    pub const fn noun(self) -> &'static str {
-        match self {
-            Self::Limit | Self::Threshold => "a number of packets or a size",
-            Self::Packets | Self::MeanPackets => "a number of packets",
-            Self::Bytes => "a size",
-            Self::Span | Self::Time => "a time",
-            Self::Rate => "a rate",
-            Self::Ratio => "a share",
-            Self::Number => "a number",
-            Self::Count => "a whole number",
-            _ => "a value",
-        }
-    }
-
-    /// A value, as TOML.
-    #[must_use]
-    pub fn example(self) -> String {
-        let example = match self {
-            Self::Limit | Self::Packets => "\"50p\"",
-            Self::Threshold | Self::MeanPackets => "\"2.5p\"",
-            Self::Bytes => "\"64kB\"",
-            Self::Span | Self::Time => "\"20ms\"",
-            Self::Rate => "\"10Mbit\"",
-            Self::Ratio => "0.01",
-            Self::Number => "2.5",
-            Self::Count => "10",
-            Self::Switch | Self::SwitchOrTexts => "true",
-            Self::Choice(words) => return format!("\"{}\"", words.first().unwrap_or(&"name")),
-            Self::Text | Self::Any => "\"name\"",
-            Self::Form(example) | Self::Defined(_, example) => example,
-            Self::Texts => "[\"a\", \"b\"]",
-            Self::Ordinals => "[20, 22]",
-            Self::Table(params) => {
-                let required = params.iter().filter(|param| param.is_required());
-                let required: Vec<_> =
-                    required.map(|param| format!("{} = {}", param.name, param.kind.example())).collect();
-                return if required.is_empty() {
-                    "{ }".to_owned()
-                } else {
-                    format!("{{ {} }}", required.join(", "))
-                };
-            }
-            Self::OrTable(kind, _) => return kind.example(),
-            Self::TableOrFalse(_) | Self::Map(_) => "{ }",
-            Self::Tables(_) => "[{ }]",
-            Self::Variants(variants) => {
-                return format!("\"{}\"", variants.first().map_or("name", |variant| variant.name));
-            }
-        };
-        example.to_owned()
-    }
-}
-
-/// The value of a parameter.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Value {
-    /// A buffer size in packets or bytes.
-    Limit(Limit),
-    /// A number of packets.
-    Packets(Packets),
-    /// A level of an average queue in packets or bytes.
-    Threshold(Threshold),
-    /// A mean number of packets.
-    MeanPackets(MeanPackets),
-    /// A number of bytes.
-    Bytes(Bytes),
-    /// A time span, in nanoseconds.
-    Span(Span),
-    /// A time since the start, in nanoseconds.
-    Time(Time),
-    /// A rate in bits per second.
-    Rate(Rate),
-    /// A share, 0 to 1.
-    Ratio(Ratio),
-    /// A finite number without unit.
-    Number(f64),
-    /// A whole number, 0 or more.
-    Count(u64),
-    /// On or off.
-    Switch(bool),
-    /// One of the words of [`Kind::Choice`].
-    Choice(&'static str),
-}
-
-/// A value as a file has it, before a parameter says what it stands for.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Written<'a> {
-    /// A string, such as `"50p"`.
-    Text(&'a str),
-    /// A whole number.
-    Integer(i64),
-    /// A number with a point or an exponent.
-    Float(f64),
-    /// `true` or `false`.
-    Switch(bool),
-}
-
-impl<'a, T: AsRef<str> + ?Sized> From<&'a T> for Written<'a> {
-    fn from(text: &'a T) -> Self {
-        Self::Text(text.as_ref())
-    }
-}
-
-/// As it was written, a string without quotes.
-impl fmt::Display for Written<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(text) => f.write_str(text),
-            Self::Integer(integer) => write!(f, "{integer}"),
-            Self::Float(float) => write!(f, "{float:?}"),
-            Self::Switch(on) => write!(f, "{on}"),
-        }
     }
 }
 
@@ -494,60 +264,6 @@ impl Param {
         require(!is_no_buffer, self.name, message)?;
         Ok(value)
     }
-}
-
-impl Kind {
-    /// What `written` stands for.
-    ///
-    /// # Errors
-    /// When it is not of this kind, or a kind of more than one value; the message says how to write one.
-    pub fn read(self, written: Written<'_>) -> Result<Value, String> {
-        Ok(match (self, written) {
-            (Self::Switch, Written::Switch(on)) => Value::Switch(on),
-            (Self::Count, Written::Integer(count)) if count >= 0 => Value::Count(count.unsigned_abs()),
-            (Self::Number, Written::Integer(number)) => Value::Number(number as f64),
-            (Self::Number, Written::Float(number)) if number.is_finite() => Value::Number(number),
-            (_, Written::Text(text)) => self.read_text(text)?,
-            (_, other) => self.read_text(&other.to_string())?,
-        })
-    }
-
-    fn read_text(self, text: &str) -> Result<Value, String> {
-        let finite = |number: &f64| number.is_finite();
-        Ok(match self {
-            Self::Limit => Value::Limit(unit(text)?),
-            Self::Packets => Value::Packets(unit(text)?),
-            Self::Threshold => Value::Threshold(unit(text)?),
-            Self::MeanPackets => Value::MeanPackets(unit(text)?),
-            Self::Bytes => Value::Bytes(unit(text)?),
-            Self::Span => Value::Span(unit(text)?),
-            Self::Time => Value::Time(unit(text)?),
-            Self::Rate => Value::Rate(unit(text)?),
-            Self::Ratio => Value::Ratio(unit(text)?),
-            Self::Number => text
-                .parse()
-                .ok()
-                .filter(finite)
-                .map(Value::Number)
-                .ok_or_else(|| format!("`{text}` is not a number; write for example 2.5"))?,
-            Self::Count => Value::Count(text.parse().map_err(|_| {
-                format!("`{text}` is not a whole number from 0 to 2^64 - 1; write for example 64")
-            })?),
-            Self::Switch => {
-                Value::Switch(text.parse().map_err(|_| format!("`{text}` is neither true nor false"))?)
-            }
-            Self::Choice(words) => words
-                .iter()
-                .find(|word| **word == text)
-                .map(|word| Value::Choice(word))
-                .ok_or_else(|| format!("`{text}` is not one of {}", words.join(", ")))?,
-            _ => return Err(format!("`{text}` is not such a value; write for example {}", self.example())),
-        })
-    }
-}
-
-fn unit<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error: T::Err| error.to_string())
 }
 
 impl Entry {
