@@ -16,7 +16,7 @@ fn beside_a_flood(queue: &str) -> [f64; 3] {
 }
 
 #[test]
-fn afq_keeps_a_flood_to_its_part_and_does_not_once_all_flows_share_a_cell() {
+fn afq_with_a_cell_for_each_flow_keeps_a_flood_to_its_part() {
     let [least, most, flood] = beside_a_flood(r#""afq""#);
     assert!(least > 0.9 && most < 1.1 && flood < 1.1, "{least} {most} {flood}");
     let [least, ..] = beside_a_flood(r#"{ kind = "afq", rows = 1, columns = 1 }"#);
@@ -24,7 +24,7 @@ fn afq_keeps_a_flood_to_its_part_and_does_not_once_all_flows_share_a_cell() {
 }
 
 #[test]
-fn stochastic_fair_queueing_keeps_a_flood_to_a_turn_and_does_not_in_one_bucket() {
+fn sfq_with_many_buckets_keeps_a_flood_to_a_turn() {
     // Packets of 1000 B take turns with packets of 1500 B: the flood has about two thirds of its due. In so many buckets no two of 13
     // flows meet; in 1024 a pair does now and then.
     let [least, _, flood] = beside_a_flood(r#"{ kind = "stochastic_fq", buckets = 65536 }"#);
@@ -38,22 +38,12 @@ fn stochastic_fair_queueing_keeps_a_flood_to_a_turn_and_does_not_in_one_bucket()
 /// What the least of four floods has of a quarter of the link, hashed into four buckets.
 fn least_of_a_pair(perturb: &str) -> f64 {
     let outcome = run(&format!(
-        r#"
-        seed = 2
-        stop = "65s"
-        measure_from = "5s"
-        [link.wire]
-        from = "source"
-        to = "sink"
-        rate = "2Mbit"
-        delay = "1ms"
-        queue = {{ kind = "stochastic_fq", buckets = 4, perturb = "{perturb}" }}
-        [flow.load]
-        count = 4
-        from = "source"
-        to = "sink"
-        source = {{ kind = "cbr", rate = "2Mbit", packet = "1000B", jitter = "5%" }}
-        "#
+        "
+            seed = 2, stop = 65s, measure_from = 5s
+            link wire: source -> sink, rate = 2Mbit, delay = 1ms,
+                queue = {{ kind = stochastic_fq, buckets = 4, perturb = {perturb} }}
+            flow load: source -> sink, count = 4, source = {{ kind = cbr, rate = 2Mbit, packet = 1000B, jitter = 5% }}
+        "
     ));
     let rates = (1..=4).map(|i| throughput(&outcome, &format!("load.{i}")) / 0.5e6);
     rates.fold(f64::INFINITY, f64::min)
@@ -66,7 +56,7 @@ fn a_hash_that_changes_shares_the_bad_luck() {
 }
 
 #[test]
-fn sp_pifo_leaves_tcp_most_of_its_due_beside_a_flood_and_one_queue_leaves_it_nothing() {
+fn sp_pifo_beside_a_flood_leaves_tcp_most_of_its_due() {
     // What the flood has beyond its due is what TCP leaves: its queues are eighths of the buffer.
     let [least, ..] = beside_a_flood(r#""sp_pifo""#);
     let [alone, ..] = beside_a_flood(r#"{ kind = "sp_pifo", queues = 1 }"#);
@@ -74,7 +64,7 @@ fn sp_pifo_leaves_tcp_most_of_its_due_beside_a_flood_and_one_queue_leaves_it_not
 }
 
 #[test]
-fn aifo_keeps_a_flood_near_its_part_in_one_queue_and_does_not_if_it_admits_all_ranks() {
+fn aifo_that_admits_by_rank_keeps_a_flood_near_its_part() {
     let [least, _, flood] = beside_a_flood(r#""aifo""#);
     assert!(least > 0.9 && flood < 1.2, "{least} {flood}");
     let [least, ..] = beside_a_flood(r#"{ kind = "aifo", headroom = 0.99 }"#);
@@ -104,7 +94,7 @@ fn bold_among_shy(queue: &str) -> [f64; 2] {
 }
 
 #[test]
-fn cebinae_takes_from_the_bold_what_the_shy_leave_it_and_does_not_without_tax() {
+fn cebinae_with_a_tax_takes_from_the_bold_what_the_shy_leave() {
     let [even, bold] = bold_among_shy(r#"{ kind = "cebinae", limit = "250p", interval = "50ms" }"#);
     let [fifo, first] = bold_among_shy(r#"{ kind = "fifo", limit = "250p" }"#);
     assert!(even > fifo + 0.1 && bold < first - 0.05, "{even} {fifo} {bold} {first}");

@@ -7,8 +7,9 @@ use apportion_core::queue::DropReason;
 use apportion_runtime::outcome::{FlowOutcome, LinkOutcome, Outcome};
 use apportion_scenario::model::Scenario;
 use apportion_sim::{Detail, Simulation};
+use apportion_testing::net::net;
 
-/// The scenarios of a text, one for each point of its sweep. Hosts take no time unless a flow says so: tests compute
+/// The scenarios of a [text](apportion_testing::net), one for each point of its sweep. Hosts take no time unless a flow says so: tests compute
 /// when packets arrive.
 pub fn scenarios(text: &str) -> Vec<Scenario> {
     let exact = ("defaults.flow.jitter".to_owned(), "0s".to_owned());
@@ -22,7 +23,7 @@ pub fn scenarios_with_jitter(text: &str) -> Vec<Scenario> {
 
 fn load(text: &str, overrides: &[(String, String)]) -> Vec<Scenario> {
     let suite =
-        apportion_scenario::load(text, Path::new("test.toml"), overrides, &|path| std::fs::read(path))
+        apportion_scenario::load(&net(text), Path::new("test.toml"), overrides, &|path| std::fs::read(path))
             .unwrap_or_else(|problems| {
                 panic!("{}", problems.iter().map(|problem| format!("{problem}\n")).collect::<String>())
             });

@@ -11,6 +11,7 @@ use apportion_runtime::outcome::{FlowOutcome, Outcome};
 use apportion_scenario::replication_seed;
 use apportion_sim::capture::LinkCapture;
 use apportion_sim::{Detail, Job, Simulation, replicate};
+use apportion_testing::net::net;
 use etherparse::{IpNumber, Ipv4HeaderSlice};
 use pcap_file::pcap::PcapReader;
 
@@ -18,23 +19,14 @@ use crate::common::{self, flow, link, run, run_with, scenarios, throughput};
 
 /// One link of 10 Mb/s, 10 ms each way, with `queue`; `flows` are added.
 fn wire(queue: &str, flows: &str) -> String {
-    format!(
-        r#"
-        seed = 3
-        stop = "30s"
-        measure_from = "5s"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "10Mbit"
-        delay = "10ms"
-        queue = {{ {queue} }}
-        watch = true
-        [defaults.flow]
-        start = {{ between = ["0s", "1s"] }}
-        {flows}
-    "#
-    )
+    net(&format!(
+        "
+            seed = 3, stop = 30s, measure_from = 5s
+            link wire: a -> b, rate = 10Mbit, delay = 10ms, queue = {{ {queue} }}, watch = true
+            [defaults.flow] start = {{ between = [0s, 1s] }}
+            {flows}
+        "
+    ))
 }
 
 const FAIR: &str = r#"kind = "drr", drop = "lqd", limit = "100p""#;
@@ -137,7 +129,7 @@ fn a_guarantee_is_one_of_the_flow() {
 }
 
 #[test]
-fn a_queue_that_does_not_look_at_flows_takes_connections_for_flows() {
+fn a_queue_blind_to_flows_takes_connections_for_flows() {
     // All start at once and nothing is drawn by flow. What differs is the number of flows alone.
     let text = |three: &str| {
         wire(
@@ -335,7 +327,7 @@ fn listed_losses_count_the_packets_of_all_connections() {
 }
 
 #[test]
-fn neither_threads_nor_another_flow_change_a_flow_of_several_connections() {
+fn a_flow_of_connections_is_the_same_beside_threads_and_flows() {
     let scenario = scenarios(&wire(FAIR, FILES)).pop().unwrap();
     let jobs: Vec<Job<'_>> = (0..4)
         .map(|k| Job {

@@ -18,30 +18,18 @@ fn statistic(outcome: &Outcome, of: &str, name: &str) -> f64 {
 fn shares(queue: &str, count: u32, rate: &str, weight: &str) -> Vec<f64> {
     let outcome = run(&format!(
         r#"
-        seed = 1
-        stop = "42s"
-        measure_from = "2s"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "10Mbit"
-        delay = "1ms"
-        queue = {{ {queue}, limit = "64p" }}
-        watch = true
-        [flow.udp]
-        count = {count}
-        from = "a"
-        to = "b"
-        weight = "{weight}"
-        source = {{ kind = "cbr", rate = "{rate}", packet = "1000B", jitter = "5%" }}
-    "#
+            stop = 42s, measure_from = 2s
+            link wire: a -> b, rate = 10Mbit, delay = 1ms, queue = {{ {queue}, limit = 64p }}, watch = true
+            flow udp: a -> b, count = {count}, weight = "{weight}",
+                source = {{ kind = cbr, rate = "{rate}", packet = 1000B, jitter = 5% }}
+        "#
     ));
     assert!(link(&outcome, "wire").utilisation > 0.99, "{}", link(&outcome, "wire").utilisation);
     (1..=count).map(|i| throughput(&outcome, &format!("udp.{i}")) / 1e6).collect()
 }
 
 #[test]
-fn flows_that_send_up_to_32_times_their_share_get_one_share_each() {
+fn flows_that_send_up_to_32_shares_get_one_share_each() {
     // Stoica98, the single congested link: flow i sends i times its share of 10/32 Mb/s, which is 1562
     // packets in 40 s. Each packet is dropped by chance, so what a flow gets has a deviation of up to
     // sqrt(1562) packets, 2.5 %: four of them are 10 %.

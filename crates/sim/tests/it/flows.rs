@@ -2,27 +2,18 @@
 
 use apportion_core::units::Bytes;
 use apportion_sim::{Detail, Simulation};
+use apportion_testing::net::net;
 
 use crate::common::{self, flow, link, run, scenarios, throughput};
 
 /// How long the only file of flow `x` took, in nanoseconds; 10 Mb/s there and back, 10 ms each way.
 fn took(tcp: &str, size: u64) -> u64 {
     let outcome = run(&format!(
-        r#"
-        seed = 1
-        stop = "20s"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "10Mbit"
-        delay = "10ms"
-        [flow.x]
-        from = "a"
-        to = "b"
-        start = "1s"
-        tcp = {tcp}
-        source = {{ kind = "file", size = "{size}B" }}
-    "#
+        "
+            stop = 20s
+            link wire: a -> b, rate = 10Mbit, delay = 10ms
+            flow x: a -> b, start = 1s, tcp = {tcp}, source = {{ kind = file, size = {size}B }}
+        "
     ));
     let done = &flow(&outcome, "x").completions;
     assert_eq!((done.len(), done[0].size.get(), done[0].start.as_nanos()), (1, size, 1_000_000_000));
@@ -52,21 +43,12 @@ fn a_file_takes_as_long_as_computed_by_hand() {
 
 #[test]
 fn short_flows_come_at_their_rate_and_each_one_completes() {
-    let outcome = run(r#"
-        seed = 1
-        stop = "110s"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "100Mbit"
-        delay = "5ms"
-        [flow.web]
-        from = "a"
-        to = "b"
-        tcp = "rfc"
-        stop = "100s"
-        source = { kind = "short_flows", per_second = 50, mean_size = "20kB", shape = "exponential" }
-    "#);
+    let outcome = run("
+        stop = 110s
+        link wire: a -> b, rate = 100Mbit, delay = 5ms
+        flow web: a -> b, tcp = rfc, stop = 100s,
+            source = { kind = short_flows, per_second = 50, mean_size = 20kB, shape = exponential }
+    ");
     let web = flow(&outcome, "web");
     // A Poisson number with mean 5000 and standard deviation 71, all of which have ten seconds at the end.
     let count = web.completions.len() as u64;
@@ -81,21 +63,13 @@ fn short_flows_come_at_their_rate_and_each_one_completes() {
     assert!(web.completions.iter().all(|completion| completion.took.as_nanos() > 15_000_000));
 }
 
-const WIRE: &str = r#"
-seed = 1
-stop = "10s"
-sample = "1s"
-[link.wire]
-from = "a"
-to = "b"
-rate = "10Mbit"
-delay = "10ms"
-queue = { kind = "fifo", limit = "50p" }
-watch = true
-"#;
+const WIRE: &str = "
+    stop = 10s, sample = 1s
+    link wire: a -> b, rate = 10Mbit, delay = 10ms, queue = { kind = fifo, limit = 50p }, watch = true
+";
 
 fn with(flow: &str) -> String {
-    format!("{WIRE}\n[flow.x]\nfrom = \"a\"\nto = \"b\"\n{flow}\n")
+    net(&format!("{WIRE}\n[flow.x]\nfrom = \"a\"\nto = \"b\"\n{flow}\n"))
 }
 
 #[test]
@@ -128,7 +102,7 @@ fn a_flow_starts_when_it_should() {
 }
 
 #[test]
-fn an_application_that_writes_less_than_tcp_could_send_decides_the_rate() {
+fn an_application_that_writes_less_than_tcp_sends_sets_the_rate() {
     let text = with(
         "tcp = { profile = \"rfc\", nagle = false }\nsource = { kind = \"cbr\", rate = \"2Mbit\", packet = \"1000B\" }",
     )
@@ -166,7 +140,7 @@ fn datagrams_need_no_way_back() {
 }
 
 #[test]
-fn a_congestion_control_without_the_record_that_it_needs_is_refused() {
+fn a_congestion_control_without_its_record_is_refused() {
     let built = |profile: &str| {
         let text = format!(
             "seed = 1\nstop = \"1s\"\nlink.wire = {{ from = \"a\", to = \"b\", rate = \"10Mbit\", delay = \"10ms\" }}\n\

@@ -5,26 +5,12 @@ use crate::common::{link, run, throughput};
 /// Throughputs in Mb/s of a flow that sends 12 Mb/s and of `others` that send 4 Mb/s each, over 10 Mb/s, and what the link carries.
 fn shares(queue: &str, others: usize) -> (f64, Vec<f64>, f64) {
     let outcome = run(&format!(
-        r#"
-        seed = 3
-        stop = "22s"
-        measure_from = "2s"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "10Mbit"
-        delay = "1ms"
-        queue = {queue}
-        [flow.flood]
-        from = "a"
-        to = "b"
-        source = {{ kind = "cbr", rate = "12Mbit", packet = "1000B", jitter = "5%" }}
-        [flow.other]
-        count = {others}
-        from = "a"
-        to = "b"
-        source = {{ kind = "cbr", rate = "4Mbit", packet = "1000B", jitter = "5%" }}
-        "#
+        "
+            seed = 3, stop = 22s, measure_from = 2s
+            link wire: a -> b, rate = 10Mbit, delay = 1ms, queue = {queue}
+            flow flood: a -> b, source = {{ kind = cbr, rate = 12Mbit, packet = 1000B, jitter = 5% }}
+            flow other: a -> b, count = {others}, source = {{ kind = cbr, rate = 4Mbit, packet = 1000B, jitter = 5% }}
+        "
     ));
     let of = |name: &str| throughput(&outcome, name) / 1e6;
     let names = outcome.flows.iter().filter(|flow| flow.group == "other").map(|flow| flow.name.clone());
@@ -66,13 +52,11 @@ fn flows_below_maxrate_have_even_parts() {
 fn a_tcp_flow_alone_has_maxrate() {
     let rate = |queue: &str| {
         let outcome = run(&format!(
-            r#"
-            seed = 3
-            stop = "22s"
-            measure_from = "2s"
-            link.wire = {{ from = "a", to = "b", rate = "10Mbit", delay = "10ms", queue = {queue} }}
-            flow.tcp = {{ from = "a", to = "b" }}
-            "#
+            "
+                seed = 3, stop = 22s, measure_from = 2s
+                link wire: a -> b, rate = 10Mbit, delay = 10ms, queue = {queue}
+                flow tcp: a -> b
+            "
         ));
         throughput(&outcome, "tcp") / 1e6
     };

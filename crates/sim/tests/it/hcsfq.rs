@@ -2,27 +2,20 @@
 //! customers.
 
 use apportion_runtime::outcome::Outcome;
+use apportion_testing::net::net;
 
 use crate::common::{link, run, scenarios, throughput};
 
 /// A link of 10 Mb/s and the customers a, b, c with these numbers of flows that send 12 Mb/s each. The first
 /// twelve seconds, in which the labels of floods become their rates, are left out.
 fn scenario(queue: &str, flows: [u32; 3], weights: &str) -> String {
-    let mut text = format!(
-        r#"
-        seed = 1
-        stop = "52s"
-        measure_from = "12s"
-        {weights}
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "10Mbit"
-        delay = "1ms"
-        queue = {{ kind = "{queue}", limit = "64p" }}
-        watch = true
-    "#
-    );
+    let mut text = net(&format!(
+        "
+            stop = 52s, measure_from = 12s
+            {weights}
+            link wire: a -> b, rate = 10Mbit, delay = 1ms, queue = {{ kind = {queue}, limit = 64p }}, watch = true
+        "
+    ));
     for (name, count) in ["a", "b", "c"].iter().zip(flows) {
         text += &format!(
             r#"
@@ -55,7 +48,7 @@ fn off(got: &[f64], expected: &[f64]) -> f64 {
 }
 
 #[test]
-fn customers_get_a_third_each_whatever_the_number_of_their_flows() {
+fn customers_with_any_number_of_flows_get_a_third_each() {
     let outcome = run(&scenario("hcsfq", [1, 4, 10], ""));
     let shares = by_customer(&outcome);
     assert!(link(&outcome, "wire").utilisation > 0.99, "{}", link(&outcome, "wire").utilisation);
@@ -121,7 +114,7 @@ fn what_an_idle_customer_leaves_the_others_take_and_give_back() {
 }
 
 #[test]
-fn flows_without_a_customer_are_one_customer_together_and_without_any_it_is_csfq() {
+fn flows_without_a_customer_are_one_customer_together() {
     let without = |queue, name: &str| {
         let text = scenario(queue, [1, 4, 10], "").replace(&format!("customer = \"{name}\""), "");
         sums(&by_customer(&run(&text)))
@@ -141,20 +134,13 @@ fn flows_without_a_customer_are_one_customer_together_and_without_any_it_is_csfq
 fn guaranteed(weight: f64, guarantee: &str) -> Outcome {
     let flood = r#"source = { kind = "cbr", rate = "12Mbit", packet = "1000B", jitter = "5%" }"#;
     let mut text = format!(
-        r#"
-        seed = 3
-        stop = "52s"
-        measure_from = "12s"
-        customer.c.weight = {weight}
-        link.edge = {{ from = "a", to = "r", rate = "1Gbit", delay = "1ms", queue = {{ kind = "hcsfq", role = "edge" }} }}
-        link.core = {{ from = "r", to = "b", rate = "10Mbit", delay = "1ms", queue = {{ kind = "hcsfq", role = "core" }} }}
-        [flow.within]
-        from = "a"
-        to = "b"
-        customer = "c"
-        guarantee = "{guarantee}"
-        source = {{ kind = "cbr", rate = "2.9Mbit", packet = "1000B", jitter = "5%" }}
-    "#
+        "
+            seed = 3, stop = 52s, measure_from = 12s, customer.c.weight = {weight}
+            link edge: a -> r, rate = 1Gbit, delay = 1ms, queue = {{ kind = hcsfq, role = edge }}
+            link core: r -> b, rate = 10Mbit, delay = 1ms, queue = {{ kind = hcsfq, role = core }}
+            flow within: a -> b, customer = c, guarantee = {guarantee},
+                source = {{ kind = cbr, rate = 2.9Mbit, packet = 1000B, jitter = 5% }}
+        "
     );
     for (name, customer, count) in [("own", "c", 1), ("one", "a", 1), ("four", "b", 4)] {
         text += &format!(
@@ -165,7 +151,7 @@ fn guaranteed(weight: f64, guarantee: &str) -> Outcome {
 }
 
 #[test]
-fn a_core_serves_guarantees_within_the_part_of_a_customer_and_beyond_it() {
+fn a_core_serves_guarantees_within_a_customers_part_and_beyond() {
     let parts = |weight, guarantee| {
         let outcome = guaranteed(weight, guarantee);
         let sum = |group| {

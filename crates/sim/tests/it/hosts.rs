@@ -7,12 +7,11 @@ use crate::common::{flow, link, run, throughput};
 /// Datagrams of 1000 B, 4 ms apart, over 8 Mb/s and 3 ms: 4 ms without a host.
 fn datagrams(jitter: &str) -> String {
     format!(
-        r#"
-        seed = 8
-        stop = "60s"
-        link.x = {{ from = "a", to = "b", rate = "8Mbit", delay = "3ms" }}
-        flow.f = {{ from = "a", to = "b", source = {{ kind = "cbr", rate = "2Mbit", packet = "1000B" }}, {jitter} }}
-        "#
+        "
+            seed = 8, stop = 60s
+            link x: a -> b, rate = 8Mbit, delay = 3ms
+            flow f: a -> b, source = {{ kind = cbr, rate = 2Mbit, packet = 1000B }}, {jitter}
+        "
     )
 }
 
@@ -35,13 +34,12 @@ fn a_packet_is_delayed_uniformly_by_its_host() {
 #[test]
 fn packets_stay_in_order() {
     // 40 ms for packets that are 2 ms apart, on a host whose link others use, and on one where none do.
-    for extra in ["", "flow.g = { from = \"a\", to = \"b\", tcp = \"rfc\", start = \"59s\" }"] {
-        let text = r#"
-            seed = 8
-            stop = "60s"
-            link.x = { from = "a", to = "b", rate = "8Mbit", delay = "3ms", queue = { kind = "fifo", limit = "9000p" } }
-            flow.f = { from = "a", to = "b", tcp = "rfc", jitter = "40ms" }
-        "#;
+    for extra in ["", "flow g: a -> b, tcp = rfc, start = 59s"] {
+        let text = "
+            seed = 8, stop = 60s
+            link x: a -> b, rate = 8Mbit, delay = 3ms, queue = { kind = fifo, limit = 9000p }
+            flow f: a -> b, tcp = rfc, jitter = 40ms
+        ";
         let outcome = run(&(text.to_owned() + extra));
         // A segment out of order would be acknowledged twice and sent again.
         let f = flow(&outcome, "f");
@@ -55,19 +53,18 @@ fn packets_stay_in_order() {
 fn dumbbell(extra: &str) -> String {
     format!(
         r#"
-        seed = 21
-        stop = "20s"
-        measure_from = "3s"
-        topology = {{ kind = "dumbbell", pairs = 4, bottleneck = {{ rate = "7Mbit", delay = "6ms", queue = {{ kind = "fifo", limit = "33p" }} }}, access = {{ rate = "40Mbit", delay = "2ms * i" }} }}
-        flow.f = {{ count = 4, from = "l{{i}}", to = "r{{i}}", tcp = "ns2-235", jitter = "1300us" }}
-        {extra}
+            seed = 21, stop = 20s, measure_from = 3s
+            [topology] kind = dumbbell, pairs = 4, access = {{ rate = 40Mbit, delay = "2ms * i" }},
+                bottleneck = {{ rate = 7Mbit, delay = 6ms, queue = {{ kind = fifo, limit = 33p }} }}
+            {extra}
+            flow f: l{{i}} -> r{{i}}, count = 4, tcp = ns2-235, jitter = 1300us
         "#
     )
 }
 
 #[test]
-fn a_link_that_takes_packets_early_gives_what_one_gives_that_does_not() {
-    let silent = r#"flow.silent = { count = 4, from = "l{i}", to = "r{i}", tcp = "rfc", start = "19999ms" }"#;
+fn a_link_that_takes_packets_early_gives_what_others_give() {
+    let silent = "flow silent: l{i} -> r{i}, count = 4, tcp = rfc, start = 19999ms";
     let (early, late) = (run(&dumbbell("")), run(&dumbbell(silent)));
     let flows = |outcome: &Outcome| format!("{:?}", &outcome.flows[..4]);
     assert_eq!(flows(&early), flows(&late));

@@ -4,6 +4,7 @@
 
 use apportion_core::units::Span;
 use apportion_runtime::outcome::Outcome;
+use apportion_testing::net::net;
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
@@ -86,7 +87,7 @@ fn a_recorded_link_has_the_rate_of_its_trace_for_tcp_too() {
 }
 
 #[test]
-fn bursts_of_losses_have_the_mean_of_the_model_and_stand_together() {
+fn losses_of_a_burst_model_have_its_mean_and_stand_together() {
     // p / (p + r) = 4 %, in bursts of 5. Of 100,000 packets some 800 bursts: a standard error of .0019, and three of them.
     let wire = WIRE.replace("1Mbit", "100Mbit").replace("sample = \"8ms\"\n", "sample = \"1s\"\n");
     let lost = |loss: &str| {
@@ -113,21 +114,12 @@ fn the_packet_in_transmission_is_not_in_the_queue() {
 
 #[test]
 fn a_shaper_sends_at_its_rate_however_fast_the_link() {
-    let text = r#"
-        seed = 1
-        stop = "12s"
-        measure_from = "2s"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "100Mbit"
-        delay = "1ms"
-        queue = { kind = "fifo", shaper = "token_bucket", rate = "3Mbit", burst = "10kB", limit = "50p" }
-        [flow.x]
-        from = "a"
-        to = "b"
-        source = { kind = "cbr", rate = "5Mbit" }
-    "#;
+    let text = "
+        stop = 12s, measure_from = 2s
+        link wire: a -> b, rate = 100Mbit, delay = 1ms,
+            queue = { kind = fifo, shaper = token_bucket, rate = 3Mbit, burst = 10kB, limit = 50p }
+        flow x: a -> b, source = { kind = cbr, rate = 5Mbit }
+    ";
     let outcome = run(text);
     // Of 10 s at 3 Mb/s a packet of 8 kbit more or less are 0.03 %.
     let rate = throughput(&outcome, "x");
@@ -139,21 +131,11 @@ fn a_shaper_sends_at_its_rate_however_fast_the_link() {
 
 #[test]
 fn random_loss_takes_its_share() {
-    let text = r#"
-        seed = 1
-        stop = "10s"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "100Mbit"
-        delay = "1ms"
-        loss = "10%"
-        [flow.x]
-        from = "a"
-        to = "b"
-        stop = "9s"
-        source = { kind = "cbr", rate = "8Mbit" }
-    "#;
+    let text = "
+        stop = 10s
+        link wire: a -> b, rate = 100Mbit, delay = 1ms, loss = 10%
+        flow x: a -> b, stop = 9s, source = { kind = cbr, rate = 8Mbit }
+    ";
     let outcome = run(text);
     let x = flow(&outcome, "x");
     // 9000 packets, of which 900 are lost, with a standard deviation of sqrt(9000 * 0.1 * 0.9) = 28.5.
@@ -168,26 +150,13 @@ fn random_loss_takes_its_share() {
 #[test]
 fn listed_packets_are_lost_and_no_others() {
     // A packet every 8 ms, each in a sample of its own; a second flow in between counts for itself.
-    let text = r#"
-        seed = 1
-        stop = "79ms"
-        sample = "8ms"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "10Mbit"
-        delay = "1ms"
-        lost = [{ flow = "x", packets = [1, 4, 5] }, { flow = "y", packets = [2] }]
-        [flow.x]
-        from = "a"
-        to = "b"
-        source = { kind = "cbr", rate = "1Mbit" }
-        [flow.y]
-        from = "a"
-        to = "b"
-        start = "3ms"
-        source = { kind = "cbr", rate = "1Mbit" }
-    "#;
+    let text = "
+        stop = 79ms, sample = 8ms
+        link wire: a -> b, rate = 10Mbit, delay = 1ms,
+            lost = [{ flow = x, packets = [1, 4, 5] }, { flow = y, packets = [2] }]
+        flow x: a -> b, source = { kind = cbr, rate = 1Mbit }
+        flow y: a -> b, start = 3ms, source = { kind = cbr, rate = 1Mbit }
+    ";
     let outcome = run(text);
     let came =
         |name: &str| -> Vec<u64> { flow(&outcome, name).series.iter().map(|b| b.get() / 1_000).collect() };
@@ -286,22 +255,12 @@ fn a_queue_that_is_replaced_hands_over_what_waits() {
 
 /// Two flows of 2 Mb/s each share a DRR of 2 Mb/s from 1 s to 11 s; then the second one gets a weight of 3.
 fn weighted(changes: &str) -> [f64; 2] {
-    let text = r#"
-        seed = 1
-        stop = "31s"
-        measure_from = "11s"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "2Mbit"
-        delay = "1ms"
-        queue = { kind = "drr", drop = "lqd", limit = "100p", quantum = "1000B" }
-        [flow.x]
-        count = 2
-        from = "a"
-        to = "b"
-        source = { kind = "cbr", rate = "2Mbit", jitter = "5%" }
-    "#;
+    let text = "
+        stop = 31s, measure_from = 11s
+        link wire: a -> b, rate = 2Mbit, delay = 1ms,
+            queue = { kind = drr, drop = lqd, limit = 100p, quantum = 1000B }
+        flow x: a -> b, count = 2, source = { kind = cbr, rate = 2Mbit, jitter = 5% }
+    ";
     let outcome = run(&(text.to_owned() + changes));
     ["x.1", "x.2"].map(|name| throughput(&outcome, name))
 }
@@ -325,28 +284,18 @@ fn a_weight_may_change_and_a_queue_that_comes_later_knows_it() {
 }
 
 #[test]
-fn a_buffer_is_shared_by_the_round_trip_times_of_the_network_or_by_those_that_flows_are_given() {
+fn a_buffer_is_shared_by_round_trip_times_measured_or_given() {
     // 1000 B take 4 ms on the bottleneck and 0.1 ms on the access links, each way, so round trips are 8.2 ms
     // and twice the delays: 20 and 60 ms. Of a FIFO flows have as much as they hold: 1 : 3, or 1 : 1 if they
     // say so.
-    let text = r#"
-        seed = 1
-        stop = "31s"
-        measure_from = "1s"
-        link.access1 = { from = "s1", to = "r", rate = "80Mbit", delay = "4900us" }
-        link.access2 = { from = "s2", to = "r", rate = "80Mbit", delay = "24900us" }
-        [link.bottleneck]
-        from = "r"
-        to = "d"
-        rate = "2Mbit"
-        delay = "1ms"
-        queue = { kind = "pfd", limit = "40p", p = 0, thresholds = "rtt", rtt_of = "all", end = "tail" }
-        [flow.x]
-        count = 2
-        from = "s{i}"
-        to = "d"
-        source = { kind = "cbr", rate = "2Mbit", jitter = "5%" }
-    "#;
+    let text = "
+        stop = 31s, measure_from = 1s
+        link access1: s1 -> r, rate = 80Mbit, delay = 4900us
+        link access2: s2 -> r, rate = 80Mbit, delay = 24900us
+        link bottleneck: r -> d, rate = 2Mbit, delay = 1ms,
+            queue = { kind = pfd, limit = 40p, p = 0, thresholds = rtt, rtt_of = all, end = tail }
+        flow x: s{i} -> d, count = 2, source = { kind = cbr, rate = 2Mbit, jitter = 5% }
+    ";
     let ratio = |text: &str| {
         let outcome = run(text);
         throughput(&outcome, "x.2") / throughput(&outcome, "x.1")
@@ -360,20 +309,11 @@ fn a_buffer_is_shared_by_the_round_trip_times_of_the_network_or_by_those_that_fl
 fn a_queue_that_comes_later_knows_the_rate_of_the_link() {
     // RED ages its average by the packets that an idle link could have sent: at 100 Mb/s all is forgotten in
     // an off period, at 1 Mb/s little is.
-    let text = r#"
-        seed = 1
-        stop = "60s"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "100Mbit"
-        delay = "1ms"
-        [flow.x]
-        from = "a"
-        to = "b"
-        start = "3s"
-        source = { kind = "on_off", rate = "1200kbit", on = "500ms", off = "150ms" }
-    "#;
+    let text = "
+        stop = 60s
+        link wire: a -> b, rate = 100Mbit, delay = 1ms
+        flow x: a -> b, start = 3s, source = { kind = on_off, rate = 1200kbit, on = 500ms, off = 150ms }
+    ";
     let changes = |rate_at, queue_at| {
         let red = "{ kind = \"red\", limit = \"50p\", min_th = \"2p\", max_th = \"8p\", w_q = 0.02 }";
         change(rate_at, "link.wire.rate", "\"1Mbit\"") + &change(queue_at, "link.wire.queue", red)
@@ -385,7 +325,7 @@ fn a_queue_that_comes_later_knows_the_rate_of_the_link() {
 }
 
 #[test]
-fn the_rate_of_a_flow_may_change_at_its_start_in_between_and_to_nothing() {
+fn a_rate_may_change_at_a_start_in_between_and_to_nothing() {
     let sent = |changes: &str| {
         let text = "seed = 1\nstop = \"3s\"\n".to_owned()
             + &WIRE.replace("1Mbit", "100Mbit")
@@ -406,26 +346,12 @@ fn the_rate_of_a_flow_may_change_at_its_start_in_between_and_to_nothing() {
 
 #[test]
 fn acknowledgements_may_return_another_way() {
-    let text = r#"
-        seed = 1
-        stop = "10s"
-        [link.down]
-        from = "a"
-        to = "b"
-        rate = "10Mbit"
-        delay = "10ms"
-        [link.up]
-        from = "a"
-        to = "b"
-        rate = "10Mbit"
-        delay = "50ms"
-        [flow.x]
-        from = "a"
-        to = "b"
-        tcp = "rfc"
-        path = ["down"]
-        return_path = ["up.back"]
-    "#;
+    let text = "
+        stop = 10s
+        link down: a -> b, rate = 10Mbit, delay = 10ms
+        link up: a -> b, rate = 10Mbit, delay = 50ms
+        flow x: a -> b, tcp = rfc, path = [down], return_path = [up.back]
+    ";
     let outcome = run(text);
     let packets = |name| link(&outcome, name).sent.packets.get();
     assert!(packets("down") > 1_000 && packets("up.back") > 500);
@@ -435,33 +361,17 @@ fn acknowledgements_may_return_another_way() {
 #[test]
 fn what_is_measured_is_what_came_after_measure_from() {
     let text = |head: &str| {
-        format!(
-            r#"
-            seed = 4
-            {head}
-            [link.wire]
-            from = "a"
-            to = "b"
-            rate = "2Mbit"
-            delay = "20ms"
-            queue = {{ kind = "red", limit = "40p", min_th = "4p", max_th = "12p" }}
-            loss = "1%"
-            [flow.tcp]
-            count = 3
-            from = "a"
-            to = "b"
-            tcp = "ns2-235"
-            [flow.web]
-            from = "a"
-            to = "b"
-            tcp = "ns2-235"
-            source = {{ kind = "short_flows", per_second = 4, mean_size = "10kB" }}
-            [flow.udp]
-            from = "a"
-            to = "b"
-            source = {{ kind = "poisson", rate = "300kbit" }}
-        "#
-        )
+        net(&format!(
+            "
+                seed = 4
+                {head}
+                link wire: a -> b, rate = 2Mbit, delay = 20ms,
+                    queue = {{ kind = red, limit = 40p, min_th = 4p, max_th = 12p }}, loss = 1%
+                flow tcp: a -> b, count = 3, tcp = ns2-235
+                flow web: a -> b, tcp = ns2-235, source = {{ kind = short_flows, per_second = 4, mean_size = 10kB }}
+                flow udp: a -> b, source = {{ kind = poisson, rate = 300kbit }}
+            "
+        ))
     };
     // At an instant at which nothing happens. Sources are silent from the same time on in the run that is cut
     // short.

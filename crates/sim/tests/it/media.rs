@@ -2,20 +2,19 @@
 
 use apportion_core::units::{Rate, Span};
 use apportion_runtime::outcome::{CallQuality, MediaOutcome, Outcome, Playback};
+use apportion_testing::net::net;
 
 use crate::common::{flow, run};
 
 /// A link of `rate` with this queue and these flows, 40 s of which the first 5 do not count.
 fn scenario(rate: &str, queue: &str, flows: &str) -> String {
-    format!(
-        r#"
-        seed = 3
-        stop = "40s"
-        measure_from = "5s"
-        link.wire = {{ from = "a", to = "b", rate = "{rate}", delay = "20ms", queue = {queue} }}
-        {flows}
-        "#
-    )
+    net(&format!(
+        "
+            seed = 3, stop = 40s, measure_from = 5s
+            {flows}
+            link wire: a -> b, rate = {rate}, delay = 20ms, queue = {queue}
+        "
+    ))
 }
 
 fn seen(outcome: &Outcome, name: &str) -> Playback {
@@ -79,7 +78,7 @@ fn requests_that_are_lost_are_sent_again() {
 }
 
 #[test]
-fn voice_behind_bulk_is_good_with_fair_queues_and_bad_behind_a_full_buffer() {
+fn voice_behind_bulk_is_good_with_fair_queues_only() {
     let flows = r#"
         flow.bulk = { from = "a", to = "b", count = 3 }
         flow.voice = { from = "a", to = "b", source = { kind = "voice" } }
@@ -108,7 +107,7 @@ fn a_call_alone_fills_most_of_its_path_and_little_of_its_queue() {
 }
 
 #[test]
-fn a_call_makes_way_for_another_and_takes_its_room_when_that_leaves() {
+fn a_call_beside_another_makes_way_and_takes_its_room_later() {
     let text = |from: &str| {
         let flows = r#"
             flow.one = { from = "a", to = "b", stop = "60s", source = { kind = "call" } }
@@ -141,17 +140,16 @@ fn the_same_seed_gives_the_same() {
 }
 
 #[test]
-fn short_flows_that_start_after_the_end_have_no_media_first_or_last() {
+fn short_flows_that_start_after_the_end_have_no_media() {
     let short = r#"source = { kind = "short_flows", per_second = 0.001, mean_size = "30kB" }"#;
     let outcome = run(&format!(
-        r#"
-        seed = 1
-        stop = "1s"
-        link.wire = {{ from = "a", to = "b", rate = "2Mbit", delay = "5ms" }}
-        flow.first = {{ from = "a", to = "b", {short} }}
-        flow.voice = {{ from = "a", to = "b", source = {{ kind = "voice" }} }}
-        flow.zero = {{ from = "a", to = "b", {short} }}
-        "#
+        "
+            stop = 1s
+            link wire: a -> b, rate = 2Mbit, delay = 5ms
+            flow first: a -> b, {short}
+            flow voice: a -> b, source = {{ kind = voice }}
+            flow zero: a -> b, {short}
+        "
     ));
     let media = outcome.flows.iter().map(|flow| (flow.name.as_str(), flow.media.is_some()));
     assert_eq!(media.collect::<Vec<_>>(), [("first", false), ("voice", true), ("zero", false)]);

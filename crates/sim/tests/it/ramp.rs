@@ -2,32 +2,21 @@
 
 use apportion_core::units::Span;
 use apportion_runtime::outcome::Outcome;
+use apportion_testing::net::net;
 
 use crate::common::{self, flow, link, run, throughput};
 
 /// A 10 Mb/s interface with RAMP, with 20 Mb/s of UDP in addition to the flows of `flow`.
 fn sender(queue: &str, flows: &str) -> String {
-    format!(
-        r#"
-seed = 1
-stop = "20s"
-measure_from = "5s"
-sample = "100ms"
-[link.interface]
-from = "host"
-to = "receiver"
-rate = "10Mbit"
-delay = "1ms"
-queue = {queue}
-watch = true
-back.queue = {{ kind = "fifo", limit = "1000p" }}
-[flow.greedy]
-from = "host"
-to = "receiver"
-source = {{ kind = "cbr", rate = "20Mbit", packet = "1400B", jitter = 0.5 }}
-{flows}
-"#
-    )
+    net(&format!(
+        "
+            stop = 20s, measure_from = 5s, sample = 100ms
+            link interface: host -> receiver, rate = 10Mbit, delay = 1ms, queue = {queue}, watch = true,
+                back.queue = {{ kind = fifo, limit = 1000p }}
+            flow greedy: host -> receiver, source = {{ kind = cbr, rate = 20Mbit, packet = 1400B, jitter = 0.5 }}
+            {flows}
+        "
+    ))
 }
 
 /// The paper's controller: a queue is to hold 16 KiB.
@@ -50,7 +39,7 @@ source = {{ kind = "cbr", rate = "{rate}", packet = "1000B" }}
 }
 
 #[test]
-fn a_real_rate_flow_gets_what_it_needs_and_a_greedy_one_what_is_left() {
+fn a_real_rate_flow_beside_a_greedy_one_gets_what_it_needs() {
     let of = |class: &str| {
         let outcome = run(&sender(ONE_QUEUE, &steady("call", "1Mbit", class)));
         (throughput(&outcome, "call"), throughput(&outcome, "greedy"))
@@ -145,7 +134,7 @@ fn change_to_another() -> (u64, u64) {
 }
 
 #[test]
-fn a_tcp_flow_of_one_connection_shows_its_window_and_round_trip_time() {
+fn a_tcp_flow_of_one_connection_shows_its_window_and_rtt() {
     let tcp = "[flow.bulk]\nfrom = \"host\"\nto = \"receiver\"\ntcp = \"reno-1999\"\n\
                source = { kind = \"cbr\", rate = \"1Mbit\" }\nclass = \"real_rate\"\nstart = \"1s\"\n";
     let outcome = run(&sender(PAPER, tcp));
@@ -232,7 +221,7 @@ fn a_notification_takes_the_delay_of_the_wires() {
 }
 
 #[test]
-fn a_window_limited_tcp_has_no_timeouts_and_an_allocation_of_what_its_window_carries() {
+fn a_window_limited_tcp_is_allocated_what_its_window_carries() {
     let of = |queue: &str| {
         let tcp = "[flow.bulk]\nfrom = \"host\"\nto = \"receiver\"\nclass = \"real_rate\"\n\
                    tcp = { profile = \"reno-1999\", window = \"64kB\" }\n";
@@ -254,7 +243,7 @@ fn a_window_limited_tcp_has_no_timeouts_and_an_allocation_of_what_its_window_car
 }
 
 #[test]
-fn a_tcp_video_is_isolated_from_greedy_udp_by_ramp_and_not_by_fifo() {
+fn a_tcp_video_beside_greedy_udp_is_isolated_by_ramp_alone() {
     let video = "[flow.video]\nfrom = \"host\"\nto = \"receiver\"\nclass = \"real_rate\"\n\
                  source = { kind = \"video\", mean = \"1.2Mbit\" }\n\
                  tcp = { profile = \"reno-1999\", window = \"64kB\" }\n";
@@ -319,31 +308,16 @@ fn each_flow_waits_as_its_own_target_asks() {
 }
 
 #[test]
-fn greedy_flows_are_divided_though_another_flow_changes_its_class_all_the_time() {
+fn greedy_flows_beside_one_that_changes_class_are_divided() {
     // A transfer next to a flood of five times the link; a flow that sends next to nothing changes its class 20 times a second.
     let share = |changes: u64| {
-        let text = r#"
-seed = 3
-stop = "15s"
-measure_from = "5s"
-[link.narrow]
-from = "a"
-to = "b"
-rate = "3Mbit"
-delay = "8ms"
-queue = "ramp"
-[flow.flood]
-from = "a"
-to = "b"
-source = { kind = "cbr", rate = "15Mbit", packet = "900B" }
-[flow.bulk]
-from = "a"
-to = "b"
-[flow.other]
-from = "a"
-to = "b"
-source = { kind = "cbr", rate = "2kbit", packet = "100B" }
-"#;
+        let text = "
+            seed = 3, stop = 15s, measure_from = 5s
+            link narrow: a -> b, rate = 3Mbit, delay = 8ms, queue = ramp
+            flow flood: a -> b, source = { kind = cbr, rate = 15Mbit, packet = 900B }
+            flow bulk: a -> b
+            flow other: a -> b, source = { kind = cbr, rate = 2kbit, packet = 100B }
+        ";
         let changes = (0..changes).map(|at| {
             let class = if at % 2 == 0 { "real_rate" } else { "greedy" };
             let at = 3_000 + at * 50;

@@ -1,44 +1,26 @@
 //! SF-FC over several routers: what their reports do, and how they find each other.
 
 use apportion_runtime::outcome::Outcome;
+use apportion_testing::net::net;
 
 use crate::common::{flow, link, run, throughput};
 
 /// Five TCP and five datagram flows of 2 to 10 Mb/s over r1 - r2, 10 Mb/s; behind it datagrams share 1 Mb/s.
 fn narrow(queue: &str, more: &str) -> String {
-    format!(
+    net(&format!(
         r#"
-        seed = 1
-        stop = "15s"
-        link.in_tcp = {{ from = "s1", to = "r1", rate = "100Mbit", delay = "1ms" }}
-        link.in_udp = {{ from = "s2", to = "r1", rate = "100Mbit", delay = "1ms" }}
-        link.out_tcp = {{ from = "r2", to = "d1", rate = "100Mbit", delay = "1ms" }}
-        [link.middle]
-        from = "r1"
-        to = "r2"
-        rate = "10Mbit"
-        delay = "1ms"
-        queue = {queue}
-        [link.out_udp]
-        from = "r2"
-        to = "d2"
-        rate = "1Mbit"
-        delay = "1ms"
-        queue = {queue}
-        [flow.tcp]
-        count = 5
-        from = "s1"
-        to = "d1"
-        tcp = {{ profile = "ns2-full", window = "1000p" }}
-        start = {{ between = ["0s", "1s"] }}
-        [flow.udp]
-        count = 5
-        from = "s2"
-        to = "d2"
-        source = {{ kind = "cbr", rate = "2Mbit * i", packet = "1000B", jitter = "5%" }}
-        {more}
-    "#
-    )
+            stop = 15s
+            link in_tcp: s1 -> r1, rate = 100Mbit, delay = 1ms
+            link in_udp: s2 -> r1, rate = 100Mbit, delay = 1ms
+            link out_tcp: r2 -> d1, rate = 100Mbit, delay = 1ms
+            link middle: r1 -> r2, rate = 10Mbit, delay = 1ms, queue = {queue}
+            link out_udp: r2 -> d2, rate = 1Mbit, delay = 1ms, queue = {queue}
+            flow tcp: s1 -> d1, count = 5, tcp = {{ profile = ns2-full, window = 1000p }},
+                start = {{ between = [0s, 1s] }}
+            flow udp: s2 -> d2, count = 5, source = {{ kind = cbr, rate = "2Mbit * i", packet = 1000B, jitter = 5% }}
+            {more}
+        "#
+    ))
 }
 
 const SFFC: &str = r#"{ kind = "sffc" }"#;
@@ -87,7 +69,7 @@ fn a_query_passes_a_router_that_takes_no_part() {
     let second =
         "[link.second]\nfrom = \"plain\"\nto = \"r2\"\nrate = \"100Mbit\"\ndelay = \"1ms\"\n[link.middle]";
     let text = narrow(SFFC, "").replace("[link.middle]", second);
-    let text = text.replace("from = \"r1\"\n        to = \"r2\"", "from = \"r1\"\n        to = \"plain\"");
+    let text = text.replace("from = \"r1\"\nto = \"r2\"", "from = \"r1\"\nto = \"plain\"");
     let outcome = run(&text);
     assert!(statistic(&outcome, "middle", "heard") > 100.0, "{}", statistic(&outcome, "middle", "heard"));
     assert!(total(&outcome, "tcp") > 7.0, "{}", total(&outcome, "tcp"));
@@ -105,32 +87,15 @@ fn a_source_that_takes_no_part_ends_the_search() {
 /// Datagrams of 10 Mb/s over three hops of 10 Mb/s, each with five TCP flows, to a link of 1 Mb/s.
 fn chain(queue: &str, delay: &str) -> String {
     format!(
-        r#"
-        seed = 2
-        stop = "20s"
-        measure_from = "5s"
-        [topology]
-        kind = "parking_lot"
-        hops = 3
-        link = {{ rate = "10Mbit", delay = "{delay}", queue = {queue} }}
-        access = {{ rate = "100Mbit", delay = "1ms" }}
-        [link.last]
-        from = "n4"
-        to = "end"
-        rate = "1Mbit"
-        delay = "1ms"
-        queue = {queue}
-        [flow.tcp]
-        count = 15
-        from = "in{{ceil(i / 5)}}"
-        to = "out{{ceil(i / 5)}}"
-        tcp = {{ profile = "ns2-full", window = "1000p" }}
-        start = {{ between = ["0s", "1s"] }}
-        [flow.udp]
-        from = "src"
-        to = "end"
-        source = {{ kind = "cbr", rate = "10Mbit", packet = "1000B", jitter = "5%" }}
-    "#
+        "
+            seed = 2, stop = 20s, measure_from = 5s
+            [topology] kind = parking_lot, hops = 3, link = {{ rate = 10Mbit, delay = {delay}, queue = {queue} }},
+                access = {{ rate = 100Mbit, delay = 1ms }}
+            link last: n4 -> end, rate = 1Mbit, delay = 1ms, queue = {queue}
+            flow tcp: in{{ceil(i / 5)}} -> out{{ceil(i / 5)}}, count = 15,
+                tcp = {{ profile = ns2-full, window = 1000p }}, start = {{ between = [0s, 1s] }}
+            flow udp: src -> end, source = {{ kind = cbr, rate = 10Mbit, packet = 1000B, jitter = 5% }}
+        "
     )
 }
 
@@ -165,7 +130,7 @@ fn reports_that_are_late_help_less_and_starve_no_flow() {
 }
 
 #[test]
-fn datagrams_alone_share_fairly_without_messages_between_routers() {
+fn datagrams_alone_share_fairly_without_messages() {
     // The TCP flow starts after the end.
     let alone = narrow(SILENT, "").replace("between = [\"0s\", \"1s\"]", "between = [\"15s\", \"16s\"]");
     let alone = alone.replace("rate = \"1Mbit\"", "rate = \"100Mbit\"");

@@ -9,22 +9,12 @@ fn the_wait_of_an_m_d_1_queue_follows_pollaczek_and_khinchine() {
     // The relative variance of a time average of reflected Brownian motion with drift -m and variance v (per
     // service time) is 2 v / m^2 over the number of service times: 2 * 0.8 / 0.2^2 = 40. Over 96 s there are
     // 1.2 million service times: a standard error of sqrt(40 / 1.2e6) = 0.58 %, and 3 % are five of them.
-    let outcome = run(r#"
-        seed = 1
-        stop = "97s"
-        measure_from = "1s"
-        [link.server]
-        from = "source"
-        to = "sink"
-        rate = "100Mbit"
-        delay = "1ms"
-        queue = { kind = "fifo", limit = "10000p" }
-        watch = true
-        [flow.load]
-        from = "source"
-        to = "sink"
-        source = { kind = "poisson", rate = "80Mbit", packet = "1000B" }
-    "#);
+    let outcome = run("
+        stop = 97s, measure_from = 1s
+        link server: source -> sink, rate = 100Mbit, delay = 1ms, queue = { kind = fifo, limit = 10000p },
+            watch = true
+        flow load: source -> sink, source = { kind = poisson, rate = 80Mbit, packet = 1000B }
+    ");
     let wait = link(&outcome, "server").queue_delay.mean.as_secs_f64();
     assert!((wait / 160e-6 - 1.0).abs() < 0.03, "{wait} s");
     // Little: packets in the queue are arrivals a second times wait, 10,000 * W.
@@ -36,21 +26,11 @@ fn the_wait_of_an_m_d_1_queue_follows_pollaczek_and_khinchine() {
 #[test]
 fn the_utilisation_by_constant_bit_rate_is_exact() {
     // 3 Mb/s of 1000 B is a packet every 8/3 ms: 3750 in 10 s, 30 Mbit out of 100.
-    let outcome = run(r#"
-        seed = 1
-        stop = "11001ms"
-        measure_from = "1001ms"
-        [link.wire]
-        from = "source"
-        to = "sink"
-        rate = "10Mbit"
-        delay = "1ms"
-        watch = true
-        [flow.cbr]
-        from = "source"
-        to = "sink"
-        source = { kind = "cbr", rate = "3Mbit", packet = "1000B" }
-    "#);
+    let outcome = run("
+        stop = 11001ms, measure_from = 1001ms
+        link wire: source -> sink, rate = 10Mbit, delay = 1ms, watch = true
+        flow cbr: source -> sink, source = { kind = cbr, rate = 3Mbit, packet = 1000B }
+    ");
     let wire = link(&outcome, "wire");
     assert_eq!(wire.sent.packets.get(), 3_750);
     assert!((wire.utilisation - 0.3).abs() < 1e-12, "{}", wire.utilisation);
@@ -59,34 +39,21 @@ fn the_utilisation_by_constant_bit_rate_is_exact() {
 }
 
 #[test]
-fn datagrams_are_within_a_five_hundredth_of_their_weights_behind_every_weighted_scheduler() {
+fn datagrams_behind_weighted_schedulers_have_their_weights() {
     // Two flows of 10 Mb/s each over 10 Mb/s, weights 1 and w: 1/(1 + w) for the light one, 9.09 % or 0.0999
     // % of 50,000 packets in 20 s. It may be a turn of DRR ahead or behind, three packets in 1.2 s, so that
     // at w = 1000 it has at least 0.9 of its share; less would be starving.
     for scheduler in ["stfq", "scfq", "wf2q_plus", "drr"] {
         for weight in [10.0, 1_000.0] {
             let outcome = run(&format!(
-                r#"
-                seed = 1
-                stop = "22s"
-                measure_from = "2s"
-                [link.wire]
-                from = "source"
-                to = "sink"
-                rate = "10Mbit"
-                delay = "1ms"
-                queue = {{ kind = "{scheduler}", limit = "5000p" }}
-                [flow.light]
-                from = "source"
-                to = "sink"
-                weight = 1
-                source = {{ kind = "cbr", rate = "10Mbit", packet = "500B" }}
-                [flow.heavy]
-                from = "source"
-                to = "sink"
-                weight = {weight}
-                source = {{ kind = "cbr", rate = "10Mbit", packet = "500B" }}
-            "#
+                "
+                    stop = 22s, measure_from = 2s
+                    link wire: source -> sink, rate = 10Mbit, delay = 1ms,
+                        queue = {{ kind = {scheduler}, limit = 5000p }}
+                    flow light: source -> sink, weight = 1, source = {{ kind = cbr, rate = 10Mbit, packet = 500B }}
+                    flow heavy: source -> sink, weight = {weight},
+                        source = {{ kind = cbr, rate = 10Mbit, packet = 500B }}
+                "
             ));
             let [light, heavy] = ["light", "heavy"].map(|name| throughput(&outcome, name) / 10e6);
             let due = 1.0 / (1.0 + weight);
@@ -102,23 +69,12 @@ fn drr_divides_by_weights_as_a_fluid() {
     // 1 : 2 : 3 of 6 Mb/s. What two backlogged flows got for their weight differs by about a packet of each
     // (Shreedhar and Varghese 1995, theorem 2): 16 kbit in 20 s are 0.0008 Mb/s, 0.08 % of the smallest
     // share.
-    let outcome = run(r#"
-        seed = 1
-        stop = "25s"
-        measure_from = "5s"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "6Mbit"
-        delay = "1ms"
-        queue = { kind = "drr", drop = "lqd", limit = "300p", quantum = "1000B" }
-        [flow.cbr]
-        count = 3
-        from = "a"
-        to = "b"
-        weight = "i"
-        source = { kind = "cbr", rate = "9Mbit", packet = "1000B", jitter = "5%" }
-    "#);
+    let outcome = run("
+        stop = 25s, measure_from = 5s
+        link wire: a -> b, rate = 6Mbit, delay = 1ms,
+            queue = { kind = drr, drop = lqd, limit = 300p, quantum = 1000B }
+        flow cbr: a -> b, count = 3, weight = i, source = { kind = cbr, rate = 9Mbit, packet = 1000B, jitter = 5% }
+    ");
     for (name, share) in [("cbr.1", 1e6), ("cbr.2", 2e6), ("cbr.3", 3e6)] {
         let got = throughput(&outcome, name);
         assert!((got / share - 1.0).abs() < 0.005, "{name}: {got}");
@@ -126,7 +82,7 @@ fn drr_divides_by_weights_as_a_fluid() {
 }
 
 #[test]
-fn fq_codel_is_fair_to_a_thousand_flows_and_hashing_is_as_unfair_as_collisions() {
+fn fq_codel_is_fair_to_a_thousand_flows_but_for_collisions() {
     // A queue per flow: in 10 s at 100 Mb/s each gets 125 packets of 1000 B; a round more or less leaves
     // Jain's index above 1 - (1/125)^2 = 0.9999.
     //
@@ -135,23 +91,13 @@ fn fq_codel_is_fair_to_a_thousand_flows_and_hashing_is_as_unfair_as_collisions()
     // B = 1024 (1 - e^-0.977) = 638.5 and sum 1/k = 1024 e^-0.977 sum 0.977^k / (k! k) = 493, so Jain is
     // 638.5^2 / (1000 * 493) = 0.83.
     let outcomes = sweep(
-        r#"
-        seed = 1
-        stop = "12s"
-        measure_from = "2s"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "100Mbit"
-        delay = "1ms"
-        queue = { kind = "fq_codel", classify = ["exact", "hashed"], quantum = "1000B", limit = "20000p" }
-        [flow.cbr]
-        count = 1000
-        from = "a"
-        to = "b"
-        source = { kind = "cbr", rate = "200kbit", packet = "1000B", jitter = "50%" }
-        start = { between = ["0s", "40ms"] }
-    "#,
+        "
+            stop = 12s, measure_from = 2s
+            link wire: a -> b, rate = 100Mbit, delay = 1ms,
+                queue = { kind = fq_codel, classify = [exact, hashed], quantum = 1000B, limit = 20000p }
+            flow cbr: a -> b, count = 1000, source = { kind = cbr, rate = 200kbit, packet = 1000B, jitter = 50% },
+                start = { between = [0s, 40ms] }
+        ",
     );
     let jain: Vec<f64> = outcomes
         .iter()
@@ -170,21 +116,11 @@ fn reno_under_random_loss_follows_the_square_root_law() {
     // Mean window sqrt(3 / (2 p)) packets with an acknowledgement for each (Mathis et al. 1997). For p =
     // 0.01: sqrt(150) = 12.25 packets of 8000 bit in a round trip of 100 ms: 0.980 Mb/s. The link takes 0.08
     // ms a packet and never has a queue.
-    let outcome = run(r#"
-        seed = 1
-        stop = "1010s"
-        measure_from = "10s"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "100Mbit"
-        delay = "50ms"
-        loss = "1%"
-        [flow.reno]
-        from = "a"
-        to = "b"
-        tcp = { profile = "ns2-235", header = "0B", window = "1000p" }
-    "#);
+    let outcome = run("
+        stop = 1010s, measure_from = 10s
+        link wire: a -> b, rate = 100Mbit, delay = 50ms, loss = 1%
+        flow reno: a -> b, tcp = { profile = ns2-235, header = 0B, window = 1000p }
+    ");
     let (got, law) = (throughput(&outcome, "reno"), 150f64.sqrt() * 8_000.0 / 0.1);
     assert!((got / law - 1.0).abs() < 0.15, "{got} instead of {law}");
     let reno = flow(&outcome, "reno");
@@ -196,32 +132,19 @@ fn reno_under_random_loss_follows_the_square_root_law() {
 /// Share of 10 Mb/s of a UDP flow of `rate` against twenty TCP flows, for a sweep over `queue` or `rate`.
 fn unresponsive(queue: &str, rate: &str) -> Vec<f64> {
     let outcomes = sweep(&format!(
-        r#"
-        seed = 13
-        stop = "40s"
-        measure_from = "10s"
-        [topology]
-        kind = "dumbbell"
-        pairs = 21
-        access = {{ rate = "100Mbit", delay = "5ms" }}
-        bottleneck = {{ rate = "10Mbit", delay = "10ms", queue = {queue} }}
-        [flow.tcp]
-        count = 20
-        from = "l{{i}}"
-        to = "r{{i}}"
-        tcp = "rfc"
-        start = {{ between = ["0s", "1s"] }}
-        [flow.udp]
-        from = "l21"
-        to = "r21"
-        source = {{ kind = "cbr", rate = {rate}, packet = "1000B", jitter = "5%" }}
-    "#
+        "
+            seed = 13, stop = 40s, measure_from = 10s
+            [topology] kind = dumbbell, pairs = 21, access = {{ rate = 100Mbit, delay = 5ms }},
+                bottleneck = {{ rate = 10Mbit, delay = 10ms, queue = {queue} }}
+            flow tcp: l{{i}} -> r{{i}}, count = 20, tcp = rfc, start = {{ between = [0s, 1s] }}
+            flow udp: l21 -> r21, source = {{ kind = cbr, rate = {rate}, packet = 1000B, jitter = 5% }}
+        "
     ));
     outcomes.iter().map(|outcome| throughput(outcome, "udp") / 10e6).collect()
 }
 
 #[test]
-fn the_share_that_choke_leaves_an_unresponsive_flow_peaks_below_its_bound_and_falls() {
+fn an_unresponsive_flow_behind_choke_peaks_below_its_bound() {
     // Tang, Wang, Low, "Understanding CHOKe", ToN 12(4), 2004: with many TCP flows the share of one UDP flow
     // is at most 1/(e + 1) = 0.269, a little above the rate of the link, and goes to 0 as it sends more.
     let queue = r#"{ kind = "choke", limit = "200p", min_th = "25p", max_th = "100p" }"#;
@@ -231,7 +154,7 @@ fn the_share_that_choke_leaves_an_unresponsive_flow_peaks_below_its_bound_and_fa
 }
 
 #[test]
-fn fred_and_bred_hold_an_unresponsive_flow_near_its_share_and_red_and_sred_do_not() {
+fn an_unresponsive_flow_is_held_by_fred_and_bred_not_by_red() {
     // The fair share is 1/21 = 0.048. FRED holds a flow with strikes to the average per flow. BRED lets it
     // hold W_m = 12 packets of 1 kB of a queue that the windows of the others make some 110 ms long: 12/137 =
     // 0.088.
@@ -248,29 +171,17 @@ fn fred_and_bred_hold_an_unresponsive_flow_near_its_share_and_red_and_sred_do_no
 }
 
 #[test]
-fn pie_and_dualpi2_keep_the_mean_delay_near_their_target_and_not_without_gains() {
+fn pie_and_dualpi2_with_gains_keep_the_mean_delay_near_target() {
     // The integral part leaves no lasting error while the windows can follow: the mean delay is the target, within a
     // fifth for the oscillation. Without gains the delay is that of the buffer, 100 ms.
     let delay = |mbit: u32, flows: u32, queue: &str| {
         let outcome = run(&format!(
-            r#"
-            seed = 1
-            stop = "30s"
-            measure_from = "10s"
-            [topology]
-            kind = "dumbbell"
-            pairs = {flows}
-            access = {{ rate = "1Gbit", delay = "1ms" }}
-            [topology.bottleneck]
-            rate = "{mbit}Mbit"
-            delay = "20ms"
-            queue = {{ kind = {queue} }}
-            [flow.tcp]
-            count = {flows}
-            from = "l{{i}}"
-            to = "r{{i}}"
-            start = {{ between = ["0s", "1s"] }}
-        "#
+            "
+                stop = 30s, measure_from = 10s
+                [topology] kind = dumbbell, pairs = {flows}, access = {{ rate = 1Gbit, delay = 1ms }}
+                [topology.bottleneck] rate = {mbit}Mbit, delay = 20ms, queue = {{ kind = {queue} }}
+                flow tcp: l{{i}} -> r{{i}}, count = {flows}, start = {{ between = [0s, 1s] }}
+            "
         ));
         link(&outcome, "bottleneck").queue_delay.mean.as_secs_f64() * 1e3
     };

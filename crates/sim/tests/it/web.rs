@@ -2,6 +2,7 @@
 
 use apportion_core::units::Span;
 use apportion_runtime::outcome::{Completion, FlowOutcome, Outcome};
+use apportion_testing::net::net;
 
 use crate::common::{flow, run, sweep};
 
@@ -9,25 +10,16 @@ const CONSTANT: &str = "main_size = { kind = \"constant\", size = \"1000B\" }, o
 
 /// 10 Mb/s there and back and 10 ms each way; `more` are flows and what else there is.
 fn scenario(source: &str, more: &str) -> String {
-    format!(
-        r#"
-        seed = 3
-        stop = "60s"
-        [link.wire]
-        from = "server"
-        to = "home"
-        rate = "10Mbit"
-        delay = "10ms"
-        watch = true
-        [flow.web]
-        from = "server"
-        to = "home"
-        jitter = "0s"
-        tcp = {{ profile = "ns2-235", syn = true, initial_window = "2p", segment = "1000B", header = "40B" }}
-        source = {{ kind = "web", {source} }}
-        {more}
-    "#
-    )
+    net(&format!(
+        "
+            seed = 3, stop = 60s
+            link wire: server -> home, rate = 10Mbit, delay = 10ms, watch = true
+            flow web: server -> home, jitter = 0s,
+                tcp = {{ profile = ns2-235, syn = true, initial_window = 2p, segment = 1000B, header = 40B }},
+                source = {{ kind = web, {source} }}
+            {more}
+        "
+    ))
 }
 
 fn pages(outcome: &Outcome) -> &[Completion] {
@@ -123,7 +115,7 @@ fn users_who_come_and_go_leave_nothing_behind() {
 }
 
 #[test]
-fn users_who_leave_in_the_middle_are_forgotten_with_what_is_on_its_way() {
+fn users_who_leave_are_forgotten_with_what_is_on_its_way() {
     // Pages of 100 kB over 1 Mb/s take .8 s alone, and most users leave before.
     let source = "objects = 9, parallel = 3, think = \"1s\", users_per_second = 4, life = \"400ms\", \
                   main_size = { kind = \"constant\", size = \"10kB\" }, object_size = { kind = \"constant\", size = \"10kB\" }";
@@ -192,7 +184,7 @@ fn a_probe_measures_round_trips_under_load() {
 
 /// The claim of the example: behind a FIFO pages take several times as long, behind a queue for each flow hardly longer than alone.
 #[test]
-fn an_upload_delays_pages_behind_a_fifo_and_not_behind_queues_of_flows() {
+fn an_upload_delays_pages_behind_a_fifo_not_behind_flow_queues() {
     let text = include_str!("../../../../scenarios/web.toml");
     let mean = |outcome: &Outcome| {
         let webs = outcome.flows.iter().filter(|flow| flow.group == "web");

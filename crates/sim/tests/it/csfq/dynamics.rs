@@ -7,7 +7,7 @@ use super::statistic;
 use crate::common::{flow, link, run, run_with, scenarios, sweep, throughput};
 
 #[test]
-fn a_stale_share_fills_the_buffer_and_three_remedies_keep_it_from_that() {
+fn a_stale_share_without_three_remedies_fills_the_buffer() {
     // A flow of 8 Mb/s ends at 5 s and leaves a fair share of as much. At 30 s five flows, until then half of
     // the link, send twice of it. Packets that the full buffer drops in the 2 K_c that follow, of three runs,
     // with K = K_c = 600 ms: CSFQ has forgotten the share, MCSFQ has not. In the order of the list, seeds 1
@@ -25,31 +25,13 @@ fn a_stale_share_fills_the_buffer_and_three_remedies_keep_it_from_that() {
         let slow =
             if queue.contains("fifo") { "" } else { ", k = \"600ms\", k_alpha = \"600ms\", k_c = \"600ms\"" };
         let scenario = scenarios(&format!(
-            r#"
-            seed = 1
-            stop = "31.2s"
-            measure_from = "30s"
-            [link.wire]
-            from = "a"
-            to = "b"
-            rate = "10Mbit"
-            delay = "1ms"
-            queue = {{ {queue}, limit = "64kB"{slow} }}
-            [flow.udp]
-            from = "a"
-            to = "b"
-            count = 5
-            source = {{ kind = "cbr", rate = "1Mbit", packet = "1000B", jitter = "5%" }}
-            [flow.early]
-            from = "a"
-            to = "b"
-            source = {{ kind = "cbr", rate = "8Mbit", packet = "1000B", jitter = "5%" }}
-            stop = "5s"
-            [[change]]
-            at = "30s"
-            set = "flow.udp.rate"
-            to = "4Mbit"
-        "#
+            "
+                stop = 31.2s, measure_from = 30s
+                link wire: a -> b, rate = 10Mbit, delay = 1ms, queue = {{ {queue}, limit = 64kB{slow} }}
+                flow udp: a -> b, count = 5, source = {{ kind = cbr, rate = 1Mbit, packet = 1000B, jitter = 5% }}
+                flow early: a -> b, source = {{ kind = cbr, rate = 8Mbit, packet = 1000B, jitter = 5% }}, stop = 5s
+                change 30s: flow.udp.rate = 4Mbit
+            "
         ))
         .remove(0);
         let of = |seed| link(&run_with(&scenario, seed), "wire").dropped.get(&DropReason::Overflow).copied();
@@ -62,7 +44,7 @@ fn a_stale_share_fills_the_buffer_and_three_remedies_keep_it_from_that() {
 }
 
 #[test]
-fn a_share_that_chattering_load_freezes_shows_in_the_count_of_congestions() {
+fn a_share_under_chattering_load_freezes_and_counts_show_it() {
     // Four flows of 5 Mb/s in waves of K_c / 2, together on or off: each crossing of the link rate starts a
     // window anew, and none ever ends. Five windows later the share must be another one, or the count must be
     // at least half of the ten waves up. With the same sources all the time on, the share moves and there is
@@ -70,16 +52,11 @@ fn a_share_that_chattering_load_freezes_shows_in_the_count_of_congestions() {
     for kind in ["csfq", "mcsfq"] {
         let states = |source: &str| -> Vec<(f64, f64)> {
             let mut scenario = scenarios(&format!(
-                r#"
-                seed = 1
-                stop = "20s"
-                link.wire = {{ from = "a", to = "b", rate = "10Mbit", delay = "1ms", queue = {{ kind = "{kind}", preset = "paper" }} }}
-                [flow.wave]
-                count = 4
-                from = "a"
-                to = "b"
-                source = {{ {source}, rate = "5Mbit", packet = "1000B" }}
-            "#
+                "
+                    stop = 20s
+                    link wire: a -> b, rate = 10Mbit, delay = 1ms, queue = {{ kind = {kind}, preset = paper }}
+                    flow wave: a -> b, count = 4, source = {{ {source}, rate = 5Mbit, packet = 1000B }}
+                "
             ))
             .remove(0);
             let at = |half: u64| {
@@ -107,30 +84,19 @@ fn an_equal_division_of_half_a_link_is_not_fair() {
     // CSFQ takes the rate of a datagram flow for the fair share whenever TCP pauses: all are equal, and the
     // link is half empty.
     let outcomes = sweep(
-        r#"
-        seed = 1
-        stop = "120s"
-        measure_from = "20s"
-        defaults.link = { rate = "100Mbit", delay = "2.5ms" }
-        link.s1 = { from = "tcp", to = "edge" }
-        link.s2 = { from = "udp", to = "edge" }
-        link.out = { from = "core", to = "sink" }
-        [link.wire]
-        from = "edge"
-        to = "core"
-        rate = "3.75Mbit"
-        delay = "10ms"
-        queue = [{ kind = "mcsfq", preset = "paper" }, { kind = "csfq", preset = "paper", limit = "64kB", threshold = 0.5, below_threshold = "uncongested" }]
-        [flow.tcp]
-        to = "sink"
-        from = "tcp"
-        tcp = "reno-1999"
-        [flow.udp]
-        to = "sink"
-        count = 3
-        from = "udp"
-        source = { kind = "cbr", rate = "500kbit", packet = "1000B", jitter = "5%" }
-    "#,
+        "
+            stop = 120s, measure_from = 20s, defaults.link = { rate = 100Mbit, delay = 2.5ms }
+            link s1: tcp -> edge
+            link s2: udp -> edge
+            link out: core -> sink
+            link wire: edge -> core, rate = 3.75Mbit, delay = 10ms,
+                queue = [
+                    { kind = mcsfq, preset = paper },
+                    { kind = csfq, preset = paper, limit = 64kB, threshold = 0.5, below_threshold = uncongested }
+                ]
+            flow tcp: tcp -> sink, tcp = reno-1999
+            flow udp: udp -> sink, count = 3, source = { kind = cbr, rate = 500kbit, packet = 1000B, jitter = 5% }
+        ",
     );
     let [(tcp, utilisation), (low, half)] = [0, 1].map(|at| {
         let outcome = &outcomes[at];
@@ -148,21 +114,11 @@ fn two_bottlenecks_in_a_row_both_divide_fairly() {
     // 6 and 3 Mb/s over two links of 4, and 4 Mb/s over the second alone: a third of it each. What happens to
     // labels that stay as they came is a law of the core.
     let outcome = run(r#"
-        seed = 1
-        stop = "52s"
-        measure_from = "12s"
-        defaults.link = { rate = "4Mbit", delay = "1ms", queue = "csfq" }
-        link.first = { from = "a", to = "b" }
-        link.second = { from = "b", to = "c" }
-        [flow.long]
-        count = 2
-        from = "a"
-        to = "c"
-        source = { kind = "cbr", rate = "9Mbit - 3Mbit * i", packet = "1000B", jitter = "5%" }
-        [flow.cross]
-        from = "b"
-        to = "c"
-        source = { kind = "cbr", rate = "4Mbit", packet = "1000B", jitter = "5%" }
+        stop = 52s, measure_from = 12s, defaults.link = { rate = 4Mbit, delay = 1ms, queue = csfq }
+        link first: a -> b
+        link second: b -> c
+        flow long: a -> c, count = 2, source = { kind = cbr, rate = "9Mbit - 3Mbit * i", packet = 1000B, jitter = 5% }
+        flow cross: b -> c, source = { kind = cbr, rate = 4Mbit, packet = 1000B, jitter = 5% }
     "#);
     // Of 5000 packets a flow, let through by chance, ± 4 sqrt(0.75·5000) = 245 are 5 %.
     for name in ["long.1", "long.2", "cross"] {
@@ -175,19 +131,14 @@ fn two_bottlenecks_in_a_row_both_divide_fairly() {
 fn behind_the_egress_packets_have_no_label() {
     let text = |egress: bool| {
         format!(
-            r#"
-            seed = 1
-            stop = "10s"
-            defaults.link = {{ rate = "4Mbit", delay = "1ms" }}
-            link.x = {{ from = "a", to = "b", queue = {{ kind = "csfq", role = "edge" }} }}
-            link.y = {{ from = "b", to = "c", queue = {{ kind = "csfq", role = "core" }} }}
-            link.z = {{ from = "c", to = "d", queue = {{ kind = "csfq", role = "core", egress = {egress} }} }}
-            link.witness = {{ from = "d", to = "e", queue = "csfq" }}
-            [flow.f]
-            from = "a"
-            to = "e"
-            source = {{ kind = "cbr", rate = "2Mbit", packet = "1000B" }}
-        "#
+            "
+                stop = 10s, defaults.link = {{ rate = 4Mbit, delay = 1ms }}
+                link x: a -> b, queue = {{ kind = csfq, role = edge }}
+                link y: b -> c, queue = {{ kind = csfq, role = core }}
+                link z: c -> d, queue = {{ kind = csfq, role = core, egress = {egress} }}
+                link witness: d -> e, queue = csfq
+                flow f: a -> e, source = {{ kind = cbr, rate = 2Mbit, packet = 1000B }}
+            "
         )
     };
     for egress in [false, true] {

@@ -10,28 +10,13 @@ use crate::common::{dropped, flow, run, run_with, scenarios, throughput};
 /// One flow that sends the 3 Mb/s of its contract, and four that send 14 Mb/s, over 10 Mb/s.
 fn contract(queue: &str, guarantee: &str) -> Outcome {
     run(&format!(
-        r#"
-        seed = 1
-        stop = "62s"
-        measure_from = "2s"
-        sample = "1s"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "10Mbit"
-        delay = "1ms"
-        queue = {{ {queue}, limit = "64kB" }}
-        [flow.contract]
-        from = "a"
-        to = "b"
-        guarantee = "{guarantee}"
-        source = {{ kind = "cbr", rate = "3Mbit", packet = "1000B", jitter = "5%" }}
-        [flow.other]
-        from = "a"
-        to = "b"
-        count = 4
-        source = {{ kind = "cbr", rate = "3.5Mbit", packet = "1000B", jitter = "5%" }}
-    "#
+        "
+            stop = 62s, measure_from = 2s, sample = 1s
+            link wire: a -> b, rate = 10Mbit, delay = 1ms, queue = {{ {queue}, limit = 64kB }}
+            flow contract: a -> b, guarantee = {guarantee},
+                source = {{ kind = cbr, rate = 3Mbit, packet = 1000B, jitter = 5% }}
+            flow other: a -> b, count = 4, source = {{ kind = cbr, rate = 3.5Mbit, packet = 1000B, jitter = 5% }}
+        "
     ))
 }
 
@@ -78,29 +63,14 @@ fn only_a_full_buffer_drops_what_is_guaranteed() {
 
 #[test]
 fn a_guarantee_that_changes_holds_from_then_on() {
-    let outcome = run(r#"
-        seed = 1
-        stop = "60s"
-        sample = "1s"
-        link.wire = { from = "a", to = "b", rate = "10Mbit", delay = "1ms", queue = "mcsfq" }
-        [flow.one]
-        connections = 2
-        from = "a"
-        to = "b"
-        source = { kind = "cbr", rate = "5Mbit", packet = "1000B", jitter = "5%" }
-        [flow.other]
-        from = "a"
-        to = "b"
-        source = { kind = "cbr", rate = "10Mbit", packet = "1000B", jitter = "5%" }
-        [[change]]
-        at = "20s"
-        set = "flow.one.guarantee"
-        to = "6Mbit"
-        [[change]]
-        at = "40s"
-        set = "flow.one.guarantee"
-        to = "0bit"
-    "#);
+    let outcome = run("
+        stop = 60s, sample = 1s
+        link wire: a -> b, rate = 10Mbit, delay = 1ms, queue = mcsfq
+        flow one: a -> b, connections = 2, source = { kind = cbr, rate = 5Mbit, packet = 1000B, jitter = 5% }
+        flow other: a -> b, source = { kind = cbr, rate = 10Mbit, packet = 1000B, jitter = 5% }
+        change 20s: flow.one.guarantee = 6Mbit
+        change 40s: flow.one.guarantee = 0bit
+    ");
     let mean = |from: usize| {
         let series = &flow(&outcome, "one").series[from..from + 16];
         series.iter().map(|bytes| bytes.bits() as f64 / 1e6).sum::<f64>() / 16.0
@@ -115,29 +85,15 @@ fn a_guarantee_that_changes_holds_from_then_on() {
 /// The rate of the packets marked as guaranteed, over samples of its estimate every two seconds, in Mb/s.
 fn guaranteed_rate(queue: &str, source: &str) -> f64 {
     let mut scenario = scenarios(&format!(
-        r#"
-        seed = 1
-        stop = "60s"
-        defaults.link = {{ rate = "100Mbit", delay = "2.5ms" }}
-        [link.access]
-        from = "h"
-        to = "a"
-        [link.wire]
-        from = "a"
-        to = "b"
-        rate = "10Mbit"
-        delay = "30ms"
-        queue = {{ kind = "mcsfq", limit = "60kB", k_alpha = "1s", {queue} }}
-        [flow.one]
-        to = "b"
-        from = "h"
-        guarantee = "3Mbit"
-        {source}
-        [flow.other]
-        to = "b"
-        from = "a"
-        source = {{ kind = "cbr", rate = "1.6Mbit", packet = "1000B", jitter = "5%" }}
-    "#
+        "
+            stop = 60s, defaults.link = {{ rate = 100Mbit, delay = 2.5ms }}
+            link access: h -> a
+            link wire: a -> b, rate = 10Mbit, delay = 30ms,
+                queue = {{ kind = mcsfq, limit = 60kB, k_alpha = 1s, {queue} }}
+            flow one: h -> b, guarantee = 3Mbit
+            {source}
+            flow other: a -> b, source = {{ kind = cbr, rate = 1.6Mbit, packet = 1000B, jitter = 5% }}
+        "
     ))
     .remove(0);
     let samples: Vec<f64> = (20..=60)
@@ -219,7 +175,7 @@ fn windows(aggregate_guarantee: bool, visitors: &str, ideal: f64) -> u64 {
 }
 
 #[test]
-fn a_share_of_what_guarantees_leave_is_found_in_half_of_the_time() {
+fn a_share_of_what_guarantees_leave_is_found_in_half_the_time() {
     // The literal rule FS = FS C / F with F = 8 + n FS moves a small error by a factor 8/10 per window, to a
     // tenth of it in ln 0.1 / ln 0.8 = 10; with the guaranteed rate set aside one window does, once K_α has
     // passed. That holds where K_α is well below K_c. With K_α = K_c the average of what is let through lags
