@@ -449,12 +449,6 @@ impl<P: Packet> LinkState<P> {
         self.instruments.jitter.as_ref().map_or(self.delay, |(_, delay)| *delay)
     }
 
-    /// Whether packets take longer on its wire by chance.
-    #[must_use]
-    pub const fn has_jitter(&self) -> bool {
-        self.instruments.jitter.is_some()
-    }
-
     /// Which packets its wire loses by chance.
     #[must_use]
     pub const fn loss(&self) -> Loss {
@@ -477,15 +471,6 @@ impl<P: Packet> LinkState<P> {
     #[must_use]
     pub const fn is_plain(&self) -> bool {
         self.plain
-    }
-
-    /// Whether what it does when it transmits concerns no other part, so that it may be asked for packets late; see
-    /// [`LinkQueue::allows_deferred_dequeue`].
-    #[must_use]
-    pub fn allows_deferred_dequeue(&self) -> bool {
-        self.instruments.exchanges.is_empty()
-            && !self.has_jitter()
-            && self.queue.inner().allows_deferred_dequeue()
     }
 
     /// What waits in its queue.

@@ -10,7 +10,7 @@ use apportion_runtime::flow_tables::FlowTables;
 use apportion_runtime::link::LinkParts;
 use apportion_runtime::marks::marks;
 use apportion_runtime::probe::{FlowCounts, FlowProbe};
-use apportion_runtime::ways::{Way, Ways};
+use apportion_runtime::ways::Ways;
 use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Transport};
 use apportion_scenario::tcp::{Algorithm, SackRecovery};
 
@@ -20,7 +20,6 @@ use crate::connection::{Connection, Quics, Tcps, TransportState};
 use crate::events::{Event, Events, MAX_INDEX, MAX_TIME};
 use crate::hosts::Hosts;
 use crate::link::Link;
-use crate::link_users::{changed_links, feeders};
 use crate::pending_notices::PendingNotices;
 use crate::router::Routers;
 use crate::shared_state::SharedState;
@@ -114,7 +113,7 @@ impl<'a> Simulation<'a> {
             notices: PendingNotices::default(),
             hosts: Hosts::default(),
             hosts_are_plain: false,
-            has_fast_path: false,
+            answers_in_place: false,
             prefetches: false,
             outbox: Vec::new(),
             next_sample: None,
@@ -144,9 +143,7 @@ impl<'a> Simulation<'a> {
         simulation.shared.counters = FlowCounts::new(simulation.numbers.id_count() + 1);
         simulation.routers = Routers::new(scenario, seed, messages, &mut simulation.routes);
         simulation.hosts = Hosts::new(scenario, &ways.all, seed, simulation.routers.is_some());
-        simulation.hosts_are_plain =
-            simulation.hosts.take_no_time() && simulation.marks.is_empty() && simulation.protocols.is_empty();
-        simulation.find_fast_path();
+        simulation.find_plain_hosts();
         simulation.prefetches = simulation.has_many_connections();
         if full && scenario.flows.len() <= DETAILED_FLOWS_MAX {
             simulation.watch_flows();
@@ -165,32 +162,11 @@ impl<'a> Simulation<'a> {
             simulation.links.push(link);
             simulation.shared.captures.push(capture);
         }
-        if simulation.routers.is_none() {
-            simulation.elide_link_events(&ways.all);
-            simulation.enable_early_delivery(&ways.all);
-        }
+        simulation.find_fast_paths(&ways.all);
         let delivers_early = simulation.links.iter().any(|link| link.answers().is_some());
         simulation.shared.events = events_for(scenario, delivers_early);
         simulation.schedule_first_events(full);
         Ok(simulation)
-    }
-
-    /// Spares events of links that nothing changes and whose packets take the same time. Not with routers that exchange reports: they look into queues, and their
-    /// messages may go anywhere.
-    fn elide_link_events(&mut self, ways: &[Way]) {
-        let changed = changed_links(self.scenario);
-        let feeders = feeders(changed.len(), ways).into_iter().enumerate();
-        for (index, feeder) in feeders.filter(|&(index, _)| !changed[index]) {
-            self.links[index].enable_batching();
-            let in_order = |feeder: &u32| {
-                let feeder = &self.links[*feeder as usize];
-                !feeder.state.has_jitter() && !feeder.aggregates()
-            };
-            if let Some(feeder) = feeder.filter(in_order) {
-                self.links[index].set_feeder(feeder);
-                self.links[feeder as usize].feeds();
-            }
-        }
     }
 
     fn watch_flows(&mut self) {
@@ -253,7 +229,7 @@ impl<'a> Simulation<'a> {
     }
 }
 
-/// An event queue for the events that the links of a scenario can be expected to have, if hosts receive [early](crate::early_delivery) or not.
+/// An event queue for the events that the links of a scenario can be expected to have, if hosts receive [early](crate::fast_path) or not.
 fn events_for(scenario: &Scenario, delivers_early: bool) -> Events {
     let full_packet = Bytes::new(1_500);
     let horizon = |link: &LinkModel| link.delay + link.rate.time_for(full_packet).min(MAX_TRANSMISSION);

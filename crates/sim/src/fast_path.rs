@@ -1,157 +1,404 @@
-//! The fast path of what nearly all packets of TCP are: data that come in order and are acknowledged at once, and ACKs of new data while
-//! nothing is missing.
+//! The fast path: what the simulator does before or after its time, or leaves out, because no result can tell.
 //!
-//! The ends of the connection decide ([`Receiver::answer`](crate::tcp::Receiver::answer), [`Sender::take_predicted`](crate::tcp::Sender)),
-//! and what they do is what they always do. Shorter is what surrounds it: what is sent takes the place of the body of what came and goes
-//! to its first link at once, and all that never follows from such a packet is not looked for: the end of the connection, the arrival of a
-//! file, what hosts add.
+//! *In order*, each packet arrives by an event of its own and each transmission ends by one. A step may be made at another time if nothing
+//! that is done in between writes what it reads or writes, or reads what it writes. So each decision below lists, above one function,
+//! conditions that suffice for that, and what would come of each packet without it. The functions return at the first that does not
+//! hold; who needs a decision asks for it and looks at nothing else.
+//!
+//! | decision | what it spares |
+//! |---|---|
+//! | [`tx_mode`], [`Link::can_bypass`], [`Link::skips_queue`] | the calls of a discipline |
+//! | [`may_batch`] | an event for the end of each transmission |
+//! | [`may_be_fed`], [`Link::takes_early`] | an event for each arrival at the next link |
+//! | [`owns_first_link`], [`may_leave_early`] | an event for each departure from a host |
+//! | [`Simulation::delivers_early`] and what it is found from | an event for each arrival at a host |
+//! | [`Simulation::find_plain_hosts`] | what hosts add to packets |
+//!
+//! The tests take out one condition after another, and show a result that changes.
 
-use apportion_core::Packet as _;
-use apportion_core::packet::Protocol;
-use apportion_core::units::Time;
+use apportion_core::units::{Rate, Time};
 use apportion_runtime::connections::Workload;
-use apportion_scenario::model::Transport;
+use apportion_runtime::ways::Way;
+use apportion_scenario::model::{Flow, LinkId, Scenario, Transport};
 use apportion_scenario::tcp::SackRecovery;
 
 use crate::connection::{Connection, TransportState};
-use crate::events::Event;
-use crate::packet::{Body, Direction, Header, Packet};
-use crate::simulation::Simulation;
+use crate::link::{Link, Transmitter, TxMode};
+use crate::link_users::{answering_links, changed_links, feeders, users};
+use crate::simulation::{SOURCE, Simulation};
+use crate::wire::OnWire;
+
+#[cfg(test)]
+mod tests;
+
+/// What is decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Decision {
+    LeaveOrder,
+    Bypass,
+    SkipQueue,
+    Batch,
+    HandOver,
+    LeaveEarly,
+    EarlyDelivery,
+    SinkAnswers,
+    SourceAnswers,
+    PlainHosts,
+    InPlace,
+}
+
+use Decision::{
+    Batch, Bypass, EarlyDelivery, HandOver, InPlace, LeaveEarly, LeaveOrder, PlainHosts, SinkAnswers,
+    SkipQueue, SourceAnswers,
+};
+
+/// Whether the condition with this number of a decision holds. Tests take conditions out.
+#[cfg(not(test))]
+#[inline(always)]
+const fn holds(_: Decision, _: u32, condition: bool) -> bool {
+    condition
+}
+#[cfg(test)]
+use tests::holds;
+
+/// Whether anything may be done but in order.
+///
+/// 1. No routers exchange reports: they look into queues at any time, and their messages come to any link.
+/// 2. Nobody observes the run: an observer is told of drops and marks in the order of time. [`Simulation::observe`] takes back what was
+///    found before.
+pub(crate) fn may_leave_order(has_routers: bool, is_observed: bool) -> bool {
+    if !holds(LeaveOrder, 1, !has_routers) {
+        return false;
+    }
+    holds(LeaveOrder, 2, !is_observed)
+}
+
+/// How a link sends: at transmission opportunities, through its queue or past it.
+///
+/// In order, a packet that finds the link free is measured, joins the queue, leaves it, is measured again and goes on the wire for as long
+/// as its bits take to send and to arrive. All of this comes to counting it if
+///
+/// 1. it has no trace and does not aggregate: these decide when the packet has been sent;
+/// 2. it is plain: nothing is measured, captured, exchanged or lost here, and the wire has one delay;
+/// 3. its discipline is transparent: RED would have aged its average, and PIE seen a departure;
+/// 4. it has a rate: without one the packet waits.
+pub(crate) fn tx_mode(link: &Link) -> TxMode {
+    if !holds(Bypass, 1, link.trace.is_none() && link.aggregation.is_none()) {
+        return TxMode::Opportunities;
+    }
+    if !holds(Bypass, 2, link.state.is_plain())
+        || !holds(Bypass, 3, link.state.is_transparent())
+        || !holds(Bypass, 4, link.rate() > Rate::ZERO)
+    {
+        return TxMode::Queued;
+    }
+    TxMode::Bypass
+}
+
+impl Link {
+    /// Whether a packet that comes at `at`, before any other does, is [sent](Self::receive) at that time and never waits (as TCQ_F_CAN_BYPASS
+    /// of tc). Then it may come now, with that time: what it changes is the transmitter, the wire and a count.
+    ///
+    /// 5. The [mode](tx_mode) allows it.
+    /// 6. Nothing waits, or the packet would overtake it.
+    /// 7. The last transmission has ended, or there would be two at a time.
+    #[must_use]
+    #[inline(always)]
+    pub fn can_bypass(&self, at: Time) -> bool {
+        self.tx_mode == TxMode::Bypass
+            && holds(Bypass, 6, matches!(self.transmitter, Transmitter::Idle | Transmitter::Draining))
+            && holds(Bypass, 7, at >= self.free_at)
+    }
+
+    /// Whether a packet that comes now, and has been measured, is sent without joining the queue: as
+    /// [`can_bypass`](Self::can_bypass), where more is done when it is transmitted than counted.
+    ///
+    /// 1. Nothing waits and the last transmission has ended.
+    /// 2. The discipline is transparent.
+    /// 3. There is a rate.
+    #[inline(always)]
+    pub(crate) fn skips_queue(&self, now: Time) -> bool {
+        let is_free =
+            matches!(self.transmitter, Transmitter::Idle | Transmitter::Draining) && now >= self.free_at;
+        is_free
+            && holds(SkipQueue, 2, self.state.is_transparent())
+            && holds(SkipQueue, 3, self.rate() > Rate::ZERO)
+    }
+}
+
+/// Whether one event may stand for the transmissions of a link that end within the delay of its wire, the *slack*.
+///
+/// The end of a transmission takes the next packet from the queue to the wire. Elsewhere this is seen when that packet has crossed the wire,
+/// and no earlier: a slack later at least, also where it has jitter or goes in an aggregate. The link itself, and those who count, first
+/// [catch up](Link::catch_up) with what was due. So it may be done late if
+///
+/// 1. the discipline concerns its link alone: one that holds packets back, notifies sources or calls a program does so at its time;
+/// 2. labels are not exchanged: exchanges follow what is issued to them from elsewhere until the packet is sent;
+/// 3. nothing changes the link: a loss would begin too early, and after a shorter delay the slack would be too long.
+pub(crate) fn may_batch(link: &Link, is_changed: bool) -> bool {
+    if !holds(Batch, 1, link.state.queue().allows_deferred_dequeue()) {
+        return false;
+    }
+    if !holds(Batch, 2, link.state.exchanges().is_empty()) {
+        return false;
+    }
+    holds(Batch, 3, !is_changed)
+}
+
+/// Whether packets may come to a link when the link before it begins to send them, each with the time at which it would arrive.
+///
+/// They come in the order in which they would arrive: a wire on which packets overtake others hands none over.
+///
+/// 1. All packets come from that link, none from others or from hosts: so those that come before that time have come already.
+/// 2. Nothing changes the link: it would send the packet as it is now, and not as it will be.
+pub(crate) fn may_be_fed(has_others: bool, is_changed: bool) -> bool {
+    if !holds(HandOver, 1, !has_others) {
+        return false;
+    }
+    holds(HandOver, 2, !is_changed)
+}
+
+impl Link {
+    /// Whether a packet whose transmission has begun on the link before may be [received](Self::receive) now, with the time at which it
+    /// arrives. If not, it is expected later.
+    ///
+    /// 3. The link [may be fed](may_be_fed).
+    /// 4. The transmission has begun by `now`. What a link before sends later is [not counted](Self::counts) as long as it is on its wire.
+    /// 5. Nothing else is expected: it would be overtaken.
+    /// 6. The packet [bypasses the queue](Self::can_bypass): else it would be there before its time.
+    #[inline]
+    pub fn takes_early(&mut self, now: Time, sent: &OnWire) -> bool {
+        if !self.is_fed {
+            return false;
+        }
+        let takes = holds(HandOver, 4, sent.begun <= now)
+            && holds(HandOver, 5, self.expected == 0)
+            && holds(HandOver, 6, self.can_bypass(sent.at));
+        self.expected += u32::from(!takes);
+        takes
+    }
+}
+
+/// Whether the first link of a way carries what one host sends and nothing else, so that packets may enter it before they leave the host.
+///
+/// 1. One direction of one flow uses the link, and nothing changes it.
+/// 2. It is of no group: of a group the path has the first, and packets take another.
+/// 3. No routers exchange reports: their messages come to any link.
+pub(crate) fn owns_first_link(
+    scenario: &Scenario,
+    users: &[usize],
+    path: &[LinkId],
+    has_routers: bool,
+) -> bool {
+    let Some(first) = path.first() else { return false };
+    if !holds(LeaveEarly, 1, users[first.index()] == 1) {
+        return false;
+    }
+    if !holds(LeaveEarly, 2, scenario.links[first.index()].group.is_none()) {
+        return false;
+    }
+    holds(LeaveEarly, 3, !has_routers)
+}
+
+/// Whether a packet that leaves its host at `at` may enter its first link now, with that time.
+///
+/// 4. The host [owns](owns_first_link) the link.
+/// 5. The packet [bypasses the queue](Link::can_bypass): else it would be there before its time.
+///
+/// That no other packet waits in the host, the caller knows: it would have to go behind it.
+pub(crate) fn may_leave_early(owns_link: bool, link: &Link, at: Time) -> bool {
+    owns_link && holds(LeaveEarly, 5, link.can_bypass(at))
+}
 
 impl Simulation<'_> {
-    /// Finds out whether any packet may take it: not where hosts take time or write into packets, nor if every sink delays its ACKs and every
-    /// sender keeps a record of its segments.
-    pub(crate) fn find_fast_path(&mut self) {
-        let has_one = |transport: &Transport| match transport {
+    /// Finds what links and hosts may do out of order, for the whole run.
+    pub(crate) fn find_fast_paths(&mut self, ways: &[Way]) {
+        if !may_leave_order(self.routers.is_some(), false) {
+            return;
+        }
+        let changed = changed_links(self.scenario);
+        for (index, (feeder, &is_changed)) in
+            feeders(changed.len(), ways).into_iter().zip(&changed).enumerate()
+        {
+            if may_batch(&self.links[index], is_changed) {
+                self.links[index].enable_batching();
+            }
+            if let Some(from) = feeder.link
+                && may_be_fed(feeder.others, is_changed)
+            {
+                self.links[index].set_fed();
+                self.links[from as usize].set_feeder();
+            }
+        }
+        self.find_early_deliveries(ways, &changed);
+    }
+
+    /// Finds the links whose packets may reach their hosts when the link begins to send them, each with the time at which it would arrive.
+    ///
+    /// A packet at the end of its flow changes the end of its connection, counts, and the link over which the host answers. Its own link has
+    /// begun to send it, so that no change of that link concerns it. So it may if, for the whole run,
+    ///
+    /// 1. hosts take no time: an answer would come later than the packet, perhaps behind others;
+    /// 2. no flow has marks: what the host is issued until then may change;
+    /// 3. hosts answer over one link, of which [`delivers_early`](Self::delivers_early) asks;
+    /// 4. that link carries nothing else, which could come before the answer;
+    /// 5. nothing changes that link: it would send the answer as it is now, and not as it will be.
+    fn find_early_deliveries(&mut self, ways: &[Way], changed: &[bool]) {
+        if !holds(EarlyDelivery, 1, self.hosts.take_no_time())
+            || !holds(EarlyDelivery, 2, self.marks.is_empty())
+        {
+            return;
+        }
+        let until = self.answered_until(ways);
+        for (link, [answers, origins]) in answering_links(changed.len(), ways).into_iter().enumerate() {
+            let Some(over) = answers.link else { continue };
+            if !holds(EarlyDelivery, 3, !answers.others)
+                || !holds(EarlyDelivery, 4, origins.link == Some(link as u32) && !origins.others)
+                || !holds(EarlyDelivery, 5, !changed[over as usize])
+            {
+                continue;
+            }
+            if until[link] > Time::ZERO {
+                self.links[link].set_answers(over, until[link]);
+            }
+        }
+    }
+
+    /// For each link until when all that arrives over it may be delivered early.
+    fn answered_until(&self, ways: &[Way]) -> Vec<Time> {
+        let users = users(self.scenario, ways);
+        let mut until = vec![self.scenario.stop; self.links.len()];
+        for way in ways {
+            if let Some(last) = way.path.last() {
+                let until = &mut until[last.index()];
+                *until = (*until).min(self.sink_answers_until(way));
+            }
+            if let Some(last) = way.back.last() {
+                let until = &mut until[last.index()];
+                *until = (*until).min(self.source_answers_until(way, &users));
+            }
+        }
+        until
+    }
+
+    /// Until when sinks at the end of a way do the same with packets that come early; zero if never.
+    ///
+    /// 1. They answer at once, or not at all: another packet, or a timer, would find that the last acknowledgement is due.
+    /// 2. What their sources send does not end and is not waited for: nothing else begins when the last of it arrives.
+    /// 3. The flow has not stopped: a connection that ends is not there for what arrives later.
+    fn sink_answers_until(&self, way: &Way) -> Time {
+        let flow = &self.scenario.flows[way.flow as usize];
+        let waits = match &flow.transport {
+            Transport::Tcp(params) => params.delayed_ack.is_some(),
+            Transport::Quic(_) => true,
+            Transport::Udp { .. } => false,
+        };
+        if !holds(SinkAnswers, 1, !waits) {
+            return Time::ZERO;
+        }
+        let ends = |workload: &Workload| {
+            matches!(workload, Workload::File(_) | Workload::Web(_) | Workload::Media(_) | Workload::Arrived)
+        };
+        if !holds(SinkAnswers, 2, !self.workloads(way).any(ends)) {
+            return Time::ZERO;
+        }
+        if holds(SinkAnswers, 3, false) { self.scenario.stop } else { self.stop_of(flow) }
+    }
+
+    /// Until when the source of a way does the same with acknowledgements that come early; zero if never.
+    ///
+    /// What it sends goes to its first link, which has sent before what was [due](Link::transmit_until). So
+    ///
+    /// 1. the source is greedy: it acts when an acknowledgement comes, by its timer, and when it starts and stops, and not when it writes;
+    /// 2. it is one connection, or others could send in between;
+    /// 3. nothing else uses the first link, or changes it;
+    /// 4. that is not the last one as well. This is no matter of results: data that reach their sink at once come back as an
+    ///    acknowledgement, and one event would carry the connection to the next time at which something is counted.
+    /// 5. The flow has not stopped: nothing is sent then.
+    fn source_answers_until(&self, way: &Way, users: &[usize]) -> Time {
+        let (Some(first), flow) = (way.path.first(), &self.scenario.flows[way.flow as usize]) else {
+            return self.scenario.stop;
+        };
+        if !holds(SourceAnswers, 1, self.workloads(way).all(|workload| matches!(workload, Workload::Greedy)))
+        {
+            return Time::ZERO;
+        }
+        if !holds(SourceAnswers, 2, self.members(way.flow as usize).len() == 1) {
+            return Time::ZERO;
+        }
+        if !holds(SourceAnswers, 3, users[first.index()] == 1) {
+            return Time::ZERO;
+        }
+        if way.path.len() == 1 {
+            return Time::ZERO;
+        }
+        if holds(SourceAnswers, 5, false) { self.scenario.stop } else { self.stop_of(flow) }
+    }
+
+    fn workloads(&self, way: &Way) -> impl Iterator<Item = &Workload> {
+        self.members(way.flow as usize).map(|member| &self.connections[member as usize].workload)
+    }
+
+    fn stop_of(&self, flow: &Flow) -> Time {
+        flow.stop.unwrap_or(self.scenario.stop)
+    }
+
+    /// Whether a packet whose route ends with `end` behind `link` may be delivered to its host now. `is_first`: none is on the wire before it.
+    ///
+    /// 6. Hosts behind the link [answer early](Self::find_early_deliveries) until it arrives.
+    /// 7. Deliveries are not counted before: they would be in the count.
+    /// 8. No timer of a source expires before: it would find the acknowledgement.
+    /// 9. The answer [bypasses the queue](Link::can_bypass) of its link, once that has sent what was due before.
+    /// 10. No packet is on the wire before it: that one would come to its host later.
+    #[inline(always)]
+    pub(crate) fn delivers_early(&mut self, link: u32, end: u32, sent: &OnWire, is_first: bool) -> bool {
+        let Some((answers, until)) = self.links[link as usize].answers() else { return false };
+        if !holds(EarlyDelivery, 10, is_first)
+            || !holds(EarlyDelivery, 6, sent.at < until)
+            || !holds(EarlyDelivery, 7, sent.at < self.next_count)
+        {
+            return false;
+        }
+        if end == SOURCE {
+            let connection = &self.connections[self.connection_of(sent.packet) as usize];
+            if !holds(EarlyDelivery, 8, sent.at < connection.armed) {
+                return false;
+            }
+            self.links[answers as usize].transmit_until(sent.at, &mut self.shared);
+        }
+        holds(EarlyDelivery, 9, self.links[answers as usize].can_bypass(sent.at))
+    }
+
+    /// Finds whether hosts send packets at once and as transports made them, and whether ends of TCP may answer
+    /// [in place](crate::in_place).
+    ///
+    /// 1. No host takes time.
+    /// 2. No flow has marks.
+    /// 3. Each packet names its real transport.
+    pub(crate) fn find_plain_hosts(&mut self) {
+        self.hosts_are_plain = holds(PlainHosts, 1, self.hosts.take_no_time())
+            && holds(PlainHosts, 2, self.marks.is_empty())
+            && holds(PlainHosts, 3, self.protocols.is_empty());
+        // If every sink delays its ACKs and every sender keeps a record of its segments, none would.
+        let would = |transport: &Transport| match transport {
             Transport::Tcp(params) => {
                 params.delayed_ack.is_none() || params.sack_recovery != SackRecovery::Rack
             }
             Transport::Quic(_) | Transport::Udp { .. } => false,
         };
-        let some = self.scenario.flows.iter().any(|flow| has_one(&flow.transport));
-        self.has_fast_path = self.hosts_are_plain && some;
-    }
-
-    /// A packet reaches the sink of a greedy source. Whether it was the next segment and is answered.
-    #[inline(always)]
-    pub(crate) fn answer_in_place(&mut self, now: Time, index: u32, packet: Packet) -> bool {
-        let Connection {
-            id, back, workload: Workload::Greedy, transport: TransportState::Open(place), ..
-        } = self.connections[index as usize]
-        else {
-            return false;
-        };
-        let body = self.shared.store.get_mut(packet.body());
-        let (Header::Tcp(segment), Some(tcp)) = (&body.header, self.tcps.get_mut(place)) else {
-            return false;
-        };
-        let Some((ack, size, ecn)) = tcp.receiver.answer(now, segment, packet.ecn()) else { return false };
-        *body = Body { sent: now, queued: now, connection: index, header: Header::Tcp(ack) };
-        let answer =
-            Packet::new(packet.body(), id, back, size, ecn, Direction::Reverse).carrying(Protocol::Tcp);
-        let link = self.routes[back as usize];
-        self.links[link as usize].receive(now, answer, &mut self.shared);
-        true
-    }
-
-    /// A packet reaches a greedy source. Whether it was an ACK of new data while nothing is missing, and the next data are sent.
-    #[inline(always)]
-    pub(crate) fn advance_in_place(&mut self, now: Time, index: u32, packet: Packet) -> bool {
-        let connection = &mut self.connections[index as usize];
-        let Connection {
-            id,
-            route,
-            workload: Workload::Greedy,
-            transport: TransportState::Open(place),
-            armed,
-            ..
-        } = *connection
-        else {
-            return false;
-        };
-        let header = &self.shared.store.get(packet.body()).header;
-        let (Header::Tcp(ack), Some(tcp)) = (header, self.tcps.get_mut(place)) else { return false };
-        let Some(limit) = tcp.sender.take_predicted(now, ack) else { return false };
-        if let Some(due) = tcp.sender.next_timer().filter(|&due| due < armed) {
-            connection.armed = due;
-            self.shared.events.schedule(now, due, Event::Timer(index));
-        }
-        let link = self.routes[route as usize];
-        let mut spare = Some(packet.body());
-        while let Some((segment, size, ecn)) = tcp.sender.next_new(now, limit) {
-            let body = Body { sent: now, queued: now, connection: index, header: Header::Tcp(segment) };
-            let body = self.shared.store.reuse(spare.take(), body);
-            let data = Packet::new(body, id, route, size, ecn, Direction::Forward).carrying(Protocol::Tcp);
-            self.shared.counters.sent(id, size);
-            self.links[link as usize].receive(now, data, &mut self.shared);
-        }
-        if let Some(body) = spare {
-            self.shared.store.remove(body);
-        }
-        true
+        let some = self.scenario.flows.iter().any(|flow| would(&flow.transport));
+        self.answers_in_place = self.hosts_are_plain && some;
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use std::path::Path;
-    use std::sync::atomic::AtomicBool;
-
-    use apportion_runtime::outcome::Outcome;
-    use apportion_scenario::model::Scenario;
-
-    use super::*;
-    use crate::build::Detail;
-
-    /// Losses, marks, sources that end, and TCP of each kind over one full link.
-    const TEXT: &str = r#"
-        seed = 1
-        stop = "6s"
-        [topology]
-        kind = "dumbbell"
-        pairs = 2
-        bottleneck = { rate = "10Mbit", delay = "9ms", queue = { kind = "red", limit = "60p", min_th = "5p", max_th = "30p", ecn = true } }
-        access = { rate = "100Mbit", delay = "1ms" }
-        [defaults.flow]
-        jitter = "0s"
-        [flow.at-once]
-        from = "l1"
-        to = "r1"
-        count = 3
-        tcp = { profile = "ns2-2000" }
-        [flow.sack]
-        from = "l1"
-        to = "r1"
-        tcp = { profile = "rfc", delayed_ack = "off" }
-        [flow.delayed]
-        from = "l1"
-        to = "r1"
-        tcp = { profile = "reno-1999" }
-        stop = "4s"
-        [flow.marked]
-        from = "l1"
-        to = "r1"
-        tcp = { profile = "ns2-235", ecn = true }
-        [flow.recorded]
-        tcp = { profile = "linux" }
-        from = "l2"
-        to = "r2"
-    "#;
-
-    fn outcome(scenario: &Scenario, fast: bool) -> Outcome {
-        let mut simulation = Simulation::new(scenario, 1, Detail::Full, &mut |_| None).unwrap();
-        assert!(simulation.has_fast_path);
-        simulation.has_fast_path = fast;
-        assert!(simulation.run(&AtomicBool::new(false)));
-        simulation.outcome()
-    }
-
-    #[test]
-    fn the_fast_path_changes_nothing() {
-        let suite = apportion_scenario::load(TEXT, Path::new("x"), &[], &|path| std::fs::read(path)).unwrap();
-        let scenario = &suite.points[0].scenario;
-        let [fast, slow] = [true, false].map(|fast| outcome(scenario, fast));
-        assert_eq!(serde_json::to_string(&fast).unwrap(), serde_json::to_string(&slow).unwrap());
-        assert!(fast.flows.iter().all(|flow| flow.sent.packets.get() > 50), "{:?}", fast.flows);
-    }
+/// Whether a packet that comes to the sink of a connection may be answered [in place](crate::in_place): returns the place of its TCP, whose
+/// receiver has the last word.
+///
+/// 4. Hosts are [plain](Simulation::find_plain_hosts).
+/// 5. Nothing waits for what arrives, as the end of a file and the next page do. (What an acknowledgement lets out needs no such condition:
+///    the sender says itself that its data have no end.)
+#[inline(always)]
+pub(crate) fn may_answer_in_place(connection: &Connection) -> Option<u32> {
+    let TransportState::Open(place) = connection.transport else { return None };
+    holds(InPlace, 5, matches!(connection.workload, Workload::Greedy)).then_some(place)
 }

@@ -15,6 +15,7 @@ use apportion_runtime::ways::Way;
 use apportion_scenario::model::{Flow, LinkId, Scenario};
 
 use crate::events::Event;
+use crate::fast_path::{may_leave_early, owns_first_link};
 use crate::link::Link;
 use crate::link_users::users;
 use crate::packet::{Direction, Packet};
@@ -37,29 +38,21 @@ struct Host {
     last: Time,
     /// Packets with the times at which they leave. The first of them has an event.
     waiting: VecDeque<(Time, Packet)>,
-    /// Whether nothing else uses its first link, and nothing changes it.
-    has_own_link: bool,
+    /// Whether it [owns](owns_first_link) its first link.
+    owns_link: bool,
 }
 
 impl Hosts {
-    /// Those of `scenario`. With `messages` any link may also carry messages of routers.
-    pub fn new(scenario: &Scenario, ways: &[Way], seed: u64, messages: bool) -> Self {
+    /// Those of `scenario`; `has_routers`: some exchange reports.
+    pub fn new(scenario: &Scenario, ways: &[Way], seed: u64, has_routers: bool) -> Self {
         let is_zero = |steps: Vec<(Time, Span)>| steps.iter().all(|&(_, jitter)| jitter == Span::ZERO);
         if scenario.flows.iter().all(|flow| scenario.jitter(flow).into_iter().all(is_zero)) {
             return Self(Vec::new());
         }
         let users = users(scenario, ways);
-        let alone = |path: &[LinkId]| {
-            let is_alone = |link: &LinkId| {
-                // Of a group the path has the first, and packets take another.
-                let is_one = scenario.links[link.index()].group.is_none();
-                is_one && users[link.index()] == 1 && !messages
-            };
-            path.first().is_some_and(is_alone)
-        };
         let host = |flow: &Flow, jitter: Vec<(Time, Span)>, purpose: &str, path: &[LinkId]| {
             let random = Stream::new(seed, &format!("flow.{}.{purpose}", flow.stream()));
-            Host::new(jitter, random, alone(path))
+            Host::new(jitter, random, owns_first_link(scenario, &users, path, has_routers))
         };
         let ends = |flow: &Flow| {
             let [source, sink] = scenario.jitter(flow);
@@ -89,7 +82,7 @@ impl Hosts {
             host.hold(at, packet);
         } else if at == now {
             return Some(packet);
-        } else if host.has_own_link && link.can_bypass(at) {
+        } else if may_leave_early(host.owns_link, link, at) {
             link.receive(at, packet, shared);
         } else {
             host.hold(at, packet);
@@ -110,9 +103,9 @@ impl Hosts {
 }
 
 impl Host {
-    fn new(jitter: Vec<(Time, Span)>, random: Stream, has_own_link: bool) -> Self {
+    fn new(jitter: Vec<(Time, Span)>, random: Stream, owns_link: bool) -> Self {
         let (last, waiting) = (Time::ZERO, VecDeque::new());
-        let mut host = Self { jitter: 0, later: jitter, random, last, waiting, has_own_link };
+        let mut host = Self { jitter: 0, later: jitter, random, last, waiting, owns_link };
         host.later.reverse();
         host.change_jitter(Time::ZERO);
         // Most have one for the whole run: what is left takes no memory.
@@ -156,7 +149,7 @@ mod tests {
             random,
             last: Time::ZERO,
             waiting: VecDeque::new(),
-            has_own_link: false,
+            owns_link: false,
         }
     }
 

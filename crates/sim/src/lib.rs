@@ -16,7 +16,8 @@
 //! | `outlet` | where what TCP and QUIC send becomes packets |
 //! | `router` | routers that exchange reports about their links |
 //! | [`aggregation`] | several packets for one access to the medium |
-//! | `early_delivery` | deliveries before the time at which they happen |
+//! | `fast_path` | what is done before or after its time, or left out, and why no result can tell |
+//! | `in_place` | answers of TCP in place of what came |
 //! | `hosts` | the time that hosts take for the packets that they send |
 //! | `web`, `web_flow` | users who load web pages |
 //! | [`build`] | a simulation from a scenario |
@@ -33,10 +34,10 @@ pub mod build;
 pub mod capture;
 mod changes;
 pub mod connection;
-mod early_delivery;
 pub mod events;
 mod fast_path;
 mod hosts;
+mod in_place;
 pub mod link;
 mod link_users;
 pub mod measure;

@@ -5,15 +5,14 @@
 //! sends its last waiting packet needs no event either: the call of the discipline at the end of that
 //! transmission is made up for, with the right time, when the next packet comes.
 //!
-//! While packets wait, the end of a transmission has no effect elsewhere before the next packet has crossed the wire. So a link that
-//! [`allows_deferred_dequeue`](LinkState::allows_deferred_dequeue) has one event for the transmissions of that time, its *slack*, and makes
-//! up for those that ended before whenever it is used. A packet whose next link carries packets from this one alone and is free
-//! when it arrives there is [handed over](Link::takes_early) when its transmission begins, without an event for its arrival.
+//! A link may have one event for the transmissions that end within a *slack*, and makes up for those that were due before whenever it is used.
+//! A packet may be [handed over](Link::takes_early) to its next link when its transmission begins, without an event for its arrival.
+//! [`fast_path`](crate::fast_path) says when.
 //!
 //! The rate of a recorded link is in its trace: a transmission ends at the opportunity that carries the packet's last byte.
 //!
 //! A link that aggregates takes several packets from the queue at once, and all of them arrive when the last of their bytes does
-//! ([`Aggregation`]). It has no slack, and neither its packets nor those that come to it are handed over.
+//! ([`Aggregation`]).
 //!
 //! On a wire whose jitter lets packets overtake others, each packet has an event of its own.
 //!
@@ -32,13 +31,14 @@ use apportion_runtime::probe::LinkCounts;
 
 use crate::aggregation::Aggregation;
 use crate::events::Event;
+use crate::fast_path::tx_mode;
 use crate::packet::Packet;
 use crate::shared_state::SharedState;
 use crate::wire::{HandedOver, OnWire, Wire};
 
 /// State of the transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Transmitter {
+pub(crate) enum Transmitter {
     /// Idle: the last dequeue returned `None` from an empty queue.
     Idle,
     /// Sends until `free_at`; nothing waits and no event is pending.
@@ -51,7 +51,7 @@ enum Transmitter {
 
 /// How a link sends, without what changes from packet to packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum TxMode {
+pub(crate) enum TxMode {
     /// A packet that finds the transmitter free is sent at once, in the time of its size, and only counted.
     Bypass,
     /// Packets are sent one by one, in the times of their sizes.
@@ -64,17 +64,17 @@ enum TxMode {
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Link {
-    transmitter: Transmitter,
+    pub(crate) transmitter: Transmitter,
     /// Whether an event for the end of a transmission is pending.
     ready_is_pending: bool,
-    /// Whether it is the only way to some link, or hosts at its end may receive early.
+    /// Whether what follows it may take packets early.
     is_feeder: bool,
-    tx_mode: TxMode,
-    /// Packets on the way here from the only link that leads here that were not handed over early.
-    expected: u32,
+    pub(crate) tx_mode: TxMode,
+    /// Packets on the way here from the link that feeds it that were not handed over early.
+    pub(crate) expected: u32,
     /// The last transmission: when it began, and when it ends.
     begun: Time,
-    free_at: Time,
+    pub(crate) free_at: Time,
     times: Transmission,
     wire: Wire,
     /// All but the transmitter and the packets on the wire. Changes that concern the transmitter are methods of the
@@ -84,14 +84,14 @@ pub struct Link {
     wakeup_at: Option<Time>,
     /// How long after the end of a transmission the next one may be made up for.
     slack: Span,
-    /// The only link from which packets come here, if that is known.
-    feeder: Option<u32>,
+    /// Whether the link before it may hand packets over early.
+    pub(crate) is_fed: bool,
     /// The link over which hosts at its end answer, and until when they do so early; none if they may not.
     answers: Option<(u32, Time)>,
     /// When a recorded link can send.
-    trace: Option<Box<DeliveryTrace>>,
+    pub(crate) trace: Option<Box<DeliveryTrace>>,
     /// How it sends several packets at a time.
-    aggregation: Option<Box<Aggregation>>,
+    pub(crate) aggregation: Option<Box<Aggregation>>,
 }
 
 /// The queue begins with the third cache line, 32 bytes after the flags of the state.
@@ -114,7 +114,7 @@ impl Link {
             state: LinkState::new(parts),
             wakeup_at: None,
             slack: Span::ZERO,
-            feeder: None,
+            is_fed: false,
             answers: None,
             trace: None,
             aggregation: None,
@@ -125,13 +125,7 @@ impl Link {
 
     /// Must follow each change of what it depends on.
     fn find_tx_mode(&mut self) {
-        self.tx_mode = if self.trace.is_some() || self.aggregates() {
-            TxMode::Opportunities
-        } else if self.state.is_plain() && self.state.is_transparent() && self.rate() > Rate::ZERO {
-            TxMode::Bypass
-        } else {
-            TxMode::Queued
-        };
+        self.tx_mode = tx_mode(self);
     }
 
     /// It sends at the opportunities of `trace`, whose mean is its rate.
@@ -146,31 +140,22 @@ impl Link {
         self.find_tx_mode();
     }
 
-    /// Whether it [does](Self::aggregate).
-    #[must_use]
-    pub const fn aggregates(&self) -> bool {
-        self.aggregation.is_some()
-    }
-
-    /// One event may stand for the transmissions of a [slack](self): nothing changes this link during the run but what it knows of
-    /// flows, and no router looks into its queue.
+    /// One event may stand for the transmissions that end within a [slack](self).
     pub fn enable_batching(&mut self) {
-        if self.state.allows_deferred_dequeue() && !self.aggregates() {
-            self.slack = self.state.delay();
-        }
+        self.slack = self.state.delay();
     }
 
-    /// All packets come from `feeder`, and nothing changes this link during the run.
-    pub const fn set_feeder(&mut self, feeder: u32) {
-        self.feeder = Some(feeder);
+    /// The link before it may [hand packets over early](Self::takes_early).
+    pub const fn set_fed(&mut self) {
+        self.is_fed = true;
     }
 
-    /// It is the [feeder](Self::set_feeder) of another link.
-    pub const fn feeds(&mut self) {
+    /// It may hand packets over early.
+    pub const fn set_feeder(&mut self) {
         self.is_feeder = true;
     }
 
-    /// Hosts at its end answer over the link `answers` and may receive early what arrives before `until`.
+    /// Hosts at its end answer over the link `answers`, and [may receive early](crate::fast_path) what arrives before `until`.
     pub const fn set_answers(&mut self, answers: u32, until: Time) {
         self.answers = Some((answers, until));
         self.is_feeder = true;
@@ -186,7 +171,7 @@ impl Link {
     /// Each transmission ends with an event of its own, and each arrival is one, so that all links do what they do in the order of
     /// time.
     pub const fn disable_batching(&mut self) {
-        (self.slack, self.is_feeder, self.feeder, self.answers) = (Span::ZERO, false, None, None);
+        (self.slack, self.is_feeder, self.is_fed, self.answers) = (Span::ZERO, false, false, None);
     }
 
     /// Takes a packet into the queue and sends if the transmitter is free.
@@ -218,13 +203,11 @@ impl Link {
             self.begin_due(shared);
         }
         self.state.arrive(now, &mut packet, shared);
-        if self.is_free(now) {
-            if self.state.is_transparent() && self.rate() > Rate::ZERO {
-                return self.send_at_once(now, packet, shared);
-            }
-            if self.transmitter == Transmitter::Draining {
-                self.find_empty(shared);
-            }
+        if self.skips_queue(now) {
+            return self.send_at_once(now, packet, shared);
+        }
+        if self.transmitter == Transmitter::Draining && self.free_at <= now {
+            self.find_empty(shared);
         }
         self.state.enqueue(now, packet, shared);
         // Not a choice of four, for which there would be a table.
@@ -360,7 +343,7 @@ impl Link {
             self.transmitter = Transmitter::Held;
             return;
         }
-        if self.tx_mode == TxMode::Opportunities && self.aggregates() {
+        if self.tx_mode == TxMode::Opportunities && self.aggregation.is_some() {
             return self.start_aggregate(now, shared);
         }
         match self.state.dequeue(now, shared) {
@@ -501,19 +484,6 @@ impl Link {
         self.wire.push(sent);
     }
 
-    /// Whether a packet that `from` transmits may be [received](Self::receive) at `now` with the time at which it arrives here. If
-    /// not and `from` is its feeder, it is expected later.
-    #[inline]
-    pub fn takes_early(&mut self, now: Time, from: u32, sent: &OnWire) -> bool {
-        if self.feeder != Some(from) {
-            return false;
-        }
-        // A link that is ahead itself keeps its packets on its wire, where they are [counted](Self::counts).
-        let takes = sent.begun <= now && self.expected == 0 && self.can_bypass(sent.at);
-        self.expected += u32::from(!takes);
-        takes
-    }
-
     /// A packet arrives that was not handed over early.
     #[inline(always)]
     pub const fn note_expected(&mut self) {
@@ -541,23 +511,8 @@ impl Link {
         count
     }
 
-    /// Whether a packet that comes at `at`, before any other does, is [sent](Self::receive) at that time and never
-    /// waits (as TCQ_F_CAN_BYPASS of tc), and an early hand-over with that time has the same effect.
-    #[must_use]
-    #[inline(always)]
-    pub fn can_bypass(&self, at: Time) -> bool {
-        self.tx_mode == TxMode::Bypass && self.is_free(at)
-    }
-
-    /// Whether the transmitter has nothing to send at `at`.
-    #[inline(always)]
-    fn is_free(&self, at: Time) -> bool {
-        // An idle one has been free since.
-        matches!(self.transmitter, Transmitter::Idle | Transmitter::Draining) && at >= self.free_at
-    }
-
     /// The rate of its transmitter.
-    fn rate(&self) -> Rate {
+    pub(crate) fn rate(&self) -> Rate {
         self.times.rate()
     }
 }

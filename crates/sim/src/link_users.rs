@@ -32,56 +32,49 @@ pub(crate) fn changed_links(scenario: &Scenario) -> Vec<bool> {
     changed
 }
 
-/// Of the links that were noted: none, one, or several. Hosts count as several.
-#[derive(Clone, Copy, PartialEq)]
-enum Noted {
-    None,
-    Link(u32),
-    Several,
+/// Of the links that have to do with another: the first that was noted, and whether there are others. Hosts count as others.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Noted {
+    pub(crate) link: Option<u32>,
+    pub(crate) others: bool,
 }
 
 impl Noted {
-    fn note(&mut self, other: Self) {
-        *self = if *self == Self::None || *self == other { other } else { Self::Several };
-    }
-
-    const fn only(self) -> Option<u32> {
-        if let Self::Link(link) = self { Some(link) } else { None }
+    fn note(&mut self, link: Option<u32>) {
+        match (self.link, link) {
+            (None, Some(_)) => self.link = link,
+            (known, _) => self.others |= link.is_none() || known != link,
+        }
     }
 }
 
-/// For each of so many links the one over which hosts answer all that it brings them, data with acknowledgements and these with data, if
-/// that link carries nothing else; otherwise none.
-pub(crate) fn answering_links(links: usize, ways: &[Way]) -> Vec<Option<u32>> {
-    let mut answering = vec![Noted::None; links];
+/// For each of so many links the one over which hosts answer what it brings them, data with acknowledgements and these with data; and the link
+/// that brings hosts what they send over that one.
+pub(crate) fn answering_links(links: usize, ways: &[Way]) -> Vec<[Noted; 2]> {
+    let mut answering = vec![Noted::default(); links];
     let mut origins = answering.clone();
     let both = ways.iter().flat_map(|way| [(&way.path, &way.back), (&way.back, &way.path)]);
     for (there, back) in both {
-        back.iter().skip(1).for_each(|link| origins[link.index()].note(Noted::Several));
-        match (there.last(), back.first()) {
-            (Some(last), Some(first)) => {
-                answering[last.index()].note(Noted::Link(first.0));
-                origins[first.index()].note(Noted::Link(last.0));
-            }
-            (None, Some(first)) => origins[first.index()].note(Noted::Several),
-            (_, None) => {}
+        back.iter().skip(1).for_each(|link| origins[link.index()].note(None));
+        if let Some(first) = back.first() {
+            origins[first.index()].note(there.last().map(|last| last.0));
+            there.last().into_iter().for_each(|last| answering[last.index()].note(Some(first.0)));
         }
     }
-    let alone = |(link, answering): (usize, Noted)| {
-        answering.only().filter(|&by| origins[by as usize] == Noted::Link(link as u32))
-    };
-    answering.into_iter().enumerate().map(alone).collect()
+    let with_origins =
+        |answering: Noted| [answering, answering.link.map_or(Noted::default(), |by| origins[by as usize])];
+    answering.into_iter().map(with_origins).collect()
 }
 
-/// For each of so many links the only one from which packets come to it; none if they come from several, or from a host.
-pub(crate) fn feeders(links: usize, ways: &[Way]) -> Vec<Option<u32>> {
-    let mut origins = vec![Noted::None; links];
+/// For each of so many links those from which packets come to it.
+pub(crate) fn feeders(links: usize, ways: &[Way]) -> Vec<Noted> {
+    let mut origins = vec![Noted::default(); links];
     for path in ways.iter().flat_map(|way| [&way.path, &way.back]) {
-        let mut from = Noted::Several;
+        let mut from = None;
         for link in path.iter() {
             origins[link.index()].note(from);
-            from = Noted::Link(link.0);
+            from = Some(link.0);
         }
     }
-    origins.into_iter().map(Noted::only).collect()
+    origins
 }

@@ -9,6 +9,7 @@ use apportion_scenario::model::{Source, Transport};
 
 use crate::connection::{Quic, Quics, Tcp, Tcps, Totals, TransportState};
 use crate::events::{Event, Events};
+use crate::fast_path::may_leave_order;
 use crate::hosts::Hosts;
 use crate::link::Link;
 use crate::observer::{Observed, Observer};
@@ -29,7 +30,9 @@ impl<'a> Simulation<'a> {
     pub fn observe(&mut self, observer: &'a dyn Observer) {
         let flow_of_id = self.numbers.flows_by_id();
         self.shared.observed = Some(Box::new(Observed { observer, flow_of_id }));
-        self.links.iter_mut().for_each(Link::disable_batching);
+        if !may_leave_order(false, true) {
+            self.links.iter_mut().for_each(Link::disable_batching);
+        }
     }
 }
 
@@ -53,6 +56,13 @@ impl Simulation<'_> {
             links: self.links.iter().map(|link| link.counts(now, now)).collect(),
         }));
         self.find_next_count();
+    }
+
+    /// Deliveries will be counted next when the measured part begins, when a sample interval ends, or at the end of the run.
+    pub(crate) fn find_next_count(&mut self) {
+        let measure = Some(self.scenario.measure_from).filter(|_| self.baseline.is_none());
+        let times = [measure.filter(|&at| at > Time::ZERO), self.next_sample];
+        self.next_count = times.into_iter().flatten().fold(self.scenario.stop, Time::min);
     }
 
     fn all_totals(&self) -> Vec<Totals> {

@@ -81,8 +81,8 @@ pub struct Simulation<'a> {
     pub(crate) hosts: Hosts,
     /// Whether hosts take no time and write nothing into packets but transport headers.
     pub(crate) hosts_are_plain: bool,
-    /// Whether some connections of TCP have a [fast path](crate::fast_path).
-    pub(crate) has_fast_path: bool,
+    /// Whether some ends of TCP answer [in place](crate::in_place).
+    pub(crate) answers_in_place: bool,
     /// Whether it [prefetches](crate::prefetch) what packets will touch.
     pub(crate) prefetches: bool,
     /// Packets that an end of TCP or QUIC sends, on their way to its first link.
@@ -150,6 +150,26 @@ impl Simulation<'_> {
         self.pass_on(now, link, packet.at_next_hop());
     }
 
+    /// A packet arrives over a link that may deliver early: those behind it on the wire, which could not go early, may now.
+    #[inline(never)]
+    fn arrive_with_others(&mut self, now: Time, link: u32) {
+        let Some(sent) = self.links[link as usize].take_off_wire() else { return };
+        if self.prefetches {
+            self.prefetch_along_wire(link);
+        }
+        self.pass_on(now, link, sent.packet.at_next_hop());
+        while let Some(&sent) = self.links[link as usize].first_on_wire() {
+            let packet = sent.packet.at_next_hop();
+            let end = self.routes[packet.hop() as usize];
+            if !matches!(end, SINK | SOURCE) || !self.delivers_early(link, end, &sent, true) {
+                break;
+            }
+            self.links[link as usize].take_off_wire();
+            self.deliver(sent.at, end, packet);
+        }
+        self.links[link as usize].await_arrival(&mut self.shared);
+    }
+
     /// The first packet on a wire on which each has an event of its own arrives.
     #[inline(never)]
     fn arrive_apart(&mut self, now: Time, link: u32) {
@@ -186,15 +206,16 @@ impl Simulation<'_> {
                 let packet = sent.packet.at_next_hop();
                 let end = self.routes[packet.hop() as usize];
                 if let Some(next) = self.links.get_mut(end as usize) {
-                    if next.takes_early(now, link, &sent) {
+                    if next.takes_early(now, &sent) {
                         (sent, link) = (next.pass(sent.at, packet), end);
                         continue;
                     }
-                } else if self.links[link as usize].first_on_wire().is_none()
-                    && self.delivers_early(link, end, &sent)
-                {
-                    self.deliver(sent.at, end, packet);
-                    break;
+                } else {
+                    let is_first = self.links[link as usize].first_on_wire().is_none();
+                    if self.delivers_early(link, end, &sent, is_first) {
+                        self.deliver(sent.at, end, packet);
+                        break;
+                    }
                 }
                 if self.prefetches {
                     // On a short wire no other packet is far enough before it to ask for it.
@@ -226,6 +247,12 @@ impl Simulation<'_> {
         }
     }
 
+    /// A packet reaches its host at the end of its route, the sink or the source of its flow.
+    #[inline]
+    fn deliver(&mut self, now: Time, end: u32, packet: Packet) {
+        if end == SINK { self.deliver_to_sink(now, packet) } else { self.deliver_to_source(now, packet) }
+    }
+
     #[inline(never)]
     pub(crate) fn deliver_to_sink(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
@@ -235,7 +262,7 @@ impl Simulation<'_> {
             let sent = self.shared.store.get(packet.body()).sent;
             self.probes[flow as usize].delay.record(now.since(sent));
         }
-        if self.has_fast_path && self.answer_in_place(now, index, packet) {
+        if self.answers_in_place && self.answer_in_place(now, index, packet) {
             return;
         }
         // One copy, of the segment alone.
@@ -262,7 +289,7 @@ impl Simulation<'_> {
     #[inline(never)]
     pub(crate) fn deliver_to_source(&mut self, now: Time, packet: Packet) {
         let index = self.connection_of(packet);
-        if self.has_fast_path && self.advance_in_place(now, index, packet) {
+        if self.answers_in_place && self.advance_in_place(now, index, packet) {
             return;
         }
         // One copy, of the segment alone.

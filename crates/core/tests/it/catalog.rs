@@ -431,7 +431,7 @@ fn a_reserve_is_bounded_by_the_threshold_only_where_there_is_one() {
 
 /// A link that asks late would give what a discipline does by the clock, or tells others, the wrong time.
 #[test]
-fn only_disciplines_that_concern_their_link_alone_may_be_called_late() {
+fn disciplines_that_concern_their_link_alone_allow_deferral() {
     let late = |kind, pairs: &[&str]| build(kind, pairs, &[]).allows_deferred_dequeue();
     // `sffc` and `nbq` take part in reports of routers, which keep all links prompt.
     let reports = |word: &str| ["sffc", "nbq"].contains(&word);
