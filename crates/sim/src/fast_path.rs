@@ -1,9 +1,10 @@
 //! The fast path: what the simulator does before or after its time, or leaves out, because no result can tell.
 //!
-//! *In order*, each packet arrives by an event of its own and each transmission ends by one. A step may be made at another time if nothing
-//! that is done in between writes what it reads or writes, or reads what it writes. So each decision below lists, above one function,
-//! conditions that suffice for that, and what would come of each packet without it. The functions return at the first that does not
-//! hold; who needs a decision asks for it and looks at nothing else.
+//! *In order*, each packet arrives by an event of its own and each transmission ends by one. A step may be made at
+//! another time if nothing that is done in between writes what it reads or writes, or reads what it writes. So each
+//! decision below lists, above one function, conditions that suffice for that, and what would come of each packet
+//! without it. The functions return at the first that does not hold; who needs a decision asks for it and looks at
+//! nothing else.
 //!
 //! | decision | what it spares |
 //! |---|---|
@@ -64,8 +65,8 @@ use tests::holds;
 /// Whether anything may be done but in order.
 ///
 /// 1. No routers exchange reports: they look into queues at any time, and their messages come to any link.
-/// 2. Nobody observes the run: an observer is told of drops and marks in the order of time. [`Simulation::observe`] takes back what was
-///    found before.
+/// 2. Nobody observes the run: an observer is told of drops and marks in the order of time. [`Simulation::observe`]
+///    takes back what was found before.
 pub(crate) fn may_leave_order(has_routers: bool, is_observed: bool) -> bool {
     if !holds(LeaveOrder, 1, !has_routers) {
         return false;
@@ -73,31 +74,32 @@ pub(crate) fn may_leave_order(has_routers: bool, is_observed: bool) -> bool {
     holds(LeaveOrder, 2, !is_observed)
 }
 
-/// How a link sends: at transmission opportunities, through its queue or past it.
+/// How a link sends: not at all, at transmission opportunities, through its queue or past it.
 ///
-/// In order, a packet that finds the link free is measured, joins the queue, leaves it, is measured again and goes on the wire for as long
-/// as its bits take to send and to arrive. All of this comes to counting it if
+/// In order, a packet that finds the link free is measured, joins the queue, leaves it, is measured again and goes on
+/// the wire for as long as its bits take to send and to arrive. All of this comes to counting it if
 ///
-/// 1. it has no trace and does not aggregate: these decide when the packet has been sent;
-/// 2. it is plain: nothing is measured, captured, exchanged or lost here, and the wire has one delay;
-/// 3. its discipline is transparent: RED would have aged its average, and PIE seen a departure;
-/// 4. it has a rate: without one the packet waits.
+/// 1. the link has a rate: without one the packet waits;
+/// 2. it has no trace and does not aggregate: these decide when the packet has been sent;
+/// 3. it is plain: nothing is measured, captured, exchanged or lost here, and the wire has one delay;
+/// 4. its discipline is transparent: RED would have aged its average, and PIE seen a departure.
 pub(crate) fn tx_mode(link: &Link) -> TxMode {
-    if !holds(Bypass, 1, link.trace.is_none() && link.aggregation.is_none()) {
+    if !holds(Bypass, 1, link.rate() > Rate::ZERO) {
+        return TxMode::Stopped;
+    }
+    if !holds(Bypass, 2, link.trace.is_none() && link.aggregation.is_none()) {
         return TxMode::Opportunities;
     }
-    if !holds(Bypass, 2, link.state.is_plain())
-        || !holds(Bypass, 3, link.state.is_transparent())
-        || !holds(Bypass, 4, link.rate() > Rate::ZERO)
-    {
+    if !holds(Bypass, 3, link.state.is_plain()) || !holds(Bypass, 4, link.state.is_transparent()) {
         return TxMode::Queued;
     }
     TxMode::Bypass
 }
 
 impl Link {
-    /// Whether a packet that comes at `at`, before any other does, is [sent](Self::receive) at that time and never waits (as TCQ_F_CAN_BYPASS
-    /// of tc). Then it may come now, with that time: what it changes is the transmitter, the wire and a count.
+    /// Whether a packet that comes at `at`, before any other does, is [sent](Self::receive) at that time and never
+    /// waits (as TCQ_F_CAN_BYPASS of tc). Then it may come now, with that time: what it changes is the transmitter, the
+    /// wire and a count.
     ///
     /// 5. The [mode](tx_mode) allows it.
     /// 6. Nothing waits, or the packet would overtake it.
@@ -128,11 +130,13 @@ impl Link {
 
 /// Whether one event may stand for the transmissions of a link that end within the delay of its wire, the *slack*.
 ///
-/// The end of a transmission takes the next packet from the queue to the wire. Elsewhere this is seen when that packet has crossed the wire,
-/// and no earlier: a slack later at least, also where it has jitter or goes in an aggregate. The link itself, and those who count, first
+/// The end of a transmission takes the next packet from the queue to the wire. Elsewhere this is seen when that packet
+/// has crossed the wire, and no earlier: a slack later at least, also where it has jitter or goes in an aggregate. The
+/// link itself, and those who count, first
 /// [catch up](Link::catch_up) with what was due. So it may be done late if
 ///
-/// 1. the discipline concerns its link alone: one that holds packets back, notifies sources or calls a program does so at its time;
+/// 1. the discipline concerns its link alone: one that holds packets back, notifies sources or calls a program does so
+///    at its time;
 /// 2. labels are not exchanged: exchanges follow what is issued to them from elsewhere until the packet is sent;
 /// 3. nothing changes the link: a loss would begin too early, and after a shorter delay the slack would be too long.
 pub(crate) fn may_batch(link: &Link, is_changed: bool) -> bool {
@@ -145,11 +149,13 @@ pub(crate) fn may_batch(link: &Link, is_changed: bool) -> bool {
     holds(Batch, 3, !is_changed)
 }
 
-/// Whether packets may come to a link when the link before it begins to send them, each with the time at which it would arrive.
+/// Whether packets may come to a link when the link before it begins to send them, each with the time at which it would
+/// arrive.
 ///
 /// They come in the order in which they would arrive: a wire on which packets overtake others hands none over.
 ///
-/// 1. All packets come from that link, none from others or from hosts: so those that come before that time have come already.
+/// 1. All packets come from that link, none from others or from hosts: so those that come before that time have come
+///    already.
 /// 2. Nothing changes the link: it would send the packet as it is now, and not as it will be.
 pub(crate) fn may_be_fed(has_others: bool, is_changed: bool) -> bool {
     if !holds(HandOver, 1, !has_others) {
@@ -159,11 +165,12 @@ pub(crate) fn may_be_fed(has_others: bool, is_changed: bool) -> bool {
 }
 
 impl Link {
-    /// Whether a packet whose transmission has begun on the link before may be [received](Self::receive) now, with the time at which it
-    /// arrives. If not, it is expected later.
+    /// Whether a packet whose transmission has begun on the link before may be [received](Self::receive) now, with the
+    /// time at which it arrives. If not, it is expected later.
     ///
     /// 3. The link [may be fed](may_be_fed).
-    /// 4. The transmission has begun by `now`. What a link before sends later is [not counted](Self::counts) as long as it is on its wire.
+    /// 4. The transmission has begun by `now`. What a link before sends later is [not counted](Self::counts) as long as
+    ///    it is on its wire.
     /// 5. Nothing else is expected: it would be overtaken.
     /// 6. The packet [bypasses the queue](Self::can_bypass): else it would be there before its time.
     #[inline]
@@ -179,7 +186,8 @@ impl Link {
     }
 }
 
-/// Whether the first link of a way carries what one host sends and nothing else, so that packets may enter it before they leave the host.
+/// Whether the first link of a way carries what one host sends and nothing else, so that packets may enter it before
+/// they leave the host.
 ///
 /// 1. One direction of one flow uses the link, and nothing changes it.
 /// 2. It is of no group: of a group the path has the first, and packets take another.
@@ -233,10 +241,12 @@ impl Simulation<'_> {
         self.find_early_deliveries(ways, &changed);
     }
 
-    /// Finds the links whose packets may reach their hosts when the link begins to send them, each with the time at which it would arrive.
+    /// Finds the links whose packets may reach their hosts when the link begins to send them, each with the time at
+    /// which it would arrive.
     ///
-    /// A packet at the end of its flow changes the end of its connection, counts, and the link over which the host answers. Its own link has
-    /// begun to send it, so that no change of that link concerns it. So it may if, for the whole run,
+    /// A packet at the end of its flow changes the end of its connection, counts, and the link over which the host
+    /// answers. Its own link has begun to send it, so that no change of that link concerns it. So it may if, for the
+    /// whole run,
     ///
     /// 1. hosts take no time: an answer would come later than the packet, perhaps behind others;
     /// 2. no flow has marks: what the host is issued until then may change;
@@ -283,7 +293,8 @@ impl Simulation<'_> {
 
     /// Until when sinks at the end of a way do the same with packets that come early; zero if never.
     ///
-    /// 1. They answer at once, or not at all: another packet, or a timer, would find that the last acknowledgement is due.
+    /// 1. They answer at once, or not at all: another packet, or a timer, would find that the last acknowledgement is
+    ///    due.
     /// 2. What their sources send does not end and is not waited for: nothing else begins when the last of it arrives.
     /// 3. The flow has not stopped: a connection that ends is not there for what arrives later.
     fn sink_answers_until(&self, way: &Way) -> Time {
@@ -309,11 +320,13 @@ impl Simulation<'_> {
     ///
     /// What it sends goes to its first link, which has sent before what was [due](Link::transmit_until). So
     ///
-    /// 1. the source is greedy: it acts when an acknowledgement comes, by its timer, and when it starts and stops, and not when it writes;
+    /// 1. the source is greedy: it acts when an acknowledgement comes, by its timer, and when it starts and stops, and
+    ///    not when it writes;
     /// 2. it is one connection, or others could send in between;
     /// 3. nothing else uses the first link, or changes it;
-    /// 4. that is not the last one as well. This is no matter of results: data that reach their sink at once come back as an
-    ///    acknowledgement, and one event would carry the connection to the next time at which something is counted.
+    /// 4. that is not the last one as well. This is no matter of results: data that reach their sink at once come back
+    ///    as an acknowledgement, and one event would carry the connection to the next time at which something is
+    ///    counted.
     /// 5. The flow has not stopped: nothing is sent then.
     fn source_answers_until(&self, way: &Way, users: &[usize]) -> Time {
         let (Some(first), flow) = (way.path.first(), &self.scenario.flows[way.flow as usize]) else {
@@ -343,7 +356,8 @@ impl Simulation<'_> {
         flow.stop.unwrap_or(self.scenario.stop)
     }
 
-    /// Whether a packet whose route ends with `end` behind `link` may be delivered to its host now. `is_first`: none is on the wire before it.
+    /// Whether a packet whose route ends with `end` behind `link` may be delivered to its host now. `is_first`: none is
+    /// on the wire before it.
     ///
     /// 6. Hosts behind the link [answer early](Self::find_early_deliveries) until it arrives.
     /// 7. Deliveries are not counted before: they would be in the count.
@@ -391,12 +405,12 @@ impl Simulation<'_> {
     }
 }
 
-/// Whether a packet that comes to the sink of a connection may be answered [in place](crate::in_place): returns the place of its TCP, whose
-/// receiver has the last word.
+/// Whether a packet that comes to the sink of a connection may be answered [in place](crate::in_place): returns the
+/// place of its TCP, whose receiver has the last word.
 ///
 /// 4. Hosts are [plain](Simulation::find_plain_hosts).
-/// 5. Nothing waits for what arrives, as the end of a file and the next page do. (What an acknowledgement lets out needs no such condition:
-///    the sender says itself that its data have no end.)
+/// 5. Nothing waits for what arrives, as the end of a file and the next page do. (What an acknowledgement lets out
+///    needs no such condition: the sender says itself that its data have no end.)
 #[inline(always)]
 pub(crate) fn may_answer_in_place(connection: &Connection) -> Option<u32> {
     let TransportState::Open(place) = connection.transport else { return None };

@@ -1,9 +1,11 @@
-//! What nearly all packets of TCP are: data that come in order and are acknowledged at once, and ACKs of new data while nothing is missing.
+//! What nearly all packets of TCP are: data that come in order and are acknowledged at once, and ACKs of new data while
+//! nothing is missing.
 //!
-//! The ends of the connection decide ([`Receiver::answer`](crate::tcp::Receiver::answer), [`Sender::take_predicted`](crate::tcp::Sender)),
-//! and what they do is what they always do. Shorter is what surrounds it: what is sent takes the place of the body of what came and goes
-//! to its first link at once, and all that never follows from such a packet is not looked for: the end of the connection, the arrival of a
-//! file, what hosts add ([`fast_path`](crate::fast_path) has the conditions).
+//! The ends of the connection decide ([`Receiver::answer`](crate::tcp::Receiver::answer),
+//! [`Sender::take_predicted`](crate::tcp::Sender)), and what they do is what they always do. Shorter is what surrounds
+//! it: what is sent takes the place of the body of what came and goes to its first link at once, and all that never
+//! follows from such a packet is not looked for: the end of the connection, the arrival of a file, what hosts add
+//! ([`fast_path`](crate::fast_path) has the conditions).
 
 use apportion_core::Packet as _;
 use apportion_core::packet::Protocol;
@@ -35,7 +37,8 @@ impl Simulation<'_> {
         true
     }
 
-    /// A packet reaches a greedy source. Whether it was an ACK of new data while nothing is missing, and the next data are sent.
+    /// A packet reaches a greedy source. Whether it was an ACK of new data while nothing is missing, and the next data
+    /// are sent.
     #[inline(always)]
     pub(crate) fn advance_in_place(&mut self, now: Time, index: u32, packet: Packet) -> bool {
         let connection = &mut self.connections[index as usize];

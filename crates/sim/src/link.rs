@@ -52,6 +52,8 @@ pub(crate) enum Transmitter {
 /// How a link sends, without what changes from packet to packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TxMode {
+    /// There is no rate.
+    Stopped,
     /// A packet that finds the transmitter free is sent at once, in the time of its size, and only counted.
     Bypass,
     /// Packets are sent one by one, in the times of their sizes.
@@ -200,11 +202,13 @@ impl Link {
     #[inline(never)]
     fn join(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
         if self.transmitter == Transmitter::Busy && self.free_at <= now {
-            self.begin_due(shared);
+            self.catch_up(shared);
         }
         self.state.arrive(now, &mut packet, shared);
         if self.skips_queue(now) {
-            return self.send_at_once(now, packet, shared);
+            self.send(now, packet, shared);
+            self.transmitter = Transmitter::Draining;
+            return;
         }
         if self.transmitter == Transmitter::Draining && self.free_at <= now {
             self.find_empty(shared);
@@ -221,13 +225,6 @@ impl Link {
         }
     }
 
-    /// A packet that finds the transmitter free goes past the queue.
-    #[inline(never)]
-    fn send_at_once(&mut self, now: Time, packet: Packet, shared: &mut SharedState) {
-        self.send(now, packet, shared);
-        self.transmitter = Transmitter::Draining;
-    }
-
     /// The event for the ends of transmissions has come.
     pub fn ready(&mut self, shared: &mut SharedState) {
         self.ready_is_pending = false;
@@ -238,34 +235,18 @@ impl Link {
     }
 
     /// Begins the transmissions that were due by now.
-    #[inline(never)]
     pub fn catch_up(&mut self, shared: &mut SharedState) {
-        self.begin_due(shared);
-    }
-
-    /// As [`catch_up`](Self::catch_up), a part of the caller: nearly each packet that waits finds one that is due.
-    #[inline(always)]
-    fn begin_due(&mut self, shared: &mut SharedState) {
         let event = Event::Ready(self.state.index());
         // Terminates: each transmission takes a packet from the queue.
         while self.transmitter == Transmitter::Busy && shared.events.is_due(self.begun, self.free_at, event) {
-            self.begin_next(self.free_at, shared);
+            self.start_next(self.free_at, shared);
         }
     }
 
     /// Begins the transmissions that will be due before `at`, until when no packet comes here.
-    #[inline]
     pub fn transmit_until(&mut self, at: Time, shared: &mut SharedState) {
-        if self.transmitter == Transmitter::Busy && self.free_at < at && self.tx_mode == TxMode::Bypass {
-            self.start_until(at, shared);
-        }
-    }
-
-    // Apart: mostly nothing waits.
-    #[inline(never)]
-    fn start_until(&mut self, at: Time, shared: &mut SharedState) {
         // Terminates: each transmission takes a packet from the queue.
-        while self.transmitter == Transmitter::Busy && self.free_at < at {
+        while self.transmitter == Transmitter::Busy && self.free_at < at && self.tx_mode == TxMode::Bypass {
             self.start_next(self.free_at, shared);
         }
     }
@@ -331,27 +312,17 @@ impl Link {
     }
 
     /// Asks the discipline for a packet and sends it.
-    #[inline(never)]
     fn start_next(&mut self, now: Time, shared: &mut SharedState) {
-        self.begin_next(now, shared);
-    }
-
-    /// As [`start_next`](Self::start_next), a part of the caller: for transmissions one after another.
-    #[inline(always)]
-    fn begin_next(&mut self, now: Time, shared: &mut SharedState) {
-        if self.rate() == Rate::ZERO {
-            self.transmitter = Transmitter::Held;
-            return;
-        }
-        if self.tx_mode == TxMode::Opportunities && self.aggregation.is_some() {
-            return self.start_aggregate(now, shared);
-        }
-        match self.state.dequeue(now, shared) {
-            Some(packet) => {
-                self.send(now, packet, shared);
-                self.await_end(shared);
-            }
-            None => self.wait(now, shared),
+        match self.tx_mode {
+            TxMode::Stopped => self.transmitter = Transmitter::Held,
+            TxMode::Opportunities if self.aggregation.is_some() => self.start_aggregate(now, shared),
+            _ => match self.state.dequeue(now, shared) {
+                Some(packet) => {
+                    self.send(now, packet, shared);
+                    self.await_end(shared);
+                }
+                None => self.wait(now, shared),
+            },
         }
     }
 
@@ -370,8 +341,15 @@ impl Link {
             self.free_at = aggregation.end(now, &mut self.times, self.trace.as_deref_mut());
             aggregation.drain().for_each(|packet| self.cross(now, packet, shared));
         }
+        let keeps_one = aggregation.keeps_one();
         self.aggregation = Some(aggregation);
-        if is_empty { self.wait(now, shared) } else { self.await_end(shared) }
+        if is_empty {
+            self.wait(now, shared);
+        } else if keeps_one {
+            self.schedule_tx_done(shared);
+        } else {
+            self.await_end(shared);
+        }
     }
 
     fn start_if_held(&mut self, now: Time, shared: &mut SharedState) {
@@ -425,9 +403,7 @@ impl Link {
     /// A transmission has begun: what happens at its end.
     #[inline(always)]
     fn await_end(&mut self, shared: &mut SharedState) {
-        let keeps_one = self.tx_mode == TxMode::Opportunities
-            && self.aggregation.as_ref().is_some_and(|of| of.keeps_one());
-        if self.state.backlog().is_empty() && !keeps_one {
+        if self.state.backlog().is_empty() {
             self.transmitter = Transmitter::Draining;
         } else {
             self.schedule_tx_done(shared);

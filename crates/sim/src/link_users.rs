@@ -32,7 +32,8 @@ pub(crate) fn changed_links(scenario: &Scenario) -> Vec<bool> {
     changed
 }
 
-/// Of the links that have to do with another: the first that was noted, and whether there are others. Hosts count as others.
+/// Of the links that have to do with another: the first that was noted, and whether there are others. Hosts count as
+/// others.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Noted {
     pub(crate) link: Option<u32>,
@@ -48,8 +49,8 @@ impl Noted {
     }
 }
 
-/// For each of so many links the one over which hosts answer what it brings them, data with acknowledgements and these with data; and the link
-/// that brings hosts what they send over that one.
+/// For each of so many links the one over which hosts answer what it brings them, data with acknowledgements and these
+/// with data; and the link that brings hosts what they send over that one.
 pub(crate) fn answering_links(links: usize, ways: &[Way]) -> Vec<[Noted; 2]> {
     let mut answering = vec![Noted::default(); links];
     let mut origins = answering.clone();

@@ -8,8 +8,8 @@
 //! [defaults.flow] jitter = 0s
 //! ```
 //!
-//! Entries are TOML with commas between them, in which words need no quotes unless they have spaces. A line goes on in the next one after a
-//! comma at its end. The seed is 1 where a text has none. TOML itself is read as it is.
+//! Entries are TOML with commas between them, in which words need no quotes unless they have spaces. A line goes on in
+//! the next one after a comma at its end. The seed is 1 where a text has none. TOML itself is read as it is.
 
 /// The scenario of a text, in TOML.
 #[must_use]

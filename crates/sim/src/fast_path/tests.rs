@@ -1,5 +1,5 @@
-//! Each condition is needed: a run in which a result changes when it is taken out. That all of them suffice, `tests/it/early_delivery.rs`
-//! shows for many runs, and this for these.
+//! Each condition is needed: a run in which a result changes when it is taken out. That all of them suffice,
+//! `tests/it/early_delivery.rs` shows for many runs, and this for these.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -156,6 +156,7 @@ const GROUP: &str = "
 
 /// For each condition a scenario.
 fn needed() -> Vec<(Decision, u32, String)> {
+    let shaped = "queue = { kind = fifo, limit = 20p, shaper = token_bucket, rate = 5Mbit, burst = 3kB }";
     let aggregate = "aggregate = { packets = 8, overhead = 100us, header = 0B }";
     let zero = || changed("link.b.rate", "0bit", "50Mbit");
     let red = || changed("link.a.queue", "red", "fifo");
@@ -179,15 +180,15 @@ fn needed() -> Vec<(Decision, u32, String)> {
             flow udp: s -> d, jitter = 0s, source = { kind = cbr, rate = 9Mbit, packet = 1000B }
             ",
         )),
-        (Bypass, 4, zero()),
-        (Bypass, 1, one_link(aggregate, "")),
-        (Bypass, 2, changed("link.a.loss", "30%", "0")),
-        (Bypass, 3, red()),
+        (Bypass, 1, zero()),
+        (Bypass, 2, one_link(aggregate, "")),
+        (Bypass, 3, changed("link.a.loss", "30%", "0")),
+        (Bypass, 4, red()),
         (Bypass, 6, two_links("")),
         (Bypass, 7, two_links("")),
         (SkipQueue, 2, red()),
         (SkipQueue, 3, zero()),
-        (Batch, 1, one_link("queue = { kind = fifo, limit = 20p, shaper = token_bucket, rate = 5Mbit, burst = 3kB }", "")),
+        (Batch, 1, one_link(shaped, "")),
         (Batch, 2, one_link("queue = tred, ack_tickets = 800", "flow x: n1 -> n2, count = 3, ack_tickets = 1000")
             .replace("20Mbit", "5Mbit")),
         (Batch, 3, changed("link.a.delay", "2ms", "9ms")),
