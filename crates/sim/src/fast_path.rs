@@ -101,7 +101,7 @@ impl Link {
     /// waits (as TCQ_F_CAN_BYPASS of tc). Then it may come now, with that time: what it changes is the transmitter, the
     /// wire and a count.
     ///
-    /// 5. The [mode](tx_mode) allows it.
+    /// 5. The mode (`tx_mode`) allows it.
     /// 6. Nothing waits, or the packet would overtake it.
     /// 7. The last transmission has ended, or there would be two at a time.
     #[must_use]
@@ -168,7 +168,7 @@ impl Link {
     /// Whether a packet whose transmission has begun on the link before may be [received](Self::receive) now, with the
     /// time at which it arrives. If not, it is expected later.
     ///
-    /// 3. The link [may be fed](may_be_fed).
+    /// 3. The link may be fed (`may_be_fed`).
     /// 4. The transmission has begun by `now`. What a link before sends later is [not counted](Self::counts) as long as
     ///    it is on its wire.
     /// 5. Nothing else is expected: it would be overtaken.

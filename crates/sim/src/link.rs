@@ -7,7 +7,7 @@
 //!
 //! A link may have one event for the transmissions that end within a *slack*, and makes up for those that were due before whenever it is used.
 //! A packet may be [handed over](Link::takes_early) to its next link when its transmission begins, without an event for its arrival.
-//! [`fast_path`](crate::fast_path) says when.
+//! `fast_path.rs` says when.
 //!
 //! The rate of a recorded link is in its trace: a transmission ends at the opportunity that carries the packet's last byte.
 //!
@@ -157,7 +157,7 @@ impl Link {
         self.is_feeder = true;
     }
 
-    /// Hosts at its end answer over the link `answers`, and [may receive early](crate::fast_path) what arrives before `until`.
+    /// Hosts at its end answer over the link `answers`, and may receive early what arrives before `until`.
     pub const fn set_answers(&mut self, answers: u32, until: Time) {
         self.answers = Some((answers, until));
         self.is_feeder = true;
