@@ -205,7 +205,7 @@ impl Gateway {
     /// # Errors
     /// If that gateway runs, or its state file cannot be read.
     pub fn restore(&self) -> Result<Vec<Restored>, GatewayError> {
-        restore(&folders(), &title(&self.config)).map_err(GatewayError::Refused)
+        restore(&folders(), &title(&self.config)).map_err(|error| GatewayError::Refused(error.to_string()))
     }
 
     /// Turns the bypass on, or off: the kernel hands the frames of each interface to the other one while no gateway runs, which
@@ -223,7 +223,7 @@ impl Gateway {
         // A gateway of another title may have them, or one that does not answer.
         let folder = folders().swap_remove(0);
         let _interface_locks = interface_lock::take_those_there(&interface_lock::folder(&folder), &config)
-            .map_err(GatewayError::Refused)?;
+            .map_err(|error| GatewayError::Refused(error.to_string()))?;
         bypass::set(&config, on).map_err(|error| GatewayError::Refused(error.to_string()))
     }
 

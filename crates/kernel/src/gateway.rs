@@ -360,7 +360,7 @@ impl KernelGateway {
     fn mend_end(&mut self, direction: Direction) -> Result<bool, GatewayError> {
         let at = direction as usize;
         let interface = self.interface(direction).to_owned();
-        let wrong = |problem| GatewayError::Config(problem);
+        let wrong = |error: &dyn std::fmt::Display| GatewayError::Config(error.to_string());
         let found = match self.netlink.device(&interface) {
             Ok(device) => Some(device.index),
             // One that was only renamed goes on.
@@ -379,8 +379,9 @@ impl KernelGateway {
                 end.leave(&mut self.netlink);
             }
             self.interface_locks[at] = None;
-            let found = Interface::look(&mut self.netlink, &interface).map_err(wrong)?;
-            self.interface_locks[at] = Some(InterfaceLock::try_take(&self.locks, &found).map_err(wrong)?);
+            let found = Interface::look(&mut self.netlink, &interface).map_err(|error| wrong(&error))?;
+            self.interface_locks[at] =
+                Some(InterfaceLock::try_take(&self.locks, &found).map_err(|error| wrong(&error))?);
             self.enter(direction, &found)?;
         }
         let stands = self.mend_queue(direction)?;

@@ -16,11 +16,11 @@ use apportion_linux::devices::Devices;
 use apportion_linux::files::{Disk, Files};
 use apportion_linux::frame_io::Socket as _;
 use apportion_linux::netlink::{DeviceMonitor, Netlink};
-use apportion_linux::port::RingSize;
+use apportion_linux::port::{PortError, RingSize};
 
 use super::control::{Order, Shared};
-use super::interface_lock::InterfaceLock;
-use super::interfaces::Interface;
+use super::interface_lock::{InterfaceLock, LockError};
+use super::interfaces::{Interface, InterfaceError};
 use super::longest_frame;
 use super::offloads::{PrepareError, Prepared};
 
@@ -40,6 +40,19 @@ struct Attached {
     is_renamed: bool,
     /// Held as long as it is attached.
     _interface_lock: InterfaceLock,
+}
+
+/// Why an interface cannot be attached.
+#[derive(Debug, thiserror::Error)]
+enum AttachError {
+    #[error(transparent)]
+    Interface(#[from] InterfaceError),
+    #[error(transparent)]
+    Lock(#[from] LockError),
+    #[error(transparent)]
+    Offloads(#[from] PrepareError),
+    #[error(transparent)]
+    Port(#[from] PortError),
 }
 
 /// The thread that keeps ports attached.
@@ -96,7 +109,9 @@ impl<D: Devices, F: Files> Attachment<D, F> {
                 }
                 Ok([first, second])
             }
-            results => Err(results.into_iter().filter_map(Result::err).collect()),
+            results => {
+                Err(results.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect())
+            }
         }
     }
 
@@ -237,6 +252,7 @@ impl<D: Devices, F: Files> Attachment<D, F> {
                 self.send(Order::Attach(port as u32, Some(socket)));
             }
             Err(error) => {
+                let error = error.to_string();
                 if self.obstacles[port].as_ref() != Some(&error) {
                     tracing::error!(
                         interface = self.names[port],
@@ -249,7 +265,7 @@ impl<D: Devices, F: Files> Attachment<D, F> {
         }
     }
 
-    fn reopen(&mut self, port: usize) -> Result<(Attached, D::Socket), String> {
+    fn reopen(&mut self, port: usize) -> Result<(Attached, D::Socket), AttachError> {
         let found = Interface::look(&mut self.devices, &self.names[port])?;
         let lock = InterfaceLock::take(&self.locks, &found)?;
         let opened = self.open(&found, lock)?;
@@ -262,7 +278,7 @@ impl<D: Devices, F: Files> Attachment<D, F> {
         self.shared.events.note(port, |events| events.is_down = !is_running);
     }
 
-    fn open(&mut self, found: &Interface, lock: InterfaceLock) -> Result<(Attached, D::Socket), String> {
+    fn open(&mut self, found: &Interface, lock: InterfaceLock) -> Result<(Attached, D::Socket), AttachError> {
         let turned_off = self.prepared.turn_off(&mut self.devices, found);
         let (stay_on, is_pending) = match turned_off {
             Ok(stay_on) => (stay_on, false),
@@ -271,10 +287,10 @@ impl<D: Devices, F: Files> Attachment<D, F> {
                 tracing::warn!(interface = found.name, %error, "offloads stay on");
                 (found.to_turn_off(), true)
             }
-            Err(PrepareError::Netlink(error)) => return Err(error.to_string()),
+            Err(error @ PrepareError::Netlink(_)) => return Err(error.into()),
         };
         let ring = RingSize::of(longest_frame(found.mtu));
-        let socket = self.devices.open_port(found.index, ring).map_err(|error| error.to_string())?;
+        let socket = self.devices.open_port(found.index, ring)?;
         if !socket.has_ring() {
             tracing::info!(
                 interface = found.name,

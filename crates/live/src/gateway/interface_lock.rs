@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use apportion_core::units::Span;
 use apportion_linux::clock::pause;
-use apportion_linux::netlink::Netlink;
+use apportion_linux::netlink::{Netlink, NetlinkError};
 use apportion_scenario::gateway::GatewayConfig;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
@@ -31,6 +31,24 @@ pub struct InterfaceLock {
     path: PathBuf,
     /// Let go of after the file has been removed.
     _lock: Flock<File>,
+}
+
+/// Why an interface cannot be claimed.
+#[derive(Debug, thiserror::Error)]
+pub enum LockError {
+    /// Another gateway has it.
+    #[error("interface `{0}`: a gateway is already running on it; stop that one, or name another interface")]
+    Taken(String),
+    /// Its file cannot be made or locked.
+    #[error("interface `{name}`: cannot check whether another gateway uses it: {error}")]
+    File {
+        name: String,
+        #[source]
+        error: io::Error,
+    },
+    /// Interfaces cannot be looked up.
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
 }
 
 impl Drop for InterfaceLock {
@@ -56,7 +74,7 @@ impl InterfaceLock {
     ///
     /// # Errors
     /// That another gateway has it, or that the file cannot be locked.
-    pub fn take(folder: &Path, interface: &Interface) -> Result<Self, String> {
+    pub fn take(folder: &Path, interface: &Interface) -> Result<Self, LockError> {
         Self::take_within(TRIES, folder, interface)
     }
 
@@ -64,30 +82,26 @@ impl InterfaceLock {
     ///
     /// # Errors
     /// As there.
-    pub fn try_take(folder: &Path, interface: &Interface) -> Result<Self, String> {
+    pub fn try_take(folder: &Path, interface: &Interface) -> Result<Self, LockError> {
         Self::take_within(1, folder, interface)
     }
 
-    fn take_within(tries: u32, folder: &Path, interface: &Interface) -> Result<Self, String> {
+    fn take_within(tries: u32, folder: &Path, interface: &Interface) -> Result<Self, LockError> {
         let Interface { name, index, .. } = interface;
-        let cannot = |error: &dyn std::fmt::Display| {
-            format!("interface `{name}`: cannot check whether another gateway uses it: {error}")
-        };
-        let path = path(folder, *index).map_err(|error| cannot(&error))?;
+        let cannot = |error| LockError::File { name: name.clone(), error };
+        let path = path(folder, *index).map_err(cannot)?;
         for tried in 1.. {
-            let file = open(&path).map_err(|error| cannot(&error))?;
+            let file = open(&path).map_err(cannot)?;
             match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
                 // The one that had it may have removed the file between the two calls, and another one made it anew.
                 Ok(lock) if is_at(&lock, &path) => return Ok(Self { path, _lock: lock }),
                 Ok(_) | Err((_, Errno::EWOULDBLOCK)) if tried < tries => (),
                 Ok(_) | Err((_, Errno::EWOULDBLOCK)) => break,
-                Err((_, error)) => return Err(cannot(&error)),
+                Err((_, error)) => return Err(cannot(error.into())),
             }
             pause(PAUSE);
         }
-        Err(format!(
-            "interface `{name}`: a gateway is already running on it; stop that one, or name another interface"
-        ))
+        Err(LockError::Taken(name.clone()))
     }
 }
 
@@ -98,7 +112,7 @@ impl InterfaceLock {
 pub fn take_both(folder: &Path, interfaces: &[Interface; 2]) -> Result<[InterfaceLock; 2], Vec<String>> {
     match interfaces.each_ref().map(|interface| InterfaceLock::take(folder, interface)) {
         [Ok(inside), Ok(outside)] => Ok([inside, outside]),
-        results => Err(results.into_iter().filter_map(Result::err).collect()),
+        results => Err(results.into_iter().filter_map(Result::err).map(|error| error.to_string()).collect()),
     }
 }
 
@@ -106,8 +120,8 @@ pub fn take_both(folder: &Path, interfaces: &[Interface; 2]) -> Result<[Interfac
 ///
 /// # Errors
 /// That a gateway has one of them.
-pub fn take_those_there(folder: &Path, config: &GatewayConfig) -> Result<Vec<InterfaceLock>, String> {
-    let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
+pub fn take_those_there(folder: &Path, config: &GatewayConfig) -> Result<Vec<InterfaceLock>, LockError> {
+    let mut netlink = Netlink::open()?;
     let found = [&config.inside, &config.outside].map(|name| Interface::look(&mut netlink, name).ok());
     found.iter().flatten().map(|interface| InterfaceLock::try_take(folder, interface)).collect()
 }
@@ -155,7 +169,7 @@ mod tests {
         };
         let take = |index| InterfaceLock::try_take(folder.path(), &interface(index));
         let (a, b) = (take(7).unwrap(), take(8).unwrap());
-        let error = take(7).unwrap_err();
+        let error = take(7).unwrap_err().to_string();
         assert!(error.contains("`x7`: a gateway is already running"), "{error}");
         drop(a);
         drop(take(7).unwrap());

@@ -2,7 +2,7 @@
 
 use apportion_core::units::Bytes;
 use apportion_linux::devices::Devices;
-use apportion_linux::netlink::{Device, Netlink, Offloads};
+use apportion_linux::netlink::{Device, Netlink, NetlinkError, Offloads};
 use apportion_scenario::gateway::GatewayConfig;
 
 /// What is known of an interface before a gateway takes it.
@@ -19,20 +19,40 @@ pub struct Interface {
     pub offloads: Offloads,
 }
 
+/// Why an interface cannot be one of a gateway.
+#[derive(Debug, thiserror::Error)]
+pub enum InterfaceError {
+    /// There is none of this name, or its settings cannot be read.
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
+    /// It leads nowhere.
+    #[error("it is the loopback device; name an interface that leads to other hosts")]
+    Loopback,
+    /// Its frames have no Ethernet header.
+    #[error("its frames are not Ethernet's, such as those of a tunnel; name an Ethernet interface")]
+    NotEthernet,
+    /// It is part of the device of this number.
+    #[error(
+        "it is part of device {0}, such as a bridge or bond, so frames would cross the gateway twice; remove \
+         it from there (`ip link set DEVICE nomaster`), or name the bond itself"
+    )]
+    PartOf(u32),
+}
+
 impl Interface {
     /// Looks at the interface called `name`.
     ///
     /// # Errors
     /// If there is no such interface, its settings cannot be read, or it cannot belong to a gateway.
-    pub fn look(devices: &mut impl Devices, name: &str) -> Result<Self, String> {
-        let device = devices.device(name).map_err(|error| error.to_string())?;
+    pub fn look(devices: &mut impl Devices, name: &str) -> Result<Self, InterfaceError> {
+        let device = devices.device(name)?;
         fit(&device)?;
         Ok(Self {
             name: name.to_owned(),
             index: device.index,
             mtu: device.mtu,
             is_running: device.is_running,
-            offloads: devices.offloads(name).map_err(|error| error.to_string())?,
+            offloads: devices.offloads(name)?,
         })
     }
 
@@ -52,20 +72,14 @@ pub(super) fn merging(offloads: &Offloads) -> Vec<&'static str> {
 }
 
 /// Whether frames of the device cross nothing but a gateway.
-fn fit(device: &Device) -> Result<(), String> {
+fn fit(device: &Device) -> Result<(), InterfaceError> {
     if device.is_loopback {
-        return Err("it is the loopback device; name an interface that leads to other hosts".to_owned());
+        return Err(InterfaceError::Loopback);
     }
     if !device.is_ethernet {
-        return Err(
-            "its frames are not Ethernet's, such as those of a tunnel; name an Ethernet interface".to_owned()
-        );
+        return Err(InterfaceError::NotEthernet);
     }
-    let Some(master) = device.master else { return Ok(()) };
-    Err(format!(
-        "it is part of device {master}, such as a bridge or bond, so frames would cross the gateway twice; remove \
-         it from there (`ip link set DEVICE nomaster`), or name the bond itself"
-    ))
+    device.master.map_or(Ok(()), |master| Err(InterfaceError::PartOf(master)))
 }
 
 /// Both interfaces of `config`, inside and outside.
@@ -106,12 +120,12 @@ mod tests {
     fn a_gateway_is_neither_on_loopback_nor_on_part_of_a_bridge() {
         let mut netlink = Netlink::open().unwrap();
         let error = Interface::look(&mut netlink, "lo").unwrap_err();
-        assert!(error.contains("loopback"), "{error}");
+        assert!(matches!(error, InterfaceError::Loopback), "{error}");
         let tunnel = Device { is_loopback: false, ..netlink.device("lo").unwrap() };
-        assert!(fit(&tunnel).unwrap_err().contains("not Ethernet's"));
+        assert!(matches!(fit(&tunnel), Err(InterfaceError::NotEthernet)));
         let device = Device { is_ethernet: true, ..tunnel };
-        assert_eq!(fit(&device), Ok(()));
-        let error = fit(&Device { master: Some(7), ..device }).unwrap_err();
+        assert!(fit(&device).is_ok());
+        let error = fit(&Device { master: Some(7), ..device }).unwrap_err().to_string();
         assert!(error.starts_with("it is part of device 7"), "{error}");
     }
 }

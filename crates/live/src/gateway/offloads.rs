@@ -171,7 +171,7 @@ impl<F: Files> Prepared<F> {
             match result {
                 Ok(()) => tracing::info!(interface, "offloads are restored"),
                 Err(error) => {
-                    tracing::warn!(interface, error, "offloads cannot be restored and stay off");
+                    tracing::warn!(interface, %error, "offloads cannot be restored and stay off");
                 }
             }
         }
@@ -202,26 +202,45 @@ impl Changes {
 ///
 /// # Errors
 /// If that gateway runs, or the state file cannot be read.
-pub fn restore(folders: &[PathBuf], title: &str) -> Result<Vec<Restored>, String> {
-    let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
+pub fn restore(folders: &[PathBuf], title: &str) -> Result<Vec<Restored>, RestoreError> {
+    let mut netlink = Netlink::open()?;
     let mut restored = Vec::new();
     for folder in folders {
         let socket = folder.join(socket_name(title));
         if UnixStream::connect(&socket).is_ok() {
-            return Err(format!(
-                "a gateway with the title `{title}` is running and answers at {}; it restores offloads when it ends",
-                socket.display()
-            ));
+            return Err(RestoreError::Runs { title: title.to_owned(), socket });
         }
         let path = state_file(&socket);
-        let mut changed = read(&Disk, &path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let mut changed =
+            read(&Disk, &path).map_err(|error| RestoreError::File { path: path.clone(), error })?;
         restored.extend(put_back(&mut netlink, &Disk, &path, &mut changed));
     }
     Ok(restored)
 }
 
 /// An interface, and why its offloads could not be restored.
-pub type Restored = (String, Result<(), String>);
+pub type Restored = (String, Result<(), NetlinkError>);
+
+/// Why nothing can be restored.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreError {
+    /// The gateway runs.
+    #[error(
+        "a gateway with the title `{title}` is running and answers at {}; it restores offloads when it ends",
+        socket.display()
+    )]
+    Runs { title: String, socket: PathBuf },
+    /// Its state file cannot be read.
+    #[error("{}: {error}", path.display())]
+    File {
+        path: PathBuf,
+        #[source]
+        error: io::Error,
+    },
+    /// Settings of devices cannot be changed.
+    #[error(transparent)]
+    Netlink(#[from] NetlinkError),
+}
 
 /// Restores all of `changed`; what cannot be restored stays in the state file. A device that is gone took its settings
 /// with it.
@@ -236,7 +255,7 @@ fn put_back(
     }
     let mut results = Vec::new();
     changed.retain(|before| {
-        let result = put_back_one(devices, before).map_err(|error| error.to_string());
+        let result = put_back_one(devices, before);
         let stays = result.is_err();
         results.push((before.name.clone(), result));
         stays
@@ -299,8 +318,9 @@ mod tests {
         )
         .unwrap();
         let folders = [folder.path().to_owned()];
-        assert_eq!(restore(&folders, "x").unwrap(), [("no-such-dev".to_owned(), Ok(()))]);
+        let restored = restore(&folders, "x").unwrap();
+        assert!(matches!(&restored[..], [(name, Ok(()))] if name == "no-such-dev"), "{restored:?}");
         assert!(!path.exists());
-        assert_eq!(restore(&folders, "x").unwrap(), []);
+        assert!(restore(&folders, "x").unwrap().is_empty());
     }
 }
