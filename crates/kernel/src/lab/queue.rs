@@ -7,7 +7,7 @@ use apportion_core::FlowSetting;
 use apportion_core::limit::Limit;
 use apportion_core::packet::{CustomerId, FlowId, LabelKind};
 use apportion_core::queue::DropReason;
-use apportion_core::units::{Bytes, Rate, Weight};
+use apportion_core::units::{Bytes, Rate};
 use apportion_linux::netlink::Netlink;
 use apportion_linux::port::pair::{QueuePair, Sent};
 use apportion_live::lab::external::{ExternalQueue, Returned, StandIn};
