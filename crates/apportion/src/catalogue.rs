@@ -18,7 +18,7 @@ use apportion_core::system::Catalog;
 use apportion_scenario::describe::{if_absent, sources, topologies};
 use apportion_scenario::did_you_mean;
 use apportion_scenario::quic::{self, QuicParams};
-use apportion_scenario::tcp::{ALGORITHMS, Algorithm, AlgorithmEntry, PARAMS, PROFILES, TcpParams};
+use apportion_scenario::tcp::{ALGORITHMS, AlgorithmEntry, PARAMS, PROFILES, TcpParams};
 
 pub use apportion_scenario::describe::{reference, schema};
 
@@ -83,7 +83,7 @@ pub fn list(catalog: &Catalog) -> Vec<List> {
         list(
             Section::Tcp,
             "TCP algorithms",
-            ALGORITHMS.iter().map(|entry| name(entry.name, entry.summary)).collect(),
+            algorithms(catalog).map(|entry| name(entry.name, entry.summary)).collect(),
         ),
         list(Section::Tcp, "QUIC", vec![name(QUIC, QUIC_SUMMARY)]),
         list(Section::Sources, "Sources", described(sources())),
@@ -126,7 +126,7 @@ pub fn explain(catalog: &Catalog, name: &str) -> Result<String, UnknownName> {
         let heading = format!("{name}: TCP profile\n{}\nSource: {}\n", entry.summary, entry.source);
         heading + &tcp_parameters(entry.name)
     }));
-    parts.extend(ALGORITHMS.iter().filter(|entry| entry.name == name).map(algorithm));
+    parts.extend(algorithms(catalog).filter(|entry| entry.name == name).map(algorithm));
     parts.extend((name == QUIC).then(quic));
     parts.extend(sources().iter().filter(|one| one.name == name).map(|one| keys(one, "source")));
     parts.extend(topologies().iter().filter(|one| one.name == name).map(|one| keys(one, "topology")));
@@ -255,16 +255,19 @@ fn tcp_parameters(profile: &str) -> String {
     )
 }
 
+/// The congestion controls of this project, and those registered.
+fn algorithms(catalog: &Catalog) -> impl Iterator<Item = &'static AlgorithmEntry> {
+    ALGORITHMS.iter().chain(catalog.controls())
+}
+
 fn algorithm(entry: &AlgorithmEntry) -> String {
-    let AlgorithmEntry { name, summary, source } = entry;
-    let needs_rack = name.parse().is_ok_and(Algorithm::needs_rack);
-    let (profile, others) = if needs_rack {
+    let AlgorithmEntry { name, summary, source, needs_rack, quic, .. } = entry;
+    let (profile, others) = if *needs_rack {
         ("linux", "another profile with sack_recovery = \"rack\"")
     } else {
         ("rfc", "with another profile")
     };
-    let is_of_quic = quic::words().iter().any(|word| word == name);
-    let quic = if is_of_quic { format!("; or quic = \"{name}\"") } else { String::new() };
+    let quic = if *quic { format!("; or quic = \"{name}\"") } else { String::new() };
     format!(
         "{name}: TCP algorithm\n{summary}\nSource: {source}\n\
          Use: tcp = {{ profile = \"{profile}\", algorithm = \"{name}\" }}, or {others}{quic}\n"
@@ -283,7 +286,7 @@ fn quic() -> String {
         let value = params.get(entry.name).unwrap_or_default();
         // Those of TCP are too many.
         let unit = if entry.name == "algorithm" {
-            quic::words().join(" ")
+            quic::words().collect::<Vec<_>>().join(" ")
         } else {
             entry.unit.trim_end().to_owned()
         };

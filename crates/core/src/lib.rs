@@ -21,6 +21,7 @@
 //! | [`estimate`] | rates and minima of what arrives |
 //! | [`fairness`] | what is fair: Jain's index, weighted max-min with guarantees, shares by tickets |
 //! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel, FQ-PIE, DualPI2, RAMP |
+//! | [`congestion`] | the contract between a congestion control and its transport |
 //! | [`transmission`] | how long a transmitter needs for each packet |
 //! | [`param`] | the vocabulary of parameters; [`system::catalog`] lists every discipline in it |
 
@@ -37,6 +38,7 @@ mod family;
 
 pub mod aqm;
 pub mod buffer;
+pub mod congestion;
 pub mod control;
 pub mod counted;
 pub mod delivery_trace;

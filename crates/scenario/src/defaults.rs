@@ -83,10 +83,10 @@ impl<'a> Defaults<'a> {
 fn check_flow(catalog: &Catalog, flow: &Fields<'_>, problems: &mut Problems) {
     let item = |key: &str| Some((flow.item(key)?, flow.path_of(key)));
     if let Some((item, path)) = item("tcp") {
-        transport::read_tcp(item, &path, problems);
+        transport::read_tcp(catalog, item, &path, problems);
     }
     if let Some((item, path)) = item("quic") {
-        transport::read_quic(item, &path, problems);
+        transport::read_quic(catalog, item, &path, problems);
     }
     if let Some((item, path)) = item("source") {
         walk_variant(item, &path, SOURCES, true, problems);

@@ -182,8 +182,8 @@ pub fn schema(catalog: &Catalog) -> Value {
         "queue": part_schema(catalog, Part::Queue),
         "mark": part_schema(catalog, Part::Marker),
         "exchange": part_schema(catalog, Part::Exchange),
-        "tcp": tcp_schema(),
-        "quic": quic_schema(),
+        "tcp": tcp_schema(catalog),
+        "quic": quic_schema(catalog),
         "source": variants_schema(SOURCES),
         "sizes": variants_schema(SIZES),
         "topology": variants_schema(TOPOLOGIES),
@@ -370,19 +370,20 @@ fn plain_schema(kind: Kind) -> Value {
     }
 }
 
-fn tcp_schema() -> Value {
+fn tcp_schema(catalog: &Catalog) -> Value {
     let names: Vec<_> = PROFILES.iter().map(|entry| entry.name).collect();
     let mut properties = Map::new();
     properties.insert(
         "profile".to_owned(),
         parameter(&json!({ "enum": names }), "Profile with the initial values of all parameters."),
     );
-    let words: Vec<_> = names.into_iter().chain(transport::algorithms(true)).collect();
+    let words: Vec<_> = names.into_iter().chain(transport::algorithms(catalog, true)).collect();
     transport_schema(&words, properties, PARAMS)
 }
 
-fn quic_schema() -> Value {
-    transport_schema(&quic::words(), Map::new(), quic::PARAMS)
+fn quic_schema(catalog: &Catalog) -> Value {
+    let words: Vec<_> = transport::quic_algorithms(catalog).collect();
+    transport_schema(&words, Map::new(), quic::PARAMS)
 }
 
 /// One of `words`, `false`, or a table with `properties` and the parameters.

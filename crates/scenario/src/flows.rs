@@ -33,7 +33,7 @@ pub(crate) struct Builder<'a> {
     pub links: &'a [Link],
     pub routing: Routing<'a>,
     pub files: &'a Files<'a>,
-    /// The known markers.
+    /// The known markers and congestion controls.
     pub catalog: &'a Catalog,
     /// Defaults of groups.
     pub defaults: Option<&'a Fields<'a>>,
@@ -113,7 +113,7 @@ impl<'a> Builder<'a> {
         static GREEDY: LazyLock<Item> = LazyLock::new(|| Item::text("greedy", Place::Line(1)));
         let source = fields.item("source").unwrap_or(&GREEDY);
         let (kind, source) = walk_variant(source, &fields.path_of("source"), SOURCES, true, problems)?;
-        let transport = transport::of_flow(&fields, kind.name, problems);
+        let transport = transport::of_flow(self.catalog, &fields, kind.name, problems);
         self.check_transport(kind, &fields, &source, problems);
         if fields.text("ecn").is_some() {
             check_ecn(kind, &fields, transport.is_some(), problems);

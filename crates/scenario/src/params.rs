@@ -1,5 +1,6 @@
 //! Parameters by name: how those of TCP and QUIC are listed, set, read and checked.
 
+use apportion_core::congestion::{Algorithm, Registered};
 use apportion_core::units::{Bytes, Packets, Span};
 
 use crate::packet_size::MAX_PACKET;
@@ -30,6 +31,9 @@ pub(crate) trait Params: Clone + 'static {
     /// Why no connection can run with these values, if so.
     fn check(&self) -> Result<(), String>;
 
+    /// The congestion control.
+    fn algorithm(&mut self) -> &mut Algorithm;
+
     /// Sets the parameter called `name` from `text`, or changes nothing and says what is wrong with either.
     fn set_by_name(&mut self, name: &str, text: &str) -> Result<(), String> {
         let Some(entry) = Self::ENTRIES.iter().find(|entry| entry.name == name) else {
@@ -37,8 +41,25 @@ pub(crate) trait Params: Clone + 'static {
             let transport = Self::TRANSPORT;
             return Err(format!("unknown {transport} parameter `{name}` (known: {})", known.join(", ")));
         };
+        self.change(text, |changed| (entry.set)(changed, text))
+    }
+
+    /// Sets the congestion control to one that a program has registered, or changes nothing and says why it cannot be.
+    fn set_registered(&mut self, control: &Registered) -> Result<(), String> {
+        self.change(control.entry().name, |changed| {
+            *changed.algorithm() = Algorithm::Registered(control.clone());
+            Ok(())
+        })
+    }
+
+    /// Makes a change, unless no connection can run with it; `text` is what was written.
+    fn change(
+        &mut self,
+        text: &str,
+        change: impl FnOnce(&mut Self) -> Result<(), String>,
+    ) -> Result<(), String> {
         let mut changed = self.clone();
-        (entry.set)(&mut changed, text)?;
+        change(&mut changed)?;
         changed.check().map_err(|why| format!("`{text}`: {why}"))?;
         *self = changed;
         Ok(())
@@ -72,6 +93,10 @@ macro_rules! params {
 
             fn check(&self) -> Result<(), String> {
                 self.check()
+            }
+
+            fn algorithm(&mut self) -> &mut Algorithm {
+                &mut self.algorithm
             }
         }
 

@@ -13,18 +13,20 @@
 //! | 12 | STREAM frame: type 1, stream ID 1, offset 8, length 2 | RFC 9000 section 19.8 |
 //! | 16 | authentication tag | RFC 9001 section 5.3 |
 
+use std::iter;
+
 use apportion_core::units::{Bytes, Packets, Span};
 
 use crate::packet_size::UDP_HEADER;
 use crate::params::{check_delayed_ack, check_initial_window, check_sizes, fit_a_packet, params};
 use crate::tcp::{
-    Algorithm, CubicForm, DelayedAck, Halving, InitialSsthresh, InitialWindow, TcpParams, Window,
+    ALGORITHMS, Algorithm, CubicForm, DelayedAck, Halving, InitialSsthresh, InitialWindow, TcpParams, Window,
 };
 
 /// Everything that distinguishes one QUIC from another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuicParams {
-    /// How the window grows and what a loss takes: one of [`ALGORITHMS`].
+    /// How the window grows and what a loss takes: one that [QUIC has](apportion_core::congestion::Entry::quic).
     pub algorithm: Algorithm,
     /// Bytes of the stream in a full packet.
     pub segment: Bytes,
@@ -46,9 +48,8 @@ pub struct QuicParams {
     pub ecn: bool,
 }
 
-/// The congestion controls that QUIC has here, the default first.
-pub const ALGORITHMS: [Algorithm; 4] =
-    [Algorithm::Cubic, Algorithm::NewReno, Algorithm::Bbr, Algorithm::Bbr3];
+/// The default congestion control.
+const DEFAULT: Algorithm = Algorithm::Cubic;
 
 /// Of a packet that acknowledges: IPv4, UDP, the short header and the tag.
 const ACK_HEADERS: Bytes = Bytes::new(20 + 8 + 13 + 16);
@@ -62,7 +63,7 @@ const LARGEST_ACK_FRAME: Bytes = Bytes::new(1 + 4 + 4 + 1 + 4 + (MAX_RANGES as u
 impl Default for QuicParams {
     fn default() -> Self {
         Self {
-            algorithm: ALGORITHMS[0],
+            algorithm: DEFAULT,
             // With its headers 1500 bytes, as path MTU discovery finds on an Ethernet (RFC 9000 section 14.3).
             segment: Bytes::new(1_431),
             header: Bytes::new(20 + 8 + 13 + 12 + 16),
@@ -79,17 +80,17 @@ impl Default for QuicParams {
 }
 
 impl QuicParams {
-    /// The default with the congestion control called `name`.
+    /// The default with the congestion control of this project called `name`.
     #[must_use]
     pub fn with_algorithm(name: &str) -> Option<Self> {
-        let algorithm = ALGORITHMS.into_iter().find(|algorithm| algorithm.to_string() == name)?;
+        let algorithm = Algorithm::named(name).filter(|algorithm| algorithm.entry().quic)?;
         Some(Self { algorithm, ..Self::default() })
     }
 
     /// Why no QUIC can run with these values, if so.
     pub fn check(&self) -> Result<(), String> {
-        if !ALGORITHMS.contains(&self.algorithm) {
-            return Err(format!("is for TCP; QUIC has {}", words().join(", ")));
+        if !self.algorithm.entry().quic {
+            return Err(format!("is for TCP; QUIC has {}", words().collect::<Vec<_>>().join(", ")));
         }
         check_sizes(self.segment, self.header, self.window)?;
         // RFC 9002 section 7.2.
@@ -133,7 +134,7 @@ impl QuicParams {
     #[must_use]
     pub fn congestion(&self) -> TcpParams {
         TcpParams {
-            algorithm: self.algorithm,
+            algorithm: self.algorithm.clone(),
             segment: self.segment,
             header: self.header,
             window: Window::Bytes(self.window),
@@ -157,10 +158,11 @@ pub const MINIMUM_WINDOW: Packets = Packets::new(2);
 /// RFC 9000 section 18.2.
 const MAX_ACK_DELAY: Span = Span::from_millis(1 << 14);
 
-/// The names of [`ALGORITHMS`].
-#[must_use]
-pub fn words() -> Vec<String> {
-    ALGORITHMS.iter().map(ToString::to_string).collect()
+/// The names of the congestion controls of this project that QUIC has, the default first.
+pub fn words() -> impl Iterator<Item = &'static str> {
+    let default = DEFAULT.entry().name;
+    let others = ALGORITHMS.iter().filter(|entry| entry.quic).map(|entry| entry.name);
+    iter::once(default).chain(others.filter(move |name| *name != default))
 }
 
 params! {

@@ -143,8 +143,8 @@ fn named_table(
     let canonical = |(name, item): &(String, Item)| {
         let key = keys.iter().find(|key| key.name == name)?;
         match key.kind {
-            Kind::Defined("tcp", _) => Some((key.name, transport::canonical(item)?)),
-            Kind::Defined("quic", _) => Some((key.name, transport::canonical_quic(item)?)),
+            Kind::Defined("tcp", _) => Some((key.name, transport::canonical(catalog, item)?)),
+            Kind::Defined("quic", _) => Some((key.name, transport::canonical_quic(catalog, item)?)),
             _ => None,
         }
     };
@@ -279,10 +279,10 @@ fn one(catalog: Option<&Catalog>, kind: Kind, item: &Item) -> String {
             }
         }
         (Kind::Defined("tcp", _), _) => {
-            transport::canonical(item).map_or_else(|| item.to_string(), |all| inline(&all))
+            transport::canonical(catalog, item).map_or_else(|| item.to_string(), |all| inline(&all))
         }
         (Kind::Defined("quic", _), _) => {
-            transport::canonical_quic(item).map_or_else(|| item.to_string(), |all| inline(&all))
+            transport::canonical_quic(catalog, item).map_or_else(|| item.to_string(), |all| inline(&all))
         }
         (Kind::Defined(part, _), _) => catalog
             .zip(Part::of_key(part))

@@ -13,15 +13,14 @@
 //! | `ns2-2000` | the defaults of ns-2 around the year 2000 |
 //! | `ns2-full` | ns-2's two-way TCP (FullTcp) around the year 2000, with delayed ACKs |
 
-mod algorithms;
 mod profiles;
 pub(crate) mod text;
 
+pub use apportion_core::congestion::{ALGORITHMS, Algorithm, Entry as AlgorithmEntry};
 use apportion_core::units::{Bytes, Packets, Span};
 
 pub use crate::params::ParamEntry;
 use crate::params::{check_delayed_ack, check_initial_window, check_sizes, fit_a_packet, params};
-pub use algorithms::{ALGORITHMS, AlgorithmEntry};
 use profiles::{linux, ns2_235, ns2_2000, ns2_full, reno_1999, rfc};
 
 /// Everything that distinguishes one TCP from another.
@@ -119,61 +118,6 @@ pub struct TcpParams {
     pub exit: RecoveryExit,
     /// The window of a sender that was idle.
     pub idle: Idle,
-}
-
-/// A sender's congestion control.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Algorithm {
-    /// Fast retransmit, then slow start.
-    Tahoe,
-    /// Fast recovery that ends with the first new ACK.
-    Reno,
-    /// Fast recovery that ends when everything sent before it is acknowledged (RFC 6582).
-    NewReno,
-    /// Reno with selective acknowledgments.
-    Sack,
-    /// CUBIC growth (RFC 9438) over selective acknowledgments.
-    Cubic,
-    /// Paces by a model of the path (version 1).
-    Bbr,
-    /// Paces by a model of the path that heeds losses (version 3).
-    Bbr3,
-    /// Cuts in proportion to the marks of a window (RFC 8257).
-    Dctcp,
-    /// Keeps a few packets of its own in the queue (Brakmo and Peterson 1995).
-    Vegas,
-    /// Keeps the queueing delay at a target (RFC 6817).
-    Ledbat,
-    /// DCTCP for the Internet: ECT(1), paced, whatever the round trip (draft-briscoe-iccrg-prague-congestion-control).
-    Prague,
-}
-
-impl Algorithm {
-    /// Whether each mark counts, so that the receiver echoes it by itself, rather than that there is one in a window.
-    #[must_use]
-    pub const fn counts_marks(self) -> bool {
-        matches!(self, Self::Dctcp | Self::Prague)
-    }
-
-    /// Whether every packet is ECN-capable, SYNs (RFC 8257 section 3.6), ACKs and what is sent again (section 4.1) too: "Linux DCTCP
-    /// asserts ECT on all packets, including SYN" (Linux commit 843c2fdf7a12). A queue that marks others above its threshold drops
-    /// what is not.
-    #[must_use]
-    pub const fn is_wholly_capable(self) -> bool {
-        matches!(self, Self::Dctcp)
-    }
-
-    /// Whether segments leave at a rate of its own accord.
-    #[must_use]
-    pub const fn paces(self) -> bool {
-        matches!(self, Self::Bbr | Self::Bbr3 | Self::Prague)
-    }
-
-    /// Whether the simulator has it over [`SackRecovery::Rack`] only, whose record it measures by.
-    #[must_use]
-    pub const fn needs_rack(self) -> bool {
-        !matches!(self, Self::Tahoe | Self::Reno | Self::NewReno | Self::Sack | Self::Cubic)
-    }
 }
 
 /// How a SACK sender decides what to send in recovery.
@@ -352,10 +296,10 @@ impl TcpParams {
             || self.sack_recovery == SackRecovery::Rack
     }
 
-    /// Whether segments carry timestamps: LEDBAT measures by them.
+    /// Whether segments carry timestamps: a control by one-way delays measures by them.
     #[must_use]
     pub fn stamps(&self) -> bool {
-        self.timestamps || self.algorithm == Algorithm::Ledbat
+        self.timestamps || self.algorithm.entry().one_way_delay
     }
 
     /// Whether both ends offer explicit congestion notification: DCTCP and Prague are nothing without it.

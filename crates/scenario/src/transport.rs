@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
+use apportion_core::system::Catalog;
+
 use crate::keys::Fields;
 use crate::model::Transport;
 use crate::params::{ParamEntry, Params};
 use crate::problem::{Problems, did_you_mean};
 use crate::quic::{self, QuicParams};
-use crate::tcp::{ALGORITHMS, PROFILES, TcpParams};
+use crate::tcp::{ALGORITHMS, Algorithm, PROFILES, TcpParams};
 use crate::text::{Item, Value, join, quoted};
 
 /// The key that says what carries a flow, `tcp` or `quic`, if one does: what the flow sets itself replaces a default.
@@ -27,6 +29,7 @@ fn carrier<'a>(fields: &Fields<'a>, key: &str) -> Option<&'a Item> {
 /// TCP or QUIC for a flow that has one of them, or whose source is of a kind that needs one; `Some(None)` if what is written
 /// cannot be read. Every error is added to `problems`.
 pub(crate) fn of_flow(
+    catalog: &Catalog,
     fields: &Fields<'_>,
     source: &str,
     problems: &mut Problems,
@@ -41,19 +44,29 @@ pub(crate) fn of_flow(
     };
     let path = fields.path_of(key);
     Some(match key {
-        "quic" => read_quic(item, &path, problems).map(Transport::Quic),
-        _ => read_tcp(item, &path, problems).map(Transport::Tcp),
+        "quic" => read_quic(catalog, item, &path, problems).map(Transport::Quic),
+        _ => read_tcp(catalog, item, &path, problems).map(Transport::Tcp),
     })
 }
 
 /// Reads a TCP; every error is added to `problems`.
-pub(crate) fn read_tcp(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<TcpParams>> {
-    checked(resolve(item), path, problems)
+pub(crate) fn read_tcp(
+    catalog: &Catalog,
+    item: &Item,
+    path: &str,
+    problems: &mut Problems,
+) -> Option<Arc<TcpParams>> {
+    checked(resolve(catalog, item), path, problems)
 }
 
 /// Reads a QUIC; every error is added to `problems`.
-pub(crate) fn read_quic(item: &Item, path: &str, problems: &mut Problems) -> Option<Arc<QuicParams>> {
-    checked(resolve_quic(item), path, problems)
+pub(crate) fn read_quic(
+    catalog: &Catalog,
+    item: &Item,
+    path: &str,
+    problems: &mut Problems,
+) -> Option<Arc<QuicParams>> {
+    checked(resolve_quic(catalog, item), path, problems)
 }
 
 fn checked<P>(
@@ -70,22 +83,22 @@ fn checked<P>(
 /// An item that was refused, its key inside the table, and why.
 type Refused<'a> = (&'a Item, Option<&'a str>, String);
 
-fn resolve(item: &Item) -> (Option<TcpParams>, Vec<Refused<'_>>) {
+fn resolve<'a>(catalog: &Catalog, item: &'a Item) -> (Option<TcpParams>, Vec<Refused<'a>>) {
     let (word, key, table) = match &item.value {
         Value::Table(table) => (table.get("profile"), Some("profile"), Some(table)),
         _ => (Some(item), None, None),
     };
-    let Some(mut params) = named(word, table.is_none()) else {
+    let Some(mut params) = named(catalog, word, table.is_none()) else {
         let item = word.unwrap_or(item);
         let name = item.plain();
-        let names = || PROFILES.iter().map(|entry| entry.name).chain(algorithms(table.is_none()));
+        let names = || PROFILES.iter().map(|entry| entry.name).chain(algorithms(catalog, table.is_none()));
         let known = names().collect::<Vec<_>>().join(", ");
         let what = if table.is_some() { "TCP profile" } else { "TCP profile or congestion control" };
         let message = format!("`{name}` is not a {what}{}; known: {known}", did_you_mean(&name, names()));
         return (None, vec![(item, key, message)]);
     };
     let entries = table.into_iter().flat_map(|table| &table.entries);
-    let mut refused = set_all(&mut params, entries.filter(|(key, _)| key != "profile"));
+    let mut refused = set_all(catalog, &mut params, entries.filter(|(key, _)| key != "profile"));
     if let Some(item) = table.and_then(|table| table.get("ecn")).filter(|item| item.is_false())
         && params.offers_ecn()
     {
@@ -100,28 +113,30 @@ fn resolve(item: &Item) -> (Option<TcpParams>, Vec<Refused<'_>>) {
     (Some(params), refused)
 }
 
-fn resolve_quic(item: &Item) -> (Option<QuicParams>, Vec<Refused<'_>>) {
+fn resolve_quic<'a>(catalog: &Catalog, item: &'a Item) -> (Option<QuicParams>, Vec<Refused<'a>>) {
+    let mut params = QuicParams::default();
     let Value::Table(table) = &item.value else {
         let name = item.plain();
-        let params = QuicParams::with_algorithm(&name);
-        let known = quic::words();
-        let guess = did_you_mean(&name, known.iter().map(String::as_str));
-        let message = || {
-            format!(
-                "`{name}` is not a congestion control of QUIC here{guess}; known: {}, or a table of parameters",
-                known.join(", ")
-            )
-        };
-        let errors = if params.is_none() { vec![(item, None, message())] } else { Vec::new() };
-        return (params, errors);
+        if quic_algorithms(catalog).any(|known| known == name)
+            && set_algorithm(catalog, &mut params, &name).is_ok()
+        {
+            return (Some(params), Vec::new());
+        }
+        let known: Vec<_> = quic_algorithms(catalog).collect();
+        let guess = did_you_mean(&name, known.iter().copied());
+        let known = known.join(", ");
+        let message = format!(
+            "`{name}` is not a congestion control of QUIC here{guess}; known: {known}, or a table of parameters"
+        );
+        return (None, vec![(item, None, message)]);
     };
-    let mut params = QuicParams::default();
-    let refused = set_all(&mut params, table.entries.iter());
+    let refused = set_all(catalog, &mut params, table.entries.iter());
     (Some(params), refused)
 }
 
 /// Sets parameters by their keys. Returns those that were refused.
 fn set_all<'a, P: Params>(
+    catalog: &Catalog,
     params: &mut P,
     entries: impl Iterator<Item = &'a (String, Item)>,
 ) -> Vec<Refused<'a>> {
@@ -133,7 +148,7 @@ fn set_all<'a, P: Params>(
         let count = pending.len();
         for entry in std::mem::take(&mut pending) {
             let (key, item) = entry;
-            if let Err(message) = set(params, key, item) {
+            if let Err(message) = set(catalog, params, key, item) {
                 pending.push(entry);
                 refused.push((item, Some(key.as_str()), message));
             }
@@ -143,6 +158,9 @@ fn set_all<'a, P: Params>(
         }
     }
 }
+
+/// The parameter of TCP and QUIC that names a congestion control.
+const ALGORITHM: &str = "algorithm";
 
 /// The profile of flows that need TCP and name none.
 pub(crate) const DEFAULT: &str = PROFILES[0].name;
@@ -162,26 +180,48 @@ fn standard() -> TcpParams {
 
 /// The TCP that `word` names: a profile, the default with a congestion control if `may_be_algorithm`, or the
 /// default without a word.
-fn named(word: Option<&Item>, may_be_algorithm: bool) -> Option<TcpParams> {
+fn named(catalog: &Catalog, word: Option<&Item>, may_be_algorithm: bool) -> Option<TcpParams> {
     let Some(word) = word else { return Some(standard()) };
     let word = word.as_text()?;
     TcpParams::profile(word).or_else(|| {
-        algorithms(may_be_algorithm).find(|name| *name == word)?;
+        algorithms(catalog, may_be_algorithm).find(|name| *name == word)?;
         let mut params = standard();
-        params.set("algorithm", word).ok()?;
+        set_algorithm(catalog, &mut params, word).ok()?;
         Some(params)
     })
 }
 
 /// Congestion controls that a word may name in place of a profile.
-pub(crate) fn algorithms(allowed: bool) -> impl Iterator<Item = &'static str> {
+pub(crate) fn algorithms(catalog: &Catalog, allowed: bool) -> impl Iterator<Item = &'static str> {
     // Tahoe has no selective acknowledgments, which the default TCP relies on.
-    ALGORITHMS.iter().map(|entry| entry.name).filter(move |name| allowed && *name != "tahoe")
+    let all = ALGORITHMS.iter().chain(catalog.controls()).map(|entry| entry.name);
+    all.filter(move |name| allowed && *name != "tahoe")
 }
 
-fn set<P: Params>(params: &mut P, key: &str, item: &Item) -> Result<(), String> {
+/// The congestion controls that QUIC has.
+pub(crate) fn quic_algorithms(catalog: &Catalog) -> impl Iterator<Item = &'static str> {
+    let registered = catalog.controls().filter(|entry| entry.quic).map(|entry| entry.name);
+    quic::words().chain(registered)
+}
+
+/// Sets the congestion control to the one called `name`.
+fn set_algorithm<P: Params>(catalog: &Catalog, params: &mut P, name: &str) -> Result<(), String> {
+    if let Some(control) = catalog.control(name.trim()) {
+        return params.set_registered(control);
+    }
+    let registered = || catalog.controls().map(|entry| entry.name);
+    let more = |message| registered().fold(message, |message, name| format!("{message} {name}"));
+    params
+        .set_by_name(ALGORITHM, name)
+        .map_err(|message| if Algorithm::named(name.trim()).is_some() { message } else { more(message) })
+}
+
+fn set<P: Params>(catalog: &Catalog, params: &mut P, key: &str, item: &Item) -> Result<(), String> {
     if matches!(item.value, Value::Table(_) | Value::List(_) | Value::Date(_)) {
         return Err(format!("`{item}` is {}, not the value of a parameter", item.what()));
+    }
+    if key == ALGORITHM {
+        return set_algorithm(catalog, params, &item.plain());
     }
     params.set_by_name(key, &item.plain()).map_err(|message| {
         let names = || P::ENTRIES.iter().map(|entry| entry.name);
@@ -191,8 +231,8 @@ fn set<P: Params>(params: &mut P, key: &str, item: &Item) -> Result<(), String> 
 }
 
 /// The TCP as keys and TOML values, with every parameter; `None` if it is refused or swept.
-pub(crate) fn canonical(item: &Item) -> Option<Vec<(String, String)>> {
-    let (params, errors) = resolve(item);
+pub(crate) fn canonical(catalog: Option<&Catalog>, item: &Item) -> Option<Vec<(String, String)>> {
+    let (params, errors) = resolve(catalog.unwrap_or(&Catalog::default()), item);
     let params = params.filter(|_| errors.is_empty())?;
     let word = item.as_table().map_or(Some(item), |table| table.get("profile"));
     let profile = word.and_then(Item::as_text).filter(|word| TcpParams::profile(word).is_some());
@@ -202,8 +242,8 @@ pub(crate) fn canonical(item: &Item) -> Option<Vec<(String, String)>> {
 }
 
 /// The QUIC likewise.
-pub(crate) fn canonical_quic(item: &Item) -> Option<Vec<(String, String)>> {
-    let (params, errors) = resolve_quic(item);
+pub(crate) fn canonical_quic(catalog: Option<&Catalog>, item: &Item) -> Option<Vec<(String, String)>> {
+    let (params, errors) = resolve_quic(catalog.unwrap_or(&Catalog::default()), item);
     let params = params.filter(|_| errors.is_empty())?;
     Some(written(&params).collect())
 }

@@ -12,7 +12,7 @@ use apportion_runtime::marks::marks;
 use apportion_runtime::probe::{FlowCounts, FlowProbe};
 use apportion_runtime::ways::Ways;
 use apportion_scenario::model::{Flow, Link as LinkModel, LinkId, Scenario, Transport};
-use apportion_scenario::tcp::{Algorithm, SackRecovery};
+use apportion_scenario::tcp::SackRecovery;
 
 use crate::aggregation::Aggregation;
 use crate::capture::LinkCapture;
@@ -60,7 +60,7 @@ pub enum BuildError {
         /// The flow that asks for it.
         flow: String,
         /// What it asks for.
-        algorithm: Algorithm,
+        algorithm: &'static str,
     },
 }
 
@@ -68,9 +68,9 @@ pub enum BuildError {
 fn check_tcp(scenario: &Scenario) -> Result<(), BuildError> {
     for flow in &scenario.flows {
         let Transport::Tcp(params) = &flow.transport else { continue };
-        let (flow, algorithm) = (flow.name.clone(), params.algorithm);
-        if algorithm.needs_rack() && params.sack_recovery != SackRecovery::Rack {
-            return Err(BuildError::NeedsRack { flow, algorithm });
+        let (flow, algorithm) = (flow.name.clone(), params.algorithm.entry());
+        if algorithm.needs_rack && params.sack_recovery != SackRecovery::Rack {
+            return Err(BuildError::NeedsRack { flow, algorithm: algorithm.name });
         }
     }
     Ok(())

@@ -9,6 +9,7 @@
 //! | [`events`] | the event queue |
 //! | [`packet`] | packets: a handle that moves and a body that stays |
 //! | [`link`] | queue, transmitter and wire of one direction |
+//! | [`congestion`] | congestion controls, for both of the next two |
 //! | [`tcp`] | TCP sender and receiver |
 //! | [`quic`] | QUIC sender and receiver |
 //! | [`connection`] | a connection during a run: source, transport, routes |
@@ -33,6 +34,7 @@ pub mod aggregation;
 pub mod build;
 pub mod capture;
 mod changes;
+pub mod congestion;
 pub mod connection;
 pub mod events;
 mod fast_path;

@@ -19,11 +19,13 @@ use super::context::LinkContext;
 use super::custom::Registration;
 use super::discipline::Discipline;
 use super::isolate;
+use crate::congestion::{self, ALGORITHMS, CongestionControl, Connection};
 use crate::mark::{MARKERS, currency_exchange};
 use crate::packet::SimplePacket;
 use crate::param::{self, Args, Entry, EntryArgs, ParamError, Preset, Role, Written};
 
-/// The disciplines, markers and exchanges that scenarios can name. By default those of this project.
+/// The disciplines, markers and exchanges that scenarios can name, by default those of this project, and the congestion controls that a
+/// program has registered.
 ///
 /// ```
 /// use apportion_core::param::{Entry, LIMIT, Role};
@@ -62,10 +64,11 @@ use crate::param::{self, Args, Entry, EntryArgs, ParamError, Preset, Role, Writt
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     registered: Vec<Registration>,
+    controls: Vec<congestion::Registered>,
     preset: Preset,
 }
 
-/// Why a discipline cannot be registered.
+/// Why a discipline or a congestion control cannot be registered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RegisterError(String);
 
@@ -125,6 +128,37 @@ impl Catalog {
         }
         self.registered.push(Registration::new(entry, read, build));
         Ok(())
+    }
+
+    /// Registers an external congestion control, for scenarios to name as an `algorithm` of TCP, and of QUIC where its entry says so.
+    ///
+    /// `build` makes a control for each connection.
+    ///
+    /// # Errors
+    /// When its name is taken.
+    pub fn register_control<C: CongestionControl + 'static>(
+        &mut self,
+        entry: &'static congestion::Entry,
+        build: impl Fn(&Connection) -> C + Send + Sync + 'static,
+    ) -> Result<(), RegisterError> {
+        let name = entry.name;
+        if ALGORITHMS.iter().chain(self.controls()).any(|known| known.name == name) {
+            let why = format!("`{name}` cannot be registered: another congestion control has this name");
+            return Err(RegisterError(why));
+        }
+        self.controls.push(congestion::Registered::new(entry, build));
+        Ok(())
+    }
+
+    /// The congestion controls that were registered.
+    pub fn controls(&self) -> impl Iterator<Item = &'static congestion::Entry> {
+        self.controls.iter().map(congestion::Registered::entry)
+    }
+
+    /// The registered congestion control called `name`.
+    #[must_use]
+    pub fn control(&self, name: &str) -> Option<&congestion::Registered> {
+        self.controls.iter().find(|control| control.entry().name == name)
     }
 
     /// The same entries, with `preset` for tables that name none.

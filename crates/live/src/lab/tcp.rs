@@ -45,7 +45,7 @@ const MAX_TIMEOUT_MS: RangeInclusive<u64> = 1_000..=120_000;
 
 /// What the kernel calls the congestion control of an algorithm.
 #[must_use]
-pub const fn control(algorithm: Algorithm) -> &'static str {
+pub const fn control(algorithm: &Algorithm) -> &'static str {
     match algorithm {
         Algorithm::Tahoe | Algorithm::Reno | Algorithm::NewReno | Algorithm::Sack => "reno",
         Algorithm::Cubic => "cubic",
@@ -56,6 +56,7 @@ pub const fn control(algorithm: Algorithm) -> &'static str {
         Algorithm::Bbr3 => "bbr3",
         Algorithm::Ledbat => "ledbat",
         Algorithm::Prague => "prague",
+        Algorithm::Registered(registered) => registered.entry().name,
     }
 }
 
@@ -97,7 +98,7 @@ pub fn has_segments(segment: Bytes) -> bool {
 /// # Errors
 /// See [`OptionError`].
 pub fn configure_socket(socket: BorrowedFd<'_>, params: &TcpParams) -> Result<(), OptionError> {
-    let name = control(params.algorithm);
+    let name = control(&params.algorithm);
     set_congestion(socket, name).map_err(|source| OptionError::Congestion { name, source })?;
     if !has_segments(params.segment) {
         return Err(OptionError::Segment(params.segment));
@@ -311,7 +312,7 @@ pub fn unsupported(params: &TcpParams) -> Vec<Unsupported> {
         ),
         (
             "pacing",
-            params.pacing && !params.algorithm.paces(),
+            params.pacing && !params.algorithm.entry().paces,
             "only BBR paces, unless the queue of the host is `fq`",
         ),
         ("exit", params.exit != RecoveryExit::Ssthresh, "the window is the threshold when recovery ends"),

@@ -77,16 +77,23 @@ macro_rules! words {
     )* };
 }
 words! {
-    Algorithm {
-        Tahoe = "tahoe", Reno = "reno", NewReno = "newreno", Sack = "sack", Cubic = "cubic", Bbr = "bbr", Bbr3 = "bbr3",
-        Dctcp = "dctcp", Vegas = "vegas", Ledbat = "ledbat", Prague = "prague"
-    }
     CubicForm { Rfc9438 = "rfc9438", Linux = "linux" }
     SackRecovery { Pipe = "pipe", Rfc6675 = "rfc6675", Rack = "rack" }
     Inflate { Recovery = "recovery", Always = "always", Cwnd = "cwnd" }
     Halving { Window = "window", Flight = "flight" }
     RecoveryExit { Grow = "grow", Ssthresh = "ssthresh", Flight = "flight" }
     Idle { Keep = "keep", Decay = "decay", Restart = "restart", Timeout = "timeout" }
+}
+
+impl Text for Algorithm {
+    const UNIT: &'static str = Self::WORDS;
+    fn read(text: &str) -> Result<Self, String> {
+        let none = || format!("`{text}` is none of: {}", Self::UNIT.trim_end());
+        Self::named(text.trim()).ok_or_else(none)
+    }
+    fn write(&self) -> String {
+        self.to_string()
+    }
 }
 
 impl Text for Window {

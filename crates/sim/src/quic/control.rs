@@ -1,27 +1,25 @@
-//! The congestion window and the rate of sending: RFC 9002 section 7, with CUBIC (RFC 9438) or BBR in place of NewReno.
+//! The congestion window and the rate of sending: RFC 9002 section 7, with the controls of [`congestion`].
 //!
 //! In full packets, as [`tcp`](crate::tcp) counts segments. A loss takes its part of the window at once, and lets one packet out
-//! (section 7.3.2). The rate is that of [`pacing`](crate::tcp::pacing): twice the window in a smoothed round trip in slow start and 1.2 times after it,
-//! the N of section 7.7; BBR has its own.
+//! (section 7.3.2). The rate is that of [`pacing`](crate::congestion::pacing): twice the window in a smoothed round trip in slow start and 1.2
+//! times after it, the N of section 7.7; BBR has its own.
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_scenario::quic::{MINIMUM_WINDOW, QuicParams};
-use apportion_scenario::tcp::{Algorithm, TcpParams};
+use apportion_scenario::tcp::TcpParams;
 
 use super::rtt::Rtt;
-use crate::tcp::congestion::{Congestion, Growth, initial_window};
-use crate::tcp::hystart::{HyStart, Sample};
-use crate::tcp::model::{Model, Version};
-use crate::tcp::pacing::rate_of_window;
-use crate::tcp::{bbr, bbr3};
+use crate::congestion::hystart::{HyStart, Sample};
+use crate::congestion::pacing::rate_of_window;
+use crate::congestion::{self, Ack, CongestionEvent, Control, Feedback, Phase, Response, Sent, Sign, Window};
 
-/// The congestion control of a connection.
-#[derive(Clone, Debug)]
-pub struct Control {
+/// The congestion control of a connection, with its recovery periods.
+#[derive(Debug)]
+pub struct Controller {
     /// What the code that is TCP's too is to do.
     rules: Box<TcpParams>,
-    congestion: Congestion,
-    model: Option<Box<Model>>,
+    window: Window,
+    control: Control,
     hystart: HyStart,
     /// When the last recovery period began: congestion_recovery_start_time.
     recovery_start: Option<Time>,
@@ -58,60 +56,48 @@ pub struct AckSummary {
     pub is_utilised: bool,
 }
 
-impl Control {
+impl Controller {
     /// At the start of a connection.
     #[must_use]
     pub fn new(params: &QuicParams) -> Self {
-        let (rules, wire) = (Box::new(params.congestion()), params.packet());
-        let model = Model::new(params.algorithm, initial_window(&rules), wire).map(Box::new);
-        let congestion = Congestion::new(&rules);
+        let rules = Box::new(params.congestion());
         Self {
+            window: congestion::first_window(&rules),
+            control: Control::new(&rules),
             rules,
-            congestion,
-            model,
             hystart: HyStart::START,
             recovery_start: None,
             recovers: false,
-            wire,
+            wire: params.packet(),
         }
     }
 
-    /// The window, in full packets.
+    /// The window and the threshold, in full packets.
     #[must_use]
-    pub const fn cwnd(&self) -> f64 {
-        self.congestion.cwnd
-    }
-
-    /// The slow start threshold, in full packets.
-    #[must_use]
-    pub const fn ssthresh(&self) -> f64 {
-        self.congestion.ssthresh
+    pub const fn window(&self) -> Window {
+        self.window
     }
 
     /// The rate at which packets leave; none before a round-trip time is known.
     #[must_use]
     pub fn pacing_rate(&mut self, srtt: Option<Span>) -> Option<Rate> {
-        if let Some(model) = &mut self.model {
-            return Some(model.version.pacing_rate(srtt));
-        }
-        let Congestion { cwnd, ssthresh, .. } = self.congestion;
-        srtt.map(|srtt| rate_of_window(cwnd, cwnd < ssthresh, srtt, self.wire))
+        let named = self.control.pacing_rate(srtt);
+        named.or_else(|| srtt.map(|srtt| rate_of_window(self.window, srtt, self.wire)))
     }
 
     /// The packet with this number leaves, after `in_flight` others.
     pub fn send(&mut self, now: Time, number: u64, in_flight: u32) {
-        let Some(Model { version, rate, .. }) = self.model.as_deref_mut() else { return };
-        if in_flight == 0 && rate.is_app_limited() {
-            self.congestion.cwnd = version.restart_from_idle(now, self.congestion.cwnd, rate.delivered());
-        }
-        rate.send(now, number + 1, in_flight);
+        self.control.on_sent(&mut self.window, &Sent { now, number: number + 1, in_flight });
     }
 
     /// There is nothing more to send, and the window is not spent (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4).
     pub fn note_idleness(&mut self, in_flight: u32) {
-        if let Some(model) = &mut self.model {
-            model.rate.limit(in_flight);
-        }
+        self.control.on_app_limited(in_flight);
+    }
+
+    /// An ACK frame came, of which nothing was taken yet.
+    pub fn note_feedback(&mut self, feedback: &Feedback) {
+        self.control.on_feedback(feedback);
     }
 
     /// InCongestionRecovery: whether a packet sent at `at` says nothing new of congestion.
@@ -122,102 +108,92 @@ impl Control {
 
     /// A packet sent at `at` is acknowledged: recovery ends if that was during it.
     pub fn note_acknowledged(&mut self, at: Time) {
-        if !self.recovers || self.is_in_recovery(at) {
-            return;
-        }
-        self.recovers = false;
-        if let Some(model) = &mut self.model {
-            self.congestion.cwnd = model.version.leave_recovery(self.congestion.cwnd);
+        if self.recovers && !self.is_in_recovery(at) {
+            self.recovers = false;
+            self.control.on_recovered(&mut self.window);
         }
     }
 
     /// A packet sent at `at` is lost, or came with a mark (OnCongestionEvent). Returns whether a recovery period begins.
-    pub fn congest(&mut self, now: Time, at: Time, in_flight: u32, is_mark: bool) -> bool {
-        if self.is_in_recovery(at) || (is_mark && self.model.is_some()) {
+    pub fn congest(&mut self, now: Time, at: Time, in_flight: u32, sign: Sign) -> bool {
+        if self.is_in_recovery(at) {
             return false;
         }
-        (self.recovery_start, self.recovers) = (Some(now), true);
-        if let Some(Model { version, rate, .. }) = self.model.as_deref_mut() {
-            self.congestion.cwnd = version.enter_recovery(self.congestion.cwnd, in_flight, rate.delivered());
-        } else {
-            self.congestion.cut(&self.rules, f64::INFINITY, f64::from(in_flight));
-            // Both are at least kMinimumWindow.
-            self.congestion.cwnd = self.congestion.ssthresh;
+        let event = self.event(now, in_flight);
+        match sign(&mut *self.control, &mut self.window, &event) {
+            Response::Ignore => return false,
+            Response::Reduce(left) => {
+                congestion::reduce(&self.rules, &mut self.window, left);
+                // Both are at least kMinimumWindow.
+                self.window.cwnd = self.window.ssthresh;
+            }
+            Response::Done => {}
         }
+        (self.recovery_start, self.recovers) = (Some(now), true);
         true
     }
 
-    /// The packet with this number is lost. Only BBR's version 3 asks what it met.
+    fn event(&self, now: Time, in_flight: u32) -> CongestionEvent {
+        let (cwnd, receive_window) = (self.window.cwnd, f64::INFINITY);
+        let basis = congestion::basis(&self.rules, cwnd, receive_window, f64::from(in_flight));
+        CongestionEvent { now, cwnd, basis, receive_window, in_flight, again: false }
+    }
+
+    /// The packet with this number is lost.
     pub fn lose(&mut self, now: Time, number: u64) {
-        let cwnd = self.congestion.cwnd;
-        let Some(Model { version, rate, .. }) = self.model.as_deref_mut() else { return };
-        if let (Some((transit, begins)), Version::Three(bbr)) = (rate.lose(number + 1), version) {
-            bbr.lose(now, cwnd, rate.delivered(), transit, begins);
-        }
+        self.control.on_segment_lost(&self.window, now, number + 1);
     }
 
     /// Section 7.6.2: everything for a long time is lost.
     pub fn collapse(&mut self, now: Time, in_flight: u32) {
-        if let Some(model) = &mut self.model {
-            model.version.time_out(self.congestion.cwnd);
-        }
-        self.congestion.time_out(&self.rules, f64::INFINITY, f64::from(in_flight), true);
-        self.congestion.cwnd = MINIMUM_WINDOW.get() as f64;
+        let event = CongestionEvent { again: true, ..self.event(now, in_flight) };
+        congestion::time_out(&self.rules, &mut self.window, &mut self.control, &event);
+        self.window.cwnd = MINIMUM_WINDOW.get() as f64;
         // BBR gives the window back when what is sent from now on arrives.
-        self.recovers = self.model.is_some();
+        self.recovers = self.control.moves_window(Phase::Recovery);
         self.recovery_start = Some(now).filter(|_| self.recovers);
     }
 
-    /// OnPacketsAcked: the window grows, or follows the model.
+    /// OnPacketsAcked: the window grows, or is moved by the control.
     pub fn acknowledge(&mut self, summary: &AckSummary, rtt: &Rtt) {
-        if self.model.is_some() {
-            self.follow_model(summary);
+        let phase = if self.recovers { Phase::Recovery } else { Phase::Open };
+        if summary.grown == 0.0 && !self.control.moves_window(phase) {
             return;
         }
-        // Of CUBIC, time in which the window is not used does not count (RFC 9438 section 5.8).
-        let is_slow_start = self.congestion.cwnd < self.congestion.ssthresh;
-        let has_clock = self.rules.algorithm == Algorithm::Cubic && !is_slow_start;
-        if summary.grown == 0.0 || !(summary.is_utilised || has_clock) {
-            return;
-        }
-        if self.rules.hystart && summary.is_sample && is_slow_start {
-            let (ack, sent, cwnd) =
-                (summary.latest.map_or(0, |latest| latest + 1), summary.next, self.congestion.cwnd);
-            let sample = Sample {
-                now: summary.now,
-                ack,
-                sent,
-                cwnd,
-                rtt: rtt.latest(),
-                min_rtt: rtt.min(),
-                paced: true,
-            };
-            if self.hystart.ends(sample) {
-                self.congestion.ssthresh = cwnd;
-            }
-        }
-        let (now, acked, srtt) = (summary.now, summary.grown, rtt.srtt().unwrap_or_default());
-        self.congestion.grow(&self.rules, Growth { now, acked, srtt, limited: summary.is_utilised });
-    }
-
-    fn follow_model(&mut self, summary: &AckSummary) {
-        let Some(Model { version, rate, .. }) = self.model.as_deref_mut() else { return };
-        let latest = summary.latest.map(|latest| latest + 1);
-        let sample = rate.deliver(summary.now, summary.acked, latest, summary.first_outstanding);
-        let seen = bbr::Ack {
+        let number = |packet: u64| packet + 1;
+        let ack = Ack {
             now: summary.now,
-            total: rate.delivered(),
+            phase,
+            acked: summary.grown,
+            counted: summary.grown,
+            abc_limit: None,
             delivered: summary.acked,
             lost: summary.lost,
-            total_lost: rate.lost(),
             prior_in_flight: summary.prior_in_flight,
             in_flight: summary.in_flight,
-            sample,
+            number: summary.first_outstanding,
+            last_sent: summary.next,
+            latest: summary.latest.map(number),
+            rtt: summary.is_sample.then(|| rtt.latest()),
+            srtt: rtt.srtt().unwrap_or_default(),
+            min_rtt: rtt.min(),
+            slow_start: self.window.is_slow_start(),
+            is_limited: summary.is_utilised,
+            may_grow: summary.is_utilised,
         };
-        let ack = bbr3::Ack { seen, transit: rate.transit(), is_cwnd_limited: summary.is_utilised };
-        self.congestion.cwnd = version.on_ack(self.congestion.cwnd, ack);
-        if version.probes_rtt() {
-            rate.limit(summary.in_flight);
+        if self.rules.hystart && self.control.has_slow_start() && ack.slow_start && ack.may_grow {
+            self.end_slow_start(summary, &ack);
+        }
+        self.control.on_ack(&mut self.window, &ack);
+    }
+
+    /// HyStart, if the ACK is a sign of it.
+    fn end_slow_start(&mut self, summary: &AckSummary, ack: &Ack) {
+        let Some(rtt) = ack.rtt else { return };
+        let (number, sent) = (ack.latest.unwrap_or_default(), summary.next);
+        let (cwnd, min_rtt, paced) = (self.window.cwnd, ack.min_rtt, true);
+        if self.hystart.ends(Sample { now: ack.now, ack: number, sent, cwnd, rtt, min_rtt, paced }) {
+            self.window.ssthresh = cwnd;
         }
     }
 }

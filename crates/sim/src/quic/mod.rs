@@ -2,8 +2,7 @@
 //!
 //! RFC 9000 (packet numbers, acknowledgments, streams), RFC 9002 (loss detection and congestion control). As [`tcp`](crate::tcp):
 //! time is an argument, packets leave through a [`Wire`], and timers are a time to call back at. What the two transports have in
-//! common is the same code: the window of Reno and CUBIC ([`congestion`](crate::tcp::congestion), [`cubic`](crate::tcp::cubic)), BBR
-//! with its rate samples ([`model`](crate::tcp::model)), [`hystart`](crate::tcp::hystart), [`pacing`](crate::tcp::pacing), ranges.
+//! common is the same code: [congestion controls](crate::congestion) with HyStart and pacing, and ranges.
 //!
 //! # Map
 //!

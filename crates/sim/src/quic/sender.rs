@@ -10,12 +10,13 @@ use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::model::UDP_HEADER;
 use apportion_scenario::quic::QuicParams;
 
-use super::control::{AckSummary, Control};
+use super::control::{AckSummary, Controller};
 use super::packet::{Ack, HANDSHAKE, ISN, Packet, Range, Stream, Wire};
 use super::rtt::Rtt;
 use super::sent::{Numbered, Record, Sent};
 use super::stream::Outgoing;
-use crate::tcp::pacing::Pacer;
+use crate::congestion::pacing::Pacer;
+use crate::congestion::{CongestionControl, Feedback};
 use crate::tcp::seq::{unwrap, wrap};
 
 /// Section 6.2.4: packets that leave when the probe timeout expires.
@@ -26,13 +27,13 @@ const PERSISTENT_CONGESTION: u64 = 3;
 const MAX_BACKOFF: u32 = 16;
 
 /// The sending end of a connection.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Sender {
     params: Arc<QuicParams>,
     phase: Phase,
     record: Record,
     stream: Outgoing,
-    control: Control,
+    control: Controller,
     pacer: Pacer,
     rtt: Rtt,
     pto_count: u32,
@@ -90,7 +91,7 @@ impl Sender {
             phase: Phase::Closed,
             record: Record::default(),
             stream: Outgoing::default(),
-            control: Control::new(&params),
+            control: Controller::new(&params),
             pacer: Pacer::default(),
             rtt: Rtt::START,
             pto_count: 0,
@@ -181,13 +182,13 @@ impl Sender {
     /// The congestion window, in full packets.
     #[must_use]
     pub const fn cwnd(&self) -> f64 {
-        self.control.cwnd()
+        self.control.window().cwnd
     }
 
     /// The slow start threshold, in full packets.
     #[must_use]
     pub const fn ssthresh(&self) -> f64 {
-        self.control.ssthresh()
+        self.control.window().ssthresh
     }
 
     /// The smoothed round-trip time, once measured.
@@ -277,6 +278,16 @@ impl Sender {
             self.stream.deliver(sent.data);
             self.control.note_acknowledged(sent.at);
         }
+        self.control.note_feedback(&Feedback {
+            now,
+            number: acked.iter().map(|(number, _)| number + 1).max().unwrap_or_default(),
+            last_sent: self.record.next(),
+            bytes: acked.iter().map(|(_, sent)| sent.size).sum(),
+            segments: acked.len() as u32,
+            marked: ce.wrapping_sub(self.ce).cast_signed().max(0).cast_unsigned(),
+            counts_marks: true,
+            one_way_delay: None,
+        });
         self.note_marks(now, ce);
         let lost = self.detect_losses(now);
         let grows = |sent: &Sent| !self.control.is_in_recovery(sent.at);
@@ -306,7 +317,7 @@ impl Sender {
         self.ce = ce;
         let in_flight = self.record.in_flight();
         if let Some((_, at)) = self.largest
-            && self.control.congest(now, at, in_flight, true)
+            && self.control.congest(now, at, in_flight, CongestionControl::on_mark)
         {
             self.stats.ecn_reductions += 1;
             self.spare = true;
@@ -332,7 +343,7 @@ impl Sender {
             self.stream.lose(sent.data);
         }
         let in_flight = self.record.in_flight();
-        if self.control.congest(now, last, in_flight, false) {
+        if self.control.congest(now, last, in_flight, CongestionControl::on_loss) {
             self.stats.recoveries += 1;
             self.spare = true;
         }
@@ -424,7 +435,7 @@ impl Sender {
         let mut sent = false;
         loop {
             // At least one packet, so that no window stops a connection.
-            let cwnd = (self.control.cwnd().max(1.0) * self.full_size() as f64) as u64;
+            let cwnd = (self.cwnd().max(1.0) * self.full_size() as f64) as u64;
             let in_flight = self.record.bytes_in_flight();
             let fits = in_flight + self.full_size() <= cwnd;
             if !fits && !self.spare {

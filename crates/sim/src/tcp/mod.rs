@@ -13,20 +13,9 @@
 //! | [`segment`] | the header fields, and the [`Wire`] they leave by |
 //! | [`sender`] | what may be sent now, timers, the application's side |
 //! | [`recovery`] | what an ACK means: growth, duplicate ACKs, fast retransmit, fast recovery, ECN |
-//! | [`congestion`] | the window: slow start, avoidance, halving |
-//! | [`cubic`] | the window of RFC 9438 |
-//! | [`dctcp`] | the share of marks of RFC 8257 |
-//! | [`vegas`] | a few packets of its own in the queue |
-//! | [`ledbat`] | a queueing delay at its target |
-//! | [`bbr`] | a model of the path, by [`delivery_rate`] |
-//! | [`bbr3`] | such a model that heeds losses |
-//! | [`model`] | either of them with its rate samples |
-//! | [`pacing`] | segments at a rate |
 //! | [`accurate`] | what a receiver says of marks to a Prague sender: Accurate ECN |
-//! | [`prague`] | DCTCP whatever the round trip |
 //! | [`rack`] | what an ACK means to a sender with RACK-TLP: losses by time, tail loss probes |
 //! | [`prr`] | proportional rate reduction |
-//! | [`hystart`] | when slow start ends without a loss |
 //! | [`scoreboard`] | what the peer has reported with SACK, and RFC 6675's questions about it |
 //! | [`rtt`] | the retransmission timeout, in ticks or exact |
 //! | [`receiver`] | reassembly, ACKs, delayed ACKs, SACK blocks, the advertised window |
@@ -40,17 +29,6 @@
 //! urgent data, simultaneous open, RST. ns-2's random `overhead_` between send times is left to the caller.
 
 pub mod accurate;
-pub mod bbr;
-pub mod bbr3;
-pub mod congestion;
-pub mod cubic;
-pub mod dctcp;
-pub mod delivery_rate;
-pub mod hystart;
-pub mod ledbat;
-pub mod model;
-pub mod pacing;
-pub mod prague;
 pub mod prr;
 pub mod rack;
 pub mod receiver;
@@ -60,7 +38,6 @@ pub mod scoreboard;
 pub mod segment;
 pub mod sender;
 pub mod seq;
-pub mod vegas;
 
 pub use receiver::Receiver;
 pub use segment::{Flags, SackBlocks, Segment, Wire};

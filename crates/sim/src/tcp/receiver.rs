@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_scenario::tcp::{Algorithm, DelayedAck, SackRecovery, TcpParams};
+use apportion_scenario::tcp::{DelayedAck, SackRecovery, TcpParams};
 
 use super::accurate::{self, Marks};
 use super::scoreboard::merge;
@@ -58,6 +58,8 @@ pub struct Receiver {
     echo: bool,
     /// Whether the two ends agreed on Accurate ECN.
     accurate: bool,
+    /// Its ACKs say the delay of one way, which the sender's congestion control asks for.
+    says_delay: bool,
     /// What the IP header of an ACK says of ECN.
     codepoint: Ecn,
     /// The packets that came marked, if they did.
@@ -92,7 +94,8 @@ impl Receiver {
             ack_timer: Time::MAX,
             echo: false,
             // Without a handshake both ends know what they agree on.
-            accurate: params.algorithm == Algorithm::Prague && !params.syn,
+            accurate: params.algorithm.is_l4s() && !params.syn,
+            says_delay: params.algorithm.entry().one_way_delay,
             codepoint: if params.algorithm.is_wholly_capable() && !params.syn {
                 Ecn::Ect0
             } else {
@@ -302,7 +305,7 @@ impl Receiver {
             self.syn_seen = true;
             self.rcv_nxt = 1;
             // RFC 9768 section 3.1.5: the first SYN decides.
-            self.accurate = self.params.algorithm == Algorithm::Prague && segment.flags.has(accurate::OFFER);
+            self.accurate = self.params.algorithm.is_l4s() && segment.flags.has(accurate::OFFER);
             if segment.extra.window_scale().is_none() {
                 self.scale = 0;
             }
@@ -462,11 +465,7 @@ impl Receiver {
             window: clamp_u16((self.space() + ((1 << self.scale) - 1)) >> self.scale),
             flags: Flags::ACK | self.feedback(),
             timestamp: self.ts_recent,
-            extra: if self.params.algorithm == Algorithm::Ledbat {
-                Extra::one_way(self.ts_recent, self.heard)
-            } else {
-                Extra::None
-            },
+            extra: if self.says_delay { Extra::one_way(self.ts_recent, self.heard) } else { Extra::None },
             sack,
             ..Segment::default()
         }

@@ -10,10 +10,10 @@
 use apportion_core::units::Time;
 use apportion_scenario::tcp::{Algorithm, Halving, Inflate, RecoveryExit, SackRecovery};
 
-use super::congestion::Growth;
 use super::segment::{Flags, Segment, Wire};
 use super::sender::Sender;
 use super::seq::unwrap;
+use crate::congestion::{self, Ack, CongestionControl, Control, Phase, Response, Sign};
 
 /// Where a sender stands between a loss and its repair.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,7 +76,7 @@ impl Sender {
         let was_active = self.recovery.active;
         let echo = self.ecn_agreed && segment.flags.has(Flags::ECE);
         if echo {
-            self.on_echo();
+            self.on_echo(now);
         }
         if ack > self.snd_una {
             self.on_new_ack(now, ack, echo, wire);
@@ -136,7 +136,7 @@ impl Sender {
     }
 
     fn on_new_ack<W: Wire>(&mut self, now: Time, ack: u64, echo: bool, wire: &mut W) {
-        let (bytes, flight, cwnd) = (ack - self.snd_una, self.flight(), self.congestion.cwnd);
+        let (bytes, flight, cwnd) = (ack - self.snd_una, self.flight(), self.window.cwnd);
         let was_active = self.recovery.active;
         if was_active && ack < self.recovery.recover && self.recovers_by_parts() {
             self.on_partial_ack(now, ack, self.segments(bytes), wire);
@@ -145,7 +145,7 @@ impl Sender {
         self.advance(now, ack);
         if self.params.inflate == Inflate::Cwnd && self.recovery.dupacks >= self.params.dupack_threshold {
             // Whatever the duplicates were for, the window is not above the threshold after them.
-            self.congestion.cwnd = self.congestion.cwnd.min(self.congestion.ssthresh);
+            self.window.cwnd = self.window.cwnd.min(self.window.ssthresh);
         }
         self.recovery.dupacks = 0;
         self.recovery.extra = 0;
@@ -166,14 +166,35 @@ impl Sender {
     /// The window grows with an ACK of so many bytes, before which `flight` bytes were outstanding and the window was `cwnd`.
     #[inline(always)]
     pub(super) fn grow_window(&mut self, now: Time, bytes: u64, flight: u64, cwnd: f64) {
-        if self.congestion.counts_acks(&self.params) {
-            self.congestion.grow_by(&self.params, 1.0);
-        } else {
-            let (acked, srtt) = (self.segments(bytes), self.srtt().unwrap_or_default());
-            // RFC 9438 section 5.8: whether the window was what limited the sender.
-            let limited = self.segments(flight) + 1.0 > cwnd;
-            self.congestion.grow(&self.params, Growth { now, acked, srtt, limited });
+        let abc_limit = self.params.abc_limit;
+        let counted = if self.params.byte_counting { self.segments(bytes) } else { 1.0 };
+        if let Control::Reno(_) = &self.control {
+            return self.window.grow_as_reno(counted, abc_limit);
         }
+        let acked = self.segments(bytes);
+        let srtt = self.srtt().unwrap_or_default();
+        let ack = Ack {
+            now,
+            phase: Phase::Open,
+            acked,
+            counted,
+            abc_limit,
+            delivered: acked.ceil() as u32,
+            lost: 0,
+            prior_in_flight: self.segments(flight).ceil() as u32,
+            in_flight: self.flight_segments().ceil() as u32,
+            number: self.snd_una,
+            last_sent: self.snd_max,
+            latest: None,
+            rtt: None,
+            srtt,
+            min_rtt: srtt,
+            slow_start: self.window.is_slow_start(),
+            // RFC 9438 section 5.8: whether the window was what limited the sender.
+            is_limited: self.segments(flight) + 1.0 > cwnd,
+            may_grow: true,
+        };
+        self.control.on_ack(&mut self.window, &ack);
     }
 
     /// Whether this sender stays in recovery until all that was lost in one window is repaired.
@@ -183,11 +204,11 @@ impl Sender {
 
     /// The window when everything sent before the loss has arrived.
     fn leave_recovery(&mut self) {
-        let ssthresh = self.congestion.ssthresh;
-        self.congestion.cwnd = match self.params.exit {
+        let ssthresh = self.window.ssthresh;
+        self.window.cwnd = match self.params.exit {
             // RFC 6582 section 3.2 step 3: no burst if little is outstanding.
             // ns-2's Sack1 keeps the halved window, and this ACK does not make it grow.
-            RecoveryExit::Grow => self.congestion.cwnd,
+            RecoveryExit::Grow => self.window.cwnd,
             RecoveryExit::Flight if !self.params.sack() => {
                 ssthresh.min(self.flight_segments().max(1.0) + 1.0)
             }
@@ -211,7 +232,7 @@ impl Sender {
         self.recovery.first_partial = false;
         // RFC 6582 section 3.2 step 3: deflate by what was acknowledged, add back one segment.
         let deflated = self.recovery.inflation - acked;
-        self.congestion.cwnd = (self.congestion.cwnd + deflated.min(0.0)).max(1.0);
+        self.window.cwnd = (self.window.cwnd + deflated.min(0.0)).max(1.0);
         self.recovery.inflation = deflated.max(0.0) + 1.0;
         self.retransmit(now, ack, wire);
     }
@@ -237,7 +258,7 @@ impl Sender {
             self.inflate(dupacks);
         } else if self.params.limited_transmit && !self.recovery.active {
             // RFC 3042 section 2.
-            let limit = self.limit(self.congestion.cwnd + f64::from(dupacks));
+            let limit = self.limit(self.window.cwnd + f64::from(dupacks));
             self.recovery.extra += u32::from(self.send_next(now, limit, wire));
         }
     }
@@ -275,7 +296,7 @@ impl Sender {
             self.recovery.inflation += 1.0;
         } else if self.params.inflate == Inflate::Cwnd && dupacks > self.params.dupack_threshold {
             // `bug_fix` keeps the retransmission back, but not the growth after it.
-            self.congestion.cwnd += 1.0;
+            self.window.cwnd += 1.0;
         }
     }
 
@@ -286,13 +307,15 @@ impl Sender {
         if self.snd_una >= self.recovery.cwr_end {
             // RFC 5681 section 3.2 step 2: what limited transmit sent does not count.
             let flight = self.flight_segments() - f64::from(self.recovery.extra);
-            self.congestion.cut(&self.params, self.window_segments(), flight);
+            if self.reduce_for(now, flight, CongestionControl::on_loss) == Response::Ignore {
+                congestion::hold(&mut self.window);
+            }
         }
         self.recovery.recover = self.snd_max;
         self.recovery.last_cut = Some(Cut::FastRetransmit);
         self.timed = None;
         if self.params.algorithm == Algorithm::Tahoe {
-            self.congestion.cwnd = 1.0;
+            self.window.cwnd = 1.0;
             self.snd_nxt = self.snd_una;
             self.restart_timer(now);
             return;
@@ -303,6 +326,18 @@ impl Sender {
         self.recovery.pipe = self.flight_segments() - f64::from(self.recovery.dupacks);
         self.restart_timer(now);
         self.recovery.high_rxt = self.retransmit(now, self.snd_una, wire);
+    }
+
+    /// A sign of congestion with so many segments outstanding.
+    fn reduce_for(&mut self, now: Time, flight: f64, sign: Sign) -> Response {
+        let event = self.congestion_event(now, flight);
+        let response = sign(&mut *self.control, &mut self.window, &event);
+        match response {
+            Response::Reduce(left) => congestion::reduce(&self.params, &mut self.window, left),
+            Response::Done => congestion::hold(&mut self.window),
+            Response::Ignore => {}
+        }
+        response
     }
 
     /// Recovery ends without success.
@@ -329,7 +364,7 @@ impl Sender {
             // RFC 6298 (5.7).
             Halving::Flight => self.rtt.syn_was_lost(&self.params),
             // ns-2 treats its SYN as any packet: the threshold falls too.
-            Halving::Window if !self.uses_rack() => self.congestion.ssthresh = 2.0,
+            Halving::Window if !self.uses_rack() => self.window.ssthresh = 2.0,
             Halving::Window => {}
         }
     }
@@ -345,7 +380,7 @@ impl Sender {
     fn send_in_recovery<W: Wire>(&mut self, now: Time, wire: &mut W) {
         let segment = self.params.segment.get();
         let lost_below = self.lost_below();
-        let window = self.congestion.cwnd.min(self.window_segments());
+        let window = self.window.cwnd.min(self.window_segments());
         loop {
             let pipe = match self.params.sack_recovery {
                 SackRecovery::Pipe => self.recovery.pipe,
@@ -399,14 +434,16 @@ impl Sender {
     // ECN
 
     /// RFC 3168 section 6.1.2: once per window, as for a loss.
-    fn on_echo(&mut self) {
+    fn on_echo(&mut self, now: Time) {
         let once = self.snd_una >= self.recovery.cwr_end && self.snd_una >= self.recovery.recover;
         if self.recovery.active || !once || self.snd_una == self.snd_max {
             return;
         }
+        let flight = self.flight_segments();
+        if self.reduce_for(now, flight, CongestionControl::on_mark) == Response::Ignore {
+            return;
+        }
         self.stats.ecn_reductions += 1;
-        let (window, flight) = (self.window_segments(), self.flight_segments());
-        self.congestion.cut(&self.params, window, flight);
         self.recovery.cwr_end = self.snd_max;
         self.recovery.last_cut = Some(Cut::Ecn);
         self.say_cwr = true;

@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span, Time};
-use apportion_scenario::tcp::{Algorithm, Halving, Idle, Inflate, SackRecovery, TcpParams};
+use apportion_scenario::tcp::{Halving, Idle, Inflate, SackRecovery, TcpParams};
 
 use super::accurate::Marks;
-use super::congestion::Congestion;
 use super::rack::RackMemory;
 use super::receiver::window_scale;
 use super::recovery::{Cut, Recovery};
@@ -19,6 +18,7 @@ use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
 use super::segment::{Flags, Segment, Wire};
 use super::seq::{unwrap, wrap};
+use crate::congestion::{self, CongestionEvent, Control, Window, basis, first_window};
 
 mod handshake;
 mod idle;
@@ -28,7 +28,7 @@ mod prediction;
 const UNLIMITED: u64 = u64::MAX / 4;
 
 /// The sending end of a connection. Names of state as in RFC 9293 section 3.3.1 and RFC 5681.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Sender {
     pub(super) params: Arc<TcpParams>,
     isn: u32,
@@ -45,7 +45,8 @@ pub struct Sender {
     /// End of what the application has handed over.
     data_end: u64,
     closed: bool,
-    pub(super) congestion: Congestion,
+    pub(super) window: Window,
+    pub(super) control: Control,
     pub(super) recovery: Recovery,
     pub(super) scoreboard: Scoreboard,
     /// What [`SackRecovery::Rack`] remembers.
@@ -60,6 +61,12 @@ pub struct Sender {
     pub(super) accurate: bool,
     /// The next new data segment says CWR.
     pub(super) say_cwr: bool,
+    /// Segments carry timestamps. This and the next two follow from the parameters, and are asked for each segment.
+    stamps: bool,
+    /// The control is [told of everything](Control::is_informed).
+    pub(super) informed: bool,
+    /// More is done for each segment than to send it: the control is told of it, or it is paced.
+    pub(super) is_controlled: bool,
     pub(super) stats: SenderStats,
 }
 
@@ -100,6 +107,7 @@ impl Sender {
     /// A connection that starts at the sequence number `isn`.
     #[must_use]
     pub fn new(params: Arc<TcpParams>, isn: u32) -> Self {
+        let control = Control::new(&params);
         Self {
             isn,
             phase: Phase::Closed,
@@ -111,7 +119,11 @@ impl Sender {
             scale: window_scale(&params),
             data_end: u64::from(params.syn),
             closed: false,
-            congestion: Congestion::new(&params),
+            window: first_window(&params),
+            informed: control.is_informed(),
+            is_controlled: control.is_informed() || params.pacing || params.algorithm.entry().paces,
+            stamps: params.stamps(),
+            control,
             recovery: Recovery::default(),
             scoreboard: Scoreboard::new(),
             rack: RackMemory::default(),
@@ -120,7 +132,7 @@ impl Sender {
             timer: None,
             last_send: Time::ZERO,
             ecn_agreed: params.offers_ecn() && !params.syn,
-            accurate: params.algorithm == Algorithm::Prague && !params.syn,
+            accurate: params.algorithm.is_l4s() && !params.syn,
             say_cwr: false,
             stats: SenderStats::default(),
             params,
@@ -141,13 +153,13 @@ impl Sender {
             return;
         }
         if self.uses_rack() {
-            self.start_control();
+            self.start_pacing();
         }
         if self.params.syn {
             self.phase = Phase::SynSent { timeouts: 0 };
             // One segment until the handshake is through, and after if its SYN was lost (RFC 5681 section
             // 3.1).
-            self.congestion.cwnd = 1.0;
+            self.window.cwnd = 1.0;
             self.send_syn(now, wire);
         } else {
             self.phase = Phase::Open;
@@ -264,13 +276,13 @@ impl Sender {
     /// The congestion window in segments, without what duplicate ACKs add.
     #[must_use]
     pub const fn cwnd(&self) -> f64 {
-        self.congestion.cwnd
+        self.window.cwnd
     }
 
     /// The slow start threshold in segments.
     #[must_use]
     pub const fn ssthresh(&self) -> f64 {
-        self.congestion.ssthresh
+        self.window.ssthresh
     }
 
     /// The smoothed round-trip time, once measured.
@@ -311,7 +323,7 @@ impl Sender {
             return;
         }
         self.restart_after_idle(now);
-        let limit = self.limit(self.congestion.cwnd + self.recovery.inflation);
+        let limit = self.limit(self.window.cwnd + self.recovery.inflation);
         while burst > 0 && self.send_next(now, limit, wire) {
             burst -= 1;
         }
@@ -491,20 +503,20 @@ impl Sender {
     }
 
     fn timestamp(&self, now: Time) -> u32 {
-        if self.params.stamps() { Segment::timestamp_at(now) } else { 0 }
+        if self.stamps { Segment::timestamp_at(now) } else { 0 }
     }
 
     /// The retransmission timer expired: everything outstanding is taken for lost.
     fn time_out<W: Wire>(&mut self, now: Time, wire: &mut W) {
         self.stats.timeouts += 1;
         let again = self.rtt.is_backed_off();
-        let (window, flight) = (self.window_segments(), self.flight_segments());
         if self.params.inflate == Inflate::Cwnd {
-            self.congestion.cwnd += self.recovery.inflation;
+            self.window.cwnd += self.recovery.inflation;
         }
         // RFC 5681 section 3.1: a segment already resent by the timer leaves ssthresh as it is.
-        let stands = again && self.params.halving == Halving::Flight;
-        self.congestion.time_out(&self.params, window, flight, stands);
+        let again = again && self.params.halving == Halving::Flight;
+        let event = CongestionEvent { again, ..self.congestion_event(now, self.flight_segments()) };
+        congestion::time_out(&self.params, &mut self.window, &mut self.control, &event);
         self.rtt.back_off(&self.params);
         self.abandon_recovery(Cut::Timeout);
         self.timed = None;
@@ -568,6 +580,13 @@ impl Sender {
     /// What is outstanding, in segments (RFC 5681 FlightSize).
     pub(super) fn flight_segments(&self) -> f64 {
         self.segments(self.snd_max - self.snd_una)
+    }
+
+    /// A sign of congestion, with so many segments outstanding.
+    pub(super) fn congestion_event(&self, now: Time, flight: f64) -> CongestionEvent {
+        let (cwnd, receive_window) = (self.window.cwnd, self.window_segments());
+        let basis = basis(&self.params, cwnd, receive_window, flight);
+        CongestionEvent { now, cwnd, basis, receive_window, in_flight: flight as u32, again: false }
     }
 
     /// One past the last offset there will be.

@@ -7,24 +7,24 @@
 //! reneging of SACK is not expected. Cost: O(log segments) per ACK, and O(log losses) for each loss; more while
 //! segments are late (see `record`).
 
-mod control;
+mod inform;
 mod probe;
 mod record;
-mod steer;
 mod undo;
 
 use std::ops::{Deref, DerefMut};
 
 use apportion_core::units::{Span, Time};
-use apportion_scenario::tcp::CubicForm;
 
-use super::congestion::Growth;
-use super::hystart::{HyStart, Sample};
+use super::accurate::Marks;
 use super::prr::Prr;
 use super::segment::{Segment, Wire};
 use super::sender::Sender;
 use super::seq::unwrap;
-use control::Control;
+use crate::congestion::hystart::{HyStart, Sample};
+use crate::congestion::pacing::Pacer;
+use crate::congestion::{self, CongestionControl, CongestionEvent, Phase, Response, Sign};
+use inform::Prior;
 use probe::Probe;
 use record::{Delivery, Losses, Record};
 use undo::Before;
@@ -33,7 +33,7 @@ use undo::Before;
 #[derive(Clone, Debug)]
 pub struct Rack {
     pub(super) record: Record,
-    state: State,
+    state: Phase,
     /// The end of what had been sent when `state` began; it ends when that is acknowledged.
     high_seq: u64,
     prr: Prr,
@@ -48,20 +48,12 @@ pub struct Rack {
     probe_at: Option<Time>,
     /// When what is late by now is lost.
     reorder_at: Option<Time>,
+    /// What was known before the ACK under way, for a control that is told.
+    prior: Prior,
+    /// What ACKs have said of marks, where the receiver counts them.
+    marks: Marks,
     /// On the heap: most have none.
-    control: Option<Box<Control>>,
-}
-
-/// Where a sender stands between a sign of congestion and its end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    Open,
-    /// The window falls because of a mark.
-    Cwr,
-    /// The window falls because of a loss, which is being repaired.
-    Recovery,
-    /// The timer expired; slow start repairs what is lost.
-    Loss,
+    pacer: Option<Box<Pacer>>,
 }
 
 /// How much of the window was used (RFC 7661 section 4.1), over about a round trip.
@@ -111,7 +103,7 @@ fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
 impl Rack {
     const START: Self = Self {
         record: Record::EMPTY,
-        state: State::Open,
+        state: Phase::Open,
         high_seq: 0,
         prr: Prr::new(0.0),
         before: None,
@@ -121,23 +113,25 @@ impl Rack {
         probe: None,
         probe_at: None,
         reorder_at: None,
-        control: None,
+        prior: Prior::NONE,
+        marks: Marks::NONE,
+        pacer: None,
     };
 
     /// The first of its timers and `other` that is due.
     #[inline]
     pub(super) fn next_timer(&self, other: Option<Time>) -> Option<Time> {
-        let paced = self.control.as_deref().and_then(Control::due);
+        let paced = self.pacer.as_deref().and_then(Pacer::due);
         earlier(earlier(other, self.probe_at), earlier(self.reorder_at, paced))
     }
 
     /// Whether the window falls ACK by ACK.
     fn is_lowering(&self) -> bool {
-        matches!(self.state, State::Cwr | State::Recovery)
+        matches!(self.state, Phase::Cwr | Phase::Recovery)
     }
 
     fn recovers(&self) -> bool {
-        matches!(self.state, State::Recovery | State::Loss)
+        matches!(self.state, Phase::Recovery | Phase::Loss)
     }
 }
 
@@ -145,8 +139,8 @@ impl Sender {
     /// An ACK on an open connection. `ack` is within what was sent.
     pub(super) fn on_rack_ack<W: Wire>(&mut self, now: Time, ack: u64, segment: &Segment, wire: &mut W) {
         let advanced = ack > self.snd_una;
-        if self.rack.control.is_some() {
-            self.inform_control(now, ack, segment);
+        if self.informed {
+            self.rack.prior = self.prior();
         }
         let mut delivery = Delivery::default();
         let reports = !segment.sack.is_empty();
@@ -164,12 +158,12 @@ impl Sender {
             // Linux: the retransmission of the first segment is not late while older data arrive.
             self.restart_timer(now);
         }
-        self.settle_probe(ack, advanced || delivery.segments > 0, duplicate);
+        self.settle_probe(now, ack, advanced || delivery.segments > 0, duplicate);
         if self.state_ends() {
             self.leave_state();
         }
-        if marked && self.rack.state == State::Open {
-            self.on_rack_echo();
+        if marked && self.rack.state == Phase::Open {
+            self.on_rack_echo(now);
         }
         let losses = self.find_losses(now);
         self.open_or_lower_window(now, advanced, &delivery, losses);
@@ -181,7 +175,7 @@ impl Sender {
 
     /// The window is about to be reduced because of a loss.
     fn remember_window(&mut self) {
-        let before = Before::new(self.congestion.cwnd, self.congestion.ssthresh);
+        let before = Before::new(self.window.cwnd, self.window.ssthresh);
         self.rack.before = self.params.timestamps.then(|| Box::new(before));
     }
 
@@ -192,12 +186,12 @@ impl Sender {
         if !self.rack.recovers() {
             return;
         }
-        self.congestion.cwnd = self.congestion.cwnd.max(before.cwnd);
-        self.congestion.ssthresh = self.congestion.ssthresh.max(before.ssthresh);
+        self.window.cwnd = self.window.cwnd.max(before.cwnd);
+        self.window.ssthresh = self.window.ssthresh.max(before.ssthresh);
         self.rack.record.forget_losses();
-        (self.rack.state, self.rack.before) = (State::Open, None);
-        self.model_recovered();
-        self.model_undoes();
+        (self.rack.state, self.rack.before) = (Phase::Open, None);
+        self.control.on_recovered(&mut self.window);
+        self.control.on_undone();
     }
 
     /// Records the SACK option. Returns whether it reports data that arrived twice (RFC 2883 section 4).
@@ -240,56 +234,58 @@ impl Sender {
     /// Whether everything that was outstanding at the sign of congestion has arrived.
     fn state_ends(&self) -> bool {
         match self.rack.state {
-            State::Open => false,
+            Phase::Open => false,
             // The segment at `high_seq` says CWR: before it arrived, echoes are of the same marks.
-            State::Cwr => self.snd_una > self.rack.high_seq || self.snd_una == self.snd_max,
-            State::Recovery | State::Loss => self.snd_una >= self.rack.high_seq,
+            Phase::Cwr => self.snd_una > self.rack.high_seq || self.snd_una == self.snd_max,
+            Phase::Recovery | Phase::Loss => self.snd_una >= self.rack.high_seq,
         }
     }
 
     fn leave_state(&mut self) {
-        if !self.model_recovered() && matches!(self.rack.state, State::Cwr | State::Recovery) {
-            self.congestion.cwnd = self.congestion.ssthresh;
+        if self.rack.is_lowering() && !self.control.moves_window(self.rack.state) {
+            self.window.cwnd = self.window.ssthresh;
         }
-        (self.rack.state, self.rack.before) = (State::Open, None);
+        self.control.on_recovered(&mut self.window);
+        (self.rack.state, self.rack.before) = (Phase::Open, None);
     }
 
     /// RFC 3168 section 6.1.2: once per window, as for a loss.
-    fn on_rack_echo(&mut self) {
-        if self.snd_una == self.snd_max || self.has_model() {
+    fn on_rack_echo(&mut self, now: Time) {
+        if self.snd_una == self.snd_max || self.reduce(now, CongestionControl::on_mark) == Response::Ignore {
             return;
         }
         self.stats.ecn_reductions += 1;
         // RFC 9768 section 3.1.5: there is nothing to end where marks are counted.
         self.say_cwr = !self.accurate;
-        let cwnd = self.congestion.cwnd;
-        self.reduce();
-        if let Some((left, at_once)) = self.marks_leave(cwnd.min(self.window_segments())) {
-            self.congestion.ssthresh = left.max(2.0);
-            if at_once {
-                self.congestion.cwnd = self.congestion.ssthresh;
-            }
-        }
-        self.enter(State::Cwr);
+        self.enter(Phase::Cwr);
     }
 
-    fn enter(&mut self, state: State) {
+    fn enter(&mut self, state: Phase) {
         self.rack.state = state;
         self.rack.high_seq = self.snd_max;
         self.rack.probe_at = None;
     }
 
-    /// The threshold falls; the window follows ACK by ACK.
-    fn reduce(&mut self) {
-        if self.model_recovers() {
-            return;
-        }
+    /// A sign of congestion: the threshold falls, and the window follows ACK by ACK, unless the control says otherwise.
+    fn reduce(&mut self, now: Time, sign: Sign) -> Response {
         // Linux counts whole segments: what was acknowledged towards another one is forgotten.
-        let cwnd = self.congestion.cwnd.floor();
-        self.congestion.cwnd = cwnd;
-        self.congestion.cut(&self.params, self.window_segments(), self.flight_segments());
-        self.congestion.cwnd = cwnd;
+        let cwnd = self.window.cwnd.floor();
+        let (receive_window, in_flight) = (self.window_segments(), self.rack.record.in_flight());
+        let basis = congestion::basis(&self.params, cwnd, receive_window, self.flight_segments());
+        let event = CongestionEvent { now, cwnd, basis, receive_window, in_flight, again: false };
+        let response = sign(&mut *self.control, &mut self.window, &event);
+        match response {
+            Response::Reduce(left) => {
+                congestion::reduce(&self.params, &mut self.window, left);
+                self.window.cwnd = cwnd;
+            }
+            Response::Done if !self.control.moves_window(Phase::Recovery) => {
+                congestion::hold(&mut self.window);
+            }
+            Response::Done | Response::Ignore => {}
+        }
         self.rack.prr = Prr::new(cwnd);
+        response
     }
 
     /// Looks for losses, and begins recovery if there are any.
@@ -298,21 +294,23 @@ impl Sender {
         let losses = self.rack.record.detect(now, window);
         self.rack.reorder_at = losses.next;
         let begins = match self.rack.state {
-            State::Open | State::Cwr => losses.segments > 0 || self.rack.record.has_lost(),
+            Phase::Open | Phase::Cwr => losses.segments > 0 || self.rack.record.has_lost(),
             // What the timer sent again is lost again: congestion goes on.
-            State::Loss => losses.again > 0,
-            State::Recovery => false,
+            Phase::Loss => losses.again > 0,
+            Phase::Recovery => false,
         };
         if begins {
             self.stats.fast_retransmits += 1;
-            if self.rack.state != State::Cwr {
+            if self.rack.state != Phase::Cwr {
                 self.remember_window();
-                self.reduce();
+                if self.reduce(now, CongestionControl::on_loss) == Response::Ignore {
+                    congestion::hold(&mut self.window);
+                }
             }
-            self.enter(State::Recovery);
+            self.enter(Phase::Recovery);
         }
         if losses.segments > 0 {
-            self.model_loses(now);
+            self.inform_of_losses(now);
         }
         losses
     }
@@ -323,44 +321,44 @@ impl Sender {
     }
 
     fn open_or_lower_window(&mut self, now: Time, advanced: bool, delivery: &Delivery, losses: Losses) {
-        if self.rack.control.is_some() && self.control_window(now, advanced, delivery, losses) {
-            return;
-        }
         match self.rack.state {
-            State::Cwr | State::Recovery if delivery.segments > 0 => {
+            state if self.informed && self.control.moves_window(state) => {
+                self.inform_of_ack(now, delivery, losses, self.window.is_slow_start());
+            }
+            Phase::Cwr | Phase::Recovery if delivery.segments > 0 => {
                 let in_flight = self.rack.record.in_flight();
-                let (ssthresh, safe) = (self.congestion.ssthresh, advanced && losses.segments == 0);
-                self.congestion.cwnd =
+                let (ssthresh, safe) = (self.window.ssthresh, advanced && losses.segments == 0);
+                self.window.cwnd =
                     self.rack.prr.window(ssthresh, in_flight, delivery.segments, safe).max(1.0);
             }
-            State::Open | State::Loss if advanced => self.open_window(now, delivery),
+            Phase::Open | Phase::Loss if advanced => self.open_window(now, delivery, losses),
             _ => {}
         }
     }
 
-    fn open_window(&mut self, now: Time, delivery: &Delivery) {
-        let slow_start = self.congestion.cwnd < self.congestion.ssthresh;
-        let min_rtt = self.rack.record.min_rtt().unwrap_or_default();
-        if let Some(sent) = delivery.last_sent
-            && self.params.hystart
-            && slow_start
-        {
-            let (ack, sent, rtt) = (self.snd_una, self.snd_max, now.since(sent));
-            let (cwnd, paced) = (self.congestion.cwnd, self.params.pacing || self.params.algorithm.paces());
-            if self.rack.hystart.ends(Sample { now, ack, sent, cwnd, rtt, min_rtt, paced }) {
-                self.congestion.ssthresh = cwnd;
-            }
+    fn open_window(&mut self, now: Time, delivery: &Delivery, losses: Losses) {
+        let slow_start = self.window.is_slow_start();
+        if self.params.hystart && slow_start {
+            self.end_slow_start(now, delivery);
         }
-        // RFC 7661 section 4.1: slow start goes on while half of the window is used.
-        let Usage { limited, most, .. } = self.rack.usage;
-        let limited = if slow_start { self.congestion.cwnd < 2.0 * f64::from(most) } else { limited };
-        if limited || !slow_start {
-            let acked = f64::from(delivery.segments);
-            let srtt = match self.params.cubic {
-                CubicForm::Linux => min_rtt,
-                CubicForm::Rfc9438 => self.srtt().unwrap_or_default(),
-            };
-            self.congestion.grow(&self.params, Growth { now, acked, srtt, limited });
+        if self.informed {
+            return self.inform_of_ack(now, delivery, losses, slow_start);
+        }
+        let ack = self.ack(now, delivery, losses, slow_start);
+        self.control.on_ack_uninformed(&mut self.window, &ack);
+    }
+
+    /// HyStart, if the ACK is a sign of it.
+    fn end_slow_start(&mut self, now: Time, delivery: &Delivery) {
+        if let Some(sent) = delivery.last_sent
+            && self.control.has_slow_start()
+        {
+            let (cwnd, paced) = (self.window.cwnd, self.params.pacing || self.params.algorithm.entry().paces);
+            let (ack, sent, rtt) = (self.snd_una, self.snd_max, now.since(sent));
+            let min_rtt = self.rack.record.min_rtt().unwrap_or_default();
+            if self.rack.hystart.ends(Sample { now, ack, sent, cwnd, rtt, min_rtt, paced }) {
+                self.window.ssthresh = cwnd;
+            }
         }
     }
 
@@ -369,7 +367,7 @@ impl Sender {
 
     /// Sends what the window allows: first what is lost, then new data.
     pub(super) fn send_rack<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        if self.rack.control.is_some() {
+        if self.is_controlled {
             self.send_controlled(now, wire);
         } else {
             self.send_with::<false, W>(now, wire);
@@ -384,13 +382,13 @@ impl Sender {
     /// The same, with a control or without.
     #[inline(always)]
     fn send_with<const CONTROLLED: bool, W: Wire>(&mut self, now: Time, wire: &mut W) {
-        if !(CONTROLLED && self.has_model()) && self.restart_after_idle(now) {
+        if !(CONTROLLED && self.control.moves_window(Phase::Open)) && self.restart_after_idle(now) {
             self.rack.usage = Usage::NONE;
         }
         let mut sent_new = false;
         let mut quota = if CONTROLLED { self.pacing_quota(now) } else { 0 };
         let limited = loop {
-            if f64::from(self.rack.record.in_flight()) + 1.0 > self.congestion.cwnd.max(1.0) {
+            if f64::from(self.rack.record.in_flight()) + 1.0 > self.window.cwnd.max(1.0) {
                 break true;
             }
             if CONTROLLED {
@@ -406,7 +404,7 @@ impl Sender {
                 sent_new = true;
             } else {
                 if CONTROLLED {
-                    self.note_idleness();
+                    self.inform_of_idleness();
                 }
                 break false;
             }
@@ -432,7 +430,7 @@ impl Sender {
 
     /// `len` bytes of new data up to `end` were sent, or a segment again, at `now`.
     pub(super) fn record_transmission(&mut self, now: Time, end: u64, len: u64, is_new: bool) {
-        if self.rack.control.is_some() {
+        if self.is_controlled {
             self.inform_of_transmission(now, end, len);
         }
         if is_new {
@@ -459,17 +457,17 @@ impl Sender {
     /// The timers of this module that are due.
     pub(super) fn on_rack_timers<W: Wire>(&mut self, now: Time, wire: &mut W) {
         if self.rack.reorder_at.is_some_and(|at| at <= now) {
-            let repaired = self.rack.state == State::Recovery;
+            let repaired = self.rack.state == Phase::Recovery;
             self.find_losses(now);
             // Nothing was delivered: the beginning of recovery lets its first retransmission out, and no more.
-            if !repaired && self.rack.state == State::Recovery && !self.has_model() {
+            if !repaired && self.rack.state == Phase::Recovery && !self.control.moves_window(Phase::Recovery)
+            {
                 let in_flight = self.rack.record.in_flight();
-                self.congestion.cwnd =
-                    self.rack.prr.window(self.congestion.ssthresh, in_flight, 1, false).max(1.0);
+                self.window.cwnd = self.rack.prr.window(self.window.ssthresh, in_flight, 1, false).max(1.0);
             }
             self.send_rack(now, wire);
         }
-        if self.rack.control.as_deref().and_then(Control::due).is_some_and(|at| at <= now) {
+        if self.rack.pacer.as_deref().and_then(Pacer::due).is_some_and(|at| at <= now) {
             self.send_rack(now, wire);
         }
         if self.rack.probe_at.is_some_and(|at| at <= now) {
@@ -482,26 +480,25 @@ impl Sender {
     pub(super) fn time_out_rack<W: Wire>(&mut self, now: Time, wire: &mut W) {
         self.stats.timeouts += 1;
         // One reduction for one window, unless something arrived since the timer expired last.
-        let stands = match self.rack.state {
-            State::Open => false,
-            State::Cwr | State::Recovery => self.snd_una < self.rack.high_seq,
-            State::Loss => self.snd_una < self.rack.high_seq && self.rack.timeouts > 0,
+        let again = match self.rack.state {
+            Phase::Open => false,
+            Phase::Cwr | Phase::Recovery => self.snd_una < self.rack.high_seq,
+            Phase::Loss => self.snd_una < self.rack.high_seq && self.rack.timeouts > 0,
         };
-        if !stands {
+        if !again {
             self.remember_window();
         }
-        self.model_times_out();
-        let (window, flight) = (self.window_segments(), self.flight_segments());
-        self.congestion.time_out(&self.params, window, flight, stands);
+        let event = CongestionEvent { again, ..self.congestion_event(now, self.flight_segments()) };
+        congestion::time_out(&self.params, &mut self.window, &mut self.control, &event);
         let reordering = self.reordering_window();
         self.rack.record.time_out(now, reordering);
-        self.model_loses(now);
-        self.enter(State::Loss);
+        self.inform_of_losses(now);
+        self.enter(Phase::Loss);
         self.rack.timeouts += 1;
         (self.rack.probe, self.rack.reorder_at) = (None, None);
         self.rtt.back_off(&self.params);
         self.restart_timer(now);
-        self.congestion.cwnd = f64::from(self.rack.record.in_flight()) + 1.0;
+        self.window.cwnd = f64::from(self.rack.record.in_flight()) + 1.0;
         self.send_rack(now, wire);
     }
 }
@@ -554,7 +551,7 @@ mod tests {
         report(&mut sender, at(51_000), 1, &mut wire);
         assert_eq!((wire.0, sender.next_timer()), (12, Some(at(62_500))));
         sender.on_timer(at(62_500), &mut wire);
-        assert_eq!((sender.rack.state, sender.rack.prr.delivered()), (State::Recovery, 1));
+        assert_eq!((sender.rack.state, sender.rack.prr.delivered()), (Phase::Recovery, 1));
         // 11 arrives, which was sent at 51 ms: 3 to 9 are lost, and 10 has until 50 + 50 + 12.5 ms. What arrives
         // is older than the retransmission of 0, so the timer of that starts anew.
         report(&mut sender, at(101_000), 11, &mut wire);

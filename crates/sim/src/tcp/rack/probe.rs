@@ -2,7 +2,7 @@
 
 use apportion_core::units::{Span, Time};
 
-use super::State;
+use crate::congestion::{CongestionControl, Phase, Response};
 use crate::tcp::segment::Wire;
 use crate::tcp::sender::Sender;
 
@@ -24,7 +24,7 @@ impl Sender {
     /// Starts or restarts the timer of the probe, or stops it (RFC 8985 section 7.2).
     pub(super) fn schedule_probe(&mut self, now: Time) {
         let record = &self.rack.record;
-        let open = matches!(self.rack.state, State::Open | State::Cwr);
+        let open = matches!(self.rack.state, Phase::Open | Phase::Cwr);
         let allowed = open && !record.has_sacked() && record.outstanding() > 0 && self.rack.probe.is_none();
         let patience = match (self.srtt(), record.outstanding()) {
             (None, _) => self.params.initial_rto,
@@ -50,16 +50,17 @@ impl Sender {
 
     /// Whether the ACK answers the probe, and whether the probe repaired a loss that nothing else showed (RFC
     /// 8985 section 7.4): the window then falls at once.
-    pub(super) fn settle_probe(&mut self, ack: u64, news: bool, duplicate: bool) {
+    pub(super) fn settle_probe(&mut self, now: Time, ack: u64, news: bool, duplicate: bool) {
         let Some(probe) = self.rack.probe.filter(|probe| ack >= probe.end) else { return };
         if !probe.is_retransmission || duplicate || !news {
             // New data arrived, or both the segment and its probe did.
             self.rack.probe = None;
         } else if ack > probe.end {
             self.rack.probe = None;
-            if self.rack.state == State::Open && !self.has_model() {
-                self.reduce();
-                self.congestion.cwnd = self.congestion.ssthresh;
+            if self.rack.state == Phase::Open
+                && let Response::Reduce(_) = self.reduce(now, CongestionControl::on_repaired_loss)
+            {
+                self.window.cwnd = self.window.ssthresh;
             }
         }
     }

@@ -4,11 +4,10 @@
 
 use apportion_core::Ecn;
 use apportion_core::units::Time;
-use apportion_scenario::tcp::Algorithm;
 
 use super::{Phase, Sender};
+use crate::congestion::initial_window;
 use crate::tcp::accurate::{self, Feedback};
-use crate::tcp::congestion::initial_window;
 use crate::tcp::receiver::window_scale;
 use crate::tcp::segment::{Extra, Flags, Segment, Wire};
 
@@ -39,20 +38,20 @@ impl Sender {
     fn offer(&self) -> Flags {
         let Phase::SynSent { timeouts } = self.phase else { return Flags::NONE };
         // RFC 3168 section 6.1.1.1: a SYN that got no answer may have been dropped for its flags. RFC 9768 section 3.1.4.1 tries twice.
-        let (flags, tries) = match self.params.algorithm {
-            Algorithm::Prague => (accurate::OFFER, 2),
-            _ => (Flags::ECE | Flags::CWR, 1),
-        };
+        let is_l4s = self.params.algorithm.is_l4s();
+        let (flags, tries) = if is_l4s { (accurate::OFFER, 2) } else { (Flags::ECE | Flags::CWR, 1) };
         let falls_back = self.uses_rack() && timeouts >= tries;
         if self.params.offers_ecn() && !falls_back { flags } else { Flags::NONE }
     }
 
     /// What a SYN/ACK with these flags agrees to.
     fn agree(&mut self, answer: Flags) {
-        let feedback = match self.params.algorithm {
-            Algorithm::Prague => Feedback::granted(answer),
-            _ if self.params.offers_ecn() && answer.has(Flags::ECE) => Feedback::Classic,
-            _ => Feedback::None,
+        let feedback = if self.params.algorithm.is_l4s() {
+            Feedback::granted(answer)
+        } else if self.params.offers_ecn() && answer.has(Flags::ECE) {
+            Feedback::Classic
+        } else {
+            Feedback::None
         };
         (self.ecn_agreed, self.accurate) = (feedback != Feedback::None, feedback == Feedback::Accurate);
     }
@@ -72,7 +71,7 @@ impl Sender {
         if timeouts > forgiven {
             self.syn_lost();
         } else {
-            self.congestion.cwnd = initial_window(&self.params);
+            self.window.cwnd = initial_window(&self.params);
         }
         if timeouts > 0
             && let Some(sent) = segment.sent_at(now)

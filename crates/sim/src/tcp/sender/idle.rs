@@ -4,7 +4,7 @@ use apportion_core::units::Time;
 use apportion_scenario::tcp::Idle;
 
 use super::Sender;
-use crate::tcp::congestion::initial_window;
+use crate::congestion::initial_window;
 use crate::tcp::segment::Wire;
 
 impl Sender {
@@ -12,7 +12,7 @@ impl Sender {
     /// stay.
     pub(super) fn idle_timeout(&mut self, now: Time) {
         self.stats.idle_timeouts += 1;
-        self.congestion.restart(1.0);
+        self.start_over(1.0);
         self.recovery.inflation = 0.0;
         self.restart_timer(now);
     }
@@ -49,11 +49,26 @@ impl Sender {
         }
         let restart = initial_window(&self.params);
         if self.params.idle == Idle::Restart {
-            self.congestion.restart(restart);
+            self.start_over(restart);
         } else {
-            self.congestion.decay(restart, silence.as_nanos() / self.rto().as_nanos().max(1));
+            self.decay(restart, silence.as_nanos() / self.rto().as_nanos().max(1));
         }
         true
+    }
+
+    /// The window begins again at `window` without forgetting the threshold.
+    fn start_over(&mut self, window: f64) {
+        self.window.cwnd = self.window.cwnd.min(window);
+        self.control.on_restart();
+    }
+
+    /// After so many timeouts' worth of silence: the window halves for each, down to `window`, and the threshold remembers it
+    /// (RFC 2861 section 3).
+    fn decay(&mut self, window: f64, timeouts: u64) {
+        self.window.ssthresh = self.window.ssthresh.max(0.75 * self.window.cwnd);
+        for _ in 0..timeouts.min(64) {
+            self.window.cwnd = (self.window.cwnd / 2.0).max(window.min(self.window.cwnd));
+        }
     }
 
     /// With nothing outstanding, the timer alone can find out that a shut window has opened.

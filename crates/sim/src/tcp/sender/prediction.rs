@@ -34,7 +34,7 @@ impl Sender {
     /// Some of the data that are outstanding are acknowledged, and none is missing.
     #[inline(always)]
     fn take_new(&mut self, now: Time, ack: u64) {
-        let (bytes, flight, cwnd) = (ack - self.snd_una, self.flight(), self.congestion.cwnd);
+        let (bytes, flight, cwnd) = (ack - self.snd_una, self.flight(), self.window.cwnd);
         self.stats.bytes_acked += bytes;
         self.snd_una = ack;
         self.time_ack(now, ack);
@@ -52,13 +52,13 @@ impl Sender {
         }
         self.note_window(segment);
         self.take_new(now, ack);
-        Some(self.limit_beyond(self.congestion.cwnd, 0))
+        Some(self.limit_beyond(self.window.cwnd, 0))
     }
 
     /// As [`send_available`](Self::send_available) for an open connection with data outstanding of which nothing is missing.
     #[inline(always)]
     fn send_new<W: Wire>(&mut self, now: Time, wire: &mut W) {
-        let limit = self.limit_beyond(self.congestion.cwnd, 0);
+        let limit = self.limit_beyond(self.window.cwnd, 0);
         while let Some((segment, size, ecn)) = self.next_new(now, limit) {
             wire.send(segment, size, ecn);
         }

@@ -2,15 +2,15 @@
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
-use super::{Ack, Bbr3, State};
-use crate::tcp::bbr;
-use crate::tcp::delivery_rate::{RateSample, Transit};
+use super::{Bbr3, State};
+use crate::congestion::delivery_rate::{RateSample, Transit};
+use crate::congestion::path_model::{PathModel as _, SampledAck};
 
 const PATH: u32 = 100;
 const RTT: Span = Span::from_millis(100);
 
 /// The ACK of segment `n`, which was sent with so many in the network; `lost` of them since.
-fn ack(n: u64, in_flight: u32, lost: u64) -> Ack {
+fn ack(n: u64, in_flight: u32, lost: u64) -> SampledAck {
     let sample = RateSample {
         prior_delivered: n.saturating_sub(u64::from(PATH)),
         delivered: u64::from(PATH),
@@ -18,7 +18,7 @@ fn ack(n: u64, in_flight: u32, lost: u64) -> Ack {
         is_app_limited: false,
         rtt: Some(RTT),
     };
-    let seen = bbr::Ack {
+    SampledAck {
         now: Time::from_millis(n),
         total: n,
         delivered: 1,
@@ -27,8 +27,9 @@ fn ack(n: u64, in_flight: u32, lost: u64) -> Ack {
         prior_in_flight: in_flight,
         in_flight,
         sample: Some(sample),
-    };
-    Ack { seen, transit: Transit { in_flight, lost, is_app_limited: false }, is_cwnd_limited: true }
+        transit: Transit { in_flight, lost, is_app_limited: false },
+        is_cwnd_limited: true,
+    }
 }
 
 /// The path with its sender's window, and the number of the next segment.
@@ -89,12 +90,12 @@ fn startup_ends_with_six_losses_in_a_round_trip_of_which_a_fiftieth_is_lost() {
     let run = |events: u32, lost: u64| {
         let mut path = Path { bbr: Bbr3::new(10.0, Bytes::new(1_250)), cwnd: 10.0, n: 1 };
         (1..=50).for_each(|_| path.ack(2 * PATH, 0));
-        path.bbr.enter_recovery(path.cwnd);
+        path.bbr.time_out(path.cwnd);
         (0..events).for_each(|_| path.lose(2 * PATH, 1));
         // The rate still grows: only losses can end it.
         for n in 51..=200 {
             let mut next = ack(n, 2 * PATH, lost);
-            next.seen.sample.as_mut().unwrap().delivered = n;
+            next.sample.as_mut().unwrap().delivered = n;
             path.cwnd = path.bbr.on_ack(path.cwnd, next);
         }
         (path.bbr.full_bw_reached, path.bbr.inflight_longterm)
@@ -128,9 +129,9 @@ fn where_the_path_holds_few_segments_it_probes_as_often_as_reno() {
     // Up to the first probe of the round trip, after 5 s.
     for n in 1..490 {
         let mut next = ack(n, 10, 0);
-        let sample = next.seen.sample.as_mut().unwrap();
+        let sample = next.sample.as_mut().unwrap();
         (sample.prior_delivered, sample.delivered) = (n.saturating_sub(10), 10);
-        next.seen.now = Time::from_millis(10 * n);
+        next.now = Time::from_millis(10 * n);
         path.cwnd = path.bbr.on_ack(path.cwnd, next);
         if path.bbr.state == State::Refill && was != State::Refill {
             refills.push(n);
@@ -189,7 +190,7 @@ fn losses_while_it_cruises_lower_the_short_term_bounds_until_the_next_probe() {
         path.lose(PATH, 1);
         for n in path.n..=path.n + u64::from(PATH) {
             let mut next = ack(n, PATH, 1);
-            next.seen.sample.as_mut().unwrap().delivered = 50;
+            next.sample.as_mut().unwrap().delivered = 50;
             path.cwnd = path.bbr.on_ack(path.cwnd, next);
         }
         path.n += u64::from(PATH) + 1;
@@ -228,7 +229,7 @@ fn a_sample_that_the_application_limited_counts_only_if_it_is_larger() {
     let with = |delivered: u64, is_app_limited: bool| {
         let mut path = Path::new();
         let mut next = ack(path.n, PATH, 0);
-        let sample = next.seen.sample.as_mut().unwrap();
+        let sample = next.sample.as_mut().unwrap();
         (sample.delivered, sample.is_app_limited) = (delivered, is_app_limited);
         path.bbr.max_bw_filter = [Rate::ZERO, Rate::from_mbit(10)];
         path.cwnd = path.bbr.on_ack(path.cwnd, next);
@@ -245,7 +246,7 @@ fn acks_that_come_together_leave_room_for_what_they_hold_back() {
         path.until(State::Cruise, PATH);
         for n in path.n..path.n + 600 {
             let mut next = ack(n, PATH, 0);
-            next.seen.delivered = if n % u64::from(each) == 0 { each } else { 0 };
+            next.delivered = if n % u64::from(each) == 0 { each } else { 0 };
             path.cwnd = path.bbr.on_ack(path.cwnd, next);
         }
         path.cwnd

@@ -18,6 +18,8 @@
 
 use apportion_core::units::{Span, Time};
 
+use super::{Ack, CongestionControl, CongestionEvent, Feedback, Response, Window};
+
 const TARGET: Span = Span::from_millis(100);
 const GAIN: f64 = 1.0;
 const BASE_HISTORY: usize = 10;
@@ -48,9 +50,30 @@ impl Default for Ledbat {
     }
 }
 
+impl CongestionControl for Ledbat {
+    fn on_feedback(&mut self, ack: &Feedback) {
+        if let Some(delay) = ack.one_way_delay {
+            self.sample(ack.now, (delay.as_nanos() / 1_000_000) as u32);
+        }
+    }
+
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        let flightsize = f64::from(ack.in_flight + ack.delivered);
+        window.cwnd = self.grow(window.cwnd, ack.acked, flightsize);
+    }
+
+    fn on_loss(&mut self, _: &mut Window, event: &CongestionEvent) -> Response {
+        Response::Reduce(event.basis / 2.0)
+    }
+
+    fn has_slow_start(&self) -> bool {
+        false
+    }
+}
+
 impl Ledbat {
     /// A one-way delay is known, in milliseconds.
-    pub fn sample(&mut self, now: Time, delay: u32) {
+    fn sample(&mut self, now: Time, delay: u32) {
         let minute = now.as_nanos() / BASE_INTERVAL.as_nanos();
         // Minutes without a sample leave none.
         for passed in self.last_rollover + 1..=minute.min(self.last_rollover + BASE_HISTORY as u64) {
@@ -72,8 +95,7 @@ impl Ledbat {
     }
 
     /// The window after an ACK of `acked` segments of `flightsize` that were outstanding.
-    #[must_use]
-    pub fn grow(&self, cwnd: f64, acked: f64, flightsize: f64) -> f64 {
+    fn grow(&self, cwnd: f64, acked: f64, flightsize: f64) -> f64 {
         let Some(delay) = self.queuing_delay() else { return cwnd };
         let off_target = (TARGET.as_secs_f64() - delay.as_secs_f64()) / TARGET.as_secs_f64();
         let max_allowed_cwnd = flightsize + ALLOWED_INCREASE;

@@ -26,8 +26,8 @@
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
-use super::bbr;
 use super::delivery_rate::{RateSample, Transit};
+use super::path_model::{PathModel, SampledAck};
 
 mod model;
 mod probe_bw;
@@ -102,24 +102,6 @@ enum AckPhase {
     ProbeStarting,
     ProbeFeedback,
     ProbeStopping,
-}
-
-/// An ACK.
-#[derive(Clone, Copy, Debug)]
-pub struct Ack {
-    /// What version 1 also asks.
-    pub seen: bbr::Ack,
-    /// What was in the network with the segment of the sample, and was lost since.
-    pub transit: Transit,
-    /// The window stopped the sender in the last round trip.
-    pub is_cwnd_limited: bool,
-}
-
-impl Ack {
-    /// RS.delivery_rate needs a sample; whether the application limited it.
-    fn is_app_limited(&self) -> bool {
-        self.seen.sample.is_none_or(|sample| sample.is_app_limited)
-    }
 }
 
 /// Section 5.5.11: what a recovery that proves needless gives back.
@@ -235,10 +217,10 @@ impl Bbr3 {
             wire,
         }
     }
+}
 
-    /// The rate at which segments leave.
-    #[must_use]
-    pub fn pacing_rate(&mut self, srtt: Option<Span>) -> Rate {
+impl PathModel for Bbr3 {
+    fn pacing_rate(&mut self, srtt: Option<Span>) -> Rate {
         if self.pacing_rate == Rate::ZERO {
             // Section 5.6.2, InitPacingRate.
             let srtt = srtt.filter(|&srtt| srtt > Span::ZERO).unwrap_or(Span::from_millis(1));
@@ -247,15 +229,12 @@ impl Bbr3 {
         self.pacing_rate
     }
 
-    /// Whether the pipe is deliberately left half empty, so that samples say nothing of the path.
-    #[must_use]
-    pub fn probes_rtt(&self) -> bool {
+    fn probes_rtt(&self) -> bool {
         self.state == State::ProbeRtt
     }
 
-    /// Section 5.4.1, HandleRestartFromIdle: data are sent while none are in the network. Returns the window.
-    #[must_use]
-    pub fn restart_from_idle(&mut self, now: Time, cwnd: f64, total: u64) -> f64 {
+    /// Section 5.4.1, HandleRestartFromIdle.
+    fn restart_from_idle(&mut self, now: Time, cwnd: f64, total: u64) -> f64 {
         (self.idle_restart, self.extra_acked_interval_start) = (true, now);
         if self.state.is_probe_bw() {
             self.set_pacing_rate(1.0);
@@ -266,26 +245,26 @@ impl Bbr3 {
     }
 
     /// Section 5.6.4.4, OnEnterFastRecovery.
-    pub fn enter_recovery(&mut self, cwnd: f64) {
+    fn enter_recovery(&mut self, cwnd: f64, _: u32, _: u64) -> f64 {
+        self.time_out(cwnd);
+        cwnd
+    }
+
+    /// Section 5.6.4.4, OnEnterRTO.
+    fn time_out(&mut self, cwnd: f64) {
         self.save_cwnd(cwnd);
         self.save_state_upon_loss();
         self.recovers = true;
     }
 
-    /// Section 5.6.4.4, OnEnterRTO.
-    pub fn time_out(&mut self, cwnd: f64) {
-        self.enter_recovery(cwnd);
-    }
-
-    /// Section 5.6.4.4: recovery ends. Returns the window.
-    #[must_use]
-    pub fn leave_recovery(&mut self, cwnd: f64) -> f64 {
+    /// Section 5.6.4.4.
+    fn leave_recovery(&mut self, cwnd: f64) -> f64 {
         self.recovers = false;
         cwnd.max(self.prior_cwnd)
     }
 
     /// Section 5.5.11.2, HandleSpuriousLossDetection, for what [`leave_recovery`](Self::leave_recovery) leaves.
-    pub fn undo(&mut self, total: u64) {
+    fn undo(&mut self, total: u64) {
         let undo = self.undo;
         self.is_loss_in_round = false;
         self.reset_full_bw();
@@ -307,9 +286,8 @@ impl Bbr3 {
         self.undo.state = None;
     }
 
-    /// Section 5.5.10.2, HandleLostPacket: a segment is lost that was sent with so much in the network. `begins`: the one
-    /// before it is not lost.
-    pub fn lose(&mut self, now: Time, cwnd: f64, total: u64, transit: Transit, begins: bool) {
+    /// Section 5.5.10.2, HandleLostPacket.
+    fn lose(&mut self, now: Time, cwnd: f64, total: u64, transit: Transit, begins: bool) {
         if !self.is_loss_in_round {
             self.loss_round_delivered = total;
             self.save_cwnd(cwnd);
@@ -335,9 +313,8 @@ impl Bbr3 {
     }
 
     /// Section 5.2.3 for an ACK: the model, the state, and from them the window.
-    #[must_use]
-    pub fn on_ack(&mut self, mut cwnd: f64, ack: Ack) -> f64 {
-        let rate = ack.seen.sample.and_then(|sample| self.delivery_rate(sample));
+    fn on_ack(&mut self, mut cwnd: f64, ack: SampledAck) -> f64 {
+        let rate = ack.sample.and_then(|sample| self.delivery_rate(sample));
         self.update_latest_delivery_signals(ack, rate);
         self.update_max_bw(ack, rate);
         if self.loss_round_start {
@@ -353,13 +330,15 @@ impl Bbr3 {
         if self.loss_round_start {
             // AdvanceLatestDeliverySignals, and a round's end for what was lost in it.
             self.bw_latest = rate.unwrap_or_default();
-            self.inflight_latest = delivered(ack.seen.sample);
+            self.inflight_latest = delivered(ack.sample);
             (self.is_loss_in_round, self.loss_events_in_round) = (false, 0);
         }
         self.set_pacing_rate(self.state.gains().0);
         self.window(cwnd, ack)
     }
+}
 
+impl Bbr3 {
     // -----------------------------------------------------------------------------------------
     // Pacing and the window
 
@@ -372,13 +351,13 @@ impl Bbr3 {
     }
 
     /// Section 5.6.4.6, SetCwnd.
-    fn window(&self, mut cwnd: f64, ack: Ack) -> f64 {
-        let delivered = f64::from(ack.seen.delivered);
+    fn window(&self, mut cwnd: f64, ack: SampledAck) -> f64 {
+        let delivered = f64::from(ack.delivered);
         let bdp = self.bdp_multiple(self.bw(), self.state.gains().1);
         let most = self.quantization_budget(bdp + self.extra_acked());
         if self.full_bw_reached {
             cwnd = (cwnd + delivered).min(most);
-        } else if cwnd < most || (ack.seen.total as f64) < self.initial_cwnd {
+        } else if cwnd < most || (ack.total as f64) < self.initial_cwnd {
             cwnd += delivered;
         }
         cwnd = cwnd.max(MIN_PIPE_CWND);
@@ -421,7 +400,7 @@ impl Bbr3 {
     }
 
     /// Section 5.3.1.2, CheckFullBWReached.
-    fn check_full_bw_reached(&mut self, ack: Ack, rate: Option<Rate>) {
+    fn check_full_bw_reached(&mut self, ack: SampledAck, rate: Option<Rate>) {
         if self.full_bw_now || !self.round_start || ack.is_app_limited() {
             return;
         }
@@ -437,7 +416,7 @@ impl Bbr3 {
     }
 
     /// Section 5.3.1.1, CheckStartupDone, and section 5.3.1.3, CheckStartupHighLoss.
-    fn check_startup_done(&mut self, ack: Ack) {
+    fn check_startup_done(&mut self, ack: SampledAck) {
         if self.state != State::Startup {
             return;
         }
@@ -456,13 +435,13 @@ impl Bbr3 {
     }
 
     /// Section 5.3.2, CheckDrainDone.
-    fn check_drain_done(&mut self, ack: Ack) {
+    fn check_drain_done(&mut self, ack: SampledAck) {
         if self.state != State::Drain {
             return;
         }
         let path = self.quantization_budget(self.bdp_multiple(self.bw(), 1.0));
-        if f64::from(ack.seen.in_flight) <= path || self.round_count > self.drain_start_round + DRAIN_ROUNDS {
-            self.start_down(ack.seen.now, ack.seen.total);
+        if f64::from(ack.in_flight) <= path || self.round_count > self.drain_start_round + DRAIN_ROUNDS {
+            self.start_down(ack.now, ack.total);
         }
     }
 
@@ -470,21 +449,21 @@ impl Bbr3 {
     // ProbeRTT (section 5.3.4.3)
 
     /// CheckProbeRTT and HandleProbeRTT. Returns the window.
-    fn check_probe_rtt(&mut self, cwnd: f64, ack: Ack) -> f64 {
-        let (now, total) = (ack.seen.now, ack.seen.total);
+    fn check_probe_rtt(&mut self, cwnd: f64, ack: SampledAck) -> f64 {
+        let (now, total) = (ack.now, ack.total);
         if self.state != State::ProbeRtt && self.probe_rtt_expired && !self.idle_restart {
             self.save_cwnd(cwnd);
             (self.state, self.probe_rtt_done_stamp) = (State::ProbeRtt, None);
             (self.ack_phase, self.next_round_delivered) = (AckPhase::ProbeStopping, total);
         }
-        if ack.seen.delivered > 0 {
+        if ack.delivered > 0 {
             self.idle_restart = false;
         }
         if self.state != State::ProbeRtt {
             return cwnd;
         }
         if self.probe_rtt_done_stamp.is_none() {
-            if f64::from(ack.seen.in_flight) <= self.probe_rtt_cwnd() {
+            if f64::from(ack.in_flight) <= self.probe_rtt_cwnd() {
                 self.probe_rtt_done_stamp = Some(now + PROBE_RTT_DURATION);
                 (self.probe_rtt_round_done, self.next_round_delivered) = (false, total);
             }

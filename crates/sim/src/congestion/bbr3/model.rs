@@ -3,11 +3,12 @@
 use apportion_core::units::{Rate, Span};
 
 use super::{
-    Ack, BETA, Bbr3, EXTRA_ACKED_FILTER_LEN, HEADROOM, MIN_PIPE_CWND, MIN_RTT_FILTER_LEN, PROBE_RTT_INTERVAL,
+    BETA, Bbr3, EXTRA_ACKED_FILTER_LEN, HEADROOM, MIN_PIPE_CWND, MIN_RTT_FILTER_LEN, PROBE_RTT_INTERVAL,
     SPARE_QUANTA, State,
 };
-use crate::tcp::delivery_rate::RateSample;
-use crate::tcp::pacing::quantum;
+use crate::congestion::delivery_rate::RateSample;
+use crate::congestion::pacing::quantum;
+use crate::congestion::path_model::SampledAck;
 
 impl Bbr3 {
     /// Section 4.1.2.3: an interval below the round-trip time is no rate.
@@ -18,22 +19,22 @@ impl Bbr3 {
     }
 
     /// Section 5.5.10.3, UpdateLatestDeliverySignals.
-    pub(super) fn update_latest_delivery_signals(&mut self, ack: Ack, rate: Option<Rate>) {
+    pub(super) fn update_latest_delivery_signals(&mut self, ack: SampledAck, rate: Option<Rate>) {
         self.loss_round_start = false;
-        let Some(sample) = ack.seen.sample else { return };
+        let Some(sample) = ack.sample else { return };
         self.bw_latest = self.bw_latest.max(rate.unwrap_or_default());
         self.inflight_latest = self.inflight_latest.max(sample.delivered as f64);
         if sample.prior_delivered >= self.loss_round_delivered {
-            (self.loss_round_delivered, self.loss_round_start) = (ack.seen.total, true);
+            (self.loss_round_delivered, self.loss_round_start) = (ack.total, true);
         }
     }
 
     /// Section 5.5.5, UpdateMaxBw, and section 5.5.1, UpdateRound.
-    pub(super) fn update_max_bw(&mut self, ack: Ack, rate: Option<Rate>) {
+    pub(super) fn update_max_bw(&mut self, ack: SampledAck, rate: Option<Rate>) {
         self.round_start = false;
-        let Some(sample) = ack.seen.sample else { return };
+        let Some(sample) = ack.sample else { return };
         if sample.prior_delivered >= self.next_round_delivered {
-            self.next_round_delivered = ack.seen.total;
+            self.next_round_delivered = ack.total;
             self.round_count += 1;
             self.rounds_since_probe_up = self.rounds_since_probe_up.saturating_add(1);
             self.round_start = true;
@@ -62,14 +63,14 @@ impl Bbr3 {
     }
 
     /// Section 5.5.9, UpdateACKAggregation.
-    pub(super) fn update_ack_aggregation(&mut self, cwnd: f64, ack: Ack) {
-        let interval = ack.seen.now.since(self.extra_acked_interval_start);
+    pub(super) fn update_ack_aggregation(&mut self, cwnd: f64, ack: SampledAck) {
+        let interval = ack.now.since(self.extra_acked_interval_start);
         let mut expected = self.segments(self.bw(), interval);
         if self.extra_acked_delivered <= expected {
-            (self.extra_acked_delivered, self.extra_acked_interval_start) = (0.0, ack.seen.now);
+            (self.extra_acked_delivered, self.extra_acked_interval_start) = (0.0, ack.now);
             expected = 0.0;
         }
-        self.extra_acked_delivered += f64::from(ack.seen.delivered);
+        self.extra_acked_delivered += f64::from(ack.delivered);
         let extra = (self.extra_acked_delivered - expected).min(cwnd);
         let slot = &mut self.extra_acked_filter[self.round_count % EXTRA_ACKED_FILTER_LEN];
         *slot = slot.max(extra);
@@ -81,10 +82,10 @@ impl Bbr3 {
     }
 
     /// Section 5.3.4.3, UpdateMinRTT.
-    pub(super) fn update_min_rtt(&mut self, ack: Ack) {
-        let now = ack.seen.now;
+    pub(super) fn update_min_rtt(&mut self, ack: SampledAck) {
+        let now = ack.now;
         self.probe_rtt_expired = now > self.probe_rtt_min_stamp + PROBE_RTT_INTERVAL;
-        if let Some(rtt) = ack.seen.sample.and_then(|sample| sample.rtt)
+        if let Some(rtt) = ack.sample.and_then(|sample| sample.rtt)
             && (self.probe_rtt_expired || self.probe_rtt_min_delay.is_none_or(|least| rtt < least))
         {
             (self.probe_rtt_min_delay, self.probe_rtt_min_stamp) = (Some(rtt), now);

@@ -24,6 +24,7 @@ use apportion_core::units::{Bytes, Rate, Span, Time};
 use self::policer::{Policer, Progress};
 use super::delivery_rate::RateSample;
 use super::pacing::quantum;
+use super::path_model::{PathModel, SampledAck};
 
 const BTL_BW_FILTER_LEN: usize = 10;
 const RTPROP_FILTER_LEN: Span = Span::from_secs(10);
@@ -83,27 +84,6 @@ pub struct Bbr {
     wire: Bytes,
 }
 
-/// An ACK. Counts are of segments.
-#[derive(Clone, Copy, Debug)]
-pub struct Ack {
-    /// When it came.
-    pub now: Time,
-    /// Delivered in all.
-    pub total: u64,
-    /// Delivered by this ACK.
-    pub delivered: u32,
-    /// Found lost with it.
-    pub lost: u32,
-    /// Lost in all.
-    pub total_lost: u64,
-    /// In the network before it.
-    pub prior_in_flight: u32,
-    /// And after it.
-    pub in_flight: u32,
-    /// Its sample.
-    pub sample: Option<RateSample>,
-}
-
 impl Bbr {
     /// A connection that begins with `initial_cwnd` segments of `wire` bytes.
     #[must_use]
@@ -137,10 +117,10 @@ impl Bbr {
             wire,
         }
     }
+}
 
-    /// The rate at which segments leave.
-    #[must_use]
-    pub fn pacing_rate(&mut self, srtt: Option<Span>) -> Rate {
+impl PathModel for Bbr {
+    fn pacing_rate(&mut self, srtt: Option<Span>) -> Rate {
         if self.pacing_rate == Rate::ZERO {
             // Section 4.2.1, BBRInitPacingRate.
             let nominal = self.initial_cwnd / srtt.unwrap_or(Span::from_millis(1)).as_secs_f64();
@@ -149,44 +129,40 @@ impl Bbr {
         self.pacing_rate
     }
 
-    /// Whether the pipe is deliberately left empty, so that samples say nothing of the path.
-    #[must_use]
-    pub fn probes_rtt(&self) -> bool {
+    fn probes_rtt(&self) -> bool {
         self.state == State::ProbeRtt
     }
 
-    /// Section 4.3.4.4, BBRHandleRestartFromIdle: data are sent while none are in the network.
-    pub fn restart_from_idle(&mut self) {
+    /// Section 4.3.4.4, BBRHandleRestartFromIdle.
+    fn restart_from_idle(&mut self, _: Time, cwnd: f64, _: u64) -> f64 {
         self.idle_restart = true;
         if self.state == State::ProbeBw {
             self.set_pacing_rate(1.0);
         }
+        cwnd
     }
 
-    /// Section 4.2.3.4, BBROnEnterFastRecovery. Returns the window.
-    #[must_use]
-    pub fn enter_recovery(&mut self, cwnd: f64, in_flight: u32, total: u64) -> f64 {
+    /// Section 4.2.3.4, BBROnEnterFastRecovery.
+    fn enter_recovery(&mut self, cwnd: f64, in_flight: u32, total: u64) -> f64 {
         self.save_cwnd(cwnd);
         (self.recovers, self.packet_conservation, self.next_round_delivered) = (true, true, total);
         f64::from(in_flight + 1)
     }
 
     /// Section 4.2.3.4, BBROnEnterRTO.
-    pub fn time_out(&mut self, cwnd: f64) {
+    fn time_out(&mut self, cwnd: f64) {
         self.save_cwnd(cwnd);
         (self.recovers, self.packet_conservation) = (true, false);
     }
 
-    /// Section 4.2.3.4, BBROnExitFastRecovery. Returns the window.
-    #[must_use]
-    pub fn leave_recovery(&mut self, cwnd: f64) -> f64 {
+    /// Section 4.2.3.4, BBROnExitFastRecovery.
+    fn leave_recovery(&mut self, cwnd: f64) -> f64 {
         (self.recovers, self.packet_conservation) = (false, false);
         cwnd.max(self.prior_cwnd)
     }
 
     /// Section 4.1 and 4.2 for an ACK: the model, the state, and from them the window.
-    #[must_use]
-    pub fn on_ack(&mut self, cwnd: f64, ack: Ack) -> f64 {
+    fn on_ack(&mut self, cwnd: f64, ack: SampledAck) -> f64 {
         self.round_start = false;
         if let Some(sample) = ack.sample {
             self.update_btl_bw(ack.total, sample);
@@ -200,7 +176,9 @@ impl Bbr {
         self.set_pacing_rate(self.pacing_gain);
         self.window(cwnd, ack)
     }
+}
 
+impl Bbr {
     // -----------------------------------------------------------------------------------------
     // The model
 
@@ -226,7 +204,7 @@ impl Bbr {
     }
 
     /// Section 4.1.2.3, BBRUpdateRTprop.
-    fn update_rtprop(&mut self, ack: Ack) {
+    fn update_rtprop(&mut self, ack: SampledAck) {
         self.rtprop_expired = ack.now > self.rtprop_stamp + RTPROP_FILTER_LEN;
         if let Some(rtt) = ack.sample.and_then(|sample| sample.rtt)
             && (self.rtprop_expired || self.rtprop.is_none_or(|least| rtt <= least))
@@ -240,7 +218,7 @@ impl Bbr {
         self.policer.rate().unwrap_or(self.btl_bw)
     }
 
-    fn check_policer(&mut self, ack: Ack, sample: RateSample) {
+    fn check_policer(&mut self, ack: SampledAck, sample: RateSample) {
         let progress = Progress {
             now: ack.now,
             delivered: ack.total,
@@ -276,7 +254,7 @@ impl Bbr {
     }
 
     /// Section 4.2.3.6, BBRSetCwnd.
-    fn window(&self, mut cwnd: f64, ack: Ack) -> f64 {
+    fn window(&self, mut cwnd: f64, ack: SampledAck) -> f64 {
         let (delivered, target) = (f64::from(ack.delivered), self.inflight(self.cwnd_gain));
         // Section 4.2.3.4, BBRModulateCwndForRecovery.
         if ack.lost > 0 {
@@ -318,7 +296,7 @@ impl Bbr {
     }
 
     /// Section 4.3.3, BBRCheckDrain.
-    fn check_drain(&mut self, ack: Ack) {
+    fn check_drain(&mut self, ack: SampledAck) {
         if self.state == State::Startup && self.filled_pipe {
             (self.state, self.pacing_gain, self.cwnd_gain) = (State::Drain, 1.0 / HIGH_GAIN, HIGH_GAIN);
         }
@@ -337,7 +315,7 @@ impl Bbr {
     }
 
     /// Section 4.3.4.3, BBRCheckCyclePhase and BBRIsNextCyclePhase.
-    fn check_cycle_phase(&mut self, ack: Ack) {
+    fn check_cycle_phase(&mut self, ack: SampledAck) {
         if self.state != State::ProbeBw {
             return;
         }
@@ -366,7 +344,7 @@ impl Bbr {
     }
 
     /// Section 4.3.5, BBRCheckProbeRTT and BBRHandleProbeRTT. Returns the window.
-    fn check_probe_rtt(&mut self, cwnd: f64, ack: Ack) -> f64 {
+    fn check_probe_rtt(&mut self, cwnd: f64, ack: SampledAck) -> f64 {
         if self.state != State::ProbeRtt && self.rtprop_expired && !self.idle_restart {
             self.save_cwnd(cwnd);
             (self.state, self.pacing_gain, self.cwnd_gain) = (State::ProbeRtt, 1.0, 1.0);
@@ -400,9 +378,10 @@ impl Bbr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::delivery_rate::Transit;
 
     /// A path of 10 segments of 1250 bytes each 100 ms, 1 Mb/s, on which each ACK is for one segment. Without a queue.
-    fn ack(n: u64, in_flight: u32) -> Ack {
+    fn ack(n: u64, in_flight: u32) -> SampledAck {
         let sample = RateSample {
             prior_delivered: n.saturating_sub(10),
             delivered: 10,
@@ -411,7 +390,7 @@ mod tests {
             rtt: Some(Span::from_millis(if n < 900 { 100 } else { 101 })),
         };
         let now = Time::from_millis(10 * n);
-        Ack {
+        SampledAck {
             now,
             total: n,
             delivered: 1,
@@ -420,6 +399,8 @@ mod tests {
             prior_in_flight: in_flight,
             in_flight,
             sample: Some(sample),
+            transit: Transit::default(),
+            is_cwnd_limited: true,
         }
     }
 
@@ -478,7 +459,7 @@ mod tests {
         cwnd = bbr.enter_recovery(cwnd, 8, 500);
         assert_eq!(cwnd, 9.0);
         for n in 501..=509 {
-            cwnd = bbr.on_ack(cwnd, Ack { lost: u32::from(n == 505), ..ack(n, 8) });
+            cwnd = bbr.on_ack(cwnd, SampledAck { lost: u32::from(n == 505), ..ack(n, 8) });
             assert_eq!(cwnd, 9.0, "{n}");
         }
         let open = bbr.on_ack(cwnd, ack(510, 8));

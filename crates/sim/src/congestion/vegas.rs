@@ -13,6 +13,8 @@
 
 use apportion_core::units::Span;
 
+use super::{Ack, CongestionControl, CongestionEvent, Response, Window};
+
 /// Below so many segments of its own in the queue, the window grows.
 const ALPHA: f64 = 2.0;
 /// Above so many, it falls.
@@ -35,50 +37,43 @@ pub struct Vegas {
     doubles: bool,
 }
 
-/// An ACK of new data.
-#[derive(Clone, Copy, Debug)]
-pub struct Ack {
-    /// Segments it acknowledges.
-    pub acked: f64,
-    /// Up to where.
-    pub una: u64,
-    /// The end of what was sent.
-    pub sent: u64,
-    /// The round-trip time of the last segment, if it was sent once.
-    pub rtt: Option<Span>,
-    /// Whether the window, rather than the application or the receiver, limited what was sent.
-    pub limited: bool,
-}
-
-impl Vegas {
-    /// The window and the slow start threshold after an ACK.
-    #[must_use]
-    pub fn grow(&mut self, cwnd: f64, ssthresh: f64, ack: Ack) -> (f64, f64) {
+impl CongestionControl for Vegas {
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         let shorter = |known: Option<Span>| known.into_iter().chain(ack.rtt).min();
         (self.base_rtt, self.rtt) = (shorter(self.base_rtt), shorter(self.rtt));
-        let slow_start = cwnd < ssthresh;
-        if ack.una > self.end {
+        let slow_start = window.is_slow_start();
+        if ack.number > self.end {
             let measured = self.base_rtt.zip(self.rtt);
-            (self.end, self.rtt, self.doubles) = (ack.sent, None, !self.doubles);
+            (self.end, self.rtt, self.doubles) = (ack.last_sent, None, !self.doubles);
             if let Some((base, rtt)) = measured {
-                return judge(cwnd, ssthresh, base.as_secs_f64() / rtt.as_secs_f64(), ack.limited);
+                *window = judge(*window, base.as_secs_f64() / rtt.as_secs_f64(), ack.is_limited);
+                return;
             }
         }
-        let grows = slow_start && self.doubles && ack.limited;
-        (if grows { (cwnd + ack.acked).min(ssthresh) } else { cwnd }, ssthresh)
+        if slow_start && self.doubles && ack.is_limited {
+            window.cwnd = (window.cwnd + ack.acked).min(window.ssthresh);
+        }
+    }
+
+    fn on_loss(&mut self, _: &mut Window, event: &CongestionEvent) -> Response {
+        Response::Reduce(event.basis / 2.0)
+    }
+
+    fn has_slow_start(&self) -> bool {
+        false
     }
 }
 
 /// The window and the threshold after a round of `share` = BaseRTT / RTT.
-fn judge(cwnd: f64, ssthresh: f64, share: f64, limited: bool) -> (f64, f64) {
+fn judge(Window { cwnd, ssthresh }: Window, share: f64, limited: bool) -> Window {
     // Diff = Expected - Actual = cwnd / BaseRTT - cwnd / RTT, here times BaseRTT: segments in the queue.
     let diff = cwnd * (1.0 - share);
     if cwnd < ssthresh {
         return if diff > GAMMA {
             let empty = (cwnd * share + 1.0).min(cwnd).max(LEAST);
-            (empty, empty)
+            Window { cwnd: empty, ssthresh: empty }
         } else {
-            (cwnd.max(LEAST), ssthresh)
+            Window { cwnd: cwnd.max(LEAST), ssthresh }
         };
     }
     let step = if diff > BETA {
@@ -90,12 +85,13 @@ fn judge(cwnd: f64, ssthresh: f64, share: f64, limited: bool) -> (f64, f64) {
     };
     let next = (cwnd + step).max(LEAST);
     // Below the threshold the next round would be slow start.
-    (next, ssthresh.min(next))
+    Window { cwnd: next, ssthresh: ssthresh.min(next) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::ACK;
 
     #[test]
     fn the_shortest_round_trip_of_a_round_moves_the_window_by_a_segment() {
@@ -103,38 +99,40 @@ mod tests {
         for (shortest, expected) in [(108, 21.0), (115, 20.0), (130, 19.0)] {
             let base_rtt = Some(Span::from_millis(100));
             let mut vegas = Vegas { base_rtt, end: 20, ..Vegas::default() };
-            let mut window = (20.0, 10.0);
-            for una in 1..=21 {
-                assert_eq!(window, (20.0, 10.0));
-                let rtt = Some(Span::from_millis(shortest + if una == 7 { 0 } else { 50 }));
-                window = vegas.grow(window.0, 10.0, Ack { acked: 1.0, una, sent: 40, rtt, limited: true });
+            let start = Window { cwnd: 20.0, ssthresh: 10.0 };
+            let mut window = start;
+            for number in 1..=21 {
+                assert_eq!(window, start);
+                let rtt = Some(Span::from_millis(shortest + if number == 7 { 0 } else { 50 }));
+                vegas.on_ack(&mut window, &Ack { number, last_sent: 40, rtt, ..ACK });
             }
-            assert_eq!(window, (expected, 10.0), "{shortest} ms");
+            assert_eq!(window, Window { cwnd: expected, ssthresh: 10.0 }, "{shortest} ms");
         }
     }
 
     #[test]
     fn slow_start_doubles_in_every_other_round_and_ends_with_a_segment_in_the_queue() {
         let mut vegas = Vegas::default();
-        let (mut cwnd, mut windows) = (4.0, Vec::new());
+        let (mut window, mut windows) = (Window { cwnd: 4.0, ssthresh: f64::INFINITY }, Vec::new());
         for round in 1..=6 {
             for ack in 0..4 {
-                let (una, sent) = (4 * round + ack - 3, 4 * round);
+                let (number, last_sent) = (4 * round + ack - 3, 4 * round);
                 let rtt = Some(Span::from_millis(if round < 6 { 100 } else { 110 }));
-                let ack = Ack { acked: cwnd / 4.0, una, sent, rtt, limited: true };
-                let (next, ssthresh) = vegas.grow(cwnd, f64::INFINITY, ack);
-                assert!(ssthresh.is_infinite(), "ended in round {round}");
-                cwnd = next;
+                let acked = window.cwnd / 4.0;
+                vegas.on_ack(&mut window, &Ack { acked, number, last_sent, rtt, ..ACK });
+                assert!(window.ssthresh.is_infinite(), "ended in round {round}");
             }
-            windows.push(cwnd);
+            windows.push(window.cwnd);
         }
         // The ACK that begins a round is of the one before: three of four make it grow, by a quarter each.
         let grown = 1.25_f64.powi(3);
         let expected = [1, 1, 2, 2, 3, 3].map(|times| 4.0 * grown.powi(times));
         assert!(windows.iter().zip(expected).all(|(w, e)| (w - e).abs() < 1e-9), "{windows:?}");
         // The ACK after the sixth round: 10 of 110 ms are queueing.
-        let ack = Ack { acked: 1.0, una: 25, sent: 30, rtt: Some(Span::from_millis(110)), limited: true };
-        let (end, ssthresh) = vegas.grow(cwnd, f64::INFINITY, ack);
+        let cwnd = window.cwnd;
+        let rtt = Some(Span::from_millis(110));
+        vegas.on_ack(&mut window, &Ack { number: 25, last_sent: 30, rtt, ..ACK });
+        let Window { cwnd: end, ssthresh } = window;
         assert!((end - (cwnd / 1.1 + 1.0)).abs() < 1e-9 && ssthresh == end, "{cwnd} to {end}");
     }
 }

@@ -1,12 +1,15 @@
 //! DCTCP: a mark cuts the window by half of the share of bytes that were marked lately.
 //!
 //! RFC 8257 sections 3.3 and 3.4; Alizadeh et al., "Data center TCP (DCTCP)", SIGCOMM 2010. What a receiver echoes is in
-//! [`receiver`](super::receiver) (section 3.2), and the threshold is the queue's. Losses and slow start are Reno's.
-//! As in Linux, a mark lowers the window over a round trip ([`prr`](super::prr)), where section 3.3 and the paper lower it at once:
+//! [`receiver`](crate::tcp::receiver) (section 3.2), and the threshold is the queue's. Losses and slow start are Reno's.
+//! As in Linux, a mark lowers the window over a round trip ([`prr`](crate::tcp::prr)), where section 3.3 and the paper lower it at once:
 //! until then the queue is above its threshold, and a second window is marked. The window does not grow until what was
 //! outstanding at the mark is acknowledged. It is of whole segments, as in Linux (docs/parity.md has a trace): a small one is cut by
 //! less than half of the share, or not at all. All packets are ECN-capable, SYNs, ACKs and what is sent again too. Cost: O(1)
 //! per ACK; 32 bytes per connection.
+
+use super::reno::Reno;
+use super::{Ack, CongestionControl, CongestionEvent, Feedback, Response, Window};
 
 /// RFC 8257 section 4.2: g, the weight of the last window in the estimate, is 1/16 in some implementations.
 const G: f64 = 1.0 / 16.0;
@@ -20,6 +23,37 @@ pub struct Dctcp {
     bytes_marked: u64,
 }
 
+impl CongestionControl for Dctcp {
+    /// All of the bytes of an ACK are marked, or none.
+    fn on_feedback(&mut self, ack: &Feedback) {
+        self.bytes_acked += ack.bytes;
+        self.bytes_marked += if ack.marked > 0 { ack.bytes } else { 0 };
+        if ack.number <= self.window_end || self.bytes_acked == 0 {
+            return;
+        }
+        // Steps 5 to 8.
+        let share = self.bytes_marked as f64 / self.bytes_acked as f64;
+        self.alpha = self.alpha * (1.0 - G) + G * share;
+        *self = Self { window_end: ack.last_sent, bytes_acked: 0, bytes_marked: 0, ..*self };
+    }
+
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        if ack.slow_start {
+            Reno.on_ack(window, ack);
+        } else {
+            window.cwnd = grow(window.cwnd, ack.acked);
+        }
+    }
+
+    fn on_loss(&mut self, window: &mut Window, event: &CongestionEvent) -> Response {
+        Reno.on_loss(window, event)
+    }
+
+    fn on_mark(&mut self, window: &mut Window, event: &CongestionEvent) -> Response {
+        Response::Reduce(self.leaves(window.cwnd.min(event.receive_window)))
+    }
+}
+
 impl Default for Dctcp {
     /// RFC 8257 section 3.3: Alpha is 1 at first, so that the first mark halves the window.
     fn default() -> Self {
@@ -28,22 +62,8 @@ impl Default for Dctcp {
 }
 
 impl Dctcp {
-    /// An ACK of `bytes` up to `ack`, all of them marked or none. Data up to `sent` are outstanding.
-    pub fn on_ack(&mut self, ack: u64, bytes: u64, marked: bool, sent: u64) {
-        self.bytes_acked += bytes;
-        self.bytes_marked += if marked { bytes } else { 0 };
-        if ack <= self.window_end || self.bytes_acked == 0 {
-            return;
-        }
-        // Steps 5 to 8.
-        let share = self.bytes_marked as f64 / self.bytes_acked as f64;
-        self.alpha = self.alpha * (1.0 - G) + G * share;
-        *self = Self { alpha: self.alpha, window_end: sent, bytes_acked: 0, bytes_marked: 0 };
-    }
-
     /// What a mark leaves of a window of `cwnd` segments (step 9). Whole segments are taken.
-    #[must_use]
-    pub fn leaves(&self, cwnd: f64) -> f64 {
+    fn leaves(&self, cwnd: f64) -> f64 {
         let whole = cwnd.floor();
         whole - (whole * self.alpha / 2.0).floor()
     }
@@ -51,8 +71,7 @@ impl Dctcp {
 
 /// The window in congestion avoidance after an ACK of `acked` segments: one more for as many as it has, counted (RFC 5681
 /// section 3.1, the way that it recommends). Equation (3) there lets a window of four wait for half a segment more.
-#[must_use]
-pub fn grow(cwnd: f64, acked: f64) -> f64 {
+fn grow(cwnd: f64, acked: f64) -> f64 {
     let whole = cwnd.floor();
     let count = ((cwnd - whole) * whole).round() + acked;
     let more = (count / whole).floor();
@@ -62,21 +81,38 @@ pub fn grow(cwnd: f64, acked: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use apportion_core::units::Time;
+
     use super::*;
+
+    fn ack(dctcp: &mut Dctcp, number: u64, bytes: u64, marked: bool, last_sent: u64) {
+        let (now, marked, one_way_delay) = (Time::ZERO, u32::from(marked), None);
+        let counts_marks = false;
+        dctcp.on_feedback(&Feedback {
+            now,
+            number,
+            last_sent,
+            bytes,
+            segments: 1,
+            marked,
+            counts_marks,
+            one_way_delay,
+        });
+    }
 
     #[test]
     fn the_share_of_marks_is_smoothed_once_a_window() {
         let mut dctcp = Dctcp::default();
         assert_eq!(dctcp.leaves(10.0), 5.0);
         // The first ACK ends the window before the first: 15/16. The next window ends beyond 1,100.
-        dctcp.on_ack(100, 100, false, 1_100);
+        ack(&mut dctcp, 100, 100, false, 1_100);
         assert_eq!(dctcp.alpha, 0.9375);
-        for ack in 2..=11 {
-            dctcp.on_ack(100 * ack, 100, ack % 2 == 0, 2_000);
+        for n in 2..=11 {
+            ack(&mut dctcp, 100 * n, 100, n % 2 == 0, 2_000);
         }
         assert_eq!(dctcp.alpha, 0.9375);
         // 12 ends it: 6 of 11 were marked, 15/16 · 15/16 + 6/11 / 16.
-        dctcp.on_ack(1_200, 100, true, 2_000);
+        ack(&mut dctcp, 1_200, 100, true, 2_000);
         assert!((dctcp.alpha - (0.878_906_25 + 6.0 / 176.0)).abs() < 1e-12);
     }
 

@@ -10,7 +10,7 @@
 use apportion_core::units::{Span, Time};
 use apportion_scenario::tcp::CubicForm;
 
-use super::congestion::Growth;
+use super::{Ack, CongestionControl, CongestionEvent, Response, Window};
 
 /// RFC 9438 section 4.1: the aggressiveness, in segments per second cubed.
 pub const C: f64 = 0.4;
@@ -31,8 +31,9 @@ const RENO: f64 = 15.0 / 8.0;
 const HOLD: Span = Span::from_micros(31_250);
 
 /// CUBIC's memory, named as in RFC 9438 section 4.1.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Cubic {
+    form: CubicForm,
     /// Window just before the last reduction, lowered by fast convergence; zero if there was none.
     w_max: f64,
     /// Window just before the last reduction.
@@ -71,27 +72,81 @@ pub fn k(cwnd: f64, w_max: f64) -> f64 {
     libm::cbrt((w_max - cwnd).max(0.0) / C)
 }
 
+/// An ACK in congestion avoidance.
+#[derive(Clone, Copy, Debug)]
+struct Growth {
+    now: Time,
+    /// Segments it acknowledges.
+    acked: f64,
+    /// The round-trip time that the window looks ahead by.
+    ahead: Span,
+    /// Whether the window, rather than the application or the receiver, limited what was sent.
+    limited: bool,
+}
+
+impl CongestionControl for Cubic {
+    #[inline(always)]
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        // What holds in slow start holds for the ACK by which HyStart ends it.
+        if ack.slow_start && !ack.may_grow {
+            return;
+        }
+        if window.is_slow_start() {
+            return window.grow_as_reno(ack.counted, ack.abc_limit);
+        }
+        let ahead = match self.form {
+            CubicForm::Linux => ack.min_rtt,
+            CubicForm::Rfc9438 => ack.srtt,
+        };
+        let growth =
+            Growth { now: ack.now, acked: ack.acked, ahead, limited: ack.is_limited || ack.slow_start };
+        window.cwnd = self.grow(window.cwnd, growth);
+    }
+
+    fn on_loss(&mut self, _: &mut Window, event: &CongestionEvent) -> Response {
+        self.reduce(event.cwnd);
+        Response::Reduce(event.basis * BETA)
+    }
+
+    fn on_timeout(&mut self, _: &Window, event: &CongestionEvent) -> f64 {
+        if !event.again {
+            self.reduce(event.cwnd);
+        }
+        self.forget();
+        event.basis * BETA
+    }
+
+    fn on_restart(&mut self) {
+        self.forget();
+    }
+}
+
 impl Cubic {
+    /// Nothing was lost yet.
+    #[must_use]
+    pub const fn new(form: CubicForm) -> Self {
+        Self { form, w_max: 0.0, cwnd_prior: 0.0, epoch: None, credit: 0.0 }
+    }
+
     /// Congestion at window `cwnd`: remembers it, lower if the window had not recovered from the last one.
-    pub fn reduce(&mut self, cwnd: f64, form: CubicForm) {
+    fn reduce(&mut self, cwnd: f64) {
         // RFC 9438 section 4.7, fast convergence.
         let w_max = if cwnd < self.w_max { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
-        self.w_max = if form == CubicForm::Linux { w_max.floor() } else { w_max };
+        self.w_max = if self.form == CubicForm::Linux { w_max.floor() } else { w_max };
         self.cwnd_prior = cwnd;
         self.epoch = None;
         self.credit = 0.0;
     }
 
     /// A timeout or an idle period: the next epoch starts at its own plateau (RFC 9438 section 4.8).
-    pub fn forget(&mut self) {
+    fn forget(&mut self) {
         self.w_max = 0.0;
         self.epoch = None;
         self.credit = 0.0;
     }
 
     /// The window after an ACK in congestion avoidance.
-    #[must_use]
-    pub fn grow(&mut self, cwnd: f64, form: CubicForm, ack: Growth) -> f64 {
+    fn grow(&mut self, cwnd: f64, ack: Growth) -> f64 {
         let (w_max, cwnd_prior) = (self.w_max, self.cwnd_prior);
         let epoch = self.epoch.get_or_insert_with(|| {
             // RFC 9438 section 4.8: without a loss to recover from, W_max = cwnd and K = 0.
@@ -113,7 +168,7 @@ impl Cubic {
         if !ack.limited {
             return cwnd;
         }
-        if form == CubicForm::Linux {
+        if self.form == CubicForm::Linux {
             let pace = epoch.pace(cwnd.floor().max(1.0), w_max == 0.0, ack);
             return cwnd + self.spend(pace, ack.acked);
         }
@@ -125,7 +180,7 @@ impl Cubic {
             return epoch.w_est.max(cwnd);
         }
         // RFC 9438 sections 4.2, 4.4 and 4.5: aim at the window one RTT ahead, at most half as much again.
-        let ahead = w_cubic(t + ack.srtt.as_secs_f64(), epoch.k, epoch.w_max);
+        let ahead = w_cubic(t + ack.ahead.as_secs_f64(), epoch.k, epoch.w_max);
         let target = ahead.clamp(cwnd, 1.5 * cwnd);
         cwnd + (target - cwnd) / cwnd * ack.acked
     }
@@ -156,7 +211,7 @@ impl Epoch {
             self.credit_est -= step;
             self.w_est += 1.0;
         }
-        let ahead = (ack.now.since(self.start) + ack.srtt).as_secs_f64();
+        let ahead = (ack.now.since(self.start) + ack.ahead).as_secs_f64();
         // The distance from the plateau is cut to whole segments: below it, that is a target rounded up.
         let target = self.w_max + (w_cubic(ahead, self.k, self.w_max) - self.w_max).trunc();
         let lead = target.max(self.w_est.floor()) - cwnd;
@@ -171,11 +226,8 @@ impl Epoch {
 mod tests {
     use super::*;
 
-    const RFC: CubicForm = CubicForm::Rfc9438;
-    const LINUX: CubicForm = CubicForm::Linux;
-
     fn ack(now: Time) -> Growth {
-        Growth { now, acked: 1.0, srtt: Span::from_millis(100), limited: true }
+        Growth { now, acked: 1.0, ahead: Span::from_millis(100), limited: true }
     }
 
     #[test]
@@ -191,24 +243,24 @@ mod tests {
 
     #[test]
     fn fast_convergence_gives_up_part_of_the_plateau() {
-        let mut cubic = Cubic::default();
-        cubic.reduce(100.0, RFC);
+        let mut cubic = Cubic::new(CubicForm::Rfc9438);
+        cubic.reduce(100.0);
         assert_eq!(cubic.w_max, 100.0);
         // 80 < 100: 80 · 1.7/2 = 68.
-        cubic.reduce(80.0, RFC);
+        cubic.reduce(80.0);
         assert!((cubic.w_max - 68.0).abs() < 1e-9);
         assert_eq!(cubic.cwnd_prior, 80.0);
     }
 
     #[test]
     fn the_window_is_back_after_k_seconds_of_acks() {
-        let mut cubic = Cubic::default();
-        cubic.reduce(1000.0, RFC);
+        let mut cubic = Cubic::new(CubicForm::Rfc9438);
+        cubic.reduce(1000.0);
         // K = cbrt(300/0.4) = 9.0856 s. RTT 100 ms, cwnd ACKs per RTT, one RTT of lead in the target.
         let (mut cwnd, mut now) = (700.0, Time::ZERO);
         while now.as_secs_f64() < 9.0856 {
             for _ in 0..cwnd as u64 {
-                cwnd = cubic.grow(cwnd, RFC, ack(now));
+                cwnd = cubic.grow(cwnd, ack(now));
             }
             now += Span::from_millis(100);
         }
@@ -217,15 +269,15 @@ mod tests {
 
     #[test]
     fn a_small_window_grows_as_reno_would() {
-        let mut cubic = Cubic::default();
-        cubic.reduce(10.0, RFC);
+        let mut cubic = Cubic::new(CubicForm::Rfc9438);
+        cubic.reduce(10.0);
         // From 7 at RTT 10 ms the cubic needs K = cbrt(3/0.4) = 1.96 s; Reno gets there at 0.53 a RTT, in 6
         // RTTs.
         let (mut cwnd, mut now) = (7.0, Time::ZERO);
         for _ in 0..6 {
             for _ in 0..cwnd as u64 {
-                let growth = Growth { srtt: Span::from_millis(10), ..ack(now) };
-                cwnd = cubic.grow(cwnd, RFC, growth);
+                let growth = Growth { ahead: Span::from_millis(10), ..ack(now) };
+                cwnd = cubic.grow(cwnd, growth);
             }
             now += Span::from_millis(10);
         }
@@ -235,19 +287,19 @@ mod tests {
 
     #[test]
     fn time_limited_by_the_application_does_not_count() {
-        let mut cubic = Cubic::default();
-        cubic.reduce(100.0, RFC);
-        let cwnd = cubic.grow(70.0, RFC, ack(Time::ZERO));
+        let mut cubic = Cubic::new(CubicForm::Rfc9438);
+        cubic.reduce(100.0);
+        let cwnd = cubic.grow(70.0, ack(Time::ZERO));
         let idle = Growth { limited: false, ..ack(Time::from_secs(20)) };
-        assert_eq!(cubic.grow(cwnd, RFC, idle), cwnd);
+        assert_eq!(cubic.grow(cwnd, idle), cwnd);
         // Without the rule t would be 20 s and the target 1.5·cwnd.
-        let next = cubic.grow(cwnd, RFC, ack(Time::from_secs(20)));
+        let next = cubic.grow(cwnd, ack(Time::from_secs(20)));
         assert!(next - cwnd < 0.05, "{}", next - cwnd);
     }
 
     #[test]
     fn in_linux_credit_from_a_slower_pace_is_worth_one_segment() {
-        let mut cubic = Cubic::default();
+        let mut cubic = Cubic::new(CubicForm::Linux);
         // 3 for each: 2, 4 - 3, 1 + 6 - 2 · 3; then 20 of credit for 100 are one segment at a pace of 2.
         let grown = [(3.0, 2.0), (3.0, 2.0), (3.0, 6.0), (100.0, 19.0), (2.0, 1.0), (2.0, 1.0)];
         let grown = grown.map(|(pace, acked)| cubic.spend(pace, acked));
@@ -257,14 +309,14 @@ mod tests {
 
     #[test]
     fn in_linux_a_window_of_two_grows_faster_than_reno() {
-        let mut cubic = Cubic::default();
-        cubic.reduce(2.0, LINUX);
+        let mut cubic = Cubic::new(CubicForm::Linux);
+        cubic.reduce(2.0);
         // The plateau is the window. Reno's is 3 after more than floor(2 · 15/8) = 3 segments, and 4 after
         // floor(3 · 15/8) = 5 more; the credit of 3 and 4 that is there by then makes the window follow at once.
         let mut now = Time::ZERO;
         let mut cwnd = 2.0;
         let windows = [(); 9].map(|()| {
-            cwnd = cubic.grow(cwnd, LINUX, ack(now));
+            cwnd = cubic.grow(cwnd, ack(now));
             now += Span::from_millis(32);
             cwnd
         });
@@ -275,28 +327,28 @@ mod tests {
     fn in_linux_a_pace_holds_for_a_32nd_of_a_second() {
         // As above: the fourth segment is enough only if it comes late enough for the pace to be computed anew.
         for (last, window) in [(31, 2.0), (32, 3.0)] {
-            let mut cubic = Cubic::default();
-            cubic.reduce(2.0, LINUX);
+            let mut cubic = Cubic::new(CubicForm::Linux);
+            cubic.reduce(2.0);
             for at in [0, 0, 0] {
-                assert_eq!(cubic.grow(2.0, LINUX, ack(Time::from_millis(at))), 2.0);
+                assert_eq!(cubic.grow(2.0, ack(Time::from_millis(at))), 2.0);
             }
-            assert_eq!(cubic.grow(2.0, LINUX, ack(Time::from_millis(last))), window, "{last} ms");
+            assert_eq!(cubic.grow(2.0, ack(Time::from_millis(last))), window, "{last} ms");
         }
     }
 
     #[test]
     fn in_linux_the_target_is_a_whole_segment_nearer_to_the_plateau() {
-        let mut cubic = Cubic::default();
-        cubic.reduce(10.0, LINUX);
+        let mut cubic = Cubic::new(CubicForm::Linux);
+        cubic.reduce(10.0);
         // From 7, 100 ms ahead of the start: K = cbrt(3/0.4) = 1.957 s, 0.4 · 1.857^3 = 2.56 below 10, in whole
         // segments 2: the target is 8, so that 7 acknowledged segments make the window grow, and not 6.
         let mut cwnd = 7.0;
         for grown in [7.0, 7.0, 7.0, 7.0, 7.0, 7.0, 8.0] {
-            cwnd = cubic.grow(cwnd, LINUX, ack(Time::ZERO));
+            cwnd = cubic.grow(cwnd, ack(Time::ZERO));
             assert_eq!(cwnd, grown);
         }
         // 9 · 1.7 / 2 = 7.65.
-        cubic.reduce(9.0, LINUX);
+        cubic.reduce(9.0);
         assert_eq!((cubic.w_max, cubic.credit), (7.0, 0.0));
     }
 }

@@ -1,7 +1,7 @@
 //! Prague: DCTCP for the Internet, for queues that mark L4S packets early and often.
 //!
 //! draft-briscoe-iccrg-prague-congestion-control-03 section 2.4; RFC 9331 section 4 (what L4S asks of a sender). Packets are
-//! ECT(1), and paced. The receiver counts marks ([`accurate`](super::accurate)); where it only echoes them, Prague is ECT(0), and a
+//! ECT(1), and paced. The receiver counts marks ([`accurate`](crate::tcp::accurate)); where it only echoes them, Prague is ECT(0), and a
 //! mark halves its window. A mark lowers the window at once, and it does not grow until what was outstanding then is acknowledged.
 //! A short round trip gives no advantage: the window grows, and the share of marks is judged, as over a virtual round trip.
 //! Left out: the fall back where a classic queue marks, fractional windows, and growth in the round trip after a mark.
@@ -9,8 +9,8 @@
 
 use apportion_core::units::{Span, Time};
 
-use super::accurate::Marks;
-use super::segment::Flags;
+use super::reno::Reno;
+use super::{Ack, CongestionControl, CongestionEvent, Feedback, Phase, Response, Window};
 
 /// Section 2.4.2: the weight of the last round in the estimate.
 const G: f64 = 1.0 / 16.0;
@@ -26,43 +26,61 @@ pub struct Prague {
     until: Time,
     acked: u32,
     marked: u32,
-    /// What ACKs have said.
-    marks: Marks,
+}
+
+impl CongestionControl for Prague {
+    fn on_feedback(&mut self, ack: &Feedback) {
+        if !ack.counts_marks {
+            return;
+        }
+        self.acked += ack.segments;
+        self.marked += ack.marked;
+        if ack.number > self.end && ack.now >= self.until && self.acked > 0 {
+            // More marks than segments: those of a round before that an ACK which was lost would have said.
+            let share = (f64::from(self.marked) / f64::from(self.acked)).min(1.0);
+            let alpha = self.alpha * (1.0 - G) + G * share;
+            *self = Self { alpha, end: ack.last_sent, until: ack.now + RTT_VIRT, ..Self::default() };
+        }
+    }
+
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        if ack.phase == Phase::Cwr {
+            // The mark has lowered it.
+        } else if ack.slow_start {
+            Reno.on_ack(window, ack);
+        } else {
+            window.cwnd = grow(window.cwnd, ack.acked, ack.srtt);
+        }
+    }
+
+    fn on_loss(&mut self, window: &mut Window, event: &CongestionEvent) -> Response {
+        Reno.on_loss(window, event)
+    }
+
+    fn on_mark(&mut self, window: &mut Window, event: &CongestionEvent) -> Response {
+        let left = (1.0 - self.alpha / 2.0) * window.cwnd.min(event.receive_window);
+        *window = Window { cwnd: left.max(2.0), ssthresh: left.max(2.0) };
+        Response::Done
+    }
+
+    fn moves_window(&self, phase: Phase) -> bool {
+        phase == Phase::Cwr
+    }
+
+    fn mark_share(&self) -> f64 {
+        self.alpha
+    }
 }
 
 impl Default for Prague {
     fn default() -> Self {
-        Self { alpha: 1.0, end: 0, until: Time::ZERO, acked: 0, marked: 0, marks: Marks::default() }
-    }
-}
-
-impl Prague {
-    /// An ACK up to `ack` with these flags, by which so many `segments` are known to have arrived. Data up to `sent` are outstanding.
-    /// Returns how many were marked.
-    pub fn on_ack(&mut self, now: Time, ack: u64, flags: Flags, segments: u32, sent: u64) -> u32 {
-        let marked = self.marks.decode(flags, segments, self.alpha);
-        self.acked += segments;
-        self.marked += marked;
-        if ack > self.end && now >= self.until && self.acked > 0 {
-            // More marks than segments: those of a round before that an ACK which was lost would have said.
-            let share = (f64::from(self.marked) / f64::from(self.acked)).min(1.0);
-            let alpha = self.alpha * (1.0 - G) + G * share;
-            *self = Self { alpha, end: sent, until: now + RTT_VIRT, acked: 0, marked: 0, marks: self.marks };
-        }
-        marked
-    }
-
-    /// What a mark leaves of the window.
-    #[must_use]
-    pub fn leaves(&self) -> f64 {
-        1.0 - self.alpha / 2.0
+        Self { alpha: 1.0, end: 0, until: Time::ZERO, acked: 0, marked: 0 }
     }
 }
 
 /// The window in congestion avoidance after an ACK of `acked` segments over a round trip of `srtt`: the rate grows as that
 /// of a Reno flow over the virtual one, and so the window by the square of what one is of the other.
-#[must_use]
-pub fn grow(cwnd: f64, acked: f64, srtt: Span) -> f64 {
+fn grow(cwnd: f64, acked: f64, srtt: Span) -> f64 {
     let share = srtt.min(RTT_VIRT).as_secs_f64() / RTT_VIRT.as_secs_f64();
     cwnd + share * share * acked / cwnd
 }
@@ -73,15 +91,23 @@ mod tests {
 
     #[test]
     fn the_share_of_marks_is_judged_once_in_a_virtual_round_trip() {
-        let (mut prague, mut marks) = (Prague::default(), Marks::default());
+        let mut prague = Prague::default();
         let mut alphas = Vec::new();
         // A round trip of 5 ms with two ACKs, of which the second is marked: one of ten counts in the 25 ms of five.
         for n in 1..=40 {
-            if n % 2 == 0 {
-                marks.count();
-            }
-            let now = Time::ZERO + Span::from_micros(2_500 * n);
-            assert_eq!(prague.on_ack(now, n, marks.field(), 1, n + 2), u32::from(n % 2 == 0));
+            let (now, marked) = (Time::ZERO + Span::from_micros(2_500 * n), u32::from(n % 2 == 0));
+            let (last_sent, bytes, segments) = (n + 2, 1_448, 1);
+            let (counts_marks, one_way_delay) = (true, None);
+            prague.on_feedback(&Feedback {
+                now,
+                number: n,
+                last_sent,
+                bytes,
+                segments,
+                marked,
+                counts_marks,
+                one_way_delay,
+            });
             alphas.push(prague.alpha);
         }
         alphas.dedup();

@@ -2,7 +2,8 @@
 
 use apportion_core::units::{Rate, Span, Time};
 
-use super::{Ack, AckPhase, Bbr3, PROBE_WAIT, RENO_ROUNDS, State, is_inflight_too_high};
+use super::{AckPhase, Bbr3, PROBE_WAIT, RENO_ROUNDS, State, is_inflight_too_high};
+use crate::congestion::path_model::SampledAck;
 
 impl Bbr3 {
     pub(super) fn start_down(&mut self, now: Time, total: u64) {
@@ -32,12 +33,12 @@ impl Bbr3 {
     }
 
     /// UpdateProbeBWCyclePhase.
-    pub(super) fn update_cycle_phase(&mut self, cwnd: f64, ack: Ack, rate: Option<Rate>) {
+    pub(super) fn update_cycle_phase(&mut self, cwnd: f64, ack: SampledAck, rate: Option<Rate>) {
         if !self.full_bw_reached {
             return;
         }
         self.adapt_long_term_model(cwnd, ack);
-        let (now, total) = (ack.seen.now, ack.seen.total);
+        let (now, total) = (ack.now, ack.total);
         let state = self.state;
         match state {
             State::Down | State::Cruise if self.is_time_to_probe(cwnd, now) => self.start_refill(total),
@@ -57,13 +58,13 @@ impl Bbr3 {
             || f64::from(self.rounds_since_probe_up) >= self.target_inflight(cwnd).min(RENO_ROUNDS)
     }
 
-    pub(super) fn is_time_to_cruise(&self, ack: Ack) -> bool {
-        let in_flight = f64::from(ack.seen.in_flight);
+    pub(super) fn is_time_to_cruise(&self, ack: SampledAck) -> bool {
+        let in_flight = f64::from(ack.in_flight);
         let path = self.quantization_budget(self.bdp_multiple(self.max_bw(), 1.0));
         in_flight <= self.inflight_with_headroom() && in_flight <= path
     }
 
-    pub(super) fn is_time_to_go_down(&mut self, cwnd: f64, ack: Ack, rate: Option<Rate>) -> bool {
+    pub(super) fn is_time_to_go_down(&mut self, cwnd: f64, ack: SampledAck, rate: Option<Rate>) -> bool {
         if ack.is_cwnd_limited && cwnd >= self.inflight_longterm {
             self.reset_full_bw();
             self.full_bw = rate.unwrap_or_default();
@@ -80,7 +81,7 @@ impl Bbr3 {
     }
 
     /// AdaptLongTermModel.
-    pub(super) fn adapt_long_term_model(&mut self, cwnd: f64, ack: Ack) {
+    pub(super) fn adapt_long_term_model(&mut self, cwnd: f64, ack: SampledAck) {
         if self.round_start && self.ack_phase == AckPhase::ProbeStarting {
             self.ack_phase = AckPhase::ProbeFeedback;
         } else if self.round_start && self.ack_phase == AckPhase::ProbeStopping {
@@ -98,7 +99,7 @@ impl Bbr3 {
         if self.state != State::Up || !ack.is_cwnd_limited || cwnd < self.inflight_longterm {
             return;
         }
-        self.bw_probe_up_acked += f64::from(ack.seen.delivered);
+        self.bw_probe_up_acked += f64::from(ack.delivered);
         let steps = (self.bw_probe_up_acked / self.probe_up_acked_per_inc).floor();
         if steps >= 1.0 {
             self.bw_probe_up_acked -= steps * self.probe_up_acked_per_inc;

@@ -7,6 +7,8 @@
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
+use super::Window;
+
 /// The draft's bounds of the pacing rate, up to which a quantum is one segment, or two.
 const ONE_SEGMENT: Rate = Rate::from_kbit(1_200);
 const TWO_SEGMENTS: Rate = Rate::from_mbit(24);
@@ -65,9 +67,9 @@ pub fn quantum(rate: Rate, wire: Bytes) -> u32 {
 
 /// The rate of a sender whose congestion control names none.
 #[must_use]
-pub fn rate_of_window(cwnd: f64, slow_start: bool, srtt: Span, wire: Bytes) -> Rate {
-    let gain = if slow_start { SLOW_START } else { AVOIDANCE };
-    Rate::from_bit((gain * cwnd * wire.bits() as f64 / srtt.as_secs_f64()) as u64)
+pub fn rate_of_window(window: Window, srtt: Span, wire: Bytes) -> Rate {
+    let gain = if window.is_slow_start() { SLOW_START } else { AVOIDANCE };
+    Rate::from_bit((gain * window.cwnd * wire.bits() as f64 / srtt.as_secs_f64()) as u64)
 }
 
 #[cfg(test)]

@@ -1,0 +1,41 @@
+//! Reno's window: slow start, congestion avoidance, and half of it after a loss.
+//!
+//! RFC 5681 section 3.1; ns-2 where a profile says so. Tahoe, NewReno and SACK have it too: they differ in how they repair losses. Cost:
+//! O(1) per ACK, no state.
+
+use super::{Ack, CongestionControl, CongestionEvent, Response, Window};
+
+/// Reno's control.
+#[derive(Clone, Copy, Debug)]
+pub struct Reno;
+
+impl CongestionControl for Reno {
+    #[inline(always)]
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        if ack.may_grow {
+            window.grow_as_reno(ack.counted, ack.abc_limit);
+        }
+    }
+
+    fn on_loss(&mut self, _: &mut Window, event: &CongestionEvent) -> Response {
+        Response::Reduce(event.basis / 2.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ack_of_two_segments_grows_by_acks_or_by_bytes() {
+        // ns-2, and RFC 5681 with L = 1.
+        for (counted, abc_limit, slow_start, avoidance) in [(1.0, None, 5.0, 10.1), (2.0, Some(1), 5.0, 10.2)]
+        {
+            for (before, after) in [(4.0, slow_start), (10.0, avoidance)] {
+                let mut window = Window { cwnd: before, ssthresh: 10.0 };
+                window.grow_as_reno(counted, abc_limit);
+                assert_eq!(window.cwnd, after, "{counted}");
+            }
+        }
+    }
+}
