@@ -1,4 +1,4 @@
-//! The laws that every queue discipline keeps, as one call in a test.
+//! The laws that every queue discipline keeps, and those of congestion controls, each as one call in a test.
 //!
 //! ```
 //! # use std::collections::VecDeque;
@@ -24,9 +24,12 @@
 //! test. When one breaks a law, the sequence is made shorter as long as a law breaks, and the test fails with the
 //! law, the step and the sequence. [`Laws`] says more about a discipline: its buffer, that it holds packets back,
 //! that it divides the link by weights.
+//!
+//! [`check_control`] does the same for a congestion control.
 
 #![warn(missing_docs)]
 
+mod control;
 mod fairness;
 mod multiplier;
 mod sequence;
@@ -42,6 +45,7 @@ use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestError, Test
 
 use sequence::Beyond;
 
+pub use control::{ControlLaw, ControlOp, ControlViolation, check_control, verify_control};
 pub use sequence::Op;
 
 /// A law.

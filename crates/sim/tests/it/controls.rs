@@ -8,6 +8,8 @@ mod prague;
 mod vegas;
 
 use apportion_runtime::outcome::Outcome;
+use apportion_scenario::tcp::{ALGORITHMS, Algorithm, TcpParams};
+use apportion_sim::congestion::Control;
 
 use crate::common;
 
@@ -27,4 +29,18 @@ fn flows(name: &str, keys: &str) -> String {
 /// The congestion windows of a flow from `from` seconds on.
 fn windows(outcome: &Outcome, name: &str, from: usize) -> Vec<f64> {
     common::flow(outcome, name).tcp.iter().skip(100 * from).map(|sample| sample.window).collect()
+}
+
+#[test]
+fn every_control_keeps_the_laws() {
+    for entry in ALGORITHMS {
+        let algorithm = Algorithm::named(entry.name).unwrap();
+        // Their full segments are those of the laws.
+        for profile in ["linux", "rfc"] {
+            let params = TcpParams { algorithm: algorithm.clone(), ..TcpParams::profile(profile).unwrap() };
+            if let Err(broken) = apportion_laws::verify_control(|_| Control::new(&params)) {
+                panic!("{algorithm} of {profile}: {broken}");
+            }
+        }
+    }
 }
