@@ -103,8 +103,8 @@ def test_a_fifo_in_python_is_the_fifo_of_the_library() -> None:
 def test_a_scenario_has_it_if_a_queue_is_of_its_kind() -> None:
     # A flow, and so its hosts, may have the same name.
     s = ap.dumbbell({"plain_fifo": {}}, queue="fifo", title="plain_fifo")
-    assert '"plain_fifo"' in s.canonical and not s._native.has_own_disciplines
-    assert s.set({"queue": ["fifo", "plain_fifo"]})._native.has_own_disciplines
+    assert '"plain_fifo"' in s.canonical and not s._native.has_own_code
+    assert s.set({"queue": ["fifo", "plain_fifo"]})._native.has_own_code
 
 
 def test_a_policy_has_the_scheduler_that_it_names() -> None:

@@ -57,9 +57,8 @@ impl<'a> Cached<'a> {
     pub fn new(simulations: &'a Simulations<'_>) -> Self {
         let cache = simulations.cache.as_ref();
         let points = if cache.is_some() { &simulations.points[..] } else { &[] };
-        let key = |(scenario, at): &(&'a Scenario, usize)| {
-            (!scenario.has_own_disciplines()).then(|| scenario.key(*at))
-        };
+        let key =
+            |(scenario, at): &(&'a Scenario, usize)| (!scenario.has_own_code()).then(|| scenario.key(*at));
         let keys: Vec<_> = points.iter().map(key).collect();
         let none = || keys.iter().map(|_| AtomicBool::new(false)).collect();
         let (is_kept, is_new) = (none(), none());

@@ -47,7 +47,7 @@ impl Simulations<'_> {
         let mut missing = Vec::new();
         for (at, &(scenario, of_scenario)) in self.points.iter().enumerate() {
             let mut there = BTreeSet::new();
-            if let Some(cache) = self.cache.as_ref().filter(|_| !scenario.has_own_disciplines()) {
+            if let Some(cache) = self.cache.as_ref().filter(|_| !scenario.has_own_code()) {
                 cache.read(scenario.key(of_scenario), |entry: Head| {
                     let is_usable = match entry.ended {
                         Kind::Replication(_) | Kind::Twin(_) => true,

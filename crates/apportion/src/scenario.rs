@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use apportion_core::system::Catalog;
-use apportion_scenario::model::{self, Change, Setting};
+use apportion_scenario::model::{self, Change, Flow, Setting, Transport};
+use apportion_scenario::tcp::Algorithm;
 use apportion_scenario::{Point, Problem, ReadFile, Suite};
 use serde::Serialize;
 
@@ -43,7 +44,7 @@ pub struct Scenario {
     settings: Vec<(String, String)>,
     catalog: Catalog,
     suite: Suite,
-    has_own_disciplines: bool,
+    has_own_code: bool,
     /// Of each point, where it was asked for.
     keys: Vec<OnceLock<Key>>,
 }
@@ -63,8 +64,8 @@ impl Scenario {
         suite: Suite,
     ) -> Self {
         let keys = suite.points.iter().map(|_| OnceLock::new()).collect();
-        let has_own_disciplines = suite.points.iter().any(|point| has_own_disciplines(&point.scenario));
-        Self { text, origin, settings, catalog, suite, has_own_disciplines, keys }
+        let has_own_code = suite.points.iter().any(|point| has_own_code(&point.scenario));
+        Self { text, origin, settings, catalog, suite, has_own_code, keys }
     }
 
     /// Reads and checks a scenario file. Files that it refers to are relative to its folder.
@@ -171,10 +172,11 @@ impl Scenario {
         self.keys[at].get_or_init(|| Key::of(&[BUILD.as_bytes(), TARGET.as_bytes(), inputs().as_bytes()]))
     }
 
-    /// Whether a queue is a discipline that a program has [registered](Catalog::register), from the start or by a change.
+    /// Whether it has what a program has registered: a queue, from the start or by a change, is such a [discipline](Catalog::register), or
+    /// a flow has such a [congestion control](Catalog::register_control).
     #[must_use]
-    pub const fn has_own_disciplines(&self) -> bool {
-        self.has_own_disciplines
+    pub const fn has_own_code(&self) -> bool {
+        self.has_own_code
     }
 
     /// The files that it refers to.
@@ -262,7 +264,7 @@ impl ScenarioBuilder {
         Ok(Self::from_text(toml::to_string(values).map_err(ScenarioError::Values)?))
     }
 
-    /// The disciplines that its queues can name: those of this project by default, and those that you register.
+    /// The disciplines and congestion controls that it can name: those of this project by default, and those that you register.
     pub fn catalog(mut self, catalog: &Catalog) -> Self {
         self.catalog = catalog.clone();
         self
@@ -337,10 +339,17 @@ pub enum ScenarioError {
     Problems(Vec<Problem>),
 }
 
-/// Whether a queue is a registered discipline.
-fn has_own_disciplines(scenario: &model::Scenario) -> bool {
+/// Whether a queue is a registered discipline, or a congestion control is registered.
+fn has_own_code(scenario: &model::Scenario) -> bool {
     let is_own = |change: &Change| matches!(&change.to, Setting::LinkQueue(_, queue) if queue.is_custom());
-    scenario.links.iter().any(|link| link.queue.is_custom()) || scenario.changes.iter().any(is_own)
+    let has_own = |flow: &Flow| match &flow.transport {
+        Transport::Tcp(params) => matches!(params.algorithm, Algorithm::Registered(_)),
+        Transport::Quic(params) => matches!(params.algorithm, Algorithm::Registered(_)),
+        Transport::Udp { .. } => false,
+    };
+    scenario.links.iter().any(|link| link.queue.is_custom())
+        || scenario.changes.iter().any(is_own)
+        || scenario.flows.iter().any(has_own)
 }
 
 fn lines(problems: &[Problem]) -> String {

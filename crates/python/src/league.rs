@@ -67,7 +67,7 @@ impl League {
         let counts = Counts::default();
         let scenarios = py.detach(|| self.all().scenarios()).map_err(of_run)?;
         // As of a run: a second thread would only wait for the interpreter's lock.
-        let in_python = scenarios.iter().any(apportion::Scenario::has_own_disciplines);
+        let in_python = scenarios.iter().any(apportion::Scenario::has_own_code);
         let league = self.all().jobs(if in_python { 1 } else { jobs }).force(force).cancel(&cancel);
         let league = folder.into_iter().fold(league, apportion::League::folder);
         let most = apportion::Cache::MOST;

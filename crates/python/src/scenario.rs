@@ -85,8 +85,8 @@ impl Scenario {
 
     /// Whether a queue is a discipline that is registered in Python.
     #[getter]
-    fn has_own_disciplines(&self) -> bool {
-        self.inner.has_own_disciplines()
+    fn has_own_code(&self) -> bool {
+        self.inner.has_own_code()
     }
 
     /// Whether results of so many replications of each point hold outcomes.

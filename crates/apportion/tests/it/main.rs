@@ -10,6 +10,10 @@ mod events;
 mod example;
 mod league;
 mod mutations;
+mod own_congestion_control;
+#[allow(dead_code, reason = "an example")]
+#[path = "../../examples/own_congestion_control.rs"]
+mod own_control;
 mod own_discipline;
 mod phases;
 mod runs;

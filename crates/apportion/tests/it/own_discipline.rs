@@ -67,7 +67,7 @@ fn a_scenario_has_it_if_a_queue_is_of_its_kind() {
             "#
         );
         let builder = ScenarioBuilder::from_text(text).catalog(&example::catalog().unwrap());
-        builder.load().unwrap().has_own_disciplines()
+        builder.load().unwrap().has_own_code()
     };
     assert!(!has(r#""fifo""#, r#""drr""#));
     assert!(has(r#"["fifo", "quadratic"]"#, r#""drr""#));

@@ -1,0 +1,138 @@
+//! The example of a congestion control of one's own: within its length, lawful, and in every place where others are.
+
+use apportion::{Catalog, Run, ScenarioBuilder, catalogue};
+use apportion_core::congestion::{Ack, CongestionControl, CongestionEvent, Entry, Response, Window};
+
+use crate::own_control as example;
+
+#[test]
+fn it_is_at_most_60_lines_and_keeps_the_laws() {
+    assert!(include_str!("../../examples/own_congestion_control.rs").lines().count() <= 60);
+    apportion_laws::check_control(|_| Box::new(example::Scalable));
+}
+
+#[test]
+fn it_runs_in_a_sweep_with_all_others() {
+    example::main().unwrap();
+}
+
+#[test]
+fn it_is_listed_explained_and_in_the_schema() {
+    let catalog = example::catalog().unwrap();
+    let listed = catalogue::list(&catalog).into_iter().flat_map(|list| list.entries);
+    assert!(listed.into_iter().any(|entry| entry.name == "scalable"));
+    assert!(catalogue::explain(&catalog, "scalable").unwrap().contains("quic = \"scalable\""));
+    let guess = catalogue::explain(&catalog, "scaleable").unwrap_err().to_string();
+    assert!(guess.contains("did you mean `scalable`?"), "{guess}");
+    assert!(catalogue::schema(&catalog).to_string().contains("scalable"));
+    let taken = example::catalog().unwrap().register_control(&example::ENTRY, |_| example::Scalable);
+    assert!(taken.unwrap_err().to_string().contains("has this name"));
+}
+
+/// One flow over a link that holds 50 packets.
+fn scenario(flow: &str) -> Result<apportion::Scenario, apportion::ScenarioError> {
+    let text = format!(
+        r#"
+        seed = 1
+        stop = "20s"
+        measure_from = "5s"
+        link.x = {{ from = "a", to = "b", rate = "10Mbit", delay = "20ms", queue = {{ kind = "fifo", limit = "50p" }} }}
+        flow.x = {{ from = "a", to = "b", {flow} }}
+        "#
+    );
+    ScenarioBuilder::from_text(text).catalog(&example::catalog().unwrap()).load()
+}
+
+#[test]
+fn all_transports_run_it_and_a_scenario_knows_that_it_is_not_of_this_project() {
+    let throughput = |flow: &str| {
+        let scenario = scenario(flow).unwrap();
+        let own = scenario.has_own_code();
+        let results = Run::new(&scenario).simulate().unwrap();
+        (own, results.flows().map(|row| row.throughput_mbps).collect::<Vec<_>>())
+    };
+    // With RACK, with the classical recovery by SACK, and in QUIC.
+    for (flow, least) in [
+        (r#"tcp = "scalable""#, 9.0),
+        // What is sent again is lost again, which RFC 6675 leaves to the timer.
+        (r#"tcp = { profile = "rfc", algorithm = "scalable" }"#, 4.0),
+        (r#"quic = "scalable""#, 9.0),
+    ] {
+        let (own, rates) = throughput(flow);
+        assert!(own && rates.len() == 1 && rates[0] > least, "{flow}: {rates:?}");
+    }
+    assert!(!throughput(r#"tcp = "reno""#).0);
+    // It does what it says: a smaller cut fills the link better than half of the window.
+    let short = |tcp: &str| throughput(&format!("tcp = {{ algorithm = {tcp:?}, segment = \"1000B\" }}")).1[0];
+    assert!(short("scalable") != short("reno"));
+}
+
+/// What Reno's control of this project does.
+#[derive(Debug)]
+struct Halves;
+
+impl CongestionControl for Halves {
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        if ack.may_grow {
+            window.grow_as_reno(ack.counted, ack.abc_limit);
+        }
+    }
+    fn on_loss(&mut self, _: &mut Window, event: &CongestionEvent) -> Response {
+        Response::Reduce(event.basis / 2.0)
+    }
+}
+
+#[test]
+fn what_does_the_same_as_a_control_of_this_project_gives_the_same() {
+    static HALVES: Entry = Entry { quic: true, ..Entry::new("halves", "Reno.", "RFC 5681") };
+    let mut catalog = Catalog::default();
+    catalog.register_control(&HALVES, |_| Halves).unwrap();
+    let completions = |carrier: &str| {
+        let text = format!(
+            r#"
+            seed = 1
+            stop = "20s"
+            link.x = {{ from = "a", to = "b", rate = "10Mbit", delay = "20ms", loss = "0.3%",
+                queue = {{ kind = "codel", ecn = true }} }}
+            flow.x = {{ from = "a", to = "b", {carrier} }}
+            flow.y = {{ from = "a", to = "b", {carrier}, source = {{ kind = "short_flows", per_second = 5, mean_size = "90kB" }} }}
+            "#
+        );
+        let scenario = ScenarioBuilder::from_text(text).catalog(&catalog).load().unwrap();
+        let results = Run::new(&scenario).simulate().unwrap();
+        results.flows().map(|row| (row.throughput_mbps, row.retransmits)).collect::<Vec<_>>()
+    };
+    for carrier in [
+        r#"tcp = { algorithm = "NAME", ecn = true }"#,
+        r#"tcp = { algorithm = "NAME", pacing = true }"#,
+        r#"tcp = { profile = "rfc", algorithm = "NAME", ecn = true }"#,
+        r#"tcp = { profile = "ns2-2000", algorithm = "NAME" }"#,
+        r#"quic = { algorithm = "NAME", ecn = true }"#,
+    ] {
+        let known = if carrier.starts_with("quic") { "newreno" } else { "sack" };
+        let own = completions(&carrier.replace("NAME", "halves"));
+        assert_eq!(own, completions(&carrier.replace("NAME", known)), "{carrier}");
+    }
+}
+
+#[test]
+fn it_is_in_a_sweep_with_others_and_its_canonical_text_loads_back() {
+    let swept = scenario(r#"tcp = ["reno", "cubic", "scalable"]"#).unwrap();
+    let labels: Vec<_> = swept.points().iter().map(|point| point.label.as_str()).collect();
+    assert_eq!(labels, ["tcp=reno", "tcp=cubic", "tcp=scalable"]);
+    let one = scenario(r#"tcp = "scalable""#).unwrap();
+    assert!(one.canonical().contains("algorithm = \"scalable\""), "{}", one.canonical());
+    let again =
+        ScenarioBuilder::from_text(one.canonical()).catalog(&example::catalog().unwrap()).load().unwrap();
+    assert_eq!(again.hash(), one.hash());
+}
+
+#[test]
+fn a_name_that_is_nearly_right_is_guessed() {
+    let wrong = scenario(r#"tcp = "scalabel""#).unwrap_err().to_string();
+    assert!(wrong.contains("did you mean `scalable`?"), "{wrong}");
+    let wrong = scenario(r#"quic = "scalabel""#).unwrap_err().to_string();
+    assert!(wrong.contains("did you mean `scalable`?"), "{wrong}");
+    let wrong = scenario(r#"tcp = { algorithm = "scalabel" }"#).unwrap_err().to_string();
+    assert!(wrong.contains("prague scalable"), "{wrong}");
+}
