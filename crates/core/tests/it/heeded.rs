@@ -80,9 +80,12 @@ fn variants() -> Vec<(&'static str, Vec<String>)> {
         let (kind, base) = match entry.role {
             Role::Shaper => ("drr", vec![format!("shaper={}", entry.name), "rate=8Mbit".to_owned()]),
             _ if ["prio", "htb", "hfsc"].contains(&entry.name) => {
-                let rate = if entry.name == "prio" { "priority=1" } else { "rate=4Mbit" };
-                let keys =
-                    [format!("class.a.{rate}"), format!("class.b.{rate}"), "class.b.others=true".to_owned()];
+                let [a, b] = match entry.name {
+                    "prio" => ["prio=0", "prio=1"],
+                    "htb" => ["rate=4Mbit"; 2],
+                    _ => ["rt_m2=4Mbit"; 2],
+                };
+                let keys = [format!("class.a.{a}"), format!("class.b.{b}"), "class.b.others=true".to_owned()];
                 (entry.name, keys.to_vec())
             }
             _ => (entry.name, Vec::new()),
@@ -91,6 +94,8 @@ fn variants() -> Vec<(&'static str, Vec<String>)> {
             let key = format!("{key}={word}");
             (kind, base.iter().cloned().chain([key]).collect::<Vec<_>>())
         };
+        // Words of parameters may contradict each other, and are left out then.
+        assert!(read(kind, &base.iter().map(String::as_str).collect::<Vec<_>>()).is_ok(), "{kind} {base:?}");
         all.push((kind, base.clone()));
         for param in entry.params {
             match param.kind {
