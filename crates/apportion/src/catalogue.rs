@@ -13,12 +13,12 @@
 
 use std::fmt::Write as _;
 
-use apportion_core::param::{Entry, Kind, Param, Preset, Role, Variant};
+use apportion_core::param::{ByName as _, Entry, Param, Preset, Role, Variant};
 use apportion_core::system::Catalog;
 use apportion_scenario::describe::{if_absent, sources, topologies};
 use apportion_scenario::did_you_mean;
 use apportion_scenario::quic::{self, QuicParams};
-use apportion_scenario::tcp::{ALGORITHMS, AlgorithmEntry, PARAMS, PROFILES, TcpParams};
+use apportion_scenario::tcp::{ALGORITHMS, AlgorithmEntry, PROFILES, TcpParams};
 
 pub use apportion_scenario::describe::{reference, schema};
 
@@ -200,7 +200,7 @@ fn parameters(entry: &Entry) -> String {
     let mut rows: Vec<Vec<String>> =
         vec![row(["parameter", "symbol", "value"], ["default", "paper"], "from")];
     for param in entry.params {
-        rows.push(row([param.name, param.symbol, &value_of(param.kind)], values(param), param.source));
+        rows.push(row([param.name, param.symbol, &param.kind.describe()], values(param), param.source));
     }
     let docs: Vec<Vec<String>> =
         entry.params.iter().map(|param| vec![param.name.to_owned(), param.doc.to_owned()]).collect();
@@ -219,24 +219,6 @@ fn scheduler_for(catalog: &Catalog, policy: &Entry) -> &'static str {
     schedulers.find(|entry| has_queues(entry) == divides(policy)).map_or("fifo", |entry| entry.name)
 }
 
-fn value_of(kind: Kind) -> String {
-    match kind {
-        Kind::Limit => "packets or bytes".to_owned(),
-        Kind::Packets => "packets".to_owned(),
-        Kind::Threshold => "mean packets or bytes".to_owned(),
-        Kind::MeanPackets => "mean packets".to_owned(),
-        Kind::Bytes => "size".to_owned(),
-        Kind::Span => "time".to_owned(),
-        Kind::Rate => "rate".to_owned(),
-        Kind::Ratio => "share".to_owned(),
-        Kind::Number => "number".to_owned(),
-        Kind::Count => "whole number".to_owned(),
-        Kind::Switch => "true or false".to_owned(),
-        Kind::Choice(words) => words.join(", "),
-        other => other.noun().to_owned(),
-    }
-}
-
 fn tcp_parameters(profile: &str) -> String {
     let params = TcpParams::profile(profile);
     let value = |name: &str| match &params {
@@ -244,9 +226,9 @@ fn tcp_parameters(profile: &str) -> String {
         _ => "no effect".to_owned(),
     };
     let mut rows = vec![["parameter", "here", "meaning", "value", "from"].map(str::to_owned).to_vec()];
-    rows.extend(PARAMS.iter().map(|entry| {
-        let kind = entry.unit.trim_end().to_owned();
-        vec![entry.name.to_owned(), value(entry.name), entry.doc.to_owned(), kind, entry.source.to_owned()]
+    rows.extend(TcpParams::PARAMS.iter().map(|param| {
+        let kind = param.kind.describe();
+        vec![param.name.to_owned(), value(param.name), param.doc.to_owned(), kind, param.source.to_owned()]
     }));
     format!(
         "Use: tcp = \"{profile}\", or tcp = {{ profile = \"{profile}\", PARAMETER = VALUE }}\n\
@@ -282,15 +264,15 @@ const QUIC_SUMMARY: &str = "QUIC: packet numbers that never repeat, ACK frames w
 fn quic() -> String {
     let params = QuicParams::default();
     let mut rows = vec![["parameter", "default", "meaning", "value", "from"].map(str::to_owned).to_vec()];
-    rows.extend(quic::PARAMS.iter().map(|entry| {
-        let value = params.get(entry.name).unwrap_or_default();
+    rows.extend(QuicParams::PARAMS.iter().map(|param| {
+        let value = params.get(param.name).unwrap_or_default();
         // Those of TCP are too many.
-        let unit = if entry.name == "algorithm" {
-            quic::words().collect::<Vec<_>>().join(" ")
+        let kind = if param.name == "algorithm" {
+            quic::words().collect::<Vec<_>>().join(", ")
         } else {
-            entry.unit.trim_end().to_owned()
+            param.kind.describe()
         };
-        vec![entry.name.to_owned(), value, entry.doc.to_owned(), unit, entry.source.to_owned()]
+        vec![param.name.to_owned(), value, param.doc.to_owned(), kind, param.source.to_owned()]
     }));
     format!(
         "{QUIC}: transport\n{QUIC_SUMMARY}\nSource: RFC 9000, RFC 9002\n\

@@ -17,7 +17,7 @@ use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span};
 mod declare;
 mod kind;
 
-pub use declare::{Setting, concat, read, replace, total};
+pub use declare::{ByName, Setting, concat, read, replace, total};
 pub use kind::{Kind, Range, Value, Variant, Written};
 
 /// What an entry can be used as.

@@ -8,14 +8,14 @@ use apportion_core::system::Catalog;
 use serde_json::{Map, Value, json};
 
 use crate::model::{Aggregate, GilbertElliott, Jitter};
-use crate::quic;
+use crate::quic::QuicParams;
 use crate::selection::Part;
 use crate::sweep::LISTS;
 use crate::tables::{
     BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, LINK, LINK_LOSS, LINK_RATE, LOST, RATE_TABLE, ROOT,
     SIZES, SOURCES, TOPOLOGIES, of,
 };
-use crate::tcp::{PARAMS, PROFILES, ParamEntry};
+use crate::tcp::{PROFILES, TcpParams};
 use crate::transport;
 
 /// Every kind of source.
@@ -233,7 +233,9 @@ fn key_schema(key: &Param) -> Value {
 /// What one value of `param` is, in a scenario's own tables, where an amount may be a formula of `i`.
 fn param_schema(param: &Param) -> Value {
     match param.kind {
-        Kind::Limit | Kind::Packets | Kind::Threshold | Kind::MeanPackets => json!({ "type": "string" }),
+        Kind::Limit | Kind::Packets | Kind::Threshold | Kind::MeanPackets | Kind::Own(_) => {
+            plain_schema(param.kind)
+        }
         Kind::Text => json!({ "type": "string", "minLength": 1 }),
         Kind::Form(example) => {
             json!({ "type": ["string", "integer"], "examples": [example.trim_matches('"')] })
@@ -358,7 +360,7 @@ fn names_of(catalog: &Catalog, part: Part, roles: &[Role]) -> Vec<&'static str> 
     part.entries(catalog).filter(|entry| roles.contains(&entry.role)).map(|entry| entry.name).collect()
 }
 
-/// What one value of a discipline's parameter is: no formulas.
+/// What one value of a parameter of a discipline or transport is: no formulas.
 fn plain_schema(kind: Kind) -> Value {
     match kind {
         Kind::Ratio => json!({ "type": ["number", "string"] }),
@@ -366,6 +368,7 @@ fn plain_schema(kind: Kind) -> Value {
         Kind::Count => json!({ "type": "integer", "minimum": 0 }),
         Kind::Switch => json!({ "type": "boolean" }),
         Kind::Choice(words) => json!({ "enum": words }),
+        Kind::Own(_) => json!({ "type": ["string", "integer"] }),
         _ => json!({ "type": "string" }),
     }
 }
@@ -378,24 +381,26 @@ fn tcp_schema(catalog: &Catalog) -> Value {
         parameter(&json!({ "enum": names }), "Profile with the initial values of all parameters."),
     );
     let words: Vec<_> = names.into_iter().chain(transport::algorithms(catalog, true)).collect();
-    transport_schema(&words, properties, PARAMS)
+    transport_schema(&words, properties, TcpParams::PARAMS)
 }
 
 fn quic_schema(catalog: &Catalog) -> Value {
     let words: Vec<_> = transport::quic_algorithms(catalog).collect();
-    transport_schema(&words, Map::new(), quic::PARAMS)
+    transport_schema(&words, Map::new(), QuicParams::PARAMS)
 }
 
 /// One of `words`, `false`, or a table with `properties` and the parameters.
-fn transport_schema<P>(
+fn transport_schema(
     words: &[impl AsRef<str>],
     mut properties: Map<String, Value>,
-    params: &[ParamEntry<P>],
+    params: &[Param],
 ) -> Value {
-    for entry in params {
-        let value = json!({ "type": ["string", "integer", "boolean"] });
-        properties
-            .insert(entry.name.to_owned(), parameter(&value, &format!("{} ({})", entry.doc, entry.unit)));
+    for param in params {
+        let doc = match param.kind {
+            Kind::Own(what) => format!("{} Written as {what}.", param.doc),
+            _ => param.doc.to_owned(),
+        };
+        properties.insert(param.name.to_owned(), parameter(&plain_schema(param.kind), &doc));
     }
     let words: Vec<_> = words.iter().map(AsRef::as_ref).collect();
     let table = json!({

@@ -1,32 +1,16 @@
 //! Parameters by name: how those of TCP and QUIC are listed, set, read and checked.
 
 use apportion_core::congestion::{Algorithm, Registered};
+use apportion_core::param::ByName;
 use apportion_core::units::{Bytes, Packets, Span};
 
 use crate::packet_size::MAX_PACKET;
-use crate::tcp::{DelayedAck, TcpParams};
-
-/// One parameter of `P` that a scenario may set by name.
-#[derive(Debug)]
-pub struct ParamEntry<P = TcpParams> {
-    /// The name, equal to the field.
-    pub name: &'static str,
-    /// What it decides.
-    pub doc: &'static str,
-    /// What its value looks like: a unit kind or the words it may be.
-    pub unit: &'static str,
-    /// Where the rule comes from.
-    pub source: &'static str,
-    pub(crate) get: fn(&P) -> String,
-    pub(crate) set: fn(&mut P, &str) -> Result<(), String>,
-}
+use crate::tcp::DelayedAck;
 
 /// The parameters of a transport.
-pub(crate) trait Params: Clone + 'static {
+pub(crate) trait Params: ByName + Clone + 'static {
     /// Its name in messages.
     const TRANSPORT: &'static str;
-    /// Every parameter, in the order of the fields.
-    const ENTRIES: &'static [ParamEntry<Self>];
 
     /// Why no connection can run with these values, if so.
     fn check(&self) -> Result<(), String>;
@@ -36,12 +20,13 @@ pub(crate) trait Params: Clone + 'static {
 
     /// Sets the parameter called `name` from `text`, or changes nothing and says what is wrong with either.
     fn set_by_name(&mut self, name: &str, text: &str) -> Result<(), String> {
-        let Some(entry) = Self::ENTRIES.iter().find(|entry| entry.name == name) else {
-            let known: Vec<_> = Self::ENTRIES.iter().map(|entry| entry.name).collect();
-            let transport = Self::TRANSPORT;
-            return Err(format!("unknown {transport} parameter `{name}` (known: {})", known.join(", ")));
-        };
-        self.change(text, |changed| (entry.set)(changed, text))
+        self.change(text, |changed| {
+            changed.put(name, text).unwrap_or_else(|| {
+                let known: Vec<_> = Self::PARAMS.iter().map(|entry| entry.name).collect();
+                let transport = Self::TRANSPORT;
+                Err(format!("unknown {transport} parameter `{name}` (known: {})", known.join(", ")))
+            })
+        })
     }
 
     /// Sets the congestion control to one that a program has registered, or changes nothing and says why it cannot be.
@@ -64,57 +49,7 @@ pub(crate) trait Params: Clone + 'static {
         *self = changed;
         Ok(())
     }
-
-    /// The value of the parameter called `name`, as [`set_by_name`](Self::set_by_name) reads it; `None` if there is none.
-    fn get_by_name(&self, name: &str) -> Option<String> {
-        Self::ENTRIES.iter().find(|entry| entry.name == name).map(|entry| (entry.get)(self))
-    }
 }
-
-/// The table of parameters of a type: field, type, what it decides, source.
-macro_rules! params {
-    ($transport:literal, $params:ty: $($name:ident: $type:ty, $doc:literal, $source:literal;)*) => {
-        /// Every parameter, in the order of the fields.
-        pub const PARAMS: &[$crate::params::ParamEntry<$params>] = &[$($crate::params::ParamEntry {
-            name: stringify!($name),
-            doc: $doc,
-            unit: <$type as $crate::tcp::text::Text>::UNIT,
-            source: $source,
-            get: |params| $crate::tcp::text::Text::write(&params.$name),
-            set: |params, text| {
-                params.$name = <$type as $crate::tcp::text::Text>::read(text)?;
-                Ok(())
-            },
-        }),*];
-
-        impl $crate::params::Params for $params {
-            const TRANSPORT: &'static str = $transport;
-            const ENTRIES: &'static [$crate::params::ParamEntry<Self>] = PARAMS;
-
-            fn check(&self) -> Result<(), String> {
-                self.check()
-            }
-
-            fn algorithm(&mut self) -> &mut Algorithm {
-                &mut self.algorithm
-            }
-        }
-
-        impl $params {
-            /// Sets the parameter called `name` from `text`, or says what is wrong with either.
-            pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
-                $crate::params::Params::set_by_name(self, name, text)
-            }
-
-            /// The value of the parameter called `name`, as [`set`](Self::set) reads it; `None` if there is none.
-            #[must_use]
-            pub fn get(&self, name: &str) -> Option<String> {
-                $crate::params::Params::get_by_name(self, name)
-            }
-        }
-    };
-}
-pub(crate) use params;
 
 /// RFC 7323 section 2.3: a shift of at most 14 over a field of 16 bits. QUIC's could be larger; chosen: as TCP's.
 pub(crate) const MAX_WINDOW: Bytes = Bytes::new(1 << 30);
@@ -166,14 +101,14 @@ pub(crate) mod tests {
 
     /// Sets each parameter of `original` to a value unlike it: `others` has one for each.
     pub(crate) fn check_each_alone<P: Params>(original: &P, others: &[(&str, &str)]) {
-        assert_eq!(others.len(), P::ENTRIES.len());
+        assert_eq!(others.len(), P::PARAMS.len());
         for (name, text) in others {
             let mut changed = original.clone();
-            assert_ne!(changed.get_by_name(name).as_deref(), Some(*text), "{name}: choose another value");
+            assert_ne!(changed.get(name).as_deref(), Some(*text), "{name}: choose another value");
             changed.set_by_name(name, text).unwrap();
-            assert_eq!(changed.get_by_name(name).as_deref(), Some(*text));
-            for other in P::ENTRIES.iter().map(|entry| entry.name).filter(|other| other != name) {
-                assert_eq!(changed.get_by_name(other), original.get_by_name(other), "{name} moved {other}");
+            assert_eq!(changed.get(name).as_deref(), Some(*text));
+            for other in P::PARAMS.iter().map(|entry| entry.name).filter(|other| other != name) {
+                assert_eq!(changed.get(other), original.get(other), "{name} moved {other}");
             }
         }
     }

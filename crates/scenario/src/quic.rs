@@ -1,7 +1,7 @@
 //! QUIC parameters of scenarios: data only. The simulator implements all of them.
 //!
 //! Unlike TCP there are no profiles: what RFC 9000 and RFC 9002 recommend is the default, and every parameter can be set by
-//! [name](PARAMS). Constants that those RFCs give one value for, such as the time threshold of 9/8, are no parameters.
+//! [name](QuicParams::PARAMS). Constants that those RFCs give one value for, such as the time threshold of 9/8, are no parameters.
 //!
 //! Headers on the wire, in bytes, of a packet with data:
 //!
@@ -15,37 +15,42 @@
 
 use std::iter;
 
+use apportion_core::param::Param;
+use apportion_core::params;
 use apportion_core::units::{Bytes, Packets, Span};
 
 use crate::packet_size::UDP_HEADER;
-use crate::params::{check_delayed_ack, check_initial_window, check_sizes, fit_a_packet, params};
+use crate::params::{Params, check_delayed_ack, check_initial_window, check_sizes, fit_a_packet};
+use crate::tcp::text::Text;
 use crate::tcp::{
     ALGORITHMS, Algorithm, CubicForm, DelayedAck, Halving, InitialSsthresh, InitialWindow, TcpParams, Window,
 };
 
-/// Everything that distinguishes one QUIC from another.
-#[derive(Clone, Debug, PartialEq)]
-pub struct QuicParams {
-    /// How the window grows and what a loss takes: one that [QUIC has](apportion_core::congestion::Entry::quic).
-    pub algorithm: Algorithm,
-    /// Bytes of the stream in a full packet.
-    pub segment: Bytes,
-    /// What headers add to a packet of data on the wire, those of IP and UDP included.
-    pub header: Bytes,
-    /// The wire size of a packet that acknowledges, without its ACK frame.
-    pub ack: Bytes,
-    /// What the receiver lets the sender send beyond what arrived in order.
-    pub window: Bytes,
-    /// The congestion window after the handshake, in full packets.
-    pub initial_window: Packets,
-    /// Packets by which one may overtake another before that is lost: kPacketThreshold.
-    pub packet_threshold: u32,
-    /// When the receiver acknowledges later than at once. Its time is max_ack_delay.
-    pub delayed_ack: Option<DelayedAck>,
-    /// Whether slow start ends when delay grows.
-    pub hystart: bool,
-    /// Whether packets of data are ECN-capable.
-    pub ecn: bool,
+params! {
+    /// Everything that distinguishes one QUIC from another.
+    pub struct QuicParams {
+        /// How the window grows and what a loss takes.
+        algorithm: Algorithm = Param::unset("RFC 9002 section 7; RFC 9438"),
+        /// Bytes of the stream in a full packet.
+        segment: Bytes = Param::unset("RFC 9000 section 14"),
+        /// What headers add to a packet of data on the wire, those of IP and UDP included.
+        header: Bytes = Param::unset("20 IP, 8 UDP, 13 short header, 12 STREAM frame, 16 tag: RFC 9000 sections 17.3.1, 19.8"),
+        /// The wire size of a packet that acknowledges, without its ACK frame.
+        ack: Bytes = Param::unset("20 IP, 8 UDP, 13 short header, 16 tag"),
+        /// What the receiver lets the sender send beyond what arrived in order.
+        window: Bytes = Param::unset("RFC 9000 section 4.1"),
+        /// The congestion window after the handshake, in full packets.
+        initial_window: Packets = Param::unset("RFC 9002 section 7.2"),
+        /// Packets by which one may overtake another before that is lost: kPacketThreshold.
+        packet_threshold: u32 = Param::unset("RFC 9002 section 6.1.1"),
+        /// When the receiver acknowledges later than at once. Its time is max_ack_delay.
+        delayed_ack: Option<DelayedAck> = Param::unset("RFC 9000 sections 13.2.2, 18.2"),
+        /// Whether slow start ends when delay grows.
+        hystart: bool = Param::unset("Ha and Rhee 2011"),
+        /// Whether packets of data are ECN-capable.
+        ecn: bool = Param::unset("RFC 9000 section 13.4, RFC 9002 section 7.1"),
+    }
+    text: Text
 }
 
 /// The default congestion control.
@@ -85,6 +90,11 @@ impl QuicParams {
     pub fn with_algorithm(name: &str) -> Option<Self> {
         let algorithm = Algorithm::named(name).filter(|algorithm| algorithm.entry().quic)?;
         Some(Self { algorithm, ..Self::default() })
+    }
+
+    /// Sets the parameter called `name` from `text`, or says what is wrong with either.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
+        self.set_by_name(name, text)
     }
 
     /// Why no QUIC can run with these values, if so.
@@ -165,18 +175,15 @@ pub fn words() -> impl Iterator<Item = &'static str> {
     iter::once(default).chain(others.filter(move |name| *name != default))
 }
 
-params! {
-    "QUIC", QuicParams:
-    algorithm: Algorithm, "how the window grows and what a loss takes", "RFC 9002 section 7; RFC 9438";
-    segment: Bytes, "stream data of a full packet", "RFC 9000 section 14";
-    header: Bytes, "added to a packet of data on the wire", "20 IP, 8 UDP, 13 short header, 12 STREAM frame, 16 tag: RFC 9000 sections 17.3.1, 19.8";
-    ack: Bytes, "wire size of a packet that acknowledges, without its ACK frame", "20 IP, 8 UDP, 13 short header, 16 tag";
-    window: Bytes, "what may be sent beyond what arrived in order", "RFC 9000 section 4.1";
-    initial_window: Packets, "congestion window after the handshake", "RFC 9002 section 7.2";
-    packet_threshold: u32, "packets that may overtake another before it is lost", "RFC 9002 section 6.1.1";
-    delayed_ack: Option<DelayedAck>, "packets per ACK, and max_ack_delay", "RFC 9000 sections 13.2.2, 18.2";
-    hystart: bool, "slow start ends when delay grows", "Ha and Rhee 2011";
-    ecn: bool, "explicit congestion notification", "RFC 9000 section 13.4, RFC 9002 section 7.1";
+impl Params for QuicParams {
+    const TRANSPORT: &'static str = "QUIC";
+    fn check(&self) -> Result<(), String> {
+        self.check()
+    }
+
+    fn algorithm(&mut self) -> &mut Algorithm {
+        &mut self.algorithm
+    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //! kernel supports.
 //!
 //! A [profile](PROFILES) names a whole TCP of some place and year; every parameter of it can be overridden by
-//! [name](PARAMS). One engine obeys all parameters, so a profile is a list of values and nothing else.
+//! [name](TcpParams::PARAMS). One engine obeys all parameters, so a profile is a list of values and nothing else.
 //!
 //! | profile | what it is |
 //! |---|---|
@@ -17,131 +17,138 @@ mod profiles;
 pub(crate) mod text;
 
 pub use apportion_core::congestion::{ALGORITHMS, Algorithm, Entry as AlgorithmEntry};
+use apportion_core::param::Param;
 use apportion_core::units::{Bytes, Packets, Span};
+use apportion_core::{choice, params};
 
-pub use crate::params::ParamEntry;
-use crate::params::{check_delayed_ack, check_initial_window, check_sizes, fit_a_packet, params};
+use crate::params::{Params, check_delayed_ack, check_initial_window, check_sizes, fit_a_packet};
 use profiles::{linux, ns2_235, ns2_2000, ns2_full, reno_1999, rfc};
+use text::Text;
 
-/// Everything that distinguishes one TCP from another.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TcpParams {
-    /// How losses are repaired and how the window grows.
-    pub algorithm: Algorithm,
-    /// Which SACK loss recovery [`Algorithm::Sack`] and [`Algorithm::Cubic`] use.
-    pub sack_recovery: SackRecovery,
-    /// Payload bytes of a full segment.
-    pub segment: Bytes,
-    /// What headers add to a data segment on the wire.
-    pub header: Bytes,
-    /// The wire size of a segment without payload: pure ACK, SYN, FIN.
-    pub ack: Bytes,
-    /// What a SACK option adds to an ACK in addition to 8 bytes a block.
-    pub sack_option: Bytes,
-    /// The receiver's buffer, and so the cap of the window in use.
-    pub window: Window,
-    /// Whether the window field is scaled by the smallest shift that can express `window`.
-    pub window_scale: bool,
-    /// The congestion window after the handshake.
-    pub initial_window: InitialWindow,
-    /// Where the first slow start ends if nothing is lost.
-    pub initial_ssthresh: InitialSsthresh,
-    /// Number of duplicate ACKs that indicates a loss.
-    pub dupack_threshold: u32,
-    /// Whether each duplicate ACK below the threshold lets one new segment out.
-    pub limited_transmit: bool,
-    /// When the receiver acknowledges later than at once.
-    pub delayed_ack: Option<DelayedAck>,
-    /// How many ACKs are not held back all the same, when a connection begins and after a pause.
-    pub quick_acks: u32,
-    /// Whether a segment that is in order but below others that came early is acknowledged at once.
-    pub ack_gap_fill: bool,
-    /// Whether the last segment in order, when it comes once more, counts as new for delayed ACKs.
-    pub delay_repeat: bool,
-    /// The grain of RTT measurement; zero measures exactly.
-    pub tick: Span,
-    /// The lower bound of the retransmission timeout, before backoff.
-    pub min_rto: Span,
-    /// The lower bound of what the timeout exceeds the smoothed RTT by; needs `timestamps`.
-    pub min_variance: Span,
-    /// The upper bound of the retransmission timeout.
-    pub max_rto: Span,
-    /// The timeout before the first RTT sample.
-    pub initial_rto: Span,
-    /// The largest factor of exponential backoff, if other than `max_rto` bounds it.
-    pub max_backoff: Option<u32>,
-    /// Whether a backoff above 8 moves the smoothed RTT into its deviation.
-    pub forget_srtt: bool,
-    /// Whether an ACK restarts the timer with the timeout and backoff from before its own RTT sample.
-    pub stale_rto: bool,
-    /// Whether every ACK of new data ends backoff, even if it yields no RTT sample.
-    pub ack_ends_backoff: bool,
-    /// Whether segments carry timestamps: every ACK yields a sample of the RTT.
-    pub timestamps: bool,
-    /// Whether the sender opens with a SYN.
-    pub syn: bool,
-    /// Timeouts of a SYN before they double.
-    pub linear_syns: u32,
-    /// Whether the sender closes with a FIN.
-    pub fin: bool,
-    /// Whether a segment smaller than full waits while data is outstanding.
-    pub nagle: bool,
-    /// Whether the connection uses explicit congestion notification.
-    pub ecn: bool,
-    /// Whether duplicate ACKs for data sent before the last recovery or timeout cause no second fast
-    /// retransmit.
-    pub bug_fix: bool,
-    /// Whether a second hole of a window is retransmitted as fast as the first: `bug_fix` then guards
-    /// against the last timeout alone.
-    pub fast_again: bool,
-    /// Which duplicate ACKs inflate the window of Reno and NewReno.
-    pub inflate: Inflate,
-    /// New segments that one ACK from the threshold on may release in NewReno.
-    pub recovery_burst: Option<u32>,
-    /// The window that is halved after a loss.
-    pub halving: Halving,
-    /// Whether the slow start threshold is cut down to whole segments.
-    pub truncate_ssthresh: bool,
-    /// Whether the congestion window is cut down to whole segments when it is halved.
-    pub truncate_cwnd: bool,
-    /// Whether the window grows per acknowledged byte rather than per ACK.
-    pub byte_counting: bool,
-    /// Segments by which one ACK may open the window in slow start, if bytes are counted: RFC 3465's L, at least 1.
-    pub abc_limit: Option<u32>,
-    /// Which CUBIC [`Algorithm::Cubic`] is.
-    pub cubic: CubicForm,
-    /// Whether slow start ends when delay grows.
-    pub hystart: bool,
-    /// Whether segments leave at a rate, not in bursts; those of BBR and Prague always do.
-    pub pacing: bool,
-    /// The window when fast recovery ends.
-    pub exit: RecoveryExit,
-    /// The window of a sender that was idle.
-    pub idle: Idle,
+params! {
+    /// Everything that distinguishes one TCP from another.
+    pub struct TcpParams {
+        /// How losses are repaired and the window grows.
+        algorithm: Algorithm = Param::unset("RFC 5681, 6582, 6675, 9438"),
+        /// Which SACK loss recovery `sack` and `cubic` use.
+        sack_recovery: SackRecovery = Param::unset("ns-2 Sack1; RFC 6675; RFC 8985 and 6937"),
+        /// Payload bytes of a full segment.
+        segment: Bytes = Param::unset("RFC 9293 section 3.7.1"),
+        /// What headers add to a data segment on the wire.
+        header: Bytes = Param::unset("40 B: RFC 791, RFC 9293; 0: ns-2 before 2001-11"),
+        /// The wire size of a segment without payload: pure ACK, SYN, FIN.
+        ack: Bytes = Param::unset("RFC 791, RFC 9293"),
+        /// What a SACK option adds to an ACK in addition to 8 bytes a block.
+        sack_option: Bytes = Param::unset("2 B and padding: RFC 2018 section 3; 0: ns-2"),
+        /// The receiver's buffer, and so the cap of the window in use.
+        window: Window = Param::unset("RFC 9293 section 3.8.6; ns-2 window_"),
+        /// Whether the window field is scaled by the smallest shift that can express `window`.
+        window_scale: bool = Param::unset("RFC 7323 section 2"),
+        /// The congestion window after the handshake.
+        initial_window: InitialWindow = Param::unset("RFC 5681 section 3.1; ns-2 windowInit_"),
+        /// Where the first slow start ends if nothing is lost.
+        initial_ssthresh: InitialSsthresh = Param::unset("RFC 5681 section 3.1; ns-2"),
+        /// Number of duplicate ACKs that indicates a loss.
+        dupack_threshold: u32 = Param::unset("RFC 5681 section 3.2; ns-2 numdupacks_"),
+        /// Whether each duplicate ACK below the threshold lets one new segment out.
+        limited_transmit: bool = Param::unset("RFC 3042; ns-2 singledup_"),
+        /// When the receiver acknowledges later than at once.
+        delayed_ack: Option<DelayedAck> = Param::unset("RFC 5681 section 4.2; ns-2 DelAck sinks"),
+        /// How many ACKs are not held back all the same, when a connection begins and after a pause.
+        quick_acks: u32 = Param::unset("Linux; RFC 5681 section 4.2 allows it"),
+        /// Whether a segment that is in order but below others that came early is acknowledged at once.
+        ack_gap_fill: bool = Param::unset("RFC 5681 section 4.2; RFC2581_immediate_ack_"),
+        /// Whether the last segment in order, when it comes once more, counts as new for delayed ACKs.
+        delay_repeat: bool = Param::unset("ns-2 DelAck sinks"),
+        /// The grain of RTT measurement; 0s measures exactly.
+        tick: Span = Param::unset("ns-2 tcpTick_"),
+        /// The lower bound of the retransmission timeout, before backoff.
+        min_rto: Span = Param::unset("RFC 6298 (2.4); ns-2 minrto_"),
+        /// The lower bound of what the timeout exceeds the smoothed RTT by; needs `timestamps`.
+        min_variance: Span = Param::unset("RFC 6298 (2.3), its G; Linux: 200 ms"),
+        /// The upper bound of the retransmission timeout.
+        max_rto: Span = Param::unset("RFC 6298 (2.5); ns-2 maxrto_"),
+        /// The timeout before the first RTT sample.
+        initial_rto: Span = Param::unset("RFC 6298 (2.1); ns-2 rtxcur_init_"),
+        /// The largest factor of exponential backoff, if other than `max_rto` bounds it.
+        max_backoff: Option<u32> = Param::unset("RFC 6298 (5.5); ns-2: 64").own("whole number or none"),
+        /// Whether a backoff above 8 moves the smoothed RTT into its deviation.
+        forget_srtt: bool = Param::unset("ns-2; RFC 6298 section 5, last paragraph"),
+        /// Whether an ACK restarts the timer with the timeout and backoff from before its own RTT sample.
+        stale_rto: bool = Param::unset("ns-2 timerfix_ false"),
+        /// Whether every ACK of new data ends backoff, even if it yields no RTT sample.
+        ack_ends_backoff: bool = Param::unset("ns-2 FullTcp"),
+        /// Whether segments carry timestamps: every ACK yields a sample of the RTT.
+        timestamps: bool = Param::unset("RFC 7323 section 3"),
+        /// Whether the sender opens with a SYN.
+        syn: bool = Param::unset("RFC 9293 section 3.5; ns-2 syn_"),
+        /// Timeouts of a SYN before they double.
+        linear_syns: u32 = Param::unset("Linux tcp_syn_linear_timeouts"),
+        /// Whether the sender closes with a FIN.
+        fin: bool = Param::unset("RFC 9293 section 3.6"),
+        /// Whether a segment smaller than full waits while data is outstanding.
+        nagle: bool = Param::unset("RFC 9293 section 3.7.4"),
+        /// Whether the connection uses explicit congestion notification.
+        ecn: bool = Param::unset("RFC 3168 section 6.1"),
+        /// Whether duplicate ACKs for data sent before the last recovery or timeout cause no second fast
+        /// retransmit.
+        bug_fix: bool = Param::unset("RFC 6582 section 3.2; bugFix_"),
+        /// Whether a second hole of a window is retransmitted as fast as the first: `bug_fix` then guards
+        /// against the last timeout alone.
+        fast_again: bool = Param::unset("ns-2 FullTcp"),
+        /// Which duplicate ACKs inflate the window of Reno and NewReno.
+        inflate: Inflate = Param::unset("RFC 5681 section 3.2; ns-2 dupwnd_"),
+        /// New segments that one ACK from the threshold on may release in NewReno.
+        recovery_burst: Option<u32> = Param::unset("ns-2 Newreno: 2").own("whole number or none"),
+        /// The window that is halved after a loss.
+        halving: Halving = Param::unset("RFC 5681 equation (4); ns-2"),
+        /// Whether the slow start threshold is cut down to whole segments.
+        truncate_ssthresh: bool = Param::unset("ns-2"),
+        /// Whether the congestion window is cut down to whole segments when it is halved.
+        truncate_cwnd: bool = Param::unset("ns-2 precisionReduce_ false"),
+        /// Whether the window grows per acknowledged byte rather than per ACK.
+        byte_counting: bool = Param::unset("RFC 5681 section 3.1; false: ns-2"),
+        /// Segments by which one ACK may open the window in slow start, if bytes are counted: RFC 3465's L, at least 1.
+        abc_limit: Option<u32> = Param::unset("RFC 3465 section 2.2").own("whole number or none"),
+        /// Which CUBIC the algorithm `cubic` is.
+        cubic: CubicForm = Param::unset("RFC 9438; Linux"),
+        /// Whether slow start ends when delay grows.
+        hystart: bool = Param::unset("Ha and Rhee 2011"),
+        /// Whether segments leave at a rate, of 1.2 windows a round trip and 2 in slow start, not in bursts; those of BBR and Prague
+        /// always do.
+        pacing: bool = Param::unset("Linux, ip-sysctl tcp_pacing_ca_ratio, tcp_pacing_ss_ratio; bbr, bbr3 and prague always pace"),
+        /// The window when fast recovery ends.
+        exit: RecoveryExit = Param::unset("RFC 5681 section 3.2, RFC 6582 section 3.2; ns-2"),
+        /// The window of a sender that was idle.
+        idle: Idle = Param::unset("RFC 5681 section 4.1; RFC 2861; ns-2 slow_start_restart_"),
+    }
+    text: Text
 }
 
-/// How a SACK sender decides what to send in recovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SackRecovery {
-    /// ns-2's Sack1: a count of packets in the pipe, lowered by every duplicate ACK.
-    Pipe,
-    /// RFC 6675: IsLost, SetPipe, NextSeg.
-    Rfc6675,
-    /// RFC 8985 and 6937: losses by time, tail loss probes, proportional rate reduction. With it every
-    /// `algorithm` that halves its window has selective acknowledgments.
-    Rack,
+choice! {
+    /// How a SACK sender decides what to send in recovery.
+    pub enum SackRecovery {
+        /// ns-2's Sack1: a count of packets in the pipe, lowered by every duplicate ACK.
+        Pipe = "pipe",
+        /// RFC 6675: IsLost, SetPipe, NextSeg.
+        Rfc6675 = "rfc6675",
+        /// RFC 8985 and 6937: losses by time, tail loss probes, proportional rate reduction. With it every
+        /// `algorithm` that halves its window has selective acknowledgments.
+        Rack = "rack",
+    }
 }
 
-/// The forms of CUBIC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CubicForm {
-    /// RFC 9438 to the letter.
-    Rfc9438,
-    /// Linux's: plateau, target and window are whole segments, and acknowledged segments are saved up for each one
-    /// that the window grows by; the additive increase of the Reno-friendly region stays below one segment, the
-    /// target lies one shortest round trip ahead, and until the first loss the window grows by a twentieth each
-    /// round trip at least.
-    Linux,
+choice! {
+    /// The forms of CUBIC.
+    pub enum CubicForm {
+        /// RFC 9438 to the letter.
+        Rfc9438 = "rfc9438",
+        /// Linux's: plateau, target and window are whole segments, and acknowledged segments are saved up for each one
+        /// that the window grows by; the additive increase of the Reno-friendly region stays below one segment, the
+        /// target lies one shortest round trip ahead, and until the first loss the window grows by a twentieth each
+        /// round trip at least.
+        Linux = "linux",
+    }
 }
 
 /// The size of the receiver's buffer.
@@ -184,52 +191,56 @@ pub struct DelayedAck {
     pub aligned: bool,
 }
 
-/// Which duplicate ACKs inflate the window of Reno and NewReno.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inflate {
-    /// Those in fast recovery (RFC 5681 section 3.2).
-    Recovery,
-    /// All from the threshold on, even if `bug_fix` suppressed the retransmission.
-    Always,
-    /// Those in fast recovery, and into `cwnd` itself, as in BSD and ns-2's FullTcp: a timeout halves what
-    /// they made of it; the ACK that starts recovery lets nothing out but the retransmission; if `bug_fix`
-    /// suppressed that, duplicates above the threshold count still; and the first new ACK after them brings
-    /// `cwnd` down to `ssthresh`.
-    Cwnd,
+choice! {
+    /// Which duplicate ACKs inflate the window of Reno and NewReno.
+    pub enum Inflate {
+        /// Those in fast recovery (RFC 5681 section 3.2).
+        Recovery = "recovery",
+        /// All from the threshold on, even if `bug_fix` suppressed the retransmission.
+        Always = "always",
+        /// Those in fast recovery, and into `cwnd` itself, as in BSD and ns-2's FullTcp: a timeout halves what
+        /// they made of it; the ACK that starts recovery lets nothing out but the retransmission; if `bug_fix`
+        /// suppressed that, duplicates above the threshold count still; and the first new ACK after them brings
+        /// `cwnd` down to `ssthresh`.
+        Cwnd = "cwnd",
+    }
 }
 
-/// The window that is halved after a loss.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Halving {
-    /// min(cwnd, window).
-    Window,
-    /// The bytes outstanding (RFC 5681 equation (4)).
-    Flight,
+choice! {
+    /// The window that is halved after a loss.
+    pub enum Halving {
+        /// min(cwnd, window).
+        Window = "window",
+        /// The bytes outstanding (RFC 5681 equation (4)).
+        Flight = "flight",
+    }
 }
 
-/// The congestion window after the ACK that ends fast recovery.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecoveryExit {
-    /// It stays at the halved value and this ACK already makes it grow.
-    Grow,
-    /// It becomes the slow start threshold (RFC 5681 section 3.2 step 6).
-    Ssthresh,
-    /// min(ssthresh, max(FlightSize, SMSS) + SMSS) (RFC 6582 section 3.2 step 3, first option).
-    Flight,
+choice! {
+    /// The congestion window after the ACK that ends fast recovery.
+    pub enum RecoveryExit {
+        /// It stays at the halved value and this ACK already makes it grow.
+        Grow = "grow",
+        /// It becomes the slow start threshold (RFC 5681 section 3.2 step 6).
+        Ssthresh = "ssthresh",
+        /// min(ssthresh, max(FlightSize, SMSS) + SMSS) (RFC 6582 section 3.2 step 3, first option).
+        Flight = "flight",
+    }
 }
 
-/// The congestion window of a sender that has nothing to send.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Idle {
-    /// It stays.
-    Keep,
-    /// It halves for each timeout's worth of silence, down to the initial window (RFC 2861).
-    Decay,
-    /// After a timeout without sending it shrinks to the initial window (RFC 5681 section 4.1).
-    Restart,
-    /// The timer keeps running when all is acknowledged; when it fires, cwnd is 1, ssthresh stays, no
-    /// backoff.
-    Timeout,
+choice! {
+    /// The congestion window of a sender that has nothing to send.
+    pub enum Idle {
+        /// It stays.
+        Keep = "keep",
+        /// It halves for each timeout's worth of silence, down to the initial window (RFC 2861).
+        Decay = "decay",
+        /// After a timeout without sending it shrinks to the initial window (RFC 5681 section 4.1).
+        Restart = "restart",
+        /// The timer keeps running when all is acknowledged; when it fires, cwnd is 1, ssthresh stays, no
+        /// backoff.
+        Timeout = "timeout",
+    }
 }
 
 impl TcpParams {
@@ -253,6 +264,11 @@ impl TcpParams {
             (SackRecovery::Rack, _) => !UNUSED_BY_RACK.contains(&name),
             (SackRecovery::Pipe | SackRecovery::Rfc6675, _) => !["hystart", "pacing"].contains(&name),
         }
+    }
+
+    /// Sets the parameter called `name` from `text`, or says what is wrong with either.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
+        self.set_by_name(name, text)
     }
 
     /// Why no TCP can run with these values, if so.
@@ -377,58 +393,15 @@ pub const PROFILES: &[ProfileEntry] = &[
     },
 ];
 
-params! {
-    "TCP", TcpParams:
-    algorithm: Algorithm, "how losses are repaired and the window grows", "RFC 5681, 6582, 6675, 9438";
-    sack_recovery: SackRecovery, "how a SACK sender chooses what to send in recovery", "ns-2 Sack1; RFC 6675; RFC 8985 and 6937";
-    segment: Bytes, "payload of a full segment", "RFC 9293 section 3.7.1";
-    header: Bytes, "added to a data segment on the wire", "40 B: RFC 791, RFC 9293; 0: ns-2 before 2001-11";
-    ack: Bytes, "wire size of a segment without payload", "RFC 791, RFC 9293";
-    sack_option: Bytes, "what a SACK option adds to an ACK, without its 8 bytes a block",
-        "2 B and padding: RFC 2018 section 3; 0: ns-2";
-    window: Window, "the receiver's buffer: cap of the window in use", "RFC 9293 section 3.8.6; ns-2 window_";
-    window_scale: bool, "scale the window field", "RFC 7323 section 2";
-    initial_window: InitialWindow, "congestion window at the start", "RFC 5681 section 3.1; ns-2 windowInit_";
-    initial_ssthresh: InitialSsthresh, "slow start threshold at the start", "RFC 5681 section 3.1; ns-2";
-    dupack_threshold: u32, "duplicate ACKs taken for a loss", "RFC 5681 section 3.2; ns-2 numdupacks_";
-    limited_transmit: bool, "a new segment per duplicate ACK below the threshold",
-        "RFC 3042; ns-2 singledup_";
-    delayed_ack: Option<DelayedAck>, "how long ACKs are held back", "RFC 5681 section 4.2; ns-2 DelAck sinks";
-    quick_acks: u32, "ACKs at the start and after a pause that are not held back", "Linux; RFC 5681 section 4.2 allows it";
-    ack_gap_fill: bool, "acknowledge at once what fills part of a gap",
-        "RFC 5681 section 4.2; RFC2581_immediate_ack_";
-    delay_repeat: bool, "the last segment in order may come again without an ACK at once",
-        "ns-2 DelAck sinks";
-    tick: Span, "grain of RTT measurement, 0s for exact", "ns-2 tcpTick_";
-    min_rto: Span, "smallest timeout before backoff", "RFC 6298 (2.4); ns-2 minrto_";
-    min_variance: Span, "least excess of the timeout over the smoothed RTT", "RFC 6298 (2.3), its G; Linux: 200 ms";
-    max_rto: Span, "largest timeout", "RFC 6298 (2.5); ns-2 maxrto_";
-    initial_rto: Span, "timeout before the first sample", "RFC 6298 (2.1); ns-2 rtxcur_init_";
-    max_backoff: Option<u32>, "largest factor of backoff", "RFC 6298 (5.5); ns-2: 64";
-    forget_srtt: bool, "a backoff above 8 moves srtt into rttvar", "ns-2; RFC 6298 section 5, last paragraph";
-    stale_rto: bool, "an ACK restarts the timer before its RTT sample counts", "ns-2 timerfix_ false";
-    ack_ends_backoff: bool, "an ACK of new data ends backoff without an RTT sample", "ns-2 FullTcp";
-    timestamps: bool, "timestamp option: a sample of the RTT with every ACK", "RFC 7323 section 3";
-    syn: bool, "open with a SYN", "RFC 9293 section 3.5; ns-2 syn_";
-    linear_syns: u32, "timeouts of a SYN before they double", "Linux tcp_syn_linear_timeouts";
-    fin: bool, "close with a FIN", "RFC 9293 section 3.6";
-    nagle: bool, "hold back a small segment while data is outstanding", "RFC 9293 section 3.7.4";
-    ecn: bool, "explicit congestion notification", "RFC 3168 section 6.1";
-    bug_fix: bool, "no second fast retransmit for the window of the last loss",
-        "RFC 6582 section 3.2; bugFix_";
-    fast_again: bool, "a second hole of one window is fast retransmitted despite bug_fix", "ns-2 FullTcp";
-    inflate: Inflate, "duplicate ACKs that inflate the window", "RFC 5681 section 3.2; ns-2 dupwnd_";
-    recovery_burst: Option<u32>, "new segments an ACK may release in fast recovery", "ns-2 Newreno: 2";
-    halving: Halving, "the window that is halved", "RFC 5681 equation (4); ns-2";
-    truncate_ssthresh: bool, "ssthresh is a whole number of segments", "ns-2";
-    truncate_cwnd: bool, "a halved cwnd is a whole number of segments", "ns-2 precisionReduce_ false";
-    byte_counting: bool, "the window grows per byte acknowledged", "RFC 5681 section 3.1; false: ns-2";
-    abc_limit: Option<u32>, "segments by which one ACK may open the window in slow start", "RFC 3465 section 2.2";
-    cubic: CubicForm, "which details of CUBIC", "RFC 9438; Linux";
-    hystart: bool, "slow start ends when delay grows", "Ha and Rhee 2011";
-    pacing: bool, "send at a rate of 1.2 windows a round trip, 2 in slow start", "Linux, ip-sysctl tcp_pacing_ca_ratio, tcp_pacing_ss_ratio; bbr, bbr3 and prague always pace";
-    exit: RecoveryExit, "cwnd when fast recovery ends", "RFC 5681 section 3.2, RFC 6582 section 3.2; ns-2";
-    idle: Idle, "cwnd of a sender that was idle", "RFC 5681 section 4.1; RFC 2861; ns-2 slow_start_restart_";
+impl Params for TcpParams {
+    const TRANSPORT: &'static str = "TCP";
+    fn check(&self) -> Result<(), String> {
+        self.check()
+    }
+
+    fn algorithm(&mut self) -> &mut Algorithm {
+        &mut self.algorithm
+    }
 }
 
 #[cfg(test)]

@@ -5,11 +5,12 @@
 
 use std::sync::Arc;
 
+use apportion_core::param::ByName as _;
 use apportion_core::system::Catalog;
 
 use crate::keys::Fields;
 use crate::model::Transport;
-use crate::params::{ParamEntry, Params};
+use crate::params::Params;
 use crate::problem::{Problems, did_you_mean};
 use crate::quic::{self, QuicParams};
 use crate::tcp::{ALGORITHMS, Algorithm, PROFILES, TcpParams};
@@ -224,7 +225,7 @@ fn set<P: Params>(catalog: &Catalog, params: &mut P, key: &str, item: &Item) -> 
         return set_algorithm(catalog, params, &item.plain());
     }
     params.set_by_name(key, &item.plain()).map_err(|message| {
-        let names = || P::ENTRIES.iter().map(|entry| entry.name);
+        let names = || P::PARAMS.iter().map(|entry| entry.name);
         let known = names().any(|name| name == key);
         if known { message } else { format!("{message}{}", did_you_mean(key, names())) }
     })
@@ -250,9 +251,9 @@ pub(crate) fn canonical_quic(catalog: Option<&Catalog>, item: &Item) -> Option<V
 
 /// Every parameter as a key and its TOML value.
 fn written<P: Params>(params: &P) -> impl Iterator<Item = (String, String)> {
-    P::ENTRIES.iter().map(|entry: &ParamEntry<P>| {
-        let text = (entry.get)(params);
+    P::PARAMS.iter().filter_map(|param| {
+        let text = params.get(param.name)?;
         let bare = text.parse::<u64>().is_ok() || text == "true" || text == "false";
-        (entry.name.to_owned(), if bare { text } else { quoted(&text) })
+        Some((param.name.to_owned(), if bare { text } else { quoted(&text) }))
     })
 }

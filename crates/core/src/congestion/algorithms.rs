@@ -5,6 +5,7 @@ use alloc::sync::Arc;
 use core::fmt;
 
 use super::{CongestionControl, Connection};
+use crate::param::{Kind, Setting, Value};
 
 /// What a control makes of marks (explicit congestion notification).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,10 +116,14 @@ macro_rules! algorithms {
         pub static ALGORITHMS: &[Entry] =
             &[$(Entry { $($key: $value,)* ..Entry::new($name, $summary, $source) }),*];
 
-        impl Algorithm {
-            /// The names of [`ALGORITHMS`], each with a space behind it.
-            pub const WORDS: &str = concat!($($name, " "),*);
+        impl Setting for Algorithm {
+            const KIND: Kind = Kind::Choice(&[$($name),*]);
+            fn of(value: Option<Value>) -> Option<Self> {
+                if let Some(Value::Choice(name)) = value { Self::named(name) } else { None }
+            }
+        }
 
+        impl Algorithm {
             /// The one of this project with this name.
             #[must_use]
             pub fn named(name: &str) -> Option<Self> {

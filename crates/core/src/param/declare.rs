@@ -1,6 +1,7 @@
 //! One declaration of a component's parameters: the struct, its rows of the catalogue and its reader follow.
 
 use alloc::format;
+use alloc::string::String;
 use core::fmt::Debug;
 
 use super::{EntryArgs, Kind, Limit, MUST_BE_SET, Paper, Param, ParamError, Range, Threshold, Value};
@@ -68,6 +69,18 @@ macro_rules! counts {
 }
 counts!(u32, usize);
 
+/// Parameters that are set and read back one by one, as texts: `params!` makes them so with `text`.
+pub trait ByName {
+    /// All of them.
+    const PARAMS: &'static [Param];
+
+    /// Sets the parameter `name` to what `text` says, or says what is wrong with that; none if there is no such parameter.
+    fn put(&mut self, name: &str, text: &str) -> Option<Result<(), String>>;
+
+    /// The parameter `name` as a text that sets it; none if there is no such parameter.
+    fn get(&self, name: &str) -> Option<String>;
+}
+
 /// The value of the parameter `name` of `params`. If the entry of `args` has no such parameter, its default.
 ///
 /// # Errors
@@ -131,10 +144,16 @@ impl Param {
         Self { kind: Kind::Choice(words), ..self }
     }
 
+    /// The same, of a kind that its type alone reads.
+    #[must_use]
+    pub const fn own(self, description: &'static str) -> Self {
+        Self { kind: Kind::Own(description), ..self }
+    }
+
     /// The same, as a field of this name and kind, with this doc unless it has one.
     #[must_use]
     pub const fn field(self, name: &'static str, kind: Kind, doc: &'static str) -> Self {
-        let kind = if matches!(self.kind, Kind::Choice(_)) { self.kind } else { kind };
+        let kind = if matches!(self.kind, Kind::Choice(_) | Kind::Own(_)) { self.kind } else { kind };
         let doc = if self.doc.is_empty() { doc.trim_ascii_start() } else { self.doc };
         Self { name, kind, doc, ..self }
     }
@@ -231,6 +250,9 @@ const fn equal(a: &str, b: &str) -> bool {
 /// none. `check`, which may be left out, is given the parameters and the [`EntryArgs`] and refuses values that contradict
 /// each other.
 ///
+/// `text: TRAIT` in place of a check is for a struct whose parameters are set one by one, [`ByName`](crate::param::ByName), as texts
+/// that `TRAIT::read` and `TRAIT::write` of the types of its fields know. It has no `from_args`.
+///
 /// `..LIST,` puts the parameters of a list here, which a function reads: for a part whose parameters do not all stand in one place.
 #[macro_export]
 macro_rules! params {
@@ -240,6 +262,13 @@ macro_rules! params {
         $(check: $check:expr)?
     ) => {
         $crate::params!(@ [$(#[$meta])* $vis $name] [$($check)?] [] [] $($fields)*);
+    };
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident { $($fields:tt)* }
+        text: $text:ident
+    ) => {
+        $crate::params!(@ [$(#[$meta])* $vis $name] [text: $text] [] [] $($fields)*);
     };
 
     // A parameter, with what users read of it.
@@ -304,8 +333,47 @@ macro_rules! params {
     (@ $head:tt $check:tt [$($lists:tt)*] $done:tt ..$list:expr, $($rest:tt)*) => {
         $crate::params!(@ $head $check [$($lists)* $list,] $done $($rest)*);
     };
-    (@ [$(#[$meta:meta])* $vis:vis $name:ident] [$($check:expr)?] [$($lists:tt)*]
+    // All of them, one by one.
+    (@ [$(#[$meta:meta])* $vis:vis $name:ident] [text: $text:ident] $lists:tt
         [$({ $(#[doc = $doc:expr])* $field:ident: $type:ty = |$args:ident| $read:expr })*]) => {
+        $crate::params!(@struct [$(#[$meta])* $vis $name] $lists [$({ $(#[doc = $doc])* $field: $type })*]);
+
+        impl $crate::param::ByName for $name {
+            const PARAMS: &'static [$crate::param::Param] = Self::PARAMS;
+
+            fn put(&mut self, name: &str, text: &str) -> Option<Result<(), String>> {
+                $(if name == stringify!($field) {
+                    return Some(<$type as $text>::read(text).map(|value| self.$field = value));
+                })*
+                None
+            }
+
+            fn get(&self, name: &str) -> Option<String> {
+                $(if name == stringify!($field) {
+                    return Some(<$type as $text>::write(&self.$field));
+                })*
+                None
+            }
+        }
+    };
+    (@ [$(#[$meta:meta])* $vis:vis $name:ident] [$($check:expr)?] $lists:tt
+        [$({ $(#[doc = $doc:expr])* $field:ident: $type:ty = |$args:ident| $read:expr })*]) => {
+        $crate::params!(@struct [$(#[$meta])* $vis $name] $lists [$({ $(#[doc = $doc])* $field: $type })*]);
+
+        impl $name {
+            /// From the catalogue's values.
+            ///
+            /// # Errors
+            /// When they contradict each other.
+            pub fn from_args(args: &$crate::param::EntryArgs<'_>) -> Result<Self, $crate::param::ParamError> {
+                let params = Self { $($field: { let $args = args; $read },)* };
+                $(($check)(&params, args)?;)?
+                Ok(params)
+            }
+        }
+    };
+    (@struct [$(#[$meta:meta])* $vis:vis $name:ident] [$($lists:tt)*]
+        [$({ $(#[doc = $doc:expr])* $field:ident: $type:ty })*]) => {
         $(#[$meta])*
         #[derive(Clone, Debug, PartialEq)]
         $vis struct $name {
@@ -319,16 +387,6 @@ macro_rules! params {
                 const ALL: [$crate::param::Param; $crate::param::total(LISTS)] = $crate::param::concat(LISTS);
                 &ALL
             };
-
-            /// From the catalogue's values.
-            ///
-            /// # Errors
-            /// When they contradict each other.
-            pub fn from_args(args: &$crate::param::EntryArgs<'_>) -> Result<Self, $crate::param::ParamError> {
-                let params = Self { $($field: { let $args = args; $read },)* };
-                $(($check)(&params, args)?;)?
-                Ok(params)
-            }
         }
     };
 }

@@ -44,6 +44,8 @@ pub enum Kind {
     Text,
     /// A string, or a whole number, of a form that its reader knows; written for example like this.
     Form(&'static str),
+    /// What its type alone reads, described like this.
+    Own(&'static str),
     /// A list of strings.
     Texts,
     /// A list of whole numbers from 1.
@@ -120,25 +122,32 @@ impl Range {
         if holds {
             return Ok(());
         }
-        Err(format!("`{text}`: {} must be {allowed} here; write for example {}", kind.noun(), kind.example()))
+        let (what, example) = (kind.describe(), kind.example());
+        Err(format!("`{text}`: a {what} must be {allowed} here; write for example {example}"))
     }
 }
 
 impl Kind {
-    /// What one value is, with its article.
+    /// What its values are, for people.
     #[must_use]
-    pub const fn noun(self) -> &'static str {
-        match self {
-            Self::Limit | Self::Threshold => "a number of packets or a size",
-            Self::Packets | Self::MeanPackets => "a number of packets",
-            Self::Bytes => "a size",
-            Self::Span | Self::Time => "a time",
-            Self::Rate => "a rate",
-            Self::Ratio => "a share",
-            Self::Number => "a number",
-            Self::Count => "a whole number",
-            _ => "a value",
-        }
+    pub fn describe(self) -> String {
+        let description = match self {
+            Self::Limit => "packets or bytes",
+            Self::Packets => "packets",
+            Self::Threshold => "mean packets or bytes",
+            Self::MeanPackets => "mean packets",
+            Self::Bytes => "size",
+            Self::Span | Self::Time => "time",
+            Self::Rate => "rate",
+            Self::Ratio => "share",
+            Self::Number => "number",
+            Self::Count => "whole number",
+            Self::Switch => "true or false",
+            Self::Choice(words) => return words.join(", "),
+            Self::Own(description) => description,
+            _ => "value",
+        };
+        description.to_owned()
     }
 
     /// A value, as TOML.
@@ -157,6 +166,7 @@ impl Kind {
             Self::Choice(words) => return format!("\"{}\"", words.first().unwrap_or(&"name")),
             Self::Text | Self::Any => "\"name\"",
             Self::Form(example) | Self::Defined(_, example) => example,
+            Self::Own(_) => "\"..\"",
             Self::Texts => "[\"a\", \"b\"]",
             Self::Ordinals => "[20, 22]",
             Self::Table(params) => {

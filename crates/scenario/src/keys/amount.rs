@@ -32,7 +32,7 @@ fn base_units(kind: Kind, literal: &str) -> Result<u64, String> {
         Value::Span(span) => Ok(span.as_nanos()),
         Value::Rate(rate) => Ok(rate.as_bit()),
         Value::Bytes(bytes) => Ok(bytes.get()),
-        _ => Err(format!("`{literal}` has a unit, but {} has none", kind.noun())),
+        _ => Err(format!("`{literal}` has a unit, but a {} has none", kind.describe())),
     }
 }
 
@@ -65,10 +65,10 @@ impl Amount {
             Some(written) if !matches!(item.value, text::Value::Flag(_)) => written,
             _ => {
                 return Err(format!(
-                    "`{}` is {}, not {}; write for example {}",
+                    "`{}` is {}, not a {}; write for example {}",
                     item.plain(),
                     item.what(),
-                    kind.noun(),
+                    kind.describe(),
                     kind.example()
                 ));
             }
@@ -92,8 +92,8 @@ impl Amount {
                     Range::AboveOne => (2, u64::MAX),
                     Range::Any | Range::FromZero => (0, u64::MAX),
                 };
-                let (noun, example) = (kind.noun(), kind.example());
-                format!("`{text}` is not {noun} from {least} to {most}; write for example {example}")
+                let (what, example) = (kind.describe(), kind.example());
+                format!("`{text}` is not a {what} from {least} to {most}; write for example {example}")
             }
             _ => why,
         };
@@ -109,7 +109,7 @@ impl Amount {
             Self::Formula(kind, range, formula) => {
                 let value = formula.at(i)?;
                 let text = format!("{formula} = {value} for i = {i}");
-                let refuse = || format!("`{text}` is not {} that can be used here", kind.noun());
+                let refuse = || format!("`{text}` is not a {} that can be used here", kind.describe());
                 let value = rounded(*kind, value).ok_or_else(refuse)?;
                 range.check(*kind, value, &text)?;
                 Ok(value)
@@ -120,6 +120,6 @@ impl Amount {
     /// One amount that stands by itself, for member `i`.
     pub(crate) fn one<T: Setting>(item: &Item, range: Range, i: u64) -> Result<T, String> {
         let value = Self::read(item, T::KIND, range, true)?.at(i)?;
-        T::of(Some(value)).ok_or_else(|| format!("`{}` is not {}", item.plain(), T::KIND.noun()))
+        T::of(Some(value)).ok_or_else(|| format!("`{}` is not a {}", item.plain(), T::KIND.describe()))
     }
 }

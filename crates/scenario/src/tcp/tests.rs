@@ -1,5 +1,7 @@
 //! Tests of parameters and profiles.
 
+use apportion_core::param::ByName as _;
+
 use super::*;
 use crate::params::tests::check_each_alone;
 
@@ -63,7 +65,7 @@ fn every_profile_is_possible_and_prints_what_it_reads() {
         let params = TcpParams::profile(entry.name).unwrap();
         assert_eq!(params.check(), Ok(()), "{}", entry.name);
         let mut copy = rfc();
-        for param in PARAMS {
+        for param in TcpParams::PARAMS {
             copy.set(param.name, &params.get(param.name).unwrap()).unwrap();
         }
         assert_eq!(copy, params, "{}", entry.name);
@@ -75,7 +77,7 @@ fn every_profile_is_possible_and_prints_what_it_reads() {
 fn the_profiles_of_ns2_differ_where_its_defaults_changed() {
     let (then, now) = (ns2_2000(), ns2_235());
     let moved: Vec<_> =
-        PARAMS.iter().filter(|p| then.get(p.name) != now.get(p.name)).map(|p| p.name).collect();
+        TcpParams::PARAMS.iter().filter(|p| then.get(p.name) != now.get(p.name)).map(|p| p.name).collect();
     let expected = "header initial_window limited_transmit ack_gap_fill tick min_rto max_rto initial_rto \
                     max_backoff stale_rto syn inflate truncate_cwnd";
     assert_eq!(moved.join(" "), expected);
@@ -84,8 +86,11 @@ fn the_profiles_of_ns2_differ_where_its_defaults_changed() {
 #[test]
 fn the_two_way_tcp_of_ns2_differs_from_the_one_way_one_in_what_its_traces_show() {
     let (one_way, two_way) = (ns2_2000(), ns2_full());
-    let moved: Vec<_> =
-        PARAMS.iter().filter(|p| one_way.get(p.name) != two_way.get(p.name)).map(|p| p.name).collect();
+    let moved: Vec<_> = TcpParams::PARAMS
+        .iter()
+        .filter(|p| one_way.get(p.name) != two_way.get(p.name))
+        .map(|p| p.name)
+        .collect();
     let expected =
         "header delayed_ack ack_gap_fill delay_repeat ack_ends_backoff syn fast_again inflate idle";
     assert_eq!(moved.join(" "), expected);
@@ -145,11 +150,11 @@ fn parameters_without_effect_are_known() {
     let unused = |profile: &str| {
         let params = TcpParams::profile(profile).unwrap();
         let unused: Vec<_> =
-            PARAMS.iter().map(|entry| entry.name).filter(|name| !params.uses(name)).collect();
+            TcpParams::PARAMS.iter().map(|entry| entry.name).filter(|name| !params.uses(name)).collect();
         unused.join(" ")
     };
     assert_eq!(unused("rfc"), "hystart pacing");
     let of_rack = "limited_transmit stale_rto ack_ends_backoff bug_fix fast_again inflate recovery_burst truncate_cwnd exit";
     assert_eq!(unused("linux"), of_rack);
-    assert!(UNUSED_BY_RACK.iter().all(|name| PARAMS.iter().any(|entry| entry.name == *name)));
+    assert!(UNUSED_BY_RACK.iter().all(|name| TcpParams::PARAMS.iter().any(|entry| entry.name == *name)));
 }

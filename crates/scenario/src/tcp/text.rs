@@ -1,8 +1,8 @@
 //! How values of TCP parameters are written and read.
 
-use std::fmt;
 use std::str::FromStr;
 
+use apportion_core::param::{Kind, Setting, Value, Written};
 use apportion_core::units::{Bytes, Packets, Span};
 
 use super::{
@@ -11,17 +11,15 @@ use super::{
 };
 
 /// How a value is written in a scenario file.
-pub(crate) trait Text: Sized {
-    const UNIT: &'static str;
+pub(crate) trait Text: Setting {
     fn read(text: &str) -> Result<Self, String>;
     fn write(&self) -> String;
 }
 
 /// Types whose `FromStr` and `Display` are already what a scenario file says.
 macro_rules! plain_text {
-    ($($type:ty: $unit:literal),* $(,)?) => { $(
+    ($($type:ty),*) => { $(
         impl Text for $type {
-            const UNIT: &'static str = $unit;
             fn read(text: &str) -> Result<Self, String> {
                 text.trim().parse().map_err(|why: <$type as FromStr>::Err| why.to_string())
             }
@@ -29,10 +27,9 @@ macro_rules! plain_text {
         }
     )* };
 }
-plain_text!(Bytes: "size", Packets: "packets", Span: "time");
+plain_text!(Bytes, Packets, Span);
 
 impl Text for u32 {
-    const UNIT: &'static str = "whole number";
     fn read(text: &str) -> Result<Self, String> {
         let why = |_| format!("`{text}` is not a whole number from 0 to {}; write for example 3", Self::MAX);
         text.trim().parse().map_err(why)
@@ -43,7 +40,6 @@ impl Text for u32 {
 }
 
 impl Text for bool {
-    const UNIT: &'static str = "true or false";
     fn read(text: &str) -> Result<Self, String> {
         text.trim().parse().map_err(|_| format!("`{text}` is not `true` or `false`"))
     }
@@ -52,43 +48,45 @@ impl Text for bool {
     }
 }
 
-/// Enumerations written as one word.
+/// The words of an enum of `choice!`, in its order.
+const fn words<T: Setting>() -> &'static [&'static str] {
+    if let Kind::Choice(words) = T::KIND { words } else { &[] }
+}
+
 macro_rules! words {
-    ($($type:ident { $($variant:ident = $word:literal),* })*) => { $(
+    ($($type:ty),*) => { $(
         impl Text for $type {
-            const UNIT: &'static str = concat!($($word, " "),*);
             fn read(text: &str) -> Result<Self, String> {
-                match text.trim() {
-                    $($word => Ok(Self::$variant),)*
-                    _ => Err(format!("`{text}` is none of: {}", Self::UNIT.trim_end())),
-                }
+                let value = Self::KIND.read(Written::Text(text.trim())).ok();
+                Self::of(value).ok_or_else(|| format!("`{text}` is none of: {}", words::<Self>().join(" ")))
             }
             fn write(&self) -> String {
-                match self { $(Self::$variant => $word,)* }.to_owned()
+                words::<Self>()[*self as usize].to_owned()
             }
-        }
-        impl FromStr for $type {
-            type Err = String;
-            fn from_str(text: &str) -> Result<Self, String> { Self::read(text) }
-        }
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result { f.write_str(&self.write()) }
         }
     )* };
 }
-words! {
-    CubicForm { Rfc9438 = "rfc9438", Linux = "linux" }
-    SackRecovery { Pipe = "pipe", Rfc6675 = "rfc6675", Rack = "rack" }
-    Inflate { Recovery = "recovery", Always = "always", Cwnd = "cwnd" }
-    Halving { Window = "window", Flight = "flight" }
-    RecoveryExit { Grow = "grow", Ssthresh = "ssthresh", Flight = "flight" }
-    Idle { Keep = "keep", Decay = "decay", Restart = "restart", Timeout = "timeout" }
+words!(CubicForm, SackRecovery, Inflate, Halving, RecoveryExit, Idle);
+
+/// Types that no other value stands for: what they are, for people.
+macro_rules! own {
+    ($($type:ty: $description:literal),* $(,)?) => { $(
+        impl Setting for $type {
+            const KIND: Kind = Kind::Own($description);
+            fn of(_: Option<Value>) -> Option<Self> { None }
+        }
+    )* };
+}
+own! {
+    Window: "packets or size",
+    InitialWindow: "packets or rfc5681",
+    InitialSsthresh: "packets, window or unlimited",
+    DelayedAck: "off, or segments and time, as in \"2 200ms\" or \"2 200ms aligned\"",
 }
 
 impl Text for Algorithm {
-    const UNIT: &'static str = Self::WORDS;
     fn read(text: &str) -> Result<Self, String> {
-        let none = || format!("`{text}` is none of: {}", Self::UNIT.trim_end());
+        let none = || format!("`{text}` is none of: {}", words::<Self>().join(" "));
         Self::named(text.trim()).ok_or_else(none)
     }
     fn write(&self) -> String {
@@ -97,7 +95,6 @@ impl Text for Algorithm {
 }
 
 impl Text for Window {
-    const UNIT: &'static str = "packets or size";
     fn read(text: &str) -> Result<Self, String> {
         let packets = text.parse().map(Self::Packets);
         packets.or_else(|_| text.parse().map(Self::Bytes)).map_err(|why| format!("{why}, or \"20p\""))
@@ -111,7 +108,6 @@ impl Text for Window {
 }
 
 impl Text for InitialWindow {
-    const UNIT: &'static str = "packets or rfc5681";
     fn read(text: &str) -> Result<Self, String> {
         match text.trim() {
             "rfc5681" => Ok(Self::Rfc5681),
@@ -127,7 +123,6 @@ impl Text for InitialWindow {
 }
 
 impl Text for InitialSsthresh {
-    const UNIT: &'static str = "packets, window or unlimited";
     fn read(text: &str) -> Result<Self, String> {
         match text.trim() {
             "window" => Ok(Self::Window),
@@ -148,7 +143,6 @@ impl Text for InitialSsthresh {
 }
 
 impl Text for Option<u32> {
-    const UNIT: &'static str = "whole number or none";
     fn read(text: &str) -> Result<Self, String> {
         if text.trim() == "none" { Ok(None) } else { u32::read(text).map(Some) }
     }
@@ -158,9 +152,8 @@ impl Text for Option<u32> {
 }
 
 impl Text for Option<DelayedAck> {
-    const UNIT: &'static str = "off, or segments and time, as in \"2 200ms\" or \"2 200ms aligned\"";
     fn read(text: &str) -> Result<Self, String> {
-        let fail = |why: &str| format!("`{text}` is not a delayed ACK ({}){why}", Self::UNIT);
+        let fail = |why: &str| format!("`{text}` is not a delayed ACK ({}){why}", Self::KIND.describe());
         let mut words = text.split_whitespace();
         let (every, timeout) = match (words.next(), words.next()) {
             (Some("off"), None) => return Ok(None),

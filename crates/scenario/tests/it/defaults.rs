@@ -1,6 +1,7 @@
 //! `[defaults.link]` and `[defaults.flow]`: what takes them, what does not, and how they are swept and spelled.
 
 use apportion_core::mark::MarkerParams;
+use apportion_core::param::ByName as _;
 use apportion_core::units::{Rate, Ratio, Span, TicketRate, Time};
 use apportion_scenario::model::{Link, Scenario, Source, Start, Transport};
 

@@ -65,7 +65,7 @@ fn every_profile_says_what_it_is_not() {
                initial_rto syn fin exit idle";
     assert_eq!(names(&params("ns2-2000", &[])), old);
     // What is listed is a parameter.
-    let known: Vec<_> = apportion_scenario::tcp::PARAMS.iter().map(|entry| entry.name).collect();
+    let known: Vec<_> = TcpParams::PARAMS.iter().map(|entry| entry.name).collect();
     assert!(
         unsupported(&params("ns2-2000", &[]))
             .iter()
