@@ -207,8 +207,8 @@ def rows(setting):
         # A tail drop, as in the paper. As many buckets as there can be, so that no two flows meet in one.
         Row(
             "queues",
-            "stochastic_fq",
-            '{ kind = "stochastic_fq", limit = "100p", buckets = 65536, perturb = "0s" }',
+            "sfq",
+            '{ kind = "sfq", limit = "100p", buckets = 65536, perturb = "0s" }',
             "sfq limit 100 quantum 1500 divisor 65536",
         ),
         Row(

@@ -196,7 +196,7 @@ pub(crate) const INNER: [&str; 22] = [
     "pie",
     "cobalt",
     "fq_pie",
-    "stochastic_fq",
+    "sfq",
     "csfq",
     "mcsfq",
 ];

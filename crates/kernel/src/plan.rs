@@ -154,7 +154,7 @@ const fn system(system: &DisciplineKind) -> Refusal {
         DisciplineKind::SpPifo(_) => refused("sp_pifo", TURNS),
         DisciplineKind::Aifo(_) => refused("aifo", QUEUE),
         DisciplineKind::Cebinae(_) => refused("cebinae", FLOWS),
-        DisciplineKind::StochasticFq(_) => refused("stochastic_fq", PUSH_OUT),
+        DisciplineKind::Sfq(_) => refused("sfq", PUSH_OUT),
         DisciplineKind::Prio(_) => refused("prio", CLASSES),
         DisciplineKind::Hfsc(_) => refused("hfsc", CLASSES),
         DisciplineKind::Ramp(_) => refused("ramp", QUEUE),

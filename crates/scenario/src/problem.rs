@@ -80,9 +80,20 @@ impl Problems {
     }
 }
 
-/// ` (did you mean `x`?)` for the candidate closest to `name`; empty if none is close.
+/// Names, or parts of them, that have been replaced, with what is in their place: `pfd+rnd` is `pfd+random_drop`. No name is read
+/// under its old form; [`did_you_mean`] says the new one.
+const RENAMED: [(&str, &str); 1] = [("stochastic_fq", "sfq")];
+
+/// ` (it is called `x`)` if a candidate is what `name` has been renamed to, ` (did you mean `x`?)` for the candidate closest to `name`;
+/// empty if none is close.
 #[must_use]
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    let candidates: Vec<_> = candidates.into_iter().collect();
+    let mut renamed =
+        RENAMED.iter().filter(|(old, _)| name.contains(old)).map(|(old, new)| name.replace(old, new));
+    if let Some(new) = renamed.find(|new| candidates.contains(&new.as_str())) {
+        return format!(" (it is called `{new}`)");
+    }
     match nearest(name, &mut candidates.into_iter()) {
         Some(candidate) => format!(" (did you mean `{candidate}`?)"),
         None => String::new(),
@@ -142,6 +153,13 @@ mod tests {
                 "x.toml: --set: stop: missing"
             ]
         );
+    }
+
+    #[test]
+    fn a_name_that_was_replaced_leads_to_the_one_in_its_place() {
+        assert_eq!(did_you_mean("stochastic_fq", ["sfq", "stfq"]), " (it is called `sfq`)");
+        assert_eq!(did_you_mean("stochastic_fq+isolate", ["sfq+isolate"]), " (it is called `sfq+isolate`)");
+        assert_eq!(did_you_mean("stochastic_fq", ["delay"]), "");
     }
 
     #[test]

@@ -10,7 +10,7 @@ use super::classful::{ClassScheduler, Classful, Disciplines, Fifos};
 use super::discipline::Discipline;
 use super::{
     LinkContext, afq, aifo, cake, cebinae, choke, custom, dualpi2, fq, fq_codel, fq_pie, hfsc, htb, isolate,
-    prio, ramp, sffc_fronted, sp_pifo, stochastic_fq,
+    prio, ramp, sffc_fronted, sfq, sp_pifo,
 };
 use crate::aqm::{
     bred, cobalt, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, random_queue, red, rio, sffc,
@@ -122,8 +122,8 @@ family! {
         |params, link| Box::new(aifo::Aifo::new(params, link.link_rate, link.smallest_weight()));
     Cebinae(cebinae::CebinaeParams), [cebinae::ENTRY],
         |params, link| Box::new(cebinae::Cebinae::new(params, link.link_rate, link.stream()));
-    StochasticFq(stochastic_fq::StochasticFqParams), [stochastic_fq::ENTRY],
-        |params, link| Box::new(stochastic_fq::StochasticFq::new(params, link.link_rate, link.stream()));
+    Sfq(sfq::SfqParams), [sfq::ENTRY],
+        |params, link| Box::new(sfq::Sfq::new(params, link.link_rate, link.stream()));
     Prio(prio::PrioParams), [prio::ENTRY],
         |params, link| {
             let scheduler = prio::ByPriority::new(&params.class);

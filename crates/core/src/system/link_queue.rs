@@ -309,7 +309,7 @@ impl<P: Packet> LinkQueue<P> {
             | DisciplineKind::SpPifo(_)
             | DisciplineKind::FqPie(_)
             | DisciplineKind::DualPi2(_)
-            | DisciplineKind::StochasticFq(_)
+            | DisciplineKind::Sfq(_)
             | DisciplineKind::Prio(_) => true,
             DisciplineKind::Htb(_)
             | DisciplineKind::Hfsc(_)

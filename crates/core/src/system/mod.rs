@@ -23,7 +23,7 @@
 //! | [`ramp`] | allocates bandwidth to real-rate flows from the fill of their queues | Li, Walpole, McNamee, Pu, Steere 2001 |
 //! | [`sffc_fronted`] | SF-FC's discarder in front of any discipline | Tamura, Tobe, Tokuda 2000 |
 //! | [`sp_pifo`] | strict-priority queues with adaptive bounds | Alcoz, Dietmüller, Vanbever 2020 |
-//! | [`stochastic_fq`] | hashed buckets that take turns | McKenney 1990 |
+//! | [`sfq`] | hashed buckets that take turns | McKenney 1990 |
 //!
 //! Algorithms are generic; here, at the edge, each scheduler with each policy becomes a type of its own, and a backend holds any of
 //! them as a [`LinkQueue`]. A packet so costs one virtual call each way, and all parts of what is called are compiled as one:
@@ -57,8 +57,8 @@ pub mod prio;
 pub mod ramp;
 mod ranks;
 pub mod sffc_fronted;
+pub mod sfq;
 pub mod sp_pifo;
-pub mod stochastic_fq;
 
 pub use any::{BoxedDiscipline, BufferParams, DisciplineKind, POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
 pub use catalog::Catalog;

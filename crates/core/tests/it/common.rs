@@ -103,7 +103,7 @@ pub fn keys(kind: &str, drop: Option<&str>, limit: u64) -> Vec<String> {
         "bred" => format!("l1={}p l2={low}p w_m={high}p p1=0.2 p2=0.4", low / 2),
         // No average and no threshold, or one that drops within a few packets as it is.
         "tail" | "head" | "lqd" | "rnd" | "hcsfq" | "sffc" | "nbq" | "codel" | "fq" | "fq_codel" | "ramp"
-        | "aifo" | "sp_pifo" | "stochastic_fq" | "prio" | "htb" | "hfsc" => String::new(),
+        | "aifo" | "sp_pifo" | "sfq" | "prio" | "htb" | "hfsc" => String::new(),
         other => panic!(
             "`{other}` has no row in `keys` of crates/core/tests/it/common.rs: add one with parameters at which it drops, \
              marks and reorders within a few packets, or name it among those that need none"

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use crate::common::{Log, build, packet};
 use crate::reference::afq::Afq as SlowAfq;
 use crate::reference::cebinae::Cebinae as SlowCebinae;
+use crate::reference::sfq::Sfq as SlowSfq;
 use crate::reference::start_tags::{Aifo as SlowAifo, SpPifo as SlowSpPifo};
-use crate::reference::stochastic_fq::StochasticFq as SlowStochasticFq;
 
 /// An arrival of a flow with its size, or a departure.
 type Op = Option<(u32, u64)>;
@@ -63,12 +63,12 @@ proptest! {
     #[test]
     fn stochastic_fair_queueing_is_the_paper_s(ops in ops(), one in any::<bool>()) {
         let buckets = if one { "buckets=1" } else { "buckets=1048576" };
-        let mut ours = build("stochastic_fq", &["limit=25p", "perturb=0s", buckets], &[]);
+        let mut ours = build("sfq", &["limit=25p", "perturb=0s", buckets], &[]);
         let mut hashed: Vec<usize> = (0..4).collect();
         let mut random = apportion_core::random::Stream::new(1, "link");
         let salt = random.below(u64::MAX);
         hashed.sort_by_key(|&flow| apportion_core::random::mix(flow as u64 ^ salt));
-        let mut slow = SlowStochasticFq::new(4, 25);
+        let mut slow = SlowSfq::new(4, 25);
         let mut log = Log::default();
         for (id, op) in (0..).zip(ops) {
             match op {

@@ -27,11 +27,11 @@ fn afq_with_a_cell_for_each_flow_keeps_a_flood_to_its_part() {
 fn sfq_with_many_buckets_keeps_a_flood_to_a_turn() {
     // Packets of 1000 B take turns with packets of 1500 B: the flood has about two thirds of its due. In so many buckets no two of 13
     // flows meet; in 1024 a pair does now and then.
-    let [least, _, flood] = beside_a_flood(r#"{ kind = "stochastic_fq", buckets = 65536 }"#);
+    let [least, _, flood] = beside_a_flood(r#"{ kind = "sfq", buckets = 65536 }"#);
     assert!(least > 0.9 && (0.6..0.8).contains(&flood), "{least} {flood}");
-    let [paired, ..] = beside_a_flood(r#""stochastic_fq""#);
+    let [paired, ..] = beside_a_flood(r#""sfq""#);
     assert!(paired > 0.5 && paired < least, "{paired} {least}");
-    let [least, ..] = beside_a_flood(r#"{ kind = "stochastic_fq", buckets = 1 }"#);
+    let [least, ..] = beside_a_flood(r#"{ kind = "sfq", buckets = 1 }"#);
     assert!(least < 0.5, "{least}");
 }
 
@@ -41,7 +41,7 @@ fn least_of_a_pair(perturb: &str) -> f64 {
         "
             seed = 2, stop = 65s, measure_from = 5s
             link wire: source -> sink, rate = 2Mbit, delay = 1ms,
-                queue = {{ kind = stochastic_fq, buckets = 4, perturb = {perturb} }}
+                queue = {{ kind = sfq, buckets = 4, perturb = {perturb} }}
             flow load: source -> sink, count = 4, source = {{ kind = cbr, rate = 2Mbit, packet = 1000B, jitter = 5% }}
         "
     ));

@@ -23,7 +23,7 @@
 //! | [`wf2q_plus`] | Bennett, Zhang 1997, section IV |
 //! | [`afq`] | Sharma, Liu, Atreya, Krishnamurthy 2018, section 3 |
 //! | [`cebinae`] | Yu, Sonchack, Liu 2022, with the readings of the discipline and a slot for each flow |
-//! | [`stochastic_fq`] | McKenney 1990 |
+//! | [`sfq`] | McKenney 1990 |
 //! | [`start_tags`] | SP-PIFO of Alcoz, Dietmüller, Vanbever 2020, and AIFO of Yu, Hu, Wu, Jin 2021 |
 //! | [`prio`] | strict priority |
 //! | [`htb`] | Devera 2002, eq. 1 to 3, as fluid rates |
@@ -61,9 +61,9 @@ pub mod rio;
 pub mod round_robin;
 pub mod scfq;
 pub mod sffc;
+pub mod sfq;
 pub mod start_tags;
 pub mod start_time_fq;
-pub mod stochastic_fq;
 pub mod tickets;
 pub mod tred;
 pub mod wf2q_plus;

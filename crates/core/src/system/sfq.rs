@@ -1,7 +1,7 @@
 //! SFQ, stochastic fairness queueing: a hash puts flows into buckets, and buckets take turns packet by packet.
 //!
 //! McKenney, "Stochastic fairness queueing", INFOCOM 1990. Flows that collide share a turn, and so the hash is perturbed
-//! from time to time. A full buffer takes the packet from the longest bucket. It is named `stochastic_fq` because SFQ also means
+//! from time to time. A full buffer takes the packet from the longest bucket. It is named as in Linux; SFQ also means
 //! start-time fair queueing (Goyal, Vin, Cheng 1997), which is [`stfq`](crate::schedule::start_time_fq).
 //!
 //! Readings:
@@ -37,20 +37,20 @@ use crate::units::{Rate, Span, Time};
 
 /// Stochastic fairness queueing in the catalogue.
 pub const ENTRY: Entry = Entry {
-    name: "stochastic_fq",
+    name: "sfq",
     role: Role::System,
     summary: "SFQ of 1990: hashed buckets take turns packet by packet, the longest loses; not start-time FQ.",
     reference: "McKenney 1990",
     cost: "O(1) per packet, O(log buckets) per drop, no state per flow",
-    params: StochasticFqParams::PARAMS,
+    params: SfqParams::PARAMS,
 };
 
 /// Most buckets. Chosen: 64 MB of state.
 const MAX_BUCKETS: u32 = 1 << 20;
 
 params! {
-    /// Parameters of [`StochasticFq`].
-    pub struct StochasticFqParams {
+    /// Parameters of [`Sfq`].
+    pub struct SfqParams {
         limit: Option<Limit> = LIMIT,
         /// Queues that flows are hashed to.
         buckets: u32 = Param::of("1024", "chosen: as hashed `fq_codel`"),
@@ -77,8 +77,8 @@ impl Linked for Bucket {
 
 /// The buckets and their round.
 #[derive(Clone, Debug)]
-pub struct StochasticFq<P> {
-    params: StochasticFqParams,
+pub struct Sfq<P> {
+    params: SfqParams,
     limit: LinkLimit,
     random: Stream,
     salt: u64,
@@ -92,10 +92,10 @@ pub struct StochasticFq<P> {
     backlog: Backlog,
 }
 
-impl<P: Packet> StochasticFq<P> {
+impl<P: Packet> Sfq<P> {
     /// Empty buckets; `random` gives the salts of the hash.
     #[must_use]
-    pub fn new(params: &StochasticFqParams, link_rate: Rate, mut random: Stream) -> Self {
+    pub fn new(params: &SfqParams, link_rate: Rate, mut random: Stream) -> Self {
         let empty = Bucket { link: Link::NONE, queue: PacketQueue::EMPTY, packets: 0 };
         Self {
             limit: LinkLimit::new(params.limit, link_rate),
@@ -165,7 +165,7 @@ impl<P: Packet> StochasticFq<P> {
     }
 }
 
-impl<P: Packet> Queue<P> for StochasticFq<P> {
+impl<P: Packet> Queue<P> for Sfq<P> {
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
         let next = *self.perturbed.get_or_insert(now + self.params.perturb);
         if now >= next && self.params.perturb > Span::ZERO {
@@ -192,7 +192,7 @@ impl<P: Packet> Queue<P> for StochasticFq<P> {
     }
 }
 
-impl<P: Packet> Discipline<P> for StochasticFq<P> {
+impl<P: Packet> Discipline<P> for Sfq<P> {
     fn drain(&mut self, _now: Time) -> Option<P> {
         self.serve()
     }
@@ -221,14 +221,14 @@ mod tests {
     use crate::testing::{Log, packet};
     use crate::units::Packets;
 
-    fn queue(change: impl FnOnce(&mut StochasticFqParams)) -> StochasticFq<SimplePacket> {
-        let mut params = StochasticFqParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
+    fn queue(change: impl FnOnce(&mut SfqParams)) -> Sfq<SimplePacket> {
+        let mut params = SfqParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         change(&mut params);
-        StochasticFq::new(&params, Rate::from_mbit(10), Stream::new(1, "sfq"))
+        Sfq::new(&params, Rate::from_mbit(10), Stream::new(1, "sfq"))
     }
 
     /// A packet for each of these flows, numbered from `first`; the numbers of those that are dropped.
-    fn push(queue: &mut StochasticFq<SimplePacket>, now: Time, first: u32, flows: &[u32]) -> Vec<u32> {
+    fn push(queue: &mut Sfq<SimplePacket>, now: Time, first: u32, flows: &[u32]) -> Vec<u32> {
         let mut log = Log::default();
         for (id, &flow) in (first..).zip(flows) {
             queue.enqueue(now, packet(id, flow, 100 + 100 * u64::from(flow)), &mut log);
@@ -236,7 +236,7 @@ mod tests {
         log.dropped.into_iter().map(|(_, id, _)| id).collect()
     }
 
-    fn serve(queue: &mut StochasticFq<SimplePacket>, n: usize) -> Vec<u32> {
+    fn serve(queue: &mut Sfq<SimplePacket>, n: usize) -> Vec<u32> {
         (0..n).map_while(|_| queue.serve()).map(|packet| packet.id).collect()
     }
 
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_perturbation_parts_a_pair_and_keeps_the_order_of_each_flow() {
         let mut queue = queue(|params| params.buckets = 2);
-        let of = |queue: &StochasticFq<SimplePacket>, flow| bucket(FlowId(flow), queue.salt, 2);
+        let of = |queue: &Sfq<SimplePacket>, flow| bucket(FlowId(flow), queue.salt, 2);
         let mate = (1..).find(|&flow| of(&queue, flow) == of(&queue, 0)).unwrap();
         push(&mut queue, Time::ZERO, 1, &[0, 0, mate, mate]);
         // Two buckets: a perturbation parts the two with one half.

@@ -2,7 +2,7 @@
 
 /// The state.
 #[derive(Clone, Debug)]
-pub struct StochasticFq {
+pub struct Sfq {
     limit: usize,
     /// By bucket: its packets.
     queue: Vec<Vec<u32>>,
@@ -10,7 +10,7 @@ pub struct StochasticFq {
     round: Vec<usize>,
 }
 
-impl StochasticFq {
+impl Sfq {
     /// No packets; all buckets together hold `limit` of them.
     #[must_use]
     pub fn new(buckets: usize, limit: usize) -> Self {
