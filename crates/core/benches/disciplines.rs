@@ -141,7 +141,7 @@ fn push_out(criterion: &mut Criterion) {
         ("drr", "tail", &[][..]),
         ("drr", "lqd", &[]),
         ("drr", "lqd", &[("thresholds", "rtt"), ("victim", "difference")]),
-        ("drr", "rnd", &[]),
+        ("drr", "random_drop", &[]),
         ("drr", "pfd", &[]),
         ("drr", "pfd", &[("victim", "proportional")]),
         ("stfq", "pfd", &[]),

@@ -187,7 +187,7 @@ pub(crate) const INNER: [&str; 22] = [
     "choke",
     "head",
     "lqd",
-    "rnd",
+    "random_drop",
     "pfd",
     "red",
     "fred",

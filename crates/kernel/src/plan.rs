@@ -121,7 +121,7 @@ const fn policy(policy: &PolicyParams) -> Refusal {
     match policy {
         PolicyParams::Head(_) => refused("head", PUSH_OUT),
         PolicyParams::LongestQueue(_) => refused("lqd", PUSH_OUT),
-        PolicyParams::RandomQueue(_) => refused("rnd", PUSH_OUT),
+        PolicyParams::RandomDrop(_) => refused("random_drop", PUSH_OUT),
         PolicyParams::Pfd(_) => refused("pfd", PUSH_OUT),
         PolicyParams::Tail(_) => refused("tail", "it goes with drr only"),
         PolicyParams::Csfq(_) => refused("csfq", "it goes with a FIFO only"),

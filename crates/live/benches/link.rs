@@ -40,7 +40,7 @@ const QUEUES: &[Case] = &[
     ("wf2q_plus", None, &[("limit", "10000p")]),
     ("stfq", Some("tail"), &[("limit", "10000p")]),
     ("stfq", Some("lqd"), &[("limit", "10000p")]),
-    ("stfq", Some("rnd"), &[("limit", "10000p")]),
+    ("stfq", Some("random_drop"), &[("limit", "10000p")]),
     ("stfq", Some("pfd"), &[("limit", "10000p")]),
     ("csfq", None, &[("role", "any"), ("limit", "10000p")]),
     ("mcsfq", None, &[("role", "any"), ("limit", "10000p")]),

@@ -82,7 +82,7 @@ impl Problems {
 
 /// Names, or parts of them, that have been replaced, with what is in their place: `pfd+rnd` is `pfd+random_drop`. No name is read
 /// under its old form; [`did_you_mean`] says the new one.
-const RENAMED: [(&str, &str); 1] = [("stochastic_fq", "sfq")];
+const RENAMED: [(&str, &str); 2] = [("rnd", "random_drop"), ("stochastic_fq", "sfq")];
 
 /// ` (it is called `x`)` if a candidate is what `name` has been renamed to, ` (did you mean `x`?)` for the candidate closest to `name`;
 /// empty if none is close.
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn a_name_that_was_replaced_leads_to_the_one_in_its_place() {
         assert_eq!(did_you_mean("stochastic_fq", ["sfq", "stfq"]), " (it is called `sfq`)");
-        assert_eq!(did_you_mean("stochastic_fq+isolate", ["sfq+isolate"]), " (it is called `sfq+isolate`)");
+        assert_eq!(did_you_mean("drr+rnd", ["drr+random_drop"]), " (it is called `drr+random_drop`)");
         assert_eq!(did_you_mean("stochastic_fq", ["delay"]), "");
     }
 

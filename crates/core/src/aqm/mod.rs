@@ -5,7 +5,7 @@
 //! | [`tail`] | tail drop | – |
 //! | [`head`] | drop from front | Lakshman, Neidhardt, Ott 1996 |
 //! | [`longest_queue`] | longest queue drop | Suter, Lakshman, Stiliadis, Choudhury 1998 |
-//! | [`random_queue`] | random drop from a flow above its threshold | the same |
+//! | [`random_drop`] | random drop from a flow above its threshold | the same |
 //! | [`pfd`] | probabilistic fair drop | Srinivasan, Vaidyanathan, Baras |
 //! | [`red`] | random early detection | Floyd, Jacobson 1993 |
 //! | [`rio`] | RED with IN and OUT | Clark, Fang 1998 |
@@ -47,7 +47,7 @@ pub(crate) mod pfd_auto;
 pub(crate) mod pfd_l4s;
 pub mod pie;
 pub mod push_out;
-pub mod random_queue;
+pub mod random_drop;
 pub mod red;
 mod reserve;
 pub mod rio;

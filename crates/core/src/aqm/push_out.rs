@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_buffer_without_a_size_of_its_own_is_100_ms_of_its_link() {
-        for name in ["lqd", "rnd", "pfd"] {
+        for name in ["lqd", "random_drop", "pfd"] {
             let selection = Selection::new(name, None, None).unwrap();
             let link = LinkContext::new(Rate::from_mbit(16), 1, "link");
             let mut queue: LinkQueue<SimplePacket> =

@@ -13,8 +13,8 @@ use super::{
     prio, ramp, sffc_fronted, sfq, sp_pifo,
 };
 use crate::aqm::{
-    bred, cobalt, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, random_queue, red, rio, sffc,
-    sred, tail, tred,
+    bred, cobalt, codel, csfq, fred, hcsfq, head, longest_queue, pfd, pie, random_drop, red, rio, sffc, sred,
+    tail, tred,
 };
 use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
@@ -60,8 +60,8 @@ family! {
         |params, link| head::HeadDrop::new(params, link.link_rate);
     LongestQueue(longest_queue::LongestQueueDropParams), [longest_queue::ENTRY],
         |params, link| longest_queue::LongestQueueDrop::new(params, link.link_rate, link.rtts);
-    RandomQueue(random_queue::RandomQueueDropParams), [random_queue::ENTRY],
-        |params, link| random_queue::RandomQueueDrop::new(params, link.link_rate, link.rtts, link.stream());
+    RandomDrop(random_drop::RandomDropParams), [random_drop::ENTRY],
+        |params, link| random_drop::RandomDrop::new(params, link.link_rate, link.rtts, link.stream());
     Pfd(pfd::PfdParams), [pfd::ENTRY],
         |params, link| pfd::Pfd::new(params, link.link_rate, link.rtts, link.stream());
     Red(red::RedParams), [red::ENTRY],

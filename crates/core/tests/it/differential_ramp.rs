@@ -218,7 +218,7 @@ const GREEDY: [&str; 16] = [
     "choke",
     "head",
     "lqd",
-    "rnd",
+    "random_drop",
     "pfd",
     "red",
     "fred",

@@ -145,7 +145,7 @@ proptest! {
         new_limit in 5u64..20,
     ) {
         let limit = if in_bytes { "12kB" } else { "16p" };
-        let mut ours = build(&format!("drr limit={limit} thresholds={thresholds} drop=rnd"));
+        let mut ours = build(&format!("drr limit={limit} thresholds={thresholds} drop=random_drop"));
         let params = |b: u64, in_bytes: bool| SlowParams {
             b: b as f64,
             in_bytes,
@@ -215,7 +215,7 @@ fn rnd_draws_each_flow_above_its_threshold_as_often_as_the_others() {
     // Nine flows send at random, three arrivals a service. Whenever exactly k of them are above b_i, each is
     // the victim with probability 1/k, whichever they are: the flow's place among them is counted.
     for limit in ["40p", "40kB"] {
-        let mut ours = build(&format!("drr limit={limit} drop=rnd"));
+        let mut ours = build(&format!("drr limit={limit} drop=random_drop"));
         let b = if limit == "40p" { 40.0 } else { 40_000.0 };
         let mut slow = Slow::new(
             SlowParams {
@@ -286,7 +286,7 @@ fn push_out_splits_an_overload_evenly_over_any_fair_scheduler_whichever_end_it_d
     for scheduler in SCHEDULERS.iter().map(|known| known.entry.name).filter(|name| *name != "fifo") {
         for (policy, within) in [
             ("lqd", 0.01),
-            ("rnd", 0.01),
+            ("random_drop", 0.01),
             ("pfd", 0.01),
             ("pfd end=tail", 0.01),
             ("pfd p=0.5", 0.01),

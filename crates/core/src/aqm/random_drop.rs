@@ -1,5 +1,5 @@
-//! RND, random drop from a queue above its threshold: when the buffer is too full, one of the flows that hold
-//! more than their threshold, each as likely as the others, gives up its front packet.
+//! Random drop from a queue above its threshold, RND in its sources: when the buffer is too full, one of the flows
+//! that hold more than their threshold, each as likely as the others, gives up its front packet.
 //!
 //! Suter, Lakshman, Stiliadis, Choudhury, "Design considerations for supporting TCP with per-flow queueing",
 //! INFOCOM 1998, as described by Srinivasan, Vaidyanathan, Baras, section 3. Thresholds and readings:
@@ -21,37 +21,37 @@ use crate::queue::DropReason;
 use crate::random::Stream;
 use crate::units::{Rate, Span, Time};
 
-/// RND in the catalogue.
+/// Random drop in the catalogue.
 pub const ENTRY: Entry = Entry {
-    name: "rnd",
+    name: "random_drop",
     role: Role::Policy,
     summary: "Random queue drop: a random flow above its share of a full buffer loses its front packet.",
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
     cost: "O(1) per packet, at most 64 bytes per flow",
-    params: RandomQueueDropParams::PARAMS,
+    params: RandomDropParams::PARAMS,
 };
 
 params! {
-    /// Parameters of [`RandomQueueDrop`].
-    pub struct RandomQueueDropParams {
+    /// Parameters of [`RandomDrop`].
+    pub struct RandomDropParams {
         limit: Option<Limit> = LIMIT,
         thresholds: Thresholds = Param::of("equal", "Srinivasan, Vaidyanathan, Baras, section 4").or(&THRESHOLDS),
         rtt_of: RttOf = RTT_OF,
     }
 }
 
-/// RND at a limit.
-pub type RandomQueueDrop = PushOut<AtRandom>;
+/// Random drop at a limit.
+pub type RandomDrop = PushOut<AtRandom>;
 
 /// A packet goes when the buffer holds too much, of a flow found by chance.
 #[derive(Clone, Debug)]
 pub struct AtRandom(Stream);
 
-impl RandomQueueDrop {
+impl RandomDrop {
     /// Pushes out beyond the limit, in front of a link of `link_rate`. `rtts` are the round-trip times by flow; zero, or beyond its end:
     /// unknown.
     #[must_use]
-    pub fn new(params: &RandomQueueDropParams, link_rate: Rate, rtts: &[Span], random: Stream) -> Self {
+    pub fn new(params: &RandomDropParams, link_rate: Rate, rtts: &[Span], random: Stream) -> Self {
         let limit = LinkLimit::new(params.limit, link_rate);
         let dimensioning = Dimensioning::new(params.thresholds, params.rtt_of, rtts);
         let occupancy = Occupancy::new(limit.get(), params.thresholds, Choice::Uniform, rtts);
@@ -87,11 +87,11 @@ mod tests {
     /// Drops by flow in 20 000 overflows of a buffer in which flows 0 to 3 hold 5, 4, 2 and 1 packets, and
     /// the thirteenth is flow 3's second.
     fn drops(thresholds: Thresholds, limit: &str, weights: [f64; 4], rtts: &[Span]) -> [f64; 4] {
-        let params = RandomQueueDropParams { limit: limit.parse().ok(), thresholds, rtt_of: RttOf::All };
+        let params = RandomDropParams { limit: limit.parse().ok(), thresholds, rtt_of: RttOf::All };
         let mut counts = [0.0; 4];
         let mut random = Stream::new(1, "rnd");
         for _ in 0..20_000 {
-            let mut policy = RandomQueueDrop::new(&params, Rate::from_mbit(1), rtts, random.clone());
+            let mut policy = RandomDrop::new(&params, Rate::from_mbit(1), rtts, random.clone());
             for (flow, weight) in (0..).map(FlowId).zip(weights) {
                 BufferPolicy::<SimplePacket>::set_flow(
                     &mut policy,
