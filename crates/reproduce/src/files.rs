@@ -43,7 +43,7 @@ impl Files {
     }
 }
 
-/// `papers/pfd-beyond/../pfd/mix.toml` is `papers/pfd/mix.toml`.
+/// `papers/pfd-extensions/../pfd/mix.toml` is `papers/pfd/mix.toml`.
 fn embedded(path: &Path) -> io::Result<&'static str> {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.components() {

@@ -82,7 +82,8 @@ impl Problems {
 
 /// Names, or parts of them, that have been replaced, with what is in their place: `pfd+rnd` is `pfd+random_drop`. No name is read
 /// under its old form; [`did_you_mean`] says the new one.
-const RENAMED: [(&str, &str); 2] = [("rnd", "random_drop"), ("stochastic_fq", "sfq")];
+const RENAMED: &[(&str, &str)] =
+    &[("rnd", "random_drop"), ("stochastic_fq", "sfq"), ("-beyond", "-extensions"), ("-unseen", "-stress")];
 
 /// ` (it is called `x`)` if a candidate is what `name` has been renamed to, ` (did you mean `x`?)` for the candidate closest to `name`;
 /// empty if none is close.

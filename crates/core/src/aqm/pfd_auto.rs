@@ -1,7 +1,7 @@
 //! p and thresh of [`pfd`](super::pfd) from the buffer and the traffic.
 //!
 //! Ours: the paper names it as future work. It gains nothing: on ten unlike settings no pair is more than 1 % better than the
-//! default one (`papers/pfd-unseen`), and it is off by default. Two questions are answered once per interval.
+//! default one (`papers/pfd-stress`), and it is off by default. Two questions are answered once per interval.
 //!
 //! *How much room must there be above thresh?* What can arrive between an early drop and the sender's answer
 //! to it. A drop from the front is noticed when three later packets of the flow have come to the receiver:

@@ -65,8 +65,8 @@ fn every_scenario_loads_as_it_is_with_the_mechanism_off_and_in_every_variant() {
     // Once for each control.
     assert!(plan("csfq", Scope::Ablated).papers[0].experiments.len() > EXPERIMENTS.len());
     assert!(!plan("csfq", Scope::Variants(&[])).papers[0].variants.is_empty());
-    let beyond = plan("csfq-beyond", Scope::Usual).papers[0].experiments.len();
-    assert!(plan("csfq-beyond", Scope::Ablated).papers[0].experiments.len() >= beyond);
+    let beyond = plan("csfq-extensions", Scope::Usual).papers[0].experiments.len();
+    assert!(plan("csfq-extensions", Scope::Ablated).papers[0].experiments.len() >= beyond);
 }
 
 #[test]

@@ -126,14 +126,14 @@ fn every_scenario_loads_as_it_is_with_the_mechanism_off_and_in_every_variant() {
     assert!(!plan("pfd", Scope::Variants(&[])).papers[0].variants.is_empty());
     // Once for each control.
     assert!(plan("pfd", Scope::Ablated).papers[0].experiments.len() > EXPERIMENTS.len());
-    plan("pfd-beyond", Scope::Usual);
-    plan("pfd-unseen", Scope::Ablated);
+    plan("pfd-extensions", Scope::Usual);
+    plan("pfd-stress", Scope::Ablated);
 }
 
 #[test]
 fn what_is_beyond_the_paper_is_recorded_unless_it_follows_from_the_scenario() {
-    let follows = ["front", "excess", "return", "bursts"].map(|name| format!("pfd-beyond/{name}"));
-    for experiment in paper("pfd-beyond").content.experiments {
+    let follows = ["front", "excess", "return", "bursts"].map(|name| format!("pfd-extensions/{name}"));
+    for experiment in paper("pfd-extensions").content.experiments {
         let has_bounds = follows.contains(&experiment.id);
         assert!(
             experiment.metrics.iter().all(|metric| (metric.op != Op::Record) == has_bounds),

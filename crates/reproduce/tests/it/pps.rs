@@ -186,7 +186,7 @@ fn every_variant_can_be_run_and_the_one_of_packet_sizes_is_in_every_run() {
 
 #[test]
 fn what_goes_beyond_the_paper_is_a_paper_of_its_own() {
-    let path = file().with_file_name("../pps-beyond/expect.toml");
+    let path = file().with_file_name("../pps-extensions/expect.toml");
     let beyond = expect::read(&path, Files::Disk).unwrap_or_else(|error| panic!("{error}"));
     let plan = Plan::new(vec![paper(), beyond], &["pps".to_owned()], Scope::Usual).unwrap();
     assert_eq!(plan.papers.len(), 1);
@@ -195,10 +195,10 @@ fn what_goes_beyond_the_paper_is_a_paper_of_its_own() {
 }
 
 #[test]
-fn unseen_networks_have_a_paper_of_their_own_with_plain_kinds() {
-    let path = file().with_file_name("../pps-unseen/expect.toml");
-    let unseen = expect::read(&path, Files::Disk).unwrap_or_else(|error| panic!("{error}"));
-    assert!(Plan::new(vec![unseen], &[], Scope::Ablated).is_ok());
+fn stress_tests_have_a_paper_of_their_own_with_plain_kinds() {
+    let path = file().with_file_name("../pps-stress/expect.toml");
+    let stress = expect::read(&path, Files::Disk).unwrap_or_else(|error| panic!("{error}"));
+    assert!(Plan::new(vec![stress], &[], Scope::Ablated).is_ok());
     for file in std::fs::read_dir(path.parent().unwrap()).unwrap() {
         let file = file.unwrap().path();
         let text = std::fs::read_to_string(&file).unwrap();

@@ -55,14 +55,14 @@ const EXPERIMENTS: &[(&str, &[&str])] = &[
     ("ramp/flowctl", &["throughput_ratio_ramp_over_fcfs"]),
 ];
 
-const BEYOND: &[(&str, &[&str])] = &[
-    ("ramp-beyond/silence", &["reach_ms", "reach_ms/keep_delayed_min-rto"]),
+const EXTENSIONS: &[(&str, &[&str])] = &[
+    ("ramp-extensions/silence", &["reach_ms", "reach_ms/keep_delayed_min-rto"]),
     (
-        "ramp-beyond/overload",
+        "ramp-extensions/overload",
         &["exceptions_within_200_ms", "exceptions_before", "throughput_mbps/call.1_call.2_greedy"],
     ),
     (
-        "ramp-beyond/windows",
+        "ramp-extensions/windows",
         &[
             "throughput_mbps_to_16_kb/printed",
             "throughput_mbps_to_16_kb/time",
@@ -72,7 +72,7 @@ const BEYOND: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "ramp-beyond/controller",
+        "ramp-extensions/controller",
         &[
             "overshoot/designed_predictor-150",
             "settling_over_printed/designed_predictor-150",
@@ -81,9 +81,9 @@ const BEYOND: &[(&str, &[&str])] = &[
             "overshoot/each",
         ],
     ),
-    ("ramp-beyond/delay", &["delay_ms/time", "delay_ms/designed", "delay_ms/bytes"]),
+    ("ramp-extensions/delay", &["delay_ms/time", "delay_ms/designed", "delay_ms/bytes"]),
     (
-        "ramp-beyond/interfaces",
+        "ramp-extensions/interfaces",
         &[
             "accumulated_error/near",
             "accumulated_error/far_before",
@@ -92,7 +92,7 @@ const BEYOND: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "ramp-beyond/videos",
+        "ramp-extensions/videos",
         &[
             "drops_adaptive_over_rigid",
             "throughput_mbps_total/rigid_adaptive",
@@ -101,29 +101,29 @@ const BEYOND: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "ramp-beyond/periods",
+        "ramp-extensions/periods",
         &[
             "fast_fill_bytes_max_less_min/equal_own",
             "slow_fill_bytes_max_less_min/equal_own",
             "throughput_mbps/fast_slow.1_own",
         ],
     ),
-    ("ramp-beyond/loop", &["overshoot/printed_sum", "overshoot/filter", "fill_bytes_max/change"]),
-    ("ramp-beyond/credit", &["fill_bytes_after_50_ms"]),
-    ("ramp-beyond/slower-link", &["delay_ms/before_after"]),
+    ("ramp-extensions/loop", &["overshoot/printed_sum", "overshoot/filter", "fill_bytes_max/change"]),
+    ("ramp-extensions/credit", &["fill_bytes_after_50_ms"]),
+    ("ramp-extensions/slower-link", &["delay_ms/before_after"]),
 ];
 
 #[test]
 fn every_experiment_and_metric_is_there_by_its_name() {
     check_names(&paper("ramp"), EXPERIMENTS);
-    check_names(&paper("ramp-beyond"), BEYOND);
+    check_names(&paper("ramp-extensions"), EXTENSIONS);
 }
 
 #[test]
 fn every_scenario_loads_as_the_runs_and_variants_have_it() {
     let plan =
         |key: &str, scope| Plan::new(vec![paper(key)], &[], scope).unwrap_or_else(|error| panic!("{error}"));
-    for (key, experiments) in [("ramp", EXPERIMENTS), ("ramp-beyond", BEYOND)] {
+    for (key, experiments) in [("ramp", EXPERIMENTS), ("ramp-extensions", EXTENSIONS)] {
         assert_eq!(plan(key, Scope::Usual).papers[0].experiments.len(), experiments.len());
         // All but what has no mechanism to switch off.
         assert!(plan(key, Scope::Ablated).papers[0].experiments.len() >= 5);
@@ -132,9 +132,9 @@ fn every_scenario_loads_as_the_runs_and_variants_have_it() {
 }
 
 #[test]
-fn every_scenario_of_unseen_settings_loads_as_the_runs_have_it() {
+fn every_scenario_of_stress_settings_loads_as_the_runs_have_it() {
     let plan =
-        |scope| Plan::new(vec![paper("ramp-unseen")], &[], scope).unwrap_or_else(|error| panic!("{error}"));
+        |scope| Plan::new(vec![paper("ramp-stress")], &[], scope).unwrap_or_else(|error| panic!("{error}"));
     let experiments = plan(Scope::Usual).papers[0].experiments.len();
     // Each has at least one mechanism to switch off, and a plan for each.
     assert!(plan(Scope::Ablated).papers[0].experiments.len() >= experiments);

@@ -66,12 +66,12 @@ fn every_experiment_and_metric_is_there_by_its_name() {
 }
 
 #[test]
-fn flows_of_unseen_settings_are_due_what_their_texts_say() {
+fn flows_of_stress_settings_are_due_what_their_texts_say() {
     // 10 - 20 · 0.064 Mb/s for two large and five TCP flows; 1 of 10 Mb/s for all datagrams.
-    let needs = scenario("../sffc-unseen/needs.toml", &[]);
+    let needs = scenario("../sffc-stress/needs.toml", &[]);
     let level = (10.0f64 - 20.0 * 0.064) / 7.0;
     assert!(due(&needs, "tcp").iter().chain(&due(&needs, "large")).all(|rate| (rate - level).abs() < 1e-5));
-    let many = scenario("../sffc-unseen/many.toml", &[]);
+    let many = scenario("../sffc-stress/many.toml", &[]);
     assert_eq!((due(&many, "tcp"), due(&many, "udp")), (vec![1.8; 5], vec![0.05; 20]));
 }
 

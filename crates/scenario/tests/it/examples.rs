@@ -111,7 +111,7 @@ fn the_quickstart_compares_four_queues() {
     assert_eq!(entitlements, [Rate::from_bit(909_091); 11]);
 }
 
-/// Papers simulated with ns-2, whose hosts take no time unless `overhead_` is set, and so did the formulas. Folders `KEY-unseen` are
+/// Papers simulated with ns-2, whose hosts take no time unless `overhead_` is set, and so did the formulas. Folders `KEY-stress` are
 /// about the defaults.
 #[test]
 fn scenarios_of_papers_and_of_validation_say_what_time_hosts_take_and_those_of_papers_their_preset() {
@@ -121,7 +121,7 @@ fn scenarios_of_papers_and_of_validation_say_what_time_hosts_take_and_those_of_p
         for entry in std::fs::read_dir(root.join(folder)).unwrap() {
             let folder = entry.unwrap().path();
             let Ok(entries) = std::fs::read_dir(&folder) else { continue };
-            if folder.to_string_lossy().ends_with("-unseen") {
+            if folder.to_string_lossy().ends_with("-stress") {
                 continue;
             }
             files.extend(entries.map(|entry| entry.unwrap().path()).filter(|path| {

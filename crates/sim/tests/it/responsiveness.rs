@@ -1,5 +1,5 @@
 //! Which flows SF-FC takes for adaptive ones if it goes by behaviour. The scenario is that of the table in
-//! `papers/sffc-beyond`.
+//! `papers/sffc-extensions`.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use apportion_scenario::model::Scenario;
 
 use crate::common::{link, run_with, throughput};
 
-const KINDS: &str = include_str!("../../../../papers/sffc-beyond/recognition.toml");
+const KINDS: &str = include_str!("../../../../papers/sffc-extensions/recognition.toml");
 
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=10;
 
@@ -52,7 +52,7 @@ fn behaviour_shows_what_the_protocol_field_does_not() {
     for kind in ["cbr", "poisson", "onoff", "video", "liar", "lyingvideo"] {
         assert!(adaptive(&behaviour, kind) <= 0.05, "{kind}: {}", adaptive(&behaviour, kind));
     }
-    // Of flows like QUIC within 30 s not all: see `papers/sffc-beyond`.
+    // Of flows like QUIC within 30 s not all: see `papers/sffc-extensions`.
     assert!(adaptive(&behaviour, "quic") >= 0.25, "{}", adaptive(&behaviour, "quic"));
     assert_eq!([adaptive(&protocol, "quic"), adaptive(&protocol, "liar")], [0.0, 1.0]);
 

@@ -13,7 +13,7 @@ use crate::reproduce::{PAPERS, ReproduceError, Reproduction};
 impl Reproduction<'_> {
     /// Runs the experiments with each [`Mutant`] of these names or systems, all if there are none, until a claim notices:
     /// one that holds without the mutant, with the same seeds, and fails with it. Of a system the experiments of its paper
-    /// and of `PAPER-beyond` and the like, or those of them that are [named](Self::new). `each` is called with the fate of each
+    /// and of `PAPER-extensions` and the like, or those of them that are [named](Self::new). `each` is called with the fate of each
     /// mutant.
     ///
     /// A mutant is active in the whole process: nothing else may be simulated meanwhile.

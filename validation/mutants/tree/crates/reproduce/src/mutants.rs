@@ -36,7 +36,7 @@ pub type Simulate<'a, E> = dyn Fn(&Plan) -> Result<Option<Results>, E> + 'a;
 /// The experiments of a system, the cheapest first.
 #[derive(Debug)]
 pub struct Trials {
-    /// The system: `KEY` of papers `KEY`, `KEY-beyond` and the like.
+    /// The system: `KEY` of papers `KEY`, `KEY-extensions` and the like.
     pub system: &'static str,
     trials: Vec<Trial>,
 }
