@@ -31,7 +31,7 @@ def league(
     folder: str | PathLike[str] | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
     force: bool = False,
-    resume: bool = False,
+    cache: bool = False,
     client: object | None = None,
 ) -> League:
     """Let disciplines play situations, each the others' equal in TCP, buffer and seeds.
@@ -44,7 +44,7 @@ def league(
     situations : sequence, optional
         Names of :func:`apportion.situations`, paths of scenario files, and scenarios, which are called by their title. The disciplines
         take the place of the list of queues, or of the only queue. Default: all that are built in.
-    seeds, jobs, perturb, progress, force, resume
+    seeds, jobs, perturb, progress, force, cache
         As of :meth:`apportion.Scenario.run`.
     folder : str or path, optional
         Where the league gets a folder of its own, with the page, a report of each cell and the table.
@@ -80,14 +80,14 @@ def league(
     own = [(_name(one), one._native) for one in wanted if isinstance(one, Scenario)]
     named = [fspath(one) for one in wanted if not isinstance(one, Scenario)]
     native = _native.League(list(disciplines or []), named, own, seeds, perturb)
-    cache = _native.Cache() if resume or client is not None else None
-    if client is not None and cache is not None:
+    kept = _native.Cache() if cache or client is not None else None
+    if client is not None and kept is not None:
         from . import _cluster
 
-        _cluster.fill(client, native.scenarios(), seeds, perturb, force, progress, cache)
+        _cluster.fill(client, native.scenarios(), seeds, perturb, force, progress, kept)
         progress = False
     with shown(progress) as show:
-        results = native.play(jobs, force, show, folder, cache)
+        results = native.play(jobs, force, show, folder, kept)
     if results.cache_failure:
         warnings.warn(f"{results.cache_failure}; what was simulated is not kept for other runs", stacklevel=2)
     for fault in results.faults:

@@ -52,15 +52,15 @@ def run(
     progress: bool | Callable[[int, int], object] | None,
     folder: str | PathLike[str] | None,
     force: bool,
-    resume: bool,
+    cache: bool,
     callbacks: Callbacks,
 ) -> Results:
     """Run a scenario; see :meth:`apportion.Scenario.run`."""
     check(seeds, jobs)
-    cache = _native.Cache() if resume else None
+    kept = _native.Cache() if cache else None
     with shown(progress) as show:
         results, interrupted = scenario.run(
-            seeds=seeds, jobs=jobs, perturb=perturb, force=force, progress=show, folder=folder, callbacks=callbacks, cache=cache
+            seeds=seeds, jobs=jobs, perturb=perturb, force=force, progress=show, folder=folder, callbacks=callbacks, cache=kept
         )
     if results.cache_failure:
         warnings.warn(f"{results.cache_failure}; what was simulated is not kept for other runs", stacklevel=3)

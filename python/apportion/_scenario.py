@@ -134,7 +134,7 @@ class Scenario:
         progress: bool | Callable[[int, int], object] | None = None,
         folder: str | PathLike[str] | None = None,
         force: bool = False,
-        resume: bool = False,
+        cache: bool = False,
         on_drop: Callable[[Dropped], object] | None = None,
         on_mark: Callable[[Marked], object] | None = None,
         on_sample: Callable[[Sampled], object] | None = None,
@@ -159,7 +159,7 @@ class Scenario:
             Where to write the results, as :meth:`Results.write` does, with packet captures of links that have ``pcap = true``.
         force : bool
             Run it even if an estimate says that it takes more than a day of CPU time or 2 GB of memory. Default False.
-        resume : bool
+        cache : bool
             Take what was simulated before from the cache of the command ``apportion``, and keep there what is simulated now, each
             replication as it ends: what is killed goes on where it was. Not with own disciplines and ``on_...``. Default False.
         on_drop, on_mark, on_sample : callable, optional
@@ -183,7 +183,7 @@ class Scenario:
             If an argument makes no sense.
         """
         return run(
-            self._native, seeds, jobs, perturb, progress, folder, force, resume, Callbacks(on_drop, on_mark, on_sample)
+            self._native, seeds, jobs, perturb, progress, folder, force, cache, Callbacks(on_drop, on_mark, on_sample)
         )
 
     @property

@@ -43,7 +43,7 @@ def sweep(
     perturb: bool | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
     force: bool = False,
-    resume: bool = False,
+    cache: bool = False,
     client: object | None = None,
     on_drop: Callable[[Dropped], object] | None = None,
     on_mark: Callable[[Marked], object] | None = None,
@@ -57,10 +57,10 @@ def sweep(
         What to run.
     settings : mapping of str to sequence
         Lists of values by key path, as :meth:`apportion.Scenario.set` takes them.
-    seeds, jobs, perturb, progress, force, resume, on_drop, on_mark, on_sample
+    seeds, jobs, perturb, progress, force, cache, on_drop, on_mark, on_sample
         As of :meth:`apportion.Scenario.run`.
     client : distributed.Client, optional
-        A Dask cluster that simulates, in place of this machine, always as with ``resume``: a sweep that failed or was interrupted goes on
+        A Dask cluster that simulates, in place of this machine, always as with ``cache``: a sweep that failed or was interrupted goes on
         where it was. Needs Dask: ``pip install 'apportion[cluster]'``.
 
     Returns
@@ -94,7 +94,7 @@ def sweep(
 
         native, interrupted = _cluster.run(client, swept._native, seeds, perturb, force, progress)
         return Sweep(swept, of_run(native, interrupted, seeds, 3), list(settings))
-    results = run(swept._native, seeds, jobs, perturb, progress, None, force, resume, callbacks)
+    results = run(swept._native, seeds, jobs, perturb, progress, None, force, cache, callbacks)
     return Sweep(swept, results, list(settings))
 
 

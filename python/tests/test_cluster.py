@@ -308,7 +308,7 @@ def test_the_command_writes_what_run_writes(cluster: Cluster, tmp_path: Path) ->
     assert swept.returncode == 0, swept.stderr
     assert re.fullmatch("warning: only 1 s are measured, .*\n", swept.stderr), swept.stderr
     assert "report: swept/1/report.html" in swept.stdout
-    assert command(tmp_path, "run", *words, "alone", "--no-resume").returncode == 0
+    assert command(tmp_path, "run", *words, "alone", "--no-cache").returncode == 0
     assert files(tmp_path / "swept" / "1") == files(tmp_path / "alone" / "1")
     reused = command(tmp_path, "run", *words, "again")
     assert "16 of 16 runs are from the cache" in reused.stderr
@@ -317,7 +317,7 @@ def test_the_command_writes_what_run_writes(cluster: Cluster, tmp_path: Path) ->
 def test_experiments_of_papers_run_on_it(cluster: Cluster, tmp_path: Path) -> None:
     words = ["reproduce", "sffc/fig2", "pps/table1-sender", "--seeds", "2", "--out"]
     there = command(tmp_path, *words, "there", "--cluster", cluster.address)
-    alone = command(tmp_path, *words, "alone", "--no-resume")
+    alone = command(tmp_path, *words, "alone", "--no-cache")
     assert there.returncode == alone.returncode == 0, there.stderr
     assert there.stdout.replace("there/", "alone/") == alone.stdout
     assert files(tmp_path / "there") == files(tmp_path / "alone")

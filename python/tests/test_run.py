@@ -203,13 +203,13 @@ def test_a_run_goes_on_from_what_was_kept(small: ap.Scenario, tmp_path: Path, mo
 
     fresh = small.run(3, progress=False, folder=tmp_path)
     assert reused(fresh) == 0 and not (tmp_path / "cache").exists()
-    assert reused(small.run(2, resume=True, progress=False, folder=tmp_path)) == 0
-    again = small.run(3, resume=True, progress=False, folder=tmp_path)
+    assert reused(small.run(2, cache=True, progress=False, folder=tmp_path)) == 0
+    again = small.run(3, cache=True, progress=False, folder=tmp_path)
     # Two points, each replication with its twin.
     assert reused(again) == 8 and again.flows.to_dict() == fresh.flows.to_dict()
-    assert ap.sweep(small, {"rate": ["4Mbit"]}, resume=True, progress=False).results.complete
+    assert ap.sweep(small, {"rate": ["4Mbit"]}, cache=True, progress=False).results.complete
     assert len(list((tmp_path / "cache" / "2").glob("*/*"))) == 4
     monkeypatch.setenv("APPORTION_CACHE_DIR", "/dev/null/cache")
     with pytest.warns(UserWarning, match="/dev/null/cache.*is not kept for other runs") as caught:
-        small.run(resume=True, progress=False)
+        small.run(cache=True, progress=False)
     assert {warning.filename for warning in caught} == {__file__}

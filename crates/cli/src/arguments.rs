@@ -6,13 +6,37 @@ mod shell;
 pub use league::League;
 pub use shell::Shell;
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use apportion::plot::Kind;
 use apportion::units::Bytes;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+
+/// The arguments of the command line `words`. Ends the process where the words make no sense, or ask for help; of an option that has been
+/// renamed, it says the new name.
+pub fn parse(words: impl IntoIterator<Item = OsString>) -> Arguments {
+    let words: Vec<OsString> = words.into_iter().collect();
+    Arguments::try_parse_from(&words).unwrap_or_else(|mut error| {
+        let command = Arguments::command();
+        let used = words.iter().skip(1).find_map(|word| command.find_subcommand(word));
+        let options = used.into_iter().flat_map(clap::Command::get_arguments);
+        let options: Vec<String> =
+            options.filter_map(|option| Some(format!("--{}", option.get_long()?))).collect();
+        let options: Vec<&str> = options.iter().map(String::as_str).collect();
+        if let Some(ContextValue::String(unknown)) = error.get(ContextKind::InvalidArg)
+            && let Some(new) = apportion::renamed(unknown, &options)
+        {
+            let tip = format!("'{unknown}' is called '{new}'").into();
+            error.remove(ContextKind::SuggestedArg);
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip]));
+        }
+        error.exit()
+    })
+}
 
 /// Divide a link's bandwidth among the flows that share it, and see who gets what.
 #[derive(Debug, Parser)]
@@ -80,7 +104,7 @@ pub struct Run {
     #[command(flatten)]
     pub twins: Twins,
     #[command(flatten)]
-    pub resume: Resume,
+    pub cache: CacheUse,
     /// Write the tables over time, `series` and `allocations`, for more than 1000 replications too
     #[arg(long)]
     pub series: bool,
@@ -108,14 +132,14 @@ pub struct Sweep {
 
 /// Whether the cache is used.
 #[derive(Args, Clone, Copy, Debug)]
-pub struct Resume {
+pub struct CacheUse {
     /// Take what was simulated before from the cache, and keep there what is simulated now, each replication as it ends: a run that
     /// was interrupted or killed goes on where it was [by default]
-    #[arg(long, overrides_with = "no_resume")]
-    pub resume: bool,
+    #[arg(long, overrides_with = "no_cache")]
+    pub cache: bool,
     /// Simulate everything anew, and keep nothing
-    #[arg(long, overrides_with = "resume")]
-    pub no_resume: bool,
+    #[arg(long, overrides_with = "cache")]
+    pub no_cache: bool,
 }
 
 /// The page in the browser.
@@ -446,9 +470,9 @@ pub struct Reproduce {
     #[command(flatten)]
     pub late: Late,
     #[command(flatten)]
-    pub resume: Resume,
+    pub cache: CacheUse,
     /// Simulate on the Dask cluster with this scheduler, such as tcp://node1:8786
-    #[arg(long, value_name = "ADDRESS", conflicts_with = "no_resume")]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "no_cache")]
     pub cluster: Option<String>,
     /// Folder for a page and a file of JSON lines for each paper
     #[arg(long, value_name = "DIR", default_value = "results/reproduce")]

@@ -3,7 +3,7 @@
 use anyhow::{Context as _, bail};
 use apportion::{Cache, Usage};
 
-use crate::arguments::{CacheCommand, Resume};
+use crate::arguments::{CacheCommand, CacheUse};
 use crate::output;
 use crate::status::Status;
 
@@ -15,10 +15,10 @@ pub fn default() -> Option<Cache> {
     Cache::default_folder().map(Cache::at)
 }
 
-impl Resume {
+impl CacheUse {
     /// The cache of this user, if it is to be used.
-    pub fn cache(self) -> Option<Cache> {
-        default().filter(|_| !self.no_resume)
+    pub fn chosen(self) -> Option<Cache> {
+        default().filter(|_| !self.no_cache)
     }
 }
 

@@ -35,7 +35,7 @@ pub fn league(arguments: &arguments::League) -> anyhow::Result<Status> {
         output::print(&format!("{count} simulations. All of them take {estimate}.\n"))?;
         return Ok(Status::SUCCESS);
     }
-    let cache = arguments.resume.cache();
+    let cache = arguments.cache.chosen();
     if let Some(cache) = &cache {
         league = league.cache(cache, Cache::MOST);
     }

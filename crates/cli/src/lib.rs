@@ -31,7 +31,7 @@ mod watch;
 use std::ffi::OsString;
 
 use apportion::Catalog;
-use clap::{CommandFactory as _, Parser as _};
+use clap::CommandFactory as _;
 
 use crate::arguments::{Arguments, Command};
 pub use crate::cluster::{Cluster, OnCluster};
@@ -46,7 +46,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Status {
 /// As [`main()`], with a way to simulate on a cluster.
 pub fn main_with(words: impl IntoIterator<Item = OsString>, cluster: Option<Cluster<'_>>) -> Status {
     outlive_file_limits();
-    match dispatch(Arguments::parse_from(words).command, cluster) {
+    match dispatch(arguments::parse(words).command, cluster) {
         Ok(code) => code,
         Err(error) if output::is_broken_pipe(&error) => Status::SUCCESS,
         Err(error) => {

@@ -30,7 +30,7 @@ pub fn reproduce(arguments: &Reproduce, cluster: Option<Cluster<'_>>) -> anyhow:
     if let Some(names) = &arguments.variants {
         reproduction = reproduction.variants(names);
     }
-    let cache = arguments.resume.cache();
+    let cache = arguments.cache.chosen();
     if let Some(cache) = &cache {
         reproduction = reproduction.cache(cache, Cache::MOST);
     }

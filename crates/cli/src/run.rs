@@ -25,7 +25,7 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
     if arguments.series {
         run = run.series(true);
     }
-    if let Some(cache) = arguments.resume.cache() {
+    if let Some(cache) = arguments.cache.chosen() {
         run = run.cache(&cache, Cache::MOST);
     }
     let run = run.perturb(arguments.twins.of(wanted.seeds));

@@ -80,19 +80,30 @@ impl Problems {
     }
 }
 
-/// Names, or parts of them, that have been replaced, with what is in their place: `pfd+rnd` is `pfd+random_drop`. No name is read
-/// under its old form; [`did_you_mean`] says the new one.
-const RENAMED: &[(&str, &str)] =
-    &[("rnd", "random_drop"), ("stochastic_fq", "sfq"), ("-beyond", "-extensions"), ("-unseen", "-stress")];
+/// Names, or parts of them, that have been replaced, with what is in their place: `drr+rnd` is `drr+random_drop`. No name is read
+/// under its old form; [`renamed`] and [`did_you_mean`] say the new one.
+const RENAMED: &[(&str, &str)] = &[
+    ("rnd", "random_drop"),
+    ("stochastic_fq", "sfq"),
+    ("-beyond", "-extensions"),
+    ("-unseen", "-stress"),
+    ("resume", "cache"),
+];
 
-/// ` (it is called `x`)` if a candidate is what `name` has been renamed to, ` (did you mean `x`?)` for the candidate closest to `name`;
-/// empty if none is close.
+/// The candidate that `name` has been renamed to.
+#[must_use]
+pub fn renamed<'a>(name: &str, candidates: &[&'a str]) -> Option<&'a str> {
+    let mut new =
+        RENAMED.iter().filter(|(old, _)| name.contains(old)).map(|(old, new)| name.replace(old, new));
+    new.find_map(|new| candidates.iter().copied().find(|candidate| *candidate == new))
+}
+
+/// ` (it is called `x`)` if `name` has been renamed to a candidate, ` (did you mean `x`?)` for the candidate closest to it; empty if none
+/// is close.
 #[must_use]
 pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     let candidates: Vec<_> = candidates.into_iter().collect();
-    let mut renamed =
-        RENAMED.iter().filter(|(old, _)| name.contains(old)).map(|(old, new)| name.replace(old, new));
-    if let Some(new) = renamed.find(|new| candidates.contains(&new.as_str())) {
+    if let Some(new) = renamed(name, &candidates) {
         return format!(" (it is called `{new}`)");
     }
     match nearest(name, &mut candidates.into_iter()) {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Resume, Twins};
+use super::{CacheUse, Twins};
 
 #[derive(Args, Debug)]
 pub struct League {
@@ -23,10 +23,10 @@ pub struct League {
     #[command(flatten)]
     pub twins: Twins,
     #[command(flatten)]
-    pub resume: Resume,
+    pub cache: CacheUse,
     /// Take the cells of a league that was played, from its folder or its league.jsonl, and play nothing
     #[arg(long, value_name = "DIR|FILE",
-          conflicts_with_all = ["seeds", "jobs", "perturb", "no_perturb", "no_resume", "list", "estimate", "force"])]
+          conflicts_with_all = ["seeds", "jobs", "perturb", "no_perturb", "no_cache", "list", "estimate", "force"])]
     pub from: Option<PathBuf>,
     /// Also write figures (SVG, PDF) and tables (LaTeX) for papers, into the folder kit of the league's folder
     #[arg(long)]

@@ -74,7 +74,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
 
     let resumed = run(&folders, "resumed", &["--seeds", "20"]);
     assert!((3..40).contains(&reused(&resumed)), "{}", resumed.err);
-    let anew = run(&folders, "anew", &["--seeds", "20", "--no-resume"]);
+    let anew = run(&folders, "anew", &["--seeds", "20", "--no-cache"]);
     assert_eq!(reused(&anew), 0);
     for name in ["flows.csv", "links.csv", "statistics.csv", "report.html"] {
         assert!(table(folder, "resumed", name) == table(folder, "anew", name), "{name}");

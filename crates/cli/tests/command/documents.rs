@@ -121,7 +121,7 @@ fn the_first_command_of_the_readme_writes_the_report_it_promises() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
     command
-        .args(["run", root().join("scenarios/quickstart.toml").to_str().unwrap(), "--quiet", "--no-resume"])
+        .args(["run", root().join("scenarios/quickstart.toml").to_str().unwrap(), "--quiet", "--no-cache"])
         .current_dir(folder.path());
     assert!(child::output(&mut command).status.success());
     let promised = "results/quickstart/1/report.html";

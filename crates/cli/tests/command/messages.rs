@@ -57,6 +57,13 @@ fn a_run_writes_results_where_it_says_and_exits_with_0() {
 }
 
 #[test]
+fn an_option_that_was_renamed_leads_to_the_one_in_its_place() {
+    let run = apportion(folder().path(), &["run", "x.toml", "--no-resume"]);
+    assert_eq!(run.status, 2);
+    assert!(run.err.contains("tip: '--no-resume' is called '--no-cache'\n"), "{}", run.err);
+}
+
+#[test]
 fn twins_are_run_by_default_with_several_seeds_and_change_no_other_table() {
     let folder = folder();
     let run = |out: &str, more: &[&str]| {
@@ -348,7 +355,7 @@ fn an_interrupt_keeps_what_is_finished_and_exits_with_1() {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
     command
         .current_dir(folder.path())
-        .args(["run", "long.toml", "--jobs", "1", "--out", "out", "--no-resume"])
+        .args(["run", "long.toml", "--jobs", "1", "--out", "out", "--no-cache"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let mut child = Running::start(&mut command);
@@ -380,7 +387,7 @@ fn an_interrupt_before_anything_has_ended_leaves_no_folder() {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
     command
         .current_dir(folder.path())
-        .args(["run", "long.toml", "--force", "--out", "out", "--no-resume"])
+        .args(["run", "long.toml", "--force", "--out", "out", "--no-cache"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let child = Running::start(&mut command);

@@ -202,7 +202,7 @@ fn what_was_simulated_before_is_from_the_cache() {
     let run =
         apportion_with_cache(cache.path(), folder.path(), &["run", "papers/drr/drr.toml", "--seeds", "3"]);
     assert_eq!(reused(&run), 3, "{}", run.err);
-    assert_eq!(reused(&reproduce("anew", &["--no-resume"])), 0);
+    assert_eq!(reused(&reproduce("anew", &["--no-cache"])), 0);
     assert_eq!(written("one"), written("anew"));
 }
 

@@ -222,7 +222,7 @@ fn two_runs_at_once_are_both_kept() {
     let start = |seed: &str| {
         let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
         command
-            .args(["run", "x.toml", "--quiet", "--no-resume", "--out", "out", "--set", seed])
+            .args(["run", "x.toml", "--quiet", "--no-cache", "--out", "out", "--set", seed])
             .current_dir(folder.path());
         Running::start(&mut command)
     };
@@ -319,7 +319,7 @@ fn a_disk_that_is_too_full_leaves_nothing_by_halves() {
         }
         let before = files(&out);
         // No file may grow beyond some kilobytes. An error, and not a signal, is what a write beyond that gets if the signal is ignored.
-        let limited = "trap '' XFSZ; ulimit -f 8; exec \"$APPORTION\" run x.toml --quiet --no-resume --out out --set \"$0\"";
+        let limited = "trap '' XFSZ; ulimit -f 8; exec \"$APPORTION\" run x.toml --quiet --no-cache --out out --set \"$0\"";
         let mut shell = Command::new("/bin/sh");
         shell
             .args(["-c", limited, set])

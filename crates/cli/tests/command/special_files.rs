@@ -98,7 +98,7 @@ fn a_limit_of_file_sizes_is_a_message() {
     let program = assert_cmd::cargo::cargo_bin("apportion");
     // Blocks of 512 or 1024 bytes.
     let limited =
-        format!("ulimit -f 4; exec '{}' run x.toml --out out --no-resume --quiet", program.display());
+        format!("ulimit -f 4; exec '{}' run x.toml --out out --no-cache --quiet", program.display());
     let mut shell = std::process::Command::new("/bin/sh");
     let run = child::output(shell.args(["-c", &limited]).current_dir(folder.path()));
     let said = String::from_utf8(run.stderr).unwrap();

@@ -70,7 +70,7 @@ fn the_page_of_a_run_shows_its_results_until_an_interrupt_and_changes_none() {
     assert_eq!(status, 0, "{out}");
     assert!(out.contains("queue=drr") && out.ends_with("report: seen/1/report.html\n"), "{out}");
 
-    let plain = apportion(folder.path(), &["run", "x.toml", "--out", "plain", "--no-resume"]);
+    let plain = apportion(folder.path(), &["run", "x.toml", "--out", "plain", "--no-cache"]);
     assert_eq!((plain.status, plain.out.replace("plain/1", "seen/1")), (0, out));
     for table in ["flows", "links", "series", "completions", "statistics", "allocations"] {
         let read = |out| apportion(folder.path(), &["export", out, table]).out;
