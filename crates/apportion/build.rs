@@ -8,10 +8,10 @@ use std::process::Command;
 
 /// Whose sources decide about the outcome of a simulation, beside this crate.
 const CRATES: [&str; 4] = ["core", "scenario", "runtime", "sim"];
-/// What else does: rows and the comparison of twins, which are kept too, and the versions of libraries.
+/// What else does: rows and the comparison of perturbed copies, which are kept too, and the versions of libraries.
 const FILES: [&str; 8] = [
     "../report/src/due.rs",
-    "../report/src/phases.rs",
+    "../report/src/phase_sensitivity.rs",
     "../report/src/recorded.rs",
     "../report/src/rows.rs",
     "../report/src/sample.rs",

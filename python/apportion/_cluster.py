@@ -44,7 +44,7 @@ _UNDER_WAY = 1000
 _LOOK = 5.0
 
 _Part = tuple[int, str, bytes]
-# Packed scenarios, seeds, and whether there are twins and outcomes are held.
+# Packed scenarios, seeds, and whether there are perturbed copies and outcomes are held.
 _Job = tuple[list[tuple[Any, ...]], int, bool, bool]
 
 
@@ -56,8 +56,8 @@ _KEPT = 4
 
 
 def _parts(job: _Job) -> _native.Parts:
-    packed, seeds, perturb, hold = job
-    return _native.Parts([_native.Scenario.unpack(one) for one in packed], seeds, perturb, hold)
+    packed, seeds, phase_check, hold = job
+    return _native.Parts([_native.Scenario.unpack(one) for one in packed], seeds, phase_check, hold)
 
 
 def _load(name: str, packed: bytes) -> _native.Parts:
@@ -234,19 +234,19 @@ def run(
     client: object,
     scenario: _native.Scenario,
     seeds: int,
-    perturb: bool | None,
+    phase_check: bool | None,
     force: bool,
     progress: bool | Callable[[int, int], object] | None,
 ) -> tuple[_native.Results, bool]:
     """Simulate on a cluster, and return the results, and whether an interrupt ended it early."""
     cache = _native.Cache()
     packed = _packed(scenario)
-    perturb = seeds > 1 if perturb is None else perturb
-    job = ([packed], seeds, perturb, scenario.holds_outcomes(seeds))
+    phase_check = seeds > 1 if phase_check is None else phase_check
+    job = ([packed], seeds, phase_check, scenario.holds_outcomes(seeds))
     interrupted = _fill(client, job, force, progress, cache)
     # Not the scenario itself: its files may have changed meanwhile.
     results, _ = _native.Scenario.unpack(packed).run(
-        seeds=seeds, jobs=0, perturb=perturb, force=force, progress=None, folder=None, cache=cache, only_cached=interrupted
+        seeds=seeds, jobs=0, phase_check=phase_check, force=force, progress=None, folder=None, cache=cache, only_cached=interrupted
     )
     cache.prune()
     if interrupted and not any(count for _, _, count in results.points):
@@ -258,19 +258,19 @@ def fill(
     client: object,
     scenarios: list[_native.Scenario],
     seeds: int,
-    perturb: bool | None,
+    phase_check: bool | None,
     force: bool,
     progress: bool | Callable[[int, int], object] | None,
     cache: _native.Cache,
 ) -> None:
     """Simulate scenarios on a cluster into a cache, for runs that hold outcomes."""
-    perturb = seeds > 1 if perturb is None else perturb
-    if _fill(client, ([_packed(scenario) for scenario in scenarios], seeds, perturb, True), force, progress, cache):
+    phase_check = seeds > 1 if phase_check is None else phase_check
+    if _fill(client, ([_packed(scenario) for scenario in scenarios], seeds, phase_check, True), force, progress, cache):
         raise KeyboardInterrupt
 
 
 def command(
-    address: str, scenarios: list[_native.Scenario], seeds: int, perturb: bool, hold: bool, force: bool, quiet: bool
+    address: str, scenarios: list[_native.Scenario], seeds: int, phase_check: bool, hold: bool, force: bool, quiet: bool
 ) -> bool:
     """Do what ``apportion sweep`` and ``apportion reproduce`` ask for: simulate into the cache. Return whether all of it has ended."""
     # What Dask logs, of a scheduler that is lost even a traceback, is what messages say.
@@ -283,7 +283,7 @@ def command(
         except (OSError, ValueError) as error:
             raise RunError(f"there is no Dask scheduler at {address}: {error}") from error
         with client:
-            job = ([_packed(scenario) for scenario in scenarios], seeds, perturb, hold)
+            job = ([_packed(scenario) for scenario in scenarios], seeds, phase_check, hold)
             return not _fill(client, job, force, False if quiet else None, _native.Cache())
     except KeyboardInterrupt:
         return False

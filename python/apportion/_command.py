@@ -8,13 +8,13 @@ from ._native import main as _main
 
 
 def _on_cluster(
-    address: str, scenarios: list[Scenario], seeds: int, perturb: bool, hold: bool, force: bool, quiet: bool
+    address: str, scenarios: list[Scenario], seeds: int, phase_check: bool, hold: bool, force: bool, quiet: bool
 ) -> bool:
     try:
         from . import _cluster
     except ModuleNotFoundError as error:
         raise RunError(f"a cluster needs Dask ({error}): pip install 'apportion[cluster]'") from error
-    return _cluster.command(address, scenarios, seeds, perturb, hold, force, quiet)
+    return _cluster.command(address, scenarios, seeds, phase_check, hold, force, quiet)
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ def league(
     *,
     seeds: int = 5,
     jobs: int = 0,
-    perturb: bool | None = None,
+    phase_check: bool | None = None,
     folder: str | PathLike[str] | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
     force: bool = False,
@@ -44,7 +44,7 @@ def league(
     situations : sequence, optional
         Names of :func:`apportion.situations`, paths of scenario files, and scenarios, which are called by their title. The disciplines
         take the place of the list of queues, or of the only queue. Default: all that are built in.
-    seeds, jobs, perturb, progress, force, cache
+    seeds, jobs, phase_check, progress, force, cache
         As of :meth:`apportion.Scenario.run`.
     folder : str or path, optional
         Where the league gets a folder of its own, with the page, a report of each cell and the table.
@@ -79,12 +79,12 @@ def league(
     wanted = list(situations or [])
     own = [(_name(one), one._native) for one in wanted if isinstance(one, Scenario)]
     named = [fspath(one) for one in wanted if not isinstance(one, Scenario)]
-    native = _native.League(list(disciplines or []), named, own, seeds, perturb)
+    native = _native.League(list(disciplines or []), named, own, seeds, phase_check)
     kept = _native.Cache() if cache or client is not None else None
     if client is not None and kept is not None:
         from . import _cluster
 
-        _cluster.fill(client, native.scenarios(), seeds, perturb, force, progress, kept)
+        _cluster.fill(client, native.scenarios(), seeds, phase_check, force, progress, kept)
         progress = False
     with shown(progress) as show:
         results = native.play(jobs, force, show, folder, kept)

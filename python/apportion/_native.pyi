@@ -37,7 +37,7 @@ class Scenario:
         *,
         seeds: int,
         jobs: int,
-        perturb: bool | None,
+        phase_check: bool | None,
         force: bool,
         progress: Callable[[int, int], object] | None,
         folder: str | PathLike[str] | None,
@@ -62,7 +62,7 @@ class Cache:
     def folder(self) -> Path: ...
 
 class Parts:
-    def __init__(self, scenarios: Sequence[Scenario], seeds: int, perturb: bool, hold: bool) -> None: ...
+    def __init__(self, scenarios: Sequence[Scenario], seeds: int, phase_check: bool, hold: bool) -> None: ...
     @property
     def total(self) -> int: ...
     @property
@@ -103,7 +103,7 @@ class League:
         situations: list[str],
         own: list[tuple[str, Scenario]],
         seeds: int,
-        perturb: bool | None,
+        phase_check: bool | None,
     ) -> None: ...
     def scenarios(self) -> list[Scenario]: ...
     def play(

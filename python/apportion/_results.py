@@ -48,7 +48,7 @@ def run(
     scenario: _native.Scenario,
     seeds: int,
     jobs: int,
-    perturb: bool | None,
+    phase_check: bool | None,
     progress: bool | Callable[[int, int], object] | None,
     folder: str | PathLike[str] | None,
     force: bool,
@@ -60,7 +60,7 @@ def run(
     kept = _native.Cache() if cache else None
     with shown(progress) as show:
         results, interrupted = scenario.run(
-            seeds=seeds, jobs=jobs, perturb=perturb, force=force, progress=show, folder=folder, callbacks=callbacks, cache=kept
+            seeds=seeds, jobs=jobs, phase_check=phase_check, force=force, progress=show, folder=folder, callbacks=callbacks, cache=kept
         )
     if results.cache_failure:
         warnings.warn(f"{results.cache_failure}; what was simulated is not kept for other runs", stacklevel=3)
@@ -164,9 +164,9 @@ class Results:
         return Table(self._native.table("responses"))
 
     @cached_property
-    def phases(self) -> Table:
-        """Where results depend on phases, and by how much; empty without ``perturb``."""
-        return Table(self._native.table("phases"))
+    def phase_sensitivity(self) -> Table:
+        """Where results depend on phases, and by how much; empty without ``phase_check``."""
+        return Table(self._native.table("phase_sensitivity"))
 
     @cached_property
     def shares(self) -> Shares:
@@ -218,7 +218,7 @@ class Results:
         return self._native.report()
 
     def json_lines(self) -> str:
-        """Return run, metrics and phases, one JSON object a line, as ``apportion run --json`` prints them."""
+        """Return run, metrics and phase sensitivity, one JSON object a line, as ``apportion run --json`` prints them."""
         return self._native.json_lines()
 
     def write(self, folder: str | PathLike[str]) -> Path:

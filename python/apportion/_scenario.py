@@ -130,7 +130,7 @@ class Scenario:
         seeds: int = 1,
         *,
         jobs: int = 0,
-        perturb: bool | None = None,
+        phase_check: bool | None = None,
         progress: bool | Callable[[int, int], object] | None = None,
         folder: str | PathLike[str] | None = None,
         force: bool = False,
@@ -149,9 +149,9 @@ class Scenario:
             Replications of each point: the scenario's own seed first, then seeds derived from it. Default 1.
         jobs : int
             Replications at the same time. Default 0: one for each core. Results do not depend on it.
-        perturb : bool, optional
+        phase_check : bool, optional
             Whether each replication is run again with all delays moved by 1 µs, which shows where results depend on phases
-            (:attr:`Results.phases`) and doubles the time. Default: with more than one seed.
+            (:attr:`Results.phase_sensitivity`) and doubles the time. Default: with more than one seed.
         progress : bool or callable, optional
             True or None: a bar in a terminal or notebook. False: nothing. A callable is called with the number of simulations that
             have ended and that of all, at most twenty times a second; what it raises ends the run.
@@ -166,7 +166,7 @@ class Scenario:
             Are called while it runs: with a :class:`Dropped` for each packet that a discipline drops or a wire loses, with a
             :class:`Marked` for each that is marked, with a :class:`Sampled` at the end of each sample interval. What they raise
             ends the run, with its traceback. Calls come one at a time, of one replication after the other, in the order of points,
-            seeds and time; twins are not reported.
+            seeds and time; perturbed copies are not reported.
 
         Returns
         -------
@@ -183,7 +183,7 @@ class Scenario:
             If an argument makes no sense.
         """
         return run(
-            self._native, seeds, jobs, perturb, progress, folder, force, cache, Callbacks(on_drop, on_mark, on_sample)
+            self._native, seeds, jobs, phase_check, progress, folder, force, cache, Callbacks(on_drop, on_mark, on_sample)
         )
 
     @property

@@ -40,7 +40,7 @@ def sweep(
     *,
     seeds: int = 1,
     jobs: int = 0,
-    perturb: bool | None = None,
+    phase_check: bool | None = None,
     progress: bool | Callable[[int, int], object] | None = None,
     force: bool = False,
     cache: bool = False,
@@ -57,7 +57,7 @@ def sweep(
         What to run.
     settings : mapping of str to sequence
         Lists of values by key path, as :meth:`apportion.Scenario.set` takes them.
-    seeds, jobs, perturb, progress, force, cache, on_drop, on_mark, on_sample
+    seeds, jobs, phase_check, progress, force, cache, on_drop, on_mark, on_sample
         As of :meth:`apportion.Scenario.run`.
     client : distributed.Client, optional
         A Dask cluster that simulates, in place of this machine, always as with ``cache``: a sweep that failed or was interrupted goes on
@@ -92,9 +92,9 @@ def sweep(
         check(seeds, jobs)
         from . import _cluster
 
-        native, interrupted = _cluster.run(client, swept._native, seeds, perturb, force, progress)
+        native, interrupted = _cluster.run(client, swept._native, seeds, phase_check, force, progress)
         return Sweep(swept, of_run(native, interrupted, seeds, 3), list(settings))
-    results = run(swept._native, seeds, jobs, perturb, progress, None, force, cache, callbacks)
+    results = run(swept._native, seeds, jobs, phase_check, progress, None, force, cache, callbacks)
     return Sweep(swept, results, list(settings))
 
 

@@ -107,8 +107,8 @@ def test_a_cluster_gives_the_same_bytes(cluster: Cluster, small: ap.Scenario, tm
     with cluster.client() as client:
         swept = ap.sweep(small, RATES, seeds=3, client=client, progress=False)
         assert written(swept.results, tmp_path / "swept") == alone
-        assert len(swept.results.phases) > 0 and swept.axes == {"queue": ["fifo", "drr"], **RATES}
-        # More of it: only the rest is simulated. Twins count.
+        assert len(swept.results.phase_sensitivity) > 0 and swept.axes == {"queue": ["fifo", "drr"], **RATES}
+        # More of it: only the rest is simulated. Perturbed copies count.
         progress = Progress()
         ap.sweep(small, {"rate": ["3Mbit", "5Mbit", "8Mbit"]}, seeds=4, client=client, progress=progress)
         assert progress.seen[0][0] > 24 and progress.seen[-1] == (48, 48)
@@ -165,9 +165,9 @@ def test_what_a_killed_worker_had_is_simulated_again(own_cluster: Cluster, tmp_p
 
     with own_cluster.client() as client:
         client.wait_for_workers(2, 60)
-        swept = ap.sweep(SLOW, RATES, seeds=5, perturb=False, client=client, progress=kill)
+        swept = ap.sweep(SLOW, RATES, seeds=5, phase_check=False, client=client, progress=kill)
     assert 0 < killed[0] < 10
-    alone = ap.sweep(SLOW, RATES, seeds=5, perturb=False, progress=False)
+    alone = ap.sweep(SLOW, RATES, seeds=5, phase_check=False, progress=False)
     assert written(swept.results, tmp_path / "swept") == written(alone.results, tmp_path / "alone")
 
 
@@ -177,12 +177,12 @@ def test_a_sweep_goes_on_after_its_scheduler_was_killed(own_cluster: Cluster, cl
 
     with own_cluster.client() as client:
         with pytest.raises(ap.RunError, match="is lost: .* of 24 simulations are kept") as raised:
-            ap.sweep(SLOW, RATES, seeds=12, perturb=False, client=client, progress=kill)
+            ap.sweep(SLOW, RATES, seeds=12, phase_check=False, client=client, progress=kill)
     kept = int(str(raised.value).split("is lost: ")[1].split(" ")[0])
     assert 0 < kept < 24
     progress = Progress()
     with cluster.client() as client:
-        assert ap.sweep(SLOW, RATES, seeds=12, perturb=False, client=client, progress=progress).results.complete
+        assert ap.sweep(SLOW, RATES, seeds=12, phase_check=False, client=client, progress=progress).results.complete
     assert progress.seen[0][0] > kept and len(progress.seen) <= 24 - kept
 
 
@@ -391,5 +391,5 @@ def test_a_league_on_a_cluster_is_the_same(cluster: Cluster, small: ap.Scenario)
 
     with cluster.client() as client:
         played = play(client)
-    assert played._native.reused == 8, "two disciplines with two seeds and twins came from the cluster"
+    assert played._native.reused == 8, "two disciplines with two seeds and perturbed copies came from the cluster"
     assert played.cells["mean"] == play().cells["mean"]

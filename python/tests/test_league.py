@@ -58,7 +58,7 @@ def test_what_a_discipline_raises_comes_out(small: ap.Scenario) -> None:
 
 def test_cells_are_a_data_frame() -> None:
     pandas = pytest.importorskip("pandas")
-    cells = ap.league(["fifo", "drr"], ["guarantees", "floods"], seeds=2, perturb=False).cells.to_pandas()
+    cells = ap.league(["fifo", "drr"], ["guarantees", "floods"], seeds=2, phase_check=False).cells.to_pandas()
     assert isinstance(cells, pandas.DataFrame)
     jain = cells[(cells["metric"] == "jain") & (cells["situation"] == "floods")].set_index("discipline")
     fifo, drr = (float(mean) for mean in jain["mean"].loc[["fifo", "drr"]])

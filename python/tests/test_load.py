@@ -6,7 +6,7 @@ import pytest
 
 import apportion as ap
 
-TABLES = ["flows", "links", "series", "allocations", "completions", "media", "statistics", "responses", "phases"]
+TABLES = ["flows", "links", "series", "allocations", "completions", "media", "statistics", "responses", "phase_sensitivity"]
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +19,7 @@ def test_they_are_what_was_written(results: ap.Results, folder: Path) -> None:
     for name in TABLES:
         one, other = getattr(read, name), getattr(results, name)
         assert one.columns == other.columns and one.to_dict() == other.to_dict(), name
-    assert len(read.phases) > 0 < len(read.series)
+    assert len(read.phase_sensitivity) > 0 < len(read.series)
     assert list(read.shares) == list(results.shares)
     for name in ("points", "seeds", "complete", "warnings"):
         assert getattr(read, name) == getattr(results, name), name
@@ -51,7 +51,7 @@ def test_they_are_not_written_again(folder: Path, tmp_path: Path) -> None:
 
 
 def test_what_an_interrupt_left_out_is_missing(small: ap.Scenario, tmp_path: Path) -> None:
-    run = small._native.run(seeds=2, jobs=1, perturb=False, force=False, progress=None, folder=tmp_path, only_cached=True)
+    run = small._native.run(seeds=2, jobs=1, phase_check=False, force=False, progress=None, folder=tmp_path, only_cached=True)
     assert not run[0].complete and run[0].folder is None
     run[0].write(tmp_path)
     read = ap.load(tmp_path)

@@ -19,10 +19,10 @@ def long(seconds: int = 20) -> ap.Scenario:
 
 
 def test_the_same_seed_gives_the_same_tables_whatever_the_threads(small: ap.Scenario, results: ap.Results) -> None:
-    again = small.run(2, jobs=1, perturb=False, progress=False)
+    again = small.run(2, jobs=1, phase_check=False, progress=False)
     for table in ("flows", "links", "series", "statistics"):
         assert getattr(again, table).to_dict() == getattr(results, table).to_dict()
-    assert len(again.phases) == 0 < len(results.phases)
+    assert len(again.phase_sensitivity) == 0 < len(results.phase_sensitivity)
     assert again.seeds == results.seeds and len(set(again.seeds)) == 2
 
 
@@ -47,7 +47,7 @@ def test_a_run_without_doubts_warns_of_nothing() -> None:
 
 def test_progress_is_reported_in_order(small: ap.Scenario) -> None:
     seen: list[tuple[int, int]] = []
-    small.run(3, perturb=False, progress=lambda done, total: seen.append((done, total)))
+    small.run(3, phase_check=False, progress=lambda done, total: seen.append((done, total)))
     assert seen == sorted(seen) and seen[-1] == (6, 6)
 
 
@@ -174,7 +174,7 @@ def test_a_long_run_holds_rows_and_no_series(tmp_path: Path) -> None:
     s = ap.dumbbell(1, rate="1Mbit", stop="300ms", measure_from="100ms")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ap.ScenarioWarning)
-        long_one, short = s.run(1001, perturb=False, progress=False), s.run(1000, perturb=False, progress=False)
+        long_one, short = s.run(1001, phase_check=False, progress=False), s.run(1000, phase_check=False, progress=False)
     assert len(long_one.series) == 0 < len(short.series)
     assert list(long_one.flows)[:-1] == list(short.flows) and len(long_one.flows) == 1001
     assert list(long_one.links)[: len(short.links)] == list(short.links)
@@ -205,7 +205,7 @@ def test_a_run_goes_on_from_what_was_kept(small: ap.Scenario, tmp_path: Path, mo
     assert reused(fresh) == 0 and not (tmp_path / "cache").exists()
     assert reused(small.run(2, cache=True, progress=False, folder=tmp_path)) == 0
     again = small.run(3, cache=True, progress=False, folder=tmp_path)
-    # Two points, each replication with its twin.
+    # Two points, each replication with its perturbed copy.
     assert reused(again) == 8 and again.flows.to_dict() == fresh.flows.to_dict()
     assert ap.sweep(small, {"rate": ["4Mbit"]}, cache=True, progress=False).results.complete
     assert len(list((tmp_path / "cache" / "2").glob("*/*"))) == 4

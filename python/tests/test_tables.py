@@ -6,7 +6,7 @@ import pytest
 
 import apportion as ap
 
-TABLES = ["flows", "links", "series", "allocations", "completions", "media", "statistics", "responses", "phases"]
+TABLES = ["flows", "links", "series", "allocations", "completions", "media", "statistics", "responses", "phase_sensitivity"]
 
 
 def test_a_table_is_plain_values(results: ap.Results) -> None:

@@ -14,16 +14,16 @@ macro_rules! builders {
             self
         }
     };
-    (@perturb $(#[$doc:meta])*) => {
+    (@phase_check $(#[$doc:meta])*) => {
         $(#[$doc])*
-        pub fn perturb(mut self, perturb: bool) -> Self {
-            self.perturb = Some(perturb);
+        pub fn phase_check(mut self, phase_check: bool) -> Self {
+            self.phase_check = Some(phase_check);
             self
         }
 
-        /// Whether replications have twins.
-        pub(crate) fn has_twins(&self) -> bool {
-            self.perturb.unwrap_or(self.seeds > 1)
+        /// Whether replications have perturbed copies.
+        pub(crate) fn checks_phases(&self) -> bool {
+            self.phase_check.unwrap_or(self.seeds > 1)
         }
     };
     (@jobs $(#[$doc:meta])*) => {

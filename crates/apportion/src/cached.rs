@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use apportion_report::Recorded;
-use apportion_report::phases::Twin;
+use apportion_report::phase_sensitivity::PerturbedCopy;
 use apportion_runtime::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 
@@ -18,9 +18,9 @@ use crate::simulations::Simulations;
 pub(crate) struct Which {
     /// Of the replication.
     pub seed: u64,
-    /// The replication's number, if this is its [twin](crate::Run::perturb), and the seed of the scenario, from which its moves
+    /// The replication's number, if this is its [perturbed copy](crate::Run::phase_check), and the seed of the scenario, from which its moves
     /// are drawn.
-    pub twin_of: Option<(u64, u64)>,
+    pub copy_of: Option<(u64, u64)>,
 }
 
 /// What is kept of a simulation.
@@ -29,7 +29,7 @@ pub(crate) enum Ended {
     Replication(Box<Outcome>),
     /// A replication as it is in tables, which takes less room: of a run that does not hold outcomes.
     Recorded(Box<Recorded>),
-    Twin(Twin),
+    Copy(PerturbedCopy),
 }
 
 /// An entry of the cache.

@@ -39,7 +39,7 @@ impl Cancel {
     }
 }
 
-/// How many simulations, or runs of the lab, have ended: replications and their [twins](crate::Run::perturb).
+/// How many simulations, or runs of the lab, have ended: replications and their [perturbed copies](crate::Run::phase_check).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// Those that have ended, over all points, and those that were there before.

@@ -224,7 +224,8 @@ impl Run<'_> {
     /// As [`lab`](Self::lab) and [`simulate`](Self::simulate).
     pub fn parity(&self) -> Result<ParityResults, RunError> {
         let seeds = self.seeds.max(SIMULATED);
-        let sim = Run::new(self.scenario).seeds(seeds).perturb(false).cancel(&self.cancel).force(self.force);
+        let sim =
+            Run::new(self.scenario).seeds(seeds).phase_check(false).cancel(&self.cancel).force(self.force);
         // What is too large for the simulator must not take hours of real time first.
         self.check_real_time().and_then(|()| sim.check_size())?;
         let folder = |backend: &str| self.folder.as_ref().map(|folder| folder.join(backend));

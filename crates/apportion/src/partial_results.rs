@@ -37,7 +37,7 @@ struct Head {
 enum Kind {
     Replication(IgnoredAny),
     Recorded(Box<Recorded>),
-    Twin(IgnoredAny),
+    Copy(IgnoredAny),
 }
 
 impl Simulations<'_> {
@@ -50,7 +50,7 @@ impl Simulations<'_> {
             if let Some(cache) = self.cache.as_ref().filter(|_| !scenario.has_own_code()) {
                 cache.read(scenario.key(of_scenario), |entry: Head| {
                     let is_usable = match entry.ended {
-                        Kind::Replication(_) | Kind::Twin(_) => true,
+                        Kind::Replication(_) | Kind::Copy(_) => true,
                         Kind::Recorded(recorded) => self.uses(&recorded),
                     };
                     if is_usable {

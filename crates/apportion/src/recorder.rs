@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use apportion_report::phases::Twin;
+use apportion_report::phase_sensitivity::PerturbedCopy;
 use apportion_report::{FlowInfo, PointRecord, PointSummary, Recorded, WriteError, Writer};
 use apportion_runtime::due::Dues;
 use apportion_runtime::outcome::Outcome;
@@ -20,26 +20,31 @@ pub(crate) enum Measured {
     Recorded(Box<Recorded>),
 }
 
-/// Collects the replications of a run, which come by point, then by seed, each followed by its twin.
+/// Collects the replications of a run, which come by point, then by seed, each followed by its perturbed copy.
 pub(crate) struct Recorder {
     points: Vec<PointRecord>,
     /// Of each point.
     summaries: Vec<PointSummary>,
     /// Of each point's replications.
-    twins: Option<Vec<Vec<Option<Twin>>>>,
+    copies: Option<Vec<Vec<Option<PerturbedCopy>>>>,
     writer: Option<Writer>,
     retain: Retain,
     is_complete: bool,
-    /// Whether the last replication has ended, so that its twin counts.
+    /// Whether the last replication has ended, so that its perturbed copy counts.
     has_ended: bool,
 }
 
 impl Recorder {
-    pub(crate) fn new(scenario: &Scenario, writer: Option<Writer>, retain: Retain, has_twins: bool) -> Self {
+    pub(crate) fn new(
+        scenario: &Scenario,
+        writer: Option<Writer>,
+        retain: Retain,
+        checks_phases: bool,
+    ) -> Self {
         let points = blank(scenario);
         Self {
             summaries: points.iter().map(|_| PointSummary::default()).collect(),
-            twins: has_twins.then(|| points.iter().map(|_| Vec::new()).collect()),
+            copies: checks_phases.then(|| points.iter().map(|_| Vec::new()).collect()),
             points,
             writer,
             retain,
@@ -71,7 +76,7 @@ impl Recorder {
                 Box::new(recorded)
             }
         };
-        if self.twins.is_none() {
+        if self.copies.is_none() {
             recorded.forget_sample();
         }
         self.summaries[at].add(&recorded);
@@ -84,11 +89,11 @@ impl Recorder {
         Ok(())
     }
 
-    /// The twin of the last replication; none if it was cancelled.
-    pub(crate) fn add_twin(&mut self, at: usize, twin: Option<Twin>) {
-        self.is_complete &= twin.is_some();
-        if let Some(twins) = self.twins.as_mut().filter(|_| self.has_ended) {
-            twins[at].push(twin);
+    /// The perturbed copy of the last replication; none if it was cancelled.
+    pub(crate) fn add_copy(&mut self, at: usize, copy: Option<PerturbedCopy>) {
+        self.is_complete &= copy.is_some();
+        if let Some(copies) = self.copies.as_mut().filter(|_| self.has_ended) {
+            copies[at].push(copy);
         }
     }
 
@@ -103,8 +108,8 @@ impl Recorder {
         for (record, point) in points.iter_mut().zip(scenario.points()) {
             record.buffers = buffers(&point.scenario);
         }
-        if let Some(twins) = &self.twins {
-            apportion_report::phases::judge(&mut points, twins);
+        if let Some(copies) = &self.copies {
+            apportion_report::phase_sensitivity::judge(&mut points, copies);
         }
         (record(scenario, points, seeds, self.is_complete), self.writer)
     }

@@ -206,7 +206,7 @@ impl<'a> Reproduction<'a> {
         Ok(plan)
     }
 
-    /// The scenarios that it simulates with all seeds, without twins, each of a single point: for [`Simulations`] elsewhere.
+    /// The scenarios that it simulates with all seeds, without perturbed copies, each of a single point: for [`Simulations`] elsewhere.
     ///
     /// # Errors
     /// As of [`run`](Self::run) before it starts.

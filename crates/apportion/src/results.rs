@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use apportion_report::metrics::Metric;
 use apportion_report::rows::{
-    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseRow, ResponseRow, SeriesRow, StatisticRow,
+    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, SeriesRow,
+    StatisticRow,
 };
 use apportion_report::{Contents, LoadError, PointRecord, Provenance, StoredRun, Table, WriteError};
 
@@ -92,7 +93,7 @@ impl Results {
         self.folder.as_deref()
     }
 
-    /// How many replications and twins were not simulated now, but taken from the [cache](crate::Run::cache).
+    /// How many replications and perturbed copies were not simulated now, but taken from the [cache](crate::Run::cache).
     #[must_use]
     pub const fn reused(&self) -> u64 {
         self.made.reused
@@ -147,9 +148,9 @@ impl Results {
         ResponseRow::of(&self.record)
     }
 
-    /// Where results depend on phases, and by how much, if [twins](crate::Run::perturb) were simulated: by point and flow.
-    pub fn phases(&self) -> impl Iterator<Item = PhaseRow> {
-        PhaseRow::of(&self.record)
+    /// Where results depend on phases, and by how much, if [perturbed copies](crate::Run::phase_check) were simulated: by point and flow.
+    pub fn phase_sensitivity(&self) -> impl Iterator<Item = PhaseSensitivityRow> {
+        PhaseSensitivityRow::of(&self.record)
     }
 
     /// One of these tables, by the type of its rows.
@@ -197,7 +198,7 @@ impl Results {
         &self.record.seeds
     }
 
-    /// Whether every replication of every point, and every twin, is there; false if the run was cancelled.
+    /// Whether every replication of every point, and every perturbed copy, is there; false if the run was cancelled.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.record.complete
@@ -235,7 +236,7 @@ impl Results {
         apportion_report::summary(&self.record)
     }
 
-    /// The run, the [metrics](Self::metrics) with mean and 95 % interval and the rows of [phases](Self::phases), one JSON object a
+    /// The run, the [metrics](Self::metrics) with mean and 95 % interval and the rows of [phase sensitivity](Self::phase_sensitivity), one JSON object a
     /// line.
     #[must_use]
     pub fn json_lines(&self) -> String {

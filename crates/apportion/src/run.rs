@@ -41,7 +41,7 @@ pub struct Run<'a> {
     pub(crate) scenario: &'a Scenario,
     pub(crate) seeds: u64,
     /// None: by the number of seeds.
-    perturb: Option<bool>,
+    phase_check: Option<bool>,
     pub(crate) jobs: usize,
     pub(crate) cancel: Cancel,
     pub(crate) progress: Option<OnProgress<'a>>,
@@ -63,8 +63,8 @@ builders! {
     /// Replications of each point, each with a seed of its own: the scenario's for the first, seeds derived from it
     /// for the others. Default 1.
     seeds,
-    /// Whether each replication has a twin in the simulator, which shows [where results depend on phases](Results::phases): the same
-    /// seed, with every propagation delay of the scenario moved by 1 µs, up or down; two replications in succession share the moves. The twins double the time. They change no other table. Default: with more than one seed. Runs in real time
+    /// Whether each replication has a perturbed copy in the simulator, which shows [where results depend on phases](Results::phase_sensitivity): the same
+    /// seed, with every propagation delay of the scenario moved by 1 µs, up or down; two replications in succession share the moves. The perturbed copies double the time. They change no other table. Default: with more than one seed. Runs in real time
     /// have none: their phases vary by more than that from run to run.
     ///
     /// ```
@@ -77,13 +77,13 @@ builders! {
     ///     flow.y = { from = "a", to = "b", jitter = "0s", source = { kind = "cbr", rate = "3Mbit", packet = "500B" } }
     /// "#)?;
     /// let results = apportion::Run::new(&scenario).seeds(2).simulate()?;
-    /// for row in results.phases().filter(|row| row.significant) {
+    /// for row in results.phase_sensitivity().filter(|row| row.significant) {
     ///     println!("{} {}: {:.3} moves by {:.3}", row.flow, row.metric, row.mean, row.shift);
     /// }
-    /// # assert_eq!(results.phases().count(), 4);
+    /// # assert_eq!(results.phase_sensitivity().count(), 4);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    perturb,
+    phase_check,
     /// Replications that are simulated at the same time; 0, the default, is one for each core. Results do not
     /// depend on it.
     jobs,
@@ -110,7 +110,7 @@ builders! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     cancel,
-    /// A callback after each replication and each [twin](Self::perturb), one call at a time and in ascending order, from the thread that ran it.
+    /// A callback after each replication and each [perturbed copy](Self::phase_check), one call at a time and in ascending order, from the thread that ran it.
     progress,
     /// Where the results get a folder of their own: `folder/1` for the first run, `folder/2` for the next. It appears when the run is
     /// whole, unless no replication has ended, and holds what [`Results::write`] writes and a capture of each link that has `pcap = true`, of the first replication of
@@ -122,7 +122,7 @@ builders! {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     folder,
-    /// Takes replications and twins that were simulated before from this cache, and keeps those that are simulated now in it, each as
+    /// Takes replications and perturbed copies that were simulated before from this cache, and keeps those that are simulated now in it, each as
     /// it ends: a run that was interrupted or killed goes on where it was. At the end what was not used for the longest time is
     /// deleted until the cache has at most `most` bytes. Equal keys mean equal results: the key of a point is the hash of all that
     /// its results depend on, with the sources of this program. Scenarios with [disciplines of your own](crate::Catalog) are not
@@ -154,7 +154,7 @@ impl<'a> Run<'a> {
         Self {
             scenario,
             seeds: 1,
-            perturb: None,
+            phase_check: None,
             jobs: 0,
             cancel: Cancel::new(),
             progress: None,
@@ -199,7 +199,7 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// What it takes in the simulator: time and packets of all points, replications and [twins](Self::perturb), memory of those
+    /// What it takes in the simulator: time and packets of all points, replications and [perturbed copies](Self::phase_check), memory of those
     /// that run at once.
     ///
     /// ```
@@ -209,7 +209,7 @@ impl<'a> Run<'a> {
     /// #     link.bottleneck = { from = "a", to = "b", rate = "12Mbit", delay = "5ms" }
     /// #     flow.udp = { from = "a", to = "b", source = { kind = "cbr", rate = "6Mbit", packet = "1500B" } }
     /// # "#)?;
-    /// let estimate = apportion::Run::new(&scenario).seeds(3).perturb(false).estimate();
+    /// let estimate = apportion::Run::new(&scenario).seeds(3).phase_check(false).estimate();
     /// // 500 datagrams a second over one link.
     /// assert_eq!((estimate.writes, estimate.hops), (3000.0, 3000.0));
     /// # Ok::<(), apportion::ScenarioError>(())
@@ -226,7 +226,7 @@ impl<'a> Run<'a> {
     /// What it simulates.
     pub fn simulations(&self) -> Simulations<'a> {
         Simulations {
-            has_twins: self.has_twins(),
+            checks_phases: self.checks_phases(),
             retains_outcomes: self.retain == Retain::Full,
             has_intervals: self.contents().intervals,
             // Each of them is shown, not only those that begin when none is.
@@ -257,7 +257,7 @@ impl<'a> Run<'a> {
         let writer = self.folder.as_deref().map(|folder| Writer::create(folder, self.contents()));
         let writer = writer.transpose()?;
         let captures = writer.as_ref().map(|writer| Captures::new(writer.folder()));
-        let mut recorder = Recorder::new(self.scenario, writer, self.retain, self.has_twins());
+        let mut recorder = Recorder::new(self.scenario, writer, self.retain, self.checks_phases());
         self.events.begin(self.scenario.title(), seeds.iter().map(Vec::len).sum());
         let simulated = self.replications(captures.as_ref(), &mut recorder);
         self.events.end(simulated.is_ok() && recorder.is_complete());
@@ -309,7 +309,7 @@ impl<'a> Run<'a> {
                 cause,
             })?;
             for ((at, which), ended) in batch.into_iter().zip(ended) {
-                match (which.twin_of, ended) {
+                match (which.copy_of, ended) {
                     (None, Some(Ended::Replication(outcome))) => {
                         let dues =
                             apportion_runtime::due::dues(&self.scenario.points()[at].scenario, &outcome);
@@ -320,8 +320,8 @@ impl<'a> Run<'a> {
                         recorder.add(at, Some(Measured::Recorded(Box::new(recorded))))?;
                     }
                     (None, _) => recorder.add(at, None)?,
-                    (Some(_), Some(Ended::Twin(twin))) => recorder.add_twin(at, Some(twin)),
-                    (Some(_), _) => recorder.add_twin(at, None),
+                    (Some(_), Some(Ended::Copy(copy))) => recorder.add_copy(at, Some(copy)),
+                    (Some(_), _) => recorder.add_copy(at, None),
                 }
             }
         }
@@ -359,7 +359,7 @@ impl<'a> Run<'a> {
 
 /// Events in the simulator. Callbacks are called on the thread that runs the replication: those of one replication in the order of
 /// time, several replications at the same time unless the run has one [job](Run::jobs). A run with callbacks takes nothing from the
-/// [cache](Run::cache). Twins are not reported.
+/// [cache](Run::cache). Perturbed copies are not reported.
 ///
 /// ```
 /// # let scenario = apportion::Scenario::from_text(r#"

@@ -19,15 +19,15 @@ pub enum RunError {
         "{}: it would take {estimate}, which is more than a day or 2 GB: reduce the rates, the time, the flows, the points or \
          the seeds, {}or run it all the same with --force",
         scenario.display(),
-        if *has_twins { "leave out twins with --no-perturb, " } else { "" }
+        if *checks_phases { "leave out perturbed copies with --no-phase-check, " } else { "" }
     )]
     TooLarge {
         /// What the scenario is called.
         scenario: PathBuf,
         /// What it would take.
         estimate: Estimate,
-        /// Whether a part of that is [twins](crate::Run::perturb).
-        has_twins: bool,
+        /// Whether a part of that is [perturbed copies](crate::Run::phase_check).
+        checks_phases: bool,
     },
     /// The lab would take too long.
     #[error(

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use apportion_report::phases::{Sample, Twin};
+use apportion_report::phase_sensitivity::{PerturbedCopy, Sample};
 use apportion_report::{Contents, PointRecord, Recorded};
 use apportion_runtime::outcome::Outcome;
 use apportion_scenario::{Estimate, Point, model, replication_seed};
@@ -24,7 +24,7 @@ use crate::size;
 /// [`Run`](crate::Run) or a [`Reproduction`](crate::Reproduction) finds all of it in the cache.
 ///
 /// They have numbers from 0 in the order of scenarios, of their points, then of seeds; a replication comes before its
-/// [twin](crate::Run::perturb).
+/// [perturbed copy](crate::Run::phase_check).
 ///
 /// ```
 /// # let scenario = apportion::Scenario::from_text(r#"
@@ -38,10 +38,10 @@ use crate::size;
 /// use apportion::{Cache, Run, Simulations};
 ///
 /// let cache = Cache::at(folder);
-/// let client = Simulations::new([&scenario], 3).perturb(true).cache(&cache);
+/// let client = Simulations::new([&scenario], 3).phase_check(true).cache(&cache);
 /// assert_eq!(client.missing(), (0..2 * 3 * 2).collect::<Vec<_>>());
 /// // In another process:
-/// let worker = Simulations::new([&scenario], 3).perturb(true);
+/// let worker = Simulations::new([&scenario], 3).phase_check(true);
 /// for part in worker.simulate(&client.missing())? {
 ///     client.keep(&part)?;
 /// }
@@ -54,7 +54,7 @@ pub struct Simulations<'a> {
     /// The points of all scenarios: the scenario, and the number of the point in it.
     pub(crate) points: Vec<(&'a Scenario, usize)>,
     pub(crate) seeds: u64,
-    pub(crate) has_twins: bool,
+    pub(crate) checks_phases: bool,
     /// Whether outcomes are held.
     pub(crate) retains_outcomes: bool,
     /// Whether there are tables over time.
@@ -65,7 +65,7 @@ pub struct Simulations<'a> {
 }
 
 impl<'a> Simulations<'a> {
-    /// So many replications of each point of these scenarios, without twins, for runs that [hold outcomes](crate::Run::retain); on all
+    /// So many replications of each point of these scenarios, without perturbed copies, for runs that [hold outcomes](crate::Run::retain); on all
     /// cores, without a cache.
     pub fn new(scenarios: impl IntoIterator<Item = &'a Scenario>, seeds: u64) -> Self {
         let points_of = |scenario: &'a Scenario| (0..scenario.points().len()).map(move |at| (scenario, at));
@@ -74,7 +74,7 @@ impl<'a> Simulations<'a> {
         Self {
             points,
             seeds,
-            has_twins: false,
+            checks_phases: false,
             retains_outcomes: true,
             has_intervals: contents.intervals,
             jobs: 0,
@@ -83,9 +83,9 @@ impl<'a> Simulations<'a> {
         }
     }
 
-    /// As of [a run](crate::Run::perturb). Default: false.
-    pub fn perturb(mut self, perturb: bool) -> Self {
-        self.has_twins = perturb;
+    /// As of [a run](crate::Run::phase_check). Default: false.
+    pub fn phase_check(mut self, phase_check: bool) -> Self {
+        self.checks_phases = phase_check;
         self
     }
 
@@ -126,7 +126,11 @@ impl<'a> Simulations<'a> {
     pub fn check_size(&self) -> Result<(), RunError> {
         let estimate = self.estimate();
         if size::is_too_large(&estimate) {
-            return Err(RunError::TooLarge { scenario: self.origin(), estimate, has_twins: self.has_twins });
+            return Err(RunError::TooLarge {
+                scenario: self.origin(),
+                estimate,
+                checks_phases: self.checks_phases,
+            });
         }
         Ok(())
     }
@@ -134,7 +138,7 @@ impl<'a> Simulations<'a> {
     /// What all of them take: the CPU time of all, and the memory of those that run at once.
     #[must_use]
     pub fn estimate(&self) -> Estimate {
-        let runs = if self.has_twins { self.seeds.saturating_mul(2) } else { self.seeds };
+        let runs = if self.checks_phases { self.seeds.saturating_mul(2) } else { self.seeds };
         size::estimate(self.models(), runs, self.jobs)
     }
 
@@ -160,30 +164,30 @@ impl<'a> Simulations<'a> {
         replications.saturating_mul(self.of_each_replication())
     }
 
-    /// Itself, and its twin.
+    /// Itself, and its perturbed copy.
     fn of_each_replication(&self) -> usize {
-        if self.has_twins { 2 } else { 1 }
+        if self.checks_phases { 2 } else { 1 }
     }
 
     /// The number of the point of a simulation with this number, and which of the point's it is.
     pub(crate) fn which(&self, number: usize) -> (usize, Which) {
         let (at, of_point) = (number / self.of_each_point(), number % self.of_each_point());
         let k = (of_point / self.of_each_replication()) as u64;
-        let is_twin = of_point % self.of_each_replication() == 1;
+        let is_copy = of_point % self.of_each_replication() == 1;
         let seed = self.point(at).scenario.seed;
-        (at, Which { seed: replication_seed(seed, k), twin_of: is_twin.then_some((k, seed)) })
+        (at, Which { seed: replication_seed(seed, k), copy_of: is_copy.then_some((k, seed)) })
     }
 
     pub(crate) fn job(&self, (at, which): (usize, Which)) -> Job<'a> {
-        let twin_of = which.twin_of.map(|(k, _)| k);
+        let copy_of = which.copy_of.map(|(k, _)| k);
         let scenario = &self.point(at).scenario;
-        Job { scenario, seed: which.seed, twin_of, captures: None, observer: None }
+        Job { scenario, seed: which.seed, copy_of, captures: None, observer: None }
     }
 
     /// Whether a simulation that was kept has all that is wanted.
     pub(crate) fn is_usable(&self, ended: &Ended) -> bool {
         match ended {
-            Ended::Replication(_) | Ended::Twin(_) => true,
+            Ended::Replication(_) | Ended::Copy(_) => true,
             Ended::Recorded(recorded) => self.uses(recorded),
         }
     }
@@ -195,18 +199,18 @@ impl<'a> Simulations<'a> {
 
     /// What is kept of a simulation of a point, of which `blank` has nothing recorded.
     pub(crate) fn ended(&self, blank: &PointRecord, job: &Job<'_>, outcome: Outcome) -> Ended {
-        if self.retains_outcomes && job.twin_of.is_none() {
+        if self.retains_outcomes && job.copy_of.is_none() {
             return Ended::Replication(Box::new(outcome));
         }
         let dues = apportion_runtime::due::dues(job.scenario, &outcome);
-        match job.twin_of {
+        match job.copy_of {
             None => {
                 let of = blank.with(&outcome, dues.as_ref());
                 Ended::Recorded(Box::new(Recorded::of(of, self.has_intervals)))
             }
             Some(k) => {
                 let sample = Sample::of(&outcome, dues.as_ref());
-                Ended::Twin(Twin { moves: model::Scenario::moves_of(k), sample })
+                Ended::Copy(PerturbedCopy { moves: model::Scenario::moves_of(k), sample })
             }
         }
     }
@@ -276,9 +280,9 @@ impl Simulator<'_> {
         Ok(ended)
     }
 
-    /// Reports the events of a replication, if there are callbacks. Its twin is in no table.
+    /// Reports the events of a replication, if there are callbacks. Its perturbed copy is in no table.
     fn observer(&self, at: usize, which: Which) -> Option<Observing<'_>> {
-        let events = self.events.filter(|_| which.twin_of.is_none())?;
+        let events = self.events.filter(|_| which.copy_of.is_none())?;
         Some(Observing::new(events, self.simulations.point(at), which.seed))
     }
 
@@ -289,7 +293,7 @@ impl Simulator<'_> {
         which: Which,
     ) -> Option<&(dyn Fn(usize) -> Option<Box<LinkCapture>> + Sync)> {
         let scenario = &self.simulations.point(at).scenario;
-        let is_first = which.twin_of.is_none() && which.seed == replication_seed(scenario.seed, 0);
+        let is_first = which.copy_of.is_none() && which.seed == replication_seed(scenario.seed, 0);
         let is_wanted = is_first && scenario.links.iter().any(|link| link.pcap);
         self.openers.get(at).filter(|_| is_wanted).map(|opener| opener as _)
     }

@@ -102,7 +102,7 @@ pub struct Run {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,
     #[command(flatten)]
-    pub twins: Twins,
+    pub phase_check: PhaseCheck,
     #[command(flatten)]
     pub cache: CacheUse,
     /// Write the tables over time, `series` and `allocations`, for more than 1000 replications too
@@ -124,7 +124,7 @@ pub struct Sweep {
     #[arg(long, value_name = "ADDRESS")]
     pub cluster: Option<String>,
     #[command(flatten)]
-    pub twins: Twins,
+    pub phase_check: PhaseCheck,
     /// Run it even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
     #[arg(long)]
     pub force: bool,
@@ -152,22 +152,22 @@ pub struct Page {
     pub watch: Option<Option<SocketAddr>>,
 }
 
-/// Whether replications have twins.
+/// Whether replications have perturbed copies.
 #[derive(Args, Clone, Copy, Debug)]
-pub struct Twins {
+pub struct PhaseCheck {
     /// Run each replication twice, the second time with every delay moved by 1 µs: where results depend on that is in
-    /// the table `phases`, in the report and printed [default with more than one seed]
-    #[arg(long, overrides_with = "no_perturb")]
-    pub perturb: bool,
+    /// the table `phase_sensitivity`, in the report and printed [default with more than one seed]
+    #[arg(long, overrides_with = "no_phase_check")]
+    pub phase_check: bool,
     /// Run each replication once, which takes half the time
-    #[arg(long, overrides_with = "perturb")]
-    pub no_perturb: bool,
+    #[arg(long, overrides_with = "phase_check")]
+    pub no_phase_check: bool,
 }
 
-impl Twins {
+impl PhaseCheck {
     /// Whether each of so many replications has one.
     pub const fn of(self, seeds: u64) -> bool {
-        self.perturb || seeds > 1 && !self.no_perturb
+        self.phase_check || seeds > 1 && !self.no_phase_check
     }
 }
 
@@ -254,7 +254,7 @@ pub struct Export {
     /// A folder that `apportion run` or `apportion lab` wrote: DIR for the last run, DIR/1 for the first
     #[arg(value_name = "RUN")]
     pub run: PathBuf,
-    /// The table: flows, links, completions, media, statistics, responses, series, allocations or phases; or flent, for a data
+    /// The table: flows, links, completions, media, statistics, responses, series, allocations or phase_sensitivity; or flent, for a data
     /// file of Flent
     pub table: String,
     /// The point of a sweep that a file of Flent has, such as `queue=red`

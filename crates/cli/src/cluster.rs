@@ -13,8 +13,8 @@ pub struct OnCluster<'a> {
     pub scenarios: &'a [Scenario],
     /// Replications of each point.
     pub seeds: u64,
-    /// Whether each has a twin.
-    pub perturb: bool,
+    /// Whether each has a perturbed copy.
+    pub phase_check: bool,
     /// Whether [outcomes are held](apportion::Run::retain).
     pub hold: bool,
     /// Whether it may be too large.

@@ -27,7 +27,7 @@ pub fn league(arguments: &arguments::League) -> anyhow::Result<Status> {
         .situations(situations)
         .kit(arguments.kit)
         .seeds(arguments.seeds)
-        .perturb(arguments.twins.of(arguments.seeds))
+        .phase_check(arguments.phase_check.of(arguments.seeds))
         .jobs(arguments.jobs)
         .force(arguments.force);
     if arguments.estimate {

@@ -77,7 +77,7 @@ fn on_cluster(
     let scenarios = &reproduction.scenarios()?[..];
     let (seeds, quiet) = (arguments.seeds, arguments.is_silent());
     // Its size is checked.
-    let wanted = OnCluster { address, scenarios, seeds, perturb: false, hold: true, force: true, quiet };
+    let wanted = OnCluster { address, scenarios, seeds, phase_check: false, hold: true, force: true, quiet };
     cluster::simulate(&wanted, cluster)
 }
 

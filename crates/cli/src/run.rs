@@ -28,7 +28,7 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
     if let Some(cache) = arguments.cache.chosen() {
         run = run.cache(&cache, Cache::MOST);
     }
-    let run = run.perturb(arguments.twins.of(wanted.seeds));
+    let run = run.phase_check(arguments.phase_check.of(wanted.seeds));
     if arguments.estimate {
         output::print(&format!("{}\n", estimate(&run)))?;
         return Ok(Status::SUCCESS);

@@ -13,7 +13,7 @@ use crate::status::Status;
 /// # Errors
 /// If there is no cluster; what the cluster or the run says.
 pub fn sweep(arguments: &arguments::Sweep, cluster: Option<Cluster<'_>>) -> anyhow::Result<Status> {
-    let arguments::Sweep { wanted, cluster: address, twins, force } = arguments;
+    let arguments::Sweep { wanted, cluster: address, phase_check, force } = arguments;
     let Some(address) = address else {
         bail!(
             "name a cluster, such as --cluster tcp://node1:8786; on this machine alone `apportion run` does the same"
@@ -26,15 +26,19 @@ pub fn sweep(arguments: &arguments::Sweep, cluster: Option<Cluster<'_>>) -> anyh
         return Ok(Status::SUCCESS);
     }
     let cache = cache::default().context(cache::NO_PLACE)?;
-    let (folder, perturb) = (wanted.folder(""), twins.of(wanted.seeds));
+    let (folder, phase_check) = (wanted.folder(""), phase_check.of(wanted.seeds));
     apportion::check_folder(&folder)?;
     let (seeds, hold, force) = (wanted.seeds, wanted.is_short(&scenario), *force);
     let scenarios = std::slice::from_ref(&scenario);
     let quiet = wanted.is_silent();
-    let on_cluster = OnCluster { address, scenarios, seeds, perturb, hold, force, quiet };
+    let on_cluster = OnCluster { address, scenarios, seeds, phase_check, hold, force, quiet };
     let cancel = cluster::simulate(&on_cluster, cluster)?;
     // All of it is in the cache, as far as it was simulated.
-    let run = Run::new(&scenario).seeds(seeds).perturb(perturb).retain(wanted.retain(&scenario)).force(force);
+    let run = Run::new(&scenario)
+        .seeds(seeds)
+        .phase_check(phase_check)
+        .retain(wanted.retain(&scenario))
+        .force(force);
     let results = run.cache(&cache, Cache::MOST).cancel(&cancel).folder(&folder).simulate()?;
     cache.prune(Cache::MOST)?;
     run::print_results(&results, wanted)

@@ -19,7 +19,7 @@ pub struct League {
     situations: Vec<String>,
     own: Vec<(String, Py<Scenario>)>,
     seeds: u64,
-    perturb: Option<bool>,
+    phase_check: Option<bool>,
 }
 
 impl League {
@@ -29,7 +29,7 @@ impl League {
             .disciplines(self.disciplines.clone())
             .situations(self.situations.clone())
             .seeds(self.seeds);
-        let league = self.perturb.into_iter().fold(league, apportion::League::perturb);
+        let league = self.phase_check.into_iter().fold(league, apportion::League::phase_check);
         self.own.iter().fold(league, |league, (name, own)| league.situation(name, &own.get().inner))
     }
 }
@@ -42,9 +42,9 @@ impl League {
         situations: Vec<String>,
         own: Vec<(String, Py<Scenario>)>,
         seeds: u64,
-        perturb: Option<bool>,
+        phase_check: Option<bool>,
     ) -> Self {
-        Self { disciplines, situations, own, seeds, perturb }
+        Self { disciplines, situations, own, seeds, phase_check }
     }
 
     /// What it simulates.

@@ -58,15 +58,15 @@ fn build() -> String {
 }
 
 /// The command `apportion`: its words, of which the first is the name of the program; returns the exit status. `cluster` simulates on
-/// a cluster: it is called with the address, the scenarios, the seeds, and whether there are twins, outcomes are held,
+/// a cluster: it is called with the address, the scenarios, the seeds, and whether there are perturbed copies, outcomes are held,
 /// it may be too large, and no progress is shown; it returns whether all of it has ended.
 #[pyfunction]
 fn main(py: Python<'_>, words: Vec<OsString>, cluster: Py<PyAny>) -> u8 {
     let simulate = |wanted: &OnCluster<'_>| {
         Python::attach(|py| {
-            let &OnCluster { address, scenarios, seeds, perturb, hold, force, quiet } = wanted;
+            let &OnCluster { address, scenarios, seeds, phase_check, hold, force, quiet } = wanted;
             let scenarios: Vec<_> = scenarios.iter().cloned().map(scenario::Scenario::of_text).collect();
-            let ended = cluster.bind(py).call1((address, scenarios, seeds, perturb, hold, force, quiet));
+            let ended = cluster.bind(py).call1((address, scenarios, seeds, phase_check, hold, force, quiet));
             ended.and_then(|ended| ended.extract()).map_err(|error| error.value(py).to_string())
         })
     };

@@ -49,22 +49,25 @@ pub type Packed<'py> = (String, PathBuf, Vec<(String, String)>, Vec<(PathBuf, Bo
 pub struct Parts {
     scenarios: Vec<Py<Scenario>>,
     seeds: u64,
-    perturb: bool,
+    phase_check: bool,
     hold: bool,
 }
 
 impl Parts {
     fn all(&self) -> Simulations<'_> {
         let scenarios = self.scenarios.iter().map(|scenario| &scenario.get().inner);
-        Simulations::new(scenarios, self.seeds).perturb(self.perturb).retain_outcomes(self.hold).jobs(1)
+        Simulations::new(scenarios, self.seeds)
+            .phase_check(self.phase_check)
+            .retain_outcomes(self.hold)
+            .jobs(1)
     }
 }
 
 #[pymethods]
 impl Parts {
     #[new]
-    const fn new(scenarios: Vec<Py<Scenario>>, seeds: u64, perturb: bool, hold: bool) -> Self {
-        Self { scenarios, seeds, perturb, hold }
+    const fn new(scenarios: Vec<Py<Scenario>>, seeds: u64, phase_check: bool, hold: bool) -> Self {
+        Self { scenarios, seeds, phase_check, hold }
     }
 
     /// How many there are.

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use apportion::rows::{
-    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseRow, ResponseRow, Row, SeriesRow,
-    StatisticRow,
+    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, Row,
+    SeriesRow, StatisticRow,
 };
 use apportion::{PointRecord, statistics};
 use pyo3::exceptions::{PyKeyError, PyValueError};
@@ -64,7 +64,7 @@ impl Results {
                 MediaRow::TABLE => self.of::<MediaRow>(),
                 StatisticRow::TABLE => self.of::<StatisticRow>(),
                 ResponseRow::TABLE => self.of::<ResponseRow>(),
-                PhaseRow::TABLE => self.of::<PhaseRow>(),
+                PhaseSensitivityRow::TABLE => self.of::<PhaseSensitivityRow>(),
                 _ => return None,
             })
         });

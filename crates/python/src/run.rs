@@ -21,7 +21,7 @@ const TICK: Duration = Duration::from_millis(50);
 pub struct Options<'py, 'a> {
     pub seeds: u64,
     pub jobs: usize,
-    pub perturb: Option<bool>,
+    pub phase_check: Option<bool>,
     pub force: bool,
     /// Is called with how many simulations have ended, and of how many.
     pub progress: Option<Bound<'py, PyAny>>,
@@ -45,7 +45,8 @@ pub fn retain(scenario: &Scenario, seeds: u64) -> Retain {
 /// If it cannot be run; what `progress` or a handler of signals raises; the interrupt, if nothing had ended before or if there was a
 /// second one.
 pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_, '_>) -> PyResult<(Results, bool)> {
-    let Options { seeds, jobs, perturb, force, progress, callbacks, folder, cache, only_cached } = options;
+    let Options { seeds, jobs, phase_check, force, progress, callbacks, folder, cache, only_cached } =
+        options;
     let cancel = Cancel::new();
     if only_cached {
         cancel.cancel();
@@ -60,7 +61,7 @@ pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_, '_>) -
         .force(force)
         .cancel(&cancel)
         .retain(retain(scenario, seeds));
-    let run = perturb.into_iter().fold(run, Run::perturb);
+    let run = phase_check.into_iter().fold(run, Run::phase_check);
     let run = folder.into_iter().fold(run, Run::folder);
     let run = cache.into_iter().fold(run, |run, cache| run.cache(cache, Cache::MOST));
     let run = run.progress(|progress| counts.set(progress));

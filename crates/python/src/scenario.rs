@@ -114,13 +114,13 @@ impl Scenario {
 
     /// Runs it. Returns the results, and whether an interrupt ended it early.
     #[expect(clippy::too_many_arguments, reason = "they are keywords")]
-    #[pyo3(signature = (*, seeds, jobs, perturb, force, progress, folder, callbacks=None, cache=None, only_cached=false))]
+    #[pyo3(signature = (*, seeds, jobs, phase_check, force, progress, folder, callbacks=None, cache=None, only_cached=false))]
     fn run(
         &self,
         py: Python<'_>,
         seeds: u64,
         jobs: usize,
-        perturb: Option<bool>,
+        phase_check: Option<bool>,
         force: bool,
         progress: Option<Bound<'_, PyAny>>,
         folder: Option<PathBuf>,
@@ -131,7 +131,7 @@ impl Scenario {
         let cache = cache.map(|cache| &cache.inner);
         let callbacks = callbacks.unwrap_or_default();
         let options =
-            Options { seeds, jobs, perturb, force, progress, callbacks, folder, cache, only_cached };
+            Options { seeds, jobs, phase_check, force, progress, callbacks, folder, cache, only_cached };
         let (results, interrupted) = run::simulate(py, &self.inner, options)?;
         Ok((Results::new(results), interrupted))
     }

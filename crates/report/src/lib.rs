@@ -13,7 +13,7 @@
 //! | [`metrics`] | the metrics of a run |
 //! | [`statistics`] | means, intervals, fairness, distributions |
 //! | [`rows`] | the rows and columns of the tables, with units |
-//! | [`phases`] | whether results depend on phases: replications against their twins |
+//! | [`phase_sensitivity`] | whether results depend on phases: replications against their perturbed copies |
 //! | [`link_use`] | how full links were, and whether their queues rejected packets |
 //! | `due` | what flows got of what they were due, over time |
 //! | `tables`, `shares` | the rows of a run; throughput and entitlement of flows and groups |
@@ -41,7 +41,7 @@ pub mod metrics;
 mod page;
 mod panels;
 pub mod parity;
-pub mod phases;
+pub mod phase_sensitivity;
 pub mod plot;
 mod point_summary;
 pub mod record;

@@ -24,7 +24,7 @@ pub struct PointSummary {
     pub(crate) flows: Vec<FlowSummary>,
     /// Replications that do not count, by seed, and why.
     pub(crate) faults: Vec<(u64, String)>,
-    /// What is compared with twins, in the order of the replications; empty if there are none.
+    /// What is compared with perturbed copies, in the order of the replications; empty if there are none.
     pub(crate) samples: Vec<Sample>,
 }
 

@@ -13,8 +13,8 @@ use crate::point_summary::PointSummary;
 use crate::recorded::Recorded;
 use crate::replication::{FlowInfo, Replication};
 use crate::rows::{
-    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseRow, ResponseRow, Row, SeriesRow,
-    StatisticRow,
+    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, Row,
+    SeriesRow, StatisticRow,
 };
 use crate::tables;
 
@@ -61,8 +61,8 @@ pub struct PointRecord {
     /// The rows of each replication, where there are no outcomes: of a run that was [read](crate::store::read) from a folder, and of a
     /// long one.
     pub recorded: Vec<Recorded>,
-    /// What moving every delay by 1 µs changes, see [`phases::judge`](crate::phases::judge); empty if that was not simulated.
-    pub phases: Vec<PhaseRow>,
+    /// What moving every delay by 1 µs changes, see [`phase_sensitivity::judge`](crate::phase_sensitivity::judge); empty if that was not simulated.
+    pub phase_sensitivity: Vec<PhaseSensitivityRow>,
     /// Made of the outcomes when it is first asked for.
     summary: OnceLock<PointSummary>,
 }
@@ -110,7 +110,7 @@ impl PointRecord {
             outcomes: Vec::new(),
             dues: Vec::new(),
             recorded: Vec::new(),
-            phases: Vec::new(),
+            phase_sensitivity: Vec::new(),
             summary: OnceLock::new(),
         }
     }
@@ -212,8 +212,8 @@ table! {
     ResponseRow by response_rows, or |of| &of.responses
 }
 
-impl Table for PhaseRow {
+impl Table for PhaseSensitivityRow {
     fn of_point(point: &PointRecord) -> impl Iterator<Item = Self> {
-        point.phases.iter().cloned()
+        point.phase_sensitivity.iter().cloned()
     }
 }

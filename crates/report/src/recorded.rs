@@ -25,7 +25,7 @@ pub struct Recorded {
     pub(crate) responses: Vec<ResponseRow>,
     /// What happened in each sample interval; none if it is not recorded.
     pub(crate) intervals: Option<Intervals>,
-    /// What is compared with its twin; not read back from a store.
+    /// What is compared with its perturbed copy; not read back from a store.
     pub(crate) sample: Option<Sample>,
 }
 
@@ -59,7 +59,7 @@ impl Recorded {
         }
     }
 
-    /// Leaves out what is compared with its twin, where there are no twins.
+    /// Leaves out what is compared with its perturbed copy, where there are no perturbed copies.
     pub fn forget_sample(&mut self) {
         self.sample = None;
     }

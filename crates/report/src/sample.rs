@@ -1,4 +1,4 @@
-//! The numbers of a replication that are compared with those of its twin.
+//! The numbers of a replication that are compared with those of its perturbed copy.
 
 use apportion_core::units::Rate;
 use apportion_runtime::due::Dues;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::statistics::{jain, judged};
 use crate::tables::mbps;
 
-/// The numbers of one replication, or of its twin, that are compared.
+/// The numbers of one replication, or of its perturbed copy, that are compared.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Sample {
     /// Throughput of each flow, Mb/s.

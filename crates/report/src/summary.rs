@@ -6,9 +6,9 @@ use serde::Serialize;
 
 use crate::headline::headlines;
 use crate::metrics::SlowestLink;
-use crate::phases;
+use crate::phase_sensitivity;
 use crate::record::{PointRecord, Run};
-use crate::rows::PhaseRow;
+use crate::rows::PhaseSensitivityRow;
 use crate::shares::in_order;
 use crate::statistics::Estimate;
 
@@ -54,7 +54,7 @@ pub fn summary(run: &Run) -> String {
     for line in headlines(run).into_iter().take(sentences) {
         out.push_str(&format!("{}{}\n", line.point.map(|p| format!("{p}: ")).unwrap_or_default(), line.text));
     }
-    let phases = phases::sentences(run);
+    let phases = phase_sensitivity::sentences(run);
     let room = LINES.saturating_sub(out.lines().count()).max(1);
     // A line is kept for what is left out.
     let shown = if phases.len() > room { room - 1 } else { phases.len() };
@@ -62,10 +62,12 @@ pub fn summary(run: &Run) -> String {
     match phases.len() - shown {
         0 => (),
         more if shown == 0 => {
-            out.push_str(&format!("{more} points depend on phases: see the table `phases`\n"));
+            out.push_str(&format!("{more} points depend on phases: see the table `phase_sensitivity`\n"));
         }
         more => {
-            out.push_str(&format!("... and {more} more points depend on phases: see the table `phases`\n"));
+            out.push_str(&format!(
+                "... and {more} more points depend on phases: see the table `phase_sensitivity`\n"
+            ));
         }
     }
     out
@@ -146,11 +148,11 @@ struct MetricLine<'a> {
 
 #[derive(Serialize)]
 struct PhaseLine<'a> {
-    phases: &'a PhaseRow,
+    phase_sensitivity: &'a PhaseSensitivityRow,
 }
 
 /// One JSON object a line: first the run, then every metric of every point with its mean and 95 % interval, then the rows of
-/// the table `phases` in objects whose only key is `phases`.
+/// the table `phase_sensitivity` in objects whose only key is `phase_sensitivity`.
 #[must_use]
 pub fn json_lines(run: &Run) -> String {
     let (complete, valid) = (run.complete, run.faults().is_empty());
@@ -164,8 +166,8 @@ pub fn json_lines(run: &Run) -> String {
             out.push_str(&line(&MetricLine { point: &point.label, metric, unit, measured }));
         }
     }
-    for row in run.points.iter().flat_map(|point| &point.phases) {
-        out.push_str(&line(&PhaseLine { phases: row }));
+    for row in run.points.iter().flat_map(|point| &point.phase_sensitivity) {
+        out.push_str(&line(&PhaseLine { phase_sensitivity: row }));
     }
     out
 }

@@ -111,7 +111,7 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   source reacts.
 - **Groups of links.** `count = 4` in a link `core` makes four equal links `core.1` to `core.4` between its two nodes, each with the rate of the table and
   a queue of its own, and `core.1.back` to `core.4.back`. Each connection takes one of them by a hash of the seed, its flow's name and its number, and keeps it, so its
-  packets stay in order; the two directions choose independently, seeds choose anew, and the twin of a replication as the replication does. Results
+  packets stay in order; the two directions choose independently, seeds choose anew, and the perturbed copy of a replication as the replication does. Results
   have the members one by one. A path or a change that names `core` means the group, one that names `core.2` that member alone; a group has one `queue`.
   Routes are static: a member whose rate changes to zero holds its connections. Flows are due their shares of the links that they take; nothing says what a flow
   over a group is due that consists of several connections (`connections`, short flows, web pages). All that is guaranteed over a group must fit on one member. [`elephants.toml`](../scenarios/elephants.toml) shows

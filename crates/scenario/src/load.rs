@@ -52,7 +52,7 @@ pub struct Point {
 impl Suite {
     /// All that the results of a replication of a point depend on besides its seed: the [canonical](Self::canonical) text of that
     /// point alone, with the hashes of the files that any point refers to, without title and seed. The moves of
-    /// [twins](Scenario::perturbed) follow from the scenario's seed as well.
+    /// [perturbed copies](Scenario::perturbed) follow from the scenario's seed as well.
     #[must_use]
     pub fn inputs(&self, point: &Point) -> String {
         render::without(&["title", "seed"], &self.catalog, &point.root, &self.files)

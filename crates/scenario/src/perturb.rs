@@ -8,12 +8,12 @@ use crate::model::{Scenario, Setting};
 /// How far each delay moves. Chosen: far below what anyone knows of a delay, and far above the resolution of simulated time.
 const MOVE: Span = Span::from_micros(1);
 
-/// Replications that share a moved scenario. Chosen: two twins that agree with each other and not with the rest show that it is the
+/// Replications that share a moved scenario. Chosen: two perturbed copies that agree with each other and not with the rest show that it is the
 /// moves; more of them would leave fewer moves to try.
 const SHARED: u64 = 2;
 
 impl Scenario {
-    /// The scenario of the twin of replication `k`, from 0: the same with every propagation delay, also those that it changes to, moved
+    /// The scenario of the perturbed copy of replication `k`, from 0: the same with every propagation delay, also those that it changes to, moved
     /// by 1 µs, half of them up and half of them down by chance; delays below 1 µs move up. The moves depend on the seed of the scenario, the names of
     /// links and `k` / 2: two replications in succession share theirs.
     #[must_use]
@@ -38,7 +38,7 @@ impl Scenario {
         other
     }
 
-    /// The number of the moves that the twin of replication `k` has.
+    /// The number of the moves that the perturbed copy of replication `k` has.
     #[must_use]
     pub const fn moves_of(k: u64) -> u64 {
         k / SHARED

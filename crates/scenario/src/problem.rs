@@ -88,6 +88,8 @@ const RENAMED: &[(&str, &str)] = &[
     ("-beyond", "-extensions"),
     ("-unseen", "-stress"),
     ("resume", "cache"),
+    ("perturb", "phase-check"),
+    ("phases", "phase_sensitivity"),
 ];
 
 /// The candidate that `name` has been renamed to.

@@ -17,8 +17,8 @@ pub struct Job<'a> {
     pub scenario: &'a Scenario,
     /// The seed of this replication.
     pub seed: u64,
-    /// Runs the [twin](Scenario::perturbed) of the replication with this number instead.
-    pub twin_of: Option<u64>,
+    /// Runs the [perturbed copy](Scenario::perturbed) of the replication with this number instead.
+    pub copy_of: Option<u64>,
     /// Opens the capture of a link, by its index, if this run is to be captured.
     pub captures: Option<&'a (dyn Fn(usize) -> Option<Box<LinkCapture>> + Sync)>,
     /// Who sees what happens in the run, if anyone does.
@@ -92,8 +92,8 @@ fn run(job: &Job<'_>, cancel: &AtomicBool) -> Result<Option<Outcome>, ReplicateE
         return Ok(None);
     }
     let mut captures = |link: usize| job.captures.and_then(|open| open(link));
-    let twin = job.twin_of.map(|k| job.scenario.perturbed(k));
-    let scenario = twin.as_ref().unwrap_or(job.scenario);
+    let copy = job.copy_of.map(|k| job.scenario.perturbed(k));
+    let scenario = copy.as_ref().unwrap_or(job.scenario);
     let mut simulation = Simulation::new(scenario, job.seed, Detail::Full, &mut captures)?;
     if let Some(observer) = job.observer {
         simulation.observe(observer);

@@ -49,7 +49,7 @@ pub struct League<'a> {
     own: Vec<(String, Scenario)>,
     catalog: Catalog,
     seeds: u64,
-    perturb: Option<bool>,
+    phase_check: Option<bool>,
     jobs: usize,
     cancel: Cancel,
     progress: Option<OnProgress<'a>>,
@@ -69,8 +69,8 @@ builders! {
     League:
     /// Replications of each cell, each with a seed of its own. Default 5.
     seeds,
-    /// Whether each replication has a [twin](Run::perturb). Default: with more than one seed.
-    perturb,
+    /// Whether each replication has a [perturbed copy](Run::phase_check). Default: with more than one seed.
+    phase_check,
     /// As of [a run](Run::jobs).
     jobs,
     /// A token that ends the league, without a result; what was simulated is in the cache.
@@ -100,7 +100,7 @@ impl<'a> League<'a> {
             own: Vec::new(),
             catalog: Catalog::default(),
             seeds: SEEDS,
-            perturb: None,
+            phase_check: None,
             jobs: 0,
             cancel: Cancel::new(),
             progress: None,
@@ -157,7 +157,7 @@ impl<'a> League<'a> {
         Ok(self.size_of(&self.plan()?))
     }
 
-    /// How many simulations there are, twins included.
+    /// How many simulations there are, perturbed copies included.
     ///
     /// # Errors
     /// As of [`estimate`](Self::estimate).
@@ -166,7 +166,7 @@ impl<'a> League<'a> {
         Ok(plan.runs().map(|scenario| self.run_of(scenario).simulations().total()).sum())
     }
 
-    /// The scenarios that it simulates with all seeds and their twins, for runs that hold outcomes: for
+    /// The scenarios that it simulates with all seeds and their perturbed copies, for runs that hold outcomes: for
     /// [`Simulations`](crate::Simulations) elsewhere.
     ///
     /// # Errors
@@ -177,8 +177,8 @@ impl<'a> League<'a> {
 
     fn size_of(&self, plan: &Plan) -> Estimate {
         let points = plan.runs().flat_map(Scenario::points).map(|point| &point.scenario);
-        let twins = if self.has_twins() { 2 } else { 1 };
-        size::estimate(points, self.seeds.saturating_mul(twins), self.jobs)
+        let copies = if self.checks_phases() { 2 } else { 1 };
+        size::estimate(points, self.seeds.saturating_mul(copies), self.jobs)
     }
 
     fn plan(&self) -> Result<Plan, LeagueError> {
@@ -191,7 +191,7 @@ impl<'a> League<'a> {
 
     fn run_of<'b>(&self, scenario: &'b Scenario) -> Run<'b> {
         let run = Run::new(scenario).seeds(self.seeds).jobs(self.jobs).force(true).cancel(&self.cancel);
-        let run = run.perturb(self.has_twins());
+        let run = run.phase_check(self.checks_phases());
         match &self.cache {
             Some((cache, most)) => run.cache(cache, *most),
             None => run,
@@ -264,13 +264,13 @@ impl<'a> League<'a> {
         };
         let own = self.own.iter().map(|(_, scenario)| scenario.origin().display().to_string());
         let situations: Vec<String> = self.situations.iter().cloned().chain(own).collect();
-        let twins = match self.perturb {
-            Some(true) => " --perturb",
-            Some(false) => " --no-perturb",
+        let check = match self.phase_check {
+            Some(true) => " --phase-check",
+            Some(false) => " --no-phase-check",
             None => "",
         };
         format!(
-            "apportion league{}{} --seeds {}{twins}",
+            "apportion league{}{} --seeds {}{check}",
             list("disciplines", &self.disciplines),
             list("situations", &situations),
             self.seeds

@@ -243,7 +243,7 @@ fn an_interrupted_league_leaves_no_folder_and_goes_on_from_the_cache() {
     let run = || league().cache(&cache, 1 << 30).folder(folder.path());
     let resumed = run().progress(note).run().unwrap();
     assert!(resumed.reused() >= 4 && resumed.reused() < 24, "{}", resumed.reused());
-    // 3 disciplines in 2 situations with 2 seeds and their twins.
+    // 3 disciplines in 2 situations with 2 seeds and their perturbed copies.
     let seen = seen.into_inner().unwrap();
     assert!(seen.windows(2).all(|two| two[0].done < two[1].done) && seen.iter().all(|of| of.total == 24));
     assert_eq!(seen.last().unwrap().done, 24);
@@ -262,7 +262,7 @@ fn a_situation_that_has_changed_is_simulated_again_and_the_others_are_not() {
     let play = |text: &str| {
         std::fs::write(&path, text).unwrap();
         let names = [path.to_str().unwrap(), "home-uplink"];
-        league().situations(names).perturb(false).cache(&cache, 1 << 30).run().unwrap()
+        league().situations(names).phase_check(false).cache(&cache, 1 << 30).run().unwrap()
     };
     assert_eq!(play(text).reused(), 0);
     let changed = play(&text.replace("rate = \"10Mbit\", delay", "rate = \"9Mbit\", delay"));
@@ -289,7 +289,7 @@ fn the_whole_league_takes_less_than_half_an_hour() {
     let all = League::new().seeds(1);
     let cells = all.simulations().unwrap();
     assert!(cells > 600, "{cells}");
-    let estimate = all.seeds(3).perturb(false).estimate().unwrap();
+    let estimate = all.seeds(3).phase_check(false).estimate().unwrap();
     assert!(estimate.seconds() < 1_800.0, "{estimate}");
 }
 

@@ -15,7 +15,7 @@ mod own_congestion_control;
 #[path = "../../examples/own_congestion_control.rs"]
 mod own_control;
 mod own_discipline;
-mod phases;
+mod phase_check;
 mod runs;
 mod sentences;
 mod uses;

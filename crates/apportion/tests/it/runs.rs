@@ -196,12 +196,12 @@ fn a_run_that_holds_nothing_says_the_same_and_takes_and_gives_what_is_kept() {
     let cache = Cache::at(cache.path());
     let scenario = scenario();
     let run = |retain: Retain, out: &str| {
-        let run = Run::new(&scenario).seeds(3).perturb(true).retain(retain).cache(&cache, u64::MAX);
+        let run = Run::new(&scenario).seeds(3).phase_check(true).retain(retain).cache(&cache, u64::MAX);
         run.folder(folder.path().join(out)).simulate().unwrap()
     };
     let (lean, again) = (run(Retain::Metrics, "a"), run(Retain::Rows, "b"));
     let (full, full_again) = (run(Retain::Full, "c"), run(Retain::Metrics, "d"));
-    // What is kept of a run that holds nothing is too little for one that holds outcomes, apart from twins; not the other way round.
+    // What is kept of a run that holds nothing is too little for one that holds outcomes, apart from perturbed copies; not the other way round.
     let all = 2 * 2 * 3;
     assert_eq!([&lean, &again, &full, &full_again].map(Results::reused), [0, all, all / 2, all]);
     for other in [&again, &full, &full_again] {
@@ -227,7 +227,7 @@ fn a_long_run_that_holds_rows_is_written_as_if_it_held_outcomes() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = scenario().set("stop", "300ms").unwrap().set("measure_from", "100ms").unwrap();
     let seeds = Contents::LONG / 2 + 1;
-    let run = |retain: Retain| Run::new(&scenario).seeds(seeds).perturb(false).retain(retain);
+    let run = |retain: Retain| Run::new(&scenario).seeds(seeds).phase_check(false).retain(retain);
     assert_eq!(Retain::of(2 * seeds), Retain::Rows);
     let rows = run(Retain::Rows).simulate().unwrap();
     assert!(rows.points().iter().all(|point| point.outcomes.is_empty()) && rows.series().next().is_none());
@@ -403,10 +403,10 @@ fn a_run_in_parts_is_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let scenario = scenario();
     let cache = Cache::at(folder.path());
-    let client = Simulations::new([&scenario], 3).perturb(true).cache(&cache);
+    let client = Simulations::new([&scenario], 3).phase_check(true).cache(&cache);
     // Another process has the scenario from a packed one.
     let elsewhere = scenario.set("title", "other").unwrap().pack().unwrap().load().unwrap();
-    let worker = Simulations::new([&elsewhere], 3).perturb(true);
+    let worker = Simulations::new([&elsewhere], 3).phase_check(true);
     assert_eq!(client.missing(), (0..12).collect::<Vec<_>>());
     for numbers in [&[7, 2, 3][..], &[11]] {
         for part in worker.simulate(numbers).unwrap() {

@@ -53,7 +53,7 @@ fn a_page_shows_what_tables_say_and_changes_nothing() {
     let watched = run().watch(&watch).progress(look).simulate().unwrap();
     assert_eq!(watched.reused(), 0, "it must be run to be seen");
     assert!(watched.flows().eq(plain.flows()) && watched.links().eq(plain.links()));
-    assert!(watched.series().eq(plain.series()) && watched.phases().eq(plain.phases()));
+    assert!(watched.series().eq(plain.series()) && watched.phase_sensitivity().eq(plain.phase_sensitivity()));
 
     // While it goes on: the last of those that have begun.
     let during = during.into_inner().unwrap();

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{CacheUse, Twins};
+use super::{CacheUse, PhaseCheck};
 
 #[derive(Args, Debug)]
 pub struct League {
@@ -21,12 +21,12 @@ pub struct League {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub jobs: usize,
     #[command(flatten)]
-    pub twins: Twins,
+    pub phase_check: PhaseCheck,
     #[command(flatten)]
     pub cache: CacheUse,
     /// Take the cells of a league that was played, from its folder or its league.jsonl, and play nothing
     #[arg(long, value_name = "DIR|FILE",
-          conflicts_with_all = ["seeds", "jobs", "perturb", "no_perturb", "no_cache", "list", "estimate", "force"])]
+          conflicts_with_all = ["seeds", "jobs", "phase_check", "no_phase_check", "no_cache", "list", "estimate", "force"])]
     pub from: Option<PathBuf>,
     /// Also write figures (SVG, PDF) and tables (LaTeX) for papers, into the folder kit of the league's folder
     #[arg(long)]

@@ -28,7 +28,7 @@ fn folders() -> [TempDir; 2] {
 }
 
 fn run([folder, cache]: &[TempDir; 2], out: &str, more: &[&str]) -> Run {
-    let arguments = [&["run", "x.toml", "--no-perturb", "--out", out], more].concat();
+    let arguments = [&["run", "x.toml", "--no-phase-check", "--out", out], more].concat();
     apportion_with_cache(cache.path(), folder.path(), &arguments)
 }
 
@@ -58,7 +58,7 @@ fn a_run_that_was_killed_goes_on_where_it_was() {
     let [folder, cache] = &folders;
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
     command
-        .args(["run", "x.toml", "--no-perturb", "--seeds", "20", "--jobs", "1", "--out", "killed"])
+        .args(["run", "x.toml", "--no-phase-check", "--seeds", "20", "--jobs", "1", "--out", "killed"])
         .current_dir(folder.path())
         .env("APPORTION_CACHE_DIR", cache.path())
         .stderr(Stdio::piped());
@@ -87,15 +87,15 @@ fn only_what_has_changed_is_simulated() {
     let folders = folders();
     let reused = |out: &str, more: &[&str]| reused(&run(&folders, out, more));
     assert_eq!(reused("one", &["--seeds", "2"]), 0);
-    // More seeds; another name; one more queue; the same queues at another rate; twins; and no replication of another seed.
+    // More seeds; another name; one more queue; the same queues at another rate; perturbed copies; and no replication of another seed.
     assert_eq!(reused("more", &["--seeds", "3"]), 4);
     assert_eq!(reused("title", &["--seeds", "3", "--set", "title=other"]), 6);
     let queues = r#"link.bottleneck.queue=["drr", "red", "fifo"]"#;
     assert_eq!(reused("queues", &["--seeds", "3", "--set", queues]), 6);
     assert_eq!(reused("rate", &["--seeds", "3", "--set", "link.bottleneck.rate=5Mbit"]), 0);
     assert_eq!(reused("back", &["--seeds", "3", "--set", "link.bottleneck.rate=4000kbit"]), 6);
-    assert_eq!(reused("twins", &["--seeds", "3", "--perturb"]), 6);
-    assert_eq!(reused("both", &["--seeds", "3", "--perturb"]), 12);
+    assert_eq!(reused("copies", &["--seeds", "3", "--phase-check"]), 6);
+    assert_eq!(reused("both", &["--seeds", "3", "--phase-check"]), 12);
     assert_eq!(reused("seed", &["--seeds", "3", "--set", "seed=4"]), 0);
 }
 

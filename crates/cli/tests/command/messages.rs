@@ -71,19 +71,19 @@ fn twins_are_run_by_default_with_several_seeds_and_change_no_other_table() {
         let run = apportion(folder.path(), &[&set[..], more].concat());
         assert_eq!(run.status, 0, "{}", run.err);
         let read = |name: &str| apportion(folder.path(), &["export", out, name]).out;
-        (run, ["flows", "links", "series", "completions"].map(read), read("phases"))
+        (run, ["flows", "links", "series", "completions"].map(read), read("phase_sensitivity"))
     };
     let (with, tables, phases) = run("with", &["--seeds", "3"]);
-    let (without, same, none) = run("without", &["--seeds", "3", "--no-perturb"]);
+    let (without, same, none) = run("without", &["--seeds", "3", "--no-phase-check"]);
     assert!(tables == same);
     assert!(phases.lines().count() > 1 && none.lines().count() == 1, "{phases}");
     assert!(with.err.ends_with(&end("6/6")) && without.err.ends_with(&end("3/3")));
     assert!(with.out.contains("moved by 1 µs") && !without.out.contains("1 µs"), "{}", with.out);
-    let (one, _, phases) = run("one", &["--perturb"]);
+    let (one, _, phases) = run("one", &["--phase-check"]);
     assert!(one.err.ends_with(&end("2/2")) && phases.lines().count() > 1, "{}", one.err);
     assert!(one.out.contains("Several seeds would show"), "{}", one.out);
     let (json, ..) = run("json", &["--seeds", "3", "--json"]);
-    assert!(json.out.lines().last().unwrap().starts_with(r#"{"phases":{"#), "{}", json.out);
+    assert!(json.out.lines().last().unwrap().starts_with(r#"{"phase_sensitivity":{"#), "{}", json.out);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn the_number_of_jobs_does_not_move_a_byte() {
         "allocations.parquet",
         "completions.parquet",
         "media.parquet",
-        "phases.parquet",
+        "phase_sensitivity.parquet",
         "responses.parquet",
         "statistics.parquet",
         "report.html",
@@ -214,7 +214,7 @@ fn an_estimate_says_what_a_run_takes_and_runs_nothing() {
     assert!(before.starts_with("12 simulations, 0 of them in the cache. All of them take "), "{before}");
     assert!(before.contains(" of CPU time (") && before.ends_with(" MB of memory.\n"), "{before}");
     assert!(!folder.path().join("results").exists());
-    assert!(estimate(&["--seeds", "3", "--no-perturb"]).starts_with("6 simulations"));
+    assert!(estimate(&["--seeds", "3", "--no-phase-check"]).starts_with("6 simulations"));
     let long = estimate(&["--set", "stop=10000000s", "--seeds", "1000"]);
     assert!(long.ends_with(" of memory.\nToo much: only --force runs it.\n"), "{long}");
     let arguments = ["run", "x.toml", "--seeds", "3", "--quiet"];

@@ -62,7 +62,7 @@ const FILES: [&str; 17] = [
     "links.parquet",
     "media.csv",
     "media.parquet",
-    "phases.parquet",
+    "phase_sensitivity.parquet",
     "report.html",
     "responses.parquet",
     "run.json",
@@ -253,9 +253,9 @@ fn a_long_run_writes_what_a_short_one_does_without_holding_it() {
         export.out
     };
     // 1,002 replications in batches, 1,000 in one; the tables of the long run begin as those of the short one.
-    run("long", "501", &["--no-perturb"]);
-    run("short", "500", &["--no-perturb"]);
-    run("series", "501", &["--no-perturb", "--series"]);
+    run("long", "501", &["--no-phase-check"]);
+    run("short", "500", &["--no-phase-check"]);
+    run("series", "501", &["--no-phase-check", "--series"]);
     let names: Vec<String> = files(&folder.path().join("long/1")).into_keys().collect();
     assert!(names.iter().all(|name| !name.ends_with(".csv")) && names.contains(&"flows.parquet".to_owned()));
     for table in ["flows", "links", "completions"] {

@@ -265,7 +265,7 @@ impl Played {
             let estimate = metric.estimate()?;
             Some(Measured { name: metric.name.clone(), unit: metric.unit.to_owned(), estimate })
         });
-        let depends_on_phases = point.phases.iter().any(|row| row.significant);
+        let depends_on_phases = point.phase_sensitivity.iter().any(|row| row.significant);
         Self { measured: measured.collect(), depends_on_phases, report: None }
     }
 

@@ -58,7 +58,7 @@ enum Line {
     Numbers {
         /// Whether phases decide.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        phases: bool,
+        phase_sensitive: bool,
         /// The mean, half of the interval, and the seeds; as many of these as there are to say, none if it was not measured.
         numbers: Vec<Vec<Option<f64>>>,
     },
@@ -89,7 +89,7 @@ impl League {
                     Cell::Played(played) => {
                         let numbers =
                             metrics.iter().map(|(name, _)| number(played.metric(name), self.seeds)).collect();
-                        line(&Line::Numbers { phases: played.depends_on_phases, numbers })
+                        line(&Line::Numbers { phase_sensitive: played.depends_on_phases, numbers })
                     }
                 })
                 .collect();
@@ -163,7 +163,7 @@ fn of_text(text: &str) -> Result<League, String> {
         for _ in &head.disciplines {
             cells.push(match next(&mut lines)? {
                 Line::Reason(reason) => Cell::Empty(reason),
-                Line::Numbers { phases, numbers } => {
+                Line::Numbers { phase_sensitive, numbers } => {
                     check(&numbers, metrics.len())
                         .map_err(|message| format!("`{}`: {message}", name.escape_debug()))?;
                     let measured = metrics.iter().zip(&numbers).filter_map(|((name, unit), number)| {
@@ -172,7 +172,7 @@ fn of_text(text: &str) -> Result<League, String> {
                     });
                     Cell::Played(Played {
                         measured: measured.collect(),
-                        depends_on_phases: phases,
+                        depends_on_phases: phase_sensitive,
                         report: None,
                     })
                 }

@@ -74,12 +74,14 @@ fn header(run: &Run) -> String {
     if !run.complete {
         let planned = run.seeds.len() * run.points.len();
         let done: usize = run.points.iter().map(|p| p.summary().seeds.len()).sum();
-        // Where all have finished, twins have not.
+        // Where all have finished, perturbed copies have not.
         let rest = match done < planned {
             true => {
                 format!("Only {done} of {planned} replications finished; means and intervals are over these.")
             }
-            false => "Some of the twins that show how results depend on phases are missing.".to_owned(),
+            false => {
+                "Some of the perturbed copies that show how results depend on phases are missing.".to_owned()
+            }
         };
         let _ = writeln!(out, "<p class=\"warn\"><b>This run was interrupted.</b> {rest}</p>");
     }
@@ -191,9 +193,9 @@ in which the event lies count, so it can be too long by up to one sample interva
 throughput if none has): 1 if all flows have equal ratios, 1/n if one flow has all the
 throughput.</dd>
 <dt>± and intervals</dt><dd>95 % confidence of the mean over seeds (Student). A single seed has none.</dd>
-<dt>Shift by phases</dt><dd>The mean over the twins less that over the replications: a twin is the same replication with every delay
-moved by 1 µs, up or down, and two twins each have the same moves. The largest is that of the moves that shift it most. p: F test of the
-analysis of variance, replications and the twins of each moves as groups.</dd>
+<dt>Shift by phases</dt><dd>The mean over the perturbed copies less that over the replications: a copy is the same replication with
+every delay moved by 1 µs, up or down, and two copies each have the same moves. The largest is that of the moves that shift it most. p: F test of the
+analysis of variance, replications and the copies of each moves as groups.</dd>
 <dt>Queue delay</dt><dd>Time that transmitted packets spent in the queue of the named link.</dd>
 <dt>Exceptions</dt><dd>Notifications from a queue to the flow's source that the link cannot carry the rate that the
 flow needs.</dd>

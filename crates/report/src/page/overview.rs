@@ -10,9 +10,9 @@ use crate::figure::{Bar, COLOURS, Range, bars, ranges};
 use crate::headline;
 use crate::html::{escape, table, table_of};
 use crate::panels::{MAX_BARS, share_bars};
-use crate::phases;
+use crate::phase_sensitivity;
 use crate::record::{PointRecord, Run};
-use crate::rows::PhaseRow;
+use crate::rows::PhaseSensitivityRow;
 use crate::shares::{Keys, flow_shares, group_shares, in_order};
 use crate::statistics::{judged, merge, number};
 
@@ -57,7 +57,7 @@ pub(super) fn overview(run: &Run, keys: &Keys) -> String {
     out.insert_str(if run.points.len() < SWEEP_FROM { out.len() } else { 0 }, &sweep);
     out.push_str(&numbers(run));
     out.push_str(&customers::section(run));
-    out.push_str(&phases(run));
+    out.push_str(&phase_sensitivity(run));
     out
 }
 
@@ -281,13 +281,13 @@ fn numbers(run: &Run) -> String {
 }
 
 /// What moves if every delay moves by a microsecond.
-fn phases(run: &Run) -> String {
-    let sentences = phases::sentences(run);
+fn phase_sensitivity(run: &Run) -> String {
+    let sentences = phase_sensitivity::sentences(run);
     if sentences.is_empty() {
         return String::new();
     }
-    let mut out = String::from("<h2 id=\"phases\">Phases</h2>\n");
-    let moved = run.points.iter().flat_map(|point| &point.phases).filter(|row| row.significant);
+    let mut out = String::from("<h2 id=\"phase-sensitivity\">Phase sensitivity</h2>\n");
+    let moved = run.points.iter().flat_map(|point| &point.phase_sensitivity).filter(|row| row.significant);
     let count = moved.count();
     if count == 0 {
         sentences.iter().for_each(|sentence| {
@@ -296,18 +296,18 @@ fn phases(run: &Run) -> String {
         return out;
     }
     out.push_str(
-        "<p class=\"warn\"><b>These numbers depend on phases.</b> Twins of the replications, with every delay moved by 1 µs up \
+        "<p class=\"warn\"><b>These numbers depend on phases.</b> Perturbed copies of the replications, with every delay moved by 1 µs up \
          or down, differ from moves to moves by more than chance (F test, 5 % over all comparisons with Holm's correction). The \
          intervals do not contain that. <code>jitter</code> of flows, random starts and different delays unlock phases.</p>\n",
     );
     let head = ["Point", "What", "Value", "Mean shift", "Largest shift", "p"].map(str::to_owned);
-    let named = |point: &PointRecord, row: &PhaseRow| {
-        std::iter::once(point.name().to_owned()).chain(phases::cells(row)).collect()
+    let named = |point: &PointRecord, row: &PhaseSensitivityRow| {
+        std::iter::once(point.name().to_owned()).chain(phase_sensitivity::cells(row)).collect()
     };
     let rows: Vec<Vec<String>> = run
         .points
         .iter()
-        .flat_map(|point| point.phases.iter().map(move |row| (point, row)))
+        .flat_map(|point| point.phase_sensitivity.iter().map(move |row| (point, row)))
         .filter(|(_, row)| row.significant)
         .take(MAX_ROWS)
         .map(|(point, row)| named(point, row))
@@ -316,7 +316,7 @@ fn phases(run: &Run) -> String {
     if rows.len() < count {
         let _ = writeln!(
             out,
-            "<p class=\"note\">Shown: {} of {count}; the table <code>phases</code> holds all.</p>",
+            "<p class=\"note\">Shown: {} of {count}; the table <code>phase_sensitivity</code> holds all.</p>",
             rows.len()
         );
     }

@@ -29,7 +29,7 @@ pub struct Provenance {
     pub kernel: String,
     /// The command line.
     pub command: Vec<String>,
-    /// Simulations, twins included, that were taken from the cache.
+    /// Simulations, perturbed copies included, that were taken from the cache.
     pub reused: u64,
     /// Time from the start to the end of the run, s.
     pub wall_s: f64,

@@ -5,7 +5,7 @@ use std::iter::Peekable;
 use std::path::{Path, PathBuf};
 
 use apportion_core::units::{Span, Time};
-use apportion_scenario::{open_file, read_text_file};
+use apportion_scenario::{did_you_mean, open_file, read_text_file};
 
 use super::head::{FORMAT, Head, HeadPoint, Marker, Provenance};
 use super::parquet::{Rows, open};
@@ -16,8 +16,8 @@ use crate::record::{PointRecord, Run};
 use crate::recorded::{Intervals, Recorded};
 use crate::replication::FlowInfo;
 use crate::rows::{
-    AllocationRow, Cell, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseRow, ResponseRow, Row, SeriesRow,
-    StatisticRow,
+    AllocationRow, Cell, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, Row,
+    SeriesRow, StatisticRow,
 };
 
 /// Longest `run.json` that is read, in bytes. Chosen: ten thousand points of a thousand seeds take 250 MB.
@@ -111,11 +111,11 @@ pub fn read(dir: &Path) -> Result<(PathBuf, Run, Provenance), LoadError> {
         points.push(point.summarised(summary));
     }
     tables.end()?;
-    let (path, rows) = open_table::<PhaseRow>(&folder, &head)?;
+    let (path, rows) = open_table::<PhaseSensitivityRow>(&folder, &head)?;
     for row in rows {
         let row = row.map_err(|cause| LoadError { path: path.clone(), cause, hint: AGAIN })?;
         if let Some(point) = points.iter_mut().find(|point| point.label == row.point) {
-            point.phases.push(row);
+            point.phase_sensitivity.push(row);
         }
     }
     let run = Run {
@@ -349,7 +349,7 @@ pub(crate) fn series(run: &StoredRun, points: &[&str]) -> Result<Vec<SeriesRow>,
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// There is no such table.
-    #[error("`{0}` is no table; the tables are {tables}", tables = TABLES.join(", "))]
+    #[error("`{0}` is no table{guess}; the tables are {tables}", guess = did_you_mean(.0, TABLES), tables = TABLES.join(", "))]
     Unknown(String),
     /// It cannot be read.
     #[error(transparent)]
@@ -369,7 +369,7 @@ pub const TABLES: [&str; 9] = [
     ResponseRow::TABLE,
     SeriesRow::TABLE,
     AllocationRow::TABLE,
-    PhaseRow::TABLE,
+    PhaseSensitivityRow::TABLE,
 ];
 
 /// Writes a table of a run, or of the last of the runs in a folder, as CSV.
@@ -388,7 +388,7 @@ pub fn export(dir: &Path, table: &str, out: &mut dyn Write) -> Result<(), Export
         ResponseRow::TABLE => copy::<ResponseRow>(folder, head, out),
         SeriesRow::TABLE => copy::<SeriesRow>(folder, head, out),
         AllocationRow::TABLE => copy::<AllocationRow>(folder, head, out),
-        PhaseRow::TABLE => copy::<PhaseRow>(folder, head, out),
+        PhaseSensitivityRow::TABLE => copy::<PhaseSensitivityRow>(folder, head, out),
         other => Err(ExportError::Unknown(other.to_owned())),
     }
 }

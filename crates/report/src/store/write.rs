@@ -15,8 +15,8 @@ use crate::page::page;
 use crate::record::{PointRecord, Run};
 use crate::recorded::Recorded;
 use crate::rows::{
-    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseRow, ResponseRow, Row, SeriesRow,
-    StatisticRow,
+    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, Row,
+    SeriesRow, StatisticRow,
 };
 
 /// What the folder of a run holds.
@@ -63,7 +63,7 @@ impl Writer {
         writer.open::<ResponseRow>(false)?;
         writer.open::<SeriesRow>(false)?;
         writer.open::<AllocationRow>(false)?;
-        writer.open::<PhaseRow>(false)?;
+        writer.open::<PhaseSensitivityRow>(false)?;
         Ok(writer)
     }
 
@@ -99,13 +99,13 @@ impl Writer {
         }
     }
 
-    /// Writes what is left: the phases, `run.json` and the report of `run`, whose replications were all added. The folder gets its
+    /// Writes what is left: the phase sensitivity, `run.json` and the report of `run`, whose replications were all added. The folder gets its
     /// name, which is returned.
     ///
     /// # Errors
     /// If a file cannot be written; there is no folder then.
     pub fn finish(mut self, run: &Run, made: &Provenance) -> Result<PathBuf, WriteError> {
-        run.points.iter().try_for_each(|point| self.extend(&point.phases))?;
+        run.points.iter().try_for_each(|point| self.extend(&point.phase_sensitivity))?;
         let mut tables = BTreeMap::new();
         for table in std::mem::take(&mut self.tables) {
             let name = table.name;

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use apportion_report::rows::{
-    AllocationRow, CompletionRow, FlowRow, Kind, LinkRow, MediaRow, PhaseRow, ResponseRow, Row, SeriesRow,
-    StatisticRow,
+    AllocationRow, CompletionRow, FlowRow, Kind, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, Row,
+    SeriesRow, StatisticRow,
 };
 
 const PAGE: &str = "../../docs/results.md";
@@ -42,7 +42,7 @@ fn the_page_of_results_has_every_column() {
         columns::<MediaRow>(),
         columns::<StatisticRow>(),
         columns::<ResponseRow>(),
-        columns::<PhaseRow>(),
+        columns::<PhaseSensitivityRow>(),
     ];
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path).unwrap();

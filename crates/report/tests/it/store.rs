@@ -12,8 +12,17 @@ use sha2::{Digest as _, Sha256};
 
 use crate::synthetic::{DRR, FIFO, point, quickstart, run, ten_and_one, weighted};
 
-const TABLES: [&str; 9] =
-    ["allocations", "completions", "flows", "links", "media", "phases", "responses", "series", "statistics"];
+const TABLES: [&str; 9] = [
+    "allocations",
+    "completions",
+    "flows",
+    "links",
+    "media",
+    "phase_sensitivity",
+    "responses",
+    "series",
+    "statistics",
+];
 const CSV: [&str; 5] = ["completions.csv", "flows.csv", "links.csv", "media.csv", "statistics.csv"];
 
 /// The files of a run, sorted.

@@ -333,7 +333,7 @@ fn a_flow_of_connections_is_the_same_beside_threads_and_flows() {
         .map(|k| Job {
             scenario: &scenario,
             seed: replication_seed(3, k),
-            twin_of: None,
+            copy_of: None,
             captures: None,
             observer: None,
         })

@@ -109,7 +109,7 @@ fn load(queue: &str, more: &str) -> Result<Vec<Scenario>, String> {
 fn run(scenarios: &[Scenario]) -> Vec<LinkOutcome> {
     let jobs: Vec<Job<'_>> = scenarios
         .iter()
-        .map(|scenario| Job { scenario, seed: scenario.seed, twin_of: None, captures: None, observer: None })
+        .map(|scenario| Job { scenario, seed: scenario.seed, copy_of: None, captures: None, observer: None })
         .collect();
     let outcomes = replicate(&jobs, 2, &|_| (), &AtomicBool::new(false)).expect("runs");
     let bottleneck = |mut links: Vec<LinkOutcome>| links.swap_remove(0);

@@ -139,7 +139,7 @@ fn the_number_of_threads_and_other_runs_on_them_change_nothing() {
         .map(|k| Job {
             scenario: &scenario,
             seed: replication_seed(5, k),
-            twin_of: None,
+            copy_of: None,
             captures: None,
             observer: None,
         })

@@ -1,4 +1,4 @@
-//! Whether results depend on phases: each replication against its twin, the same with every delay moved by 1 µs, up or down.
+//! Whether results depend on phases: each replication against its perturbed copy, the same with every delay moved by 1 µs, up or down.
 //!
 //! No delay is known to a microsecond, so an answer that a microsecond changes is not one. The intervals of means over seeds
 //! do not show it: all seeds have the same delays.
@@ -8,7 +8,7 @@ use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use crate::record::{PointRecord, Run};
 use crate::replication::FlowInfo;
-use crate::rows::PhaseRow;
+use crate::rows::PhaseSensitivityRow;
 use crate::statistics::{Estimate, mean, number};
 use crate::tables::round6;
 
@@ -17,22 +17,23 @@ pub use crate::sample::Sample;
 /// The level of the test over all comparisons of a run: that of the 95 % intervals.
 const LEVEL: f64 = 0.05;
 
-/// The numbers of a twin.
+/// The numbers of a perturbed copy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Twin {
-    /// Which moves its delays have: twins with the same number have the same.
+pub struct PerturbedCopy {
+    /// Which moves its delays have: perturbed copies with the same number have the same.
     pub moves: u64,
     /// What is compared.
     pub sample: Sample,
 }
 
-/// Compares the replications of all points of a run with their twins and puts the result into
-/// [`PointRecord::phases`]: for each point, the twin of each of its outcomes, if it has finished.
-pub fn judge(points: &mut [PointRecord], twins: &[Vec<Option<Twin>>]) {
-    for (point, twins) in points.iter_mut().zip(twins) {
-        point.phases = compare(point, twins);
+/// Compares the replications of all points of a run with their perturbed copies and puts the result into
+/// [`PointRecord::phase_sensitivity`]: for each point, the perturbed copy of each of its outcomes, if it has finished.
+pub fn judge(points: &mut [PointRecord], copies: &[Vec<Option<PerturbedCopy>>]) {
+    for (point, copies) in points.iter_mut().zip(copies) {
+        point.phase_sensitivity = compare(point, copies);
     }
-    let mut rows: Vec<&mut PhaseRow> = points.iter_mut().flat_map(|point| &mut point.phases).collect();
+    let mut rows: Vec<&mut PhaseSensitivityRow> =
+        points.iter_mut().flat_map(|point| &mut point.phase_sensitivity).collect();
     let judged: Vec<bool> = holm(&rows.iter().map(|row| row.p).collect::<Vec<_>>());
     for (row, significant) in rows.iter_mut().zip(judged) {
         row.significant = significant;
@@ -40,18 +41,19 @@ pub fn judge(points: &mut [PointRecord], twins: &[Vec<Option<Twin>>]) {
 }
 
 /// The rows of a point, not yet judged.
-fn compare(point: &PointRecord, twins: &[Option<Twin>]) -> Vec<PhaseRow> {
-    let pair = |(sample, twin): (_, &'_ Option<Twin>)| Some((sample, twin.clone()?));
-    let pairs: Vec<(&Sample, Twin)> = point.summary().samples.iter().zip(twins).filter_map(pair).collect();
+fn compare(point: &PointRecord, copies: &[Option<PerturbedCopy>]) -> Vec<PhaseSensitivityRow> {
+    let pair = |(sample, copy): (_, &'_ Option<PerturbedCopy>)| Some((sample, copy.clone()?));
+    let pairs: Vec<(&Sample, PerturbedCopy)> =
+        point.summary().samples.iter().zip(copies).filter_map(pair).collect();
     let row = |flow: &str, metric: &str, of: &dyn Fn(&Sample) -> Option<f64>| {
         let both: Vec<Pair> = pairs
             .iter()
-            .filter_map(|(is, twin)| Some(Pair { was: of(is)?, twin: of(&twin.sample)?, moves: twin.moves }))
+            .filter_map(|(is, copy)| Some(Pair { was: of(is)?, copy: of(&copy.sample)?, moves: copy.moves }))
             .collect();
         let was: Vec<f64> = both.iter().map(|pair| pair.was).collect();
         let Estimate { mean: middle, ci95, n } = Estimate::of(&was)?;
         let shifts: Vec<f64> = both.iter().map(Pair::shift).collect();
-        Some(PhaseRow {
+        Some(PhaseSensitivityRow {
             point: point.label.clone(),
             flow: flow.to_owned(),
             metric: metric.to_owned(),
@@ -72,17 +74,17 @@ fn compare(point: &PointRecord, twins: &[Option<Twin>]) -> Vec<PhaseRow> {
     flows.chain(total).chain(row("", "jain", &|sample| sample.jain)).collect()
 }
 
-/// A number of a replication and of its twin.
+/// A number of a replication and of its perturbed copy.
 #[derive(Clone, Copy, Debug)]
 struct Pair {
     was: f64,
-    twin: f64,
+    copy: f64,
     moves: u64,
 }
 
 impl Pair {
     fn shift(&self) -> f64 {
-        exact(self.twin - self.was)
+        exact(self.copy - self.was)
     }
 }
 
@@ -96,14 +98,14 @@ fn by_moves(pairs: &[Pair]) -> impl Iterator<Item = &[Pair]> {
     pairs.chunk_by(|a, b| a.moves == b.moves)
 }
 
-/// The mean shift of the twins whose common moves make it largest.
+/// The mean shift of the perturbed copies whose common moves make it largest.
 fn largest_shift(pairs: &[Pair]) -> Option<f64> {
     let shift = |pairs: &[Pair]| mean(&pairs.iter().map(Pair::shift).collect::<Vec<_>>());
     by_moves(pairs).filter_map(shift).max_by(|a, b| a.abs().total_cmp(&b.abs()))
 }
 
 /// How likely it is by chance that numbers differ as much from moves to moves: the analysis of variance of the replications as one
-/// group, and of the twins with the same moves as one each. `None` for a single pair.
+/// group, and of the perturbed copies with the same moves as one each. `None` for a single pair.
 ///
 /// The mean of a group varies by the moves and by chance; within a group only chance acts, since all its members are one scenario with
 /// different seeds. If no seed changes the number within any group, a difference between groups is certain.
@@ -116,7 +118,7 @@ fn by_chance(pairs: &[Pair]) -> Option<f64> {
         pairs.iter().map(|pair| exact(of(pair) - first)).collect()
     };
     let mut groups = vec![group(|pair| pair.was, pairs)];
-    groups.extend(by_moves(pairs).map(|pairs| group(|pair| pair.twin, pairs)));
+    groups.extend(by_moves(pairs).map(|pairs| group(|pair| pair.copy, pairs)));
     let (count, samples) = (groups.len() as f64, 2.0 * pairs.len() as f64);
     let middle = mean(&groups.concat())?;
     let (mut between, mut within) = (0.0, 0.0);
@@ -166,7 +168,8 @@ pub(crate) fn sentences(run: &Run) -> Vec<String> {
 
 /// The flow of a point that moves most, if the point depends on phases.
 fn of_point(point: &PointRecord) -> Option<String> {
-    let moved: Vec<&PhaseRow> = point.phases.iter().filter(|row| row.significant).collect();
+    let moved: Vec<&PhaseSensitivityRow> =
+        point.phase_sensitivity.iter().filter(|row| row.significant).collect();
     let flows = moved.iter().filter(|row| !row.flow.is_empty()).count();
     let row = most(&moved)?;
     let others = match flows {
@@ -178,7 +181,8 @@ fn of_point(point: &PointRecord) -> Option<String> {
 
 /// What is said if no point depends on phases.
 fn calm(run: &Run) -> Option<String> {
-    let rows: Vec<&PhaseRow> = run.points.iter().flat_map(|point| &point.phases).collect();
+    let rows: Vec<&PhaseSensitivityRow> =
+        run.points.iter().flat_map(|point| &point.phase_sensitivity).collect();
     let seeds = rows.iter().map(|row| row.seeds).min()?;
     Some(match seeds {
         1 => format!(
@@ -194,8 +198,9 @@ fn calm(run: &Run) -> Option<String> {
 }
 
 /// The row that moves most: of a flow if there is one.
-fn most<'a>(rows: &[&'a PhaseRow]) -> Option<&'a PhaseRow> {
-    let rank = |row: &PhaseRow| (!row.flow.is_empty(), row.metric != "jain", row.largest_shift.abs());
+fn most<'a>(rows: &[&'a PhaseSensitivityRow]) -> Option<&'a PhaseSensitivityRow> {
+    let rank =
+        |row: &PhaseSensitivityRow| (!row.flow.is_empty(), row.metric != "jain", row.largest_shift.abs());
     rows.iter().copied().max_by(|a, b| {
         let (a, b) = (rank(a), rank(b));
         (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2))
@@ -203,13 +208,13 @@ fn most<'a>(rows: &[&'a PhaseRow]) -> Option<&'a PhaseRow> {
 }
 
 /// Such as `tcp.3 by +0.810 Mb/s, from 1.50 ± 0.08 Mb/s`.
-fn moves(row: &PhaseRow) -> String {
+fn moves(row: &PhaseSensitivityRow) -> String {
     let (what, unit) = what(row);
     format!("{what} by {}{unit}, from {}{unit}", signed(row.largest_shift), value(row))
 }
 
 /// What a row is about, and its unit after a space.
-fn what(row: &PhaseRow) -> (&str, &'static str) {
+fn what(row: &PhaseSensitivityRow) -> (&str, &'static str) {
     match (row.flow.as_str(), row.metric.as_str()) {
         ("", "jain") => ("Jain's index", ""),
         ("", _) => ("the total", " Mb/s"),
@@ -221,12 +226,12 @@ fn signed(shift: f64) -> String {
     format!("{}{}", if shift < 0.0 { "-" } else { "+" }, number(shift.abs()))
 }
 
-fn value(row: &PhaseRow) -> String {
+fn value(row: &PhaseSensitivityRow) -> String {
     Estimate { mean: row.mean, ci95: row.half_width, n: row.seeds as usize }.to_string()
 }
 
 /// The cells of a row in the report: what, value, mean and largest shift, and p.
-pub(crate) fn cells(row: &PhaseRow) -> Vec<String> {
+pub(crate) fn cells(row: &PhaseSensitivityRow) -> Vec<String> {
     let (what, unit) = what(row);
     let p =
         row.p.map_or_else(|| "–".to_owned(), |p| if p < 1e-4 { "< 0.0001".to_owned() } else { number(p) });
@@ -238,7 +243,7 @@ mod tests {
     use super::*;
 
     fn pairs(numbers: &[(f64, f64)]) -> Vec<Pair> {
-        let pair = |(k, &(was, twin)): (usize, &(f64, f64))| Pair { was, twin, moves: k as u64 / 2 };
+        let pair = |(k, &(was, copy)): (usize, &(f64, f64))| Pair { was, copy, moves: k as u64 / 2 };
         numbers.iter().enumerate().map(pair).collect()
     }
 
@@ -250,7 +255,7 @@ mod tests {
         let p = by_chance(&all).unwrap();
         assert!((p - (1.0 + 43.0 / 9.0_f64).powf(-2.5)).abs() < 1e-9 && (p - 0.01246).abs() < 1e-5, "{p}");
         assert_eq!(largest_shift(&all), Some(4.5));
-        // The same twins in another order do not agree with those of their moves: chance.
+        // The same perturbed copies in another order do not agree with those of their moves: chance.
         let mixed = by_chance(&pairs(&[(1.0, 2.0), (2.0, 9.0), (3.0, 7.0), (4.0, 4.0)])).unwrap();
         assert!(mixed > 0.2, "{mixed}");
         assert_eq!((by_chance(&pairs(&[(0.7, 0.9)])), largest_shift(&[])), (None, None));
