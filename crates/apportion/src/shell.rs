@@ -30,7 +30,7 @@ use apportion_core::system::{Catalog, DisciplineKind};
 use apportion_core::units::{Rate, Ratio, Span};
 use apportion_linux::command::Group;
 use apportion_live::shell::{
-    self, DirectionParams, ExceptionSocket, HostAccess, Log, MAX_DEPTH, Speed, StepsError,
+    self, DirectionParams, HostAccess, Log, MAX_DEPTH, NotificationSocket, Speed, StepsError,
 };
 use apportion_report::Provenance;
 use apportion_scenario::gateway::{Direction, RuleConfig, real_rate_rule};
@@ -128,7 +128,7 @@ pub struct Shell {
     /// perhaps a target, such as `{ protocol = "udp", to_port = 5004 }`. Default: none, all are greedy.
     pub real_rate: Vec<String>,
     /// A Unix socket that is made for applications, which read overload notifications of `ramp` from it. Default: none.
-    pub exceptions: Option<PathBuf>,
+    pub notifications: Option<PathBuf>,
     /// A command at the far end, run by `sh -c` with its output on standard error. The command starts when this one
     /// listens, or after 5 s. Default: none.
     pub far: Option<String>,
@@ -159,7 +159,7 @@ impl Shell {
             up: LinkOptions::default(),
             down: LinkOptions::default(),
             real_rate: Vec::new(),
-            exceptions: None,
+            notifications: None,
             far: None,
             outside: false,
             time_limit: None,
@@ -179,7 +179,8 @@ impl Shell {
     pub fn prepare(self) -> Result<PreparedShell, ShellError> {
         let [up, down] = [self.up.params(&self.catalog)?, self.down.params(&self.catalog)?];
         let real_rate = self.real_rate([&up, &down])?;
-        let exceptions = self.exceptions.as_deref().map(|path| exceptions(path, [&up, &down])).transpose()?;
+        let notifications =
+            self.notifications.as_deref().map(|path| notifications(path, [&up, &down])).transpose()?;
         let depth = depth()?;
         let log = self.log.as_deref().map(|path| self.logs(path)).transpose()?;
         let outside = self.outside.then(HostAccess::prepare).transpose()?;
@@ -195,7 +196,7 @@ impl Shell {
             limit: self.time_limit,
             sample: self.series.then_some(SAMPLE),
             log,
-            exceptions,
+            notifications,
             outside,
         };
         Ok(PreparedShell { options: self, shell })
@@ -325,12 +326,12 @@ fn is_ramp(params: &DirectionParams) -> bool {
 }
 
 /// The socket for overload notifications, which some queue must issue.
-fn exceptions(path: &Path, directions: [&DirectionParams; 2]) -> Result<ExceptionSocket, ShellError> {
+fn notifications(path: &Path, directions: [&DirectionParams; 2]) -> Result<NotificationSocket, ShellError> {
     let path = path.to_owned();
     if !directions.into_iter().any(is_ramp) {
-        return Err(ShellError::NoExceptions { path });
+        return Err(ShellError::NoNotifications { path });
     }
-    ExceptionSocket::open(&path).map_err(|cause| ShellError::Exceptions { path, cause })
+    NotificationSocket::open(&path).map_err(|cause| ShellError::Notifications { path, cause })
 }
 
 /// How many shells this one is in.
@@ -375,14 +376,14 @@ pub enum ShellError {
     #[error("real-rate: {0}")]
     RealRate(String),
     /// There are no overload notifications.
-    #[error("exceptions: {}: no queue notifies of overloads; write --queue ramp, or leave it out", path.display())]
-    NoExceptions {
+    #[error("notifications: {}: no queue notifies of overloads; write --queue ramp, or leave it out", path.display())]
+    NoNotifications {
         /// The socket.
         path: PathBuf,
     },
     /// The socket for overload notifications cannot be opened.
-    #[error("exceptions: {}: cannot listen there: {cause}; name a new file in a folder that exists", path.display())]
-    Exceptions {
+    #[error("notifications: {}: cannot listen there: {cause}; name a new file in a folder that exists", path.display())]
+    Notifications {
         /// The socket.
         path: PathBuf,
         /// What the system said.

@@ -20,7 +20,7 @@ pub fn shell(arguments: &arguments::Shell) -> anyhow::Result<Status> {
         up: arguments.up.options().or(&both),
         down: arguments.down.options().or(&both),
         real_rate: arguments.real_rate.clone(),
-        exceptions: arguments.exceptions.clone(),
+        notifications: arguments.notifications.clone(),
         far: arguments.far.clone(),
         outside: arguments.outside,
         time_limit: arguments.time_limit,

@@ -11,12 +11,12 @@ mod clients;
 mod commands;
 #[path = "gateway/dashboard.rs"]
 mod dashboard;
-#[path = "gateway/exceptions.rs"]
-mod exceptions;
 #[path = "gateway/failures.rs"]
 mod failures;
 #[path = "gateway/load.rs"]
 mod load;
+#[path = "gateway/notifications.rs"]
+mod notifications;
 #[path = "gateway/place.rs"]
 mod place;
 #[path = "gateway/proxies.rs"]
@@ -49,7 +49,7 @@ const CASES: &[Case] = cases! {
         a_second_gateway_of_the_same_title_is_refused,
         the_log_may_have_no_reader;
     dashboard: each_panel_of_the_dashboard_has_data_in_prometheus;
-    exceptions: an_application_reads_overload_notifications_until_the_gateway_stops;
+    notifications: an_application_reads_overload_notifications_until_the_gateway_stops;
     failures: an_interface_that_is_deleted_and_made_again_forwards_within_a_second,
         a_gateway_whose_interface_is_down_says_that_no_frames_pass,
         offloads_that_are_turned_on_are_turned_off_again_and_a_new_mtu_is_logged,

@@ -20,7 +20,7 @@
 //! | [`traffic`] | what leaves, by flow and second |
 //! | `entitlement` | what the rules give each flow of it |
 //! | `history` | the last hour of both, and events |
-//! | `exceptions` | overload notifications between the threads |
+//! | `notifications` | overload notifications between the threads |
 //! | `events` | what happened to the interfaces, between the threads |
 //! | [`interface_lock`] | a lock for each interface |
 //! | [`offloads`] | turned off and restored, also after a gateway that was killed |
@@ -46,7 +46,6 @@ pub mod control;
 mod entitlement;
 mod establishment;
 mod events;
-mod exceptions;
 mod guarantees;
 mod history;
 mod hosts;
@@ -57,6 +56,7 @@ pub mod log;
 mod marks;
 pub mod metrics;
 mod non_flow_policer;
+mod notifications;
 pub mod offloads;
 mod page;
 mod reload;

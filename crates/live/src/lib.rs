@@ -8,7 +8,7 @@
 //! | [`engine`] | moves frames between ports and links, by the clock |
 //! | [`bridge`] | two ports with a link each way |
 //! | [`endpoint`], `http`, `page` | a listener and its clients; requests and answers; pages for browsers |
-//! | `exceptions`, [`unix_socket`] | overload notifications to applications |
+//! | `notifications`, [`unix_socket`] | overload notifications to applications |
 //! | [`frame`] | parses Ethernet frames, and edits the few fields that routers change |
 //! | `flow_table` | numbers of flows |
 //! | [`wire_label`] | labels in IPv6 flow labels and IPv4 identifications |
@@ -29,7 +29,6 @@ compile_error!("packet sockets and namespaces are Linux's");
 pub mod bridge;
 pub mod endpoint;
 pub mod engine;
-mod exceptions;
 mod flow_table;
 pub mod frame;
 pub mod gateway;
@@ -37,6 +36,7 @@ pub mod host_proxy;
 mod http;
 pub mod lab;
 pub mod link;
+mod notifications;
 pub mod pace;
 pub mod packet;
 mod page;

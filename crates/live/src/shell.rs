@@ -56,11 +56,11 @@ use nix::sys::prctl::set_timerslack;
 
 use crate::bridge::{Bridge, ETHERNET, RealRate};
 use crate::engine::{Engine, EngineError, Stop};
-use crate::exceptions::{FlowPackets, Notice, Readers};
 use crate::host_proxy::{
     self, HostProxy, HostProxyError, ListenerGate, ResolvConfError, bind_resolv_conf, host_nameserver,
 };
 use crate::link::Link;
+use crate::notifications::{FlowPackets, Notice, Readers};
 use crate::pace::Pace;
 use crate::unix_socket::SocketFile;
 use apportion_runtime::link::LinkParts;
@@ -125,19 +125,19 @@ pub struct Shell {
     /// Where packets are logged, up and down.
     pub log: Option<[Log; 2]>,
     /// Where applications read overload notifications.
-    pub exceptions: Option<ExceptionSocket>,
+    pub notifications: Option<NotificationSocket>,
     /// Access to the network of the machine; without it the command reaches the far end only.
     pub outside: Option<HostAccess>,
 }
 
 /// A Unix socket from which applications read overload notifications of real-rate flows.
 #[derive(Debug)]
-pub struct ExceptionSocket {
+pub struct NotificationSocket {
     readers: Readers,
     _file: SocketFile,
 }
 
-impl ExceptionSocket {
+impl NotificationSocket {
     /// At this path, which disappears with it.
     ///
     /// # Errors
@@ -375,7 +375,7 @@ struct Course {
     steps: Vec<(Time, Direction, Rate)>,
     /// When the next sample interval ends; never if none are taken.
     sample: Time,
-    exceptions: Option<ExceptionSocket>,
+    notifications: Option<NotificationSocket>,
 }
 
 impl Course {
@@ -397,8 +397,8 @@ impl Course {
             engine.shared.observer = Some(Box::new(LogObserver::new(logs, speeds)));
         }
         let sample = shell.sample.map_or(Time::MAX, |span| Time::ZERO + span);
-        let exceptions = shell.exceptions.take();
-        Ok(Self { engine, flows: FlowSeries::default(), steps, sample, exceptions })
+        let notifications = shell.notifications.take();
+        Ok(Self { engine, flows: FlowSeries::default(), steps, sample, notifications })
     }
 
     /// Moves packets until the command has ended or its time is up. How it ended, and how what ran at the far
@@ -418,7 +418,7 @@ impl Course {
             watch(far.as_fd())?;
         }
         // A reader that connects is greeted at once.
-        let listener = self.exceptions.as_ref().and_then(|socket| socket.readers.interests().next());
+        let listener = self.notifications.as_ref().and_then(|socket| socket.readers.interests().next());
         if let Some((listener, _)) = listener {
             watch(listener)?;
         }
@@ -426,7 +426,7 @@ impl Course {
         let mut far_end = None;
         loop {
             let step = self.steps.last().map_or(Time::MAX, |(at, ..)| *at);
-            let notices = self.exceptions.as_ref().map_or(Time::MAX, |_| self.engine.now() + NOTICES);
+            let notices = self.notifications.as_ref().map_or(Time::MAX, |_| self.engine.now() + NOTICES);
             let deadline = limit.min(step).min(self.sample).min(notices);
             let stop = self.engine.run(deadline, Some(epoll.0.as_fd()))?;
             self.pass_notices();
@@ -452,7 +452,7 @@ impl Course {
 
     /// Writes overload notifications to the applications that read them.
     fn pass_notices(&mut self) {
-        let Some(socket) = &mut self.exceptions else { return };
+        let Some(socket) = &mut self.notifications else { return };
         let flows = self.engine.world.flows();
         let notice = |(at, link, overload): (Time, u32, Overload)| {
             let direction = *Direction::BOTH.get(link as usize)?;

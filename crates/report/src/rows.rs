@@ -236,7 +236,7 @@ row! {
         rpm: Option<f64>, "1/min";
         /// Notifications from queues that they cannot carry the rate that the flow needs; missing if there were
         /// none.
-        exceptions: Option<u64>, "";
+        notifications: Option<u64>, "";
         /// The lowest throughput over what the flow was due in any second of the measured part throughout which it was due
         /// something, of the seconds that begin with a sample interval (in any interval, if these are longer); missing
         /// without an entitlement or a series, and if there is no such second.

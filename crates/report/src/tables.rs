@@ -97,7 +97,7 @@ fn flow_row(point: &str, outcome: &Outcome, flow: &FlowOutcome) -> FlowRow {
         completion_p95_s: nearest_rank(&took, 0.95).map(round6),
         completion_mean_s: mean(&took).map(round6),
         rpm: mean(&took).filter(|&took| flow.is_probe && took > 0.0).map(|took| round6(60.0 / took)),
-        exceptions: (flow.overloads > 0).then_some(flow.overloads),
+        notifications: (flow.overloads > 0).then_some(flow.overloads),
         worst_second_share: None,
         worst_second_s: None,
         valid: true,

@@ -255,8 +255,8 @@ pub struct FlowOutcome {
     pub lost: u64,
     /// Its packets that were marked.
     pub marked: u64,
-    /// Notifications to its sources that a queue cannot carry what the flow needs. Files of results call them
-    /// `exceptions`, as the paper does (Li, Walpole, McNamee, Pu, Steere 2001).
+    /// Notifications to its sources that a queue cannot carry what the flow needs. Their paper calls them exceptions (Li, Walpole, McNamee,
+    /// Pu, Steere 2001).
     pub overloads: u64,
     /// TCP: segments sent again; `None` if the backend cannot count them, as the shell. Without TCP: 0.
     pub retransmits: Option<u64>,

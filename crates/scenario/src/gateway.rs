@@ -152,7 +152,7 @@ fn read(
     let seed = fields.get("seed", 1, problems);
     let [inside, outside] = interfaces(&fields, problems);
     let metrics = fields.form("metrics", forms::metrics, problems);
-    let exceptions = fields.form("exceptions", forms::socket, problems);
+    let notifications = fields.form("notifications", forms::socket, problems);
     let control = fields.flag("control");
     let control_token = fields.form("control_token", forms::secret_file, problems);
     checks::control(&fields, problems);
@@ -189,7 +189,7 @@ fn read(
         inside: inside?,
         outside: outside?,
         metrics,
-        exceptions,
+        notifications,
         control: control?,
         control_token,
         address,

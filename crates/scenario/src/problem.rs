@@ -88,6 +88,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("-beyond", "-extensions"),
     ("-unseen", "-stress"),
     ("resume", "cache"),
+    ("exceptions", "notifications"),
     ("perturb", "phase-check"),
     ("phases", "phase_sensitivity"),
 ];

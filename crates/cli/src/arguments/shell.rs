@@ -26,7 +26,7 @@ pub struct Shell {
     pub real_rate: Vec<String>,
     /// Unix socket from which applications read overload notifications of `ramp` as lines of JSON
     #[arg(long, value_name = "PATH")]
-    pub exceptions: Option<PathBuf>,
+    pub notifications: Option<PathBuf>,
     /// Kill the command after this time, with exit status 124
     #[arg(long, value_name = "TIME")]
     pub time_limit: Option<Span>,

@@ -259,7 +259,11 @@ fn a_table_is_exported() {
     assert_eq!(std::fs::read_to_string(&own).unwrap(), flows);
     let wrong = apportion(folder.path(), &["export", "one", "flow", "--out", "none.csv"]);
     assert_eq!((wrong.status, wrong.err.lines().count()), (2, 1), "{}", wrong.err);
-    assert!(wrong.err.starts_with("error: `flow` is no table; the tables are flows, "), "{}", wrong.err);
+    assert!(
+        wrong.err.starts_with("error: `flow` is no table (did you mean `flows`?); the tables are flows, "),
+        "{}",
+        wrong.err
+    );
     assert!(!folder.path().join("none.csv").exists());
 }
 

@@ -186,7 +186,7 @@ pub fn an_application_reads_that_the_link_cannot_carry_what_it_sends() {
     let Some(folder) = ready() else { return };
     let ramp = ["--rate", "1Mbit", "--queue", "ramp", "--real-rate", "{ protocol = \"udp\" }"];
     let file = folder.path().join("bytes");
-    let options = [&ramp[..], &["--exceptions", "x.sock"]].concat();
+    let options = [&ramp[..], &["--notifications", "x.sock"]].concat();
     let run = between(folder.path(), &options, &format!("sink {}", file.display()), "overload x.sock");
     println!("{}", run.out);
     // Asked 200 ms on an idle machine.
@@ -243,10 +243,10 @@ pub fn wrong_options_are_reported_before_anything_runs() {
         &other,
         "the queue down does not distinguish classes of flows; write --queue ramp, or leave it out",
     );
-    refused(&["--exceptions", "x"], "x: no queue notifies of overloads; write --queue ramp, or leave it out");
+    refused(&["--notifications", "x"], "x: no queue notifies of overloads; write --queue ramp, or leave it out");
     refused(
-        &["--queue", "ramp", "--exceptions", "no/such/x"],
-        "exceptions: no/such/x: cannot listen there: ",
+        &["--queue", "ramp", "--notifications", "no/such/x"],
+        "notifications: no/such/x: cannot listen there: ",
     );
     refused(&["--log", "no/such/folder"], "cannot create `no/such/folder.up`");
     fs::write(folder.path().join("bad.trace"), "5\n1\n").unwrap();

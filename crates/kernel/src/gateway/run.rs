@@ -111,7 +111,7 @@ fn notify(state: NotifyState<'_>) {
 
 /// Says which keys have no effect here.
 fn warn(config: &GatewayConfig) {
-    let keys = [("exceptions", config.exceptions.is_some()), ("control", config.control)];
+    let keys = [("notifications", config.notifications.is_some()), ("control", config.control)];
     for (key, _) in keys.into_iter().filter(|(_, is_set)| *is_set) {
         tracing::warn!(key, "has no effect in the kernel backend");
     }

@@ -45,13 +45,13 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use sd_notify::NotifyState;
 
 use super::events::Events;
-use super::exceptions::Notices;
 use super::history::{History, Kind};
+use super::notifications::Notices;
 use super::snapshot::{Reloads, Snapshot};
 use super::supervision::notify;
 use crate::endpoint::Endpoint;
-use crate::exceptions::Readers;
 use crate::http::{Answer, Request};
+use crate::notifications::Readers;
 
 mod answers;
 mod change;
@@ -133,7 +133,7 @@ pub(crate) struct Control {
     commands: Endpoint<UnixListener>,
     /// Of the page and of metrics.
     readers: Endpoint<TcpListener>,
-    exceptions: Option<Readers>,
+    notifications: Option<Readers>,
     signals: SignalFd,
     reloads: Reloads,
     /// The reload that is ordered and not answered.
@@ -206,13 +206,13 @@ impl Control {
         let token = token_of(config).map_err(ControlError::Token)?;
         let metrics = config.metrics.map(listen).transpose()?;
         let open = |path: &PathBuf| {
-            let fail = |error| ControlError::Exceptions { path: path.clone(), error };
+            let fail = |error| ControlError::Notifications { path: path.clone(), error };
             Readers::open(path, &config.title).map_err(fail)
         };
-        let exceptions = config.exceptions.as_ref().map(open).transpose()?;
+        let notifications = config.notifications.as_ref().map(open).transpose()?;
         let commands = bind(folder, &config.title).inspect_err(|_| {
             // The only thing that would stay behind.
-            let _ = config.exceptions.as_deref().map(fs::remove_file);
+            let _ = config.notifications.as_deref().map(fs::remove_file);
         })?;
         let control = Self {
             path: path.to_owned(),
@@ -221,7 +221,7 @@ impl Control {
             orders,
             commands: Endpoint::new(Some(commands)),
             readers: Endpoint::new(metrics),
-            exceptions,
+            notifications,
             signals,
             reloads: Reloads::default(),
             ordered: None,
@@ -264,7 +264,7 @@ impl Control {
         self.follow_reload(now);
         self.serve_commands(now);
         self.serve_readers(now);
-        if let Some(readers) = &mut self.exceptions {
+        if let Some(readers) = &mut self.notifications {
             self.shared.notices.serve(now, readers);
         }
         true
@@ -301,14 +301,14 @@ impl Control {
     fn wait(&self) -> Result<(), Errno> {
         let own = [self.signals.as_fd(), self.shared.answered.as_fd()].into_iter();
         let clients = self.commands.interests().chain(self.readers.interests());
-        let clients = clients.chain(self.exceptions.iter().flat_map(Readers::interests));
+        let clients = clients.chain(self.notifications.iter().flat_map(Readers::interests));
         let mut watched: Vec<PollFd<'_>> = own
             .map(|own| (own, PollFlags::POLLIN))
             .chain(clients)
             .map(|(fd, flags)| PollFd::new(fd, flags))
             .collect();
         let deadlines = [self.commands.deadline(), self.readers.deadline()].into_iter().flatten();
-        let deadlines = deadlines.chain(self.exceptions.as_ref().and_then(Readers::deadline));
+        let deadlines = deadlines.chain(self.notifications.as_ref().and_then(Readers::deadline));
         let deadline = deadlines.chain(self.ordered.as_ref().map(|ordered| ordered.deadline)).min();
         let until = deadline.map_or(ROUND, |deadline| self.clock.until(deadline).min(ROUND));
         // Rounded up, and below the limit, which fits.

@@ -26,7 +26,7 @@ use super::offloads::{Prepared, RestoreAtEnd, state_file};
 use super::supervision::{Watchdog, log_panics, notify, supervise};
 use super::{Gateway, TICK, capabilities, interface_lock};
 use crate::engine::EngineError;
-use crate::exceptions::Notice;
+use crate::notifications::Notice;
 use crate::unix_socket::SocketFile;
 
 /// How often lateness begins anew, and how often at most it is said that the gateway cannot keep up.
@@ -87,7 +87,7 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     let (sender, orders) = channel();
     let (mut control, shared) = Control::open(&path, catalog, &config, folder, sender.clone())?;
     let socket = SocketFile(folder.join(super::control::socket_name(&config.title)));
-    let _exceptions = config.exceptions.clone().map(SocketFile);
+    let _notifications = config.notifications.clone().map(SocketFile);
     let prepared = Arc::new(Prepared::new(Disk, state_file(&socket.0)));
     let _restore = RestoreAtEnd(Arc::clone(&prepared));
     // In this thread's namespace, and before the ports, so that no change is missed.
@@ -245,7 +245,7 @@ impl<I: FrameIo> Runner<I> {
         let mut is_any = false;
         while let Some((at, link, overload)) = engine.shared.overloads.pop_front() {
             let Some(&direction) = Direction::BOTH.get(link as usize) else { continue };
-            if self.config.exceptions.is_some() {
+            if self.config.notifications.is_some() {
                 let (rule, packets) = engine.world.direction(direction).flows.packets(overload.flow);
                 let rule = rule.and_then(|rule| Some(self.config.rules.get(rule)?.name.clone()));
                 self.shared.notices.pass(Notice { at, direction, rule, packets, overload });
@@ -264,7 +264,7 @@ impl<I: FrameIo> Runner<I> {
         let mut snapshot = self.gateway.snapshot(Arc::clone(&self.config), &lateness);
         snapshot.late = late;
         snapshot.events = self.shared.events.read();
-        snapshot.exceptions = self.shared.notices.counts();
+        snapshot.notifications = self.shared.notices.counts();
         snapshot.thread_restarts = self.shared.restarts.load(Ordering::Relaxed);
         let snapshot = Arc::new(snapshot);
         self.watchdog.feed(now, self.shared.rounds.load(Ordering::Relaxed));

@@ -19,13 +19,13 @@ use super::Gateway;
 use super::accounts::Account;
 use super::autorate::Findings;
 use super::events::InterfaceEvents;
-use super::exceptions::ExceptionCounts;
 use super::guarantees::{self, Exceeded};
 use super::log;
 use super::metrics::{COUNTER, GAUGE, Kind, Metrics};
+use super::notifications::NotificationCounts;
 pub use super::reloads::{Reloads, Results};
 use super::traffic::Traffic;
-use crate::exceptions::FlowPackets;
+use crate::notifications::FlowPackets;
 
 /// What is measured at one time.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub struct Snapshot {
     /// What happened to the interfaces inside and outside.
     pub events: [InterfaceEvents; 2],
     /// Of the applications that read overload notifications.
-    pub exceptions: ExceptionCounts,
+    pub notifications: NotificationCounts,
     /// How often the threads that serve the gateway were started again.
     pub thread_restarts: u64,
 }
@@ -125,7 +125,7 @@ impl<I: FrameIo> Gateway<I> {
             late: Default::default(),
             frames: self.engine.shared.pool.used().into(),
             events: Default::default(),
-            exceptions: ExceptionCounts::default(),
+            notifications: NotificationCounts::default(),
             thread_restarts: 0,
         }
     }
@@ -272,7 +272,7 @@ const OF_REAL_RATE: [(&str, Kind, &str, OfRealRate); 3] = [
         bytes(it.requirement)
     }),
     ("real_rate_allocation_bytes_per_second", GAUGE, "What the flow has.", |it| bytes(it.allocation)),
-    ("real_rate_exceptions_total", COUNTER, "Overload notifications about the flow.", |it| {
+    ("real_rate_notifications_total", COUNTER, "Overload notifications about the flow.", |it| {
         it.exceptions as f64
     }),
 ];
@@ -456,9 +456,9 @@ impl Snapshot {
         let lost = log::lines_lost() as f64;
         metrics.counter("log_lines_lost_total", "Lines of the log that could not be written.", of_all(lost));
         let help = "Overload notifications that a reader lost.";
-        metrics.counter("exceptions_lost_total", help, of_all(self.exceptions.lost as f64));
+        metrics.counter("notifications_lost_total", help, of_all(self.notifications.lost as f64));
         let help = "Readers of overload notifications that are connected.";
-        metrics.gauge("exception_readers", help, of_all(self.exceptions.readers as f64));
+        metrics.gauge("notification_readers", help, of_all(self.notifications.readers as f64));
         let restarts = self.thread_restarts as f64;
         let help = "Times that a thread which serves the gateway was started again.";
         metrics.counter("thread_restarts_total", help, of_all(restarts));
@@ -519,8 +519,8 @@ impl Snapshot {
             (TURN_AGE.0): silence.as_secs_f64(),
             "directions": Value::Object(self.directions().map(direction).collect()),
             "real_rate": real_rate.collect::<Vec<_>>(),
-            "exceptions_lost": self.exceptions.lost,
-            "exception_readers": self.exceptions.readers,
+            "notifications_lost": self.notifications.lost,
+            "notification_readers": self.notifications.readers,
             "interfaces": Value::Object(self.interfaces().into_iter().zip(&self.events).map(port).collect()),
             "malformed_frames": Value::Object(
                 self.malformed.iter().map(|(reason, count)| ((*reason).to_owned(), json!(count))).collect()

@@ -12,7 +12,7 @@ use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 use apportion_runtime::histogram::Histogram;
 use apportion_runtime::outcome::Distribution;
 
-use crate::exceptions::FlowPackets;
+use crate::notifications::FlowPackets;
 
 /// How long traffic is added up. Chosen: the eye follows no shorter one, and it holds 80 full frames at 1 Mbit/s.
 pub const PERIOD: Span = Span::from_secs(1);

@@ -304,7 +304,7 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
         "Sent packets",
     ]);
     head.extend(DropReason::ALL.map(drops_head));
-    head.extend(heads(["Lost", "Marks", "Retransmits", "Timeouts", "Exceptions"]));
+    head.extend(heads(["Lost", "Marks", "Retransmits", "Timeouts", "Notifications"]));
     let by_name =
         point.outcomes.iter().map(|of| of.flows.iter().map(|flow| (flow.name.as_str(), flow)).collect());
     let seeds: Vec<BTreeMap<&str, &FlowOutcome>> = by_name.collect();

@@ -197,7 +197,7 @@ throughput.</dd>
 every delay moved by 1 µs, up or down, and two copies each have the same moves. The largest is that of the moves that shift it most. p: F test of the
 analysis of variance, replications and the copies of each moves as groups.</dd>
 <dt>Queue delay</dt><dd>Time that transmitted packets spent in the queue of the named link.</dd>
-<dt>Exceptions</dt><dd>Notifications from a queue to the flow's source that the link cannot carry the rate that the
+<dt>Notifications</dt><dd>Notifications from a queue to the flow's source that the link cannot carry the rate that the
 flow needs.</dd>
 <dt>Allocation</dt><dd>The rate that the queue of the named link allocates to a flow, if its discipline infers the
 needs of flows; the mean over the measured time is in the table <code>statistics</code>.</dd>

@@ -88,8 +88,13 @@ fn a_csv_file_is_what_is_exported() {
         let name = file.strip_suffix(".csv").unwrap();
         assert_eq!(fs::read_to_string(run.join(file)).unwrap(), table(&run, name), "{name}");
     }
-    let unknown = export(&run, "flow", &mut Vec::new()).unwrap_err().to_string();
-    assert!(unknown.starts_with("`flow` is no table; the tables are flows, links,"), "{unknown}");
+    let unknown = |name| export(&run, name, &mut Vec::new()).unwrap_err().to_string();
+    let near = unknown("flow");
+    assert!(
+        near.starts_with("`flow` is no table (did you mean `flows`?); the tables are flows, links,"),
+        "{near}"
+    );
+    assert!(unknown("phases").contains(" (it is called `phase_sensitivity`); "));
 }
 
 #[test]

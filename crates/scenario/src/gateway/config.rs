@@ -33,7 +33,7 @@ pub struct GatewayConfig {
     /// The loopback address that serves metrics, if any.
     pub metrics: Option<SocketAddr>,
     /// The Unix socket that applications read overload notifications from, if any.
-    pub exceptions: Option<PathBuf>,
+    pub notifications: Option<PathBuf>,
     /// Whether changes are taken at [`metrics`](Self::metrics); with an address there and a file of a token.
     pub control: bool,
     /// The file with the token that changes need.

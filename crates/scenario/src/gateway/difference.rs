@@ -31,7 +31,7 @@ pub enum Setting {
     /// The address that serves metrics.
     Metrics,
     /// The socket for overload notifications.
-    Exceptions,
+    Notifications,
     /// Whether changes are taken at the address of metrics.
     Control,
     /// The file with the token that these need.
@@ -77,7 +77,7 @@ impl Setting {
     pub const fn is_pinned(self) -> bool {
         matches!(
             self,
-            Self::Title | Self::Seed | Self::Inside | Self::Outside | Self::Exceptions | Self::Flows
+            Self::Title | Self::Seed | Self::Inside | Self::Outside | Self::Notifications | Self::Flows
         )
     }
 }

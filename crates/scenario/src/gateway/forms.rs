@@ -86,7 +86,7 @@ pub(super) fn grouping_text(grouping: Grouping) -> String {
 
 /// The path of a Unix socket.
 pub(super) fn socket(text: &str) -> Result<PathBuf, String> {
-    let example = "write for example \"/run/apportion/exceptions.sock\"";
+    let example = "write for example \"/run/apportion/notifications.sock\"";
     if !text.starts_with('/') || text.ends_with('/') || text.contains('\0') {
         return Err(format!("`{text}` is not the path of a file from the root; {example}"));
     }

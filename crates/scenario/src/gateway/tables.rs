@@ -21,8 +21,8 @@ pub(crate) const ROOT: &[Param] = &[
         "Loopback address and port that serve metrics; metrics are not served if absent.",
     ),
     optional(
-        "exceptions",
-        of(Kind::Form("\"/run/apportion/exceptions.sock\"")),
+        "notifications",
+        of(Kind::Form("\"/run/apportion/notifications.sock\"")),
         "Unix socket that applications read overload notifications of `ramp` from; none if absent.",
     ),
     default(

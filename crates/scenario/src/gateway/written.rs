@@ -77,8 +77,10 @@ impl GatewayConfig {
         file.add(Setting::Inside, "inside", quoted(&self.inside));
         file.add(Setting::Outside, "outside", quoted(&self.outside));
         file.add_if(Setting::Metrics, "metrics", self.metrics, |metrics| quoted(&metrics.to_string()));
-        let exceptions = self.exceptions.as_deref();
-        file.add_if(Setting::Exceptions, "exceptions", exceptions, |path| quoted(&path.to_string_lossy()));
+        let notifications = self.notifications.as_deref();
+        file.add_if(Setting::Notifications, "notifications", notifications, |path| {
+            quoted(&path.to_string_lossy())
+        });
         file.add(Setting::Control, "control", self.control.to_string());
         let token = self.control_token.as_deref();
         file.add_if(Setting::ControlToken, "control_token", token, |path| quoted(&path.to_string_lossy()));

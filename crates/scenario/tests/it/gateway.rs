@@ -162,16 +162,16 @@ fn values_of_the_file_are_refused_with_a_fix() {
         (
             "metric = 1",
             "metric: unknown key (did you mean `metrics`?); known here: title, seed, inside, outside, \
-                        metrics, exceptions, control, control_token, address, report_key, insecure, flow_idle, flows, up, down, plans, rule, customer",
+                        metrics, notifications, control, control_token, address, report_key, insecure, flow_idle, flows, up, down, plans, rule, customer",
         ),
         (
-            "exceptions = \"x.sock\"",
-            "exceptions: `x.sock` is not the path of a file from the root; write for example \
-             \"/run/apportion/exceptions.sock\"",
+            "notifications = \"x.sock\"",
+            "notifications: `x.sock` is not the path of a file from the root; write for example \
+             \"/run/apportion/notifications.sock\"",
         ),
         (
-            "exceptions = 9",
-            "exceptions: `9` is not the path of a file from the root; write for example \"/run/apportion/exceptions.sock\"",
+            "notifications = 9",
+            "notifications: `9` is not the path of a file from the root; write for example \"/run/apportion/notifications.sock\"",
         ),
         (
             "control_token = \"token\"\ncontrol = false",

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use apportion_core::packet::{CustomerId, FlowId};
 
 use super::{Classifier, FIRST, Given, Key};
-use crate::exceptions::FlowPackets;
 use crate::gateway::traffic::Terms;
+use crate::notifications::FlowPackets;
 
 impl Classifier {
     /// The rule of a flow, if one matched, and which packets it is.

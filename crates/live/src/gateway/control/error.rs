@@ -40,8 +40,8 @@ pub enum ControlError {
     #[error("{0}")]
     Token(String),
     /// The socket for overload notifications cannot be opened.
-    #[error("exceptions = \"{}\": cannot listen there: {error}; name a new file in a folder that exists", .path.display())]
-    Exceptions {
+    #[error("notifications = \"{}\": cannot listen there: {error}; name a new file in a folder that exists", .path.display())]
+    Notifications {
         /// Where.
         path: PathBuf,
         /// The error of the system call.

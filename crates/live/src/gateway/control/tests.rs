@@ -273,9 +273,9 @@ fn an_application_is_notified_within_200_ms_of_an_overload() {
     let film = |_| datagram([[10, 0, 0, 5], [198, 51, 100, 7]], [40_000, 5_004], 986);
     let text = |folder: &Path| {
         format!(
-            "exceptions = \"{}\"\nup.rate = \"1Mbit\"\nup.queue = \"ramp\"\ndown.rate = \"1Mbit\"\n[[rule]]\nname = \"film\"\n\
+            "notifications = \"{}\"\nup.rate = \"1Mbit\"\nup.queue = \"ramp\"\ndown.rate = \"1Mbit\"\n[[rule]]\nname = \"film\"\n\
              class = \"real_rate\"\nto_port = 5004\n",
-            folder.join("exceptions").display()
+            folder.join("notifications").display()
         )
     };
     let mut place = Place::of(text);
@@ -283,7 +283,7 @@ fn an_application_is_notified_within_200_ms_of_an_overload() {
     for (times, rate) in [([0, 9_000], 75), ([3_030, 5_600], 250)] {
         play(engine, 0, times.map(Time::from_millis), rate, film);
     }
-    let mut client = UnixStream::connect(place.folder.path().join("exceptions")).unwrap();
+    let mut client = UnixStream::connect(place.folder.path().join("notifications")).unwrap();
     client.set_nonblocking(true).unwrap();
     let (mut lines, mut said) = (Vec::new(), String::new());
     while place.runner.gateway.now() < Time::from_secs(9) {
@@ -312,16 +312,16 @@ fn an_application_is_notified_within_200_ms_of_an_overload() {
     // 75 packets of 1000 bytes.
     let allocation = value(&format!("real_rate_allocation_bytes_per_second{labels}"));
     assert!((allocation / 75e3 - 1.0).abs() < 0.1, "{allocation}");
-    assert_eq!(value(&format!("real_rate_exceptions_total{labels}")), notices.len() as f64);
-    assert_eq!((value("exception_readers"), value("exceptions_lost_total")), (1.0, 0.0));
+    assert_eq!(value(&format!("real_rate_notifications_total{labels}")), notices.len() as f64);
+    assert_eq!((value("notification_readers"), value("notifications_lost_total")), (1.0, 0.0));
     assert_eq!(value("real_rate_flows{direction=\"up\"}"), 1.0);
 }
 
 #[test]
-fn a_socket_for_exceptions_replaces_none_that_is_used_and_no_file() {
+fn a_socket_for_notifications_replaces_none_that_is_used_and_no_file() {
     let folder = tempfile::tempdir().unwrap();
     let open = |name: &str| {
-        let text = format!("exceptions = \"{}\"\n{RATES}", folder.path().join(name).display());
+        let text = format!("notifications = \"{}\"\n{RATES}", folder.path().join(name).display());
         let text = format!("inside = \"a\"\noutside = \"b\"\n{text}");
         let config = GatewayConfig::load(&text, &folder.path().join("x.toml")).unwrap();
         let (path, catalog) = (folder.path().join("x.toml"), Catalog::default());

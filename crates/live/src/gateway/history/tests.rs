@@ -5,10 +5,10 @@ use apportion_core::units::{Bytes, Weight};
 use apportion_runtime::histogram::Histogram;
 
 use super::*;
-use crate::exceptions::FlowPackets;
 use crate::gateway::Gateway;
 use crate::gateway::attacks::{Bench, HARDWARE};
 use crate::gateway::traffic::Terms;
+use crate::notifications::FlowPackets;
 
 const TEXT: &str = "up.rate = \"8Mbit\"\ndown.rate = \"8Mbit\"\n";
 

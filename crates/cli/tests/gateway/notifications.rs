@@ -15,9 +15,9 @@ use crate::place::{PLAIN, place};
 
 pub fn an_application_reads_overload_notifications_until_the_gateway_stops() {
     let place = place();
-    let socket = place.folder.path().join("exceptions.sock");
+    let socket = place.folder.path().join("notifications.sock");
     let text = PLAIN.replace("up.rate = \"10Mbit\"", "up.rate = \"1Mbit\"\nup.queue = \"ramp\"")
-        + &format!("exceptions = \"{}\"\n", socket.display())
+        + &format!("notifications = \"{}\"\n", socket.display())
         + "[[rule]]\nname = \"film\"\nclass = \"real_rate\"\nto_port = 9\n";
     let path = place.write(&text);
     let gateway = place.start(&path);
@@ -46,7 +46,7 @@ pub fn an_application_reads_overload_notifications_until_the_gateway_stops() {
     );
     let (status, stats, _) = place.ask(&["stats"], &path);
     let stats: Value = serde_json::from_str(&stats).unwrap();
-    assert_eq!((status, &stats["exception_readers"]), (0, &1.into()));
+    assert_eq!((status, &stats["notification_readers"]), (0, &1.into()));
     assert_eq!(stats["real_rate"][0]["flow"], "udp 10.0.0.1:7000 > 10.0.0.2:9");
     gateway.stop();
     assert!(!socket.exists());

@@ -1,5 +1,5 @@
 //! Overload notifications between the threads of a gateway: the one that moves packets hands them over without waiting, and
-//! the control thread writes them to [applications](crate::exceptions).
+//! the control thread writes them to [applications](crate::notifications).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use apportion_core::units::Time;
 
-use crate::exceptions::{Notice, Readers};
+use crate::notifications::{Notice, Readers};
 
 /// Notifications on their way. Chosen: as many as a link keeps.
 const MAX_NOTICES: usize = 1_024;
@@ -23,7 +23,7 @@ pub(crate) struct Notices {
 
 /// Of readers and what they lost.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ExceptionCounts {
+pub struct NotificationCounts {
     /// Notifications that found no room, for each reader that lost them.
     pub lost: u64,
     /// Readers that are connected.
@@ -53,8 +53,8 @@ impl Notices {
     }
 
     /// As of now.
-    pub fn counts(&self) -> ExceptionCounts {
+    pub fn counts(&self) -> NotificationCounts {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        ExceptionCounts { lost: read(&self.lost), readers: read(&self.readers) }
+        NotificationCounts { lost: read(&self.lost), readers: read(&self.readers) }
     }
 }
