@@ -8,15 +8,16 @@ use std::process::Command;
 
 /// Whose sources decide about the outcome of a simulation, beside this crate.
 const CRATES: [&str; 4] = ["core", "scenario", "runtime", "sim"];
+/// Folders of sources that do, too.
+const FOLDERS: [&str; 1] = ["../report/src/rows"];
 /// What else does: rows and the comparison of perturbed copies, which are kept too, and the versions of libraries.
-const FILES: [&str; 8] = [
+const FILES: [&str; 7] = [
     "../report/src/due.rs",
     "../report/src/phase_sensitivity.rs",
     "../report/src/recorded.rs",
-    "../report/src/rows.rs",
     "../report/src/sample.rs",
     "../report/src/statistics.rs",
-    "../report/src/tables.rs",
+    "../report/src/units.rs",
     "../../Cargo.lock",
 ];
 
@@ -26,8 +27,8 @@ fn main() -> io::Result<()> {
     let mut build = version.clone();
     if Path::new("../core/src").is_dir() {
         let mut files: Vec<PathBuf> = FILES.iter().map(PathBuf::from).filter(|file| file.is_file()).collect();
-        for name in CRATES {
-            let folder = PathBuf::from("..").join(name).join("src");
+        let crates = CRATES.iter().map(|name| PathBuf::from("..").join(name).join("src"));
+        for folder in crates.chain(FOLDERS.iter().map(PathBuf::from)) {
             println!("cargo::rerun-if-changed={}", folder.display());
             add_files(&folder, &mut files)?;
         }

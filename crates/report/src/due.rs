@@ -50,6 +50,16 @@ pub(crate) enum Reached {
     Unknown,
 }
 
+impl Reached {
+    /// How long after the event, if it had it.
+    pub(crate) const fn after(self) -> Option<Span> {
+        match self {
+            Self::After(time) => Some(time),
+            Self::Never | Self::Unknown => None,
+        }
+    }
+}
+
 /// The series of a flow and of what it was due, to be summed over intervals.
 pub(crate) struct Shares {
     sample: Span,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use apportion_core::units::Span;
 
 use crate::metrics::{Metrics, SlowestLink};
+use crate::quantities::{COMPLETION_P95, QUEUE_DELAY_P95};
 use crate::record::{PointRecord, Run};
 use crate::shares::{FlowShare, GroupShare, flow_shares, group_shares};
 use crate::statistics::number;
@@ -117,7 +118,7 @@ const FELT: f64 = 3.0;
 /// The points with the shortest and longest queue delay of the slowest watched link, if they differ much.
 fn waiting(run: &Run) -> Option<String> {
     let link = SlowestLink::of(run.points.iter().map(|point| &point.summary().metrics))?;
-    let metric = format!("queue_delay_p95_ms/{}", link.name);
+    let metric = QUEUE_DELAY_P95.at(link.name);
     let wait = |p: &'_ PointRecord| Some(p.summary().metrics.get(&metric)?.mean);
     let mut ranked: Vec<(f64, &str)> = run.points.iter().filter_map(|p| Some((wait(p)?, p.name()))).collect();
     ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -138,19 +139,17 @@ const SLOWER: f64 = 1.5;
 /// differ.
 fn transfers(run: &Run) -> Option<String> {
     let all: Vec<(&Metrics, &str)> = run.points.iter().map(|p| (&p.summary().metrics, p.name())).collect();
-    let metric =
-        all.iter().flat_map(|(metrics, _)| metrics.iter()).find(|m| m.name.starts_with(COMPLETION))?;
+    let group = all.iter().find_map(|(metrics, _)| metrics.transfers().next())?;
+    let metric = COMPLETION_P95.at(group);
     let mut ranked: Vec<(f64, &str)> =
-        all.iter().filter_map(|(metrics, name)| Some((metrics.get(&metric.name)?.mean, *name))).collect();
+        all.iter().filter_map(|(metrics, name)| Some((metrics.get(&metric)?.mean, *name))).collect();
     ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (&(least, shortest), &(most, longest)) = (ranked.first()?, ranked.last()?);
     (least > 0.0 && most > SLOWER * least).then(|| {
-        let (least, most, group) = (number(least), number(most), &metric.name[COMPLETION.len()..]);
+        let (least, most) = (number(least), number(most));
         format!(" Of the transfers of {group}, 95 % are done in {least} s with {shortest}, but in {most} s with {longest}.")
     })
 }
-
-const COMPLETION: &str = "completion_p95_s/";
 
 /// The groups of finite transfers. These are due a share as long as they are there, and cannot use all of it: TCP starts slowly, and
 /// they have no more to send. So sentences do not say that they got little; they compare completion times.

@@ -10,13 +10,13 @@
 //! | [`mod@compare`] | comparison of stored runs |
 //! | [`parity`] | comparison of the simulator with the lab |
 //! | [`mod@summary`] | a run as plain text and as JSON lines |
-//! | [`metrics`] | the metrics of a run |
+//! | [`metrics`], [`quantities`] | the metrics of a run; what each is and how it is measured |
 //! | [`statistics`] | means, intervals, fairness, distributions |
-//! | [`rows`] | the rows and columns of the tables, with units |
+//! | [`rows`] | the tables: their columns, with units, and how each is measured |
 //! | [`phase_sensitivity`] | whether results depend on phases: replications against their perturbed copies |
 //! | [`link_use`] | how full links were, and whether their queues rejected packets |
 //! | `due` | what flows got of what they were due, over time |
-//! | `tables`, `shares` | the rows of a run; throughput and entitlement of flows and groups |
+//! | `shares` | throughput and entitlement of flows and groups |
 //! | `headline`, `page` | the report: its sentences, and its sections |
 //! | `sweep`, `panels` | the parameters of a sweep, and the figures over them |
 //! | [`flent`] | a run as a data file of Flent |
@@ -36,7 +36,6 @@ pub mod html;
 pub mod latex;
 pub mod league;
 pub mod link_use;
-mod media;
 pub mod metrics;
 mod page;
 mod panels;
@@ -44,6 +43,7 @@ pub mod parity;
 pub mod phase_sensitivity;
 pub mod plot;
 mod point_summary;
+pub mod quantities;
 pub mod record;
 mod recorded;
 mod replication;
@@ -54,7 +54,7 @@ pub mod statistics;
 pub mod store;
 pub mod summary;
 mod sweep;
-mod tables;
+mod units;
 
 pub use compare::{Comparison, compare};
 pub use page::{document, page};
@@ -67,4 +67,4 @@ pub use store::{
     write,
 };
 pub use summary::{json_lines, summary};
-pub use tables::mbps;
+pub use units::mbps;

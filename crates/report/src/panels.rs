@@ -7,7 +7,11 @@ use apportion_core::queue::DropReason;
 use crate::figure::{
     Across, Bar, COLOURS, DotRow, Drawing, Heat, Line, Panel, Stack, dots, heat, lines, stacks,
 };
-use crate::metrics::{Metric, Metrics};
+use crate::metrics::Metrics;
+use crate::quantities::{
+    BITRATE, COMPLETION_P95, DELAY_P95, GROUP_DROPS, JAIN, LINK_DROPS, MOS, MOUTH_TO_EAR, QUEUE_DELAY_P95,
+    Quantity, RPM, SHARE, STALL_RATIO, THROUGHPUT, TOTAL_DROPS, TOTAL_MARKED, UTILISATION,
+};
 use crate::shares::{FlowShare, GroupShare, Keys, group_shares, in_order};
 use crate::statistics::{Estimate, number};
 use crate::sweep::{Axis, Numbers, Sweep};
@@ -31,8 +35,10 @@ fn first(mut names: Vec<String>, most: usize, what: &str) -> (Vec<String>, Optio
 }
 
 /// What is drawn: a metric, or the same metric of each group or link.
-struct Quantity {
+struct Drawn {
     title: &'static str,
+    /// What `--metric` calls it.
+    name: &'static str,
     /// (group or link, metric); the name is empty for a metric of the whole point.
     metrics: Vec<(String, String)>,
     /// How many of the groups or links these are, unless all.
@@ -41,45 +47,38 @@ struct Quantity {
     level: Option<f64>,
 }
 
-impl Quantity {
-    /// What `--metric` calls it: the name of its metrics without that of the group or link.
-    fn name(&self) -> &str {
-        self.metrics.first().and_then(|(_, name)| name.split('/').next()).unwrap_or_default()
-    }
-
+impl Drawn {
     /// The quantities that at least one of the points measured, the most important one first.
     fn all(metrics: &[&Metrics]) -> Vec<Self> {
-        let by_name = |title, prefix: &str, what, level| {
-            let name =
-                |metric: &Metric| Some(metric.name.strip_prefix(prefix)?.strip_prefix('/')?.to_owned());
-            let found = in_order(metrics.iter().flat_map(|metrics| metrics.iter()).filter_map(name));
-            let (found, cut) = first(found, MAX_NAMES, what);
-            let metrics = found.into_iter().map(|name| (name.clone(), format!("{prefix}/{name}"))).collect();
-            Self { title, metrics, cut, level }
+        let each = |title, quantity: Quantity, what, level| {
+            let found = metrics.iter().flat_map(|metrics| metrics.of_each(quantity));
+            let (found, cut) = first(in_order(found.map(|(part, _)| part.to_owned())), MAX_NAMES, what);
+            let metrics = found.into_iter().map(|part| (part.clone(), quantity.at(&part))).collect();
+            Self { title, name: quantity.name, metrics, cut, level }
         };
-        let whole = |title, name: &str, level| {
+        let whole = |title, Quantity { name, .. }, level| {
             let is_any = |metrics: &&Metrics| metrics.get(name).is_some_and(|estimate| estimate.mean != 0.0);
             let metrics =
                 if metrics.iter().any(is_any) { vec![(String::new(), name.to_owned())] } else { Vec::new() };
-            Self { title, metrics, cut: None, level }
+            Self { title, name, metrics, cut: None, level }
         };
         let all = [
-            by_name("Throughput over entitlement", "share", "groups", Some(1.0)),
-            by_name("Throughput of a flow, Mb/s", "throughput_mbps", "groups", None),
-            by_name("Completion time (95th percentile), s", "completion_p95_s", "groups", None),
-            by_name("Round trips in a minute", "rpm", "groups", None),
-            by_name("Time that video stood still, share", "stall_ratio", "groups", None),
-            by_name("Rate of video and calls, Mb/s", "bitrate_mbps", "groups", None),
-            by_name("Mean opinion score of calls", "mos", "groups", None),
-            by_name("Delay from mouth to ear, ms", "mouth_to_ear_ms", "groups", None),
-            by_name("One-way delay (95th percentile), ms", "delay_p95_ms", "groups", None),
-            by_name("Queue delay (95th percentile), ms", "queue_delay_p95_ms", "links", None),
-            by_name("Utilisation", "utilisation", "links", Some(1.0)),
-            whole("Jain index", "jain", Some(1.0)),
-            whole("Dropped packets", "drops_packets", None),
-            whole("Marked packets", "marked_packets", None),
+            each("Throughput over entitlement", SHARE, "groups", Some(1.0)),
+            each("Throughput of a flow, Mb/s", THROUGHPUT, "groups", None),
+            each("Completion time (95th percentile), s", COMPLETION_P95, "groups", None),
+            each("Round trips in a minute", RPM, "groups", None),
+            each("Time that video stood still, share", STALL_RATIO, "groups", None),
+            each("Rate of video and calls, Mb/s", BITRATE, "groups", None),
+            each("Mean opinion score of calls", MOS, "groups", None),
+            each("Delay from mouth to ear, ms", MOUTH_TO_EAR, "groups", None),
+            each("One-way delay (95th percentile), ms", DELAY_P95, "groups", None),
+            each("Queue delay (95th percentile), ms", QUEUE_DELAY_P95, "links", None),
+            each("Utilisation", UTILISATION, "links", Some(1.0)),
+            whole("Jain index", JAIN, Some(1.0)),
+            whole("Dropped packets", TOTAL_DROPS, None),
+            whole("Marked packets", TOTAL_MARKED, None),
         ];
-        all.into_iter().filter(|quantity| !quantity.metrics.is_empty()).collect()
+        all.into_iter().filter(|drawn| !drawn.metrics.is_empty()).collect()
     }
 }
 
@@ -136,7 +135,7 @@ impl Arrangement {
 /// The metrics of which a sweep has figures, by the names that choose them.
 pub(crate) fn sweep_metrics(points: &[Point<'_>]) -> Vec<String> {
     let all: Vec<&Metrics> = points.iter().map(|point| point.metrics).collect();
-    Quantity::all(&all).iter().map(|quantity| quantity.name().to_owned()).collect()
+    Drawn::all(&all).iter().map(|drawn| drawn.name.to_owned()).collect()
 }
 
 /// The figures of a sweep.
@@ -165,31 +164,31 @@ pub(crate) fn sweep_panels(points: &[Point<'_>], metric: Option<&str>) -> SweepP
 
     let mut panels = Vec::new();
     let all: Vec<&Metrics> = points.iter().map(|point| point.metrics).collect();
-    let is_wanted = |quantity: &Quantity| metric.is_none_or(|wanted| quantity.name() == wanted);
-    for quantity in Quantity::all(&all).into_iter().filter(is_wanted) {
+    let is_wanted = |drawn: &Drawn| metric.is_none_or(|wanted| drawn.name == wanted);
+    for drawn in Drawn::all(&all).into_iter().filter(is_wanted) {
         // A figure for each group or link, unless these are the colours.
         let parts: Vec<&[(String, String)]> = match &arrangement {
-            Arrangement::Heat { .. } => quantity.metrics.chunks(1).collect(),
-            _ if arrangement.names().is_some() => quantity.metrics.chunks(1).collect(),
-            _ => vec![&quantity.metrics],
+            Arrangement::Heat { .. } => drawn.metrics.chunks(1).collect(),
+            _ if arrangement.names().is_some() => drawn.metrics.chunks(1).collect(),
+            _ => vec![&drawn.metrics],
         };
         for part in parts {
             let title = match part {
-                [(name, _)] if !name.is_empty() => format!("{}: {name}", quantity.title),
-                _ => quantity.title.to_owned(),
+                [(name, _)] if !name.is_empty() => format!("{}: {name}", drawn.title),
+                _ => drawn.title.to_owned(),
             };
             let marks = Marks::of(points, &sweep, arrangement.names(), part);
             for combination in &combinations {
                 let note =
                     fixed.iter().zip(combination).map(|(axis, value)| sweep.axes[*axis].setting(*value));
-                let note = note.chain(quantity.cut.clone());
+                let note = note.chain(drawn.cut.clone());
                 let is_here =
                     |at: &[usize]| fixed.iter().map(|axis| at[*axis]).eq(combination.iter().copied());
                 panels.push(Panel {
                     title: title.clone(),
                     note: note.collect::<Vec<_>>().join(", "),
                     legend: legend(&sweep, &arrangement, part),
-                    drawing: marks.draw(&sweep, &arrangement, is_here, quantity.level),
+                    drawing: marks.draw(&sweep, &arrangement, is_here, drawn.level),
                 });
             }
         }
@@ -328,26 +327,20 @@ fn group_bar(group: &GroupShare, keys: &Keys) -> Bar {
     }
 }
 
-/// A metric by reason: its name in figures, and the start of the names of its metrics.
-fn reasons(prefix: &str) -> Vec<(String, String)> {
-    let drops = DropReason::ALL.map(|reason| {
-        let name = reason.name();
-        (format!("dropped: {}", name.replace('_', "-")), format!("{prefix}drops_{name}_packets/"))
-    });
-    drops.into_iter().chain([("marked".to_owned(), format!("{prefix}marked_packets/"))]).collect()
+/// What figures call the [reasons](GROUP_DROPS).
+fn reasons() -> Vec<String> {
+    let drops = DropReason::ALL.map(|reason| format!("dropped: {}", reason.name().replace('_', "-")));
+    drops.into_iter().chain(["marked".to_owned()]).collect()
 }
 
 /// Drops by reason and marks at each watched link, then of each group, with a row for each of these points, by name; none of
 /// what dropped and marked nothing.
 pub(crate) fn drop_panels(points: &[(&str, &Metrics)]) -> Vec<Panel> {
     let mut panels = Vec::new();
-    for (what, all, prefix) in [("at link", "links", "link_"), ("of group", "groups", "")] {
-        let reasons = reasons(prefix);
-        let of = |metric: &Metric| {
-            let mut names = reasons.iter().filter_map(|(_, start)| metric.name.strip_prefix(start.as_str()));
-            names.next().map(str::to_owned)
-        };
-        let names = in_order(points.iter().flat_map(|(_, metrics)| metrics.iter()).filter_map(of));
+    let reasons = reasons();
+    for (what, all, by_reason) in [("at link", "links", LINK_DROPS), ("of group", "groups", GROUP_DROPS)] {
+        let found = by_reason.iter().flat_map(|of| points.iter().flat_map(|(_, all)| all.of_each(*of)));
+        let names = in_order(found.map(|(name, _)| name.to_owned()));
         let (names, cut) = first(names, MAX_DROP_PANELS, all);
         let points_cut = match points.len() {
             all if all > MAX_ROWS => Some(format!("{MAX_ROWS} of {all} points are drawn")),
@@ -356,9 +349,8 @@ pub(crate) fn drop_panels(points: &[(&str, &Metrics)]) -> Vec<Panel> {
         let note = points_cut.into_iter().chain(cut).collect::<Vec<_>>().join(", ");
         for name in names {
             let row = |(label, metrics): &(&str, &Metrics)| {
-                let count = |start: &String| Some(metrics.get(&format!("{start}{name}"))?.mean);
-                let parts =
-                    reasons.iter().enumerate().filter_map(|(key, (_, start))| Some((key, count(start)?)));
+                let count = |of: &Quantity| Some(metrics.get(&of.at(&name))?.mean);
+                let parts = by_reason.iter().enumerate().filter_map(|(key, of)| Some((key, count(of)?)));
                 Stack { label: (*label).to_owned(), parts: parts.collect() }
             };
             let rows: Vec<Stack> = points.iter().take(MAX_ROWS).map(row).collect();
@@ -368,7 +360,7 @@ pub(crate) fn drop_panels(points: &[(&str, &Metrics)]) -> Vec<Panel> {
             panels.push(Panel {
                 title: format!("Drops and marks {what} {name}, packets"),
                 note: note.clone(),
-                legend: keys.map(|(key, (reason, _))| (key, reason.clone())).collect(),
+                legend: keys.map(|(key, reason)| (key, reason.clone())).collect(),
                 drawing: stacks(&rows),
             });
         }

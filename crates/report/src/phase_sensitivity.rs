@@ -6,11 +6,12 @@
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
+use crate::quantities::{JAIN, THROUGHPUT, TOTAL_THROUGHPUT};
 use crate::record::{PointRecord, Run};
 use crate::replication::FlowInfo;
 use crate::rows::PhaseSensitivityRow;
 use crate::statistics::{Estimate, mean, number};
-use crate::tables::round6;
+use crate::units::round6;
 
 pub use crate::sample::Sample;
 
@@ -67,11 +68,11 @@ fn compare(point: &PointRecord, copies: &[Option<PerturbedCopy>]) -> Vec<PhaseSe
         })
     };
     let of_flow = |(at, info): (usize, &FlowInfo)| {
-        row(&info.name, "throughput_mbps", &|sample| sample.flows.get(at).copied())
+        row(&info.name, THROUGHPUT.name, &|sample| sample.flows.get(at).copied())
     };
     let flows = point.flows.iter().enumerate().filter_map(of_flow);
-    let total = row("", "throughput_mbps", &|sample| Some(sample.total));
-    flows.chain(total).chain(row("", "jain", &|sample| sample.jain)).collect()
+    let total = row("", TOTAL_THROUGHPUT.name, &|sample| Some(sample.total));
+    flows.chain(total).chain(row("", JAIN.name, &|sample| sample.jain)).collect()
 }
 
 /// A number of a replication and of its perturbed copy.
@@ -200,7 +201,7 @@ fn calm(run: &Run) -> Option<String> {
 /// The row that moves most: of a flow if there is one.
 fn most<'a>(rows: &[&'a PhaseSensitivityRow]) -> Option<&'a PhaseSensitivityRow> {
     let rank =
-        |row: &PhaseSensitivityRow| (!row.flow.is_empty(), row.metric != "jain", row.largest_shift.abs());
+        |row: &PhaseSensitivityRow| (!row.flow.is_empty(), row.metric != JAIN.name, row.largest_shift.abs());
     rows.iter().copied().max_by(|a, b| {
         let (a, b) = (rank(a), rank(b));
         (a.0, a.1).cmp(&(b.0, b.1)).then(a.2.total_cmp(&b.2))
@@ -216,7 +217,7 @@ fn moves(row: &PhaseSensitivityRow) -> String {
 /// What a row is about, and its unit after a space.
 fn what(row: &PhaseSensitivityRow) -> (&str, &'static str) {
     match (row.flow.as_str(), row.metric.as_str()) {
-        ("", "jain") => ("Jain's index", ""),
+        ("", name) if name == JAIN.name => ("Jain's index", ""),
         ("", _) => ("the total", " Mb/s"),
         (flow, _) => (flow, " Mb/s"),
     }

@@ -8,7 +8,7 @@ use crate::panels::{Point, sweep_metrics};
 use crate::shares::{FlowShare, Keys, shares_of};
 use crate::statistics::Estimate;
 use crate::store::{Contents, LoadError, StoredPoint, StoredRun, load, series};
-use crate::tables::round6;
+use crate::units::round6;
 
 mod over_time;
 mod per_point;

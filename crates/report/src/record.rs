@@ -13,10 +13,9 @@ use crate::point_summary::PointSummary;
 use crate::recorded::Recorded;
 use crate::replication::{FlowInfo, Replication};
 use crate::rows::{
-    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, Row,
+    self, AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, Row,
     SeriesRow, StatisticRow,
 };
-use crate::tables;
 
 /// One scenario with all its points (sweeps and alternatives) and replications.
 #[derive(Clone, Debug)]
@@ -195,7 +194,7 @@ macro_rules! table {
             fn of_point(point: &PointRecord) -> impl Iterator<Item = Self> {
                 let recorded: fn(&Recorded) -> &[Self] = $recorded;
                 let recorded = point.recorded.iter().flat_map(move |of| recorded(of).iter().cloned());
-                point.replications().flat_map(tables::$function).chain(recorded)
+                point.replications().flat_map(rows::$function).chain(recorded)
             }
         }
     )* };
@@ -209,7 +208,7 @@ table! {
     CompletionRow by completions, or |of| &of.completions
     MediaRow by media, or |of| &of.media
     StatisticRow by statistics, or |of| &of.statistics
-    ResponseRow by response_rows, or |of| &of.responses
+    ResponseRow by responses, or |of| &of.responses
 }
 
 impl Table for PhaseSensitivityRow {

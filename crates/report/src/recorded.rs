@@ -5,10 +5,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::replication::Replication;
 use crate::rows::{
-    AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, ResponseRow, SeriesRow, StatisticRow,
+    self, AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, ResponseRow, SeriesRow, StatisticRow,
 };
 use crate::sample::Sample;
-use crate::tables;
 
 /// One replication as rows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -40,20 +39,18 @@ impl Recorded {
     /// The rows of a replication; those over time only if `with_intervals`.
     #[must_use]
     pub fn of(of: Replication<'_>, with_intervals: bool) -> Self {
-        let intervals = || Intervals {
-            series: tables::series(of).collect(),
-            allocations: tables::allocations(of).collect(),
-        };
+        let intervals =
+            || Intervals { series: rows::series(of).collect(), allocations: rows::allocations(of).collect() };
         Self {
             seed: of.outcome.seed,
             measured: of.outcome.measured,
             fault: of.outcome.fault(),
-            flows: tables::flows(of).collect(),
-            links: tables::links(of).collect(),
-            completions: tables::completions(of).collect(),
-            media: tables::media(of).collect(),
-            statistics: tables::statistics(of).collect(),
-            responses: tables::response_rows(of).collect(),
+            flows: rows::flows(of).collect(),
+            links: rows::links(of).collect(),
+            completions: rows::completions(of).collect(),
+            media: rows::media(of).collect(),
+            statistics: rows::statistics(of).collect(),
+            responses: rows::responses(of).collect(),
             intervals: with_intervals.then(intervals),
             sample: Some(Sample::of(of.outcome, of.dues)),
         }

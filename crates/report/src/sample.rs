@@ -6,7 +6,7 @@ use apportion_runtime::outcome::Outcome;
 use serde::{Deserialize, Serialize};
 
 use crate::statistics::{jain, judged};
-use crate::tables::mbps;
+use crate::units::mbps;
 
 /// The numbers of one replication, or of its perturbed copy, that are compared.
 #[derive(Clone, Debug, Serialize, Deserialize)]

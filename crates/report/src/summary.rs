@@ -7,6 +7,10 @@ use serde::Serialize;
 use crate::headline::headlines;
 use crate::metrics::SlowestLink;
 use crate::phase_sensitivity;
+use crate::quantities::{
+    COMPLETION_P95, DELAY_P95, JAIN, QUEUE_DELAY_P95, Quantity, RPM, TOTAL_DROPS, TOTAL_THROUGHPUT,
+    UTILISATION,
+};
 use crate::record::{PointRecord, Run};
 use crate::rows::PhaseSensitivityRow;
 use crate::shares::in_order;
@@ -81,9 +85,9 @@ fn waits(points: &[PointRecord]) -> Vec<(String, String)> {
     let finite = |group: &str| points.iter().any(|p| p.summary().metrics.transfers().any(|of| of == group));
     let probe = |group: &str| points.iter().any(|p| p.summary().metrics.probes().any(|of| of == group));
     let wait = |group: &String| match finite(group) {
-        true if probe(group) => (format!("{group} RPM"), format!("rpm/{group}")),
-        true => (format!("{group} done p95 s"), format!("completion_p95_s/{group}")),
-        false => (format!("{group} p95 ms"), format!("delay_p95_ms/{group}")),
+        true if probe(group) => (format!("{group} RPM"), RPM.at(group)),
+        true => (format!("{group} done p95 s"), COMPLETION_P95.at(group)),
+        false => (format!("{group} p95 ms"), DELAY_P95.at(group)),
     };
     if groups.len() > MAX_GROUPS { Vec::new() } else { groups.iter().map(wait).collect() }
 }
@@ -95,17 +99,16 @@ fn summary_row(
 ) -> Vec<String> {
     let metrics = &point.summary().metrics;
     let show = |name: &str| metrics.show(name).unwrap_or_else(|| "-".to_owned());
-    let of_link =
-        |what: &str| link.map_or_else(|| "-".to_owned(), |link| show(&format!("{what}/{}", link.name)));
+    let of_link = |of: Quantity| link.map_or_else(|| "-".to_owned(), |link| show(&of.at(link.name)));
     let mut row = vec![
         point.name().to_owned(),
-        show("throughput_mbps"),
-        of_link("utilisation"),
-        show("jain"),
-        of_link("queue_delay_p95_ms"),
+        show(TOTAL_THROUGHPUT.name),
+        of_link(UTILISATION),
+        show(JAIN.name),
+        of_link(QUEUE_DELAY_P95),
     ];
     row.extend(waits.iter().map(|(_, metric)| show(metric)));
-    row.push(show("drops_packets"));
+    row.push(show(TOTAL_DROPS.name));
     row
 }
 

@@ -1,6 +1,11 @@
 //! What tables show of a cell: a heading, the metric, and which end of it is good.
 
 use super::{Cell, Counted, League, Played, Situation};
+use crate::quantities::{
+    BEST_SHARE, BITRATE, COMPLETION_P50, COMPLETION_P95, DELAY_P95, JAIN, LOST, MOS, MOUTH_TO_EAR,
+    QUEUE_DELAY_P50, QUEUE_DELAY_P95, QUEUE_DELAY_P99, Quantity, R2, RPM, SHARE, STALL_RATIO, UTILISATION,
+    WORST_SHARE,
+};
 use crate::statistics::Estimate;
 
 /// A column of a table of cells.
@@ -37,7 +42,7 @@ impl Column {
             [] => false,
             [first, rest @ ..] => {
                 rest.is_empty()
-                    || !self.metric.starts_with("bitrate")
+                    || BITRATE.part(&self.metric).is_none()
                     || rest.iter().any(|mean| mean != first)
             }
         }
@@ -54,16 +59,17 @@ impl Column {
 
 /// The columns that any situation has: shares, then the link, then losses.
 pub(super) fn common(situation: &Situation) -> Vec<Column> {
-    let mut all = vec![Column::new("worst share", "worst_share"), Column::new("best share", "best_share")];
-    all.push(Column::new("Jain", "jain"));
-    all.push(Column::new("R²", "r2"));
+    let mut all =
+        vec![Column::new("worst share", WORST_SHARE.name), Column::new("best share", BEST_SHARE.name)];
+    all.push(Column::new("Jain", JAIN.name));
+    all.push(Column::new("R²", R2.name));
     if let Some(link) = &situation.link {
-        all.push(Column::new("used, %", format!("utilisation/{link}")).percent());
-        for share in ["50", "95", "99"] {
-            all.push(Column::new(format!("queue p{share}, ms"), format!("queue_delay_p{share}_ms/{link}")));
+        all.push(Column::new("used, %", UTILISATION.at(link)).percent());
+        for (share, delay) in [("50", QUEUE_DELAY_P50), ("95", QUEUE_DELAY_P95), ("99", QUEUE_DELAY_P99)] {
+            all.push(Column::new(format!("queue p{share}, ms"), delay.at(link)));
         }
     }
-    all.push(Column::new("lost, %", "lost").percent());
+    all.push(Column::new("lost, %", LOST.name).percent());
     all
 }
 
@@ -86,42 +92,41 @@ pub(super) fn of(situation: &Situation) -> Vec<Column> {
 
 /// What is of interest of a group: what people see and hear, the times of its transfers, or else its share and its delay.
 fn of_group(group: &str, cells: &[Cell]) -> Vec<Column> {
-    let column = |heading: &str, quantity: &str| {
-        Column::new(format!("{group} {heading}"), format!("{quantity}/{group}"))
-    };
+    let column =
+        |heading: &str, quantity: Quantity| Column::new(format!("{group} {heading}"), quantity.at(group));
     let felt = [
-        column("stalled, %", "stall_ratio").percent(),
-        column("to ear, ms", "mouth_to_ear_ms"),
-        column("MOS", "mos"),
-        column("Mb/s", "bitrate_mbps"),
-        column("RPM", "rpm"),
+        column("stalled, %", STALL_RATIO).percent(),
+        column("to ear, ms", MOUTH_TO_EAR),
+        column("MOS", MOS),
+        column("Mb/s", BITRATE),
+        column("RPM", RPM),
     ];
     let felt: Vec<Column> = felt.into_iter().filter(|column| column.tells(cells)).collect();
-    let done = [column("p50 done, s", "completion_p50_s"), column("p95 done, s", "completion_p95_s")];
+    let done = [column("p50 done, s", COMPLETION_P50), column("p95 done, s", COMPLETION_P95)];
     match felt.is_empty() {
         false => felt,
         true if done[0].is_known(cells) => done.into(),
-        true => vec![column("share", "share"), column("p95, ms", "delay_p95_ms")],
+        true => vec![column("share", SHARE), column("p95, ms", DELAY_P95)],
     }
 }
 
 /// The heading of a table, and its column for a situation.
-type Quantity = (&'static str, fn(&Situation) -> Option<Column>);
+type Compared = (&'static str, fn(&Situation) -> Option<Column>);
 
 /// The quantities that are compared over all situations.
-pub(super) fn across() -> [Quantity; 5] {
+pub(super) fn across() -> [Compared; 5] {
     [
-        ("Worst share", |_| Some(Column::new("worst share", "worst_share"))),
-        ("Jain's index", |_| Some(Column::new("Jain", "jain"))),
+        ("Worst share", |_| Some(Column::new("worst share", WORST_SHARE.name))),
+        ("Jain's index", |_| Some(Column::new("Jain", JAIN.name))),
         ("Delay in the queue, 95 %, ms", |situation| {
             let link = situation.link.as_ref()?;
-            Some(Column::new("p95", format!("queue_delay_p95_ms/{link}")))
+            Some(Column::new("p95", QUEUE_DELAY_P95.at(link)))
         }),
         ("Link used, %", |situation| {
             let link = situation.link.as_ref()?;
-            Some(Column::new("used", format!("utilisation/{link}")).percent())
+            Some(Column::new("used", UTILISATION.at(link)).percent())
         }),
-        ("Packets lost, %", |_| Some(Column::new("lost", "lost").percent())),
+        ("Packets lost, %", |_| Some(Column::new("lost", LOST.name).percent())),
     ]
 }
 
@@ -145,10 +150,10 @@ pub(super) struct Tradeoff {
 /// The cells of a situation in the plane of delay and worst share, by delay.
 pub(super) fn tradeoffs(league: &League, situation: &Situation) -> Vec<Tradeoff> {
     let Some(link) = &situation.link else { return Vec::new() };
-    let delay = format!("queue_delay_p95_ms/{link}");
+    let delay = QUEUE_DELAY_P95.at(link);
     let of = |at: usize| {
         let played = situation.cells.get(at)?.played()?;
-        let (delay, share) = (played.metric(&delay)?.mean, played.metric("worst_share")?);
+        let (delay, share) = (played.metric(&delay)?.mean, played.metric(WORST_SHARE.name)?);
         Some(Tradeoff { at, delay, share, is_on_front: false })
     };
     let mut all: Vec<Tradeoff> = (0..league.disciplines.len()).filter_map(of).collect();

@@ -4,6 +4,7 @@ use super::columns::{self, COSTS, Column, played};
 use super::{Cell, League, Situation};
 use crate::figure::{DotRow, Panel, Scatter, compose, dots, scatter};
 use crate::latex::Table;
+use crate::quantities::WORST_SHARE;
 
 impl League {
     /// The files: their names, and what is in them. Of each situation the table of its page, the plane of delay and worst share, and the
@@ -77,7 +78,7 @@ impl League {
         let entrants = self.disciplines.iter().zip(&situation.cells);
         let rows: Vec<DotRow> = entrants
             .filter_map(|(entrant, cell)| {
-                let found = cell.played()?.metric("worst_share")?;
+                let found = cell.played()?.metric(WORST_SHARE.name)?;
                 Some(DotRow { label: entrant.name.clone(), dots: vec![(0, found.mean, found.ci95)] })
             })
             .collect();
@@ -96,7 +97,7 @@ impl League {
         let rows = self.disciplines.iter().enumerate().map(|(at, entrant)| {
             let cell = |situation: &Situation| match situation.cells.get(at) {
                 Some(Cell::Played(played)) => played
-                    .metric("worst_share")
+                    .metric(WORST_SHARE.name)
                     .map_or_else(String::new, |found| format!("{:.2}", found.mean)),
                 _ => "–".to_owned(),
             };

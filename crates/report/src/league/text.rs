@@ -2,6 +2,7 @@
 
 use super::columns::{self, Column};
 use super::{Cell, League, Situation};
+use crate::quantities::WORST_SHARE;
 use crate::statistics::number;
 use crate::summary::align;
 
@@ -27,7 +28,7 @@ impl League {
         for (at, entrant) in self.disciplines.iter().enumerate() {
             let cell = |situation: &Situation| match situation.cells.get(at).and_then(Cell::played) {
                 Some(played) => {
-                    played.metric("worst_share").map_or("?".to_owned(), |of| format!("{:.2}", of.mean))
+                    played.metric(WORST_SHARE.name).map_or("?".to_owned(), |of| format!("{:.2}", of.mean))
                 }
                 None => "-".to_owned(),
             };

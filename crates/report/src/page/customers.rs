@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use crate::figure::Bar;
 use crate::html::table;
-use crate::metrics::NO_CUSTOMER;
+use crate::quantities::{CUSTOMER_SHARE, CUSTOMER_THROUGHPUT, NO_CUSTOMER};
 use crate::record::{PointRecord, Run};
 use crate::statistics::{Estimate, mean, number};
 
@@ -102,10 +102,10 @@ fn customers(point: &PointRecord) -> Vec<Customer<'_>> {
     let samples = |name: &str| summary.metrics.samples(name);
     let mut customers: Vec<Customer<'_>> = summary
         .metrics
-        .by_name("customer_mbps/")
+        .of_each(CUSTOMER_THROUGHPUT)
         .map(|(name, throughput)| {
             let (flows, entitlement) = dues.get(name).copied().unwrap_or_default();
-            let shares = samples(&format!("customer_share/{name}"));
+            let shares = samples(&CUSTOMER_SHARE.at(name));
             Customer { name, flows, entitlement, throughput, shares }
         })
         .collect();

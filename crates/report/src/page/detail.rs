@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use apportion_core::queue::DropReason;
-use apportion_core::units::{Rate, Span};
+use apportion_core::units::Rate;
 use apportion_runtime::due::{Event, FlowDue};
-use apportion_runtime::outcome::{Completion, FlowOutcome, LinkOutcome};
+use apportion_runtime::outcome::LinkOutcome;
 
 use super::overview::swatches;
 use super::series;
 use crate::due::{Reached, Response, Worst, responses};
 use crate::figure::{COLOURS, Curve, Level, Plot, XAxis, curves, curves_with_events};
 use crate::html::{escape, table, table_of};
+use crate::quantities::{BITRATE, MOS, MOUTH_TO_EAR, Quantity, STALL_RATIO, STALLS, STARTUP, SWITCHES};
 use crate::record::{PointRecord, Run};
+use crate::rows::{CompletionAt, CompletionRow, FlowAt, FlowRow, LinkAt, LinkRow};
 use crate::shares::{Keys, flow_shares, in_order, natural};
 use crate::statistics::{Estimate, mean, nearest_rank, number};
-use crate::tables::{mbps, sorted_times};
 
 /// Chosen: longer tables are read from the CSV files.
 const MAX_FLOWS: usize = 120;
@@ -102,10 +103,7 @@ fn event_table(point: &PointRecord) -> String {
     let row = |(at, event): (usize, &Event)| {
         let of_event = || all.iter().filter(|response| response.event == at);
         let name = |flow: usize| outcome.flows.get(flow).map_or("", |flow| flow.name.as_str());
-        let time = |response: &Response| match response.reached {
-            Reached::After(time) => Some((time, response.flow)),
-            Reached::Never | Reached::Unknown => None,
-        };
+        let time = |response: &Response| Some((response.reached.after()?, response.flow));
         let last = of_event().filter_map(time).max();
         let never: Vec<usize> =
             of_event().filter(|response| response.reached == Reached::Never).map(|r| r.flow).collect();
@@ -270,10 +268,9 @@ fn figures(point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
     out
 }
 
-/// The mean and interval over replications of what `of` gives.
-fn over_seeds(point: &PointRecord, of: impl Fn(usize) -> Option<f64>) -> String {
-    let samples: Vec<f64> = (0..point.outcomes.len()).filter_map(of).collect();
-    Estimate::of(&samples).map_or_else(|| "–".to_owned(), |e| e.to_string())
+/// The mean and interval over replications.
+fn over_seeds(samples: impl Iterator<Item = f64>) -> String {
+    Estimate::of(&samples.collect::<Vec<_>>()).map_or_else(|| "–".to_owned(), |e| e.to_string())
 }
 
 /// A table without the columns whose cells are all 0 or empty.
@@ -305,37 +302,38 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
     ]);
     head.extend(DropReason::ALL.map(drops_head));
     head.extend(heads(["Lost", "Marks", "Retransmits", "Timeouts", "Notifications"]));
-    let by_name =
-        point.outcomes.iter().map(|of| of.flows.iter().map(|flow| (flow.name.as_str(), flow)).collect());
-    let seeds: Vec<BTreeMap<&str, &FlowOutcome>> = by_name.collect();
+    let by_name = point
+        .replications()
+        .map(|of| FlowAt::all(of).map(|flow| (flow.outcome.name.as_str(), flow)).collect());
+    let seeds: Vec<BTreeMap<&str, FlowAt<'_>>> = by_name.collect();
     let worst_of: BTreeMap<&str, Worst> =
         point.summary().flows.iter().filter_map(|of| Some((of.name.as_str(), of.worst?))).collect();
     let row = |share: &crate::shares::FlowShare| {
-        let find =
-            |seed: usize| Some((*seeds[seed].get(share.name.as_str())?, point.outcomes[seed].measured));
-        let show = |of: &dyn Fn(&FlowOutcome, Span) -> Option<f64>| {
-            over_seeds(point, |seed| find(seed).and_then(|(flow, measured)| of(flow, measured)))
+        let show = |of: &dyn Fn(&FlowAt<'_>) -> Option<f64>| {
+            over_seeds(seeds.iter().filter_map(|flows| of(flows.get(share.name.as_str())?)))
         };
+        let count = |of: fn(&FlowAt<'_>) -> u64| show(&|flow| Some(of(flow) as f64));
+        let some = |of: fn(&FlowAt<'_>) -> Option<u64>| show(&|flow| of(flow).map(|count| count as f64));
         let mut row = vec![
             share.name.clone(),
             share.throughput.to_string(),
             share.entitlement.map_or_else(|| "–".to_owned(), number),
             share.ratio().map_or_else(|| "–".to_owned(), |r| format!("{:.0} %", r * 100.0)),
             worst_of.get(share.name.as_str()).map_or_else(|| "–".to_owned(), worst),
-            show(&|f, measured| f.goodput.map(|goodput| mbps(goodput, measured))),
-            show(&|f, _| f.delay.quantile(0.5).map(|d| d.as_secs_f64() * 1e3)),
-            show(&|f, _| f.delay.quantile(0.95).map(|d| d.as_secs_f64() * 1e3)),
-            show(&|f, _| Some(f.sent.packets.get() as f64)),
+            show(&FlowRow::goodput_mbps),
+            show(&FlowRow::delay_p50_ms),
+            show(&FlowRow::delay_p95_ms),
+            count(FlowRow::sent_packets),
         ];
         row.extend(
-            DropReason::ALL.map(|r| show(&|f, _| Some(f.dropped.get(&r).copied().unwrap_or(0) as f64))),
+            DropReason::ALL.map(|reason| show(&|flow| Some(FlowRow::measured_drops(flow, reason) as f64))),
         );
         row.extend([
-            show(&|f, _| Some(f.lost as f64)),
-            show(&|f, _| Some(f.marked as f64)),
-            show(&|f, _| f.retransmits.map(|count| count as f64)),
-            show(&|f, _| f.timeouts.map(|count| count as f64)),
-            show(&|f, _| Some(f.overloads as f64)),
+            count(FlowRow::lost_packets),
+            count(FlowRow::marked_packets),
+            some(FlowRow::retransmits),
+            some(FlowRow::timeouts),
+            show(&|flow| Some(FlowRow::notifications(flow).unwrap_or(0) as f64)),
         ]);
         row
     };
@@ -363,37 +361,43 @@ fn worst(worst: &Worst) -> String {
 
 /// Links that are watched, or that dropped, lost or marked packets, with drops by reason.
 fn link_table(point: &PointRecord) -> String {
-    let Some(first) = point.outcomes.first() else { return String::new() };
+    let seeds: Vec<Vec<LinkAt<'_>>> = point.replications().map(|of| LinkAt::all(of).collect()).collect();
+    let Some(first) = seeds.first() else { return String::new() };
     let mut head =
         heads(["Link", "Rate Mb/s", "Buffer", "Utilisation", "Mean queue packets", "Sent packets"]);
     head.extend(DropReason::ALL.map(drops_head));
     head.extend(heads(["Lost", "Marks"]));
     let eventful = |i: usize| {
-        point
-            .outcomes
-            .iter()
-            .filter_map(|o| o.links.get(i))
-            .any(|l| l.watched || l.lost > 0 || l.marked > 0 || !l.dropped.is_empty())
+        seeds.iter().filter_map(|links| links.get(i)).any(|link| {
+            LinkRow::watched(link)
+                || LinkRow::lost_packets(link) > 0
+                || LinkRow::marked_packets(link) > 0
+                || DropReason::ALL.iter().any(|&reason| LinkRow::measured_drops(link, reason) > 0)
+        })
     };
-    let mut links: Vec<usize> = (0..first.links.len()).filter(|&i| eventful(i)).collect();
-    links.sort_by(|&a, &b| natural(&first.links[a].name, &first.links[b].name));
+    let name = |i: usize| first[i].outcome.name.as_str();
+    let mut links: Vec<usize> = (0..first.len()).filter(|&i| eventful(i)).collect();
+    links.sort_by(|&a, &b| natural(name(a), name(b)));
     let rows: Vec<Vec<String>> = links
         .iter()
         .take(MAX_FLOWS)
         .map(|&i| {
-            let show = |of: &dyn Fn(&LinkOutcome) -> f64| {
-                over_seeds(point, |seed| point.outcomes[seed].links.get(i).map(of))
+            let show = |of: &dyn Fn(&LinkAt<'_>) -> f64| {
+                over_seeds(seeds.iter().filter_map(|links| links.get(i).map(of)))
             };
+            let count = |of: fn(&LinkAt<'_>) -> u64| show(&|link| of(link) as f64);
             let mut row = vec![
-                first.links[i].name.clone(),
-                show(&|l| l.rate.as_mbit_f64()),
-                point.buffers.get(&first.links[i].name).map_or("–", String::as_str).to_owned(),
-                show(&|l| l.utilisation),
-                show(&|l| l.queue_mean),
-                show(&|l| l.sent.packets.get() as f64),
+                name(i).to_owned(),
+                show(&LinkRow::rate_mbps),
+                point.buffers.get(name(i)).map_or("–", String::as_str).to_owned(),
+                show(&LinkRow::utilisation),
+                show(&LinkRow::queue_mean_packets),
+                count(LinkRow::sent_packets),
             ];
-            row.extend(DropReason::ALL.map(|r| show(&|l| l.dropped.get(&r).copied().unwrap_or(0) as f64)));
-            row.extend([show(&|l| l.lost as f64), show(&|l| l.marked as f64)]);
+            row.extend(
+                DropReason::ALL.map(|reason| show(&|link| LinkRow::measured_drops(link, reason) as f64)),
+            );
+            row.extend([count(LinkRow::lost_packets), count(LinkRow::marked_packets)]);
             row
         })
         .collect();
@@ -420,9 +424,9 @@ const SIZES: [(u64, &str); 4] = [
 ];
 
 fn completion_table(point: &PointRecord) -> String {
-    let mut groups: BTreeMap<&str, Vec<&Completion>> = BTreeMap::new();
-    for flow in point.outcomes.iter().flat_map(|o| &o.flows) {
-        groups.entry(&flow.group).or_default().extend(&flow.completions);
+    let mut groups: BTreeMap<&str, Vec<CompletionAt<'_>>> = BTreeMap::new();
+    for done in point.replications().flat_map(CompletionAt::all) {
+        groups.entry(&done.flow.group).or_default().push(done);
     }
     let mut groups: Vec<_> = groups.into_iter().collect();
     groups.sort_by(|a, b| natural(a.0, b.0));
@@ -430,8 +434,9 @@ fn completion_table(point: &PointRecord) -> String {
     for (group, done) in groups {
         let mut from = 0;
         for (below, size) in SIZES {
-            let class = done.iter().copied().filter(|c| (from..below).contains(&c.size.get()));
-            let took = sorted_times(class);
+            let class = done.iter().filter(|done| (from..below).contains(&CompletionRow::size_bytes(done)));
+            let mut took: Vec<f64> = class.map(CompletionRow::took_s).collect();
+            took.sort_by(f64::total_cmp);
             from = below;
             let at = |share| nearest_rank(&took, share).map_or_else(|| "–".to_owned(), number);
             if !took.is_empty() {
@@ -461,14 +466,13 @@ fn completion_table(point: &PointRecord) -> String {
 /// What people saw and heard, by group: means over its flows and all seeds.
 fn media_table(point: &PointRecord) -> String {
     let metrics = &point.summary().metrics;
-    let names = ["bitrate_mbps", "startup_s", "stalls", "stall_ratio", "switches", "mouth_to_ear_ms", "mos"];
+    let shown = [BITRATE, STARTUP, STALLS, STALL_RATIO, SWITCHES, MOUTH_TO_EAR, MOS];
     // Every film has a number of stalls, and every call a score.
-    let all = metrics.by_name("stalls/").chain(metrics.by_name("mos/"));
+    let all = metrics.of_each(STALLS).chain(metrics.of_each(MOS));
     let groups = in_order(all.map(|(group, _)| group.to_owned()));
-    let cell =
-        |name: &str, group: &str| metrics.show(&format!("{name}/{group}")).unwrap_or_else(|| "–".to_owned());
+    let cell = |of: Quantity, group: &str| metrics.show(&of.at(group)).unwrap_or_else(|| "–".to_owned());
     let row = |group: &String| {
-        let cells = names.map(|name| cell(name, group));
+        let cells = shown.map(|of| cell(of, group));
         [group.clone()].into_iter().chain(cells).collect::<Vec<_>>()
     };
     let rows: Vec<_> = groups.iter().map(row).collect();

@@ -11,6 +11,10 @@ use crate::headline;
 use crate::html::{escape, table, table_of};
 use crate::panels::{MAX_BARS, share_bars};
 use crate::phase_sensitivity;
+use crate::quantities::{
+    COMPLETION_P50, COMPLETION_P95, DELAY_P50, DELAY_P95, JAIN, QUEUE_DELAY_P50, QUEUE_DELAY_P95,
+    QUEUE_DELAY_P99, RPM, THROUGHPUT, TOTAL_DROPS, TOTAL_MARKED, TOTAL_THROUGHPUT, UTILISATION,
+};
 use crate::record::{PointRecord, Run};
 use crate::rows::PhaseSensitivityRow;
 use crate::shares::{Keys, flow_shares, group_shares, in_order};
@@ -228,24 +232,24 @@ fn numbers(run: &Run) -> String {
     let row = |point: &PointRecord| {
         let metrics = &point.summary().metrics;
         let show = |name: &str| metrics.show(name).unwrap_or_else(|| "–".to_owned());
-        let mut row = vec![point.name().to_owned(), show("throughput_mbps")];
-        row.extend(shown_links.iter().map(|l| show(&format!("utilisation/{l}"))));
-        row.push(show("jain"));
+        let mut row = vec![point.name().to_owned(), show(TOTAL_THROUGHPUT.name)];
+        row.extend(shown_links.iter().map(|l| show(&UTILISATION.at(l))));
+        row.push(show(JAIN.name));
         if !common_basis {
             row.push(jain_basis(point));
         }
-        row.extend(shown_groups.iter().map(|g| show(&format!("throughput_mbps/{g}"))));
+        row.extend(shown_groups.iter().map(|g| show(&THROUGHPUT.at(g))));
         for group in shown_groups {
-            row.extend(["p50", "p95"].map(|q| show(&format!("delay_{q}_ms/{group}"))));
+            row.extend([DELAY_P50, DELAY_P95].map(|of| show(&of.at(group))));
         }
         for link in shown_links {
-            row.extend(["p50", "p95", "p99"].map(|q| show(&format!("queue_delay_{q}_ms/{link}"))));
+            row.extend([QUEUE_DELAY_P50, QUEUE_DELAY_P95, QUEUE_DELAY_P99].map(|of| show(&of.at(link))));
         }
         for group in shown_transfers {
-            row.extend(["p50", "p95"].map(|q| show(&format!("completion_{q}_s/{group}"))));
+            row.extend([COMPLETION_P50, COMPLETION_P95].map(|of| show(&of.at(group))));
         }
-        row.extend(shown_probes.iter().map(|group| show(&format!("rpm/{group}"))));
-        row.extend([show("drops_packets"), show("marked_packets")]);
+        row.extend(shown_probes.iter().map(|group| show(&RPM.at(group))));
+        row.extend([TOTAL_DROPS, TOTAL_MARKED].map(|of| show(of.name)));
         let buffer = |link: &String| point.buffers.get(link).map_or("–", String::as_str).to_owned();
         row.extend(shown_links.iter().map(buffer));
         row

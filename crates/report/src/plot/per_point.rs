@@ -2,9 +2,13 @@
 
 use super::{Drawn, Numbers, Plotted, cell, cells};
 use crate::figure::{DotRow, Panel, bars, dots};
-use crate::metrics::Metric;
 use crate::panels::{MAX_BARS, Point, drop_panels, share_bars, sweep_panels};
+use crate::quantities::{
+    DELAY_P50, DELAY_P95, GROUP_DROPS, LINK_DROPS, QUEUE_DELAY_P50, QUEUE_DELAY_P95, QUEUE_DELAY_P99,
+    Quantity, TOTAL_DROPS, TOTAL_MARKED,
+};
 use crate::shares::{Keys, natural};
+use crate::statistics::Estimate;
 
 /// Throughput and entitlement of each flow, or of each group where there are many.
 pub(super) fn shares(points: &[Drawn<'_>], keys: &Keys) -> Plotted {
@@ -49,22 +53,20 @@ fn is_of(name: &str, wanted: &str) -> bool {
 
 /// Medians and 95th percentiles.
 pub(super) fn delays(points: &[Drawn<'_>]) -> Plotted {
-    let row = |drawn: &Drawn<'_>, metric: &Metric, what: &str, high: &str| {
-        let name = metric.name.split_once('/')?.1;
-        let estimates = [Some(metric.estimate()?), drawn.point.metrics.get(&format!("{high}/{name}"))];
+    let row = |drawn: &Drawn<'_>, (name, median): (&str, &[f64]), what: &str, high: Quantity| {
+        let estimates = [Some(Estimate::of(median)?), drawn.point.metrics.get(&high.at(name))];
         let dots = estimates.iter().enumerate().filter_map(|(key, e)| e.map(|e| (key, e.mean, e.ci95)));
         Some(DotRow { label: format!("{what}{name}"), dots: dots.collect() })
     };
     let rows = |drawn: &Drawn<'_>| -> Vec<DotRow> {
-        let rows = |median: &str, what: &str, high: &str| {
-            let metrics =
-                drawn.point.metrics.iter().filter(|metric| metric.name.split('/').next() == Some(median));
-            let mut rows: Vec<DotRow> = metrics.filter_map(|metric| row(drawn, metric, what, high)).collect();
+        let rows = |median: Quantity, what: &str, high: Quantity| {
+            let medians = drawn.point.metrics.of_each(median);
+            let mut rows: Vec<DotRow> = medians.filter_map(|median| row(drawn, median, what, high)).collect();
             rows.sort_by(|a, b| natural(&a.label, &b.label));
             rows
         };
-        let mut all = rows("delay_p50_ms", "", "delay_p95_ms");
-        all.extend(rows("queue_delay_p50_ms", "queue at ", "queue_delay_p95_ms"));
+        let mut all = rows(DELAY_P50, "", DELAY_P95);
+        all.extend(rows(QUEUE_DELAY_P50, "queue at ", QUEUE_DELAY_P95));
         all
     };
     let all: Vec<Vec<DotRow>> = points.iter().map(rows).collect();
@@ -77,19 +79,15 @@ pub(super) fn delays(points: &[Drawn<'_>]) -> Plotted {
         drawing: dots(rows, reach * 1.06, None),
     };
     let panels = points.iter().zip(&all).filter(|(_, rows)| !rows.is_empty()).map(panel).collect();
-    Plotted {
-        panels,
-        numbers: metrics(points, |name| name.starts_with("delay_") || name.starts_with("queue_delay_")),
-    }
+    let delays = [DELAY_P50, DELAY_P95, QUEUE_DELAY_P50, QUEUE_DELAY_P95, QUEUE_DELAY_P99];
+    Plotted { panels, numbers: metrics(points, |name| delays.iter().any(|of| is_of(name, of.name))) }
 }
 
 /// Drops by reason and marks.
 pub(super) fn drops(points: &[Drawn<'_>]) -> Plotted {
     let all: Vec<(&str, _)> = points.iter().map(|drawn| (name_of(drawn), drawn.point.metrics)).collect();
-    let is_count = |name: &str| {
-        let name = name.strip_prefix("link_").unwrap_or(name);
-        name.starts_with("drops_") || name.starts_with("marked_packets")
-    };
+    let counts = || GROUP_DROPS.iter().chain(&LINK_DROPS).chain(&[TOTAL_DROPS, TOTAL_MARKED]);
+    let is_count = |name: &str| counts().any(|of| is_of(name, of.name));
     Plotted { panels: drop_panels(&all), numbers: metrics(points, is_count) }
 }
 

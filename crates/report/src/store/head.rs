@@ -7,7 +7,7 @@ use apportion_runtime::outcome::{Cause, CpuUse, Outcome, ThreadUse};
 use serde::{Deserialize, Serialize};
 
 use crate::record::{Run, fault_of};
-use crate::tables::ms;
+use crate::units::{self, round6};
 
 /// Marks a `run.json` as ours; the number changes when an older reader would misread it.
 pub(super) const FORMAT: &str = "apportion-run/7";
@@ -132,6 +132,11 @@ impl Head {
         let of = fault_of(label, seed);
         self.faults.iter().find_map(|fault| fault.strip_prefix(&of)).map(ToOwned::to_owned)
     }
+}
+
+/// As tables have it.
+fn ms(span: Span) -> f64 {
+    round6(units::ms(span))
 }
 
 impl HeadTimekeeping {

@@ -1,0 +1,313 @@
+//! What is measured of each point once per replication: each quantity is declared once, with its name, its unit, what it is, and how it is
+//! measured of the [rows](crate::rows).
+//!
+//! A [metric](crate::metrics::Metric) is a quantity of the whole point, or of a group, customer or link, whose name then follows after `/`.
+
+use std::collections::BTreeMap;
+
+use crate::rows::{FlowRow, LinkRow, MediaRow};
+use crate::statistics::{jain, judged, mean, nearest_rank, r2_of_entitlements, sigma};
+
+/// A quantity.
+#[derive(Clone, Copy, Debug)]
+pub struct Quantity {
+    /// The name of its metrics, or what they begin with.
+    pub name: &'static str,
+    /// Such as `Mb/s`; empty for ratios and counts of what has none.
+    pub unit: &'static str,
+    /// What it is.
+    pub doc: &'static str,
+    /// What it is measured of, and how.
+    pub(crate) of: Of,
+}
+
+/// What a quantity is measured of in one replication, and how; `None` where there was nothing to measure.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Of {
+    /// All flows.
+    Flows(fn(&[FlowRow]) -> Option<f64>),
+    /// Each customer.
+    Customer(fn(&Customer<'_>) -> Option<f64>),
+    /// Each group of flows.
+    Group(fn(&[&FlowRow]) -> Option<f64>),
+    /// Each group with video or calls.
+    Media(fn(&[&MediaRow]) -> Option<f64>),
+    /// Each group with finite transfers that finished: what they took, s, ascending.
+    Transfers(fn(&[f64]) -> Option<f64>),
+    /// Each watched link.
+    Link(fn(&LinkRow) -> Option<f64>),
+    /// All links.
+    Links(fn(&[LinkRow]) -> Option<f64>),
+    /// All flows, in a league.
+    League(fn(&LeagueFlows) -> Option<f64>),
+}
+
+impl Quantity {
+    /// The name of its metric of a group, customer or link.
+    pub(crate) fn at(&self, part: &str) -> String {
+        format!("{}/{part}", self.name)
+    }
+
+    /// The group, customer or link that the metric with this name is of; `None` if it is of another quantity, or of the whole point.
+    pub(crate) fn part<'a>(&self, metric: &'a str) -> Option<&'a str> {
+        metric.strip_prefix(self.name)?.strip_prefix('/')
+    }
+
+    /// Of what there is a metric.
+    #[must_use]
+    pub const fn each(&self) -> &'static str {
+        match self.of {
+            Of::Flows(_) | Of::Links(_) => "",
+            Of::Customer(_) => "customer",
+            Of::Group(_) | Of::Media(_) | Of::Transfers(_) => "group",
+            Of::Link(_) => "watched link",
+            Of::League(_) => "league",
+        }
+    }
+}
+
+macro_rules! quantities {
+    ($($(#[doc = $doc:literal])* $constant:ident, $name:literal, $unit:literal = $scope:ident($measured:expr);)*) => {
+        $($(#[doc = $doc])* pub(crate) const $constant: Quantity =
+            Quantity { name: $name, unit: $unit, doc: concat!($($doc),*), of: Of::$scope($measured) };)*
+        /// All of them, in the order in which the metrics of a group, customer or link are shown.
+        pub const QUANTITIES: &[Quantity] = &[$($constant),*];
+    };
+}
+
+quantities! {
+    /// Throughput of all flows together.
+    TOTAL_THROUGHPUT, "throughput_mbps", "Mb/s" =
+        Flows(|flows| Some(flows.iter().map(|flow| flow.throughput_mbps).sum()));
+    /// Jain's index of throughput over entitlement of the flows that have one, or of throughput if none has.
+    JAIN, "jain", "" = Flows(|flows| jain(&shares(flows)));
+    /// Standard deviation of the throughputs of flows.
+    SIGMA, "sigma_mbps", "Mb/s" =
+        Flows(|flows| sigma(&flows.iter().map(|flow| flow.throughput_mbps).collect::<Vec<_>>()));
+
+    /// Throughput of all flows of the customer.
+    CUSTOMER_THROUGHPUT, "customer_mbps", "Mb/s" = Customer(|customer| Some(customer.throughput));
+    /// This over what they are due together.
+    CUSTOMER_SHARE, "customer_share", "" =
+        Customer(|customer| Some(customer.throughput / customer.entitlement.filter(|&due| due > 0.0)?));
+
+    /// Throughput of a flow of the group, the mean over its flows.
+    THROUGHPUT, "throughput_mbps", "Mb/s" = Group(|flows| mean_of(flows, |flow| Some(flow.throughput_mbps)));
+    /// Throughput of its flows together over what they are due together.
+    SHARE, "share", "" = Group(share);
+    /// Goodput of a flow, the mean over its flows.
+    GOODPUT, "goodput_mbps", "Mb/s" = Group(|flows| mean_of(flows, |flow| flow.goodput_mbps));
+    /// Median of the one-way delay of a flow's packets, the mean over its flows.
+    DELAY_P50, "delay_p50_ms", "ms" = Group(|flows| mean_of(flows, |flow| flow.delay_p50_ms));
+    /// 95th percentile of the same, the mean over its flows.
+    DELAY_P95, "delay_p95_ms", "ms" = Group(|flows| mean_of(flows, |flow| flow.delay_p95_ms));
+    /// Round trips of a probe in a minute, the mean over its flows.
+    RPM, "rpm", "1/min" = Group(|flows| mean_of(flows, |flow| flow.rpm));
+    /// Packets of the group dropped as an early signal of congestion.
+    DROPS_EARLY, "drops_early_packets", "packets" = Group(|flows| count(flows, |flow| flow.drops_early));
+    /// Packets dropped above a threshold that admits none.
+    DROPS_FORCED, "drops_forced_packets", "packets" = Group(|flows| count(flows, |flow| flow.drops_forced));
+    /// Packets dropped because a buffer was full.
+    DROPS_OVERFLOW, "drops_overflow_packets", "packets" =
+        Group(|flows| count(flows, |flow| flow.drops_overflow));
+    /// Packets dropped by a rule about their flow or class.
+    DROPS_POLICY, "drops_policy_packets", "packets" = Group(|flows| count(flows, |flow| flow.drops_policy));
+    /// Packets removed from a buffer to make room for others.
+    DROPS_PUSH_OUT, "drops_push_out_packets", "packets" =
+        Group(|flows| count(flows, |flow| flow.drops_push_out));
+    /// Packets marked instead of dropped.
+    MARKED, "marked_packets", "packets" = Group(|flows| count(flows, |flow| flow.marked_packets));
+
+    /// Bits transmitted over bits possible.
+    UTILISATION, "utilisation", "" = Link(|link| Some(link.utilisation));
+    /// Median time in the queue of packets transmitted.
+    QUEUE_DELAY_P50, "queue_delay_p50_ms", "ms" = Link(|link| link.queue_delay_p50_ms);
+    /// 95th percentile of the same.
+    QUEUE_DELAY_P95, "queue_delay_p95_ms", "ms" = Link(|link| link.queue_delay_p95_ms);
+    /// 99th percentile of the same.
+    QUEUE_DELAY_P99, "queue_delay_p99_ms", "ms" = Link(|link| link.queue_delay_p99_ms);
+    /// Packets that the link dropped as an early signal of congestion.
+    LINK_DROPS_EARLY, "link_drops_early_packets", "packets" = Link(|link| Some(link.drops_early as f64));
+    /// Packets dropped above a threshold that admits none.
+    LINK_DROPS_FORCED, "link_drops_forced_packets", "packets" = Link(|link| Some(link.drops_forced as f64));
+    /// Packets dropped because the buffer was full.
+    LINK_DROPS_OVERFLOW, "link_drops_overflow_packets", "packets" =
+        Link(|link| Some(link.drops_overflow as f64));
+    /// Packets dropped by a rule about their flow or class.
+    LINK_DROPS_POLICY, "link_drops_policy_packets", "packets" = Link(|link| Some(link.drops_policy as f64));
+    /// Packets removed from the buffer to make room for others.
+    LINK_DROPS_PUSH_OUT, "link_drops_push_out_packets", "packets" =
+        Link(|link| Some(link.drops_push_out as f64));
+    /// Packets marked instead of dropped.
+    LINK_MARKED, "link_marked_packets", "packets" = Link(|link| Some(link.marked_packets as f64));
+
+    /// Packets dropped for any reason, over all links.
+    TOTAL_DROPS, "drops_packets", "packets" = Links(|links| count_links(links, LinkRow::drops));
+    /// Packets marked, over all links.
+    TOTAL_MARKED, "marked_packets", "packets" = Links(|links| count_links(links, |link| link.marked_packets));
+
+    /// Median time that finite transfers took.
+    COMPLETION_P50, "completion_p50_s", "s" = Transfers(|took| nearest_rank(took, 0.5));
+    /// 95th percentile of the same.
+    COMPLETION_P95, "completion_p95_s", "s" = Transfers(|took| nearest_rank(took, 0.95));
+    /// 99th percentile of the same.
+    COMPLETION_P99, "completion_p99_s", "s" = Transfers(|took| nearest_rank(took, 0.99));
+    /// Mean of the same.
+    COMPLETION_MEAN, "completion_mean_s", "s" = Transfers(mean);
+    /// Finite transfers that finished.
+    COMPLETIONS, "completions", "" = Transfers(|took| Some(took.len() as f64));
+
+    /// Rate of video that was played, or of what calls sent, the mean over the flows of the group.
+    BITRATE, "bitrate_mbps", "Mb/s" = Media(|flows| mean_of(flows, |flow| flow.bitrate_mbps));
+    /// Time to the first picture, the mean over its flows.
+    STARTUP, "startup_s", "s" = Media(|flows| mean_of(flows, |flow| flow.startup_s));
+    /// Times that video stopped, the mean over its flows.
+    STALLS, "stalls", "" = Media(|flows| mean_of(flows, |flow| flow.stalls.map(|count| count as f64)));
+    /// The share of the time that it stood still, the mean over its flows.
+    STALL_RATIO, "stall_ratio", "" = Media(|flows| mean_of(flows, |flow| flow.stall_ratio));
+    /// Changes of the rate of video, the mean over its flows.
+    SWITCHES, "switches", "" = Media(|flows| mean_of(flows, |flow| flow.switches.map(|count| count as f64)));
+    /// Delay of calls from mouth to ear, the mean over its flows.
+    MOUTH_TO_EAR, "mouth_to_ear_ms", "ms" = Media(|flows| mean_of(flows, |flow| flow.mouth_to_ear_ms));
+    /// Mean opinion score of calls, the mean over its flows.
+    MOS, "mos", "" = Media(|flows| mean_of(flows, |flow| flow.mos));
+
+    /// What the worst-off flow got over what it was due, finite transfers left out.
+    WORST_SHARE, "worst_share", "" = League(|flows| flows.shares().min_by(f64::total_cmp));
+    /// What the best-off flow got over what it was due, finite transfers left out.
+    BEST_SHARE, "best_share", "" = League(|flows| flows.shares().max_by(f64::total_cmp));
+    /// How far throughputs are in proportion to entitlements, finite transfers left out.
+    R2, "r2", "" = League(|flows| r2_of_entitlements(&flows.judged));
+    /// Packets dropped or lost over packets sent.
+    LOST, "lost", "" = League(|flows| (flows.sent > 0).then(|| flows.lost as f64 / flows.sent as f64));
+}
+
+/// Packets of a group, by why they were dropped in the order of [`DropReason::ALL`](apportion_core::queue::DropReason::ALL), then marked.
+pub(crate) const GROUP_DROPS: [Quantity; 6] =
+    [DROPS_EARLY, DROPS_FORCED, DROPS_OVERFLOW, DROPS_POLICY, DROPS_PUSH_OUT, MARKED];
+/// The same of a watched link.
+pub(crate) const LINK_DROPS: [Quantity; 6] = [
+    LINK_DROPS_EARLY,
+    LINK_DROPS_FORCED,
+    LINK_DROPS_OVERFLOW,
+    LINK_DROPS_POLICY,
+    LINK_DROPS_PUSH_OUT,
+    LINK_MARKED,
+];
+
+/// The mean over what rows have; `None` if none has it.
+fn mean_of<R>(rows: &[&R], of: fn(&R) -> Option<f64>) -> Option<f64> {
+    mean(&rows.iter().filter_map(|row| of(row)).collect::<Vec<_>>())
+}
+
+fn count(flows: &[&FlowRow], of: fn(&FlowRow) -> u64) -> Option<f64> {
+    Some(flows.iter().map(|flow| of(flow) as f64).sum())
+}
+
+fn count_links(links: &[LinkRow], of: fn(&LinkRow) -> u64) -> Option<f64> {
+    Some(links.iter().map(|link| of(link) as f64).sum())
+}
+
+/// Throughput over entitlement of these flows together; `None` if one of them has no entitlement.
+fn share(flows: &[&FlowRow]) -> Option<f64> {
+    let due: f64 = flows.iter().map(|flow| flow.entitlement_mbps).sum::<Option<f64>>()?;
+    (due > 0.0).then(|| flows.iter().map(|flow| flow.throughput_mbps).sum::<f64>() / due)
+}
+
+/// The values of Jain's index: the ratio of throughput to entitlement of the flows that have one, or the throughput
+/// of all flows if none has.
+fn shares(flows: &[FlowRow]) -> Vec<f64> {
+    judged(flows.iter().map(|f| f.entitlement_mbps))
+        .map(|(i, entitlement)| flows[i].throughput_mbps / entitlement.unwrap_or(1.0))
+        .collect()
+}
+
+/// The flows of one replication as a league judges them.
+pub(crate) struct LeagueFlows {
+    /// What each was due and got, Mb/s, of those that were due something and are no finite transfers.
+    pub(crate) judged: Vec<(f64, f64)>,
+    /// Packets of all flows.
+    pub(crate) sent: u64,
+    /// Of these dropped by disciplines or lost on wires.
+    pub(crate) lost: u64,
+}
+
+impl LeagueFlows {
+    pub(crate) fn new(flows: &[FlowRow], transfers: &[String]) -> Self {
+        let due = |flow: &FlowRow| flow.entitlement_mbps.filter(|due| *due > 0.0);
+        let judged = flows.iter().filter(|flow| !transfers.contains(&flow.group));
+        Self {
+            judged: judged.filter_map(|flow| Some((due(flow)?, flow.throughput_mbps))).collect(),
+            sent: flows.iter().map(|flow| flow.sent_packets).sum(),
+            lost: flows.iter().map(|flow| flow.drops().saturating_add(flow.lost_packets)).sum(),
+        }
+    }
+
+    /// Throughput over entitlement of each that is judged.
+    pub(crate) fn shares(&self) -> impl Iterator<Item = f64> {
+        self.judged.iter().map(|(due, got)| got / due)
+    }
+}
+
+/// What the flows without a customer are called.
+pub(crate) const NO_CUSTOMER: &str = "(no customer)";
+
+/// What a customer got in one replication.
+pub(crate) struct Customer<'a> {
+    /// None: all flows without one, which are one customer together.
+    name: Option<&'a str>,
+    /// Of all its flows, Mb/s.
+    pub(crate) throughput: f64,
+    /// Of all its flows, Mb/s; none if one has none.
+    entitlement: Option<f64>,
+}
+
+impl Customer<'_> {
+    /// Its name, for people.
+    pub(crate) fn label(&self) -> &str {
+        self.name.unwrap_or(NO_CUSTOMER)
+    }
+}
+
+/// The customers of the flows of one replication, by name; none if no flow has one.
+pub(crate) fn customers(flows: &[FlowRow]) -> Vec<Customer<'_>> {
+    let mut customers: BTreeMap<Option<&str>, Vec<&FlowRow>> = BTreeMap::new();
+    for flow in flows {
+        customers.entry(flow.customer.as_deref()).or_default().push(flow);
+    }
+    if customers.keys().all(Option::is_none) {
+        return Vec::new();
+    }
+    let mut shares = Vec::with_capacity(customers.len());
+    for (name, flows) in customers {
+        shares.push(Customer {
+            name,
+            throughput: flows.iter().map(|flow| flow.throughput_mbps).sum(),
+            entitlement: flows.iter().map(|flow| flow.entitlement_mbps).sum(),
+        });
+    }
+    shares
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use apportion_core::queue::DropReason;
+
+    use super::*;
+
+    #[test]
+    fn drops_are_in_the_order_of_their_reasons() {
+        for (at, reason) in DropReason::ALL.into_iter().enumerate() {
+            let name = format!("drops_{}_packets", reason.name());
+            assert_eq!((GROUP_DROPS[at].name, LINK_DROPS[at].name), (&*name, &*format!("link_{name}")));
+        }
+    }
+
+    #[test]
+    fn no_two_quantities_give_one_metric() {
+        let names: BTreeSet<_> = QUANTITIES.iter().map(|of| (of.name, of.each().is_empty())).collect();
+        assert_eq!(names.len(), QUANTITIES.len());
+    }
+}

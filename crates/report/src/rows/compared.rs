@@ -1,0 +1,55 @@
+//! The tables of what is compared: of perturbed copies, and of a league.
+
+use serde::{Deserialize, Serialize};
+
+use super::column::{Cell, Column, Field, Row};
+
+row! {
+    /// How a number of a point moves if every delay of the scenario is moved by 1 µs, up or down: each replication against its perturbed copy, the same
+    /// with those delays. Two replications in succession have the same moves. Rows of flows in the order of the scenario, then of the point; none if there were no perturbed copies.
+    PhaseSensitivityRow of "phase_sensitivity" {
+        /// The label of the sweep point; empty without a sweep.
+        point: String, "";
+        /// The flow; empty for a number of all flows.
+        flow: String, "";
+        /// `throughput_mbps` of the flow, or of all flows together, in Mb/s, or `jain`, as in the report.
+        metric: String, "";
+        /// Replications that finished, with their perturbed copies.
+        seeds: u64, "";
+        /// The mean over these replications.
+        mean: f64, "";
+        /// Half the width of its 95 % interval; missing with a single seed.
+        half_width: Option<f64>, "";
+        /// The mean over the perturbed copies, less the mean over the replications.
+        shift: f64, "";
+        /// The mean over the perturbed copies with the moves that shift it most, less that over their replications.
+        largest_shift: f64, "";
+        /// How likely it is by chance that the number differs as much from moves to moves: F test of the analysis of variance, with
+        /// the replications as one group and the perturbed copies of each moves as another, for this row alone; missing with a single seed. 0 if moves
+        /// change the number and no seed does.
+        p: Option<f64>, "";
+        /// Whether that is more than chance at 5 % over all rows of the run (Holm's correction).
+        significant: bool, "";
+    }
+}
+row! {
+    /// One metric of one cell of a league: of a discipline in a situation. A cell that is empty has a row without a metric.
+    LeagueRow of "cells" {
+        /// The situation.
+        situation: String, "";
+        /// The discipline.
+        discipline: String, "";
+        /// The metric, such as `worst_share`, `jain` or `delay_p95_ms/call`: the quantity, then the group or link unless it is over all.
+        metric: String, "";
+        /// Its unit.
+        unit: String, "";
+        /// Replications in which it was measured.
+        seeds: u64, "";
+        /// The mean over these.
+        mean: Option<f64>, "";
+        /// Half the width of its 95 % interval; missing with a single seed.
+        half_width: Option<f64>, "";
+        /// Why the discipline cannot play; missing if it played.
+        reason: Option<String>, "";
+    }
+}

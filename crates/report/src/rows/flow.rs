@@ -1,0 +1,233 @@
+//! The tables of flows: what each got, its finite transfers, and how it answered to events.
+
+use std::cell::OnceCell;
+
+use apportion_core::queue::DropReason;
+use apportion_core::units::{Bytes, Rate, Span};
+use apportion_runtime::due::Event;
+use apportion_runtime::outcome::{Completion, FlowOutcome};
+use serde::{Deserialize, Serialize};
+
+use super::column::{Cell, Column, Field, Row};
+use crate::due::{self, Reached, Response, Worst, worst_second};
+use crate::replication::{FlowInfo, Replication};
+use crate::statistics::{mean, nearest_rank};
+use crate::units::{drops, mbps, mean_ms, quantile_ms, sorted_times};
+
+row! {
+    /// What one flow got in the measured part of one replication.
+    FlowRow of "flows" from FlowAt<'_> as flow {
+        /// The label of the sweep point, such as `queue=red, rate=10Mbit`; empty without a sweep.
+        point: String, "" = flow.replication.point.to_owned();
+        /// The seed of the replication.
+        seed: u64, "" = flow.replication.outcome.seed;
+        /// The flow; member `i` of a group `g` is `g.i`.
+        flow: String, "" = flow.outcome.name.clone();
+        /// The table of the scenario that the flow comes from.
+        group: String, "" = flow.outcome.group.clone();
+        /// Its customer; missing for flows without one.
+        customer: Option<String>, "" = flow.info.and_then(|info| info.customer.clone());
+        /// What the flow was due in the measured part, Mb/s: the mean over time of its weighted max-min share (or that by tickets or
+        /// customers) among the flows that had something to send; missing where the scenario defines none.
+        entitlement_mbps: Option<f64>, "Mb/s" = flow.entitlement().map(Rate::as_mbit_f64);
+        /// Bytes on the wire that reached the sink, headers included, over the measured time, Mb/s.
+        throughput_mbps: f64, "Mb/s" = flow.mbps(flow.outcome.delivered.bytes);
+        /// New payload delivered in order over the measured time, Mb/s; missing if it was not measured, as in the shell.
+        goodput_mbps: Option<f64>, "Mb/s" = flow.outcome.goodput.map(|goodput| flow.mbps(goodput));
+        /// Packets that the source put on the first link, retransmissions included.
+        sent_packets: u64, "packets" = flow.outcome.sent.packets.get();
+        /// The same in bytes on the wire.
+        sent_bytes: u64, "bytes" = flow.outcome.sent.bytes.get();
+        /// Packets that reached the sink.
+        delivered_packets: u64, "packets" = flow.outcome.delivered.packets.get();
+        /// The same in bytes on the wire.
+        delivered_bytes: u64, "bytes" = flow.outcome.delivered.bytes.get();
+        /// New payload delivered in order, bytes; missing likewise.
+        goodput_bytes: Option<u64>, "bytes" = flow.outcome.goodput.map(Bytes::get);
+        /// Packets dropped as an early signal of congestion, before a buffer was full (RED, CoDel), over all links.
+        drops_early: u64, "packets" = drops(&flow.outcome.dropped, DropReason::Early);
+        /// Packets dropped above a threshold that admits none, such as RED above its maximum.
+        drops_forced: u64, "packets" = drops(&flow.outcome.dropped, DropReason::Forced);
+        /// Arriving packets dropped because a buffer was full.
+        drops_overflow: u64, "packets" = drops(&flow.outcome.dropped, DropReason::Overflow);
+        /// Packets dropped by a rule about the flow or its class, whatever the state of the buffer.
+        drops_policy: u64, "packets" = drops(&flow.outcome.dropped, DropReason::Policy);
+        /// Packets removed from a buffer to make room for others.
+        drops_push_out: u64, "packets" = drops(&flow.outcome.dropped, DropReason::PushOut);
+        /// Packets lost on wires.
+        lost_packets: u64, "packets" = flow.outcome.lost;
+        /// Packets marked with congestion experienced instead of dropped.
+        marked_packets: u64, "packets" = flow.outcome.marked;
+        /// TCP segments sent again, or packets of QUIC with data sent before; missing if they were not measured, as in the shell.
+        retransmits: Option<u64>, "segments" = flow.outcome.retransmits;
+        /// TCP retransmission timeouts, or probe timeouts of QUIC; missing likewise, and in the lab on kernels before Linux 6.7.
+        timeouts: Option<u64>, "" = flow.outcome.timeouts;
+        /// TCP fast retransmits, or recovery periods of QUIC that a loss began; missing if they were not measured, as in the shell and in the lab.
+        fast_retransmits: Option<u64>, "" = flow.outcome.fast_retransmits;
+        /// Mean one-way delay of packets that reached the sink, ms.
+        delay_mean_ms: Option<f64>, "ms" = mean_ms(&flow.outcome.delay);
+        /// Median of the same, ms.
+        delay_p50_ms: Option<f64>, "ms" = quantile_ms(&flow.outcome.delay, 0.5);
+        /// 95th percentile of the same, ms.
+        delay_p95_ms: Option<f64>, "ms" = quantile_ms(&flow.outcome.delay, 0.95);
+        /// 99th percentile of the same, ms.
+        delay_p99_ms: Option<f64>, "ms" = quantile_ms(&flow.outcome.delay, 0.99);
+        /// Largest of the same, ms.
+        delay_max_ms: Option<f64>, "ms" = quantile_ms(&flow.outcome.delay, 1.0);
+        /// Finite transfers that finished; of web users the pages that were complete.
+        completions: u64, "" = flow.outcome.completions.len() as u64;
+        /// Median time that they took, s; of a page from its first request to its last byte.
+        completion_p50_s: Option<f64>, "s" = nearest_rank(flow.took(), 0.5);
+        /// 95th percentile of the same, s.
+        completion_p95_s: Option<f64>, "s" = nearest_rank(flow.took(), 0.95);
+        /// Mean of the same, s.
+        completion_mean_s: Option<f64>, "s" = mean(flow.took());
+        /// Of a probe, 60 s over the mean time of a round trip: responsiveness under working conditions; missing for other flows.
+        rpm: Option<f64>, "1/min" = mean(flow.took()).filter(|&took| flow.outcome.is_probe && took > 0.0).map(|took| 60.0 / took);
+        /// Notifications from queues that they cannot carry the rate that the flow needs; missing if there were
+        /// none.
+        notifications: Option<u64>, "" = Some(flow.outcome.overloads).filter(|&count| count > 0);
+        /// The lowest throughput over what the flow was due in any second of the measured part throughout which it was due
+        /// something, of the seconds that begin with a sample interval (in any interval, if these are longer); missing
+        /// without an entitlement or a series, and if there is no such second.
+        worst_second_share: Option<f64>, "" = flow.worst().map(|worst| worst.share);
+        /// When that second began, s from the start of the run.
+        worst_second_s: Option<f64>, "s" = flow.worst().map(|worst| worst.from.as_secs_f64());
+        /// Whether the replication counts: false if real time was not kept, or if a discipline broke its contract.
+        valid: bool, "" = flow.valid;
+    }
+}
+drops!(FlowRow of FlowAt<'_>);
+
+/// A flow of a replication.
+pub(crate) struct FlowAt<'a> {
+    replication: Replication<'a>,
+    place: usize,
+    pub(crate) outcome: &'a FlowOutcome,
+    info: Option<&'a FlowInfo>,
+    valid: bool,
+    worst: OnceCell<Option<Worst>>,
+    took: OnceCell<Vec<f64>>,
+}
+
+impl<'a> FlowAt<'a> {
+    /// Those of a replication, in the scenario's order.
+    pub(crate) fn all(replication: Replication<'a>) -> impl Iterator<Item = Self> {
+        let valid = replication.outcome.fault().is_none();
+        replication.outcome.flows.iter().enumerate().map(move |(place, outcome)| Self {
+            replication,
+            place,
+            outcome,
+            info: replication.flows.get(place).filter(|info| info.name == outcome.name),
+            valid,
+            worst: OnceCell::new(),
+            took: OnceCell::new(),
+        })
+    }
+
+    /// What it was due: in this replication, or else by the scenario.
+    fn entitlement(&self) -> Option<Rate> {
+        let due = self.replication.dues.and_then(|dues| Some(dues.flows.get(self.place)?.measured));
+        due.or_else(|| self.info?.entitlement)
+    }
+
+    fn mbps(&self, bytes: Bytes) -> f64 {
+        mbps(bytes, self.replication.outcome.measured)
+    }
+
+    fn worst(&self) -> Option<Worst> {
+        *self.worst.get_or_init(|| worst_second(self.replication, self.place))
+    }
+
+    /// What its finite transfers took, s, ascending.
+    fn took(&self) -> &[f64] {
+        self.took.get_or_init(|| sorted_times(self.outcome.completions.iter().map(|done| done.took)))
+    }
+}
+
+/// By flow.
+pub(crate) fn flows(of: Replication<'_>) -> impl Iterator<Item = FlowRow> {
+    FlowAt::all(of).map(|flow| FlowRow::measured(&flow))
+}
+
+row! {
+    /// One finite transfer that finished, or one page of a web user that was complete.
+    CompletionRow of "completions" from CompletionAt<'_> as done {
+        /// The label of the sweep point; empty without a sweep.
+        point: String, "" = done.replication.point.to_owned();
+        /// The seed of the replication.
+        seed: u64, "" = done.replication.outcome.seed;
+        /// The flow.
+        flow: String, "" = done.flow.name.clone();
+        /// When it started, s from the start of the run.
+        start_s: f64, "s" = done.outcome.start.as_secs_f64();
+        /// Size of the file, or of all objects of the page, bytes.
+        size_bytes: u64, "bytes" = done.outcome.size.get();
+        /// From its start to the last byte at the receiver, s.
+        took_s: f64, "s" = done.outcome.took.as_secs_f64();
+    }
+}
+
+/// A finite transfer of a replication.
+pub(crate) struct CompletionAt<'a> {
+    replication: Replication<'a>,
+    pub(crate) flow: &'a FlowOutcome,
+    outcome: &'a Completion,
+}
+
+impl<'a> CompletionAt<'a> {
+    /// Those of a replication, by flow.
+    pub(crate) fn all(replication: Replication<'a>) -> impl Iterator<Item = Self> {
+        replication.outcome.flows.iter().flat_map(move |flow| {
+            flow.completions.iter().map(move |outcome| Self { replication, flow, outcome })
+        })
+    }
+}
+
+/// By flow.
+pub(crate) fn completions(of: Replication<'_>) -> impl Iterator<Item = CompletionRow> {
+    CompletionAt::all(of).map(|done| CompletionRow::measured(&done))
+}
+
+row! {
+    /// How one flow answered to one event of the measured part that changes what flows are due: others or the flow itself
+    /// join or leave; the rate of a link or source, a weight, tickets or a guarantee changes. Flows to which something is due
+    /// afterwards; at most 100 events of a replication, and of more only changes.
+    ResponseRow of "responses" from ResponseAt<'_> as at {
+        /// The label of the sweep point; empty without a sweep.
+        point: String, "" = at.replication.point.to_owned();
+        /// The seed of the replication.
+        seed: u64, "" = at.replication.outcome.seed;
+        /// When it happened, s from the start of the run.
+        t_s: f64, "s" = at.event.at.as_secs_f64();
+        /// What happened, such as `film joins` or `link wire: 5 Mb/s`.
+        event: String, "" = at.event.what.clone();
+        /// The flow that answers.
+        flow: String, "" = at.flow.to_owned();
+        /// What it was due on average from then until the next event or the end, Mb/s.
+        due_mbps: f64, "Mb/s" = at.response.due.as_mbit_f64();
+        /// Whether four seconds or more lie between it and the next event or the end: fewer are too short to judge the answer.
+        judged: bool, "" = at.response.reached != Reached::Unknown;
+        /// From the event until the first second began in which the flow got 90 % of what it was due, and after which it got 90 % on
+        /// average until the next event, for three seconds or more, s; missing if there was none, or if it is not judged. Too long by up
+        /// to one sample interval where the event lies within one.
+        to_90_percent_s: Option<f64>, "s" = at.response.reached.after().map(Span::as_secs_f64);
+    }
+}
+
+/// How a flow of a replication answered to an event.
+pub(crate) struct ResponseAt<'a> {
+    replication: Replication<'a>,
+    event: &'a Event,
+    flow: &'a str,
+    response: Response,
+}
+
+/// By event and flow.
+pub(crate) fn responses(replication: Replication<'_>) -> impl Iterator<Item = ResponseRow> {
+    let events = replication.dues.map_or(&[][..], |dues| &dues.events);
+    due::responses(replication).into_iter().filter_map(move |response| {
+        let (event, flow) = (events.get(response.event)?, replication.outcome.flows.get(response.flow)?);
+        Some(ResponseRow::measured(&ResponseAt { replication, event, flow: &flow.name, response }))
+    })
+}

@@ -1,0 +1,122 @@
+//! The tables of links: what each carried, and what its discipline reports of itself.
+
+use std::borrow::Cow;
+
+use apportion_core::queue::DropReason;
+use apportion_runtime::outcome::LinkOutcome;
+use serde::{Deserialize, Serialize};
+
+use super::column::{Cell, Column, Field, Row};
+use crate::replication::Replication;
+use crate::units::{drops, mbps, mean_ms, quantile_ms};
+
+row! {
+    /// What one link carried in the measured part of one replication.
+    LinkRow of "links" from LinkAt<'_> as link {
+        /// The label of the sweep point; empty without a sweep.
+        point: String, "" = link.replication.point.to_owned();
+        /// The seed of the replication.
+        seed: u64, "" = link.replication.outcome.seed;
+        /// The link; the other direction of a two-way link `x` is `x.back`.
+        link: String, "" = link.outcome.name.clone();
+        /// Whether the scenario watches it; only then there are delays and series.
+        watched: bool, "" = link.outcome.watched;
+        /// Its mean rate, changes included, Mb/s.
+        rate_mbps: f64, "Mb/s" = link.outcome.rate.as_mbit_f64();
+        /// Bytes transmitted over the measured time, Mb/s.
+        throughput_mbps: f64, "Mb/s" = mbps(link.outcome.sent.bytes, link.replication.outcome.measured);
+        /// Bits transmitted over bits possible, 0 to 1; above 1 by at most a packet, whose transmission began before the end.
+        utilisation: f64, "" = link.outcome.utilisation;
+        /// Packets transmitted.
+        sent_packets: u64, "packets" = link.outcome.sent.packets.get();
+        /// The same in bytes on the wire.
+        sent_bytes: u64, "bytes" = link.outcome.sent.bytes.get();
+        /// Packets dropped as an early signal of congestion, before the buffer was full (RED, CoDel).
+        drops_early: u64, "packets" = drops(&link.outcome.dropped, DropReason::Early);
+        /// Packets dropped above a threshold that admits none, such as RED above its maximum.
+        drops_forced: u64, "packets" = drops(&link.outcome.dropped, DropReason::Forced);
+        /// Arriving packets dropped because the buffer was full.
+        drops_overflow: u64, "packets" = drops(&link.outcome.dropped, DropReason::Overflow);
+        /// Packets dropped by a rule about their flow or class, whatever the state of the buffer.
+        drops_policy: u64, "packets" = drops(&link.outcome.dropped, DropReason::Policy);
+        /// Packets removed from the buffer to make room for others.
+        drops_push_out: u64, "packets" = drops(&link.outcome.dropped, DropReason::PushOut);
+        /// Packets lost on the wire.
+        lost_packets: u64, "packets" = link.outcome.lost;
+        /// Packets marked with congestion experienced instead of dropped.
+        marked_packets: u64, "packets" = link.outcome.marked;
+        /// Time average of the packets in the queue, without the one in transmission.
+        queue_mean_packets: f64, "packets" = link.outcome.queue_mean;
+        /// Mean time in the queue of packets transmitted, ms.
+        queue_delay_mean_ms: Option<f64>, "ms" = mean_ms(&link.outcome.queue_delay);
+        /// Median of the same, ms.
+        queue_delay_p50_ms: Option<f64>, "ms" = quantile_ms(&link.outcome.queue_delay, 0.5);
+        /// 95th percentile of the same, ms.
+        queue_delay_p95_ms: Option<f64>, "ms" = quantile_ms(&link.outcome.queue_delay, 0.95);
+        /// 99th percentile of the same, ms.
+        queue_delay_p99_ms: Option<f64>, "ms" = quantile_ms(&link.outcome.queue_delay, 0.99);
+        /// Largest of the same, ms.
+        queue_delay_max_ms: Option<f64>, "ms" = quantile_ms(&link.outcome.queue_delay, 1.0);
+        /// Whether the replication counts: false if real time was not kept, or if a discipline broke its contract.
+        valid: bool, "" = link.valid;
+    }
+}
+drops!(LinkRow of LinkAt<'_>);
+
+/// A link of a replication.
+pub(crate) struct LinkAt<'a> {
+    replication: Replication<'a>,
+    pub(crate) outcome: &'a LinkOutcome,
+    valid: bool,
+}
+
+impl<'a> LinkAt<'a> {
+    /// Those of a replication, in the scenario's order.
+    pub(crate) fn all(replication: Replication<'a>) -> impl Iterator<Item = Self> {
+        let valid = replication.outcome.fault().is_none();
+        replication.outcome.links.iter().map(move |outcome| Self { replication, outcome, valid })
+    }
+}
+
+/// By link.
+pub(crate) fn links(of: Replication<'_>) -> impl Iterator<Item = LinkRow> {
+    LinkAt::all(of).map(|link| LinkRow::measured(&link))
+}
+
+row! {
+    /// A number that the discipline of a link, or its exchange of labels, reports at the end of a replication.
+    StatisticRow of "statistics" from StatisticAt<'_> as at {
+        /// The label of the sweep point; empty without a sweep.
+        point: String, "" = at.replication.point.to_owned();
+        /// The seed of the replication.
+        seed: u64, "" = at.replication.outcome.seed;
+        /// The link.
+        link: String, "" = at.link.to_owned();
+        /// The name of the number, as the discipline calls it.
+        statistic: String, "" = at.name.to_string();
+        /// Its value, in the unit that its name gives.
+        value: f64, "" = at.value;
+    }
+}
+
+/// A number that the discipline of a link reports.
+pub(crate) struct StatisticAt<'a> {
+    replication: Replication<'a>,
+    link: &'a str,
+    name: Cow<'a, str>,
+    value: f64,
+}
+
+/// By link.
+pub(crate) fn statistics(replication: Replication<'_>) -> impl Iterator<Item = StatisticRow> {
+    let outcome = replication.outcome;
+    outcome.links.iter().flat_map(move |link| {
+        let own = link.statistics.iter().map(|(name, value)| (Cow::Borrowed(name.as_ref()), *value));
+        let allocations = link.allocations.iter().filter_map(move |of| {
+            let flow = outcome.flows.get(of.flow)?;
+            Some((Cow::Owned(format!("allocation_mbps.{}", flow.name)), mbps(of.measured, outcome.measured)))
+        });
+        let at = move |(name, value)| StatisticAt { replication, link: &link.name, name, value };
+        own.chain(allocations).map(move |of| StatisticRow::measured(&at(of)))
+    })
+}

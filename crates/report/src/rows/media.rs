@@ -1,0 +1,96 @@
+//! The table of what people saw and heard of video and calls.
+
+use apportion_core::units::{Rate, Span};
+use apportion_runtime::outcome::{CallQuality, FlowOutcome, MediaOutcome, Playback};
+use serde::{Deserialize, Serialize};
+
+use super::column::{Cell, Column, Field, Row};
+use crate::replication::Replication;
+use crate::units::ms;
+
+row! {
+    /// What a person saw or heard of a flow of source `dash`, `voice` or `call` in the measured part of one replication.
+    MediaRow of "media" from MediaAt<'_> as at {
+        /// The label of the sweep point; empty without a sweep.
+        point: String, "" = at.replication.point.to_owned();
+        /// The seed of the replication.
+        seed: u64, "" = at.replication.outcome.seed;
+        /// The flow.
+        flow: String, "" = at.flow.name.clone();
+        /// The table of the scenario that the flow comes from.
+        group: String, "" = at.flow.group.clone();
+        /// Of video, the mean rate of what was played; of a call, what was sent on average, on the wire, Mb/s; missing if nothing was played.
+        bitrate_mbps: Option<f64>, "Mb/s" = at.rate().map(Rate::as_mbit_f64);
+        /// Video: from the start of the flow to the first picture, also where that was before the measured part, s; missing if there was none.
+        startup_s: Option<f64>, "s" = at.seen().and_then(|seen| seen.startup).map(Span::as_secs_f64);
+        /// Video: how much of it was played, s.
+        played_s: Option<f64>, "s" = at.seen().map(|seen| seen.played.as_secs_f64());
+        /// Video: times that it stopped because nothing was left to play, after it had begun.
+        stalls: Option<u64>, "" = at.seen().map(|seen| seen.stalls);
+        /// Video: how long it stood still in all, after it had begun, s.
+        stalled_s: Option<f64>, "s" = at.seen().map(|seen| seen.stalled.as_secs_f64());
+        /// Video: this over the time that it played or stood still, 0 to 1; missing if it did neither.
+        stall_ratio: Option<f64>, "" = at.seen().and_then(stall_ratio);
+        /// Video: changes of the rate between a segment that was played and the next one.
+        switches: Option<u64>, "" = at.seen().map(|seen| seen.switches);
+        /// Calls: delay from mouth to ear, ms: the 95th percentile of the network's delay, 20 ms that the receiver holds, 20 ms of a packet,
+        /// and 5 ms of G.729; missing if no packet arrived.
+        mouth_to_ear_ms: Option<f64>, "ms" = at.heard().and_then(|heard| heard.mouth_to_ear).map(ms);
+        /// Calls: the share of packets that were lost, or came too late to be played.
+        lost_share: Option<f64>, "" = at.heard().and_then(|heard| heard.lost);
+        /// Calls: rating R of the E-model, at most 93.2.
+        r_factor: Option<f64>, "" = at.heard().and_then(|heard| heard.r);
+        /// Calls: mean opinion score that follows from it, 1 (bad) to 4.5.
+        mos: Option<f64>, "" = at.heard().and_then(|heard| heard.mos);
+        /// Whether the replication counts: false if real time was not kept, or if a discipline broke its contract.
+        valid: bool, "" = at.valid;
+    }
+}
+
+/// A flow of a replication with video or voice.
+pub(crate) struct MediaAt<'a> {
+    replication: Replication<'a>,
+    flow: &'a FlowOutcome,
+    outcome: &'a MediaOutcome,
+    valid: bool,
+}
+
+impl<'a> MediaAt<'a> {
+    /// What was seen, of video.
+    const fn seen(&self) -> Option<&'a Playback> {
+        match self.outcome {
+            MediaOutcome::Playback(seen) => Some(seen),
+            MediaOutcome::Call(_) => None,
+        }
+    }
+
+    /// What was heard, of a call.
+    const fn heard(&self) -> Option<&'a CallQuality> {
+        match self.outcome {
+            MediaOutcome::Playback(_) => None,
+            MediaOutcome::Call(heard) => Some(heard),
+        }
+    }
+
+    fn rate(&self) -> Option<Rate> {
+        match self.outcome {
+            MediaOutcome::Playback(seen) => seen.rate,
+            MediaOutcome::Call(heard) => Some(heard.rate).filter(|&rate| rate > Rate::ZERO),
+        }
+    }
+}
+
+/// How much of the time a viewer watched the picture stood still.
+fn stall_ratio(seen: &Playback) -> Option<f64> {
+    let watched = seen.played + seen.stalled;
+    (watched > Span::ZERO).then(|| seen.stalled.as_secs_f64() / watched.as_secs_f64())
+}
+
+/// By flow; none of flows without video or voice.
+pub(crate) fn media(replication: Replication<'_>) -> impl Iterator<Item = MediaRow> {
+    let valid = replication.outcome.fault().is_none();
+    replication.outcome.flows.iter().filter_map(move |flow| {
+        let outcome = flow.media.as_ref()?;
+        Some(MediaRow::measured(&MediaAt { replication, flow, outcome, valid }))
+    })
+}
