@@ -34,7 +34,7 @@ def league(
     cache: bool = False,
     client: object | None = None,
 ) -> League:
-    """Let disciplines play situations, each the others' equal in TCP, buffer and seeds.
+    """Run disciplines in situations, each the others' equal in TCP, buffer and seeds.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def league(
     Returns
     -------
     League
-        What was played.
+        What was measured.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def _name(scenario: Scenario) -> str:
 
 
 class League:
-    """A league that was played. See :func:`apportion.league`.
+    """A league that was run. See :func:`apportion.league`.
 
     In a notebook it shows itself as its text.
     """
@@ -111,7 +111,7 @@ class League:
 
     @cached_property
     def cells(self) -> Table:
-        """Every metric of every cell: one a row, with mean, half of the interval, and why a discipline cannot play."""
+        """Every metric of every cell: one a row, with mean, half of the interval, and why a discipline cannot run."""
         return Table(self._native.cells)
 
     @property

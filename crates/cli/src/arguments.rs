@@ -56,7 +56,7 @@ pub enum Command {
     Lab(Lab),
     /// Compare the claims of papers with measurements
     Reproduce(Reproduce),
-    /// Compare disciplines: each plays each situation, with one page of all
+    /// Compare disciplines: each runs in each scenario, with one page of all
     League(League),
     /// Run a command behind an emulated link, on real packets, as an ordinary user
     Shell(Box<Shell>),

@@ -57,7 +57,7 @@ pub fn league(arguments: &arguments::League) -> anyhow::Result<Status> {
     Ok(if results.faults().is_empty() { Status::SUCCESS } else { Status::FAILURE })
 }
 
-/// Prints what was played.
+/// Prints the league.
 fn show(results: &LeagueResults, arguments: &arguments::League) -> anyhow::Result<()> {
     if arguments.json {
         for row in results.rows() {

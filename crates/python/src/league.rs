@@ -89,7 +89,7 @@ impl League {
     }
 }
 
-/// A league that was played.
+/// A league that was run.
 #[pyclass(frozen, module = "apportion._native")]
 pub struct LeagueResults {
     inner: apportion::LeagueResults,

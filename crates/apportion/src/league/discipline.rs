@@ -24,7 +24,7 @@ const ISOLATE: &str = "isolate";
 /// What makes a discipline mark packets in place of dropping them.
 const ECN: &str = "ecn";
 
-/// A discipline that plays.
+/// A discipline of a league.
 #[derive(Clone, Debug)]
 pub(super) struct Discipline {
     /// Such as `stfq+pfd`.

@@ -38,10 +38,10 @@ pub enum LeagueError {
     /// The simulator refused or failed.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// A league that was played cannot be read.
+    /// A stored league cannot be read.
     #[error(transparent)]
     Stored(#[from] apportion_report::league::StoredError),
-    /// A league that was played has nothing of this name.
+    /// A stored league has nothing of this name.
     #[error(transparent)]
     Missing(#[from] apportion_report::league::Missing),
     /// A file cannot be written.

@@ -29,7 +29,7 @@ pub use situation::situations;
 /// Replications of each cell, if not set. Chosen: intervals are some percent wide, and two cores take less than half an hour.
 const SEEDS: u64 = 5;
 
-/// A league: disciplines, each of which plays each situation.
+/// A league: each discipline runs in each scenario, a *situation* of the league.
 ///
 /// ```
 /// let results = apportion::League::new()
@@ -86,7 +86,7 @@ builders! {
     /// As of [a run](Run::cache): a league that was killed goes on where it was, and one of which a situation or a discipline has changed
     /// simulates that anew.
     cache,
-    /// Plays it even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory. Default: false.
+    /// Runs it even if the [estimate](Self::estimate) is of more than a day of CPU time or 2 GB of memory. Default: false.
     force,
 }
 
@@ -111,21 +111,21 @@ impl<'a> League<'a> {
         }
     }
 
-    /// The disciplines that play: names of the catalogue, joined to a buffer policy or to `isolate` by `+` as in `stfq+pfd` and
+    /// The disciplines: names of the catalogue, joined to a buffer policy or to `isolate` by `+` as in `stfq+pfd` and
     /// `fq_codel+isolate`, or tables as scenarios have them, such as `{ kind = "pie", target = "5ms" }`. All if there are none.
     pub fn disciplines<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.disciplines = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// The situations that they play: names of [situations](situations()), or paths of scenario files. All that are built in if there
+    /// The situations that they run in: names of [situations](situations()), or paths of scenario files. All that are built in if there
     /// are none. In a file the disciplines take the place of its list of queues, or of its only queue.
     pub fn situations<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.situations = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// A scenario of your own that they play as well, under this name. The disciplines take the place of its queues as in a file.
+    /// A scenario of your own that they run in as well, under this name. The disciplines take the place of its queues as in a file.
     ///
     /// ```
     /// let mine = apportion::Scenario::from_text(r#"
@@ -143,7 +143,7 @@ impl<'a> League<'a> {
         self
     }
 
-    /// Where names of disciplines are looked up. Those that you register play too.
+    /// Where names of disciplines are looked up. Those that you register take part too.
     pub fn catalog(mut self, catalog: &Catalog) -> Self {
         self.catalog = catalog.clone();
         self
@@ -198,7 +198,7 @@ impl<'a> League<'a> {
         }
     }
 
-    /// Plays it.
+    /// Runs it.
     ///
     /// # Errors
     /// If a name is unknown, a scenario is wrong, it is [too large](Self::force), or a file cannot be written;
@@ -278,23 +278,23 @@ impl<'a> League<'a> {
     }
 }
 
-/// What is to be played.
+/// What is to be run.
 struct Plan {
     disciplines: Vec<Discipline>,
     boards: Vec<Board>,
 }
 
 impl Plan {
-    /// A scenario for each situation that a discipline can play.
+    /// A scenario for each situation that a discipline can run in.
     fn runs(&self) -> impl Iterator<Item = &Scenario> {
         self.boards.iter().filter_map(|board| board.scenario.as_ref())
     }
 }
 
-/// A situation, and who plays in it.
+/// A situation, and who runs in it.
 struct Board {
     situation: Situation,
-    /// Of each discipline: why it cannot play, if so.
+    /// Of each discipline: why it cannot run there, if so.
     obstacles: Vec<Option<String>>,
     /// The situation with a point for each discipline that can; none if none can.
     scenario: Option<Scenario>,
@@ -327,7 +327,7 @@ impl Board {
         Ok(Self { situation, obstacles, scenario })
     }
 
-    /// The situation as it was played.
+    /// The situation as it was measured.
     fn played(&self, points: &[apportion_report::PointRecord]) -> league::Situation {
         let Situation { name, about, .. } = &self.situation;
         let title = self.situation.base.title().to_owned();
@@ -373,7 +373,7 @@ fn publish(folder: Folder, league: &league::League, kit: bool) -> Result<PathBuf
     folder.publish()
 }
 
-/// A league that was played: cells of disciplines in situations.
+/// A league that was run: cells of disciplines in situations.
 #[derive(Clone, Debug)]
 pub struct LeagueResults {
     league: league::League,
@@ -384,7 +384,7 @@ pub struct LeagueResults {
 }
 
 impl LeagueResults {
-    /// A league that was played before, from its folder or the `league.jsonl` in it: what its page shows, to five digits. Of the disciplines
+    /// A stored league, from its folder or the `league.jsonl` in it: what its page shows, to five digits. Of the disciplines
     /// and the situations those that are named, in that order; all if none are.
     ///
     /// ```no_run
@@ -405,7 +405,7 @@ impl LeagueResults {
         Ok(Self { league, folder: None, reused: 0, faults: Vec::new(), cache_failure: None })
     }
 
-    /// Writes it as a league that is [played](League::folder) does, but for reports of cells, and with a [kit](League::kit) if wanted.
+    /// Writes it as a league that is [run](League::folder) does, but for reports of cells, and with a [kit](League::kit) if wanted.
     ///
     /// # Errors
     /// If a file cannot be written; there is no new folder then.

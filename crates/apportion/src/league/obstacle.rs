@@ -1,4 +1,4 @@
-//! Why a discipline cannot play a situation.
+//! Why a discipline cannot run in a situation.
 
 use apportion_core::FlowSetting;
 use apportion_core::packet::{FlowClass, FlowId, LabelKind};

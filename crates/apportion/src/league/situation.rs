@@ -35,7 +35,7 @@ pub fn situations() -> impl Iterator<Item = (&'static str, &'static str)> {
     SITUATIONS.iter().copied()
 }
 
-/// A situation that is played.
+/// A situation that disciplines run in.
 pub(super) struct Situation {
     pub name: String,
     /// What its file says of it at the top.
@@ -117,7 +117,7 @@ fn read(name: &str, catalog: &Catalog) -> Result<Situation, LeagueError> {
     Ok(Situation { name: short, about: about(&text), base, is_stateless, queue })
 }
 
-/// A scenario of the caller. It may have been made before a discipline was registered that plays.
+/// A scenario of the caller. It may have been made before a discipline of the league was registered.
 fn of_scenario(name: &str, scenario: &Scenario, catalog: &Catalog) -> Result<Situation, LeagueError> {
     let refuse = |cause: &str| LeagueError::Situation { name: name.to_owned(), cause: cause.to_owned() };
     let is_file_name = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);

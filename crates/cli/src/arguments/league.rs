@@ -8,10 +8,10 @@ use super::{CacheUse, PhaseCheck};
 
 #[derive(Args, Debug)]
 pub struct League {
-    /// Disciplines that play, such as fifo,stfq+pfd,fq_codel+isolate or '{ kind = "pie", target = "5ms" }' [default: all of the catalogue]
+    /// Disciplines, such as fifo,stfq+pfd,fq_codel+isolate or '{ kind = "pie", target = "5ms" }' [default: all of the catalogue]
     #[arg(long, value_name = "NAME,...")]
     pub disciplines: Vec<String>,
-    /// Situations that they play, by their names or as paths of scenario files [default: all that are built in]
+    /// Scenarios that they run in, by the names of situations or as paths of scenario files [default: all that are built in]
     #[arg(long, value_name = "NAME|FILE,...")]
     pub situations: Vec<String>,
     /// Replications of each cell, each with a seed of its own
@@ -24,7 +24,7 @@ pub struct League {
     pub phase_check: PhaseCheck,
     #[command(flatten)]
     pub cache: CacheUse,
-    /// Take the cells of a league that was played, from its folder or its league.jsonl, and play nothing
+    /// Take the cells of a stored league, from its folder or its league.jsonl, and run nothing
     #[arg(long, value_name = "DIR|FILE",
           conflicts_with_all = ["seeds", "jobs", "phase_check", "no_phase_check", "no_cache", "list", "estimate", "force"])]
     pub from: Option<PathBuf>,
@@ -34,13 +34,13 @@ pub struct League {
     /// Where the league gets a folder of its own: DIR/1 for the first, DIR/2 for the next
     #[arg(long, value_name = "DIR", default_value = "results/league")]
     pub out: PathBuf,
-    /// Print the situations and what they are, and do not play
+    /// Print the situations and what they are, and do not run
     #[arg(long)]
     pub list: bool,
-    /// Print an estimate of the CPU time and the memory that it takes, and do not play
+    /// Print an estimate of the CPU time and the memory that it takes, and do not run
     #[arg(long, conflicts_with = "json")]
     pub estimate: bool,
-    /// Play even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
+    /// Run even if it would take more than a day of CPU time or 2 GB of memory, by an estimate
     #[arg(long)]
     pub force: bool,
     /// Print all metrics of all cells as JSON, one object a line, and nothing else

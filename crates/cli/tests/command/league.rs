@@ -87,7 +87,7 @@ fn a_league_that_was_played_gives_its_page_and_a_kit_again() {
     let kit = folder.path().join("results/league/2/kit");
     assert!(std::fs::read(kit.join("floods-front.pdf")).unwrap().starts_with(b"%PDF-"));
     assert!(std::fs::read_to_string(kit.join("floods.tex")).unwrap().contains("\\begin{tabular}"));
-    // What was played is played.
+    // What was run is not run again.
     let run = apportion(folder.path(), &["league", "--from", "results/league/1", "--seeds", "3"]);
     assert_eq!(run.status, 2);
     assert!(run.err.contains("--seeds"), "{}", run.err);

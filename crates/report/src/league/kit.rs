@@ -35,7 +35,7 @@ impl League {
         Table { comment, ..Table::of_numbers(head, rows) }
     }
 
-    /// The disciplines that play a situation, with all that its page shows of them.
+    /// The disciplines that run in a situation, with all that its page shows of them.
     fn table_of(&self, situation: &Situation) -> Table {
         let columns = columns::of(situation);
         let head = std::iter::once(String::new()).chain(columns.iter().map(|column| column.heading.clone()));
@@ -103,7 +103,7 @@ impl League {
             };
             std::iter::once(entrant.name.clone()).chain(self.situations.iter().map(cell)).collect()
         });
-        let about = "What the worst-off flow got over what it was due, the mean over seeds; – where a discipline cannot play.";
+        let about = "What the worst-off flow got over what it was due, the mean over seeds; – where a discipline cannot run.";
         let head = std::iter::once(String::new()).chain(names).collect();
         Table { is_upright: true, ..self.table(about, head, rows.collect()) }
     }

@@ -37,9 +37,9 @@ pub struct League {
     pub disciplines: Vec<Entrant>,
     /// What it is compared in.
     pub situations: Vec<Situation>,
-    /// The command line that plays it again.
+    /// The command line that runs it again.
     pub command: String,
-    /// The commit of the program that played it, with `+` if files were changed after it; empty if it is not known.
+    /// The commit of the program that ran it, with `+` if files were changed after it; empty if it is not known.
     pub commit: String,
     /// Versions of everything that results depend on, by component.
     pub versions: BTreeMap<String, String>,
@@ -93,9 +93,9 @@ pub struct Situation {
 /// What a discipline did in a situation.
 #[derive(Clone, Debug)]
 pub enum Cell {
-    /// It cannot play there, and why.
+    /// It cannot run there, and why.
     Empty(String),
-    /// It played.
+    /// It ran.
     Played(Played),
 }
 
@@ -178,7 +178,7 @@ impl League {
     }
 }
 
-/// A league that was played has nothing of this name.
+/// A stored league has nothing of this name.
 #[derive(Debug, thiserror::Error)]
 #[error("the league has no {what} `{name}`; it has {known}")]
 pub struct Missing {
@@ -204,7 +204,7 @@ fn places(what: &'static str, names: &[&str], wanted: &[String]) -> Result<Vec<u
 }
 
 impl Situation {
-    /// A situation that was run: `played` are the points of the run for the disciplines that can play, in their order; the others have
+    /// A situation that was run: `played` are the points of the run for the disciplines that can run, in their order; the others have
     /// a reason why not.
     #[must_use]
     pub fn of(

@@ -36,7 +36,7 @@ impl League {
         };
         let mut out = format!(
             "<h1>A league of disciplines</h1>\n<p class=\"sub\">{} · {} · {seeds}{commit}</p>\n\
-             <p>Each discipline plays each situation with its default parameters and the same buffer; where flows heed marks, queues that can \
+             <p>Each discipline runs in each situation with its default parameters and the same buffer; where flows heed marks, queues that can \
              mark do. What matters differs from situation \
              to situation, so there is no total score: sort a table by what matters to you. {}</p>\n<ol class=\"situations\">\n",
             count(self.disciplines.len(), "discipline"),
@@ -70,7 +70,7 @@ impl League {
     fn across(&self) -> String {
         let mut out = String::from(
             "<h2 id=\"across\">Over all situations</h2>\n<p class=\"note\">Means over seeds ± 95 % intervals. A cell with –: the \
-             discipline cannot play there; it leads to the reason. ~: phases decide it.</p>\n",
+             discipline cannot run there; it leads to the reason. ~: phases decide it.</p>\n",
         );
         for (at, (heading, column)) in columns::across().into_iter().enumerate() {
             let columns: Vec<Option<Column>> = self.situations.iter().map(column).collect();
@@ -151,7 +151,7 @@ impl League {
         format!("<li>{} <small>{} ms, {}</small></li>\n", escape(name), number(one.delay), one.share)
     }
 
-    /// Who cannot play a situation, and why: disciplines with the same reason together.
+    /// Who cannot run in a situation, and why: disciplines with the same reason together.
     fn empty(&self, situation: &Situation) -> String {
         let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
         for (entrant, cell) in self.disciplines.iter().zip(&situation.cells) {
@@ -171,7 +171,7 @@ impl League {
         match total {
             0 => String::new(),
             _ => format!(
-                "<details id=\"{}\"><summary>{total} cannot play</summary><div><dl class=\"reasons\">\n{lines}</dl></div></details>\n",
+                "<details id=\"{}\"><summary>{total} cannot run</summary><div><dl class=\"reasons\">\n{lines}</dl></div></details>\n",
                 why(situation)
             ),
         }
@@ -250,7 +250,7 @@ fn anchor(situation: &Situation) -> String {
     format!("s-{}", situation.name.chars().map(keep).collect::<String>())
 }
 
-/// Where the reasons are why some cannot play a situation.
+/// Where the reasons are why some cannot run in a situation.
 fn why(situation: &Situation) -> String {
     format!("why-{}", anchor(situation))
 }
@@ -268,7 +268,7 @@ fn led(cell: &Cell, text: &str) -> String {
 fn show(situation: &Situation, cell: &Cell, column: Option<&Column>, is_led: bool) -> String {
     let Some(played) = cell.played() else {
         return format!(
-            "<td class=\"empty\"><a href=\"#{}\" aria-label=\"cannot play\">–</a></td>",
+            "<td class=\"empty\"><a href=\"#{}\" aria-label=\"cannot run\">–</a></td>",
             why(situation)
         );
     };

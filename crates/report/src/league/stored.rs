@@ -1,5 +1,5 @@
 //! A league as a file of what its page shows: JSON lines. The first has all but the cells; then each situation has a line of its own, and
-//! below that one line for each discipline, in order: the reason why it cannot play, or its numbers in the order of the situation's metrics.
+//! below that one line for each discipline, in order: the reason why it cannot run there, or its numbers in the order of the situation's metrics.
 //! A number is a mean of five digits, half of its interval of four, and the seeds in which it was measured where these are not all.
 
 use std::collections::{BTreeMap, BTreeSet};

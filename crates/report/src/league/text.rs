@@ -18,7 +18,7 @@ impl League {
 
     fn matrix(&self, situations: &[Situation]) -> String {
         let mut out = String::from(
-            "What the worst-off flow got of what it was due, the mean over seeds; - where a discipline cannot play.\n\n",
+            "What the worst-off flow got of what it was due, the mean over seeds; - where a discipline cannot run.\n\n",
         );
         for (number, situation) in (1..).zip(situations) {
             out.push_str(&format!("{number:>3}  {}: {}\n", situation.name, situation.title));
@@ -44,7 +44,7 @@ impl League {
         let mut empty = String::new();
         for (entrant, cell) in self.disciplines.iter().zip(&situation.cells) {
             match cell {
-                Cell::Empty(reason) => empty.push_str(&format!("{} cannot play: {reason}\n", entrant.name)),
+                Cell::Empty(reason) => empty.push_str(&format!("{} cannot run: {reason}\n", entrant.name)),
                 Cell::Played(played) => {
                     let show = |column: &Column| {
                         column.of(played).map_or("-".to_owned(), |estimate| number(estimate.mean))

@@ -49,7 +49,7 @@ row! {
         mean: Option<f64>, "";
         /// Half the width of its 95 % interval; missing with a single seed.
         half_width: Option<f64>, "";
-        /// Why the discipline cannot play; missing if it played.
+        /// Why the discipline cannot run; missing if it did.
         reason: Option<String>, "";
     }
 }
