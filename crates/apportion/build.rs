@@ -14,7 +14,7 @@ const FOLDERS: [&str; 1] = ["../report/src/rows"];
 const FILES: [&str; 7] = [
     "../report/src/due.rs",
     "../report/src/phase_sensitivity.rs",
-    "../report/src/recorded.rs",
+    "../report/src/replication_rows.rs",
     "../report/src/sample.rs",
     "../report/src/statistics.rs",
     "../report/src/units.rs",

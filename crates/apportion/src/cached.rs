@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use apportion_report::Recorded;
+use apportion_report::ReplicationRows;
 use apportion_report::phase_sensitivity::PerturbedCopy;
 use apportion_runtime::outcome::Outcome;
 use serde::{Deserialize, Serialize};
@@ -23,12 +23,14 @@ pub(crate) struct Which {
     pub copy_of: Option<(u64, u64)>,
 }
 
-/// What is kept of a simulation.
+/// What one simulation measured, as it is kept.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) enum Ended {
-    Replication(Box<Outcome>),
-    /// A replication as it is in tables, which takes less room: of a run that does not hold outcomes.
-    Recorded(Box<Recorded>),
+pub(crate) enum Measurement {
+    /// Of a replication.
+    Outcome(Box<Outcome>),
+    /// The same as rows of tables, which take less room: of a run that does not hold outcomes.
+    Rows(Box<ReplicationRows>),
+    /// Of a perturbed copy.
     Copy(PerturbedCopy),
 }
 
@@ -70,15 +72,15 @@ impl<'a> Cached<'a> {
         &self,
         point: usize,
         all: &[Which],
-        is_usable: impl Fn(&Ended) -> bool,
-    ) -> Vec<Option<Ended>> {
+        is_usable: impl Fn(&Measurement) -> bool,
+    ) -> Vec<Option<Measurement>> {
         let mut found = vec![None; all.len()];
         let Some((cache, key)) = self.of(point) else { return found };
         // The many replications of a point come in parts: what was not there at first is what this run keeps.
         if !self.is_new[point].load(Ordering::Relaxed) {
             let places: BTreeMap<Which, usize> = all.iter().copied().zip(0..).collect();
             let mut is_new = true;
-            cache.read(key, |entry: Entry<Ended>| {
+            cache.read(key, |entry: Entry<Measurement>| {
                 is_new = false;
                 if let Some(&at) = places.get(&entry.which).filter(|_| is_usable(&entry.ended)) {
                     found[at] = Some(entry.ended);
@@ -90,7 +92,7 @@ impl<'a> Cached<'a> {
     }
 
     /// Keeps a simulation that has ended. A failure does not disturb the run.
-    pub fn keep(&self, point: usize, which: Which, ended: &Ended) {
+    pub fn keep(&self, point: usize, which: Which, ended: &Measurement) {
         if let Some((cache, key)) = self.of(point) {
             match cache.append(key, &Entry { which, ended }) {
                 Ok(()) => self.is_kept[point].store(true, Ordering::Relaxed),

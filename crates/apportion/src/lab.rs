@@ -22,9 +22,10 @@ use apportion_runtime::probe::Samples;
 use apportion_scenario::model;
 use apportion_sim::{Detail, Simulation};
 
+use crate::cached::Measurement;
 use crate::cancel::{Cancel, Counter};
+use crate::collector::Collector;
 use crate::provenance::{Begun, versions};
-use crate::recorder::{Measured, Recorder};
 use crate::results::Results;
 use crate::retain::Retain;
 use crate::run::Run;
@@ -181,7 +182,7 @@ impl Run<'_> {
         let seeds = self.seeds_of_points();
         let begun = Begun::now();
         let counter = Counter::new(self.progress.as_ref(), seeds.iter().map(Vec::len).sum());
-        let mut recorder = Recorder::new(self.scenario, None, Retain::Full, false);
+        let mut collector = Collector::new(self.scenario, None, Retain::Full, false);
         let (queues, mut failed) = match queues_of(self.backend) {
             Ok(queues) => (queues, None),
             Err(cause) => (None, Some(cause)),
@@ -199,16 +200,12 @@ impl Run<'_> {
                 if outcome.is_some() {
                     self.events.step();
                 }
-                let measured = outcome.map(|outcome| {
-                    let dues = apportion_runtime::due::dues(&point.scenario, &outcome);
-                    Measured::Outcome(Box::new(outcome), dues)
-                });
-                let recorded = recorder.add(at, measured);
-                debug_assert!(recorded.is_ok(), "nothing is written");
+                let added = collector.add(at, outcome.map(|outcome| Measurement::Outcome(Box::new(outcome))));
+                debug_assert!(added.is_ok(), "nothing is written");
                 counter.step();
             }
         }
-        let (mut record, _) = recorder.finish(self.scenario, seeds.into_iter().next().unwrap_or_default());
+        let (mut record, _) = collector.finish(seeds.into_iter().next().unwrap_or_default());
         record.versions = versions(true);
         if self.backend == Backend::Kernel {
             // What the discipline is depends on it.

@@ -33,7 +33,7 @@
 //! | read results as rows, JSON lines, text, HTML; write them to a folder | [`Results`] |
 //! | see drops, marks and samples while they happen | [`Run::on_drop`], [`Run::on_mark`], [`Run::on_sample`] |
 //! | keep what was simulated, and take it from there again | [`Cache`], [`Run::cache`] |
-//! | divide simulations among processes and machines | [`Simulations`], [`ScenarioBundle`] |
+//! | divide simulations among processes and machines | [`Simulations`], [`PackedScenario`] |
 //! | read results back | [`Results::read`] |
 //! | compare them | [`load`], [`compare()`] |
 //! | draw results for a paper | [`plot`] |
@@ -65,6 +65,7 @@ mod cached;
 mod cancel;
 mod captures;
 pub mod catalogue;
+mod collector;
 pub mod events;
 mod examples;
 #[cfg(all(feature = "live", target_os = "linux"))]
@@ -72,25 +73,24 @@ pub mod gateway;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod lab;
 mod league;
-mod partial_results;
+mod packed_scenario;
 mod provenance;
-mod recorder;
 mod reproduce;
 mod results;
 mod retain;
 mod run;
 mod run_error;
 mod scenario;
-mod scenario_bundle;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub mod shell;
 mod simulations;
 mod size;
 mod sources;
-mod unpublished_run;
+mod staged_run;
 mod warnings;
 #[cfg(all(feature = "live", target_os = "linux"))]
 mod watch;
+mod work_unit;
 
 pub use apportion_core;
 pub use apportion_core::system::Catalog;
@@ -102,7 +102,7 @@ pub use apportion_report::rows;
 pub use apportion_report::statistics;
 pub use apportion_report::store::{ExportError, TABLES};
 pub use apportion_report::{
-    Comparison, Contents, LoadError, PointRecord, Provenance, StoredRun, Table, WriteError, compare, export,
+    Comparison, Contents, LoadError, PointResults, Provenance, StoredRun, Table, WriteError, compare, export,
 };
 pub use apportion_scenario::{Estimate, Place, Point, Problem, renamed};
 pub use cache::{Cache, CacheError, Damage, Frame, Usage};
@@ -111,19 +111,19 @@ pub use examples::examples;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use lab::ParityResults;
 pub use league::{League, LeagueError, LeagueResults, situations};
-pub use partial_results::{KeepError, PartialResults};
+pub use packed_scenario::PackedScenario;
 pub use reproduce::{Experiment, ReproduceError, Reproduced, Reproduction, experiments};
 pub use results::{PointMetric, Results, check_folder, load};
 pub use retain::Retain;
 pub use run::Run;
 pub use run_error::RunError;
 pub use scenario::{Scenario, ScenarioBuilder, ScenarioError};
-pub use scenario_bundle::ScenarioBundle;
 pub use simulations::Simulations;
 pub use sources::build;
-pub use unpublished_run::UnpublishedRun;
+pub use staged_run::StagedRun;
 #[cfg(all(feature = "live", target_os = "linux"))]
 pub use watch::{Watch, WatchError};
+pub use work_unit::{KeepError, WorkUnit};
 
 /// The code of `docs/extending.md`, which is compiled and run with the other examples.
 #[cfg(doctest)]

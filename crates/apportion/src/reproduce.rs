@@ -13,7 +13,7 @@ use apportion_sim::replicate::ReplicateError;
 
 use crate::builders::builders;
 use crate::cache::{Cache, CacheError};
-use crate::cached::{Cached, Ended};
+use crate::cached::{Cached, Measurement};
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 use crate::lab::until_valid;
 use crate::scenario::Scenario;
@@ -240,7 +240,7 @@ impl<'a> Reproduction<'a> {
         let ended = simulator.run(&all)?;
         let failure = cached.finish(cache.map_or(u64::MAX, |(_, most)| *most));
         let outcome = |ended| match ended {
-            Some(Ended::Replication(outcome)) => Some(*outcome),
+            Some(Measurement::Outcome(outcome)) => Some(*outcome),
             _ => None,
         };
         let outcomes: Option<Vec<Outcome>> = ended.into_iter().map(outcome).collect();

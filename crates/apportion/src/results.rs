@@ -7,7 +7,7 @@ use apportion_report::rows::{
     AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, SeriesRow,
     StatisticRow,
 };
-use apportion_report::{Contents, LoadError, PointRecord, Provenance, StoredRun, Table, WriteError};
+use apportion_report::{Contents, LoadError, PointResults, Provenance, StoredRun, Table, WriteError};
 
 use crate::cache::CacheError;
 
@@ -28,7 +28,7 @@ use crate::cache::CacheError;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Results {
-    record: apportion_report::Run,
+    record: apportion_report::RunResults,
     made: Provenance,
     folder: Option<PathBuf>,
     cache_failure: Option<String>,
@@ -47,7 +47,7 @@ pub struct PointMetric {
 impl Results {
     /// Those of this record, which was written to a folder or not.
     pub(crate) fn new(
-        record: apportion_report::Run,
+        record: apportion_report::RunResults,
         made: Provenance,
         folder: Option<PathBuf>,
         cache_failure: Option<CacheError>,
@@ -188,7 +188,7 @@ impl Results {
 
     /// The points, with the outcome of each replication if the run [holds](crate::Run::retain) them.
     #[must_use]
-    pub fn points(&self) -> &[PointRecord] {
+    pub fn points(&self) -> &[PointResults] {
         &self.record.points
     }
 
@@ -259,7 +259,7 @@ impl Results {
         Self { folder: Some(folder), ..self }
     }
 
-    pub(crate) const fn record(&self) -> &apportion_report::Run {
+    pub(crate) const fn record(&self) -> &apportion_report::RunResults {
         &self.record
     }
 }

@@ -7,18 +7,18 @@ use apportion_scenario::{Estimate, Point, replication_seed};
 
 use crate::builders::builders;
 use crate::cache::{Cache, CacheError};
-use crate::cached::{Cached, Ended, Which};
+use crate::cached::{Cached, Which};
 use crate::cancel::{Cancel, Counter, OnProgress, Progress};
 use crate::captures::Captures;
+use crate::collector::{self, Collector};
 use crate::events::{Dropped, Events, Marked, Sampled};
 use crate::provenance::Begun;
-use crate::recorder::{self, Measured, Recorder};
 use crate::results::Results;
 use crate::retain::Retain;
 use crate::run_error::RunError;
 use crate::scenario::Scenario;
 use crate::simulations::{Opener, Simulations, Simulator};
-use crate::unpublished_run::UnpublishedRun;
+use crate::staged_run::StagedRun;
 
 /// A run of a scenario: every point of its sweep with every seed.
 ///
@@ -250,21 +250,21 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     /// As [`simulate`](Self::simulate).
-    pub fn stage(&self) -> Result<UnpublishedRun, RunError> {
+    pub fn stage(&self) -> Result<StagedRun, RunError> {
         self.check_size()?;
         let begun = Begun::now();
         let seeds = self.seeds_of_points();
         let writer = self.folder.as_deref().map(|folder| Writer::create(folder, self.contents()));
         let writer = writer.transpose()?;
         let captures = writer.as_ref().map(|writer| Captures::new(writer.folder()));
-        let mut recorder = Recorder::new(self.scenario, writer, self.retain, self.checks_phases());
+        let mut collector = Collector::new(self.scenario, writer, self.retain, self.checks_phases());
         self.events.begin(self.scenario.title(), seeds.iter().map(Vec::len).sum());
-        let simulated = self.replications(captures.as_ref(), &mut recorder);
-        self.events.end(simulated.is_ok() && recorder.is_complete());
+        let simulated = self.replications(captures.as_ref(), &mut collector);
+        self.events.end(simulated.is_ok() && collector.is_complete());
         let (reused, cache_failure) = simulated?;
-        let (record, writer) = recorder.finish(self.scenario, seeds.into_iter().next().unwrap_or_default());
+        let (record, writer) = collector.finish(seeds.into_iter().next().unwrap_or_default());
         let made = begun.end(reused);
-        Ok(UnpublishedRun::new(Results::new(record, made, None, cache_failure), writer))
+        Ok(StagedRun::new(Results::new(record, made, None, cache_failure), writer))
     }
 
     /// What the folder holds.
@@ -279,12 +279,12 @@ impl<'a> Run<'a> {
     fn replications(
         &self,
         captures: Option<&Captures>,
-        recorder: &mut Recorder,
+        collector: &mut Collector<'_>,
     ) -> Result<(usize, Option<CacheError>), RunError> {
         let simulations = self.simulations();
         let cached = Cached::new(&simulations);
         let counter = Counter::new(self.progress.as_ref(), simulations.total());
-        let points = recorder::blank(self.scenario);
+        let points = collector::blank(self.scenario);
         let opener =
             |at| -> Option<Opener<'_>> { Some(Box::new(captures?.opener(at, self.scenario.points()))) };
         let openers: Vec<Opener<'_>> = (0..points.len()).filter_map(opener).collect();
@@ -309,19 +309,9 @@ impl<'a> Run<'a> {
                 cause,
             })?;
             for ((at, which), ended) in batch.into_iter().zip(ended) {
-                match (which.copy_of, ended) {
-                    (None, Some(Ended::Replication(outcome))) => {
-                        let dues =
-                            apportion_runtime::due::dues(&self.scenario.points()[at].scenario, &outcome);
-                        recorder.add(at, Some(Measured::Outcome(outcome, dues)))?;
-                    }
-                    (None, Some(Ended::Recorded(recorded))) => {
-                        let recorded = recorded.at_point(&points[at].label);
-                        recorder.add(at, Some(Measured::Recorded(Box::new(recorded))))?;
-                    }
-                    (None, _) => recorder.add(at, None)?,
-                    (Some(_), Some(Ended::Copy(copy))) => recorder.add_copy(at, Some(copy)),
-                    (Some(_), _) => recorder.add_copy(at, None),
+                match which.copy_of {
+                    None => collector.add(at, ended)?,
+                    Some(_) => collector.add_copy(at, ended),
                 }
             }
         }

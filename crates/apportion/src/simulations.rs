@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use apportion_report::phase_sensitivity::{PerturbedCopy, Sample};
-use apportion_report::{Contents, PointRecord, Recorded};
+use apportion_report::{Contents, PointResults, ReplicationRows};
 use apportion_runtime::outcome::Outcome;
 use apportion_scenario::{Estimate, Point, model, replication_seed};
 use apportion_sim::Job;
@@ -11,10 +11,10 @@ use apportion_sim::capture::LinkCapture;
 use apportion_sim::replicate::{ReplicateError, replicate_with};
 
 use crate::cache::Cache;
-use crate::cached::{Cached, Ended, Which};
+use crate::cached::{Cached, Measurement, Which};
 use crate::cancel::{Cancel, Counter};
+use crate::collector::blank_point;
 use crate::events::{Events, Observing};
-use crate::recorder::blank_point;
 use crate::run_error::RunError;
 use crate::scenario::Scenario;
 use crate::size;
@@ -185,38 +185,38 @@ impl<'a> Simulations<'a> {
     }
 
     /// Whether a simulation that was kept has all that is wanted.
-    pub(crate) fn is_usable(&self, ended: &Ended) -> bool {
+    pub(crate) fn is_usable(&self, ended: &Measurement) -> bool {
         match ended {
-            Ended::Replication(_) | Ended::Copy(_) => true,
-            Ended::Recorded(recorded) => self.uses(recorded),
+            Measurement::Outcome(_) | Measurement::Copy(_) => true,
+            Measurement::Rows(rows) => self.uses(rows),
         }
     }
 
-    /// Whether a replication that was recorded has all that is wanted.
-    pub(crate) fn uses(&self, recorded: &Recorded) -> bool {
-        !self.retains_outcomes && (recorded.has_intervals() || !self.has_intervals)
+    /// Whether a replication that was kept as rows has all that is wanted.
+    pub(crate) fn uses(&self, rows: &ReplicationRows) -> bool {
+        !self.retains_outcomes && (rows.has_intervals() || !self.has_intervals)
     }
 
-    /// What is kept of a simulation of a point, of which `blank` has nothing recorded.
-    pub(crate) fn ended(&self, blank: &PointRecord, job: &Job<'_>, outcome: Outcome) -> Ended {
+    /// What is kept of a simulation of a point, of which `blank` has no replication.
+    pub(crate) fn ended(&self, blank: &PointResults, job: &Job<'_>, outcome: Outcome) -> Measurement {
         if self.retains_outcomes && job.copy_of.is_none() {
-            return Ended::Replication(Box::new(outcome));
+            return Measurement::Outcome(Box::new(outcome));
         }
         let dues = apportion_runtime::due::dues(job.scenario, &outcome);
         match job.copy_of {
             None => {
                 let of = blank.with(&outcome, dues.as_ref());
-                Ended::Recorded(Box::new(Recorded::of(of, self.has_intervals)))
+                Measurement::Rows(Box::new(ReplicationRows::of(of, self.has_intervals)))
             }
             Some(k) => {
                 let sample = Sample::of(&outcome, dues.as_ref());
-                Ended::Copy(PerturbedCopy { moves: model::Scenario::moves_of(k), sample })
+                Measurement::Copy(PerturbedCopy { moves: model::Scenario::moves_of(k), sample })
             }
         }
     }
 
     /// The points, of which nothing was measured yet.
-    pub(crate) fn blank(&self) -> Vec<PointRecord> {
+    pub(crate) fn blank(&self) -> Vec<PointResults> {
         (0..self.points.len()).map(|at| blank_point(self.point(at))).collect()
     }
 
@@ -232,8 +232,8 @@ pub(crate) type Opener<'a> = Box<dyn Fn(usize) -> Option<Box<LinkCapture>> + Syn
 /// Runs simulations.
 pub(crate) struct Simulator<'a> {
     pub simulations: &'a Simulations<'a>,
-    /// Nothing is recorded in them.
-    pub points: &'a [PointRecord],
+    /// Without replications.
+    pub points: &'a [PointResults],
     /// Of each point; none if nothing is captured.
     pub openers: &'a [Opener<'a>],
     /// Callbacks, if there are any.
@@ -244,11 +244,11 @@ pub(crate) struct Simulator<'a> {
 
 impl Simulator<'_> {
     /// What these simulations measured, in their order; none where the run was cancelled before.
-    pub(crate) fn run(&self, all: &[(usize, Which)]) -> Result<Vec<Option<Ended>>, ReplicateError> {
-        let mut ended: Vec<Option<Ended>> = Vec::with_capacity(all.len());
+    pub(crate) fn run(&self, all: &[(usize, Which)]) -> Result<Vec<Option<Measurement>>, ReplicateError> {
+        let mut ended: Vec<Option<Measurement>> = Vec::with_capacity(all.len());
         for of_point in all.chunk_by(|a, b| a.0 == b.0) {
             let wanted: Vec<Which> = of_point.iter().map(|(_, which)| *which).collect();
-            let is_usable = |ended: &Ended| self.simulations.is_usable(ended);
+            let is_usable = |ended: &Measurement| self.simulations.is_usable(ended);
             ended.extend(self.cached.read(of_point[0].0, &wanted, is_usable));
         }
         let observers: Vec<_> = all.iter().map(|&(at, which)| self.observer(at, which)).collect();

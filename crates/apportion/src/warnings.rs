@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use apportion_report::PointRecord;
+use apportion_report::PointResults;
 use apportion_report::link_use::FULL;
 use apportion_scenario::{Point, model};
 
@@ -13,7 +13,7 @@ use crate::scenario::Scenario;
 const MAX_LINES: usize = 20;
 
 /// The warnings of a run whose results are `records`, each once, with the number of points that it is about unless these are all.
-pub(crate) fn of(scenario: &Scenario, records: &[PointRecord]) -> Vec<String> {
+pub(crate) fn of(scenario: &Scenario, records: &[PointResults]) -> Vec<String> {
     let mut all: Vec<Repeated> = Vec::new();
     for (point, record) in scenario.points().iter().zip(records) {
         let hidden = bottlenecks::hidden(&point.scenario, &record.link_uses());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use apportion::{Cancel, Frame, PartialResults, RunError, Simulations};
+use apportion::{Cancel, Frame, RunError, Simulations, WorkUnit};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
@@ -113,13 +113,13 @@ impl Parts {
         if let Some(stop) = stopped {
             return Err(stop.into());
         }
-        let sent = |PartialResults { point, key, frame }| (point, key, PyBytes::new(py, frame.as_bytes()));
+        let sent = |WorkUnit { point, key, frame }| (point, key, PyBytes::new(py, frame.as_bytes()));
         Ok(parts.map_err(of_run)?.into_iter().map(sent).collect())
     }
 
     /// Adds a part to the cache.
     fn keep(&self, py: Python<'_>, cache: &Cache, point: usize, key: String, frame: Vec<u8>) -> PyResult<()> {
-        let part = PartialResults { point, key, frame: Frame::from_bytes(frame) };
+        let part = WorkUnit { point, key, frame: Frame::from_bytes(frame) };
         let all = self.all().cache(&cache.inner);
         py.detach(|| all.keep(&part)).map_err(of_run)
     }
@@ -136,7 +136,7 @@ pub fn pack<'py>(
     py: Python<'py>,
     scenario: &apportion::Scenario,
 ) -> Result<Packed<'py>, apportion::ScenarioError> {
-    let apportion::ScenarioBundle { text, origin, settings, files } = scenario.pack()?;
+    let apportion::PackedScenario { text, origin, settings, files } = scenario.pack()?;
     let files = files.into_iter().map(|(path, content)| (path, PyBytes::new(py, &content))).collect();
     Ok((text, origin, settings, files))
 }
@@ -147,5 +147,5 @@ pub fn unpack(
 ) -> Result<apportion::Scenario, apportion::ScenarioError> {
     let files: BTreeMap<_, _> =
         files.into_iter().map(|(path, content)| (path, content.as_bytes().to_vec())).collect();
-    apportion::ScenarioBundle { text, origin, settings, files }.load()
+    apportion::PackedScenario { text, origin, settings, files }.load()
 }

@@ -6,7 +6,7 @@ use apportion::rows::{
     AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, Row,
     SeriesRow, StatisticRow,
 };
-use apportion::{PointRecord, statistics};
+use apportion::{PointResults, statistics};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 
@@ -138,7 +138,7 @@ impl Results {
     }
 }
 
-fn delays(point: &PointRecord) -> Vec<Delays> {
+fn delays(point: &PointResults) -> Vec<Delays> {
     let mut groups: Vec<&str> = Vec::new();
     for flow in &point.flows {
         if !groups.contains(&&*flow.group) {

@@ -6,7 +6,7 @@ use apportion_core::units::Span;
 
 use crate::metrics::{Metrics, SlowestLink};
 use crate::quantities::{COMPLETION_P95, QUEUE_DELAY_P95};
-use crate::record::{PointRecord, Run};
+use crate::run_results::{PointResults, RunResults};
 use crate::shares::{FlowShare, GroupShare, flow_shares, group_shares};
 use crate::statistics::number;
 
@@ -21,9 +21,9 @@ pub(crate) struct Headline {
 const CLOSE: f64 = 0.1;
 
 /// A sentence about the run, if its points differ, then one about each point.
-pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
+pub(crate) fn headlines(run: &RunResults) -> Vec<Headline> {
     let lead = lead(run).map(|text| Headline { point: None, text });
-    let name = |point: &PointRecord| (run.points.len() > 1).then(|| point.name().to_owned());
+    let name = |point: &PointResults| (run.points.len() > 1).then(|| point.name().to_owned());
     let points = run.points.iter().flat_map(|point| {
         let timekeeping = timekeeping(point).map(|(_, text)| text);
         let text =
@@ -35,7 +35,7 @@ pub(crate) fn headlines(run: &Run) -> Vec<Headline> {
 }
 
 /// The second in which a flow got the least of what it was due.
-pub(crate) fn worst_second(point: &PointRecord) -> Option<String> {
+pub(crate) fn worst_second(point: &PointResults) -> Option<String> {
     let transfers = transfers_of(point);
     let of_flows = point.summary().flows.iter().filter(|flow| !transfers.contains(flow.group.as_str()));
     let of_flows = of_flows.filter_map(|flow| Some((flow.name.as_str(), flow.worst?)));
@@ -48,7 +48,7 @@ pub(crate) fn worst_second(point: &PointRecord) -> Option<String> {
 }
 
 /// The disciplines that broke their contract, in one replication at least; one sentence a link.
-pub(crate) fn faults(point: &PointRecord) -> Vec<String> {
+pub(crate) fn faults(point: &PointResults) -> Vec<String> {
     if point.outcomes.is_empty() {
         let first = point.summary().faults.first();
         return first.map(|(seed, fault)| format!("NOT VALID: seed {seed}: {fault}.")).into_iter().collect();
@@ -60,7 +60,7 @@ pub(crate) fn faults(point: &PointRecord) -> Vec<String> {
 }
 
 /// Whether packets left on time, so that the run is valid, and how late they left; none for a simulation.
-pub(crate) fn timekeeping(point: &PointRecord) -> Option<(bool, String)> {
+pub(crate) fn timekeeping(point: &PointResults) -> Option<(bool, String)> {
     let kept: Vec<_> = point.outcomes.iter().filter_map(|outcome| outcome.timekeeping.as_ref()).collect();
     let worst = |share| kept.iter().filter_map(|kept| kept.lateness.quantile(share)).max();
     let (median, high) = (worst(0.5)?, worst(0.99)?);
@@ -86,8 +86,8 @@ fn millis(span: Span) -> String {
 }
 
 /// The flow with the lowest share of its entitlement at the best and at the worst point, and queue delays.
-pub(crate) fn lead(run: &Run) -> Option<String> {
-    let worst_off = |point: &PointRecord| {
+pub(crate) fn lead(run: &RunResults) -> Option<String> {
+    let worst_off = |point: &PointResults| {
         let transfers = transfers_of(point);
         let of_flow = |flow: &FlowShare| flow.ratio().filter(|_| !transfers.contains(flow.group.as_str()));
         // What is more than the entitlement is no better.
@@ -116,10 +116,10 @@ pub(crate) fn lead(run: &Run) -> Option<String> {
 const FELT: f64 = 3.0;
 
 /// The points with the shortest and longest queue delay of the slowest watched link, if they differ much.
-fn waiting(run: &Run) -> Option<String> {
+fn waiting(run: &RunResults) -> Option<String> {
     let link = SlowestLink::of(run.points.iter().map(|point| &point.summary().metrics))?;
     let metric = QUEUE_DELAY_P95.at(link.name);
-    let wait = |p: &'_ PointRecord| Some(p.summary().metrics.get(&metric)?.mean);
+    let wait = |p: &'_ PointResults| Some(p.summary().metrics.get(&metric)?.mean);
     let mut ranked: Vec<(f64, &str)> = run.points.iter().filter_map(|p| Some((wait(p)?, p.name()))).collect();
     ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (&(least, shortest), &(most, longest)) = (ranked.first()?, ranked.last()?);
@@ -137,7 +137,7 @@ const SLOWER: f64 = 1.5;
 
 /// The points with the shortest and longest completion times of the first group with finite transfers, if they
 /// differ.
-fn transfers(run: &Run) -> Option<String> {
+fn transfers(run: &RunResults) -> Option<String> {
     let all: Vec<(&Metrics, &str)> = run.points.iter().map(|p| (&p.summary().metrics, p.name())).collect();
     let group = all.iter().find_map(|(metrics, _)| metrics.transfers().next())?;
     let metric = COMPLETION_P95.at(group);
@@ -153,12 +153,12 @@ fn transfers(run: &Run) -> Option<String> {
 
 /// The groups of finite transfers. These are due a share as long as they are there, and cannot use all of it: TCP starts slowly, and
 /// they have no more to send. So sentences do not say that they got little; they compare completion times.
-fn transfers_of(point: &PointRecord) -> BTreeSet<&str> {
+fn transfers_of(point: &PointResults) -> BTreeSet<&str> {
     point.summary().metrics.transfers().collect()
 }
 
 /// A sentence about one point. A name at its start keeps its case.
-pub(crate) fn of_point(point: &PointRecord) -> String {
+pub(crate) fn of_point(point: &PointResults) -> String {
     let flows = flow_shares(point);
     if flows.is_empty() {
         return "No result yet.".to_owned();

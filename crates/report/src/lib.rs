@@ -4,8 +4,8 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`record`] | a run, the input of this crate |
-//! | `replication`, `recorded`, `point_summary` | one replication; the same as rows; what the replications of a point come to |
+//! | [`run_results`] | a run, the input of this crate |
+//! | `replication`, `replication_rows`, `point_summary` | one replication; the same as rows; what the replications of a point come to |
 //! | [`store`] | the results folder: written whole or not at all, and read back |
 //! | [`mod@compare`] | comparison of stored runs |
 //! | [`parity`] | comparison of the simulator with the lab |
@@ -44,10 +44,10 @@ pub mod phase_sensitivity;
 pub mod plot;
 mod point_summary;
 pub mod quantities;
-pub mod record;
-mod recorded;
 mod replication;
+mod replication_rows;
 pub mod rows;
+pub mod run_results;
 mod sample;
 mod shares;
 pub mod statistics;
@@ -59,9 +59,9 @@ mod units;
 pub use compare::{Comparison, compare};
 pub use page::{document, page};
 pub use point_summary::PointSummary;
-pub use record::{PointRecord, Run, Table};
-pub use recorded::Recorded;
 pub use replication::{FlowInfo, Replication};
+pub use replication_rows::ReplicationRows;
+pub use run_results::{PointResults, RunResults, Table};
 pub use store::{
     Contents, Folder, LoadError, Provenance, StoredRun, WriteError, Writer, check, export, find, load, read,
     write,

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use apportion_core::units::Rate;
 
-use crate::record::PointRecord;
 use crate::rows::LinkRow;
+use crate::run_results::PointResults;
 
 /// Utilisation from which a link may limit flows. Chosen: TCP keeps a bottleneck above it.
 pub const FULL: f64 = 0.9;
@@ -71,7 +71,7 @@ impl LinkUses {
     }
 }
 
-impl PointRecord {
+impl PointResults {
     /// The links that are watched, and the others that were at least [`FULL`] or whose queues dropped or marked packets in each
     /// replication; by name. Replications that do not count are left out.
     #[must_use]

@@ -9,7 +9,7 @@ use crate::quantities::{
     COMPLETION_P95, GROUP_DROPS, JAIN, LINK_DROPS, LeagueFlows, Of, QUANTITIES, QUEUE_DELAY_P95, Quantity,
     RPM, UTILISATION, customers,
 };
-use crate::recorded::Recorded;
+use crate::replication_rows::ReplicationRows;
 use crate::rows::{FlowRow, MediaRow};
 use crate::statistics::{Estimate, jain, mean, number};
 
@@ -42,7 +42,7 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     /// Adds the samples of one replication.
-    pub(crate) fn add(&mut self, of: &Recorded) {
+    pub(crate) fn add(&mut self, of: &ReplicationRows) {
         self.add_each(None, |how| match how {
             Of::Flows(how) => how(&of.flows),
             _ => None,
@@ -183,7 +183,7 @@ impl Metrics {
     }
 
     /// The statistics that the queues of one replication's watched links report.
-    fn add_statistics(&mut self, replication: &Recorded) {
+    fn add_statistics(&mut self, replication: &ReplicationRows) {
         let watched: BTreeSet<&str> =
             replication.links.iter().filter(|link| link.watched).map(|link| link.link.as_str()).collect();
         for row in &replication.statistics {
@@ -195,7 +195,7 @@ impl Metrics {
 }
 
 /// What one replication's finite transfers took, s, ascending, by group.
-fn times(replication: &Recorded) -> BTreeMap<&str, Vec<f64>> {
+fn times(replication: &ReplicationRows) -> BTreeMap<&str, Vec<f64>> {
     let group_of: BTreeMap<&str, &str> =
         replication.flows.iter().map(|f| (f.flow.as_str(), f.group.as_str())).collect();
     let mut times: BTreeMap<&str, Vec<f64>> = BTreeMap::new();

@@ -10,7 +10,7 @@ use apportion_runtime::outcome::{FlowOutcome, Outcome};
 pub use apportion_runtime::tolerances::{TOLERANCES, Tolerances};
 use serde::Serialize;
 
-use crate::record::{PointRecord, Run};
+use crate::run_results::{PointResults, RunResults};
 use crate::statistics::{mean, number};
 use crate::summary::align;
 
@@ -76,7 +76,7 @@ pub struct Parity {
 impl Parity {
     /// Compares the runs of one scenario in the simulator and in the lab.
     #[must_use]
-    pub fn new(sim: &Run, lab: &Run, tolerances: Tolerances) -> Self {
+    pub fn new(sim: &RunResults, lab: &RunResults, tolerances: Tolerances) -> Self {
         let (mut rows, mut faults) = (Vec::new(), Vec::new());
         for at in 0..sim.points.len().max(lab.points.len()) {
             match (sim.points.get(at), lab.points.get(at)) {
@@ -111,8 +111,8 @@ impl Parity {
 }
 
 /// Whether these are the same point, run in the simulator and in the lab.
-fn are_alike(sim: &PointRecord, lab: &PointRecord) -> bool {
-    let flows = |point: &PointRecord| point.flows.iter().map(|flow| flow.name.clone()).collect::<Vec<_>>();
+fn are_alike(sim: &PointResults, lab: &PointResults) -> bool {
+    let flows = |point: &PointResults| point.flows.iter().map(|flow| flow.name.clone()).collect::<Vec<_>>();
     let were_run = !sim.outcomes.is_empty() && !lab.outcomes.is_empty();
     were_run && sim.label == lab.label && flows(sim) == flows(lab)
 }
@@ -152,7 +152,7 @@ struct OverRuns {
 }
 
 /// The metrics of a flow over all runs; `None` where one run has none, since the others are a biased sample.
-fn over_runs(point: &PointRecord, flow: usize, tolerances: Tolerances) -> [Option<OverRuns>; METRICS.len()] {
+fn over_runs(point: &PointResults, flow: usize, tolerances: Tolerances) -> [Option<OverRuns>; METRICS.len()] {
     let runs: Vec<_> = point.outcomes.iter().map(|outcome| measured(outcome, flow, tolerances)).collect();
     std::array::from_fn(|metric| {
         let values: Vec<f64> = runs.iter().map(|run| run[metric]).collect::<Option<_>>()?;
@@ -164,13 +164,13 @@ fn over_runs(point: &PointRecord, flow: usize, tolerances: Tolerances) -> [Optio
 }
 
 /// The rows of a point.
-fn compare(sim: &PointRecord, lab: &PointRecord, tolerances: Tolerances) -> Vec<ParityRow> {
+fn compare(sim: &PointResults, lab: &PointResults, tolerances: Tolerances) -> Vec<ParityRow> {
     let count = sim.flows.len().max(1) as f64;
     let of_flow = |flow| (over_runs(sim, flow, tolerances), over_runs(lab, flow, tolerances));
     let all: Vec<_> = (0..sim.flows.len()).map(of_flow).collect();
     // The throughput of each flow if all had the same.
     let even = all.iter().filter_map(|(sim, _)| Some(sim[0]?.mean)).sum::<f64>() / count;
-    let runs = |point: &PointRecord| point.outcomes.len().max(1) as f64;
+    let runs = |point: &PointResults| point.outcomes.len().max(1) as f64;
     // How much two means differ by chance, for a standard deviation of 1.
     let by_chance = (1.0 / runs(sim) + 1.0 / runs(lab)).sqrt();
     let mut rows = Vec::new();
@@ -293,7 +293,7 @@ mod tests {
     }
 
     /// Flows by run.
-    fn point(label: &str, runs: &[&[FlowOutcome]]) -> PointRecord {
+    fn point(label: &str, runs: &[&[FlowOutcome]]) -> PointResults {
         let outcome = |flows: &&[FlowOutcome]| Outcome {
             seed: 1,
             measured: Span::from_secs(8),
@@ -306,13 +306,13 @@ mod tests {
         let info =
             |at| FlowInfo { name: format!("f{at}"), group: "f".into(), customer: None, entitlement: None };
         let flows = (0..runs.first().map_or(1, |flows| flows.len())).map(info).collect();
-        let mut point = PointRecord::new(label.to_owned(), Vec::new(), Time::ZERO, Span::ZERO, flows);
+        let mut point = PointResults::new(label.to_owned(), Vec::new(), Time::ZERO, Span::ZERO, flows);
         point.outcomes = runs.iter().map(outcome).collect();
         point
     }
 
-    fn run(points: Vec<PointRecord>) -> Run {
-        Run {
+    fn run(points: Vec<PointResults>) -> RunResults {
+        RunResults {
             title: String::new(),
             scenario: String::new(),
             hash: String::new(),
@@ -324,7 +324,7 @@ mod tests {
         }
     }
 
-    fn parity(sim: Vec<PointRecord>, lab: Vec<PointRecord>) -> Parity {
+    fn parity(sim: Vec<PointResults>, lab: Vec<PointResults>) -> Parity {
         Parity::new(&run(sim), &run(lab), TOLERANCES)
     }
 

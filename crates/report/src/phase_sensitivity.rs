@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, FisherSnedecor};
 
 use crate::quantities::{JAIN, THROUGHPUT, TOTAL_THROUGHPUT};
-use crate::record::{PointRecord, Run};
 use crate::replication::FlowInfo;
 use crate::rows::PhaseSensitivityRow;
+use crate::run_results::{PointResults, RunResults};
 use crate::statistics::{Estimate, mean, number};
 use crate::units::round6;
 
@@ -28,8 +28,8 @@ pub struct PerturbedCopy {
 }
 
 /// Compares the replications of all points of a run with their perturbed copies and puts the result into
-/// [`PointRecord::phase_sensitivity`]: for each point, the perturbed copy of each of its outcomes, if it has finished.
-pub fn judge(points: &mut [PointRecord], copies: &[Vec<Option<PerturbedCopy>>]) {
+/// [`PointResults::phase_sensitivity`]: for each point, the perturbed copy of each of its outcomes, if it has finished.
+pub fn judge(points: &mut [PointResults], copies: &[Vec<Option<PerturbedCopy>>]) {
     for (point, copies) in points.iter_mut().zip(copies) {
         point.phase_sensitivity = compare(point, copies);
     }
@@ -42,7 +42,7 @@ pub fn judge(points: &mut [PointRecord], copies: &[Vec<Option<PerturbedCopy>>]) 
 }
 
 /// The rows of a point, not yet judged.
-fn compare(point: &PointRecord, copies: &[Option<PerturbedCopy>]) -> Vec<PhaseSensitivityRow> {
+fn compare(point: &PointResults, copies: &[Option<PerturbedCopy>]) -> Vec<PhaseSensitivityRow> {
     let pair = |(sample, copy): (_, &'_ Option<PerturbedCopy>)| Some((sample, copy.clone()?));
     let pairs: Vec<(&Sample, PerturbedCopy)> =
         point.summary().samples.iter().zip(copies).filter_map(pair).collect();
@@ -157,18 +157,18 @@ fn holm(tests: &[Option<f64>]) -> Vec<bool> {
 
 /// Which points depend on phases, one sentence each with the name of the point; one sentence if none does, none if that was not
 /// simulated.
-pub(crate) fn sentences(run: &Run) -> Vec<String> {
-    let name = |point: &PointRecord| match run.points.len() {
+pub(crate) fn sentences(run: &RunResults) -> Vec<String> {
+    let name = |point: &PointResults| match run.points.len() {
         1 => String::new(),
         _ => format!("{}: ", point.name()),
     };
-    let of_point = |point: &PointRecord| Some(format!("{}{}", name(point), of_point(point)?));
+    let of_point = |point: &PointResults| Some(format!("{}{}", name(point), of_point(point)?));
     let sensitive: Vec<String> = run.points.iter().filter_map(of_point).collect();
     if sensitive.is_empty() { calm(run).into_iter().collect() } else { sensitive }
 }
 
 /// The flow of a point that moves most, if the point depends on phases.
-fn of_point(point: &PointRecord) -> Option<String> {
+fn of_point(point: &PointResults) -> Option<String> {
     let moved: Vec<&PhaseSensitivityRow> =
         point.phase_sensitivity.iter().filter(|row| row.significant).collect();
     let flows = moved.iter().filter(|row| !row.flow.is_empty()).count();
@@ -181,7 +181,7 @@ fn of_point(point: &PointRecord) -> Option<String> {
 }
 
 /// What is said if no point depends on phases.
-fn calm(run: &Run) -> Option<String> {
+fn calm(run: &RunResults) -> Option<String> {
     let rows: Vec<&PhaseSensitivityRow> =
         run.points.iter().flat_map(|point| &point.phase_sensitivity).collect();
     let seeds = rows.iter().map(|row| row.seeds).min()?;

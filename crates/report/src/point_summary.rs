@@ -6,7 +6,7 @@ use apportion_core::units::{Rate, Span, Time};
 use crate::due::Worst;
 use crate::link_use::LinkUses;
 use crate::metrics::Metrics;
-use crate::recorded::Recorded;
+use crate::replication_rows::ReplicationRows;
 use crate::rows::FlowRow;
 use crate::sample::Sample;
 use crate::statistics::mean;
@@ -43,19 +43,19 @@ pub(crate) struct FlowSummary {
 
 impl PointSummary {
     /// Adds a replication.
-    pub fn add(&mut self, recorded: &Recorded) {
-        self.seeds.push(recorded.seed);
-        self.measured.get_or_insert(recorded.measured);
-        self.metrics.add(recorded);
-        self.links.add(&recorded.links);
-        for (at, row) in recorded.flows.iter().enumerate() {
+    pub fn add(&mut self, rows: &ReplicationRows) {
+        self.seeds.push(rows.seed);
+        self.measured.get_or_insert(rows.measured);
+        self.metrics.add(rows);
+        self.links.add(&rows.links);
+        for (at, row) in rows.flows.iter().enumerate() {
             match self.flows.get_mut(at) {
                 Some(flow) => flow.add(row),
                 None => self.flows.push(FlowSummary::of(row)),
             }
         }
-        self.faults.extend(recorded.fault.clone().map(|fault| (recorded.seed, fault)));
-        self.samples.extend(recorded.sample.clone());
+        self.faults.extend(rows.fault.clone().map(|fault| (rows.seed, fault)));
+        self.samples.extend(rows.sample.clone());
     }
 
     /// What a flow, by its place, was due in the measured part, as a mean over replications; `None` unless it was due something in

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use crate::point_summary::{FlowSummary, PointSummary};
-use crate::record::{PointRecord, Run};
+use crate::run_results::{PointResults, RunResults};
 use crate::statistics::{Estimate, mean};
 
 /// The throughput of one flow over all replications, and its entitlement.
@@ -46,7 +46,7 @@ impl GroupShare {
 }
 
 /// The flows of a point in numeric order: `tcp.2` before `tcp.10`.
-pub(crate) fn flow_shares(point: &PointRecord) -> Vec<FlowShare> {
+pub(crate) fn flow_shares(point: &PointResults) -> Vec<FlowShare> {
     shares_of(point.summary())
 }
 
@@ -127,7 +127,7 @@ const MAX_FLOW_KEYS: usize = 8;
 
 impl Keys {
     /// Those of all points of a run, so that a key has the same colour everywhere.
-    pub(crate) fn of(run: &Run) -> Self {
+    pub(crate) fn of(run: &RunResults) -> Self {
         let flows = run.points.iter().flat_map(|p| &p.flows);
         Self::of_names(flows.map(|flow| (flow.name.as_str(), flow.group.as_str())))
     }

@@ -11,8 +11,8 @@ use crate::quantities::{
     COMPLETION_P95, DELAY_P95, JAIN, QUEUE_DELAY_P95, Quantity, RPM, TOTAL_DROPS, TOTAL_THROUGHPUT,
     UTILISATION,
 };
-use crate::record::{PointRecord, Run};
 use crate::rows::PhaseSensitivityRow;
+use crate::run_results::{PointResults, RunResults};
 use crate::shares::in_order;
 use crate::statistics::Estimate;
 
@@ -26,7 +26,7 @@ const LINES: usize = 25;
 
 /// The summary printed at the end of a run: at most 25 lines, without colours.
 #[must_use]
-pub fn summary(run: &Run) -> String {
+pub fn summary(run: &RunResults) -> String {
     let mut out = format!(
         "{}{}\n",
         run.title,
@@ -79,7 +79,7 @@ pub fn summary(run: &Run) -> String {
 
 /// The column of delay of each group, as header and metric: completion time for finite transfers, packet delay for
 /// other flows.
-fn waits(points: &[PointRecord]) -> Vec<(String, String)> {
+fn waits(points: &[PointResults]) -> Vec<(String, String)> {
     let groups: BTreeSet<&str> = points.iter().flat_map(|p| &p.flows).map(|f| f.group.as_str()).collect();
     let groups = in_order(groups.into_iter().map(str::to_owned));
     let finite = |group: &str| points.iter().any(|p| p.summary().metrics.transfers().any(|of| of == group));
@@ -93,7 +93,7 @@ fn waits(points: &[PointRecord]) -> Vec<(String, String)> {
 }
 
 fn summary_row(
-    point: &PointRecord,
+    point: &PointResults,
     link: Option<SlowestLink<'_>>,
     waits: &[(String, String)],
 ) -> Vec<String> {
@@ -157,7 +157,7 @@ struct PhaseLine<'a> {
 /// One JSON object a line: first the run, then every metric of every point with its mean and 95 % interval, then the rows of
 /// the table `phase_sensitivity` in objects whose only key is `phase_sensitivity`.
 #[must_use]
-pub fn json_lines(run: &Run) -> String {
+pub fn json_lines(run: &RunResults) -> String {
     let (complete, valid) = (run.complete, run.faults().is_empty());
     let seeds = run.seeds.iter().map(u64::to_string).collect();
     let warnings = &run.warnings;

@@ -8,7 +8,7 @@ use crate::measure::Measure;
 use crate::measure::course::Course;
 use crate::measure::over_sweep::{Along, OverSweep};
 use crate::measure::step::StepTimes;
-use crate::runs::{Attribute, Basis, Fault, Measured, Runs, flows_of, main_run, run_of, samples};
+use crate::runs::{Attribute, Basis, Fault, RunOutcomes, Runs, flows_of, main_run, run_of, samples};
 use crate::value::Length;
 
 /// A figure or table of the page.
@@ -163,7 +163,7 @@ impl BarFigure {
     pub(crate) fn estimates(
         &self,
         measure: &Measure,
-        runs: &Runs<'_, Measured>,
+        runs: &Runs<'_, RunOutcomes>,
         seeds: usize,
     ) -> Vec<Option<Estimate>> {
         let taken: Option<Vec<Vec<f64>>> =

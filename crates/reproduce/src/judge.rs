@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::expect::{Metric, Op, Refutation};
 use crate::measure::Measure;
 use crate::plan::{Plan, PlannedExperiment, Results};
-use crate::runs::{Basis, Measured, Runs};
+use crate::runs::{Basis, RunOutcomes, Runs};
 use crate::value::{EPSILON, Numbers};
 
 /// A claim with its measured numbers and verdict.
@@ -168,7 +168,7 @@ pub(crate) struct Sampled {
 /// The numbers of a measure, `count` of them.
 pub(crate) fn sample(
     measure: &Measure,
-    runs: &Runs<'_, Measured>,
+    runs: &Runs<'_, RunOutcomes>,
     seeds: usize,
     count: usize,
 ) -> Vec<Sampled> {
@@ -190,7 +190,7 @@ fn claim(
     planned: &PlannedExperiment,
     metric: &Metric,
     labels: &[String],
-    runs: &Runs<'_, Measured>,
+    runs: &Runs<'_, RunOutcomes>,
     seeds: usize,
 ) -> Claim {
     let element = |(k, (label, Sampled { estimate, ideal })): (usize, (&String, Sampled))| {

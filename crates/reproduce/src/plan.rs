@@ -10,7 +10,7 @@ use apportion_scenario::{Suite, did_you_mean, load, replication_seed};
 use crate::expect::{Experiment, Paper, RunSpec};
 use crate::figure::Figure;
 use crate::problems::Problems;
-use crate::runs::{Fault, Measured, Points, Runs, Sweep, attributes_of, flows_of, run_of};
+use crate::runs::{Fault, Points, RunOutcomes, Runs, Sweep, attributes_of, flows_of, run_of};
 use crate::variant::{Used, Variant, change};
 
 /// The chosen papers and their distinct runs.
@@ -103,7 +103,7 @@ impl PlannedRun {
 #[derive(Debug)]
 pub struct Results {
     /// In the order of the plan's scenarios.
-    runs: Vec<Measured>,
+    runs: Vec<RunOutcomes>,
     /// Replications of each.
     pub seeds: usize,
 }
@@ -184,7 +184,7 @@ impl Plan {
     #[must_use]
     pub fn results(&self, seeds: u64, outcomes: Vec<Outcome>) -> Results {
         let mut outcomes = outcomes.into_iter();
-        let measured = |scenario: &Scenario| Measured {
+        let measured = |scenario: &Scenario| RunOutcomes {
             outcomes: outcomes.by_ref().take(seeds as usize).collect(),
             scenario: scenario.clone(),
         };
@@ -201,7 +201,7 @@ impl PlannedExperiment {
 
     /// Its runs by name.
     #[must_use]
-    pub fn runs<'a>(&'a self, results: &'a Results) -> Runs<'a, Measured> {
+    pub fn runs<'a>(&'a self, results: &'a Results) -> Runs<'a, RunOutcomes> {
         let run = |(name, run): (&'a String, &'a PlannedRun)| {
             Some((name.as_str(), run.of(|at| results.runs.get(at))?))
         };

@@ -12,7 +12,7 @@ use crate::value::{Length, text_of};
 
 /// A run with its outcomes.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct RunOutcomes {
     pub scenario: Scenario,
     /// Its outcomes, one per seed.
     pub outcomes: Vec<Outcome>,

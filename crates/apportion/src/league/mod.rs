@@ -328,7 +328,7 @@ impl Board {
     }
 
     /// The situation as it was measured.
-    fn played(&self, points: &[apportion_report::PointRecord]) -> league::Situation {
+    fn played(&self, points: &[apportion_report::PointResults]) -> league::Situation {
         let Situation { name, about, .. } = &self.situation;
         let title = self.situation.base.title().to_owned();
         league::Situation::of([name.clone(), title, about.clone()], self.obstacles.clone(), points)

@@ -8,7 +8,7 @@ use apportion_core::units::{Rate, Ratio, Span, Time};
 use apportion_linux::command::End;
 use apportion_live::host_proxy::{Counts, ListenerCounts};
 use apportion_live::shell::{DirectionSummary, Summary};
-use apportion_report::{FlowInfo, PointRecord, Run};
+use apportion_report::{FlowInfo, PointResults, RunResults};
 use apportion_runtime::outcome::{Distribution, Drops, Outcome};
 use serde_json::{Value, json};
 
@@ -229,7 +229,7 @@ fn quantiles_json(distribution: &Distribution) -> Value {
 }
 
 /// The run as tables and report take it, with the largest flows.
-pub(super) fn record(shell: &Shell, summary: &Summary, sample: Span) -> Run {
+pub(super) fn record(shell: &Shell, summary: &Summary, sample: Span) -> RunResults {
     let text = settings(shell);
     let flow = |flow: &apportion_runtime::outcome::FlowOutcome| FlowInfo {
         name: flow.name.clone(),
@@ -247,9 +247,9 @@ pub(super) fn record(shell: &Shell, summary: &Summary, sample: Span) -> Run {
         timekeeping: Some(summary.timekeeping(shell.max_lateness)),
     };
     let flows = summary.flows.iter().map(flow).collect();
-    let mut point = PointRecord::new(String::new(), Vec::new(), Time::ZERO, sample, flows);
+    let mut point = PointResults::new(String::new(), Vec::new(), Time::ZERO, sample, flows);
     point.outcomes.push(outcome);
-    Run {
+    RunResults {
         title: format!("apportion shell: {}", command(shell)),
         hash: format!("{:016x}", fnv1a(&text)),
         scenario: text,

@@ -16,8 +16,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::metrics::SlowestLink;
-use crate::record::{PointRecord, Run, Table};
 use crate::rows::{FlowRow, LeagueRow};
+use crate::run_results::{PointResults, RunResults, Table};
 use crate::statistics::Estimate;
 
 mod columns;
@@ -102,7 +102,7 @@ pub enum Cell {
 /// What was measured of a discipline in a situation.
 #[derive(Clone, Debug)]
 pub struct Played {
-    measured: Vec<Measured>,
+    measured: Vec<CellMetric>,
     /// Whether moving every delay by 1 µs changes its numbers by more than chance.
     pub depends_on_phases: bool,
     /// The page of this cell, relative to that of the league; none if it was not written.
@@ -111,7 +111,7 @@ pub struct Played {
 
 /// A metric of a cell.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measured {
+pub struct CellMetric {
     /// Its name, such as `delay_p95_ms/call`: the quantity, then the group or link unless it is over all.
     pub name: String,
     /// Its unit; empty if it has none.
@@ -210,7 +210,7 @@ impl Situation {
     pub fn of(
         [name, title, about]: [String; 3],
         obstacles: Vec<Option<String>>,
-        played: &[PointRecord],
+        played: &[PointResults],
     ) -> Self {
         let link = SlowestLink::of(played.iter().map(|point| &point.summary().metrics));
         let mut groups: Vec<String> = Vec::new();
@@ -251,7 +251,7 @@ impl Cell {
 }
 
 impl Played {
-    fn of(point: &PointRecord) -> Self {
+    fn of(point: &PointResults) -> Self {
         let mut metrics = point.summary().metrics.clone();
         let transfers: Vec<String> = metrics.transfers().map(str::to_owned).collect();
         if !transfers.is_empty() {
@@ -263,18 +263,18 @@ impl Played {
         }
         let measured = metrics.iter().filter_map(|metric| {
             let estimate = metric.estimate()?;
-            Some(Measured { name: metric.name.clone(), unit: metric.unit.to_owned(), estimate })
+            Some(CellMetric { name: metric.name.clone(), unit: metric.unit.to_owned(), estimate })
         });
         let depends_on_phases = point.phase_sensitivity.iter().any(|row| row.significant);
         Self { measured: measured.collect(), depends_on_phases, report: None }
     }
 
     /// Its metrics: those of any run, then those of a league.
-    pub fn metrics(&self) -> impl Iterator<Item = &Measured> {
+    pub fn metrics(&self) -> impl Iterator<Item = &CellMetric> {
         self.measured.iter()
     }
 
-    fn measured(&self, name: &str) -> Option<&Measured> {
+    fn measured(&self, name: &str) -> Option<&CellMetric> {
         self.measured.iter().find(|metric| metric.name == name)
     }
 
@@ -288,14 +288,14 @@ impl Played {
 /// The record of one point of a run by itself, for a page of its own.
 #[must_use]
 pub fn alone(
-    run: &Run,
+    run: &RunResults,
     at: usize,
     title: String,
     scenario: String,
     hash: String,
     warnings: Vec<String>,
-) -> Run {
-    Run {
+) -> RunResults {
+    RunResults {
         title,
         scenario,
         hash,

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::columns;
-use super::{Cell, Entrant, League, Measured, Played, Situation};
+use super::{Cell, CellMetric, Entrant, League, Played, Situation};
 use crate::statistics::Estimate;
 
 /// What such a file is called in the folder of a league.
@@ -168,7 +168,7 @@ fn of_text(text: &str) -> Result<League, String> {
                         .map_err(|message| format!("`{}`: {message}", name.escape_debug()))?;
                     let measured = metrics.iter().zip(&numbers).filter_map(|((name, unit), number)| {
                         let estimate = estimate(number, head.seeds)?;
-                        Some(Measured { name: name.clone(), unit: unit.clone(), estimate })
+                        Some(CellMetric { name: name.clone(), unit: unit.clone(), estimate })
                     });
                     Cell::Played(Played {
                         measured: measured.collect(),

@@ -2,7 +2,7 @@
 
 use crate::figure::histogram;
 use crate::html::table;
-use crate::record::PointRecord;
+use crate::run_results::PointResults;
 use crate::shares::FlowShare;
 use crate::statistics::number;
 
@@ -11,7 +11,7 @@ const WORST: usize = 10;
 
 /// A histogram of the flows of a point, and the table of those with the smallest share of their entitlement, or with the smallest
 /// throughput if one has no entitlement.
-pub(super) fn crowd(point: &PointRecord, flows: &[FlowShare]) -> String {
+pub(super) fn crowd(point: &PointResults, flows: &[FlowShare]) -> String {
     let ratios: Option<Vec<f64>> = flows.iter().map(FlowShare::ratio).collect();
     let (what, values, level) = match ratios {
         Some(ratios) => ("throughput over entitlement", ratios, Some(1.0)),

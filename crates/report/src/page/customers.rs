@@ -6,7 +6,7 @@ use std::fmt::Write;
 use crate::figure::Bar;
 use crate::html::table;
 use crate::quantities::{CUSTOMER_SHARE, CUSTOMER_THROUGHPUT, NO_CUSTOMER};
-use crate::record::{PointRecord, Run};
+use crate::run_results::{PointResults, RunResults};
 use crate::statistics::{Estimate, mean, number};
 
 /// Chosen: more customers of a point are read from the CSV file.
@@ -25,7 +25,7 @@ struct Customer<'a> {
 }
 
 /// The table of customers, the one with the smallest share first; empty if no flow has a customer.
-pub(super) fn section(run: &Run) -> String {
+pub(super) fn section(run: &RunResults) -> String {
     let mut rows = Vec::new();
     let mut left_out = 0;
     for point in &run.points {
@@ -55,7 +55,7 @@ pub(super) fn section(run: &Run) -> String {
 }
 
 /// The customers of a point as bars, the one with the smallest share first.
-pub(super) fn bars(point: &PointRecord) -> Vec<Bar> {
+pub(super) fn bars(point: &PointResults) -> Vec<Bar> {
     let bar = |customer: &Customer<'_>| {
         let value = mean(customer.throughput)?;
         Some(Bar {
@@ -70,7 +70,7 @@ pub(super) fn bars(point: &PointRecord) -> Vec<Bar> {
     customers(point).iter().take(MAX_CUSTOMERS).filter_map(bar).collect()
 }
 
-fn cells(run: &Run, point: &PointRecord, customer: &Customer<'_>) -> Vec<String> {
+fn cells(run: &RunResults, point: &PointResults, customer: &Customer<'_>) -> Vec<String> {
     let shown = |samples: &[f64]| match samples {
         [one] => number(*one),
         _ => Estimate::of(samples).map_or("–".to_owned(), |estimate| estimate.to_string()),
@@ -89,7 +89,7 @@ fn cells(run: &Run, point: &PointRecord, customer: &Customer<'_>) -> Vec<String>
 }
 
 /// Those of a point, by share and name.
-fn customers(point: &PointRecord) -> Vec<Customer<'_>> {
+fn customers(point: &PointResults) -> Vec<Customer<'_>> {
     let summary = point.summary();
     // Flows and what they are due together, by the customer's name.
     let mut dues: BTreeMap<&str, (usize, Option<f64>)> = BTreeMap::new();

@@ -14,8 +14,8 @@ use crate::due::{Reached, Response, Worst, responses};
 use crate::figure::{COLOURS, Curve, Level, Plot, XAxis, curves, curves_with_events};
 use crate::html::{escape, table, table_of};
 use crate::quantities::{BITRATE, MOS, MOUTH_TO_EAR, Quantity, STALL_RATIO, STALLS, STARTUP, SWITCHES};
-use crate::record::{PointRecord, Run};
 use crate::rows::{CompletionAt, CompletionRow, FlowAt, FlowRow, LinkAt, LinkRow};
+use crate::run_results::{PointResults, RunResults};
 use crate::shares::{Keys, flow_shares, in_order, natural};
 use crate::statistics::{Estimate, mean, nearest_rank, number};
 
@@ -36,7 +36,7 @@ pub(super) struct Scales {
 }
 
 impl Scales {
-    pub(super) fn of(points: &[PointRecord], keys: &Keys) -> Self {
+    pub(super) fn of(points: &[PointResults], keys: &Keys) -> Self {
         let delay = XAxis::Delay { low: 0.0, high: 1.0 };
         let mut all = Self { throughput: 0.0, window: 0.0, allocation: 0.0, backlog: 0.0, delay };
         let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
@@ -77,23 +77,23 @@ impl Scales {
 }
 
 /// Watched links, in the first replication.
-fn watched(point: &PointRecord) -> impl Iterator<Item = &LinkOutcome> {
+fn watched(point: &PointResults) -> impl Iterator<Item = &LinkOutcome> {
     point.outcomes.iter().take(1).flat_map(|o| &o.links).filter(|l| l.watched).take(MAX_LINKS)
 }
 
-fn delay_curves(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
+fn delay_curves(point: &PointResults, keys: &Keys) -> Vec<Curve> {
     let queues = watched(point).filter_map(|link| series::queue_delay(point, &link.name));
     series::one_way_delay(point, keys).into_iter().chain(queues).collect()
 }
 
 /// When events of the first replication happened, in seconds.
-fn event_times(point: &PointRecord) -> Vec<f64> {
+fn event_times(point: &PointResults) -> Vec<f64> {
     let events = point.replication(0).and_then(|of| of.dues).map_or(&[][..], |dues| &dues.events);
     events.iter().map(|event| event.at.as_secs_f64()).collect()
 }
 
 /// How flows answered to the events of the first replication.
-fn event_table(point: &PointRecord) -> String {
+fn event_table(point: &PointResults) -> String {
     let Some(first) = point.replication(0) else { return String::new() };
     let (outcome, events) = (first.outcome, first.dues.map_or(&[][..], |dues| &dues.events));
     if events.is_empty() {
@@ -127,7 +127,7 @@ fn event_table(point: &PointRecord) -> String {
 }
 
 /// Whether what a flow is due changes within the measured part of the first replication.
-fn is_due_varying(point: &PointRecord) -> bool {
+fn is_due_varying(point: &PointResults) -> bool {
     let Some(dues) = point.replication(0).and_then(|of| of.dues) else { return false };
     let begin = (point.measure_from.as_nanos().div_ceil(point.sample.as_nanos().max(1))) as usize;
     let varies = |due: &FlowDue| {
@@ -137,7 +137,7 @@ fn is_due_varying(point: &PointRecord) -> bool {
 }
 
 /// The distinct entitlements of a point, unless they vary in time or there are too many to draw as lines.
-fn levels(point: &PointRecord) -> Vec<f64> {
+fn levels(point: &PointResults) -> Vec<f64> {
     if is_due_varying(point) {
         return Vec::new();
     }
@@ -148,7 +148,7 @@ fn levels(point: &PointRecord) -> Vec<f64> {
     if levels.len() > COLOURS { Vec::new() } else { levels }
 }
 
-pub(super) fn legend(points: &[PointRecord], keys: &Keys) -> String {
+pub(super) fn legend(points: &[PointResults], keys: &Keys) -> String {
     let mut out = format!("<ul class=\"legend\">\n{}", swatches(keys));
     if points.iter().any(|p| !levels(p).is_empty()) {
         out.push_str("<li><span class=\"level\"></span>entitlement</li>\n");
@@ -168,8 +168,8 @@ pub(super) fn legend(points: &[PointRecord], keys: &Keys) -> String {
 
 /// The section of one point; `index` makes its id.
 pub(super) fn section(
-    run: &Run,
-    point: &PointRecord,
+    run: &RunResults,
+    point: &PointResults,
     keys: &Keys,
     scales: &Scales,
     index: usize,
@@ -199,7 +199,7 @@ pub(super) fn section(
     out
 }
 
-fn figures(point: &PointRecord, keys: &Keys, scales: &Scales) -> String {
+fn figures(point: &PointResults, keys: &Keys, scales: &Scales) -> String {
     let name = escape(point.name());
     let mut out = String::from("<div class=\"plots\">\n");
     let mut figure = |title: &str, svg: &str| {
@@ -287,7 +287,7 @@ fn drops_head(reason: DropReason) -> String {
     format!("Drops {}", reason.name().replace('_', "-"))
 }
 
-fn flow_table(point: &PointRecord, folded: bool) -> String {
+fn flow_table(point: &PointResults, folded: bool) -> String {
     let shares = flow_shares(point);
     let mut head = heads([
         "Flow",
@@ -325,10 +325,12 @@ fn flow_table(point: &PointRecord, folded: bool) -> String {
             show(&FlowRow::delay_p95_ms),
             count(FlowRow::sent_packets),
         ];
-        row.extend(
-            DropReason::ALL.map(|reason| show(&|flow| Some(FlowRow::measured_drops(flow, reason) as f64))),
-        );
         row.extend([
+            count(FlowRow::drops_early),
+            count(FlowRow::drops_forced),
+            count(FlowRow::drops_overflow),
+            count(FlowRow::drops_policy),
+            count(FlowRow::drops_push_out),
             count(FlowRow::lost_packets),
             count(FlowRow::marked_packets),
             some(FlowRow::retransmits),
@@ -360,7 +362,7 @@ fn worst(worst: &Worst) -> String {
 }
 
 /// Links that are watched, or that dropped, lost or marked packets, with drops by reason.
-fn link_table(point: &PointRecord) -> String {
+fn link_table(point: &PointResults) -> String {
     let seeds: Vec<Vec<LinkAt<'_>>> = point.replications().map(|of| LinkAt::all(of).collect()).collect();
     let Some(first) = seeds.first() else { return String::new() };
     let mut head =
@@ -372,7 +374,7 @@ fn link_table(point: &PointRecord) -> String {
             LinkRow::watched(link)
                 || LinkRow::lost_packets(link) > 0
                 || LinkRow::marked_packets(link) > 0
-                || DropReason::ALL.iter().any(|&reason| LinkRow::measured_drops(link, reason) > 0)
+                || !link.outcome.dropped.is_empty()
         })
     };
     let name = |i: usize| first[i].outcome.name.as_str();
@@ -394,10 +396,15 @@ fn link_table(point: &PointRecord) -> String {
                 show(&LinkRow::queue_mean_packets),
                 count(LinkRow::sent_packets),
             ];
-            row.extend(
-                DropReason::ALL.map(|reason| show(&|link| LinkRow::measured_drops(link, reason) as f64)),
-            );
-            row.extend([count(LinkRow::lost_packets), count(LinkRow::marked_packets)]);
+            row.extend([
+                count(LinkRow::drops_early),
+                count(LinkRow::drops_forced),
+                count(LinkRow::drops_overflow),
+                count(LinkRow::drops_policy),
+                count(LinkRow::drops_push_out),
+                count(LinkRow::lost_packets),
+                count(LinkRow::marked_packets),
+            ]);
             row
         })
         .collect();
@@ -423,7 +430,7 @@ const SIZES: [(u64, &str); 4] = [
     (u64::MAX, "1 MB and more"),
 ];
 
-fn completion_table(point: &PointRecord) -> String {
+fn completion_table(point: &PointResults) -> String {
     let mut groups: BTreeMap<&str, Vec<CompletionAt<'_>>> = BTreeMap::new();
     for done in point.replications().flat_map(CompletionAt::all) {
         groups.entry(&done.flow.group).or_default().push(done);
@@ -464,7 +471,7 @@ fn completion_table(point: &PointRecord) -> String {
 }
 
 /// What people saw and heard, by group: means over its flows and all seeds.
-fn media_table(point: &PointRecord) -> String {
+fn media_table(point: &PointResults) -> String {
     let metrics = &point.summary().metrics;
     let shown = [BITRATE, STARTUP, STALLS, STALL_RATIO, SWITCHES, MOUTH_TO_EAR, MOS];
     // Every film has a number of stalls, and every call a score.

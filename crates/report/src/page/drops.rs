@@ -2,10 +2,10 @@
 
 use super::sweeps::card;
 use crate::panels::drop_panels;
-use crate::record::Run;
+use crate::run_results::RunResults;
 
 /// Figures of drops and marks by reason; empty if nothing was dropped or marked.
-pub(super) fn figures(run: &Run) -> String {
+pub(super) fn figures(run: &RunResults) -> String {
     let points: Vec<_> = run.points.iter().map(|point| (point.name(), &point.summary().metrics)).collect();
     drop_panels(&points).iter().map(card).collect()
 }

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use crate::figure::style_sheet;
 use crate::headline;
 use crate::html::escape;
-use crate::record::{PointRecord, Run};
+use crate::run_results::{PointResults, RunResults};
 use crate::shares::Keys;
 
 mod crowd;
@@ -28,7 +28,7 @@ const OPEN: usize = 4;
 
 /// The report of `run` as HTML.
 #[must_use]
-pub fn page(run: &Run) -> String {
+pub fn page(run: &RunResults) -> String {
     let keys = Keys::of(run);
     let mut out = header(run);
     out.push_str(&overview::overview(run, &keys));
@@ -60,7 +60,7 @@ pub(crate) fn document_with(title: &str, style: &str, main: &str, script: &str) 
     )
 }
 
-fn header(run: &Run) -> String {
+fn header(run: &RunResults) -> String {
     let points = match run.points.len() {
         1 => String::new(),
         n => format!("{n} points · "),
@@ -104,8 +104,8 @@ fn header(run: &Run) -> String {
 }
 
 /// The measured interval, if it is the same for all points.
-fn window(run: &Run) -> String {
-    let of = |p: &PointRecord| {
+fn window(run: &RunResults) -> String {
+    let of = |p: &PointResults| {
         let measured = p.summary().measured?;
         Some((p.measure_from.as_secs_f64(), (p.measure_from + measured).as_secs_f64()))
     };
@@ -124,7 +124,7 @@ fn short(x: f64) -> String {
 }
 
 /// The sections of single points, as many as the size limit of the page allows.
-fn details(run: &Run, keys: &Keys, room: usize) -> String {
+fn details(run: &RunResults, keys: &Keys, room: usize) -> String {
     let shown = &run.points[..run.points.len().min(MAX_DETAILED)];
     if shown.iter().all(|p| p.outcomes.is_empty()) {
         return String::new();
@@ -152,7 +152,7 @@ fn details(run: &Run, keys: &Keys, room: usize) -> String {
     out
 }
 
-fn footer(run: &Run) -> String {
+fn footer(run: &RunResults) -> String {
     let seeds: Vec<String> = run.seeds.iter().map(u64::to_string).collect();
     let mut facts = vec![("Scenario hash", run.hash.clone()), ("Seeds", seeds.join(", "))];
     let versions: Vec<String> =

@@ -15,8 +15,8 @@ use crate::quantities::{
     COMPLETION_P50, COMPLETION_P95, DELAY_P50, DELAY_P95, JAIN, QUEUE_DELAY_P50, QUEUE_DELAY_P95,
     QUEUE_DELAY_P99, RPM, THROUGHPUT, TOTAL_DROPS, TOTAL_MARKED, TOTAL_THROUGHPUT, UTILISATION,
 };
-use crate::record::{PointRecord, Run};
 use crate::rows::PhaseSensitivityRow;
+use crate::run_results::{PointResults, RunResults};
 use crate::shares::{Keys, flow_shares, group_shares, in_order};
 use crate::statistics::{judged, merge, number};
 
@@ -40,7 +40,7 @@ const DETAILED_FLOWS: usize = 2_000;
 /// Chosen: watched links beyond these are in the table `links`.
 const MAX_LINK_FIGURES: usize = 12;
 
-pub(super) fn overview(run: &Run, keys: &Keys) -> String {
+pub(super) fn overview(run: &RunResults, keys: &Keys) -> String {
     let mut out = String::from("<h2 id=\"shares\">Throughput and entitlement</h2>\n");
     if run.points.iter().all(|p| p.summary().seeds.is_empty()) {
         out.push_str("<p>No replication has finished.</p>\n");
@@ -73,7 +73,7 @@ struct Panels {
     cards: String,
 }
 
-fn panels(run: &Run, keys: &Keys) -> Panels {
+fn panels(run: &RunResults, keys: &Keys) -> Panels {
     let shown = &run.points[..run.points.len().min(MAX_PANELS)];
     let by_group = shown.iter().any(|p| p.flows.len() > MAX_BARS);
     let replicated = shown.iter().any(|p| p.summary().seeds.len() > 1);
@@ -113,7 +113,7 @@ fn panels(run: &Run, keys: &Keys) -> Panels {
         );
     }
     let hidden =
-        |p: &PointRecord| if by_group { group_shares(&flow_shares(p)).len() > MAX_BARS } else { false };
+        |p: &PointResults| if by_group { group_shares(&flow_shares(p)).len() > MAX_BARS } else { false };
     if shown.iter().any(hidden) {
         let _ = writeln!(
             out,
@@ -123,7 +123,7 @@ fn panels(run: &Run, keys: &Keys) -> Panels {
     Panels { legend: legend(keys, &rows), cards: out }
 }
 
-fn bar_card(run: &Run, point: &PointRecord, rows: &[Bar], max: f64) -> String {
+fn bar_card(run: &RunResults, point: &PointResults, rows: &[Bar], max: f64) -> String {
     let name = escape(point.name());
     // The page begins with the sentence of a single point already.
     let said = match run.points.len() {
@@ -139,7 +139,7 @@ fn bar_card(run: &Run, point: &PointRecord, rows: &[Bar], max: f64) -> String {
 }
 
 /// The customers of a point with more flows than bars, and how throughput is distributed over the flows.
-fn of_many(point: &PointRecord) -> String {
+fn of_many(point: &PointResults) -> String {
     if point.flows.len() <= MAX_BARS {
         return String::new();
     }
@@ -194,7 +194,7 @@ pub(super) fn swatches(keys: &Keys) -> String {
 // ---------------------------------------------------------------------------------------------
 // Numbers
 
-fn numbers(run: &Run) -> String {
+fn numbers(run: &RunResults) -> String {
     let groups = names(run, |p| p.flows.iter().map(|f| f.group.clone()).collect());
     let links = watched(run);
     let shown_groups = &groups[..groups.len().min(MAX_GROUP_COLUMNS)];
@@ -229,7 +229,7 @@ fn numbers(run: &Run) -> String {
     head.extend(["Drops".into(), "Marks".into()]);
     head.extend(shown_links.iter().map(|l| format!("Buffer{}", of(l))));
 
-    let row = |point: &PointRecord| {
+    let row = |point: &PointResults| {
         let metrics = &point.summary().metrics;
         let show = |name: &str| metrics.show(name).unwrap_or_else(|| "–".to_owned());
         let mut row = vec![point.name().to_owned(), show(TOTAL_THROUGHPUT.name)];
@@ -285,7 +285,7 @@ fn numbers(run: &Run) -> String {
 }
 
 /// What moves if every delay moves by a microsecond.
-fn phase_sensitivity(run: &Run) -> String {
+fn phase_sensitivity(run: &RunResults) -> String {
     let sentences = phase_sensitivity::sentences(run);
     if sentences.is_empty() {
         return String::new();
@@ -305,7 +305,7 @@ fn phase_sensitivity(run: &Run) -> String {
          intervals do not contain that. <code>jitter</code> of flows, random starts and different delays unlock phases.</p>\n",
     );
     let head = ["Point", "What", "Value", "Mean shift", "Largest shift", "p"].map(str::to_owned);
-    let named = |point: &PointRecord, row: &PhaseSensitivityRow| {
+    let named = |point: &PointResults, row: &PhaseSensitivityRow| {
         std::iter::once(point.name().to_owned()).chain(phase_sensitivity::cells(row)).collect()
     };
     let rows: Vec<Vec<String>> = run
@@ -328,18 +328,18 @@ fn phase_sensitivity(run: &Run) -> String {
 }
 
 /// The basis of Jain's index: the number of flows and the measured time.
-fn jain_basis(point: &PointRecord) -> String {
+fn jain_basis(point: &PointResults) -> String {
     let seconds = point.summary().measured.map_or(0.0, Span::as_secs_f64);
     let n = judged(point.flows.iter().map(|f| f.entitlement.map(Rate::as_mbit_f64))).count();
     format!("n = {n}, {} s", super::short(seconds))
 }
 
 /// All names that `of` lists at any point, in numeric order.
-fn names(run: &Run, of: impl Fn(&PointRecord) -> Vec<String>) -> Vec<String> {
+fn names(run: &RunResults, of: impl Fn(&PointResults) -> Vec<String>) -> Vec<String> {
     in_order(run.points.iter().flat_map(of))
 }
 
-fn watched(run: &Run) -> Vec<String> {
+fn watched(run: &RunResults) -> Vec<String> {
     names(run, |p| p.summary().metrics.watched_links().map(str::to_owned).collect())
 }
 
@@ -347,7 +347,7 @@ fn watched(run: &Run) -> Vec<String> {
 // Queue delay
 
 /// Queue delay of each watched link, one row for each point.
-fn delays(run: &Run) -> String {
+fn delays(run: &RunResults) -> String {
     let mut figures = String::new();
     let links = watched(run);
     let cut = match links.len() {
@@ -375,7 +375,7 @@ fn delays(run: &Run) -> String {
     figures
 }
 
-fn range(point: &PointRecord, link: &str) -> Option<Range> {
+fn range(point: &PointResults, link: &str) -> Option<Range> {
     let parts: Vec<_> = point
         .outcomes
         .iter()

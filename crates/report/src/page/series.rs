@@ -6,7 +6,7 @@ use apportion_core::units::{Bytes, Span};
 use apportion_runtime::outcome::{Allocation, Distribution, FlowOutcome, LinkOutcome};
 
 use crate::figure::{COLOURS, Curve};
-use crate::record::PointRecord;
+use crate::run_results::PointResults;
 use crate::shares::Keys;
 use crate::statistics::merge;
 
@@ -17,13 +17,13 @@ const QUEUE_BINS: usize = 280;
 
 /// Throughput over time in the first replication, one curve per key: the mean of its flows in Mb/s, with the
 /// band between the lowest and the highest where it has several.
-pub(super) fn throughput(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
+pub(super) fn throughput(point: &PointResults, keys: &Keys) -> Vec<Curve> {
     let step = point.sample.as_secs_f64();
     by_key(point, keys, |_, flow| Some(binned_rate(&flow.series, step)))
 }
 
 /// Congestion windows over time in segments, averaged and banded as throughputs are.
-pub(super) fn windows(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
+pub(super) fn windows(point: &PointResults, keys: &Keys) -> Vec<Curve> {
     let step = point.sample.as_secs_f64();
     by_key(point, keys, |_, flow| {
         let windows = flow.tcp.iter().map(|tcp| tcp.window);
@@ -33,7 +33,7 @@ pub(super) fn windows(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
 
 /// The rate that a watched link allocates over time in Mb/s, the mean over the flows of a key, with a band from
 /// there to their mean throughput.
-pub(super) fn allocations(point: &PointRecord, link: &LinkOutcome, keys: &Keys) -> Vec<Curve> {
+pub(super) fn allocations(point: &PointResults, link: &LinkOutcome, keys: &Keys) -> Vec<Curve> {
     let step = point.sample.as_secs_f64();
     let of_flows: BTreeMap<usize, &Allocation> = link.allocations.iter().map(|of| (of.flow, of)).collect();
     let of = |flow: usize| of_flows.get(&flow);
@@ -51,7 +51,7 @@ pub(super) const MAX_SHARE: f64 = 2.0;
 
 /// Throughput over what is due in the first replication, of all flows of a key together, at most [`MAX_SHARE`]. A curve ends
 /// where nothing is due, and another one of the key begins afterwards. Bins of a second at least.
-pub(super) fn shares(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
+pub(super) fn shares(point: &PointResults, keys: &Keys) -> Vec<Curve> {
     let first = point.replication(0).and_then(|of| Some((of.outcome, of.dues?)));
     let Some((outcome, dues)) = first else { return Vec::new() };
     let step = point.sample.as_secs_f64();
@@ -93,7 +93,7 @@ pub(super) fn shares(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
 /// Curves of the quantity `of` of the flows by index, in the first replication: one per key, the mean of its flows,
 /// with a band from the lowest to the highest if it has several.
 fn by_key(
-    point: &PointRecord,
+    point: &PointResults,
     keys: &Keys,
     of: impl Fn(usize, &FlowOutcome) -> Option<Vec<(f64, f64)>>,
 ) -> Vec<Curve> {
@@ -162,7 +162,7 @@ pub(super) fn backlog(link: &LinkOutcome, step: f64) -> Curve {
 }
 
 /// Cumulative distributions over delay in ms: one-way delay per key, over all replications and flows.
-pub(super) fn one_way_delay(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
+pub(super) fn one_way_delay(point: &PointResults, keys: &Keys) -> Vec<Curve> {
     let mut parts: Vec<Vec<&Distribution>> = vec![Vec::new(); keys.names().len().min(COLOURS)];
     for flow in point.outcomes.iter().flat_map(|o| &o.flows) {
         if let Some(of_key) = parts.get_mut(keys.of_flow(&flow.name, &flow.group)) {
@@ -174,7 +174,7 @@ pub(super) fn one_way_delay(point: &PointRecord, keys: &Keys) -> Vec<Curve> {
 }
 
 /// The cumulative distribution of the queue delay at a link, in ms, over all replications.
-pub(super) fn queue_delay(point: &PointRecord, link: &str) -> Option<Curve> {
+pub(super) fn queue_delay(point: &PointResults, link: &str) -> Option<Curve> {
     let links = point.outcomes.iter().flat_map(|o| &o.links).filter(|l| l.name == link);
     let parts: Vec<_> = links.map(|l| &l.queue_delay).collect();
     cumulative(&merge(&parts), None)

@@ -5,13 +5,13 @@ use std::fmt::Write;
 use crate::figure::{Drawing, Panel};
 use crate::html::escape;
 use crate::panels::{Point, SweepPanels, sweep_panels};
-use crate::record::Run;
+use crate::run_results::RunResults;
 
 /// Chosen: leaves more than half of the page to details of points.
 const BUDGET: usize = 500_000;
 
 /// A figure for each quantity, and group or link, over the parameters of the sweep; empty without a sweep.
-pub(super) fn section(run: &Run) -> String {
+pub(super) fn section(run: &RunResults) -> String {
     let points = run.points.iter();
     let points: Vec<Point<'_>> =
         points.map(|point| Point { settings: &point.settings, metrics: &point.summary().metrics }).collect();

@@ -1,6 +1,5 @@
 //! What columns of tables are, and how a table is declared.
 
-use apportion_core::queue::DropReason;
 use serde::Serialize;
 
 use crate::units::round6;
@@ -185,19 +184,8 @@ macro_rules! row {
 }
 
 macro_rules! drops {
-    ($row:ident of $source:ty) => {
+    ($row:ident) => {
         impl $row {
-            /// Packets dropped for this reason.
-            pub(crate) fn measured_drops(of: &$source, reason: DropReason) -> u64 {
-                match reason {
-                    DropReason::Early => Self::drops_early(of),
-                    DropReason::Forced => Self::drops_forced(of),
-                    DropReason::Overflow => Self::drops_overflow(of),
-                    DropReason::Policy => Self::drops_policy(of),
-                    DropReason::PushOut => Self::drops_push_out(of),
-                }
-            }
-
             /// Packets dropped for this reason.
             #[must_use]
             pub const fn drops_by(&self, reason: DropReason) -> u64 {

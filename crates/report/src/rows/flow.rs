@@ -97,7 +97,7 @@ row! {
         valid: bool, "" = flow.valid;
     }
 }
-drops!(FlowRow of FlowAt<'_>);
+drops!(FlowRow);
 
 /// A flow of a replication.
 pub(crate) struct FlowAt<'a> {

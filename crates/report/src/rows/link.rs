@@ -61,7 +61,7 @@ row! {
         valid: bool, "" = link.valid;
     }
 }
-drops!(LinkRow of LinkAt<'_>);
+drops!(LinkRow);
 
 /// A link of a replication.
 pub(crate) struct LinkAt<'a> {

@@ -6,7 +6,7 @@ use apportion_core::units::Span;
 use apportion_runtime::outcome::{Cause, CpuUse, Outcome, ThreadUse};
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Run, fault_of};
+use crate::run_results::{RunResults, fault_of};
 use crate::units::{self, round6};
 
 /// Marks a `run.json` as ours; the number changes when an older reader would misread it.
@@ -97,7 +97,7 @@ struct HeadTimekeeping {
 }
 
 impl Head {
-    pub(super) fn of(run: &Run, tables: BTreeMap<String, String>, made: &Provenance) -> Self {
+    pub(super) fn of(run: &RunResults, tables: BTreeMap<String, String>, made: &Provenance) -> Self {
         let points = run.points.iter().map(|point| HeadPoint {
             label: point.label.clone(),
             settings: point.settings.clone(),

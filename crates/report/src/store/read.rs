@@ -12,13 +12,13 @@ use super::parquet::{Rows, open};
 use super::write::{Hashed, cause, csv_writer};
 use super::{LoadError, find};
 use crate::point_summary::PointSummary;
-use crate::record::{PointRecord, Run};
-use crate::recorded::{Intervals, Recorded};
 use crate::replication::FlowInfo;
+use crate::replication_rows::{Intervals, ReplicationRows};
 use crate::rows::{
     AllocationRow, Cell, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, Row,
     SeriesRow, StatisticRow,
 };
+use crate::run_results::{PointResults, RunResults};
 
 /// Longest `run.json` that is read, in bytes. Chosen: ten thousand points of a thousand seeds take 250 MB.
 const MAX_HEAD: u64 = 512 << 20;
@@ -66,7 +66,7 @@ pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
     let mut tables = Tables::open(&folder, &head, false)?;
     let points = head.points.iter().map(|point| {
         let mut summary = PointSummary::default();
-        tables.replications(point, &head, |recorded| summary.add(&recorded))?;
+        tables.replications(point, &head, |rows| summary.add(&rows))?;
         Ok(StoredPoint {
             label: point.label.clone(),
             settings: point.settings.clone(),
@@ -92,22 +92,22 @@ pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
 ///
 /// # Errors
 /// If `dir` holds no run, or one that this version cannot read.
-pub fn read(dir: &Path) -> Result<(PathBuf, Run, Provenance), LoadError> {
+pub fn read(dir: &Path) -> Result<(PathBuf, RunResults, Provenance), LoadError> {
     let folder = find(dir)?;
     let head = head(&folder)?;
     let mut tables = Tables::open(&folder, &head, true)?;
     let mut points = Vec::new();
     for point in &head.points {
-        let (mut summary, mut recorded) = (PointSummary::default(), Vec::new());
+        let (mut summary, mut rows) = (PointSummary::default(), Vec::new());
         tables.replications(point, &head, |of| {
             summary.add(&of);
-            recorded.push(of);
+            rows.push(of);
         })?;
         let from = Time::ZERO + Span::from_secs_f64(point.measure_from_s.max(0.0));
         let sample = Span::from_secs_f64(point.sample_s.max(0.0));
-        let flows = recorded.first().map_or(&[][..], |of| &of.flows).iter().map(FlowInfo::of).collect();
-        let mut point = PointRecord::new(point.label.clone(), point.settings.clone(), from, sample, flows);
-        point.recorded = recorded;
+        let flows = rows.first().map_or(&[][..], |of| &of.flows).iter().map(FlowInfo::of).collect();
+        let mut point = PointResults::new(point.label.clone(), point.settings.clone(), from, sample, flows);
+        point.rows = rows;
         points.push(point.summarised(summary));
     }
     tables.end()?;
@@ -118,7 +118,7 @@ pub fn read(dir: &Path) -> Result<(PathBuf, Run, Provenance), LoadError> {
             point.phase_sensitivity.push(row);
         }
     }
-    let run = Run {
+    let run = RunResults {
         title: head.title,
         scenario: head.scenario,
         hash: head.hash,
@@ -194,7 +194,7 @@ impl Tables {
         &mut self,
         point: &HeadPoint,
         head: &Head,
-        mut each: impl FnMut(Recorded),
+        mut each: impl FnMut(ReplicationRows),
     ) -> Result<(), LoadError> {
         let label = &point.label;
         for text in &point.seeds_done {
@@ -206,7 +206,7 @@ impl Tables {
                     (others.series.take(label, seed)?, others.allocations.take(label, seed)?);
                 intervals = Some(Intervals { series, allocations });
             }
-            each(Recorded {
+            each(ReplicationRows {
                 seed,
                 measured: Span::from_secs_f64(point.measured_s.max(0.0)),
                 fault: head.fault(label, text),

@@ -12,12 +12,12 @@ use super::folder::Staging;
 use super::head::{Head, Provenance};
 use super::parquet::TableWriter;
 use crate::page::page;
-use crate::record::{PointRecord, Run};
-use crate::recorded::Recorded;
+use crate::replication_rows::ReplicationRows;
 use crate::rows::{
     AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, Row,
     SeriesRow, StatisticRow,
 };
+use crate::run_results::{PointResults, RunResults};
 
 /// What the folder of a run holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,14 +83,14 @@ impl Writer {
     ///
     /// # Errors
     /// If a table cannot be written.
-    pub fn add(&mut self, recorded: &Recorded) -> Result<(), WriteError> {
-        self.extend(&recorded.flows)?;
-        self.extend(&recorded.links)?;
-        self.extend(&recorded.completions)?;
-        self.extend(&recorded.media)?;
-        self.extend(&recorded.statistics)?;
-        self.extend(&recorded.responses)?;
-        match &recorded.intervals {
+    pub fn add(&mut self, rows: &ReplicationRows) -> Result<(), WriteError> {
+        self.extend(&rows.flows)?;
+        self.extend(&rows.links)?;
+        self.extend(&rows.completions)?;
+        self.extend(&rows.media)?;
+        self.extend(&rows.statistics)?;
+        self.extend(&rows.responses)?;
+        match &rows.intervals {
             Some(of) if self.contents.intervals => {
                 self.extend(&of.series)?;
                 self.extend(&of.allocations)
@@ -104,7 +104,7 @@ impl Writer {
     ///
     /// # Errors
     /// If a file cannot be written; there is no folder then.
-    pub fn finish(mut self, run: &Run, made: &Provenance) -> Result<PathBuf, WriteError> {
+    pub fn finish(mut self, run: &RunResults, made: &Provenance) -> Result<PathBuf, WriteError> {
         run.points.iter().try_for_each(|point| self.extend(&point.phase_sensitivity))?;
         let mut tables = BTreeMap::new();
         for table in std::mem::take(&mut self.tables) {
@@ -199,8 +199,13 @@ impl Folder {
 ///
 /// # Errors
 /// If they are not held, or a file cannot be written; there is no folder then.
-pub fn write(out: &Path, run: &Run, contents: Contents, made: &Provenance) -> Result<PathBuf, WriteError> {
-    let rows = |point: &PointRecord| if contents.intervals { 0 } else { point.recorded.len() };
+pub fn write(
+    out: &Path,
+    run: &RunResults,
+    contents: Contents,
+    made: &Provenance,
+) -> Result<PathBuf, WriteError> {
+    let rows = |point: &PointResults| if contents.intervals { 0 } else { point.rows.len() };
     if run.points.iter().any(|point| point.outcomes.len() + rows(point) < point.ended()) {
         let cause = "the run did not hold the outcomes that tables are made from".to_owned();
         return Err(WriteError { path: out.to_owned(), cause, hint: "copy the folder that it was run into" });
@@ -208,9 +213,9 @@ pub fn write(out: &Path, run: &Run, contents: Contents, made: &Provenance) -> Re
     let mut writer = Writer::create(out, contents)?;
     for point in &run.points {
         for replication in point.replications() {
-            writer.add(&Recorded::of(replication, contents.intervals))?;
+            writer.add(&ReplicationRows::of(replication, contents.intervals))?;
         }
-        point.recorded.iter().try_for_each(|recorded| writer.add(recorded))?;
+        point.rows.iter().try_for_each(|rows| writer.add(rows))?;
     }
     writer.finish(run, made)
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use apportion_report::quantities::QUANTITIES;
 use apportion_report::rows::{
     AllocationRow, CompletionRow, FlowRow, Kind, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, Row,
     SeriesRow, StatisticRow,
@@ -31,8 +32,19 @@ fn columns<R: Row>() -> String {
     text
 }
 
+/// The quantities as Markdown.
+fn quantities() -> String {
+    let mut text = "\n### Metrics\n\nA metric of a group, customer or link has its name after a `/`, such as `share/tcp`.\n\n".to_owned();
+    text += "| metric | of each | unit | |\n|---|---|---|---|\n";
+    for quantity in QUANTITIES {
+        let doc = quantity.doc.trim();
+        writeln!(text, "| `{}` | {} | {} | {doc} |", quantity.name, quantity.each(), quantity.unit).unwrap();
+    }
+    text
+}
+
 #[test]
-fn the_page_of_results_has_every_column() {
+fn the_page_of_results_has_every_column_and_metric() {
     let all = [
         columns::<FlowRow>(),
         columns::<LinkRow>(),
@@ -43,6 +55,7 @@ fn the_page_of_results_has_every_column() {
         columns::<StatisticRow>(),
         columns::<ResponseRow>(),
         columns::<PhaseSensitivityRow>(),
+        quantities(),
     ];
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path).unwrap();

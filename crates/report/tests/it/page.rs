@@ -1,7 +1,7 @@
 //! The report as a reader and a browser get it.
 
 use apportion_core::units::Span;
-use apportion_report::{Run, json_lines, page, summary};
+use apportion_report::{RunResults, json_lines, page, summary};
 use apportion_runtime::outcome::LinkOutcome;
 
 use crate::synthetic::{
@@ -32,7 +32,7 @@ fn balanced(html: &str) -> String {
     text
 }
 
-fn nothing_measured() -> Run {
+fn nothing_measured() -> RunResults {
     let mut empty = quickstart(&[7]);
     for point in &mut empty.points {
         point.outcomes.clear();
@@ -41,7 +41,7 @@ fn nothing_measured() -> Run {
     empty
 }
 
-fn all_kinds() -> Vec<Run> {
+fn all_kinds() -> Vec<RunResults> {
     let mut no_time = quickstart(&[7]);
     for point in &mut no_time.points {
         point.outcomes[0].measured = Span::ZERO;
@@ -257,7 +257,7 @@ fn a_discipline_that_broke_its_contract_makes_the_point_invalid_on_the_page_and_
 }
 
 /// A run with these settings at its points, each a copy of the same point.
-fn swept(settings: &[&[(&str, &str)]]) -> Run {
+fn swept(settings: &[&[(&str, &str)]]) -> RunResults {
     let made = |settings: &&[(&str, &str)]| {
         let mut made = point(&DRR, &ten_and_one(900, 0.0, 0.1, 5.0), &[7]);
         made.settings = settings.iter().map(|&(path, value)| (path.to_owned(), value.to_owned())).collect();

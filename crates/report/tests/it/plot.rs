@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use apportion_report::plot::{Format, Kind, PlotError, Plotted, Request, plot};
-use apportion_report::{Contents, Provenance, Run};
+use apportion_report::{Contents, Provenance, RunResults};
 
 use crate::synthetic::{large, long_sweep, numbered, quickstart, weighted};
 
-fn stored(run: &Run) -> (tempfile::TempDir, PathBuf) {
+fn stored(run: &RunResults) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let folder = apportion_report::write(dir.path(), run, Contents::of(1), &Provenance::default()).unwrap();
     (dir, folder)

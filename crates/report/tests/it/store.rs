@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use apportion_core::queue::DropReason;
 use apportion_core::units::Bytes;
 use apportion_report::{
-    Contents, PointSummary, Provenance, Recorded, Run, WriteError, compare, export, load,
+    Contents, PointSummary, Provenance, ReplicationRows, RunResults, WriteError, compare, export, load,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -35,11 +35,11 @@ fn files() -> Vec<String> {
 }
 
 /// Writes a run and returns its folder.
-fn write(out: &Path, run: &Run) -> PathBuf {
+fn write(out: &Path, run: &RunResults) -> PathBuf {
     try_write(out, run).expect("a folder")
 }
 
-fn try_write(out: &Path, run: &Run) -> Result<PathBuf, WriteError> {
+fn try_write(out: &Path, run: &RunResults) -> Result<PathBuf, WriteError> {
     apportion_report::write(out, run, Contents::of(1), &Provenance::default())
 }
 
@@ -294,7 +294,7 @@ fn outcomes_that_are_not_held_are_not_written_as_if_there_were_none() {
     let dir = tempfile::tempdir().unwrap();
     let mut run = weighted(&[7]);
     let mut summary = PointSummary::default();
-    summary.add(&Recorded::of(run.points[0].with(&run.points[0].outcomes[0], None), false));
+    summary.add(&ReplicationRows::of(run.points[0].with(&run.points[0].outcomes[0], None), false));
     let mut point = run.points.remove(0).summarised(summary);
     point.outcomes.clear();
     run.points.push(point);

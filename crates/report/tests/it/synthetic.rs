@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::queue::DropReason;
 use apportion_core::units::{Bytes, Packets, Rate, Span, Time};
-use apportion_report::{FlowInfo, PointRecord, Run};
+use apportion_report::{FlowInfo, PointResults, RunResults};
 use apportion_runtime::due::{Dues, Event, FlowDue};
 use apportion_runtime::outcome::{
     Allocation, Completion, Count, Distribution, FlowOutcome, LinkOutcome, Outcome, TcpSample,
@@ -137,7 +137,7 @@ fn link(discipline: &Discipline, seed: u64, sent: u64) -> LinkOutcome {
 }
 
 /// One point with these flows, replicated over `seeds`.
-pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRecord {
+pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointResults {
     let outcome = |&seed: &u64| {
         let flows: Vec<_> = flows.iter().enumerate().map(|(i, f)| flow(f, seed, i as u64)).collect();
         let sent = flows.iter().map(|f| f.delivered.bytes.get()).sum();
@@ -164,7 +164,7 @@ pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRec
         customer: None,
         entitlement: f.entitlement_kbit.map(Rate::from_kbit),
     };
-    let mut record = PointRecord::new(
+    let mut record = PointResults::new(
         discipline.label.into(),
         if discipline.label.is_empty() {
             Vec::new()
@@ -184,8 +184,8 @@ pub fn point(discipline: &Discipline, flows: &[Made], seeds: &[u64]) -> PointRec
     record
 }
 
-pub fn run(title: &str, seeds: &[u64], points: Vec<PointRecord>) -> Run {
-    Run {
+pub fn run(title: &str, seeds: &[u64], points: Vec<PointResults>) -> RunResults {
+    RunResults {
         title: title.into(),
         scenario:
             "title = \"Who protects whom\"\nseed = 7\nstop = \"60s\"\n\n[topology]\nkind = \"dumbbell\"\n"
@@ -259,7 +259,7 @@ pub fn ten_and_one(udp_kbit: u64, bias: f64, swing: f64, delay_ms: f64) -> Vec<M
 
 /// What the flows of each replication were due: twice as much from 30 s on, when something happened, and nothing to the first
 /// flow from 40 to 45 s.
-pub fn with_dues(mut run: Run) -> Run {
+pub fn with_dues(mut run: RunResults) -> RunResults {
     for point in &mut run.points {
         let due = |flow: usize, info: &FlowInfo| {
             let rate = info.entitlement.unwrap_or_default().as_bit();
@@ -282,7 +282,7 @@ pub fn with_dues(mut run: Run) -> Run {
 }
 
 /// The run most people see first.
-pub fn quickstart(seeds: &[u64]) -> Run {
+pub fn quickstart(seeds: &[u64]) -> RunResults {
     run(
         "Who protects whom",
         seeds,
@@ -296,7 +296,7 @@ pub fn quickstart(seeds: &[u64]) -> Run {
 }
 
 /// One point: a group of weighted flows, and short transfers without an entitlement.
-pub fn weighted(seeds: &[u64]) -> Run {
+pub fn weighted(seeds: &[u64]) -> RunResults {
     let mut flows: Vec<Made> = (1..=5)
         .map(|i| Made {
             name: format!("bulk.{i}"),
@@ -322,7 +322,7 @@ pub fn weighted(seeds: &[u64]) -> Run {
 }
 
 /// Thirty flows with weights 1 to 30 under two disciplines.
-pub fn thirty(seeds: &[u64]) -> Run {
+pub fn thirty(seeds: &[u64]) -> RunResults {
     let flows = |power: f64| -> Vec<Made> {
         let total: f64 = (1..=30).map(|i| f64::from(i).powf(power)).sum();
         let made = |i: u32| Made {
@@ -340,7 +340,7 @@ pub fn thirty(seeds: &[u64]) -> Run {
 }
 
 /// A sweep of many points of two flows.
-pub fn long_sweep(points: usize) -> Run {
+pub fn long_sweep(points: usize) -> RunResults {
     let flows = [ten_and_one(900, 0.0, 0.1, 5.0)[0].clone(), ten_and_one(900, 0.0, 0.1, 5.0)[10].clone()];
     let at = |i: usize| {
         let mut point = point(&DRR, &flows, &[7]);
@@ -352,7 +352,7 @@ pub fn long_sweep(points: usize) -> Run {
 }
 
 /// Twenty points of a hundred flows in nine groups.
-pub fn large(seeds: &[u64]) -> Run {
+pub fn large(seeds: &[u64]) -> RunResults {
     let labels: Vec<&'static str> = vec![
         "rate=1Mbit",
         "rate=2Mbit",
@@ -393,7 +393,7 @@ pub fn large(seeds: &[u64]) -> Run {
 }
 
 /// One point of fourteen groups of one flow each, whose names have one or two digits.
-pub fn numbered(seeds: &[u64]) -> Run {
+pub fn numbered(seeds: &[u64]) -> RunResults {
     let made = |i: u32| Made {
         name: format!("flow{i}"),
         group: format!("flow{i}"),

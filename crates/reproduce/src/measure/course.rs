@@ -7,7 +7,7 @@ use apportion_report::mbps;
 use apportion_scenario::model::Scenario;
 use serde::Deserialize;
 
-use crate::runs::{Basis, Fault, Measured, Runs, flows_of, link_of, main_run, run_of, samples};
+use crate::runs::{Basis, Fault, RunOutcomes, Runs, flows_of, link_of, main_run, run_of, samples};
 use crate::value::Length;
 
 /// A quantity of one flow with a value for each sample interval.
@@ -89,7 +89,7 @@ impl Course {
     }
 
     /// A value for each sample interval of a run; none where it has no value there, or at all.
-    pub(crate) fn values(&self, runs: &Runs<'_, Measured>, seed: usize) -> Option<Vec<Option<f64>>> {
+    pub(crate) fn values(&self, runs: &Runs<'_, RunOutcomes>, seed: usize) -> Option<Vec<Option<f64>>> {
         let measured = run_of(runs, &self.run).ok()?;
         let (scenario, outcome) = (&measured.scenario, measured.outcomes.get(seed)?);
         let &[at] = &flows_of(scenario, std::slice::from_ref(&self.of)).ok()?[..] else { return None };
@@ -158,7 +158,7 @@ impl Level {
         Ok(vec![String::new()])
     }
 
-    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, RunOutcomes>, basis: Basis) -> Option<Vec<f64>> {
         let Basis::Seed(seed) = basis else { return None };
         let window = samples(&run_of(runs, &self.course.run).ok()?.scenario, self.from, self.to).ok()?;
         let values = self.course.values(runs, seed)?;
@@ -214,7 +214,7 @@ impl SawTooth {
         Ok(vec![String::new()])
     }
 
-    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, RunOutcomes>, basis: Basis) -> Option<Vec<f64>> {
         let Basis::Seed(seed) = basis else { return None };
         let scenario = &run_of(runs, &self.course.run).ok()?.scenario;
         let window: Range<usize> = samples(scenario, self.from, self.to).ok()?;

@@ -4,7 +4,7 @@ use apportion_scenario::model::Scenario;
 use serde::Deserialize;
 
 use super::course::{Course, Show, teeth};
-use crate::runs::{Basis, Fault, Measured, Runs, flows_of, main_run, run_of, samples};
+use crate::runs::{Basis, Fault, RunOutcomes, Runs, flows_of, main_run, run_of, samples};
 use crate::value::Length;
 
 /// Cuts of congestion windows of several flows, as a course of windows shows them: a cut is where a
@@ -51,7 +51,7 @@ impl Cuts {
         Ok(vec![String::new()])
     }
 
-    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, RunOutcomes>, basis: Basis) -> Option<Vec<f64>> {
         let Basis::Seed(seed) = basis else { return None };
         let scenario = &run_of(runs, &self.run).ok()?.scenario;
         let slots = samples(scenario, None, None).ok()?;

@@ -4,7 +4,7 @@ use apportion_runtime::outcome::FlowOutcome;
 use apportion_scenario::model::Scenario;
 use serde::Deserialize;
 
-use crate::runs::{Basis, Fault, Measured, Runs, flows_of, run_of, samples};
+use crate::runs::{Basis, Fault, RunOutcomes, Runs, flows_of, run_of, samples};
 use crate::value::Length;
 
 /// |Σ alone - Σ other| / Σ alone of the bytes that flows delivered in two runs.
@@ -30,7 +30,7 @@ impl AccumulatedError {
         Ok(vec![String::new()])
     }
 
-    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, RunOutcomes>, basis: Basis) -> Option<Vec<f64>> {
         let Basis::Seed(seed) = basis else { return None };
         let sum = |run: &String| {
             let window = samples(&run_of(runs, run).ok()?.scenario, self.from, self.to).ok()?;
@@ -43,7 +43,7 @@ impl AccumulatedError {
 
 /// Bytes that flows delivered together in each sample interval.
 pub(crate) fn delivered(
-    runs: &Runs<'_, Measured>,
+    runs: &Runs<'_, RunOutcomes>,
     run: &str,
     of: &[String],
     seed: usize,
@@ -81,7 +81,7 @@ impl Differing {
         Ok(vec![String::new()])
     }
 
-    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, RunOutcomes>, basis: Basis) -> Option<Vec<f64>> {
         let Basis::Seed(seed) = basis else { return None };
         let flows = |name: &String| Some(&run_of(runs, name).ok()?.outcomes.get(seed)?.flows);
         let (a, b) = (flows(&self.runs[0])?, flows(&self.runs[1])?);

@@ -8,7 +8,7 @@ use apportion_runtime::outcome::{FlowOutcome, LinkOutcome};
 use super::elementwise::combine;
 use super::flows::Flows;
 use super::{FitNumber, FlowSelection, Measure, Shape, fit};
-use crate::runs::{Basis, Measured, Runs, link_of, run_of};
+use crate::runs::{Basis, RunOutcomes, Runs, link_of, run_of};
 use crate::value::{EPSILON, Length};
 
 impl Shape {
@@ -29,7 +29,7 @@ impl Shape {
 impl Measure {
     /// The numbers; `None` if one of them is undefined.
     #[must_use]
-    pub fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+    pub fn evaluate(&self, runs: &Runs<'_, RunOutcomes>, basis: Basis) -> Option<Vec<f64>> {
         match self {
             Self::Throughput { of, run, from, to, shape } => {
                 shape.of(Flows::of(runs, run, of)?.throughputs(basis, *from, *to)?)
@@ -104,7 +104,7 @@ impl Measure {
     }
 
     /// The numbers of constants and of combined measures.
-    fn combined(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+    fn combined(&self, runs: &Runs<'_, RunOutcomes>, basis: Basis) -> Option<Vec<f64>> {
         let parts = |of: &[Self]| -> Option<Vec<Vec<f64>>> {
             of.iter().map(|part| part.evaluate(runs, basis)).collect()
         };
@@ -151,7 +151,7 @@ fn flow_statistic(link: &LinkOutcome, at: usize, name: &str) -> Option<f64> {
 }
 
 fn link_outcome<'a>(
-    runs: &Runs<'a, Measured>,
+    runs: &Runs<'a, RunOutcomes>,
     run: &str,
     link: &str,
     basis: Basis,

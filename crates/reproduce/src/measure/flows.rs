@@ -4,22 +4,22 @@ use apportion_core::units::{Bytes, Span, Time};
 use apportion_report::mbps;
 use apportion_runtime::outcome::{FlowOutcome, Outcome};
 
-use crate::runs::{Attribute, Basis, Measured, Runs, attributes_of, flows_of, run_of, samples};
+use crate::runs::{Attribute, Basis, RunOutcomes, Runs, attributes_of, flows_of, run_of, samples};
 use crate::value::Length;
 
 /// Selected flows of a run.
 pub(crate) struct Flows<'a> {
-    run: &'a Measured,
+    run: &'a RunOutcomes,
     flows: Vec<usize>,
 }
 
 impl<'a> Flows<'a> {
-    pub(crate) fn of(runs: &Runs<'a, Measured>, run: &str, names: &[String]) -> Option<Self> {
+    pub(crate) fn of(runs: &Runs<'a, RunOutcomes>, run: &str, names: &[String]) -> Option<Self> {
         let run = run_of(runs, run).ok()?;
         Some(Self { run, flows: flows_of(&run.scenario, names).ok()? })
     }
 
-    pub(crate) fn run(&self) -> &'a Measured {
+    pub(crate) fn run(&self) -> &'a RunOutcomes {
         self.run
     }
 

@@ -5,7 +5,7 @@ use apportion_scenario::model::Scenario;
 use serde::Deserialize;
 
 use super::{Measure, fit};
-use crate::runs::{Basis, Fault, Measured, Runs, Sweep, at_point, sweep_of};
+use crate::runs::{Basis, Fault, RunOutcomes, Runs, Sweep, at_point, sweep_of};
 use crate::value::plain;
 
 /// A measure at every point of a sweep.
@@ -60,7 +60,7 @@ impl OverSweep {
         }
     }
 
-    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, RunOutcomes>, basis: Basis) -> Option<Vec<f64>> {
         let sweep = sweep_of(runs).ok()?;
         let point = |k: usize| -> Option<(f64, f64)> {
             let [y] = self.of.evaluate(&at_point(runs, k), basis)?[..] else { return None };

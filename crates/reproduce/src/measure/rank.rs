@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use super::Measure;
 use super::elementwise::{combine, matching};
-use crate::runs::{Basis, Fault, Measured, Runs};
+use crate::runs::{Basis, Fault, RunOutcomes, Runs};
 
 /// The rank of the first measure: 1 if none is larger; equal ones share the mean of their ranks.
 #[derive(Clone, Debug, Deserialize)]
@@ -28,7 +28,7 @@ impl Rank {
         labels(&self.of, runs)
     }
 
-    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, RunOutcomes>, basis: Basis) -> Option<Vec<f64>> {
         Some(combine(&evaluated(&self.of, runs, basis)?.iter().collect::<Vec<_>>(), rank))
     }
 }
@@ -38,7 +38,7 @@ impl Best {
         labels(&self.of, runs)
     }
 
-    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, RunOutcomes>, basis: Basis) -> Option<Vec<f64>> {
         let best = |all: &[f64]| f64::from(u8::from(is_best(all, self.within)));
         Some(combine(&evaluated(&self.of, runs, basis)?.iter().collect::<Vec<_>>(), best))
     }
@@ -52,7 +52,7 @@ fn labels(of: &[Measure], runs: &Runs<'_, Scenario>) -> Result<Vec<String>, Faul
     matching(parts)
 }
 
-fn evaluated(of: &[Measure], runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<Vec<f64>>> {
+fn evaluated(of: &[Measure], runs: &Runs<'_, RunOutcomes>, basis: Basis) -> Option<Vec<Vec<f64>>> {
     of.iter().map(|part| part.evaluate(runs, basis)).collect()
 }
 

@@ -5,7 +5,7 @@ use apportion_scenario::model::Scenario;
 use serde::Deserialize;
 
 use super::course::Course;
-use crate::runs::{Basis, Fault, Measured, Runs, run_of, samples};
+use crate::runs::{Basis, Fault, RunOutcomes, Runs, run_of, samples};
 use crate::value::Length;
 
 /// The response of a quantity to a step of its target.
@@ -79,7 +79,7 @@ impl Step {
         Ok(vec![String::new()])
     }
 
-    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, RunOutcomes>, basis: Basis) -> Option<Vec<f64>> {
         let Basis::Seed(seed) = basis else { return None };
         let answer = self.times.answer(&self.course, runs, seed)?;
         let at = self.times.at.0.as_secs_f64();
@@ -109,7 +109,12 @@ impl StepTimes {
     }
 
     /// The step response; `None` without samples or without a step.
-    pub(crate) fn answer(&self, course: &Course, runs: &Runs<'_, Measured>, seed: usize) -> Option<Answer> {
+    pub(crate) fn answer(
+        &self,
+        course: &Course,
+        runs: &Runs<'_, RunOutcomes>,
+        seed: usize,
+    ) -> Option<Answer> {
         let scenario = &run_of(runs, &course.run).ok()?.scenario;
         let values = course.values(runs, seed)?;
         let mean = |range| {

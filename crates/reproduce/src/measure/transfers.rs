@@ -4,7 +4,7 @@ use apportion_report::statistics::mean;
 use apportion_scenario::model::Scenario;
 use serde::Deserialize;
 
-use crate::runs::{Basis, Fault, Measured, Runs, flows_of, main_run, run_of};
+use crate::runs::{Basis, Fault, RunOutcomes, Runs, flows_of, main_run, run_of};
 
 /// The mean completion time of the transfers of all these flows that ended in the measured part, s; undefined if
 /// none ended.
@@ -24,7 +24,7 @@ impl TransferTime {
         Ok(vec![String::new()])
     }
 
-    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, RunOutcomes>, basis: Basis) -> Option<Vec<f64>> {
         let Basis::Seed(seed) = basis else { return None };
         let run = run_of(runs, &self.run).ok()?;
         let outcome = run.outcomes.get(seed)?;

@@ -6,7 +6,7 @@ use apportion_scenario::model::Scenario;
 use serde::Deserialize;
 
 use super::flows::Flows;
-use crate::runs::{Basis, Fault, Measured, Runs, flows_of, main_run, run_of, samples};
+use crate::runs::{Basis, Fault, RunOutcomes, Runs, flows_of, main_run, run_of, samples};
 use crate::value::Length;
 
 /// Fairness at short time scales: the mean over consecutive windows of the Jain index of throughputs (bytes on
@@ -43,7 +43,7 @@ impl WindowedJain {
         Ok(vec![String::new()])
     }
 
-    pub(crate) fn evaluate(&self, runs: &Runs<'_, Measured>, basis: Basis) -> Option<Vec<f64>> {
+    pub(crate) fn evaluate(&self, runs: &Runs<'_, RunOutcomes>, basis: Basis) -> Option<Vec<f64>> {
         let flows = Flows::of(runs, &self.run, &self.of)?;
         let index = |(from, to)| Some(jain(&flows.throughputs(basis, Some(from), Some(to))?));
         let windows = self.windows(&flows.run().scenario).into_iter();

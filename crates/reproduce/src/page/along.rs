@@ -7,12 +7,12 @@ use apportion_runtime::outcome::Outcome;
 
 use crate::figure::{RunningMean, SweepFigure};
 use crate::measure::flows::Flows;
-use crate::runs::{Basis, Measured, Runs, at_point, sweep_of};
+use crate::runs::{Basis, RunOutcomes, Runs, at_point, sweep_of};
 
 use super::card::{BINS, Card};
 
 /// A plot, with its numbers in a folded table.
-pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, Measured>, seeds: usize) -> Option<Card> {
+pub(super) fn over_sweep(figure: &SweepFigure, runs: &Runs<'_, RunOutcomes>, seeds: usize) -> Option<Card> {
     let sweep = sweep_of(runs).ok()?;
     // (series, point)
     let estimates: Vec<Vec<Option<Estimate>>> = figure
@@ -76,7 +76,7 @@ fn fine(Estimate { mean, ci95, .. }: Estimate) -> String {
 }
 
 /// Throughput since the start of the run, the mean over flows, a curve for each run.
-pub(super) fn running_mean(figure: &RunningMean, runs: &Runs<'_, Measured>) -> Card {
+pub(super) fn running_mean(figure: &RunningMean, runs: &Runs<'_, RunOutcomes>) -> Card {
     let found: Vec<(&str, Vec<(f64, f64)>)> = figure
         .series
         .iter()
@@ -104,7 +104,7 @@ pub(super) fn running_mean(figure: &RunningMean, runs: &Runs<'_, Measured>) -> C
 }
 
 fn since_start(flows: &Flows<'_>) -> Vec<(f64, f64)> {
-    let Measured { scenario, outcomes } = flows.run();
+    let RunOutcomes { scenario, outcomes } = flows.run();
     let samples = scenario.stop.as_nanos().div_ceil(scenario.sample.as_nanos().max(1)) as usize;
     let step = samples.div_ceil(BINS).max(1);
     let count = (outcomes.len() * flows.indices().len()).max(1) as f64;

@@ -5,12 +5,12 @@ use apportion_report::statistics::Estimate;
 
 use crate::figure::BarFigure;
 use crate::measure::Measure;
-use crate::runs::{Measured, Runs};
+use crate::runs::{RunOutcomes, Runs};
 
 use super::card::Card;
 
 /// Bars, with their numbers in a folded table.
-pub(super) fn bars(figure: &BarFigure, runs: &Runs<'_, Measured>, seeds: usize) -> Card {
+pub(super) fn bars(figure: &BarFigure, runs: &Runs<'_, RunOutcomes>, seeds: usize) -> Card {
     let estimates = |measure: &Measure| figure.estimates(measure, runs, seeds);
     // (series, group)
     let series: Vec<Vec<Option<Estimate>>> =

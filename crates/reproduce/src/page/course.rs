@@ -9,7 +9,7 @@ use crate::figure::{CourseFigure, DifferenceFigure};
 use crate::measure::course::Course;
 use crate::measure::differing::delivered;
 use crate::measure::step::Answer;
-use crate::runs::{Measured, Runs, run_of, samples};
+use crate::runs::{RunOutcomes, Runs, run_of, samples};
 use crate::value::Length;
 
 use super::card::{Card, level};
@@ -18,7 +18,7 @@ use super::card::{Card, level};
 const POINTS: usize = 400;
 
 /// A curve for each course.
-pub(super) fn course(figure: &CourseFigure, runs: &Runs<'_, Measured>, seeds: usize) -> Option<Card> {
+pub(super) fn course(figure: &CourseFigure, runs: &Runs<'_, RunOutcomes>, seeds: usize) -> Option<Card> {
     let first = figure.series.first()?;
     let found: Vec<(&str, Vec<(f64, f64)>)> = figure
         .series
@@ -74,7 +74,7 @@ fn draw(
 fn points(
     figure: &CourseFigure,
     course: &Course,
-    runs: &Runs<'_, Measured>,
+    runs: &Runs<'_, RunOutcomes>,
     seeds: usize,
 ) -> Option<Vec<(f64, f64)>> {
     let scenario = &run_of(runs, &course.run).ok()?.scenario;
@@ -127,7 +127,7 @@ fn in_words(answer: &Answer, at: f64) -> String {
 }
 
 /// A curve for each run: how much less it delivered than the reference run.
-pub(super) fn difference(figure: &DifferenceFigure, runs: &Runs<'_, Measured>, seeds: usize) -> Card {
+pub(super) fn difference(figure: &DifferenceFigure, runs: &Runs<'_, RunOutcomes>, seeds: usize) -> Card {
     let found: Vec<(&str, Vec<(f64, f64)>)> = figure
         .series
         .iter()
@@ -153,7 +153,7 @@ pub(super) fn difference(figure: &DifferenceFigure, runs: &Runs<'_, Measured>, s
 fn lacking(
     figure: &DifferenceFigure,
     run: &str,
-    runs: &Runs<'_, Measured>,
+    runs: &Runs<'_, RunOutcomes>,
     seeds: usize,
 ) -> Option<Vec<(f64, f64)>> {
     let step = run_of(runs, &figure.alone).ok()?.scenario.sample.as_secs_f64();

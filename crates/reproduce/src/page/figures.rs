@@ -9,7 +9,7 @@ use crate::figure::{Column, Figure};
 use crate::judge::Claim;
 use crate::measure::flows::Flows;
 use crate::plan::{PlannedExperiment, Results};
-use crate::runs::{Attribute, Basis, Measured};
+use crate::runs::{Attribute, Basis, RunOutcomes};
 use crate::value::plain;
 
 use super::card::{BINS, Card, level};
@@ -120,7 +120,7 @@ fn marks(flows: &Flows<'_>, on: Attribute, key: usize) -> Scatter {
 
 /// A curve for each flow, mean over seeds.
 fn over_time(flows: &Flows<'_>) -> Vec<Curve> {
-    let Measured { scenario, outcomes, .. } = flows.run();
+    let RunOutcomes { scenario, outcomes, .. } = flows.run();
     let samples = scenario.stop.as_nanos().div_ceil(scenario.sample.as_nanos().max(1)) as usize;
     let size = samples.div_ceil(BINS).max(1);
     let step = scenario.sample.as_secs_f64() * size as f64;

@@ -10,8 +10,8 @@ use apportion_runtime::outcome::Outcome;
 
 use crate::metrics::Metric;
 use crate::point_summary::PointSummary;
-use crate::recorded::Recorded;
 use crate::replication::{FlowInfo, Replication};
+use crate::replication_rows::ReplicationRows;
 use crate::rows::{
     self, AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, Row,
     SeriesRow, StatisticRow,
@@ -19,7 +19,7 @@ use crate::rows::{
 
 /// One scenario with all its points (sweeps and alternatives) and replications.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct RunResults {
     /// The title of the scenario.
     pub title: String,
     /// The scenario as merged, in the syntax it is read from.
@@ -35,12 +35,12 @@ pub struct Run {
     /// What of it probably does not mean what its author expects, one line each.
     pub warnings: Vec<String>,
     /// The points, in the order of the sweep.
-    pub points: Vec<PointRecord>,
+    pub points: Vec<PointResults>,
 }
 
 /// One combination of settings.
 #[derive(Clone, Debug)]
-pub struct PointRecord {
+pub struct PointResults {
     /// Such as `queue=red, rate=10Mbit`; empty if the scenario has no alternatives.
     pub label: String,
     /// The settings in which this point differs from others: path and value.
@@ -53,20 +53,20 @@ pub struct PointRecord {
     pub flows: Vec<FlowInfo>,
     /// What the queues of links hold at the start, such as `100p`, by the names of links; of some none is known.
     pub buffers: BTreeMap<String, String>,
-    /// One per replication that finished, in the order of [`Run::seeds`]; empty if only their [summary](Self::summarised) is held.
+    /// One per replication that finished, in the order of [`RunResults::seeds`]; empty if only their [summary](Self::summarised) is held.
     pub outcomes: Vec<Outcome>,
     /// What flows were due in each of these; none where nothing says it. Empty if that is not known of any.
     pub dues: Vec<Option<Dues>>,
     /// The rows of each replication, where there are no outcomes: of a run that was [read](crate::store::read) from a folder, and of a
     /// long one.
-    pub recorded: Vec<Recorded>,
+    pub rows: Vec<ReplicationRows>,
     /// What moving every delay by 1 µs changes, see [`phase_sensitivity::judge`](crate::phase_sensitivity::judge); empty if that was not simulated.
     pub phase_sensitivity: Vec<PhaseSensitivityRow>,
     /// Made of the outcomes when it is first asked for.
     summary: OnceLock<PointSummary>,
 }
 
-impl Run {
+impl RunResults {
     /// Whether not one replication has ended.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -76,7 +76,7 @@ impl Run {
     /// Why replications are not valid: point, seed and reason of each such; empty if all are valid.
     #[must_use]
     pub fn faults(&self) -> Vec<String> {
-        let of_point = |point: &PointRecord| {
+        let of_point = |point: &PointResults| {
             let faults = point.summary().faults.iter();
             faults.map(|(seed, fault)| fault_of(&point.label, seed) + fault).collect::<Vec<_>>()
         };
@@ -89,7 +89,7 @@ impl Run {
     }
 }
 
-impl PointRecord {
+impl PointResults {
     /// A point of which no replication has finished.
     #[must_use]
     pub const fn new(
@@ -108,7 +108,7 @@ impl PointRecord {
             buffers: BTreeMap::new(),
             outcomes: Vec::new(),
             dues: Vec::new(),
-            recorded: Vec::new(),
+            rows: Vec::new(),
             phase_sensitivity: Vec::new(),
             summary: OnceLock::new(),
         }
@@ -156,7 +156,7 @@ impl PointRecord {
     pub(crate) fn summary(&self) -> &PointSummary {
         self.summary.get_or_init(|| {
             let mut summary = PointSummary::default();
-            self.replications().for_each(|of| summary.add(&Recorded::of(of, false)));
+            self.replications().for_each(|of| summary.add(&ReplicationRows::of(of, false)));
             summary
         })
     }
@@ -172,7 +172,7 @@ pub(crate) fn name(label: &str) -> &str {
     if label.is_empty() { "this run" } else { label }
 }
 
-/// How [`Run::faults`] begins for a replication.
+/// How [`RunResults::faults`] begins for a replication.
 pub(crate) fn fault_of(label: &str, seed: impl Display) -> String {
     format!("{}, seed {seed}: ", name(label))
 }
@@ -180,21 +180,21 @@ pub(crate) fn fault_of(label: &str, seed: impl Display) -> String {
 /// The rows of one table of a run, by point, replication and name.
 pub trait Table: Row {
     /// Those of one point, if its outcomes or rows are held.
-    fn of_point(point: &PointRecord) -> impl Iterator<Item = Self>;
+    fn of_point(point: &PointResults) -> impl Iterator<Item = Self>;
 
     /// Those of all points.
-    fn of(run: &Run) -> impl Iterator<Item = Self> {
+    fn of(run: &RunResults) -> impl Iterator<Item = Self> {
         run.points.iter().flat_map(Self::of_point)
     }
 }
 
 macro_rules! table {
-    ($($row:ident by $function:ident, or $recorded:expr)*) => { $(
+    ($($row:ident by $function:ident, or $held:expr)*) => { $(
         impl Table for $row {
-            fn of_point(point: &PointRecord) -> impl Iterator<Item = Self> {
-                let recorded: fn(&Recorded) -> &[Self] = $recorded;
-                let recorded = point.recorded.iter().flat_map(move |of| recorded(of).iter().cloned());
-                point.replications().flat_map(rows::$function).chain(recorded)
+            fn of_point(point: &PointResults) -> impl Iterator<Item = Self> {
+                let held: fn(&ReplicationRows) -> &[Self] = $held;
+                let held = point.rows.iter().flat_map(move |of| held(of).iter().cloned());
+                point.replications().flat_map(rows::$function).chain(held)
             }
         }
     )* };
@@ -212,7 +212,7 @@ table! {
 }
 
 impl Table for PhaseSensitivityRow {
-    fn of_point(point: &PointRecord) -> impl Iterator<Item = Self> {
+    fn of_point(point: &PointResults) -> impl Iterator<Item = Self> {
         point.phase_sensitivity.iter().cloned()
     }
 }

@@ -20,7 +20,7 @@ use crate::scenario::{Scenario, ScenarioBuilder, ScenarioError};
 /// # Ok::<(), apportion::ScenarioError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct ScenarioBundle {
+pub struct PackedScenario {
     /// Its text, as it was written.
     pub text: String,
     /// Its name in messages.
@@ -36,13 +36,13 @@ impl Scenario {
     ///
     /// # Errors
     /// If one of these cannot be read any more.
-    pub fn pack(&self) -> Result<ScenarioBundle, ScenarioError> {
+    pub fn pack(&self) -> Result<PackedScenario, ScenarioError> {
         let read = |path: PathBuf| match apportion_scenario::read_file(&path) {
             Ok(content) => Ok((path, content)),
             Err(cause) => Err(ScenarioError::File { path, cause }),
         };
         let (text, settings) = self.source();
-        Ok(ScenarioBundle {
+        Ok(PackedScenario {
             text: text.to_owned(),
             origin: self.origin().to_owned(),
             settings: settings.to_vec(),
@@ -51,7 +51,7 @@ impl Scenario {
     }
 }
 
-impl ScenarioBundle {
+impl PackedScenario {
     /// Loads it, with nothing from this machine's disk and the disciplines of this project.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use apportion_report::Recorded;
+use apportion_report::ReplicationRows;
 use apportion_runtime::outcome::Outcome;
 use apportion_sim::Job;
 use serde::Deserialize;
@@ -10,13 +10,13 @@ use serde::de::IgnoredAny;
 
 use crate::cache::{CacheError, Frame};
 use crate::cached::{Entry, Which};
-use crate::recorder::blank_point;
+use crate::collector::blank_point;
 use crate::run_error::RunError;
 use crate::simulations::Simulations;
 
-/// Simulations of one point, as a [`Cache`](crate::Cache) holds them.
+/// A part of the work of a run: simulations of one point that were [done](Simulations::simulate), as a [`Cache`](crate::Cache) holds them.
 #[derive(Clone, Debug)]
-pub struct PartialResults {
+pub struct WorkUnit {
     /// The number of the point.
     pub point: usize,
     /// The hash of all that its results depend on, besides seeds, in hexadecimal.
@@ -35,8 +35,8 @@ struct Head {
 /// The same of what was kept.
 #[derive(Deserialize)]
 enum Kind {
-    Replication(IgnoredAny),
-    Recorded(Box<Recorded>),
+    Outcome(IgnoredAny),
+    Rows(Box<ReplicationRows>),
     Copy(IgnoredAny),
 }
 
@@ -50,8 +50,8 @@ impl Simulations<'_> {
             if let Some(cache) = self.cache.as_ref().filter(|_| !scenario.has_own_code()) {
                 cache.read(scenario.key(of_scenario), |entry: Head| {
                     let is_usable = match entry.ended {
-                        Kind::Replication(_) | Kind::Copy(_) => true,
-                        Kind::Recorded(recorded) => self.uses(&recorded),
+                        Kind::Outcome(_) | Kind::Copy(_) => true,
+                        Kind::Rows(rows) => self.uses(&rows),
                     };
                     if is_usable {
                         there.insert(entry.which);
@@ -68,13 +68,13 @@ impl Simulations<'_> {
     ///
     /// # Errors
     /// If there is none of a number, a point is too large for the simulator, or threads cannot be started.
-    pub fn simulate(&self, numbers: &[usize]) -> Result<Vec<PartialResults>, RunError> {
+    pub fn simulate(&self, numbers: &[usize]) -> Result<Vec<WorkUnit>, RunError> {
         if let Some(&number) = numbers.iter().find(|number| **number >= self.total()) {
             return Err(RunError::NoSimulation { number, count: self.total() });
         }
         let wanted: Vec<(usize, Which)> = numbers.iter().map(|&number| self.which(number)).collect();
         let jobs: Vec<Job<'_>> = wanted.iter().map(|&one| self.job(one)).collect();
-        // Nothing is recorded in them.
+        // Nothing was measured of them.
         let used: BTreeSet<usize> = wanted.iter().map(|(at, _)| *at).collect();
         let blank: BTreeMap<_, _> = used.into_iter().map(|at| (at, blank_point(self.point(at)))).collect();
         let each = |job: usize, outcome: Option<Outcome>| {
@@ -89,7 +89,7 @@ impl Simulations<'_> {
             let (scenario, at) = self.points[point];
             let key = scenario.key(at).to_string();
             let entries: Vec<_> = entries.iter().map(|(_, entry)| entry).collect();
-            Ok(PartialResults { point, key, frame: Frame::of(&entries).map_err(RunError::Encode)? })
+            Ok(WorkUnit { point, key, frame: Frame::of(&entries).map_err(RunError::Encode)? })
         };
         ended.chunk_by(|one, next| one.0 == next.0).map(of_point).collect()
     }
@@ -98,7 +98,7 @@ impl Simulations<'_> {
     ///
     /// # Errors
     /// If it was simulated from other inputs, or by another build; or if the cache cannot be written.
-    pub fn keep(&self, part: &PartialResults) -> Result<(), KeepError> {
+    pub fn keep(&self, part: &WorkUnit) -> Result<(), KeepError> {
         let &(scenario, at) = self.points.get(part.point).ok_or(KeepError::Foreign)?;
         let key = scenario.key(at);
         if key.to_string() != part.key {
@@ -120,7 +120,7 @@ impl Simulations<'_> {
     }
 }
 
-/// Why partial results could not be kept.
+/// Why a work unit could not be kept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum KeepError {

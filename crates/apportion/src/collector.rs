@@ -3,26 +3,19 @@
 use std::collections::BTreeMap;
 
 use apportion_report::phase_sensitivity::PerturbedCopy;
-use apportion_report::{FlowInfo, PointRecord, PointSummary, Recorded, WriteError, Writer};
-use apportion_runtime::due::Dues;
-use apportion_runtime::outcome::Outcome;
+use apportion_report::{FlowInfo, PointResults, PointSummary, ReplicationRows, WriteError, Writer};
+use apportion_runtime::due;
 use apportion_scenario::{Point, model};
 
+use crate::cached::Measurement;
 use crate::retain::Retain;
 use crate::scenario::Scenario;
 use crate::warnings;
 
-/// A replication that has ended.
-pub(crate) enum Measured {
-    /// With what its flows were due.
-    Outcome(Box<Outcome>, Option<Dues>),
-    /// As it is in tables.
-    Recorded(Box<Recorded>),
-}
-
 /// Collects the replications of a run, which come by point, then by seed, each followed by its perturbed copy.
-pub(crate) struct Recorder {
-    points: Vec<PointRecord>,
+pub(crate) struct Collector<'a> {
+    scenario: &'a Scenario,
+    points: Vec<PointResults>,
     /// Of each point.
     summaries: Vec<PointSummary>,
     /// Of each point's replications.
@@ -34,15 +27,16 @@ pub(crate) struct Recorder {
     has_ended: bool,
 }
 
-impl Recorder {
+impl<'a> Collector<'a> {
     pub(crate) fn new(
-        scenario: &Scenario,
+        scenario: &'a Scenario,
         writer: Option<Writer>,
         retain: Retain,
         checks_phases: bool,
     ) -> Self {
         let points = blank(scenario);
         Self {
+            scenario,
             summaries: points.iter().map(|_| PointSummary::default()).collect(),
             copies: checks_phases.then(|| points.iter().map(|_| Vec::new()).collect()),
             points,
@@ -58,39 +52,44 @@ impl Recorder {
         self.is_complete
     }
 
-    /// The next replication, of the point with this number; none if it was cancelled.
-    pub(crate) fn add(&mut self, at: usize, measured: Option<Measured>) -> Result<(), WriteError> {
+    /// The next replication of the point with this number; none if it was cancelled.
+    pub(crate) fn add(&mut self, at: usize, measured: Option<Measurement>) -> Result<(), WriteError> {
         self.has_ended = measured.is_some();
         self.is_complete &= self.has_ended;
         let with_intervals = self.writer.as_ref().is_some_and(|writer| writer.contents().intervals);
         let point = &mut self.points[at];
-        let mut recorded = match measured {
-            None => return Ok(()),
-            Some(Measured::Recorded(recorded)) => recorded,
-            Some(Measured::Outcome(outcome, dues)) => {
-                let recorded = Recorded::of(point.with(&outcome, dues.as_ref()), with_intervals);
+        let mut rows = match measured {
+            Some(Measurement::Rows(rows)) => Box::new(rows.at_point(&point.label)),
+            Some(Measurement::Outcome(outcome)) => {
+                let dues = due::dues(&self.scenario.points()[at].scenario, &outcome);
+                let rows = ReplicationRows::of(point.with(&outcome, dues.as_ref()), with_intervals);
                 if self.retain == Retain::Full {
                     point.outcomes.push(*outcome);
                     point.dues.push(dues);
                 }
-                Box::new(recorded)
+                Box::new(rows)
             }
+            Some(Measurement::Copy(_)) | None => return Ok(()),
         };
         if self.copies.is_none() {
-            recorded.forget_sample();
+            rows.forget_sample();
         }
-        self.summaries[at].add(&recorded);
-        self.writer.as_mut().map_or(Ok(()), |writer| writer.add(&recorded))?;
+        self.summaries[at].add(&rows);
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.add(&rows))?;
         if self.retain == Retain::Rows {
             // The summary has it.
-            recorded.forget_sample();
-            point.recorded.push(*recorded);
+            rows.forget_sample();
+            point.rows.push(*rows);
         }
         Ok(())
     }
 
     /// The perturbed copy of the last replication; none if it was cancelled.
-    pub(crate) fn add_copy(&mut self, at: usize, copy: Option<PerturbedCopy>) {
+    pub(crate) fn add_copy(&mut self, at: usize, copy: Option<Measurement>) {
+        let copy = match copy {
+            Some(Measurement::Copy(copy)) => Some(copy),
+            _ => None,
+        };
         self.is_complete &= copy.is_some();
         if let Some(copies) = self.copies.as_mut().filter(|_| self.has_ended) {
             copies[at].push(copy);
@@ -98,30 +97,26 @@ impl Recorder {
     }
 
     /// What was measured, and the store that is left to be [finished](Writer::finish).
-    pub(crate) fn finish(
-        self,
-        scenario: &Scenario,
-        seeds: Vec<u64>,
-    ) -> (apportion_report::Run, Option<Writer>) {
+    pub(crate) fn finish(self, seeds: Vec<u64>) -> (apportion_report::RunResults, Option<Writer>) {
         let both = self.points.into_iter().zip(self.summaries);
-        let mut points: Vec<PointRecord> = both.map(|(point, summary)| point.summarised(summary)).collect();
-        for (record, point) in points.iter_mut().zip(scenario.points()) {
+        let mut points: Vec<PointResults> = both.map(|(point, summary)| point.summarised(summary)).collect();
+        for (record, point) in points.iter_mut().zip(self.scenario.points()) {
             record.buffers = buffers(&point.scenario);
         }
         if let Some(copies) = &self.copies {
             apportion_report::phase_sensitivity::judge(&mut points, copies);
         }
-        (record(scenario, points, seeds, self.is_complete), self.writer)
+        (results(self.scenario, points, seeds, self.is_complete), self.writer)
     }
 }
 
 /// The points of a scenario of which nothing was measured yet.
-pub(crate) fn blank(scenario: &Scenario) -> Vec<PointRecord> {
+pub(crate) fn blank(scenario: &Scenario) -> Vec<PointResults> {
     scenario.points().iter().map(blank_point).collect()
 }
 
 /// One of them.
-pub(crate) fn blank_point(point: &Point) -> PointRecord {
+pub(crate) fn blank_point(point: &Point) -> PointResults {
     let flow = |flow: &model::Flow| FlowInfo {
         name: flow.name.clone(),
         group: flow.group.clone(),
@@ -130,7 +125,7 @@ pub(crate) fn blank_point(point: &Point) -> PointRecord {
     };
     let flows = point.scenario.flows.iter().map(flow).collect();
     let (from, sample) = (point.scenario.measure_from, point.scenario.sample);
-    PointRecord::new(point.label.clone(), point.settings.clone(), from, sample, flows)
+    PointResults::new(point.label.clone(), point.settings.clone(), from, sample, flows)
 }
 
 /// What the queues of links hold at the start, by the names of the links.
@@ -141,13 +136,13 @@ fn buffers(scenario: &model::Scenario) -> BTreeMap<String, String> {
     links.filter_map(|link| Some((link.name.clone(), link.queue.limit_at(link.rate)?.to_string()))).collect()
 }
 
-fn record(
+fn results(
     scenario: &Scenario,
-    points: Vec<PointRecord>,
+    points: Vec<PointResults>,
     seeds: Vec<u64>,
     complete: bool,
-) -> apportion_report::Run {
-    apportion_report::Run {
+) -> apportion_report::RunResults {
+    apportion_report::RunResults {
         title: scenario.title().to_owned(),
         scenario: scenario.canonical().to_owned(),
         hash: format!("{:016x}", scenario.hash()),

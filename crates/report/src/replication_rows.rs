@@ -1,4 +1,4 @@
-//! What is recorded of one replication: the rows of its tables. A long run holds these for a moment instead of outcomes.
+//! One replication as the rows of its tables. A long run holds these for a moment instead of outcomes.
 
 use apportion_core::units::Span;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::sample::Sample;
 
 /// One replication as rows.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Recorded {
+pub struct ReplicationRows {
     pub(crate) seed: u64,
     pub(crate) measured: Span,
     /// Why it does not count, if so.
@@ -22,7 +22,7 @@ pub struct Recorded {
     pub(crate) media: Vec<MediaRow>,
     pub(crate) statistics: Vec<StatisticRow>,
     pub(crate) responses: Vec<ResponseRow>,
-    /// What happened in each sample interval; none if it is not recorded.
+    /// What happened in each sample interval; none if that is not kept.
     pub(crate) intervals: Option<Intervals>,
     /// What is compared with its perturbed copy; not read back from a store.
     pub(crate) sample: Option<Sample>,
@@ -35,7 +35,7 @@ pub(crate) struct Intervals {
     pub(crate) allocations: Vec<AllocationRow>,
 }
 
-impl Recorded {
+impl ReplicationRows {
     /// The rows of a replication; those over time only if `with_intervals`.
     #[must_use]
     pub fn of(of: Replication<'_>, with_intervals: bool) -> Self {
@@ -67,7 +67,7 @@ impl Recorded {
         self.intervals.is_some()
     }
 
-    /// The same as a replication of the point with this label: where it was recorded, the point may have had another one.
+    /// The same as a replication of the point with this label: where it was measured, the point may have had another one.
     #[must_use]
     pub fn at_point(mut self, label: &str) -> Self {
         let (series, allocations) = match &mut self.intervals {

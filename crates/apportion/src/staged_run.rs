@@ -22,12 +22,12 @@ use crate::results::Results;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use = "without `publish` its folder is removed"]
-pub struct UnpublishedRun {
+pub struct StagedRun {
     results: Results,
     writer: Option<Writer>,
 }
 
-impl UnpublishedRun {
+impl StagedRun {
     pub(crate) const fn new(results: Results, writer: Option<Writer>) -> Self {
         Self { results, writer }
     }
