@@ -243,7 +243,10 @@ pub fn wrong_options_are_reported_before_anything_runs() {
         &other,
         "the queue down does not distinguish classes of flows; write --queue ramp, or leave it out",
     );
-    refused(&["--notifications", "x"], "x: no queue notifies of overloads; write --queue ramp, or leave it out");
+    refused(
+        &["--notifications", "x"],
+        "x: no queue notifies of overloads; write --queue ramp, or leave it out",
+    );
     refused(
         &["--queue", "ramp", "--notifications", "no/such/x"],
         "notifications: no/such/x: cannot listen there: ",
