@@ -250,7 +250,7 @@ const fn equal(a: &str, b: &str) -> bool {
 /// none. `check`, which may be left out, is given the parameters and the [`EntryArgs`] and refuses values that contradict
 /// each other.
 ///
-/// `text: TRAIT` in place of a check is for a struct whose parameters are set one by one, [`ByName`](crate::param::ByName), as texts
+/// `text: TRAIT` in place of a check is for a struct whose parameters are set one by one, `ByName`, as texts
 /// that `TRAIT::read` and `TRAIT::write` of the types of its fields know. It has no `from_args`.
 ///
 /// `..LIST,` puts the parameters of a list here, which a function reads: for a part whose parameters do not all stand in one place.
