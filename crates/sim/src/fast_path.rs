@@ -8,10 +8,10 @@
 //!
 //! | decision | what it spares |
 //! |---|---|
-//! | [`tx_mode`], [`Link::can_bypass`], [`Link::skips_queue`] | the calls of a discipline |
+//! | [`Link::fastest_tx_mode`], [`Link::can_bypass`], [`Link::skips_queue`] | the calls of a discipline |
 //! | [`may_batch`] | an event for the end of each transmission |
 //! | [`may_be_fed`], [`Link::takes_early`] | an event for each arrival at the next link |
-//! | [`owns_first_link`], [`may_leave_early`] | an event for each departure from a host |
+//! | [`Hosts::owns_first_link`], [`Link::may_leave_early`] | an event for each departure from a host |
 //! | [`Simulation::delivers_early`] and what it is found from | an event for each arrival at a host |
 //! | [`Simulation::find_plain_hosts`] | what hosts add to packets |
 //!
@@ -24,6 +24,7 @@ use apportion_scenario::model::{Flow, LinkId, Scenario, Transport};
 use apportion_scenario::tcp::SackRecovery;
 
 use crate::connection::{Connection, TransportState};
+use crate::hosts::Hosts;
 use crate::link::{Link, Transmitter, TxMode};
 use crate::link_users::{answering_links, changed_links, feeders, users};
 use crate::simulation::{SOURCE, Simulation};
@@ -62,41 +63,43 @@ const fn holds(_: Decision, _: u32, condition: bool) -> bool {
 #[cfg(test)]
 use tests::holds;
 
-/// Whether anything may be done but in order.
-///
-/// 1. No routers exchange reports: they look into queues at any time, and their messages come to any link.
-/// 2. Nobody observes the run: an observer is told of drops and marks in the order of time. [`Simulation::observe`]
-///    takes back what was found before.
-pub(crate) fn may_leave_order(has_routers: bool, is_observed: bool) -> bool {
-    if !holds(LeaveOrder, 1, !has_routers) {
-        return false;
+impl Simulation<'_> {
+    /// Whether anything may be done but in order.
+    ///
+    /// 1. No routers exchange reports: they look into queues at any time, and their messages come to any link.
+    /// 2. Nobody observes the run: an observer is told of drops and marks in the order of time. [`Simulation::observe`]
+    ///    takes back what was found before.
+    pub(crate) fn may_leave_order(has_routers: bool, is_observed: bool) -> bool {
+        if !holds(LeaveOrder, 1, !has_routers) {
+            return false;
+        }
+        holds(LeaveOrder, 2, !is_observed)
     }
-    holds(LeaveOrder, 2, !is_observed)
-}
-
-/// How a link sends: not at all, at transmission opportunities, through its queue or past it.
-///
-/// In order, a packet that finds the link free is measured, joins the queue, leaves it, is measured again and goes on
-/// the wire for as long as its bits take to send and to arrive. All of this comes to counting it if
-///
-/// 1. the link has a rate: without one the packet waits;
-/// 2. it has no trace and does not aggregate: these decide when the packet has been sent;
-/// 3. it is plain: nothing is measured, captured, exchanged or lost here, and the wire has one delay;
-/// 4. its discipline is transparent: RED would have aged its average, and PIE seen a departure.
-pub(crate) fn tx_mode(link: &Link) -> TxMode {
-    if !holds(Bypass, 1, link.rate() > Rate::ZERO) {
-        return TxMode::Stopped;
-    }
-    if !holds(Bypass, 2, link.trace.is_none() && link.aggregation.is_none()) {
-        return TxMode::Opportunities;
-    }
-    if !holds(Bypass, 3, link.state.is_plain()) || !holds(Bypass, 4, link.state.is_transparent()) {
-        return TxMode::Queued;
-    }
-    TxMode::Bypass
 }
 
 impl Link {
+    /// How a link sends: not at all, at transmission opportunities, through its queue or past it.
+    ///
+    /// In order, a packet that finds the link free is measured, joins the queue, leaves it, is measured again and goes on
+    /// the wire for as long as its bits take to send and to arrive. All of this comes to counting it if
+    ///
+    /// 1. the link has a rate: without one the packet waits;
+    /// 2. it has no trace and does not aggregate: these decide when the packet has been sent;
+    /// 3. it is plain: nothing is measured, captured, exchanged or lost here, and the wire has one delay;
+    /// 4. its discipline is transparent: RED would have aged its average, and PIE seen a departure.
+    pub(crate) fn fastest_tx_mode(&self) -> TxMode {
+        if !holds(Bypass, 1, self.rate() > Rate::ZERO) {
+            return TxMode::Stopped;
+        }
+        if !holds(Bypass, 2, self.trace.is_none() && self.aggregation.is_none()) {
+            return TxMode::Opportunities;
+        }
+        if !holds(Bypass, 3, self.state.is_plain()) || !holds(Bypass, 4, self.state.is_transparent()) {
+            return TxMode::Queued;
+        }
+        TxMode::Bypass
+    }
+
     /// Whether a packet that comes at `at`, before any other does, is [sent](Self::receive) at that time and never
     /// waits (as TCQ_F_CAN_BYPASS of tc). Then it may come now, with that time: what it changes is the transmitter, the
     /// wire and a count.
@@ -186,42 +189,46 @@ impl Link {
     }
 }
 
-/// Whether the first link of a way carries what one host sends and nothing else, so that packets may enter it before
-/// they leave the host.
-///
-/// 1. One direction of one flow uses the link, and nothing changes it.
-/// 2. It is of no group: of a group the path has the first, and packets take another.
-/// 3. No routers exchange reports: their messages come to any link.
-pub(crate) fn owns_first_link(
-    scenario: &Scenario,
-    users: &[usize],
-    path: &[LinkId],
-    has_routers: bool,
-) -> bool {
-    let Some(first) = path.first() else { return false };
-    if !holds(LeaveEarly, 1, users[first.index()] == 1) {
-        return false;
+impl Hosts {
+    /// Whether the first link of a way carries what one host sends and nothing else, so that packets may enter it before
+    /// they leave the host.
+    ///
+    /// 1. One direction of one flow uses the link, and nothing changes it.
+    /// 2. It is of no group: of a group the path has the first, and packets take another.
+    /// 3. No routers exchange reports: their messages come to any link.
+    pub(crate) fn owns_first_link(
+        scenario: &Scenario,
+        users: &[usize],
+        path: &[LinkId],
+        has_routers: bool,
+    ) -> bool {
+        let Some(first) = path.first() else { return false };
+        if !holds(LeaveEarly, 1, users[first.index()] == 1) {
+            return false;
+        }
+        if !holds(LeaveEarly, 2, scenario.links[first.index()].group.is_none()) {
+            return false;
+        }
+        holds(LeaveEarly, 3, !has_routers)
     }
-    if !holds(LeaveEarly, 2, scenario.links[first.index()].group.is_none()) {
-        return false;
-    }
-    holds(LeaveEarly, 3, !has_routers)
 }
 
-/// Whether a packet that leaves its host at `at` may enter its first link now, with that time.
-///
-/// 4. The host [owns](owns_first_link) the link.
-/// 5. The packet [bypasses the queue](Link::can_bypass): else it would be there before its time.
-///
-/// That no other packet waits in the host, the caller knows: it would have to go behind it.
-pub(crate) fn may_leave_early(owns_link: bool, link: &Link, at: Time) -> bool {
-    owns_link && holds(LeaveEarly, 5, link.can_bypass(at))
+impl Link {
+    /// Whether a packet that leaves its host at `at` may enter its first link now, with that time.
+    ///
+    /// 4. The host [owns](Hosts::owns_first_link) the link.
+    /// 5. The packet [bypasses the queue](Link::can_bypass): else it would be there before its time.
+    ///
+    /// That no other packet waits in the host, the caller knows: it would have to go behind it.
+    pub(crate) fn may_leave_early(&self, owns_link: bool, at: Time) -> bool {
+        owns_link && holds(LeaveEarly, 5, self.can_bypass(at))
+    }
 }
 
 impl Simulation<'_> {
     /// Finds what links and hosts may do out of order, for the whole run.
     pub(crate) fn find_fast_paths(&mut self, ways: &[Way]) {
-        if !may_leave_order(self.routers.is_some(), false) {
+        if !Self::may_leave_order(self.routers.is_some(), false) {
             return;
         }
         let changed = changed_links(self.scenario);

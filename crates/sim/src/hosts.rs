@@ -15,7 +15,6 @@ use apportion_runtime::ways::Way;
 use apportion_scenario::model::{Flow, LinkId, Scenario};
 
 use crate::events::Event;
-use crate::fast_path::{may_leave_early, owns_first_link};
 use crate::link::Link;
 use crate::link_users::users;
 use crate::packet::{Direction, Packet};
@@ -38,7 +37,7 @@ struct Host {
     last: Time,
     /// Packets with the times at which they leave. The first of them has an event.
     waiting: VecDeque<(Time, Packet)>,
-    /// Whether it [owns](owns_first_link) its first link.
+    /// Whether it [owns](Self::owns_first_link) its first link.
     owns_link: bool,
 }
 
@@ -52,7 +51,7 @@ impl Hosts {
         let users = users(scenario, ways);
         let host = |flow: &Flow, jitter: Vec<(Time, Span)>, purpose: &str, path: &[LinkId]| {
             let random = Stream::new(seed, &format!("flow.{}.{purpose}", flow.stream()));
-            Host::new(jitter, random, owns_first_link(scenario, &users, path, has_routers))
+            Host::new(jitter, random, Self::owns_first_link(scenario, &users, path, has_routers))
         };
         let ends = |flow: &Flow| {
             let [source, sink] = scenario.jitter(flow);
@@ -82,7 +81,7 @@ impl Hosts {
             host.hold(at, packet);
         } else if at == now {
             return Some(packet);
-        } else if may_leave_early(host.owns_link, link, at) {
+        } else if link.may_leave_early(host.owns_link, at) {
             link.receive(at, packet, shared);
         } else {
             host.hold(at, packet);

@@ -31,7 +31,6 @@ use apportion_runtime::probe::LinkCounts;
 
 use crate::aggregation::Aggregation;
 use crate::events::Event;
-use crate::fast_path::tx_mode;
 use crate::packet::Packet;
 use crate::shared_state::SharedState;
 use crate::wire::{HandedOver, OnWire, Wire};
@@ -127,7 +126,7 @@ impl Link {
 
     /// Must follow each change of what it depends on.
     fn find_tx_mode(&mut self) {
-        self.tx_mode = tx_mode(self);
+        self.tx_mode = self.fastest_tx_mode();
     }
 
     /// It sends at the opportunities of `trace`, whose mean is its rate.

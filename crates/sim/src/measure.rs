@@ -9,7 +9,6 @@ use apportion_scenario::model::{Source, Transport};
 
 use crate::connection::{Quic, Quics, Tcp, Tcps, Totals, TransportState};
 use crate::events::{Event, Events};
-use crate::fast_path::may_leave_order;
 use crate::hosts::Hosts;
 use crate::link::Link;
 use crate::observer::{Observed, Observer};
@@ -30,7 +29,7 @@ impl<'a> Simulation<'a> {
     pub fn observe(&mut self, observer: &'a dyn Observer) {
         let flow_of_id = self.numbers.flows_by_id();
         self.shared.observed = Some(Box::new(Observed { observer, flow_of_id }));
-        if !may_leave_order(false, true) {
+        if !Self::may_leave_order(false, true) {
             self.links.iter_mut().for_each(Link::disable_batching);
         }
     }

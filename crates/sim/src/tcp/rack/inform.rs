@@ -8,23 +8,7 @@ use crate::congestion::{Ack, Feedback, Sent};
 use crate::tcp::segment::{Extra, Flags, Segment};
 use crate::tcp::sender::Sender;
 
-/// What a sender knew before an ACK.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Prior {
-    in_flight: u32,
-    latest: Option<(Time, u64)>,
-}
-
-impl Prior {
-    pub(super) const NONE: Self = Self { in_flight: 0, latest: None };
-}
-
 impl Sender {
-    /// What is known before an ACK that comes.
-    pub(super) fn prior(&self) -> Prior {
-        Prior { in_flight: self.rack.record.in_flight(), latest: self.rack.record.latest() }
-    }
-
     /// Whether an ACK, by which so many segments are known to have arrived, says that any was marked.
     #[inline]
     pub(super) fn reads_marks(&mut self, now: Time, ack: u64, segment: &Segment, segments: u32) -> bool {

@@ -24,9 +24,8 @@ use super::seq::unwrap;
 use crate::congestion::hystart::{HyStart, Sample};
 use crate::congestion::pacing::Pacer;
 use crate::congestion::{self, CongestionControl, CongestionEvent, Phase, Response, Sign};
-use inform::Prior;
 use probe::Probe;
-use record::{Delivery, Losses, Record};
+use record::{Delivery, Losses, Prior, Record};
 use undo::Before;
 
 /// What a sender by RFC 8985 remembers.
@@ -140,7 +139,7 @@ impl Sender {
     pub(super) fn on_rack_ack<W: Wire>(&mut self, now: Time, ack: u64, segment: &Segment, wire: &mut W) {
         let advanced = ack > self.snd_una;
         if self.informed {
-            self.rack.prior = self.prior();
+            self.rack.prior = self.rack.record.prior();
         }
         let mut delivery = Delivery::default();
         let reports = !segment.sack.is_empty();

@@ -56,6 +56,20 @@ impl Delivery {
     }
 }
 
+/// What was known before an ACK.
+#[derive(Clone, Copy, Debug)]
+pub struct Prior {
+    /// Segments in flight.
+    pub in_flight: u32,
+    /// The segment sent last of those delivered.
+    pub latest: Option<(Time, u64)>,
+}
+
+impl Prior {
+    /// Before the first.
+    pub const NONE: Self = Self { in_flight: 0, latest: None };
+}
+
 /// The outstanding segments of a sender. State as in RFC 8985 section 5.2.
 #[derive(Clone, Debug)]
 pub struct Record {
@@ -127,6 +141,12 @@ impl Record {
     #[must_use]
     pub const fn latest(&self) -> Option<(Time, u64)> {
         self.latest
+    }
+
+    /// What is known before an ACK that comes.
+    #[must_use]
+    pub fn prior(&self) -> Prior {
+        Prior { in_flight: self.in_flight(), latest: self.latest }
     }
 
     /// The shortest round-trip time so far.
