@@ -37,7 +37,7 @@ struct Host {
     last: Time,
     /// Packets with the times at which they leave. The first of them has an event.
     waiting: VecDeque<(Time, Packet)>,
-    /// Whether it [owns](Self::owns_first_link) its first link.
+    /// Whether it [owns](Hosts::owns_first_link) its first link.
     owns_link: bool,
 }
 
