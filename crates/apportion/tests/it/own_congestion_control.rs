@@ -115,6 +115,51 @@ fn what_does_the_same_as_a_control_of_this_project_gives_the_same() {
     }
 }
 
+/// Grows as Reno does, whatever is lost or marked.
+#[derive(Debug)]
+struct Deaf;
+
+impl CongestionControl for Deaf {
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        window.grow_as_reno(ack.counted, ack.abc_limit);
+    }
+    fn on_loss(&mut self, _: &mut Window, _: &CongestionEvent) -> Response {
+        Response::Ignore
+    }
+}
+
+#[test]
+fn a_window_stays_where_its_control_ignores_losses_and_marks() {
+    static DEAF: Entry = Entry::new("deaf", "Ignores congestion.", "this test");
+    let mut catalog = Catalog::default();
+    catalog.register_control(&DEAF, |_| Deaf).unwrap();
+    let carried = |tcp: &str, link: &str| {
+        let text = format!(
+            r#"
+            seed = 1
+            stop = "60s"
+            link.x = {{ from = "a", to = "b", rate = "100Mbit", delay = "50ms", {link} }}
+            flow.x = {{ from = "a", to = "b", tcp = {tcp} }}
+            "#
+        );
+        let scenario = ScenarioBuilder::from_text(text).catalog(&catalog).load().unwrap();
+        let results = Run::new(&scenario).simulate().unwrap();
+        results.flows().map(|row| row.throughput_mbps).sum::<f64>()
+    };
+    let lossy = r#"loss = "0.1%""#;
+    // A threshold of the average queue that a few packets pass now and then.
+    let marking =
+        r#"queue = { kind = "red", ecn = true, min_th = "1p", max_th = "1000p", max_p = 0.5, w_q = 1.0 }"#;
+    for profile in ["linux", "rfc"] {
+        for (link, ecn) in [(lossy, false), (marking, true)] {
+            let of = |name: &str| format!("{{ profile = {profile:?}, algorithm = {name:?}, ecn = {ecn} }}");
+            let [deaf, reno] = ["deaf", "reno"].map(|name| carried(&of(name), link));
+            println!("{profile} {link}: {deaf} against {reno}");
+            assert!(deaf > 1.5 * reno, "{profile}, {link}: {deaf} against {reno}");
+        }
+    }
+}
+
 #[test]
 fn it_is_in_a_sweep_with_others_and_its_canonical_text_loads_back() {
     let swept = scenario(r#"tcp = ["reno", "cubic", "scalable"]"#).unwrap();

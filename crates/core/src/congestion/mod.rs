@@ -180,11 +180,12 @@ pub struct CongestionEvent {
 /// What a control makes of a sign of congestion.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Response {
-    /// Nothing: a mark has no effect, and after a loss the window stays while that is repaired.
+    /// Nothing: after a loss the window stays while that is repaired, and a mark has no effect but that the classical recoveries open no
+    /// window until the receiver knows of it. With RACK the receiver goes on echoing it.
     Ignore,
     /// The threshold falls to so many segments, at least 2, and the transport lowers the window to it.
     Reduce(f64),
-    /// It has set the window itself. Unless it [moves the window](CongestionControl::moves_window) in recovery, the threshold is at most that.
+    /// It has set the window itself. Unless it [moves the window](CongestionControl::moves_window) in recovery, the threshold is that.
     Done,
 }
 

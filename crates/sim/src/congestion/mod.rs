@@ -204,7 +204,7 @@ pub fn reduce(params: &TcpParams, window: &mut Window, left: f64) {
 
 /// A control has set the window itself, or ignores a loss, and leaves recovery to the transport: that ends with the window as it is.
 pub const fn hold(window: &mut Window) {
-    window.ssthresh = window.ssthresh.min(window.cwnd);
+    window.ssthresh = window.cwnd;
 }
 
 /// The retransmission timer expired with data outstanding: the window starts over from one segment.

@@ -74,10 +74,7 @@ impl Sender {
     ) {
         let news = self.note_sack(ack, segment);
         let was_active = self.recovery.active;
-        let echo = self.ecn_agreed && segment.flags.has(Flags::ECE);
-        if echo {
-            self.on_echo(now);
-        }
+        let echo = self.ecn_agreed && segment.flags.has(Flags::ECE) && self.heeds_echo(now);
         if ack > self.snd_una {
             self.on_new_ack(now, ack, echo, wire);
         } else if ack == self.snd_una && self.is_duplicate(segment, news, window_moved) {
@@ -433,19 +430,22 @@ impl Sender {
     // -----------------------------------------------------------------------------------------
     // ECN
 
-    /// RFC 3168 section 6.1.2: once per window, as for a loss.
-    fn on_echo(&mut self, now: Time) {
+    /// RFC 3168 section 6.1.2: once per window, as for a loss. Whether the ACK that echoes a mark opens no window: not where the control
+    /// ignores marks, of which the receiver is told all the same, or it would echo this one for ever.
+    fn heeds_echo(&mut self, now: Time) -> bool {
         let once = self.snd_una >= self.recovery.cwr_end && self.snd_una >= self.recovery.recover;
         if self.recovery.active || !once || self.snd_una == self.snd_max {
-            return;
+            return true;
         }
         let flight = self.flight_segments();
-        if self.reduce_for(now, flight, CongestionControl::on_mark) == Response::Ignore {
-            return;
+        let response = self.reduce_for(now, flight, CongestionControl::on_mark);
+        self.recovery.cwr_end = self.snd_max;
+        self.say_cwr = true;
+        if response == Response::Ignore {
+            return false;
         }
         self.stats.ecn_reductions += 1;
-        self.recovery.cwr_end = self.snd_max;
         self.recovery.last_cut = Some(Cut::Ecn);
-        self.say_cwr = true;
+        true
     }
 }
