@@ -3,7 +3,7 @@
 
 use apportion::{Catalog, Run, ScenarioBuilder, shell::LinkOptions, shell::Shell};
 use apportion_core::aqm::{Admission, BufferPolicy};
-use apportion_core::param::{Entry, LIMIT, Role};
+use apportion_core::param::{Entry, LIMIT, Role, Traits};
 use apportion_core::{Backlog, DropReason, Packet, buffer::Buffer, limit::Limit, limit::LinkLimit};
 use apportion_core::{random::Stream, schedule::fifo::Fifo, system::LinkContext, units::Rate, units::Time};
 
@@ -31,6 +31,7 @@ static ENTRY: Entry = Entry {
     reference: "–",
     cost: "O(1) per packet, no state per flow",
     params: &[LIMIT],
+    traits: Traits::NONE,
 };
 
 pub(crate) fn catalog() -> Result<Catalog, Box<dyn std::error::Error>> {

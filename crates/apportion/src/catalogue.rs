@@ -13,7 +13,7 @@
 
 use std::fmt::Write as _;
 
-use apportion_core::param::{ByName as _, Entry, Param, Preset, Role, Variant};
+use apportion_core::param::{ByName as _, Entry, Kind, Param, Preset, Role, Variant};
 use apportion_core::system::Catalog;
 use apportion_scenario::describe::{if_absent, sources, topologies};
 use apportion_scenario::did_you_mean;
@@ -200,7 +200,13 @@ fn parameters(entry: &Entry) -> String {
     let mut rows: Vec<Vec<String>> =
         vec![row(["parameter", "symbol", "value"], ["default", "paper"], "from")];
     for param in entry.params {
-        rows.push(row([param.name, param.symbol, &param.kind.describe()], values(param), param.source));
+        let kind = match param.kind {
+            Kind::Discipline(place) => {
+                Catalog::inside(place).map(|entry| entry.name).collect::<Vec<_>>().join(", ")
+            }
+            kind => kind.describe(),
+        };
+        rows.push(row([param.name, param.symbol, &kind], values(param), param.source));
     }
     let docs: Vec<Vec<String>> =
         entry.params.iter().map(|param| vec![param.name.to_owned(), param.doc.to_owned()]).collect();

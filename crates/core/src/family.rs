@@ -25,6 +25,19 @@ macro_rules! family {
             $(#[doc = concat!("[`", stringify!($own), "`].")] $variant($own),)+
         }
 
+        impl $params {
+            /// Its entry: the first, if it has several that differ in defaults; none of what names of other entries make up.
+            #[must_use]
+            pub const fn entry(&self) -> Option<&'static crate::param::Entry> {
+                match self {
+                    $(Self::$variant(_) => {
+                        const ENTRIES: &[&crate::param::Entry] = &[$(&$entry),*];
+                        ENTRIES.first().copied()
+                    })+
+                }
+            }
+        }
+
         $(#[$table_doc])*
         pub static $table: &[Known<$params>] = &[$($(
             Known {

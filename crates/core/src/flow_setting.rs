@@ -33,4 +33,37 @@ impl FlowSetting {
     pub const fn may_release(&self) -> bool {
         matches!(self, Self::Class(_))
     }
+
+    /// What kind of setting it is.
+    #[must_use]
+    pub const fn kind(&self) -> Heeds {
+        match self {
+            Self::Weight(_) => Heeds::Weight,
+            Self::Guarantee(..) => Heeds::Guarantee,
+            Self::Rtt(_) => Heeds::Rtt,
+            Self::Customer(_) => Heeds::Customer,
+            Self::Hosts(_) => Heeds::Hosts,
+            Self::Class(_) => Heeds::Class,
+            Self::Target(_) => Heeds::Target,
+        }
+    }
+}
+
+/// What a discipline may heed of flows: the kind of a [`FlowSetting`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Heeds {
+    /// [`FlowSetting::Weight`].
+    Weight,
+    /// [`FlowSetting::Guarantee`].
+    Guarantee,
+    /// [`FlowSetting::Rtt`].
+    Rtt,
+    /// [`FlowSetting::Customer`].
+    Customer,
+    /// [`FlowSetting::Hosts`].
+    Hosts,
+    /// [`FlowSetting::Class`].
+    Class,
+    /// [`FlowSetting::Target`].
+    Target,
 }

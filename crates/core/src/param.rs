@@ -11,14 +11,17 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
+pub use crate::flow_setting::Heeds;
 use crate::limit::{Limit, Threshold};
 use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span};
 
 mod declare;
 mod kind;
+mod traits;
 
 pub use declare::{ByName, Setting, concat, read, replace, total};
 pub use kind::{Kind, Range, Value, Variant, Written};
+pub use traits::{Inside, Traits};
 
 /// What an entry can be used as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -57,6 +60,8 @@ pub struct Entry {
     pub cost: &'static str,
     /// Its parameters, in the order in which people look for them.
     pub params: &'static [Param],
+    /// What holds of it with any values of these.
+    pub traits: Traits,
 }
 
 /// One parameter.
@@ -174,37 +179,6 @@ pub const LIMIT: Param = Param {
     doc: "Size of the buffer, without the packet in transmission; if not set 100 ms of the link, at least 96 kB.",
 };
 
-/// What can stand inside another discipline, by the names of the catalogue. The last two write labels, for which only the
-/// discipline of a whole queue is asked.
-pub(crate) const INNER: [&str; 22] = [
-    "fifo",
-    "drr",
-    "rr",
-    "stfq",
-    "scfq",
-    "wf2q_plus",
-    "fq_codel",
-    "choke",
-    "head",
-    "lqd",
-    "random_drop",
-    "pfd",
-    "red",
-    "fred",
-    "sred",
-    "codel",
-    "pie",
-    "cobalt",
-    "fq_pie",
-    "sfq",
-    "csfq",
-    "mcsfq",
-];
-
-/// What can divide a part of a queue: all that needs no labels, customers, guarantees or classes, which what divides the whole does not
-/// pass on.
-pub(crate) const PARTS: &[&str] = INNER.split_at(20).0;
-
 impl Param {
     /// A parameter with a default; the arguments are its fields in their order.
     #[must_use]
@@ -242,7 +216,7 @@ impl Param {
         self.default.is_none() && self.source == MUST_BE_SET
     }
 
-    /// Reads a value of this parameter.
+    /// Reads a value of this parameter; a name of a discipline is read by [`Catalog::parse`](crate::system::Catalog::parse) only.
     ///
     /// # Errors
     /// When `written` is not a value of its [`kind`](Param::kind), or a buffer of nothing; the message says how
@@ -381,25 +355,8 @@ impl Args {
     }
 
     /// Sets `param` of the class `name`.
-    ///
-    /// # Errors
-    /// When `written` is not a value of it.
-    pub(crate) fn set_of_class(
-        &mut self,
-        name: &str,
-        param: &'static Param,
-        written: Written<'_>,
-    ) -> Result<(), ParamError> {
-        self.class(name).args.set(param, written)
-    }
-
-    /// Sets `param`.
-    ///
-    /// # Errors
-    /// When `written` is not a value of it.
-    pub(crate) fn set(&mut self, param: &'static Param, written: Written<'_>) -> Result<(), ParamError> {
-        self.put(param, param.parse(written)?);
-        Ok(())
+    pub(crate) fn set_of_class(&mut self, name: &str, param: &'static Param, value: Value) {
+        self.class(name).args.put(param, value);
     }
 
     /// Sets `param` to a value of its kind.
@@ -481,7 +438,11 @@ impl EntryArgs<'_> {
 
     /// The value of a parameter that is not set: that of the preset, else none.
     fn unset(&self, param: &Param) -> Option<Value> {
-        match param.parse(param.preset(self.args.preset)?) {
+        let text = param.preset(self.args.preset)?;
+        if let Kind::Discipline(_) = param.kind {
+            return Some(Value::Choice(text));
+        }
+        match param.parse(text) {
             Ok(value) => Some(value),
             Err(error) => unreachable!("{} of {}: {error}", self.args.preset.name(), self.name),
         }

@@ -8,6 +8,7 @@ use apportion_core::aqm::csfq::CsfqParams;
 use apportion_core::aqm::hcsfq::HcsfqParams;
 use apportion_core::aqm::tred::TredParams;
 use apportion_core::limit::{Limit, LinkLimit};
+use apportion_core::param::Entry;
 use apportion_core::system::any::{PolicyParams, SchedulerParams};
 use apportion_core::system::{BufferParams, DisciplineKind, DisciplineParams};
 use apportion_core::units::Rate;
@@ -88,6 +89,11 @@ const fn refused(name: &'static str, why: &'static str) -> Refusal {
     Refusal::Discipline { name, why }
 }
 
+/// What has no entry of its own is not asked.
+fn name_of(entry: Option<&'static Entry>) -> &'static str {
+    entry.map_or("", |entry| entry.name)
+}
+
 fn buffered(schedule: &SchedulerParams, drop: &PolicyParams, rate: Rate) -> Result<Plan, Refusal> {
     match (schedule, drop) {
         (SchedulerParams::Fifo(_), PolicyParams::Csfq(params)) => core(params, rate),
@@ -98,10 +104,7 @@ fn buffered(schedule: &SchedulerParams, drop: &PolicyParams, rate: Rate) -> Resu
             Ok(Plan::Fifo(LinkLimit::new(params.limit, rate).get()))
         }
         (SchedulerParams::Fifo(_) | SchedulerParams::Drr(_), drop) => Err(policy(drop)),
-        (SchedulerParams::RoundRobin(_), _) => Err(refused("rr", TURNS)),
-        (SchedulerParams::StartTimeFq(_), _) => Err(refused("stfq", TURNS)),
-        (SchedulerParams::Scfq(_), _) => Err(refused("scfq", TURNS)),
-        (SchedulerParams::Wf2qPlus(_), _) => Err(refused("wf2q_plus", TURNS)),
+        (other, _) => Err(refused(name_of(other.entry()), TURNS)),
     }
 }
 
@@ -117,7 +120,7 @@ fn tickets(params: &TredParams, rate: Rate) -> Result<Plan, Refusal> {
     Ok(Plan::Tickets(Box::new(TicketSettings::new(params, rate)?)))
 }
 
-const fn policy(policy: &PolicyParams) -> Refusal {
+fn policy(policy: &PolicyParams) -> Refusal {
     match policy {
         PolicyParams::Head(_) => refused("head", PUSH_OUT),
         PolicyParams::LongestQueue(_) => refused("lqd", PUSH_OUT),
@@ -125,42 +128,31 @@ const fn policy(policy: &PolicyParams) -> Refusal {
         PolicyParams::Pfd(_) => refused("pfd", PUSH_OUT),
         PolicyParams::Tail(_) => refused("tail", "it goes with drr only"),
         PolicyParams::Csfq(_) => refused("csfq", "it goes with a FIFO only"),
-        PolicyParams::Red(_) => refused("red", QUEUE),
-        PolicyParams::Rio(_) => refused("rio", QUEUE),
-        PolicyParams::Fred(_) => refused("fred", QUEUE),
-        PolicyParams::Sred(_) => refused("sred", QUEUE),
-        PolicyParams::Bred(_) => refused("bred", QUEUE),
         PolicyParams::Tred(_) => refused("tred", "it goes with a FIFO only"),
-        PolicyParams::Codel(_) => refused("codel", QUEUE),
-        PolicyParams::Pie(_) => refused("pie", QUEUE),
-        PolicyParams::Cobalt(_) => refused("cobalt", QUEUE),
         PolicyParams::Hcsfq(_) => refused("hcsfq", "it goes with a FIFO only"),
         PolicyParams::Sffc(_) => refused("sffc", FLOWS),
+        other => refused(name_of(other.entry()), QUEUE),
     }
 }
 
-const fn system(system: &DisciplineKind) -> Refusal {
+fn system(system: &DisciplineKind) -> Refusal {
     match system {
         DisciplineKind::Buffered(_) => refused("fifo", TURNS),
         // It has a plan.
         DisciplineKind::Htb(_) => refused("htb", CLASSES),
-        DisciplineKind::Choke(_) => refused("choke", QUEUE),
         DisciplineKind::Cake(_) => refused("cake", PUSH_OUT),
         DisciplineKind::Fq(_) => refused("fq", TURNS),
         DisciplineKind::FqCodel(_) => refused("fq_codel", PUSH_OUT),
-        DisciplineKind::FqPie(_) => refused("fq_pie", QUEUE),
-        DisciplineKind::DualPi2(_) => refused("dualpi2", QUEUE),
         DisciplineKind::Afq(_) => refused("afq", TURNS),
         DisciplineKind::SpPifo(_) => refused("sp_pifo", TURNS),
-        DisciplineKind::Aifo(_) => refused("aifo", QUEUE),
         DisciplineKind::Cebinae(_) => refused("cebinae", FLOWS),
         DisciplineKind::Sfq(_) => refused("sfq", PUSH_OUT),
         DisciplineKind::Prio(_) => refused("prio", CLASSES),
         DisciplineKind::Hfsc(_) => refused("hfsc", CLASSES),
-        DisciplineKind::Ramp(_) => refused("ramp", QUEUE),
         DisciplineKind::SffcFronted(_) => refused("sffc", FLOWS),
         DisciplineKind::Custom(_) => refused("custom", "a registered discipline is code of this process"),
         DisciplineKind::Isolated(_) => refused("isolate", FLOWS),
+        other => refused(name_of(other.entry()), QUEUE),
     }
 }
 

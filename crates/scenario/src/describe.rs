@@ -245,6 +245,7 @@ fn param_schema(param: &Param) -> Value {
             json!({ "anyOf": [{ "type": "boolean" }, { "type": "array", "items": { "type": "string" } }] })
         }
         Kind::Choice(words) => json!({ "enum": words }),
+        Kind::Discipline(_) => plain_schema(param.kind),
         Kind::Bytes | Kind::Span | Kind::Time | Kind::Rate | Kind::Ratio | Kind::Number | Kind::Count => {
             amount_schema(param.kind, param.range)
         }
@@ -369,6 +370,9 @@ fn plain_schema(kind: Kind) -> Value {
         Kind::Switch => json!({ "type": "boolean" }),
         Kind::Choice(words) => json!({ "enum": words }),
         Kind::Own(_) => json!({ "type": ["string", "integer"] }),
+        Kind::Discipline(place) => {
+            json!({ "enum": Catalog::inside(place).map(|entry| entry.name).collect::<Vec<_>>() })
+        }
         _ => json!({ "type": "string" }),
     }
 }

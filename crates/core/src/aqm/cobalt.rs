@@ -30,7 +30,7 @@ use super::codel::{ECN, INTERVAL, MAX_DROPS_PER_DEQUEUE, Source, TARGET, Whole, 
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
-use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
@@ -45,6 +45,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Palmei et al. 2019",
     cost: "O(1) per packet, no state per flow",
     params: CobaltParams::PARAMS,
+    traits: Traits { inside: Inside::Part, ..Traits::NONE },
 };
 
 /// A full packet of Ethernet with its header, for what it takes on a slow link.

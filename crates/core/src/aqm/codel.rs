@@ -18,7 +18,7 @@
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
-use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::schedule::{Queued, Scheduler};
@@ -32,6 +32,7 @@ pub const ENTRY: Entry = Entry {
     reference: "RFC 8289",
     cost: "O(1) per packet, no state per flow",
     params: CodelParams::PARAMS,
+    traits: Traits { inside: Inside::Part, ..Traits::NONE },
 };
 
 /// Most drops in one call. Chosen: a batch like RFC 8290's 64, far more than the control law asks for in a

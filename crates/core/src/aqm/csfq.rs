@@ -53,7 +53,7 @@ use crate::label::Format;
 use crate::limit::{Limit, LinkLimit};
 use crate::mark::rate_label::{Marking, RateLabel, RateLabelParams, RateLabels};
 use crate::packet::{FlowId, LabelKind, Packet};
-use crate::param::{Entry, LIMIT, Param, Role, replace};
+use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Traits, replace};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Rate, Ratio, Time};
@@ -67,6 +67,13 @@ pub const CSFQ: Entry = Entry {
     reference: "Stoica, Shenker, Zhang 1998",
     cost: "O(1) per packet, no state per flow in the core; at the edge 40 bytes per flow, 128 more per guarantee",
     params: CsfqParams::PARAMS,
+    traits: Traits {
+        heeds: &[Heeds::Weight, Heeds::Guarantee],
+        writes: Some(LabelKind::Rate),
+        reads: Some(LabelKind::Rate),
+        inside: Inside::Queue,
+        ..Traits::NONE
+    },
 };
 
 /// MCSFQ in the catalogue.

@@ -80,7 +80,7 @@ use crate::label::Format;
 use crate::limit::{Limit, LinkLimit};
 use crate::mark::rate_label::{Marking, RateLabel, RateLabelParams, RateLabels};
 use crate::packet::{CustomerId, Customers, FlowId, LabelKind, MAX_CUSTOMERS, Packet};
-use crate::param::{Entry, Role};
+use crate::param::{Entry, Heeds, Role, Traits};
 use crate::params;
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
@@ -95,6 +95,13 @@ pub const ENTRY: Entry = Entry {
     cost: "O(1) per packet, 490 bytes per customer, none per flow in the core; at the edge 40 bytes per flow, 128 more per \
            guarantee",
     params: HcsfqParams::PARAMS,
+    traits: Traits {
+        heeds: &[Heeds::Weight, Heeds::Guarantee, Heeds::Customer],
+        writes: Some(LabelKind::Rate),
+        reads: Some(LabelKind::Rate),
+        goes_by: Some("the customers of flows"),
+        ..Traits::NONE
+    },
 };
 
 params! {

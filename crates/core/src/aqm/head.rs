@@ -10,7 +10,7 @@
 use super::{Admission, BufferPolicy, Victim};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
-use crate::param::{Entry, LIMIT, Role};
+use crate::param::{Entry, Inside, LIMIT, Role, Traits};
 use crate::params;
 use crate::queue::{Backlog, DropReason};
 use crate::schedule::{End, Scheduler};
@@ -24,6 +24,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Lakshman, Neidhardt, Ott 1996",
     cost: "O(1) per packet, no state",
     params: HeadDropParams::PARAMS,
+    traits: Traits { inside: Inside::Part, ..Traits::NONE },
 };
 
 params! {

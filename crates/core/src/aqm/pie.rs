@@ -23,7 +23,7 @@
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
-use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
@@ -38,6 +38,7 @@ pub const ENTRY: Entry = Entry {
     reference: "RFC 8033",
     cost: "O(1) per packet, no state per flow",
     params: PieParams::PARAMS,
+    traits: Traits { inside: Inside::Part, ..Traits::NONE },
 };
 
 /// Most updates in one call. Chosen: a minute at the default period, beyond which a probability of 1 has decayed.

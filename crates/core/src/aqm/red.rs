@@ -20,7 +20,7 @@ use super::drop_curve::DropSpacing;
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
-use crate::param::{Entry, LIMIT, Param, Role};
+use crate::param::{Entry, Inside, LIMIT, Param, Role, Traits};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
@@ -35,6 +35,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Floyd, Jacobson 1993",
     cost: "O(1) per packet, no state per flow",
     params: RedParams::PARAMS,
+    traits: Traits { inside: Inside::Part, ..Traits::NONE },
 };
 
 params! {

@@ -23,7 +23,7 @@ use alloc::vec::Vec;
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
@@ -40,6 +40,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Ott, Lakshman, Wong 1999",
     cost: "O(1) per packet, 4 bytes per zombie, no state per flow",
     params: SredParams::PARAMS,
+    traits: Traits { inside: Inside::Part, ..Traits::NONE },
 };
 
 params! {

@@ -5,7 +5,7 @@
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::Packet;
-use crate::param::{Entry, LIMIT, Role};
+use crate::param::{Entry, LIMIT, Role, Traits};
 use crate::params;
 use crate::queue::{Backlog, DropReason};
 use crate::units::{Bytes, Packets, Rate, Time};
@@ -21,6 +21,7 @@ pub const ENTRY: Entry = Entry {
     reference: "–",
     cost: "O(1) per packet, no state",
     params: TailDropParams::PARAMS,
+    traits: Traits::NONE,
 };
 
 params! {

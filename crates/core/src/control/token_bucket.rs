@@ -16,7 +16,7 @@
 //! Cost: O(1) per packet, no state per flow. Parameters: [`ENTRY`].
 
 use crate::packet::Packet;
-use crate::param::{Entry, Param, ParamError, Role, require};
+use crate::param::{Entry, Param, ParamError, Role, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -29,6 +29,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Turner 1986",
     cost: "O(1) per packet, no state per flow",
     params: TokenBucketParams::PARAMS,
+    traits: Traits::NONE,
 };
 
 params! {

@@ -18,7 +18,7 @@ use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::mark::ticket_policer::{PolicerParams, TicketPolicer, WINDOW, read};
 use crate::packet::{LabelKind, Packet};
-use crate::param::{Entry, Role};
+use crate::param::{Entry, Role, Traits};
 use crate::params;
 use crate::random::Stream;
 use crate::units::{Span, TicketRate, Time};
@@ -31,6 +31,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Zhang et al. 2002, sections II-D to II-G",
     cost: "O(1) per packet, no state per flow",
     params: ExchangeParams::PARAMS,
+    traits: Traits::NONE,
 };
 
 params! {

@@ -24,7 +24,7 @@ use crate::estimate::tsw::Tsw;
 use crate::label::Label;
 use crate::mark::ticket_policer::{PolicerParams, TicketPolicer, WINDOW, read};
 use crate::packet::{LabelKind, Packet};
-use crate::param::{Entry, Param, Role};
+use crate::param::{Entry, Param, Role, Traits};
 use crate::params;
 use crate::units::{Span, TicketRate, Time};
 
@@ -36,6 +36,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Zhang et al. 2002, sections II-B, II-F, II-G",
     cost: "O(1) per packet, state at the ends of flows only",
     params: TicketMarkerParams::PARAMS,
+    traits: Traits::NONE,
 };
 
 params! {

@@ -7,7 +7,7 @@
 //! Cost: that of TSW3CM. Parameters: [`ENTRY`].
 
 use super::tsw3cm::Tsw3cmParams;
-use crate::param::{Entry, Role};
+use crate::param::{Entry, Role, Traits};
 
 /// TSW2CM in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -18,6 +18,7 @@ pub const ENTRY: Entry = Entry {
     cost: "O(1) per packet, state at the ends of flows only",
     // Without `pir`.
     params: &[Tsw3cmParams::PARAMS[0], Tsw3cmParams::PARAMS[2]],
+    traits: Traits::NONE,
 };
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use super::marker::{Marker, MarkerSetup};
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::packet::{Colour, Packet};
-use crate::param::{Entry, EntryArgs, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Param, ParamError, Role, Traits, require};
 use crate::params;
 use crate::random::Stream;
 use crate::units::{Rate, Span, Time};
@@ -31,6 +31,7 @@ pub const ENTRY: Entry = Entry {
     reference: "RFC 2859",
     cost: "O(1) per packet, state at the ends of flows only",
     params: Tsw3cmParams::PARAMS,
+    traits: Traits::NONE,
 };
 
 params! {

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt::Debug;
 
-use super::{EntryArgs, Kind, Limit, MUST_BE_SET, Paper, Param, ParamError, Range, Threshold, Value};
+use super::{EntryArgs, Inside, Kind, Limit, MUST_BE_SET, Paper, Param, ParamError, Range, Threshold, Value};
 use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, Time};
 
 /// A type that a parameter can have.
@@ -16,7 +16,7 @@ pub trait Setting: Sized + Debug {
     fn of(value: Option<Value>) -> Option<Self>;
 }
 
-/// One of the words of [`Param::one_of`].
+/// One of the words of [`Param::one_of`], or a name of [`Param::discipline`].
 impl Setting for &'static str {
     const KIND: Kind = Kind::Choice(&[]);
     fn of(value: Option<Value>) -> Option<Self> {
@@ -150,10 +150,20 @@ impl Param {
         Self { kind: Kind::Own(description), ..self }
     }
 
+    /// The same, of which the names of the disciplines can be chosen that can stand there.
+    #[must_use]
+    pub const fn discipline(self, inside: Inside) -> Self {
+        Self { kind: Kind::Discipline(inside), ..self }
+    }
+
     /// The same, as a field of this name and kind, with this doc unless it has one.
     #[must_use]
     pub const fn field(self, name: &'static str, kind: Kind, doc: &'static str) -> Self {
-        let kind = if matches!(self.kind, Kind::Choice(_) | Kind::Own(_)) { self.kind } else { kind };
+        let kind = if matches!(self.kind, Kind::Choice(_) | Kind::Discipline(_) | Kind::Own(_)) {
+            self.kind
+        } else {
+            kind
+        };
         let doc = if self.doc.is_empty() { doc.trim_ascii_start() } else { self.doc };
         Self { name, kind, doc, ..self }
     }

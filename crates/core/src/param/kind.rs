@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::str::FromStr;
 
-use super::Param;
+use super::{Inside, Param};
 use crate::limit::{Limit, Threshold};
 use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, Time};
 
@@ -40,6 +40,8 @@ pub enum Kind {
     Switch,
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// The name of a discipline that can stand there: [`Catalog::inside`](crate::system::Catalog::inside) lists them.
+    Discipline(Inside),
     /// A string that is not empty.
     Text,
     /// A string, or a whole number, of a form that its reader knows; written for example like this.
@@ -144,6 +146,7 @@ impl Kind {
             Self::Count => "whole number",
             Self::Switch => "true or false",
             Self::Choice(words) => return words.join(", "),
+            Self::Discipline(_) => "name of a discipline",
             Self::Own(description) => description,
             _ => "value",
         };
@@ -164,7 +167,7 @@ impl Kind {
             Self::Count => "10",
             Self::Switch | Self::SwitchOrTexts => "true",
             Self::Choice(words) => return format!("\"{}\"", words.first().unwrap_or(&"name")),
-            Self::Text | Self::Any => "\"name\"",
+            Self::Text | Self::Any | Self::Discipline(_) => "\"name\"",
             Self::Form(example) | Self::Defined(_, example) => example,
             Self::Own(_) => "\"..\"",
             Self::Texts => "[\"a\", \"b\"]",
@@ -217,7 +220,7 @@ pub enum Value {
     Count(u64),
     /// On or off.
     Switch(bool),
-    /// One of the words of [`Kind::Choice`].
+    /// One of the words of [`Kind::Choice`], or a name of [`Kind::Discipline`].
     Choice(&'static str),
 }
 
@@ -297,6 +300,7 @@ impl Kind {
                 .find(|word| **word == text)
                 .map(|word| Value::Choice(word))
                 .ok_or_else(|| format!("`{text}` is not one of {}", words.join(", ")))?,
+            Self::Discipline(_) => return Err(format!("`{text}` is a name of the catalogue")),
             _ => return Err(format!("`{text}` is not such a value; write for example {}", self.example())),
         })
     }

@@ -7,7 +7,7 @@ use alloc::collections::VecDeque;
 
 use super::{End, Queued, Scheduler};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, Role};
+use crate::param::{Entry, Inside, Role, Traits};
 use crate::queue::Backlog;
 use crate::units::Time;
 
@@ -19,6 +19,7 @@ pub const ENTRY: Entry = Entry {
     reference: "–",
     cost: "O(1) per packet, no state per flow",
     params: &[],
+    traits: Traits { inside: Inside::Part, ..Traits::NONE },
 };
 
 /// A first-in-first-out queue.

@@ -24,7 +24,7 @@ use super::ranks::Ranks;
 use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::param::{Entry, Heeds, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::units::{Rate, Ratio, Time, Weight};
@@ -37,6 +37,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Yu, Hu, Wu, Jin 2021",
     cost: "O(window) per packet, 8 to 16 bytes per flow",
     params: AifoParams::PARAMS,
+    traits: Traits { heeds: &[Heeds::Weight], ..Traits::NONE },
 };
 
 params! {
@@ -197,6 +198,9 @@ impl<P: Packet> Discipline<P> for Aifo<P> {
     fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
         let FlowSetting::Weight(weight) = setting else { return false };
         self.ranks.charges.set_weight(flow, weight);
+        true
+    }
+    fn allows_deferred_dequeue(&self) -> bool {
         true
     }
 }

@@ -149,10 +149,6 @@ family! {
         |params, link| Box::new(isolate::Isolated::new(params, link));
 }
 
-/// What the classes of a discipline are, by its name.
-pub(super) static CLASSES: &[(&str, &Entry)] =
-    &[("prio", &prio::CLASS), ("htb", &htb::CLASS), ("hfsc", &hfsc::CLASS)];
-
 /// The shapers.
 pub static SHAPERS: &[Known<TokenBucketParams>] =
     &[Known { entry: &token_bucket::ENTRY, read: TokenBucketParams::from_args, default_policy: None }];
@@ -170,6 +166,18 @@ pub struct BufferParams {
 pub type BoxedDiscipline<P> = Box<dyn Discipline<P> + Send>;
 
 impl DisciplineKind {
+    /// Its entries: of a buffer those of its scheduler and its policy. What stands inside it has its own.
+    pub(super) fn entries(&self) -> impl Iterator<Item = &'static Entry> {
+        let of = match self {
+            Self::Buffered(buffer) => [buffer.schedule.entry(), buffer.drop.entry()],
+            Self::SffcFronted(_) => [Some(&sffc::SFFC), None],
+            Self::Custom(custom) => [Some(custom.entry()), None],
+            Self::Isolated(_) => [Some(&isolate::ENTRY), None],
+            system => [system.entry(), None],
+        };
+        of.into_iter().flatten()
+    }
+
     /// An empty discipline for this link.
     pub(super) fn build<P: Packet>(&self, link: &LinkContext<'_>) -> BoxedDiscipline<P> {
         discipline!(self, link, system => system)
@@ -242,9 +250,9 @@ fn of_classes<T, S: ClassScheduler + Send + 'static, P: Packet>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::param::PARTS;
+    use crate::param::Inside;
     use crate::queue::Queue as _;
-    use crate::system::catalog::Selection;
+    use crate::system::catalog::{Catalog, Selection};
     use crate::system::ramp::RampParams;
     use crate::testing::{Log, packet};
     use crate::units::{Rate, Time};
@@ -259,7 +267,7 @@ mod tests {
     #[test]
     fn what_divides_among_greedy_flows_of_ramp_has_its_size() {
         let link = LinkContext::new(Rate::from_mbit(10), 1, "link");
-        for &name in PARTS {
+        for name in Catalog::inside(Inside::Part).map(|entry| entry.name) {
             let discipline: Option<BoxedDiscipline<SimplePacket>> = of_greedy(&ramp(name), &link);
             let Some(mut discipline) = discipline else {
                 assert_eq!(name, "fifo");

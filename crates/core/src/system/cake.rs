@@ -43,7 +43,7 @@ use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::Pool;
 use crate::packet::{FlowClass, FlowId, HostPair, Packet};
-use crate::param::{Entry, Param, ParamError, Role, require};
+use crate::param::{Entry, Heeds, Param, ParamError, Role, Traits, require};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Time};
@@ -69,6 +69,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Høiland-Jørgensen, Täht, Morton 2018",
     cost: "O(1) per packet, O(log queues) per packet pushed out, 160 bytes per queue",
     params: CakeParams::PARAMS,
+    traits: Traits { heeds: &[Heeds::Class, Heeds::Hosts], ..Traits::NONE },
 };
 
 /// Most queues of a tin. Chosen: 10 MB of state.
@@ -322,5 +323,9 @@ impl<P: Packet> Discipline<P> for Cake<P> {
         let sum = |of: fn(&Tin) -> u64| self.tins.iter().map(of).sum::<u64>() as f64;
         show("collisions", sum(Tin::collisions));
         show("busy_queues", sum(Tin::busy_queues));
+    }
+
+    fn allows_deferred_dequeue(&self) -> bool {
+        self.params.bandwidth.is_none()
     }
 }

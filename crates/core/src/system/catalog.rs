@@ -14,7 +14,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
 
-use super::any::{CLASSES, POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
+use super::any::{POLICIES, SCHEDULERS, SHAPERS, SYSTEMS};
 use super::context::LinkContext;
 use super::custom::Registration;
 use super::discipline::Discipline;
@@ -22,13 +22,15 @@ use super::isolate;
 use crate::congestion::{self, ALGORITHMS, CongestionControl, Connection};
 use crate::mark::{MARKERS, currency_exchange};
 use crate::packet::SimplePacket;
-use crate::param::{self, Args, Entry, EntryArgs, ParamError, Preset, Role, Written};
+use crate::param::{
+    self, Args, Entry, EntryArgs, Inside, Kind, Param, ParamError, Preset, Role, Value, Written,
+};
 
 /// The disciplines, markers and exchanges that scenarios can name, by default those of this project, and the congestion controls that a
 /// program has registered.
 ///
 /// ```
-/// use apportion_core::param::{Entry, LIMIT, Role};
+/// use apportion_core::param::{Entry, LIMIT, Role, Traits};
 /// use apportion_core::system::{Catalog, Discipline};
 /// # use apportion_core::{Backlog, Queue, SimplePacket, Sink, limit::{Limit, LinkLimit}, units::Time};
 /// # struct MyQueue;
@@ -50,6 +52,7 @@ use crate::param::{self, Args, Entry, EntryArgs, ParamError, Preset, Role, Writt
 ///     reference: "–",
 ///     cost: "O(1) per packet, no state per flow",
 ///     params: &[LIMIT],
+///     traits: Traits::NONE,
 /// };
 ///
 /// let mut catalog = Catalog::default();
@@ -122,7 +125,7 @@ impl Catalog {
             {
                 return refuse(format!("another key of its table is called `{}`", param.name));
             }
-            if let Some(Err(error)) = param.default.map(|text| param.parse(text)) {
+            if let Some(Err(error)) = param.default.map(|text| Self::parse(param, text)) {
                 return refuse(format!("its default does not parse: {error}"));
             }
         }
@@ -191,7 +194,30 @@ impl Catalog {
     /// What the classes of the discipline `kind` are; none if it has no classes.
     #[must_use]
     pub fn classes_of(kind: &Entry) -> Option<&'static Entry> {
-        CLASSES.iter().find(|(name, _)| *name == kind.name).map(|(_, class)| *class)
+        kind.traits.classes
+    }
+
+    /// What can stand inside another discipline there.
+    pub fn inside(place: Inside) -> impl Iterator<Item = &'static Entry> {
+        let schedulers = SCHEDULERS.iter().map(|known| known.entry);
+        let policies = POLICIES.iter().map(|known| known.entry);
+        let systems = SYSTEMS.iter().map(|known| known.entry);
+        schedulers.chain(policies).chain(systems).filter(move |entry| entry.traits.inside >= place)
+    }
+
+    /// Reads a value of `param`, as [`Param::parse`] does, or the name of a discipline.
+    ///
+    /// # Errors
+    /// When `written` is not a value of it; the message says how to write one.
+    pub fn parse<'a>(param: &Param, written: impl Into<Written<'a>>) -> Result<Value, ParamError> {
+        let written = written.into();
+        let Kind::Discipline(place) = param.kind else { return param.parse(written) };
+        let text = written.to_string();
+        let entry = Self::inside(place).find(|entry| entry.name == text);
+        entry.map(|entry| Value::Choice(entry.name)).ok_or_else(|| {
+            let names: Vec<_> = Self::inside(place).map(|entry| entry.name).collect();
+            ParamError::new(param.name, format!("`{text}` is not one of {}", names.join(", ")))
+        })
     }
 
     /// The entry called `name`.
@@ -320,7 +346,8 @@ impl Selection {
             let known = self.keys().collect::<Vec<_>>().join(", ");
             return Err(ParamError::new(key, format!("unknown parameter (known here: {known})")));
         };
-        self.args.set(param, written)
+        self.args.put(param, Catalog::parse(param, written)?);
+        Ok(())
     }
 }
 
@@ -364,12 +391,16 @@ impl Selection {
             let known = params.chain([Catalog::PARENT_KEY]).collect::<Vec<_>>().join(", ");
             return Err(ParamError::new(&path, format!("unknown parameter (known here: {known})")));
         };
-        self.args.set_of_class(name, param, written).map_err(|error| ParamError::new(&path, error.message))
+        let value = Catalog::parse(param, written).map_err(|error| ParamError::new(&path, error.message))?;
+        self.args.set_of_class(name, param, value);
+        Ok(())
     }
 
     fn known_class(&self, key: &str) -> Result<&'static Entry, ParamError> {
         self.class().ok_or_else(|| {
-            let with: Vec<_> = CLASSES.iter().map(|(name, _)| *name).collect();
+            let systems = SYSTEMS.iter().map(|known| known.entry);
+            let with: Vec<_> =
+                systems.filter(|entry| entry.traits.classes.is_some()).map(|entry| entry.name).collect();
             let message = format!("`{}` has no classes; these have: {}", self.kind.name, with.join(", "));
             ParamError::new(key, message)
         })

@@ -30,7 +30,7 @@ use super::discipline::Discipline;
 use super::hash::bucket;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::param::{Entry, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
@@ -44,6 +44,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Yu, Sonchack, Liu 2022",
     cost: "O(1) per packet, 16 bytes per slot, one per flow",
     params: CebinaeParams::PARAMS,
+    traits: Traits::NONE,
 };
 
 /// Most slots. Chosen: 16 MB of state.
@@ -353,6 +354,9 @@ impl<P: Packet> Discipline<P> for Cebinae<P> {
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         let [all, saturated] = self.decisions;
         show("saturated", saturated as f64 / all.max(1) as f64);
+    }
+    fn allows_deferred_dequeue(&self) -> bool {
+        true
     }
 }
 

@@ -26,7 +26,7 @@ use crate::aqm::detection::{DetectionParams, MEAN_PKTSIZE};
 use crate::aqm::drop_curve::DropSpacing;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, LIMIT, Role};
+use crate::param::{Entry, Inside, LIMIT, Role, Traits};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
@@ -40,6 +40,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Pan, Prabhakar, Psounis 2000",
     cost: "O(1) per packet, O(queue) per pair dropped, no state per flow",
     params: ChokeParams::PARAMS,
+    traits: Traits { inside: Inside::Part, ..Traits::NONE },
 };
 
 params! {
@@ -122,6 +123,9 @@ impl<P: Packet> Discipline<P> for Choke<P> {
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("avg", self.average.get());
         show("pairs", self.pairs as f64);
+    }
+    fn allows_deferred_dequeue(&self) -> bool {
+        true
     }
 }
 

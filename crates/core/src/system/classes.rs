@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use super::context::LinkContext;
 use crate::limit::Limit;
 use crate::packet::{CustomerId, FlowId, MAX_CUSTOMERS};
-use crate::param::{CLASS_KEY, Entry, EntryArgs, PARENT_KEY, PARTS, Param, ParamError};
+use crate::param::{CLASS_KEY, Entry, EntryArgs, Inside, PARENT_KEY, Param, ParamError};
 use crate::params;
 
 params! {
@@ -28,7 +28,7 @@ params! {
 }
 
 /// What is inside a class.
-pub(super) const DISCIPLINE: Param = Param::of(FIFO, "a queue for each class is what its paper has").one_of(PARTS).doc(
+pub(super) const DISCIPLINE: Param = Param::of(FIFO, "a queue for each class is what its paper has").discipline(Inside::Part).doc(
     "What divides the part of each class among its flows, with its defaults and the size of the queue of the class.",
 );
 

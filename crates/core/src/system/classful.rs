@@ -18,6 +18,9 @@ pub use fifos::Fifos;
 
 /// Chooses the class that is served. Classes are those of the leaves, by their position in [`Classes::all`].
 pub trait ClassScheduler {
+    /// Whether classes with packets may all have to wait.
+    const HOLDS_BACK: bool;
+
     /// What it remembers of a choice until the packet is charged.
     type Turn;
 
@@ -217,5 +220,9 @@ impl<S: ClassScheduler, Q: ClassQueues<P>, P: Packet> Discipline<P> for Classful
         let FlowSetting::Customer(customer) = setting else { return self.queues.set_flow(flow, setting) };
         self.members.set_customer(flow, customer);
         true
+    }
+
+    fn allows_deferred_dequeue(&self) -> bool {
+        !S::HOLDS_BACK
     }
 }

@@ -43,6 +43,13 @@ pub trait Discipline<P: Packet>: Queue<P> {
         false
     }
 
+    /// Whether a `dequeue` with a backlog always gives a packet and concerns the link alone: no packet is held back, no
+    /// source is notified, and no external program is called. Such a call may be made late, with the time at which it was due.
+    /// By default not.
+    fn allows_deferred_dequeue(&self) -> bool {
+        false
+    }
+
     /// Reports named counters and gauges.
     fn statistics(&self, _show: &mut dyn FnMut(&'static str, f64)) {}
 
@@ -92,6 +99,9 @@ impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Discipline<P> for Buffer<S,
     fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
         // Either may heed it.
         self.scheduler_mut().set_flow(flow, setting) | self.policy_mut().set_flow(flow, setting)
+    }
+    fn allows_deferred_dequeue(&self) -> bool {
+        true
     }
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.scheduler().statistics(show);

@@ -29,7 +29,7 @@ use crate::aqm::l4s::Ramp;
 use crate::aqm::pie::MAX_UPDATES_PER_CALL;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::param::{Entry, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::schedule::Queued;
@@ -43,6 +43,7 @@ pub const ENTRY: Entry = Entry {
     reference: "RFC 9332",
     cost: "O(1) per packet, no state per flow",
     params: DualPi2Params::PARAMS,
+    traits: Traits::NONE,
 };
 
 /// The sum of the weights of the two queues. Chosen: 2^20, so that a packet's size times it is far below 2^63.
@@ -341,6 +342,10 @@ impl<P: Packet> Discipline<P> for DualPi2<P> {
 
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("drop_prob", self.p * self.p);
+    }
+
+    fn allows_deferred_dequeue(&self) -> bool {
+        true
     }
 }
 

@@ -354,6 +354,10 @@ impl<P: Packet, C: Control> Discipline<P> for FlowQueues<P, C> {
             self.end_turn(index, Round::Idle);
         }
     }
+
+    fn allows_deferred_dequeue(&self) -> bool {
+        true
+    }
 }
 
 impl<P: Packet, C: Control> Queue<P> for FlowQueues<P, C> {

@@ -25,7 +25,7 @@ use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, LIMIT, Param, ParamError, Role, require};
+use crate::param::{Entry, Heeds, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::schedule::drr::{Quanta, scaled};
@@ -41,6 +41,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Dumazet 2013, tc-fq(8)",
     cost: "O(1) per packet, O(log flows) when a flow is held back, at most 135 bytes per flow",
     params: FqParams::PARAMS,
+    traits: Traits { heeds: &[Heeds::Weight], ..Traits::NONE },
 };
 
 params! {
@@ -246,6 +247,10 @@ impl<P: Packet> Discipline<P> for Fq<P> {
         let index = self.place_of(flow);
         self.flows[index].quantum = self.quanta.of(weight) as i64;
         true
+    }
+
+    fn allows_deferred_dequeue(&self) -> bool {
+        self.params.maxrate.is_none()
     }
 }
 

@@ -21,7 +21,7 @@
 use super::flow_queueing::{Control, FlowQueues, FlowQueuesParams, One};
 use crate::aqm::codel::{CodelControl, CodelState};
 use crate::packet::Packet;
-use crate::param::{Entry, Role};
+use crate::param::{Entry, Heeds, Inside, Role, Traits};
 use crate::params;
 use crate::queue::Sink;
 use crate::schedule::Queued;
@@ -35,6 +35,7 @@ pub const ENTRY: Entry = Entry {
     reference: "RFC 8290",
     cost: "O(1) per packet, O(log queues) per cut, 128 bytes per queue",
     params: FqCodelParams::PARAMS,
+    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, gives_shares: true, ..Traits::NONE },
 };
 
 params! {

@@ -17,7 +17,7 @@ use crate::aqm::Admission;
 use crate::aqm::codel::Source;
 use crate::aqm::pie::{PieControl, PieState};
 use crate::packet::Packet;
-use crate::param::{Entry, Role};
+use crate::param::{Entry, Heeds, Inside, Role, Traits};
 use crate::params;
 use crate::queue::{Backlog, Sink};
 use crate::random::Stream;
@@ -32,6 +32,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Ramakrishnan, Bhasi, Tahiliani 2019; RFC 8290, RFC 8033",
     cost: "O(1) per packet, O(log queues) per cut, 160 bytes per queue",
     params: FqPieParams::PARAMS,
+    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, gives_shares: true, ..Traits::NONE },
 };
 
 params! {

@@ -32,7 +32,7 @@ use alloc::vec::Vec;
 use super::classes::{ClassQueue, Classes, key_of};
 use super::classful::ClassScheduler;
 use crate::limit::Limit;
-use crate::param::{Entry, EntryArgs, LIMIT, Param, ParamError, Role, concat, require, total};
+use crate::param::{Entry, EntryArgs, Heeds, LIMIT, Param, ParamError, Role, Traits, concat, require, total};
 use crate::params;
 use crate::smallest::Smallest;
 use crate::units::{Bytes, Rate, Span, Time};
@@ -45,6 +45,12 @@ pub const ENTRY: Entry = Entry {
     reference: "Stoica, Zhang, Ng 1997",
     cost: "O(depth log siblings + log leaves) per packet, 8 bytes per flow, about 700 per class",
     params: HfscParams::PARAMS,
+    traits: Traits {
+        heeds: &[Heeds::Customer],
+        goes_by: Some("the classes of flows"),
+        classes: Some(&CLASS),
+        ..Traits::NONE
+    },
 };
 
 /// What a class of [`ENTRY`] is.
@@ -55,6 +61,7 @@ pub const CLASS: Entry = Entry {
     reference: "Stoica, Zhang, Ng 1997",
     cost: "",
     params: &concat::<{ total(OF_CLASS) }>(OF_CLASS),
+    traits: Traits::NONE,
 };
 
 const OF_CLASS: &[&[Param]] = &[HfscClass::PARAMS, ClassQueue::PARAMS];
@@ -498,6 +505,8 @@ impl ServiceCurves {
 }
 
 impl ClassScheduler for ServiceCurves {
+    const HOLDS_BACK: bool = true;
+
     /// Whether the class is served by its deadline.
     type Turn = bool;
 

@@ -37,7 +37,7 @@ use super::classes::{ClassQueue, Classes, DISCIPLINE, key_of};
 use super::classful::ClassScheduler;
 use crate::limit::Limit;
 use crate::list::{Link, Linked, List};
-use crate::param::{Entry, EntryArgs, LIMIT, Param, ParamError, Role, concat, require, total};
+use crate::param::{Entry, EntryArgs, Heeds, LIMIT, Param, ParamError, Role, Traits, concat, require, total};
 use crate::params;
 use crate::smallest::Smallest;
 use crate::units::{Bytes, Rate, Span, Time};
@@ -50,6 +50,12 @@ pub const ENTRY: Entry = Entry {
     reference: "Devera 2002",
     cost: "O(depth log classes) per packet, 8 bytes per flow, about 350 per class",
     params: HtbParams::PARAMS,
+    traits: Traits {
+        heeds: &[Heeds::Customer, Heeds::Weight],
+        goes_by: Some("the classes of flows"),
+        classes: Some(&CLASS),
+        ..Traits::NONE
+    },
 };
 
 /// What a class of [`ENTRY`] is.
@@ -60,6 +66,7 @@ pub const CLASS: Entry = Entry {
     reference: "Devera 2002",
     cost: "",
     params: &concat::<{ total(OF_CLASS) }>(OF_CLASS),
+    traits: Traits::NONE,
 };
 
 const OF_CLASS: &[&[Param]] = &[HtbClass::PARAMS, ClassQueue::PARAMS];
@@ -529,6 +536,7 @@ pub struct Turn {
 }
 
 impl ClassScheduler for TokenBuckets {
+    const HOLDS_BACK: bool = true;
     type Turn = Turn;
 
     fn activate(&mut self, now: Time, class: usize, _size: Bytes) {

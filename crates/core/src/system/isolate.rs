@@ -40,7 +40,7 @@
 use alloc::boxed::Box;
 use alloc::format;
 
-use super::any::{BoxedDiscipline, BufferParams, DisciplineKind, PolicyParams};
+use super::any::{BoxedDiscipline, DisciplineKind};
 use super::context::LinkContext;
 use super::custom::Fault;
 use super::discipline::Discipline;
@@ -48,7 +48,7 @@ use crate::choice;
 use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
 use crate::packet::{Customers, FlowId, LabelKind, Packet, SimplePacket};
-use crate::param::{Args, Entry, Param, ParamError, Role, Setting};
+use crate::param::{Args, Entry, Heeds, Param, ParamError, Role, Setting, Traits};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::units::{Rate, Time};
 
@@ -77,6 +77,7 @@ pub const ENTRY: Entry = Entry {
          destinations, or both: a flow belongs to its end with more peers, and a host's part is divided \
          among its peers first.",
     )],
+    traits: Traits { heeds: &[Heeds::Weight, Heeds::Hosts], ..Traits::NONE },
 };
 
 choice! {
@@ -113,36 +114,15 @@ impl IsolatedParams {
     /// # Errors
     /// If what that goes by belongs to flows and not to hosts.
     pub fn new(isolate: Isolate, kind: DisciplineKind) -> Result<Self, ParamError> {
-        let (name, goes_by) = match &kind {
-            DisciplineKind::Ramp(_) => ("ramp", "what real-rate flows need"),
-            DisciplineKind::SffcFronted(_) => ("sffc", "what routers report of flows"),
-            DisciplineKind::Prio(_) => ("prio", "the classes of flows"),
-            DisciplineKind::Htb(_) => ("htb", "the classes of flows"),
-            DisciplineKind::Hfsc(_) => ("hfsc", "the classes of flows"),
-            DisciplineKind::Buffered(BufferParams { drop, .. }) => match drop {
-                PolicyParams::Sffc(_) => ("sffc", "what routers report of flows"),
-                PolicyParams::Hcsfq(_) => ("hcsfq", "the customers of flows"),
-                PolicyParams::Tred(_) => ("tred", "the tickets on packets"),
-                PolicyParams::Rio(_) => ("rio", "the colours of packets"),
-                _ => return Ok(Self { isolate, kind: Box::new(kind) }),
-            },
-            _ => return Ok(Self { isolate, kind: Box::new(kind) }),
+        let goes_by = |entry: &'static Entry| Some((entry.name, entry.traits.goes_by?));
+        let Some((name, goes_by)) = kind.entries().find_map(goes_by) else {
+            return Ok(Self { isolate, kind: Box::new(kind) });
         };
         let message = format!(
             "`{name}` goes by {goes_by}, which hosts do not have; leave `{KEY}` out, or take another discipline, such as \
              \"drr\""
         );
         Err(ParamError::new(KEY, message))
-    }
-
-    /// The kind of label that the discipline writes.
-    const fn label_written(&self) -> Option<LabelKind> {
-        match *self.kind {
-            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Csfq(_), .. }) => {
-                Some(LabelKind::Rate)
-            }
-            _ => None,
-        }
     }
 }
 
@@ -172,7 +152,7 @@ impl<P: Packet> Isolated<P> {
         Self {
             inner: params.kind.build_simple(&of_hosts),
             hosts: Hosts::new(params.isolate, link.smallest_weight()),
-            labels: params.label_written(),
+            labels: params.kind.entries().find_map(|entry| entry.traits.writes),
         }
     }
 

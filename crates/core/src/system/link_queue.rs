@@ -21,7 +21,7 @@ use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
 use crate::packet::{FlowId, LabelKind, Packet, SimplePacket};
-use crate::param::{Args, Entry, Known, ParamError};
+use crate::param::{Args, Entry, Heeds, Known, ParamError};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -78,8 +78,12 @@ impl DisciplineParams {
 
     /// Whether it treats classes of flows differently, or may: what an external one does is not known.
     #[must_use]
-    pub const fn knows_classes(&self) -> bool {
-        matches!(self.kind, DisciplineKind::Ramp(_) | DisciplineKind::Cake(_) | DisciplineKind::Custom(_))
+    pub fn knows_classes(&self) -> bool {
+        matches!(self.kind, DisciplineKind::Custom(_)) || self.heeds(Heeds::Class)
+    }
+
+    fn heeds(&self, kind: Heeds) -> bool {
+        self.kind.entries().any(|entry| entry.traits.heeds.contains(&kind))
     }
 
     /// Whether it is an external one, or divides with one.
@@ -90,14 +94,14 @@ impl DisciplineParams {
 
     /// Whether it divides among customers before it divides among flows.
     #[must_use]
-    pub const fn divides_among_customers(&self) -> bool {
-        matches!(&self.kind, DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Hcsfq(_), .. }))
+    pub fn divides_among_customers(&self) -> bool {
+        self.heeds(Heeds::Customer) && !self.has_classes()
     }
 
     /// Whether it has classes that flows are given.
     #[must_use]
-    pub const fn has_classes(&self) -> bool {
-        matches!(&self.kind, DisciplineKind::Prio(_) | DisciplineKind::Htb(_) | DisciplineKind::Hfsc(_))
+    pub fn has_classes(&self) -> bool {
+        self.kind.entries().any(|entry| entry.traits.classes.is_some())
     }
 
     /// The classes that flows over it are given, if it has classes. Cost: in proportion to their number.
@@ -133,24 +137,13 @@ impl DisciplineParams {
     /// The kind of label that it writes on packets, if it writes any.
     #[must_use]
     pub fn label_written(&self) -> Option<LabelKind> {
-        match self.dividing() {
-            DisciplineKind::Buffered(BufferParams {
-                drop: PolicyParams::Csfq(_) | PolicyParams::Hcsfq(_),
-                ..
-            }) => Some(LabelKind::Rate),
-            _ => None,
-        }
+        self.dividing().entries().find_map(|entry| entry.traits.writes)
     }
 
     /// The kind of label that it goes by, if it reads any.
     #[must_use]
     pub fn label_required(&self) -> Option<LabelKind> {
-        match self.dividing() {
-            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Tred(_), .. }) => {
-                Some(LabelKind::Tickets)
-            }
-            _ => self.label_written(),
-        }
+        self.dividing().entries().find_map(|entry| entry.traits.reads)
     }
 
     /// What it does about the rate labels of packets, if anything: which it writes, and whether they leave
@@ -234,7 +227,7 @@ impl DisciplineParams {
             Some(shaper) => Shape::Shaped(Box::new((TokenBucket::new(shaper, discipline), setup.link_rate))),
             None => Shape::Plain(discipline),
         };
-        LinkQueue { queue, params: Box::new(self.kind.clone()), is_external: false }
+        LinkQueue { queue, params: Box::new(self.kind.clone()) }
     }
 }
 
@@ -250,8 +243,6 @@ pub struct LinkQueue<P> {
     queue: Shape<P>,
     /// What it was made from.
     params: Box<DisciplineKind>,
-    /// Whether a backend carries it out.
-    is_external: bool,
 }
 
 /// A discipline, with or without a shaper.
@@ -272,7 +263,7 @@ impl<P: Packet> LinkQueue<P> {
     /// `params`: it is known by these, and `queue` does the work.
     #[must_use]
     pub fn external(params: &DisciplineParams, queue: BoxedDiscipline<P>) -> Self {
-        Self { queue: Shape::Plain(queue), params: Box::new(params.kind.clone()), is_external: true }
+        Self { queue: Shape::Plain(queue), params: Box::new(params.kind.clone()) }
     }
 
     fn discipline(&self) -> &dyn Discipline<P> {
@@ -293,32 +284,10 @@ impl<P: Packet> LinkQueue<P> {
         shaped && *self.params == params.kind
     }
 
-    /// Whether a `dequeue` with a backlog always gives a packet and concerns the link alone: no packet is held back, no
-    /// source is notified, and no external program is called. Such a call may be made late, with the time at which it was due.
+    /// Whether a `dequeue` may be made late; see [`Discipline::allows_deferred_dequeue`].
     #[must_use]
     pub fn allows_deferred_dequeue(&self) -> bool {
-        let is_own = match &*self.params {
-            DisciplineKind::Cake(cake) => cake.bandwidth.is_none(),
-            DisciplineKind::Fq(fq) => fq.maxrate.is_none(),
-            DisciplineKind::Afq(_)
-            | DisciplineKind::Aifo(_)
-            | DisciplineKind::Buffered(_)
-            | DisciplineKind::Cebinae(_)
-            | DisciplineKind::Choke(_)
-            | DisciplineKind::FqCodel(_)
-            | DisciplineKind::SpPifo(_)
-            | DisciplineKind::FqPie(_)
-            | DisciplineKind::DualPi2(_)
-            | DisciplineKind::Sfq(_)
-            | DisciplineKind::Prio(_) => true,
-            DisciplineKind::Htb(_)
-            | DisciplineKind::Hfsc(_)
-            | DisciplineKind::Ramp(_)
-            | DisciplineKind::SffcFronted(_)
-            | DisciplineKind::Custom(_)
-            | DisciplineKind::Isolated(_) => false,
-        };
-        is_own && !self.is_external && matches!(self.queue, Shape::Plain(_))
+        matches!(&self.queue, Shape::Plain(discipline) if discipline.allows_deferred_dequeue())
     }
 
     /// Reports named counters and gauges.

@@ -16,7 +16,9 @@ use alloc::vec::Vec;
 use super::classes::{ClassQueue, Classes, DISCIPLINE, key_of};
 use super::classful::ClassScheduler;
 use crate::limit::Limit;
-use crate::param::{Entry, EntryArgs, LIMIT, PARENT_KEY, Param, ParamError, Role, concat, total};
+use crate::param::{
+    Entry, EntryArgs, Heeds, LIMIT, PARENT_KEY, Param, ParamError, Role, Traits, concat, total,
+};
 use crate::params;
 use crate::units::{Bytes, Time};
 
@@ -28,6 +30,12 @@ pub const ENTRY: Entry = Entry {
     reference: "Cobham 1954",
     cost: "O(1) per packet, 8 bytes per flow, about 100 per class",
     params: PrioParams::PARAMS,
+    traits: Traits {
+        heeds: &[Heeds::Customer, Heeds::Weight],
+        goes_by: Some("the classes of flows"),
+        classes: Some(&CLASS),
+        ..Traits::NONE
+    },
 };
 
 /// What a class of [`ENTRY`] is.
@@ -38,6 +46,7 @@ pub const CLASS: Entry = Entry {
     reference: "Cobham 1954",
     cost: "",
     params: &concat::<{ total(OF_CLASS) }>(OF_CLASS),
+    traits: Traits::NONE,
 };
 
 const OF_CLASS: &[&[Param]] = &[PrioClass::PARAMS, ClassQueue::PARAMS];
@@ -103,6 +112,7 @@ impl ByPriority {
 }
 
 impl ClassScheduler for ByPriority {
+    const HOLDS_BACK: bool = false;
     type Turn = ();
 
     fn activate(&mut self, _now: Time, class: usize, _size: Bytes) {

@@ -52,17 +52,6 @@ impl SffcFrontedParams {
     }
 }
 
-/// Whether it gives each flow its fair share, also one that sends more.
-const fn gives_shares(kind: &DisciplineKind) -> bool {
-    match kind {
-        DisciplineKind::FqCodel(_) | DisciplineKind::FqPie(_) => true,
-        DisciplineKind::Buffered(BufferParams { schedule, .. }) => {
-            !matches!(schedule, SchedulerParams::Fifo(_))
-        }
-        _ => false,
-    }
-}
-
 /// A discipline, and the discarder in front of it.
 pub struct SffcFronted<P> {
     sffc: Sffc,
@@ -78,7 +67,7 @@ impl<P: Packet> SffcFronted<P> {
         let mut inner = params.discipline.build(&inside);
         let mut sffc = Sffc::new(&params.sffc, link.link_rate, link.stream(), link.stream_for("trials"));
         inner.set_limit(sffc.limit());
-        if gives_shares(&params.discipline) {
+        if params.discipline.entries().any(|entry| entry.traits.gives_shares) {
             sffc = sffc.before_shares(link.stream_for("trials"));
         }
         Self { sffc, inner }

@@ -29,7 +29,7 @@ use super::ranks::Ranks;
 use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, LIMIT, Param, Role, require};
+use crate::param::{Entry, Heeds, LIMIT, Param, Role, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::units::{Rate, Time, Weight};
@@ -42,6 +42,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Alcoz, Dietmüller, Vanbever 2020",
     cost: "O(queues) per packet, 16 to 32 bytes per flow",
     params: SpPifoParams::PARAMS,
+    traits: Traits { heeds: &[Heeds::Weight], ..Traits::NONE },
 };
 
 params! {
@@ -256,6 +257,9 @@ impl<P: Packet> Discipline<P> for SpPifo<P> {
     }
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         show("overtaken", self.overtaken as f64);
+    }
+    fn allows_deferred_dequeue(&self) -> bool {
+        true
     }
 }
 

@@ -273,7 +273,7 @@ fn every_parameter_is_set_and_read_back() {
         let changed = built(&all);
         let default = default_of(entry);
         for param in entry.params {
-            let value = param.parse(other_value(entry.name, param)).unwrap();
+            let value = Catalog::parse(param, other_value(entry.name, param)).unwrap();
             // FIFO's tail drop has a `limit` too; a shaper's own parameters stand after it and do not clash.
             assert_eq!(
                 read_back(&changed, param.name),
@@ -318,7 +318,7 @@ fn every_default_is_what_the_catalogue_says() {
         let default = default_of(entry);
         for param in entry.params {
             if let Some(text) = param.default {
-                let value = param.parse(text).unwrap();
+                let value = Catalog::parse(param, text).unwrap();
                 assert_eq!(
                     read_back(&default, param.name),
                     printed_of(entry.name, param, value),

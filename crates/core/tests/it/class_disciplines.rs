@@ -12,12 +12,11 @@ use apportion_laws::Laws;
 use crate::common::{Log, SimplePacket, Whole, packet, read, setup};
 
 /// All that can stand in a class.
-fn parts() -> &'static [&'static str] {
+fn parts() -> impl Iterator<Item = &'static str> {
     let entry = Catalog::default().find("htb").expect("HTB");
-    match entry.param("discipline").expect("a discipline in each class").kind {
-        Kind::Choice(parts) => parts,
-        other => panic!("{other:?}"),
-    }
+    let kind = entry.param("discipline").expect("a discipline in each class").kind;
+    let Kind::Discipline(place) = kind else { panic!("{kind:?}") };
+    Catalog::inside(place).map(|entry| entry.name)
 }
 
 /// The discipline with these keys, with flow i in the i-th leaf of the table where `flows` are as many.
@@ -61,7 +60,7 @@ fn transcript(queue: &mut LinkQueue<SimplePacket>, seed: u64) -> Vec<(u64, &'sta
 #[test]
 fn in_the_only_class_each_does_what_it_does_alone() {
     let weights = weights(&[1.0, 2.0, 0.5, 1.0]);
-    for name in parts().iter().filter(|name| **name != "fifo") {
+    for name in parts().filter(|name| *name != "fifo") {
         for seed in 0..20 {
             let link = setup(&weights);
             let keys = format!("prio discipline={name} limit=30p class.a.prio=0");
@@ -70,7 +69,7 @@ fn in_the_only_class_each_does_what_it_does_alone() {
                 .expect("defaults")
                 .build_simple(&LinkContext { name: "link.a", ..link });
             let [within, alone] = [&mut within, &mut alone].map(|queue| transcript(queue, seed));
-            assert!(alone.iter().any(|event| event.1 == "dropped") || *name == "cobalt", "{name}");
+            assert!(alone.iter().any(|event| event.1 == "dropped") || name == "cobalt", "{name}");
             assert_eq!(within, alone, "{name}, seed {seed}");
         }
     }

@@ -1,10 +1,13 @@
 //! What a discipline says of a setting of a flow against what it does: heeded, the setting changes what happens to packets, and
 //! otherwise nothing.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use apportion_core::label::Label;
 use apportion_core::packet::{CustomerId, Customers, FillTarget};
-use apportion_core::param::{Kind, Role};
+use apportion_core::param::{Heeds, Kind, Role};
 use apportion_core::random::Stream;
+use apportion_core::system::isolate::ENTRY as ISOLATION;
 use apportion_core::system::{Catalog, DisciplineParams, LinkContext};
 use apportion_core::units::{Rate, Span, Time, Weight};
 use apportion_core::{Colour, Ecn, FlowClass, FlowId, FlowSetting, HostPair, LabelKind, Packet as _, Queue};
@@ -100,6 +103,9 @@ fn variants() -> Vec<(&'static str, Vec<String>)> {
         for param in entry.params {
             match param.kind {
                 Kind::Choice(words) => all.extend(words.iter().map(|word| with(param.name, word))),
+                Kind::Discipline(place) => {
+                    all.extend(Catalog::inside(place).map(|inside| with(param.name, inside.name)));
+                }
                 Kind::Switch => all.extend(["true", "false"].map(|word| with(param.name, word))),
                 _ => {}
             }
@@ -115,23 +121,33 @@ fn variants() -> Vec<(&'static str, Vec<String>)> {
 #[test]
 fn a_setting_that_is_heeded_changes_what_happens_and_another_nothing() {
     let mut wrong = String::new();
-    let mut heeded = [0; 7];
+    let mut heeded = BTreeMap::<&str, BTreeSet<Heeds>>::new();
     for (kind, keys) in variants() {
         let mut keys: Vec<_> = keys.iter().map(String::as_str).collect();
         keys.push("limit=40p");
         let Ok(params) = read(kind, &keys) else { continue };
         let [greedy, real_rate] = [false, true].map(|is_real_rate| transcript(&params, None, is_real_rate).1);
-        for (number, setting) in settings().into_iter().enumerate() {
+        // Whose traits they show: of a scheduler with a policy or a shaper, neither's.
+        let has = |start: &str| keys.iter().any(|key| key.starts_with(start));
+        let shown = if has("isolate=") { "isolate" } else { kind };
+        let shows_one = !has("drop=") && !has("shaper=");
+        for setting in settings() {
             // A target is that of a real-rate flow, and matters in an overload.
             let is_target = matches!(setting, FlowSetting::Target(_));
             let (is_heeded, changed) = transcript(&params, Some(setting), is_target);
             let before = if is_target { &real_rate } else { &greedy };
-            heeded[number] += usize::from(is_heeded);
+            if is_heeded && shows_one {
+                heeded.entry(shown).or_default().insert(setting.kind());
+            }
             if is_heeded != (*before != changed) {
                 wrong += &format!("{kind} {keys:?} {setting:?}: heeded {is_heeded}\n");
             }
         }
     }
     assert!(wrong.is_empty(), "\n{wrong}");
-    assert!(heeded.iter().all(|count| *count > 0), "{heeded:?}");
+    // The catalogue says the same.
+    let catalog = Catalog::default();
+    let said = catalog.disciplines().chain([&ISOLATION]);
+    let said = said.map(|entry| (entry.name, entry.traits.heeds.iter().copied().collect::<BTreeSet<_>>()));
+    assert_eq!(heeded, said.filter(|(_, heeds)| !heeds.is_empty()).collect());
 }

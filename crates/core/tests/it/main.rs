@@ -21,3 +21,4 @@ mod isolate_peers;
 mod laws;
 mod occupancy;
 mod reference;
+mod traits;

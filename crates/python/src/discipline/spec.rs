@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use apportion::Catalog;
-use apportion::apportion_core::param::{self, Entry, EntryArgs, Param, Role};
+use apportion::apportion_core::param::{self, Entry, EntryArgs, Param, Role, Traits};
 use apportion::units::{Bytes, Packets, Rate, Ratio, Span};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -86,6 +86,7 @@ impl Spec {
             reference: "–",
             cost: "a call of Python for each packet that comes and for each that goes",
             params: Box::leak(params.into_boxed_slice()),
+            traits: Traits::NONE,
         };
         Ok(Self { class, kind, entry: Box::leak(Box::new(entry)) })
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use apportion_core::aqm::tail::{TailDrop, TailDropParams};
 use apportion_core::buffer::Buffer;
-use apportion_core::param::{Entry, EntryArgs, Kind, LIMIT, Paper, Param, Role};
+use apportion_core::param::{Entry, EntryArgs, Kind, LIMIT, Paper, Param, Role, Traits};
 use apportion_core::schedule::fifo::Fifo;
 use apportion_core::system::Catalog;
 use apportion_scenario::{Suite, load_with};
@@ -23,6 +23,7 @@ static ENTRY: Entry = Entry {
         },
         Param::new("same", "–", Kind::Number, "3", "the paper", "Something that both have."),
     ],
+    traits: Traits::NONE,
 };
 
 fn suite(queue: &str, defaults: &str) -> Suite {

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use apportion_core::limit::Limit;
-use apportion_core::param::{Entry, EntryArgs, Kind, Param, ParamError, Role};
+use apportion_core::param::{Entry, EntryArgs, Kind, Param, ParamError, Role, Traits};
 use apportion_core::random::Stream;
 use apportion_core::system::aifo::{AifoParams, Window};
 use apportion_core::system::sp_pifo::Levels;
@@ -244,6 +244,7 @@ static ENTRY: Entry = Entry {
             "AIFO: packets of which one joins the window.",
         ),
     ],
+    traits: Traits::NONE,
 };
 
 /// How to build a [`Ranked`].

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use apportion_core::limit::Limit;
-use apportion_core::param::{Entry, Kind, Param, Role};
+use apportion_core::param::{Entry, Kind, Param, Role, Traits};
 use apportion_core::system::{Catalog, Discipline, LinkContext};
 use apportion_core::units::{Packets, Time};
 use apportion_core::{Backlog, DropReason, Queue, SimplePacket, Sink};
@@ -67,6 +67,7 @@ static ENTRY: Entry = Entry {
         Param::new("limit", "B", Kind::Packets, "50p", "chosen", "Size of the buffer."),
         Param::new("loses", "–", Kind::Count, "0", "chosen", "Loses one of so many packets; none if 0."),
     ],
+    traits: Traits::NONE,
 };
 
 const OUTSIDE: &str = "\"outside\"";

@@ -4,7 +4,9 @@ use alloc::format;
 
 use super::flows;
 use crate::limit::Limit;
-use crate::param::{Entry, EntryArgs, INNER, LIMIT, Param, ParamError, Role, concat, require, total};
+use crate::param::{
+    Entry, EntryArgs, Heeds, Inside, LIMIT, Param, ParamError, Role, Traits, concat, require, total,
+};
 use crate::units::{Ratio, Span};
 use crate::{choice, params};
 
@@ -16,6 +18,11 @@ pub const SFFC: Entry = Entry {
     reference: "Tamura, Tobe, Tokuda 2000",
     cost: "O(1) per packet, O(n log n) per interval; 196 bytes per active flow, 120 per flow number where flows are recognised",
     params: &concat::<{ total(LISTS) }>(LISTS),
+    traits: Traits {
+        heeds: &[Heeds::Weight, Heeds::Guarantee],
+        goes_by: Some("what routers report of flows"),
+        ..Traits::NONE
+    },
 };
 
 /// NBQ in the catalogue.
@@ -24,6 +31,7 @@ pub const NBQ: Entry = Entry {
     summary: "SF-FC's predecessor: the reports of downstream routers alone, without fairness to adaptive flows.",
     reference: "Tamura, Tobe, Tokuda 1999, as described in 2000",
     params: SffcParams::PARAMS,
+    traits: Traits { heeds: &[], ..SFFC.traits },
     ..SFFC
 };
 
@@ -104,7 +112,7 @@ params! {
         /// that is named as `kind` stays.
         discipline: &'static str =
             Param::of("fq_codel", "the paper's FIFO divides by round-trip times and sizes of segments")
-                .one_of(&INNER)
+                .discipline(Inside::Queue)
                 .in_paper(FIFO),
     }
 }

@@ -6,7 +6,7 @@ use alloc::collections::VecDeque;
 use super::*;
 use crate::label::Label;
 use crate::packet::{Colour, Ecn, LabelKind};
-use crate::param::{LIMIT, Role};
+use crate::param::{LIMIT, Role, Traits};
 use crate::system::catalog::Catalog;
 use crate::system::{DisciplineParams, LinkQueue};
 use crate::testing::{Log, packet};
@@ -94,6 +94,7 @@ static ENTRY: Entry = Entry {
     reference: "–",
     cost: "O(1) per packet, no state",
     params: &[crate::param::Param { kind: crate::param::Kind::Packets, ..LIMIT }],
+    traits: Traits::NONE,
 };
 
 fn catalog(defect: Defect, is_marking: bool) -> Catalog {
@@ -223,8 +224,15 @@ fn what_cannot_be_registered_is_refused_with_the_reason() {
     const fn entry(name: &'static str, role: Role, params: &'static [Param]) -> Entry {
         Entry { name, role, params, ..ENTRY_COPY }
     }
-    const ENTRY_COPY: Entry =
-        Entry { name: "new", role: Role::System, summary: "", reference: "–", cost: "", params: &[] };
+    const ENTRY_COPY: Entry = Entry {
+        name: "new",
+        role: Role::System,
+        summary: "",
+        reference: "–",
+        cost: "",
+        params: &[],
+        traits: Traits::NONE,
+    };
     const KIND: Param = Param::new("kind", "–", Kind::Count, "1", "chosen", "");
     const RATE: Param = Param::new("rate", "–", Kind::Count, "1", "chosen", "");
     const NONE: Param = Param::new("n", "–", Kind::Count, "one", "chosen", "");

@@ -9,6 +9,7 @@ use crate::packet::Ecn;
 use crate::packet::HostPair;
 use crate::param::NoParams;
 use crate::system::any::SchedulerParams;
+use crate::system::any::{BufferParams, PolicyParams};
 use crate::testing::{Log, packet};
 use crate::units::Weight;
 use crate::units::{Bytes, Packets};

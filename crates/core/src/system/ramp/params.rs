@@ -4,7 +4,7 @@ use super::overload::OverloadPolicy;
 use super::requirement::{Tuning, Units};
 use crate::limit::Limit;
 use crate::packet::FlowClass;
-use crate::param::{Entry, EntryArgs, PARTS, Param, ParamError, Role, require};
+use crate::param::{Entry, EntryArgs, Heeds, Inside, Param, ParamError, Role, Traits, require};
 use crate::params;
 use crate::units::{Bytes, Packets, Ratio, Span};
 
@@ -16,6 +16,11 @@ pub const ENTRY: Entry = Entry {
     reference: "Li, Walpole, McNamee, Pu, Steere 2001",
     cost: "O(log flows) per packet, O(real-rate flows that send) per sample, 300 bytes per real-rate flow",
     params: RampParams::PARAMS,
+    traits: Traits {
+        heeds: &[Heeds::Class, Heeds::Target, Heeds::Weight],
+        goes_by: Some("what real-rate flows need"),
+        ..Traits::NONE
+    },
 };
 
 params! {
@@ -66,7 +71,7 @@ params! {
         mtu: Bytes = Param::of("1514B", "chosen: one Ethernet frame"),
         /// What divides among greedy flows, with its defaults and the size `limit`.
         greedy: &'static str = Param::of("fq_codel", "beyond the paper: in one queue a flood leaves TCP nothing")
-            .one_of(PARTS)
+            .discipline(Inside::Part)
             .in_paper("fifo"),
         /// Who comes first for what reservations leave: real-rate flows beyond their allocation, or greedy ones only.
         leftover: FlowClass = Param::of("real_rate", "beyond the paper: bursts of a frame need not wait for an average")

@@ -4,8 +4,8 @@ use super::*;
 use crate::aqm::sffc::FlowReport;
 use crate::packet::Protocol::{self, Tcp, Udp};
 use crate::packet::SimplePacket;
-use crate::param::INNER;
-use crate::system::catalog::Selection;
+use crate::param::Inside;
+use crate::system::catalog::{Catalog, Selection};
 use crate::system::{DisciplineParams, LinkQueue};
 use crate::testing::{Log, packet};
 use crate::units::Bytes;
@@ -38,7 +38,7 @@ fn what_is_let_pass_is_divided_by_the_discipline() {
 
 #[test]
 fn each_discipline_has_the_size_of_the_queue_and_hides_behind_it() {
-    for name in INNER {
+    for name in Catalog::inside(Inside::Queue).map(|entry| entry.name) {
         let params = params(&[("discipline", name), ("limit", "7p")]);
         assert_eq!(matches!(params.kind, DisciplineKind::SffcFronted(_)), name != "fifo", "{name}");
         let mut queue = queue(&params);
