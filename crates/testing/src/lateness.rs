@@ -103,7 +103,7 @@ struct Cores {
 }
 
 impl Cores {
-    /// None where the system does not tell.
+    /// Zeros where the system does not tell.
     fn now() -> Self {
         let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
         // user, nice, system, idle, iowait, irq, softirq, steal; what guests use is in the first (proc_stat(5)).

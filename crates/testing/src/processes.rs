@@ -257,7 +257,7 @@ impl Outcome {
             let reason = line.strip_prefix(&format!("{}{name}: ", skip::BEGIN)).unwrap_or(line);
             println!("test {name} ... ignored, {reason}");
         } else if self.was_busy() {
-            println!("test {name} ... ignored{time}, it failed on a busy machine: {}", self.lateness);
+            println!("test {name} ... ignored{time}, it failed on a busy machine: {}\n{said}", self.lateness);
         } else if self.is_failure() {
             println!("test {name} ... FAILED{time}");
         } else if arguments.has("--show-output") || arguments.has("--ignored") {
