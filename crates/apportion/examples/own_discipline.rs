@@ -7,7 +7,6 @@ use apportion_core::param::{Entry, LIMIT, Role, Traits};
 use apportion_core::{Backlog, DropReason, Packet, buffer::Buffer, limit::Limit, limit::LinkLimit};
 use apportion_core::{random::Stream, schedule::fifo::Fifo, system::LinkContext, units::Rate, units::Time};
 
-/// Drops an arrival with a probability that is the square of how full the buffer is.
 pub(crate) struct Quadratic(pub LinkLimit, pub Stream);
 
 impl<P: Packet> BufferPolicy<P> for Quadratic {
