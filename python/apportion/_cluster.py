@@ -306,8 +306,8 @@ def _check_address(address: str) -> None:
 def _packed(scenario: _native.Scenario) -> tuple[Any, ...]:
     if scenario.has_own_code:
         raise RunError(
-            "a cluster simulates disciplines of the library only: workers do not have those that are registered in this process, and "
-            "what they simulate could not be kept; leave `client` out"
+            "a cluster simulates disciplines and congestion controls of the library only: workers do not have those that are registered in "
+            "this process, and what they simulate could not be kept; leave `client` out"
         )
     return scenario.pack()
 

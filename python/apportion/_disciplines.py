@@ -1,4 +1,4 @@
-"""Disciplines that are classes of Python."""
+"""Disciplines and congestion controls that are classes of Python."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar, overload
 from . import _native
 from ._native import Buffer, Link, Packet
 
-__all__ = ["Buffer", "Link", "Packet", "describe", "register"]
+__all__ = ["Buffer", "Link", "Packet", "describe", "is_control", "register"]
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -20,9 +20,9 @@ def register(cls: _Class, /, *, name: str | None = None) -> _Class: ...
 @overload
 def register(cls: None = None, /, *, name: str | None = None) -> Callable[[_Class], _Class]: ...
 def register(cls: Any = None, /, *, name: str | None = None) -> Any:
-    """Register a class as a queue discipline, for scenarios to name; also as a decorator.
+    """Register a class as a queue discipline or a congestion control, for scenarios to name; also as a decorator.
 
-    A class is one of two things. One object is made for each queue of each replication, as ``cls(link, **parameters)``.
+    A class is one of three things. Of a discipline one object is made for each queue of each replication, as ``cls(link, **parameters)``.
 
     *A whole discipline* has ``enqueue(self, now, packet)``, which keeps the packet or calls ``packet.drop()``, and
     ``dequeue(self, now)``, which returns the packet to send, or None. One that holds packets back has ``wakeup(self)`` too, which
@@ -33,14 +33,19 @@ def register(cls: Any = None, /, *, name: str | None = None) -> Any:
     ``dequeue(self, now, buffer)``, which takes packets by ``buffer.pop()`` and returns one of them. Its attribute ``scheduler`` is ``"fifo"``
     (the default), ``"drr"``, ``"rr"``, ``"stfq"``, ``"scfq"`` or ``"wf2q_plus"``.
 
-    Times are in seconds. Both may have ``set_limit(self, packets)``, ``set_rate(self, rate)`` and ``set_weight(self, flow, weight)``, for
+    *A congestion control* has ``on_ack(self, window, ack)``, which moves ``window.cwnd`` and ``window.ssthresh``, in segments, and
+    ``on_loss(self, window, event)``, which returns how many segments are left, or ``window`` where it has moved that itself, or None to ignore
+    the loss. One object is made for each connection, as ``cls(connection)``. docs/python.md has its other hooks, and the attributes by which
+    a class says what it asks of the transport.
+
+    Times are in seconds. Disciplines may have ``set_limit(self, packets)``, ``set_rate(self, rate)`` and ``set_weight(self, flow, weight)``, for
     scenarios that change these while they run; and ``statistics(self)``, called at the end, which returns a dict of names and numbers for
     :attr:`apportion.Results.statistics`. What a method raises ends the run, and comes out of :meth:`apportion.Scenario.run`.
 
     Parameters
     ----------
     cls : type
-        The class. Its parameters are the arguments of ``__init__`` behind ``link``; all have defaults: numbers, True or False, or
+        The class. Parameters of a discipline are the arguments of ``__init__`` behind ``link``; all have defaults: numbers, True or False, or
         quantities as scenarios write them, which arrive as numbers: ``"50p"`` as packets, ``"64kB"`` as bytes, ``"5ms"`` as seconds,
         ``"10Mbit"`` as bit/s, ``"2%"`` as a share. Names that every queue has are taken: ``kind``, ``drop``, ``shaper``, ``rate`` and others.
     name : str, optional
@@ -59,7 +64,7 @@ def register(cls: Any = None, /, *, name: str | None = None) -> Any:
 
     Notes
     -----
-    Replications with such a discipline run one after the other, since the interpreter runs one thread at a time. For more, run several
+    Replications with such a class run one after the other, since the interpreter runs one thread at a time. For more, run several
     processes.
 
     Examples
@@ -80,12 +85,56 @@ def register(cls: Any = None, /, *, name: str | None = None) -> Any:
     >>> s = ap.dumbbell(2, queue=["fifo", {"kind": "last", "limit": "20p"}], stop="12s", measure_from="2s")
     >>> len(s.run().flows)
     4
+
+    >>> @ap.register
+    ... class Scalable:
+    ...     "A hundredth for each segment that is acknowledged, and an eighth for a loss."
+    ...     def __init__(self, connection):
+    ...         pass
+    ...     def on_ack(self, window, ack):
+    ...         if ack.may_grow:
+    ...             window.cwnd += ack.acked if window.is_slow_start else 0.01 * ack.acked
+    ...     def on_loss(self, window, event):
+    ...         return 0.875 * event.basis
+    >>> s = ap.dumbbell({"one": {"tcp": ["cubic", "scalable"]}}, stop="12s", measure_from="2s")
+    >>> len(s.run().flows)
+    2
     """
     if cls is None:
         return lambda cls: register(cls, name=name)
+    if is_control(cls):
+        _native.register_control(cls, name or _name(cls), _summary(cls, "A congestion control in Python."), _attributes(cls))
+        return cls
     described = describe(cls)
-    _native.register(cls, name or described[0], _summary(cls), *described[1:])
+    _native.register(cls, name or described[0], _summary(cls, "A discipline in Python."), *described[1:])
     return cls
+
+
+def is_control(cls: Any) -> bool:
+    """Whether a class is a congestion control."""
+    missing = [name for name in ("on_ack", "on_loss") if not hasattr(cls, name)]
+    if not isinstance(cls, type) or len(missing) == 2:
+        return False
+    if missing:
+        raise ValueError(f"{cls.__name__} has no {missing[0]}: a congestion control has on_ack and on_loss")
+    try:
+        inspect.signature(cls).bind(None)
+    except TypeError:
+        raise ValueError(f"{cls.__name__} is made as {cls.__name__}(connection): give __init__ this one argument") from None
+    return True
+
+
+# What a congestion control asks of the transport, if it does not say.
+_ATTRIBUTES: dict[str, str | bool] = {"source": "–", "paces": False, "needs_rack": False, "one_way_delay": False, "quic": True, "marks": "one"}
+
+
+def _attributes(cls: type) -> dict[str, str | bool]:
+    found: dict[str, str | bool] = {name: getattr(cls, name, default) for name, default in _ATTRIBUTES.items()}
+    for name, value in found.items():
+        kind = type(_ATTRIBUTES[name])
+        if not isinstance(value, kind):
+            raise ValueError(f"{cls.__name__}.{name} is {value!r}; write {'text' if kind is str else 'True or False'}")
+    return found
 
 
 def describe(cls: type) -> tuple[str, str | None, list[tuple[str, str]]]:
@@ -98,7 +147,10 @@ def describe(cls: type) -> tuple[str, str | None, list[tuple[str, str]]]:
         scheduler = None
         missing = [name for name in ("enqueue", "dequeue") if not hasattr(cls, name)]
         if missing:
-            raise ValueError(f"{cls.__name__} has no {' and no '.join(missing)}: write both, or admit for a buffer policy")
+            raise ValueError(
+                f"{cls.__name__} has no {' and no '.join(missing)}: write both, or admit for a buffer policy, or on_ack and on_loss for a "
+                "congestion control"
+            )
     return _name(cls), scheduler, _parameters(cls)
 
 
@@ -107,8 +159,8 @@ def _name(cls: type) -> str:
     return name if isinstance(name, str) else re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
 
 
-def _summary(cls: type) -> str:
-    return (inspect.getdoc(cls) or "A discipline in Python.").split("\n\n")[0].replace("\n", " ")
+def _summary(cls: type, default: str) -> str:
+    return (inspect.getdoc(cls) or default).split("\n\n")[0].replace("\n", " ")
 
 
 def _parameters(cls: type) -> list[tuple[str, str]]:

@@ -209,6 +209,156 @@ class Link:
     def random(self) -> Random:
         """The same generator at each call; its numbers depend on the seed of the run and the name of the link alone."""
 
+class Window:
+    """What a connection sends by, in segments."""
+
+    cwnd: float
+    """The congestion window."""
+    ssthresh: float
+    """Slow start below, congestion avoidance from there on; infinite at first."""
+    @property
+    def is_slow_start(self) -> bool:
+        """Whether it is in slow start."""
+    def grow_as_reno(self, counted: float, abc_limit: int | None = None) -> None:
+        """Grow as Reno's does (RFC 5681 section 3.1) with an ACK that counts as so many segments: by these in slow start, at most by
+        RFC 3465's limit L if there is one, and by one for each window in avoidance."""
+
+class Connection:
+    """A connection that begins."""
+
+    @property
+    def initial_window(self) -> float:
+        """The window that it begins with, in segments."""
+    @property
+    def segment(self) -> int:
+        """Payload of a full segment, bytes."""
+    @property
+    def wire(self) -> int:
+        """The same on the wire, bytes."""
+
+class Sent:
+    """A segment that leaves."""
+
+    @property
+    def now(self) -> float:
+        """When it leaves, s."""
+    @property
+    def number(self) -> int:
+        """Which it is. One that is sent again has the number of the first time in TCP and a new one in QUIC."""
+    @property
+    def in_flight(self) -> int:
+        """Segments in the network before it."""
+
+class Feedback:
+    """What an ACK reports, before it means anything for losses, marks and the window."""
+
+    @property
+    def now(self) -> float:
+        """When it came, s."""
+    @property
+    def number(self) -> int:
+        """All segments up to this number have arrived; in QUIC the highest of those acknowledged."""
+    @property
+    def last_sent(self) -> int:
+        """The number of the last segment sent."""
+    @property
+    def bytes(self) -> int:
+        """Bytes that are acknowledged in order for the first time; in QUIC all for the first time."""
+    @property
+    def segments(self) -> int:
+        """Segments that are known to have arrived for the first time."""
+    @property
+    def marked(self) -> int:
+        """How many were marked. Where the receiver only echoes marks, all or none of those of this ACK."""
+    @property
+    def counts_marks(self) -> bool:
+        """Whether the receiver counts marks and does not only echo them."""
+    @property
+    def one_way_delay(self) -> float | None:
+        """The receiver's clock at the arrival less the sender's at the transmission, s, where the receiver says it."""
+
+class Ack:
+    """What an ACK means for the window."""
+
+    @property
+    def now(self) -> float:
+        """When it came, s."""
+    @property
+    def phase(self) -> Literal["open", "cwr", "recovery", "loss"]:
+        """Where the transport stands."""
+    @property
+    def acked(self) -> float:
+        """Segments that it acknowledges; in QUIC those sent outside recovery."""
+    @property
+    def counted(self) -> float:
+        """What Reno counts it as, by the profile: those segments, or one."""
+    @property
+    def abc_limit(self) -> int | None:
+        """RFC 3465's L: by so many segments one ACK may open the window in slow start."""
+    @property
+    def delivered(self) -> int:
+        """Segments that are known to have arrived for the first time."""
+    @property
+    def lost(self) -> int:
+        """Segments found lost with it."""
+    @property
+    def prior_in_flight(self) -> int:
+        """Segments in the network before it."""
+    @property
+    def in_flight(self) -> int:
+        """And after it."""
+    @property
+    def number(self) -> int:
+        """All segments up to this number have arrived; in QUIC the first that is outstanding."""
+    @property
+    def last_sent(self) -> int:
+        """The number of the last segment sent."""
+    @property
+    def latest(self) -> int | None:
+        """The segment sent last of those that are known to have arrived, if this ACK shows that."""
+    @property
+    def rtt(self) -> float | None:
+        """The round-trip time of the last segment that it acknowledges, s, if that was sent once."""
+    @property
+    def srtt(self) -> float:
+        """The smoothed round-trip time, s; 0 before one is known."""
+    @property
+    def min_rtt(self) -> float:
+        """The shortest round-trip time of the connection, s; the smoothed one where the transport does not keep it."""
+    @property
+    def slow_start(self) -> bool:
+        """The window was below the threshold when it came, which HyStart may have changed since."""
+    @property
+    def is_limited(self) -> bool:
+        """The window, rather than the application or the receiver, limited what was sent."""
+    @property
+    def may_grow(self) -> bool:
+        """The window was used enough for Reno's to grow (RFC 7661; RFC 9002 section 7.8), by the rule of the transport."""
+
+class CongestionEvent:
+    """A sign of congestion."""
+
+    @property
+    def now(self) -> float:
+        """When it was seen, s."""
+    @property
+    def cwnd(self) -> float:
+        """The window that it met, in segments. RACK counts whole segments."""
+    @property
+    def basis(self) -> float:
+        """What Reno takes half of, in segments: that window within what the receiver allows, or what is outstanding (RFC 5681 equation (4))."""
+    @property
+    def receive_window(self) -> float:
+        """The window that the receiver allows, in segments; infinite in QUIC."""
+    @property
+    def in_flight(self) -> int:
+        """Segments in the network."""
+    @property
+    def again(self) -> bool:
+        """A timeout for data for which the threshold was lowered already (RFC 5681 section 3.1): it stays."""
+
+def register_control(cls: type, name: str, summary: str, attributes: dict[str, str | bool]) -> None: ...
+def check_control_laws(cls: type) -> str | None: ...
 def register(
     cls: type, name: str, summary: str, scheduler: str | None, parameters: Sequence[tuple[str, str]]
 ) -> None: ...

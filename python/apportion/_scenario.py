@@ -161,7 +161,7 @@ class Scenario:
             Run it even if an estimate says that it takes more than a day of CPU time or 2 GB of memory. Default False.
         cache : bool
             Take what was simulated before from the cache of the command ``apportion``, and keep there what is simulated now, each
-            replication as it ends: what is killed goes on where it was. Not with own disciplines and ``on_...``. Default False.
+            replication as it ends: what is killed goes on where it was. Not with own disciplines, own congestion controls and ``on_...``. Default False.
         on_drop, on_mark, on_sample : callable, optional
             Are called while it runs: with a :class:`Dropped` for each packet that a discipline drops or a wire loses, with a
             :class:`Marked` for each that is marked, with a :class:`Sampled` at the end of each sample interval. What they raise

@@ -74,7 +74,7 @@ def sweep(
         If an argument makes no sense, or a cluster is to call functions of this process.
     RunError
         As :meth:`apportion.Scenario.run`. With a cluster also if its scheduler is lost, a worker has another build of apportion or
-        too little memory, or the scenario has disciplines that are registered in Python.
+        too little memory, or the scenario has disciplines or congestion controls that are registered in Python.
 
     Examples
     --------

@@ -285,7 +285,7 @@ def test_own_disciplines_are_refused(cluster: Cluster, small: ap.Scenario) -> No
             return self.waiting.pop(0) if self.waiting else None
 
     with cluster.client() as client:
-        with pytest.raises(ap.RunError, match="disciplines of the library only"):
+        with pytest.raises(ap.RunError, match="congestion controls of the library only"):
             ap.sweep(small, {"queue": ["fifo", "of_cluster"]}, client=client)
         # One that is registered, and not used, is no matter.
         assert ap.sweep(small.set({"stop": "2s"}), {"queue": ["fifo"]}, client=client, progress=False).results.complete

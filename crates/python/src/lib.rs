@@ -6,6 +6,7 @@
 #![warn(missing_docs)]
 
 mod catalogue;
+mod congestion;
 mod discipline;
 mod errors;
 mod events;
@@ -28,6 +29,10 @@ use pyo3::prelude::*;
 mod _native {
     #[pymodule_export]
     use crate::catalogue::{example_names, experiments, explain, names};
+    #[pymodule_export]
+    use crate::congestion::{
+        Ack, CongestionEvent, Connection, Feedback, Sent, Window, check_control_laws, register_control,
+    };
     #[pymodule_export]
     use crate::discipline::{Buffer, Link, Packet, check_laws, register};
     #[pymodule_export]

@@ -52,7 +52,7 @@ pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_, '_>) -
         cancel.cancel();
     }
     let counts = Counts::default();
-    // Disciplines in Python share the interpreter's lock: a second thread would only wait for it. Callbacks come one after the other.
+    // Disciplines and congestion controls in Python share the interpreter's lock: a second thread would only wait for it. Callbacks come one after the other.
     let in_python = scenario.has_own_code() || !callbacks.are_none();
     let jobs = if in_python { 1 } else { jobs };
     let run = Run::new(scenario)

@@ -83,7 +83,7 @@ impl Scenario {
         }
     }
 
-    /// Whether a queue is a discipline that is registered in Python.
+    /// Whether a queue is a discipline, or a flow has a congestion control, that is registered in Python.
     #[getter]
     fn has_own_code(&self) -> bool {
         self.inner.has_own_code()

@@ -12,6 +12,7 @@ use pyo3::types::PyType;
 
 use super::buffer::SCHEDULERS;
 use super::host::Host;
+use crate::congestion;
 
 /// A class that is a discipline.
 pub struct Spec {
@@ -44,7 +45,7 @@ fn registered() -> MutexGuard<'static, BTreeMap<String, Arc<Spec>>> {
 }
 
 /// What the catalogue keeps as long as the process runs. A program registers some classes, a notebook some more.
-fn leak(text: &str) -> &'static str {
+pub fn leak(text: &str) -> &'static str {
     Box::leak(text.to_owned().into_boxed_str())
 }
 
@@ -137,13 +138,14 @@ fn kind_of(default: &str) -> Option<param::Kind> {
     quantities.into_iter().find_map(|(fits, kind)| fits.then_some(kind))
 }
 
-/// The disciplines of the library and those registered.
+/// What the library has, and what was registered: disciplines and congestion controls.
 pub fn catalog() -> Catalog {
     let mut catalog = Catalog::default();
     for spec in registered().values() {
         // It was refused when it was registered if it cannot be.
         let _ = add(&mut catalog, spec);
     }
+    congestion::add_to(&mut catalog);
     catalog
 }
 
