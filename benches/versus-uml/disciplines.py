@@ -175,7 +175,9 @@ def rows(setting):
     rtt = f"rtt {20 * setting.aim(5):g}ms"
     cake = f"besteffort no-ack-filter raw memlimit 4mb {rtt}"
     fq = "limit 1000 flow_limit 100 quantum 3028 initial_quantum 15140 orphan_mask 65535"
-    our_cake = f'kind = "cake", limit = "4MB", tins = "one", {codel}'
+    our_cake = f'kind = "cake", limit = "4MB", tins = "besteffort", {codel}'
+    # Linux's turns follow the rate of its shaper only.
+    ours_unlimited = f'{our_cake}, quantum = "1514B"'
     return [
         Row("queues", "fifo", '{ kind = "fifo", limit = "60p" }', "pfifo limit 60"),
         # Linux's counts bytes, spaces drops as the paper of 1993 does, and uses a power of two as the weight of its average:
@@ -237,8 +239,8 @@ def rows(setting):
             f"fq {fq} maxrate {setting.part(0.75 / (setting.flows + 1))}",
             shaped=0.75,
         ),
-        Row("queues", "cake", f"{{ {our_cake} }}", f"cake unlimited triple-isolate {cake}"),
-        # Its own shaper, below the rate of the link. Linux's turns are shorter at low rates.
+        Row("queues", "cake", f"{{ {ours_unlimited} }}", f"cake unlimited triple-isolate {cake}"),
+        # Its own shaper, below the rate of the link.
         Row(
             "queues",
             "cake shaper",
@@ -246,9 +248,9 @@ def rows(setting):
             f"cake bandwidth {setting.part(0.9)} triple-isolate {cake}",
             shaped=0.9,
         ),
-        Row("hosts", "cake triple", f'{{ {our_cake}, hosts = "triple" }}', f"cake unlimited triple-isolate {cake}"),
-        Row("hosts", "cake source", f'{{ {our_cake}, hosts = "source" }}', f"cake unlimited srchost {cake}"),
-        Row("hosts", "cake flows", f'{{ {our_cake}, hosts = "none" }}', f"cake unlimited flows {cake}"),
+        Row("hosts", "cake triple", f'{{ {ours_unlimited}, hosts = "triple" }}', f"cake unlimited triple-isolate {cake}"),
+        Row("hosts", "cake source", f'{{ {ours_unlimited}, hosts = "source" }}', f"cake unlimited srchost {cake}"),
+        Row("hosts", "cake flows", f'{{ {ours_unlimited}, hosts = "none" }}', f"cake unlimited flows {cake}"),
         prio(setting, "prio", ["rt", "a", "b"]),
         prio(setting, "prio b", ["rt", "b", "a"]),
         # Rate, ceiling, priority, turn: a ceiling binds; what is left goes 1 : 2; it goes to the higher priority.

@@ -77,6 +77,13 @@ impl CobaltControl {
         let target = self.target.max((full * 3).div(2));
         Self { target, interval: self.interval.max(target * 2), ..self.clone() }
     }
+
+    /// As [`at`](Self::at), for a tin of CAKE that has `rate`: `interval` grows by as much as `target`.
+    // Høiland-Jørgensen, Täht, Morton 2018: a round trip takes the longer, the longer the queue is that it goes through
+    pub(crate) fn of_tin(&self, rate: Rate) -> Self {
+        let slow = self.at(rate);
+        Self { interval: slow.interval.max(self.interval + slow.target.saturating_sub(self.target)), ..slow }
+    }
 }
 
 params! {

@@ -12,8 +12,8 @@
 //! - A queue that is too full for `limit` loses packets from the head of the longest queue, whose COBALT is told.
 //! - `bandwidth` is a shaper in deficit mode: a packet is sent at the time at which the one before it has been paid for, with what
 //!   the link layer adds to it. Without it, the link's own rate shapes.
-//! - The tin of real-rate flows has priority while it uses no more than a quarter of the link, by the clock of the shaper, and what
-//!   the other tin leaves.
+//! - Real-rate flows have a tin of their own, which goes first for a quarter of what leaves: `tins.rs`.
+//! - Below 50 Mb/s a turn is shorter, and below 3.6 Mb/s COBALT's times are longer, each by the rate that its tin has.
 //!
 //! Readings:
 //! - A flow is busy from its first packet until a turn finds its queue empty.
@@ -27,39 +27,44 @@
 //! - No ACK filter: what an acknowledgement acknowledges cannot be seen. No NAT, no washing of marks, no splitting of large
 //!   segments.
 //! - The shaper catches up with at most 1 ms of late calls.
+//! - Tins are served by what left, not by clocks at parts of the rate: a link may be slower than it is said to be. Linux gives best
+//!   effort all that voice wants beyond its quarter.
+//! - Without `bandwidth` the rate of the link stands for it, where Linux has turns of 1514 B and no priorities.
 //! - Flows have no weights.
 //!
 //! Cost: O(1) per packet, O(log queues) where one is dropped for lack of room; 160 bytes per queue of each tin in use, 9 per flow
 //! and 16 per host. Parameters: [`ENTRY`].
 
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::context::LinkContext;
 use super::discipline::Discipline;
-use super::flow_queueing::{QUANTUM, SIZE};
+use super::flow_queueing::SIZE;
 use crate::aqm::cobalt::CobaltControl;
 use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::Pool;
 use crate::packet::{FlowClass, FlowId, HostPair, Packet};
 use crate::param::{Entry, Heeds, Param, ParamError, Role, Traits, require};
+use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Time};
-use crate::{choice, params};
 
 mod clock;
 mod rounds;
 #[cfg(test)]
 mod tests;
 mod tin;
+mod tins;
 
 use clock::{Clock, Wire};
-use tin::Tin;
+use tin::{Pace, Tin};
+use tins::Shares;
 
 pub use clock::Framing;
 pub use tin::Hosts;
+pub use tins::Tins;
 
 /// CAKE in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -75,15 +80,9 @@ pub const ENTRY: Entry = Entry {
 /// Most queues of a tin. Chosen: 10 MB of state.
 const MAX_FLOWS: u32 = 1 << 16;
 
-choice! {
-    /// Which tins there are.
-    pub enum Tins {
-        /// One for real-rate flows, one for all others.
-        Class = "class",
-        /// One for all.
-        One = "one",
-    }
-}
+/// The longest and the shortest turn.
+// tc-cake(8): 1514 B, an Ethernet frame, and 300 B in its example
+const TURNS: [Bytes; 2] = [Bytes::new(1_514), Bytes::new(300)];
 
 params! {
     /// Parameters of [`Cake`].
@@ -101,9 +100,9 @@ params! {
         hosts: Hosts = Param::of("triple", "tc-cake(8): triple-isolate"),
         /// Whether real-rate flows have a tin of their own, with priority up to a quarter of the link.
         tins: Tins = Param::of("class", "chosen: the two of the paper's that classes of flows can tell apart"),
-        quantum: Bytes = QUANTUM.doc(
-            "Bytes that a flow sends in a turn if its hosts have no other flow; flows of one host share a turn.",
-        ),
+        /// Bytes that a flow sends in a turn if its hosts have no other flow; flows of one host share a turn. If not set, what the tin
+        /// sends in 1/4096 s, but at least 300B and at most 1514B.
+        quantum: Option<Bytes> = Param::unset("tc-cake(8), `quantum` of its example: 762 B at 25 Mb/s").symbol("quantum"),
         /// Queues of a tin.
         flows: u32 = Param::of("1024", "Høiland-Jørgensen, Täht, Morton 2018"),
         /// Queues among which a flow finds an idle one; 1: a plain hash.
@@ -118,7 +117,8 @@ impl CakeParams {
     fn check(&self) -> Result<(), ParamError> {
         let message = "it must be above zero; leave it out for none";
         require(self.bandwidth != Some(Rate::ZERO), "bandwidth", message)?;
-        require((1..=1 << 32).contains(&self.quantum.get()), "quantum", "it must lie between 1B and 4GB")?;
+        let fits = |bytes: Bytes| (1..=1 << 32).contains(&bytes.get());
+        require(self.quantum.is_none_or(fits), "quantum", "it must lie between 1B and 4GB")?;
         let fits = |bytes: Bytes| bytes.get() <= 1 << 16;
         require(fits(self.overhead), "overhead", "it must be at most 65536B")?;
         require(fits(self.mpu), "mpu", "it must be at most 65536B")?;
@@ -135,6 +135,13 @@ impl CakeParams {
         self.bandwidth.map_or(link_rate, |bandwidth| bandwidth.min(link_rate))
     }
 
+    /// What a tin does that has `rate`.
+    fn pace(&self, rate: Rate) -> Pace {
+        let [most, least] = TURNS;
+        let quantum = self.quantum.unwrap_or(Bytes::new(rate.as_bit() / 8 / 4_096).clamp(least, most));
+        Pace { quantum, control: self.control.of_tin(rate) }
+    }
+
     /// What `bandwidth` leaves for packets of this size, in their own bytes, if it is set.
     pub(super) fn capacity(&self, packet: Bytes) -> Option<Rate> {
         let (size, wire) = (u128::from(packet.get()), u128::from(self.wire().size(packet).get()));
@@ -143,24 +150,13 @@ impl CakeParams {
     }
 }
 
-/// The tin of flows that are not real-rate, and of all if there is one.
-const BEST_EFFORT: usize = 0;
-/// The tin of real-rate flows.
-const REAL_RATE: usize = 1;
-/// The link is so many times what the tin of real-rate flows has priority for.
-// tc-cake(8): 25% for "voice"
-const PRIORITY_PART: u64 = 4;
-
 /// The tins, the shaper and the packets.
 #[derive(Clone, Debug)]
 pub struct Cake<P> {
     pub(super) params: CakeParams,
     limit: LinkLimit,
-    /// The control loop at the rate at which packets leave.
-    control: CobaltControl,
-    /// That rate.
-    rate: Rate,
-    tins: Box<[Tin; 2]>,
+    tins: Vec<Tin>,
+    shares: Shares,
     packets: Pool<P>,
     random: Stream,
     /// What flows are, by slot.
@@ -168,8 +164,6 @@ pub struct Cake<P> {
     is_real_rate: Vec<bool>,
     /// When the shaper lets the next packet out.
     shaper: Clock,
-    /// Until when the tin of real-rate flows has used what it has priority for.
-    priority: Clock,
     /// Whether the last request was refused.
     is_held_back: bool,
 }
@@ -181,20 +175,21 @@ impl<P: Packet> Cake<P> {
         let mut random = link.stream();
         let salt = random.below(u64::MAX);
         let rate = params.rate(link.link_rate);
+        let shares = Shares::new(params.tins);
+        let tin = |tin| {
+            let pace = params.pace(shares.rate(tin, rate));
+            Tin::new([params.flows, params.ways], params.hosts, salt, pace)
+        };
         Self {
             params: params.clone(),
             limit: LinkLimit::new(params.limit, rate),
-            control: params.control.at(rate),
-            rate,
-            tins: Box::new(
-                [(); 2].map(|()| Tin::new(params.quantum, [params.flows, params.ways], params.hosts, salt)),
-            ),
+            tins: (0..shares.tins()).map(tin).collect(),
+            shares,
             packets: Pool::new(),
             random,
             hosts: Vec::new(),
             is_real_rate: Vec::new(),
             shaper: Clock::default(),
-            priority: Clock::default(),
             is_held_back: false,
         }
     }
@@ -205,23 +200,22 @@ impl<P: Packet> Cake<P> {
     }
 
     fn tin_of(&self, flow: FlowId) -> usize {
-        let is_real_rate = self.is_real_rate.get(flow.slot()).is_some_and(|it| *it);
-        if is_real_rate && self.params.tins == Tins::Class { REAL_RATE } else { BEST_EFFORT }
+        match self.params.tins {
+            Tins::Class => usize::from(self.is_real_rate.get(flow.slot()).is_some_and(|it| *it)),
+            Tins::Besteffort => 0,
+        }
     }
 
     /// The tin that is served next.
-    fn pick(&self, now: Time) -> usize {
-        let [best_effort, real_rate] = &*self.tins;
-        let goes_first = !real_rate.backlog().is_empty()
-            && (self.priority.is_due(now) || best_effort.backlog().is_empty());
-        if goes_first { REAL_RATE } else { BEST_EFFORT }
+    fn pick(&self) -> usize {
+        self.shares.pick(|tin| self.tins[tin].waiting())
     }
 
     /// Drops a packet of the longest queue. Whether there was one.
     fn cut(&mut self, now: Time, sink: &mut dyn Sink<P>) -> bool {
-        let [best_effort, real_rate] = &mut *self.tins;
-        let tin = if real_rate.longest() > best_effort.longest() { real_rate } else { best_effort };
-        let Some(packet) = tin.cut(&self.control, now, &mut self.packets) else { return false };
+        let longest = self.tins.iter_mut().map(Tin::longest).enumerate().max_by_key(|(_, bytes)| *bytes);
+        let cut = longest.and_then(|(tin, _)| self.tins[tin].cut(now, &mut self.packets));
+        let Some(packet) = cut else { return false };
         sink.dropped(now, packet, DropReason::PushOut);
         true
     }
@@ -240,12 +234,10 @@ impl<P: Packet> Queue<P> for Cake<P> {
         let tin = self.tin_of(packet.flow());
         if self.backlog().is_empty() {
             self.shaper.start(now);
-        }
-        if tin == REAL_RATE && self.tins[tin].backlog().is_empty() {
-            self.priority.start(now);
+            self.shares.forgive();
         }
         let hosts = self.hosts.get(packet.flow().slot()).copied().unwrap_or_default();
-        self.tins[tin].enqueue(&self.control, now, &mut self.packets, packet, hosts);
+        self.tins[tin].enqueue(now, &mut self.packets, packet, hosts);
         // Terminates: each cut takes a packet.
         while self.limit.get().is_exceeded_by(self.backlog()) && self.cut(now, sink) {}
     }
@@ -255,17 +247,16 @@ impl<P: Packet> Queue<P> for Cake<P> {
         if self.is_held_back {
             return None;
         }
-        let tin = self.pick(now);
-        let (wire, control, random) = (self.params.wire(), &self.control, &mut self.random);
-        let packet = self.tins[tin]
-            .next(&mut self.packets, wire, |state, queue| state.dequeue(control, now, queue, random, sink))?;
+        let tin = self.pick();
+        let (wire, random) = (self.params.wire(), &mut self.random);
+        let packet = self.tins[tin].next(&mut self.packets, wire, |control, state, queue| {
+            state.dequeue(control, now, queue, random, sink)
+        })?;
         let size = wire.size(packet.size());
         if let Some(bandwidth) = self.params.bandwidth {
             self.shaper.pay(now, size, bandwidth.as_bit());
         }
-        if tin == REAL_RATE {
-            self.priority.pay(now, size, self.rate.as_bit() / PRIORITY_PART);
-        }
+        self.shares.pay(tin, size, |tin| self.tins[tin].waiting());
         Some(packet)
     }
 
@@ -275,16 +266,15 @@ impl<P: Packet> Queue<P> for Cake<P> {
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        let [best_effort, real_rate] = &*self.tins;
-        best_effort.backlog().plus(real_rate.backlog())
+        self.tins.iter().fold(Backlog::EMPTY, |sum, tin| sum.plus(tin.backlog()))
     }
 }
 
 impl<P: Packet> Discipline<P> for Cake<P> {
     fn drain(&mut self, now: Time) -> Option<P> {
         use crate::aqm::codel::Source as _;
-        let tin = self.pick(now);
-        self.tins[tin].next(&mut self.packets, self.params.wire(), |_, queue| queue.pop(now))
+        let tin = self.pick();
+        self.tins[tin].next(&mut self.packets, self.params.wire(), |_, _, queue| queue.pop(now))
     }
 
     fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {
@@ -300,9 +290,11 @@ impl<P: Packet> Discipline<P> for Cake<P> {
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
-        self.rate = self.params.rate(rate);
-        self.limit.set_link_rate(self.rate);
-        self.control = self.params.control.at(self.rate);
+        let rate = self.params.rate(rate);
+        self.limit.set_link_rate(rate);
+        for (at, tin) in self.tins.iter_mut().enumerate() {
+            tin.set_pace(self.params.pace(self.shares.rate(at, rate)));
+        }
     }
 
     fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {

@@ -131,7 +131,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         ("cake", "mpu") => "84B",
         ("cake", "framing") => "atm",
         ("cake", "hosts") => "source",
-        ("cake", "tins") => "one",
+        ("cake", "tins") => "besteffort",
         ("cake", "ways") => "4",
         ("aifo", "headroom") => "0.35",
         ("aifo", "sample") => "15",
@@ -306,7 +306,9 @@ fn is_optional(entry: &str, name: &str) -> bool {
     match (entry, name) {
         (entry, "limit") => entry != "ramp",
         ("tred", "min_th" | "max_th" | "w_q") => true,
-        ("fq_codel" | "fq_pie", "memory_limit" | "flows") | ("afq", "bpr") | ("cake", "bandwidth") => true,
+        ("fq_codel" | "fq_pie", "memory_limit" | "flows")
+        | ("afq", "bpr")
+        | ("cake", "bandwidth" | "quantum") => true,
         ("ramp", "target_delay" | "patience") => true,
         _ => ["peak", "maxrate", "bucket", "initial", "report_discards"].contains(&name),
     }

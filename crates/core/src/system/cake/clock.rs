@@ -39,7 +39,7 @@ impl Wire {
 /// How far behind a clock may be. Chosen: the precision of timers.
 const MOST_LATE: Span = Span::from_millis(1);
 
-/// A virtual clock: a packet is due when those before it have been paid for at a rate.
+/// The virtual clock of the shaper: a packet is due when those before it have been paid for at a rate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock {
     due: Time,

@@ -108,6 +108,8 @@ impl Held {
 struct FlowQueue {
     link: Link,
     held: Held,
+    /// Whether that is counted as waiting.
+    is_waiting: bool,
     round: Round,
     /// The tag of the flow that it belongs to.
     owner: u32,
@@ -147,10 +149,18 @@ fn tag_of(flow: FlowId) -> u32 {
     flow.slot() as u32
 }
 
+/// What a tin is given by the rate that it has.
+#[derive(Clone, Debug)]
+pub(super) struct Pace {
+    /// What a flow sends in a turn.
+    pub quantum: Bytes,
+    pub control: CobaltControl,
+}
+
 /// The queues of a tin and their rounds.
 #[derive(Clone, Debug)]
 pub(super) struct Tin {
-    quantum: u64,
+    pace: Pace,
     ways: u32,
     sets: u32,
     salt: u64,
@@ -162,6 +172,8 @@ pub(super) struct Tin {
     old_flows: Rounds,
     busy: Busy,
     busy_queues: u64,
+    /// Queues that have packets.
+    waiting: u64,
     /// Queues by bytes.
     fattest: Tree<Largest>,
     backlog: Backlog,
@@ -170,9 +182,9 @@ pub(super) struct Tin {
 
 impl Tin {
     /// `flows` queues in sets of `ways`.
-    pub fn new(quantum: Bytes, [flows, ways]: [u32; 2], hosts: Hosts, salt: u64) -> Self {
+    pub fn new([flows, ways]: [u32; 2], hosts: Hosts, salt: u64, pace: Pace) -> Self {
         Self {
-            quantum: scaled(quantum),
+            pace,
             ways,
             sets: flows / ways,
             salt,
@@ -182,6 +194,7 @@ impl Tin {
             old_flows: Rounds::new(),
             busy: Busy { of: hosts, sources: Vec::new(), destinations: Vec::new() },
             busy_queues: 0,
+            waiting: 0,
             fattest: Tree::new(),
             backlog: Backlog::EMPTY,
             collisions: 0,
@@ -201,6 +214,16 @@ impl Tin {
         self.busy_queues
     }
 
+    /// Queues that have packets.
+    pub const fn waiting(&self) -> u64 {
+        self.waiting
+    }
+
+    /// Changes what follows from the rate.
+    pub fn set_pace(&mut self, pace: Pace) {
+        self.pace = pace;
+    }
+
     #[cold]
     #[inline(never)]
     fn grow(&mut self) {
@@ -209,6 +232,7 @@ impl Tin {
         let idle = FlowQueue {
             link: Link::NONE,
             held: Held::NOTHING,
+            is_waiting: false,
             round: Round::Idle,
             owner: NO_FLOW,
             credits: 0,
@@ -259,21 +283,14 @@ impl Tin {
     /// A turn of queue `index`, at least a byte.
     fn turn(&mut self, index: usize) -> i64 {
         let flows = self.busy.flows(self.queues[index].hosts);
-        (self.quantum / flows).max(scaled(Bytes::new(1))) as i64
+        (scaled(self.pace.quantum) / flows).max(scaled(Bytes::new(1))) as i64
     }
 
-    pub fn enqueue<P: Packet>(
-        &mut self,
-        control: &CobaltControl,
-        now: Time,
-        packets: &mut Pool<P>,
-        packet: P,
-        hosts: HostPair,
-    ) {
+    pub fn enqueue<P: Packet>(&mut self, now: Time, packets: &mut Pool<P>, packet: P, hosts: HostPair) {
         let index = self.queue_of(packet.flow());
         let flow = &mut self.queues[index];
         if flow.held.backlog.is_empty() {
-            flow.state.ends_idle(control, now);
+            flow.state.ends_idle(&self.pace.control, now);
         }
         flow.held.strangers += u32::from(tag_of(packet.flow()) != flow.owner);
         flow.held.backlog.add(&packet);
@@ -296,7 +313,7 @@ impl Tin {
         &mut self,
         packets: &mut Pool<P>,
         wire: Wire,
-        mut take: impl FnMut(&mut CobaltState, &mut One<'_, P>) -> Option<Queued<P>>,
+        mut take: impl FnMut(&CobaltControl, &mut CobaltState, &mut One<'_, P>) -> Option<Queued<P>>,
     ) -> Option<P> {
         // Terminates: each pass gives a queue a turn in which it can send, takes one out, or serves a packet.
         loop {
@@ -308,7 +325,7 @@ impl Tin {
             }
             let (held, backlog) = (&mut flow.held, &mut self.backlog);
             let mut one = One { held, owner: flow.owner, packets: &mut *packets, backlog };
-            match take(&mut flow.state, &mut one) {
+            match take(&self.pace.control, &mut flow.state, &mut one) {
                 Some(queued) => {
                     flow.credits -= scaled(wire.size(queued.packet.size())) as i64;
                     self.weigh(index);
@@ -371,19 +388,23 @@ impl Tin {
     }
 
     /// Takes a packet from the head of the longest queue, for lack of room.
-    pub fn cut<P: Packet>(&mut self, control: &CobaltControl, now: Time, packets: &mut Pool<P>) -> Option<P> {
+    pub fn cut<P: Packet>(&mut self, now: Time, packets: &mut Pool<P>) -> Option<P> {
         let index = self.fattest.largest()?;
         let flow = &mut self.queues[index];
-        flow.state.overflowed(control, now);
+        flow.state.overflowed(&self.pace.control, now);
         let mut one = One { held: &mut flow.held, owner: flow.owner, packets, backlog: &mut self.backlog };
         let queued = one.pop(now)?;
         self.weigh(index);
         Some(queued.packet)
     }
 
-    /// Brings the tree up to date with queue `index`.
+    /// Brings the tree and the count of queues with packets up to date with queue `index`.
     fn weigh(&mut self, index: usize) {
-        let held = self.queues[index].held.backlog;
+        let flow = &mut self.queues[index];
+        let held = flow.held.backlog;
+        self.waiting -= u64::from(flow.is_waiting);
+        flow.is_waiting = !held.is_empty();
+        self.waiting += u64::from(flow.is_waiting);
         let bytes = Largest::of(index, held.bytes.get() as f64);
         self.fattest.set(index, if held.is_empty() { Largest::ABSENT } else { bytes });
     }
