@@ -17,7 +17,7 @@ use crate::media::Media;
 use crate::source::short_flows::arrivals;
 use crate::source::web::Arrivals;
 use crate::source::{Generator, Write};
-use apportion_scenario::model::{Flow, Scenario, Source, Start};
+use apportion_scenario::model::{Flow, Scenario, ShortFlows, Source, Start};
 
 /// What a connection sends.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ fn add(all: &mut Vec<Planned>, flow: &Flow, (number, first_id): (u32, u32), end:
         stop,
         workload,
     };
-    if let Source::ShortFlows { per_second, sizes } = &flow.source {
+    if let Source::ShortFlows(ShortFlows { per_second, sizes }) = &flow.source {
         let starts = arrivals(*per_second, sizes, start(0), stop, stream("source", 0));
         all.extend((first_id..).zip(starts).map(|(id, (at, size))| planned(id, at, Workload::File(size))));
     } else {
@@ -152,7 +152,7 @@ impl Workload {
     #[must_use]
     pub fn new(source: &Source, start: Time, stop: Time, stream: Stream) -> Self {
         match source {
-            Source::File { size } => Self::File(*size),
+            Source::File(file) => Self::File(file.size),
             Source::Dash(_) | Source::Voice { .. } | Source::Call(_) => {
                 let of_media = |media| Self::Media(Box::new(MediaWorkload { media, armed: Time::MAX }));
                 Media::new(source, start, stop).map_or(Self::Arrived, of_media)

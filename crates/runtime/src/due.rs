@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::units::{Rate, Span, Time};
 use apportion_scenario::entitlement::{Phase, Wants};
-use apportion_scenario::model::{Change, Flow, Scenario, Setting, Source};
+use apportion_scenario::model::{Change, Flow, OnOff, Scenario, Setting, Source};
 
 use crate::connections::{Planned, Workload, connections};
 use crate::outcome::{FlowOutcome, Outcome};
@@ -100,7 +100,7 @@ fn activity(scenario: &Scenario, outcome: &Outcome, bins: Option<&Bins>) -> Vec<
             // A page is one as long as it loads; it can only be seen where it was loaded.
             Source::Web(web) if !web.is_probe => phases(pages(outcome.flows.get(index)), Wants::Everything),
             // What changes within a sample no series can show.
-            Source::OnOff { on, off, .. } if on.mean + off.mean >= scenario.sample => {
+            Source::OnOff(OnOff { on, off, .. }) if on.mean + off.mean >= scenario.sample => {
                 phases(bursts(members, scenario.stop), Wants::Bursts)
             }
             source => match bins {

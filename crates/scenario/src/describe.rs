@@ -7,13 +7,15 @@ use apportion_core::param::{Kind, Param, Preset, Range, Role, Variant};
 use apportion_core::system::Catalog;
 use serde_json::{Map, Value, json};
 
+use crate::key::of;
 use crate::model::{Aggregate, GilbertElliott, Jitter};
 use crate::quic::QuicParams;
 use crate::selection::Part;
+use crate::sizes::SIZES;
 use crate::sweep::LISTS;
 use crate::tables::{
     BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, LINK, LINK_LOSS, LINK_RATE, LOST, RATE_TABLE, ROOT,
-    SIZES, SOURCES, TOPOLOGIES, of,
+    SOURCES, TOPOLOGIES,
 };
 use crate::tcp::{PROFILES, TcpParams};
 use crate::transport;

@@ -12,7 +12,9 @@ use std::fmt;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
 use crate::media::Codec;
-use crate::model::{Flow, Frames, LinkId, Scenario, Setting, Source, Start, Transport};
+use crate::model::{
+    Cbr, Flow, Frames, LinkId, OnOff, Poisson, Scenario, Setting, ShortFlows, Source, Start, Transport, Video,
+};
 use crate::tcp::SackRecovery;
 
 /// Packet-hops and writes per second of CPU time. `docs/validation.md` ("Speed and memory") measures 9 to 23 million; chosen: a
@@ -151,16 +153,16 @@ impl Scenario {
         let each = f64::from(flow.connections);
         let (connections, (writes, packets)) = match &flow.source {
             Source::Greedy => (each, (0.0, f64::INFINITY)),
-            Source::File { size } => (each, (0.0, packets(*size))),
-            Source::Cbr { rate, write, .. } | Source::Poisson { rate, write } => {
-                (each, paced(highest(rate) / bits(*write) * seconds, *write))
+            Source::File(file) => (each, (0.0, packets(file.size))),
+            Source::Cbr(Cbr { rate, packet, .. }) | Source::Poisson(Poisson { rate, packet }) => {
+                (each, paced(highest(rate) / bits(*packet) * seconds, *packet))
             }
-            Source::OnOff { rate, write, on, off } => {
+            Source::OnOff(OnOff { rate, packet, on, off }) => {
                 let (on, off) = (on.mean.as_secs_f64(), off.mean.as_secs_f64());
                 let share = if on + off > 0.0 { on / (on + off) } else { 1.0 };
-                (each, paced(highest(rate) / bits(*write) * seconds * share, *write))
+                (each, paced(highest(rate) / bits(*packet) * seconds * share, *packet))
             }
-            Source::ShortFlows { per_second, sizes } => {
+            Source::ShortFlows(ShortFlows { per_second, sizes }) => {
                 let count = per_second * seconds;
                 (count, (0.0, count * packets(Bytes::new(sizes.mean().round() as u64))))
             }
@@ -169,7 +171,7 @@ impl Scenario {
                 let count = web.population() * f64::from(web.parallel);
                 (count, (0.0, pages * packets(Bytes::new(web.page().round() as u64))))
             }
-            Source::Video { fps, frames, .. } => {
+            Source::Video(Video { fps, frames, .. }) => {
                 let size = match frames {
                     Frames::Trace(sizes) => {
                         let all: u64 = sizes.iter().map(|size| size.get()).sum();
@@ -184,10 +186,10 @@ impl Scenario {
                 let segments = seconds / dash.segment.as_secs_f64();
                 (each, (segments, segments * packets(most)))
             }
-            Source::Voice { codec } => (each, paced(seconds / Codec::FRAME.as_secs_f64(), codec.packet())),
+            Source::Voice(voice) => (each, paced(seconds / Codec::FRAME.as_secs_f64(), voice.codec.packet())),
             Source::Call(call) => {
-                let frame = call.max.bytes_in(call.interval);
-                (each, paced(seconds / call.interval.as_secs_f64(), frame))
+                let interval = call.interval();
+                (each, paced(seconds / interval.as_secs_f64(), call.max.bytes_in(interval)))
             }
             Source::Replay { packets } => (each, paced(packets.len() as f64, segment)),
         };

@@ -301,6 +301,10 @@ impl<'a> Fields<'a> {
                 (Some(amount), _) => {
                     amount.at(i).map_err(|message| self.refuse(found.key.name, message, problems)).ok()
                 }
+                // What is no single value is read beside.
+                (None, Some(_)) if matches!(found.key.kind, Kind::Text | Kind::Texts | Kind::Variants(_)) => {
+                    continue;
+                }
                 (None, Some(item)) => item.written().and_then(|written| found.key.parse(written).ok()),
                 (None, None) if found.key.is_required() => None,
                 (None, None) => continue,

@@ -2,56 +2,86 @@
 
 use std::sync::Arc;
 
+use apportion_core::param::{Kind, Param, Range};
 use apportion_core::units::{Bytes, Rate, Ratio, Span};
+use apportion_core::{choice, params};
 
-/// A player of adaptive video over TCP, which asks for one segment after another.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Dash {
-    /// The rates in which each segment exists, ascending, at least one.
-    pub ladder: Arc<[Rate]>,
-    /// How long a segment plays.
-    pub segment: Span,
-    /// The most video that the player holds, two segments at least.
-    pub buffer: Span,
-    /// How it chooses the rate of the next segment.
-    pub adaptation: Adaptation,
+use crate::key::{of, optional};
+
+params! {
+    /// A player of adaptive video over TCP, which asks for one segment after another.
+    pub struct Dash {
+        /// The rates in which each segment exists, ascending, at least one: [`LADDER`] unless a file says others.
+        ladder: Arc<[Rate]> => |_| Ok(LADDER.into_iter().map(Rate::from_kbit).collect()),
+        ..&[LADDER_KEY],
+        /// How long a segment plays.
+        segment: Span = Param::of("4s", "chosen").within(Range::AboveZero),
+        /// The most video that the player holds, two segments at least.
+        buffer: Span = Param::of("30s", "chosen").within(Range::AboveZero),
+        /// How it chooses: by what it holds (BBA-0), or by the harmonic mean of the throughputs of the last segments.
+        algorithm: Adaptation = Param::of("buffer", "Huang et al., SIGCOMM 2014"),
+        /// `buffer`: the share of the buffer up to which it takes the lowest rate. Default: 90 s of 240 s, as its authors have it.
+        reservoir: Ratio = Param::of("37.5%", "Huang et al., SIGCOMM 2014, section 5").within(Range::AboveZero),
+        /// `buffer`: the share of the buffer above the reservoir over which it goes from the lowest to the highest rate. Default:
+        /// 126 s of 240 s, likewise.
+        cushion: Ratio = Param::of("52.5%", "Huang et al., SIGCOMM 2014, section 5").within(Range::AboveZero),
+        /// `throughput`: the segments of which it takes the mean.
+        window: u32 = Param::of("5", "Yin et al., SIGCOMM 2015, section 7.1").within(Range::UpTo(1_000)),
+        /// `throughput`: the share of that mean that it uses at most.
+        safety: Ratio = Param::of("85%", "Jiang et al., CoNEXT 2012, section 4.3").within(Range::AboveZero),
+    }
 }
 
-/// How a player chooses among rates.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Adaptation {
-    /// By what it holds (BBA-0).
-    Buffer {
-        /// The lowest rate as long as it holds no more than this.
-        reservoir: Span,
-        /// The highest rate from when it holds this much more.
-        cushion: Span,
-    },
-    /// By how fast the last segments came.
-    Throughput {
-        /// How many of them count.
-        window: u32,
-        /// The share of what they promise that is used.
-        safety: Ratio,
-    },
+/// Netflix's rates of one set for all films, in kbit/s (Netflix Technology Blog, "Per-Title Encode Optimization", 2015).
+const LADDER: [u64; 10] = [235, 375, 560, 750, 1_050, 1_750, 2_350, 3_000, 4_300, 5_800];
+const LADDER_KEY: Param = optional(
+    "ladder",
+    of(Kind::Texts),
+    "The rates in which each segment exists, ascending, such as [\"300kbit\", \"1Mbit\"]. If absent: 235, 375, 560, 750, \
+     1050, 1750, 2350, 3000, 4300 and 5800 kbit, which Netflix used for all films until 2015.",
+);
+
+impl Dash {
+    /// This share of what it holds at most.
+    #[must_use]
+    pub fn part(&self, share: Ratio) -> Span {
+        Span::from_nanos((self.buffer.as_nanos() as f64 * share.get()) as u64)
+    }
 }
 
-/// How voice is coded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Codec {
-    /// ITU-T G.711: 64 kb/s.
-    G711,
-    /// ITU-T G.729 Annex A: 8 kb/s.
-    G729a,
+choice! {
+    /// How a player chooses among rates.
+    pub enum Adaptation {
+        /// By what it holds (BBA-0): the lowest rate up to the reservoir, the highest from the cushion above it on.
+        Buffer = "buffer",
+        /// By how fast the last segments came.
+        Throughput = "throughput",
+    }
+}
+
+params! {
+    /// Voice at a constant rate.
+    #[derive(Copy)]
+    pub struct Voice {
+        /// How it is coded.
+        codec: Codec = Param::of("g711", "chosen"),
+    }
+}
+
+choice! {
+    /// How voice is coded.
+    pub enum Codec {
+        /// ITU-T G.711: 64 kb/s.
+        G711 = "g711",
+        /// ITU-T G.729 Annex A: 8 kb/s.
+        G729a = "g729a",
+    }
 }
 
 /// IPv4 (20, RFC 791), UDP (8, RFC 768) and RTP (12, RFC 3550).
 pub const RTP_HEADERS: Bytes = Bytes::new(40);
 
 impl Codec {
-    /// All of them, by name.
-    pub const ALL: [(&'static str, Self); 2] = [("g711", Self::G711), ("g729a", Self::G729a)];
-
     /// What one packet carries: 20 ms, as RTP's profile for audio has it (RFC 3551 section 4.2).
     pub const FRAME: Span = Span::from_millis(20);
 
@@ -74,17 +104,26 @@ impl Codec {
     }
 }
 
-/// A call whose sender adapts its rate to what the receiver reports.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AdaptiveCall {
-    /// The lowest rate, on the wire.
-    pub min: Rate,
-    /// The highest rate.
-    pub max: Rate,
-    /// The rate at the start, between them.
-    pub first: Rate,
+params! {
+    /// A call whose sender adapts its rate to what the receiver reports.
+    pub struct AdaptiveCall {
+        /// The lowest rate, on the wire.
+        min: Rate = Param::of("100kbit", "chosen").within(Range::AboveZero),
+        /// The highest rate.
+        max: Rate = Param::of("2500kbit", "chosen").within(Range::AboveZero),
+        /// The rate at the start.
+        first: Rate = Param::of("300kbit", "chosen").within(Range::AboveZero),
+        /// Frames per second.
+        fps: f64 = Param::of("30", "chosen").within(Range::AboveZero),
+        /// Size of the largest packet on the wire; frames are cut into equal parts.
+        packet: Bytes = Param::of("1200B", "chosen").within(Range::AboveZero),
+    }
+}
+
+impl AdaptiveCall {
     /// From frame to frame.
-    pub interval: Span,
-    /// The largest packet on the wire.
-    pub packet: Bytes,
+    #[must_use]
+    pub fn interval(&self) -> Span {
+        Span::from_secs_f64(1.0 / self.fps)
+    }
 }

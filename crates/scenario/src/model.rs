@@ -16,10 +16,10 @@ use apportion_core::units::{Bytes, Rate, Ratio, Span, TicketRate, Time, Weight};
 use apportion_core::{choice, params};
 
 pub use crate::aggregate::Aggregate;
-use crate::media::{AdaptiveCall, Codec, Dash};
 pub use crate::packet_size::{MAX_PACKET, UDP_HEADER};
 use crate::quic::QuicParams;
 pub use crate::sizes::{Cdf, Shape, Sizes};
+pub use crate::source::{Cbr, DurationDistribution, File, Frames, OnOff, Poisson, ShortFlows, Source, Video};
 use crate::tcp::TcpParams;
 pub use crate::web::{Objects, Users, Web};
 
@@ -371,97 +371,6 @@ impl Transport {
     }
 }
 
-/// What a flow has to send: writes to its transport.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Source {
-    /// Always has more. Over TCP or QUIC only.
-    Greedy,
-    /// A file of this size, all of it at the start. Over TCP or QUIC only.
-    File {
-        /// Of the file.
-        size: Bytes,
-    },
-    /// One write of `write` bytes after another, evenly spaced for `rate` with each gap varied by up to ±
-    /// `jitter` of itself. Over UDP this is CBR traffic; over TCP an application-limited flow.
-    Cbr {
-        /// Of the bytes written.
-        rate: Rate,
-        /// Of one write; over UDP the wire size of a datagram.
-        write: Bytes,
-        /// Uniform variation of each gap.
-        jitter: Ratio,
-    },
-    /// Writes at the instants of a Poisson process.
-    Poisson {
-        /// Mean rate of the bytes written.
-        rate: Rate,
-        /// Of one write.
-        write: Bytes,
-    },
-    /// CBR during on periods, silent during off periods.
-    OnOff {
-        /// During on periods.
-        rate: Rate,
-        /// Of one write.
-        write: Bytes,
-        /// Length of on periods.
-        on: DurationDistribution,
-        /// Length of off periods.
-        off: DurationDistribution,
-    },
-    /// A Poisson process of short TCP connections, each sending one file and counted as a flow of its own.
-    ShortFlows {
-        /// Mean number of new connections a second.
-        per_second: f64,
-        /// Of the files.
-        sizes: Sizes,
-    },
-    /// Users who load web pages over connections that they open, each counted as a flow of its own.
-    Web(Arc<Web>),
-    /// Video: one write per frame at the frame's display time.
-    Video {
-        /// Frames a second.
-        fps: f64,
-        /// Where frame sizes come from.
-        frames: Frames,
-        /// The share of their size that frames may shrink to when a queue cannot carry them; `None`: they do not.
-        least: Option<Ratio>,
-    },
-    /// A player of adaptive video. Over TCP only.
-    Dash(Arc<Dash>),
-    /// Voice at a constant rate. UDP only.
-    Voice {
-        /// How it is coded.
-        codec: Codec,
-    },
-    /// A call that adapts its rate to what the receiver reports. UDP only.
-    Call(Arc<AdaptiveCall>),
-    /// The sizes and times of a packet capture, from its first packet on. UDP only.
-    Replay {
-        /// Offset from the start and wire size of each packet, ascending in time.
-        packets: Arc<[(Span, Bytes)]>,
-    },
-}
-
-/// A random length of time.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DurationDistribution {
-    pub mean: Span,
-    pub shape: Shape,
-}
-
-/// Where video frame sizes come from.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Frames {
-    /// One size per frame, repeated from the start when used up.
-    Trace(Arc<[Bytes]>),
-    /// A synthetic MPEG-1 group of pictures IBBPBBPBBPBB, scaled to this mean rate.
-    Gop {
-        /// Of the whole stream.
-        mean: Rate,
-    },
-}
-
 /// A change of the scenario while it runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
@@ -505,11 +414,3 @@ pub enum Setting {
 /// Most connections of one [`Source::ShortFlows`], and users of one [`Source::Web`] (chosen: a thousand a second for 1000 s), so that a typing
 /// error in a rate does not end with the memory of the machine.
 pub const MAX_ARRIVALS: u32 = 1_000_000;
-
-impl Source {
-    /// Whether it opens connections as it needs them, each a flow of its own for queues.
-    #[must_use]
-    pub const fn opens_connections(&self) -> bool {
-        matches!(self, Self::ShortFlows { .. } | Self::Web(_))
-    }
-}

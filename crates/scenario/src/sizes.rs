@@ -16,7 +16,10 @@
 
 use std::sync::Arc;
 
+use apportion_core::param::{Kind, Setting, Value, Variant};
 use apportion_core::units::Bytes;
+
+use crate::key::{NUMBER, SIZE, TEXT, default, optional, required};
 
 /// A distribution of sizes.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,6 +48,60 @@ pub enum Sizes {
     },
     /// Points of a cumulative distribution.
     Empirical(Arc<Cdf>),
+}
+
+/// Distributions of sizes.
+pub(crate) const SIZES: &[Variant] = &[
+    Variant {
+        name: "web_search",
+        doc: "Flows of a cluster that answers web searches (Alizadeh et al., SIGCOMM 2010): half are below 73 kB, 3 % above 10 MB; \
+              the mean is 1.7 MB.",
+        params: &[],
+    },
+    Variant {
+        name: "data_mining",
+        doc: "Flows of a cluster that mines data (Greenberg et al., SIGCOMM 2009): half are below 1.1 kB, 2 % above 100 MB; the mean is \
+              12.7 MB.",
+        params: &[],
+    },
+    Variant { name: "constant", doc: "All alike.", params: &[required("size", SIZE, "The size.")] },
+    Variant {
+        name: "bounded_pareto",
+        doc: "Pareto between two bounds.",
+        params: &[
+            default("alpha", NUMBER, "1.2", "Shape parameter; the smaller, the heavier the tail."),
+            required("least", SIZE, "Smallest size."),
+            required("most", SIZE, "Largest size."),
+        ],
+    },
+    Variant {
+        name: "lognormal",
+        doc: "Lognormal; what lies outside the bounds is left out.",
+        params: &[
+            required("median", SIZE, "Median, as it is without bounds."),
+            required("sigma", NUMBER, "Standard deviation of the natural logarithm."),
+            optional("least", SIZE, "Smallest size."),
+            optional("most", SIZE, "Largest size."),
+        ],
+    },
+    Variant {
+        name: "cdf",
+        doc: "A cumulative distribution by its points.",
+        params: &[required(
+            "file",
+            TEXT,
+            "One point a line: a size in bytes, and the share of files that are not larger, up to 1. Between two points sizes are \
+             uniform.",
+        )],
+    },
+];
+
+/// As a table or a word, which the file may be needed for.
+impl Setting for Sizes {
+    const KIND: Kind = Kind::Variants(SIZES);
+    fn of(_: Option<Value>) -> Option<Self> {
+        None
+    }
 }
 
 /// The shape of a distribution with a given mean.

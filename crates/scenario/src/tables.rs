@@ -2,16 +2,16 @@
 //!
 //! Keys of queue disciplines are in [`apportion_core::system::catalog`], those of TCP and QUIC in [`crate::tcp`] and [`crate::quic`].
 
-use apportion_core::param::{Kind, MUST_BE_SET, Param, Preset, Range, concat};
+use apportion_core::param::{Kind, Param, Preset, Range, concat};
 
+use crate::key::{DELAY, NUMBER, SIZE, SPAN, SWITCH, TEXT, TICKETS, TIME, default, of, optional, required};
 use crate::model::{Aggregate, GilbertElliott, Jitter};
 use crate::selection::Part;
 
-mod media;
 mod sources;
 mod topologies;
 
-pub(crate) use sources::{SIZES, SOURCES};
+pub(crate) use sources::SOURCES;
 pub(crate) use topologies::TOPOLOGIES;
 
 /// Maximum number of flows in a scenario (chosen: what a simulator can hold in memory).
@@ -22,45 +22,15 @@ pub(crate) const MAX_CONNECTIONS: u64 = 16_384;
 /// Maximum number of one-way links in a scenario (chosen for the same reason).
 pub(crate) const MAX_LINKS: u64 = 100_000;
 
-pub(crate) const TEXT: Param = of(Kind::Text);
-pub(crate) const SWITCH: Param = of(Kind::Switch);
-const TIME: Param = of(Kind::Time).within(Range::FromZero);
-pub(crate) const SPAN: Param = of(Kind::Span).within(Range::AboveZero);
-pub(crate) const RATE: Param = of(Kind::Rate).within(Range::AboveZero);
-pub(crate) const DELAY: Param = of(Kind::Span).within(Range::FromZero);
-pub(crate) const LOSS: Param = of(Kind::Ratio).within(Range::FromZero);
 /// Of a link's transmitter.
 pub(crate) const LINK_RATE: Param = of(Kind::OrTable(&Kind::Rate, RATE_TABLE)).within(Range::AboveZero);
 /// Of a link's wire.
 pub(crate) const LINK_LOSS: Param =
     of(Kind::OrTable(&Kind::Ratio, GilbertElliott::PARAMS)).within(Range::FromZero);
 const JITTER: Param = of(Kind::OrTable(&Kind::Span, Jitter::PARAMS)).within(Range::FromZero);
-pub(crate) const NUMBER: Param = of(Kind::Number).within(Range::AboveZero);
-pub(crate) const TICKETS: Param = of(Kind::Number).within(Range::FromZero);
 pub(crate) const QUEUE: Param = of(Part::Queue.kind());
 pub(crate) const MARK: Param = of(Part::Marker.kind());
 pub(crate) const EXCHANGE: Param = of(Part::Exchange.kind());
-const SIZE: Param = of(Kind::Bytes).within(Range::AboveZero);
-
-/// A key of this kind, to be named.
-pub(crate) const fn of(kind: Kind) -> Param {
-    Param::unset("").field("", kind, "")
-}
-
-/// A key that every table has to set.
-pub(crate) const fn required(name: &'static str, like: Param, doc: &'static str) -> Param {
-    Param { source: MUST_BE_SET, ..optional(name, like, doc) }
-}
-
-/// A key that a table may leave out: its documentation says what that means.
-pub(crate) const fn optional(name: &'static str, like: Param, doc: &'static str) -> Param {
-    Param { name, doc, ..like }
-}
-
-/// A key that has the value `text` unless it is set.
-pub(crate) const fn default(name: &'static str, like: Param, text: &'static str, doc: &'static str) -> Param {
-    Param { default: Some(text), ..optional(name, like, doc) }
-}
 
 /// The same keys, all optional and without a default.
 const fn all_optional<const N: usize>(mut keys: [Param; N]) -> [Param; N] {

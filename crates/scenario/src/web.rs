@@ -11,29 +11,43 @@
 //! | reading time | exponential, 30 s on average |
 //! | request | 350 B |
 
+use apportion_core::param::{Kind, Param, ParamError, Range, Setting, Value};
+use apportion_core::params;
 use apportion_core::units::{Bytes, Span};
 
 use crate::sizes::{Shape, Sizes};
 
-/// Users who load pages.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Web {
-    /// How they come and go; none if there is one, for the whole time.
-    pub users: Option<Users>,
-    /// Of the object that a page begins with.
-    pub main: Sizes,
-    /// Of the others.
-    pub object: Sizes,
-    /// How many others a page has.
-    pub objects: Objects,
-    /// Most connections of a user.
-    pub parallel: u32,
-    /// Of a request on the wire.
-    pub request: Bytes,
-    /// Mean of the exponential time from a page that is complete to the next.
-    pub think: Span,
-    /// Whether the pages are requests of a byte, which measure how long a round trip takes.
-    pub is_probe: bool,
+/// Of what the model says.
+const MODEL: Param = Param::unset("3GPP2 C.R1002");
+
+params! {
+    /// Users who load pages. Sizes are those of the model.
+    pub struct Web {
+        /// Sizes of main objects, as `sizes` below; if absent, lognormal with median 4230B and sigma 1.37, 100B to 2MB.
+        main_size: Sizes = MODEL => |_| lognormal(4_230, 1.37, 100),
+        /// Embedded objects of a page; if absent, 0 to 53 of a Pareto distribution, 5.64 on average.
+        objects: Objects = MODEL.within(Range::FromZero),
+        /// Sizes of embedded objects; if absent, lognormal with median 478B and sigma 2.36, 50B to 2MB.
+        object_size: Sizes = MODEL => |_| lognormal(478, 2.36, 50),
+        /// Most connections of a user, as browsers have them to a server over HTTP/1.1.
+        parallel: u32 = Param::of("6", "browsers").within(Range::UpTo(MAX_PARALLEL)),
+        /// Mean of the exponential time from the end of a page to the next.
+        think: Span = Param::of("30s", "3GPP2 C.R1002").within(Range::AboveZero),
+        /// Size of a request on the wire.
+        request: Bytes = Param::of("350B", "3GPP2 C.R1002").within(Range::AboveZero),
+        /// Mean number of users who come in a second; if absent, there is one all the time.
+        users_per_second: Option<f64> = Param::unset("chosen").within(Range::AboveZero),
+        /// Mean of the exponential time that such a user stays.
+        life: Option<Span> = Param::unset("chosen").within(Range::AboveZero),
+        /// Whether the pages are requests of a byte, which measure how long a round trip takes.
+        is_probe: bool => |_| Ok(false),
+    }
+}
+
+/// The medians are e^8.35 and e^6.17.
+fn lognormal(median: u64, sigma: f64, least: u64) -> Result<Sizes, ParamError> {
+    let most = Some(Bytes::new(2_000_000));
+    Ok(Sizes::Lognormal { median: Bytes::new(median), sigma, least: Bytes::new(least), most })
 }
 
 /// Users who come as a Poisson process, and stay for an exponential time.
@@ -52,6 +66,13 @@ pub enum Objects {
     Fixed(u32),
     /// As the model of 3GPP2.
     Pareto,
+}
+
+impl Setting for Objects {
+    const KIND: Kind = u32::KIND;
+    fn of(value: Option<Value>) -> Option<Self> {
+        Some(u32::of(value).map_or(Self::Pareto, Self::Fixed))
+    }
 }
 
 /// The mean of [`Objects::Pareto`], and its parameters.
@@ -87,27 +108,34 @@ impl Web {
         let byte = Sizes::Shaped { mean: Bytes::new(1), shape: Shape::Constant };
         let objects = Objects::Fixed(0);
         Self {
-            users: None,
-            main: byte.clone(),
-            object: byte,
+            main_size: byte.clone(),
             objects,
+            object_size: byte,
             parallel: 1,
-            request,
             think,
+            request,
+            users_per_second: None,
+            life: None,
             is_probe: true,
         }
+    }
+
+    /// How they come and go; none if there is one, for the whole time.
+    #[must_use]
+    pub fn users(&self) -> Option<Users> {
+        Some(Users { per_second: self.users_per_second?, life: self.life? })
     }
 
     /// The mean size of a page, bytes.
     #[must_use]
     pub fn page(&self) -> f64 {
-        self.main.mean() + self.objects.mean() * self.object.mean()
+        self.main_size.mean() + self.objects.mean() * self.object_size.mean()
     }
 
     /// The mean number of users at the same time.
     #[must_use]
     pub fn population(&self) -> f64 {
-        self.users.map_or(1.0, |users| users.per_second * users.life.as_secs_f64())
+        self.users().map_or(1.0, |users| users.per_second * users.life.as_secs_f64())
     }
 }
 

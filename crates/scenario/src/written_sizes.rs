@@ -9,8 +9,7 @@ use apportion_core::units::Bytes;
 use crate::files::Files;
 use crate::keys::{Fields, walk_variant};
 use crate::problem::Problems;
-use crate::sizes::{Cdf, DATA_MINING, Shape, Sizes, WEB_SEARCH};
-use crate::tables::SIZES;
+use crate::sizes::{Cdf, DATA_MINING, SIZES, Shape, Sizes, WEB_SEARCH};
 
 /// A key of sizes in a file, with what it reads from another one.
 pub(crate) struct Written<'f> {

@@ -4,14 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use apportion_core::param::Variant;
-use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_core::units::{Bytes, Span, Time};
 
 use crate::files::{self, Files};
 use crate::keys::Fields;
 use crate::media_sources;
-use crate::model::{DurationDistribution, Frames, MAX_ARRIVALS, Shape, Source, Start};
+use crate::model::{Cbr, File, Frames, MAX_ARRIVALS, OnOff, Poisson, ShortFlows, Source, Start, Video};
 use crate::problem::Problems;
-use crate::sizes::Sizes;
 use crate::tables::MAX_FLOWS;
 use crate::written_sizes::Written;
 use crate::written_web::{WrittenSizes, probe, web};
@@ -53,48 +52,40 @@ impl<'f> WrittenSource<'f> {
     /// The source of member `i`.
     pub(crate) fn at(&self, i: u64, problems: &mut Problems) -> Option<Source> {
         let fields = &self.fields;
-        let mut rate = |name: &str| -> Option<Rate> { fields.get(name, i, problems) };
         Some(match self.kind.name {
             "greedy" => Source::Greedy,
-            "file" => Source::File { size: fields.get("size", i, problems)? },
-            "cbr" => Source::Cbr {
-                rate: rate("rate")?,
-                write: fields.get("packet", i, problems)?,
-                jitter: fields.get("jitter", i, problems)?,
-            },
-            "poisson" => Source::Poisson { rate: rate("rate")?, write: fields.get("packet", i, problems)? },
+            "file" => Source::File(fields.read(File::from_args, i, problems)?),
+            "cbr" => Source::Cbr(fields.read(Cbr::from_args, i, problems)?),
+            "poisson" => Source::Poisson(fields.read(Poisson::from_args, i, problems)?),
             "on_off" => {
-                let shape = shape(fields, i, problems)?;
-                Source::OnOff {
-                    rate: fields.get("rate", i, problems)?,
-                    write: fields.get("packet", i, problems)?,
-                    on: DurationDistribution { mean: period("on", fields, i, problems)?, shape },
-                    off: DurationDistribution { mean: period("off", fields, i, problems)?, shape },
+                let on_off = fields.read(OnOff::from_args, i, problems)?;
+                for (key, period) in [("on", on_off.on), ("off", on_off.off)] {
+                    if period.mean < SHORTEST_PERIOD {
+                        let message =
+                            "periods below 10us are shorter than packets; write for example \"100ms\"";
+                        fields.refuse(key, message, problems);
+                    }
                 }
+                Source::OnOff(on_off)
             }
-            "short_flows" => Source::ShortFlows {
-                per_second: fields.get("per_second", i, problems)?,
-                sizes: match &self.sizes {
-                    Some(sizes) => sizes.at(i, problems)?,
-                    None => Sizes::Shaped {
-                        mean: fields.get("mean_size", i, problems)?,
-                        shape: shape(fields, i, problems)?,
-                    },
-                },
-            },
+            "short_flows" => {
+                let mut short_flows = fields.read(ShortFlows::from_args, i, problems)?;
+                if let Some(sizes) = &self.sizes {
+                    short_flows.sizes = sizes.at(i, problems)?;
+                }
+                Source::ShortFlows(short_flows)
+            }
             "probe" => Source::Web(probe(fields, i, problems)?),
             "web" => Source::Web(web(fields, &self.web, i, problems)?),
-            "video" => Source::Video {
-                frames: match &self.file {
-                    Some(FromFile::Frames(frames)) => Frames::Trace(frames.clone()),
-                    _ => Frames::Gop { mean: rate("mean")? },
-                },
-                fps: media_sources::frames_per_second(fields, i, problems)?,
-                least: {
-                    let least = fields.get("least", i, problems)?;
-                    (fields.flag("adaptive") == Some(true)).then_some(least)
-                },
-            },
+            "video" => {
+                let mut video = fields.read(Video::from_args, i, problems)?;
+                media_sources::frames_per_second(fields, i, problems)?;
+                if fields.item("file").is_some() {
+                    let Some(FromFile::Frames(frames)) = &self.file else { return None };
+                    video.frames = Frames::Trace(frames.clone());
+                }
+                Source::Video(video)
+            }
             name if media_sources::is_personal(name) => media_sources::read(name, fields, i, problems)?,
             _ => match &self.file {
                 Some(FromFile::Packets(packets)) => Source::Replay { packets: packets.clone() },
@@ -114,9 +105,9 @@ impl<'f> WrittenSource<'f> {
         let (Start::At(first) | Start::Between(first, _)) = start;
         let length = stop.as_secs_f64() - first.as_secs_f64();
         let (per_second, key, what) = match source {
-            Source::ShortFlows { per_second, .. } => (*per_second, "per_second", "connections"),
+            Source::ShortFlows(short_flows) => (short_flows.per_second, "per_second", "connections"),
             Source::Web(web) => {
-                let longest = web.users.map_or(f64::INFINITY, |users| users.per_second * length);
+                let longest = web.users().map_or(f64::INFINITY, |users| users.per_second * length);
                 let connections = web.population().min(longest) * f64::from(web.parallel);
                 if connections > MAX_FLOWS as f64 {
                     let message = format!(
@@ -126,7 +117,7 @@ impl<'f> WrittenSource<'f> {
                     self.fields.refuse("life", message, problems);
                     return None;
                 }
-                let Some(users) = web.users else { return Some(()) };
+                let Some(users) = web.users() else { return Some(()) };
                 (users.per_second, "users_per_second", "users")
             }
             _ => return Some(()),
@@ -158,25 +149,4 @@ fn read_file(
         _ => files.bytes(path).and_then(|bytes| files::packets(&bytes)).map(FromFile::Packets),
     };
     read.map_err(|message| source.refuse("file", format!("`{}`: {message}", path.display()), problems)).ok()
-}
-
-/// The mean length of on or off periods.
-fn period(name: &str, fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Span> {
-    let mean = fields.get(name, i, problems)?;
-    if mean < SHORTEST_PERIOD {
-        fields.refuse(
-            name,
-            "periods below 10us are shorter than packets; write for example \"100ms\"",
-            problems,
-        );
-    }
-    Some(mean)
-}
-
-fn shape(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Shape> {
-    Some(match fields.text("shape")? {
-        "constant" => Shape::Constant,
-        "exponential" => Shape::Exponential,
-        _ => Shape::Pareto(fields.get("alpha", i, problems)?),
-    })
 }

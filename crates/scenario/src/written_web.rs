@@ -7,8 +7,7 @@ use apportion_core::units::{Bytes, Span};
 use crate::files::Files;
 use crate::keys::Fields;
 use crate::problem::Problems;
-use crate::sizes::Sizes;
-use crate::web::{MAX_OBJECTS, Objects, Users, Web};
+use crate::web::{MAX_OBJECTS, Objects, Web};
 use crate::written_sizes::Written;
 
 /// The sizes of a source `web` that say more than a word.
@@ -31,48 +30,26 @@ pub(crate) fn web(
     i: u64,
     problems: &mut Problems,
 ) -> Option<Arc<Web>> {
-    let lognormal = |median: u64, sigma: f64, least: u64| Sizes::Lognormal {
-        median: Bytes::new(median),
-        sigma,
-        least: Bytes::new(least),
-        most: Some(Bytes::new(2_000_000)),
-    };
-    // e^8.35 and e^6.17.
-    let main =
-        sizes.main.as_ref().map_or_else(|| Some(lognormal(4_230, 1.37, 100)), |own| own.at(i, problems))?;
-    let object =
-        sizes.object.as_ref().map_or_else(|| Some(lognormal(478, 2.36, 50)), |own| own.at(i, problems))?;
-    let per_second = fields.get("users_per_second", i, problems);
-    let life = fields.get("life", i, problems);
-    let users = match (per_second, life) {
-        (None, None) => None,
-        (Some(per_second), Some(life)) => Some(Users { per_second, life }),
-        _ => {
-            let message =
-                "users who come and go have both: write for example users_per_second = 2, life = \"60s\"";
-            problems.add(fields.place, &fields.path, message);
-            return None;
-        }
-    };
-    let objects = match fields.item("objects") {
-        Some(_) => {
-            let objects: u32 = fields.get("objects", i, problems)?;
-            if objects > MAX_OBJECTS {
-                fields.refuse(
-                    "objects",
-                    format!("a page has at most {MAX_OBJECTS}; write for example 70"),
-                    problems,
-                );
-                return None;
-            }
-            Objects::Fixed(objects)
-        }
-        None => Objects::Pareto,
-    };
-    let request = request(fields, i, problems)?;
-    let parallel = fields.get("parallel", i, problems)?;
-    let think = fields.get("think", i, problems)?;
-    Some(Arc::new(Web { users, main, object, objects, parallel, request, think, is_probe: false }))
+    let mut web = fields.read(Web::from_args, i, problems)?;
+    if let Some(main) = &sizes.main {
+        web.main_size = main.at(i, problems)?;
+    }
+    if let Some(object) = &sizes.object {
+        web.object_size = object.at(i, problems)?;
+    }
+    if web.users_per_second.is_some() != web.life.is_some() {
+        let message =
+            "users who come and go have both: write for example users_per_second = 2, life = \"60s\"";
+        problems.add(fields.place, &fields.path, message);
+        return None;
+    }
+    if matches!(web.objects, Objects::Fixed(objects) if objects > MAX_OBJECTS) {
+        let message = format!("a page has at most {MAX_OBJECTS}; write for example 70");
+        fields.refuse("objects", message, problems);
+        return None;
+    }
+    request(fields, i, problems)?;
+    Some(Arc::new(web))
 }
 
 /// The source `probe` of member `i`.

@@ -16,7 +16,7 @@ use apportion_live::link::Link;
 use apportion_live::pace::Pace;
 use apportion_runtime::connections::Workload;
 use apportion_runtime::link::LinkParts;
-use apportion_scenario::model::{Source, Transport};
+use apportion_scenario::model::{Cbr, Source, Transport};
 use apportion_scenario::tcp::TcpParams;
 
 use apportion_testing::processes::{enter, judge_by_time};
@@ -83,7 +83,7 @@ pub fn writes(source: &Source) -> Workload {
 }
 
 pub fn cbr(kbit: u64, write: u64) -> Source {
-    Source::Cbr { rate: Rate::from_kbit(kbit), write: Bytes::new(write), jitter: Ratio::ZERO }
+    Source::Cbr(Cbr { rate: Rate::from_kbit(kbit), packet: Bytes::new(write), jitter: Ratio::ZERO })
 }
 
 /// Samples each 100 ms, counts from `from` to `stop`, in milliseconds.

@@ -2,7 +2,7 @@
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_reproduce::{Plan, Scope};
-use apportion_scenario::model::{Scenario, Setting, Source, Transport};
+use apportion_scenario::model::{Cbr, Scenario, Setting, Source, Transport};
 
 use crate::common::{check_names, folder, paper};
 
@@ -153,17 +153,17 @@ fn scenario(name: &str) -> Scenario {
 /// What the only flow has on the wire from its start and from each change on, in Mb/s, with the times.
 fn rates(scenario: &Scenario) -> Vec<(Time, f64)> {
     let [flow] = &scenario.flows[..] else { panic!("one flow") };
-    let Source::Cbr { rate, write, .. } = flow.source else { panic!("a constant rate") };
+    let Source::Cbr(Cbr { rate, packet, .. }) = flow.source else { panic!("a constant rate") };
     // Over TCP a write is a full segment, which has 40 bytes of headers.
     let wire = match &flow.transport {
         Transport::Tcp(tcp) => {
-            assert_eq!(tcp.segment, write);
-            write + tcp.header
+            assert_eq!(tcp.segment, packet);
+            packet + tcp.header
         }
-        Transport::Quic(_) | Transport::Udp { .. } => write,
+        Transport::Quic(_) | Transport::Udp { .. } => packet,
     };
     let on_wire = |rate: Rate| {
-        let mbit = rate.as_mbit_f64() * wire.get() as f64 / write.get() as f64;
+        let mbit = rate.as_mbit_f64() * wire.get() as f64 / packet.get() as f64;
         (mbit * 1e5).round() / 1e5
     };
     let changes = scenario.changes.iter().map(|change| match change.to {

@@ -162,7 +162,14 @@ impl Call {
             reports: VecDeque::new(),
             next: 0,
         };
-        Self::new(Codec::G711, (start, stop), params.interval, params.packet, first, Some(Box::new(adaptive)))
+        Self::new(
+            Codec::G711,
+            (start, stop),
+            params.interval(),
+            params.packet,
+            first,
+            Some(Box::new(adaptive)),
+        )
     }
 
     fn new(
@@ -316,7 +323,7 @@ mod tests {
             min: Rate::from_kbit(100),
             max: Rate::from_mbit(2),
             first: Rate::from_kbit(300),
-            interval: Span::from_millis(40),
+            fps: 25.0,
             packet: Bytes::new(1_200),
         };
         Call::adaptive(&Arc::new(params), Time::ZERO, Time::from_secs(1_000))

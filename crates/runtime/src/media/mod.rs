@@ -47,7 +47,7 @@ impl Media {
     pub fn new(source: &Source, start: Time, stop: Time) -> Option<Self> {
         Some(match source {
             Source::Dash(dash) => Self::Player(Player::new(dash.clone(), start, stop)),
-            Source::Voice { codec } => Self::Call(Call::voice(*codec, start, stop)),
+            Source::Voice(voice) => Self::Call(Call::voice(voice.codec, start, stop)),
             Source::Call(call) => Self::Call(Call::adaptive(call, start, stop)),
             _ => return None,
         })

@@ -146,8 +146,8 @@ impl Player {
         self.wanted = None;
         self.arrived += size.get();
         self.advance(now);
-        if let Adaptation::Throughput { window, .. } = self.dash.adaptation {
-            if self.throughputs.len() == window as usize {
+        if self.dash.algorithm == Adaptation::Throughput {
+            if self.throughputs.len() == self.dash.window as usize {
                 self.throughputs.pop_front();
             }
             self.throughputs.push_back(size.bits() as f64 / took.as_secs_f64().max(1e-9));
@@ -195,14 +195,15 @@ impl Player {
 
     /// The place of the rate of the next segment.
     fn choose(&self) -> usize {
-        match self.dash.adaptation {
-            Adaptation::Buffer { reservoir, cushion } => self.by_buffer(reservoir, cushion),
-            Adaptation::Throughput { safety, .. } => {
+        let dash = &self.dash;
+        match dash.algorithm {
+            Adaptation::Buffer => self.by_buffer(dash.part(dash.reservoir), dash.part(dash.cushion)),
+            Adaptation::Throughput => {
                 let count = self.throughputs.len() as f64;
                 let sum: f64 = self.throughputs.iter().map(|rate| rate.recip()).sum();
                 // Without a segment there is no estimate, and the lowest rate begins soonest.
-                let promised = if count > 0.0 { safety.get() * count / sum } else { 0.0 };
-                let within = self.dash.ladder.partition_point(|rate| rate.as_bit() as f64 <= promised);
+                let promised = if count > 0.0 { dash.safety.get() * count / sum } else { 0.0 };
+                let within = dash.ladder.partition_point(|rate| rate.as_bit() as f64 <= promised);
                 within.saturating_sub(1)
             }
         }
@@ -258,18 +259,23 @@ mod tests {
 
     use super::*;
 
-    fn player(adaptation: Adaptation) -> Player {
+    fn player(algorithm: Adaptation) -> Player {
         let dash = Dash {
             ladder: [1, 2, 3, 4, 5].map(Rate::from_mbit).into(),
             segment: Span::from_secs(4),
             buffer: Span::from_secs(40),
-            adaptation,
+            algorithm,
+            // 10 s and 20 s.
+            reservoir: Ratio::clamped(0.25),
+            cushion: Ratio::clamped(0.5),
+            window: 2,
+            safety: Ratio::clamped(0.8),
         };
         Player::new(Arc::new(dash), Time::from_secs(10), Time::from_secs(10_000))
     }
 
     fn bba() -> Player {
-        player(Adaptation::Buffer { reservoir: Span::from_secs(10), cushion: Span::from_secs(20) })
+        player(Adaptation::Buffer)
     }
 
     /// Lets segment after segment come at `rate`, a time `latency` after each request, until `until`. The places of their rates.
@@ -328,7 +334,7 @@ mod tests {
 
     #[test]
     fn the_throughput_rule_takes_the_highest_rate_within_the_share_of_the_harmonic_mean() {
-        let mut player = player(Adaptation::Throughput { window: 2, safety: Ratio::clamped(0.8) });
+        let mut player = player(Adaptation::Throughput);
         let mut after = |rates: &[f64]| {
             player.throughputs = rates.iter().map(|rate| rate * 1e6).collect();
             player.choose()

@@ -14,7 +14,8 @@
 //! Cost: O(1) a write, one draw if there is jitter.
 
 use apportion_core::random::Stream;
-use apportion_core::units::{Bytes, Rate, Ratio, Time};
+use apportion_core::units::{Rate, Time};
+use apportion_scenario::model;
 
 use super::timing::{Carry, Cursor, Spacing, Write};
 
@@ -29,9 +30,9 @@ pub struct Cbr {
 }
 
 impl Cbr {
-    pub(super) fn new(rate: Rate, write: Bytes, jitter: Ratio, cursor: Cursor, stream: Stream) -> Self {
-        let spacing = Spacing::new(write, rate);
-        Self { spacing, jitter: jitter.get(), carry: Carry::default(), cursor, stream }
+    pub(super) fn new(params: model::Cbr, cursor: Cursor, stream: Stream) -> Self {
+        let spacing = Spacing::new(params.packet, params.rate);
+        Self { spacing, jitter: params.jitter.get(), carry: Carry::default(), cursor, stream }
     }
 
     pub(super) fn next_write(&mut self) -> Option<Write> {
@@ -51,14 +52,14 @@ impl Cbr {
 
 #[cfg(test)]
 mod tests {
-    use apportion_core::units::Span;
+    use apportion_core::units::{Bytes, Ratio, Span};
     use apportion_scenario::model::Source;
 
     use super::super::testing::{generator, millis};
     use super::*;
 
     fn cbr(rate: Rate, jitter: f64) -> Source {
-        Source::Cbr { rate, write: Bytes::new(1_000), jitter: Ratio::clamped(jitter) }
+        Source::Cbr(model::Cbr { rate, packet: Bytes::new(1_000), jitter: Ratio::clamped(jitter) })
     }
 
     #[test]
@@ -126,7 +127,8 @@ mod tests {
 
     #[test]
     fn empty_writes_and_rate_zero_write_nothing() {
-        let empty = Source::Cbr { rate: Rate::from_mbit(1), write: Bytes::ZERO, jitter: Ratio::ZERO };
+        let empty =
+            Source::Cbr(model::Cbr { rate: Rate::from_mbit(1), packet: Bytes::ZERO, jitter: Ratio::ZERO });
         assert_eq!(generator(&empty, 1, 1).next(), None);
         assert_eq!(generator(&cbr(Rate::ZERO, 0.5), 1, 1).next(), None);
         assert_eq!(Span::ZERO, Carry::default().whole(-1.0));

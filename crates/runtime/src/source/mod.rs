@@ -73,14 +73,10 @@ impl Generator {
             Source::Greedy | Source::File { .. } | Source::ShortFlows { .. } | Source::Web(_) => return None,
             // These react to delay and loss, see `media`.
             Source::Dash(_) | Source::Voice { .. } | Source::Call(_) => return None,
-            Source::Cbr { rate, write, jitter } => Kind::Cbr(Cbr::new(rate, write, jitter, cursor, stream)),
-            Source::Poisson { rate, write } => Kind::Poisson(Poisson::new(rate, write, cursor, stream)),
-            Source::OnOff { rate, write, on, off } => {
-                Kind::OnOff(OnOff::new(rate, write, on, off, cursor, stream))
-            }
-            Source::Video { fps, ref frames, least } => {
-                Kind::Video(Video::new(fps, frames, least, cursor, stream))
-            }
+            Source::Cbr(params) => Kind::Cbr(Cbr::new(params, cursor, stream)),
+            Source::Poisson(params) => Kind::Poisson(Poisson::new(params, cursor, stream)),
+            Source::OnOff(params) => Kind::OnOff(OnOff::new(params, cursor, stream)),
+            Source::Video(ref params) => Kind::Video(Video::new(params, cursor, stream)),
             Source::Replay { ref packets } => Kind::Replay(Replay::new(packets.clone(), cursor)),
         };
         Some(Self { kind, ended: false })
@@ -158,7 +154,7 @@ mod tests {
     use std::sync::Arc;
 
     use apportion_core::units::{Bytes, Ratio, Span};
-    use apportion_scenario::model::{DurationDistribution, Frames, Shape, Sizes};
+    use apportion_scenario::model::{self, DurationDistribution, File, Frames, Shape, ShortFlows, Sizes};
     use apportion_testing::properties::cases;
     use proptest::prelude::*;
 
@@ -168,28 +164,33 @@ mod tests {
 
     /// One source of each kind that has a generator, at about 1 Mb/s.
     fn all() -> Vec<Source> {
-        let (rate, write) = (Rate::from_mbit(1), Bytes::new(1_000));
+        let (rate, packet) = (Rate::from_mbit(1), Bytes::new(1_000));
         let law = |shape| DurationDistribution { mean: Span::from_millis(200), shape };
         vec![
-            Source::Cbr { rate, write, jitter: Ratio::ZERO },
-            Source::Cbr { rate, write, jitter: Ratio::ONE },
-            Source::Poisson { rate, write },
-            Source::OnOff { rate, write, on: law(Shape::Exponential), off: law(Shape::Pareto(1.5)) },
-            Source::Video { fps: 25.0, frames: Frames::Gop { mean: rate }, least: None },
-            Source::Video {
+            Source::Cbr(model::Cbr { rate, packet, jitter: Ratio::ZERO }),
+            Source::Cbr(model::Cbr { rate, packet, jitter: Ratio::ONE }),
+            Source::Poisson(model::Poisson { rate, packet }),
+            Source::OnOff(model::OnOff {
+                rate,
+                packet,
+                on: law(Shape::Exponential),
+                off: law(Shape::Pareto(1.5)),
+            }),
+            Source::Video(model::Video { fps: 25.0, frames: Frames::Gop { mean: rate }, least: None }),
+            Source::Video(model::Video {
                 fps: 25.0,
                 frames: Frames::Trace(Arc::new([Bytes::new(5_000), Bytes::ZERO])),
                 least: None,
-            },
-            Source::Replay { packets: (0..5_000).map(|k| (Span::from_millis(8) * k, write)).collect() },
+            }),
+            Source::Replay { packets: (0..5_000).map(|k| (Span::from_millis(8) * k, packet)).collect() },
         ]
     }
 
     #[test]
     fn greedy_sources_files_and_short_flows_have_no_generator() {
         let sizes = Sizes::Shaped { mean: Bytes::new(1), shape: Shape::Constant };
-        let short = Source::ShortFlows { per_second: 1.0, sizes };
-        for source in [Source::Greedy, Source::File { size: Bytes::new(1) }, short] {
+        let short = Source::ShortFlows(ShortFlows { per_second: 1.0, sizes });
+        for source in [Source::Greedy, Source::File(File { size: Bytes::new(1) }), short] {
             let stream = Stream::new(1, "source");
             assert!(Generator::new(&source, Time::ZERO, Time::from_secs(1), stream).is_none());
         }
@@ -203,8 +204,8 @@ mod tests {
             let random = !matches!(
                 source,
                 Source::Replay { .. }
-                    | Source::Video { frames: Frames::Trace(_), .. }
-                    | Source::Cbr { jitter: Ratio::ZERO, .. }
+                    | Source::Video(model::Video { frames: Frames::Trace(_), .. })
+                    | Source::Cbr(model::Cbr { jitter: Ratio::ZERO, .. })
             );
             assert_eq!(writes(1) != writes(2), random, "{source:?}");
         }

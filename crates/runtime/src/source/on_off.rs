@@ -12,8 +12,8 @@
 //! Cost: O(1) a write, and two draws a cycle.
 
 use apportion_core::random::Stream;
-use apportion_core::units::{Bytes, Rate, Span, Time};
-use apportion_scenario::model::DurationDistribution;
+use apportion_core::units::{Rate, Span, Time};
+use apportion_scenario::model::{self, DurationDistribution};
 
 use super::timing::{Cursor, Spacing, Write, draw};
 
@@ -38,18 +38,12 @@ struct Periods {
 }
 
 impl OnOff {
-    pub(super) fn new(
-        rate: Rate,
-        write: Bytes,
-        on: DurationDistribution,
-        off: DurationDistribution,
-        cursor: Cursor,
-        stream: Stream,
-    ) -> Self {
+    pub(super) fn new(params: model::OnOff, cursor: Cursor, stream: Stream) -> Self {
+        let model::OnOff { rate, packet, on, off } = params;
         let start = cursor.not_before;
         let mut periods = Periods { on, off, stream, at: start, until: start };
         periods.until = start + periods.on_period();
-        Self { spacing: Spacing::new(write, rate), periods, cursor }
+        Self { spacing: Spacing::new(packet, rate), periods, cursor }
     }
 
     pub(super) fn next_write(&mut self) -> Option<Write> {
@@ -114,6 +108,7 @@ impl Periods {
 
 #[cfg(test)]
 mod tests {
+    use apportion_core::units::Bytes;
     use apportion_scenario::model::{Shape, Source};
 
     use super::super::testing::{generator, millis};
@@ -122,7 +117,8 @@ mod tests {
     /// 1 Mb/s of 1000 B: 8 ms apart.
     fn on_off(on: (u64, Shape), off: (u64, Shape)) -> Source {
         let law = |(millis, shape)| DurationDistribution { mean: Span::from_millis(millis), shape };
-        Source::OnOff { rate: Rate::from_mbit(1), write: Bytes::new(1_000), on: law(on), off: law(off) }
+        let (rate, packet) = (Rate::from_mbit(1), Bytes::new(1_000));
+        Source::OnOff(model::OnOff { rate, packet, on: law(on), off: law(off) })
     }
 
     /// Checks the number of writes in 20,000 s against its 4σ band, given the variances of the periods in

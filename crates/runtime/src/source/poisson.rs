@@ -5,6 +5,7 @@
 
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Time};
+use apportion_scenario::model;
 
 use super::timing::{Carry, Cursor, Write};
 
@@ -20,7 +21,8 @@ pub struct Poisson {
 }
 
 impl Poisson {
-    pub(super) fn new(rate: Rate, write: Bytes, cursor: Cursor, stream: Stream) -> Self {
+    pub(super) fn new(params: model::Poisson, cursor: Cursor, stream: Stream) -> Self {
+        let model::Poisson { rate, packet: write } = params;
         Self { write, mean_gap: mean_gap(write, rate), carry: Carry::default(), cursor, stream }
     }
 
@@ -50,7 +52,7 @@ mod tests {
     use super::*;
 
     fn poisson(rate: Rate) -> Source {
-        Source::Poisson { rate, write: Bytes::new(1_000) }
+        Source::Poisson(model::Poisson { rate, packet: Bytes::new(1_000) })
     }
 
     #[test]
@@ -83,7 +85,7 @@ mod tests {
     fn the_mean_rate_holds_where_gaps_are_shorter_than_a_nanosecond() {
         // 1000 B at 16 Tb/s: 0.5 ns. Gaps rounded one by one would be too short by 1 - 1/(2 sinh 1 · 0.5) =
         // 15 %.
-        let write = Source::Poisson { rate: Rate::from_mbit(16_000_000), write: Bytes::new(1_000) };
+        let write = poisson(Rate::from_mbit(16_000_000));
         let last = generator(&write, 1, 1).nth(999_999).unwrap().at;
         // 10^6 gaps of 0.5 ns: 500 µs, σ = 0.5 µs.
         assert!(last.since(Time::ZERO).as_nanos().abs_diff(500_000) < 2_000, "{last}");

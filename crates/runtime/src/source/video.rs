@@ -40,8 +40,8 @@ use std::sync::Arc;
 
 use apportion_core::queue::Overload;
 use apportion_core::random::Stream;
-use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
-use apportion_scenario::model::Frames;
+use apportion_core::units::{Bytes, Rate, Span, Time};
+use apportion_scenario::model::{self, Frames};
 
 use super::timing::{Cursor, Write};
 
@@ -98,13 +98,8 @@ enum Sizes {
 }
 
 impl Video {
-    pub(super) fn new(
-        fps: f64,
-        frames: &Frames,
-        least: Option<Ratio>,
-        cursor: Cursor,
-        stream: Stream,
-    ) -> Self {
+    pub(super) fn new(params: &model::Video, cursor: Cursor, stream: Stream) -> Self {
+        let model::Video { fps, ref frames, least } = *params;
         // A frame rate that is none shows nothing.
         let fps = if fps > 0.0 && fps.is_finite() { fps } else { 0.0 };
         let (sizes, mean, rate) = match frames {
@@ -211,6 +206,7 @@ fn lognormal(cov: f64, normal: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use apportion_core::packet::FlowId;
+    use apportion_core::units::Ratio;
     use apportion_scenario::model::Source;
 
     use super::super::testing::{generator, millis};
@@ -219,7 +215,7 @@ mod tests {
     const HOUR: u64 = 3_600;
 
     fn gop(fps: f64) -> Source {
-        Source::Video { fps, frames: Frames::Gop { mean: Rate::from_kbit(1_200) }, least: None }
+        Source::Video(model::Video { fps, frames: Frames::Gop { mean: Rate::from_kbit(1_200) }, least: None })
     }
 
     fn sizes(fps: f64, stop: u64) -> Vec<f64> {
@@ -315,7 +311,7 @@ mod tests {
     fn frames_are_at_their_display_times_and_a_trace_repeats() {
         let trace = Frames::Trace(Arc::new([Bytes::new(9), Bytes::ZERO, Bytes::new(4)]));
         let writes: Vec<Write> =
-            generator(&Source::Video { fps: 30.0, frames: trace, least: None }, 1, 1).collect();
+            generator(&Source::Video(model::Video { fps: 30.0, frames: trace, least: None }), 1, 1).collect();
         // 30 frames, of which every third is empty.
         assert_eq!(writes.len(), 20);
         let write = |ns, size| Write { at: Time::from_nanos(ns), size: Bytes::new(size) };
@@ -328,7 +324,8 @@ mod tests {
     fn a_rate_scales_frames_and_a_silence_skips_them() {
         // 1000 B and 3000 B at 25 fps: 400 kb/s. At 200 kb/s: 500 B and 1500 B.
         let trace = Frames::Trace(Arc::new([Bytes::new(1_000), Bytes::new(3_000)]));
-        let mut video = generator(&Source::Video { fps: 25.0, frames: trace, least: None }, 10, 1);
+        let mut video =
+            generator(&Source::Video(model::Video { fps: 25.0, frames: trace, least: None }), 10, 1);
         video.set_rate(Time::ZERO, Rate::from_kbit(200));
         let sizes = |writes: &[Write]| writes.iter().map(|w| w.size.get()).collect::<Vec<_>>();
         let first: Vec<Write> = video.by_ref().take(2).collect();
@@ -349,7 +346,7 @@ mod tests {
     fn an_adaptive_video_shrinks_to_what_is_granted_and_grows_step_by_step() {
         // 4000 B at 25 fps: 800 kb/s.
         let frames = Frames::Trace(Arc::new([Bytes::new(4_000)]));
-        let source = |least| Source::Video { fps: 25.0, frames: frames.clone(), least };
+        let source = |least| Source::Video(model::Video { fps: 25.0, frames: frames.clone(), least });
         let mut video = generator(&source(Some(Ratio::clamped(0.2))), 20, 1);
         let at = |seconds: u64, video: &mut super::super::Generator| {
             video.find(|write| write.at >= Time::from_secs(seconds)).unwrap().size.get()
@@ -385,7 +382,8 @@ mod tests {
 
     #[test]
     fn a_stream_that_begins_silent_can_be_given_a_rate() {
-        let silent = Source::Video { fps: 25.0, frames: Frames::Gop { mean: Rate::ZERO }, least: None };
+        let silent =
+            Source::Video(model::Video { fps: 25.0, frames: Frames::Gop { mean: Rate::ZERO }, least: None });
         let mut video = generator(&silent, 10 * HOUR, 1);
         assert_eq!(video.next(), None);
         video.set_rate(Time::ZERO, Rate::from_kbit(1_200));
@@ -400,7 +398,7 @@ mod tests {
         }
         for trace in [vec![], vec![Bytes::ZERO; 3]] {
             let frames = Frames::Trace(trace.into());
-            let mut video = generator(&Source::Video { fps: 25.0, frames, least: None }, 1, 1);
+            let mut video = generator(&Source::Video(model::Video { fps: 25.0, frames, least: None }), 1, 1);
             assert_eq!(video.next(), None);
             video.set_rate(Time::ZERO, Rate::from_mbit(1));
             assert_eq!(video.next(), None);

@@ -85,7 +85,7 @@ impl Iterator for Arrivals {
 
     fn next(&mut self) -> Option<User> {
         let number = self.count;
-        let user = match self.web.users {
+        let user = match self.web.users() {
             None => (number == 0).then_some(User { number, comes: self.at, leaves: Time::MAX })?,
             Some(users) => {
                 self.at += self.carry.whole(self.stream.exponential(1e9 / users.per_second));
@@ -223,12 +223,12 @@ impl Users {
             return;
         }
         let (web, seat) = (&self.web, &mut self.seats[place as usize]);
-        let main = draw_size(&web.main, &mut seat.stream);
+        let main = draw_size(&web.main_size, &mut seat.stream);
         let count = web.objects.quantile(seat.stream.uniform());
         let page = &mut seat.page;
         (page.start, page.size, page.missing, page.is_main) = (now, Bytes::ZERO, 0, true);
         page.left.clear();
-        page.left.extend((0..count).map(|_| draw_size(&web.object, &mut seat.stream)));
+        page.left.extend((0..count).map(|_| draw_size(&web.object_size, &mut seat.stream)));
         page.left.push(main);
         seat.reads_until = None;
         self.ask(now, place * web.parallel);

@@ -3,7 +3,7 @@
 use apportion_core::units::{Bytes, Rate, Span};
 
 use crate::media::Codec;
-use crate::model::{Flow, Frames, Source};
+use crate::model::{Cbr, Flow, Frames, OnOff, Poisson, Source, Video};
 
 /// Bits per second that a flow wants on average; `None` for as much as it can get.
 pub(super) fn mean_demand(flow: &Flow) -> Option<f64> {
@@ -13,7 +13,7 @@ pub(super) fn mean_demand(flow: &Flow) -> Option<f64> {
 /// Bits per second that one connection wants while it is on, for a source that is on and off.
 pub(super) fn peak(source: &Source) -> Option<f64> {
     match source {
-        Source::OnOff { rate, .. } => Some(rate.as_bit() as f64),
+        Source::OnOff(on_off) => Some(on_off.rate.as_bit() as f64),
         other => source_demand(other),
     }
 }
@@ -32,21 +32,23 @@ fn source_demand(source: &Source) -> Option<f64> {
     let bits = |size: &Bytes| size.get() as f64 * 8.0;
     match source {
         Source::Greedy | Source::File { .. } => None,
-        Source::Cbr { rate: wanted, .. } | Source::Poisson { rate: wanted, .. } => Some(rate(wanted)),
-        Source::OnOff { rate: wanted, on, off, .. } => {
+        Source::Cbr(Cbr { rate: wanted, .. }) | Source::Poisson(Poisson { rate: wanted, .. }) => {
+            Some(rate(wanted))
+        }
+        Source::OnOff(OnOff { rate: wanted, on, off, .. }) => {
             let (on, off) = (on.mean.as_secs_f64(), off.mean.as_secs_f64());
             Some(rate(wanted) * on / (on + off))
         }
-        Source::ShortFlows { per_second, sizes } => Some(per_second * (sizes.mean() * 8.0)),
+        Source::ShortFlows(short) => Some(short.per_second * (short.sizes.mean() * 8.0)),
         // At most: pages that take no time.
         Source::Web(web) => Some(web.population() * web.page() * 8.0 / web.think.as_secs_f64()),
-        Source::Video { frames: Frames::Gop { mean }, .. } => Some(rate(mean)),
-        Source::Video { fps, frames: Frames::Trace(frames), .. } => {
+        Source::Video(Video { frames: Frames::Gop { mean }, .. }) => Some(rate(mean)),
+        Source::Video(Video { fps, frames: Frames::Trace(frames), .. }) => {
             Some(fps * frames.iter().map(bits).sum::<f64>() / frames.len().max(1) as f64)
         }
         // It sends between requests as fast as it can, and pauses: the highest of its rates is all that it takes on average.
         Source::Dash(dash) => dash.ladder.last().map(rate),
-        Source::Voice { codec } => Some(bits(&codec.packet()) / Codec::FRAME.as_secs_f64()),
+        Source::Voice(voice) => Some(bits(&voice.codec.packet()) / Codec::FRAME.as_secs_f64()),
         Source::Call(call) => Some(rate(&call.max)),
         Source::Replay { packets } => {
             let length = packets.last().map_or(0.0, |(at, _)| at.as_secs_f64());

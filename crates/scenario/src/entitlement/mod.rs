@@ -37,7 +37,7 @@ use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 
 pub use due::{Amount, Due};
 
-use crate::model::{Change, Flow, Link, Scenario, Setting, Source, Start};
+use crate::model::{Cbr, Change, Flow, Link, OnOff, Poisson, Scenario, Setting, Source, Start};
 use due::Steps;
 use population::{Class, Population, limiting_links};
 
@@ -322,9 +322,9 @@ impl Scenario {
             }
             Setting::FlowRate(at, to) => {
                 return self.touch(at, |flow| {
-                    if let Source::Cbr { rate, .. }
-                    | Source::Poisson { rate, .. }
-                    | Source::OnOff { rate, .. } = &mut flow.source
+                    if let Source::Cbr(Cbr { rate, .. })
+                    | Source::Poisson(Poisson { rate, .. })
+                    | Source::OnOff(OnOff { rate, .. }) = &mut flow.source
                     {
                         *rate = to;
                     }

@@ -4,10 +4,8 @@ use apportion_core::packet::FlowId;
 use apportion_core::param::{Kind, Param, Range, concat};
 
 use super::{Direction, Side};
-use crate::tables::{
-    CLASSES, CUSTOMER, DELAY, EXCHANGE, LOSS, MARK, NUMBER, QUEUE, RATE, SPAN, SWITCH, TARGET, TARGET_DELAY,
-    TEXT, TICKETS, default, of, optional, required,
-};
+use crate::key::{DELAY, LOSS, NUMBER, RATE, SPAN, SWITCH, TEXT, TICKETS, default, of, optional, required};
+use crate::tables::{CLASSES, CUSTOMER, EXCHANGE, MARK, QUEUE, TARGET, TARGET_DELAY};
 
 /// The whole file.
 pub(crate) const ROOT: &[Param] = &[

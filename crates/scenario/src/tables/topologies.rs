@@ -1,11 +1,10 @@
-//! Keys of predefined networks.
+//! Keys of predefined networks. They are lists and not structs of `params!`, since a network is expanded into links as it is read: nothing
+//! would hold their values.
 
 use apportion_core::param::{Kind, Param, Range, Variant};
 
-use super::{
-    DEFAULT_BACK, DELAY, LINK_LOSS, LINK_RATE, LOSS, MAX_LINKS, QUEUE, RATE, SWITCH, TEXT, default, of,
-    optional, required,
-};
+use super::{DEFAULT_BACK, LINK_LOSS, LINK_RATE, MAX_LINKS, QUEUE};
+use crate::key::{DELAY, LOSS, RATE, SWITCH, TEXT, default, of, optional, required};
 
 /// A link of a predefined topology.
 const TOPOLOGY_LINK: &[Param] = &[

@@ -1,7 +1,7 @@
 //! Entitlements of flows over time.
 
 use apportion_core::units::{Bytes, Rate, Ratio, TicketRate};
-use apportion_scenario::model::{Scenario, Source};
+use apportion_scenario::model::{Cbr, Scenario, Source};
 
 use crate::common::scenario;
 
@@ -69,7 +69,7 @@ fn entitlements_follow_tickets_in_the_currency_of_each_router() {
         }
         assert_eq!(it.entitlements(), kbit([500, 250, 250]), "backwards {backwards}");
         it.flows[1].source =
-            Source::Cbr { rate: Rate::from_kbit(160), write: Bytes::new(500), jitter: Ratio::ZERO };
+            Source::Cbr(Cbr { rate: Rate::from_kbit(160), packet: Bytes::new(500), jitter: Ratio::ZERO });
         assert_eq!(it.entitlements(), kbit([560, 160, 280]), "backwards {backwards}");
         it.flows[2].tickets = None;
         it.flows[2].ack_tickets = None;

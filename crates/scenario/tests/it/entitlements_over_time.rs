@@ -3,7 +3,7 @@
 use apportion_core::fairness::{Claim, max_min};
 use apportion_core::units::{Bytes, Rate, Time};
 use apportion_scenario::entitlement::{Due, Phase, Wants};
-use apportion_scenario::model::{Change, LinkId, Scenario, Setting, Source, Start};
+use apportion_scenario::model::{Change, File, LinkId, Scenario, Setting, Source, Start};
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
@@ -235,7 +235,7 @@ fn constant(it: &Scenario) -> Vec<Rate> {
             weight: flow.weight.get(),
             guarantee: flow.guarantee.as_bit() as f64,
             demand: match &flow.source {
-                Source::Cbr { rate, .. } => Some(rate.as_bit() as f64),
+                Source::Cbr(cbr) => Some(cbr.rate.as_bit() as f64),
                 _ => None,
             },
         })
@@ -301,6 +301,6 @@ proptest! {
 #[test]
 fn bytes_of_a_file_do_not_matter_to_a_scenario_without_a_run() {
     let (mut it, _) = transfers(2, 1);
-    it.flows[0].source = Source::File { size: Bytes::new(1) };
+    it.flows[0].source = Source::File(File { size: Bytes::new(1) });
     assert_eq!(it.entitlements(), Some(vec![Rate::from_mbit(10); 2]));
 }

@@ -11,7 +11,7 @@ use apportion_core::param::Role;
 use apportion_core::system::Catalog;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
 use apportion_scenario::model::{
-    Frames, Jitter, JitterDistribution, Link, Scenario, Setting, Source, Start, Transport,
+    Frames, Jitter, JitterDistribution, Link, Scenario, Setting, Source, Start, Transport, Video,
 };
 use apportion_scenario::{Suite, load};
 
@@ -355,7 +355,7 @@ fn sources_read_their_files() {
         )
     };
     let video = scenario(&text("kind = \"video\", file = \"frames.txt\", fps = 10"));
-    let Source::Video { frames: Frames::Trace(frames), .. } = &video.flows[0].source else { panic!() };
+    let Source::Video(Video { frames: Frames::Trace(frames), .. }) = &video.flows[0].source else { panic!() };
     assert_eq!(&frames[..], [Bytes::new(900), Bytes::new(100)]);
     // 10 frames a second of 500 B on average are 40 kb/s.
     assert_eq!(video.entitlements(), Some(vec![Rate::from_kbit(40)]));

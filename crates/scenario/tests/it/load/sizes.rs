@@ -13,7 +13,7 @@ fn text(sizes: &str) -> String {
 
 fn sizes(keys: &str) -> Sizes {
     match &scenario(&text(keys)).flows[0].source {
-        Source::ShortFlows { sizes, .. } => sizes.clone(),
+        Source::ShortFlows(short_flows) => short_flows.sizes.clone(),
         other => panic!("{other:?}"),
     }
 }
