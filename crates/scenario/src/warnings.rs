@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use apportion_core::packet::FlowClass;
 use apportion_core::system::DisciplineKind;
-use apportion_core::units::{Rate, Span};
+use apportion_core::units::{Rate, Span, Weight};
 
-use crate::model::{Flow, Link, LinkId, Scenario, Setting, Start};
+use crate::model::{Change, Flow, Link, LinkId, Scenario, Setting, Start};
 
 /// Least time to measure. Chosen: two or three cycles of a TCP window on common paths.
 const LEAST_TIME: Span = Span::from_secs(10);
@@ -24,6 +24,9 @@ impl Scenario {
         for (id, link) in (0..).map(LinkId).zip(&self.links) {
             if matches!(link.queue.kind, DisciplineKind::Ramp(_)) {
                 all.extend(self.idle_ramp(id, link));
+            }
+            if matches!(link.queue.kind, DisciplineKind::Cake(_)) {
+                all.extend(self.ignored_weights(id, link));
             }
             all.extend(no_classes(link));
             all.extend(assured_too_much(link));
@@ -108,6 +111,23 @@ impl Scenario {
                 link.name
             )
         })
+    }
+
+    /// Weights of flows over a `cake`, which has none.
+    fn ignored_weights(&self, id: LinkId, link: &Link) -> Option<String> {
+        let flows = self.flows_over(id);
+        let weight = |at: &usize| self.flows[*at].weight;
+        let unlike = |at: &&usize| weight(at) != flows.first().map_or(Weight::ONE, weight);
+        let becomes = |change: &Change| match change.to {
+            Setting::FlowWeight(flow, _) => flows.iter().find(|at| **at == flow),
+            _ => None,
+        };
+        let flow = flows.iter().find(unlike).or_else(|| self.changes.iter().find_map(becomes))?;
+        Some(format!(
+            "the queue `cake` of link `{}` ignores weights, that of flow `{}` too; write a queue that divides by them, such as \
+             \"fq_codel\", or leave them out",
+            link.name, self.flows[*flow].name
+        ))
     }
 
     /// Guarantees in a queue `hcsfq` that are within what the customer has anyway, all of which goes to the flow.

@@ -1,5 +1,8 @@
 //! What is allowed in a gateway's configuration, and most likely not meant.
 
+use apportion_core::system::DisciplineKind;
+use apportion_core::units::Weight;
+
 use super::{Direction, GatewayConfig};
 use crate::plans::{Lowered, Plans};
 
@@ -10,12 +13,29 @@ impl GatewayConfig {
     /// One line each, with the key and the mend; none if there is nothing to say.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let Some(plans) = &self.nodes else { return Vec::new() };
+        let mut all: Vec<_> =
+            Direction::BOTH.into_iter().filter_map(|way| self.ignored_weights(way)).collect();
+        let Some(plans) = &self.nodes else { return all };
         let planned = Direction::BOTH.into_iter().zip(self.classes_of);
         let planned: Vec<_> = planned.filter_map(|(way, of)| Some((way, of?))).collect();
         let totals = planned.iter().filter_map(|(way, of)| self.above_rate(plans, *way, *of));
         let lowered = planned.iter().filter_map(|(_, of)| lowered(plans, *of));
-        totals.chain(lowered).collect()
+        all.extend(totals.chain(lowered));
+        all
+    }
+
+    /// Weights of rules in the direction `way`, whose `cake` has none.
+    fn ignored_weights(&self, way: Direction) -> Option<String> {
+        let queue = &self.direction(way).queue.params;
+        let rule = self.rules.iter().find(|rule| rule.is_for(way) && rule.gives.weight != Weight::ONE)?;
+        matches!(queue.kind, DisciplineKind::Cake(_)).then(|| {
+            format!(
+                "{}.queue: `cake` ignores weights, that of rule `{}` too; write a queue that divides by them, such as \"fq_codel\", or leave \
+                 them out",
+                way.name(),
+                rule.name
+            )
+        })
     }
 
     /// Plans that are assured more than the direction `way` carries, whose classes have the rates of `of`.

@@ -65,6 +65,23 @@ fn ramp_needs_a_real_rate_flow_over_its_link() {
 }
 
 #[test]
+fn cake_ignores_weights() {
+    let of = |weights: [u32; 2]| {
+        let flow =
+            |name, weight| format!("flow.{name} = {{ from = \"a\", to = \"b\", weight = {weight} }}\n");
+        flow("one", weights[0]) + &flow("two", weights[1])
+    };
+    let ignored = "the queue `cake` of link `wire` ignores weights, that of flow `two` too; write a queue that divides by them, \
+                   such as \"fq_codel\", or leave them out";
+    assert_eq!(warnings("40s", "cake", &of([1, 3])), [ignored]);
+    // Weights that are all alike say nothing.
+    assert_eq!(warnings("40s", "cake", &of([3, 3])), [""; 0]);
+    assert_eq!(warnings("40s", "fq_codel", &of([1, 3])), [""; 0]);
+    let change = "[[change]]\nat = \"15s\"\nset = \"flow.two.weight\"\nto = 3\n";
+    assert_eq!(warnings("40s", "cake", &(of([1, 1]) + change)), [ignored]);
+}
+
+#[test]
 fn a_guarantee_within_the_part_of_a_customer_with_one_flow_does_nothing() {
     let flow = |name: &str, customer: &str, guarantee: &str| {
         format!(
