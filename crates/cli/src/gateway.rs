@@ -24,7 +24,11 @@ pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<Status> {
         Some(GatewayCommand::Show { config, running: false }) => {
             let config = Gateway::new(config).load()?;
             config.warnings().iter().for_each(|warning| output::note(&format!("warning: {warning}")));
-            output::print(&(config.canonical() + &as_comments(&config.plan_rates())))?;
+            output::print(
+                &(config.canonical()
+                    + &as_comments(CHARGES, &config.charges())
+                    + &as_comments(RATES, &config.plan_rates())),
+            )?;
         }
         Some(GatewayCommand::Show { config, running: true }) => {
             output::print(&Gateway::new(config).running()?)?;
@@ -47,13 +51,17 @@ pub fn gateway(arguments: &arguments::Gateway) -> anyhow::Result<Status> {
     Ok(Status::SUCCESS)
 }
 
-/// What plans give each node, as comments of TOML.
-fn as_comments(rates: &str) -> String {
-    if rates.is_empty() {
+/// What stands above what packets are charged, and above what plans give each node.
+const CHARGES: &str = "What IP packets of 40, 100 and 1500 B are charged:";
+const RATES: &str = "What plans assure while all want more, to what they have at most:";
+
+/// Lines under a heading as comments of TOML; nothing if there are none.
+fn as_comments(heading: &str, lines: &str) -> String {
+    if lines.is_empty() {
         return String::new();
     }
-    let lines: String = rates.lines().map(|line| format!("# {line}\n")).collect();
-    format!("\n# What plans assure while all want more, to what they have at most:\n{lines}")
+    let lines: String = lines.lines().map(|line| format!("# {line}\n")).collect();
+    format!("\n# {heading}\n{lines}")
 }
 
 /// Restores offloads; status 1 if some could not be.

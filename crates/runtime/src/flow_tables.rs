@@ -8,7 +8,7 @@ use apportion_core::packet::{CustomerId, Customers, HostPair};
 use apportion_core::packet::{FillTarget, FlowClass, FlowId, LabelKind, Packet};
 use apportion_core::random::Stream;
 use apportion_core::system::{DisciplineParams, LinkContext, LinkQueue};
-use apportion_core::units::{Rate, Span, Weight};
+use apportion_core::units::{Bytes, Rate, Span, Weight};
 
 use apportion_scenario::model::{Flow, Link, LinkId, Scenario, Setting};
 
@@ -104,6 +104,7 @@ impl FlowTables {
                 names: &self.customer_names,
             },
             hosts: self.hosts.get(&scenario.links[link.index()].name).map_or(&[], Vec::as_slice),
+            layer2: Bytes::ZERO,
             seed: self.seed,
             name: &name,
         })

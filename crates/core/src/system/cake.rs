@@ -90,8 +90,8 @@ params! {
         limit: Option<Limit> = SIZE.not_in_paper(),
         /// Rate to which it shapes; if not set, that of the link.
         bandwidth: Option<Rate> = Param::unset("tc-cake(8): unlimited").symbol("bandwidth"),
-        /// What the link layer adds to a packet.
-        overhead: Bytes = Param::of("0B", "tc-cake(8): raw").symbol("overhead"),
+        /// What the link layer adds to an IP packet; if not set, what the size of a packet includes already.
+        overhead: Option<Bytes> = Param::unset("tc-cake(8): raw").symbol("overhead"),
         /// The least that a packet takes, `overhead` included.
         mpu: Bytes = Param::of("0B", "tc-cake(8)").symbol("mpu"),
         /// How the link layer frames packets: not, in ATM cells of 53 bytes for 48, or as PTM with 65 for 64.
@@ -120,14 +120,16 @@ impl CakeParams {
         let fits = |bytes: Bytes| (1..=1 << 32).contains(&bytes.get());
         require(self.quantum.is_none_or(fits), "quantum", "it must lie between 1B and 4GB")?;
         let fits = |bytes: Bytes| bytes.get() <= 1 << 16;
-        require(fits(self.overhead), "overhead", "it must be at most 65536B")?;
+        require(self.overhead.is_none_or(fits), "overhead", "it must be at most 65536B")?;
         require(fits(self.mpu), "mpu", "it must be at most 65536B")?;
         require((1..=MAX_FLOWS).contains(&self.flows), "flows", "it must lie between 1 and 65536")?;
         require((1..=self.flows).contains(&self.ways), "ways", "it must lie between 1 and `flows`")
     }
 
-    const fn wire(&self) -> Wire {
-        Wire { overhead: self.overhead, mpu: self.mpu, framing: self.framing }
+    /// Where sizes of packets include `layer2`.
+    pub(super) fn wire(&self, layer2: Bytes) -> Wire {
+        let [less, overhead] = self.overhead.map_or([Bytes::ZERO; 2], |overhead| [layer2, overhead]);
+        Wire { less, overhead, mpu: self.mpu, framing: self.framing }
     }
 
     /// The rate at which packets leave behind a link of this rate.
@@ -144,7 +146,7 @@ impl CakeParams {
 
     /// What `bandwidth` leaves for packets of this size, in their own bytes, if it is set.
     pub(super) fn capacity(&self, packet: Bytes) -> Option<Rate> {
-        let (size, wire) = (u128::from(packet.get()), u128::from(self.wire().size(packet).get()));
+        let (size, wire) = (u128::from(packet.get()), u128::from(self.wire(Bytes::ZERO).size(packet).get()));
         let bit = u128::from(self.bandwidth?.as_bit()) * size / wire.max(1);
         Some(Rate::from_bit(u64::try_from(bit).unwrap_or(u64::MAX)))
     }
@@ -154,6 +156,7 @@ impl CakeParams {
 #[derive(Clone, Debug)]
 pub struct Cake<P> {
     pub(super) params: CakeParams,
+    wire: Wire,
     limit: LinkLimit,
     tins: Vec<Tin>,
     shares: Shares,
@@ -182,6 +185,7 @@ impl<P: Packet> Cake<P> {
         };
         Self {
             params: params.clone(),
+            wire: params.wire(link.layer2),
             limit: LinkLimit::new(params.limit, rate),
             tins: (0..shares.tins()).map(tin).collect(),
             shares,
@@ -248,7 +252,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
             return None;
         }
         let tin = self.pick();
-        let (wire, random) = (self.params.wire(), &mut self.random);
+        let (wire, random) = (self.wire, &mut self.random);
         let packet = self.tins[tin].next(&mut self.packets, wire, |control, state, queue| {
             state.dequeue(control, now, queue, random, sink)
         })?;
@@ -274,7 +278,7 @@ impl<P: Packet> Discipline<P> for Cake<P> {
     fn drain(&mut self, now: Time) -> Option<P> {
         use crate::aqm::codel::Source as _;
         let tin = self.pick();
-        self.tins[tin].next(&mut self.packets, self.params.wire(), |_, _, queue| queue.pop(now))
+        self.tins[tin].next(&mut self.packets, self.wire, |_, _, queue| queue.pop(now))
     }
 
     fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {

@@ -3,7 +3,7 @@
 use crate::flow_setting::FlowSetting;
 use crate::packet::{Customers, FillTarget, FlowClass, FlowId, HostPair};
 use crate::random::Stream;
-use crate::units::{Rate, Span, Weight};
+use crate::units::{Bytes, Rate, Span, Weight};
 
 /// The link that a discipline is built for, and what is known of its flows.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +26,8 @@ pub struct LinkContext<'a> {
     pub customers: Customers<'a>,
     /// Hosts by flow number. Flows beyond have number 0 at both ends.
     pub hosts: &'a [HostPair],
+    /// What the sizes of packets include besides the IP packet: nothing in scenarios, the `overhead` of a gateway's direction.
+    pub layer2: Bytes,
     /// Seed of the run.
     pub seed: u64,
     /// Name of the queue's random stream, unlike that of any other component.
@@ -46,6 +48,7 @@ impl<'a> LinkContext<'a> {
             targets: &[],
             customers: Customers::default(),
             hosts: &[],
+            layer2: Bytes::ZERO,
             seed,
             name,
         }

@@ -202,6 +202,13 @@ impl DisciplineParams {
         }
     }
 
+    /// What CAKE charges an IP packet of this size where sizes of packets include `layer2`; none of others.
+    #[must_use]
+    pub fn charge(&self, ip: Bytes, layer2: Bytes) -> Option<Bytes> {
+        let DisciplineKind::Cake(cake) = self.dividing() else { return None };
+        Some(cake.wire(layer2).size(ip + layer2))
+    }
+
     fn shaped(&self, rate: Rate) -> Rate {
         self.shaper.as_ref().map_or(rate, |shaper| rate.min(shaper.rate))
     }

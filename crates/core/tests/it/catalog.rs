@@ -308,7 +308,7 @@ fn is_optional(entry: &str, name: &str) -> bool {
         ("tred", "min_th" | "max_th" | "w_q") => true,
         ("fq_codel" | "fq_pie", "memory_limit" | "flows")
         | ("afq", "bpr")
-        | ("cake", "bandwidth" | "quantum") => true,
+        | ("cake", "bandwidth" | "overhead" | "quantum") => true,
         ("ramp", "target_delay" | "patience") => true,
         _ => ["peak", "maxrate", "bucket", "initial", "report_discards"].contains(&name),
     }

@@ -40,6 +40,7 @@ pub fn setup(weights: &[Weight]) -> LinkContext<'_> {
         customers: Customers::default(),
         hosts: &[],
         seed: 1,
+        layer2: units::Bytes::ZERO,
         name: "link",
     }
 }

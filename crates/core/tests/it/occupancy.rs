@@ -55,6 +55,7 @@ fn build(keys: &str) -> LinkQueue<SimplePacket> {
         customers: Customers::default(),
         hosts: &[],
         seed: 1,
+        layer2: Bytes::ZERO,
         name: "link",
     };
     read(kind, &pairs).expect("a valid table").build_simple(&setup)

@@ -18,6 +18,7 @@ use crate::engine::Engine;
 use crate::frame;
 use apportion_linux::frame_io::FrameIo;
 
+mod cake;
 mod classes;
 mod guarantees;
 mod labels;

@@ -235,6 +235,7 @@ impl Classifier {
                 names: &self.customer_names,
             },
             hosts: &all(&self.slots, |given| given.hosts),
+            layer2: own.overhead,
             seed: config.seed,
             name: &format!("{}.queue", self.direction.name()),
         });

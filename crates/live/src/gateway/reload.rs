@@ -7,7 +7,7 @@
 use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::LabelKind;
 use apportion_core::system::DisciplineParams;
-use apportion_core::units::{Rate, TicketRate, Time};
+use apportion_core::units::{Bytes, Rate, TicketRate, Time};
 use apportion_linux::frame_io::FrameIo;
 use apportion_scenario::gateway::{Difference, Direction, GatewayConfig, Setting};
 
@@ -31,7 +31,10 @@ impl<I: FrameIo> Gateway<I> {
                 && numbers_customers(&new.direction(direction).queue.params);
             let [old, other] = [&self.config, &new].map(|config| &config.direction(direction).queue.params);
             let classes = difference.has(Setting::Plans) && other.has_classes() && old != other;
-            if customers || classes || difference.has(Setting::Queue(direction)) {
+            // What is charged for an IP packet must not change with what its size includes.
+            let is_charged_apart = difference.has(Setting::Overhead(direction))
+                && other.charge(Bytes::ZERO, Bytes::ZERO).is_some();
+            if customers || classes || is_charged_apart || difference.has(Setting::Queue(direction)) {
                 self.replace_queue(now, direction, &new);
             }
             self.apply_direction(now, direction, &new, difference);

@@ -308,11 +308,35 @@ impl fmt::Debug for ReportKey {
     }
 }
 
+/// IP packets whose charges are shown: an acknowledgement, a small and a full one.
+const SHOWN: [Bytes; 3] = [Bytes::new(40), Bytes::new(100), Bytes::new(1_500)];
+
 impl GatewayConfig {
     /// Whose a flow is, as disciplines number customers: those of [`GatewayConfig::customers`] from 1 on.
     #[must_use]
     pub fn customer_of(&self, flow: &Treatment) -> CustomerId {
         customers::number(&self.customers, flow.customer.as_deref())
+    }
+
+    /// What an IP packet is charged: by its own size and `overhead` for `rate`, and for the `bandwidth` of CAKE, a line for each direction.
+    #[must_use]
+    pub fn charges(&self) -> String {
+        let line = |way: Direction| {
+            let own = self.direction(way);
+            let of = |charge: &dyn Fn(Bytes) -> Bytes| {
+                let [ack, small, full] = SHOWN.map(|ip| charge(ip).get());
+                format!("{ack}, {small} and {full} B")
+            };
+            let size = of(&|ip| ip + own.overhead);
+            let apart = own.queue.params.charge(Bytes::ZERO, own.overhead).is_some();
+            let cake = of(&|ip| own.queue.params.charge(ip, own.overhead).unwrap_or_default());
+            format!(
+                "{}: {size}{}\n",
+                way.name(),
+                if apart { format!(", and by `cake` {cake}") } else { String::new() }
+            )
+        };
+        Direction::BOTH.map(line).concat()
     }
 
     /// What the file of plans says, a line for each node; empty without one. [`canonical`](Self::canonical) only names that file.

@@ -662,3 +662,25 @@ fn a_queue_on_a_command_line_is_a_name_or_a_table_with_the_messages_of_files() {
     assert!(message("{ kind = ").contains("is not valid TOML: "), "{}", message("{ kind = "));
     assert!(message("").starts_with("queue: `` is not known here"), "{}", message(""));
 }
+
+#[test]
+fn what_packets_are_charged_is_told_for_each_direction() {
+    let up = "queue = { kind = \"cake\", bandwidth = \"1Mbit\", overhead = \"38B\", mpu = \"84B\" }";
+    let config = load(&minimal("down.overhead = \"0B\"", up, ""));
+    assert_eq!(
+        config.charges(),
+        "up: 54, 114 and 1514 B, and by `cake` 84, 138 and 1538 B\ndown: 40, 100 and 1500 B\n"
+    );
+}
+
+#[test]
+fn weights_of_rules_in_front_of_a_cake_are_warned_of() {
+    let weighed = |direction: &str| {
+        let rule = format!("[[rule]]\nname = \"calls\"\nprotocol = 17\nweight = 3\n{direction}");
+        load(&minimal("down.queue = \"fq_codel\"", "queue = \"cake\"", &rule)).warnings()
+    };
+    let warning = "up.queue: `cake` ignores weights, that of rule `calls` too; write a queue that divides by them, such as \"fq_codel\", \
+                   or leave them out";
+    assert_eq!(weighed(""), [warning]);
+    assert_eq!(weighed("direction = \"down\"\n"), [""; 0]);
+}

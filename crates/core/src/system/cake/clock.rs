@@ -17,7 +17,9 @@ choice! {
 
 /// What the link layer makes of a packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wire {
+pub(in crate::system) struct Wire {
+    /// What the size of a packet includes already.
+    pub less: Bytes,
     pub overhead: Bytes,
     pub mpu: Bytes,
     pub framing: Framing,
@@ -27,7 +29,7 @@ impl Wire {
     /// What a packet of `size` takes.
     #[inline]
     pub fn size(self, size: Bytes) -> Bytes {
-        let size = (size + self.overhead).max(self.mpu).get();
+        let size = (size.saturating_sub(self.less) + self.overhead).max(self.mpu).get();
         Bytes::new(match self.framing {
             Framing::None => size,
             Framing::Atm => size.div_ceil(48) * 53,

@@ -276,7 +276,7 @@ fn the_shaper_pays_for_what_the_link_layer_makes_of_a_packet() {
     assert_eq!(departures(shape, &[1_000, 100, 40, 40]), [0, 1_000, 1_100, 1_140]);
     let overhead = |params: &mut CakeParams| {
         shape(params);
-        (params.overhead, params.mpu) = (Bytes::new(38), Bytes::new(84));
+        (params.overhead, params.mpu) = (Some(Bytes::new(38)), Bytes::new(84));
     };
     assert_eq!(departures(overhead, &[1_000, 100, 40, 40]), [0, 1_038, 1_176, 1_260]);
     let atm = |params: &mut CakeParams| {

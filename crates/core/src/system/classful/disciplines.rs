@@ -189,6 +189,7 @@ impl<P: Packet> Disciplines<P> {
                 targets: &[],
                 customers: Customers::default(),
                 hosts: &[],
+                layer2: link.layer2,
                 seed: link.seed,
                 name: &format!("{}.{}", link.name, class.name),
             };
