@@ -9,6 +9,11 @@
 //!   fields of the variant in the same table.
 //! - Elements of lists count from 1 in messages.
 //! - A field that is called [`LINE`] receives the line of its table.
+//!
+//! It stands beside the lists of keys for the files of experiments, whose fifty types are enums in tables in lists: a
+//! [`Param`](apportion_core::param::Param) holds one value, so in that vocabulary each of them would need a list of keys and a reader by
+//! hand, where `Deserialize` needs neither, and the catalogue, the schema and the canonical text that the lists are for do not have
+//! these files. Places and messages are those of scenarios, from the same functions.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
