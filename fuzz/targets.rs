@@ -93,7 +93,7 @@ pub fn trace(data: &[u8]) {
                 now = sent;
             }
         }
-        Err(error) => assert!(!error.is_empty()),
+        Err(error) => assert!(!error.message.is_empty()),
     }
 }
 
@@ -116,7 +116,7 @@ pub fn values(data: &[u8]) {
                 assert!((0.0..=1e15).contains(&sizes.quantile(share)));
             }
         }
-        Err(error) => assert!(!error.is_empty()),
+        Err(error) => assert!(!error.message.is_empty()),
     }
     let _ = text.parse::<Span>();
     let _ = text.parse::<apportion_core::units::Rate>();

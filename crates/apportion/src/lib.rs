@@ -104,7 +104,7 @@ pub use apportion_report::store::{ExportError, TABLES};
 pub use apportion_report::{
     Comparison, Contents, LoadError, PointResults, Provenance, StoredRun, Table, WriteError, compare, export,
 };
-pub use apportion_scenario::{Estimate, Place, Point, Problem, renamed};
+pub use apportion_scenario::{Estimate, FileError, Place, Point, Problem, TextError, renamed};
 pub use cache::{Cache, CacheError, Damage, Frame, Usage};
 pub use cancel::{Cancel, Progress};
 pub use examples::examples;

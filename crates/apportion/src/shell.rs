@@ -34,7 +34,7 @@ use apportion_live::shell::{
 };
 use apportion_report::Provenance;
 use apportion_scenario::gateway::{Direction, RuleConfig, real_rate_rule};
-use apportion_scenario::queue;
+use apportion_scenario::{FileError, TextError, queue};
 use serde_json::Value;
 
 use crate::provenance::Begun;
@@ -205,7 +205,7 @@ impl Shell {
     /// The rules for real-rate flows, of which each has a direction whose queue distinguishes classes.
     fn real_rate(&self, [up, down]: [&DirectionParams; 2]) -> Result<Vec<RuleConfig>, ShellError> {
         let read = |text: &String| {
-            let rule = real_rate_rule(text).map_err(ShellError::RealRate)?;
+            let rule = real_rate_rule(text).map_err(|error| ShellError::RealRate(error.to_string()))?;
             let knows = |(way, params): (Direction, &DirectionParams)| {
                 rule.is_for(way) && params.queue.knows_classes()
             };
@@ -369,9 +369,9 @@ fn far(line: &str) -> Result<Command, ShellError> {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShellError {
-    /// A queue is wrong: one problem a line.
+    /// A queue is wrong.
     #[error("{0}")]
-    Queue(String),
+    Queue(TextError),
     /// What selects real-rate flows is wrong.
     #[error("real-rate: {0}")]
     RealRate(String),
@@ -409,7 +409,7 @@ pub enum ShellError {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        cause: String,
+        cause: FileError,
     },
     /// The environment variable of nested shells holds something else.
     #[error("{DEPTH} is `{0}`, no number from 0 to {MAX_DEPTH}; unset it")]

@@ -271,7 +271,7 @@ unsafe fn create(config: *const Config) -> Result<Queue, String> {
     if config.link_rate == 0 {
         return Err("link_rate is zero; give the rate of the link in bits per second".to_owned());
     }
-    let params = apportion_scenario::queue::from_text(queue)?;
+    let params = apportion_scenario::queue::from_text(queue).map_err(|error| error.to_string())?;
     let weights = if config.customer_weights.is_null() {
         &[]
     } else {

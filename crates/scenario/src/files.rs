@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fs, io};
+use std::{fmt, fs, io};
 
 use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::units::{Bytes, Span};
@@ -77,8 +77,34 @@ fn too_long(most: u64) -> String {
 /// Most packets of a capture, and frames or opportunities of a trace (chosen: hours of video, a minute of a busy link).
 const MAX_RECORDS: usize = 10_000_000;
 
+/// Why a file is refused. Prints as `line 3: what is wrong`, without the line where it is the whole file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileError {
+    /// Counting from 1; none of the file as a whole.
+    pub line: Option<usize>,
+    /// What is wrong, and what to write.
+    pub message: String,
+}
+
+impl FileError {
+    pub(crate) fn new(line: impl Into<Option<usize>>, message: impl Into<String>) -> Self {
+        Self { line: line.into(), message: message.into() }
+    }
+}
+
+impl fmt::Display for FileError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(line) = self.line {
+            write!(f, "line {line}: ")?;
+        }
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for FileError {}
+
 /// Of a file, or why there is none.
-type Content = Result<Arc<[u8]>, String>;
+type Content = Result<Arc<[u8]>, FileError>;
 
 /// The folder of a scenario, and what was read from it.
 pub(crate) struct Files<'a> {
@@ -101,18 +127,20 @@ impl<'a> Files<'a> {
         let mut seen = self.seen.borrow_mut();
         let read = || match (self.read)(&full) {
             Ok(bytes) => Ok(Arc::from(bytes)),
-            Err(error) => Err(format!(
-                "cannot read `{}`: {error}; paths start at the folder of `{}`",
-                full.display(),
-                self.origin.display()
-            )),
+            Err(error) => {
+                let (full, origin) = (full.display(), self.origin.display());
+                let message =
+                    format!("cannot read `{full}`: {error}; paths start at the folder of `{origin}`");
+                Err(FileError::new(None, message))
+            }
         };
         seen.entry(path.to_path_buf()).or_insert_with(read).clone()
     }
 
-    pub(crate) fn text(&self, path: &Path) -> Result<String, String> {
+    pub(crate) fn text(&self, path: &Path) -> Result<String, FileError> {
         let bytes = self.bytes(path)?;
-        String::from_utf8(bytes.to_vec()).map_err(|_| format!("`{}` is not text", path.display()))
+        let refuse = |_| FileError::new(None, format!("`{}` is not text", path.display()));
+        String::from_utf8(bytes.to_vec()).map_err(refuse)
     }
 
     /// What was read so far: path and hash of the content.
@@ -133,7 +161,7 @@ fn fnv1a(bytes: &[u8]) -> u64 {
 }
 
 /// Frame sizes in bytes, one a line; empty lines and what follows `#` are skipped.
-pub(crate) fn frames(text: &str) -> Result<Arc<[Bytes]>, String> {
+pub(crate) fn frames(text: &str) -> Result<Arc<[Bytes]>, FileError> {
     let mut frames = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.split('#').next().unwrap_or("").trim();
@@ -142,14 +170,14 @@ pub(crate) fn frames(text: &str) -> Result<Arc<[Bytes]>, String> {
         }
         let size: u32 = match line.parse() {
             Ok(size) if size > 0 => size,
-            _ => return Err(format!("line {number}: `{line}` is not a number of bytes from 1")),
+            _ => return Err(FileError::new(number, format!("`{line}` is not a number of bytes from 1"))),
         };
         if frames.len() >= MAX_RECORDS {
-            return Err(format!("more than {MAX_RECORDS} frames"));
+            return Err(FileError::new(None, format!("more than {MAX_RECORDS} frames")));
         }
         frames.push(Bytes::new(size.into()));
     }
-    if frames.is_empty() { Err("there are no frames in it".to_owned()) } else { Ok(frames.into()) }
+    if frames.is_empty() { Err(FileError::new(None, "there are no frames in it")) } else { Ok(frames.into()) }
 }
 
 /// A recorded link in mahimahi's format: one time in whole milliseconds a line, not falling, the last above zero. Empty lines are
@@ -157,37 +185,39 @@ pub(crate) fn frames(text: &str) -> Result<Arc<[Bytes]>, String> {
 ///
 /// # Errors
 /// The first line that is not so, and what to write.
-pub fn delivery_trace(text: &str) -> Result<DeliveryTrace, String> {
+pub fn delivery_trace(text: &str) -> Result<DeliveryTrace, FileError> {
     let mut times: Vec<Span> = Vec::new();
     let text = text.trim_start_matches('\u{feff}');
     let lines = (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty());
     for (number, line) in lines {
         // 2^40 ms are 35 years, and in nanoseconds below 2^60.
         let Some(ms) = line.parse::<u64>().ok().filter(|ms| *ms < 1 << 40) else {
-            return Err(format!(
-                "line {number}: `{line}` is not a time in milliseconds; write whole numbers such as 12"
-            ));
+            let message = format!("`{line}` is not a time in milliseconds; write whole numbers such as 12");
+            return Err(FileError::new(number, message));
         };
         let time = Span::from_millis(ms);
         if times.last().is_some_and(|last| time < *last) {
-            return Err(format!("line {number}: {ms} ms comes after a later time; sort the lines"));
+            return Err(FileError::new(number, format!("{ms} ms comes after a later time; sort the lines")));
         }
         if times.len() == MAX_RECORDS {
-            return Err(format!("line {number}: there are more than {MAX_RECORDS} lines; cut the trace"));
+            let message = format!("there are more than {MAX_RECORDS} lines; cut the trace");
+            return Err(FileError::new(number, message));
         }
         times.push(time);
     }
     if times.is_empty() {
-        return Err("there is no line in it; write one time in milliseconds a line".to_owned());
+        let message = "there is no line in it; write one time in milliseconds a line";
+        return Err(FileError::new(None, message));
     }
     let message = "it ends at 0 ms, and would never come to an end; end it with its length";
-    DeliveryTrace::new(times).ok_or_else(|| message.to_owned())
+    DeliveryTrace::new(times).ok_or_else(|| FileError::new(None, message))
 }
 
 /// Time since the first packet and size of each packet of a capture, from the network layer on, ascending in
 /// time.
-pub(crate) fn packets(capture: &[u8]) -> Result<Arc<[(Span, Bytes)]>, String> {
-    let fail = |error: pcap_file::PcapError| format!("not a pcap file: {error}");
+pub(crate) fn packets(capture: &[u8]) -> Result<Arc<[(Span, Bytes)]>, FileError> {
+    let refuse = |message: String| FileError::new(None, message);
+    let fail = |error: pcap_file::PcapError| refuse(format!("not a pcap file: {error}"));
     let (mut rest, parser) = PcapParser::new(capture).map_err(fail)?;
     let header = parser.header();
     // Lengths of link-layer headers, by the registry of link-layer types of tcpdump.org.
@@ -197,7 +227,8 @@ pub(crate) fn packets(capture: &[u8]) -> Result<Arc<[(Span, Bytes)]>, String> {
         DataLink::NULL | DataLink::LOOP => 4,
         DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => 0,
         other => {
-            return Err(format!("its link type {other:?} is not supported; capture on Ethernet or raw IP"));
+            let message = format!("its link type {other:?} is not supported; capture on Ethernet or raw IP");
+            return Err(refuse(message));
         }
     };
     let fraction = match header.ts_resolution {
@@ -207,21 +238,23 @@ pub(crate) fn packets(capture: &[u8]) -> Result<Arc<[(Span, Bytes)]>, String> {
     let mut packets = Vec::new();
     while !rest.is_empty() {
         if packets.len() >= MAX_RECORDS {
-            return Err(format!("more than {MAX_RECORDS} packets"));
+            return Err(refuse(format!("more than {MAX_RECORDS} packets")));
         }
         // The raw form: the checked one refuses captures that kept only the head of each packet.
         let number = packets.len() + 1;
         let (next, packet) =
-            parser.next_raw_packet(rest).map_err(|error| format!("packet {number}: {error}"))?;
+            parser.next_raw_packet(rest).map_err(|error| refuse(format!("packet {number}: {error}")))?;
         let size = Bytes::new(u64::from(packet.orig_len).saturating_sub(link_header));
-        check_size(number, size)?;
+        check_size(number, size).map_err(refuse)?;
         // Below 2^32 s and 2^32 x 1000 ns: far from 2^64 ns.
         let nanos = u64::from(packet.ts_sec) * 1_000_000_000 + u64::from(packet.ts_frac) * fraction;
         packets.push((nanos, size));
         rest = next;
     }
     packets.sort_by_key(|(nanos, _)| *nanos);
-    let Some(&(first, _)) = packets.first() else { return Err("there are no packets in it".to_owned()) };
+    let Some(&(first, _)) = packets.first() else {
+        return Err(refuse("there are no packets in it".to_owned()));
+    };
     Ok(packets.into_iter().map(|(nanos, size)| (Span::from_nanos(nanos - first), size)).collect())
 }
 
@@ -279,7 +312,7 @@ mod tests {
 
     #[test]
     fn a_bad_capture_is_refused_with_the_reason() {
-        let error = |bytes: &[u8]| packets(bytes).unwrap_err();
+        let error = |bytes: &[u8]| packets(bytes).unwrap_err().to_string();
         assert!(error(b"hello").starts_with("not a pcap file"), "{}", error(b"hello"));
         assert!(error(&capture(1, &[])).contains("no packets"));
         // The second packet, whatever the order of times; 54 - 14 is an acknowledgement, 41 - 14 less than headers.
@@ -298,11 +331,12 @@ mod tests {
 
     #[test]
     fn a_delivery_trace_has_one_time_a_line() {
-        let error = |text| delivery_trace(text).unwrap_err();
+        let error = |text| delivery_trace(text).unwrap_err().to_string();
         assert_eq!(
             error("1\n\nx\n"),
             "line 3: `x` is not a time in milliseconds; write whole numbers such as 12"
         );
+        assert_eq!(delivery_trace("5\nx").unwrap_err().line, Some(2));
         assert!(error("-1").starts_with("line 1: `-1` is not a time"));
         assert!(error("2\n1").starts_with("line 2: 1 ms comes after a later time"));
         assert!(error("").contains("there is no line"));
@@ -313,8 +347,8 @@ mod tests {
     #[test]
     fn a_trace_has_one_frame_a_line() {
         assert_eq!(&*frames("# sizes\n1200\n\n 300 # B\n").unwrap(), [Bytes::new(1200), Bytes::new(300)]);
-        assert_eq!(frames("1\n-5\n"), Err("line 2: `-5` is not a number of bytes from 1".into()));
-        assert_eq!(frames("\n"), Err("there are no frames in it".into()));
+        assert_eq!(frames("1\n-5\n"), Err(FileError::new(2, "`-5` is not a number of bytes from 1")));
+        assert_eq!(frames("\n"), Err(FileError::new(None, "there are no frames in it")));
     }
 
     proptest! {

@@ -442,7 +442,8 @@ fn trace(fields: &Fields<'_>, files: &Files<'_>, problems: &mut Problems) -> Opt
     let path = Path::new(table.text("trace")?);
     let read = files
         .text(path)
-        .and_then(|text| delivery_trace(&text).map_err(|message| format!("`{}`: {message}", path.display())));
+        .map_err(|error| error.to_string())
+        .and_then(|text| delivery_trace(&text).map_err(|error| format!("`{}`: {error}", path.display())));
     read.map_err(|message| table.refuse("trace", message, problems)).ok()
 }
 

@@ -1,7 +1,7 @@
 //! Parameters by name: how those of TCP and QUIC are listed, set, read and checked.
 
 use apportion_core::congestion::{Algorithm, Registered};
-use apportion_core::param::ByName;
+use apportion_core::param::{ByName, ParamError};
 use apportion_core::units::{Bytes, Packets, Span};
 
 use crate::packet_size::MAX_PACKET;
@@ -13,39 +13,41 @@ pub(crate) trait Params: ByName + Clone + 'static {
     const TRANSPORT: &'static str;
 
     /// Why no connection can run with these values, if so.
-    fn check(&self) -> Result<(), String>;
+    fn check(&self) -> Result<(), ParamError>;
 
     /// The congestion control.
     fn algorithm(&mut self) -> &mut Algorithm;
 
     /// Sets the parameter called `name` from `text`, or changes nothing and says what is wrong with either.
-    fn set_by_name(&mut self, name: &str, text: &str) -> Result<(), String> {
-        self.change(text, |changed| {
+    fn set_by_name(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
+        self.change(name, text, |changed| {
             changed.put(name, text).unwrap_or_else(|| {
                 let known: Vec<_> = Self::PARAMS.iter().map(|entry| entry.name).collect();
-                let transport = Self::TRANSPORT;
-                Err(format!("unknown {transport} parameter `{name}` (known: {})", known.join(", ")))
+                let (transport, known) = (Self::TRANSPORT, known.join(", "));
+                let message = format!("unknown {transport} parameter `{name}` (known: {known})");
+                Err(ParamError::new(name, message))
             })
         })
     }
 
     /// Sets the congestion control to one that a program has registered, or changes nothing and says why it cannot be.
-    fn set_registered(&mut self, control: &Registered) -> Result<(), String> {
-        self.change(control.entry().name, |changed| {
+    fn set_registered(&mut self, control: &Registered) -> Result<(), ParamError> {
+        self.change("algorithm", control.entry().name, |changed| {
             *changed.algorithm() = Algorithm::Registered(control.clone());
             Ok(())
         })
     }
 
-    /// Makes a change, unless no connection can run with it; `text` is what was written.
+    /// Makes a change, unless no connection can run with it; `text` is what was written under `name`.
     fn change(
         &mut self,
+        name: &str,
         text: &str,
-        change: impl FnOnce(&mut Self) -> Result<(), String>,
-    ) -> Result<(), String> {
+        change: impl FnOnce(&mut Self) -> Result<(), ParamError>,
+    ) -> Result<(), ParamError> {
         let mut changed = self.clone();
         change(&mut changed)?;
-        changed.check().map_err(|why| format!("`{text}`: {why}"))?;
+        changed.check().map_err(|why| ParamError::new(name, format!("`{text}`: {}", why.message)))?;
         *self = changed;
         Ok(())
     }
@@ -61,35 +63,41 @@ pub(crate) fn fit_a_packet(parts: &[Bytes]) -> bool {
 }
 
 /// Sizes of full packets and the receiver's window: what holds for every transport.
-pub(crate) fn check_sizes(segment: Bytes, header: Bytes, window: Bytes) -> Result<(), String> {
-    let why = if segment == Bytes::ZERO || !fit_a_packet(&[segment, header]) {
-        "a packet carries at least 1 byte; with its headers it has at most 65535"
+pub(crate) fn check_sizes(segment: Bytes, header: Bytes, window: Bytes) -> Result<(), ParamError> {
+    let (key, why) = if segment == Bytes::ZERO || !fit_a_packet(&[segment, header]) {
+        ("segment", "a packet carries at least 1 byte; with its headers it has at most 65535")
     } else if window < segment {
-        "the window must hold at least one full packet"
+        ("window", "the window must hold at least one full packet")
     } else if window > MAX_WINDOW {
-        "the window is at most 2^30 bytes (RFC 7323 section 2.3)"
+        ("window", "the window is at most 2^30 bytes (RFC 7323 section 2.3)")
     } else {
         return Ok(());
     };
-    Err(why.to_owned())
+    Err(ParamError::new(key, why))
 }
 
 /// The congestion window of a start in full packets of `segment`, for a transport whose windows are at least `least`.
-pub(crate) fn check_initial_window(window: Packets, least: Packets, segment: Bytes) -> Result<(), String> {
-    if window < least {
-        Err(format!("the initial window is at least {least}"))
+pub(crate) fn check_initial_window(
+    window: Packets,
+    least: Packets,
+    segment: Bytes,
+) -> Result<(), ParamError> {
+    let why = if window < least {
+        format!("the initial window is at least {least}")
     } else if window.get().saturating_mul(segment.get()) > MAX_WINDOW.get() {
-        Err("no receiver has a window of more than 2^30 bytes (RFC 7323 section 2.3)".to_owned())
+        "no receiver has a window of more than 2^30 bytes (RFC 7323 section 2.3)".to_owned()
     } else {
-        Ok(())
-    }
+        return Ok(());
+    };
+    Err(ParamError::new("initial_window", why))
 }
 
 /// When a receiver acknowledges.
-pub(crate) fn check_delayed_ack(delayed: Option<DelayedAck>) -> Result<(), String> {
+pub(crate) fn check_delayed_ack(delayed: Option<DelayedAck>) -> Result<(), ParamError> {
     match delayed {
         Some(ack) if ack.every == 0 || ack.timeout == Span::ZERO => {
-            Err("a delayed ACK waits for at least one packet and more than no time".to_owned())
+            let why = "a delayed ACK waits for at least one packet and more than no time";
+            Err(ParamError::new("delayed_ack", why))
         }
         _ => Ok(()),
     }

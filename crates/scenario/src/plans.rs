@@ -379,7 +379,7 @@ fn node(row: &Row, by_name: &BTreeMap<&str, usize>, wrong: &mut Vec<String>) -> 
     for text in row.cell("addresses").unwrap_or_default().split_whitespace() {
         match Prefix::read(text, "addresses") {
             Ok(prefix) => prefixes.push(prefix),
-            Err(why) => wrong.push(row.wrong("addresses", &why)),
+            Err(why) => wrong.push(row.wrong("addresses", &why.message)),
         }
     }
     let terms = Direction::BOTH.map(|way| {
@@ -408,7 +408,7 @@ pub(crate) fn of(root: &Table, files: &Files<'_>, problems: &mut Problems) -> Op
                 item.what()
             )]);
         };
-        let text = files.text(Path::new(file)).map_err(|why| vec![why])?;
+        let text = files.text(Path::new(file)).map_err(|why| vec![why.to_string()])?;
         Plans::read(&text).map_err(|wrong| wrong.into_iter().map(|why| format!("{file}: {why}")).collect())
     };
     let refuse =

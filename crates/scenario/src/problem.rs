@@ -8,7 +8,7 @@ use std::fmt;
 pub enum Place {
     /// On a line of the scenario file, counting from 1.
     Line(u32),
-    /// In a `--set`.
+    /// In a `--set`, or in a text that is no file.
     Override,
 }
 
@@ -41,6 +41,43 @@ impl fmt::Display for Problem {
 }
 
 impl std::error::Error for Problem {}
+
+/// All that is wrong with a text that is no file, such as an option of a command. Prints as one line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextError {
+    /// The text, where it is printed too.
+    text: Option<String>,
+    /// What is wrong with its keys; without a path what is wrong with the whole.
+    pub problems: Vec<Problem>,
+}
+
+impl TextError {
+    /// It is not of the form at all.
+    pub(crate) fn whole(message: impl Into<String>) -> Self {
+        let mut problems = Problems::default();
+        problems.add(Place::Override, "", message);
+        Self::keys(None, problems)
+    }
+
+    pub(crate) fn keys(text: Option<&str>, problems: Problems) -> Self {
+        Self { text: text.map(str::to_owned), problems: problems.into_vec("") }
+    }
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(text) = &self.text {
+            write!(f, "`{text}`: ")?;
+        }
+        for (at, Problem { path, message, .. }) in self.problems.iter().enumerate() {
+            let (and, colon) = (if at > 0 { "; " } else { "" }, if path.is_empty() { "" } else { ": " });
+            write!(f, "{and}{path}{colon}{message}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for TextError {}
 
 /// Most problems that are worth reading at once (chosen: a few screens).
 const MOST: usize = 200;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use apportion_core::system::DisciplineParams;
 use apportion_core::system::catalog::Catalog;
 
-use crate::problem::{Place, Problem, Problems};
+use crate::problem::{Place, Problems, TextError};
 use crate::selection::Part;
 use crate::text::{self, Item};
 
@@ -16,34 +16,29 @@ use crate::text::{self, Item};
 /// let params = apportion_scenario::queue::from_text("{ kind = \"drr\", limit = \"110p\" }");
 /// assert!(params.is_ok());
 /// let error = apportion_scenario::queue::from_text("drrr").unwrap_err();
-/// assert!(error.ends_with("(did you mean `drr`?)"), "{error}");
+/// assert!(error.to_string().ends_with("(did you mean `drr`?)"), "{error}");
 /// ```
 ///
 /// # Errors
-/// Everything that is wrong with it, with the messages that files get, as one line.
-pub fn from_text(text: &str) -> Result<DisciplineParams, String> {
+/// Everything that is wrong with it, with the messages that files get.
+pub fn from_text(text: &str) -> Result<DisciplineParams, TextError> {
     from_text_with(&Catalog::default(), text)
 }
 
 /// As [`from_text`], with the disciplines of `catalog`.
 ///
 /// # Errors
-/// Everything that is wrong with it, as one line.
-pub fn from_text_with(catalog: &Catalog, text: &str) -> Result<DisciplineParams, String> {
+/// Everything that is wrong with it.
+pub fn from_text_with(catalog: &Catalog, text: &str) -> Result<DisciplineParams, TextError> {
     let trimmed = text.trim();
     let item = if trimmed.starts_with('{') {
-        text::parse_value(trimmed).map_err(|error| format!("`{trimmed}` is {error}"))?
+        text::parse_value(trimmed).map_err(|error| TextError::whole(format!("`{trimmed}` is {error}")))?
     } else {
         Item::text(trimmed.trim_matches('"'), Place::Override)
     };
     let mut problems = Problems::default();
-    match read(catalog, &item, "queue", &mut problems) {
-        Some(params) => Ok(Rc::unwrap_or_clone(params)),
-        None => {
-            let line = |problem: Problem| format!("{}: {}", problem.path, problem.message);
-            Err(problems.into_vec("").into_iter().map(line).collect::<Vec<_>>().join("; "))
-        }
-    }
+    let params = read(catalog, &item, "queue", &mut problems).map(Rc::unwrap_or_clone);
+    params.ok_or_else(|| TextError::keys(None, problems))
 }
 
 /// The queue of a link without the key `queue`: [`DEFAULT`], with the preset of `catalog`.

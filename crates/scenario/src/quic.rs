@@ -15,7 +15,7 @@
 
 use std::iter;
 
-use apportion_core::param::Param;
+use apportion_core::param::{Param, ParamError};
 use apportion_core::params;
 use apportion_core::units::{Bytes, Packets, Span};
 
@@ -92,34 +92,42 @@ impl QuicParams {
         Some(Self { algorithm, ..Self::default() })
     }
 
-    /// Sets the parameter called `name` from `text`, or says what is wrong with either.
-    pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
+    /// Sets the parameter called `name` from `text`.
+    ///
+    /// # Errors
+    /// What is wrong with either, or that no QUIC can run with it; nothing changes then.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
         self.set_by_name(name, text)
     }
 
-    /// Why no QUIC can run with these values, if so.
-    pub fn check(&self) -> Result<(), String> {
+    /// Whether a QUIC can run with these values.
+    ///
+    /// # Errors
+    /// Why none can, with a parameter that has to change.
+    pub fn check(&self) -> Result<(), ParamError> {
         if !self.algorithm.entry().quic {
-            return Err(format!("is for TCP; QUIC has {}", words().collect::<Vec<_>>().join(", ")));
+            let why = format!("is for TCP; QUIC has {}", words().collect::<Vec<_>>().join(", "));
+            return Err(ParamError::new("algorithm", why));
         }
         check_sizes(self.segment, self.header, self.window)?;
         // RFC 9002 section 7.2.
         check_initial_window(self.initial_window, MINIMUM_WINDOW, self.segment)?;
         check_delayed_ack(self.delayed_ack)?;
-        let why = if self.header <= UDP_HEADER || self.ack <= UDP_HEADER {
-            "headers are more than the 28 bytes of IP and UDP"
+        let (key, why) = if self.header <= UDP_HEADER || self.ack <= UDP_HEADER {
+            let key = if self.header <= UDP_HEADER { "header" } else { "ack" };
+            (key, "headers are more than the 28 bytes of IP and UDP")
         } else if !fit_a_packet(&[self.ack, LARGEST_ACK_FRAME]) {
-            "a packet with the largest ACK frame has at most 65535 bytes"
+            ("ack", "a packet with the largest ACK frame has at most 65535 bytes")
         } else if self.packet_threshold < 3 {
-            "RFC 9002 section 6.1.1 allows no threshold below 3"
+            ("packet_threshold", "RFC 9002 section 6.1.1 allows no threshold below 3")
         } else if self.delayed_ack.is_some_and(|ack| ack.timeout >= MAX_ACK_DELAY) {
-            "max_ack_delay is below 2^14 ms (RFC 9000 section 18.2)"
+            ("delayed_ack", "max_ack_delay is below 2^14 ms (RFC 9000 section 18.2)")
         } else if self.delayed_ack.is_some_and(|ack| ack.aligned) {
-            "only TCP of BSD aligns its timer; leave `aligned` out"
+            ("delayed_ack", "only TCP of BSD aligns its timer; leave `aligned` out")
         } else {
             return Ok(());
         };
-        Err(why.to_owned())
+        Err(ParamError::new(key, why))
     }
 
     /// The wire size of a full packet.
@@ -177,7 +185,7 @@ pub fn words() -> impl Iterator<Item = &'static str> {
 
 impl Params for QuicParams {
     const TRANSPORT: &'static str = "QUIC";
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), ParamError> {
         self.check()
     }
 
@@ -239,7 +247,8 @@ mod tests {
         ];
         for (name, text, expected) in cases {
             let mut params = QuicParams::default();
-            let message = params.set(name, text).unwrap_err();
+            let ParamError { key, message } = params.set(name, text).unwrap_err();
+            assert_eq!(key, name);
             assert!(message.contains(expected), "{name} = {text}: {message}");
             assert_eq!(params, QuicParams::default());
         }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use apportion_core::param::{Kind, Setting, Value, Variant};
 use apportion_core::units::Bytes;
 
+use crate::files::FileError;
 use crate::key::{NUMBER, SIZE, TEXT, default, optional, required};
 
 /// A distribution of sizes.
@@ -165,7 +166,7 @@ impl Cdf {
     ///
     /// # Errors
     /// The first line that is not so, and what to write.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, FileError> {
         let mut points: Vec<(f64, f64)> = Vec::new();
         let mut last_line = 1;
         for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
@@ -174,7 +175,7 @@ impl Cdf {
                 continue;
             }
             last_line = number;
-            let fail = |what: String| Err(format!("line {number}: {what}"));
+            let fail = |what: String| Err(FileError::new(number, what));
             let mut fields = line.split(|c: char| c.is_whitespace() || c == ',').filter(|f| !f.is_empty());
             let mut next = || fields.next().and_then(|field| field.parse::<f64>().ok());
             let (Some(size), Some(share), None) = (next(), next(), fields.next()) else {
@@ -205,18 +206,20 @@ impl Cdf {
             }
             points.push((size, share));
         }
-        match points.last() {
-            None => {
-                Err("there is no point in it; write a size and a share a line, such as 10000 0.15".into())
-            }
+        let (line, message) = match points.last() {
+            None => (
+                None,
+                "there is no point in it; write a size and a share a line, such as 10000 0.15".to_owned(),
+            ),
             Some(&(_, share)) if share < 1.0 => {
-                Err(format!("line {last_line}: the last share is {share}; end with the largest size and 1"))
+                (Some(last_line), format!("the last share is {share}; end with the largest size and 1"))
             }
             Some(&(size, _)) if size < 1.0 => {
-                Err(format!("line {last_line}: no file has a byte; write sizes in bytes"))
+                (Some(last_line), "no file has a byte; write sizes in bytes".to_owned())
             }
-            Some(_) => Ok(Self { points }),
-        }
+            Some(_) => return Ok(Self { points }),
+        };
+        Err(FileError::new(line, message))
     }
 
     fn quantile(&self, share: f64) -> f64 {
@@ -419,7 +422,7 @@ mod tests {
 
     #[test]
     fn a_bad_file_is_refused_with_its_line_and_what_to_write() {
-        let error = |text: &str| Cdf::parse(text).unwrap_err();
+        let error = |text: &str| Cdf::parse(text).unwrap_err().to_string();
         assert_eq!(
             error("10 0.5\nabc"),
             "line 2: `abc` is not a size and a share; write bytes and a number from 0 to 1, such as 10000 0.15"

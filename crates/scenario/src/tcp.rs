@@ -17,7 +17,7 @@ mod profiles;
 pub(crate) mod text;
 
 pub use apportion_core::congestion::{ALGORITHMS, Algorithm, Entry as AlgorithmEntry};
-use apportion_core::param::Param;
+use apportion_core::param::{Param, ParamError};
 use apportion_core::units::{Bytes, Packets, Span};
 use apportion_core::{choice, params};
 
@@ -266,34 +266,44 @@ impl TcpParams {
         }
     }
 
-    /// Sets the parameter called `name` from `text`, or says what is wrong with either.
-    pub fn set(&mut self, name: &str, text: &str) -> Result<(), String> {
+    /// Sets the parameter called `name` from `text`.
+    ///
+    /// # Errors
+    /// What is wrong with either, or that no TCP can run with it; nothing changes then.
+    pub fn set(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
         self.set_by_name(name, text)
     }
 
-    /// Why no TCP can run with these values, if so.
-    pub fn check(&self) -> Result<(), String> {
-        let fail = |why: &str| Err(why.to_owned());
+    /// Whether a TCP can run with these values.
+    ///
+    /// # Errors
+    /// Why none can, with a parameter that has to change.
+    pub fn check(&self) -> Result<(), ParamError> {
         check_sizes(self.segment, self.header, Bytes::new(self.window_bytes()))?;
-        if !fit_a_packet(&[self.ack, self.sack_option, SACK_BLOCKS]) {
-            return fail("an ACK with a full SACK option has at most 65535 bytes");
-        }
-        if self.dupack_threshold == 0
-            || [self.max_backoff, self.recovery_burst, self.abc_limit].contains(&Some(0))
-        {
-            return fail("must be at least 1");
-        }
-        if self.sack_recovery == SackRecovery::Rack && self.algorithm == Algorithm::Tahoe {
-            return fail("tahoe has no recovery for RACK to guide; choose another profile, such as \"rfc\"");
-        }
-        if self.initial_rto == Span::ZERO || self.max_rto < self.min_rto {
-            return fail("needs initial_rto > 0 and min_rto <= max_rto");
-        }
-        check_delayed_ack(self.delayed_ack)?;
-        if let InitialWindow::Packets(window) = self.initial_window {
-            check_initial_window(window, Packets::new(1), self.segment)?;
-        }
-        Ok(())
+        let counts = [
+            ("dupack_threshold", Some(self.dupack_threshold)),
+            ("max_backoff", self.max_backoff),
+            ("recovery_burst", self.recovery_burst),
+            ("abc_limit", self.abc_limit),
+        ];
+        let (key, why) = if !fit_a_packet(&[self.ack, self.sack_option, SACK_BLOCKS]) {
+            ("ack", "an ACK with a full SACK option has at most 65535 bytes")
+        } else if let Some((key, _)) = counts.iter().find(|(_, count)| *count == Some(0)) {
+            (*key, "must be at least 1")
+        } else if self.sack_recovery == SackRecovery::Rack && self.algorithm == Algorithm::Tahoe {
+            let why = "tahoe has no recovery for RACK to guide; choose another profile, such as \"rfc\"";
+            ("algorithm", why)
+        } else if self.initial_rto == Span::ZERO || self.max_rto < self.min_rto {
+            let key = if self.initial_rto == Span::ZERO { "initial_rto" } else { "max_rto" };
+            (key, "needs initial_rto > 0 and min_rto <= max_rto")
+        } else {
+            check_delayed_ack(self.delayed_ack)?;
+            return match self.initial_window {
+                InitialWindow::Packets(window) => check_initial_window(window, Packets::new(1), self.segment),
+                InitialWindow::Rfc5681 => Ok(()),
+            };
+        };
+        Err(ParamError::new(key, why))
     }
 
     /// The receiver's buffer in bytes.
@@ -395,7 +405,7 @@ pub const PROFILES: &[ProfileEntry] = &[
 
 impl Params for TcpParams {
     const TRANSPORT: &'static str = "TCP";
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), ParamError> {
         self.check()
     }
 

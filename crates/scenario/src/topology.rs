@@ -231,6 +231,7 @@ fn graph(
     let file = fields.text("file")?;
     let read = files
         .text(Path::new(file))
+        .map_err(|error| error.to_string())
         .and_then(|text| gml::parse(&text).map_err(|(line, message)| format!("{file}:{line}: {message}")));
     let built = read.and_then(|graph| edges(&graph, file, link.as_ref(), defaults, fields.place, problems));
     built.map_err(|message| fields.refuse("file", message, problems)).ok()

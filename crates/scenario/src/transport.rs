@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use apportion_core::param::ByName as _;
+use apportion_core::param::{ByName as _, ParamError};
 use apportion_core::system::Catalog;
 
 use crate::keys::Fields;
@@ -149,9 +149,9 @@ fn set_all<'a, P: Params>(
         let count = pending.len();
         for entry in std::mem::take(&mut pending) {
             let (key, item) = entry;
-            if let Err(message) = set(catalog, params, key, item) {
+            if let Err(error) = set(catalog, params, key, item) {
                 pending.push(entry);
-                refused.push((item, Some(key.as_str()), message));
+                refused.push((item, Some(key.as_str()), error.message));
             }
         }
         if refused.is_empty() || refused.len() == count {
@@ -206,28 +206,32 @@ pub(crate) fn quic_algorithms(catalog: &Catalog) -> impl Iterator<Item = &'stati
 }
 
 /// Sets the congestion control to the one called `name`.
-fn set_algorithm<P: Params>(catalog: &Catalog, params: &mut P, name: &str) -> Result<(), String> {
+fn set_algorithm<P: Params>(catalog: &Catalog, params: &mut P, name: &str) -> Result<(), ParamError> {
     if let Some(control) = catalog.control(name.trim()) {
         return params.set_registered(control);
     }
-    let registered = || catalog.controls().map(|entry| entry.name);
-    let more = |message| registered().fold(message, |message, name| format!("{message} {name}"));
-    params
-        .set_by_name(ALGORITHM, name)
-        .map_err(|message| if Algorithm::named(name.trim()).is_some() { message } else { more(message) })
+    params.set_by_name(ALGORITHM, name).map_err(|mut error| {
+        if Algorithm::named(name.trim()).is_none() {
+            catalog.controls().for_each(|entry| error.message += &format!(" {}", entry.name));
+        }
+        error
+    })
 }
 
-fn set<P: Params>(catalog: &Catalog, params: &mut P, key: &str, item: &Item) -> Result<(), String> {
+fn set<P: Params>(catalog: &Catalog, params: &mut P, key: &str, item: &Item) -> Result<(), ParamError> {
     if matches!(item.value, Value::Table(_) | Value::List(_) | Value::Date(_)) {
-        return Err(format!("`{item}` is {}, not the value of a parameter", item.what()));
+        let message = format!("`{item}` is {}, not the value of a parameter", item.what());
+        return Err(ParamError::new(key, message));
     }
     if key == ALGORITHM {
         return set_algorithm(catalog, params, &item.plain());
     }
-    params.set_by_name(key, &item.plain()).map_err(|message| {
+    params.set_by_name(key, &item.plain()).map_err(|mut error| {
         let names = || P::PARAMS.iter().map(|entry| entry.name);
-        let known = names().any(|name| name == key);
-        if known { message } else { format!("{message}{}", did_you_mean(key, names())) }
+        if !names().any(|name| name == key) {
+            error.message += &did_you_mean(key, names());
+        }
+        error
     })
 }
 

@@ -99,7 +99,7 @@ fn read(catalog: &Catalog, name: &str) -> Result<Discipline, LeagueError> {
         })?;
         entries.push(entry);
     }
-    let params = queue::from_text_with(catalog, &queue).map_err(refuse)?;
+    let params = queue::from_text_with(catalog, &queue).map_err(|error| refuse(error.to_string()))?;
     if let Some(first) = entries.first().filter(|first| first.role == Role::Scheduler)
         && let Some(policy) = catalog.select(first.name, None, None).ok().and_then(|selection| selection.drop)
         && !entries.iter().any(|entry| entry.role == Role::Policy)

@@ -75,7 +75,7 @@ pub trait ByName {
     const PARAMS: &'static [Param];
 
     /// Sets the parameter `name` to what `text` says, or says what is wrong with that; none if there is no such parameter.
-    fn put(&mut self, name: &str, text: &str) -> Option<Result<(), String>>;
+    fn put(&mut self, name: &str, text: &str) -> Option<Result<(), ParamError>>;
 
     /// The parameter `name` as a text that sets it; none if there is no such parameter.
     fn get(&self, name: &str) -> Option<String>;
@@ -351,9 +351,10 @@ macro_rules! params {
         impl $crate::param::ByName for $name {
             const PARAMS: &'static [$crate::param::Param] = Self::PARAMS;
 
-            fn put(&mut self, name: &str, text: &str) -> Option<Result<(), String>> {
+            fn put(&mut self, name: &str, text: &str) -> Option<Result<(), $crate::param::ParamError>> {
+                let refuse = |message: String| $crate::param::ParamError::new(name, message);
                 $(if name == stringify!($field) {
-                    return Some(<$type as $text>::read(text).map(|value| self.$field = value));
+                    return Some(<$type as $text>::read(text).map(|value| self.$field = value).map_err(refuse));
                 })*
                 None
             }

@@ -5,11 +5,10 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::fmt;
-use core::str::FromStr;
 
 use super::{Inside, Param};
 use crate::limit::{Limit, Threshold};
-use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, Time};
+use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, Time, UnitError};
 
 /// What the values of a parameter are, and so how they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +102,7 @@ impl Range {
     ///
     /// # Errors
     /// When it has not; the message says what it has.
-    pub fn check(self, kind: Kind, value: Value, text: &str) -> Result<(), String> {
+    pub fn check(self, kind: Kind, value: Value, text: &str) -> Result<(), UnitError> {
         let number = match value {
             Value::Bytes(bytes) => bytes.get() as f64,
             Value::Span(span) => span.as_nanos() as f64,
@@ -125,7 +124,7 @@ impl Range {
             return Ok(());
         }
         let (what, example) = (kind.describe(), kind.example());
-        Err(format!("`{text}`: a {what} must be {allowed} here; write for example {example}"))
+        Err(UnitError::new(format!("`{text}`: a {what} must be {allowed} here; write for example {example}")))
     }
 }
 
@@ -260,29 +259,29 @@ impl Kind {
     ///
     /// # Errors
     /// When it is not of this kind, or a kind of more than one value; the message says how to write one.
-    pub fn read(self, written: Written<'_>) -> Result<Value, String> {
+    pub fn read(self, written: Written<'_>) -> Result<Value, UnitError> {
         Ok(match (self, written) {
             (Self::Switch, Written::Switch(on)) => Value::Switch(on),
             (Self::Count, Written::Integer(count)) if count >= 0 => Value::Count(count.unsigned_abs()),
             (Self::Number, Written::Integer(number)) => Value::Number(number as f64),
             (Self::Number, Written::Float(number)) if number.is_finite() => Value::Number(number),
-            (_, Written::Text(text)) => self.read_text(text)?,
-            (_, other) => self.read_text(&other.to_string())?,
+            (_, Written::Text(text)) => self.read_text(text).map_err(UnitError::new)?,
+            (_, other) => self.read_text(&other.to_string()).map_err(UnitError::new)?,
         })
     }
 
     fn read_text(self, text: &str) -> Result<Value, String> {
         let finite = |number: &f64| number.is_finite();
         Ok(match self {
-            Self::Limit => Value::Limit(unit(text)?),
-            Self::Packets => Value::Packets(unit(text)?),
-            Self::Threshold => Value::Threshold(unit(text)?),
-            Self::MeanPackets => Value::MeanPackets(unit(text)?),
-            Self::Bytes => Value::Bytes(unit(text)?),
-            Self::Span => Value::Span(unit(text)?),
-            Self::Time => Value::Time(unit(text)?),
-            Self::Rate => Value::Rate(unit(text)?),
-            Self::Ratio => Value::Ratio(unit(text)?),
+            Self::Limit => Value::Limit(text.parse()?),
+            Self::Packets => Value::Packets(text.parse()?),
+            Self::Threshold => Value::Threshold(text.parse()?),
+            Self::MeanPackets => Value::MeanPackets(text.parse()?),
+            Self::Bytes => Value::Bytes(text.parse()?),
+            Self::Span => Value::Span(text.parse()?),
+            Self::Time => Value::Time(text.parse()?),
+            Self::Rate => Value::Rate(text.parse()?),
+            Self::Ratio => Value::Ratio(text.parse()?),
             Self::Number => text
                 .parse()
                 .ok()
@@ -304,8 +303,4 @@ impl Kind {
             _ => return Err(format!("`{text}` is not such a value; write for example {}", self.example())),
         })
     }
-}
-
-fn unit<T: FromStr<Err: fmt::Display>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error: T::Err| error.to_string())
 }

@@ -8,7 +8,7 @@ use super::{
     Bytes, MeanPackets, NANOS_PER_SEC, Packets, Rate, Ratio, Span, THOUSANDTHS, TicketRate, Time, Weight,
 };
 
-/// Why a quantity could not be read, and how to write it.
+/// Why a quantity, or another value of a parameter, could not be read, and how to write it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitError(String);
 
@@ -25,6 +25,13 @@ impl fmt::Display for UnitError {
     }
 }
 impl core::error::Error for UnitError {}
+
+/// For messages that say more.
+impl From<UnitError> for String {
+    fn from(error: UnitError) -> Self {
+        error.0
+    }
+}
 
 /// A family of units: what to call it, an example to show, how to print nothing, each unit's name and its
 /// size in base units.

@@ -63,9 +63,9 @@ impl Prefix {
     ///
     /// # Errors
     /// Why it is neither.
-    pub fn read(text: &str, key: &str) -> Result<Self, String> {
-        let fail =
-            || format!("`{text}` is neither an address nor a prefix; write for example \"192.168.1.0/24\"");
+    pub fn read(text: &str, key: &str) -> Result<Self, ParamError> {
+        let mend = "write for example \"192.168.1.0/24\"";
+        let fail = || ParamError::new(key, format!("`{text}` is neither an address nor a prefix; {mend}"));
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
             None => (text, None),
@@ -75,7 +75,7 @@ impl Prefix {
             None => Ok(Self::one(address)),
             Some(length) => {
                 let length = length.parse().map_err(|_| fail())?;
-                Self::new(key, address, length).map_err(|error| error.message)
+                Self::new(key, address, length)
             }
         }
     }

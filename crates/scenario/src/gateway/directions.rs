@@ -112,8 +112,8 @@ fn trusted_sources(fields: &Fields<'_>, problems: &mut Problems) -> Option<Trust
     }
     let prefix = |item: &Item| match Prefix::read(&item.plain(), "reads") {
         Ok(prefix) => Some(prefix),
-        Err(message) => {
-            fields.refuse("reads", message, problems);
+        Err(error) => {
+            fields.refuse("reads", error.message, problems);
             None
         }
     };

@@ -8,7 +8,7 @@ use apportion_core::units::{Rate, Weight};
 use super::tables::{REAL_RATE, RULE};
 use super::{Direction, Grouping, RuleConfig, Treatment, Written, forms};
 use crate::keys::{Fields, walk};
-use crate::problem::{Problem, Problems};
+use crate::problem::{Problems, TextError};
 use crate::selection::Part;
 use crate::text::{self, Item, Value};
 use crate::{customers, flows, marking};
@@ -78,11 +78,13 @@ fn rule(number: usize, fields: &Fields<'_>, problems: &mut Problems) -> Option<R
 /// ```
 ///
 /// # Errors
-/// Everything that is wrong with it, as one line.
-pub fn real_rate_rule(text: &str) -> Result<RuleConfig, String> {
+/// Everything that is wrong with it.
+pub fn real_rate_rule(text: &str) -> Result<RuleConfig, TextError> {
     let text = text.trim();
-    let refuse =
-        |why: &str| format!("`{text}` is {why}; write for example {{ protocol = \"udp\", to_port = 5004 }}");
+    let refuse = |why: &str| {
+        let example = "{ protocol = \"udp\", to_port = 5004 }";
+        TextError::whole(format!("`{text}` is {why}; write for example {example}"))
+    };
     if !text.starts_with('{') {
         return Err(refuse("not a table"));
     }
@@ -96,13 +98,12 @@ pub fn real_rate_rule(text: &str) -> Result<RuleConfig, String> {
         let gives = Treatment { class: FlowClass::RealRate, target, ..Treatment::default() };
         Some(RuleConfig { name: text.to_owned(), direction, when: when?, gives })
     });
-    let line = |problem: Problem| format!("{}: {}", problem.path, problem.message);
-    let lines = problems.into_vec("").into_iter().map(line).collect::<Vec<_>>().join("; ");
-    rule.filter(|_| lines.is_empty()).ok_or_else(|| format!("`{text}`: {lines}"))
+    rule.filter(|_| problems.is_empty()).ok_or_else(|| TextError::keys(Some(text), problems))
 }
 
 fn conditions(fields: &Fields<'_>, problems: &mut Problems) -> Option<Rule> {
-    let [from, to] = ["from", "to"].map(|key| fields.form(key, |text| Prefix::read(text, key), problems));
+    let [from, to] = ["from", "to"]
+        .map(|key| fields.form(key, |text| Prefix::read(text, key).map_err(|error| error.message), problems));
     let [from_port, to_port] = ["from_port", "to_port"].map(|key| fields.form(key, forms::ports, problems));
     let protocol = fields.form("protocol", forms::protocol, problems);
     let dscp = fields.form("dscp", forms::codepoint, problems);

@@ -1,7 +1,7 @@
 //! Amounts in files: fixed ones, and formulas in place of numbers.
 
 use apportion_core::param::{Kind, Range, Setting, Value, Written};
-use apportion_core::units::{Bytes, Rate, Ratio, Span, Time};
+use apportion_core::units::{Bytes, Rate, Ratio, Span, Time, UnitError};
 
 use crate::expression::Formula;
 use crate::text::{self, Item, quoted};
@@ -84,7 +84,7 @@ impl Amount {
             return Ok(Self::Formula(kind, range, Box::new(formula)));
         }
         // A whole number is also a share or a number; anything else needs its unit.
-        let of_range = |why| match kind {
+        let of_range = |why: UnitError| match kind {
             Kind::Count => {
                 let (least, most) = match range {
                     Range::UpTo(most) => (1, most),
@@ -95,7 +95,7 @@ impl Amount {
                 let (what, example) = (kind.describe(), kind.example());
                 format!("`{text}` is not a {what} from {least} to {most}; write for example {example}")
             }
-            _ => why,
+            _ => why.into(),
         };
         let value = kind.read(written).map_err(of_range)?;
         range.check(kind, value, &text)?;

@@ -1,6 +1,6 @@
 //! Tests of parameters and profiles.
 
-use apportion_core::param::ByName as _;
+use apportion_core::param::{ByName as _, ParamError};
 
 use super::*;
 use crate::params::tests::check_each_alone;
@@ -139,7 +139,8 @@ fn what_cannot_be_is_refused_with_a_reason_and_changes_nothing() {
     ];
     for (name, text, reason) in cases {
         let mut params = rfc();
-        let message = params.set(name, text).unwrap_err();
+        let ParamError { key, message } = params.set(name, text).unwrap_err();
+        assert_eq!(key, name);
         assert!(message.contains(reason), "{name} = {text}: {message}");
         assert_eq!(params, rfc(), "{name} = {text}");
     }

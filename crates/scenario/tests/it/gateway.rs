@@ -652,12 +652,14 @@ fn cut_and_changed_files_are_refused_with_a_reason_or_survive_their_canonical_te
 fn a_queue_on_a_command_line_is_a_name_or_a_table_with_the_messages_of_files() {
     assert!(from_text("pfd").is_ok() && from_text(" \"pfd\" ").is_ok());
     assert_ne!(from_text("{ kind = \"red\", limit = \"70p\" }"), from_text("red"));
-    let message = |text: &str| from_text(text).unwrap_err();
+    let message = |text: &str| from_text(text).unwrap_err().to_string();
     let unknown = message("pdf");
     assert!(unknown.starts_with("queue: `pdf` is not known here (known: "), "{unknown}");
     assert!(unknown.ends_with(" (did you mean `pfd`?)"), "{unknown}");
     let all = message("{ kind = \"red\", limit = 5, min_th = \"x\" }");
     assert!(all.contains("queue.limit: ") && all.contains("; queue.min_th: "), "{all}");
+    let problems = from_text("{ kind = \"red\", limit = 5, min_th = \"x\" }").unwrap_err().problems;
+    assert!(problems.iter().map(|problem| problem.path.as_str()).eq(["queue.limit", "queue.min_th"]));
     assert_eq!(message("{}"), "queue.kind: missing; write for example kind = \"fifo\"");
     assert!(message("{ kind = ").contains("is not valid TOML: "), "{}", message("{ kind = "));
     assert!(message("").starts_with("queue: `` is not known here"), "{}", message(""));
