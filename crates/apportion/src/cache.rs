@@ -207,10 +207,7 @@ impl Cache {
 }
 
 /// Notes that a file was used: what is used stays longest. It may belong to another user, and then stays as it is.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "which files are deleted first depends on real time, and nothing that is computed does"
-)]
+#[expect(clippy::disallowed_methods, reason = "real time decides which files go first, no more")]
 fn touch(file: &File) {
     file.set_modified(SystemTime::now()).ok();
 }

@@ -18,10 +18,7 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "how long a run takes is said of it, and nothing depends on it"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "how long a run takes is said of it, no more")]
     pub(crate) fn now() -> Self {
         Self { at: Instant::now(), cpu_s: cpu_s() }
     }

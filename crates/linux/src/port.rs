@@ -12,10 +12,7 @@
 //! the port's own, which takes memory only then. Cost: a system call per batch of up to [`BATCH`] frames that leave or come in without such memory,
 //! and what the kernel takes for each; a copy of each super-packet.
 
-#![expect(
-    unsafe_code,
-    reason = "recvmmsg(2), sendmmsg(2) and packet(7) options with buffers that are reused, and memory shared with the kernel"
-)]
+#![expect(unsafe_code, reason = "recvmmsg(2), sendmmsg(2) and packet(7): reused buffers, shared memory")]
 
 use std::io;
 use std::mem::zeroed;

@@ -9,10 +9,7 @@
 //! GSO of UDP stays possible with TSO and GSO off, because a program that asks for it by `UDP_SEGMENT` goes
 //! by a feature of its own; a device that takes packets of one segment only (`IFLA_GSO_MAX_SEGS`) gets every
 //! kind of segments one by one.
-#![expect(
-    unsafe_code,
-    reason = "nix has no ethtool: SIOCETHTOOL is an ioctl with a pointer inside its argument"
-)]
+#![expect(unsafe_code, reason = "nix has no ethtool: SIOCETHTOOL has a pointer inside its argument")]
 
 use std::os::fd::{AsFd, AsRawFd};
 
