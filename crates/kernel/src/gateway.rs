@@ -262,8 +262,12 @@ impl KernelGateway {
     /// otherwise, when what waits in that direction is lost and its frames pass undivided meanwhile.
     ///
     /// # Errors
-    /// Which direction could not be set up, one a line; its frames pass undivided, and [`mend`](Self::mend) tries again.
-    pub fn apply(&mut self, config: GatewayConfig, plans: [DirectionPlan; 2]) -> Result<(), String> {
+    /// The directions that could not be set up: their frames pass undivided, and [`mend`](Self::mend) tries again.
+    pub fn apply(
+        &mut self,
+        config: GatewayConfig,
+        plans: [DirectionPlan; 2],
+    ) -> Result<(), Vec<(Direction, GatewayError)>> {
         self.config = config;
         let before = std::mem::replace(&mut self.plans, plans);
         let mut problems = Vec::new();
@@ -273,10 +277,7 @@ impl KernelGateway {
                 continue;
             }
             if let Err(error) = self.replace(direction, &before) {
-                problems.push(format!(
-                    "{}: {error}; its frames pass undivided, and it is tried again each second\n",
-                    direction.name()
-                ));
+                problems.push((direction, error));
                 if let Some(device) = self.ends[at].as_ref().map(|end| end.device) {
                     self.keep_counts(direction, device, &before);
                 }
@@ -290,7 +291,7 @@ impl KernelGateway {
                 self.earlier[at].programs.keep(&plan.names);
             }
         }
-        if problems.is_empty() { Ok(()) } else { Err(problems.concat()) }
+        if problems.is_empty() { Ok(()) } else { Err(problems) }
     }
 
     /// Changes a direction that was carried out by the plan `before`.

@@ -16,6 +16,7 @@ use std::fs;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, OnceLock};
 
+use apportion_core::param::ParamError;
 use apportion_core::units::Bytes;
 use apportion_linux::port::pair::{QueuePair, lost_at};
 use apportion_live::lab::external::{ExternalQueue, ExternalQueues, Health, QueueBackend};
@@ -43,23 +44,23 @@ const NAME: &str = "queue";
 type Failure = Arc<OnceLock<String>>;
 
 impl QueueBackend for KernelQueues {
-    fn check(&self, scenario: &Scenario) -> Result<(), (String, String)> {
+    fn check(&self, scenario: &Scenario) -> Result<(), ParamError> {
         plan::check(scenario)
     }
 
-    fn open(&self, scenario: &Scenario, numbers: &Numbers) -> Result<ExternalQueues, String> {
+    fn open(&self, scenario: &Scenario, numbers: &Numbers) -> Result<ExternalQueues, ParamError> {
         let packets = scenario.flows.iter().map(|flow| flow.transport.packet());
         let longest = packets.fold(USUAL, Bytes::max);
         let (failure, mut exits) = (Failure::default(), Vec::new());
         let mut queues: BTreeMap<LinkId, Box<dyn ExternalQueue>> = BTreeMap::new();
         for (id, link) in plan::watched(scenario) {
-            let failed = |why: String| format!("link.{}.queue: {why}", link.name);
+            let failed = |why: String| ParamError::new(&format!("link.{}.queue", link.name), why);
             let plan = LinkPlan::of(scenario, id, numbers).map_err(failed)?;
             let name = format!("{NAME}{}", id.0);
             let pair = QueuePair::create(&name, longest).map_err(|error| failed(error.to_string()))?;
             exits.push(pair.exit().try_clone_to_owned().map_err(|error| failed(error.to_string()))?);
-            let queue =
-                KernelQueue::install(plan, pair, &name, longest, Arc::clone(&failure)).map_err(failed)?;
+            let queue = KernelQueue::install(plan, pair, &name, longest, Arc::clone(&failure));
+            let queue = queue.map_err(|error| failed(error.to_string()))?;
             queues.insert(id, Box::new(queue));
         }
         Ok(ExternalQueues { queues, health: Box::new(KernelHealth { exits, lost: 0, failure }) })

@@ -56,6 +56,12 @@ pub enum Refusal {
     /// Of `htb`.
     #[error("the kernel backend cannot carry out this `htb`: {0}; or use the user-space backend")]
     Classes(String),
+    /// `drr` of a gateway.
+    #[error(
+        "a gateway's flows are not known beforehand, so that `drr` has no leaves for them in the kernel; write \
+         queue = {{ kind = \"htb\", .. }} with classes, or use the user-space backend"
+    )]
+    UnknownFlows,
 }
 
 const PUSH_OUT: &str =

@@ -33,6 +33,7 @@ pub use play::OnSample;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 
+use apportion_core::param::ParamError;
 use apportion_core::units::Bytes;
 use apportion_linux::clock::Clock;
 use apportion_linux::frame_io::Ports;
@@ -222,7 +223,7 @@ pub fn run_with(
 /// # Errors
 /// The first that it cannot.
 pub fn check_queues(scenario: &Scenario, backend: &dyn QueueBackend) -> Result<(), LabError> {
-    backend.check(scenario).map_err(|(path, message)| LabError::Queue { path, message })
+    backend.check(scenario).map_err(|ParamError { key, message }| LabError::Queue { path: key, message })
 }
 
 fn run_here(
@@ -235,7 +236,8 @@ fn run_here(
     let mut network = Network::new(scenario, &planned)?;
     // First, as it may be refused.
     let opened = extras.queues.map(|backend| backend.open(scenario, &numbers)).transpose();
-    let (mut queues, health) = match opened.map_err(LabError::QueueFailed)? {
+    let failed = |ParamError { key, message }| LabError::QueueFailed(format!("{key}: {message}"));
+    let (mut queues, health) = match opened.map_err(failed)? {
         Some(outside) => (outside.queues, Some(outside.health)),
         None => (BTreeMap::new(), None),
     };

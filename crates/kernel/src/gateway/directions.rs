@@ -151,12 +151,12 @@ fn direction_plan(
     config: &GatewayConfig,
     own: &DirectionConfig,
     direction: Direction,
-) -> Result<DirectionPlan, String> {
+) -> Result<DirectionPlan, Refusal> {
     let end = match direction {
         Direction::Up => End::Source,
         Direction::Down => End::Destination,
     };
-    match Plan::of(&own.queue.params, own.rate).map_err(|refusal| refusal.to_string())? {
+    match Plan::of(&own.queue.params, own.rate)? {
         Plan::Fifo(limit) => {
             Ok(DirectionPlan { tree: ClassTree::fifo(own.rate, limit), program: Program::None })
         }
@@ -166,9 +166,8 @@ fn direction_plan(
         Plan::Hierarchy(settings) => {
             let tree = behind(settings.core.limit(), own);
             let customers = settings.with_customers(&config.customer_weights());
-            let settings = customers.map_err(|why| Refusal::from(why).to_string())?;
             let of = numbered(config, 0, |customer| customer.0);
-            let plan = HierarchyPlan { settings, end, of, names: config.customer_names() };
+            let plan = HierarchyPlan { settings: customers?, end, of, names: config.customer_names() };
             Ok(DirectionPlan { tree, program: Program::Hierarchy(Box::new(plan)) })
         }
         Plan::Tickets(settings) => {
@@ -178,19 +177,13 @@ fn direction_plan(
                 Some((params, issued)) => settings.with_exchange(&params.params, issued),
                 None => Ok(*settings),
             };
-            let settings = settings.map_err(|why| Refusal::from(why).to_string())?;
-            Ok(DirectionPlan { tree, program: Program::Tickets(Box::new(settings)) })
+            Ok(DirectionPlan { tree, program: Program::Tickets(Box::new(settings?)) })
         }
         Plan::Classes(tree) => {
             let of = prefixes(config, &tree);
             Ok(DirectionPlan { tree: *tree, program: Program::Prefixes { end, of } })
         }
-        Plan::Weights => {
-            Err("a gateway's flows are not known beforehand, so that `drr` has no leaves for them \
-                              in the kernel; write queue = { kind = \"htb\", .. } with classes, or use the \
-                              user-space backend"
-                .to_owned())
-        }
+        Plan::Weights => Err(Refusal::UnknownFlows),
     }
 }
 

@@ -287,9 +287,12 @@ impl Service<'_> {
         changes.extend(new.warnings().iter().map(|warning| format!("warning: {warning}\n")));
         self.counted = None;
         // The file is what runs now, and what could not be set up is tried again.
-        if let Err(problems) = self.gateway.apply(new, plans) {
-            problems.lines().for_each(|problem| tracing::error!(problem, "not set up yet"));
-            changes += &problems;
+        for (direction, error) in self.gateway.apply(new, plans).err().into_iter().flatten() {
+            let direction = direction.name();
+            let problem =
+                format!("{direction}: {error}; its frames pass undivided, and it is tried again each second");
+            tracing::error!(problem, "not set up yet");
+            changes.extend([&problem, "\n"]);
         }
         Ok(changes)
     }

@@ -2,6 +2,7 @@
 
 use apportion_core::limit::Limit;
 use apportion_core::packet::{CustomerId, FlowId, LabelKind};
+use apportion_core::param::ParamError;
 use apportion_core::system::DisciplineParams;
 use apportion_core::units::{Bytes, Rate, Weight};
 use apportion_linux::netlink::{Netlink, NetlinkError};
@@ -27,11 +28,11 @@ fn crosses(flow: &Flow, link: LinkId) -> bool {
 }
 
 /// Checks all links that the kernel is to carry out.
-pub fn check(scenario: &Scenario) -> Result<(), (String, String)> {
+pub fn check(scenario: &Scenario) -> Result<(), ParamError> {
     if watched(scenario).next().is_none() {
         let why =
             "the kernel carries out the queues of watched links, and no link is watched; write watch = true";
-        return Err(("link".to_owned(), why.to_owned()));
+        return Err(ParamError::new("link", why));
     }
     watched(scenario).try_for_each(|(id, link)| check_link(scenario, id, link))?;
     let link_of = |id: &LinkId| scenario.links.get(id.index()).filter(|link| link.watched);
@@ -41,7 +42,7 @@ pub fn check(scenario: &Scenario) -> Result<(), (String, String)> {
                 if let Some(link) = link_of(id) {
                     let why = "a queue of the kernel cannot be replaced while packets wait; leave the change out, or use \
                                the user-space backend";
-                    return Err((format!("link.{}.queue", link.name), why.to_owned()));
+                    return Err(ParamError::new(&format!("link.{}.queue", link.name), why));
                 }
             }
             Setting::LinkRate(id, rate) => {
@@ -55,8 +56,8 @@ pub fn check(scenario: &Scenario) -> Result<(), (String, String)> {
     Ok(())
 }
 
-fn check_link(scenario: &Scenario, id: LinkId, link: &Link) -> Result<(), (String, String)> {
-    let refuse = |key: &str, why: String| Err((format!("link.{}.{key}", link.name), why));
+fn check_link(scenario: &Scenario, id: LinkId, link: &Link) -> Result<(), ParamError> {
+    let refuse = |key: &str, why: String| Err(ParamError::new(&format!("link.{}.{key}", link.name), why));
     if link.trace.is_some() {
         let why = "HTB sends at a rate, not at the instants of a trace; write `rate`, or use the user-space backend";
         return refuse("trace", why.to_owned());
@@ -85,8 +86,8 @@ fn check_link(scenario: &Scenario, id: LinkId, link: &Link) -> Result<(), (Strin
     planned.or_else(|why| refuse("queue", why))
 }
 
-fn check_rate(link: &Link, rate: Rate) -> Result<(), (String, String)> {
-    let refuse = |why: String| Err((format!("link.{}.rate", link.name), why));
+fn check_rate(link: &Link, rate: Rate) -> Result<(), ParamError> {
+    let refuse = |why: String| Err(ParamError::new(&format!("link.{}.rate", link.name), why));
     // HTB computes in bytes a second.
     if rate < Rate::from_kbit(8) {
         return refuse(format!("{rate} is too little for HTB of the kernel; write 8kbit or more"));

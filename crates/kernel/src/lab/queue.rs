@@ -15,6 +15,7 @@ use apportion_live::lab::external::{ExternalQueue, Returned, StandIn};
 use super::Failure;
 use super::plan::{LinkPlan, Program};
 use super::stand_in;
+use crate::gateway::GatewayError;
 use crate::program::{BpfError, Core, End, Hierarchy, Tickets};
 use crate::settings::LinkState;
 use crate::tickets::TicketCounts;
@@ -111,10 +112,10 @@ impl KernelQueue {
         name: &str,
         longest: Bytes,
         failure: Failure,
-    ) -> Result<Self, String> {
-        let mut netlink = Netlink::open().map_err(|error| error.to_string())?;
-        plan.tree.install(&mut netlink, pair.device).map_err(|error| error.to_string())?;
-        let program = Attached::load(&plan.program, name).map_err(|error| error.to_string())?;
+    ) -> Result<Self, GatewayError> {
+        let mut netlink = Netlink::open()?;
+        plan.tree.install(&mut netlink, pair.device)?;
+        let program = Attached::load(&plan.program, name)?;
         let frame = vec![0; usize::try_from(longest.get()).unwrap_or(0).max(stand_in::HEADERS)];
         let counts = TicketCounts::default();
         Ok(Self { plan, pair, netlink, program, counts, frames: [frame.clone(), frame], failure })

@@ -14,6 +14,7 @@ use std::os::fd::BorrowedFd;
 use apportion_core::label::Label;
 use apportion_core::limit::Limit;
 use apportion_core::packet::{FlowId, LabelKind};
+use apportion_core::param::ParamError;
 use apportion_core::queue::{Backlog, DropReason, Queue, Sink};
 use apportion_core::system::Discipline;
 use apportion_core::units::{Bytes, Rate, Time};
@@ -96,14 +97,14 @@ pub trait QueueBackend: Debug {
     /// Checks that it can carry out the queues that it is to, without setting anything up.
     ///
     /// # Errors
-    /// The first that it cannot: where in the scenario, and why, with the mend.
-    fn check(&self, scenario: &Scenario) -> Result<(), (String, String)>;
+    /// The first that it cannot: the path of the key in the scenario, and why, with the mend.
+    fn check(&self, scenario: &Scenario) -> Result<(), ParamError>;
 
     /// Sets them up, in the network namespace of the calling thread.
     ///
     /// # Errors
-    /// Why that failed.
-    fn open(&self, scenario: &Scenario, numbers: &Numbers) -> Result<ExternalQueues, String>;
+    /// The path of the queue that failed, and why.
+    fn open(&self, scenario: &Scenario, numbers: &Numbers) -> Result<ExternalQueues, ParamError>;
 }
 
 /// The discipline of a link whose queue is outside.
