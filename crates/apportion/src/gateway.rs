@@ -145,7 +145,7 @@ impl Gateway {
     pub fn check(&self) -> Result<[Interface; 2], GatewayError> {
         let place = self.config.display();
         let config = self.load()?;
-        let token = control::check_token(&config).err();
+        let token = control::check_token(&config).err().map(|error| error.to_string());
         let found = interfaces::look(&config);
         let backend = match self.backend {
             Backend::UserSpace => Vec::new(),
@@ -241,7 +241,7 @@ impl Gateway {
         let answer = request(&folders(), &title(&self.config), method, path);
         let (status, body) = answer.map_err(|error| {
             let problems = control::load(&self.config, &self.catalog).err().unwrap_or_default();
-            GatewayError::Unreachable(problems + &error)
+            GatewayError::Unreachable(problems + &error.to_string())
         })?;
         if status == 200 { Ok(body) } else { Err(GatewayError::Refused(body.trim_end().to_owned())) }
     }

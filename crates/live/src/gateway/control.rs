@@ -203,7 +203,7 @@ impl Control {
         let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
         let signals = SignalFd::with_flags(&set, flags).map_err(ControlError::Signals)?;
         let shared = Arc::new(Shared::new().map_err(ControlError::Signals)?);
-        let token = token_of(config).map_err(ControlError::Token)?;
+        let token = token_of(config)?;
         let metrics = config.metrics.map(listen).transpose()?;
         let open = |path: &PathBuf| {
             let fail = |error| ControlError::Notifications { path: path.clone(), error };
@@ -527,12 +527,12 @@ impl Control {
 ///
 /// # Errors
 /// What is wrong with it, and the mend.
-pub fn check_token(config: &GatewayConfig) -> Result<(), String> {
+pub fn check_token(config: &GatewayConfig) -> Result<(), ControlError> {
     token_of(config).map(drop)
 }
 
 /// What changes from the page need by this configuration; none if there are none.
-fn token_of(config: &GatewayConfig) -> Result<Option<Token>, String> {
+fn token_of(config: &GatewayConfig) -> Result<Option<Token>, ControlError> {
     config.control_token.as_deref().filter(|_| config.control).map(Token::read).transpose()
 }
 

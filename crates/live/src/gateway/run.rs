@@ -79,7 +79,8 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
         )
     };
     let found = interfaces::look(&config).map_err(wrong)?;
-    capabilities::to_start().and_then(|()| check_token(&config)).map_err(|why| wrong(vec![why]))?;
+    capabilities::to_start().map_err(|why| wrong(vec![why]))?;
+    check_token(&config).map_err(|error| wrong(vec![error.to_string()]))?;
     let locks = interface_lock::folder(folder);
     let interface_locks = interface_lock::take_both(&locks, &found).map_err(wrong)?;
     warn(&config);

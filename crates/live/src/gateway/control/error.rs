@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use nix::errno::Errno;
 
-/// Why the control thread cannot start.
+/// Why the control thread cannot start, or cannot be asked.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// The folder for sockets cannot be created.
@@ -46,6 +46,24 @@ pub enum ControlError {
         path: PathBuf,
         /// The error of the system call.
         error: io::Error,
+    },
+    /// Nothing answers under this title.
+    #[error("no gateway with the title `{title}` answers; is it running, and is it yours?{tried}")]
+    Silent {
+        /// Of the gateway that was asked.
+        title: String,
+        /// Each on a line of its own, with the error.
+        tried: String,
+    },
+    /// A gateway runs under this title, and does not answer.
+    #[error("a gateway with the title `{title}` runs, but did not answer at {}: {why}", .path.display())]
+    NoAnswer {
+        /// Of the gateway that was asked.
+        title: String,
+        /// Where it listens.
+        path: PathBuf,
+        /// What it did instead.
+        why: String,
     },
     /// Signals or the wake-up descriptor cannot be opened.
     #[error("cannot receive signals: {0}")]

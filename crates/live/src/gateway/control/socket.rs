@@ -35,10 +35,15 @@ pub fn socket_name(title: &str) -> String {
 ///
 /// # Errors
 /// If none answers: which sockets were tried, and what they said.
-pub fn request(folders: &[PathBuf], title: &str, method: &str, path: &str) -> Result<(u16, String), String> {
-    let mut tried = format!("no gateway with the title `{title}` answers; is it running, and is it yours?");
+pub fn request(
+    folders: &[PathBuf],
+    title: &str,
+    method: &str,
+    path: &str,
+) -> Result<(u16, String), ControlError> {
+    let (title, mut tried) = (title.to_owned(), String::new());
     for folder in folders {
-        let socket = folder.join(socket_name(title));
+        let socket = folder.join(socket_name(&title));
         let stream = match UnixStream::connect(&socket) {
             Ok(stream) => stream,
             Err(error) => {
@@ -57,13 +62,10 @@ pub fn request(folders: &[PathBuf], title: &str, method: &str, path: &str) -> Re
                 }
                 _ => error.to_string(),
             };
-            format!(
-                "a gateway with the title `{title}` runs, but did not answer at {}: {why}",
-                socket.display()
-            )
+            ControlError::NoAnswer { title, path: socket, why }
         });
     }
-    Err(tried)
+    Err(ControlError::Silent { title, tried })
 }
 
 /// Opens the socket for commands to the gateway of this title in `folder`, which only its owner can use; it is called

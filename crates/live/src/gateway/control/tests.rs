@@ -225,7 +225,7 @@ fn one_that_does_not_start_leaves_no_socket_behind() {
 fn a_gateway_that_does_not_answer_is_distinguished_from_one_that_does_not_run() {
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let paths = [folders[0].path().to_owned(), folders[1].path().to_owned()];
-    let error = request(&paths, "x", "GET", "/").unwrap_err();
+    let error = request(&paths, "x", "GET", "/").unwrap_err().to_string();
     for path in &paths {
         let line = format!("  {}/apportion-x.sock: No such file", path.display());
         assert!(error.contains(&line), "{error}");
@@ -233,6 +233,8 @@ fn a_gateway_that_does_not_answer_is_distinguished_from_one_that_does_not_run() 
     let listener = UnixListener::bind(paths[1].join("apportion-x.sock")).unwrap();
     let dropping = std::thread::spawn(move || drop(listener.accept().unwrap()));
     let error = request(&paths, "x", "GET", "/").unwrap_err();
+    assert!(matches!(&error, ControlError::NoAnswer { path, .. } if path.starts_with(&paths[1])), "{error}");
+    let error = error.to_string();
     assert!(error.contains("runs, but did not answer at") && !error.contains("No such file"), "{error}");
     dropping.join().unwrap();
 }

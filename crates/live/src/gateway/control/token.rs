@@ -17,6 +17,8 @@ use std::path::Path;
 use apportion_core::units::{Span, Time};
 use sha2::{Digest as _, Sha256};
 
+use super::ControlError;
+
 /// Fewest and most characters of a token. With 16 random letters and digits there are 10^28, with as many hexadecimal digits 10^19.
 const LENGTHS: std::ops::RangeInclusive<usize> = 16..=256;
 /// Longest file of a token in bytes: it may end with blanks and a new line.
@@ -41,10 +43,10 @@ impl Token {
     ///
     /// # Errors
     /// That it cannot be read, that others can, or what is wrong with the token, with the mend. The token is not in it.
-    pub fn read(path: &Path) -> Result<Self, String> {
+    pub fn read(path: &Path) -> Result<Self, ControlError> {
         const MAKE: &str = "openssl rand -hex 32";
         let place = path.display();
-        let fail = |why: String| format!("control_token: {place}: {why}");
+        let fail = |why: String| ControlError::Token(format!("control_token: {place}: {why}"));
         let file = apportion_scenario::open_file(path, MAX_FILE);
         let mut file = file.map_err(|error| {
             fail(format!("cannot read it: {error}; make it with `umask 077; {MAKE} > {place}`"))
@@ -158,11 +160,11 @@ mod tests {
         let read = |text: &[u8], mode| {
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
-            Token::read(&path)
+            Token::read(&path).map_err(|error| error.to_string())
         };
         let place = path.display();
-        assert!(Token::read(&path).unwrap_err().contains("cannot read it: No such file"));
-        assert!(Token::read(folder.path()).unwrap_err().starts_with("control_token: "));
+        assert!(Token::read(&path).unwrap_err().to_string().contains("cannot read it: No such file"));
+        assert!(Token::read(folder.path()).unwrap_err().to_string().starts_with("control_token: "));
         let good = b"0123456789abcdef\n";
         for mode in [0o600, 0o400, 0o640] {
             assert_eq!(read(good, mode), Ok(Token::of("0123456789abcdef")), "{mode:o}");
