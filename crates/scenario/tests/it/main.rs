@@ -13,6 +13,7 @@ mod gateway;
 mod gateway_labels;
 mod gateway_reload;
 mod gateway_reports;
+mod gateway_rules;
 mod implied;
 mod isolate;
 mod labels;
