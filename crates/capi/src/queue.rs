@@ -272,6 +272,7 @@ unsafe fn create(config: *const Config) -> Result<Queue, String> {
         return Err("link_rate is zero; give the rate of the link in bits per second".to_owned());
     }
     let params = apportion_scenario::queue::from_text(queue).map_err(|error| error.to_string())?;
+    params.refuse_ack_filter().map_err(|error| format!("queue.{}: {}", error.key, error.message))?;
     let weights = if config.customer_weights.is_null() {
         &[]
     } else {

@@ -56,6 +56,10 @@ static void creation(void) {
     refused((apportion_config){.queue = "\xff", .link_rate = 1}, "queue is not UTF-8");
     refused((apportion_config){.queue = "fifo", .name = "\xff", .link_rate = 1}, "name is not UTF-8");
     refused((apportion_config){.queue = "fifo"}, "link_rate is zero");
+    refused((apportion_config){.queue = "{ kind = \"cake\", ack_filter = \"aggressive\" }", .link_rate = 1},
+            "queue.ack_filter: TCP headers");
+    refused((apportion_config){.queue = "{ kind = \"cake\", tins = \"diffserv4\" }", .link_rate = 1},
+            "queue.tins: packets have no DSCP here");
     refused((apportion_config){.link_rate = 1}, "queue is null");
     refused((apportion_config){.queue = "hcsfq", .link_rate = 1, .customer_weights = weights, .customers = 2},
             "customer_weights");

@@ -129,6 +129,9 @@ impl<P: Packet> Sink<P> for Tally<'_, P> {
     fn marked(&mut self, now: Time, packet: &P) {
         self.sink.marked(now, packet);
     }
+    fn supersedes(&self, newer: &P, older: &P) -> bool {
+        self.sink.supersedes(newer, older)
+    }
     fn overload(&mut self, now: Time, exception: Overload) {
         self.sink.overload(now, exception);
     }

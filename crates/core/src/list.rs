@@ -206,6 +206,28 @@ impl PacketQueue {
         pool.take(at)
     }
 
+    /// Of the first `most` packets, takes out the first for which `is_meant`, if `least` of them are meant; the others keep their order.
+    pub fn take_first_of<P>(
+        &mut self,
+        pool: &mut Pool<P>,
+        [least, most]: [usize; 2],
+        is_meant: impl Fn(&P) -> bool,
+    ) -> Option<Queued<P>> {
+        let (mut found, mut meant) = (None, 0);
+        let mut next = self.0.front();
+        for _ in 0..most {
+            let Some(at) = next else { break };
+            if pool.nodes[at].queued.as_ref().is_some_and(|queued| is_meant(&queued.packet)) {
+                found = found.or(next);
+                meant += 1;
+            }
+            next = self.0.behind(&mut pool.nodes, at);
+        }
+        let at = found.filter(|_| meant >= least)?;
+        self.0.remove(&mut pool.nodes, at);
+        pool.take(at)
+    }
+
     /// Whether there is more than one packet.
     pub fn has_several(&self) -> bool {
         !self.0.is_empty() && !self.0.is_single()

@@ -172,6 +172,11 @@ pub trait Packet: Send + 'static {
     fn protocol(&self) -> Protocol {
         Protocol::default()
     }
+    /// The differentiated services codepoint of its header (RFC 2474 section 3), in the lower six bits; 0, the default codepoint, unless
+    /// overridden.
+    fn dscp(&self) -> u8 {
+        0
+    }
     /// Its ECN field; [`Ecn::NotEct`] unless overridden, and then congestion is signalled by dropping.
     fn ecn(&self) -> Ecn {
         Ecn::default()
@@ -216,6 +221,8 @@ pub struct SimplePacket {
     pub size: Bytes,
     /// The protocol that its header names; UDP by default.
     pub protocol: Protocol,
+    /// Its differentiated services codepoint; 0 by default.
+    pub dscp: u8,
     /// Its ECN field; not ECN-capable by default.
     pub ecn: Ecn,
     /// Its drop precedence; unmarked by default.
@@ -229,7 +236,7 @@ impl SimplePacket {
     #[must_use]
     pub const fn new(id: u32, flow: FlowId, size: Bytes) -> Self {
         let (protocol, ecn, colour) = (Protocol::Udp, Ecn::NotEct, Colour::Unmarked);
-        Self { id, flow, size, protocol, ecn, colour, labels: [None; LabelKind::ALL.len()] }
+        Self { id, flow, size, protocol, dscp: 0, ecn, colour, labels: [None; LabelKind::ALL.len()] }
     }
 
     /// All that a discipline may know of `packet`, under the number `id`.
@@ -240,6 +247,7 @@ impl SimplePacket {
             flow: packet.flow(),
             size: packet.size(),
             protocol: packet.protocol(),
+            dscp: packet.dscp(),
             ecn: packet.ecn(),
             colour: packet.colour(),
             labels: LabelKind::ALL.map(|kind| packet.label(kind)),
@@ -274,6 +282,9 @@ impl Packet for SimplePacket {
     }
     fn protocol(&self) -> Protocol {
         self.protocol
+    }
+    fn dscp(&self) -> u8 {
+        self.dscp
     }
     fn ecn(&self) -> Ecn {
         self.ecn

@@ -161,6 +161,11 @@ pub trait Sink<P> {
     fn dropped(&mut self, now: Time, packet: P, reason: DropReason);
     /// `packet` was marked "congestion experienced" at `now` and goes on.
     fn marked(&mut self, now: Time, packet: &P);
+    /// Whether the TCP ACK `older` may be left out when `newer` follows it: both are of one connection and one way, and whatever `older` says
+    /// `newer` says too. False, as of packets whose headers cannot be read, unless overridden.
+    fn supersedes(&self, _newer: &P, _older: &P) -> bool {
+        false
+    }
     /// The link cannot carry what flows need since `now`, or can again. Once for each flow concerned.
     fn overload(&mut self, _now: Time, _exception: Overload) {}
 }

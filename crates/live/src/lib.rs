@@ -26,6 +26,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("packet sockets and namespaces are Linux's");
 
+mod acks;
 pub mod bridge;
 pub mod endpoint;
 pub mod engine;

@@ -22,6 +22,7 @@ use apportion_linux::pool::Pool;
 use apportion_runtime::link::{LinkBackend, LinkParts, LinkState, WireFate};
 use apportion_runtime::probe::{Counters, PacketEvent};
 
+use crate::acks;
 use crate::pace::Pace;
 use crate::packet::Packet;
 
@@ -93,6 +94,10 @@ impl LinkBackend<Packet> for SharedState {
             observer.gone(now, link, &packet);
         }
         self.pool.give_back(packet.buffer);
+    }
+    fn supersedes(&self, newer: &Packet, older: &Packet) -> bool {
+        let [newer, older] = [newer, older].map(|packet| &self.pool.bytes(packet.buffer)[packet.range()]);
+        acks::supersedes(newer, older)
     }
     fn notify(&mut self, now: Time, link: u32, overload: Overload) {
         if self.overloads.len() == Self::MAX_OVERLOADS {

@@ -28,6 +28,7 @@ pub struct Packet {
     flow: FlowId,
     size: u32,
     protocol: Protocol,
+    dscp: u8,
     ecn: Ecn,
     colour: Colour,
     marked: bool,
@@ -82,6 +83,7 @@ impl Packet {
             // No frame is longer than 2^32.
             size: size.get() as u32,
             protocol,
+            dscp: 0,
             ecn,
             colour: Colour::default(),
             marked: false,
@@ -91,6 +93,13 @@ impl Packet {
             ip,
             acknowledgement,
         }
+    }
+
+    /// The same packet with this codepoint, which disciplines go by; 0 without.
+    #[must_use]
+    pub const fn with_dscp(mut self, dscp: u8) -> Self {
+        self.dscp = dscp;
+        self
     }
 
     /// Where the frame is in its buffer.
@@ -146,6 +155,9 @@ impl apportion_core::Packet for Packet {
     }
     fn protocol(&self) -> Protocol {
         self.protocol
+    }
+    fn dscp(&self) -> u8 {
+        self.dscp
     }
     fn ecn(&self) -> Ecn {
         self.ecn

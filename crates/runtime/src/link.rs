@@ -32,6 +32,8 @@ pub trait LinkBackend<P> {
     fn discard(&mut self, now: Time, link: u32, packet: P, reason: Option<DropReason>);
     /// The discipline of `link` marked `packet` at `now`. Ignored unless overridden.
     fn marked(&mut self, _now: Time, _link: u32, _packet: &P) {}
+    /// Whether the TCP ACK `older` may be left out when `newer` follows it: see [`Sink::supersedes`].
+    fn supersedes(&self, newer: &P, older: &P) -> bool;
     /// Keeps an overload notification of the discipline of `link`, to be delivered to the sources of the flow.
     fn notify(&mut self, now: Time, link: u32, overload: Overload);
     /// Notes that `packet` joins a queue at `now`.
@@ -520,6 +522,9 @@ impl<P, B: LinkBackend<P>> Sink<P> for LinkSink<'_, B> {
         self.counts.marked += 1;
         self.backend.count(packet, PacketEvent::Marked);
         self.backend.marked(now, self.link, packet);
+    }
+    fn supersedes(&self, newer: &P, older: &P) -> bool {
+        self.backend.supersedes(newer, older)
     }
     fn overload(&mut self, now: Time, overload: Overload) {
         self.backend.notify(now, self.link, overload);

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use apportion_core::system::DisciplineParams;
-use apportion_core::system::catalog::Catalog;
+use apportion_core::system::catalog::{Catalog, Selection};
 
 use crate::problem::{Place, Problems, TextError};
 use crate::selection::Part;
@@ -70,8 +70,22 @@ fn fifo(catalog: &Catalog, limit: Option<&str>) -> Rc<DisciplineParams> {
     }
 }
 
-/// Reads a discipline; every error is added to `problems`.
+/// Reads a discipline of a scenario; every error is added to `problems`.
 pub(crate) fn read(
+    catalog: &Catalog,
+    item: &Item,
+    path: &str,
+    problems: &mut Problems,
+) -> Option<Rc<DisciplineParams>> {
+    let of_scenario = |selection: &Selection| {
+        let params = DisciplineParams::from_args(selection)?;
+        params.refuse_dscp().map(|()| params)
+    };
+    Part::Queue.read(catalog, item, path, of_scenario, problems).map(Rc::new)
+}
+
+/// The same of a gateway, whose packets have a DSCP.
+pub(crate) fn read_of_gateway(
     catalog: &Catalog,
     item: &Item,
     path: &str,

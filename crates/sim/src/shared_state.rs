@@ -10,7 +10,7 @@ use apportion_runtime::probe::{FlowCounts, PacketEvent};
 use crate::capture::LinkCapture;
 use crate::events::Events;
 use crate::observer::Observed;
-use crate::packet::{Packet, Store};
+use crate::packet::{Header, Packet, Store};
 use crate::wire::HandedOver;
 
 /// What links share: the event queue, the bodies of packets, and the counters of flows.
@@ -67,6 +67,17 @@ impl LinkBackend<Packet> for SharedState<'_> {
     fn marked(&mut self, now: Time, link: u32, packet: &Packet) {
         if let Some(observed) = &self.observed {
             observed.observer.marked(now, link as usize, observed.flow_of(packet.flow()), packet.size());
+        }
+    }
+    fn supersedes(&self, newer: &Packet, older: &Packet) -> bool {
+        let [(newer, way), (older, older_way)] =
+            [newer, older].map(|packet| (self.store.get(packet.body()), packet.direction()));
+        match (&newer.header, &older.header) {
+            (Header::Tcp(newer_segment), Header::Tcp(older_segment)) => {
+                (newer.connection, way) == (older.connection, older_way)
+                    && newer_segment.supersedes(older_segment)
+            }
+            _ => false,
         }
     }
     fn notify(&mut self, now: Time, link: u32, overload: Overload) {

@@ -22,17 +22,17 @@
 //!   times for each packet of theirs. The length of a turn is that at the end of the last one.
 //!
 //! Deviations:
-//! - A packet has no DSCP here: the class of its flow, which scenarios and rules of gateways give it, stands for that. So there are
-//!   two tins, and none for bulk. What waits when the class of a flow changes may be overtaken.
-//! - No ACK filter: what an acknowledgement acknowledges cannot be seen. No NAT, no washing of marks, no splitting of large
+//! - Packets of scenarios have no DSCP: the class of a flow stands for it by default. What waits when the tin of a flow changes may be
+//!   overtaken.
+//! - The ACK filter leaves alone what Linux's may drop: ACKs with SACK blocks, and duplicates of the ACK that comes. No NAT, no washing of marks, no splitting of large
 //!   segments.
 //! - The shaper catches up with at most 1 ms of late calls.
 //! - Tins are served by what left, not by clocks at parts of the rate: a link may be slower than it is said to be. Linux gives best
-//!   effort all that voice wants beyond its quarter.
+//!   effort all that voice wants beyond its quarter, and of eight tins the last three all of the link.
 //! - Without `bandwidth` the rate of the link stands for it, where Linux has turns of 1514 B and no priorities.
 //! - Flows have no weights.
 //!
-//! Cost: O(1) per packet, O(log queues) where one is dropped for lack of room; 160 bytes per queue of each tin in use, 9 per flow
+//! Cost: O(1) per packet, up to 64 packets looked at for an ACK with `ack_filter`, O(log queues) where one is dropped for lack of room; 160 bytes per queue of each tin in use, 9 per flow
 //! and 16 per host. Parameters: [`ENTRY`].
 
 use alloc::vec::Vec;
@@ -44,12 +44,12 @@ use crate::aqm::cobalt::CobaltControl;
 use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::Pool;
-use crate::packet::{FlowClass, FlowId, HostPair, Packet};
+use crate::packet::{FlowClass, FlowId, HostPair, LabelKind, Packet, Protocol};
 use crate::param::{Entry, Heeds, Param, ParamError, Role, Traits, require};
-use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Time};
+use crate::{choice, params};
 
 mod clock;
 mod rounds;
@@ -77,6 +77,30 @@ pub const ENTRY: Entry = Entry {
     traits: Traits { heeds: &[Heeds::Class, Heeds::Hosts], ..Traits::NONE },
 };
 
+choice! {
+    /// Whether ACKs are dropped that a later one of the same queue makes superfluous.
+    pub enum AckFilter {
+        /// None.
+        None = "none",
+        /// One for each that comes while two others that may go wait.
+        Conservative = "conservative",
+        /// One for each that comes.
+        Aggressive = "aggressive",
+    }
+}
+
+impl AckFilter {
+    /// How many ACKs have to wait that may go, for the first of them to go; none if none may.
+    // tc-cake(8): ack-filter and ack-filter-aggressive
+    const fn least(self) -> Option<usize> {
+        match self {
+            Self::None => None,
+            Self::Conservative => Some(2),
+            Self::Aggressive => Some(1),
+        }
+    }
+}
+
 /// Most queues of a tin. Chosen: 10 MB of state.
 const MAX_FLOWS: u32 = 1 << 16;
 
@@ -98,11 +122,15 @@ params! {
         framing: Framing = Param::of("none", "tc-cake(8): noatm").symbol("atm, ptm"),
         /// Hosts among which it divides first: sources and destinations, one of them, or none.
         hosts: Hosts = Param::of("triple", "tc-cake(8): triple-isolate"),
-        /// Whether real-rate flows have a tin of their own, with priority up to a quarter of the link.
-        tins: Tins = Param::of("class", "chosen: the two of the paper's that classes of flows can tell apart"),
+        /// Which tins there are, each with priority up to a part of the link: one for real-rate flows and one for others, one for all, or
+        /// those of tc-cake(8) by DSCP.
+        tins: Tins = Param::of("class", "chosen: the two of tc-cake(8) that classes of flows can tell apart"),
         /// Bytes that a flow sends in a turn if its hosts have no other flow; flows of one host share a turn. If not set, what the tin
         /// sends in 1/4096 s, but at least 300B and at most 1514B.
         quantum: Option<Bytes> = Param::unset("tc-cake(8), `quantum` of its example: 762 B at 25 Mb/s").symbol("quantum"),
+        /// Whether ACKs of TCP are dropped that a later one of the same connection makes superfluous, for links that are slow this way and fast
+        /// the other.
+        ack_filter: AckFilter = Param::of("none", "tc-cake(8): no-ack-filter").symbol("ack-filter"),
         /// Queues of a tin.
         flows: u32 = Param::of("1024", "Høiland-Jørgensen, Täht, Morton 2018"),
         /// Queues among which a flow finds an idle one; 1: a plain hash.
@@ -127,9 +155,28 @@ impl CakeParams {
     }
 
     /// Where sizes of packets include `layer2`.
-    pub(super) fn wire(&self, layer2: Bytes) -> Wire {
+    fn wire(&self, layer2: Bytes) -> Wire {
         let [less, overhead] = self.overhead.map_or([Bytes::ZERO; 2], |overhead| [layer2, overhead]);
         Wire { less, overhead, mpu: self.mpu, framing: self.framing }
+    }
+
+    /// What an IP packet is charged where sizes of packets include `layer2`.
+    pub(super) fn charge(&self, ip: Bytes, layer2: Bytes) -> Bytes {
+        self.wire(layer2).size(ip + layer2)
+    }
+
+    /// Whether its tins go by the DSCP of packets.
+    pub(super) const fn goes_by_dscp(&self) -> bool {
+        self.tins.go_by_dscp()
+    }
+
+    /// What it goes by that packets have and hosts do not.
+    pub(super) fn goes_by(&self) -> Option<&'static str> {
+        match (self.goes_by_dscp(), self.ack_filter) {
+            (true, _) => Some("the DSCP of packets"),
+            (_, AckFilter::None) => None,
+            _ => Some("TCP headers"),
+        }
     }
 
     /// The rate at which packets leave behind a link of this rate.
@@ -167,6 +214,8 @@ pub struct Cake<P> {
     is_real_rate: Vec<bool>,
     /// When the shaper lets the next packet out.
     shaper: Clock,
+    /// ACKs that were left out.
+    ack_drops: u64,
     /// Whether the last request was refused.
     is_held_back: bool,
 }
@@ -194,6 +243,7 @@ impl<P: Packet> Cake<P> {
             hosts: Vec::new(),
             is_real_rate: Vec::new(),
             shaper: Clock::default(),
+            ack_drops: 0,
             is_held_back: false,
         }
     }
@@ -203,11 +253,9 @@ impl<P: Packet> Cake<P> {
         self.params.bandwidth.is_none()
     }
 
-    fn tin_of(&self, flow: FlowId) -> usize {
-        match self.params.tins {
-            Tins::Class => usize::from(self.is_real_rate.get(flow.slot()).is_some_and(|it| *it)),
-            Tins::Besteffort => 0,
-        }
+    fn tin_of(&self, packet: &P) -> usize {
+        let is_real_rate = self.is_real_rate.get(packet.flow().slot()).is_some_and(|it| *it);
+        self.params.tins.tin_of(is_real_rate, packet.dscp())
     }
 
     /// The tin that is served next.
@@ -235,12 +283,22 @@ fn set<T: Clone + Default>(of_flows: &mut Vec<T>, flow: FlowId, value: T) {
 
 impl<P: Packet> Queue<P> for Cake<P> {
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
-        let tin = self.tin_of(packet.flow());
+        let tin = self.tin_of(&packet);
         if self.backlog().is_empty() {
             self.shaper.start(now);
             self.shares.forgive();
         }
         let hosts = self.hosts.get(packet.flow().slot()).copied().unwrap_or_default();
+        if let Some(least) = self.params.ack_filter.least()
+            && packet.protocol() == Protocol::Tcp
+        {
+            let supersedes =
+                |older: &P| older.label(LabelKind::AckTickets).is_none() && sink.supersedes(&packet, older);
+            if let Some(older) = self.tins[tin].filter(&mut self.packets, &packet, least, supersedes) {
+                self.ack_drops += 1;
+                sink.dropped(now, older, DropReason::Policy);
+            }
+        }
         self.tins[tin].enqueue(now, &mut self.packets, packet, hosts);
         // Terminates: each cut takes a packet.
         while self.limit.get().is_exceeded_by(self.backlog()) && self.cut(now, sink) {}
@@ -319,6 +377,9 @@ impl<P: Packet> Discipline<P> for Cake<P> {
         let sum = |of: fn(&Tin) -> u64| self.tins.iter().map(of).sum::<u64>() as f64;
         show("collisions", sum(Tin::collisions));
         show("busy_queues", sum(Tin::busy_queues));
+        if self.params.ack_filter != AckFilter::None {
+            show("ack_drops", self.ack_drops as f64);
+        }
     }
 
     fn allows_deferred_dequeue(&self) -> bool {

@@ -115,7 +115,11 @@ impl IsolatedParams {
     /// If what that goes by belongs to flows and not to hosts.
     pub fn new(isolate: Isolate, kind: DisciplineKind) -> Result<Self, ParamError> {
         let goes_by = |entry: &'static Entry| Some((entry.name, entry.traits.goes_by?));
-        let Some((name, goes_by)) = kind.entries().find_map(goes_by) else {
+        let of_packets = match &kind {
+            DisciplineKind::Cake(cake) => cake.goes_by().map(|headers| ("cake", headers)),
+            _ => None,
+        };
+        let Some((name, goes_by)) = kind.entries().find_map(goes_by).or(of_packets) else {
             return Ok(Self { isolate, kind: Box::new(kind) });
         };
         let message = format!(

@@ -6,7 +6,7 @@ use core::fmt;
 use super::any::{
     BoxedDiscipline, BufferParams, DisciplineKind, POLICIES, PolicyParams, SCHEDULERS, SHAPERS, SYSTEMS,
 };
-use super::cake::Hosts;
+use super::cake::{AckFilter, Hosts};
 use super::catalog::Selection;
 use super::classes::ClassNames;
 use super::context::LinkContext;
@@ -21,7 +21,7 @@ use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
 use crate::packet::{FlowId, LabelKind, Packet, SimplePacket};
-use crate::param::{Args, Entry, Heeds, Known, ParamError};
+use crate::param::{Args, Entry, Heeds, Known, ParamError, require};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -206,7 +206,27 @@ impl DisciplineParams {
     #[must_use]
     pub fn charge(&self, ip: Bytes, layer2: Bytes) -> Option<Bytes> {
         let DisciplineKind::Cake(cake) = self.dividing() else { return None };
-        Some(cake.wire(layer2).size(ip + layer2))
+        Some(cake.charge(ip, layer2))
+    }
+
+    /// Refuses what goes by the DSCP, for packets that have none.
+    ///
+    /// # Errors
+    /// What to change.
+    pub fn refuse_dscp(&self) -> Result<(), ParamError> {
+        let goes_by_dscp = matches!(self.dividing(), DisciplineKind::Cake(cake) if cake.goes_by_dscp());
+        let message = "packets have no DSCP here, only those of gateways do; write \"class\", and class = \"real_rate\" for flows";
+        require(!goes_by_dscp, "tins", message)
+    }
+
+    /// Refuses what goes by TCP headers, for packets of which they cannot be read.
+    ///
+    /// # Errors
+    /// What to change.
+    pub fn refuse_ack_filter(&self) -> Result<(), ParamError> {
+        let filters =
+            matches!(self.dividing(), DisciplineKind::Cake(cake) if cake.ack_filter != AckFilter::None);
+        require(!filters, "ack_filter", "TCP headers of packets cannot be read here; leave it out")
     }
 
     fn shaped(&self, rate: Rate) -> Rate {

@@ -132,6 +132,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         ("cake", "framing") => "atm",
         ("cake", "hosts") => "source",
         ("cake", "tins") => "besteffort",
+        ("cake", "ack_filter") => "aggressive",
         ("cake", "ways") => "4",
         ("aifo", "headroom") => "0.35",
         ("aifo", "sample") => "15",

@@ -283,7 +283,8 @@ impl World for GatewayWorld {
             acknowledgement: 0,
         };
         // The table of routes has two places for each direction.
-        let mut packet = arrival.packet(now, &description, 2 * number as u32);
+        let dscp = headers.map_or(0, |headers| headers.dscp);
+        let mut packet = arrival.packet(now, &description, 2 * number as u32).with_dscp(dscp);
         if let Some(marks) = acknowledged.and_then(|flow| self.directions[1 - number].flows.marks(flow)) {
             marks.mark_acknowledgement(now, &mut packet);
         }

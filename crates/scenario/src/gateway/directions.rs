@@ -75,7 +75,7 @@ fn read_queue(
     path: &str,
     problems: &mut Problems,
 ) -> Option<Written<DisciplineParams>> {
-    let params = queue::read(catalog, item, path, problems)?;
+    let params = queue::read_of_gateway(catalog, item, path, problems)?;
     let mut table = match &item.value {
         Value::Table(table) => table.clone(),
         _ => Table { entries: vec![("kind".to_owned(), item.clone())] },
@@ -85,7 +85,7 @@ fn read_queue(
     }
     table.entries.push(("trust".to_owned(), Item::text("bounded", item.place)));
     let item = Item { value: Value::Table(table), place: item.place };
-    let params = queue::read(catalog, &item, path, problems)?;
+    let params = queue::read_of_gateway(catalog, &item, path, problems)?;
     Some(Written::new(catalog, Part::Queue, &item, (*params).clone()))
 }
 

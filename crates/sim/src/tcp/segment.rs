@@ -35,6 +35,22 @@ impl Segment {
         milliseconds(now).wrapping_add(1)
     }
 
+    /// Whether `older`, sent before on the same connection, may be left out: a pure ACK without SACK blocks that acknowledges less, with the
+    /// same ECN flags, and whose timestamp is no later. A duplicate of this ACK is not.
+    #[must_use]
+    pub fn supersedes(&self, older: &Self) -> bool {
+        let is_pure =
+            older.flags.without_ecn() == Flags::ACK && older.payload == 0 && older.sack == SackBlocks::NONE;
+        is_pure
+            && self.flags.has(Flags::ACK)
+            && !self.flags.has(Flags::SYN)
+            && !self.flags.has(Flags::RST)
+            && self.flags.ace() == older.flags.ace()
+            && is_before(older.ack, self.ack)
+            && (self.timestamp == 0) == (older.timestamp == 0)
+            && !is_before(self.timestamp, older.timestamp)
+    }
+
     /// When the segment was sent whose timestamp this ACK echoes, to a millisecond; `None` without the option.
     #[must_use]
     pub fn sent_at(&self, now: Time) -> Option<Time> {
@@ -43,6 +59,11 @@ impl Segment {
         let ago = ago * Span::from_millis(1).as_nanos() + into;
         (self.timestamp != 0).then(|| now.as_nanos().checked_sub(ago).map(Time::from_nanos)).flatten()
     }
+}
+
+/// Whether a number comes before another (RFC 9293 section 3.4).
+const fn is_before(a: u32, b: u32) -> bool {
+    (a.wrapping_sub(b) as i32) < 0
 }
 
 /// What no segment carries two of. With bytes of its own each would be too much for a cache line.

@@ -114,3 +114,63 @@ fn a_call_that_fits_a_fair_share_loses_nothing_on_slow_and_fast_links() {
         }
     }
 }
+
+/// What a download over 25 Mb/s has in Mb/s while its ACKs share 0.5 Mb/s with an upload; segments that its wire lost, that it sent again, and
+/// timeouts; and ACKs that were left out. No queue overflows the way down.
+fn download(filter: &str, profile: &str, loss: &str) -> (f64, [u64; 3], f64) {
+    let outcome = run(&format!(
+        r#"
+        seed = 3
+        stop = "30s"
+        measure_from = "10s"
+        [link.neck]
+        from = "a"
+        to = "b"
+        rate = "25Mbit"
+        delay = "20ms"
+        loss = "{loss}"
+        queue = {{ kind = "fifo", limit = "1000p" }}
+        back = {{ rate = "0.5Mbit", loss = 0, queue = {{ kind = "cake", ack_filter = "{filter}" }} }}
+        [flow.down]
+        from = "a"
+        to = "b"
+        tcp = {{ profile = "{profile}", window = "200kB" }}
+        [flow.up]
+        from = "b"
+        to = "a"
+        "#
+    ));
+    let down = flow(&outcome, "down");
+    let statistics = outcome.links.iter().flat_map(|link| &link.statistics);
+    let left_out = statistics.filter(|(name, _)| name == "ack_drops").map(|(_, value)| value).sum();
+    let recovered = [down.lost, down.retransmits.unwrap(), down.timeouts.unwrap()];
+    (throughput(&outcome, "down") / 1e6, recovered, left_out)
+}
+
+#[test]
+fn the_ack_filter_speeds_up_a_download_over_a_slow_way_back() {
+    for profile in ["linux", "rfc"] {
+        let (without, recovered, left_out) = download("none", profile, "0%");
+        assert!(without < 20.0 && left_out == 0.0, "{profile} {without} {left_out}");
+        assert_eq!(recovered, [0; 3]);
+        for filter in ["conservative", "aggressive"] {
+            let (with, recovered, left_out) = download(filter, profile, "0%");
+            assert!(with > 24.5 && left_out > 10_000.0, "{profile} {filter} {with} {left_out}");
+            assert_eq!(recovered, [0; 3], "{profile} {filter}");
+        }
+    }
+}
+
+#[test]
+fn the_ack_filter_leaves_recovery_what_it_needs() {
+    for profile in ["linux", "rfc"] {
+        for filter in ["none", "conservative", "aggressive"] {
+            let (_, [lost, again, timeouts], _) = download(filter, profile, "0.3%");
+            // One may be lost on one side of the border of what is measured and sent again on the other.
+            assert!(
+                lost > 15 && again.abs_diff(lost) <= 1 && timeouts == 0,
+                "{profile} {filter} {lost} {again} {timeouts}"
+            );
+        }
+    }
+}

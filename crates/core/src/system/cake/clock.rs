@@ -17,7 +17,7 @@ choice! {
 
 /// What the link layer makes of a packet.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::system) struct Wire {
+pub(super) struct Wire {
     /// What the size of a packet includes already.
     pub less: Bytes,
     pub overhead: Bytes,

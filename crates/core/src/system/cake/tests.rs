@@ -1,4 +1,5 @@
 use crate::param::EntryArgs;
+use std::vec;
 use std::vec::Vec;
 
 use super::*;
@@ -253,6 +254,75 @@ fn turns_and_times_follow_the_rate_of_a_tin() {
     );
 }
 
+#[test]
+fn codepoints_have_the_tins_of_tc_cake() {
+    let af = |class: u8| (1..=3).map(move |precedence| 8 * class + 2 * precedence);
+    let [le, va, ef] = [0b00_0001, 0b10_1100, 0b10_1110];
+    let cs = |class: u8| 8 * class;
+    // In each of diffserv3, diffserv4 and diffserv8, as tc-cake(8) names them; the two of the TOS of RFC 1349 too.
+    let mut rows: Vec<(u8, [usize; 3])> = vec![
+        (le, [1, 1, 0]),
+        (cs(1), [1, 1, 1]),
+        (cs(2), [0, 2, 5]),
+        (cs(3), [0, 2, 3]),
+        (cs(4), [0, 3, 6]),
+        (cs(5), [0, 3, 6]),
+        (va, [2, 3, 6]),
+        (ef, [2, 3, 6]),
+        (cs(6), [2, 3, 7]),
+        (cs(7), [2, 3, 7]),
+        (2, [0, 0, 1]),
+        (4, [2, 2, 4]),
+    ];
+    for (class, tins) in [(1, [0, 0, 1]), (2, [0, 2, 4]), (3, [0, 2, 3]), (4, [0, 2, 3])] {
+        rows.extend(af(class).map(|dscp| (dscp, tins)));
+    }
+    for dscp in 0..64 {
+        let tins = rows.iter().find(|row| row.0 == dscp).map_or([0, 0, 2], |row| row.1);
+        let found = [Tins::Diffserv3, Tins::Diffserv4, Tins::Diffserv8].map(|tins| tins.tin_of(true, dscp));
+        assert_eq!(found, tins, "{dscp}");
+        assert_eq!(Tins::Precedence.tin_of(true, dscp), usize::from(dscp / 8));
+        assert_eq!(Tins::Besteffort.tin_of(true, dscp), 0);
+        assert_eq!([true, false].map(|is_real_rate| Tins::Class.tin_of(is_real_rate, dscp)), [1, 0]);
+    }
+}
+
+/// The parts of flows that always have packets waiting, one of each of these codepoints.
+fn parts<const N: usize>(tins: Tins, codepoints: [u8; N]) -> [f64; N] {
+    let (mut queue, mut log, mut sent) = (cake(|params| params.tins = tins), Log::default(), [0.0; N]);
+    let mut arrive = |queue: &mut Cake<_>, flow: u32| {
+        let dscp = codepoints[flow as usize];
+        queue.enqueue(Time::ZERO, SimplePacket { dscp, ..packet(0, flow, 1_250) }, &mut log);
+    };
+    (0..2 * N as u32).for_each(|i| arrive(&mut queue, i % N as u32));
+    for _ in 0..16_000 {
+        let flow = queue.dequeue(Time::ZERO, &mut Log::default()).unwrap().flow.0;
+        sent[flow as usize] += 1.0 / 16_000.0;
+        arrive(&mut queue, flow);
+    }
+    sent
+}
+
+#[test]
+fn no_tin_starves_another() {
+    fn near<const N: usize>(parts: [f64; N], due: [f64; N]) {
+        assert!(parts.iter().zip(due).all(|(part, due)| (part - due).abs() < 0.01), "{parts:?}, not {due:?}");
+    }
+    let [be, le, af41, ef] = [0, 1, 34, 46];
+    near(parts(Tins::Diffserv3, [be, le]), [15.0 / 16.0, 1.0 / 16.0]);
+    near(parts(Tins::Diffserv3, [be, le, ef]), [29.0 / 48.0, 1.0 / 16.0, 1.0 / 3.0]);
+    near(parts(Tins::Diffserv4, [be, le, af41, ef]), [3.0 / 16.0, 1.0 / 16.0, 0.5, 0.25]);
+    near(parts(Tins::Diffserv4, [be, af41]), [0.5, 0.5]);
+    // Bulk has what nobody else wants.
+    near(parts(Tins::Diffserv3, [le]), [1.0]);
+    // Of eight tins each has 7/8 of what the one before has, if all are busy, and the later of two has its threshold.
+    let sum: f64 = (0..8).map(|tin| 0.875_f64.powi(tin)).sum();
+    let all = core::array::from_fn(|tin| 0.875_f64.powi(tin as i32) / sum);
+    near(parts(Tins::Precedence, [0, 8, 16, 24, 32, 40, 48, 56]), all);
+    near(parts(Tins::Precedence, [0, 56]), [1.0 - 0.875_f64.powi(7), 0.875_f64.powi(7)]);
+    near(parts(Tins::Diffserv8, [be, le]), [0.875_f64.powi(2), 1.0 - 0.875_f64.powi(2)]);
+}
+
 /// When packets of these sizes leave that come at once, in microseconds.
 fn departures(change: impl FnOnce(&mut CakeParams), sizes: &[u64]) -> Vec<u64> {
     let (mut queue, mut log, mut now) = (cake(change), Log::default(), Time::from_secs(1));
@@ -338,4 +408,36 @@ fn lack_of_room_takes_from_the_longest_queue_of_all_tins() {
     (10..20).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 1, 1_000), &mut log));
     let lost: Vec<_> = log.dropped.iter().map(|&(_, id, _)| id).collect();
     assert_eq!(lost, [10, 11, 12, 13, 14]);
+}
+
+/// A sink to which a packet of a flow says all that earlier ones say.
+struct Acks(Log);
+
+impl Sink<SimplePacket> for Acks {
+    fn dropped(&mut self, now: Time, packet: SimplePacket, reason: DropReason) {
+        self.0.dropped(now, packet, reason);
+    }
+    fn marked(&mut self, _now: Time, _packet: &SimplePacket) {}
+    fn supersedes(&self, newer: &SimplePacket, older: &SimplePacket) -> bool {
+        newer.flow == older.flow && newer.id > older.id
+    }
+}
+
+#[test]
+fn the_ack_filter_leaves_the_newest_or_the_two_newest() {
+    let left = |ack_filter, protocol| {
+        let (mut queue, mut sink) = (cake(|params| params.ack_filter = ack_filter), Acks(Log::default()));
+        for id in 0..6 {
+            queue.enqueue(Time::ZERO, SimplePacket { protocol, ..packet(id, id % 2, 40) }, &mut sink);
+        }
+        assert_eq!(queue.backlog().packets.get() + sink.0.dropped.len() as u64, 6);
+        let ids = core::iter::from_fn(|| queue.dequeue(Time::ZERO, &mut sink).map(|sent| sent.id));
+        let mut ids: Vec<_> = ids.collect();
+        ids.sort_unstable();
+        ids
+    };
+    assert_eq!(left(AckFilter::None, Protocol::Tcp), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(left(AckFilter::Conservative, Protocol::Tcp), [2, 3, 4, 5]);
+    assert_eq!(left(AckFilter::Aggressive, Protocol::Tcp), [4, 5]);
+    assert_eq!(left(AckFilter::Aggressive, Protocol::Udp), [0, 1, 2, 3, 4, 5]);
 }

@@ -33,6 +33,8 @@ choice! {
 
 /// Most hosts that are distinguished. Chosen: 512 kB.
 const MAX_HOSTS: usize = 1 << 16;
+/// Packets of a queue among which an ACK that may be left out is looked for. Chosen: more than the ACKs that a filter leaves.
+const MOST_LOOKED_AT: usize = 64;
 /// The tag of a queue that belongs to no flow.
 const NO_FLOW: u32 = u32::MAX;
 
@@ -377,6 +379,23 @@ impl Tin {
         let queued = held.queue.take_first(packets, |packet: &P| tag_of(packet.flow()) == tag)?;
         let owner = self.queues[index].owner;
         self.queues[index].held.count_out(&queued.packet, owner);
+        self.backlog.remove(&queued.packet);
+        self.weigh(index);
+        Some(queued.packet)
+    }
+
+    /// Takes an ACK out of the queue of `newer`, which has not joined it yet, if `supersedes` says of so many there that they may be left out.
+    pub fn filter<P: Packet>(
+        &mut self,
+        packets: &mut Pool<P>,
+        newer: &P,
+        least: usize,
+        supersedes: impl Fn(&P) -> bool,
+    ) -> Option<P> {
+        let index = self.queue_of(newer.flow());
+        let FlowQueue { held, owner, .. } = &mut self.queues[index];
+        let queued = held.queue.take_first_of(packets, [least, MOST_LOOKED_AT], supersedes)?;
+        held.count_out(&queued.packet, *owner);
         self.backlog.remove(&queued.packet);
         self.weigh(index);
         Some(queued.packet)
