@@ -13,7 +13,7 @@ use apportion_live::gateway::Gateway;
 use apportion_live::wire_label;
 use etherparse::{IpHeaders, Ipv4Header, Ipv6Header, PacketBuilder, ip_number};
 
-use crate::common::{Running, Wire, enter, host, metrics, open, start, wire_between};
+use crate::common::{Running, Wire, enter, host, judge_by_time, metrics, open, start, wire_between};
 
 /// What carries packets, and labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +156,7 @@ impl Line {
 
 /// Both hosts send these frames, each of them every `gap`, for so long.
 pub fn run(edge: &str, core: &str, [up, down]: [Vec<Vec<u8>>; 2], gap: Span, milliseconds: u64) -> Outcome {
+    judge_by_time();
     let line = Line::new(edge, core);
     let hosts =
         [(&line.near, up), (&line.far, down)].map(|(host, frames)| play(host, frames, gap, milliseconds));

@@ -11,7 +11,7 @@ use apportion_linux::netlink::{Netlink, Offloads};
 use apportion_live::gateway::Gateway;
 use nix::sys::socket::{setsockopt, sockopt::UdpGsoSegment};
 
-use crate::common::{enter, host, open, snapshot, start};
+use crate::common::{enter, host, judge_by_time, open, snapshot, start};
 
 const RATE: f64 = 20e6;
 const CONFIG: &str = "inside = \"near\"\noutside = \"far\"\nup.rate = \"20Mbit\"\ndown.rate = \"20Mbit\"\n";
@@ -66,6 +66,7 @@ fn goodput(near: &Host, far: &Host, to: IpAddr) -> f64 {
 }
 
 fn fills_the_link(to: IpAddr) {
+    judge_by_time();
     let headers = if to.is_ipv4() { 20 } else { 40 } + 32;
     let mut gateway = between(|near, far| {
         // Of each frame of 1514 bytes, what is no header.

@@ -6,7 +6,7 @@ use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
 use apportion_live::router::frames::PORT;
 
-use crate::common::{Wire, enter, host, metrics, open, pause, start, wire_between};
+use crate::common::{Wire, enter, host, judge_by_time, metrics, open, pause, start, wire_between};
 use crate::line::Ip;
 
 /// The first gateway, whose way up is wide, and the second, whose is narrow; they speak this version. In front of a FIFO
@@ -31,6 +31,7 @@ fn value(text: &str, metric: &str) -> f64 {
 
 /// Datagrams of 4 Mb/s for 3 s. The metrics of both gateways after that.
 fn metrics_of(ip: Ip, keys: [&str; 2]) -> [String; 2] {
+    judge_by_time();
     enter();
     let (near, _far) = (host("near", 11), host("far", 12));
     wire_between();

@@ -7,7 +7,6 @@ use apportion_core::packet::LabelKind;
 use apportion_core::units::{Span, Time};
 use apportion_linux::clock::Clock;
 
-use crate::common::judge_by_time;
 use crate::line::{Ip, Line, Outcome, counts, from_port, label, labelled, ports, run, turned};
 
 const ENDS: [&str; 2] = ["inside = \"near\"\noutside = \"m1\"\n", "inside = \"m2\"\noutside = \"far\"\n"];
@@ -40,7 +39,6 @@ fn flows(length: usize) -> Vec<Vec<u8>> {
 
 /// Both flows send a hundred packets a second for 5 s: tickets per second that come out with each.
 fn tickets(edge: &str, core: &str) -> [f64; 2] {
-    judge_by_time();
     let outcome = run(edge, core, [flows(200), Vec::new()], Span::from_millis(10), 5_000);
     assert!(counts(&outcome.far, PORTS).into_iter().all(|count| count > 200), "{}", outcome.metrics[1]);
     outcome.labels(&outcome.far, LabelKind::Tickets, PORTS)
@@ -59,7 +57,6 @@ pub fn what_flows_are_issued_comes_out_behind_two_gateways() {
 }
 
 pub fn who_is_issued_nothing_cannot_label_its_own_packets() {
-    judge_by_time();
     let edge = config(0, WRITES, "", &issued());
     for kind in [LabelKind::Tickets, LabelKind::Rate] {
         let liars = [(Ip::V4, 1_003), (Ip::V6, 1_004)]
