@@ -15,7 +15,14 @@ pub struct Buffer<S, B> {
 
 impl<S, B> Buffer<S, B> {
     /// Combines the two. `scheduler` must be empty.
-    pub const fn new(scheduler: S, policy: B) -> Self {
+    pub fn new<P: Packet>(scheduler: S, mut policy: B) -> Self
+    where
+        S: Scheduler<P>,
+        B: BufferPolicy<P>,
+    {
+        if scheduler.keeps_flows_apart() {
+            policy.control_each_flow();
+        }
         Self { scheduler, policy }
     }
     /// The policy, to look at it.

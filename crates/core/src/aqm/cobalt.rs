@@ -22,19 +22,21 @@
 //! - On a slow link `target` is at least 1.5 times what a full packet takes, and `interval` twice that, as in CAKE; RFC 8289 leaves
 //!   the last packet's worth of bytes alone instead.
 //!
-//! Deviation: at most [`MAX_DROPS_PER_DEQUEUE`] drops in one call, so that a call has a bound.
+//! Deviation: at most [`MAX_DROPS_PER_DEQUEUE`](super::per_queue::MAX_DROPS_PER_DEQUEUE) drops in one call, so that a call has a bound.
 //!
-//! Cost: O(1) per packet plus the drops, amortised; no state per flow. Parameters: [`ENTRY`].
+//! Behind a scheduler with queues of flows each of these has its own COBALT (`per_queue.rs`).
+//!
+//! Cost: O(1) per packet plus the drops, amortised; no state per flow behind a FIFO. Parameters: [`ENTRY`].
 
-use super::codel::{ECN, INTERVAL, MAX_DROPS_PER_DEQUEUE, Source, TARGET, Whole, control_law};
-use super::{Admission, BufferPolicy};
-use crate::limit::{Limit, LinkLimit};
+use super::Admission;
+use super::codel::{ECN, INTERVAL, TARGET, control_law};
+use super::per_queue::{Control, Head, PerQueue, Verdict};
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
-use crate::queue::{Backlog, DropReason, Sink};
+use crate::queue::Backlog;
 use crate::random::Stream;
-use crate::schedule::{Queued, Scheduler};
 use crate::units::{Bytes, Rate, Ratio, Span, Time};
 
 /// COBALT in the catalogue.
@@ -43,7 +45,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Policy,
     summary: "CoDel with BLUE: drops at the head by delay, and at random once the buffer has overflowed.",
     reference: "Palmei et al. 2019",
-    cost: "O(1) per packet, no state per flow",
+    cost: "O(1) per packet, no state per flow; behind a fair scheduler mostly O(1), 120 bytes per flow",
     params: CobaltParams::PARAMS,
     traits: Traits { inside: Inside::Part, ..Traits::NONE },
 };
@@ -71,14 +73,7 @@ impl CobaltControl {
         require(self.target <= self.interval, "target", "it must not be longer than `interval`")
     }
 
-    /// With the times that a link of `rate` leaves it: a packet must not be late by being sent.
-    pub(crate) fn at(&self, rate: Rate) -> Self {
-        let full = if rate > Rate::ZERO { rate.time_for(FULL) } else { Span::ZERO };
-        let target = self.target.max((full * 3).div(2));
-        Self { target, interval: self.interval.max(target * 2), ..self.clone() }
-    }
-
-    /// As [`at`](Self::at), for a tin of CAKE that has `rate`: `interval` grows by as much as `target`.
+    /// As [`at`](Control::at), for a tin of CAKE that has `rate`: `interval` grows by as much as `target`.
     // Høiland-Jørgensen, Täht, Morton 2018: a round trip takes the longer, the longer the queue is that it goes through
     pub(crate) fn of_tin(&self, rate: Rate) -> Self {
         let slow = self.at(rate);
@@ -173,113 +168,71 @@ impl CobaltState {
         self.drop_next = control_law(self.drop_next, control.interval, self.count);
         true
     }
+}
 
-    /// Takes the next packet of a queue; drops others first.
-    #[inline]
-    pub(crate) fn dequeue<P: Packet>(
-        &mut self,
-        control: &CobaltControl,
+impl Control for CobaltControl {
+    type State = CobaltState;
+
+    /// A packet must not be late by being sent.
+    fn at(&self, rate: Rate) -> Self {
+        let full = if rate > Rate::ZERO { rate.time_for(FULL) } else { Span::ZERO };
+        let target = self.target.max((full * 3).div(2));
+        Self { target, interval: self.interval.max(target * 2), ..self.clone() }
+    }
+
+    fn admit<P: Packet>(
+        &self,
+        state: &mut CobaltState,
         now: Time,
-        source: &mut impl Source<P>,
-        random: &mut Stream,
-        sink: &mut dyn Sink<P>,
-    ) -> Option<Queued<P>> {
-        for _ in 0..MAX_DROPS_PER_DEQUEUE {
-            let mut queued = source.pop(now)?;
-            let is_last = source.bytes() == Bytes::ZERO;
-            let signals = self.signals(control, now, queued.sojourn(now), is_last);
-            if is_last {
-                self.emptied(control, now);
-                return Some(queued);
-            }
-            let is_capable = control.ecn && queued.packet.ecn().is_capable();
-            let is_lost = self.drop_prob > 0.0 && random.chance(self.drop_prob);
-            if is_lost || (signals && !is_capable) {
-                sink.dropped(now, queued.packet, DropReason::Early);
-                continue;
-            }
-            if signals {
-                queued.packet.set_ce();
-                sink.marked(now, &queued.packet);
-            }
-            return Some(queued);
-        }
-        source.pop(now)
-    }
-}
-
-/// COBALT over whatever scheduler holds the packets.
-#[derive(Clone, Debug)]
-pub struct Cobalt {
-    pub(crate) params: CobaltParams,
-    /// The control loop at the rate of the link.
-    control: CobaltControl,
-    limit: LinkLimit,
-    state: CobaltState,
-    random: Stream,
-}
-
-impl Cobalt {
-    /// COBALT that has seen nothing yet.
-    #[must_use]
-    pub fn new(params: &CobaltParams, link_rate: Rate, random: Stream) -> Self {
-        Self {
-            params: params.clone(),
-            control: params.control.at(link_rate),
-            limit: LinkLimit::new(params.limit, link_rate),
-            state: CobaltState::default(),
-            random,
-        }
-    }
-}
-
-impl<P: Packet> BufferPolicy<P> for Cobalt {
-    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
+        _packet: &P,
+        backlog: Backlog,
+        _random: &mut Stream,
+    ) -> Admission {
         if backlog.is_empty() {
-            self.state.ends_idle(&self.control, now);
+            state.ends_idle(self, now);
         }
-        if self.limit.get().admits(packet, backlog) {
-            return Admission::Accept;
+        Admission::Accept
+    }
+
+    #[inline]
+    fn judge(&self, state: &mut CobaltState, now: Time, head: Head, random: &mut Stream) -> Verdict {
+        let is_last = head.behind == Bytes::ZERO;
+        let signals = state.signals(self, now, head.sojourn, is_last);
+        if is_last {
+            state.emptied(self, now);
+            return Verdict::Send;
         }
-        self.state.overflowed(&self.control, now);
-        Admission::Drop(DropReason::Overflow)
+        let is_lost = state.drop_prob > 0.0 && random.chance(state.drop_prob);
+        match signals {
+            _ if is_lost => Verdict::Drop,
+            true if self.ecn && head.is_capable => Verdict::Mark,
+            true => Verdict::Drop,
+            false => Verdict::Send,
+        }
     }
 
-    fn dequeue<S: Scheduler<P>>(
-        &mut self,
-        now: Time,
-        scheduler: &mut S,
-        sink: &mut dyn Sink<P>,
-    ) -> Option<Queued<P>> {
-        self.state.dequeue(&self.control, now, &mut Whole(scheduler), &mut self.random, sink)
+    fn overflowed(&self, state: &mut CobaltState, now: Time) {
+        state.overflowed(self, now);
     }
 
-    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
-        show("drop_prob", self.state.drop_prob);
-    }
-
-    fn limit(&self) -> Option<Limit> {
-        Some(self.limit.get())
-    }
-
-    fn set_limit(&mut self, limit: Limit) {
-        self.limit.set(limit);
-    }
-
-    fn set_link_rate(&mut self, rate: Rate) {
-        self.limit.set_link_rate(rate);
-        self.control = self.params.control.at(rate);
+    fn statistics(state: &CobaltState, show: &mut dyn FnMut(&'static str, f64)) {
+        show("drop_prob", state.drop_prob);
     }
 }
+
+/// COBALT on each queue of a scheduler.
+pub type Cobalt = PerQueue<CobaltControl>;
 
 #[cfg(test)]
 mod tests {
     use alloc::vec::Vec;
 
     use super::*;
+    use crate::aqm::per_queue::MAX_DROPS_PER_DEQUEUE;
     use crate::buffer::Buffer;
     use crate::packet::{Ecn, SimplePacket};
     use crate::param::EntryArgs;
+    use crate::queue::DropReason;
     use crate::queue::Queue;
     use crate::schedule::fifo::Fifo;
     use crate::testing::{Log, packet};
@@ -289,7 +242,8 @@ mod tests {
         let mut params = CobaltParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         params.limit = Some(Limit::Packets(Packets::new(limit)));
         change(&mut params.control);
-        Buffer::new(Fifo::new(), Cobalt::new(&params, Rate::from_mbit(10), Stream::new(1, "cobalt")))
+        let random = Stream::new(1, "cobalt");
+        Buffer::new(Fifo::new(), Cobalt::new(params.limit, &params.control, Rate::from_mbit(10), random))
     }
 
     fn control() -> CobaltControl {
@@ -390,12 +344,12 @@ mod tests {
     fn blue_holds_a_flood_that_codel_does_not() {
         let (most, queue, log) = flood(10_000, |_| {});
         // Half must go: 128 steps of 1/256. It rises while the buffer overflows, so it is that or a little more.
-        let p = queue.policy().state.drop_prob;
+        let p = queue.policy().states[0].drop_prob;
         assert!((0.45..0.6).contains(&p) && most < 150, "{p} {most}");
         assert!(log.dropped.iter().any(|&(.., reason)| reason == DropReason::Early), "ECN does not protect");
         let (most, queue, log) = flood(10_000, |control| control.increment = Ratio::clamped(0.0));
         assert_eq!(
-            (most, queue.policy().state.drop_prob),
+            (most, queue.policy().states[0].drop_prob),
             (199, 0.0),
             "the buffer is full again with the next arrival"
         );
@@ -423,11 +377,11 @@ mod tests {
     #[test]
     fn the_last_packet_passes_and_a_call_drops_a_bounded_number() {
         let (mut queue, mut log) = (cobalt(1_000, |_| {}), Log::default());
-        queue.policy_mut().state.drop_prob = 1.0;
+        queue.policy_mut().states[0].drop_prob = 1.0;
         for id in 0..3 {
             queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log);
         }
-        queue.policy_mut().state.drop_prob = 1.0;
+        queue.policy_mut().states[0].drop_prob = 1.0;
         assert_eq!(queue.dequeue(Time::from_secs(9), &mut log).map(|packet| packet.id), Some(2));
         (0..1_000).for_each(|id| queue.enqueue(Time::from_secs(9), packet(id, 0, 1_000), &mut log));
         queue.dequeue(Time::from_secs(9), &mut log);

@@ -6,23 +6,23 @@
 //! the head, each time sooner, until the delay is below `target` again.
 //!
 //! Deviations:
-//! - At most [`MAX_DROPS_PER_DEQUEUE`] drops in one call, so that a call has a bound; the next call goes on.
+//! - At most [`MAX_DROPS_PER_DEQUEUE`](super::per_queue::MAX_DROPS_PER_DEQUEUE) drops in one call, so that a call has a bound; the next call goes on.
 //! - With `ecn`, an ECN-capable packet is marked and sent where another would be dropped (as RFC 8290 section
 //!   4.2 lets FQ-CoDel do).
 //!
-//! Cost: O(1) per packet plus the drops; no state per flow. Parameters: [`ENTRY`].
+//! Behind a scheduler with queues of flows each of these has its own CoDel (`per_queue.rs`).
 //!
-//! Statistics (section 5.1): `dropping`, 1 in the dropping state and else 0; `count`, packets dropped or marked since it was entered
+//! Cost: O(1) per packet plus the drops; no state per flow behind a FIFO. Parameters: [`ENTRY`].
+//!
+//! Statistics (section 5.1), of flows behind a scheduler with queues of flows: `dropping`, 1 in the dropping state and else 0; `count`, packets dropped or marked since it was entered
 //! last; in it also `drop_next_s`, when the next one is due, s from the start of the run.
 
-use super::{Admission, BufferPolicy};
-use crate::limit::{Limit, LinkLimit};
-use crate::packet::Packet;
+use super::per_queue::{Control, Head, PerQueue, Verdict};
+use crate::limit::Limit;
 use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
-use crate::queue::{Backlog, DropReason, Sink};
-use crate::schedule::{Queued, Scheduler};
-use crate::units::{Bytes, Rate, Span, Time};
+use crate::random::Stream;
+use crate::units::{Bytes, Span, Time};
 
 /// CoDel in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -30,14 +30,10 @@ pub const ENTRY: Entry = Entry {
     role: Role::Policy,
     summary: "Controlled delay: drops at the head once the delay stays above a target for an interval.",
     reference: "RFC 8289",
-    cost: "O(1) per packet, no state per flow",
+    cost: "O(1) per packet, no state per flow; behind a fair scheduler mostly O(1), 95 bytes per flow",
     params: CodelParams::PARAMS,
     traits: Traits { inside: Inside::Part, ..Traits::NONE },
 };
-
-/// Most drops in one call. Chosen: a batch like RFC 8290's 64, far more than the control law asks for in a
-/// packet time.
-pub const MAX_DROPS_PER_DEQUEUE: u32 = 64;
 
 /// The acceptable standing delay.
 pub(crate) const TARGET: Param = Param::of("5ms", "RFC 8289 section 4.3")
@@ -83,14 +79,6 @@ params! {
     }
 }
 
-/// What CoDel controls: packets with their times of arrival, in order.
-pub(crate) trait Source<P> {
-    /// Takes the head.
-    fn pop(&mut self, now: Time) -> Option<Queued<P>>;
-    /// What still waits, as far as the link could run dry.
-    fn bytes(&self) -> Bytes;
-}
-
 /// CoDel's state, with the names of RFC 8289 section 5.1.
 #[derive(Clone, Debug, Default)]
 pub struct CodelState {
@@ -104,73 +92,19 @@ pub struct CodelState {
     lastcount: u32,
     /// Whether in the dropping state.
     dropping: bool,
-}
-
-/// The outcome of taking the head: the RFC's `dodequeue_result`.
-struct Head<P> {
-    packet: Option<Queued<P>>,
-    ok_to_drop: bool,
+    /// Whether `drop_next` is still that of a drop in it: it moves on with the next packet, if that is late too.
+    is_due: bool,
 }
 
 impl CodelState {
-    /// RFC 8289 section 5.5, `dodequeue`.
-    fn do_dequeue<P: Packet>(
-        &mut self,
-        control: &CodelControl,
-        now: Time,
-        source: &mut impl Source<P>,
-    ) -> Head<P> {
-        let Some(packet) = source.pop(now) else {
+    /// Whether the delay has been above `target` for an interval: `ok_to_drop` of RFC 8289 section 5.5, `dodequeue`.
+    fn is_ok_to_drop(&mut self, control: &CodelControl, now: Time, head: Head) -> bool {
+        if head.sojourn < control.target || head.waiting <= control.mtu {
             self.first_above_time = None;
-            return Head { packet: None, ok_to_drop: false };
-        };
-        let mut ok_to_drop = false;
-        if packet.sojourn(now) < control.target || source.bytes() <= control.mtu {
-            self.first_above_time = None;
-        } else {
-            match self.first_above_time {
-                None => self.first_above_time = Some(now + control.interval),
-                Some(first_above_time) => ok_to_drop = now >= first_above_time,
-            }
+            return false;
         }
-        Head { packet: Some(packet), ok_to_drop }
-    }
-
-    /// RFC 8289 section 5.4, `dequeue`.
-    pub(crate) fn dequeue<P: Packet>(
-        &mut self,
-        control: &CodelControl,
-        now: Time,
-        source: &mut impl Source<P>,
-        sink: &mut dyn Sink<P>,
-    ) -> Option<Queued<P>> {
-        let mut head = self.do_dequeue(control, now, source);
-        if self.dropping {
-            if !head.ok_to_drop {
-                self.dropping = false;
-            }
-            let mut drops = 0;
-            while self.dropping && now >= self.drop_next && drops < MAX_DROPS_PER_DEQUEUE {
-                drops += 1;
-                self.count = self.count.saturating_add(1);
-                if let Some(marked) = signal(control, now, head.packet?, sink) {
-                    self.drop_next = control_law(self.drop_next, control.interval, self.count);
-                    return Some(marked);
-                }
-                head = self.do_dequeue(control, now, source);
-                if head.ok_to_drop {
-                    self.drop_next = control_law(self.drop_next, control.interval, self.count);
-                } else {
-                    self.dropping = false;
-                }
-            }
-        } else if head.ok_to_drop {
-            let marked = signal(control, now, head.packet?, sink);
-            let sent = marked.or_else(|| self.do_dequeue(control, now, source).packet);
-            self.enter_dropping(control, now);
-            return sent;
-        }
-        head.packet
+        let first_above_time = *self.first_above_time.get_or_insert(now + control.interval);
+        now >= first_above_time
     }
 
     /// Starts from the rate that controlled the queue last time, if that was not long ago.
@@ -184,20 +118,52 @@ impl CodelState {
     }
 }
 
-/// Signals congestion: marks the packet and gives it back, or drops it.
-fn signal<P: Packet>(
-    control: &CodelControl,
-    now: Time,
-    mut queued: Queued<P>,
-    sink: &mut dyn Sink<P>,
-) -> Option<Queued<P>> {
-    if control.ecn && queued.packet.ecn().is_capable() {
-        queued.packet.set_ce();
-        sink.marked(now, &queued.packet);
-        return Some(queued);
+impl Control for CodelControl {
+    type State = CodelState;
+
+    /// RFC 8289 section 5.4, `dequeue`, from one packet to the next.
+    #[inline]
+    fn judge(&self, state: &mut CodelState, now: Time, head: Head, _random: &mut Stream) -> Verdict {
+        let ok_to_drop = state.is_ok_to_drop(self, now, head);
+        let signal = if self.ecn && head.is_capable { Verdict::Mark } else { Verdict::Drop };
+        if !state.dropping {
+            if !ok_to_drop {
+                return Verdict::Send;
+            }
+            state.enter_dropping(self, now);
+            return signal;
+        }
+        if !ok_to_drop {
+            (state.dropping, state.is_due) = (false, false);
+            return Verdict::Send;
+        }
+        if core::mem::take(&mut state.is_due) {
+            state.drop_next = control_law(state.drop_next, self.interval, state.count);
+        }
+        if now < state.drop_next {
+            return Verdict::Send;
+        }
+        state.count = state.count.saturating_add(1);
+        match signal {
+            Verdict::Mark => state.drop_next = control_law(state.drop_next, self.interval, state.count),
+            _ => state.is_due = true,
+        }
+        signal
     }
-    sink.dropped(now, queued.packet, DropReason::Early);
-    None
+
+    fn found_empty(&self, state: &mut CodelState) {
+        state.first_above_time = None;
+        (state.dropping, state.is_due) = (false, false);
+    }
+
+    fn statistics(state: &CodelState, show: &mut dyn FnMut(&'static str, f64)) {
+        let CodelState { dropping, count, drop_next, .. } = *state;
+        show("dropping", f64::from(u8::from(dropping)));
+        show("count", f64::from(count));
+        if dropping {
+            show("drop_next_s", drop_next.as_secs_f64());
+        }
+    }
 }
 
 /// When to signal next: `t + interval / sqrt(count)`, rounded down to a nanosecond.
@@ -206,77 +172,16 @@ pub(crate) fn control_law(t: Time, interval: Span, count: u32) -> Time {
     t + Span::from_nanos((interval.as_nanos() as f64 / libm::sqrt(f64::from(count))) as u64)
 }
 
-/// CoDel over whatever scheduler holds the packets.
-#[derive(Clone, Debug)]
-pub struct Codel {
-    params: CodelParams,
-    limit: LinkLimit,
-    state: CodelState,
-}
-
-impl Codel {
-    /// CoDel that has seen nothing yet.
-    #[must_use]
-    pub fn new(params: &CodelParams, link_rate: Rate) -> Self {
-        let limit = LinkLimit::new(params.limit, link_rate);
-        Self { params: params.clone(), limit, state: CodelState::default() }
-    }
-}
-
-/// A whole scheduler as one queue.
-pub(crate) struct Whole<'a, S>(pub &'a mut S);
-
-impl<P: Packet, S: Scheduler<P>> Source<P> for Whole<'_, S> {
-    fn pop(&mut self, now: Time) -> Option<Queued<P>> {
-        self.0.pop(now)
-    }
-    fn bytes(&self) -> Bytes {
-        self.0.backlog().bytes
-    }
-}
-
-impl<P: Packet> BufferPolicy<P> for Codel {
-    fn admit(&mut self, _now: Time, packet: &mut P, backlog: Backlog) -> Admission {
-        let fits = self.limit.get().admits(packet, backlog);
-        if fits { Admission::Accept } else { Admission::Drop(DropReason::Overflow) }
-    }
-
-    fn dequeue<S: Scheduler<P>>(
-        &mut self,
-        now: Time,
-        scheduler: &mut S,
-        sink: &mut dyn Sink<P>,
-    ) -> Option<Queued<P>> {
-        self.state.dequeue(&self.params.control, now, &mut Whole(scheduler), sink)
-    }
-
-    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
-        let CodelState { dropping, count, drop_next, .. } = self.state;
-        show("dropping", f64::from(u8::from(dropping)));
-        show("count", f64::from(count));
-        if dropping {
-            show("drop_next_s", drop_next.as_secs_f64());
-        }
-    }
-
-    fn limit(&self) -> Option<Limit> {
-        Some(self.limit.get())
-    }
-
-    fn set_limit(&mut self, limit: Limit) {
-        self.limit.set(limit);
-    }
-
-    fn set_link_rate(&mut self, rate: Rate) {
-        self.limit.set_link_rate(rate);
-    }
-}
+/// CoDel on each queue of a scheduler.
+pub type Codel = PerQueue<CodelControl>;
 
 #[cfg(test)]
 mod tests {
     use alloc::vec::Vec;
 
     use super::*;
+    use crate::aqm::BufferPolicy;
+    use crate::aqm::per_queue::MAX_DROPS_PER_DEQUEUE;
     use crate::buffer::Buffer;
     use crate::packet::Ecn;
     use crate::packet::SimplePacket;
@@ -285,12 +190,14 @@ mod tests {
     use crate::schedule::fifo::Fifo;
     use crate::testing::{Log, packet};
     use crate::units::Packets;
+    use crate::units::Rate;
 
     fn codel(ecn: bool) -> Buffer<Fifo<SimplePacket>, Codel> {
         let mut params = CodelParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         params.limit = Some(Limit::Packets(Packets::new(100_000)));
         params.control.ecn = ecn;
-        Buffer::new(Fifo::new(), Codel::new(&params, Rate::from_mbit(10)))
+        let random = Stream::new(1, "codel");
+        Buffer::new(Fifo::new(), Codel::new(params.limit, &params.control, Rate::from_mbit(10), random))
     }
 
     /// Serves a queue that was filled at `start` and never shrinks below its target, once a millisecond.

@@ -20,8 +20,9 @@
 //! | [`pie`] | proportional integral controller | RFC 8033 |
 //! | [`cobalt`] | CoDel with BLUE | Palmei et al. 2019 |
 //!
-//! `l4s.rs` is what the disciplines share that mark L4S packets in place of drops. [`detection`], `average.rs` and `drop_curve.rs` are the parts of RED that its relatives share, [`occupancy`], [`push_out`]
-//! and [`dimensioning`] are what LQD and its relatives share.
+//! `l4s.rs` is what the disciplines share that mark L4S packets in place of drops. [`detection`], `average.rs` and `drop_curve.rs` are the
+//! parts of RED that its relatives share, [`occupancy`], [`push_out`] and [`dimensioning`] are what LQD and its relatives share,
+//! [`per_queue`] is what CoDel, PIE and COBALT share.
 //!
 //! A policy sees packets at three moments, and each policy uses the moments that its paper describes: before
 //! a packet joins the buffer ([`admit`](BufferPolicy::admit): tail drop, RED), after it has joined a buffer
@@ -42,6 +43,7 @@ pub mod head;
 pub(crate) mod l4s;
 pub mod longest_queue;
 pub mod occupancy;
+pub mod per_queue;
 pub mod pfd;
 pub(crate) mod pfd_auto;
 pub(crate) mod pfd_l4s;
@@ -99,6 +101,10 @@ pub trait BufferPolicy<P: Packet> {
 
     /// Called with the packet that was pushed out as a [`victim`](BufferPolicy::victim).
     fn pushed_out(&mut self, _packet: &P) {}
+
+    /// Called before the first packet where the scheduler has a queue for each flow: what controls the delay of a queue then controls
+    /// each of them. By default nothing changes.
+    fn control_each_flow(&mut self) {}
 
     /// Called with a packet that left the buffer without being served or dropped.
     fn taken_out(&mut self, _packet: &P) {}

@@ -18,17 +18,19 @@
 //!   the defaults they are of a pause of a minute, after which nothing changes any more.
 //! - PIE is always active; section 5.3, which switches it off while the queue is short, is optional.
 //!
-//! Cost: O(1) per packet plus the updates; no state per flow. Parameters: [`ENTRY`].
+//! Behind a scheduler with queues of flows each of these has its own PIE (`per_queue.rs`).
+//!
+//! Cost: O(1) per packet plus the updates; no state per flow behind a FIFO. Parameters: [`ENTRY`].
 
-use super::{Admission, BufferPolicy};
-use crate::limit::{Limit, LinkLimit};
+use super::Admission;
+use super::per_queue::{Control, PerQueue};
+use crate::limit::Limit;
 use crate::packet::Packet;
 use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
-use crate::queue::{Backlog, DropReason, Sink};
+use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
-use crate::schedule::{Queued, Scheduler};
-use crate::units::{Bytes, Rate, Ratio, Span, Time};
+use crate::units::{Bytes, Ratio, Span, Time};
 
 /// PIE in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -36,7 +38,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::Policy,
     summary: "Proportional integral controller: drops arrivals at random so that the delay stays near a target.",
     reference: "RFC 8033",
-    cost: "O(1) per packet, no state per flow",
+    cost: "O(1) per packet, no state per flow; behind a fair scheduler mostly O(1), 125 bytes per flow",
     params: PieParams::PARAMS,
     traits: Traits { inside: Inside::Part, ..Traits::NONE },
 };
@@ -126,7 +128,7 @@ pub struct PieState {
 impl PieState {
     /// Decides on an arrival at a queue that holds `backlog`.
     // RFC 8033 section 4.1, 4.4, 5.1; appendix B, `enque`
-    pub(crate) fn admit<P: Packet>(
+    fn admit<P: Packet>(
         &mut self,
         control: &PieControl,
         now: Time,
@@ -178,14 +180,6 @@ impl PieState {
         drops
     }
 
-    /// Called when a packet has left that waited for `sojourn`.
-    pub(crate) fn departed(&mut self, control: &PieControl, now: Time, sojourn: Span, is_empty: bool) {
-        if self.next_update.is_some_and(|due| due <= now) {
-            self.update(control, now);
-        }
-        self.current_qdelay = if is_empty { Span::ZERO } else { sojourn };
-    }
-
     /// Makes up the updates that were due until `now`.
     // Apart: once in a period, and not once for a packet.
     #[cold]
@@ -230,61 +224,41 @@ impl PieState {
     }
 }
 
-/// PIE over whatever scheduler holds the packets.
-#[derive(Clone, Debug)]
-pub struct Pie {
-    params: PieParams,
-    limit: LinkLimit,
-    state: PieState,
-    random: Stream,
-}
+impl Control for PieControl {
+    type State = PieState;
 
-impl Pie {
-    /// PIE that has seen nothing yet.
-    #[must_use]
-    pub fn new(params: &PieParams, link_rate: Rate, random: Stream) -> Self {
-        let limit = LinkLimit::new(params.limit, link_rate);
-        Self { params: params.clone(), limit, state: PieState::default(), random }
-    }
-}
-
-impl<P: Packet> BufferPolicy<P> for Pie {
-    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
-        if !self.limit.get().admits(packet, backlog) {
-            // RFC 8033 appendix B, `enque`
-            self.state.accu_prob = 0.0;
-            return Admission::Drop(DropReason::Overflow);
-        }
-        self.state.admit(&self.params.control, now, packet, backlog, &mut self.random)
-    }
-
-    fn dequeue<S: Scheduler<P>>(
-        &mut self,
+    #[inline]
+    fn admit<P: Packet>(
+        &self,
+        state: &mut PieState,
         now: Time,
-        scheduler: &mut S,
-        _sink: &mut dyn Sink<P>,
-    ) -> Option<Queued<P>> {
-        let queued = scheduler.pop(now)?;
-        self.state.departed(&self.params.control, now, queued.sojourn(now), scheduler.backlog().is_empty());
-        Some(queued)
+        packet: &P,
+        backlog: Backlog,
+        random: &mut Stream,
+    ) -> Admission {
+        state.admit(self, now, packet, backlog, random)
     }
 
-    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
-        show("drop_prob", self.state.drop_prob);
+    #[inline]
+    fn departed(&self, state: &mut PieState, now: Time, sojourn: Span, is_last: bool) {
+        if state.next_update.is_some_and(|due| due <= now) {
+            state.update(self, now);
+        }
+        state.current_qdelay = if is_last { Span::ZERO } else { sojourn };
     }
 
-    fn limit(&self) -> Option<Limit> {
-        Some(self.limit.get())
+    // RFC 8033 appendix B, `enque`
+    fn overflowed(&self, state: &mut PieState, _now: Time) {
+        state.accu_prob = 0.0;
     }
 
-    fn set_limit(&mut self, limit: Limit) {
-        self.limit.set(limit);
-    }
-
-    fn set_link_rate(&mut self, rate: Rate) {
-        self.limit.set_link_rate(rate);
+    fn statistics(state: &PieState, show: &mut dyn FnMut(&'static str, f64)) {
+        show("drop_prob", state.drop_prob);
     }
 }
+
+/// PIE on each queue of a scheduler.
+pub type Pie = PerQueue<PieControl>;
 
 #[cfg(test)]
 mod tests {
@@ -297,6 +271,7 @@ mod tests {
     use crate::schedule::fifo::Fifo;
     use crate::testing::{Log, packet};
     use crate::units::Packets;
+    use crate::units::Rate;
 
     fn control() -> PieControl {
         PieParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap().control
@@ -369,8 +344,10 @@ mod tests {
         let mut params = PieParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         params.limit = Some(Limit::Packets(Packets::new(100_000)));
         params.control.derandomize = false;
-        let mut queue =
-            Buffer::new(Fifo::new(), Pie::new(&params, Rate::from_mbit(10), Stream::new(1, "pie")));
+        let mut queue = Buffer::new(
+            Fifo::new(),
+            Pie::new(params.limit, &params.control, Rate::from_mbit(10), Stream::new(1, "pie")),
+        );
         let mut log = Log::default();
         // Two arrivals and one departure a millisecond: the delay passes half of the target, 7.5 ms, at 15 ms.
         // The allowance was last renewed before the update of 15 ms or, as that had the delay of 7 ms, of 30 ms.

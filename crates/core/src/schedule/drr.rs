@@ -298,6 +298,10 @@ impl<P: Packet, C: Charge> Scheduler<P> for Turns<P, C> {
         self.active.front().map(|flow| FlowId(flow as u32))
     }
 
+    fn front(&self) -> Option<&Queued<P>> {
+        self.flows[self.active.front()?].queue.front(&self.packets)
+    }
+
     fn backlog(&self) -> Backlog {
         self.backlog
     }

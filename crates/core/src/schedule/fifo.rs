@@ -72,6 +72,10 @@ impl<P: Packet> Scheduler<P> for Fifo<P> {
         self.queue.front().map(|queued| queued.packet.flow())
     }
 
+    fn front(&self) -> Option<&Queued<P>> {
+        self.queue.front()
+    }
+
     fn keeps_flows_apart(&self) -> bool {
         false
     }

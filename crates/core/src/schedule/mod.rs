@@ -70,6 +70,9 @@ pub trait Scheduler<P: Packet> {
     /// The flow whose packet [`pop`](Scheduler::pop) would serve next; `None` only when there is no backlog.
     fn next_flow(&self) -> Option<FlowId>;
 
+    /// The packet that [`pop`](Scheduler::pop) would serve next; `None` only when there is no backlog.
+    fn front(&self) -> Option<&Queued<P>>;
+
     /// Whether a packet waits for those of its own flow, and for turns of others, but not for all that came before it.
     fn keeps_flows_apart(&self) -> bool {
         true

@@ -110,10 +110,15 @@ impl<P: Packet> Flows<P> {
         Some(queued)
     }
 
+    /// A flow's head.
+    pub fn head(&self, index: usize) -> Option<&Queued<P>> {
+        self.flows.get(index)?.queue.front(&self.packets)
+    }
+
     /// The finish tag of a flow's head; none without a head.
     pub fn finish(&self, index: usize) -> Option<u64> {
         let flow = self.flows.get(index)?;
-        Some(flow.tag + flow.length(flow.queue.front(&self.packets)?.packet.size()))
+        Some(flow.tag + flow.length(self.head(index)?.packet.size()))
     }
 
     /// The memory that flows take in addition to their packets, in bytes.
@@ -241,6 +246,10 @@ impl<P: Packet, T: Tag> Scheduler<P> for ByTag<P, T> {
     #[inline]
     fn next_flow(&self) -> Option<FlowId> {
         self.order.first().map(|(_, index)| FlowId(index as u32))
+    }
+
+    fn front(&self) -> Option<&Queued<P>> {
+        self.flows.head(self.order.first()?.1)
     }
 
     fn backlog(&self) -> Backlog {

@@ -173,6 +173,10 @@ impl<P: Packet> Scheduler<P> for Wf2qPlus<P> {
         self.eligible.first().map(|(_, index)| FlowId(index as u32))
     }
 
+    fn front(&self) -> Option<&Queued<P>> {
+        self.flows.head(self.eligible.first()?.1)
+    }
+
     fn backlog(&self) -> Backlog {
         self.flows.backlog
     }

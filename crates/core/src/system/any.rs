@@ -86,11 +86,11 @@ family! {
     Sffc(sffc::SffcParams), [sffc::SFFC, sffc::NBQ],
         |params, link| sffc::Sffc::new(params, link.link_rate, link.stream(), link.stream_for("trials"));
     Codel(codel::CodelParams), [codel::ENTRY],
-        |params, link| codel::Codel::new(params, link.link_rate);
+        |params, link| codel::Codel::new(params.limit, &params.control, link.link_rate, link.stream());
     Pie(pie::PieParams), [pie::ENTRY],
-        |params, link| pie::Pie::new(params, link.link_rate, link.stream());
+        |params, link| pie::Pie::new(params.limit, &params.control, link.link_rate, link.stream());
     Cobalt(cobalt::CobaltParams), [cobalt::ENTRY],
-        |params, link| cobalt::Cobalt::new(params, link.link_rate, link.stream());
+        |params, link| cobalt::Cobalt::new(params.limit, &params.control, link.link_rate, link.stream());
 }
 
 family! {

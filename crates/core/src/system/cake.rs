@@ -41,6 +41,7 @@ use super::context::LinkContext;
 use super::discipline::Discipline;
 use super::flow_queueing::SIZE;
 use crate::aqm::cobalt::CobaltControl;
+use crate::aqm::per_queue::dequeue;
 use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::Pool;
@@ -312,7 +313,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
         let tin = self.pick();
         let (wire, random) = (self.wire, &mut self.random);
         let packet = self.tins[tin].next(&mut self.packets, wire, |control, state, queue| {
-            state.dequeue(control, now, queue, random, sink)
+            dequeue(control, state, now, queue, random, sink)
         })?;
         let size = wire.size(packet.size());
         if let Some(bandwidth) = self.params.bandwidth {
@@ -333,10 +334,10 @@ impl<P: Packet> Queue<P> for Cake<P> {
 }
 
 impl<P: Packet> Discipline<P> for Cake<P> {
-    fn drain(&mut self, now: Time) -> Option<P> {
-        use crate::aqm::codel::Source as _;
+    fn drain(&mut self, _now: Time) -> Option<P> {
+        use crate::aqm::per_queue::Source as _;
         let tin = self.pick();
-        self.tins[tin].next(&mut self.packets, self.wire, |_, _, queue| queue.pop(now))
+        self.tins[tin].next(&mut self.packets, self.wire, |_, _, queue| queue.pop())
     }
 
     fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {

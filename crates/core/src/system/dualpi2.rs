@@ -24,8 +24,8 @@
 use alloc::collections::VecDeque;
 
 use super::discipline::Discipline;
-use crate::aqm::codel::MAX_DROPS_PER_DEQUEUE;
 use crate::aqm::l4s::Ramp;
+use crate::aqm::per_queue::MAX_DROPS_PER_DEQUEUE;
 use crate::aqm::pie::MAX_UPDATES_PER_CALL;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};

@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use super::discipline::Discipline;
 use super::hash::bucket;
 use crate::aqm::Admission;
-use crate::aqm::codel::Source;
+use crate::aqm::per_queue::{Control, Source, dequeue};
 use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
@@ -34,35 +34,6 @@ pub(super) const QUANTUM: Param =
     Param::of("1514B", "RFC 8290 section 5.2.4: the MTU of Ethernet").symbol("quantum").doc(
         "Bytes that the flow with the smallest weight sends in a turn; others send more in proportion to their weights.",
     );
-
-/// What controls each queue of [`FlowQueues`].
-pub trait Control: Clone {
-    /// What it knows of a queue.
-    type State: Clone + core::fmt::Debug + Default;
-
-    /// Decides on an arrival at a queue that holds `backlog`.
-    #[doc(hidden)]
-    fn admit<P: Packet>(
-        &self,
-        _state: &mut Self::State,
-        _now: Time,
-        _packet: &P,
-        _backlog: Backlog,
-        _random: &mut Stream,
-    ) -> Admission {
-        Admission::Accept
-    }
-
-    /// Takes the next packet of a queue; may drop some first.
-    #[doc(hidden)]
-    fn dequeue<P: Packet>(
-        &self,
-        state: &mut Self::State,
-        now: Time,
-        queue: &mut One<'_, P>,
-        sink: &mut dyn Sink<P>,
-    ) -> Option<Queued<P>>;
-}
 
 choice! {
     /// How a flow finds its queue.
@@ -169,21 +140,17 @@ pub struct One<'a, P> {
     backlog: &'a mut Backlog,
 }
 
-impl<P: Packet> One<'_, P> {
-    /// Whether this queue, not all of them, is empty.
-    pub(super) fn is_empty(&self) -> bool {
-        self.held.is_empty()
-    }
-}
-
 impl<P: Packet> Source<P> for One<'_, P> {
-    fn pop(&mut self, _now: Time) -> Option<Queued<P>> {
+    fn pop(&mut self) -> Option<Queued<P>> {
         let queued = self.queue.pop(self.packets, End::Head)?;
         self.held.remove(&queued.packet);
         self.backlog.remove(&queued.packet);
         Some(queued)
     }
-    fn bytes(&self) -> Bytes {
+    fn behind(&self) -> Bytes {
+        self.held.bytes
+    }
+    fn waiting(&self) -> Bytes {
         self.backlog.bytes
     }
 }
@@ -400,7 +367,7 @@ impl<P: Packet, C: Control> Queue<P> for FlowQueues<P, C> {
             }
             let (packets, backlog) = (&mut self.packets, &mut self.backlog);
             let mut one = One { queue: &mut flow.queue, held: &mut flow.backlog, packets, backlog };
-            let sent = self.control.dequeue(&mut flow.state, now, &mut one, sink);
+            let sent = dequeue(&self.control, &mut flow.state, now, &mut one, &mut self.random, sink);
             self.weigh(index);
             match sent {
                 Some(queued) => {

@@ -18,14 +18,10 @@
 //! Cost: O(1) per packet, O(log queues) per cut; 128 bytes per queue, kept while it is idle. Parameters:
 //! [`ENTRY`].
 
-use super::flow_queueing::{Control, FlowQueues, FlowQueuesParams, One};
-use crate::aqm::codel::{CodelControl, CodelState};
-use crate::packet::Packet;
+use super::flow_queueing::{FlowQueues, FlowQueuesParams};
+use crate::aqm::codel::CodelControl;
 use crate::param::{Entry, Heeds, Inside, Role, Traits};
 use crate::params;
-use crate::queue::Sink;
-use crate::schedule::Queued;
-use crate::units::Time;
 
 /// FQ-CoDel in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -51,21 +47,6 @@ params! {
 /// Flow queueing with CoDel on each queue.
 pub type FqCodel<P> = FlowQueues<P, CodelControl>;
 
-impl Control for CodelControl {
-    type State = CodelState;
-
-    #[inline]
-    fn dequeue<P: Packet>(
-        &self,
-        state: &mut CodelState,
-        now: Time,
-        queue: &mut One<'_, P>,
-        sink: &mut dyn Sink<P>,
-    ) -> Option<Queued<P>> {
-        state.dequeue(self, now, queue, sink)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::vec::Vec;
@@ -82,7 +63,7 @@ mod tests {
     use crate::system::catalog::Selection;
     use crate::system::flow_queueing::Round;
     use crate::testing::{Log, packet};
-    use crate::units::{Bytes, Rate, Weight};
+    use crate::units::{Bytes, Rate, Time, Weight};
 
     fn fq_codel(change: impl FnOnce(&mut FqCodelParams)) -> FqCodel<SimplePacket> {
         let mut params = FqCodelParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();

@@ -12,17 +12,10 @@
 //! Cost: O(1) per packet plus the updates, O(log queues) per cut; 160 bytes per queue, kept while it is idle. Parameters:
 //! [`ENTRY`].
 
-use super::flow_queueing::{Control, FlowQueues, FlowQueuesParams, One};
-use crate::aqm::Admission;
-use crate::aqm::codel::Source;
-use crate::aqm::pie::{PieControl, PieState};
-use crate::packet::Packet;
+use super::flow_queueing::{FlowQueues, FlowQueuesParams};
+use crate::aqm::pie::PieControl;
 use crate::param::{Entry, Heeds, Inside, Role, Traits};
 use crate::params;
-use crate::queue::{Backlog, Sink};
-use crate::random::Stream;
-use crate::schedule::Queued;
-use crate::units::Time;
 
 /// FQ-PIE in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -48,44 +41,17 @@ params! {
 /// Flow queueing with PIE on each queue.
 pub type FqPie<P> = FlowQueues<P, PieControl>;
 
-impl Control for PieControl {
-    type State = PieState;
-
-    #[inline]
-    fn admit<P: Packet>(
-        &self,
-        state: &mut PieState,
-        now: Time,
-        packet: &P,
-        backlog: Backlog,
-        random: &mut Stream,
-    ) -> Admission {
-        state.admit(self, now, packet, backlog, random)
-    }
-
-    #[inline]
-    fn dequeue<P: Packet>(
-        &self,
-        state: &mut PieState,
-        now: Time,
-        queue: &mut One<'_, P>,
-        _sink: &mut dyn Sink<P>,
-    ) -> Option<Queued<P>> {
-        let queued = queue.pop(now)?;
-        state.departed(self, now, queued.sojourn(now), queue.is_empty());
-        Some(queued)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aqm::pie::PieState;
     use crate::limit::Limit;
     use crate::packet::{Ecn, SimplePacket};
     use crate::param::EntryArgs;
     use crate::queue::{DropReason, Queue};
+    use crate::random::Stream;
     use crate::testing::{Log, packet};
-    use crate::units::{Bytes, Rate, Weight};
+    use crate::units::{Bytes, Rate, Time, Weight};
 
     fn fq_pie(change: impl FnOnce(&mut FqPieParams)) -> FqPie<SimplePacket> {
         let mut params = FqPieParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use super::clock::Wire;
 use super::rounds::Rounds;
 use crate::aqm::cobalt::{CobaltControl, CobaltState};
-use crate::aqm::codel::Source;
+use crate::aqm::per_queue::Source;
 use crate::choice;
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, HostPair, Packet};
@@ -136,13 +136,13 @@ pub(super) struct One<'a, P> {
 }
 
 impl<P: Packet> Source<P> for One<'_, P> {
-    fn pop(&mut self, _now: Time) -> Option<Queued<P>> {
+    fn pop(&mut self) -> Option<Queued<P>> {
         let queued = self.held.queue.pop(self.packets, End::Head)?;
         self.held.count_out(&queued.packet, self.owner);
         self.backlog.remove(&queued.packet);
         Some(queued)
     }
-    fn bytes(&self) -> Bytes {
+    fn behind(&self) -> Bytes {
         self.held.backlog.bytes
     }
 }
@@ -412,7 +412,7 @@ impl Tin {
         let flow = &mut self.queues[index];
         flow.state.overflowed(&self.pace.control, now);
         let mut one = One { held: &mut flow.held, owner: flow.owner, packets, backlog: &mut self.backlog };
-        let queued = one.pop(now)?;
+        let queued = one.pop()?;
         self.weigh(index);
         Some(queued.packet)
     }

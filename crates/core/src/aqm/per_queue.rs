@@ -1,0 +1,337 @@
+//! An AQM on each queue: what CoDel, PIE and COBALT share, whether they control one queue or many.
+//!
+//! A delay-based AQM controls a queue whose packets wait for each other. Behind a FIFO that is the whole buffer. Behind a scheduler with
+//! a queue for each flow it is the queue of the flow, as in RFC 8290: the delays of flows then differ, and one state for all of them
+//! takes a fast flow's short delay for the end of a slow flow's standing queue.
+//!
+//! [`Control`] is an algorithm, [`dequeue`] runs it for a discipline that holds the queues itself (FQ-CoDel, FQ-PIE, CAKE), and
+//! [`PerQueue`] is the buffer policy. Behind a scheduler with queues of flows that policy has a state for each flow, and a full buffer
+//! pushes out of the queue that is the longest for its weight, as longest queue drop does: tail drop would let one flow fill the buffer.
+//!
+//! Cost behind such a scheduler: O(log flows) per packet, mostly O(1); the state of the algorithm and at most 55 bytes per flow.
+
+use alloc::vec::Vec;
+use core::fmt::Debug;
+
+use super::occupancy::{Choice, Occupancy, Thresholds};
+use super::{Admission, BufferPolicy, Victim};
+use crate::flow_setting::FlowSetting;
+use crate::limit::{Limit, LinkLimit};
+use crate::packet::{FlowId, Packet};
+use crate::queue::{Backlog, DropReason, Sink};
+use crate::random::Stream;
+use crate::schedule::{End, Queued, Scheduler};
+use crate::units::{Bytes, Rate, Span, Time};
+
+/// Most drops in one call. Chosen: a batch like RFC 8290's 64, far more than a control law asks for in a packet time.
+pub const MAX_DROPS_PER_DEQUEUE: u32 = 64;
+
+/// The packet at the head of a queue, as its control sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct Head {
+    /// How long it has waited.
+    pub sojourn: Span,
+    /// Whether it is ECN-capable.
+    pub is_capable: bool,
+    /// Bytes behind it in its queue.
+    pub behind: Bytes,
+    /// Bytes behind it in all queues of the link.
+    pub waiting: Bytes,
+}
+
+/// What becomes of the packet at the head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is sent.
+    Send,
+    /// It is marked "congestion experienced" and sent.
+    Mark,
+    /// It is dropped.
+    Drop,
+}
+
+/// An AQM algorithm for one queue. The value holds its parameters.
+pub trait Control: Clone + Debug {
+    /// What it knows of a queue.
+    type State: Clone + Debug + Default;
+
+    /// The same with the times that a link of `rate` leaves it.
+    #[must_use]
+    fn at(&self, _rate: Rate) -> Self {
+        self.clone()
+    }
+
+    /// Decides on an arrival at a queue that holds `backlog` without it.
+    fn admit<P: Packet>(
+        &self,
+        _state: &mut Self::State,
+        _now: Time,
+        _packet: &P,
+        _backlog: Backlog,
+        _random: &mut Stream,
+    ) -> Admission {
+        Admission::Accept
+    }
+
+    /// Decides on the packet at the head, when it could be sent.
+    fn judge(&self, _state: &mut Self::State, _now: Time, _head: Head, _random: &mut Stream) -> Verdict {
+        Verdict::Send
+    }
+
+    /// A packet is sent that has waited for `sojourn`; `is_last` if it leaves its queue empty.
+    fn departed(&self, _state: &mut Self::State, _now: Time, _sojourn: Span, _is_last: bool) {}
+
+    /// The queue is empty when a packet of it could be sent.
+    fn found_empty(&self, _state: &mut Self::State) {}
+
+    /// The queue loses a packet because the buffer is full.
+    fn overflowed(&self, _state: &mut Self::State, _now: Time) {}
+
+    /// Reports named counters and gauges of a queue.
+    fn statistics(_state: &Self::State, _show: &mut dyn FnMut(&'static str, f64)) {}
+}
+
+/// A queue as [`dequeue`] takes packets from it.
+pub trait Source<P> {
+    /// Takes the head.
+    fn pop(&mut self) -> Option<Queued<P>>;
+    /// Bytes in this queue.
+    fn behind(&self) -> Bytes;
+    /// Bytes in all queues of the link.
+    fn waiting(&self) -> Bytes {
+        self.behind()
+    }
+}
+
+/// Takes the next packet of a queue; drops others first.
+#[inline]
+pub(crate) fn dequeue<P: Packet, C: Control>(
+    control: &C,
+    state: &mut C::State,
+    now: Time,
+    source: &mut impl Source<P>,
+    random: &mut Stream,
+    sink: &mut dyn Sink<P>,
+) -> Option<Queued<P>> {
+    for drops in 0.. {
+        let Some(mut queued) = source.pop() else {
+            control.found_empty(state);
+            break;
+        };
+        let head = head(&queued, now, source.behind(), source.waiting());
+        match control.judge(state, now, head, random) {
+            Verdict::Drop if drops < MAX_DROPS_PER_DEQUEUE => {
+                sink.dropped(now, queued.packet, DropReason::Early);
+                continue;
+            }
+            Verdict::Mark => mark(&mut queued, now, sink),
+            Verdict::Send | Verdict::Drop => {}
+        }
+        control.departed(state, now, head.sojourn, head.behind == Bytes::ZERO);
+        return Some(queued);
+    }
+    None
+}
+
+fn head<P: Packet>(queued: &Queued<P>, now: Time, behind: Bytes, waiting: Bytes) -> Head {
+    Head { sojourn: queued.sojourn(now), is_capable: queued.packet.ecn().is_capable(), behind, waiting }
+}
+
+fn mark<P: Packet>(queued: &mut Queued<P>, now: Time, sink: &mut dyn Sink<P>) {
+    queued.packet.set_ce();
+    sink.marked(now, &queued.packet);
+}
+
+/// The buffer policy that controls each queue of a scheduler by `C`.
+#[derive(Clone, Debug)]
+pub struct PerQueue<C: Control> {
+    params: C,
+    /// `params` at the rate of the link.
+    control: C,
+    limit: LinkLimit,
+    /// One for the whole buffer or, with `flows`, one for each flow.
+    pub(super) states: Vec<C::State>,
+    /// What each flow holds, behind a scheduler with queues of flows.
+    flows: Option<Occupancy>,
+    random: Stream,
+}
+
+impl<C: Control> PerQueue<C> {
+    /// Controls the whole buffer until it is told of [queues of flows](BufferPolicy::control_each_flow). `limit` is the size of the
+    /// buffer; if not set, that which follows `link_rate`.
+    #[must_use]
+    pub fn new(limit: Option<Limit>, params: &C, link_rate: Rate, random: Stream) -> Self {
+        Self {
+            params: params.clone(),
+            control: params.at(link_rate),
+            limit: LinkLimit::new(limit, link_rate),
+            states: alloc::vec![C::State::default()],
+            flows: None,
+            random,
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, flow: usize) {
+        self.states.resize(flow + 1, C::State::default());
+    }
+
+    /// As `dequeue`, of the queues of flows.
+    fn dequeue_from_flows<P: Packet, S: Scheduler<P>>(
+        &mut self,
+        now: Time,
+        scheduler: &mut S,
+        sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        let Self { control, states, flows, random, .. } = self;
+        let flows = flows.as_mut()?;
+        // After a drop the scheduler may turn to another flow: what is dropped is not served, so it is not charged.
+        for drops in 0.. {
+            let next = scheduler.front()?;
+            let (flow, size) = (next.packet.flow(), next.packet.size());
+            let state = &mut states[flow.slot()];
+            let held = flows.held_by(flow).bytes;
+            let head = head(next, now, held - size, scheduler.backlog().bytes - size);
+            let verdict = control.judge(state, now, head, random);
+            let is_dropped = verdict == Verdict::Drop && drops < MAX_DROPS_PER_DEQUEUE;
+            let taken =
+                if is_dropped { scheduler.push_out(now, flow, End::Head) } else { scheduler.pop(now) };
+            let mut queued = taken?;
+            flows.remove(flow, &queued.packet);
+            if head.behind == Bytes::ZERO {
+                control.found_empty(state);
+            }
+            if is_dropped {
+                sink.dropped(now, queued.packet, DropReason::Early);
+                continue;
+            }
+            if verdict == Verdict::Mark {
+                mark(&mut queued, now, sink);
+            }
+            control.departed(state, now, head.sojourn, head.behind == Bytes::ZERO);
+            return Some(queued);
+        }
+        None
+    }
+}
+
+/// A whole scheduler as one queue.
+struct Whole<'a, S> {
+    scheduler: &'a mut S,
+    now: Time,
+}
+
+impl<P: Packet, S: Scheduler<P>> Source<P> for Whole<'_, S> {
+    fn pop(&mut self) -> Option<Queued<P>> {
+        self.scheduler.pop(self.now)
+    }
+    fn behind(&self) -> Bytes {
+        self.scheduler.backlog().bytes
+    }
+}
+
+impl<P: Packet, C: Control> BufferPolicy<P> for PerQueue<C> {
+    fn control_each_flow(&mut self) {
+        self.flows = Some(Occupancy::new(self.limit.get(), Thresholds::Weights, Choice::Ratio, &[]));
+    }
+
+    fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
+        let (at, held) = match &self.flows {
+            None => (0, backlog),
+            Some(flows) => (packet.flow().slot(), flows.held_by(packet.flow())),
+        };
+        if at >= self.states.len() {
+            self.grow(at);
+        }
+        let state = &mut self.states[at];
+        // Beside others a packet that fits alone pushes out.
+        let beside = if self.flows.is_some() { Backlog::EMPTY } else { backlog };
+        if !self.limit.get().admits(packet, beside) {
+            self.control.overflowed(state, now);
+            return Admission::Drop(DropReason::Overflow);
+        }
+        let verdict = self.control.admit(state, now, packet, held, &mut self.random);
+        match &mut self.flows {
+            Some(flows) if !matches!(verdict, Admission::Drop(_)) => {
+                flows.admit(packet);
+            }
+            _ => {}
+        }
+        verdict
+    }
+
+    fn victim<S: Scheduler<P>>(&mut self, now: Time, scheduler: &S) -> Option<Victim> {
+        let flows = self.flows.as_mut()?;
+        if !flows.is_exceeded(scheduler.backlog()) {
+            return None;
+        }
+        let flow = flows.choose(|| 0.0)?;
+        self.control.overflowed(&mut self.states[flow.slot()], now);
+        Some(Victim { flow, end: End::Head, reason: DropReason::PushOut })
+    }
+
+    fn pushed_out(&mut self, packet: &P) {
+        self.taken_out(packet);
+    }
+
+    fn taken_out(&mut self, packet: &P) {
+        if let Some(flows) = &mut self.flows {
+            flows.remove(packet.flow(), packet);
+        }
+    }
+
+    fn dequeue<S: Scheduler<P>>(
+        &mut self,
+        now: Time,
+        scheduler: &mut S,
+        sink: &mut dyn Sink<P>,
+    ) -> Option<Queued<P>> {
+        if self.flows.is_some() {
+            return self.dequeue_from_flows(now, scheduler, sink);
+        }
+        let Self { control, states, random, .. } = self;
+        dequeue(control, states.first_mut()?, now, &mut Whole { scheduler, now }, random, sink)
+    }
+
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        match &self.flows {
+            None => self.states.iter().for_each(|state| C::statistics(state, show)),
+            Some(flows) => show("active_flows", flows.active() as f64),
+        }
+    }
+
+    fn flow_statistics(&self, show: &mut dyn FnMut(FlowId, &'static str, f64)) {
+        if self.flows.is_some() {
+            for (flow, state) in (0..).map(FlowId).zip(&self.states) {
+                C::statistics(state, &mut |name, value| show(flow, name, value));
+            }
+        }
+    }
+
+    fn limit(&self) -> Option<Limit> {
+        Some(self.limit.get())
+    }
+
+    fn set_limit(&mut self, limit: Limit) {
+        self.limit.set(limit);
+        if let Some(flows) = &mut self.flows {
+            flows.set_limit(limit);
+        }
+    }
+
+    fn set_link_rate(&mut self, rate: Rate) {
+        self.control = self.params.at(rate);
+        self.limit.set_link_rate(rate);
+        if let Some(flows) = &mut self.flows {
+            flows.set_limit(self.limit.get());
+        }
+    }
+
+    fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
+        match (setting, &mut self.flows) {
+            (FlowSetting::Weight(weight), Some(flows)) => flows.set_weight(flow, weight),
+            _ => false,
+        }
+    }
+}
