@@ -23,6 +23,7 @@ mod link_groups;
 mod links;
 mod marks;
 mod media;
+mod per_queue;
 mod pps;
 mod quic;
 mod ramp;
