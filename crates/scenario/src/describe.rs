@@ -133,13 +133,16 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   `discipline = \"fq_codel\"` of the queue (`prio` and `htb`) in a discipline of each class, by the weights of the flows of the class. What
   flows are entitled to is not known then.
   [`classes.toml`](../scenarios/classes.toml) shows all three.
-- **Hosts.** With `isolate` a queue of any kind divides the link among hosts first, and the part of each host among its
+- **Hosts.** With `isolate` a queue that divides among flows divides the link among hosts first, and the part of each host among its
   flows by their weights: `{ kind = \"drr\", isolate = \"source\" }`. Hosts are the nodes at the ends of flows: their `source`,
   their `destination`, or `both`, where a flow belongs to the end with more peers (hosts at other ends of its backlogged flows), and the part of
   a host is divided among its peers, which weigh alike, before it is divided among their flows. Refused are queues that go by what
-  hosts do not have (real-rate classes, customers, tickets, colours, reports), and guarantees of flows that cross such a link.
+  hosts do not have (real-rate classes, customers, tickets, colours, reports) or divide nothing among flows (FIFO with tail drop, RED,
+  CoDel), and guarantees of flows that cross such a link. Flows are then entitled to what such a link leaves them, unless they have
+  customers; nothing says so where other links that can limit them divide in another way.
 - **Disciplines** (`queue`) are a name or a table: `{ kind = \"drr\", drop = \"red\", limit = \"110p\" }`; `apportion explain drr`
-  lists the parameters. A buffer policy as `kind` is in front of a FIFO: `\"red\"` is short for
+  lists the parameters. With a scheduler that divides by flows, `codel`, `pie` and `cobalt` as `drop` control the queue of each flow.
+  A buffer policy as `kind` is in front of a FIFO: `\"red\"` is short for
   `{ kind = \"fifo\", drop = \"red\" }`. A shaper in front of any of them,
   `{ kind = \"ramp\", shaper = \"token_bucket\", rate = \"4Mbit\" }`, makes it compute with the shaper's rate if that is lower than the link's.
   **Markers** (`mark`) and **exchanges** (`exchange`) are written in the same way.

@@ -33,7 +33,7 @@ use super::codel::{ECN, INTERVAL, TARGET, control_law};
 use super::per_queue::{Control, Head, PerQueue, Verdict};
 use crate::limit::Limit;
 use crate::packet::Packet;
-use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Traits, require};
+use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Shares, Traits, require};
 use crate::params;
 use crate::queue::Backlog;
 use crate::random::Stream;
@@ -47,7 +47,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Palmei et al. 2019",
     cost: "O(1) per packet, no state per flow; behind a fair scheduler mostly O(1), 120 bytes per flow",
     params: CobaltParams::PARAMS,
-    traits: Traits { inside: Inside::Part, ..Traits::NONE },
+    traits: Traits { inside: Inside::Part, shares: Shares::Kept, ..Traits::NONE },
 };
 
 /// A full packet of Ethernet with its header, for what it takes on a slow link.

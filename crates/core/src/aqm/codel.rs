@@ -19,7 +19,7 @@
 
 use super::per_queue::{Control, Head, PerQueue, Verdict};
 use crate::limit::Limit;
-use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Traits, require};
+use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Shares, Traits, require};
 use crate::params;
 use crate::random::Stream;
 use crate::units::{Bytes, Span, Time};
@@ -32,7 +32,7 @@ pub const ENTRY: Entry = Entry {
     reference: "RFC 8289",
     cost: "O(1) per packet, no state per flow; behind a fair scheduler mostly O(1), 95 bytes per flow",
     params: CodelParams::PARAMS,
-    traits: Traits { inside: Inside::Part, ..Traits::NONE },
+    traits: Traits { inside: Inside::Part, shares: Shares::Kept, ..Traits::NONE },
 };
 
 /// The acceptable standing delay.

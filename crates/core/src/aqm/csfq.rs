@@ -53,7 +53,7 @@ use crate::label::Format;
 use crate::limit::{Limit, LinkLimit};
 use crate::mark::rate_label::{Marking, RateLabel, RateLabelParams, RateLabels};
 use crate::packet::{FlowId, LabelKind, Packet};
-use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Traits, replace};
+use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Shares, Traits, replace};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::units::{Rate, Ratio, Time};
@@ -72,6 +72,7 @@ pub const CSFQ: Entry = Entry {
         writes: Some(LabelKind::Rate),
         reads: Some(LabelKind::Rate),
         inside: Inside::Queue,
+        shares: Shares::Approximate,
         ..Traits::NONE
     },
 };

@@ -29,7 +29,7 @@ use super::drop_curve::{DropCurve, check_thresholds, spread};
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit, Threshold};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Traits};
+use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Shares, Traits};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
@@ -44,7 +44,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Lin, Morris 1997",
     cost: "O(1) per packet, 8 bytes per flow",
     params: FredParams::PARAMS,
-    traits: Traits { inside: Inside::Part, ..Traits::NONE },
+    traits: Traits { inside: Inside::Part, shares: Shares::Approximate, ..Traits::NONE },
 };
 
 params! {

@@ -18,7 +18,7 @@ use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
 use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds, Ties};
 use super::push_out::{PushOut, Rule};
 use crate::limit::LinkLimit;
-use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Traits};
+use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Shares, Traits};
 use crate::params;
 use crate::queue::DropReason;
 use crate::units::{Rate, Span, Time};
@@ -31,7 +31,12 @@ pub const ENTRY: Entry = Entry {
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
     cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow",
     params: LongestQueueDropParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight, Heeds::Rtt], inside: Inside::Part, ..Traits::NONE },
+    traits: Traits {
+        heeds: &[Heeds::Weight, Heeds::Rtt],
+        inside: Inside::Part,
+        shares: Shares::Kept,
+        ..Traits::NONE
+    },
 };
 
 params! {

@@ -37,7 +37,7 @@ use super::pfd_l4s::Marks;
 use super::push_out::{Departure, PushOut, Rule};
 use crate::limit::LinkLimit;
 use crate::packet::{Ecn, FlowId};
-use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Traits};
+use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Shares, Traits};
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
 use crate::schedule;
@@ -53,7 +53,12 @@ pub const ENTRY: Entry = Entry {
     cost: "O(log flows) per packet, mostly O(1), at most 71 bytes per flow, 90 if drawn in proportion; 88 more with thresholds by \
            round-trip time",
     params: PfdParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight, Heeds::Rtt], inside: Inside::Part, ..Traits::NONE },
+    traits: Traits {
+        heeds: &[Heeds::Weight, Heeds::Rtt],
+        inside: Inside::Part,
+        shares: Shares::Kept,
+        ..Traits::NONE
+    },
 };
 
 params! {

@@ -26,7 +26,7 @@ use super::Admission;
 use super::per_queue::{Control, PerQueue};
 use crate::limit::Limit;
 use crate::packet::Packet;
-use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Traits, require};
+use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Shares, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
@@ -40,7 +40,7 @@ pub const ENTRY: Entry = Entry {
     reference: "RFC 8033",
     cost: "O(1) per packet, no state per flow; behind a fair scheduler mostly O(1), 125 bytes per flow",
     params: PieParams::PARAMS,
-    traits: Traits { inside: Inside::Part, ..Traits::NONE },
+    traits: Traits { inside: Inside::Part, shares: Shares::Kept, ..Traits::NONE },
 };
 
 /// Most updates in one call. Chosen: a minute at the default period, beyond which a probability of 1 has decayed.

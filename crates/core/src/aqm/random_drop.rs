@@ -15,7 +15,7 @@ use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
 use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds};
 use super::push_out::{PushOut, Rule};
 use crate::limit::LinkLimit;
-use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Traits};
+use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Shares, Traits};
 use crate::params;
 use crate::queue::DropReason;
 use crate::random::Stream;
@@ -29,7 +29,12 @@ pub const ENTRY: Entry = Entry {
     reference: "Suter, Lakshman, Stiliadis, Choudhury 1998",
     cost: "O(1) per packet, at most 64 bytes per flow",
     params: RandomDropParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight, Heeds::Rtt], inside: Inside::Part, ..Traits::NONE },
+    traits: Traits {
+        heeds: &[Heeds::Weight, Heeds::Rtt],
+        inside: Inside::Part,
+        shares: Shares::Kept,
+        ..Traits::NONE
+    },
 };
 
 params! {

@@ -17,8 +17,8 @@ pub struct Traits {
     pub goes_by: Option<&'static str>,
     /// Where it can stand inside another.
     pub inside: Inside,
-    /// Whether it gives each flow its fair share, also beside one that sends more.
-    pub gives_shares: bool,
+    /// What it does about the shares of flows.
+    pub shares: Shares,
     /// What its classes are, if flows are given any.
     pub classes: Option<&'static Entry>,
 }
@@ -31,9 +31,23 @@ impl Traits {
         reads: None,
         goes_by: None,
         inside: Inside::Nowhere,
-        gives_shares: false,
+        shares: Shares::Ignored,
         classes: None,
     };
+}
+
+/// What a discipline does about the shares of flows of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Shares {
+    /// Nothing: a flow that sends more has more.
+    Ignored,
+    /// It divides nothing, but keeps what a scheduler divides: it drops from flows that hold too much of the buffer, or from each by
+    /// what its own queue does.
+    Kept,
+    /// It divides roughly: a flow that sends more has little more, but may cost the others packets within their shares.
+    Approximate,
+    /// It gives each flow its fair share, and all packets within that, also beside one that sends more.
+    Given,
 }
 
 /// Where a discipline can stand inside another, which has the name of it as a parameter.

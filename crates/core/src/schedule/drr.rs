@@ -33,7 +33,7 @@ use super::{End, Queued, Scheduler};
 use crate::flow_setting::FlowSetting;
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, Heeds, Inside, Param, Role, Traits, require};
+use crate::param::{Entry, Heeds, Inside, Param, Role, Shares, Traits, require};
 use crate::params;
 use crate::queue::Backlog;
 use crate::units::{Bytes, Time, Weight};
@@ -46,7 +46,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Shreedhar, Varghese 1996",
     cost: "O(1) per packet, at most 64 bytes per flow",
     params: DrrParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, gives_shares: true, ..Traits::NONE },
+    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, shares: Shares::Given, ..Traits::NONE },
 };
 
 params! {

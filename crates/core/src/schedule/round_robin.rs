@@ -13,7 +13,7 @@
 
 use super::drr::{Charge, Quanta, Turns, scaled};
 use crate::packet::Packet;
-use crate::param::{Entry, Heeds, Inside, Role, Traits};
+use crate::param::{Entry, Heeds, Inside, Role, Shares, Traits};
 use crate::units::{Bytes, Weight};
 
 /// Round robin in the catalogue.
@@ -24,7 +24,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Nagle 1985, RFC 970",
     cost: "O(1) per packet, at most 64 bytes per flow",
     params: &[],
-    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, gives_shares: true, ..Traits::NONE },
+    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, shares: Shares::Given, ..Traits::NONE },
 };
 
 /// A packet pays for itself, whatever its size.

@@ -20,7 +20,7 @@
 //! Cost: O(log flows) per packet; at most 87 bytes per flow, as start-time fair queueing. Parameters: none.
 
 use super::tags::{ByTag, Tag};
-use crate::param::{Entry, Heeds, Inside, Role, Traits};
+use crate::param::{Entry, Heeds, Inside, Role, Shares, Traits};
 
 /// SCFQ in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -30,7 +30,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Golestani 1994",
     cost: "O(log flows) per packet, at most 87 bytes per flow",
     params: &[],
-    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, gives_shares: true, ..Traits::NONE },
+    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, shares: Shares::Given, ..Traits::NONE },
 };
 
 /// Self-clocked fair queueing over flows.

@@ -18,7 +18,7 @@
 //! 23 for the tournament. Parameters: none.
 
 use super::tags::{ByTag, Tag};
-use crate::param::{Entry, Heeds, Inside, Role, Traits};
+use crate::param::{Entry, Heeds, Inside, Role, Shares, Traits};
 
 /// Start-time fair queueing in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -28,7 +28,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Goyal, Vin, Cheng 1997",
     cost: "O(log flows) per packet, at most 87 bytes per flow",
     params: &[],
-    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, gives_shares: true, ..Traits::NONE },
+    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, shares: Shares::Given, ..Traits::NONE },
 };
 
 /// Start-time fair queueing over flows.

@@ -34,7 +34,7 @@ use super::tags::Flows;
 use super::{End, Queued, Scheduler};
 use crate::flow_setting::FlowSetting;
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, Heeds, Inside, Role, Traits};
+use crate::param::{Entry, Heeds, Inside, Role, Shares, Traits};
 use crate::queue::Backlog;
 use crate::smallest::Smallest;
 use crate::units::{Bytes, Time, Weight};
@@ -47,7 +47,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Bennett, Zhang 1997",
     cost: "O(log flows) per packet, at most 110 bytes per flow",
     params: &[],
-    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, gives_shares: true, ..Traits::NONE },
+    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, shares: Shares::Given, ..Traits::NONE },
 };
 
 /// WF2Q+ over flows. A flow is in one of the two trees, or in none and forgotten.

@@ -42,7 +42,7 @@ use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, Heeds, LIMIT, Param, ParamError, Role, Traits, require};
+use crate::param::{Entry, Heeds, LIMIT, Param, ParamError, Role, Shares, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
@@ -57,7 +57,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Sharma, Liu, Atreya, Krishnamurthy 2018",
     cost: "O(1) per packet, no state per flow, 256 kB for the sketch",
     params: AfqParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight], ..Traits::NONE },
+    traits: Traits { heeds: &[Heeds::Weight], shares: Shares::Approximate, ..Traits::NONE },
 };
 
 /// A full packet of Ethernet, for a `limit` in packets and as the least `bpr` that follows it.

@@ -24,7 +24,7 @@ use super::ranks::Ranks;
 use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, Heeds, LIMIT, Param, ParamError, Role, Traits, require};
+use crate::param::{Entry, Heeds, LIMIT, Param, ParamError, Role, Shares, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::units::{Rate, Ratio, Time, Weight};
@@ -37,7 +37,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Yu, Hu, Wu, Jin 2021",
     cost: "O(window) per packet, 8 to 16 bytes per flow",
     params: AifoParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight], ..Traits::NONE },
+    traits: Traits { heeds: &[Heeds::Weight], shares: Shares::Approximate, ..Traits::NONE },
 };
 
 params! {

@@ -20,7 +20,7 @@ use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
 use crate::limit::Limit;
 use crate::packet::{Packet, SimplePacket};
-use crate::param::{Entry, EntryArgs, Known, NoParams};
+use crate::param::{Entry, EntryArgs, Known, NoParams, Shares};
 use crate::schedule::{drr, fifo, round_robin, scfq, start_time_fq, wf2q_plus};
 use crate::units::Rate;
 
@@ -176,6 +176,22 @@ impl DisciplineKind {
             system => [system.entry(), None],
         };
         of.into_iter().flatten()
+    }
+
+    /// What it does about the shares of flows.
+    pub(super) fn shares(&self) -> Shares {
+        match self {
+            Self::Buffered(BufferParams { schedule, drop }) => {
+                let [scheduler, policy] = [schedule.entry(), drop.entry()]
+                    .map(|entry| entry.map_or(Shares::Ignored, |entry| entry.traits.shares));
+                if policy == Shares::Kept { scheduler } else { policy }
+            }
+            Self::SffcFronted(fronted) => fronted.discipline.shares(),
+            Self::Isolated(isolated) => isolated.kind.shares(),
+            // What an external one does is not known.
+            Self::Custom(_) => Shares::Given,
+            system => system.entry().map_or(Shares::Ignored, |entry| entry.traits.shares),
+        }
     }
 
     /// An empty discipline for this link.

@@ -46,7 +46,7 @@ use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::Pool;
 use crate::packet::{FlowClass, FlowId, HostPair, LabelKind, Packet, Protocol};
-use crate::param::{Entry, Heeds, Param, ParamError, Role, Traits, require};
+use crate::param::{self, Entry, Heeds, Param, ParamError, Role, Traits, require};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Time};
@@ -75,7 +75,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Høiland-Jørgensen, Täht, Morton 2018",
     cost: "O(1) per packet, O(log queues) per packet pushed out, 160 bytes per queue",
     params: CakeParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Class, Heeds::Hosts], ..Traits::NONE },
+    traits: Traits { heeds: &[Heeds::Class, Heeds::Hosts], shares: param::Shares::Given, ..Traits::NONE },
 };
 
 choice! {

@@ -20,7 +20,7 @@
 
 use super::flow_queueing::{FlowQueues, FlowQueuesParams};
 use crate::aqm::codel::CodelControl;
-use crate::param::{Entry, Heeds, Inside, Role, Traits};
+use crate::param::{Entry, Heeds, Inside, Role, Shares, Traits};
 use crate::params;
 
 /// FQ-CoDel in the catalogue.
@@ -31,7 +31,7 @@ pub const ENTRY: Entry = Entry {
     reference: "RFC 8290",
     cost: "O(1) per packet, O(log queues) per cut, 128 bytes per queue",
     params: FqCodelParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, gives_shares: true, ..Traits::NONE },
+    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, shares: Shares::Given, ..Traits::NONE },
 };
 
 params! {

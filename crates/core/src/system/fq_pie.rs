@@ -14,7 +14,7 @@
 
 use super::flow_queueing::{FlowQueues, FlowQueuesParams};
 use crate::aqm::pie::PieControl;
-use crate::param::{Entry, Heeds, Inside, Role, Traits};
+use crate::param::{Entry, Heeds, Inside, Role, Shares, Traits};
 use crate::params;
 
 /// FQ-PIE in the catalogue.
@@ -25,7 +25,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Ramakrishnan, Bhasi, Tahiliani 2019; RFC 8290, RFC 8033",
     cost: "O(1) per packet, O(log queues) per cut, 160 bytes per queue",
     params: FqPieParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, gives_shares: true, ..Traits::NONE },
+    traits: Traits { heeds: &[Heeds::Weight], inside: Inside::Part, shares: Shares::Given, ..Traits::NONE },
 };
 
 params! {

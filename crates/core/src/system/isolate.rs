@@ -1,4 +1,4 @@
-//! Isolation of hosts: any discipline divides the link among hosts, and each host's part is divided among its flows,
+//! Isolation of hosts: a discipline that divides among flows divides the link among hosts, and each host's part is divided among its flows,
 //! with `both` among the hosts at their other ends first.
 //!
 //! Høiland-Jørgensen, Täht, Morton, "Piece of CAKE: a comprehensive queue management solution for home gateways",
@@ -39,6 +39,7 @@
 
 use alloc::boxed::Box;
 use alloc::format;
+use alloc::vec::Vec;
 
 use super::any::{BoxedDiscipline, DisciplineKind};
 use super::context::LinkContext;
@@ -48,7 +49,7 @@ use crate::choice;
 use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
 use crate::packet::{Customers, FlowId, LabelKind, Packet, SimplePacket};
-use crate::param::{Args, Entry, Heeds, Param, ParamError, Role, Setting, Traits};
+use crate::param::{Args, Entry, Heeds, Param, ParamError, Role, Setting, Shares, Traits};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::units::{Rate, Time};
 
@@ -112,21 +113,30 @@ impl IsolatedParams {
     /// Hosts isolated by a discipline of this kind.
     ///
     /// # Errors
-    /// If what that goes by belongs to flows and not to hosts.
+    /// If what that goes by belongs to flows and not to hosts, or if it divides nothing among flows and so would not among hosts.
     pub fn new(isolate: Isolate, kind: DisciplineKind) -> Result<Self, ParamError> {
         let goes_by = |entry: &'static Entry| Some((entry.name, entry.traits.goes_by?));
         let of_packets = match &kind {
             DisciplineKind::Cake(cake) => cake.goes_by().map(|headers| ("cake", headers)),
             _ => None,
         };
-        let Some((name, goes_by)) = kind.entries().find_map(goes_by).or(of_packets) else {
-            return Ok(Self { isolate, kind: Box::new(kind) });
-        };
-        let message = format!(
-            "`{name}` goes by {goes_by}, which hosts do not have; leave `{KEY}` out, or take another discipline, such as \
-             \"drr\""
-        );
-        Err(ParamError::new(KEY, message))
+        if let Some((name, goes_by)) = kind.entries().find_map(goes_by).or(of_packets) {
+            let message = format!(
+                "`{name}` goes by {goes_by}, which hosts do not have; leave `{KEY}` out, or take another discipline, such as \
+                 \"drr\""
+            );
+            return Err(ParamError::new(KEY, message));
+        }
+        if kind.shares() < Shares::Approximate {
+            let names: Vec<_> = kind.entries().map(|entry| format!("`{}`", entry.name)).collect();
+            let message = format!(
+                "{} would not divide the link among hosts, since a flow that sends more has more there; leave `{KEY}` out, or \
+                 take another discipline, such as \"drr\" or \"fq_codel\"",
+                names.join(" with ")
+            );
+            return Err(ParamError::new(KEY, message));
+        }
+        Ok(Self { isolate, kind: Box::new(kind) })
     }
 }
 

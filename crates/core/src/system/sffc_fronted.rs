@@ -18,6 +18,7 @@ use crate::aqm::sffc::{FIFO, Sffc, SffcParams};
 use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
 use crate::packet::{FlowId, Packet};
+use crate::param::Shares;
 use crate::queue::{Backlog, DropReason, Overload, Queue, Sink};
 use crate::units::{Rate, Time};
 
@@ -67,7 +68,7 @@ impl<P: Packet> SffcFronted<P> {
         let mut inner = params.discipline.build(&inside);
         let mut sffc = Sffc::new(&params.sffc, link.link_rate, link.stream(), link.stream_for("trials"));
         inner.set_limit(sffc.limit());
-        if params.discipline.entries().any(|entry| entry.traits.gives_shares) {
+        if params.discipline.entries().any(|entry| entry.traits.shares == Shares::Given) {
             sffc = sffc.before_shares(link.stream_for("trials"));
         }
         Self { sffc, inner }

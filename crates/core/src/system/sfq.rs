@@ -27,7 +27,7 @@ use super::hash::bucket;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, Inside, LIMIT, Param, Role, Traits, require};
+use crate::param::{Entry, Inside, LIMIT, Param, Role, Shares, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
@@ -43,7 +43,7 @@ pub const ENTRY: Entry = Entry {
     reference: "McKenney 1990",
     cost: "O(1) per packet, O(log buckets) per drop, no state per flow",
     params: SfqParams::PARAMS,
-    traits: Traits { inside: Inside::Part, ..Traits::NONE },
+    traits: Traits { inside: Inside::Part, shares: Shares::Approximate, ..Traits::NONE },
 };
 
 /// Most buckets. Chosen: 64 MB of state.

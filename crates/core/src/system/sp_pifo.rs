@@ -29,7 +29,7 @@ use super::ranks::Ranks;
 use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, Heeds, LIMIT, Param, Role, Traits, require};
+use crate::param::{Entry, Heeds, LIMIT, Param, Role, Shares, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::units::{Rate, Time, Weight};
@@ -42,7 +42,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Alcoz, Dietmüller, Vanbever 2020",
     cost: "O(queues) per packet, 16 to 32 bytes per flow",
     params: SpPifoParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight], ..Traits::NONE },
+    traits: Traits { heeds: &[Heeds::Weight], shares: Shares::Approximate, ..Traits::NONE },
 };
 
 params! {

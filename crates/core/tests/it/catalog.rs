@@ -251,7 +251,7 @@ fn selection(entry: &apportion_core::param::Entry) -> Selection {
     }
     let shaper = (entry.role == Role::Shaper).then_some(entry.name);
     let is_kind = !matches!(entry.role, Role::Shaper | Role::Isolation);
-    Selection::new(if is_kind { entry.name } else { "fifo" }, None, shaper).expect("its own name")
+    Selection::new(if is_kind { entry.name } else { "drr" }, None, shaper).expect("its own name")
 }
 
 /// What an entry builds when only that is set which must be.

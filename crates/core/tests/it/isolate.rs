@@ -9,20 +9,19 @@ use proptest::prelude::*;
 
 use crate::common::{Log, SimplePacket, Whole, combinations, keys, packet, read};
 
-/// Kinds that go by what hosts do not have.
-const OF_FLOWS: [&str; 9] = ["ramp", "sffc", "nbq", "hcsfq", "tred", "rio", "prio", "htb", "hfsc"];
-
 /// The words of a queue and its keys, of all that can isolate hosts.
 fn isolated(limit: u64, isolate: &str) -> Vec<(&'static str, Vec<String>)> {
-    let all = combinations().into_iter();
-    let fits =
-        all.filter(|(kind, drop)| ![Some(*kind), *drop].iter().flatten().any(|part| OF_FLOWS.contains(part)));
     let table = |(kind, drop)| {
-        let mut keys = keys(kind, drop, limit);
-        keys.extend((!isolate.is_empty()).then(|| format!("isolate={isolate}")));
-        (kind, keys)
+        let plain = keys(kind, drop, limit);
+        let isolated = |isolate: &str| [&plain[..], &[format!("isolate={isolate}")]].concat();
+        let accepts =
+            |keys: &[String]| read(kind, &keys.iter().map(String::as_str).collect::<Vec<_>>()).is_ok();
+        let is_accepted = accepts(&isolated("source"));
+        is_accepted.then(|| (kind, if isolate.is_empty() { plain.clone() } else { isolated(isolate) }))
     };
-    fits.map(table).collect()
+    let all: Vec<_> = combinations().into_iter().filter_map(table).collect();
+    assert!(all.len() > 50, "{}", all.len());
+    all
 }
 
 fn pair(source: u32, destination: u32) -> HostPair {
@@ -278,8 +277,8 @@ fn other_hosts_count_from_the_next_packet_on() {
 }
 
 #[test]
-fn what_belongs_to_flows_is_refused() {
-    for kind in OF_FLOWS {
+fn what_belongs_to_flows_is_refused_and_so_is_what_divides_nothing() {
+    for kind in ["ramp", "sffc", "nbq", "hcsfq", "tred", "rio", "prio", "htb", "hfsc"] {
         let error = read(kind, &["isolate=both"]).expect_err(kind);
         assert!(
             error
@@ -288,6 +287,17 @@ fn what_belongs_to_flows_is_refused() {
         );
         assert!(
             error.ends_with("leave `isolate` out, or take another discipline, such as \"drr\""),
+            "{error}"
+        );
+    }
+    for (kind, keys, named) in [
+        ("codel", &["isolate=both"][..], "`fifo` with `codel`"),
+        ("drr", &["drop=tail", "isolate=both"], "`drr` with `tail`"),
+        ("dualpi2", &["isolate=both"], "`dualpi2`"),
+    ] {
+        let error = read(kind, keys).expect_err(kind);
+        assert!(
+            error.starts_with(&format!("`isolate`: {named} would not divide the link among hosts")),
             "{error}"
         );
     }
