@@ -73,9 +73,13 @@ impl Scenario {
     /// each time, by tickets if flows have tickets, else weighted max-min with guarantees; where flows have
     /// customers, weighted max-min of customers and then of their flows, with guarantees of flows as floors of both.
     ///
+    /// Where the links that can limit flows divide among hosts, and no customers are declared, flows are due the weighted max-min of hosts,
+    /// of their peers with `both`, and then of their flows.
+    ///
     /// `None` where nothing says how flows divide: flows with tickets share a network with flows without; connections of
-    /// short flows have tickets each; customers are held back at several links whose divisions do not settle; a queue has classes of its own; flows cross
-    /// groups of links, over which [each run](Scenario::hashed) has them go. And where
+    /// short flows have tickets each; a flow crosses links that divide among hosts in different ways; flows between the same two hosts cross
+    /// different links that divide by `both`; customers or hosts are held back at several links whose divisions do not settle; a queue
+    /// has classes of its own; flows cross groups of links, over which [each run](Scenario::hashed) has them go. And where
     /// it would take more than [`WORK_MAX`].
     ///
     /// Tickets on acknowledgements flow from the sinks backwards over the way of the data, as receiver-based
@@ -151,8 +155,10 @@ impl Scenario {
         }
         // What links are at the time of each change.
         let mut links = self.links.clone();
-        carried.changes.sort_by_key(|change| change.at);
-        for change in &mut carried.changes {
+        let mut changes = self.changes.clone();
+        changes.sort_by_key(|change| change.at);
+        carried.changes.clear();
+        for change in changes {
             let id = match &change.to {
                 Setting::LinkRate(id, rate) => {
                     links[id.index()].rate = *rate;
@@ -160,12 +166,16 @@ impl Scenario {
                 }
                 Setting::LinkQueue(id, queue) => {
                     links[id.index()].queue = queue.as_ref().clone();
+                    carried.changes.push(change.clone());
                     *id
                 }
-                _ => continue,
+                _ => {
+                    carried.changes.push(change);
+                    continue;
+                }
             };
             let link = &links[id.index()];
-            change.to = Setting::LinkRate(id, capacity(link, link.rate));
+            carried.changes.push(Change { to: Setting::LinkRate(id, capacity(link, link.rate)), ..change });
         }
         Cow::Owned(carried)
     }
@@ -308,10 +318,10 @@ impl Scenario {
             Setting::LinkRate(id, rate) => self.links[id.index()].rate = rate,
             Setting::LinkTickets(id, tickets) => self.links[id.index()].tickets = Some(tickets),
             Setting::LinkAckTickets(id, tickets) => self.links[id.index()].ack_tickets = Some(tickets),
-            Setting::LinkDelay(..)
-            | Setting::LinkLoss(..)
-            | Setting::LinkQueue(..)
-            | Setting::FlowClass(..) => return Touched::Nothing,
+            Setting::LinkQueue(id, ref queue) => self.links[id.index()].queue = queue.as_ref().clone(),
+            Setting::LinkDelay(..) | Setting::LinkLoss(..) | Setting::FlowClass(..) => {
+                return Touched::Nothing;
+            }
             Setting::FlowTickets(at, tickets) => return self.touch(at, |flow| flow.tickets = Some(tickets)),
             Setting::FlowAckTickets(at, tickets) => {
                 return self.touch(at, |flow| flow.ack_tickets = Some(tickets));
@@ -376,6 +386,44 @@ mod tests {
         assert_eq!(mbps(text, 5, 15), Some(vec![4.0, 2.0]));
         assert_eq!(mbps(text, 15, 25), Some(vec![1.5, 3.0]));
         assert_eq!(mbps(text, 0, 30), Some(vec![3.0, 2.0]));
+    }
+
+    #[test]
+    fn what_isolates_hosts_divides_among_them_first() {
+        let text = |queue: &str, more: &str| {
+            format!(
+                r#"
+            seed = 1
+            stop = "30s"
+            topology = {{ kind = "dumbbell", pairs = 3, access = {{ rate = "1Gbit", delay = "1ms" }}, bottleneck = {{ rate = "12Mbit", delay = "1ms", queue = {queue} }} }}
+            flow.one = {{ from = "l1", to = "r1" }}
+            flow.two = {{ from = "l2", to = "r1", count = 3 }}
+            flow.far = {{ from = "l2", to = "r3" }}
+            {more}"#
+            )
+        };
+        let by = |end: &str| mbps(&text(&format!("{{ kind = \"drr\", isolate = \"{end}\" }}"), ""), 0, 30);
+        assert_eq!(mbps(&text("\"drr\"", ""), 0, 30), Some(vec![2.4; 5]));
+        // In the order far, one, two.
+        assert_eq!(by("source"), Some(vec![1.5, 6.0, 1.5, 1.5, 1.5]));
+        assert_eq!(by("destination"), Some(vec![6.0, 1.5, 1.5, 1.5, 1.5]));
+        // r1 has two peers, l1 one and l2 two: `one` is of r1, all others of l2, which divides among r1 and r3.
+        assert_eq!(by("both"), Some(vec![3.0, 6.0, 1.0, 1.0, 1.0]));
+        // A peer's flow that wants 0.6 leaves the rest to the others of that peer.
+        let thin = "[flow.thin]\nfrom = \"l2\"\nto = \"r1\"\n[flow.thin.source]\nkind = \"cbr\"\nrate = \"0.6Mbit\"\npacket = \"1000B\"";
+        let thin = mbps(&text("{ kind = \"drr\", isolate = \"both\" }", thin), 0, 30);
+        assert_eq!(thin, Some(vec![3.0, 6.0, 0.6, 0.8, 0.8, 0.8]));
+        // What a host leaves is of the others.
+        let slow = "[flow.one.source]\nkind = \"cbr\"\nrate = \"2Mbit\"\npacket = \"1000B\"";
+        let slow = text("{ kind = \"drr\", isolate = \"source\" }", slow)
+            .replace("flow.one = { from = \"l1\", to = \"r1\" }", "")
+            + "\n[flow.one]\nfrom = \"l1\"\nto = \"r1\"";
+        assert_eq!(mbps(&slow, 0, 30), Some(vec![2.5, 2.0, 2.5, 2.5, 2.5]));
+        // The division changes with the queue.
+        let change = "change = [{ at = \"20s\", set = \"link.bottleneck.queue\", to = \"drr\" }]";
+        let changed = text("{ kind = \"drr\", isolate = \"source\" }", change);
+        assert_eq!(mbps(&changed, 0, 20), by("source"));
+        assert_eq!(mbps(&changed, 20, 30), Some(vec![2.4; 5]));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use apportion_core::units::{TicketRate, Time};
 use super::Wants;
 use super::demand::{mean_demand, peak};
 use super::due::Stay;
-use crate::model::{Flow, Scenario, Setting, Source};
+use crate::model::{Flow, LinkId, Scenario, Setting, Source};
 
 /// What flows have in common that are due the same.
 #[derive(Clone, Debug)]
@@ -15,6 +15,8 @@ pub(super) struct Class {
     /// That it crosses, in order.
     pub(super) links: Vec<usize>,
     pub(super) customer: usize,
+    /// The nodes at its ends, where links divide among hosts; else the same for all.
+    pub(super) hosts: [u32; 2],
     pub(super) weight: f64,
     /// Bit/s.
     pub(super) guarantee: f64,
@@ -27,10 +29,12 @@ pub(super) struct Class {
 }
 
 /// What distinguishes classes: the place of their links and customer, and the bits of numbers.
-type Key = (usize, usize, [u64; 2], [Option<u64>; 3], bool);
+type Key = (usize, usize, [u32; 2], [u64; 2], [Option<u64>; 3], bool);
 
 /// Who is there.
 pub(super) struct Population {
+    /// Whether it matters between which hosts flows go.
+    by_hosts: bool,
     /// By flow: the number of its path among those that differ.
     paths: Vec<usize>,
     links_of_path: Vec<Vec<usize>>,
@@ -48,6 +52,12 @@ pub(super) struct Population {
 impl Population {
     /// No claims yet. `place` gives the place of a link of the scenario among those that can limit a flow.
     pub(super) fn new(scenario: &Scenario, place: &[Option<usize>]) -> Self {
+        let changed = scenario.changes.iter().filter_map(|change| match &change.to {
+            Setting::LinkQueue(_, queue) => Some(queue.as_ref()),
+            _ => None,
+        });
+        let mut queues = scenario.links.iter().map(|link| &link.queue).chain(changed);
+        let by_hosts = queues.any(|queue| queue.isolate().is_some());
         let mut numbers: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
         let mut paths = Vec::with_capacity(scenario.flows.len());
         let mut links_of_path: Vec<Vec<usize>> = Vec::new();
@@ -62,6 +72,7 @@ impl Population {
         }
         let flows = scenario.flows.len();
         Self {
+            by_hosts,
             paths,
             links_of_path,
             keys: BTreeMap::new(),
@@ -131,6 +142,7 @@ impl Population {
         let class = Class {
             links: Vec::new(),
             customer: scenario.customer_of(flow).0 as usize,
+            hosts: if self.by_hosts { ends(scenario, flow) } else { [0; 2] },
             weight: flow.weight.get(),
             guarantee: flow.guarantee.as_bit() as f64,
             tickets: flow.tickets,
@@ -145,6 +157,7 @@ impl Population {
         let key: Key = (
             self.paths[at],
             class.customer,
+            class.hosts,
             [class.weight.to_bits(), class.guarantee.to_bits()],
             [class.demand.map(f64::to_bits), bits(class.tickets), bits(class.ack_tickets)],
             class.is_mean_of_many,
@@ -157,6 +170,15 @@ impl Population {
         }
         Some((number, members))
     }
+}
+
+/// The nodes where packets of a flow come from and where they go.
+fn ends(scenario: &Scenario, flow: &Flow) -> [u32; 2] {
+    let link = |id: Option<&LinkId>| id.map(|id| &scenario.links[id.index()]);
+    [
+        link(flow.path.first()).map_or(0, |link| link.from.0),
+        link(flow.path.last()).map_or(0, |link| link.to.0),
+    ]
 }
 
 /// The links that can limit a flow, by number, ascending: not those that carry everything which the narrower links of
