@@ -38,13 +38,14 @@ use crate::wire::{HandedOver, OnWire, Wire};
 /// State of the transmitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transmitter {
-    /// Idle: the last dequeue returned `None` from an empty queue.
+    /// Idle: the last dequeue returned `None` from an empty queue that has nothing to tell.
     Idle,
     /// Sends until `free_at`; nothing waits and no event is pending.
     Draining,
-    /// Sends until `free_at`, when it asks again: packets wait. An event is pending, at `free_at` or up to the slack later.
+    /// Sends until `free_at`, when it asks again: packets wait, or the discipline has something to tell. An event is pending, at `free_at` or up to the slack later.
     Busy,
-    /// Sends nothing although packets wait: the discipline holds them back or the rate is zero.
+    /// Sends nothing until the discipline asked to be called, which holds packets back or has something to tell, or while the rate is
+    /// zero.
     Held,
 }
 
@@ -402,7 +403,9 @@ impl Link {
     /// A transmission has begun: what happens at its end.
     #[inline(always)]
     fn await_end(&mut self, shared: &mut SharedState) {
-        if self.state.backlog().is_empty() {
+        // What is empty may still have to be asked: RAMP tells by itself that an overload has ended.
+        let is_asked = || self.tx_mode != TxMode::Bypass && self.state.next_wakeup().is_some();
+        if self.state.backlog().is_empty() && !is_asked() {
             self.transmitter = Transmitter::Draining;
         } else {
             self.schedule_tx_done(shared);
@@ -412,12 +415,12 @@ impl Link {
     /// The discipline gave no packet: it is empty or holds packets back.
     #[inline(never)]
     fn wait(&mut self, now: Time, shared: &mut SharedState) {
-        if self.state.backlog().is_empty() {
+        let wakeup = self.state.next_wakeup();
+        if wakeup.is_none() && self.state.backlog().is_empty() {
             self.transmitter = Transmitter::Idle;
             return;
         }
         self.transmitter = Transmitter::Held;
-        let wakeup = self.state.next_wakeup();
         if let Some(at) = wakeup.filter(|_| wakeup != self.wakeup_at) {
             self.wakeup_at = wakeup;
             shared.events.schedule(now, at, Event::Wakeup(self.state.index()));

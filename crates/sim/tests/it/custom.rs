@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use apportion_core::limit::Limit;
 use apportion_core::param::{Entry, Kind, Param, Role, Traits};
 use apportion_core::system::{Catalog, Discipline, LinkContext};
-use apportion_core::units::{Packets, Time};
+use apportion_core::units::{Packets, Span, Time};
 use apportion_core::{Backlog, DropReason, Queue, SimplePacket, Sink};
 use apportion_runtime::outcome::LinkOutcome;
 use apportion_scenario::model::Scenario;
@@ -165,4 +165,68 @@ fn names_and_parameters_from_outside_are_in_messages_and_in_the_schema() {
     let names = |catalog: &Catalog| describe::schema(catalog).to_string();
     assert!(names(&catalog()).contains("\"outside\"") && !names(&Catalog::default()).contains("\"outside\""));
     assert!(names(&catalog()).contains("Loses one of so many packets"));
+}
+
+/// A FIFO that has something to tell 100 ms after the last arrival, when it is mostly empty, as RAMP the end of an overload.
+#[derive(Default)]
+struct Teller {
+    queue: VecDeque<SimplePacket>,
+    backlog: Backlog,
+    due: Option<Time>,
+    told: Vec<Time>,
+}
+
+impl Queue<SimplePacket> for Teller {
+    fn enqueue(&mut self, now: Time, packet: SimplePacket, _: &mut dyn Sink<SimplePacket>) {
+        self.due = Some(now + Span::from_millis(100));
+        self.backlog.add(&packet);
+        self.queue.push_back(packet);
+    }
+    fn dequeue(&mut self, now: Time, _: &mut dyn Sink<SimplePacket>) -> Option<SimplePacket> {
+        if self.due.is_some_and(|due| due <= now) {
+            self.told.push(now);
+            self.due = None;
+        }
+        let packet = self.queue.pop_front()?;
+        self.backlog.remove(&packet);
+        Some(packet)
+    }
+    fn next_wakeup(&self) -> Option<Time> {
+        self.due
+    }
+    fn backlog(&self) -> Backlog {
+        self.backlog
+    }
+}
+
+impl Discipline<SimplePacket> for Teller {
+    fn drain(&mut self, _: Time) -> Option<SimplePacket> {
+        self.queue.pop_front()
+    }
+    fn set_limit(&mut self, _: Limit) {}
+    fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
+        self.told.iter().for_each(|told| show("told_at", told.as_secs_f64()));
+    }
+}
+
+#[test]
+fn an_empty_discipline_is_called_when_it_asked_to_be() {
+    static TELLER: Entry = Entry { name: "teller", params: &[], ..ENTRY };
+    let mut catalog = Catalog::default();
+    catalog.register(&TELLER, |_| Ok(()), |(), _| Teller::default()).expect("a new name");
+    // Three packets in 40 ms; two at a time, so that the second waits; on a link that is watched and one that is not.
+    for (count, watch) in [(1, false), (2, false), (1, true), (2, true)] {
+        let text = format!(
+            "seed = 1\nstop = \"1s\"\n\
+             [link.l]\nfrom = \"a\"\nto = \"b\"\nrate = \"2Mbit\"\ndelay = \"10ms\"\nqueue = \"teller\"\nwatch = {watch}\n\
+             [flow.udp]\ncount = {count}\nfrom = \"a\"\nto = \"b\"\nstop = \"50ms\"\n\
+             jitter = \"0s\"\nsource = {{ kind = \"cbr\", rate = \"400kbit\", packet = \"1000B\" }}\n"
+        );
+        let suite =
+            load_with(&catalog, &text, Path::new("x.toml"), &[], &|path| std::fs::read(path)).unwrap();
+        let scenarios: Vec<Scenario> = suite.points.into_iter().map(|point| point.scenario).collect();
+        let [link] = &run(&scenarios)[..] else { panic!("one link") };
+        let told: Vec<f64> = link.statistics.iter().map(|(_, at)| *at).collect();
+        assert_eq!(told, [0.14], "{count} {watch}");
+    }
 }
