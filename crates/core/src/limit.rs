@@ -17,6 +17,15 @@ pub enum Limit {
 }
 
 impl Limit {
+    /// Its bytes; none if it is in packets.
+    #[must_use]
+    pub const fn bytes(self) -> Option<Bytes> {
+        match self {
+            Self::Bytes(limit) => Some(limit),
+            Self::Packets(_) => None,
+        }
+    }
+
     /// Whether `backlog` is above the limit.
     #[must_use]
     #[inline]

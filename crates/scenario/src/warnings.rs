@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use apportion_core::packet::FlowClass;
 use apportion_core::system::DisciplineKind;
+use apportion_core::system::classes::{ByteLimit, Classes};
 use apportion_core::units::{Rate, Span, Weight};
 
 use crate::model::{Change, Flow, Link, LinkId, Scenario, Setting, Start};
@@ -28,8 +29,10 @@ impl Scenario {
             if matches!(link.queue.kind, DisciplineKind::Cake(_)) {
                 all.extend(self.ignored_weights(id, link));
             }
+            all.extend(self.too_small(id, link));
             all.extend(no_classes(link));
             all.extend(assured_too_much(link));
+            all.extend(squeezed(link));
             // With a shaper or a change the part of a customer is not what the rate says.
             if link.queue.divides_among_customers() && link.queue.shaper.is_none() && self.changes.is_empty()
             {
@@ -130,6 +133,37 @@ impl Scenario {
         ))
     }
 
+    /// A buffer of the link, at the start or after a change, that has no room for a packet that it is sent.
+    fn too_small(&self, id: LinkId, link: &Link) -> Option<String> {
+        let later = self.changes.iter().filter_map(|change| match &change.to {
+            Setting::LinkQueue(of, queue) if *of == id => Some(queue.as_ref()),
+            _ => None,
+        });
+        std::iter::once(&link.queue).chain(later).find_map(|queue| {
+            let leaves = queue.classes().map(|classes| classes.leaves).unwrap_or_default();
+            queue.byte_limits(link.rate).into_iter().find_map(|ByteLimit { key, size, class }| {
+                let is_for = |flow: &&Flow| {
+                    class.is_none_or(|(name, others)| match flow.customer.as_deref() {
+                        Some(customer) if leaves.contains(&customer) => customer == name,
+                        _ => others,
+                    })
+                };
+                let sent = self.flows.iter().filter(is_for).flat_map(|flow| {
+                    let data = self.may_cross(flow, &flow.path, id).then(|| flow.transport.packet());
+                    let acks = flow.transport.ack().filter(|_| self.may_cross(flow, &flow.back, id));
+                    [data, acks].into_iter().flatten().map(move |packet| (packet, flow))
+                });
+                let (packet, flow) = sent.max_by_key(|(packet, _)| *packet).filter(|(packet, _)| *packet > size)?;
+                let path = class.map_or_else(|| key.to_owned(), |(name, _)| format!("class.{name}.{key}"));
+                Some(format!(
+                    "the queue of link `{}` holds {size} (`{path}`), less than a full packet of flow `{}`, {packet}: it drops \
+                     every one; write {key} = \"{packet}\" or more",
+                    link.name, flow.name
+                ))
+            })
+        })
+    }
+
     /// Guarantees in a queue `hcsfq` that are within what the customer has anyway, all of which goes to the flow.
     fn idle_guarantees(&self, link: &Link, flows: &[usize]) -> Vec<String> {
         let mut customers: BTreeMap<Option<&str>, Vec<&Flow>> = BTreeMap::new();
@@ -196,4 +230,47 @@ fn assured_too_much(link: &Link) -> Option<String> {
             link.rate.as_bit() as f64 / 1e6
         )
     })
+}
+
+/// Classes whose children have more than they have.
+fn squeezed(link: &Link) -> Vec<String> {
+    match &link.queue.kind {
+        DisciplineKind::Htb(params) => above_parent(link, &params.class, "rate", |class, _| Some(class.rate)),
+        DisciplineKind::Hfsc(params) => above_parent(link, &params.class, "ls_m2", |class, is_leaf| {
+            class.ls_m2.or(class.rt_m2.filter(|_| is_leaf))
+        }),
+        _ => Vec::new(),
+    }
+}
+
+/// Parents whose children have more of `key` together than they have; `rate` says what a class has, by whether it is a leaf.
+fn above_parent<T>(
+    link: &Link,
+    classes: &Classes<T>,
+    key: &str,
+    rate: impl Fn(&T, bool) -> Option<Rate>,
+) -> Vec<String> {
+    let rates: Vec<Option<Rate>> =
+        classes.all().iter().map(|class| rate(&class.params, class.is_leaf)).collect();
+    let mut below = vec![0_u128; rates.len()];
+    for (class, rate) in classes.all().iter().zip(&rates) {
+        if let (Some(parent), Some(rate)) = (class.parent, rate) {
+            below[parent] += u128::from(rate.as_bit());
+        }
+    }
+    let all = classes.all().iter().zip(rates).zip(below);
+    let above = all.filter_map(|((class, own), below)| {
+        let own = u128::from(own?.as_bit());
+        (below > own).then(|| {
+            format!(
+                "the classes below class `{}` of link `{}` have {} Mbit/s by `{key}` together, and it has {}; lower theirs, or \
+                 raise its, or some get less",
+                class.name,
+                link.name,
+                below as f64 / 1e6,
+                own as f64 / 1e6
+            )
+        })
+    });
+    above.collect()
 }

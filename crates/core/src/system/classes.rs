@@ -14,8 +14,9 @@ use alloc::vec::Vec;
 use super::context::LinkContext;
 use crate::limit::Limit;
 use crate::packet::{CustomerId, FlowId, MAX_CUSTOMERS};
-use crate::param::{CLASS_KEY, Entry, EntryArgs, Inside, PARENT_KEY, Param, ParamError};
+use crate::param::{CLASS_KEY, Entry, EntryArgs, Inside, LIMIT, PARENT_KEY, Param, ParamError};
 use crate::params;
+use crate::units::Bytes;
 
 params! {
     /// What a class of any discipline has.
@@ -139,6 +140,20 @@ impl<T> Classes<T> {
         &self.0
     }
 
+    /// The sizes in bytes that classes set for their queues.
+    pub(super) fn byte_limits(&self) -> Vec<ByteLimit<'_>> {
+        let of = |class: &Class<T>| class.queue.limit?.bytes().filter(|_| class.is_leaf);
+        let limit = |class| Some((class, of(class)?));
+        let limits = self.0.iter().filter_map(limit);
+        limits
+            .map(|(class, size)| ByteLimit {
+                key: LIMIT.name,
+                size,
+                class: Some((&class.name, class.queue.others)),
+            })
+            .collect()
+    }
+
     /// What flows can be given.
     pub(super) fn names(&self) -> ClassNames<'_> {
         let leaves = self.0.iter().filter(|class| class.is_leaf);
@@ -147,6 +162,17 @@ impl<T> Classes<T> {
             takes_others: self.0.iter().any(|class| class.queue.others),
         }
     }
+}
+
+/// The size of a buffer that is set, or follows from the link, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub struct ByteLimit<'a> {
+    /// The key that sets it.
+    pub key: &'static str,
+    /// Most bytes that wait.
+    pub size: Bytes,
+    /// The class whose queue it is, by name, and whether that takes flows without a class; none of a whole discipline.
+    pub class: Option<(&'a str, bool)>,
 }
 
 /// The leaves of a discipline with classes, for what assigns flows to them.

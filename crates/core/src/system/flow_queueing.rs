@@ -65,6 +65,8 @@ params! {
 impl FlowQueuesParams {
     fn check(&self) -> Result<(), ParamError> {
         require(self.quantum > Bytes::ZERO, "quantum", "a quantum must be at least 1B")?;
+        let message = "a buffer holds at least one packet; write for example \"32MB\", or leave it out";
+        require(self.memory_limit != Some(Bytes::ZERO), "memory_limit", message)?;
         require(self.drop_batch > 0, "drop_batch", "overload must drop at least 1")?;
         require((1..=MAX_FLOWS).contains(&self.flows()), "flows", "it must lie between 1 and 1048576")
     }

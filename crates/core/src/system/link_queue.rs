@@ -1,6 +1,7 @@
 //! The queue of a link: any discipline, with or without a shaper, behind one type; and its parameters.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
 use super::any::{
@@ -8,7 +9,7 @@ use super::any::{
 };
 use super::cake::{AckFilter, Hosts};
 use super::catalog::Selection;
-use super::classes::ClassNames;
+use super::classes::{ByteLimit, ClassNames};
 use super::context::LinkContext;
 use super::custom::Fault;
 use super::discipline::Discipline;
@@ -21,7 +22,7 @@ use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
 use crate::packet::{FlowId, LabelKind, Packet, SimplePacket};
-use crate::param::{Args, Entry, Heeds, Known, ParamError, require};
+use crate::param::{Args, Entry, Heeds, Known, LIMIT, ParamError, require};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -188,6 +189,26 @@ impl DisciplineParams {
             return None;
         }
         self.build::<SimplePacket>(&LinkContext::new(rate, 0, "")).limit()
+    }
+
+    /// The sizes in bytes of its buffers in front of a link of `rate`; none of an external discipline. Cost: that of an empty one, and
+    /// in proportion to its classes.
+    #[must_use]
+    pub fn byte_limits(&self, rate: Rate) -> Vec<ByteLimit<'_>> {
+        let whole = |key| move |size| ByteLimit { key, size, class: None };
+        let memory = match self.dividing() {
+            DisciplineKind::FqCodel(params) => params.queues.memory_limit,
+            DisciplineKind::FqPie(params) => params.queues.memory_limit,
+            _ => None,
+        };
+        let of_classes = match &self.kind {
+            DisciplineKind::Prio(params) => params.class.byte_limits(),
+            DisciplineKind::Htb(params) => params.class.byte_limits(),
+            DisciplineKind::Hfsc(params) => params.class.byte_limits(),
+            _ => Vec::new(),
+        };
+        let limit = self.limit_at(rate).and_then(Limit::bytes).map(whole(LIMIT.name));
+        limit.into_iter().chain(memory.map(whole("memory_limit"))).chain(of_classes).collect()
     }
 
     /// The rate at which packets of size `packet` leave in front of a link of `rate`: a shaper or CAKE's `bandwidth` may bound it.

@@ -1,11 +1,14 @@
 //! What is allowed in a gateway's configuration, and most likely not meant.
 
 use apportion_core::system::DisciplineKind;
-use apportion_core::units::Weight;
+use apportion_core::system::classes::ByteLimit;
+use apportion_core::units::{Bytes, Weight};
 
 use super::{Direction, GatewayConfig};
 use crate::plans::{Lowered, Plans};
 
+/// The largest packet of Ethernet, without its header.
+const MTU: Bytes = Bytes::new(1_500);
 /// Most names in a warning.
 const NAMED: usize = 3;
 
@@ -13,8 +16,8 @@ impl GatewayConfig {
     /// One line each, with the key and the mend; none if there is nothing to say.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let mut all: Vec<_> =
-            Direction::BOTH.into_iter().filter_map(|way| self.ignored_weights(way)).collect();
+        let of = |way| [self.ignored_weights(way), self.too_small(way)];
+        let mut all: Vec<_> = Direction::BOTH.into_iter().flat_map(of).flatten().collect();
         let Some(plans) = &self.nodes else { return all };
         let planned = Direction::BOTH.into_iter().zip(self.classes_of);
         let planned: Vec<_> = planned.filter_map(|(way, of)| Some((way, of?))).collect();
@@ -36,6 +39,19 @@ impl GatewayConfig {
                 rule.name
             )
         })
+    }
+
+    /// A buffer in the direction `way` that has no room for a full packet of Ethernet.
+    fn too_small(&self, way: Direction) -> Option<String> {
+        let direction = self.direction(way);
+        let packet = MTU + direction.overhead;
+        let limits = direction.queue.params.byte_limits(direction.least_rate());
+        let ByteLimit { key, size, .. } = limits.into_iter().find(|limit| limit.size < packet)?;
+        Some(format!(
+            "{}.queue.{key}: {size} is less than a full packet of Ethernet, {packet} with the overhead: it drops every one; write \
+             \"{packet}\" or more",
+            way.name()
+        ))
     }
 
     /// Plans that are assured more than the direction `way` carries, whose classes have the rates of `of`.

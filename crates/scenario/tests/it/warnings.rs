@@ -143,3 +143,82 @@ fn flows_and_changes_that_the_run_does_not_reach_are_named() {
     let in_time = format!("{ONE}{late}{change}").replace("40s", "39s").replace("41s", "39s");
     assert_eq!(warnings("40s", "fifo", &in_time), [""; 0]);
 }
+
+#[test]
+fn a_buffer_below_a_packet_drops_every_one() {
+    let of = |queue: &str, flows: &str| {
+        scenario(&text("40s", "fifo", flows).replace("\"fifo\"", queue)).warnings()
+    };
+    let small = |size: &str, key: &str, flow: &str, packet: &str, mend: &str| {
+        format!(
+            "the queue of link `wire` holds {size} (`{key}`), less than a full packet of flow `{flow}`, {packet}: it drops every \
+             one; write {mend} = \"{packet}\" or more"
+        )
+    };
+    // A segment of TCP counts with its headers.
+    let tcp = small("1499B", "limit", "one", "1500B", "limit");
+    for kind in ["fifo", "drr", "pie", "fq_codel", "cake", "sfq", "hcsfq"] {
+        let queue = |limit: &str| format!("{{ kind = \"{kind}\", limit = \"{limit}\" }}");
+        assert_eq!(of(&queue("1499B"), ONE), [tcp.as_str()], "{kind}");
+        assert_eq!(of(&queue("1500B"), ONE), [""; 0], "{kind}");
+        assert_eq!(of(&queue("1p"), ONE), [""; 0], "{kind}");
+    }
+    let refused = apportion_scenario::queue::from_text("{ kind = \"fq_codel\", memory_limit = \"0B\" }");
+    assert!(refused.unwrap_err().to_string().contains("memory_limit: a buffer holds at least one packet"));
+    let memory = "{ kind = \"fq_codel\", memory_limit = \"1kB\" }";
+    assert_eq!(of(memory, ONE), [small("1kB", "memory_limit", "one", "1500B", "memory_limit")]);
+    // The largest packet that crosses the link counts, of acknowledgements too.
+    let both = "flow.one = { from = \"a\", to = \"b\", tcp = \"linux\" }\n\
+                flow.jumbo = { from = \"a\", to = \"b\", source = { kind = \"cbr\", rate = \"1Mbit\", packet = \"9000B\" } }\n";
+    let fifo = |limit: &str| format!("{{ kind = \"fifo\", limit = \"{limit}\" }}");
+    let jumbo = text("40s", "fifo", both).replace("defaults.flow.tcp = \"linux\"\n", "");
+    let jumbo = scenario(&jumbo.replace("\"fifo\"", &fifo("2kB"))).warnings();
+    assert_eq!(jumbo, [small("2kB", "limit", "jumbo", "9kB", "limit")]);
+    let back = "flow.one = { from = \"b\", to = \"a\" }\n";
+    assert_eq!(of(&fifo("1kB"), back), [""; 0]);
+    let change =
+        "[[change]]\nat = \"15s\"\nset = \"link.wire.queue\"\nto = { kind = \"fifo\", limit = \"1499B\" }\n";
+    assert_eq!(of("\"fifo\"", &format!("{ONE}{change}")), [tcp.as_str()]);
+    // A class has a buffer of its own, for its flows.
+    let classes =
+        "{ kind = \"prio\", class = { small = { prio = 1, limit = \"1499B\" }, large = { prio = 2 } } }";
+    let flow = |class: &str| format!("flow.one = {{ from = \"a\", to = \"b\", customer = \"{class}\" }}\n");
+    assert_eq!(of(classes, &flow("small")), [small("1499B", "class.small.limit", "one", "1500B", "limit")]);
+    assert_eq!(of(classes, &flow("large")), [""; 0]);
+    let others = classes.replace("1499B\"", "1499B\", others = true");
+    assert_eq!(of(&others, &flow("else")), [small("1499B", "class.small.limit", "one", "1500B", "limit")]);
+}
+
+#[test]
+fn children_with_more_than_their_parent_are_squeezed() {
+    let of = |queue: &str| {
+        let flow = "flow.one = { from = \"a\", to = \"b\", customer = \"x\" }\n";
+        scenario(&text("40s", "fifo", flow).replace("\"fifo\"", queue)).warnings()
+    };
+    let above = |parent: &str, key: &str, numbers: [u32; 2]| {
+        let [below, own] = numbers;
+        format!(
+            "the classes below class `{parent}` of link `wire` have {below} Mbit/s by `{key}` together, and it has {own}; lower \
+             theirs, or raise its, or some get less"
+        )
+    };
+    let htb = |x: u32, y: u32| {
+        format!(
+            "{{ kind = \"htb\", class = {{ p = {{ rate = \"5Mbit\", ceil = \"12Mbit\" }}, \
+             x = {{ parent = \"p\", rate = \"{x}Mbit\" }}, y = {{ parent = \"p\", rate = \"{y}Mbit\" }} }} }}"
+        )
+    };
+    assert_eq!(of(&htb(2, 3)), [""; 0]);
+    assert_eq!(of(&htb(3, 3)), [above("p", "rate", [6, 5])]);
+    // One that alone has more.
+    assert_eq!(of(&htb(6, 1)), [above("p", "rate", [7, 5])]);
+    let hfsc = |key: &str, x: u32| {
+        format!(
+            "{{ kind = \"hfsc\", class = {{ p = {{ ls_m2 = \"5Mbit\" }}, x = {{ parent = \"p\", {key} = \"{x}Mbit\" }}, \
+             y = {{ parent = \"p\", ls_m2 = \"3Mbit\" }} }} }}"
+        )
+    };
+    assert_eq!(of(&hfsc("ls_m2", 2)), [""; 0]);
+    assert_eq!(of(&hfsc("ls_m2", 3)), [above("p", "ls_m2", [6, 5])]);
+    assert_eq!(of(&hfsc("rt_m2", 3)), [above("p", "ls_m2", [6, 5])]);
+}
