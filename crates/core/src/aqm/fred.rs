@@ -44,7 +44,12 @@ pub const ENTRY: Entry = Entry {
     reference: "Lin, Morris 1997",
     cost: "O(1) per packet, 8 bytes per flow",
     params: FredParams::PARAMS,
-    traits: Traits { inside: Inside::Part, shares: Shares::Approximate, ..Traits::NONE },
+    traits: Traits {
+        inside: Inside::Part,
+        shares: Shares::Approximate,
+        goes_by: Some("the few packets that it lets a flow have"),
+        ..Traits::NONE
+    },
 };
 
 params! {

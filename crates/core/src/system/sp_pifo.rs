@@ -42,7 +42,12 @@ pub const ENTRY: Entry = Entry {
     reference: "Alcoz, Dietmüller, Vanbever 2020",
     cost: "O(queues) per packet, 16 to 32 bytes per flow",
     params: SpPifoParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight], shares: Shares::Approximate, ..Traits::NONE },
+    traits: Traits {
+        heeds: &[Heeds::Weight],
+        shares: Shares::Approximate,
+        goes_by: Some("the ranks of single packets"),
+        ..Traits::NONE
+    },
 };
 
 params! {

@@ -113,8 +113,8 @@ fn what_isolation_accepts_divides_among_hosts() {
             judge(scheduler.name, &[&drop], policy.traits.shares == Shares::Approximate);
         }
     }
-    // Five schedulers that divide, each with ten policies that keep or divide; five of the latter behind a FIFO; and systems.
-    assert!(accepted > 60, "{accepted}");
+    // Five schedulers that divide, each with nine policies that keep or divide; three of these behind a FIFO; and six systems.
+    assert!(accepted >= 54, "{accepted}");
 }
 
 #[test]
