@@ -22,6 +22,7 @@ mod l4s;
 mod link_groups;
 mod links;
 mod marks;
+mod matrix;
 mod media;
 mod per_queue;
 mod pps;
