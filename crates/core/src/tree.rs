@@ -1,13 +1,15 @@
 //! A summary of many changing leaves: a tree over flow indices that is brought up to date when asked.
 //!
-//! Every inner place sums up the two below it: the [`Largest`] makes it a tournament whose winner stands at
-//! the root, the [`Sum`] makes it a wheel of fortune on which each leaf has its part. Leaves change with
+//! Every inner place sums up the two below it: the [`Largest`] makes it a tournament whose winner is found
+//! from the root, the [`Sum`] makes it a wheel of fortune on which each leaf has its part. Leaves change with
 //! every packet but are asked for only when a buffer overflows, so a change is just noted, and the places
 //! above it are worked out with the next question: O(1) per change and O(log n) per leaf changed since the
 //! last question, at most O(n) together.
 
 use alloc::vec;
 use alloc::vec::Vec;
+
+use crate::random::Stream;
 
 /// What a place says of the leaves below it.
 pub(crate) trait Summary: Copy + PartialEq {
@@ -17,24 +19,30 @@ pub(crate) trait Summary: Copy + PartialEq {
     fn join(self, right: Self) -> Self;
 }
 
-/// The largest key, and the index that has it. Of equal keys, the lower index.
+/// The largest key, and how many leaves have it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Largest {
-    key: f64,
-    index: u32,
+    pub key: f64,
+    count: u32,
 }
 
 impl Largest {
-    /// Of the leaf `index` with a finite `key`.
-    pub fn of(index: usize, key: f64) -> Self {
-        Self { key, index: index as u32 }
+    /// Of a leaf with a finite `key`.
+    pub const fn of(key: f64) -> Self {
+        Self { key, count: 1 }
     }
 }
 
 impl Summary for Largest {
-    const ABSENT: Self = Self { key: f64::NEG_INFINITY, index: u32::MAX };
+    const ABSENT: Self = Self { key: f64::NEG_INFINITY, count: 0 };
     fn join(self, right: Self) -> Self {
-        if right.key > self.key { right } else { self }
+        if right.key == self.key {
+            Self { key: self.key, count: self.count + right.count }
+        } else if right.key > self.key {
+            right
+        } else {
+            self
+        }
     }
 }
 
@@ -138,10 +146,25 @@ impl<T: Summary> Tree<T> {
 }
 
 impl Tree<Largest> {
-    /// The index with the largest key; none if there is no leaf.
-    pub fn largest(&mut self) -> Option<usize> {
+    /// An index with the largest key, each as likely as the others; none if there is no leaf.
+    pub fn largest(&mut self, random: &mut Stream) -> Option<usize> {
         let best = self.root();
-        (best != Largest::ABSENT).then_some(best.index as usize)
+        let mut before = match best.count {
+            0 => return None,
+            1 => 0,
+            count => random.below(u64::from(count)) as u32,
+        };
+        let mut place = 1;
+        while place < self.leaves() {
+            let left = self.places[2 * place];
+            let in_left = if left.key == best.key { left.count } else { 0 };
+            let goes_right = before >= in_left;
+            if goes_right {
+                before -= in_left;
+            }
+            place = 2 * place + usize::from(goes_right);
+        }
+        Some(place - self.leaves())
     }
 }
 
@@ -180,16 +203,17 @@ mod tests {
             changes in prop::collection::vec((0usize..300, 0u8..8, 0u8..20), 1..400)
         ) {
             let (mut tournament, mut wheel) = (Tree::new(), Tree::new());
+            let mut random = Stream::new(1, "ties");
             let mut keys = [0u8; 300];
             for (index, key, ask) in changes {
                 keys[index] = key;
-                let present = Largest::of(index, f64::from(key) - 5.0);
+                let present = Largest::of(f64::from(key) - 5.0);
                 tournament.set(index, if key > 0 { present } else { Largest::ABSENT });
                 wheel.set(index, Sum(f64::from(key)));
                 // Now after one change, now after many.
                 if ask < 5 {
-                    let best = (0..300).rev().max_by_key(|&i| keys[i]).filter(|&i| keys[i] > 0);
-                    prop_assert_eq!(tournament.largest(), best);
+                    let best = keys.iter().copied().max().filter(|&key| key > 0);
+                    prop_assert_eq!(tournament.largest(&mut random).map(|index| keys[index]), best);
                     // Whole numbers add up without error: each unit of the sum is met at its own place.
                     let units: Vec<usize> = (0..300).flat_map(|i| vec![i; usize::from(keys[i])]).collect();
                     for (unit, &index) in (0..).zip(&units) {
@@ -200,5 +224,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn each_of_equals_is_as_likely_wherever_it_stands() {
+        // 65 leaves of a tree for 128: the last has half of the tree for itself.
+        let (mut tree, mut random, mut counts) = (Tree::new(), Stream::new(1, "ties"), [0_u32; 70]);
+        (0..70).for_each(|index| tree.set(index, Largest::of(if index < 65 { 2.0 } else { 1.0 })));
+        (0..65_000).for_each(|_| counts[tree.largest(&mut random).unwrap()] += 1);
+        // Binomial: 1000 ± 31.4.
+        assert!(counts[..65].iter().all(|&count| (870..=1_130).contains(&count)), "{counts:?}");
+        assert_eq!(counts[65..], [0; 5]);
     }
 }

@@ -5,8 +5,8 @@
 //! INFOCOM 1998: the victim has the largest q_i - b_i. Thresholds and readings:
 //! [`occupancy`](super::occupancy). The default is q_i/b_i with thresholds by weight, so that a flow that
 //! may have twice the rate may hold twice as much; with equal weights that is the longest queue, by either
-//! rule. Of equally long queues that of the flow with the lowest number is the longest, unless `ties = "arrival"`: then the flow
-//! whose packet has just arrived pays, if it is among them. The choice shows where the buffer holds two packets a flow or fewer.
+//! rule. Of equally long queues one pays by chance, unless `ties = "arrival"`: then the flow whose packet has just arrived, if it is
+//! among them. Where the buffer holds two packets a flow or fewer, that decides who is served.
 //! Deviation: a packet larger than the whole buffer is dropped as overflow, rather than emptying the buffer for nothing.
 //!
 //! Cost: O(1) per packet of a flow that is not among the longest, O(log flows) per packet of one that is; at
@@ -21,6 +21,7 @@ use crate::limit::LinkLimit;
 use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Shares, Traits};
 use crate::params;
 use crate::queue::DropReason;
+use crate::random::Stream;
 use crate::units::{Rate, Span, Time};
 
 /// Longest queue drop in the catalogue.
@@ -43,21 +44,21 @@ params! {
     /// Parameters of [`LongestQueueDrop`].
     pub struct LongestQueueDropParams {
         limit: Option<Limit> = LIMIT,
-        thresholds: Thresholds = Param::of("weights", "chosen: flows that may send more may hold more").or(&THRESHOLDS),
+        thresholds: Thresholds = THRESHOLDS,
         rtt_of: RttOf = RTT_OF,
         /// Which flow loses a packet: the one with the largest q_i/b_i, or with the largest q_i - b_i.
         victim: Choice = Param::of("ratio", "chosen: the same for all scales of thresholds; 1998 paper: difference")
             .symbol("argmax")
             .one_of(&["ratio", "difference"]),
-        /// Which of several such flows: that with the lowest number, or that whose packet has just arrived if it is among them.
-        ties: Ties = Param::of("lowest", "chosen: the papers do not say; lowest depends on no order of arrivals"),
+        /// Which of several such flows: one by chance, or that whose packet has just arrived if it is among them.
+        ties: Ties = Param::of("random", "chosen: the papers do not say; no flow loses for its number or its phase"),
     }
 }
 
 /// Longest queue drop at a limit.
 pub type LongestQueueDrop = PushOut<WhenFull>;
 
-/// A packet goes when the buffer holds too much, and nothing is left to chance.
+/// A packet goes when the buffer holds too much, and nothing but ties is left to chance.
 #[derive(Clone, Debug)]
 pub struct WhenFull(());
 
@@ -65,11 +66,11 @@ impl LongestQueueDrop {
     /// Pushes out beyond the limit, in front of a link of `link_rate`. `rtts` are the round-trip times by flow; zero, or beyond its end:
     /// unknown.
     #[must_use]
-    pub fn new(params: &LongestQueueDropParams, link_rate: Rate, rtts: &[Span]) -> Self {
+    pub fn new(params: &LongestQueueDropParams, link_rate: Rate, rtts: &[Span], random: Stream) -> Self {
         let limit = LinkLimit::new(params.limit, link_rate);
         let occupancy = Occupancy::new(limit.get(), params.thresholds, params.victim, rtts);
         let dimensioning = Dimensioning::new(params.thresholds, params.rtt_of, rtts);
-        Self::with(limit, occupancy.with_ties(params.ties), dimensioning, WhenFull(()))
+        Self::with(limit, occupancy.with_ties(params.ties, random), dimensioning, WhenFull(()))
     }
 }
 
@@ -102,7 +103,7 @@ mod tests {
     fn dropped(weight_of_flow_0: f64) -> Vec<u32> {
         let params = LongestQueueDropParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         let params = LongestQueueDropParams { limit: Some(Limit::Packets(Packets::new(5))), ..params };
-        let mut policy = LongestQueueDrop::new(&params, Rate::from_mbit(1), &[]);
+        let mut policy = LongestQueueDrop::new(&params, Rate::from_mbit(1), &[], Stream::new(1, "lqd"));
         let weight = Weight::new(weight_of_flow_0).unwrap();
         assert!(BufferPolicy::<crate::packet::SimplePacket>::set_flow(
             &mut policy,
@@ -118,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn of_equally_long_queues_the_lowest_pays_or_the_arrival() {
+    fn of_equally_long_queues_one_pays_by_chance_or_the_arrival() {
         // Flows 0 to 3 send in turn into a buffer of seven. The eighth packet, the second of flow 3, makes all equally long; the
-        // front packet of flow 0 is packet 0, that of flow 3 packet 3.
-        let of_equals = |ties| {
+        // front packet of flow i is packet i.
+        let of_equals = |ties, seed| {
             let params = LongestQueueDropParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
             let limit = Some(Limit::Packets(Packets::new(7)));
             let params = LongestQueueDropParams { limit, ties, ..params };
-            let policy = LongestQueueDrop::new(&params, Rate::from_mbit(1), &[]);
+            let policy = LongestQueueDrop::new(&params, Rate::from_mbit(1), &[], Stream::new(seed, "lqd"));
             let mut queue = Buffer::new(Fifo::new(), policy);
             let mut log = Log::default();
             for id in 0..8 {
@@ -133,8 +134,11 @@ mod tests {
             }
             log.dropped.iter().map(|&(_, id, _)| id).collect::<Vec<_>>()
         };
-        assert_eq!(of_equals(Ties::Lowest), [0]);
-        assert_eq!(of_equals(Ties::Arrival), [3]);
+        let mut by_chance: Vec<u32> = (0..64).flat_map(|seed| of_equals(Ties::Random, seed)).collect();
+        by_chance.sort_unstable();
+        by_chance.dedup();
+        assert_eq!(by_chance, [0, 1, 2, 3]);
+        assert_eq!(of_equals(Ties::Arrival, 1), [3]);
     }
 
     #[test]

@@ -17,9 +17,9 @@
 //!   by which round-trip times have been read off one direction of a trace, are filled up where the flow has
 //!   packets waiting, which is where thresholds matter. A packet would have to carry what its sender
 //!   measured, or the queue to see acknowledgements or time stamps (RFC 7323) on their way back.
-//! - Of flows that hold too much in equal measure, the one with the lowest number is the victim ([`Ties::Lowest`]). None of the
-//!   papers says which. Where flows hold two packets or fewer, most victims are found among equals, so flows with low numbers
-//!   lose more; with [`Ties::Arrival`] it is the flow that has just sent, if it is among them.
+//! - Of flows that hold too much in equal measure, chance finds the victim ([`Ties::Random`]). None of the papers says which.
+//!   Where flows hold two packets or fewer, most victims are found among equals, so any rule that goes by numbers of flows would
+//!   starve some; with [`Ties::Arrival`] it is the flow that has just sent, if it is among them.
 //! - With `equal`, q_i/b_i and q_i - b_i name the same victim, the longest queue.
 //!
 //! | victim | found by | cost |
@@ -48,6 +48,7 @@ use crate::longest::Longest;
 use crate::packet::{FlowId, Packet};
 use crate::param::Param;
 use crate::queue::{Backlog, DropReason};
+use crate::random::{Stream, mix};
 use crate::tree::{Sum, Tree};
 use crate::units::{Span, Weight};
 
@@ -78,16 +79,16 @@ choice! {
 }
 
 /// The parameter `thresholds` of a policy.
-pub(crate) const THRESHOLDS: Param = Param::of("equal", "section 4")
+pub(crate) const THRESHOLDS: Param = Param::of("weights", "chosen: flows that may send more may hold more")
     .symbol("b_i")
     .doc("What soft thresholds are in proportion to; `rtt` is equal where no round-trip time is known.");
 
 choice! {
     /// Which of several flows that hold too much in equal measure gives up a packet.
     pub enum Ties {
-        /// The one with the lowest number.
-        Lowest = "lowest",
-        /// The one whose packet has just arrived if it is among them, else the one with the lowest number.
+        /// One of them by chance.
+        Random = "random",
+        /// The one whose packet has just arrived if it is among them, else one of them by chance.
         Arrival = "arrival",
     }
 }
@@ -105,6 +106,8 @@ pub(crate) struct Occupancy {
     thresholds_moved: bool,
     index: Index,
     ties: Ties,
+    /// Of the chance that decides between equals.
+    seed: u64,
     /// The flow whose packet arrived last.
     arrived: usize,
     /// How often `index` was made anew.
@@ -215,16 +218,17 @@ impl Occupancy {
             active: 0,
             thresholds_moved: true,
             index: Index::Set(Set::default()),
-            ties: Ties::Lowest,
+            ties: Ties::Random,
+            seed: 0,
             arrived: 0,
             #[cfg(test)]
             rebuilds: 0,
         }
     }
 
-    /// The same with another choice between equals; of no effect where chance decides.
-    pub const fn with_ties(mut self, ties: Ties) -> Self {
-        self.ties = ties;
+    /// The same with this choice between equals, by a seed that `random` gives.
+    pub fn with_ties(mut self, ties: Ties, mut random: Stream) -> Self {
+        (self.ties, self.seed) = (ties, random.below(u64::MAX));
         self
     }
 
@@ -305,10 +309,10 @@ impl Occupancy {
         let excess = |flow: usize| measure.excess(flow, flows[flow].0);
         let flow = match index {
             Index::Longest(longest) => {
-                let lowest = longest.largest(flows.len(), excess);
-                // No key is above that of `lowest`.
+                let one = longest.largest(flows.len(), excess);
+                // No key is above that of `one`.
                 let pays = |flow: &usize| *ties == Ties::Arrival && excess(*arrived) == excess(*flow);
-                lowest.map(|flow| if pays(&flow) { *arrived } else { flow })
+                one.map(|flow| if pays(&flow) { *arrived } else { flow })
             }
             Index::Wheel(wheel) => wheel.at(uniform()),
             Index::Ranked(ranked) => pick(ranked.longer_than(measure.limit, self.active), uniform()),
@@ -385,9 +389,10 @@ impl Occupancy {
     }
 
     fn make_index(&mut self) {
+        self.seed = mix(self.seed);
         self.measure.sum_up(self.flows.len());
         self.index = match self.measure.choice {
-            Choice::Ratio | Choice::Difference => Index::Longest(Longest::new()),
+            Choice::Ratio | Choice::Difference => Index::Longest(Longest::new(self.seed)),
             Choice::Proportional => Index::Wheel(Tree::new()),
             Choice::Uniform if self.measure.even => Index::Ranked(Ranked::default()),
             Choice::Uniform => Index::Set(Set::default()),

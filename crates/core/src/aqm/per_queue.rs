@@ -13,7 +13,7 @@
 use alloc::vec::Vec;
 use core::fmt::Debug;
 
-use super::occupancy::{Choice, Occupancy, Thresholds};
+use super::occupancy::{Choice, Occupancy, Thresholds, Ties};
 use super::{Admission, BufferPolicy, Victim};
 use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
@@ -54,6 +54,9 @@ pub enum Verdict {
 pub trait Control: Clone + Debug {
     /// What it knows of a queue.
     type State: Clone + Debug + Default;
+
+    /// From which end a queue gives up packets for lack of room.
+    const OVERFLOW: End = End::Head;
 
     /// The same with the times that a link of `rate` leaves it.
     #[must_use]
@@ -233,7 +236,8 @@ impl<P: Packet, S: Scheduler<P>> Source<P> for Whole<'_, S> {
 
 impl<P: Packet, C: Control> BufferPolicy<P> for PerQueue<C> {
     fn control_each_flow(&mut self) {
-        self.flows = Some(Occupancy::new(self.limit.get(), Thresholds::Weights, Choice::Ratio, &[]));
+        let occupancy = Occupancy::new(self.limit.get(), Thresholds::Weights, Choice::Ratio, &[]);
+        self.flows = Some(occupancy.with_ties(Ties::Random, self.random.clone()));
     }
 
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
@@ -268,7 +272,7 @@ impl<P: Packet, C: Control> BufferPolicy<P> for PerQueue<C> {
         }
         let flow = flows.choose(|| 0.0)?;
         self.control.overflowed(&mut self.states[flow.slot()], now);
-        Some(Victim { flow, end: End::Head, reason: DropReason::PushOut })
+        Some(Victim { flow, end: C::OVERFLOW, reason: DropReason::PushOut })
     }
 
     fn pushed_out(&mut self, packet: &P) {

@@ -11,6 +11,8 @@
 //! - The arrival joins first and may itself be the victim, so the buffer is never fuller than B afterwards.
 //! - In bytes one victim may not make room enough: victims go until q_size <= B. The early drop is one
 //!   packet.
+//! - Where flows have weights, thresholds follow them, as those of LQD do; figure 3 has equal ones, which `preset = "paper"` and
+//!   `thresholds = "equal"` keep.
 //! - With equal thresholds the largest q_i/b_i is the longest queue; PFD is then LQD with early drops, and
 //!   with p = 0 or thresh = 1 it is LQD.
 //! - "The drop probability for a queue is proportional to its normalized buffer occupancy" in the text is not
@@ -31,7 +33,7 @@
 use super::Limit;
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
 use super::l4s::L4S;
-use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds};
+use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds, Ties};
 use super::pfd_auto::Controller;
 use super::pfd_l4s::Marks;
 use super::push_out::{Departure, PushOut, Rule};
@@ -71,7 +73,7 @@ params! {
         /// Share of the buffer above which packets are dropped early.
         thresh: Ratio = Param::of("0.65", "chosen: the paper asks for conservative; as `p`, among those that show most of its claims")
             .symbol("thresh"),
-        thresholds: Thresholds = THRESHOLDS,
+        thresholds: Thresholds = THRESHOLDS.in_paper("equal"),
         rtt_of: RttOf = RTT_OF,
         /// Which flow loses a packet: the largest q_i/b_i, the largest q_i - b_i, or at random by q_i/b_i.
         victim: Choice = Param::of("ratio", "figure 3").symbol("argmax n_i").one_of(&["ratio", "difference", "proportional"]),
@@ -129,12 +131,12 @@ impl Pfd {
             overflows: 0,
             controller: params.auto.then(|| Controller::new(link_rate, rtts)),
             marks: params.l4s.then(Marks::default),
-            random,
+            random: random.clone(),
         };
         let dimensioning = Dimensioning::new(params.thresholds, params.rtt_of, rtts);
         let limit = LinkLimit::new(params.limit, link_rate);
         let occupancy = Occupancy::new(limit.get(), params.thresholds, params.victim, rtts);
-        Self::with(limit, occupancy, dimensioning, early)
+        Self::with(limit, occupancy.with_ties(Ties::Random, random), dimensioning, early)
     }
 }
 

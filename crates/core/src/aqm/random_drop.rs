@@ -15,7 +15,7 @@ use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
 use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds};
 use super::push_out::{PushOut, Rule};
 use crate::limit::LinkLimit;
-use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Shares, Traits};
+use crate::param::{Entry, Heeds, Inside, LIMIT, Role, Shares, Traits};
 use crate::params;
 use crate::queue::DropReason;
 use crate::random::Stream;
@@ -41,7 +41,7 @@ params! {
     /// Parameters of [`RandomDrop`].
     pub struct RandomDropParams {
         limit: Option<Limit> = LIMIT,
-        thresholds: Thresholds = Param::of("equal", "Srinivasan, Vaidyanathan, Baras, section 4").or(&THRESHOLDS),
+        thresholds: Thresholds = THRESHOLDS.in_paper("equal"),
         rtt_of: RttOf = RTT_OF,
     }
 }

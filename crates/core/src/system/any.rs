@@ -59,7 +59,7 @@ family! {
     Head(head::HeadDropParams), [head::ENTRY],
         |params, link| head::HeadDrop::new(params, link.link_rate);
     LongestQueue(longest_queue::LongestQueueDropParams), [longest_queue::ENTRY],
-        |params, link| longest_queue::LongestQueueDrop::new(params, link.link_rate, link.rtts);
+        |params, link| longest_queue::LongestQueueDrop::new(params, link.link_rate, link.rtts, link.stream());
     RandomDrop(random_drop::RandomDropParams), [random_drop::ENTRY],
         |params, link| random_drop::RandomDrop::new(params, link.link_rate, link.rtts, link.stream());
     Pfd(pfd::PfdParams), [pfd::ENTRY],

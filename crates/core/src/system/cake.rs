@@ -267,7 +267,7 @@ impl<P: Packet> Cake<P> {
     /// Drops a packet of the longest queue. Whether there was one.
     fn cut(&mut self, now: Time, sink: &mut dyn Sink<P>) -> bool {
         let longest = self.tins.iter_mut().map(Tin::longest).enumerate().max_by_key(|(_, bytes)| *bytes);
-        let cut = longest.and_then(|(tin, _)| self.tins[tin].cut(now, &mut self.packets));
+        let cut = longest.and_then(|(tin, _)| self.tins[tin].cut(now, &mut self.packets, &mut self.random));
         let Some(packet) = cut else { return false };
         sink.dropped(now, packet, DropReason::PushOut);
         true

@@ -102,7 +102,7 @@ pub struct FlowQueues<P, C: Control> {
     last: Option<usize>,
     /// Rounds that have ended.
     rounds: u64,
-    /// Queues by bytes, to find the fattest.
+    /// Queues by the turns that their bytes take, to find the fattest for its weight.
     fattest: Tree<Largest>,
     backlog: Backlog,
 }
@@ -158,8 +158,8 @@ impl<P: Packet> Source<P> for One<'_, P> {
 }
 
 impl<P: Packet, C: Control> FlowQueues<P, C> {
-    /// No queues yet. A flow of weight `smallest` has one quantum a turn; `random` gives the salt of the
-    /// hash.
+    /// No queues yet. A flow of weight `smallest` has one quantum a turn; `random` gives the salt of the hash, and decides between
+    /// equally fat queues.
     #[must_use]
     pub fn new(
         params: &FlowQueuesParams,
@@ -226,14 +226,14 @@ impl<P: Packet, C: Control> FlowQueues<P, C> {
             || memory_limit.is_some_and(|limit| self.backlog.bytes > limit)
     }
 
-    /// Drops half of the fattest queue, or a batch, from its head. Whether there was one.
+    /// Drops half of the fattest queue, or a batch; of equally fat ones, of one by chance. Whether there was one.
     // RFC 8290 section 4.1
     fn cut_fattest(&mut self, now: Time, sink: &mut dyn Sink<P>) -> bool {
-        let Some(index) = self.fattest.largest() else { return false };
+        let Some(index) = self.fattest.largest(&mut self.random) else { return false };
         let victim = &mut self.queues[index];
         let batch = victim.backlog.packets.get().div_ceil(2).min(self.params.drop_batch);
         for _ in 0..batch {
-            let Some(queued) = victim.queue.pop(&mut self.packets, End::Head) else { break };
+            let Some(queued) = victim.queue.pop(&mut self.packets, C::OVERFLOW) else { break };
             victim.backlog.remove(&queued.packet);
             self.backlog.remove(&queued.packet);
             sink.dropped(now, queued.packet, DropReason::PushOut);
@@ -244,9 +244,9 @@ impl<P: Packet, C: Control> FlowQueues<P, C> {
 
     /// Brings the tree up to date with queue `index`.
     fn weigh(&mut self, index: usize) {
-        let held = self.queues[index].backlog;
-        let bytes = Largest::of(index, held.bytes.get() as f64);
-        self.fattest.set(index, if held.is_empty() { Largest::ABSENT } else { bytes });
+        let FlowQueue { backlog: held, quantum, .. } = self.queues[index];
+        let turns = Largest::of(held.bytes.get() as f64 / quantum as f64);
+        self.fattest.set(index, if held.is_empty() { Largest::ABSENT } else { turns });
     }
 
     /// Moves the queue whose turn it is to the end of the old ones, or takes it out of the round.
@@ -276,6 +276,7 @@ impl<P: Packet, C: Control> Discipline<P> for FlowQueues<P, C> {
         }
         let index = self.queue_of(flow);
         self.queues[index].quantum = self.quanta.of(weight) as i64;
+        self.weigh(index);
         true
     }
 

@@ -7,7 +7,7 @@
 //! Readings:
 //! - Turns and lengths count packets, as in the paper, so a flow with large packets has more bytes. DRR (`drr`,
 //!   [`fq_codel`](super::fq_codel)) was made to mend that.
-//! - The packet that came last goes from the longest bucket; of equal buckets, the lower number.
+//! - The packet that came last goes from the longest bucket; of equal buckets, from one by chance.
 //! - A bucket that becomes backlogged joins the round at its tail.
 //! - With a new hash the packets that wait move to their new buckets, those of a flow in their order; the paper lets them
 //!   leave out of order.
@@ -94,7 +94,7 @@ pub struct Sfq<P> {
 }
 
 impl<P: Packet> Sfq<P> {
-    /// Empty buckets; `random` gives the salts of the hash.
+    /// Empty buckets; `random` gives the salts of the hash, and decides between equally long buckets.
     #[must_use]
     pub fn new(params: &SfqParams, link_rate: Rate, mut random: Stream) -> Self {
         let empty = Bucket { link: Link::NONE, queue: PacketQueue::EMPTY, packets: 0 };
@@ -143,7 +143,7 @@ impl<P: Packet> Sfq<P> {
     /// Brings the tree up to date with bucket `index`.
     fn weigh(&mut self, index: usize) {
         let packets = self.buckets[index].packets;
-        let leaf = if packets > 0 { Largest::of(index, f64::from(packets)) } else { Largest::ABSENT };
+        let leaf = if packets > 0 { Largest::of(f64::from(packets)) } else { Largest::ABSENT };
         self.longest.set(index, leaf);
     }
 
@@ -176,10 +176,8 @@ impl<P: Packet> Queue<P> for Sfq<P> {
         self.push(Queued { packet, arrived: now });
         // Terminates: each pass takes a packet, and no buffer of nothing exceeds its limit.
         while self.limit.get().is_exceeded_by(self.backlog) {
-            let Some(queued) = self.longest.largest().and_then(|index| self.take_from(index, End::Tail))
-            else {
-                return;
-            };
+            let longest = self.longest.largest(&mut self.random);
+            let Some(queued) = longest.and_then(|index| self.take_from(index, End::Tail)) else { return };
             sink.dropped(now, queued.packet, DropReason::PushOut);
         }
     }

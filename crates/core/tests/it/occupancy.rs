@@ -119,7 +119,9 @@ proptest! {
             match op {
                 Op::Enqueue(flow, size) => {
                     ours.enqueue(Time::ZERO, packet(id, flow, size), &mut log);
-                    let expected = slow.arrive(id, flow as usize, size, || random.uniform());
+                    // Among equals the one that we took.
+                    let ours: Vec<u32> = log.dropped.iter().map(|dropped| dropped.1).collect();
+                    let expected = slow.arrive(id, flow as usize, size, &ours, || random.uniform());
                     let reason = |early| if early { DropReason::Early } else { DropReason::PushOut };
                     let expected: Vec<_> =
                         expected.into_iter().map(|(id, early)| (Time::ZERO, id, reason(early))).collect();
@@ -216,7 +218,7 @@ fn rnd_draws_each_flow_above_its_threshold_as_often_as_the_others() {
     // Nine flows send at random, three arrivals a service. Whenever exactly k of them are above b_i, each is
     // the victim with probability 1/k, whichever they are: the flow's place among them is counted.
     for limit in ["40p", "40kB"] {
-        let mut ours = build(&format!("drr limit={limit} drop=random_drop"));
+        let mut ours = build(&format!("drr limit={limit} thresholds=equal drop=random_drop"));
         let b = if limit == "40p" { 40.0 } else { 40_000.0 };
         let mut slow = Slow::new(
             SlowParams {

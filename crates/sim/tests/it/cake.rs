@@ -27,7 +27,7 @@ fn parts(queue: &str, up: bool) -> [f64; 3] {
     }
     let outcome = run(&format!(
         r#"
-        seed = 4
+        seed = 5
         stop = "40s"
         measure_from = "10s"
         topology = {{ kind = "dumbbell", pairs = 3, bottleneck = {{ rate = "12Mbit", delay = "14ms", queue = {queue}, back = {{ queue = {queue} }} }}, access = {{ rate = "300Mbit", delay = "1ms" }} }}

@@ -22,12 +22,20 @@ fn chosen(occupancy: &mut Occupancy, uniform: f64) -> Option<u32> {
 }
 
 #[test]
-fn of_equal_excess_the_lowest_flow_is_the_victim_and_an_empty_one_never() {
+fn of_equal_excess_chance_finds_the_victim_and_never_an_empty_flow() {
     for choice in [Choice::Ratio, Choice::Difference] {
-        let mut occupancy = buffer(Thresholds::Equal, choice, &[], &[1, 3, 0, 3]);
-        assert_eq!((chosen(&mut occupancy, 0.0), occupancy.active()), (Some(1), 3));
-        occupancy.remove(FlowId(1), &packet(0, 1, 100));
-        assert_eq!(chosen(&mut occupancy, 0.0), Some(3));
+        let first = |seed| {
+            let occupancy = buffer(Thresholds::Equal, choice, &[], &[1, 3, 0, 3]);
+            let mut occupancy = occupancy.with_ties(Ties::Random, Stream::new(seed, "ties"));
+            let first = chosen(&mut occupancy, 0.0).unwrap();
+            occupancy.remove(FlowId(first), &packet(0, first, 100));
+            // Now the other one is the longest alone.
+            assert_eq!((chosen(&mut occupancy, 0.0), occupancy.active()), (Some(4 - first), 3));
+            first
+        };
+        // Each 1 or 3: of 100 as many, 50 ± 5.
+        let is_first = (0..100).map(first).filter(|&flow| flow == 1).count();
+        assert!((30..=70).contains(&is_first), "{is_first}");
     }
     // Flow 0 has a want of 8, flow 1, which holds nothing, one of 2.
     let rtts = [80, 20].map(Span::from_millis);

@@ -11,6 +11,7 @@ use crate::choice;
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, HostPair, Packet};
 use crate::queue::Backlog;
+use crate::random::Stream;
 use crate::schedule::drr::scaled;
 use crate::schedule::{End, Queued};
 use crate::system::hash::bucket;
@@ -403,12 +404,13 @@ impl Tin {
 
     /// What waits in the longest queue.
     pub fn longest(&mut self) -> Bytes {
-        self.fattest.largest().map_or(Bytes::ZERO, |index| self.queues[index].held.backlog.bytes)
+        // Below 2^53, so exact; none is negative infinity, which is zero.
+        Bytes::new(self.fattest.root().key as u64)
     }
 
-    /// Takes a packet from the head of the longest queue, for lack of room.
-    pub fn cut<P: Packet>(&mut self, now: Time, packets: &mut Pool<P>) -> Option<P> {
-        let index = self.fattest.largest()?;
+    /// Takes a packet from the head of the longest queue, for lack of room; of equally long ones, from one by chance.
+    pub fn cut<P: Packet>(&mut self, now: Time, packets: &mut Pool<P>, random: &mut Stream) -> Option<P> {
+        let index = self.fattest.largest(random)?;
         let flow = &mut self.queues[index];
         flow.state.overflowed(&self.pace.control, now);
         let mut one = One { held: &mut flow.held, owner: flow.owner, packets, backlog: &mut self.backlog };
@@ -424,7 +426,7 @@ impl Tin {
         self.waiting -= u64::from(flow.is_waiting);
         flow.is_waiting = !held.is_empty();
         self.waiting += u64::from(flow.is_waiting);
-        let bytes = Largest::of(index, held.bytes.get() as f64);
+        let bytes = Largest::of(held.bytes.get() as f64);
         self.fattest.set(index, if held.is_empty() { Largest::ABSENT } else { bytes });
     }
 }

@@ -91,27 +91,28 @@ impl Pfd {
         self.queues[i].push((id, size));
     }
 
-    /// A packet arrives: who is pushed out, and whether early. `uniform` draws from [0, 1).
+    /// A packet arrives: who is pushed out, and whether early. Among equals it is one that `preferred` has. `uniform` draws from [0, 1).
     pub fn arrive(
         &mut self,
         id: u32,
         i: usize,
         size: u64,
+        preferred: &[u32],
         mut uniform: impl FnMut() -> f64,
     ) -> Vec<(u32, bool)> {
         self.join(id, i, size);
         let mut pushed_out = Vec::new();
         if self.q_size() > self.params.b {
             while self.q_size() > self.params.b {
-                pushed_out.push((self.drop_from_longest_normalized_q(&mut uniform), false));
+                pushed_out.push((self.drop_from_longest_normalized_q(preferred, &mut uniform), false));
             }
         } else if self.q_size() > self.params.thresh * self.params.b && uniform() < self.params.p {
-            pushed_out.push((self.drop_from_longest_normalized_q(&mut uniform), true));
+            pushed_out.push((self.drop_from_longest_normalized_q(preferred, &mut uniform), true));
         }
         pushed_out
     }
 
-    fn drop_from_longest_normalized_q(&mut self, uniform: impl FnOnce() -> f64) -> u32 {
+    fn drop_from_longest_normalized_q(&mut self, preferred: &[u32], uniform: impl FnOnce() -> f64) -> u32 {
         let active: Vec<usize> = (0..self.queues.len()).filter(|&i| !self.queues[i].is_empty()).collect();
         let drop_q = if self.params.victim == Victim::Proportional {
             let n: Vec<f64> = active.iter().map(|&i| self.q(i) / self.b(i)).collect();
@@ -127,7 +128,10 @@ impl Pfd {
                 Victim::Difference => self.q(i) - self.b(i),
                 _ => self.q(i) / self.b(i),
             };
-            active.iter().copied().fold(active[0], |best, i| if excess(i) > excess(best) { i } else { best })
+            let most = active.iter().map(|&i| excess(i)).fold(f64::NEG_INFINITY, f64::max);
+            let mut longest = active.iter().copied().filter(|&i| excess(i) == most);
+            let is_preferred = |i: &usize| preferred.contains(&self.queues[*i][0].0);
+            longest.clone().find(is_preferred).or(longest.next()).unwrap_or(active[0])
         };
         self.queues[drop_q].remove(0).0
     }

@@ -17,8 +17,8 @@ impl Sfq {
         Self { limit, queue: vec![Vec::new(); buckets], round: Vec::new() }
     }
 
-    /// A packet arrives. The one that is lost, if any.
-    pub fn enqueue(&mut self, bucket: usize, id: u32) -> Option<u32> {
+    /// A packet arrives. The one that is lost, if any: of equally long buckets `preferred`, if it is the last of one.
+    pub fn enqueue(&mut self, bucket: usize, id: u32, preferred: Option<u32>) -> Option<u32> {
         if self.queue[bucket].is_empty() {
             self.round.push(bucket);
         }
@@ -27,7 +27,9 @@ impl Sfq {
             return None;
         }
         let most = self.queue.iter().map(Vec::len).max()?;
-        let longest = self.queue.iter().position(|queue| queue.len() == most)?;
+        let is_longest = |queue: &Vec<u32>| queue.len() == most;
+        let is_preferred = |queue: &Vec<u32>| is_longest(queue) && queue.last().copied() == preferred;
+        let longest = self.queue.iter().position(is_preferred).or(self.queue.iter().position(is_longest))?;
         let lost = self.queue[longest].pop();
         if self.queue[longest].is_empty() {
             self.round.retain(|&other| other != longest);
