@@ -107,7 +107,7 @@ family! {
     Cake(cake::CakeParams), [cake::ENTRY],
         |params, link| Box::new(cake::Cake::new(params, link));
     Fq(fq::FqParams), [fq::ENTRY],
-        |params, link| Box::new(fq::Fq::new(params, link.link_rate, link.smallest_weight()));
+        |params, link| Box::new(fq::Fq::new(params, link.link_rate, link.smallest_weight(), link.stream()));
     FqCodel(fq_codel::FqCodelParams), [fq_codel::ENTRY],
         |params, link| Box::new(fq_codel::FqCodel::new(&params.queues, &params.control, link.link_rate, link.smallest_weight(), link.stream()));
     FqPie(fq_pie::FqPieParams), [fq_pie::ENTRY],

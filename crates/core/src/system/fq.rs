@@ -9,18 +9,22 @@
 //!   `maxrate` allows, a quantum and a packet. An idle flow keeps its time and so gains no more by running empty.
 //! - A flow has `initial_quantum` with its first packet, and a quantum at least when it comes back.
 //! - Flows are numbered already, so nothing is hashed and no two collide.
-//! - Flows can have weights, which scale their quantum, not `maxrate`; the smallest weight has `quantum` itself.
+//! - Flows can have weights, which scale their quantum and their `flow_limit`, not `maxrate`; the smallest weight has `quantum` and
+//!   `flow_limit` themselves. A turn would otherwise be worth more than a flow may hold.
 //! - There is no queue for control traffic ahead of the others.
+//! - Beyond `limit` the flow that holds most for its weight loses its last packet: the arrival, if that is its own. tc-fq(8) drops the
+//!   arrival whose ever it is. On a host `limit` has room for a `flow_limit` of 100 flows; on a link that need not be, and who is served
+//!   would be decided by who finds room.
 //!
-//! A packet that comes to a full buffer is dropped, and not one of the flow that filled it: shares are even where `limit` has room for a `flow_limit` of
-//! each flow. The one for hosts, 10,000 packets, has; the one of a link may not.
-//!
-//! Cost: O(1) per packet, O(log flows) when a flow is held back. Memory: at most 135 bytes per flow: records of 56,
-//! made for up to twice as many, and 23 in the tournament once flows are held back. Parameters: [`ENTRY`].
+//! Cost: O(1) per packet, O(log flows) when a flow is held back or among the longest of a full buffer. Memory: at most 190 bytes per
+//! flow: records of 48 and what they hold, 16, made for up to twice as many, a weight, and 23 in each of two tournaments: of flows that
+//! are held back, and of the longest. Parameters: [`ENTRY`].
 
 use alloc::vec::Vec;
 
 use super::discipline::Discipline;
+use crate::aqm::Admission;
+use crate::aqm::occupancy::{Choice, Occupancy, Thresholds, Ties};
 use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
@@ -28,6 +32,7 @@ use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, Heeds, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
+use crate::random::Stream;
 use crate::schedule::drr::{Quanta, scaled};
 use crate::schedule::{End, Queued};
 use crate::smallest::Smallest;
@@ -39,7 +44,7 @@ pub const ENTRY: Entry = Entry {
     role: Role::System,
     summary: "Fair queueing with pacing: a round robin that serves new flows first and holds each to a maximum rate.",
     reference: "Dumazet 2013, tc-fq(8)",
-    cost: "O(1) per packet, O(log flows) when a flow is held back, at most 135 bytes per flow",
+    cost: "O(1) per packet, O(log flows) when a flow is held back or the buffer is full, at most 190 bytes per flow",
     params: FqParams::PARAMS,
     traits: Traits { heeds: &[Heeds::Weight], ..Traits::NONE },
 };
@@ -48,9 +53,10 @@ params! {
     /// Parameters of [`Fq`].
     pub struct FqParams {
         limit: Option<Limit> = LIMIT.in_paper("10000p").doc(
-            "Size of all queues together, beyond which arriving packets are dropped; if not set 100 ms of the link, at least 96 kB.",
+            "Size of all queues together, beyond which the longest for its weight loses its last packet; if not set 100 ms of the link, \
+             at least 96 kB.",
         ),
-        /// Packets of one flow, beyond which its arriving packets are dropped.
+        /// Packets of the flow with the smallest weight, beyond which its arriving packets are dropped; others hold more in proportion to their weights.
         flow_limit: Packets = Param::of("100p", "tc-fq(8)"),
         /// Bytes in a turn of the flow with the smallest weight; others send more in proportion to their weights.
         quantum: Bytes = Param::of("3028B", "tc-fq(8): two MTUs"),
@@ -89,7 +95,6 @@ enum Round {
 struct Flow {
     link: Link,
     queue: PacketQueue,
-    packets: u64,
     quantum: i64,
     credits: i64,
     /// When `maxrate` lets it send next.
@@ -109,21 +114,29 @@ pub struct Fq<P> {
     params: FqParams,
     limit: LinkLimit,
     quanta: Quanta,
+    /// The quantum of the smallest weight.
+    smallest: u64,
     flows: Vec<Flow>,
     packets: Pool<P>,
     new_flows: List,
     old_flows: List,
     /// Flows that are held back, by their time.
     held_back: Smallest,
-    backlog: Backlog,
+    /// What each flow holds.
+    occupancy: Occupancy,
 }
 
 impl<P: Packet> Fq<P> {
-    /// No flows yet, over a link of `link_rate`. A flow of weight `smallest` has one quantum a turn.
+    /// No flows yet, over a link of `link_rate`. A flow of weight `smallest` has one quantum a turn; `random` decides between equally
+    /// long flows.
     #[must_use]
-    pub fn new(params: &FqParams, link_rate: Rate, smallest: Weight) -> Self {
+    pub fn new(params: &FqParams, link_rate: Rate, smallest: Weight, random: Stream) -> Self {
+        let limit = LinkLimit::new(params.limit, link_rate);
+        let occupancy = Occupancy::new(limit.get(), Thresholds::Weights, Choice::Ratio, &[]);
         Self {
-            limit: LinkLimit::new(params.limit, link_rate),
+            limit,
+            occupancy: occupancy.with_ties(Ties::Random, random),
+            smallest: Quanta::new(params.quantum, smallest).of(smallest),
             params: params.clone(),
             quanta: Quanta::new(params.quantum, smallest),
             flows: Vec::new(),
@@ -131,7 +144,6 @@ impl<P: Packet> Fq<P> {
             new_flows: List::EMPTY,
             old_flows: List::EMPTY,
             held_back: Smallest::new(),
-            backlog: Backlog::EMPTY,
         }
     }
 
@@ -151,7 +163,6 @@ impl<P: Packet> Fq<P> {
         let idle = Flow {
             link: Link::NONE,
             queue: PacketQueue::EMPTY,
-            packets: 0,
             quantum: self.quanta.of(Weight::ONE) as i64,
             credits: scaled(self.params.initial_quantum) as i64,
             next: Time::ZERO,
@@ -183,11 +194,30 @@ impl<P: Packet> Fq<P> {
     }
 
     fn pop(&mut self, index: usize) -> Option<P> {
-        let flow = &mut self.flows[index];
-        let queued = flow.queue.pop(&mut self.packets, End::Head)?;
-        flow.packets -= 1;
-        self.backlog.remove(&queued.packet);
-        Some(queued.packet)
+        let packet = self.flows[index].queue.pop(&mut self.packets, End::Head)?.packet;
+        self.occupancy.remove(packet.flow(), &packet);
+        Some(packet)
+    }
+
+    /// Takes a packet out of turn. A flow that runs empty stays in its round until its turn; one that is held back has no turn.
+    fn take_from(&mut self, index: usize, end: End) -> Option<P> {
+        let flow = self.flows.get_mut(index)?;
+        let packet = flow.queue.pop(&mut self.packets, end)?.packet;
+        if flow.queue.is_empty() && flow.round == Round::HeldBack {
+            self.held_back.remove(index);
+            self.enter(index, Round::Idle);
+        }
+        self.occupancy.remove(packet.flow(), &packet);
+        Some(packet)
+    }
+
+    /// Whether a flow holds less than its weight allows.
+    fn has_room(&self, index: usize) -> bool {
+        let held = self.occupancy.held_by(FlowId(index as u32)).packets.get();
+        let limit = self.params.flow_limit.get();
+        let [held_here, allowed] = [(held, self.smallest), (limit, self.flows[index].quantum as u64)]
+            .map(|(a, b)| u128::from(a) * u128::from(b));
+        held < limit || held_here < allowed
     }
 
     /// Lets the flows whose time has come back into the round.
@@ -219,15 +249,8 @@ impl<P: Packet> Discipline<P> for Fq<P> {
         }
     }
 
-    // A flow that runs empty stays in its round until its turn; one that is held back has no turn.
     fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {
-        let index = flow.slot();
-        let packet = (index < self.flows.len()).then(|| self.pop(index))??;
-        if self.flows[index].packets == 0 && self.flows[index].round == Round::HeldBack {
-            self.held_back.remove(index);
-            self.enter(index, Round::Idle);
-        }
-        Some(packet)
+        self.take_from(flow.slot(), End::Head)
     }
 
     fn limit(&self) -> Option<Limit> {
@@ -236,17 +259,19 @@ impl<P: Packet> Discipline<P> for Fq<P> {
 
     fn set_limit(&mut self, limit: Limit) {
         self.limit.set(limit);
+        self.occupancy.set_limit(limit);
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
         self.limit.set_link_rate(rate);
+        self.occupancy.set_limit(self.limit.get());
     }
 
     fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool {
         let FlowSetting::Weight(weight) = setting else { return false };
         let index = self.place_of(flow);
         self.flows[index].quantum = self.quanta.of(weight) as i64;
-        true
+        self.occupancy.set_weight(flow, weight)
     }
 
     fn allows_deferred_dequeue(&self) -> bool {
@@ -257,17 +282,22 @@ impl<P: Packet> Discipline<P> for Fq<P> {
 impl<P: Packet> Queue<P> for Fq<P> {
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
         let index = self.place_of(packet.flow());
-        let flow = &mut self.flows[index];
-        let fits = flow.packets < self.params.flow_limit.get();
-        if !fits || !self.limit.get().admits(&packet, self.backlog) {
+        if !self.has_room(index) || self.occupancy.admit(&packet) != Admission::Accept {
             return sink.dropped(now, packet, DropReason::Overflow);
         }
-        self.backlog.add(&packet);
-        flow.packets += 1;
+        let flow = &mut self.flows[index];
         flow.queue.push(&mut self.packets, Queued { packet, arrived: now });
         if flow.round == Round::Idle {
             flow.credits = flow.credits.max(flow.quantum);
             self.enter(index, Round::New);
+        }
+        // Terminates: each pass takes a packet, and no buffer of nothing exceeds its limit.
+        while self.occupancy.is_exceeded(self.occupancy.held()) {
+            let longest = self.occupancy.choose(|| 0.0);
+            let Some(packet) = longest.and_then(|flow| self.take_from(flow.slot(), End::Tail)) else {
+                return;
+            };
+            sink.dropped(now, packet, DropReason::PushOut);
         }
     }
 
@@ -277,7 +307,7 @@ impl<P: Packet> Queue<P> for Fq<P> {
         loop {
             let index = self.new_flows.front().or(self.old_flows.front())?;
             let flow = &mut self.flows[index];
-            if flow.packets == 0 {
+            if flow.queue.is_empty() {
                 // A new flow that runs empty goes through the old ones, so that it cannot come back as new at once.
                 let round = if flow.round == Round::New { Round::Old } else { Round::Idle };
                 self.end_turn(index, round);
@@ -311,7 +341,7 @@ impl<P: Packet> Queue<P> for Fq<P> {
     }
 
     fn backlog(&self) -> Backlog {
-        self.backlog
+        self.occupancy.held()
     }
 }
 
@@ -325,7 +355,7 @@ mod tests {
     fn fq(change: impl FnOnce(&mut FqParams)) -> Fq<SimplePacket> {
         let mut params = FqParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
         change(&mut params);
-        Fq::new(&params, Rate::from_mbit(10), Weight::ONE)
+        Fq::new(&params, Rate::from_mbit(10), Weight::ONE, Stream::new(1, "fq"))
     }
 
     fn serve(queue: &mut Fq<SimplePacket>, now: Time, n: usize) -> Vec<u32> {
@@ -391,15 +421,23 @@ mod tests {
         for flows in [1_000, 4_096, 5_000, 100_000] {
             let mut queue = fq(|params| {
                 params.maxrate = Some(Rate::from_mbit(8));
-                params.limit = Some(Limit::Packets(Packets::new(u64::MAX)));
+                params.limit = Some(Limit::Packets(Packets::new(2 * u64::from(flows) - 1)));
             });
             let mut log = Log::default();
-            // The second of each flow is held back.
+            for flow in (0..flows).map(FlowId) {
+                queue.set_flow(flow, FlowSetting::Weight(Weight::ONE));
+            }
+            // The second of each flow is held back, and one is pushed out.
             (0..flows).for_each(|flow| queue.enqueue(Time::ZERO, packet(0, flow, 1_000), &mut log));
             (0..flows).for_each(|flow| queue.enqueue(Time::ZERO, packet(1, flow, 1_000), &mut log));
-            assert_eq!(serve(&mut queue, Time::ZERO, usize::MAX).len(), flows as usize);
-            let bytes = queue.flows.capacity() * size_of::<Flow>() + queue.held_back.bytes();
-            assert!(bytes <= 135 * flows as usize, "{flows}: {bytes}");
+            assert_eq!(
+                (serve(&mut queue, Time::ZERO, usize::MAX).len(), log.dropped.len()),
+                (flows as usize, 1)
+            );
+            let bytes = queue.flows.capacity() * size_of::<Flow>()
+                + queue.held_back.bytes()
+                + queue.occupancy.bytes();
+            assert!(bytes <= 190 * flows as usize, "{flows}: {bytes}");
         }
     }
 
@@ -426,5 +464,36 @@ mod tests {
             queue.enqueue(Time::ZERO, packet(0, sent.flow.0, 1_000), &mut log);
         }
         assert!((950..=1_050).contains(&served[0]), "{served:?}");
+    }
+
+    #[test]
+    fn a_full_buffer_takes_from_the_longest_for_its_weight_whoever_comes() {
+        // Flow 1 may have three times as much as flow 0. Of five packets of each and room for eight, flow 0 gives its last.
+        let mut queue = fq(|params| params.limit = Some(Limit::Packets(Packets::new(8))));
+        queue.set_flow(FlowId(1), FlowSetting::Weight(Weight::new(3.0).unwrap()));
+        let mut log = Log::default();
+        (0..5).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log));
+        (10..15).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 1, 1_000), &mut log));
+        // Its own arrival, as long as it is the longest.
+        queue.enqueue(Time::ZERO, packet(5, 0, 1_000), &mut log);
+        let dropped: Vec<_> = log.dropped.iter().map(|&(_, id, reason)| (id, reason)).collect();
+        assert_eq!(dropped, [4, 3, 5].map(|id| (id, DropReason::PushOut)));
+    }
+
+    #[test]
+    fn a_flow_that_is_pushed_out_while_held_back_needs_no_wakeup() {
+        let mut queue = fq(|params| {
+            params.maxrate = Some(Rate::from_mbit(8));
+            params.quantum = Bytes::new(1_000);
+            params.limit = Some(Limit::Bytes(Bytes::new(2_000)));
+        });
+        let mut log = Log::default();
+        (0..2).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log));
+        assert_eq!(serve(&mut queue, Time::ZERO, 9), [0]);
+        // 1000 B of flow 0 and 1500 B of flow 1 are too many: the longer goes, and then flow 0 alone waits.
+        queue.set_limit(Limit::Bytes(Bytes::new(900)));
+        queue.enqueue(Time::ZERO, packet(9, 1, 500), &mut log);
+        assert_eq!(log.dropped.iter().map(|&(_, id, _)| id).collect::<Vec<_>>(), [1]);
+        assert_eq!((serve(&mut queue, Time::ZERO, 9), queue.next_wakeup()), (Vec::from([9]), None));
     }
 }

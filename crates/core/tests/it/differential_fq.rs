@@ -51,7 +51,12 @@ proptest! {
             match op {
                 Op::Enqueue(flow, size) => {
                     ours.enqueue(now, packet(id, flow, size), &mut log);
-                    prop_assert_eq!(log.dropped.pop().is_none(), slow.enqueue(flow as usize, id, size as i64));
+                    let gets_in = slow.enqueue(flow as usize, id, size as i64);
+                    prop_assert_eq!(log.dropped.len(), slow.excess() + usize::from(!gets_in));
+                    for (_, dropped, _) in log.dropped.drain(..) {
+                        let is_right = if gets_in { slow.push_out(dropped) } else { dropped == id };
+                        prop_assert!(is_right, "packet {} of {}", dropped, id);
+                    }
                 }
                 Op::Dequeue => {
                     let sent = ours.dequeue(now, &mut log).map(|sent| sent.id);

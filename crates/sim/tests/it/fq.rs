@@ -36,10 +36,13 @@ fn maxrate_holds_a_flow_to_it_and_the_others_share_the_rest() {
 
 #[test]
 fn flows_below_maxrate_have_even_parts() {
-    // Room for `flow_limit` of each.
-    for queue in
-        [r#"{ kind = "fq", limit = "1000p" }"#, r#"{ kind = "fq", limit = "1000p", maxrate = "3Mbit" }"#]
-    {
+    // With room for `flow_limit` of each, and without.
+    for queue in [
+        r#"{ kind = "fq", limit = "1000p" }"#,
+        r#"{ kind = "fq", limit = "1000p", maxrate = "3Mbit" }"#,
+        r#""fq""#,
+        r#"{ kind = "fq", limit = "40p" }"#,
+    ] {
         let (flood, others, _) = shares(queue, 4);
         assert!(
             is_near(flood, 2.0) && others.iter().all(|&it| is_near(it, 2.0)),
@@ -62,4 +65,50 @@ fn a_tcp_flow_alone_has_maxrate() {
     };
     let (held, free) = (rate(r#"{ kind = "fq", maxrate = "3Mbit" }"#), rate(r#""fq""#));
     assert!(is_near(held, 3.0) && free > 9.5, "{held} {free}");
+}
+
+/// Throughputs over their due of the flows of `text`, which all send more, over a link of `mbit`; each with its weight.
+fn parts(mbit: f64, queue: &str, flows: &[(&str, f64, f64)]) -> Vec<f64> {
+    // Ten seconds at 10 Mb/s, and as many bytes at other rates.
+    let stop = 100e3 / mbit;
+    let mut text = format!(
+        "
+            seed = 1, stop = {stop}ms, measure_from = {}ms
+            link wire: s -> b, rate = {mbit}Mbit, delay = 1ms, queue = {queue}
+        ",
+        (0.2 * stop).round()
+    );
+    for (i, (size, weight, share)) in flows.iter().enumerate() {
+        let rate = (mbit * share * 1e3).round();
+        text += &format!(
+            "flow f{i}: s -> b, weight = {weight}, source = {{ kind = cbr, rate = {rate}kbit, packet = {size}, jitter = 5% }}\n"
+        );
+    }
+    let outcome = run(&text);
+    let sum: f64 = flows.iter().map(|(_, weight, _)| weight).sum();
+    let due = |weight: f64| mbit * 1e6 * weight / sum;
+    flows
+        .iter()
+        .enumerate()
+        .map(|(i, &(_, weight, _))| throughput(&outcome, &format!("f{i}")) / due(weight))
+        .collect()
+}
+
+#[test]
+fn parts_follow_weights_alone_whatever_the_room() {
+    for queue in [r#""fq""#, r#"{ kind = "fq", limit = "20p" }"#, r#"{ kind = "fq", limit = "1000p" }"#] {
+        for mbit in [0.1, 10.0, 1_000.0] {
+            let of_weights = [("1500B", 1.0, 0.8), ("1500B", 2.0, 0.8), ("1500B", 4.0, 0.8)];
+            let of_sizes = [("9000B", 1.0, 0.9), ("1500B", 1.0, 0.9), ("100B", 1.0, 0.9)];
+            let of_ten: Vec<_> = (0..10).map(|i| ("1500B", 1.0, if i == 0 { 0.5 } else { 0.9 })).collect();
+            for flows in [&of_weights[..], &of_sizes, &of_ten] {
+                // Of 20 packets, those of 100 B cannot fill a turn.
+                if queue.contains("20p") && flows == of_sizes {
+                    continue;
+                }
+                let parts = parts(mbit, queue, flows);
+                assert!(parts.iter().all(|part| is_near(*part, 1.0)), "{queue} {mbit} {parts:?}");
+            }
+        }
+    }
 }

@@ -44,9 +44,10 @@ fn hosts_are_the_nodes_at_the_ends_of_flows() {
         "{ kind = \"drr\", isolate = \"destination\" }",
         "{ kind = \"drr\", isolate = \"both\" }",
         "{ kind = \"csfq\", limit = \"64p\", isolate = \"source\" }",
+        "{ kind = \"fq\", isolate = \"source\" }",
     ];
     // Of eleven flows; of two sources; of three destinations; ten flows of one source count there.
-    for (got, due) in of_one(&queues).into_iter().zip([10.0 / 11.0, 5.0, 10.0 / 3.0, 5.0, 5.0]) {
+    for (got, due) in of_one(&queues).into_iter().zip([10.0 / 11.0, 5.0, 10.0 / 3.0, 5.0, 5.0, 5.0]) {
         assert!((got / due - 1.0).abs() < 0.03, "{got}, not {due}");
     }
 }

@@ -46,10 +46,32 @@ impl Fq {
         }
     }
 
-    /// A packet arrives. Whether it gets in.
-    pub fn enqueue(&mut self, flow: usize, id: u32, size: i64) -> bool {
+    /// What flows hold beyond the limit.
+    #[must_use]
+    pub fn excess(&self) -> usize {
         let held: usize = self.flows.iter().map(|flow| flow.packets.len()).sum();
-        if held == self.limit || self.flows[flow].packets.len() == self.flow_limit {
+        held.saturating_sub(self.limit)
+    }
+
+    /// A packet is pushed out of a buffer that holds too much. Whether it is the last of a flow that holds most for its weight.
+    pub fn push_out(&mut self, id: u32) -> bool {
+        let is_last = |flow: &Flow| flow.packets.last().is_some_and(|&(last, _)| last == id);
+        let Some(flow) = self.flows.iter().position(is_last) else { return false };
+        let held = |flow: usize| self.flows[flow].packets.len() as i64;
+        let is_longest = (0..self.flows.len())
+            .all(|other| held(other) * self.quanta[flow] <= held(flow) * self.quanta[other]);
+        self.flows[flow].packets.pop();
+        if self.flows[flow].packets.is_empty() {
+            self.held_back.retain(|&other| other != flow);
+        }
+        is_longest
+    }
+
+    /// A packet arrives. Whether it gets in; the buffer may then hold too much.
+    pub fn enqueue(&mut self, flow: usize, id: u32, size: i64) -> bool {
+        let least = self.quanta.iter().min().copied().unwrap_or(1);
+        let most = self.flow_limit as i64 * (self.quanta[flow] / least);
+        if self.flows[flow].packets.len() as i64 == most {
             return false;
         }
         self.flows[flow].packets.push((id, size));
