@@ -30,6 +30,7 @@ use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Shares, Traits
 use crate::params;
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
+use crate::schedule::End;
 use crate::units::{Bytes, Ratio, Span, Time};
 
 /// PIE in the catalogue.
@@ -226,6 +227,9 @@ impl PieState {
 
 impl Control for PieControl {
     type State = PieState;
+
+    // RFC 8033 drops the arrival at a full queue. The delay by which PIE decides then stays what arrivals make it.
+    const OVERFLOW: End = End::Tail;
 
     #[inline]
     fn admit<P: Packet>(

@@ -6,7 +6,11 @@
 //!
 //! Readings:
 //! - PIE's "at most two packets" is of the queue of the flow, as its delay is. Flows with two packets each are thus
-//!   never dropped from early, however many they are; the limit then cuts the longest.
+//!   never dropped from early, however many they are.
+//! - Beyond `limit` the longest queue loses its last packet: the arrival, if that is its own. Linux's fq_pie, which drops "during enqueue
+//!   only", drops the arrival whose ever it is, so that a flood could fill the buffer before PIE holds it back. A batch from the head, as
+//!   FQ-CoDel's, would empty the queue below half of the target each time, and a drop from the head shorten the delay of what is sent:
+//!   PIE, which goes by that delay, would see no congestion in either.
 //! - A queue's updates are made up when a packet of it comes or goes: an idle queue costs nothing, and decays.
 //!
 //! Cost: O(1) per packet plus the updates, O(log queues) per cut; 160 bytes per queue, kept while it is idle. Parameters:
@@ -14,7 +18,7 @@
 
 use super::flow_queueing::{FlowQueues, FlowQueuesParams};
 use crate::aqm::pie::PieControl;
-use crate::param::{Entry, Heeds, Inside, Role, Shares, Traits};
+use crate::param::{Entry, Heeds, Inside, Param, Role, Shares, Traits};
 use crate::params;
 
 /// FQ-PIE in the catalogue.
@@ -32,7 +36,9 @@ params! {
     /// Parameters of [`FqPie`].
     pub struct FqPieParams {
         /// The queues, and how they share.
-        ..queues: FlowQueuesParams,
+        ..queues: FlowQueuesParams where {
+            drop_batch: Param::of("1", "Linux's fq_pie: an arrival at the limit is dropped; RFC 8290's batch is FQ-CoDel's"),
+        },
         /// The control loop on each queue.
         ..control: PieControl,
     }

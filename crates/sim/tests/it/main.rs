@@ -24,6 +24,7 @@ mod links;
 mod marks;
 mod matrix;
 mod media;
+mod overflow;
 mod per_queue;
 mod pps;
 mod quic;
