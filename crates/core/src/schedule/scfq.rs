@@ -9,7 +9,7 @@
 //! - Tags are those of heads of line, not of arrivals; `tags.rs` says why, and what integers they are.
 //! - Once the link is idle the paper sets v and all tags to zero. Here nothing has to be done: v is then the
 //!   largest F served, so no flow owes anything.
-//! - Equal tags, which the paper breaks at will: the lower flow number goes first.
+//! - Equal tags, which the paper breaks at will: the one that came to the head of its flow first.
 //! - A large head that was pushed out may leave a small packet whose F is below v. It is served next, and v
 //!   stays where it is: virtual time does not go back.
 //!
@@ -64,7 +64,7 @@ mod tests {
         // Flow 1, weight 2, 200 B each: F = 100, 200, 300, 400, 500.
         let mut scfq = scfq(&[1.0, 2.0]);
         push(&mut scfq, 1, &[(0, 300), (0, 100), (0, 100), (1, 200), (1, 200), (1, 200), (1, 200), (1, 200)]);
-        // By F, and the lower flow first: 4 (100), 5 (200), 1 (300), 6 (300), 2 (400), 7 (400), 3, 8.
+        // By F, and the first that was a head first: 4 (100), 5 (200), 1 (300), 6 (300), 2 (400), 7 (400), 3, 8.
         assert_eq!(serve(&mut scfq, 9), [4, 5, 1, 6, 2, 7, 3, 8]);
     }
 

@@ -8,7 +8,7 @@
 //!
 //! Readings:
 //! - Tags are those of heads of line, not of arrivals; `tags.rs` says why, and what integers they are.
-//! - Equal start tags, which the paper breaks at will: the lower flow number goes first.
+//! - Equal start tags, which the paper breaks at will: the one that came to the head of its flow first.
 //! - The link is idle when it asks and there is nothing.
 //!
 //! Fairness (Theorem 1): over any interval in which flows f and m are backlogged, |W_f/r_f - W_m/r_m| <=
@@ -63,7 +63,7 @@ mod tests {
         // Flow 1, weight 2: 200 B at S = 0, F = 100; S = 100, 200, 300, 400.
         let mut stfq = stfq(&[1.0, 2.0]);
         push(&mut stfq, 1, &[(0, 300), (0, 100), (0, 100), (1, 200), (1, 200), (1, 200), (1, 200), (1, 200)]);
-        // By S, and the lower flow first: 1 (0), 4 (0), 5 (100), 6 (200), 2 (300), 7 (300), 3 (400), 8 (400).
+        // By S, and the first that was a head first: 1 (0), 4 (0), 5 (100), 6 (200), 2 (300), 7 (300), 3 (400), 8 (400).
         assert_eq!(serve(&mut stfq, 9), [1, 4, 5, 6, 2, 7, 3, 8]);
     }
 
@@ -100,12 +100,12 @@ mod tests {
         // Without packet 1, flow 0 has S = 0 and 100; stamped at arrival they would be 1000 and 1100.
         assert_eq!(stfq.push_out(Time::ZERO, FlowId(0), End::Head).map(|queued| queued.packet.id), Some(1));
         assert_eq!(serve(&mut stfq, 9), [2, 4, 3, 5]);
-        push(&mut stfq, 6, &[(0, 900), (1, 100)]);
+        push(&mut stfq, 6, &[(0, 900), (1, 100), (1, 100)]);
         // Flow 0 is idle again and owes what it had sent, 200 of 1000: it is behind v = 500 and starts there;
         // flow 1 has F = 1000.
         assert_eq!(stfq.push_out(Time::ZERO, FlowId(0), End::Tail).map(|queued| queued.packet.id), Some(6));
-        push(&mut stfq, 8, &[(0, 100)]);
-        assert_eq!(serve(&mut stfq, 9), [8, 7]);
+        push(&mut stfq, 9, &[(0, 100)]);
+        assert_eq!(serve(&mut stfq, 9), [7, 9, 8]);
         assert_eq!(stfq.push_out(Time::ZERO, FlowId(0), End::Head), None);
         assert!(stfq.backlog().is_empty());
     }
@@ -129,6 +129,6 @@ mod tests {
             stfq.push(Time::ZERO, packet(id, flow, 100));
         }
         // Packet 3 waits behind packet 1 in slot 1. The last number has a slot of its own, the last.
-        assert_eq!(serve(&mut stfq, 9), [4, 1, 2, 3]);
+        assert_eq!(serve(&mut stfq, 9), [1, 2, 4, 3]);
     }
 }

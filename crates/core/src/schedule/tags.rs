@@ -15,6 +15,10 @@
 //! bytes: for 64 bytes and a weight a million times the smallest, by less than 0.1 %. When virtual time
 //! reaches 2^62, that is after 275 GB for each unit of the smallest weight, all numbers are moved down
 //! together, which changes no difference: O(flows), once in more than 10^8 packets.
+//!
+//! **Ties.** Flows whose tags are equal, as those of all that send packets of one size are time and again, are served in the order in which
+//! their heads came to the head: by their numbers, those with high ones would wait longer and lose more packets for it. Tags that differ
+//! by less than 2^-14 bytes count as equal there, and for nothing else; beyond a thousand equal tags the order of two may be the other.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -30,6 +34,9 @@ use crate::units::{Bytes, Time, Weight};
 /// Where the numbers are moved down. Below 2^63 by more than any tag can be ahead of virtual time.
 const HORIZON: u64 = 1 << 62;
 
+/// The part of a place among all flows that is not the tag but its turn among equal ones.
+const TURN: u64 = (1 << 10) - 1;
+
 /// What a byte costs at the smallest weight, in virtual time times 2^16.
 const BYTE: f64 = (1_u64 << 40) as f64;
 
@@ -42,6 +49,8 @@ pub(super) struct Flow {
     per_byte: u64,
     /// S of its head while backlogged, else F of its last packet served.
     pub tag: u64,
+    /// Its turn among equal tags.
+    turn: u64,
 }
 
 impl Flow {
@@ -86,7 +95,7 @@ impl<P: Packet> Flows<P> {
     #[inline(never)]
     fn grow(&mut self, flows: usize) {
         let per_byte = self.per_byte(Weight::ONE);
-        self.flows.resize(flows, Flow { queue: PacketQueue::EMPTY, per_byte, tag: 0 });
+        self.flows.resize(flows, Flow { queue: PacketQueue::EMPTY, per_byte, tag: 0, turn: 0 });
     }
 
     /// Takes a packet in. Says whether it is the head of its flow.
@@ -144,7 +153,8 @@ impl<P: Packet> Flows<P> {
             return None;
         }
         let backlogged = self.flows.iter().filter(|flow| !flow.queue.is_empty()).map(|flow| flow.tag);
-        let by = backlogged.fold(now, u64::min);
+        // No tag is then ahead of its place among all.
+        let by = backlogged.fold(now, u64::min) & !TURN;
         // The tag of an idle flow may be below: it carries no information, and neither does zero.
         self.flows.iter_mut().for_each(|flow| flow.tag = flow.tag.saturating_sub(by));
         Some(by)
@@ -167,6 +177,8 @@ pub struct ByTag<P, T> {
     pub(super) v: u64,
     /// The largest F of a packet served.
     latest: u64,
+    /// Packets that have come to the head of their flow.
+    heads: u64,
     tag: PhantomData<T>,
 }
 
@@ -174,7 +186,21 @@ impl<P: Packet, T: Tag> ByTag<P, T> {
     /// Without packets. `smallest` is the smallest weight of a flow.
     #[must_use]
     pub fn new(smallest: Weight) -> Self {
-        Self { flows: Flows::new(smallest), order: Smallest::new(), v: 0, latest: 0, tag: PhantomData }
+        Self {
+            flows: Flows::new(smallest),
+            order: Smallest::new(),
+            v: 0,
+            latest: 0,
+            heads: 0,
+            tag: PhantomData,
+        }
+    }
+
+    /// Gives a packet that has come to the head of its flow its tag, behind those that are equal.
+    fn take_turn(&mut self, index: usize) {
+        self.heads = self.heads.wrapping_add(1);
+        self.flows.get(index).turn = self.heads;
+        self.tag(index);
     }
 
     /// Gives the head of a flow its tag, or takes the flow out if it has none.
@@ -185,7 +211,7 @@ impl<P: Packet, T: Tag> ByTag<P, T> {
             false => self.flows.finish(index),
         };
         match tag {
-            Some(tag) => self.order.set(index, tag),
+            Some(tag) => self.order.set(index, tag & !TURN | self.flows.get(index).turn & TURN),
             None => self.order.remove(index),
         }
     }
@@ -214,23 +240,24 @@ impl<P: Packet, T: Tag> Scheduler<P> for ByTag<P, T> {
             // Goyal97 eq. (4); the same in Golestani94, section 3.
             let flow = self.flows.get(index);
             flow.tag = flow.tag.max(self.v);
-            self.tag(index);
+            self.take_turn(index);
         }
     }
 
     fn pop(&mut self, _now: Time) -> Option<Queued<P>> {
-        let Some((tag, index)) = self.order.first() else {
+        let Some((_, index)) = self.order.first() else {
             self.v = self.v.max(self.latest);
             return None;
         };
         let queued = self.flows.take(index, End::Head)?;
-        self.v = self.v.max(tag);
         let flow = self.flows.get(index);
+        let start = flow.tag;
         // Goyal97 eq. (5); the next packet of the flow starts where this one finishes.
-        let length = flow.length(queued.packet.size());
-        flow.tag = if T::IS_START { tag + length } else { tag };
-        self.latest = self.latest.max(flow.tag);
-        self.tag(index);
+        flow.tag += flow.length(queued.packet.size());
+        let finish = flow.tag;
+        self.v = self.v.max(if T::IS_START { start } else { finish });
+        self.latest = self.latest.max(finish);
+        self.take_turn(index);
         self.rebase();
         Some(queued)
     }

@@ -12,6 +12,9 @@ pub struct Scfq {
     /// Per flow: F of its last packet served.
     finish: Vec<f64>,
     v: f64,
+    /// Per flow: the place of its head among all in the order in which they came to the head.
+    turn: Vec<u64>,
+    heads: u64,
 }
 
 impl Scfq {
@@ -20,13 +23,19 @@ impl Scfq {
     pub fn new(weight: Vec<f64>) -> Self {
         let n = weight.len();
         let (queue, start, finish) = (vec![Vec::new(); n], vec![0.0; n], vec![0.0; n]);
-        Self { weight, queue, start, finish, v: 0.0 }
+        Self { weight, queue, start, finish, v: 0.0, turn: vec![0; n], heads: 0 }
+    }
+
+    fn take_turn(&mut self, flow: usize) {
+        self.heads += 1;
+        self.turn[flow] = self.heads;
     }
 
     /// A packet arrives.
     pub fn enqueue(&mut self, flow: usize, id: u32, size: f64) {
         if self.queue[flow].is_empty() {
             self.start[flow] = self.v.max(self.finish[flow]);
+            self.take_turn(flow);
         }
         self.queue[flow].push((id, size));
     }
@@ -35,7 +44,9 @@ impl Scfq {
     pub fn dequeue(&mut self) -> Option<u32> {
         let tag = |flow: usize| self.start[flow] + self.queue[flow][0].1 / self.weight[flow];
         let backlogged = (0..self.queue.len()).filter(|&flow| !self.queue[flow].is_empty());
-        let Some(flow) = backlogged.min_by(|&a, &b| tag(a).total_cmp(&tag(b))) else {
+        let Some(flow) =
+            backlogged.min_by(|&a, &b| tag(a).total_cmp(&tag(b)).then(self.turn[a].cmp(&self.turn[b])))
+        else {
             self.finish.fill(0.0);
             self.v = 0.0;
             return None;
@@ -43,6 +54,7 @@ impl Scfq {
         self.finish[flow] = tag(flow);
         self.start[flow] = self.finish[flow];
         self.v = self.v.max(self.finish[flow]);
+        self.take_turn(flow);
         Some(self.queue[flow].remove(0).0)
     }
 
