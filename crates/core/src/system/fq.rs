@@ -29,7 +29,7 @@ use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, Heeds, LIMIT, Param, ParamError, Role, Traits, require};
+use crate::param::{Entry, Heeds, LIMIT, Param, ParamError, Role, Shares, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
@@ -46,7 +46,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Dumazet 2013, tc-fq(8)",
     cost: "O(1) per packet, O(log flows) when a flow is held back or the buffer is full, at most 190 bytes per flow",
     params: FqParams::PARAMS,
-    traits: Traits { heeds: &[Heeds::Weight], ..Traits::NONE },
+    traits: Traits { heeds: &[Heeds::Weight], shares: Shares::Given, ..Traits::NONE },
 };
 
 params! {
