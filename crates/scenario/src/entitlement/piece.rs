@@ -28,7 +28,8 @@ pub(super) fn shares(
         by_tickets(scenario, classes, |class| class.tickets, |link| link.tickets, false)?
     } else if any(|class| class.customer > 0) {
         by_customers(&capacities, weights, classes)?
-    } else if links.iter().any(|&link| scenario.links[link].queue.isolate().is_some()) {
+    } else if links.iter().any(|&link| scenario.links[link].queue.isolate().is_some()) && weigh_alike(classes)
+    {
         let isolate = |link: usize| scenario.links[links[link]].queue.isolate();
         by_hosts(&capacities, isolate, classes)?
     } else {
@@ -69,6 +70,11 @@ fn by_customers(capacities: &[f64], weights: &[Weight], classes: &[(&Class, u32)
     let claims: Vec<CustomerClaim> = claims.into_iter().zip(classes).map(of_customer).collect();
     let weights: Vec<f64> = weights.iter().copied().map(Weight::get).collect();
     hierarchical(capacities, &weights, &claims).ok()
+}
+
+/// Whether all flows weigh alike. Hosts do, so weights that are declared say of their division that it is not what is wanted.
+fn weigh_alike(classes: &[(&Class, u32)]) -> bool {
+    classes.windows(2).all(|pair| pair[0].0.weight == pair[1].0.weight)
 }
 
 /// Who has a part of a link.
