@@ -4,7 +4,7 @@
 //! a queue for each flow it is the queue of the flow, as in RFC 8290: the delays of flows then differ, and one state for all of them
 //! takes a fast flow's short delay for the end of a slow flow's standing queue.
 //!
-//! [`Control`] is an algorithm, [`dequeue`] runs it for a discipline that holds the queues itself (FQ-CoDel, FQ-PIE, CAKE), and
+//! [`Control`] is an algorithm, `dequeue` runs it for a discipline that holds the queues itself (FQ-CoDel, FQ-PIE, CAKE), and
 //! [`PerQueue`] is the buffer policy. Behind a scheduler with queues of flows that policy has a state for each flow, and a full buffer
 //! pushes out of the queue that is the longest for its weight, as longest queue drop does: tail drop would let one flow fill the buffer.
 //!
@@ -94,7 +94,7 @@ pub trait Control: Clone + Debug {
     fn statistics(_state: &Self::State, _show: &mut dyn FnMut(&'static str, f64)) {}
 }
 
-/// A queue as [`dequeue`] takes packets from it.
+/// A queue from which an algorithm takes packets.
 pub trait Source<P> {
     /// Takes the head.
     fn pop(&mut self) -> Option<Queued<P>>;
