@@ -172,7 +172,8 @@ mod tests {
         for flood in [flood, Flood { forges: true, ..flood }] {
             let part = part_during(&place, 18, flood);
             // Half is due; next to nothing is left where hosts do not share first.
-            assert!(part.is_none_or(|part| part >= 0.45), "{flood:?}: {part:?}");
+            // A gateway that missed frames or shed load three times is not judged, but by the clock it is to have a core.
+            assert!(part.map_or(!by_the_clock, |part| part >= 0.45), "{flood:?}: {part:?}");
         }
         // As fast as a core can send, which may be more than the gateway can move, and more than it can read beside the flooder.
         if !by_the_clock {
