@@ -89,7 +89,8 @@ fn it_runs_in_a_sweep_with_all_others() {
 fn it_runs_on_real_packets() {
     let output = run(&["sh", "-c", "test -n \"$APPORTION_FAR\""]);
     let (text, error) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if error.contains("cannot make a") {
+    // The example returns the error as it is, which prints its fields.
+    if error.contains("cannot make a") || error.contains("max_user_namespaces") {
         return skip::because(error);
     }
     assert!(output.status.success(), "{error}");

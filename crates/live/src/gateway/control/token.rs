@@ -158,6 +158,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         let read = |text: &[u8], mode| {
+            // One that may only be read is not written again.
+            let _ = fs::remove_file(&path);
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             Token::read(&path).map_err(|error| error.to_string())
