@@ -39,7 +39,7 @@ pub struct Head {
     pub waiting: Bytes,
 }
 
-/// What becomes of the packet at the head.
+/// The decision on the packet at the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It is sent.

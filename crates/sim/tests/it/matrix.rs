@@ -174,7 +174,7 @@ impl Case {
             let least = part * drawn.demand.min(1.0);
             let bound = match self.shares() {
                 Shares::Given if self.is_exact() => 0.95,
-                // Nobody has nothing.
+                // No flow is starved.
                 Shares::Given | Shares::Approximate => 0.01,
                 Shares::Kept | Shares::Ignored => 0.0,
             };
