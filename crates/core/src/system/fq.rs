@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_buffer_takes_from_the_longest_for_its_weight_whoever_comes() {
+    fn a_full_buffer_drops_from_the_longest_for_its_weight() {
         // Flow 1 may have three times as much as flow 0. Of five packets of each and room for eight, flow 0 gives its last.
         let mut queue = fq(|params| params.limit = Some(Limit::Packets(Packets::new(8))));
         queue.set_flow(FlowId(1), FlowSetting::Weight(Weight::new(3.0).unwrap()));

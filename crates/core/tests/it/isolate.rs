@@ -277,7 +277,7 @@ fn other_hosts_count_from_the_next_packet_on() {
 }
 
 #[test]
-fn what_belongs_to_flows_is_refused_and_so_is_what_divides_nothing() {
+fn isolation_refuses_what_goes_by_flows_or_divides_nothing() {
     for kind in ["fred", "ramp", "sffc", "nbq", "hcsfq", "tred", "rio", "prio", "htb", "hfsc", "sp_pifo"] {
         let error = read(kind, &["isolate=both"]).expect_err(kind);
         assert!(

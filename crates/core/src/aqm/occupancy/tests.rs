@@ -22,7 +22,7 @@ fn chosen(occupancy: &mut Occupancy, uniform: f64) -> Option<u32> {
 }
 
 #[test]
-fn of_equal_excess_chance_finds_the_victim_and_never_an_empty_flow() {
+fn among_equals_chance_finds_a_victim_that_holds_a_packet() {
     for choice in [Choice::Ratio, Choice::Difference] {
         let first = |seed| {
             let occupancy = buffer(Thresholds::Equal, choice, &[], &[1, 3, 0, 3]);

@@ -204,7 +204,7 @@ fn tins(change: impl FnOnce(&mut CakeParams), flows: [u32; 2], gap: Span) -> [f6
 }
 
 #[test]
-fn real_rate_flows_have_a_quarter_first_and_more_as_far_as_flows_share_alike() {
+fn real_rate_flows_have_a_quarter_or_their_fair_shares() {
     // 10 Mb/s are 1250 B a millisecond; a link may be slower than it is said to be.
     for gap in [Span::from_millis(1), Span::from_millis(10)] {
         let part = |flows| tins(|_| {}, flows, gap)[1];
@@ -222,7 +222,7 @@ fn real_rate_flows_have_a_quarter_first_and_more_as_far_as_flows_share_alike() {
 }
 
 #[test]
-fn packets_of_a_call_that_came_during_one_of_another_tin_go_before_its_next() {
+fn a_call_goes_before_the_next_packet_of_another_tin() {
     let (mut queue, mut log) = (cake(|_| {}), Log::default());
     queue.set_flow(FlowId(1), FlowSetting::Class(FlowClass::RealRate));
     (0..3).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 0, 1_500), &mut log));
