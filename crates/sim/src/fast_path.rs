@@ -34,7 +34,7 @@ use crate::wire::OnWire;
 mod tests;
 
 /// What is decided.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Decision {
     LeaveOrder,
     Bypass,
@@ -110,7 +110,7 @@ impl Link {
     #[must_use]
     #[inline(always)]
     pub fn can_bypass(&self, at: Time) -> bool {
-        self.tx_mode == TxMode::Bypass
+        holds(Bypass, 5, self.tx_mode == TxMode::Bypass)
             && holds(Bypass, 6, matches!(self.transmitter, Transmitter::Idle | Transmitter::Draining))
             && holds(Bypass, 7, at >= self.free_at)
     }
@@ -125,7 +125,7 @@ impl Link {
     pub(crate) fn skips_queue(&self, now: Time) -> bool {
         let is_free =
             matches!(self.transmitter, Transmitter::Idle | Transmitter::Draining) && now >= self.free_at;
-        is_free
+        holds(SkipQueue, 1, is_free)
             && holds(SkipQueue, 2, self.state.is_transparent())
             && holds(SkipQueue, 3, self.rate() > Rate::ZERO)
     }
@@ -135,8 +135,7 @@ impl Link {
 ///
 /// The end of a transmission takes the next packet from the queue to the wire. Elsewhere this is seen when that packet
 /// has crossed the wire, and no earlier: a slack later at least, also where it has jitter or goes in an aggregate. The
-/// link itself, and those who count, first
-/// [catch up](Link::catch_up) with what was due. So it may be done late if
+/// link itself, and those who count, first [catch up](Link::catch_up) with what was due. So it may be done late if
 ///
 /// 1. the discipline concerns its link alone: one that holds packets back, notifies sources or calls a program does so
 ///    at its time;
@@ -178,7 +177,7 @@ impl Link {
     /// 6. The packet [bypasses the queue](Self::can_bypass): else it would be there before its time.
     #[inline]
     pub fn takes_early(&mut self, now: Time, sent: &OnWire) -> bool {
-        if !self.is_fed {
+        if !holds(HandOver, 3, self.is_fed) {
             return false;
         }
         let takes = holds(HandOver, 4, sent.begun <= now)
@@ -221,7 +220,7 @@ impl Link {
     ///
     /// That no other packet waits in the host, the caller knows: it would have to go behind it.
     pub(crate) fn may_leave_early(&self, owns_link: bool, at: Time) -> bool {
-        owns_link && holds(LeaveEarly, 5, self.can_bypass(at))
+        holds(LeaveEarly, 4, owns_link) && holds(LeaveEarly, 5, self.can_bypass(at))
     }
 }
 
@@ -303,7 +302,7 @@ impl Simulation<'_> {
     /// 1. They answer at once, or not at all: another packet, or a timer, would find that the last acknowledgement is
     ///    due.
     /// 2. What their sources send does not end and is not waited for: nothing else begins when the last of it arrives.
-    /// 3. The flow has not stopped: a connection that ends is not there for what arrives later.
+    /// 3. The flow does not stop: a connection that ends is not there for what arrives later.
     fn sink_answers_until(&self, way: &Way) -> Time {
         let flow = &self.scenario.flows[way.flow as usize];
         let waits = match &flow.transport {
@@ -320,7 +319,8 @@ impl Simulation<'_> {
         if !holds(SinkAnswers, 2, !self.workloads(way).any(ends)) {
             return Time::ZERO;
         }
-        if holds(SinkAnswers, 3, false) { self.scenario.stop } else { self.stop_of(flow) }
+        let (end, stop) = (self.scenario.stop, self.stop_of(flow));
+        if holds(SinkAnswers, 3, stop >= end) { end } else { stop }
     }
 
     /// Until when the source of a way does the same with acknowledgements that come early; zero if never.
@@ -331,10 +331,11 @@ impl Simulation<'_> {
     ///    not when it writes;
     /// 2. it is one connection, or others could send in between;
     /// 3. nothing else uses the first link, or changes it;
-    /// 4. that is not the last one as well. This is no matter of results: data that reach their sink at once come back
-    ///    as an acknowledgement, and one event would carry the connection to the next time at which something is
-    ///    counted.
-    /// 5. The flow has not stopped: nothing is sent then.
+    /// 4. the flow does not stop: nothing is sent then.
+    ///
+    /// Never if the first link is the last one as well. This is no matter of results: data that reach their sink at once
+    /// come back as an acknowledgement, and one event would carry the connection to the next time at which something is
+    /// counted.
     fn source_answers_until(&self, way: &Way, users: &[usize]) -> Time {
         let (Some(first), flow) = (way.path.first(), &self.scenario.flows[way.flow as usize]) else {
             return self.scenario.stop;
@@ -352,7 +353,8 @@ impl Simulation<'_> {
         if way.path.len() == 1 {
             return Time::ZERO;
         }
-        if holds(SourceAnswers, 5, false) { self.scenario.stop } else { self.stop_of(flow) }
+        let (end, stop) = (self.scenario.stop, self.stop_of(flow));
+        if holds(SourceAnswers, 4, stop >= end) { end } else { stop }
     }
 
     fn workloads(&self, way: &Way) -> impl Iterator<Item = &Workload> {
@@ -408,7 +410,7 @@ impl Simulation<'_> {
             Transport::Quic(_) | Transport::Udp { .. } => false,
         };
         let some = self.scenario.flows.iter().any(|flow| would(&flow.transport));
-        self.answers_in_place = self.hosts_are_plain && some;
+        self.answers_in_place = holds(InPlace, 4, self.hosts_are_plain) && some;
     }
 }
 
