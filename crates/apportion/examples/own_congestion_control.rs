@@ -3,7 +3,7 @@
 
 use apportion::{Catalog, Run, ScenarioBuilder, catalogue};
 use apportion_core::congestion::{
-    ALGORITHMS, Ack, CongestionControl, CongestionEvent, Entry, Response, Window,
+    ALGORITHMS, Ack, CongestionControl, CongestionEvent, Entry, LossRecovery, Response, Window,
 };
 
 /// Kelly, "Scalable TCP", CCR 33(2), 2003: each segment acknowledged opens the window by a hundredth, and a loss takes an eighth of it.
@@ -40,7 +40,8 @@ pub(crate) fn main() -> Result<(), Box<dyn std::error::Error>> {
     let catalog = catalog()?;
     println!("{}", catalogue::explain(&catalog, "scalable")?);
     // Tahoe repairs losses in no way that the default TCP has.
-    let known = ALGORITHMS.iter().chain(catalog.controls()).filter(|entry| entry.name != "tahoe");
+    let known =
+        ALGORITHMS.iter().chain(catalog.controls()).filter(|entry| entry.recovery != LossRecovery::Tahoe);
     let names = format!("{:?}", known.map(|entry| entry.name).collect::<Vec<_>>());
     let scenario = ScenarioBuilder::example("quickstart").ok_or("no such example")?.catalog(&catalog);
     let scenario = scenario.set("stop", "8s").set("topology.bottleneck.queue", "fifo");

@@ -278,7 +278,7 @@ const SHARED_FLOW: [Param; 16] = [
     optional(
         "quic",
         of(Kind::Defined("quic", "\"cubic\"")),
-        "QUIC in place of `tcp`: `cubic`, `newreno`, `bbr` or `bbr3`, or a table with `algorithm` and parameters. Simulator only; not for `web` and `probe`. `false` takes a default back.",
+        "QUIC in place of `tcp`: a congestion control that `apportion explain quic` lists, or a table with `algorithm` and parameters. Simulator only; not for `web` and `probe`. `false` takes a default back.",
     ),
     optional(
         "protocol",

@@ -16,7 +16,7 @@
 mod profiles;
 pub(crate) mod text;
 
-pub use apportion_core::congestion::{ALGORITHMS, Algorithm, Entry as AlgorithmEntry};
+pub use apportion_core::congestion::{ALGORITHMS, Algorithm, Entry as AlgorithmEntry, LossRecovery};
 use apportion_core::param::{Param, ParamError};
 use apportion_core::units::{Bytes, Packets, Span};
 use apportion_core::{choice, params};
@@ -280,6 +280,7 @@ impl TcpParams {
     /// Why none can, with a parameter that has to change.
     pub fn check(&self) -> Result<(), ParamError> {
         check_sizes(self.segment, self.header, Bytes::new(self.window_bytes()))?;
+        let algorithm = self.algorithm.entry();
         let counts = [
             ("dupack_threshold", Some(self.dupack_threshold)),
             ("max_backoff", self.max_backoff),
@@ -290,9 +291,9 @@ impl TcpParams {
             ("ack", "an ACK with a full SACK option has at most 65535 bytes")
         } else if let Some((key, _)) = counts.iter().find(|(_, count)| *count == Some(0)) {
             (*key, "must be at least 1")
-        } else if self.sack_recovery == SackRecovery::Rack && self.algorithm == Algorithm::Tahoe {
-            let why = "tahoe has no recovery for RACK to guide; choose another profile, such as \"rfc\"";
-            ("algorithm", why)
+        } else if self.sack_recovery == SackRecovery::Rack && algorithm.recovery == LossRecovery::Tahoe {
+            let advice = "has no recovery for RACK to guide; choose another profile, such as \"rfc\"";
+            return Err(ParamError::new("algorithm", format!("{} {advice}", algorithm.name)));
         } else if self.initial_rto == Span::ZERO || self.max_rto < self.min_rto {
             let key = if self.initial_rto == Span::ZERO { "initial_rto" } else { "max_rto" };
             (key, "needs initial_rto > 0 and min_rto <= max_rto")
@@ -318,8 +319,7 @@ impl TcpParams {
     /// Whether the receiver reports selective acknowledgments and the sender uses them.
     #[must_use]
     pub fn sack(&self) -> bool {
-        !matches!(self.algorithm, Algorithm::Tahoe | Algorithm::Reno | Algorithm::NewReno)
-            || self.sack_recovery == SackRecovery::Rack
+        self.sack_recovery == SackRecovery::Rack || self.algorithm.entry().recovery == LossRecovery::Sack
     }
 
     /// Whether segments carry timestamps: a control by one-way delays measures by them.

@@ -13,7 +13,7 @@ use crate::model::Transport;
 use crate::params::Params;
 use crate::problem::{Problems, did_you_mean};
 use crate::quic::{self, QuicParams};
-use crate::tcp::{ALGORITHMS, Algorithm, PROFILES, TcpParams};
+use crate::tcp::{ALGORITHMS, Algorithm, LossRecovery, PROFILES, TcpParams};
 use crate::text::{Item, Value, join, quoted};
 
 /// The key that says what carries a flow, `tcp` or `quic`, if one does: what the flow sets itself replaces a default.
@@ -194,9 +194,9 @@ fn named(catalog: &Catalog, word: Option<&Item>, may_be_algorithm: bool) -> Opti
 
 /// Congestion controls that a word may name in place of a profile.
 pub(crate) fn algorithms(catalog: &Catalog, allowed: bool) -> impl Iterator<Item = &'static str> {
-    // Tahoe has no selective acknowledgments, which the default TCP relies on.
-    let all = ALGORITHMS.iter().chain(catalog.controls()).map(|entry| entry.name);
-    all.filter(move |name| allowed && *name != "tahoe")
+    let all = ALGORITHMS.iter().chain(catalog.controls());
+    // The default TCP has RACK, which guides no Tahoe.
+    all.filter(move |entry| allowed && entry.recovery != LossRecovery::Tahoe).map(|entry| entry.name)
 }
 
 /// The congestion controls that QUIC has.

@@ -20,6 +20,19 @@ pub enum Marks {
     Counted,
 }
 
+/// How the classical recoveries, those of TCP without RACK, repair a loss. RACK and QUIC have a repair of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossRecovery {
+    /// Fast retransmit, then slow start from one segment (RFC 5681 section 3.1 without fast recovery). It has nothing for RACK to guide.
+    Tahoe,
+    /// Fast recovery, which ends with the first new ACK (RFC 5681 section 3.2).
+    Reno,
+    /// Fast recovery, which ends when everything sent before it is acknowledged (RFC 6582).
+    NewReno,
+    /// The same by selective acknowledgments, which TCP has with no other of these (RFC 2018, 6675).
+    Sack,
+}
+
 /// A congestion control as data: what it is called, and what it asks of the transport.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -29,26 +42,29 @@ pub struct Entry {
     pub summary: &'static str,
     /// Where it is specified.
     pub source: &'static str,
-    /// Segments leave at a rate of its own accord.
+    /// How it repairs losses where TCP is without RACK.
+    pub recovery: LossRecovery,
+    /// Segments leave at a rate of its own accord, except with the classical recoveries, which send all that the window allows at once.
     pub paces: bool,
     /// It is over RACK only, whose record of segments it measures by.
     pub needs_rack: bool,
-    /// It needs the delay of one way, which TCP's receiver then says.
+    /// It needs the delay of one way, which TCP's receiver then says, and the classical recoveries do not pass on.
     pub one_way_delay: bool,
     /// QUIC has it too.
     pub quic: bool,
-    /// What it makes of marks.
+    /// What it makes of marks. The classical recoveries tell of one in a window, however the receiver reports them.
     pub marks: Marks,
 }
 
 impl Entry {
-    /// One that asks for nothing and is for TCP alone.
+    /// One that asks for nothing and is for TCP alone, which repairs its losses by [selective acknowledgments](LossRecovery::Sack).
     #[must_use]
     pub const fn new(name: &'static str, summary: &'static str, source: &'static str) -> Self {
         Self {
             name,
             summary,
             source,
+            recovery: LossRecovery::Sack,
             paces: false,
             needs_rack: false,
             one_way_delay: false,
@@ -152,13 +168,14 @@ macro_rules! algorithms {
 algorithms! {
     /// Fast retransmit, then slow start.
     Tahoe = "tahoe", "Fast retransmit after duplicate ACKs, then slow start from one segment.",
-        "Jacobson, Congestion avoidance and control (SIGCOMM 1988); RFC 5681 section 3.1 without fast recovery";
+        "Jacobson, Congestion avoidance and control (SIGCOMM 1988); RFC 5681 section 3.1 without fast recovery",
+        recovery: LossRecovery::Tahoe;
     /// Fast recovery that ends with the first new ACK.
     Reno = "reno", "Fast retransmit and fast recovery, which ends with the first new ACK: one loss a round trip.",
-        "RFC 5681 section 3.2";
+        "RFC 5681 section 3.2", recovery: LossRecovery::Reno;
     /// Fast recovery that ends when everything sent before it is acknowledged (RFC 6582).
     NewReno = "newreno", "Reno whose fast recovery goes on until everything sent before the loss is acknowledged.",
-        "RFC 6582", quic: true;
+        "RFC 6582", recovery: LossRecovery::NewReno, quic: true;
     /// Reno with selective acknowledgments.
     Sack = "sack", "Reno with selective acknowledgments: many losses are repaired in one round trip.",
         "RFC 2018, 6675 (`sack_recovery` selects RFC 6675 or ns-2's Sack1)";

@@ -32,13 +32,13 @@
 //! | [`on_restart`](CongestionControl::on_restart) | the window restarts after an idle time | the same | – |
 //!
 //! The classical recoveries (RFC 5681, 6582, 6675) keep no record of segments. A control that measures by one says so in its
-//! [`Entry::needs_rack`].
+//! [`Entry::needs_rack`]; of any other, [`Entry::recovery`] says which of them it has.
 
 mod algorithms;
 
 use core::fmt;
 
-pub use algorithms::{ALGORITHMS, Algorithm, Entry, Marks, Registered};
+pub use algorithms::{ALGORITHMS, Algorithm, Entry, LossRecovery, Marks, Registered};
 
 use crate::units::{Bytes, Rate, Span, Time};
 

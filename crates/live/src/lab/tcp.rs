@@ -20,8 +20,8 @@ use apportion_core::units::{Bytes, Packets, Span};
 use apportion_linux::namespace::{SysctlError, set_sysctl};
 use apportion_linux::tcp::{set_congestion, set_not_sent_low_water, set_window_clamp};
 use apportion_scenario::tcp::{
-    Algorithm, DelayedAck, Halving, Idle, InitialSsthresh, InitialWindow, RecoveryExit, SackRecovery,
-    TcpParams,
+    Algorithm, DelayedAck, Halving, Idle, InitialSsthresh, InitialWindow, LossRecovery, RecoveryExit,
+    SackRecovery, TcpParams,
 };
 use nix::sys::socket::{setsockopt, sockopt};
 
@@ -48,15 +48,8 @@ const MAX_TIMEOUT_MS: RangeInclusive<u64> = 1_000..=120_000;
 pub const fn control(algorithm: &Algorithm) -> &'static str {
     match algorithm {
         Algorithm::Tahoe | Algorithm::Reno | Algorithm::NewReno | Algorithm::Sack => "reno",
-        Algorithm::Cubic => "cubic",
-        Algorithm::Bbr => "bbr",
-        Algorithm::Dctcp => "dctcp",
-        Algorithm::Vegas => "vegas",
-        // Not in the kernel itself, but there are modules of these names.
-        Algorithm::Bbr3 => "bbr3",
-        Algorithm::Ledbat => "ledbat",
-        Algorithm::Prague => "prague",
-        Algorithm::Registered(registered) => registered.entry().name,
+        // Its own, or of a module.
+        other => other.entry().name,
     }
 }
 
@@ -250,7 +243,7 @@ pub fn unsupported(params: &TcpParams) -> Vec<Unsupported> {
     let rules = [
         (
             "algorithm",
-            matches!(params.algorithm, Algorithm::Tahoe | Algorithm::Reno) && !params.sack(),
+            !params.sack() && params.algorithm.entry().recovery != LossRecovery::NewReno,
             "fast recovery goes on until all losses of the window are repaired, as in NewReno",
         ),
         (

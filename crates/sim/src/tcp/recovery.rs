@@ -8,7 +8,7 @@
 //! recovery.
 
 use apportion_core::units::Time;
-use apportion_scenario::tcp::{Algorithm, Halving, Inflate, RecoveryExit, SackRecovery};
+use apportion_scenario::tcp::{Halving, Inflate, LossRecovery, RecoveryExit, SackRecovery};
 
 use super::segment::{Flags, Segment, Wire};
 use super::sender::Sender;
@@ -82,7 +82,7 @@ impl Sender {
         }
         // ns-2's Sack1 and FullTcp leave it at the retransmission with the ACK that starts recovery.
         let starts = self.recovery.active && !was_active;
-        let pipe = self.params.sack() && self.params.sack_recovery == SackRecovery::Pipe;
+        let pipe = self.has_sack && self.params.sack_recovery == SackRecovery::Pipe;
         if !(starts && (pipe || self.params.inflate == Inflate::Cwnd)) {
             self.send_allowed(now, self.burst(), wire);
         }
@@ -92,7 +92,7 @@ impl Sender {
     /// recovery.
     #[inline(always)]
     pub(super) fn send_allowed<W: Wire>(&mut self, now: Time, burst: u32, wire: &mut W) {
-        let sack = self.params.sack();
+        let sack = self.has_sack;
         if sack && self.recovery.active {
             self.send_in_recovery(now, wire);
         } else if sack && self.params.sack_recovery == SackRecovery::Pipe && self.recovery.dupacks > 0 {
@@ -107,7 +107,7 @@ impl Sender {
         let outstanding = self.snd_una < self.snd_max;
         let plain = segment.payload == 0 && !segment.flags.has(Flags::FIN);
         let reports = match self.params.sack_recovery {
-            _ if !self.params.sack() => !window_moved,
+            _ if !self.has_sack => !window_moved,
             SackRecovery::Rfc6675 | SackRecovery::Rack => news,
             // ns-2's Sack1 does not count between a timeout and the next new ACK.
             SackRecovery::Pipe => news && !self.recovery.silent,
@@ -118,7 +118,7 @@ impl Sender {
     /// Records the SACK option. Returns whether it reports anything new.
     fn note_sack(&mut self, ack: u64, segment: &Segment) -> bool {
         let mut news = false;
-        if self.params.sack() {
+        if self.has_sack {
             for &(from, to) in segment.sack.as_slice() {
                 let near = self.snd_una;
                 let (from, to) = (unwrap(self.isn(), from, near), unwrap(self.isn(), to, near));
@@ -153,7 +153,7 @@ impl Sender {
             // ns-2's Sack1 remembers reports only while nothing new is acknowledged.
             self.scoreboard.clear();
         }
-        if was_active && (self.params.exit != RecoveryExit::Grow || self.params.sack()) {
+        if was_active && (self.params.exit != RecoveryExit::Grow || self.has_sack) {
             self.leave_recovery();
         } else if !echo {
             self.grow_window(now, bytes, flight, cwnd);
@@ -194,9 +194,13 @@ impl Sender {
         self.control.on_ack(&mut self.window, &ack);
     }
 
+    fn loss_recovery(&self) -> LossRecovery {
+        self.params.algorithm.entry().recovery
+    }
+
     /// Whether this sender stays in recovery until all that was lost in one window is repaired.
     fn recovers_by_parts(&self) -> bool {
-        !matches!(self.params.algorithm, Algorithm::Tahoe | Algorithm::Reno)
+        matches!(self.loss_recovery(), LossRecovery::NewReno | LossRecovery::Sack)
     }
 
     /// The window when everything sent before the loss has arrived.
@@ -206,9 +210,7 @@ impl Sender {
             // RFC 6582 section 3.2 step 3: no burst if little is outstanding.
             // ns-2's Sack1 keeps the halved window, and this ACK does not make it grow.
             RecoveryExit::Grow => self.window.cwnd,
-            RecoveryExit::Flight if !self.params.sack() => {
-                ssthresh.min(self.flight_segments().max(1.0) + 1.0)
-            }
+            RecoveryExit::Flight if !self.has_sack => ssthresh.min(self.flight_segments().max(1.0) + 1.0),
             _ => ssthresh,
         };
     }
@@ -217,7 +219,7 @@ impl Sender {
     fn on_partial_ack<W: Wire>(&mut self, now: Time, ack: u64, acked: f64, wire: &mut W) {
         let timer = self.next_timer();
         self.advance(now, ack);
-        if self.params.sack() {
+        if self.has_sack {
             // Fall and Floyd 1996 section 5: the original and its retransmission have both left the pipe.
             self.recovery.pipe -= 2.0;
             return;
@@ -236,8 +238,8 @@ impl Sender {
 
     /// Segments one ACK may release: ns-2's NewReno smooths what duplicate ACKs let out.
     fn burst(&self) -> u32 {
-        let smooth = self.params.algorithm == Algorithm::NewReno
-            && self.recovery.dupacks >= self.params.dupack_threshold;
+        let smooth = self.recovery.dupacks >= self.params.dupack_threshold
+            && self.loss_recovery() == LossRecovery::NewReno;
         self.params.recovery_burst.filter(|_| smooth).unwrap_or(u32::MAX)
     }
 
@@ -265,7 +267,7 @@ impl Sender {
     fn is_fresh_loss(&self) -> bool {
         // A SACK recovery ends when `recover` is reached: what is missing from there on is a new loss (RFC
         // 6675 section 5).
-        let reached = self.params.sack() && self.recovery.last_cut != Some(Cut::Timeout);
+        let reached = self.has_sack && self.recovery.last_cut != Some(Cut::Timeout);
         let beyond = self.recovery.recover + u64::from(!reached);
         let again = self.params.fast_again && self.recovery.last_cut == Some(Cut::FastRetransmit);
         self.snd_una >= beyond || self.recovery.last_cut.is_none() || again
@@ -273,14 +275,14 @@ impl Sender {
 
     /// RFC 6675 section 5 step 2: enough has been reported above the first hole.
     fn first_hole_is_lost(&self) -> bool {
-        self.params.sack()
+        self.has_sack
             && self.params.sack_recovery == SackRecovery::Rfc6675
             && self.lost_below() > self.snd_una
     }
 
     /// RFC 5681 section 3.2 steps 3 and 4: segments that have left the network make room for others.
     fn inflate(&mut self, dupacks: u32) {
-        if self.params.sack() || self.params.algorithm == Algorithm::Tahoe {
+        if self.has_sack || self.loss_recovery() == LossRecovery::Tahoe {
             return;
         }
         let inflates = match self.params.inflate {
@@ -311,7 +313,7 @@ impl Sender {
         self.recovery.recover = self.snd_max;
         self.recovery.last_cut = Some(Cut::FastRetransmit);
         self.timed = None;
-        if self.params.algorithm == Algorithm::Tahoe {
+        if self.loss_recovery() == LossRecovery::Tahoe {
             self.window.cwnd = 1.0;
             self.snd_nxt = self.snd_una;
             self.restart_timer(now);
@@ -341,7 +343,7 @@ impl Sender {
     pub(super) fn abandon_recovery(&mut self, cut: Cut) {
         // Fall and Floyd's Tahoe goes on counting, so that what it had sent before does not look like a new
         // loss.
-        let counts_on = self.params.algorithm == Algorithm::Tahoe;
+        let counts_on = self.loss_recovery() == LossRecovery::Tahoe;
         self.recovery = Recovery {
             dupacks: if counts_on { self.recovery.dupacks } else { 0 },
             recover: self.snd_max,

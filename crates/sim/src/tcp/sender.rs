@@ -61,7 +61,9 @@ pub struct Sender {
     pub(super) accurate: bool,
     /// The next new data segment says CWR.
     pub(super) say_cwr: bool,
-    /// Segments carry timestamps. This and the next two follow from the parameters, and are asked for each segment.
+    /// The receiver reports selective acknowledgments. This and the next three follow from the parameters, and are asked for each segment.
+    pub(super) has_sack: bool,
+    /// Segments carry timestamps.
     stamps: bool,
     /// The control is [told of everything](Control::is_informed).
     pub(super) informed: bool,
@@ -122,6 +124,7 @@ impl Sender {
             window: first_window(&params),
             informed: control.is_informed(),
             is_controlled: control.is_informed() || params.pacing || params.algorithm.entry().paces,
+            has_sack: params.sack(),
             stamps: params.stamps(),
             control,
             recovery: Recovery::default(),
