@@ -21,7 +21,7 @@ mod traits;
 
 pub use declare::{ByName, Setting, concat, read, replace, total};
 pub use kind::{Kind, Range, Value, Variant, Written};
-pub use traits::{Inside, Shares, Traits};
+pub use traits::{GoesBy, Inside, Shares, Traits};
 
 /// What an entry can be used as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use apportion_core::packet::LabelKind;
-use apportion_core::param::{Entry, Role};
+use apportion_core::param::{Entry, GoesBy, Role};
 use apportion_core::system::{Catalog, DisciplineParams};
 use apportion_report::league::{Counted, Entrant};
 use apportion_scenario::{did_you_mean, queue};
@@ -173,7 +173,7 @@ impl Discipline {
         if self.params.knows_classes() && !self.params.is_custom() {
             needs.push("which flows are real-rate".to_owned());
         }
-        if self.has("rio") {
+        if self.goes_by(GoesBy::Colours) {
             needs.push("colours on packets".to_owned());
         }
         if self.params.divides_among_customers() {
@@ -189,9 +189,9 @@ impl Discipline {
         self.marking.as_deref().filter(|_| has_marks).unwrap_or(&self.queue)
     }
 
-    /// Whether it is made of this.
-    pub fn has(&self, name: &str) -> bool {
-        self.entries.iter().any(|entry| entry.name == name)
+    /// Whether a part of it goes by this.
+    pub fn goes_by(&self, what: GoesBy) -> bool {
+        self.entries.iter().any(|entry| entry.traits.goes_by == Some(what))
     }
 
     /// Whether its routers keep nothing for each flow, as its cost says in the catalogue.

@@ -2,6 +2,7 @@
 
 use apportion_core::FlowSetting;
 use apportion_core::packet::{FlowClass, FlowId, LabelKind};
+use apportion_core::param::GoesBy;
 use apportion_core::system::LinkContext;
 use apportion_core::units::{Rate, Span};
 use apportion_scenario::Problem;
@@ -42,8 +43,7 @@ fn missing(situation: &Situation, discipline: &Discipline) -> Option<String> {
     let flows = || situation.base.points().iter().flat_map(|point| &point.scenario.flows);
     let none_has = |has: fn(&Flow) -> bool| !flows().any(has);
     let params = &discipline.params;
-    let is_ramp = params.knows_classes() && !params.is_custom() && !discipline.has("cake");
-    if is_ramp && none_has(|flow| flow.class == FlowClass::RealRate) {
+    if discipline.goes_by(GoesBy::RealRate) && none_has(|flow| flow.class == FlowClass::RealRate) {
         return Some("it reserves for real-rate flows, and there are none".to_owned());
     }
     // A table without classes has one without a name.
@@ -54,7 +54,7 @@ fn missing(situation: &Situation, discipline: &Discipline) -> Option<String> {
     if goes_by_tickets && none_has(|flow| flow.tickets.is_some() || flow.ack_tickets.is_some()) {
         return Some("it goes by tickets, and no flow has any".to_owned());
     }
-    let goes_by_colours = discipline.has("rio");
+    let goes_by_colours = discipline.goes_by(GoesBy::Colours);
     let has_mark = |flow: &Flow| flow.mark.is_some() && flow.tickets.is_none();
     if goes_by_colours && none_has(has_mark) {
         return Some("it goes by colours, and no packet has one".to_owned());

@@ -29,7 +29,7 @@ use super::drop_curve::{DropCurve, check_thresholds, spread};
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit, Threshold};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Shares, Traits};
+use crate::param::{Entry, GoesBy, Inside, LIMIT, Param, ParamError, Role, Shares, Traits};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
@@ -47,7 +47,7 @@ pub const ENTRY: Entry = Entry {
     traits: Traits {
         inside: Inside::Part,
         shares: Shares::Approximate,
-        goes_by: Some("the few packets that it lets a flow have"),
+        goes_by: Some(GoesBy::Allowance),
         ..Traits::NONE
     },
 };

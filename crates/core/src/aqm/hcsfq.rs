@@ -80,7 +80,7 @@ use crate::label::Format;
 use crate::limit::{Limit, LinkLimit};
 use crate::mark::rate_label::{Marking, RateLabel, RateLabelParams, RateLabels};
 use crate::packet::{CustomerId, Customers, FlowId, LabelKind, MAX_CUSTOMERS, Packet};
-use crate::param::{Entry, Heeds, Role, Shares, Traits};
+use crate::param::{Entry, GoesBy, Heeds, Role, Shares, Traits};
 use crate::params;
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
@@ -99,7 +99,7 @@ pub const ENTRY: Entry = Entry {
         heeds: &[Heeds::Weight, Heeds::Guarantee, Heeds::Customer],
         writes: Some(LabelKind::Rate),
         reads: Some(LabelKind::Rate),
-        goes_by: Some("the customers of flows"),
+        goes_by: Some(GoesBy::Customers),
         shares: Shares::Approximate,
         ..Traits::NONE
     },

@@ -26,7 +26,7 @@ use super::drop_curve::{DropCurve, DropSpacing, check_thresholds};
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit, Threshold};
 use crate::packet::{Colour, Packet};
-use crate::param::{Entry, LIMIT, Param, ParamError, Role, Traits};
+use crate::param::{Entry, GoesBy, LIMIT, Param, ParamError, Role, Traits};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
@@ -41,7 +41,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Clark, Fang 1998",
     cost: "O(1) per packet, no state per flow",
     params: RioParams::PARAMS,
-    traits: Traits { goes_by: Some("the colours of packets"), ..Traits::NONE },
+    traits: Traits { goes_by: Some(GoesBy::Colours), ..Traits::NONE },
 };
 
 params! {

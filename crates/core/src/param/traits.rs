@@ -13,8 +13,8 @@ pub struct Traits {
     pub writes: Option<LabelKind>,
     /// The kind of label that it goes by.
     pub reads: Option<LabelKind>,
-    /// What it goes by that flows have and hosts do not, in words: it cannot divide among hosts.
-    pub goes_by: Option<&'static str>,
+    /// What it goes by that flows have and hosts do not: it cannot divide among hosts.
+    pub goes_by: Option<GoesBy>,
     /// Where it can stand inside another.
     pub inside: Inside,
     /// What it does about the shares of flows.
@@ -34,6 +34,50 @@ impl Traits {
         shares: Shares::Ignored,
         classes: None,
     };
+}
+
+/// What a discipline goes by that packets or flows have and hosts do not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GoesBy {
+    /// Colours.
+    Colours,
+    /// Tickets.
+    Tickets,
+    /// Customers.
+    Customers,
+    /// Classes.
+    Classes,
+    /// Which flows are real-rate, and what they need.
+    RealRate,
+    /// What routers report.
+    Reports,
+    /// Ranks, of which hosts with several flows have several.
+    Ranks,
+    /// A few packets of each flow in the buffer, too few for the flows of a host.
+    Allowance,
+    /// The DSCP.
+    Dscp,
+    /// TCP headers.
+    Tcp,
+}
+
+impl GoesBy {
+    /// What that is, for people.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Colours => "the colours of packets",
+            Self::Tickets => "the tickets on packets",
+            Self::Customers => "the customers of flows",
+            Self::Classes => "the classes of flows",
+            Self::RealRate => "what real-rate flows need",
+            Self::Reports => "what routers report of flows",
+            Self::Ranks => "the ranks of single packets",
+            Self::Allowance => "the few packets that it lets a flow have",
+            Self::Dscp => "the DSCP of packets",
+            Self::Tcp => "TCP headers",
+        }
+    }
 }
 
 /// What a discipline does about the shares of flows of a link.

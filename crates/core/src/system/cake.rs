@@ -46,7 +46,7 @@ use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::list::Pool;
 use crate::packet::{FlowClass, FlowId, HostPair, LabelKind, Packet, Protocol};
-use crate::param::{self, Entry, Heeds, Param, ParamError, Role, Traits, require};
+use crate::param::{self, Entry, GoesBy, Heeds, Param, ParamError, Role, Traits, require};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Time};
@@ -172,11 +172,11 @@ impl CakeParams {
     }
 
     /// What it goes by that packets have and hosts do not.
-    pub(super) fn goes_by(&self) -> Option<&'static str> {
+    pub(super) fn goes_by(&self) -> Option<GoesBy> {
         match (self.goes_by_dscp(), self.ack_filter) {
-            (true, _) => Some("the DSCP of packets"),
+            (true, _) => Some(GoesBy::Dscp),
             (_, AckFilter::None) => None,
-            _ => Some("TCP headers"),
+            _ => Some(GoesBy::Tcp),
         }
     }
 

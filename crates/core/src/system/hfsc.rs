@@ -32,7 +32,9 @@ use alloc::vec::Vec;
 use super::classes::{ClassQueue, Classes, key_of};
 use super::classful::ClassScheduler;
 use crate::limit::Limit;
-use crate::param::{Entry, EntryArgs, Heeds, LIMIT, Param, ParamError, Role, Traits, concat, require, total};
+use crate::param::{
+    Entry, EntryArgs, GoesBy, Heeds, LIMIT, Param, ParamError, Role, Traits, concat, require, total,
+};
 use crate::params;
 use crate::smallest::Smallest;
 use crate::units::{Bytes, Rate, Span, Time};
@@ -47,7 +49,7 @@ pub const ENTRY: Entry = Entry {
     params: HfscParams::PARAMS,
     traits: Traits {
         heeds: &[Heeds::Customer],
-        goes_by: Some("the classes of flows"),
+        goes_by: Some(GoesBy::Classes),
         classes: Some(&CLASS),
         ..Traits::NONE
     },

@@ -37,7 +37,9 @@ use super::classes::{ClassQueue, Classes, DISCIPLINE, key_of};
 use super::classful::ClassScheduler;
 use crate::limit::Limit;
 use crate::list::{Link, Linked, List};
-use crate::param::{Entry, EntryArgs, Heeds, LIMIT, Param, ParamError, Role, Traits, concat, require, total};
+use crate::param::{
+    Entry, EntryArgs, GoesBy, Heeds, LIMIT, Param, ParamError, Role, Traits, concat, require, total,
+};
 use crate::params;
 use crate::smallest::Smallest;
 use crate::units::{Bytes, Rate, Span, Time};
@@ -52,7 +54,7 @@ pub const ENTRY: Entry = Entry {
     params: HtbParams::PARAMS,
     traits: Traits {
         heeds: &[Heeds::Customer, Heeds::Weight],
-        goes_by: Some("the classes of flows"),
+        goes_by: Some(GoesBy::Classes),
         classes: Some(&CLASS),
         ..Traits::NONE
     },

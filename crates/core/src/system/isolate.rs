@@ -121,6 +121,7 @@ impl IsolatedParams {
             _ => None,
         };
         if let Some((name, goes_by)) = kind.entries().find_map(goes_by).or(of_packets) {
+            let goes_by = goes_by.words();
             let message = format!(
                 "`{name}` goes by {goes_by}, which hosts do not have; leave `{KEY}` out, or take another discipline, such as \
                  \"drr\""

@@ -17,7 +17,7 @@ use super::classes::{ClassQueue, Classes, DISCIPLINE, key_of};
 use super::classful::ClassScheduler;
 use crate::limit::Limit;
 use crate::param::{
-    Entry, EntryArgs, Heeds, LIMIT, PARENT_KEY, Param, ParamError, Role, Traits, concat, total,
+    Entry, EntryArgs, GoesBy, Heeds, LIMIT, PARENT_KEY, Param, ParamError, Role, Traits, concat, total,
 };
 use crate::params;
 use crate::units::{Bytes, Time};
@@ -32,7 +32,7 @@ pub const ENTRY: Entry = Entry {
     params: PrioParams::PARAMS,
     traits: Traits {
         heeds: &[Heeds::Customer, Heeds::Weight],
-        goes_by: Some("the classes of flows"),
+        goes_by: Some(GoesBy::Classes),
         classes: Some(&CLASS),
         ..Traits::NONE
     },

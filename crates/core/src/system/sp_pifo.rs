@@ -29,7 +29,7 @@ use super::ranks::Ranks;
 use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, Heeds, LIMIT, Param, Role, Shares, Traits, require};
+use crate::param::{Entry, GoesBy, Heeds, LIMIT, Param, Role, Shares, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Queue, Sink};
 use crate::units::{Rate, Time, Weight};
@@ -45,7 +45,7 @@ pub const ENTRY: Entry = Entry {
     traits: Traits {
         heeds: &[Heeds::Weight],
         shares: Shares::Approximate,
-        goes_by: Some("the ranks of single packets"),
+        goes_by: Some(GoesBy::Ranks),
         ..Traits::NONE
     },
 };

@@ -82,7 +82,7 @@ fn variants() -> Vec<(&'static str, Vec<String>)> {
     for entry in catalog.disciplines() {
         let (kind, base) = match entry.role {
             Role::Shaper => ("drr", vec![format!("shaper={}", entry.name), "rate=8Mbit".to_owned()]),
-            _ if ["prio", "htb", "hfsc"].contains(&entry.name) => {
+            _ if entry.traits.classes.is_some() => {
                 let [a, b] = match entry.name {
                     "prio" => ["prio=0", "prio=1"],
                     "htb" => ["rate=4Mbit"; 2],

@@ -1,11 +1,11 @@
 //! What entries of the catalogue say of themselves against what they do.
 
 use apportion_core::label::Label;
-use apportion_core::param::{Entry, Heeds, Inside, Role, Shares};
+use apportion_core::param::{Entry, GoesBy, Heeds, Inside, Role, Shares};
 use apportion_core::random::Stream;
 use apportion_core::system::{Catalog, LinkContext, LinkQueue};
 use apportion_core::units::{Rate, Span, Time};
-use apportion_core::{HostPair, LabelKind, Packet as _, Queue as _};
+use apportion_core::{Colour, HostPair, LabelKind, Packet as _, Queue as _};
 
 use crate::common::{Log, SimplePacket, build, packet, read};
 
@@ -16,17 +16,15 @@ fn disciplines() -> impl Iterator<Item = &'static Entry> {
 }
 
 /// What leaves of arrivals of four flows, the first of which sends seven times as much as another, in twice what a link of
-/// 10 Mb/s carries. `label` is on the packets of a flow.
-fn leaving(entry: &Entry, label: impl Fn(u32) -> Option<(LabelKind, Label)>) -> Vec<SimplePacket> {
+/// 10 Mb/s carries. `prepare` sees each before it arrives.
+fn leaving(entry: &Entry, prepare: impl Fn(&mut SimplePacket)) -> Vec<SimplePacket> {
     let mut queue = build(entry.name, &[], &[]);
     let (mut stream, mut log, mut sent) = (Stream::new(1, "arrivals"), Log::default(), Vec::new());
     for id in 0..4_000 {
         let now = Time::ZERO + Span::from_micros(400) * u64::from(id);
         let flow = (stream.below(10) as u32).saturating_sub(6);
         let mut arriving = packet(id, flow, 1_000);
-        if let Some((kind, label)) = label(flow) {
-            arriving.set_label(kind, label);
-        }
+        prepare(&mut arriving);
         queue.enqueue(now, arriving, &mut log);
         if id % 2 == 0 {
             sent.extend(queue.dequeue(now, &mut log));
@@ -38,13 +36,15 @@ fn leaving(entry: &Entry, label: impl Fn(u32) -> Option<(LabelKind, Label)>) -> 
 #[test]
 fn labels_are_written_and_read_as_entries_say() {
     for entry in disciplines() {
-        let plain = leaving(entry, |_| None);
+        let plain = leaving(entry, |_| ());
         for kind in LabelKind::ALL {
             let writes = plain.iter().any(|packet| packet.label(kind).is_some());
             assert_eq!(entry.traits.writes == Some(kind), writes, "{} writes {kind:?}", entry.name);
             // Labels that say that all flows send alike, or that the last sends nearly all.
             let of = |last: f64| {
-                let label = |flow| Some((kind, Label::new(if flow == 3 { last } else { 2e6 })));
+                let label = |packet: &mut SimplePacket| {
+                    packet.set_label(kind, Label::new(if packet.flow.0 == 3 { last } else { 2e6 }));
+                };
                 leaving(entry, label).iter().map(|packet| packet.id).collect::<Vec<_>>()
             };
             assert_eq!(entry.traits.reads == Some(kind), of(2e6) != of(2e7), "{} reads {kind:?}", entry.name);
@@ -53,9 +53,31 @@ fn labels_are_written_and_read_as_entries_say() {
 }
 
 #[test]
+fn entries_go_by_what_they_say() {
+    for entry in Catalog::default().disciplines().filter(|entry| entry.role != Role::Shaper) {
+        let traits = entry.traits;
+        let of = |colour| leaving(entry, |packet| packet.colour = colour);
+        let ids = |colour| of(colour).iter().map(|packet| packet.id).collect::<Vec<_>>();
+        let has_classes = traits.classes.is_some();
+        let reports = || read(entry.name, &[]).unwrap().report_interval().is_some();
+        // What is heeded and which labels are read, other tests find by what happens.
+        for (what, does) in [
+            (GoesBy::Classes, has_classes),
+            (GoesBy::Customers, !has_classes && traits.heeds.contains(&Heeds::Customer)),
+            (GoesBy::RealRate, traits.heeds.contains(&Heeds::Target)),
+            (GoesBy::Tickets, traits.reads == Some(LabelKind::Tickets)),
+            (GoesBy::Colours, !has_classes && ids(Colour::Green) != ids(Colour::Red)),
+            (GoesBy::Reports, !has_classes && reports()),
+        ] {
+            assert_eq!(traits.goes_by == Some(what), does, "{} goes by {}", entry.name, what.words());
+        }
+    }
+}
+
+#[test]
 fn entries_protect_small_flows_from_a_flood_as_they_say() {
     // Each of three flows sends two packets in ten ms: 2 Mb/s, less than its share of 2.5.
-    let small = |entry| leaving(entry, |_| None).iter().filter(|packet| packet.flow.0 != 0).count();
+    let small = |entry| leaving(entry, |_| ()).iter().filter(|packet| packet.flow.0 != 0).count();
     for entry in disciplines() {
         let (least, most) = match entry.traits.shares {
             Shares::Given => (1_150, 1_200),

@@ -5,7 +5,7 @@ use alloc::format;
 use super::flows;
 use crate::limit::Limit;
 use crate::param::{
-    Entry, EntryArgs, Heeds, Inside, LIMIT, Param, ParamError, Role, Traits, concat, require, total,
+    Entry, EntryArgs, GoesBy, Heeds, Inside, LIMIT, Param, ParamError, Role, Traits, concat, require, total,
 };
 use crate::units::{Ratio, Span};
 use crate::{choice, params};
@@ -20,7 +20,7 @@ pub const SFFC: Entry = Entry {
     params: &concat::<{ total(LISTS) }>(LISTS),
     traits: Traits {
         heeds: &[Heeds::Weight, Heeds::Guarantee],
-        goes_by: Some("what routers report of flows"),
+        goes_by: Some(GoesBy::Reports),
         ..Traits::NONE
     },
 };

@@ -6,7 +6,7 @@ use crate::estimate::least_labels::MAX_RANKS;
 use crate::limit::{Limit, Threshold};
 use crate::mark::ticket_policer::WINDOW;
 use crate::packet::LabelKind;
-use crate::param::{Entry, EntryArgs, Param, ParamError, Role, Traits, require};
+use crate::param::{Entry, EntryArgs, GoesBy, Param, ParamError, Role, Traits, require};
 use crate::units::{Bytes, Ratio, Span};
 use crate::{choice, params};
 
@@ -18,11 +18,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Zhang et al. 2002, section II-C",
     cost: "O(1) per packet, no state per flow",
     params: TredParams::PARAMS,
-    traits: Traits {
-        reads: Some(LabelKind::Tickets),
-        goes_by: Some("the tickets on packets"),
-        ..Traits::NONE
-    },
+    traits: Traits { reads: Some(LabelKind::Tickets), goes_by: Some(GoesBy::Tickets), ..Traits::NONE },
 };
 
 choice! {

@@ -4,7 +4,7 @@ use super::overload::OverloadPolicy;
 use super::requirement::{Tuning, Units};
 use crate::limit::Limit;
 use crate::packet::FlowClass;
-use crate::param::{Entry, EntryArgs, Heeds, Inside, Param, ParamError, Role, Traits, require};
+use crate::param::{Entry, EntryArgs, GoesBy, Heeds, Inside, Param, ParamError, Role, Traits, require};
 use crate::params;
 use crate::units::{Bytes, Packets, Ratio, Span};
 
@@ -18,7 +18,7 @@ pub const ENTRY: Entry = Entry {
     params: RampParams::PARAMS,
     traits: Traits {
         heeds: &[Heeds::Class, Heeds::Target, Heeds::Weight],
-        goes_by: Some("what real-rate flows need"),
+        goes_by: Some(GoesBy::RealRate),
         ..Traits::NONE
     },
 };
