@@ -53,6 +53,24 @@ impl DeliveryTrace {
         Rate::from_bit((bits / self.period().as_secs_f64()) as u64)
     }
 
+    /// What it can deliver from the start until `now`, with the opportunities at `now`. Cost: O(log times).
+    #[must_use]
+    pub fn bytes_until(&self, now: Time) -> Bytes {
+        let (now, period) = (now.as_nanos(), self.period().as_nanos());
+        let into = Span::from_nanos(now % period);
+        let of_round = self.times.partition_point(|time| *time <= into) as u64;
+        Bytes::new((now / period * self.times.len() as u64 + of_round).saturating_mul(OPPORTUNITY.get()))
+    }
+
+    /// The mean rate of what it can deliver after `from` and until `to`; zero over no time.
+    #[must_use]
+    pub fn mean_between(&self, from: Time, to: Time) -> Rate {
+        let bytes = self.bytes_until(to).saturating_sub(self.bytes_until(from));
+        let bits = u128::from(bytes.bits()) * 1_000_000_000;
+        let rate = bits.checked_div(u128::from(to.since(from).as_nanos())).unwrap_or(0);
+        Rate::from_bit(u64::try_from(rate).unwrap_or(u64::MAX))
+    }
+
     /// Its opportunities from the start, for ever.
     pub fn instants(&self) -> impl Iterator<Item = Time> + use<> {
         let trace = self.clone();
@@ -155,6 +173,29 @@ mod tests {
     fn the_mean_is_what_a_round_can_deliver() {
         // 3 x 1504 x 8 bits in 8 ms.
         assert_eq!(trace([5, 5, 8]).mean(), Rate::from_bit(4_512_000));
+    }
+
+    #[test]
+    fn what_it_delivers_counts_the_opportunities_until_a_time() {
+        let recorded = trace([5, 5, 8]);
+        let opportunities = |at| recorded.bytes_until(at).get() / OPPORTUNITY.get();
+        let just_before = |at: u64| Time::from_nanos(ms(at).as_nanos() - 1);
+        assert_eq!([ms(0), just_before(5), ms(5), ms(7), ms(8)].map(opportunities), [0, 0, 2, 2, 3]);
+        // The second round, and two and a half.
+        assert_eq!([just_before(13), ms(13), ms(16), ms(20), ms(21)].map(opportunities), [3, 5, 6, 6, 8]);
+        // They are those that packets find.
+        let mut instants = recorded.instants();
+        assert!((1..100).all(|n| instants.next().is_some_and(|at| opportunities(at) >= n)));
+        // A time of zero is the instant of the last of the round before.
+        let at_start = trace([0, 8]);
+        assert_eq!(
+            [ms(0), ms(7), ms(8)].map(|at| at_start.bytes_until(at).get() / OPPORTUNITY.get()),
+            [1, 1, 3]
+        );
+        // 2 x 1504 x 8 bits in 4 ms; 6 in 16.
+        assert_eq!(recorded.mean_between(ms(4), ms(8)), Rate::from_bit(9_024_000));
+        assert_eq!(recorded.mean_between(ms(5), ms(21)), Rate::from_bit(4_512_000));
+        assert_eq!(recorded.mean_between(ms(5), ms(5)), Rate::ZERO);
     }
 
     #[test]

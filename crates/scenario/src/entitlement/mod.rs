@@ -10,6 +10,7 @@
 //! end for greedy sources and files. x(t) = maxmin(C(t), {(path_f, w_f(t), g_f(t), d_f(t)) : f in A(t)}), where
 //! guarantees on a link whose sum exceeds its rate are reduced in proportion, first on the link that can keep the least part of them
 //! ([`fit_guarantees`](apportion_core::fairness::fit_guarantees)). Flow f is due the integral of x_f(t) dt.
+//! Of a recorded link, C_l(t) between two events is the mean of its opportunities in between.
 //! Rates are rounded down to a millionth of a bit per second, times are whole nanoseconds, so integrals are exact
 //! integers ([`Amount`]), additive, and never exceed what a link can carry but for the rounding of the allocation.
 //!
@@ -37,7 +38,7 @@ use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 
 pub use due::{Amount, Due};
 
-use crate::model::{Cbr, Change, Flow, Link, OnOff, Poisson, Scenario, Setting, Source, Start};
+use crate::model::{Cbr, Change, Flow, Link, LinkId, OnOff, Poisson, Scenario, Setting, Source, Start};
 use due::Steps;
 use population::{Class, Population, limiting_links};
 
@@ -113,7 +114,8 @@ impl Scenario {
         if self.has_classes() || self.divides() {
             return None;
         }
-        let carried = self.as_carried();
+        let timed = self.as_recorded(activity, from, to);
+        let carried = timed.as_carried();
         let mut walk = Walk::new(&carried, from, to);
         let mut events = events(&carried, activity);
         events.sort_by_key(|event| event.at);
@@ -139,6 +141,29 @@ impl Scenario {
 const FULL_PACKET: Bytes = Bytes::new(1_500);
 
 impl Scenario {
+    /// With what recorded links can deliver from each event to the next as their rates in between, so that the integral of a rate is that
+    /// of its opportunities. The measured part begins with an event.
+    fn as_recorded(&self, activity: &[Vec<Phase>], from: Time, to: Time) -> Cow<'_, Self> {
+        if self.links.iter().all(|link| link.trace.is_none()) {
+            return Cow::Borrowed(self);
+        }
+        let events = self.changes.iter().map(|change| change.at);
+        let events = events.chain(activity.iter().flatten().map(|phase| phase.at)).chain([self.measure_from]);
+        let mut times: Vec<Time> = events.filter(|at| (from..to).contains(at)).chain([from, to]).collect();
+        times.sort_unstable();
+        times.dedup();
+        let mut recorded = self.clone();
+        for (id, link) in (0..).map(LinkId).zip(&self.links) {
+            let Some(trace) = &link.trace else { continue };
+            let rates = times.windows(2).map(|between| Change {
+                at: between[0],
+                to: Setting::LinkRate(id, trace.mean_between(between[0], between[1])),
+            });
+            recorded.changes.extend(rates);
+        }
+        Cow::Owned(recorded)
+    }
+
     /// With the rates at which full packets leave, as links that aggregate and queues that shape let them.
     fn as_carried(&self) -> Cow<'_, Self> {
         let unlimited = Rate::from_bit(u64::MAX);
@@ -428,6 +453,43 @@ mod tests {
         let changed = text("{ kind = \"drr\", isolate = \"source\" }", change);
         assert_eq!(mbps(&changed, 0, 20), by("source"));
         assert_eq!(mbps(&changed, 20, 30), Some(vec![2.4; 5]));
+    }
+
+    #[test]
+    fn of_a_recorded_link_the_opportunities_in_the_time_are_due() {
+        // Four opportunities in the first 40 ms and one more at 1 s, which is the period.
+        let read = |_: &Path| Ok(b"10\n20\n30\n40\n1000\n".to_vec());
+        let text = r#"
+            seed = 1
+            stop = "2500ms"
+            link.x = { from = "a", to = "b", rate = { trace = "x" }, delay = "1ms" }
+            flow.early = { from = "a", to = "b", tcp = "rfc" }
+            flow.late = { from = "a", to = "b", tcp = "rfc", start = "25ms" }
+        "#;
+        let due = |text: &str, from: u64, to: u64| {
+            let suite = crate::load(text, Path::new("x.toml"), &[], &read).unwrap();
+            let (from, to) = (Time::from_millis(from), Time::from_millis(to));
+            let shares = suite.points[0].scenario.entitlements_between(from, to).unwrap();
+            let opportunities =
+                |rate: Rate| rate.as_bit() as f64 * to.since(from).as_secs_f64() / (8.0 * 1_504.0);
+            shares.into_iter().map(|rate| (1e3 * opportunities(rate)).round() / 1e3).collect::<Vec<_>>()
+        };
+        let alone = text.replace("\"25ms\"", "\"3s\"");
+        // The whole file, a part of it, a part without, and two and a half times.
+        for (from, to, opportunities) in
+            [(0, 1_000, 5.0), (0, 50, 4.0), (15, 30, 2.0), (40, 999, 0.0), (0, 2_500, 14.0)]
+        {
+            assert_eq!(due(&alone, from, to), [opportunities, 0.0], "{from} to {to} ms");
+        }
+        // The late one has a part in those after its start, two of four.
+        assert_eq!(due(text, 0, 50), [3.0, 1.0]);
+        // A change of something else, and a shaper in front from then on.
+        let changed = format!(
+            "{text}change = [{{ at = \"35ms\", set = \"flow.early.weight\", to = 3 }}, \
+             {{ at = \"1s\", set = \"link.x.queue\", to = {{ kind = \"fifo\", shaper = \"token_bucket\", rate = \"1bit\" }} }}]"
+        );
+        assert_eq!(due(&changed, 0, 50), [3.25, 0.75]);
+        assert_eq!(due(&changed, 1_000, 2_500), [0.0, 0.0]);
     }
 
     #[test]
