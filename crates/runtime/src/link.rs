@@ -9,6 +9,7 @@
 
 use apportion_core::aqm::sffc::Sffc;
 use apportion_core::counted::Counted;
+use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::queue::{Backlog, DropReason, Overload, Queue as _, Sink};
@@ -90,6 +91,7 @@ struct Instruments {
     exchanges: Vec<(LabelKind, CurrencyExchange)>,
     /// The rate of tickets on the acknowledgements that arrive, until it is taken.
     ack_ticket_rate: Option<TicketRate>,
+    trace: Option<DeliveryTrace>,
 }
 
 impl Instruments {
@@ -123,11 +125,23 @@ impl<P: Packet> LinkState<P> {
     /// An idle link.
     #[must_use]
     pub fn new(parts: LinkParts<P>) -> Self {
-        let LinkParts { index, queue, rate, delay, jitter, loss, listed, watched, captured, exchanges } =
-            parts;
+        let LinkParts {
+            index,
+            queue,
+            rate,
+            trace,
+            delay,
+            jitter,
+            loss,
+            listed,
+            watched,
+            captured,
+            exchanges,
+        } = parts;
         let (probe, ack_ticket_rate) = (watched.then(LinkProbe::default), None);
         let jitter = jitter.map(|jitter| (jitter, delay));
-        let instruments = Instruments { jitter, loss, listed, probe, captured, exchanges, ack_ticket_rate };
+        let instruments =
+            Instruments { jitter, loss, listed, probe, captured, exchanges, ack_ticket_rate, trace };
         Self {
             index,
             plain: instruments.are_idle(),
@@ -427,7 +441,10 @@ impl<P: Packet> LinkState<P> {
     /// Counts from the start of the run to `now`.
     #[must_use]
     pub fn counts(&self, now: Time) -> LinkCounts {
-        self.counts.until(now, self.rate)
+        match &self.instruments.trace {
+            Some(trace) => self.counts.until_possible(now, trace.bytes_until(now)),
+            None => self.counts.until(now, self.rate),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a link is made of before its first packet.
 
 use apportion_core::Packet;
+use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::{FlowId, LabelKind};
 use apportion_core::random::Stream;
@@ -23,6 +24,8 @@ pub struct LinkParts<P: Packet> {
     pub queue: LinkQueue<P>,
     /// Rate of its transmitter, in bits per second; of a recorded link, the mean.
     pub rate: Rate,
+    /// When a recorded link can send. Default: at its rate.
+    pub trace: Option<DeliveryTrace>,
     /// Delay of its wire. Default: 0.
     pub delay: Span,
     /// What packets take beyond that. Default: nothing.
@@ -47,6 +50,7 @@ impl<P: Packet> LinkParts<P> {
             index,
             queue,
             rate,
+            trace: None,
             delay: Span::ZERO,
             jitter: None,
             loss: RandomLoss::new(Loss::NONE, Stream::new(0, "link.loss")),
@@ -78,6 +82,7 @@ impl<P: Packet> LinkParts<P> {
             index: index as u32,
             queue: tables.discipline(scenario, LinkId(index as u32), &link.queue, link.rate),
             rate: link.rate,
+            trace: link.trace.clone(),
             delay: link.delay,
             jitter: link.jitter.map(|jitter| {
                 WireJitter::new(jitter, Stream::new(seed, &format!("link.{}.jitter", link.name)))

@@ -187,6 +187,12 @@ impl LinkCounts {
         Self { possible_bits: self.possible_bits + more, counted: now, ..*self }
     }
 
+    /// The same at `now`, where this could be transmitted from the start of the run.
+    #[must_use]
+    pub fn until_possible(&self, now: Time, possible: Bytes) -> Self {
+        Self { possible_bits: possible.bits() as f64, counted: now, ..*self }
+    }
+
     /// What happened since `before`, in a part of `measured` length of the run.
     #[must_use]
     pub fn since(&self, before: &Self, measured: Span) -> LinkOutcome {

@@ -473,19 +473,33 @@ impl Link {
     #[must_use]
     pub fn counts(&self, now: Time, from: Time) -> LinkCounts {
         let mut counts = self.state.counts(now);
-        counts.sent = counts.sent - self.early(from);
+        counts.sent = counts.sent - self.early(from) - self.waiting(now);
         counts
     }
 
     /// Those packets were not sent: the run ends before `from`.
-    pub fn take_back_early(&mut self, from: Time) {
+    pub fn take_back_early(&mut self, now: Time, from: Time) {
         self.state.take_back(self.early(from));
+        self.state.take_back(self.waiting(now));
     }
 
     fn early(&self, from: Time) -> Count {
         let mut count = Count::default();
         let later = self.wire.last_to_first().take_while(|sent| sent.begun >= from);
         later.for_each(|sent| count.add(sent.packet.size()));
+        count
+    }
+
+    /// What has not left by `now` although its transmission has begun, where that is not a matter of less than a packet's time: what
+    /// waits for an opportunity of a recorded link.
+    fn waiting(&self, now: Time) -> Count {
+        let mut count = Count::default();
+        let is_recorded = self.trace.is_some() && self.aggregation.is_none();
+        let last =
+            self.wire.last_to_first().next().filter(|last| last.begun == self.begun && last.begun <= now);
+        if let Some(last) = last.filter(|_| is_recorded && self.free_at > now) {
+            count.add(last.packet.size());
+        }
         count
     }
 

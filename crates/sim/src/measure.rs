@@ -175,7 +175,7 @@ impl Simulation<'_> {
         let after = stop + Span::from_nanos(1);
         let hops = |links: &[LinkCounts]| links.iter().map(|link| link.sent.packets.get()).sum::<u64>();
         let links: Vec<_> = self.links.iter().map(|link| link.counts(stop, after)).collect();
-        self.links.iter_mut().for_each(|link| link.take_back_early(after));
+        self.links.iter_mut().for_each(|link| link.take_back_early(stop, after));
         let totals = self.all_totals();
         for completions in [&mut self.completions, &mut self.earlier] {
             completions.sort_by_key(|&(flow, _)| flow);

@@ -76,6 +76,19 @@ fn a_recorded_link_sends_at_the_opportunities_of_its_trace() {
 }
 
 #[test]
+fn a_recorded_link_is_used_by_its_opportunities_in_the_measured_part() {
+    // Packets of a whole opportunity, always one there. The whole file, a part of it, and two and a half times; four of five are early.
+    let always = burst(1_000).replace("1000us", "10s").replace("8Gbit\"", "12Mbit\", packet = \"1504B\"");
+    for (from, to, opportunities) in [(0, 1_000, 5), (0, 50, 4), (15, 50, 3), (0, 2_500, 14)] {
+        let text = recorded("part", "10 20 30 40 1000").replace("10000p", "20p") + &always;
+        let outcome = run(&format!("seed = 1\nmeasure_from = \"{from}ms\"\nstop = \"{to}ms\"\n{text}"));
+        let wire = link(&outcome, "wire");
+        assert_eq!((wire.sent.packets.get(), wire.utilisation), (opportunities, 1.0), "{from} to {to} ms");
+        assert_eq!(wire.rate.as_bit(), opportunities * 8 * 1_504 * 1_000 / (to - from));
+    }
+}
+
+#[test]
 fn a_recorded_link_has_the_rate_of_its_trace_for_tcp_too() {
     // 8 opportunities of 1504 B in 10 ms, in two bursts: 9.6256 Mb/s. One more packet may begin than ends within the measurement.
     let wire = recorded("tcp", "2 2 2 2 2 2 10 10").replace("8ms", "100ms");
