@@ -53,6 +53,22 @@ impl DeliveryTrace {
         Rate::from_bit((bits / self.period().as_secs_f64()) as u64)
     }
 
+    /// The median rate of its opportunities: at each of its times, what it can deliver then over the time since the one before.
+    /// Pauses, which the mean is lowered by, do not count.
+    #[must_use]
+    pub fn median_rate(&self) -> Rate {
+        let rounds = |round| (0..self.times.len()).map(move |at| self.time(round, at));
+        let times: Vec<Time> = rounds(0).chain(rounds(1)).collect();
+        let at_once: Vec<&[Time]> = times.chunk_by(|one, next| one == next).collect();
+        let rate = |pair: &[&[Time]]| {
+            let bits = OPPORTUNITY.bits() as f64 * pair[1].len() as f64;
+            Rate::from_bit((bits / pair[1][0].since(pair[0][0]).as_secs_f64()) as u64)
+        };
+        let mut rates: Vec<Rate> = at_once.windows(2).map(rate).collect();
+        rates.sort_unstable();
+        rates.get(rates.len() / 2).copied().unwrap_or_else(|| self.mean())
+    }
+
     /// What it can deliver from the start until `now`, with the opportunities at `now`. Cost: O(log times).
     #[must_use]
     pub fn bytes_until(&self, now: Time) -> Bytes {
@@ -173,6 +189,16 @@ mod tests {
     fn the_mean_is_what_a_round_can_deliver() {
         // 3 x 1504 x 8 bits in 8 ms.
         assert_eq!(trace([5, 5, 8]).mean(), Rate::from_bit(4_512_000));
+    }
+
+    #[test]
+    fn the_median_rate_is_that_between_pauses() {
+        // Of 1.2 Mb/s in 40 ms, nothing for 960 ms, 1.2 Mb/s again.
+        assert_eq!(trace([10, 20, 30, 40, 1_000]).median_rate(), Rate::from_bit(1_203_200));
+        // One opportunity each 5 ms, and two at once.
+        assert_eq!(trace([5]).median_rate(), trace([5]).mean());
+        assert_eq!(trace([5, 5]).median_rate(), trace([5, 5]).mean());
+        assert_eq!(trace([0, 8]).median_rate(), trace([0, 8]).mean());
     }
 
     #[test]

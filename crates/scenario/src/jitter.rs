@@ -4,6 +4,7 @@
 //! microsecond. A random time of up to one transmission at the bottleneck breaks that: S. Floyd, V. Jacobson, "On
 //! Traffic Phase Effects in Packet-Switched Gateways", Internetworking: Research and Experience 3(3), 1992, section 3.
 
+use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
 use crate::model::{Flow, LinkId, Scenario, Setting};
@@ -11,7 +12,7 @@ use crate::model::{Flow, LinkId, Scenario, Setting};
 impl Scenario {
     /// The longest time that the source of `flow` takes for a packet, and its sink for an acknowledgement, from each time on: as set in
     /// the file, else the transmission time of a full packet, or of an acknowledgement, over the slowest link of its path at
-    /// that time. The first is that from the start on.
+    /// that time; of a recorded link, at the median rate of its opportunities. The first is that from the start on.
     #[must_use]
     pub fn jitter(&self, flow: &Flow) -> [Vec<(Time, Span)>; 2] {
         if let Some(jitter) = flow.jitter {
@@ -23,8 +24,11 @@ impl Scenario {
 
     /// Over those links that have a rate, from each time on at which that changes.
     fn longest_transmissions(&self, links: &[LinkId], packet: Bytes) -> Vec<(Time, Span)> {
-        let mut rates: Vec<(LinkId, Rate)> =
-            links.iter().map(|&link| (link, self.links[link.index()].rate)).collect();
+        let at_start = |&id: &LinkId| {
+            let link = &self.links[id.index()];
+            (id, link.trace.as_ref().map_or(link.rate, DeliveryTrace::median_rate))
+        };
+        let mut rates: Vec<(LinkId, Rate)> = links.iter().map(at_start).collect();
         let longest = |rates: &[(LinkId, Rate)]| {
             let slowest = rates.iter().map(|&(_, rate)| rate).filter(|rate| *rate > Rate::ZERO).min();
             slowest.map_or(Span::ZERO, |slowest| slowest.time_for(packet))
@@ -77,6 +81,20 @@ mod tests {
         // 10 Mb/s halve them; without a rate the access link is the slowest that has one.
         assert_eq!(all(2), [[3, 3], [1_200, 2_000], [200, 0]]);
         assert_eq!(all(8), [[3, 3], [240, 2_000], [40, 0]]);
+    }
+
+    #[test]
+    fn hosts_before_a_recorded_link_take_up_to_a_packet_time_between_its_pauses() {
+        let read = |_: &Path| Ok(b"10\n20\n30\n40\n1000\n".to_vec());
+        let text = r#"
+            seed = 1
+            stop = "50ms"
+            link.x = { from = "a", to = "b", rate = { trace = "x" }, delay = "1ms" }
+            flow.udp = { from = "a", to = "b", source = { kind = "cbr", rate = "20Mbit", packet = "1504B" } }
+        "#;
+        let suite = crate::load(text, Path::new("x.toml"), &[], &read).unwrap();
+        let scenario = &suite.points[0].scenario;
+        assert_eq!(scenario.jitter(&scenario.flows[0])[0], [(Time::ZERO, Span::from_millis(10))]);
     }
 
     #[test]
