@@ -119,7 +119,7 @@ proptest! {
             match op {
                 Op::Enqueue(flow, size) => {
                     ours.enqueue(Time::ZERO, packet(id, flow, size), &mut log);
-                    // Among equals the one that we took.
+                    // Among equals the one that we took first.
                     let ours: Vec<u32> = log.dropped.iter().map(|dropped| dropped.1).collect();
                     let expected = slow.arrive(id, flow as usize, size, &ours, || random.uniform());
                     let reason = |early| if early { DropReason::Early } else { DropReason::PushOut };

@@ -91,7 +91,8 @@ impl Pfd {
         self.queues[i].push((id, size));
     }
 
-    /// A packet arrives: who is pushed out, and whether early. Among equals it is one that `preferred` has. `uniform` draws from [0, 1).
+    /// A packet arrives: who is pushed out, and whether early. Among equals it is the one that stands first
+    /// in `preferred`. `uniform` draws from [0, 1).
     pub fn arrive(
         &mut self,
         id: u32,
@@ -129,9 +130,12 @@ impl Pfd {
                 _ => self.q(i) / self.b(i),
             };
             let most = active.iter().map(|&i| excess(i)).fold(f64::NEG_INFINITY, f64::max);
-            let mut longest = active.iter().copied().filter(|&i| excess(i) == most);
-            let is_preferred = |i: &usize| preferred.contains(&self.queues[*i][0].0);
-            longest.clone().find(is_preferred).or(longest.next()).unwrap_or(active[0])
+            let longest = active.iter().copied().filter(|&i| excess(i) == most);
+            let rank = |&i: &usize| {
+                let head = self.queues[i][0].0;
+                preferred.iter().position(|&id| id == head).unwrap_or(usize::MAX)
+            };
+            longest.min_by_key(rank).unwrap_or(active[0])
         };
         self.queues[drop_q].remove(0).0
     }
