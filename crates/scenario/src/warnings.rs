@@ -13,6 +13,12 @@ use crate::model::{Change, Flow, Link, LinkId, Scenario, Setting, Start};
 const LEAST_TIME: Span = Span::from_secs(10);
 /// Least number of round trips to measure. Chosen: some cycles of a TCP window.
 const LEAST_ROUNDS: u64 = 100;
+/// Least time over which the opportunities of a recorded link are compared with its mean. Chosen: above what a default buffer evens out.
+const LEAST_WINDOW: Span = Span::from_secs(1);
+/// Most such times. Chosen: some milliseconds of work.
+const MOST_WINDOWS: u64 = 1_000;
+/// Part of the opportunities beyond the mean that is told. Chosen: what is looked for in shares.
+const BEYOND: f64 = 0.05;
 /// Flows that are named for one reason. Chosen: what one reads.
 const MOST_NAMED: usize = 3;
 
@@ -30,6 +36,7 @@ impl Scenario {
                 all.extend(self.ignored_weights(id, link));
             }
             all.extend(self.too_small(id, link));
+            all.extend(self.beyond_the_mean(link));
             all.extend(no_classes(link));
             all.extend(assured_too_much(link));
             all.extend(squeezed(link));
@@ -161,6 +168,31 @@ impl Scenario {
                     link.name, flow.name
                 ))
             })
+        })
+    }
+
+    /// A queue that divides the rate that it is told, which of a recorded link is the mean, where that is often faster.
+    fn beyond_the_mean(&self, link: &Link) -> Option<String> {
+        let trace = link.trace.as_ref().filter(|_| link.queue.divides_told_rate())?;
+        let measured = self.stop.since(self.measure_from);
+        let window = LEAST_WINDOW.max(Span::from_nanos(measured.as_nanos() / MOST_WINDOWS));
+        let until = |window_end| trace.bytes_until(window_end).get() as f64;
+        let (mut all, mut beyond) = (0.0, 0.0);
+        for at in 0..measured.as_nanos() / window.as_nanos() {
+            let from = self.measure_from + window * at;
+            let opportunities = until(from + window) - until(from);
+            all += opportunities;
+            beyond += f64::max(opportunities - link.rate.as_bit() as f64 / 8.0 * window.as_secs_f64(), 0.0);
+        }
+        (beyond > all * BEYOND).then(|| {
+            format!(
+                "the queue of link `{}` divides the mean of the recorded rate, {:.3} Mb/s, also while the link is faster, and drops \
+                 the rest: up to {:.0} % of the opportunities, which are beyond the mean of their second, may stay unused; write \
+                 a queue that asks for no rate, such as \"fq_codel\"",
+                link.name,
+                link.rate.as_bit() as f64 / 1e6,
+                beyond / all * 100.0
+            )
         })
     }
 

@@ -73,6 +73,7 @@ pub const CSFQ: Entry = Entry {
         reads: Some(LabelKind::Rate),
         inside: Inside::Queue,
         shares: Shares::Approximate,
+        divides_told_rate: true,
         ..Traits::NONE
     },
 };

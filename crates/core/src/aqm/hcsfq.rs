@@ -101,6 +101,7 @@ pub const ENTRY: Entry = Entry {
         reads: Some(LabelKind::Rate),
         goes_by: Some(GoesBy::Customers),
         shares: Shares::Approximate,
+        divides_told_rate: true,
         ..Traits::NONE
     },
 };

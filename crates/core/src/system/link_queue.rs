@@ -147,6 +147,12 @@ impl DisciplineParams {
         self.dividing().entries().find_map(|entry| entry.traits.reads)
     }
 
+    /// Whether it divides the rate that it is told, which of a recorded link is the mean.
+    #[must_use]
+    pub fn divides_told_rate(&self) -> bool {
+        self.dividing().entries().any(|entry| entry.traits.divides_told_rate)
+    }
+
     /// What it does about the rate labels of packets, if anything: which it writes, and whether they leave
     /// without.
     #[must_use]

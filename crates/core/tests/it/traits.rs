@@ -140,6 +140,25 @@ fn what_isolation_accepts_divides_among_hosts() {
 }
 
 #[test]
+fn what_divides_the_rate_that_it_is_told_leaves_much_of_a_faster_link() {
+    for entry in disciplines() {
+        let mut queue = build(entry.name, &[], &[]);
+        let (mut log, mut sent) = (Log::default(), 0);
+        // It is told 10 Mb/s. Four flows send 40 Mb/s together, over a link of 30 Mb/s.
+        for id in 0..20_000_u64 {
+            let now = Time::ZERO + Span::from_micros(200) * id;
+            queue.enqueue(now, packet(id as u32, (id % 4) as u32, 1_000), &mut log);
+            if id % 4 != 0 {
+                sent += usize::from(queue.dequeue(now, &mut log).is_some());
+            }
+        }
+        // C is a third of the link; a little more passes while there is no queue.
+        let expected = if entry.traits.divides_told_rate { 5_000..7_500 } else { 14_900..15_001 };
+        assert!(expected.contains(&sent), "{}: {sent} of 15000", entry.name);
+    }
+}
+
+#[test]
 fn what_divides_a_part_needs_nothing_that_the_whole_does_not_pass_on() {
     for entry in Catalog::default().disciplines().filter(|entry| entry.traits.inside == Inside::Part) {
         let traits = entry.traits;

@@ -1,5 +1,9 @@
 //! What a scenario is warned of, and what it is not.
 
+use std::path::Path;
+
+use apportion_scenario::load;
+
 use crate::common::scenario;
 
 /// A link of 12 Mb/s and 20 ms with this queue and these flows, measured from 10 s on.
@@ -221,4 +225,27 @@ fn children_with_more_than_their_parent_are_squeezed() {
     assert_eq!(of(&hfsc("ls_m2", 2)), [""; 0]);
     assert_eq!(of(&hfsc("ls_m2", 3)), [above("p", "ls_m2", [6, 5])]);
     assert_eq!(of(&hfsc("rt_m2", 3)), [above("p", "ls_m2", [6, 5])]);
+}
+
+#[test]
+fn what_divides_the_mean_of_a_recorded_link_is_told_of() {
+    // A second with `fast` opportunities and a second with 1000.
+    let warnings = |queue: &str, fast: u32| {
+        let spread =
+            |count: u32, second: u32| (0..count).map(move |at| 1_000 * second + 1 + at * 1_000 / count);
+        let times = spread(fast, 0).chain(spread(1_000, 1)).map(|ms| format!("{ms}\n")).collect::<String>();
+        let text = text("40s", queue, ONE).replace("\"12Mbit\"", "{ trace = \"lte\" }");
+        let suite = load(&text, Path::new("dir/x.toml"), &[], &|_| Ok(times.clone().into()));
+        suite.unwrap().points.remove(0).scenario.warnings()
+    };
+    let told = "the queue of link `wire` divides the mean of the recorded rate, 9.024 Mb/s, also while the link is faster, and \
+             drops the rest: up to 17 % of the opportunities, which are beyond the mean of their second, may stay unused; write a \
+             queue that asks for no rate, such as \"fq_codel\"";
+    for name in ["csfq", "mcsfq", "hcsfq", "cebinae"] {
+        assert_eq!(warnings(name, 500), [told]);
+        assert_eq!(warnings(name, 950), [""; 0]);
+    }
+    for name in ["fifo", "drr", "fq_codel", "ramp"] {
+        assert!(warnings(name, 500).iter().all(|warning| !warning.contains("recorded")));
+    }
 }
