@@ -406,7 +406,7 @@ mod tests {
         let settings = settings.with_exchange(&params, issued).unwrap();
         let words = settings.words();
         assert_eq!(words[18..22], [900 << 16, 5_000_000_000, 2_000_000_000, 5_000_000_000]);
-        assert_eq!(words[22..], [5 << 32, 2 << 32, 2 << 32, 1 << 31, 255]);
+        assert_eq!(words[22..], [5 << 32, 2 << 32, 2 << 32, 1 << 31, Format::WIDEST.max() as u64]);
         let state = settings.initial_state();
         assert_eq!((state[16], state[20], words[2] & EXCHANGE), (900 << 16, 1_800 << 20, EXCHANGE));
         assert_eq!(

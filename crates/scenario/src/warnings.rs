@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use apportion_core::packet::FlowClass;
+use apportion_core::label::Label;
+use apportion_core::mark::MarkerParams;
+use apportion_core::packet::{FlowClass, LabelKind};
 use apportion_core::system::DisciplineKind;
 use apportion_core::system::classes::{ByteLimit, Classes};
-use apportion_core::units::{Rate, Span, Weight};
+use apportion_core::units::{Bytes, Rate, Span, TicketRate, Weight};
 
 use crate::model::{Change, Flow, Link, LinkId, Scenario, Setting, Start};
 
@@ -37,6 +39,7 @@ impl Scenario {
             }
             all.extend(self.too_small(id, link));
             all.extend(self.beyond_the_mean(link));
+            all.extend(self.full_tags(id, link));
             all.extend(no_classes(link));
             all.extend(assured_too_much(link));
             all.extend(squeezed(link));
@@ -194,6 +197,34 @@ impl Scenario {
                 beyond / all * 100.0
             )
         })
+    }
+
+    /// Tags too narrow for the tickets of a full packet where all of a link goes to packets with equally many.
+    fn full_tags(&self, id: LinkId, link: &Link) -> Option<String> {
+        if link.queue.label_required() != Some(LabelKind::Tickets) {
+            return None;
+        }
+        let flows: Vec<&Flow> = self.flows_over(id).into_iter().map(|at| &self.flows[at]).collect();
+        let tickets: f64 = flows.iter().filter_map(|flow| flow.tickets).map(TicketRate::get).sum();
+        let carried = |packet: Bytes| tickets * packet.bits() as f64 / link.rate.as_bit() as f64;
+        let with_tags = flows.iter().filter_map(|flow| match flow.mark.as_deref() {
+            Some(MarkerParams::Tickets(params)) if flow.tickets.is_some() => Some((*flow, &params.writer)),
+            _ => None,
+        });
+        let (flow, writer) = with_tags
+            .max_by_key(|(flow, _)| flow.transport.packet())
+            .filter(|(flow, writer)| carried(flow.transport.packet()) > writer.format().max())?;
+        let packet = flow.transport.packet();
+        Some(format!(
+            "packets of {packet} of flow `{}` would carry {:.0} tickets at link `{}`, and its tags hold {:.0} (`mark.bits` = {}), so \
+             it gets less than its tickets; write mark = {{ bits = {} }}, or issue fewer tickets to all",
+            flow.name,
+            carried(packet),
+            link.name,
+            writer.format().max(),
+            writer.bits,
+            Label::BITS
+        ))
     }
 
     /// Guarantees in a queue `hcsfq` that are within what the customer has anyway, all of which goes to the flow.

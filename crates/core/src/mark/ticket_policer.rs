@@ -15,7 +15,7 @@
 use crate::estimate::RateEstimator;
 use crate::estimate::tsw::Tsw;
 use crate::label::{Format, Label};
-use crate::param::{self, EntryArgs, Kind, Param, ParamError, require};
+use crate::param::{Kind, Param, ParamError, require};
 use crate::random::Stream;
 use crate::units::{Span, TicketRate, Time};
 use crate::{choice, params};
@@ -48,9 +48,13 @@ params! {
         /// OutTktRate / ActualTktRate is kept between 1 / this and this; 1 switches policing off.
         policing_bound: f64 = Param::of("2", "chosen; wider bounds show no difference"),
         /// Width of the tag, 4 to 17; 17 bits are always floating, 12 + 5.
-        bits: u32 = Param::of("8", "the paper, section III-J"),
+        bits: u32 = Param::of(
+            "17",
+            "chosen: fewer bits saturate with large packets or slow links; the paper, section III-J: 8",
+        )
+        .in_paper("8"),
         /// How a tag is written: a whole number, or a mantissa with 5 bits of exponent (8 bits and more).
-        form: Form = Param::of("integer", "the paper, section III-J: 0 to 255") => Form::from_args,
+        form: Option<Form> = Param::unset("integer below 17 bits; the paper, section III-J: 0 to 255").in_paper("integer"),
         /// How tickets become a whole tag; stochastic keeps their mean.
         rounding: Rounding = Param::of("nearest", "chosen; a cast in C rounds down"),
     }
@@ -79,19 +83,12 @@ choice! {
     }
 }
 
-impl Form {
-    fn from_args(args: &EntryArgs<'_>) -> Result<Self, ParamError> {
-        let is_widest = args.count("bits") == u64::from(Label::BITS);
-        if is_widest { Ok(Self::Floating) } else { param::read(args, PolicerParams::PARAMS, "form") }
-    }
-}
-
 impl PolicerParams {
     fn check(&self) -> Result<(), ParamError> {
         require((4..=Label::BITS).contains(&self.bits), "bits", "a tag has 4 to 17 bits")?;
         let wide_enough =
             "a floating tag has 8 to 17 bits: 5 for the exponent and at least 3 for the mantissa";
-        require(self.form == Form::Integer || self.bits >= 8, "bits", wide_enough)?;
+        require(self.form != Some(Form::Floating) || self.bits >= 8, "bits", wide_enough)?;
         let at_least = "the factor lies between 1 / this and this: write a number from 1, for example 2";
         require(self.policing_bound >= 1.0, "policing_bound", at_least)
     }
@@ -100,8 +97,9 @@ impl PolicerParams {
     #[must_use]
     pub const fn format(&self) -> Format {
         match self.form {
-            Form::Integer => Format::Integer { bits: self.bits },
-            Form::Floating => Format::Floating { mantissa: self.bits - 5, exponent: 5 },
+            Some(Form::Floating) => Format::Floating { mantissa: self.bits - 5, exponent: 5 },
+            _ if self.bits == Label::BITS => Format::WIDEST,
+            _ => Format::Integer { bits: self.bits },
         }
     }
 }
@@ -228,7 +226,7 @@ mod tests {
             issue_window: Span::ZERO,
             policing_bound: 2.0,
             bits: 8,
-            form: Form::Integer,
+            form: None,
             rounding,
         }
     }
@@ -264,8 +262,10 @@ mod tests {
             PolicerParams::from_args(&args).map(|params| params.format()).map_err(|error| error.to_string())
         };
         let floating = |mantissa| Ok(Format::Floating { mantissa, exponent: 5 });
-        assert_eq!(format(&[]), Ok(Format::Integer { bits: 8 }));
+        assert_eq!(format(&[]), floating(12));
+        assert_eq!(format(&[("bits", "8")]), Ok(Format::Integer { bits: 8 }));
         assert_eq!(format(&[("bits", "8"), ("form", "floating")]), floating(3));
+        assert_eq!(format(&[("preset", "paper")]), Ok(Format::Integer { bits: 8 }));
         assert_eq!(format(&[("bits", "17")]), floating(12));
         let refused = |pairs: &[(&str, &str)]| format(pairs).unwrap_err();
         for bits in ["3", "18", "4294967300"] {

@@ -311,7 +311,7 @@ fn is_optional(entry: &str, name: &str) -> bool {
         | ("afq", "bpr")
         | ("cake", "bandwidth" | "overhead" | "quantum") => true,
         ("ramp", "target_delay" | "patience") => true,
-        _ => ["peak", "maxrate", "bucket", "initial", "report_discards"].contains(&name),
+        _ => ["peak", "maxrate", "bucket", "initial", "report_discards", "form"].contains(&name),
     }
 }
 

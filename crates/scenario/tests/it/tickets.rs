@@ -79,7 +79,7 @@ fn a_flow_with_tickets_is_marked_as_the_catalogue_says_unless_it_says_otherwise(
     let usual = tickets(&flow("tickets = 1"));
     assert_eq!(
         (usual.window, usual.decay, usual.writer.format()),
-        (Span::from_secs(2), true, Format::Integer { bits: 8 })
+        (Span::from_secs(2), true, Format::WIDEST)
     );
     assert_eq!(tickets(&flow("ack_tickets = 1")), usual);
     assert_eq!(tickets(&flow("tickets = 1\nmark = \"tickets\"")), usual);
@@ -320,7 +320,7 @@ fn what_is_issued_changes_where_there_is_something_to_change() {
 
 #[test]
 fn the_canonical_text_spells_markers_and_exchanges_out() {
-    let link = "tickets = 1_0\nexchange = {}\nback = { exchange.form = \"floating\" }";
+    let link = "tickets = 1_0\nexchange = { bits = 8, form = \"integer\" }\nback = { exchange = { bits = 8, form = \"floating\" } }";
     let suite = common::suite(&text(link, "tickets = 1", ""));
     let exchange = |form: &str| {
         format!(

@@ -249,3 +249,26 @@ fn what_divides_the_mean_of_a_recorded_link_is_told_of() {
         assert!(warnings(name, 500).iter().all(|warning| !warning.contains("recorded")));
     }
 }
+
+#[test]
+fn tags_that_cannot_hold_the_tickets_of_a_packet_are_told_of() {
+    let flow = |name: &str, tickets: u32, packet: &str, mark: &str| {
+        format!(
+            "flow.{name} = {{ from = \"a\", to = \"b\", tickets = {tickets}, mark = {{ {mark} }}, \
+             source = {{ kind = \"cbr\", rate = \"9Mbit\", packet = \"{packet}\" }} }}\n"
+        )
+    };
+    // 50,000 tickets and 12 Mb/s in packets of 9000 B are 300 for each, in those of 1500 B 50.
+    let flows = |big: u32, mark| flow("big", big, "9000B", mark) + &flow("small", 20_000, "1500B", mark);
+    let warnings = |queue: &str, flows: &str| {
+        scenario(&text("40s", queue, flows).replace("defaults.flow.tcp = \"linux\"\n", "")).warnings()
+    };
+    let told = "packets of 9kB of flow `big` would carry 300 tickets at link `wire`, and its tags hold 255 (`mark.bits` = 8), so it \
+                gets less than its tickets; write mark = { bits = 17 }, or issue fewer tickets to all";
+    assert_eq!(warnings("tred", &flows(30_000, "bits = 8")), [told]);
+    assert_eq!(warnings("tred", &flows(20_000, "bits = 8")), [""; 0]);
+    assert_eq!(warnings("tred", &flows(30_000, "bits = 8, form = \"floating\"")), [""; 0]);
+    assert_eq!(warnings("tred", &flows(30_000, "")), [""; 0]);
+    // Others do not read them.
+    assert_eq!(warnings("red", &flows(30_000, "bits = 8")), [""; 0]);
+}
