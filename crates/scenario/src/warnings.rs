@@ -1,15 +1,16 @@
 //! What of a scenario probably does not mean what its author expects: not wrong, so not refused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use apportion_core::label::Label;
 use apportion_core::mark::MarkerParams;
 use apportion_core::packet::{FlowClass, LabelKind};
+use apportion_core::param::Heeds;
 use apportion_core::system::DisciplineKind;
 use apportion_core::system::classes::{ByteLimit, Classes};
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Weight};
 
-use crate::model::{Change, Flow, Link, LinkId, Scenario, Setting, Start};
+use crate::model::{Flow, Link, LinkId, Scenario, Setting, Start};
 
 /// Least time to measure. Chosen: two or three cycles of a TCP window on common paths.
 const LEAST_TIME: Span = Span::from_secs(10);
@@ -30,12 +31,10 @@ impl Scenario {
     pub fn warnings(&self) -> Vec<String> {
         let mut all = Vec::from_iter(self.short_measurement());
         all.extend(self.after_the_end());
+        all.extend(self.unheeded());
         for (id, link) in (0..).map(LinkId).zip(&self.links) {
             if matches!(link.queue.kind, DisciplineKind::Ramp(_)) {
                 all.extend(self.idle_ramp(id, link));
-            }
-            if matches!(link.queue.kind, DisciplineKind::Cake(_)) {
-                all.extend(self.ignored_weights(id, link));
             }
             all.extend(self.too_small(id, link));
             all.extend(self.beyond_the_mean(link));
@@ -126,21 +125,55 @@ impl Scenario {
         })
     }
 
-    /// Weights of flows over a `cake`, which has none.
-    fn ignored_weights(&self, id: LinkId, link: &Link) -> Option<String> {
-        let flows = self.flows_over(id);
-        let weight = |at: &usize| self.flows[*at].weight;
-        let unlike = |at: &&usize| weight(at) != flows.first().map_or(Weight::ONE, weight);
-        let becomes = |change: &Change| match change.to {
-            Setting::FlowWeight(flow, _) => flows.iter().find(|at| **at == flow),
+    /// What flows have, or are given by a change, that no queue on their paths heeds, one line for each key.
+    fn unheeded(&self) -> Vec<String> {
+        let keys = [
+            ("weight", Heeds::Weight, "divides by weights, as \"drr\" does"),
+            ("guarantee", Heeds::Guarantee, "keeps guarantees, as \"csfq\" does"),
+            ("class", Heeds::Class, "knows classes, as \"ramp\" does"),
+        ];
+        let are_alike = self.flows.windows(2).all(|pair| pair[0].weight == pair[1].weight);
+        let changed = self.changes.iter().filter_map(|change| match change.to {
+            Setting::FlowWeight(flow, _) => Some(flow),
             _ => None,
+        });
+        let changed: BTreeSet<usize> = changed.collect();
+        let has = |kind: Heeds, at: usize, flow: &Flow| match kind {
+            Heeds::Weight => flow.weight != Weight::ONE && !are_alike || changed.contains(&at),
+            Heeds::Guarantee => flow.guarantee > Rate::ZERO,
+            Heeds::Class => flow.class == FlowClass::RealRate,
+            // Customers are rows of reports too.
+            Heeds::Customer | Heeds::Rtt | Heeds::Hosts | Heeds::Target => false,
         };
-        let flow = flows.iter().find(unlike).or_else(|| self.changes.iter().find_map(becomes))?;
-        Some(format!(
-            "the queue `cake` of link `{}` ignores weights, that of flow `{}` too; write a queue that divides by them, such as \
-             \"fq_codel\", or leave them out",
-            link.name, self.flows[*flow].name
-        ))
+        let later = self.changes.iter().filter_map(|change| match &change.to {
+            Setting::LinkQueue(id, queue) => Some((*id, queue.as_ref())),
+            _ => None,
+        });
+        let first = (0..).map(LinkId).zip(self.links.iter().map(|link| &link.queue));
+        let queues: Vec<_> = first.chain(later).collect();
+        let lines = keys.into_iter().filter_map(|(key, kind, does)| {
+            let heeding: Vec<LinkId> =
+                queues.iter().filter(|(_, queue)| queue.may_heed(kind)).map(|(id, _)| *id).collect();
+            // Acknowledgements have the class of their flow.
+            let is_heeded = |flow: &Flow| {
+                let back = (kind == Heeds::Class).then_some(&flow.back);
+                let mut ways = std::iter::once(&flow.path).chain(back);
+                ways.any(|way| heeding.iter().any(|id| self.may_cross(flow, way, *id)))
+            };
+            let mut idle =
+                (0..).zip(&self.flows).filter(|(at, flow)| has(kind, *at, flow) && !is_heeded(flow));
+            let (_, first) = idle.next()?;
+            let others = match idle.count() {
+                0 => String::new(),
+                others => format!(" and of {others} more"),
+            };
+            Some(format!(
+                "`{key}` of flow `{}`{others} changes what it is due and not what it gets: no queue on its path {does}; write such a \
+                 queue, or leave it out",
+                first.name
+            ))
+        });
+        lines.collect()
     }
 
     /// A buffer of the link, at the start or after a change, that has no room for a packet that it is sent.

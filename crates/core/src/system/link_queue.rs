@@ -83,6 +83,14 @@ impl DisciplineParams {
         matches!(self.kind, DisciplineKind::Custom(_)) || self.heeds(Heeds::Class)
     }
 
+    /// Whether it heeds this of flows, or may: what an external one heeds is not known.
+    #[must_use]
+    pub fn may_heed(&self, kind: Heeds) -> bool {
+        self.is_custom()
+            || self.heeds(kind)
+            || self.dividing().entries().any(|entry| entry.traits.heeds.contains(&kind))
+    }
+
     fn heeds(&self, kind: Heeds) -> bool {
         self.kind.entries().any(|entry| entry.traits.heeds.contains(&kind))
     }

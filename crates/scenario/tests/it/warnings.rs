@@ -68,21 +68,39 @@ fn ramp_needs_a_real_rate_flow_over_its_link() {
     assert_eq!(warnings("40s", "ramp", &format!("{ONE}{back}")), [""; 0]);
 }
 
+/// Flows `one` and `two`, each with one of `keys`.
+fn two(keys: [&str; 2]) -> String {
+    let flow = |(name, keys): (&str, &str)| format!("flow.{name} = {{ from = \"a\", to = \"b\", {keys} }}\n");
+    ["one", "two"].into_iter().zip(keys).map(flow).collect()
+}
+
 #[test]
-fn cake_ignores_weights() {
-    let of = |weights: [u32; 2]| {
-        let flow =
-            |name, weight| format!("flow.{name} = {{ from = \"a\", to = \"b\", weight = {weight} }}\n");
-        flow("one", weights[0]) + &flow("two", weights[1])
+fn what_no_queue_on_the_path_of_a_flow_heeds_is_told_of() {
+    let told = |key: &str, does: &str| {
+        format!(
+            "`{key}` of flow `two` changes what it is due and not what it gets: no queue on its path {does}; write such a queue, or \
+             leave it out"
+        )
     };
-    let ignored = "the queue `cake` of link `wire` ignores weights, that of flow `two` too; write a queue that divides by them, \
-                   such as \"fq_codel\", or leave them out";
-    assert_eq!(warnings("40s", "cake", &of([1, 3])), [ignored]);
-    // Weights that are all alike say nothing.
-    assert_eq!(warnings("40s", "cake", &of([3, 3])), [""; 0]);
-    assert_eq!(warnings("40s", "fq_codel", &of([1, 3])), [""; 0]);
+    let weight = told("weight", "divides by weights, as \"drr\" does");
+    for queue in ["cake", "fifo", "codel", "csfq", "drr", "fq_codel", "pfd"] {
+        let expected = if ["cake", "fifo", "codel"].contains(&queue) { vec![weight.clone()] } else { vec![] };
+        let of_weights = |keys| warnings("40s", queue, &two(keys));
+        assert_eq!(of_weights(["", "weight = 3"]), expected, "{queue}");
+        // Weights that are all alike say nothing.
+        assert_eq!(of_weights(["weight = 3", "weight = 3"]), [""; 0], "{queue}");
+    }
     let change = "[[change]]\nat = \"15s\"\nset = \"flow.two.weight\"\nto = 3\n";
-    assert_eq!(warnings("40s", "cake", &(of([1, 1]) + change)), [ignored]);
+    assert_eq!(warnings("40s", "cake", &(two([""; 2]) + change)), [weight.as_str()]);
+    // A change may bring a queue that does.
+    let to_drr = "[[change]]\nat = \"15s\"\nset = \"link.wire.queue\"\nto = \"drr\"\n";
+    assert_eq!(warnings("40s", "fifo", &(two(["", "weight = 3"]) + to_drr)), [""; 0]);
+    let guarantee = told("guarantee", "keeps guarantees, as \"csfq\" does");
+    assert_eq!(warnings("40s", "drr", &two(["", "guarantee = \"2Mbit\""])), [guarantee]);
+    assert_eq!(warnings("40s", "csfq", &two(["", "guarantee = \"2Mbit\""])), [""; 0]);
+    let class = told("class", "knows classes, as \"ramp\" does");
+    assert_eq!(warnings("40s", "drr", &two(["", "class = \"real_rate\""])), [class]);
+    assert_eq!(warnings("40s", "cake", &two(["", "class = \"real_rate\""])), [""; 0]);
 }
 
 #[test]
