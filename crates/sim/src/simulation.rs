@@ -310,7 +310,7 @@ impl Simulation<'_> {
             marks.acknowledged(now, &packet, tcp.sender.newly_acknowledged(&segment));
         }
         self.act(now, index, Direction::Forward, Some(packet.body()), |tcp, outlet| {
-            tcp.sender.on_segment(now, &segment, packet.ecn(), outlet);
+            tcp.sender.on_segment(now, &segment, outlet);
         });
     }
 

@@ -206,8 +206,8 @@ impl Sender {
         ack.map_or(0, |ack| ack.saturating_sub(self.snd_una))
     }
 
-    /// A segment arrives, with `ecn` in its IP header.
-    pub fn on_segment<W: Wire>(&mut self, now: Time, segment: &Segment, _ecn: Ecn, wire: &mut W) {
+    /// A segment arrives.
+    pub fn on_segment<W: Wire>(&mut self, now: Time, segment: &Segment, wire: &mut W) {
         if !segment.flags.has(Flags::ACK) || self.phase == Phase::Closed {
             return;
         }

@@ -382,7 +382,7 @@ fn spurious_calls_change_nothing() {
         sender.start(now, wire);
         // An ACK of what was never sent (RFC 9293 section 3.10.7.4).
         let ack = Segment { ack: 1_000_000_000, flags: Flags::ACK, ..Segment::default() };
-        sender.on_segment(now, &ack, Ecn::NotEct, wire);
+        sender.on_segment(now, &ack, wire);
     });
     assert_eq!((sent, stats, timer), (pipe.sent.len(), *pipe.sender.stats(), pipe.sender.next_timer()));
 }
@@ -500,7 +500,7 @@ fn what_an_earlier_connection_left_means_nothing_to_the_next_one() {
     sender.supply(Time::ZERO, 5_000, &mut sent);
     let old = Segment { ack: OLD.wrapping_add(1), ..segment(0, 0, Flags::SYN | Flags::ACK) };
     let before = sender.stats().segments;
-    sender.on_segment(Time::ZERO, &old, Ecn::NotEct, &mut sent);
+    sender.on_segment(Time::ZERO, &old, &mut sent);
     assert_eq!(sender.stats().segments, before);
 }
 

@@ -534,7 +534,7 @@ mod tests {
         let from = number * SEGMENT;
         let sack = SackBlocks::from_recent([(from, from + SEGMENT)].into_iter());
         let ack = Segment { flags: Flags::ACK, window: u16::MAX, sack, ..Segment::default() };
-        sender.on_segment(now, &ack, Ecn::NotEct, wire);
+        sender.on_segment(now, &ack, wire);
     }
 
     #[test]

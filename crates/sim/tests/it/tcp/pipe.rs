@@ -155,7 +155,7 @@ impl Pipe {
                 self.receiver.on_segment(now, &segment, ecn, &mut outbox);
                 self.offer_acks(outbox);
             } else {
-                self.sender.on_segment(now, &segment, ecn, &mut outbox);
+                self.sender.on_segment(now, &segment, &mut outbox);
                 self.offer_data(outbox);
             }
         } else if self.sender.next_timer().is_some_and(|at| at <= now) {
