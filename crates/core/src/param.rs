@@ -13,7 +13,7 @@ use core::str::FromStr;
 
 pub use crate::flow_setting::Heeds;
 use crate::limit::{Limit, Threshold};
-use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span};
+use crate::units::{Bytes, Packets, Rate, Ratio, Span};
 
 mod declare;
 mod kind;
@@ -449,24 +449,24 @@ impl EntryArgs<'_> {
     }
 }
 
-/// One getter for parameters with a default and one for those without, per kind.
+/// A getter per kind for parameters with a default and, for kinds that some parameter has without one, a second.
 macro_rules! getters {
-    ($($required:ident, $optional:ident: $kind:ident -> $type:ty;)*) => {
+    ($($required:ident $(, $optional:ident)?: $kind:ident -> $type:ty;)*) => {
         impl EntryArgs<'_> {
             $(
-                #[doc = concat!("The value of `name`, of kind [`Kind::", stringify!($kind), "`]: as set, else its default, else none.")]
-                #[must_use]
-                pub fn $optional(&self, name: &str) -> Option<$type> {
-                    match self.value(name)? {
-                        Value::$kind(value) => Some(value),
-                        other => unreachable!("`{name}` of {} is {other:?}", self.name),
+                $(
+                    #[doc = concat!("The value of `name`, of kind [`Kind::", stringify!($kind), "`]: as set, else its default, else none.")]
+                    #[must_use]
+                    pub fn $optional(&self, name: &str) -> Option<$type> {
+                        self.value(name).is_some().then(|| self.$required(name))
                     }
-                }
+                )?
                 #[doc = concat!("The value of `name`, of kind [`Kind::", stringify!($kind), "`], which has a default.")]
                 #[must_use]
                 pub fn $required(&self, name: &str) -> $type {
-                    match self.$optional(name) {
-                        Some(value) => value,
+                    match self.value(name) {
+                        Some(Value::$kind(value)) => value,
+                        Some(other) => unreachable!("`{name}` of {} is {other:?}", self.name),
                         None => unreachable!("`{name}` of {} has no default", self.name),
                     }
                 }
@@ -476,15 +476,14 @@ macro_rules! getters {
 }
 getters! {
     limit, limit_if_set: Limit -> Limit;
-    packets, packets_if_set: Packets -> Packets;
-    threshold, threshold_if_set: Threshold -> Threshold;
-    mean_packets, mean_packets_if_set: MeanPackets -> MeanPackets;
+    packets: Packets -> Packets;
+    threshold: Threshold -> Threshold;
     bytes, bytes_if_set: Bytes -> Bytes;
-    span, span_if_set: Span -> Span;
+    span: Span -> Span;
     rate, rate_if_set: Rate -> Rate;
-    ratio, ratio_if_set: Ratio -> Ratio;
-    number, number_if_set: Number -> f64;
+    ratio: Ratio -> Ratio;
+    number: Number -> f64;
     count, count_if_set: Count -> u64;
-    switch, switch_if_set: Switch -> bool;
-    choice, choice_if_set: Choice -> &'static str;
+    switch: Switch -> bool;
+    choice: Choice -> &'static str;
 }
