@@ -301,11 +301,6 @@ impl Store {
     pub fn remove(&mut self, index: u32) {
         self.free.push(index);
     }
-    /// Packets under way.
-    #[must_use]
-    pub fn in_use(&self) -> usize {
-        self.bodies.len() - self.free.len()
-    }
 }
 
 #[cfg(test)]

@@ -226,7 +226,6 @@ pub struct Driver {
     plan: Plan,
     connections: Vec<Driven>,
     listeners: Vec<sockets::Listener>,
-    absent: Vec<&'static str>,
 }
 
 impl Driver {
@@ -236,12 +235,6 @@ impl Driver {
     /// See [`DriverError`].
     pub fn open(hosts: &[Host], connections: Vec<Connection>, plan: Plan) -> Result<Self, DriverError> {
         sockets::open(hosts, connections, plan)
-    }
-
-    /// Settings below `net/ipv4/` that flows ask for and this kernel does not have.
-    #[must_use]
-    pub fn absent_settings(&self) -> &[&'static str] {
-        &self.absent
     }
 
     /// Starts the thread. Its times are those of `clock`, and it runs behind the calling thread, which moves the packets.

@@ -201,22 +201,18 @@ fn asked(params: &TcpParams) -> Vec<(&'static str, &'static str, String)> {
     ]
 }
 
-/// Writes settings in the namespace of the calling thread, and gives those that this kernel does not have.
+/// Writes settings in the namespace of the calling thread, but for those that this kernel does not have.
 ///
 /// # Errors
 /// What the system says of one that it has.
-pub fn configure_namespace(settings: &[Setting]) -> Result<Vec<&'static str>, SysctlError> {
-    let mut absent = Vec::new();
+pub fn configure_namespace(settings: &[Setting]) -> Result<(), SysctlError> {
     for Setting { name, value } in settings {
         match set_sysctl(&format!("net/ipv4/{name}"), value) {
-            Ok(()) => (),
-            Err(SysctlError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
-                absent.push(*name);
-            }
-            Err(error) => return Err(error),
+            Err(SysctlError::Io { error, .. }) if error.kind() == io::ErrorKind::NotFound => {}
+            written => written?,
         }
     }
-    Ok(absent)
+    Ok(())
 }
 
 fn millis(span: Span) -> u64 {

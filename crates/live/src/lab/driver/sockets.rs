@@ -43,30 +43,22 @@ pub(super) fn open(hosts: &[Host], connections: Vec<Connection>, plan: Plan) -> 
     raise_limit(descriptors(&connections) + OTHERS)?;
     let mut opened: Vec<Sockets> = connections.iter().map(|_| Sockets::default()).collect();
     let mut listeners = BTreeMap::new();
-    let mut absent = Vec::new();
     for (number, host) in hosts.iter().enumerate() {
         let here = || connections.iter().enumerate().filter(|(_, it)| it.is_at(number));
         let settings = tcp::settings(&here().filter_map(|(_, it)| it.params()).collect::<Vec<_>>())
             .map_err(|conflict| DriverError::Conflict { host: number, conflict })?;
         host.namespace.run(|| -> Result<(), DriverError> {
-            absent.extend(tcp::configure_namespace(&settings)?);
+            tcp::configure_namespace(&settings)?;
             for (index, connection) in here() {
                 open_at(number, index as u32, connection, &mut opened[index], &mut listeners)?;
             }
             Ok(())
         })??;
     }
-    absent.sort_unstable();
-    absent.dedup();
     let driven = connections.into_iter().zip(opened);
     let connections =
         driven.map(|(connection, Sockets { source, sink })| driven_by(connection, source, sink));
-    Ok(Driver {
-        plan,
-        connections: connections.collect(),
-        listeners: listeners.into_values().collect(),
-        absent,
-    })
+    Ok(Driver { plan, connections: connections.collect(), listeners: listeners.into_values().collect() })
 }
 
 /// The two ends of a connection; the sink of TCP comes with its first packet.
