@@ -13,7 +13,7 @@
 
 use std::fmt::Write as _;
 
-use apportion_core::param::{ByName as _, Entry, Kind, Param, Preset, Role, Variant};
+use apportion_core::param::{ByName as _, Entry, Kind, PARENT_KEY, Param, Preset, Role, Variant};
 use apportion_core::system::Catalog;
 use apportion_scenario::describe::{if_absent, sources, topologies};
 use apportion_scenario::did_you_mean;
@@ -166,21 +166,21 @@ fn discipline(catalog: &Catalog, entry: &Entry) -> String {
             policy.name
         );
     }
-    if let Some(class) = Catalog::classes_of(entry) {
+    if let Some(class) = entry.traits.classes {
         let known = class.params.iter().map(|param| param.name).filter(|name| *name != "others");
         let known = known.collect::<Vec<_>>().join(", ");
         let _ = writeln!(
             out,
             "Classes: class = {{ NAME = {{ .. }} }} with {}, {known}; flows belong to the class with the name of their customer, \
              others to the one with others = true.",
-            Catalog::PARENT_KEY
+            PARENT_KEY
         );
     }
     if entry.params.is_empty() {
         return out + "\nIt has no parameters of its own.\n";
     }
     out += &parameters(entry);
-    if let Some(class) = Catalog::classes_of(entry) {
+    if let Some(class) = entry.traits.classes {
         out += "\nOf a class:\n";
         out += &parameters(class);
     }

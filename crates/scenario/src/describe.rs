@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use apportion_core::param::{Kind, Param, Preset, Range, Role, Variant};
+use apportion_core::param::{CLASS_KEY, Kind, PARENT_KEY, Param, Preset, Range, Role, Variant};
 use apportion_core::system::Catalog;
 use serde_json::{Map, Value, json};
 
@@ -338,7 +338,7 @@ fn part_schema(catalog: &Catalog, part: Part) -> Value {
         properties.insert(param.name.to_owned(), parameter(&plain_schema(param.kind), param.doc));
     }
     if part == Part::Queue {
-        properties.insert(Catalog::CLASS_KEY.to_owned(), classes_schema(catalog));
+        properties.insert(CLASS_KEY.to_owned(), classes_schema(catalog));
     }
     let required: &[&str] = if part.implied().is_some() { &[] } else { &["kind"] };
     let table = json!({
@@ -351,8 +351,9 @@ fn part_schema(catalog: &Catalog, part: Part) -> Value {
 fn classes_schema(catalog: &Catalog) -> Value {
     let mut properties = Map::new();
     let parent = parameter(&json!({ "type": "string" }), "The class above it.");
-    properties.insert(Catalog::PARENT_KEY.to_owned(), parent);
-    for param in catalog.disciplines().filter_map(Catalog::classes_of).flat_map(|class| class.params) {
+    properties.insert(PARENT_KEY.to_owned(), parent);
+    for param in catalog.disciplines().filter_map(|entry| entry.traits.classes).flat_map(|class| class.params)
+    {
         properties.insert(param.name.to_owned(), parameter(&plain_schema(param.kind), param.doc));
     }
     let class = json!({ "type": "object", "properties": properties, "additionalProperties": false });

@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use apportion_core::packet::MAX_CUSTOMERS;
-use apportion_core::system::Catalog;
+use apportion_core::param::CLASS_KEY;
 use apportion_core::units::Rate;
 
 use crate::direction::Direction;
@@ -471,14 +471,14 @@ fn expand(queue: &mut Table, path: &str, plans: Option<&Plans>, problems: &mut P
     match (way, plans) {
         (None, _) => refuse("it is the direction whose rates the classes have; write \"up\" or \"down\""),
         _ if !is_htb => refuse("plans make classes of HTB; write kind = \"htb\""),
-        _ if queue.get(Catalog::CLASS_KEY).is_some() => {
+        _ if queue.get(CLASS_KEY).is_some() => {
             refuse("the queue has classes of its own; leave `class` or `plans` out");
         }
         (Some(_), None) => {
             refuse("there are no plans; write for example plans = \"plans.csv\" at the top of the file");
         }
         (Some(way), Some(plans)) => {
-            queue.entries.push((Catalog::CLASS_KEY.to_owned(), plans.classes(way, item.place)));
+            queue.entries.push((CLASS_KEY.to_owned(), plans.classes(way, item.place)));
         }
     }
 }

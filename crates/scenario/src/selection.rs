@@ -2,7 +2,9 @@
 
 use apportion_core::mark::currency_exchange;
 use apportion_core::mark::ticket;
-use apportion_core::param::{Entry, EntryArgs, Kind, NamedClass, Param, ParamError, Preset, Role, Written};
+use apportion_core::param::{
+    CLASS_KEY, Entry, EntryArgs, Kind, NamedClass, PARENT_KEY, Param, ParamError, Preset, Role, Written,
+};
 use apportion_core::system::catalog::{Catalog, Selection};
 
 use crate::keys::toml;
@@ -162,7 +164,7 @@ impl Part {
         let errors = self.parameters(table);
         let mut errors: Vec<_> =
             errors.filter_map(|(key, item)| set(&mut selection, key, item).err()).collect();
-        if let Some(classes) = table.get(Catalog::CLASS_KEY).filter(|_| self == Self::Queue) {
+        if let Some(classes) = table.get(CLASS_KEY).filter(|_| self == Self::Queue) {
             set_classes(&mut selection, classes, &mut errors);
         }
         Ok((selection, errors))
@@ -170,7 +172,7 @@ impl Part {
 
     fn parameters(self, table: &Table) -> impl Iterator<Item = (&str, &Item)> {
         let entries = table.entries.iter().map(|(key, item)| (key.as_str(), item));
-        let is_class = move |key| self == Self::Queue && key == Catalog::CLASS_KEY;
+        let is_class = move |key| self == Self::Queue && key == CLASS_KEY;
         entries.filter(move |(key, _)| self.is_parameter(key) && !is_class(*key))
     }
 
@@ -232,15 +234,15 @@ impl Part {
         }
         parts.extend(plans.map(|plans| format!("{} = {plans}", plans::KEY)));
         if let Some(class) = selection.class()
-            && given.is_some_and(|table| table.get(Catalog::CLASS_KEY).is_some())
+            && given.is_some_and(|table| table.get(CLASS_KEY).is_some())
         {
             let classes = selection.kind_args().classes(class).map(|NamedClass { name, parent, args }| {
-                let parent = parent.map(|parent| format!("{} = {}", Catalog::PARENT_KEY, quoted(parent)));
+                let parent = parent.map(|parent| format!("{} = {}", PARENT_KEY, quoted(parent)));
                 let parts: Vec<_> = parent.into_iter().chain(settings(args, class)).collect();
                 format!("{} = {{ {} }}", quoted(name), parts.join(", "))
             });
             let classes = classes.collect::<Vec<_>>().join(", ");
-            parts.push(format!("{} = {{ {classes} }}", Catalog::CLASS_KEY));
+            parts.push(format!("{} = {{ {classes} }}", CLASS_KEY));
         }
         Some(format!("{{ {} }}", parts.join(", ")))
     }
@@ -254,7 +256,7 @@ fn settings<'a>(args: EntryArgs<'a>, entry: &'static Entry) -> impl Iterator<Ite
 
 /// Gives a discipline its classes: a table of tables.
 fn set_classes(selection: &mut Selection, item: &Item, errors: &mut Vec<ParamError>) {
-    let key = Catalog::CLASS_KEY;
+    let key = CLASS_KEY;
     let table_of = |key: &str, item: &Item| match item.as_table() {
         Some(table) => Ok(table.clone()),
         None => {
@@ -293,7 +295,7 @@ fn set_classes(selection: &mut Selection, item: &Item, errors: &mut Vec<ParamErr
             if let Err(mut error) = selection.set_of_class(name, key, value) {
                 let known =
                     selection.class().into_iter().flat_map(|class| class.params).map(|param| param.name);
-                let known: Vec<_> = known.chain([Catalog::PARENT_KEY]).collect();
+                let known: Vec<_> = known.chain([PARENT_KEY]).collect();
                 if !known.contains(&key.as_str()) {
                     error.message.push_str(&did_you_mean(key, known));
                 }

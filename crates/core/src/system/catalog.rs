@@ -23,7 +23,8 @@ use crate::congestion::{self, ALGORITHMS, CongestionControl, Connection};
 use crate::mark::{MARKERS, currency_exchange};
 use crate::packet::SimplePacket;
 use crate::param::{
-    self, Args, Entry, EntryArgs, Inside, Kind, Param, ParamError, Preset, Role, Value, Written,
+    Args, CLASS_KEY, Entry, EntryArgs, Inside, Kind, PARENT_KEY, Param, ParamError, Preset, Role, Value,
+    Written,
 };
 
 /// The disciplines, markers and exchanges that scenarios can name, by default those of this project, and the congestion controls that a
@@ -83,7 +84,7 @@ impl fmt::Display for RegisterError {
 impl core::error::Error for RegisterError {}
 
 /// The keys of a queue's table that are no parameters of a discipline.
-const SELECTORS: [&str; 6] = ["kind", "drop", "shaper", isolate::KEY, Catalog::CLASS_KEY, Preset::KEY];
+const SELECTORS: [&str; 6] = ["kind", "drop", "shaper", isolate::KEY, CLASS_KEY, Preset::KEY];
 
 impl Catalog {
     /// Registers an external discipline, for scenarios to name in `kind`.
@@ -184,17 +185,6 @@ impl Catalog {
         let registered = self.registered.iter().map(|known| known.entry);
         let shapers = SHAPERS.iter().map(|known| known.entry);
         schedulers.chain(policies).chain(systems).chain(registered).chain(shapers)
-    }
-
-    /// The key of a queue's table under which its classes stand, by their names.
-    pub const CLASS_KEY: &str = param::CLASS_KEY;
-    /// The key of a class that names its parent.
-    pub const PARENT_KEY: &str = param::PARENT_KEY;
-
-    /// What the classes of the discipline `kind` are; none if it has no classes.
-    #[must_use]
-    pub fn classes_of(kind: &Entry) -> Option<&'static Entry> {
-        kind.traits.classes
     }
 
     /// What can stand inside another discipline there.
@@ -356,7 +346,7 @@ impl Selection {
     /// What a class can be given; none if the discipline has no classes.
     #[must_use]
     pub fn class(&self) -> Option<&'static Entry> {
-        Catalog::classes_of(self.kind)
+        self.kind.traits.classes
     }
 
     /// Makes a class called `name`, if there is none yet.
@@ -364,7 +354,7 @@ impl Selection {
     /// # Errors
     /// When the discipline has no classes.
     pub fn add_class(&mut self, name: &str) -> Result<(), ParamError> {
-        self.known_class(Catalog::CLASS_KEY)?;
+        self.known_class(CLASS_KEY)?;
         self.args.add_class(name);
         Ok(())
     }
@@ -380,15 +370,15 @@ impl Selection {
         written: impl Into<Written<'a>>,
     ) -> Result<(), ParamError> {
         let written = written.into();
-        let path = format!("{}.{name}.{key}", Catalog::CLASS_KEY);
+        let path = format!("{}.{name}.{key}", CLASS_KEY);
         let class = self.known_class(&path)?;
-        if key == Catalog::PARENT_KEY {
+        if key == PARENT_KEY {
             self.args.set_parent(name, &written.to_string());
             return Ok(());
         }
         let Some(param) = class.param(key) else {
             let params = class.params.iter().map(|param| param.name);
-            let known = params.chain([Catalog::PARENT_KEY]).collect::<Vec<_>>().join(", ");
+            let known = params.chain([PARENT_KEY]).collect::<Vec<_>>().join(", ");
             return Err(ParamError::new(&path, format!("unknown parameter (known here: {known})")));
         };
         let value = Catalog::parse(param, written).map_err(|error| ParamError::new(&path, error.message))?;
