@@ -92,7 +92,7 @@ impl Simulation<'_> {
 
     /// What a connection did since its start.
     pub(crate) fn totals(&self, index: u32) -> Totals {
-        let mut totals = self.totals_of_carrier(index);
+        let mut totals = self.transport_totals(index);
         if let Workload::Web(web) = self.connections[index as usize].workload {
             totals += self.webs[web as usize].past(index);
         }
@@ -100,7 +100,7 @@ impl Simulation<'_> {
     }
 
     /// What the TCP or QUIC did that carries it, or did until its end.
-    pub(crate) fn totals_of_carrier(&self, index: u32) -> Totals {
+    pub(crate) fn transport_totals(&self, index: u32) -> Totals {
         match &self.connections[index as usize].transport {
             &TransportState::Open(place) => {
                 let Some(tcp) = self.tcps.get(place) else { return Totals::default() };

@@ -100,7 +100,7 @@ impl Simulation<'_> {
     /// The user of a connection has left.
     fn forget(&mut self, index: u32, web: u32) {
         let TransportState::Open(place) = self.connections[index as usize].transport else { return };
-        let totals = self.totals_of_carrier(index);
+        let totals = self.transport_totals(index);
         let flow = &mut self.webs[web as usize];
         flow.end(index, totals);
         self.tcps.remove(place);
