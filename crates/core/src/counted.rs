@@ -132,8 +132,8 @@ impl<P: Packet> Sink<P> for Tally<'_, P> {
     fn supersedes(&self, newer: &P, older: &P) -> bool {
         self.sink.supersedes(newer, older)
     }
-    fn overload(&mut self, now: Time, exception: Overload) {
-        self.sink.overload(now, exception);
+    fn overload(&mut self, now: Time, overload: Overload) {
+        self.sink.overload(now, overload);
     }
 }
 
@@ -166,7 +166,7 @@ mod tests {
     fn overload_notifications_pass_through_the_wrapper() {
         let mut log = Log::default();
         Counted::new(Overloaded).enqueue(Time::from_secs(1), packet(1, 3, 100), &mut log);
-        let overloads: Vec<_> = log.exceptions.iter().map(|(at, overload)| (*at, overload.flow.0)).collect();
+        let overloads: Vec<_> = log.overloads.iter().map(|(at, overload)| (*at, overload.flow.0)).collect();
         assert_eq!(overloads, [(Time::from_secs(1), 3)]);
     }
 

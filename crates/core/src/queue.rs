@@ -167,5 +167,5 @@ pub trait Sink<P> {
         false
     }
     /// The link cannot carry what flows need since `now`, or can again. Once for each flow concerned.
-    fn overload(&mut self, _now: Time, _exception: Overload) {}
+    fn overload(&mut self, _now: Time, _overload: Overload) {}
 }

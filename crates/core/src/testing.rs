@@ -17,7 +17,7 @@ pub fn packet(id: u32, flow: u32, size: u64) -> SimplePacket {
 pub struct Log {
     pub dropped: Vec<(Time, u32, DropReason)>,
     pub marked: Vec<(Time, u32)>,
-    pub exceptions: Vec<(Time, Overload)>,
+    pub overloads: Vec<(Time, Overload)>,
 }
 
 impl Sink<SimplePacket> for Log {
@@ -27,7 +27,7 @@ impl Sink<SimplePacket> for Log {
     fn marked(&mut self, now: Time, packet: &SimplePacket) {
         self.marked.push((now, packet.id));
     }
-    fn overload(&mut self, now: Time, exception: Overload) {
-        self.exceptions.push((now, exception));
+    fn overload(&mut self, now: Time, overload: Overload) {
+        self.overloads.push((now, overload));
     }
 }

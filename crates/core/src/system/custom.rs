@@ -334,8 +334,8 @@ impl<P: Packet> Sink<SimplePacket> for Bridge<'_, P> {
             self.sink.marked(now, packet);
         }
     }
-    fn overload(&mut self, now: Time, exception: Overload) {
-        self.sink.overload(now, exception);
+    fn overload(&mut self, now: Time, overload: Overload) {
+        self.sink.overload(now, overload);
     }
 }
 

@@ -104,7 +104,7 @@ pub struct Ramp<P, G: ?Sized> {
     /// When the link last had less than real-rate flows wanted; none once that is over.
     overloaded: Option<Time>,
     updates: u64,
-    exceptions: u64,
+    notifications: u64,
 }
 
 impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
@@ -135,7 +135,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
             counted: Time::ZERO,
             overloaded: None,
             updates: 0,
-            exceptions: 0,
+            notifications: 0,
             params: params.clone(),
         };
         ramp.reserve_minimum();
@@ -154,7 +154,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         }
         let index = self.classes[slot] as usize;
         let flow = &mut self.flows[index];
-        (flow.id, flow.is_real_rate, flow.exceptions, flow.seen) = (id, true, 0, self.clock);
+        (flow.id, flow.is_real_rate, flow.notifications, flow.seen) = (id, true, 0, self.clock);
         self.wake(index);
         let (flow, packets, in_flows) = (&mut self.flows[index], &mut self.packets, &mut self.in_flows);
         self.greedy.leave(id, self.clock, |queued| {
@@ -372,7 +372,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Discipline<P> for Ramp<P, G> {
         show("requirement", real_rate().map(|flow| flow.wanted * link).sum());
         show("allocation", real_rate().map(|flow| flow.granted.as_bit() as f64).sum());
         show("updates", self.updates as f64);
-        show("exceptions", self.exceptions as f64);
+        show("exceptions", self.notifications as f64);
     }
 
     fn advance(&mut self, now: Time, sink: &mut dyn Sink<P>) {

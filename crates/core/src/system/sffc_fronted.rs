@@ -151,7 +151,7 @@ impl<P: Packet> Sink<P> for Losses<'_, P> {
     fn marked(&mut self, now: Time, packet: &P) {
         self.sink.marked(now, packet);
     }
-    fn overload(&mut self, now: Time, exception: Overload) {
-        self.sink.overload(now, exception);
+    fn overload(&mut self, now: Time, overload: Overload) {
+        self.sink.overload(now, overload);
     }
 }

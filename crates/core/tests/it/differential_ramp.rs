@@ -202,7 +202,7 @@ fn the_end_of_an_overload_is_told_though_nobody_sends_or_looks() {
     let ops: Vec<_> = burst.chain([Op::Advance(1_200_000_000), Op::Spurious(0)]).collect();
     let [with, without] = with_and_without_looks(&[], &ops);
     assert_eq!(with, without);
-    let told: Vec<_> = without.1.exceptions.iter().map(|(at, told)| (*at, told.is_over)).collect();
+    let told: Vec<_> = without.1.overloads.iter().map(|(at, told)| (*at, told.is_over)).collect();
     assert!(told.last().is_some_and(|(_, is_over)| *is_over), "{told:?}");
 }
 

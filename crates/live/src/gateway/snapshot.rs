@@ -273,7 +273,7 @@ const OF_REAL_RATE: [(&str, Kind, &str, OfRealRate); 3] = [
     }),
     ("real_rate_allocation_bytes_per_second", GAUGE, "What the flow has.", |it| bytes(it.allocation)),
     ("real_rate_notifications_total", COUNTER, "Overload notifications about the flow.", |it| {
-        it.exceptions as f64
+        it.notifications as f64
     }),
 ];
 

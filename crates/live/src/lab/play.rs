@@ -147,8 +147,8 @@ impl<'a> Lab<'a> {
             self.changed += 1;
         }
         while let Some(first) = self.overloads.first_entry().filter(|first| first.key().0 <= now) {
-            let (flow, exception) = first.remove();
-            self.notify_source(flow, exception)?;
+            let (flow, overload) = first.remove();
+            self.notify_source(flow, overload)?;
         }
         if self.baseline.is_none() && self.scenario.measure_from <= now {
             self.begin_measuring(now);
@@ -163,30 +163,30 @@ impl<'a> Lab<'a> {
     /// Collects overload notifications of disciplines, which reach their sources after the delay of the wires in between, as in a
     /// simulation.
     fn collect_overloads(&mut self) {
-        while let Some((at, link, exception)) = self.engine.shared.overloads.pop_front() {
-            let Some(flow) = self.numbers.flow_of(exception.flow) else { continue };
+        while let Some((at, link, overload)) = self.engine.shared.overloads.pop_front() {
+            let Some(flow) = self.numbers.flow_of(overload.flow) else { continue };
             let path = &self.scenario.flows[flow].path;
             let Some(before) = path.iter().position(|on| on.0 == link) else { continue };
             let delays =
                 path[..before].iter().filter_map(|on| Some(self.engine.link(on.index())?.state.delay()));
             let arrival = at + delays.fold(Span::ZERO, |sum, delay| sum + delay);
-            self.overloads.insert((arrival, self.overload_count), (flow as u32, exception));
+            self.overloads.insert((arrival, self.overload_count), (flow as u32, overload));
             self.overload_count += 1;
         }
     }
 
-    fn notify_source(&mut self, flow: u32, exception: Overload) -> Result<(), LabError> {
-        if !exception.is_over
-            && let Some(counters) = self.engine.shared.account(exception.flow.0)
+    fn notify_source(&mut self, flow: u32, overload: Overload) -> Result<(), LabError> {
+        if !overload.is_over
+            && let Some(counters) = self.engine.shared.account(overload.flow.0)
         {
             counters.overloads += 1;
         }
         // Each connection gets its share.
         let members = self.numbers.members(flow as usize).len().max(1) as u64;
         let part = |rate: Rate| Rate::from_bit(rate.as_bit() / members);
-        let exception =
-            Overload { wanted: part(exception.wanted), granted: part(exception.granted), ..exception };
-        self.send(Command::Overload(flow, exception))
+        let overload =
+            Overload { wanted: part(overload.wanted), granted: part(overload.granted), ..overload };
+        self.send(Command::Overload(flow, overload))
     }
 
     /// Applications end by their own clock: what comes at the end is too late for them, and no fault.

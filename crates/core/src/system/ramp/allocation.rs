@@ -200,8 +200,8 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
             if is_news {
                 flow.notified = (!is_over).then_some(now);
                 sink.overload(now, Overload { flow: flow.id, wanted, granted, is_over });
-                flow.exceptions += 1;
-                self.exceptions += 1;
+                flow.notifications += 1;
+                self.notifications += 1;
             }
         }
         if is_over {
@@ -238,7 +238,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
                 requirement: part(link_rate, flow.wanted),
                 fill: flow.fill.bytes,
                 allocated: Bytes::new((bits / 8.0) as u64),
-                exceptions: flow.exceptions,
+                notifications: flow.notifications,
             };
             (flow.id, share)
         })

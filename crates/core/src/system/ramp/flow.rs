@@ -28,7 +28,7 @@ pub(super) struct Flow {
     /// When its application was last notified of an overload; none since the end of it.
     pub notified: Option<Time>,
     /// How often it was.
-    pub exceptions: u64,
+    pub notifications: u64,
     /// When its last packet came.
     pub seen: Time,
     /// Whether it sent since the last sample.
@@ -51,7 +51,7 @@ impl Flow {
             granted: Rate::ZERO,
             allocated: 0.0,
             notified: None,
-            exceptions: 0,
+            notifications: 0,
             seen: now,
             sent: false,
             arrived: Bytes::ZERO,
@@ -76,5 +76,5 @@ pub struct FlowShare {
     /// What its allocation amounts to since the start: differences give its mean over any time.
     pub allocated: Bytes,
     /// Overload notifications to its application, those that an overload is over included.
-    pub exceptions: u64,
+    pub notifications: u64,
 }

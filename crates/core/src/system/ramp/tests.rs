@@ -361,10 +361,10 @@ fn overload_is_notified_within_200_ms_and_shared_equally_above_the_greedy_minimu
     let mut link = Link::new(&[], 2, std::vec![cbr(0, 1_500, &steps), cbr(1, 1_500, &steps), greedy]);
     link.run(5_500);
     let before = link.sent.clone();
-    let (at, first) = link.log.exceptions[0];
+    let (at, first) = link.log.overloads[0];
     assert!(at > Time::from_secs(5) && at <= Time::from_millis(5_200), "{at}");
     assert!(!first.is_over && first.granted < first.wanted, "{first:?}");
-    let mut notified: Vec<_> = link.log.exceptions.iter().map(|it| it.1.flow.0).collect();
+    let mut notified: Vec<_> = link.log.overloads.iter().map(|it| it.1.flow.0).collect();
     notified.sort_unstable();
     assert_eq!(notified, [0, 1], "each flow once");
 
@@ -376,12 +376,12 @@ fn overload_is_notified_within_200_ms_and_shared_equally_above_the_greedy_minimu
     // 47.5 % each, 5 % for the greedy.
     assert!(is_near(rates[0], 4.75, 0.01) && is_near(rates[1], 4.75, 0.01) && rates[2] >= 0.49, "{rates:?}");
     // Once a second for either, and in the end that it is over.
-    assert_eq!(link.log.exceptions.len(), 6, "{:?}", link.log.exceptions);
+    assert_eq!(link.log.overloads.len(), 6, "{:?}", link.log.overloads);
     let mut link = Link::new(&[], 2, std::vec![cbr(0, 1_500, &steps), cbr(1, 1_500, &steps)]);
     link.run(20_000);
-    let over: Vec<_> = link.log.exceptions.iter().filter(|it| it.1.is_over).map(|it| it.1.flow.0).collect();
+    let over: Vec<_> = link.log.overloads.iter().filter(|it| it.1.is_over).map(|it| it.1.flow.0).collect();
     assert_eq!(over, [0, 1]);
-    assert_eq!(link.log.exceptions.last().map(|it| it.1.is_over), Some(true));
+    assert_eq!(link.log.overloads.last().map(|it| it.1.is_over), Some(true));
 }
 
 #[test]
@@ -391,7 +391,7 @@ fn each_application_is_notified_of_its_own_shortage_at_most_once_an_interval() {
     let mut link = Link::new(&["exception_interval=2s"], 3, std::vec![a, b, cbr(2, 1_500, &[(3_100, 7.0)])]);
     link.run(6_000);
     let times = |flow: u32| {
-        let of = link.log.exceptions.iter().filter(|it| it.1.flow.0 == flow);
+        let of = link.log.overloads.iter().filter(|it| it.1.flow.0 == flow);
         of.map(|it| it.0.as_nanos() / MS).collect::<Vec<_>>()
     };
     assert!(times(2)[0] > 3_100 && times(2)[0] < 3_400, "{:?}", times(2));
@@ -421,7 +421,7 @@ fn silent_flows_make_no_overload() {
     // A hundred floors of 2 % are two links. One flow sends 5 Mb/s.
     let mut link = Link::new(&[], 100, std::vec![cbr(7, 1_500, &[(0, 5.0)])]);
     link.run(3_000);
-    assert_eq!(link.log.exceptions, []);
+    assert_eq!(link.log.overloads, []);
     assert!(is_near(link.mean_allocation(7, 2_000, 3_000), 5.0, 0.03));
 }
 

@@ -346,9 +346,9 @@ impl Driven {
         }
     }
 
-    pub(super) fn on_overload(&mut self, now: Time, exception: &Overload) {
+    pub(super) fn on_overload(&mut self, now: Time, overload: &Overload) {
         if let Workload::Writes(writes) = &mut self.workload {
-            writes.generator.on_overload(now, exception);
+            writes.generator.on_overload(now, overload);
         }
     }
 }

@@ -190,8 +190,8 @@ impl Run {
                 Ok(Command::SetRate(flow, rate)) => {
                     self.for_each_connection(flow, |connection| connection.set_rate(now, rate));
                 }
-                Ok(Command::Overload(flow, exception)) => {
-                    self.for_each_connection(flow, |connection| connection.on_overload(now, &exception));
+                Ok(Command::Overload(flow, overload)) => {
+                    self.for_each_connection(flow, |connection| connection.on_overload(now, &overload));
                 }
                 // `Running::send` sends none of the former.
                 Ok(Command::Stop) | Err(_) => return,

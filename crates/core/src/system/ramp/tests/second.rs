@@ -157,7 +157,7 @@ fn calls_that_fit_the_link_make_no_overload_by_their_floors() {
     let sources = calls.chain([cbr(60, 1_300, &[(0, 3.0)]), cbr(61, 1_400, &[(0, 20.0)])]).collect();
     let mut link = Link::new(&["preset=default"], 61, sources);
     link.run(6_000);
-    assert_eq!(link.log.exceptions, []);
+    assert_eq!(link.log.overloads, []);
     let needs = link.queue.inner().shares().map(|share| share.1.requirement.as_mbit_f64()).sum();
     assert!(is_near(needs, 9.0, 0.05), "{needs}");
     assert!(is_near(link.mean_allocation(60, 2_000, 6_000), 3.0, 0.02));
@@ -301,7 +301,7 @@ fn a_flow_at_rest_hears_that_an_overload_is_over() {
         alloc::vec![cbr(0, 1_000, &[(0, 8.0), (2_000, 0.0)]), cbr(1, 1_000, &[(0, 8.0), (9_000, 1.0)])];
     let mut link = Link::new(&["preset=default"], 2, sources);
     link.run(15_000);
-    let over: Vec<_> = link.log.exceptions.iter().filter(|it| it.1.is_over).map(|it| it.1.flow.0).collect();
+    let over: Vec<_> = link.log.overloads.iter().filter(|it| it.1.is_over).map(|it| it.1.flow.0).collect();
     assert_eq!(over, [0, 1]);
     assert_eq!(link.queue.inner().watched.len(), 1);
 }
