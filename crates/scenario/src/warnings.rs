@@ -10,7 +10,7 @@ use apportion_core::system::DisciplineKind;
 use apportion_core::system::classes::{ByteLimit, Classes};
 use apportion_core::units::{Bytes, Rate, Span, TicketRate, Weight};
 
-use crate::model::{Flow, Link, LinkId, Scenario, Setting, Start};
+use crate::model::{Flow, Link, LinkId, Scenario, Setting, Start, Transport};
 
 /// Least time to measure. Chosen: two or three cycles of a TCP window on common paths.
 const LEAST_TIME: Span = Span::from_secs(10);
@@ -39,6 +39,7 @@ impl Scenario {
             all.extend(self.too_small(id, link));
             all.extend(self.beyond_the_mean(link));
             all.extend(self.full_tags(id, link));
+            all.extend(self.undone_division(id, link));
             all.extend(no_classes(link));
             all.extend(assured_too_much(link));
             all.extend(squeezed(link));
@@ -230,6 +231,18 @@ impl Scenario {
                 beyond / all * 100.0
             )
         })
+    }
+
+    /// A fair scheduler whose policy drops what arrives, and a flow that does not answer to drops.
+    fn undone_division(&self, id: LinkId, link: &Link) -> Option<String> {
+        let [scheduler, policy] = link.queue.undone_division()?;
+        let is_deaf = |at: &usize| matches!(self.flows[*at].transport, Transport::Udp { .. });
+        let flow = self.flows_over(id).into_iter().find(is_deaf)?;
+        Some(format!(
+            "`{scheduler}` of link `{}` divides what `{policy}` lets into the buffer: if flow `{}`, which does not answer to drops, sends \
+             more than its share, it has more; write drop = \"lqd\", or another that keeps shares",
+            link.name, self.flows[flow].name
+        ))
     }
 
     /// Tags too narrow for the tickets of a full packet where all of a link goes to packets with equally many.

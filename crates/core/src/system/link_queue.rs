@@ -22,7 +22,7 @@ use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
 use crate::packet::{FlowId, LabelKind, Packet, SimplePacket};
-use crate::param::{Args, Entry, Heeds, Known, LIMIT, ParamError, require};
+use crate::param::{Args, Entry, Heeds, Known, LIMIT, ParamError, Shares, require};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -153,6 +153,15 @@ impl DisciplineParams {
     #[must_use]
     pub fn label_required(&self) -> Option<LabelKind> {
         self.dividing().entries().find_map(|entry| entry.traits.reads)
+    }
+
+    /// The scheduler that divides and the policy that does not keep what it divides: whoever sends more has more of the buffer.
+    #[must_use]
+    pub fn undone_division(&self) -> Option<[&'static str; 2]> {
+        let DisciplineKind::Buffered(buffer) = &self.kind else { return None };
+        let [scheduler, policy] = [buffer.schedule.entry()?, buffer.drop.entry()?];
+        let is_undone = scheduler.traits.shares == Shares::Given && policy.traits.shares == Shares::Ignored;
+        is_undone.then_some([scheduler.name, policy.name])
     }
 
     /// Whether it divides the rate that it is told, which of a recorded link is the mean.

@@ -290,3 +290,26 @@ fn tags_that_cannot_hold_the_tickets_of_a_packet_are_told_of() {
     // Others do not read them.
     assert_eq!(warnings("red", &flows(30_000, "bits = 8")), [""; 0]);
 }
+
+#[test]
+fn a_policy_that_undoes_a_fair_scheduler_is_told_of_beside_what_does_not_answer() {
+    let flood = "flow.flood = { from = \"a\", to = \"b\", source = { kind = \"cbr\", rate = \"12Mbit\" } }\n";
+    let warnings = |queue: &str, flows: &str| {
+        let text = text("40s", "QUEUE", flows).replace("\"QUEUE\"", queue);
+        scenario(&text.replace("defaults.flow.tcp = \"linux\"\n", "")).warnings()
+    };
+    let told = "`drr` of link `wire` divides what `tail` lets into the buffer: if flow `flood`, which does not answer to drops, sends \
+                more than its share, it has more; write drop = \"lqd\", or another that keeps shares";
+    assert_eq!(warnings("{ kind = \"drr\", drop = \"tail\" }", flood), [told]);
+    assert_eq!(warnings("{ kind = \"drr\", drop = \"tail\" }", ONE), [""; 0]);
+    for policy in ["lqd", "pfd", "random_drop", "codel", "pie", "csfq"] {
+        assert_eq!(
+            warnings(&format!("{{ kind = \"stfq\", drop = \"{policy}\" }}"), flood),
+            [""; 0],
+            "{policy}"
+        );
+    }
+    for kind in ["fifo", "drr", "red", "fq_codel"] {
+        assert_eq!(warnings(&format!("\"{kind}\""), flood), [""; 0], "{kind}");
+    }
+}
