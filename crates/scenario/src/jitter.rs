@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_before_a_recorded_link_take_up_to_a_packet_time_between_its_pauses() {
+    fn jitter_before_a_recorded_link_leaves_out_its_pauses() {
         let read = |_: &Path| Ok(b"10\n20\n30\n40\n1000\n".to_vec());
         let text = r#"
             seed = 1

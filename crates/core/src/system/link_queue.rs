@@ -155,7 +155,7 @@ impl DisciplineParams {
         self.dividing().entries().find_map(|entry| entry.traits.reads)
     }
 
-    /// The scheduler that divides and the policy that does not keep what it divides: whoever sends more has more of the buffer.
+    /// The scheduler that divides and the policy that does not keep its shares: a flow that sends more has more of the buffer.
     #[must_use]
     pub fn undone_division(&self) -> Option<[&'static str; 2]> {
         let DisciplineKind::Buffered(buffer) = &self.kind else { return None };

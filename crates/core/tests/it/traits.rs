@@ -140,7 +140,7 @@ fn what_isolation_accepts_divides_among_hosts() {
 }
 
 #[test]
-fn what_divides_the_rate_that_it_is_told_leaves_much_of_a_faster_link() {
+fn division_of_a_set_rate_does_not_fill_a_faster_link() {
     for entry in disciplines() {
         let mut queue = build(entry.name, &[], &[]);
         let (mut log, mut sent) = (Log::default(), 0);

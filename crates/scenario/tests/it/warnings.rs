@@ -75,7 +75,7 @@ fn two(keys: [&str; 2]) -> String {
 }
 
 #[test]
-fn what_no_queue_on_the_path_of_a_flow_heeds_is_told_of() {
+fn keys_that_no_queue_on_the_path_heeds_are_named() {
     let told = |key: &str, does: &str| {
         format!(
             "`{key}` of flow `two` changes what it is due and not what it gets: no queue on its path {does}; write such a queue, or \
@@ -246,7 +246,7 @@ fn children_with_more_than_their_parent_are_squeezed() {
 }
 
 #[test]
-fn what_divides_the_mean_of_a_recorded_link_is_told_of() {
+fn queues_that_divide_a_recorded_mean_are_named() {
     // A second with `fast` opportunities and a second with 1000.
     let warnings = |queue: &str, fast: u32| {
         let spread =
@@ -269,7 +269,7 @@ fn what_divides_the_mean_of_a_recorded_link_is_told_of() {
 }
 
 #[test]
-fn tags_that_cannot_hold_the_tickets_of_a_packet_are_told_of() {
+fn tags_too_narrow_for_a_packet_are_named() {
     let flow = |name: &str, tickets: u32, packet: &str, mark: &str| {
         format!(
             "flow.{name} = {{ from = \"a\", to = \"b\", tickets = {tickets}, mark = {{ {mark} }}, \
@@ -292,7 +292,7 @@ fn tags_that_cannot_hold_the_tickets_of_a_packet_are_told_of() {
 }
 
 #[test]
-fn a_policy_that_undoes_a_fair_scheduler_is_told_of_beside_what_does_not_answer() {
+fn policies_that_undo_a_fair_scheduler_are_named() {
     let flood = "flow.flood = { from = \"a\", to = \"b\", source = { kind = \"cbr\", rate = \"12Mbit\" } }\n";
     let warnings = |queue: &str, flows: &str| {
         let text = text("40s", "QUEUE", flows).replace("\"QUEUE\"", queue);

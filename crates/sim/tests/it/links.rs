@@ -76,7 +76,7 @@ fn a_recorded_link_sends_at_the_opportunities_of_its_trace() {
 }
 
 #[test]
-fn a_recorded_link_is_used_by_its_opportunities_in_the_measured_part() {
+fn use_of_a_recorded_link_is_of_measured_opportunities() {
     // Packets of a whole opportunity, always one there. The whole file, a part of it, and two and a half times; four of five are early.
     let always = burst(1_000).replace("1000us", "10s").replace("8Gbit\"", "12Mbit\", packet = \"1504B\"");
     for (from, to, opportunities) in [(0, 1_000, 5), (0, 50, 4), (15, 50, 3), (0, 2_500, 14)] {
