@@ -20,7 +20,7 @@ const LEAST_ROUNDS: u64 = 100;
 const LEAST_WINDOW: Span = Span::from_secs(1);
 /// Most such times. Chosen: some milliseconds of work.
 const MOST_WINDOWS: u64 = 1_000;
-/// Part of the opportunities beyond the mean that is told. Chosen: what is looked for in shares.
+/// Part of the opportunities beyond the mean that is worth a warning. Chosen: the tolerance of shares.
 const BEYOND: f64 = 0.05;
 /// Flows that are named for one reason. Chosen: what one reads.
 const MOST_NAMED: usize = 3;
@@ -208,9 +208,9 @@ impl Scenario {
         })
     }
 
-    /// A queue that divides the rate that it is told, which of a recorded link is the mean, where that is often faster.
+    /// A queue that divides the rate set for its link, the mean of a recorded link that is often faster.
     fn beyond_the_mean(&self, link: &Link) -> Option<String> {
-        let trace = link.trace.as_ref().filter(|_| link.queue.divides_told_rate())?;
+        let trace = link.trace.as_ref().filter(|_| link.queue.divides_set_rate())?;
         let measured = self.stop.since(self.measure_from);
         let window = LEAST_WINDOW.max(Span::from_nanos(measured.as_nanos() / MOST_WINDOWS));
         let until = |window_end| trace.bytes_until(window_end).get() as f64;

@@ -73,7 +73,7 @@ pub const CSFQ: Entry = Entry {
         reads: Some(LabelKind::Rate),
         inside: Inside::Queue,
         shares: Shares::Approximate,
-        divides_told_rate: true,
+        divides_set_rate: true,
         ..Traits::NONE
     },
 };

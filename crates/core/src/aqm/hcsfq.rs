@@ -101,7 +101,7 @@ pub const ENTRY: Entry = Entry {
         reads: Some(LabelKind::Rate),
         goes_by: Some(GoesBy::Customers),
         shares: Shares::Approximate,
-        divides_told_rate: true,
+        divides_set_rate: true,
         ..Traits::NONE
     },
 };

@@ -21,8 +21,8 @@ pub struct Traits {
     pub shares: Shares,
     /// What its classes are, if flows are given any.
     pub classes: Option<&'static Entry>,
-    /// Whether it divides the rate that it is told: of a link that is faster for a while it leaves the rest unused.
-    pub divides_told_rate: bool,
+    /// Whether it divides the rate set for its link, and leaves the rest unused while the link is faster.
+    pub divides_set_rate: bool,
 }
 
 impl Traits {
@@ -35,7 +35,7 @@ impl Traits {
         inside: Inside::Nowhere,
         shares: Shares::Ignored,
         classes: None,
-        divides_told_rate: false,
+        divides_set_rate: false,
     };
 }
 

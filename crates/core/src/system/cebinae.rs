@@ -44,7 +44,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Yu, Sonchack, Liu 2022",
     cost: "O(1) per packet, 16 bytes per slot, one per flow",
     params: CebinaeParams::PARAMS,
-    traits: Traits { divides_told_rate: true, ..Traits::NONE },
+    traits: Traits { divides_set_rate: true, ..Traits::NONE },
 };
 
 /// Most slots. Chosen: 16 MB of state.

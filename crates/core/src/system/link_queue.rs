@@ -164,10 +164,10 @@ impl DisciplineParams {
         is_undone.then_some([scheduler.name, policy.name])
     }
 
-    /// Whether it divides the rate that it is told, which of a recorded link is the mean.
+    /// Whether it divides the rate set for its link, which is the mean of a recorded link.
     #[must_use]
-    pub fn divides_told_rate(&self) -> bool {
-        self.dividing().entries().any(|entry| entry.traits.divides_told_rate)
+    pub fn divides_set_rate(&self) -> bool {
+        self.dividing().entries().any(|entry| entry.traits.divides_set_rate)
     }
 
     /// What it does about the rate labels of packets, if anything: which it writes, and whether they leave

@@ -144,7 +144,7 @@ fn division_of_a_set_rate_does_not_fill_a_faster_link() {
     for entry in disciplines() {
         let mut queue = build(entry.name, &[], &[]);
         let (mut log, mut sent) = (Log::default(), 0);
-        // It is told 10 Mb/s. Four flows send 40 Mb/s together, over a link of 30 Mb/s.
+        // Its rate is set to 10 Mb/s. Four flows send 40 Mb/s together, over a link of 30 Mb/s.
         for id in 0..20_000_u64 {
             let now = Time::ZERO + Span::from_micros(200) * id;
             queue.enqueue(now, packet(id as u32, (id % 4) as u32, 1_000), &mut log);
@@ -153,7 +153,7 @@ fn division_of_a_set_rate_does_not_fill_a_faster_link() {
             }
         }
         // C is a third of the link; a little more passes while there is no queue.
-        let expected = if entry.traits.divides_told_rate { 5_000..7_500 } else { 14_900..15_001 };
+        let expected = if entry.traits.divides_set_rate { 5_000..7_500 } else { 14_900..15_001 };
         assert!(expected.contains(&sent), "{}: {sent} of 15000", entry.name);
     }
 }
