@@ -193,7 +193,8 @@ pub(crate) const RATE_TABLE: &[Param] = &[required(
     "trace",
     TEXT,
     "A file of delivery opportunities of 1504 bytes in mahimahi's format: one time in ms a line, repeated with the last as the \
-     period. The mean is taken where one rate is needed: for defaults of queues and for what flows are due.",
+     period. Defaults of queues go by the mean. What flows are due goes by the mean of each 100 ms, or of the time that a buffer of 96 kB takes if that \
+     is longer.",
 )];
 /// Defaults of all links.
 pub(crate) const DEFAULT_LINK: &[Param] = &concat::<12>(&[

@@ -192,11 +192,10 @@ impl CakeParams {
         Pace { quantum, control: self.control.of_tin(rate) }
     }
 
-    /// What `bandwidth` leaves for packets of this size, in their own bytes, if it is set.
-    pub(super) fn capacity(&self, packet: Bytes) -> Option<Rate> {
-        let (size, wire) = (u128::from(packet.get()), u128::from(self.wire(Bytes::ZERO).size(packet).get()));
-        let bit = u128::from(self.bandwidth?.as_bit()) * size / wire.max(1);
-        Some(Rate::from_bit(u64::try_from(bit).unwrap_or(u64::MAX)))
+    /// Whether it charges packets more than their own size.
+    pub(super) fn frames(&self) -> bool {
+        let adds = self.overhead.is_some_and(|overhead| overhead > Bytes::ZERO) || self.mpu > Bytes::ZERO;
+        adds || self.framing != Framing::None
     }
 }
 

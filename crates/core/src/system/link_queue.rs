@@ -234,16 +234,30 @@ impl DisciplineParams {
         limit.into_iter().chain(memory.map(whole("memory_limit"))).chain(of_classes).collect()
     }
 
-    /// The rate at which packets of size `packet` leave in front of a link of `rate`: a shaper or CAKE's `bandwidth` may bound it.
+    /// The rate at which packets leave in front of a link of `rate`, counted as they are [charged](Self::charge): a shaper or CAKE's
+    /// `bandwidth` may bound it.
     #[must_use]
-    pub fn capacity(&self, rate: Rate, packet: Bytes) -> Rate {
+    pub fn capacity(&self, rate: Rate) -> Rate {
         let shaped = self.shaped(rate);
-        match self.dividing() {
-            DisciplineKind::Cake(cake) => {
-                cake.capacity(packet).map_or(shaped, |capacity| capacity.min(shaped))
-            }
-            _ => shaped,
-        }
+        self.bandwidth().map_or(shaped, |bandwidth| bandwidth.min(shaped))
+    }
+
+    /// What CAKE lets through of the bytes that it [charges](Self::charge), if that is set; none of others.
+    #[must_use]
+    pub fn bandwidth(&self) -> Option<Rate> {
+        if let DisciplineKind::Cake(cake) = self.dividing() { cake.bandwidth } else { None }
+    }
+
+    /// The rate that no flow exceeds, `maxrate` of FQ, if that is set; none of others.
+    #[must_use]
+    pub fn max_flow_rate(&self) -> Option<Rate> {
+        if let DisciplineKind::Fq(fq) = self.dividing() { fq.maxrate } else { None }
+    }
+
+    /// Whether it [charges](Self::charge) packets more than their own size, which CAKE alone does.
+    #[must_use]
+    pub fn frames(&self) -> bool {
+        matches!(self.dividing(), DisciplineKind::Cake(cake) if cake.frames())
     }
 
     /// What CAKE charges an IP packet of this size where sizes of packets include `layer2`; none of others.

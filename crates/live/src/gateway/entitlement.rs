@@ -3,7 +3,8 @@
 //! Weighted max-min with guarantees, and by customers first at a queue that divides so
 //! ([`max_min`](fn@max_min), [`hierarchical`](fn@hierarchical)). A gateway does not see what a sender would send if it could. So
 //! a flow wants more if it sends at least [half](SATED) of what it would have if it did; one that sends less wants what it sends, and
-//! leaves the rest to the others. Queues that divide among hosts or among classes have no entitlements of flows here.
+//! leaves the rest to the others. A queue that holds each flow back to a rate (`maxrate` of FQ) gives none more. Queues that
+//! divide among hosts or among classes have no entitlements of flows here.
 //!
 //! Cost: O(flows log flows) for each of at most [`ROUNDS`] rounds.
 
@@ -41,12 +42,13 @@ pub fn entitlements(
     }
     let rate = (rate - others).max(0.0);
     let customers = queue.divides_among_customers().then_some(customers);
-    let mut demands = vec![None; flows.len()];
+    let most = queue.max_flow_rate().map(|rate| rate.as_bit() as f64 / 8.0);
+    let mut demands = vec![most; flows.len()];
     let mut shares = divide(rate, customers, flows, &demands)?;
     for _ in 0..ROUNDS {
         let mut is_changed = false;
         for ((sent, _), (demand, share)) in flows.iter().zip(demands.iter_mut().zip(&shares)) {
-            if demand.is_none() && *sent < SATED * share {
+            if *sent < SATED * share {
                 *demand = Some(*sent);
                 is_changed = true;
             }
@@ -125,6 +127,9 @@ mod tests {
         let flows = [7.0, 3.0, 13.0, 40.0, 37.0].map(|rate| sender(rate, 1.0, 0));
         let shares = entitlements(&queue("\"drr\""), 100.0, &[], &flows, 0.0).unwrap();
         assert_eq!(shares, [7.0, 3.0, 13.0, 38.5, 38.5]);
+        // None has more than 12, 96 bit/s, and one that sends less than half of that wants no more.
+        let paced = queue("{ kind = \"fq\", maxrate = \"96bit\" }");
+        assert_eq!(entitlements(&paced, 100.0, &[], &flows, 0.0).unwrap(), [12.0, 3.0, 12.0, 12.0, 12.0]);
         // What is not kept apart counts.
         let shares = entitlements(&queue("\"drr\""), 110.0, &[], &flows, 10.0).unwrap();
         assert_eq!(shares[3], 38.5);

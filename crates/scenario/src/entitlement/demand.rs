@@ -26,6 +26,22 @@ pub(super) fn length(source: &Source) -> Option<Span> {
     }
 }
 
+/// The size of the packets of a flow, on average where they differ: what a write takes with its headers, or a full packet.
+pub(super) fn mean_packet(flow: &Flow) -> Bytes {
+    let full = flow.transport.packet();
+    let header = full.saturating_sub(flow.transport.segment());
+    match &flow.source {
+        Source::Cbr(Cbr { packet, .. })
+        | Source::Poisson(Poisson { packet, .. })
+        | Source::OnOff(OnOff { packet, .. }) => full.min(*packet + header),
+        Source::Replay { packets } => {
+            let all: u64 = packets.iter().map(|(_, size)| size.get()).sum();
+            all.checked_div(packets.len() as u64).map_or(full, Bytes::new)
+        }
+        _ => full,
+    }
+}
+
 /// Bits per second that a source wants on average; `None` for as much as it can get.
 fn source_demand(source: &Source) -> Option<f64> {
     let rate = |rate: &Rate| rate.as_bit() as f64;

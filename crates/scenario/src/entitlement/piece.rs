@@ -6,7 +6,7 @@ use apportion_core::fairness::{
     Claim, CustomerClaim, Exchange, Holding, fit_guarantees, hierarchical, max_min, ticket_shares,
 };
 use apportion_core::system::isolate::Isolate;
-use apportion_core::units::{TicketRate, Weight};
+use apportion_core::units::{Bytes, TicketRate, Weight};
 
 use super::population::Class;
 use crate::model::{Link, Scenario};
@@ -20,22 +20,12 @@ pub(super) fn shares(
     weights: &[Weight],
     classes: &[(&Class, u32)],
 ) -> Option<Vec<f64>> {
-    let capacities: Vec<f64> = links.iter().map(|&link| scenario.links[link].rate.as_bit() as f64).collect();
-    let any = |has: fn(&Class) -> bool| classes.iter().any(|(class, _)| has(class));
-    let all = if any(|class| class.ack_tickets.is_some()) {
-        by_tickets(scenario, classes, |class| class.ack_tickets, |link| link.ack_tickets, true)?
-    } else if any(|class| class.tickets.is_some()) {
-        by_tickets(scenario, classes, |class| class.tickets, |link| link.tickets, false)?
-    } else if any(|class| class.customer > 0) {
-        by_customers(&capacities, weights, classes)?
-    } else if links.iter().any(|&link| scenario.links[link].queue.isolate().is_some()) && weigh_alike(classes)
-    {
-        let isolate = |link: usize| scenario.links[links[link]].queue.isolate();
-        by_hosts(&capacities, isolate, classes)?
+    let rates: Vec<f64> = links.iter().map(|&link| scenario.links[link].rate.as_bit() as f64).collect();
+    let mut queues = links.iter().map(|&link| &scenario.links[link].queue);
+    let all = if queues.any(|queue| queue.frames() || queue.max_flow_rate().is_some()) {
+        as_charged(scenario, links, weights, classes, &rates)?
     } else {
-        let mut claims: Vec<Claim> = classes.iter().map(|&(class, members)| claim(class, members)).collect();
-        fit_guarantees(&capacities, &mut claims);
-        max_min(&capacities, &claims).ok()?
+        divide(scenario, links, weights, classes, &rates)?
     };
     Some(
         all.into_iter()
@@ -43,6 +33,100 @@ pub(super) fn shares(
             .map(|(share, &(_, members))| share / f64::from(members.max(1)))
             .collect(),
     )
+}
+
+/// Bits per second of all members of each class, of these rates of links.
+fn divide(
+    scenario: &Scenario,
+    links: &[usize],
+    weights: &[Weight],
+    classes: &[(&Class, u32)],
+    rates: &[f64],
+) -> Option<Vec<f64>> {
+    let any = |has: fn(&Class) -> bool| classes.iter().any(|(class, _)| has(class));
+    if any(|class| class.ack_tickets.is_some()) {
+        by_tickets(scenario, rates, classes, |class| class.ack_tickets, |link| link.ack_tickets, true)
+    } else if any(|class| class.tickets.is_some()) {
+        by_tickets(scenario, rates, classes, |class| class.tickets, |link| link.tickets, false)
+    } else if any(|class| class.customer > 0) {
+        by_customers(rates, weights, classes)
+    } else if links.iter().any(|&link| scenario.links[link].queue.isolate().is_some()) && weigh_alike(classes)
+    {
+        let isolate = |link: usize| scenario.links[links[link]].queue.isolate();
+        by_hosts(rates, isolate, classes)
+    } else {
+        let mut claims: Vec<Claim> = classes.iter().map(|&(class, members)| claim(class, members)).collect();
+        fit_guarantees(rates, &mut claims);
+        max_min(rates, &claims).ok()
+    }
+}
+
+/// Rounds in which [`as_charged`] may settle, after how many it moves half way only, and the relative change below which
+/// it has. Chosen: flows whose packets are charged alike take two, small packets beside large ones ten to thirty.
+const PATIENCE: usize = 200;
+const HASTE: usize = 20;
+const EPSILON: f64 = 1e-12;
+
+/// The same where queues charge packets more than their size, or hold each flow back to a rate.
+///
+/// A flow is counted in the bytes that it is charged where that is most, so these are what is divided. CAKE's bandwidth is
+/// of the bytes that it charges, and the rate of a link of those that packets have. How many counted ones these stand for
+/// depends on who has them, so that is found in rounds. None if it does not settle.
+fn as_charged(
+    scenario: &Scenario,
+    links: &[usize],
+    weights: &[Weight],
+    classes: &[(&Class, u32)],
+    rates: &[f64],
+) -> Option<Vec<f64>> {
+    let queue = |link: usize| &scenario.links[links[link]].queue;
+    let charge = |class: &Class, link: usize| {
+        let charged = queue(link).charge(class.packet, Bytes::ZERO).filter(|_| class.packet > Bytes::ZERO);
+        charged.map_or(1.0, |charged| charged.get() as f64 / class.packet.get() as f64)
+    };
+    let costs: Vec<f64> = classes
+        .iter()
+        .map(|&(class, _)| class.links.iter().map(|&link| charge(class, link)).fold(1.0, f64::max))
+        .collect();
+    let counted = |(&(class, members), cost): (&(&Class, u32), &f64)| {
+        let cap = |&link: &usize| queue(link).max_flow_rate().filter(|_| !class.is_mean_of_many);
+        let caps = class.links.iter().filter_map(cap).map(|rate| rate.as_bit() as f64);
+        let demand = class.demand.into_iter().chain(caps).reduce(f64::min).map(|demand| demand * cost);
+        (Class { guarantee: class.guarantee * cost, demand, ..class.clone() }, members)
+    };
+    let counted: Vec<(Class, u32)> = classes.iter().zip(&costs).map(counted).collect();
+    let counted: Vec<(&Class, u32)> = counted.iter().map(|(class, members)| (class, *members)).collect();
+    let bandwidths: Vec<f64> = (0..links.len())
+        .map(|link| queue(link).bandwidth().map_or(f64::INFINITY, |bandwidth| bandwidth.as_bit() as f64))
+        .collect();
+    // What a byte that packets have, and one that is charged, counts on each link.
+    let mut worth = vec![[1.0; 2]; links.len()];
+    for round in 0..PATIENCE {
+        let capacity =
+            |(link, worth): (usize, &[f64; 2])| (rates[link] * worth[0]).min(bandwidths[link] * worth[1]);
+        let capacities: Vec<f64> = worth.iter().enumerate().map(capacity).collect();
+        let shares = divide(scenario, links, weights, &counted, &capacities)?;
+        let mut sums = vec![[0.0; 3]; links.len()];
+        for ((&(class, _), cost), share) in classes.iter().zip(&costs).zip(&shares) {
+            let own = share / cost;
+            for &link in &class.links {
+                let add = [*share, own, own * charge(class, link)];
+                sums[link].iter_mut().zip(add).for_each(|(sum, add)| *sum += add);
+            }
+        }
+        let mut is_settled = true;
+        for (worth, [counted, own, charged]) in worth.iter_mut().zip(sums) {
+            for (worth, of) in worth.iter_mut().zip([own, charged]) {
+                let new = if of > 0.0 { counted / of } else { *worth };
+                is_settled &= (new - *worth).abs() <= EPSILON * new;
+                *worth = if round < HASTE { new } else { 0.5 * (new + *worth) };
+            }
+        }
+        if is_settled {
+            return Some(shares.into_iter().zip(&costs).map(|(share, cost)| share / cost).collect());
+        }
+    }
+    None
 }
 
 /// Members of a class are alike, so together they are one claim of as many times the size.
@@ -166,15 +250,15 @@ fn of_classes(classes: &[(&Class, u32)], group: &[usize]) -> Vec<Claim> {
 /// By the tickets of flows and links, which flow along the data or `backwards`.
 fn by_tickets(
     scenario: &Scenario,
+    rates: &[f64],
     classes: &[(&Class, u32)],
     of_class: impl Fn(&Class) -> Option<TicketRate>,
     of_link: impl Fn(&Link) -> Option<TicketRate>,
     backwards: bool,
 ) -> Option<Vec<f64>> {
-    let exchange = |link: &Link| Exchange {
-        capacity: link.rate.as_bit() as f64,
-        issued: of_link(link).map(TicketRate::get),
-    };
+    // All links: none is left out where flows have tickets.
+    let exchange =
+        |(link, &capacity): (&Link, &f64)| Exchange { capacity, issued: of_link(link).map(TicketRate::get) };
     let holding = |&(class, members): &(&Class, u32)| {
         let mut links = class.links.clone();
         if backwards {
@@ -185,7 +269,7 @@ fn by_tickets(
         let tickets = of_class(class).filter(|_| !class.is_mean_of_many)?.get() * members;
         Some(Holding { links, tickets, demand: class.demand.map(|demand| demand * members) })
     };
-    let exchanges: Vec<Exchange> = scenario.links.iter().map(exchange).collect();
+    let exchanges: Vec<Exchange> = scenario.links.iter().zip(rates).map(exchange).collect();
     let holdings: Option<Vec<Holding>> = classes.iter().map(holding).collect();
     ticket_shares(&exchanges, &holdings?).ok()
 }

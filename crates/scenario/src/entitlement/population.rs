@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use apportion_core::units::{TicketRate, Time};
+use apportion_core::system::DisciplineParams;
+use apportion_core::units::{Bytes, TicketRate, Time};
 
 use super::Wants;
-use super::demand::{mean_demand, peak};
+use super::demand::{mean_demand, mean_packet, peak};
 use super::due::Stay;
 use crate::model::{Flow, LinkId, Scenario, Setting, Source};
 
@@ -17,6 +18,8 @@ pub(super) struct Class {
     pub(super) customer: usize,
     /// The nodes at its ends, where links divide among hosts; else the same for all.
     pub(super) hosts: [u32; 2],
+    /// The mean size of its packets, where queues charge them more than that; else zero for all.
+    pub(super) packet: Bytes,
     pub(super) weight: f64,
     /// Bit/s.
     pub(super) guarantee: f64,
@@ -29,12 +32,14 @@ pub(super) struct Class {
 }
 
 /// What distinguishes classes: the place of their links and customer, and the bits of numbers.
-type Key = (usize, usize, [u32; 2], [u64; 2], [Option<u64>; 3], bool);
+type Key = (usize, usize, [u32; 2], Bytes, [u64; 2], [Option<u64>; 3], bool);
 
 /// Who is there.
 pub(super) struct Population {
     /// Whether it matters between which hosts flows go.
     by_hosts: bool,
+    /// Whether it matters how large packets are.
+    by_size: bool,
     /// By flow: the number of its path among those that differ.
     paths: Vec<usize>,
     links_of_path: Vec<Vec<usize>>,
@@ -52,12 +57,6 @@ pub(super) struct Population {
 impl Population {
     /// No claims yet. `place` gives the place of a link of the scenario among those that can limit a flow.
     pub(super) fn new(scenario: &Scenario, place: &[Option<usize>]) -> Self {
-        let changed = scenario.changes.iter().filter_map(|change| match &change.to {
-            Setting::LinkQueue(_, queue) => Some(queue.as_ref()),
-            _ => None,
-        });
-        let mut queues = scenario.links.iter().map(|link| &link.queue).chain(changed);
-        let by_hosts = queues.any(|queue| queue.isolate().is_some());
         let mut numbers: BTreeMap<Vec<usize>, usize> = BTreeMap::new();
         let mut paths = Vec::with_capacity(scenario.flows.len());
         let mut links_of_path: Vec<Vec<usize>> = Vec::new();
@@ -72,7 +71,8 @@ impl Population {
         }
         let flows = scenario.flows.len();
         Self {
-            by_hosts,
+            by_hosts: queues(scenario).any(|(_, queue)| queue.isolate().is_some()),
+            by_size: queues(scenario).any(|(_, queue)| queue.frames()),
             paths,
             links_of_path,
             keys: BTreeMap::new(),
@@ -143,6 +143,7 @@ impl Population {
             links: Vec::new(),
             customer: scenario.customer_of(flow).0 as usize,
             hosts: if self.by_hosts { ends(scenario, flow) } else { [0; 2] },
+            packet: if self.by_size { mean_packet(flow) } else { Bytes::ZERO },
             weight: flow.weight.get(),
             guarantee: flow.guarantee.as_bit() as f64,
             tickets: flow.tickets,
@@ -158,6 +159,7 @@ impl Population {
             self.paths[at],
             class.customer,
             class.hosts,
+            class.packet,
             [class.weight.to_bits(), class.guarantee.to_bits()],
             [class.demand.map(f64::to_bits), bits(class.tickets), bits(class.ack_tickets)],
             class.is_mean_of_many,
@@ -172,6 +174,15 @@ impl Population {
     }
 }
 
+/// The queues of all links, with those that they are given later.
+fn queues(scenario: &Scenario) -> impl Iterator<Item = (usize, &DisciplineParams)> {
+    let changed = scenario.changes.iter().filter_map(|change| match &change.to {
+        Setting::LinkQueue(id, queue) => Some((id.index(), queue.as_ref())),
+        _ => None,
+    });
+    scenario.links.iter().map(|link| &link.queue).enumerate().chain(changed)
+}
+
 /// The nodes where packets of a flow come from and where they go.
 fn ends(scenario: &Scenario, flow: &Flow) -> [u32; 2] {
     let link = |id: Option<&LinkId>| id.map(|id| &scenario.links[id.index()]);
@@ -182,7 +193,7 @@ fn ends(scenario: &Scenario, flow: &Flow) -> [u32; 2] {
 }
 
 /// The links that can limit a flow, by number, ascending: not those that carry everything which the narrower links of
-/// their flows let through at any time.
+/// their flows let through at any time, unless their queue limits flows by itself.
 ///
 /// Access links are such. Without them flows that differ in nothing else are alike. Links are tried from the widest
 /// on, and one is left out only for links that are still there, so what remains implies what was left out.
@@ -200,6 +211,10 @@ pub(super) fn limiting_links(scenario: &Scenario) -> Vec<usize> {
         it.path.iter().for_each(|id| crossing[id.index()].push(flow));
     }
     let mut kept: Vec<bool> = crossing.iter().map(|flows| !flows.is_empty()).collect();
+    let mut limits = vec![false; kept.len()];
+    for (link, queue) in queues(scenario) {
+        limits[link] |= queue.frames() || queue.max_flow_rate().is_some();
+    }
     let mut widest: Vec<usize> = (0..kept.len()).filter(|&link| kept[link]).collect();
     widest.sort_by_key(|&link| std::cmp::Reverse(least[link]));
     for link in widest {
@@ -210,7 +225,7 @@ pub(super) fn limiting_links(scenario: &Scenario) -> Vec<usize> {
         };
         let through: Option<std::collections::BTreeSet<usize>> = crossing[link].iter().map(narrow).collect();
         let load = through.map(|through| through.iter().map(|&other| u128::from(most[other])).sum::<u128>());
-        kept[link] = load.is_none_or(|load| load > u128::from(least[link]));
+        kept[link] = limits[link] || load.is_none_or(|load| load > u128::from(least[link]));
     }
     (0..kept.len()).filter(|&link| kept[link]).collect()
 }

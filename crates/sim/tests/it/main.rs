@@ -11,6 +11,7 @@ mod controls;
 mod csfq;
 mod custom;
 mod determinism;
+mod dues;
 mod early_delivery;
 mod flows;
 mod fq;
