@@ -46,7 +46,8 @@ params! {
         limit: Option<Limit> = LIMIT,
         thresholds: Thresholds = THRESHOLDS,
         rtt_of: RttOf = RTT_OF,
-        /// Which flow loses a packet: the one with the largest q_i/b_i, or with the largest q_i - b_i.
+        /// Which flow loses a packet: the one with the largest q_i/b_i, or with the largest q_i - b_i. In a FIFO that divides the
+        /// buffer and not the link: the flow that sends most has next to nothing.
         victim: Choice = Param::of("ratio", "chosen: the same for all scales of thresholds; 1998 paper: difference")
             .symbol("argmax")
             .one_of(&["ratio", "difference"]),

@@ -75,7 +75,8 @@ params! {
             .symbol("thresh"),
         thresholds: Thresholds = THRESHOLDS.in_paper("equal"),
         rtt_of: RttOf = RTT_OF,
-        /// Which flow loses a packet: the largest q_i/b_i, the largest q_i - b_i, or at random by q_i/b_i.
+        /// Which flow loses a packet: the largest q_i/b_i, the largest q_i - b_i, or at random by q_i/b_i. In a FIFO that divides the
+        /// buffer and not the link: the flow that sends most has next to nothing.
         victim: Choice = Param::of("ratio", "figure 3").symbol("argmax n_i").one_of(&["ratio", "difference", "proportional"]),
         /// Which packet of the victim: the one that would be served next, or the last.
         end: End = Param::of("front", "figure 3"),
