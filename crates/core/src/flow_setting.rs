@@ -67,3 +67,19 @@ pub enum Heeds {
     /// [`FlowSetting::Target`].
     Target,
 }
+
+impl Heeds {
+    /// A setting of this kind, with its default.
+    #[must_use]
+    pub(crate) const fn default_setting(self) -> FlowSetting {
+        match self {
+            Self::Weight => FlowSetting::Weight(Weight::ONE),
+            Self::Guarantee => FlowSetting::Guarantee(Rate::ZERO, Span::ZERO),
+            Self::Rtt => FlowSetting::Rtt(Span::ZERO),
+            Self::Customer => FlowSetting::Customer(CustomerId::OTHERS),
+            Self::Hosts => FlowSetting::Hosts(HostPair { source: 0, destination: 0 }),
+            Self::Class => FlowSetting::Class(FlowClass::Greedy),
+            Self::Target => FlowSetting::Target(None),
+        }
+    }
+}

@@ -21,6 +21,7 @@ use crate::aqm::sffc::{Sffc, SffcParams, Trust};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
+use crate::mark::rate_label::RateLabelParams;
 use crate::packet::{FlowId, LabelKind, Packet, SimplePacket};
 use crate::param::{Args, Entry, Heeds, Known, LIMIT, ParamError, Shares, require};
 use crate::queue::{Backlog, Queue, Sink};
@@ -83,12 +84,12 @@ impl DisciplineParams {
         matches!(self.kind, DisciplineKind::Custom(_)) || self.heeds(Heeds::Class)
     }
 
-    /// Whether it heeds this of flows, or may: what an external one heeds is not known.
+    /// Whether it heeds this of flows, with the values that its parameters have, or may: what an external one heeds is not known. Cost:
+    /// that of an empty one.
     #[must_use]
     pub fn may_heed(&self, kind: Heeds) -> bool {
-        self.is_custom()
-            || self.heeds(kind)
-            || self.dividing().entries().any(|entry| entry.traits.heeds.contains(&kind))
+        let own = || self.build_simple(&LinkContext::new(Rate::from_mbit(1), 0, ""));
+        self.is_custom() || own().set_flow(FlowId(0), kind.default_setting())
     }
 
     fn heeds(&self, kind: Heeds) -> bool {
@@ -164,6 +165,14 @@ impl DisciplineParams {
         is_undone.then_some([scheduler.name, policy.name])
     }
 
+    /// What heeds weights of flows behind SF-FC, which holds those that do not answer to losses to equal parts before; none where each flow
+    /// has its share, which SF-FC leaves to what is behind it.
+    #[must_use]
+    pub fn equal_in_front(&self) -> Option<&'static str> {
+        let DisciplineKind::SffcFronted(fronted) = &self.kind else { return None };
+        (!fronted.gives_shares() && self.may_heed(Heeds::Weight)).then(|| fronted.sffc.discipline())
+    }
+
     /// Whether it divides the rate set for its link, which is the mean of a recorded link.
     #[must_use]
     pub fn divides_set_rate(&self) -> bool {
@@ -180,6 +189,20 @@ impl DisciplineParams {
             }
             DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Hcsfq(params), .. }) => {
                 Some((params.role, params.egress))
+            }
+            _ => None,
+        }
+    }
+
+    /// How it writes rate labels, if it does.
+    #[must_use]
+    pub fn rate_label_params(&self) -> Option<&RateLabelParams> {
+        match self.dividing() {
+            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Csfq(params), .. }) => {
+                Some(&params.edge)
+            }
+            DisciplineKind::Buffered(BufferParams { drop: PolicyParams::Hcsfq(params), .. }) => {
+                Some(&params.edge)
             }
             _ => None,
         }
@@ -272,9 +295,14 @@ impl DisciplineParams {
     /// # Errors
     /// What to change.
     pub fn refuse_dscp(&self) -> Result<(), ParamError> {
-        let goes_by_dscp = matches!(self.dividing(), DisciplineKind::Cake(cake) if cake.goes_by_dscp());
         let message = "packets have no DSCP here, only those of gateways do; write \"class\", and class = \"real_rate\" for flows";
-        require(!goes_by_dscp, "tins", message)
+        require(!self.goes_by_dscp(), "tins", message)
+    }
+
+    /// Whether it has tins by the DSCP of packets.
+    #[must_use]
+    pub fn goes_by_dscp(&self) -> bool {
+        matches!(self.dividing(), DisciplineKind::Cake(cake) if cake.goes_by_dscp())
     }
 
     /// Refuses what goes by TCP headers, for packets of which they cannot be read.

@@ -51,6 +51,11 @@ impl SffcFrontedParams {
             None => kind,
         }
     }
+
+    /// Whether what divides gives each flow its share, so that the discarder only does what it hears.
+    pub(super) fn gives_shares(&self) -> bool {
+        self.discipline.entries().any(|entry| entry.traits.shares == Shares::Given)
+    }
 }
 
 /// A discipline, and the discarder in front of it.
@@ -68,7 +73,7 @@ impl<P: Packet> SffcFronted<P> {
         let mut inner = params.discipline.build(&inside);
         let mut sffc = Sffc::new(&params.sffc, link.link_rate, link.stream(), link.stream_for("trials"));
         inner.set_limit(sffc.limit());
-        if params.discipline.entries().any(|entry| entry.traits.shares == Shares::Given) {
+        if params.gives_shares() {
             sffc = sffc.before_shares(link.stream_for("trials"));
         }
         Self { sffc, inner }

@@ -139,7 +139,7 @@ fn a_setting_that_is_heeded_changes_what_happens_and_another_nothing() {
             if is_heeded && shows_one {
                 heeded.entry(shown).or_default().insert(setting.kind());
             }
-            if is_heeded != (*before != changed) {
+            if is_heeded != (*before != changed) || is_heeded != params.may_heed(setting.kind()) {
                 wrong += &format!("{kind} {keys:?} {setting:?}: heeded {is_heeded}\n");
             }
         }
