@@ -1,16 +1,21 @@
 //! What of a scenario probably does not mean what its author expects: not wrong, so not refused.
 
+mod labels;
+mod queues;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use apportion_core::label::Label;
-use apportion_core::mark::MarkerParams;
-use apportion_core::packet::{FlowClass, LabelKind};
+use apportion_core::delivery_trace::DeliveryTrace;
+use apportion_core::packet::FlowClass;
 use apportion_core::param::Heeds;
-use apportion_core::system::DisciplineKind;
-use apportion_core::system::classes::{ByteLimit, Classes};
-use apportion_core::units::{Bytes, Rate, Span, TicketRate, Weight};
+use apportion_core::system::classes::ByteLimit;
+use apportion_core::system::{DisciplineKind, DisciplineParams};
+use apportion_core::units::{Rate, Span, Weight};
 
 use crate::model::{Flow, Link, LinkId, Scenario, Setting, Start, Transport};
+use labels::named;
+pub(crate) use labels::{carried, full_tags};
+pub(crate) use queues::{FLOW_KEYS, FlowKey, MOST_NAMED, Standing};
 
 /// Least time to measure. Chosen: two or three cycles of a TCP window on common paths.
 const LEAST_TIME: Span = Span::from_secs(10);
@@ -22,8 +27,6 @@ const LEAST_WINDOW: Span = Span::from_secs(1);
 const MOST_WINDOWS: u64 = 1_000;
 /// Part of the opportunities beyond the mean that is worth a warning. Chosen: the tolerance of shares.
 const BEYOND: f64 = 0.05;
-/// Flows that are named for one reason. Chosen: what one reads.
-const MOST_NAMED: usize = 3;
 
 impl Scenario {
     /// What of it does nothing, or measures too little, one line each; empty if there is nothing to say.
@@ -39,10 +42,7 @@ impl Scenario {
             all.extend(self.too_small(id, link));
             all.extend(self.beyond_the_mean(link));
             all.extend(self.full_tags(id, link));
-            all.extend(self.undone_division(id, link));
-            all.extend(no_classes(link));
-            all.extend(assured_too_much(link));
-            all.extend(squeezed(link));
+            all.extend(self.of_queues(id, link));
             // With a shaper or a change the part of a customer is not what the rate says.
             if link.queue.divides_among_customers() && link.queue.shaper.is_none() && self.changes.is_empty()
             {
@@ -50,6 +50,43 @@ impl Scenario {
             }
         }
         all
+    }
+
+    /// What its queues say by themselves, at the start or after a change, and of flows over it.
+    fn of_queues(&self, id: LinkId, link: &Link) -> BTreeSet<String> {
+        let rate = self.largest_rate(id, link);
+        let mut all = BTreeSet::new();
+        for queue in self.queues_of(id, link) {
+            let standing = Standing { place: format!("link `{}`", link.name), queue, rate };
+            all.extend(self.undone_division(id, &standing));
+            all.extend(self.equal_in_front(id, &standing));
+            all.extend(self.full_labels(id, link, &standing));
+            all.extend(standing.of_classes());
+            all.extend(standing.idle_rates());
+        }
+        all
+    }
+
+    /// The queues that a link has, one after another.
+    fn queues_of<'a>(&'a self, id: LinkId, link: &'a Link) -> impl Iterator<Item = &'a DisciplineParams> {
+        let later = self.changes.iter().filter_map(move |change| match &change.to {
+            Setting::LinkQueue(of, queue) if *of == id => Some(queue.as_ref()),
+            _ => None,
+        });
+        std::iter::once(&link.queue).chain(later)
+    }
+
+    /// The largest rate that a link has; of a recorded one, over a [window](Self::opportunities).
+    fn largest_rate(&self, id: LinkId, link: &Link) -> Rate {
+        let recorded = link.trace.as_ref().map(|trace| {
+            let (window, bytes) = self.opportunities(trace);
+            Rate::from_bit((bytes.fold(0.0, f64::max) * 8.0 / window.as_secs_f64()) as u64)
+        });
+        let later = self.changes.iter().filter_map(|change| match change.to {
+            Setting::LinkRate(of, rate) if of == id => Some(rate),
+            _ => None,
+        });
+        later.chain(recorded).fold(link.rate, Rate::max)
     }
 
     /// The flows whose packets cross the link.
@@ -128,62 +165,44 @@ impl Scenario {
 
     /// What flows have, or are given by a change, that no queue on their paths heeds, one line for each key.
     fn unheeded(&self) -> Vec<String> {
-        let keys = [
-            ("weight", Heeds::Weight, "divides by weights, as \"drr\" does"),
-            ("guarantee", Heeds::Guarantee, "keeps guarantees, as \"csfq\" does"),
-            ("class", Heeds::Class, "knows classes, as \"ramp\" does"),
-        ];
         let are_alike = self.flows.windows(2).all(|pair| pair[0].weight == pair[1].weight);
-        let changed = self.changes.iter().filter_map(|change| match change.to {
-            Setting::FlowWeight(flow, _) => Some(flow),
+        let changes = self.changes.iter().filter(|change| change.at < self.stop);
+        let given = changes.filter_map(|change| match change.to {
+            Setting::FlowWeight(flow, _) => Some((Heeds::Weight, flow)),
+            Setting::FlowGuarantee(flow, rate) if rate > Rate::ZERO => Some((Heeds::Guarantee, flow)),
+            Setting::FlowClass(flow, FlowClass::RealRate) => Some((Heeds::Class, flow)),
             _ => None,
         });
-        let changed: BTreeSet<usize> = changed.collect();
-        let has = |kind: Heeds, at: usize, flow: &Flow| match kind {
-            Heeds::Weight => flow.weight != Weight::ONE && !are_alike || changed.contains(&at),
-            Heeds::Guarantee => flow.guarantee > Rate::ZERO,
-            Heeds::Class => flow.class == FlowClass::RealRate,
-            // Customers are rows of reports too.
-            Heeds::Customer | Heeds::Rtt | Heeds::Hosts | Heeds::Target => false,
+        let given: BTreeSet<(Heeds, usize)> = given.collect();
+        let has = |key: &FlowKey, at: usize, flow: &Flow| {
+            let says_nothing = key.kind == Heeds::Weight && are_alike;
+            key.is_set(flow.weight, flow.guarantee, flow.class) && !says_nothing
+                || given.contains(&(key.kind, at))
         };
-        let later = self.changes.iter().filter_map(|change| match &change.to {
-            Setting::LinkQueue(id, queue) => Some((*id, queue.as_ref())),
-            _ => None,
-        });
-        let first = (0..).map(LinkId).zip(self.links.iter().map(|link| &link.queue));
-        let queues: Vec<_> = first.chain(later).collect();
-        let lines = keys.into_iter().filter_map(|(key, kind, does)| {
-            let heeding: Vec<LinkId> =
-                queues.iter().filter(|(_, queue)| queue.may_heed(kind)).map(|(id, _)| *id).collect();
+        let lines = FLOW_KEYS.iter().filter_map(|key| {
+            let mut having = (0..).zip(&self.flows).filter(|(at, flow)| has(key, *at, flow)).peekable();
+            having.peek()?;
+            let links = (0..).map(LinkId).zip(&self.links);
+            let heeding = links
+                .filter(|(id, link)| self.queues_of(*id, link).any(|queue| queue.may_heed(key.kind)))
+                .map(|(id, _)| id);
+            let heeding: Vec<LinkId> = heeding.collect();
             // Acknowledgements have the class of their flow.
             let is_heeded = |flow: &Flow| {
-                let back = (kind == Heeds::Class).then_some(&flow.back);
+                let back = (key.kind == Heeds::Class).then_some(&flow.back);
                 let mut ways = std::iter::once(&flow.path).chain(back);
                 ways.any(|way| heeding.iter().any(|id| self.may_cross(flow, way, *id)))
             };
-            let mut idle =
-                (0..).zip(&self.flows).filter(|(at, flow)| has(kind, *at, flow) && !is_heeded(flow));
+            let mut idle = having.filter(|(_, flow)| !is_heeded(flow));
             let (_, first) = idle.next()?;
-            let others = match idle.count() {
-                0 => String::new(),
-                others => format!(" and of {others} more"),
-            };
-            Some(format!(
-                "`{key}` of flow `{}`{others} changes what it is due and not what it gets: no queue on its path {does}; write such a \
-                 queue, or leave it out",
-                first.name
-            ))
+            Some(key.unheeded(&named(first), idle.count(), "on its path", "such a queue"))
         });
         lines.collect()
     }
 
     /// A buffer of the link, at the start or after a change, that has no room for a packet that it is sent.
     fn too_small(&self, id: LinkId, link: &Link) -> Option<String> {
-        let later = self.changes.iter().filter_map(|change| match &change.to {
-            Setting::LinkQueue(of, queue) if *of == id => Some(queue.as_ref()),
-            _ => None,
-        });
-        std::iter::once(&link.queue).chain(later).find_map(|queue| {
+        self.queues_of(id, link).find_map(|queue| {
             let leaves = queue.classes().map(|classes| classes.leaves).unwrap_or_default();
             queue.byte_limits(link.rate).into_iter().find_map(|ByteLimit { key, size, class }| {
                 let is_for = |flow: &&Flow| {
@@ -211,13 +230,9 @@ impl Scenario {
     /// A queue that divides the rate set for its link, the mean of a recorded link that is often faster.
     fn beyond_the_mean(&self, link: &Link) -> Option<String> {
         let trace = link.trace.as_ref().filter(|_| link.queue.divides_set_rate())?;
-        let measured = self.stop.since(self.measure_from);
-        let window = LEAST_WINDOW.max(Span::from_nanos(measured.as_nanos() / MOST_WINDOWS));
-        let until = |window_end| trace.bytes_until(window_end).get() as f64;
+        let (window, bytes) = self.opportunities(trace);
         let (mut all, mut beyond) = (0.0, 0.0);
-        for at in 0..measured.as_nanos() / window.as_nanos() {
-            let from = self.measure_from + window * at;
-            let opportunities = until(from + window) - until(from);
+        for opportunities in bytes {
             all += opportunities;
             beyond += f64::max(opportunities - link.rate.as_bit() as f64 / 8.0 * window.as_secs_f64(), 0.0);
         }
@@ -233,59 +248,45 @@ impl Scenario {
         })
     }
 
-    /// A fair scheduler whose policy drops what arrives, and a flow that does not answer to drops.
-    fn undone_division(&self, id: LinkId, link: &Link) -> Option<String> {
-        let [scheduler, policy] = link.queue.undone_division()?;
-        let is_deaf = |at: &usize| matches!(self.flows[*at].transport, Transport::Udp { .. });
-        let flow = self.flows_over(id).into_iter().find(is_deaf)?;
-        Some(format!(
-            "`{scheduler}` of link `{}` divides what `{policy}` lets into the buffer: if flow `{}`, which does not answer to drops, sends \
-             more than its share, it has more; write drop = \"lqd\", or another that keeps shares",
-            link.name, self.flows[flow].name
-        ))
+    /// What a recorded link can deliver while it is measured, in bytes of one window after another.
+    fn opportunities(&self, trace: &DeliveryTrace) -> (Span, impl Iterator<Item = f64>) {
+        let measured = self.stop.since(self.measure_from);
+        let window = LEAST_WINDOW.max(Span::from_nanos(measured.as_nanos() / MOST_WINDOWS));
+        let until = |window_end| trace.bytes_until(window_end).get() as f64;
+        let windows = (0..measured.as_nanos() / window.as_nanos()).map(move |at| {
+            let from = self.measure_from + window * at;
+            until(from + window) - until(from)
+        });
+        (window, windows)
     }
 
-    /// Tags too narrow for the tickets of a full packet where all of a link goes to packets with equally many.
-    fn full_tags(&self, id: LinkId, link: &Link) -> Option<String> {
-        if link.queue.label_required() != Some(LabelKind::Tickets) {
-            return None;
-        }
-        let flows: Vec<&Flow> = self.flows_over(id).into_iter().map(|at| &self.flows[at]).collect();
-        let tickets: f64 = flows.iter().filter_map(|flow| flow.tickets).map(TicketRate::get).sum();
-        let carried = |packet: Bytes| tickets * packet.bits() as f64 / link.rate.as_bit() as f64;
-        let with_tags = flows.iter().filter_map(|flow| match flow.mark.as_deref() {
-            Some(MarkerParams::Tickets(params)) if flow.tickets.is_some() => Some((*flow, &params.writer)),
-            _ => None,
-        });
-        let (flow, writer) = with_tags
-            .max_by_key(|(flow, _)| flow.transport.packet())
-            .filter(|(flow, writer)| carried(flow.transport.packet()) > writer.format().max())?;
-        let packet = flow.transport.packet();
-        Some(format!(
-            "packets of {packet} of flow `{}` would carry {:.0} tickets at link `{}`, and its tags hold {:.0} (`mark.bits` = {}), so \
-             it gets less than its tickets; write mark = {{ bits = {} }}, or issue fewer tickets to all",
-            flow.name,
-            carried(packet),
-            link.name,
-            writer.format().max(),
-            writer.bits,
-            Label::BITS
-        ))
+    /// A fair scheduler whose policy drops what arrives, and a flow that does not answer to drops.
+    fn undone_division(&self, id: LinkId, standing: &Standing<'_>) -> Option<String> {
+        standing.queue.undone_division()?;
+        let flow = self.deaf_over(id).next()?;
+        standing.undone_division(&format!("{}, which does not answer to drops,", named(flow)))
+    }
+
+    /// Equal parts in front of weights, and flows whose weights differ of which one does not answer to drops.
+    fn equal_in_front(&self, id: LinkId, standing: &Standing<'_>) -> Option<String> {
+        standing.queue.equal_in_front()?;
+        let weights = || self.flows_over(id).into_iter().map(|at| self.flows[at].weight);
+        let first = weights().next()?;
+        let flow = self.deaf_over(id).find(|flow| flow.weight != Weight::ONE)?;
+        weights().any(|weight| weight != first).then(|| standing.equal_in_front(&named(flow)))?
+    }
+
+    /// The flows over a link that do not answer to drops.
+    fn deaf_over(&self, id: LinkId) -> impl Iterator<Item = &Flow> {
+        let flows = self.flows_over(id).into_iter().map(|at| &self.flows[at]);
+        flows.filter(|flow| matches!(flow.transport, Transport::Udp { .. }))
     }
 
     /// Guarantees in a queue `hcsfq` that are within what the customer has anyway, all of which goes to the flow.
     fn idle_guarantees(&self, link: &Link, flows: &[usize]) -> Vec<String> {
-        let mut customers: BTreeMap<Option<&str>, Vec<&Flow>> = BTreeMap::new();
-        for flow in flows.iter().map(|&at| &self.flows[at]) {
-            customers.entry(flow.customer.as_deref()).or_default().push(flow);
-        }
-        let weights: BTreeMap<&str, f64> =
-            self.customers.iter().map(|customer| (customer.name.as_str(), customer.weight.get())).collect();
-        let weight = |name: &Option<&str>| name.and_then(|name| weights.get(name)).copied().unwrap_or(1.0);
-        let total: f64 = customers.keys().map(weight).sum();
-        let idle = customers.iter().filter_map(|(name, members)| {
+        let idle = self.parts_of_customers(flows).into_iter().filter_map(|(members, part)| {
             let [flow] = members.as_slice() else { return None };
-            let part = link.rate.as_bit() as f64 * weight(name) / total;
+            let part = link.rate.as_bit() as f64 * part;
             let is_one = !flow.source.opens_connections();
             let is_within = flow.guarantee > Rate::ZERO && flow.guarantee.as_bit() as f64 <= part;
             (is_one && is_within).then(|| {
@@ -300,86 +301,17 @@ impl Scenario {
         });
         idle.collect()
     }
-}
 
-/// A queue of classes that has none.
-fn no_classes(link: &Link) -> Option<String> {
-    // A table without classes has one without a name.
-    let has_none = link.queue.classes().is_some_and(|classes| classes.leaves == [""]);
-    has_none.then(|| {
-        format!(
-            "the queue of link `{}` divides among classes and has none, so it is a FIFO; write for example class = {{ calls = {{ .. }} }}, \
-             and customer = \"calls\" for its flows",
-            link.name
-        )
-    })
-}
-
-/// Classes that are assured more together than the link has.
-fn assured_too_much(link: &Link) -> Option<String> {
-    let sum =
-        |rates: &mut dyn Iterator<Item = Rate>| rates.fold(0, |sum, rate| sum + u128::from(rate.as_bit()));
-    let (assured, key) = match &link.queue.kind {
-        DisciplineKind::Htb(params) => {
-            let named = params.class.all().iter().filter(|class| !class.name.is_empty());
-            let mut roots = named.filter(|class| class.parent.is_none()).map(|class| class.params.rate);
-            (sum(&mut roots), "rate")
+    /// The flows of each customer among these, and its part of a link that `hcsfq` divides.
+    fn parts_of_customers(&self, flows: &[usize]) -> Vec<(Vec<&Flow>, f64)> {
+        let mut customers: BTreeMap<Option<&str>, Vec<&Flow>> = BTreeMap::new();
+        for flow in flows.iter().map(|&at| &self.flows[at]) {
+            customers.entry(flow.customer.as_deref()).or_default().push(flow);
         }
-        DisciplineKind::Hfsc(params) => {
-            let mut curves = params.class.all().iter().filter_map(|class| class.params.rt_m2);
-            (sum(&mut curves), "rt_m2")
-        }
-        _ => return None,
-    };
-    (link.queue.shaper.is_none() && assured > u128::from(link.rate.as_bit())).then(|| {
-        format!(
-            "the classes of link `{}` are assured {} Mbit/s together, and it has {}; lower `{key}`, or some get less",
-            link.name,
-            assured as f64 / 1e6,
-            link.rate.as_bit() as f64 / 1e6
-        )
-    })
-}
-
-/// Classes whose children have more than they have.
-fn squeezed(link: &Link) -> Vec<String> {
-    match &link.queue.kind {
-        DisciplineKind::Htb(params) => above_parent(link, &params.class, "rate", |class, _| Some(class.rate)),
-        DisciplineKind::Hfsc(params) => above_parent(link, &params.class, "ls_m2", |class, is_leaf| {
-            class.ls_m2.or(class.rt_m2.filter(|_| is_leaf))
-        }),
-        _ => Vec::new(),
+        let weights: BTreeMap<&str, f64> =
+            self.customers.iter().map(|customer| (customer.name.as_str(), customer.weight.get())).collect();
+        let weight = |name: &Option<&str>| name.and_then(|name| weights.get(name)).copied().unwrap_or(1.0);
+        let total: f64 = customers.keys().map(weight).sum();
+        customers.into_iter().map(|(name, members)| (members, weight(&name) / total)).collect()
     }
-}
-
-/// Parents whose children have more of `key` together than they have; `rate` says what a class has, by whether it is a leaf.
-fn above_parent<T>(
-    link: &Link,
-    classes: &Classes<T>,
-    key: &str,
-    rate: impl Fn(&T, bool) -> Option<Rate>,
-) -> Vec<String> {
-    let rates: Vec<Option<Rate>> =
-        classes.all().iter().map(|class| rate(&class.params, class.is_leaf)).collect();
-    let mut below = vec![0_u128; rates.len()];
-    for (class, rate) in classes.all().iter().zip(&rates) {
-        if let (Some(parent), Some(rate)) = (class.parent, rate) {
-            below[parent] += u128::from(rate.as_bit());
-        }
-    }
-    let all = classes.all().iter().zip(rates).zip(below);
-    let above = all.filter_map(|((class, own), below)| {
-        let own = u128::from(own?.as_bit());
-        (below > own).then(|| {
-            format!(
-                "the classes below class `{}` of link `{}` have {} Mbit/s by `{key}` together, and it has {}; lower theirs, or \
-                 raise its, or some get less",
-                class.name,
-                link.name,
-                below as f64 / 1e6,
-                own as f64 / 1e6
-            )
-        })
-    });
-    above.collect()
 }

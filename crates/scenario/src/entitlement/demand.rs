@@ -6,7 +6,7 @@ use crate::media::Codec;
 use crate::model::{Cbr, Flow, Frames, OnOff, Poisson, Source, Video};
 
 /// Bits per second that a flow wants on average; `None` for as much as it can get.
-pub(super) fn mean_demand(flow: &Flow) -> Option<f64> {
+pub(crate) fn mean_demand(flow: &Flow) -> Option<f64> {
     source_demand(&flow.source).map(|each| each * f64::from(flow.connections))
 }
 

@@ -44,6 +44,7 @@ use apportion_core::units::{Bytes, Rate, Span, Time, Weight};
 pub use due::{Amount, Due};
 
 use crate::model::{Cbr, Change, Flow, Link, LinkId, OnOff, Poisson, Scenario, Setting, Source, Start};
+pub(crate) use demand::mean_demand;
 use due::Steps;
 use population::{Class, Population, limiting_links};
 

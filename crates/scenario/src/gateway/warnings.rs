@@ -1,44 +1,139 @@
 //! What is allowed in a gateway's configuration, and most likely not meant.
 
-use apportion_core::system::DisciplineKind;
-use apportion_core::system::classes::ByteLimit;
-use apportion_core::units::{Bytes, Weight};
+use std::collections::BTreeSet;
 
-use super::{Direction, GatewayConfig};
+use apportion_core::aqm::csfq::RouterRole;
+use apportion_core::mark::MarkerParams;
+use apportion_core::packet::LabelKind;
+use apportion_core::param::Heeds;
+use apportion_core::system::classes::ByteLimit;
+use apportion_core::units::{Bytes, TicketRate, Weight};
+
+use super::{Direction, GatewayConfig, RuleConfig};
 use crate::plans::{Lowered, Plans};
+use crate::warnings::{FLOW_KEYS, FlowKey, MOST_NAMED, Standing, carried, full_tags};
 
 /// The largest packet of Ethernet, without its header.
 const MTU: Bytes = Bytes::new(1_500);
-/// Most names in a warning.
-const NAMED: usize = 3;
 
 impl GatewayConfig {
     /// One line each, with the key and the mend; none if there is nothing to say.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let of = |way| [self.ignored_weights(way), self.too_small(way)];
-        let mut all: Vec<_> = Direction::BOTH.into_iter().flat_map(of).flatten().collect();
+        let mut all = self.unheeded();
+        for way in Direction::BOTH {
+            all.extend(self.too_small(way));
+            all.extend(self.of_queue(way));
+            all.extend(self.full_tags(way));
+            all.extend(self.full_exchange(way));
+        }
         let Some(plans) = &self.nodes else { return all };
         let planned = Direction::BOTH.into_iter().zip(self.classes_of);
         let planned: Vec<_> = planned.filter_map(|(way, of)| Some((way, of?))).collect();
         let totals = planned.iter().filter_map(|(way, of)| self.above_rate(plans, *way, *of));
         let lowered = planned.iter().filter_map(|(_, of)| lowered(plans, *of));
-        all.extend(totals.chain(lowered));
+        all.extend(totals.chain(lowered).chain(self.without_packets(plans)));
         all
     }
 
-    /// Weights of rules in the direction `way`, whose `cake` has none.
-    fn ignored_weights(&self, way: Direction) -> Option<String> {
-        let queue = &self.direction(way).queue.params;
-        let rule = self.rules.iter().find(|rule| rule.is_for(way) && rule.gives.weight != Weight::ONE)?;
-        matches!(queue.kind, DisciplineKind::Cake(_)).then(|| {
-            format!(
-                "{}.queue: `cake` ignores weights, that of rule `{}` too; write a queue that divides by them, such as \"fq_codel\", or leave \
-                 them out",
-                way.name(),
-                rule.name
-            )
+    fn rules_for(&self, way: Direction) -> impl Iterator<Item = &RuleConfig> {
+        self.rules.iter().filter(move |rule| rule.is_for(way))
+    }
+
+    /// Keys of rules that queues do not heed, one line for each key and the directions in which it does nothing.
+    fn unheeded(&self) -> Vec<String> {
+        let has = |key: &FlowKey, rule: &RuleConfig| {
+            key.is_set(rule.gives.weight, rule.gives.guarantee, rule.gives.class)
+        };
+        let queues = Direction::BOTH.map(|way| &self.direction(way).queue.params);
+        let mut all = Vec::new();
+        for key in FLOW_KEYS.iter().filter(|key| self.rules.iter().any(|rule| has(key, rule))) {
+            let heed = queues.map(|queue| queue.may_heed(key.kind));
+            let ignored = |rule: &RuleConfig| {
+                Direction::BOTH.map(|way| rule.is_for(way) && has(key, rule) && !heed[way as usize])
+            };
+            for (ways, place) in [
+                ([true, false], "in direction `up`"),
+                ([false, true], "in direction `down`"),
+                ([true, true], "in either direction"),
+            ] {
+                let mut rules = self.rules.iter().filter(|rule| ignored(rule) == ways);
+                let Some(first) = rules.next() else { continue };
+                let by_dscp = queues.iter().zip(ways).any(|(queue, ignores)| ignores && queue.goes_by_dscp());
+                let knows = by_dscp && key.kind == Heeds::Class;
+                let mut mend = if knows { "tins = \"class\" for `cake`" } else { "such a queue" }.to_owned();
+                if first.direction.is_none()
+                    && let Some(other) = Direction::BOTH.into_iter().find(|way| !ways[*way as usize])
+                {
+                    mend += &format!(", direction = \"{}\"", other.name());
+                }
+                all.push(key.unheeded(&named(first), rules.count(), place, &mend));
+            }
+        }
+        all
+    }
+
+    /// What the queue of a direction says by itself, and of flows over it, some of which do not answer to drops.
+    fn of_queue(&self, way: Direction) -> Vec<String> {
+        let direction = self.direction(way);
+        let standing = Standing {
+            place: format!("direction `{}`", way.name()),
+            queue: &direction.queue.params,
+            rate: direction.rate,
+        };
+        let mut all = Vec::from_iter(standing.undone_division("a flow that does not answer to drops"));
+        let weighed = self.rules_for(way).find(|rule| rule.gives.weight != Weight::ONE);
+        all.extend(weighed.and_then(|rule| standing.equal_in_front(&named(rule))));
+        all.extend(self.full_labels(way, &standing));
+        // Those of plans have warnings of their own, with the words of the file.
+        if self.classes_of[way as usize].is_none() {
+            all.extend(standing.of_classes());
+        }
+        all.extend(standing.idle_rates());
+        all
+    }
+
+    /// Labels too narrow for a flow that sends as much as the direction carries.
+    fn full_labels(&self, way: Direction, standing: &Standing<'_>) -> Option<String> {
+        let (role, _) = standing.queue.rate_labels()?;
+        let written = standing.queue.rate_label_params()?;
+        // Hosts have no weights, and a core reads what others wrote.
+        if standing.queue.isolate().is_some() || role == RouterRole::Core {
+            return None;
+        }
+        let of_rules =
+            self.rules_for(way).map(|rule| (rule.gives.weight, format!("a flow of {}", named(rule))));
+        let all = of_rules.chain([(Weight::ONE, "a flow that no rule matches".to_owned())]);
+        let (weight, flow) = all.min_by(|one, other| one.0.get().total_cmp(&other.0.get()))?;
+        standing.full_labels(&flow, standing.rate.as_bit() as f64 / weight.get(), written)
+    }
+
+    /// Tags too narrow for the tickets of a full packet, with one flow of each rule that is issued tickets.
+    fn full_tags(&self, way: Direction) -> Option<String> {
+        let direction = self.direction(way);
+        let queue = &direction.queue.params;
+        if queue.label_required() != Some(LabelKind::Tickets) {
+            return None;
+        }
+        let total = self.rules_for(way).filter_map(|rule| rule.gives.tickets).map(TicketRate::get).sum();
+        let packet = MTU + direction.overhead;
+        let tickets = carried(total, packet, queue.capacity(direction.rate));
+        let place = format!("in direction `{}`", way.name());
+        self.rules_for(way).filter(|rule| rule.gives.tickets.is_some()).find_map(|rule| {
+            let MarkerParams::Tickets(mark) = &rule.gives.mark.as_ref()?.params else { return None };
+            full_tags(&named(rule), (packet, tickets), &place, ("its tags", "mark", ""), &mark.writer)
         })
+    }
+
+    /// Tags too narrow for what a direction is issued, where all of it goes to packets with equally many.
+    fn full_exchange(&self, way: Direction) -> Option<String> {
+        let direction = self.direction(way);
+        let exchange = &direction.exchange.as_ref()?.params.writer;
+        let packet = MTU + direction.overhead;
+        let tickets =
+            carried(direction.tickets?.get(), packet, direction.queue.params.capacity(direction.rate));
+        let whom = format!("direction `{}`", way.name());
+        full_tags(&whom, (packet, tickets), "at the next router", ("its tags", "exchange", ""), exchange)
     }
 
     /// A buffer in the direction `way` that has no room for a full packet of Ethernet.
@@ -68,6 +163,27 @@ impl GatewayConfig {
             )
         })
     }
+
+    /// Customers of plans to which no packet belongs: they have no addresses, and no rule names them.
+    fn without_packets(&self, plans: &Plans) -> Option<String> {
+        let customers = self.rules.iter().filter_map(|rule| rule.gives.customer.as_deref());
+        let customers: BTreeSet<&str> = customers.collect();
+        let lacking: Vec<_> = plans.without_addresses().filter(|name| !customers.contains(name)).collect();
+        let named: Vec<_> = lacking.iter().take(MOST_NAMED).map(|name| format!("`{name}`")).collect();
+        (!lacking.is_empty()).then(|| {
+            format!(
+                "plans: no packet belongs to {}{}, without addresses and without a rule that names it as `customer`; write its addresses, or \
+                 leave it out",
+                named.join(", "),
+                and_more(lacking.len())
+            )
+        })
+    }
+}
+
+/// A rule in words.
+fn named(rule: &RuleConfig) -> String {
+    format!("rule `{}`", rule.name)
 }
 
 /// Plans whose minimum is below their part.
@@ -75,13 +191,10 @@ fn lowered(plans: &Plans, of: Direction) -> Option<String> {
     let all = plans.lowered(of);
     let named: Vec<_> = all
         .iter()
-        .take(NAMED)
+        .take(MOST_NAMED)
         .map(|Lowered { name, least, without }| format!("`{name}` ({least} in place of {without})"))
         .collect();
-    let more = match all.len().saturating_sub(NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
+    let more = and_more(all.len());
     (!all.is_empty()).then(|| {
         format!(
             "plans: {0}_min is below the part in proportion to `{0}`, and lowers what is assured to {1}{more}; leave it empty where the \
@@ -90,4 +203,12 @@ fn lowered(plans: &Plans, of: Direction) -> Option<String> {
             named.join(", ")
         )
     })
+}
+
+/// Words for those of so many that are not named.
+fn and_more(all: usize) -> String {
+    match all.saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    }
 }

@@ -2,7 +2,7 @@
 
 use apportion_core::units::Rate;
 
-use super::{Direction, Plans};
+use super::{Direction, OTHERS, Plans};
 
 /// A node that is assured less by its minimum than it would be without one.
 pub(crate) struct Lowered<'a> {
@@ -19,6 +19,12 @@ impl Plans {
         let top = self.nodes.iter().filter(|node| node.parent.is_none());
         let sum = top.fold(0_u64, |sum, node| sum.saturating_add(node.rates[way as usize].ceiling.as_bit()));
         Rate::from_bit(sum)
+    }
+
+    /// The customers without addresses.
+    pub(crate) fn without_addresses(&self) -> impl Iterator<Item = &str> {
+        let lacking = self.customers().filter(|(name, prefixes)| *name != OTHERS && prefixes.is_empty());
+        lacking.map(|(name, _)| name)
     }
 
     /// The nodes whose minimum lowers what they are assured. Cost: O(nodes).

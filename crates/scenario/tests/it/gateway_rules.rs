@@ -222,31 +222,3 @@ fn guarantees_fit_each_direction_by_one_flow_of_each_rule() {
          rate of 10100kbit",
     );
 }
-
-#[test]
-fn weights_of_rules_in_front_of_a_cake_are_warned_of() {
-    let weighed = |direction: &str| {
-        let rule = format!("[[rule]]\nname = \"calls\"\nprotocol = 17\nweight = 3\n{direction}");
-        load(&minimal("down.queue = \"fq_codel\"", "queue = \"cake\"", &rule)).warnings()
-    };
-    let warning = "up.queue: `cake` ignores weights, that of rule `calls` too; write a queue that divides by them, such as \"fq_codel\", \
-                   or leave them out";
-    assert_eq!(weighed(""), [warning]);
-    assert_eq!(weighed("direction = \"down\"\n"), [""; 0]);
-}
-
-#[test]
-fn a_buffer_below_a_packet_is_warned_of() {
-    let of =
-        |queue: &str| load(&minimal("down.queue = \"fifo\"", &format!("queue = {queue}"), "")).warnings();
-    let warning = |key: &str, size: &str| {
-        format!(
-            "up.queue.{key}: {size} is less than a full packet of Ethernet, 1514B with the overhead: it drops every one; write \"1514B\" \
-             or more"
-        )
-    };
-    assert_eq!(of("{ kind = \"fifo\", limit = \"1513B\" }"), [warning("limit", "1513B")]);
-    assert_eq!(of("{ kind = \"fifo\", limit = \"1514B\" }"), [""; 0]);
-    let memory = "{ kind = \"fq_codel\", limit = \"9p\", memory_limit = \"1kB\" }";
-    assert_eq!(of(memory), [warning("memory_limit", "1kB")]);
-}

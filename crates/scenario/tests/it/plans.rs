@@ -344,6 +344,12 @@ fn plans_that_cannot_be_kept_or_lower_what_customers_have_are_warned_of() {
     let said = "down.rate: 100Mbit is less than the plans without a parent have together, 101Mbit, so that what plans assure is not kept while \
                 all want more; raise it, or lower `down` of these plans";
     assert_eq!(above, [said]);
+    let lacking = PLANS.replace("20Mbit,   2Mbit", ",").replace("192.0.2.0/24, ", ",");
+    let said = "plans: no packet belongs to `weber`, without addresses and without a rule that names it as `customer`; write its addresses, or \
+                leave it out";
+    assert_eq!(warnings(&lacking), [said]);
+    let rule = "[[rule]]\nprotocol = 17\ncustomer = \"weber\"\n";
+    assert_eq!(gateway(&folder, &lacking, rule).unwrap().warnings(), Vec::<String>::new());
     std::fs::write(folder.join("plans.csv"), PLANS.replace("20Mbit,   2Mbit", ",")).unwrap();
     let text = format!(
         "inside = \"a\"\noutside = \"b\"\nplans = \"plans.csv\"\nup.rate = \"1Mbit\"\n[down]\nrate = \"auto\"\nrate_max = \"200Mbit\"\n\

@@ -101,6 +101,16 @@ fn keys_that_no_queue_on_the_path_heeds_are_named() {
     let class = told("class", "knows classes, as \"ramp\" does");
     assert_eq!(warnings("40s", "drr", &two(["", "class = \"real_rate\""])), [class]);
     assert_eq!(warnings("40s", "cake", &two(["", "class = \"real_rate\""])), [""; 0]);
+    // A change may bring the key.
+    for (key, value, queue) in [("guarantee", "2Mbit", "csfq"), ("class", "real_rate", "cake")] {
+        let change = format!("[[change]]\nat = \"15s\"\nset = \"flow.two.{key}\"\nto = \"{value}\"\n");
+        let of = |queue| warnings("40s", queue, &(two([""; 2]) + &change));
+        assert!(
+            of("drr").iter().all(|line| line.starts_with(&format!("`{key}` of flow `two`")))
+                && of("drr").len() == 1
+        );
+        assert_eq!(of(queue), [""; 0]);
+    }
 }
 
 #[test]
@@ -152,7 +162,7 @@ fn classes_that_are_assured_more_than_the_link_has_are_named() {
 #[test]
 fn flows_and_changes_that_the_run_does_not_reach_are_named() {
     let late = "flow.late = { count = 4, from = \"a\", to = \"b\", start = \"40s\" }\n";
-    let change = "[[change]]\nat = \"41s\"\nset = \"flow.one.class\"\nto = \"real_rate\"\n";
+    let change = "[[change]]\nat = \"41s\"\nset = \"link.wire.rate\"\nto = \"6Mbit\"\n";
     let named = |flow: u32| {
         format!(
             "flow `late.{flow}` never starts: the run ends at 40s; write an earlier `start`, or a later `stop`"

@@ -1,0 +1,192 @@
+//! Labels of packets that cannot say what they should.
+
+use std::collections::BTreeMap;
+
+use apportion_core::aqm::csfq::RouterRole;
+use apportion_core::label::Label;
+use apportion_core::mark::MarkerParams;
+use apportion_core::mark::rate_label::RateLabelParams;
+use apportion_core::mark::ticket_policer::PolicerParams;
+use apportion_core::packet::LabelKind;
+use apportion_core::units::{Bytes, Rate, TicketRate};
+
+use super::queues::Standing;
+use crate::entitlement::mean_demand;
+use crate::model::{Flow, Link, LinkId, Scenario, Transport};
+
+/// A flow in words.
+pub(super) fn named(flow: &Flow) -> String {
+    format!("flow `{}`", flow.name)
+}
+
+/// Who writes the tags that a link reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Writer {
+    /// A flow, by its index.
+    Flow(usize),
+    /// A link that exchanges tickets.
+    Link(LinkId),
+}
+
+/// What it is issued, and the flow with the largest packets of those with its tags.
+struct Issue<'a> {
+    tickets: f64,
+    params: &'a PolicerParams,
+    flow: &'a Flow,
+    /// How many flows there are, of which a link has perhaps more.
+    flows: usize,
+}
+
+impl Issue<'_> {
+    fn packet(&self) -> Bytes {
+        self.flow.transport.packet()
+    }
+}
+
+/// Tickets of a packet where all of a link goes to those that have `tickets` in a second.
+pub(crate) fn carried(tickets: f64, packet: Bytes, rate: Rate) -> f64 {
+    tickets * packet.bits() as f64 / rate.as_bit() as f64
+}
+
+/// That packets of `whom`, in words, would carry so many tickets, which tags that `whose` has written by `key` do not hold.
+pub(crate) fn full_tags(
+    whom: &str,
+    (packet, tickets): (Bytes, f64),
+    place: &str,
+    (whose, key, end): (&str, &str, &str),
+    params: &PolicerParams,
+) -> Option<String> {
+    let most = params.format().max();
+    let wider = match params.bits < Label::BITS {
+        true => format!("{key} = {{ bits = {} }}{end}, or ", Label::BITS),
+        false => String::new(),
+    };
+    (tickets > most).then(|| {
+        format!(
+            "packets of {packet} of {whom} would carry {tickets:.0} tickets {place}, and {whose} hold {most:.0} (`{key}.bits` = {}), so \
+             it gets less than its tickets; write {wider}issue fewer tickets to all",
+            params.bits
+        )
+    })
+}
+
+impl Scenario {
+    /// Tags too narrow for the tickets of a full packet where all of a link goes to packets with equally many.
+    pub(super) fn full_tags(&self, id: LinkId, link: &Link) -> Option<String> {
+        if link.queue.label_required() != Some(LabelKind::Tickets) {
+            return None;
+        }
+        let mut issues: BTreeMap<Writer, Issue<'_>> = BTreeMap::new();
+        for at in self.flows_over(id) {
+            let Some((writer, tickets, params)) = self.tagged_by(at, id) else { continue };
+            let flow = &self.flows[at];
+            let issue = issues.entry(writer).or_insert(Issue { tickets, params, flow, flows: 0 });
+            issue.flows += 1;
+            if flow.transport.packet() > issue.packet() {
+                issue.flow = flow;
+            }
+        }
+        // Of what a link is issued, the part is not known that goes elsewhere.
+        let is_all_here = |writer: &Writer, issue: &Issue<'_>| match writer {
+            Writer::Flow(_) => true,
+            Writer::Link(from) => self.flows_over(*from).len() == issue.flows,
+        };
+        let here = issues.iter().filter(|(writer, issue)| is_all_here(writer, issue));
+        let total: f64 = here.map(|(_, issue)| issue.tickets).sum();
+        let full = issues.iter().filter_map(|(writer, issue)| {
+            let packet = issue.packet();
+            let tickets = carried(total, packet, link.queue.capacity(link.rate));
+            let place = format!("at link `{}`", link.name);
+            let line = match writer {
+                Writer::Flow(_) => {
+                    let tags = ("its tags", "mark", "");
+                    full_tags(&named(issue.flow), (packet, tickets), &place, tags, issue.params)
+                }
+                Writer::Link(from) => {
+                    let from = &self.links[from.index()];
+                    let own = carried(issue.tickets, packet, from.queue.capacity(from.rate));
+                    let (whose, end) =
+                        (format!("tags of link `{}`", from.name), format!(" for link `{}`", from.name));
+                    let tags = (whose.as_str(), "exchange", end.as_str());
+                    full_tags(&named(issue.flow), (packet, tickets.max(own)), &place, tags, issue.params)
+                }
+            };
+            Some((packet, line?))
+        });
+        full.max_by_key(|(packet, _)| *packet).map(|(_, line)| line)
+    }
+
+    /// Who writes the tags of a flow that `id` reads, what it is issued, and how it writes; none if it has none, or if what is issued is
+    /// not known.
+    fn tagged_by(&self, at: usize, id: LinkId) -> Option<(Writer, f64, &PolicerParams)> {
+        let flow = &self.flows[at];
+        let source = match flow.mark.as_deref() {
+            Some(MarkerParams::Tickets(params)) => Some(&params.writer),
+            _ => None,
+        };
+        let mut writer = (Writer::Flow(at), flow.tickets, source?);
+        for hop in flow.path.iter().take_while(|hop| !self.choices(flow, hop).contains(&id)) {
+            let link = &self.links[hop.index()];
+            if link.tickets.is_some() || link.ack_tickets.is_some() {
+                writer = (Writer::Link(*hop), link.tickets, &link.exchange.writer);
+            }
+        }
+        let (writer, tickets, params) = writer;
+        Some((writer, tickets.map(TicketRate::get)?, params))
+    }
+
+    /// Labels too narrow for what a flow has of a link for a weight of 1, or, if it does not answer to drops, for what it sends.
+    pub(super) fn full_labels(&self, id: LinkId, link: &Link, standing: &Standing<'_>) -> Option<String> {
+        let queue = standing.queue;
+        // Hosts have no weights.
+        if queue.label_required() != Some(LabelKind::Rate) || queue.isolate().is_some() {
+            return None;
+        }
+        let flows = self.flows_over(id);
+        let parts = match queue.divides_among_customers() {
+            true => self.parts_of_customers(&flows),
+            false => vec![(flows.iter().map(|at| &self.flows[*at]).collect(), 1.0)],
+        };
+        let all = parts.iter().flat_map(|(members, part)| {
+            let guaranteed: f64 = members.iter().map(|flow| flow.guarantee.as_bit() as f64).sum();
+            let weights: f64 = members.iter().map(|flow| flow.weight.get()).sum();
+            let left = link.rate.as_bit() as f64 * part - guaranteed;
+            members.iter().map(move |flow| (*flow, left / weights))
+        });
+        let full = all.filter_map(|(flow, share)| {
+            let written = self.labelled_by(flow, id, standing)?;
+            let sent = mean_demand(flow).filter(|_| matches!(flow.transport, Transport::Udp { .. }));
+            let before = self.before(flow, id).map(|link| link.rate.as_bit() as f64);
+            let sent = before.fold(sent.unwrap_or(0.0), f64::min);
+            standing.full_labels(&named(flow), share.max(sent / flow.weight.get()), written)
+        });
+        full.take(1).next()
+    }
+
+    /// The links of a flow on its way to `id`; of a group the first.
+    fn before<'a>(&'a self, flow: &'a Flow, id: LinkId) -> impl Iterator<Item = &'a Link> {
+        let hops = flow.path.iter().take_while(move |hop| !self.choices(flow, hop).contains(&id));
+        hops.map(|hop| &self.links[hop.index()])
+    }
+
+    /// The narrowest labels that a flow has until it leaves `id`: each router may write them anew.
+    fn labelled_by<'a>(
+        &'a self,
+        flow: &'a Flow,
+        id: LinkId,
+        standing: &Standing<'a>,
+    ) -> Option<&'a RateLabelParams> {
+        let queues = self.before(flow, id).map(|link| &link.queue).chain([standing.queue]);
+        let mut narrowest: Option<&RateLabelParams> = None;
+        let mut is_kept = false;
+        for queue in queues {
+            let (Some(own), Some((role, egress))) = (queue.rate_label_params(), queue.rate_labels()) else {
+                continue;
+            };
+            let kept = narrowest.filter(|_| is_kept && role != RouterRole::Edge);
+            narrowest = kept.filter(|kept| kept.bits < own.bits).or(Some(own));
+            is_kept = !egress;
+        }
+        narrowest
+    }
+}

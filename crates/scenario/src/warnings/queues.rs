@@ -1,0 +1,274 @@
+//! What of a queue, or of flows over it, does nothing or not what it says, wherever the queue stands: in front of a link of a scenario, or
+//! in a direction of a gateway.
+
+use apportion_core::label::Label;
+use apportion_core::mark::rate_label::RateLabelParams;
+use apportion_core::packet::FlowClass;
+use apportion_core::param::Heeds;
+use apportion_core::system::classes::Classes;
+use apportion_core::system::hfsc::HfscClass;
+use apportion_core::system::htb::HtbClass;
+use apportion_core::system::{DisciplineKind, DisciplineParams};
+use apportion_core::units::{Bytes, Rate, Weight};
+
+/// Flows or classes that are named for one reason. Chosen: what one reads.
+pub(crate) const MOST_NAMED: usize = 3;
+/// The smallest packet that most links carry: an acknowledgement of TCP.
+const SMALLEST: Bytes = Bytes::new(40);
+
+/// A key of flows that queues may not heed.
+pub(crate) struct FlowKey {
+    name: &'static str,
+    pub(crate) kind: Heeds,
+    /// What a queue does that heeds it.
+    does: &'static str,
+}
+
+/// Those that change what a flow is due.
+pub(crate) const FLOW_KEYS: [FlowKey; 3] = [
+    FlowKey { name: "weight", kind: Heeds::Weight, does: "divides by weights, as \"drr\" does" },
+    FlowKey { name: "guarantee", kind: Heeds::Guarantee, does: "keeps guarantees, as \"csfq\" does" },
+    FlowKey { name: "class", kind: Heeds::Class, does: "knows classes, as \"ramp\" does" },
+];
+
+impl FlowKey {
+    /// Whether one of these, of a flow, is not its default.
+    pub(crate) fn is_set(&self, weight: Weight, guarantee: Rate, class: FlowClass) -> bool {
+        match self.kind {
+            Heeds::Weight => weight != Weight::ONE,
+            Heeds::Guarantee => guarantee > Rate::ZERO,
+            Heeds::Class => class == FlowClass::RealRate,
+            // Customers are rows of reports too.
+            Heeds::Customer | Heeds::Rtt | Heeds::Hosts | Heeds::Target => false,
+        }
+    }
+
+    /// That the key of `whom` and of so many others does nothing, since no queue `place` heeds it; `mend` is what to write.
+    pub(crate) fn unheeded(&self, whom: &str, others: usize, place: &str, mend: &str) -> String {
+        let others = if others == 0 { String::new() } else { format!(" and of {others} more") };
+        format!(
+            "`{}` of {whom}{others} changes what it is due and not what it gets: no queue {place} {}; write {mend}, or leave it out",
+            self.name, self.does
+        )
+    }
+}
+
+/// A queue where it stands.
+pub(crate) struct Standing<'a> {
+    /// Where, in words: "link `wire`".
+    pub(crate) place: String,
+    pub(crate) queue: &'a DisciplineParams,
+    /// The largest rate that there is behind it.
+    pub(crate) rate: Rate,
+}
+
+fn mbit(rate: Rate) -> f64 {
+    rate.as_bit() as f64 / 1e6
+}
+
+impl Standing<'_> {
+    /// What of its classes does nothing, or cannot be kept.
+    pub(crate) fn of_classes(&self) -> Vec<String> {
+        let one = [self.no_classes(), self.assured_too_much()].into_iter().flatten();
+        let mut all: Vec<String> = one.collect();
+        match &self.queue.kind {
+            DisciplineKind::Htb(params) => {
+                let rate = |class: &HtbClass, _| Some(class.rate);
+                all.extend(self.squeezed(&params.class, "rate", rate));
+                all.extend(self.bounded_above(&params.class, "ceil", |class| Some(class.ceil)));
+            }
+            DisciplineKind::Hfsc(params) => {
+                let share = |class: &HfscClass, is_leaf| class.ls_m2.or(class.rt_m2.filter(|_| is_leaf));
+                all.extend(self.squeezed(&params.class, "ls_m2", share));
+                all.extend(self.bounded_above(&params.class, "ul_m2", |class| class.ul_m2));
+                all.extend(self.beyond_limit(&params.class));
+            }
+            _ => {}
+        }
+        all
+    }
+
+    /// Classes that it has none of.
+    fn no_classes(&self) -> Option<String> {
+        // A table without classes has one without a name.
+        let has_none = self.queue.classes().is_some_and(|classes| classes.leaves == [""]);
+        has_none.then(|| {
+            format!(
+                "the queue of {} divides among classes and has none, so it is a FIFO; write for example class = {{ calls = {{ .. }} }}, \
+                 and customer = \"calls\" for its flows",
+                self.place
+            )
+        })
+    }
+
+    /// Classes that are assured more together than there is.
+    fn assured_too_much(&self) -> Option<String> {
+        let sum = |rates: &mut dyn Iterator<Item = Rate>| {
+            rates.fold(0, |sum, rate| sum + u128::from(rate.as_bit()))
+        };
+        let (assured, key) = match &self.queue.kind {
+            DisciplineKind::Htb(params) => {
+                let named = params.class.all().iter().filter(|class| !class.name.is_empty());
+                let mut roots = named.filter(|class| class.parent.is_none()).map(|class| class.params.rate);
+                (sum(&mut roots), "rate")
+            }
+            DisciplineKind::Hfsc(params) => {
+                let mut curves = params.class.all().iter().filter_map(|class| class.params.rt_m2);
+                (sum(&mut curves), "rt_m2")
+            }
+            _ => return None,
+        };
+        let shaper =
+            self.queue.shaper.as_ref().map(|shaper| shaper.rate).filter(|shaper| *shaper < self.rate);
+        let has = shaper.unwrap_or(self.rate);
+        (assured > u128::from(has.as_bit())).then(|| {
+            format!(
+                "the classes of {} are assured {} Mbit/s together, and {} has {}; lower `{key}`, or some get less",
+                self.place,
+                assured as f64 / 1e6,
+                if shaper.is_some() { "its shaper" } else { "it" },
+                mbit(has)
+            )
+        })
+    }
+
+    /// Parents whose children have more of `key` together than they have; `rate` says what a class has, by whether it is a leaf.
+    fn squeezed<T>(
+        &self,
+        classes: &Classes<T>,
+        key: &str,
+        rate: impl Fn(&T, bool) -> Option<Rate>,
+    ) -> Vec<String> {
+        let rates: Vec<Option<Rate>> =
+            classes.all().iter().map(|class| rate(&class.params, class.is_leaf)).collect();
+        let mut below = vec![0_u128; rates.len()];
+        for (class, rate) in classes.all().iter().zip(&rates) {
+            if let (Some(parent), Some(rate)) = (class.parent, rate) {
+                below[parent] += u128::from(rate.as_bit());
+            }
+        }
+        let all = classes.all().iter().zip(rates).zip(below);
+        let above = all.filter_map(|((class, own), below)| {
+            let own = own?;
+            (below > u128::from(own.as_bit())).then(|| {
+                format!(
+                    "the classes below class `{}` of {} have {} Mbit/s by `{key}` together, and it has {}; lower theirs, or \
+                     raise its, or some get less",
+                    class.name,
+                    self.place,
+                    below as f64 / 1e6,
+                    mbit(own)
+                )
+            })
+        });
+        above.collect()
+    }
+
+    /// Classes that may have more by `key` than one above them may; `most` says what a class may have.
+    fn bounded_above<T>(
+        &self,
+        classes: &Classes<T>,
+        key: &str,
+        most: impl Fn(&T) -> Option<Rate>,
+    ) -> Vec<String> {
+        let above = classes.all().iter().filter_map(|class| {
+            let own = most(&class.params)?;
+            let (bounding, bound) = least_of(classes, class.parent, &most).filter(|(_, bound)| *bound < own)?;
+            Some(format!(
+                "`{key}` of class `{}` of {} is {} Mbit/s, and the {} of class `{bounding}` above it bound it; lower it, or raise that \
+                 of `{bounding}`",
+                class.name,
+                self.place,
+                mbit(own),
+                mbit(bound)
+            ))
+        });
+        above.take(MOST_NAMED).collect()
+    }
+
+    /// Real-time curves beyond an upper limit.
+    fn beyond_limit(&self, classes: &Classes<HfscClass>) -> Vec<String> {
+        let beyond = classes.all().iter().enumerate().filter_map(|(at, class)| {
+            let own = class.params.rt_m2?;
+            let limit = least_of(classes, Some(at), &|class: &HfscClass| class.ul_m2);
+            let (limited, limit) = limit.filter(|(_, limit)| *limit < own)?;
+            Some(format!(
+                "`rt_m2` of class `{}` of {} is {} Mbit/s, and goes beyond the {} of `ul_m2` of class `{limited}`, which limits \
+                 link-sharing alone; lower it, or raise `ul_m2`",
+                class.name,
+                self.place,
+                mbit(own),
+                mbit(limit)
+            ))
+        });
+        beyond.take(MOST_NAMED).collect()
+    }
+
+    /// Rates of its own that are above that of the link, whatever the size of packets, and hold nothing back.
+    pub(crate) fn idle_rates(&self) -> impl Iterator<Item = String> {
+        let shaper = self.queue.shaper.as_ref().map(|shaper| ("rate", "`shaper`", mbit(shaper.rate)));
+        // A smaller packet is charged more for its size.
+        let charged = self.queue.charge(SMALLEST, Bytes::ZERO).unwrap_or(SMALLEST);
+        let part = SMALLEST.get() as f64 / charged.get() as f64;
+        let least = |rate| (mbit(rate) * part * 1e3).round() / 1e3;
+        let bandwidth = self.queue.bandwidth().map(|rate| ("bandwidth", "it", least(rate)));
+        let link = mbit(self.rate);
+        let idle = shaper.into_iter().chain(bandwidth).filter(move |(_, _, own)| *own > link);
+        idle.map(move |(key, out, own)| {
+            format!(
+                "`{key}` of the queue of {} lets {own} Mbit/s pass, more than the {link} that there are behind it, so that it holds \
+                 nothing back; lower it, or leave {out} out",
+                self.place
+            )
+        })
+    }
+
+    /// A fair scheduler whose policy drops what arrives; `flow`, in words, does not answer to drops.
+    pub(crate) fn undone_division(&self, flow: &str) -> Option<String> {
+        let [scheduler, policy] = self.queue.undone_division()?;
+        Some(format!(
+            "`{scheduler}` of {} divides what `{policy}` lets into the buffer: if {flow} sends more than its share, it has more; write \
+             drop = \"lqd\", or another that keeps shares",
+            self.place
+        ))
+    }
+
+    /// Weights behind equal parts; `flow`, in words, has one and does not answer to drops.
+    pub(crate) fn equal_in_front(&self, flow: &str) -> Option<String> {
+        let behind = self.queue.equal_in_front()?;
+        Some(format!(
+            "`sffc` of {} holds flows that do not answer to drops to equal parts in front of `{behind}`, whatever the `weight` of {flow}; \
+             write discipline = \"fq_codel\", or another that gives each flow its share",
+            self.place
+        ))
+    }
+
+    /// Labels of this form that cannot say `rate` bits a second for a weight of 1, that of `flow`, in words.
+    pub(crate) fn full_labels(&self, flow: &str, rate: f64, written: &RateLabelParams) -> Option<String> {
+        let most = written.format().max();
+        let wider =
+            if written.bits < Label::BITS { format!("bits = {}, or ", Label::BITS) } else { String::new() };
+        (rate > most).then(|| {
+            format!(
+                "labels of {flow} would say {:.0} Mbit/s for a weight of 1 in the queue of {}, and hold {:.0} (`bits` = {}), so that it is \
+                 not held to its share; write {wider}larger weights for all",
+                rate / 1e6,
+                self.place,
+                most / 1e6,
+                written.bits
+            )
+        })
+    }
+}
+
+/// The least rate that `most` says of a class and of those above it, with the name of the class that has it.
+fn least_of<'a, T>(
+    classes: &'a Classes<T>,
+    from: Option<usize>,
+    most: &impl Fn(&T) -> Option<Rate>,
+) -> Option<(&'a str, Rate)> {
+    let all = classes.all();
+    let up = std::iter::successors(from, |at| all[*at].parent);
+    let bounds = up.filter_map(|at| Some((all[at].name.as_str(), most(&all[at].params)?)));
+    bounds.min_by_key(|(_, bound)| *bound)
+}
