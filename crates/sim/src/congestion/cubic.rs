@@ -7,10 +7,9 @@
 //! [`CubicForm::Linux`] counts whole segments, as the kernel does: a *pace* says how many must be acknowledged for
 //! each one that the window grows by, and follows the target.
 
+use apportion_core::congestion::{Ack, CongestionControl, CongestionEvent, Response, Window};
 use apportion_core::units::{Span, Time};
 use apportion_scenario::tcp::CubicForm;
-
-use super::{Ack, CongestionControl, CongestionEvent, Response, Window};
 
 /// RFC 9438 section 4.1: the aggressiveness, in segments per second cubed.
 pub const C: f64 = 0.4;

@@ -8,8 +8,9 @@
 //! less than half of the share, or not at all. All packets are ECN-capable, SYNs, ACKs and what is sent again too. Cost: O(1)
 //! per ACK; 32 bytes per connection.
 
+use apportion_core::congestion::{Ack, CongestionControl, CongestionEvent, Feedback, Response, Window};
+
 use super::reno::Reno;
-use super::{Ack, CongestionControl, CongestionEvent, Feedback, Response, Window};
 
 /// RFC 8257 section 4.2: g, the weight of the last window in the estimate, is 1/16 in some implementations.
 const G: f64 = 1.0 / 16.0;

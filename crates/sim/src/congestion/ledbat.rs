@@ -16,9 +16,8 @@
 //! | `ALLOWED_INCREASE` | ALLOWED_INCREASE | 1 segment | recommended |
 //! | `MIN_CWND` | MIN_CWND | 2 segments | recommended |
 
+use apportion_core::congestion::{Ack, CongestionControl, CongestionEvent, Feedback, Response, Window};
 use apportion_core::units::{Span, Time};
-
-use super::{Ack, CongestionControl, CongestionEvent, Feedback, Response, Window};
 
 const TARGET: Span = Span::from_millis(100);
 const GAIN: f64 = 1.0;

@@ -5,9 +5,8 @@
 //! rate of a sender whose congestion control names none is that of Linux (ip-sysctl, tcp_pacing_ss_ratio and
 //! tcp_pacing_ca_ratio): the window in a smoothed round trip, twice in slow start and 1.2 times after it.
 
+use apportion_core::congestion::Window;
 use apportion_core::units::{Bytes, Rate, Span, Time};
-
-use super::Window;
 
 /// The draft's bounds of the pacing rate, up to which a quantum is one segment, or two.
 const ONE_SEGMENT: Rate = Rate::from_kbit(1_200);

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
+use apportion_core::congestion::{Ack, CongestionControl, CongestionEvent, Phase, Response, Sent, Window};
 use apportion_core::units::{Rate, Span, Time};
 
 use super::delivery_rate::{DeliveryRate, RateSample, Transit};
-use super::{Ack, CongestionControl, CongestionEvent, Phase, Response, Sent, Window};
 
 /// What an ACK says with its sample. Counts are of segments.
 #[derive(Clone, Copy, Debug)]

@@ -7,10 +7,12 @@
 //! Left out: the fall back where a classic queue marks, fractional windows, and growth in the round trip after a mark.
 //! Cost: O(1) per ACK; 48 bytes per connection.
 
+use apportion_core::congestion::{
+    Ack, CongestionControl, CongestionEvent, Feedback, Phase, Response, Window,
+};
 use apportion_core::units::{Span, Time};
 
 use super::reno::Reno;
-use super::{Ack, CongestionControl, CongestionEvent, Feedback, Phase, Response, Window};
 
 /// Section 2.4.2: the weight of the last round in the estimate.
 const G: f64 = 1.0 / 16.0;

@@ -3,7 +3,7 @@
 //! RFC 5681 section 3.1; ns-2 where a profile says so. Tahoe, NewReno and SACK have it too: they differ in how they repair losses. Cost:
 //! O(1) per ACK, no state.
 
-use super::{Ack, CongestionControl, CongestionEvent, Response, Window};
+use apportion_core::congestion::{Ack, CongestionControl, CongestionEvent, Response, Window};
 
 /// Reno's control.
 #[derive(Clone, Copy, Debug)]

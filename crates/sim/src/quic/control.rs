@@ -1,17 +1,19 @@
-//! The congestion window and the rate of sending: RFC 9002 section 7, with the controls of [`congestion`].
+//! The congestion window and the rate of sending: RFC 9002 section 7, with the controls of [`congestion`](crate::congestion).
 //!
 //! In full packets, as [`tcp`](crate::tcp) counts segments. A loss takes its part of the window at once, and lets one packet out
 //! (section 7.3.2). The rate is that of [`pacing`](crate::congestion::pacing): twice the window in a smoothed round trip in slow start and 1.2
 //! times after it, the N of section 7.7; BBR has its own.
 
+use apportion_core::congestion::{Ack, CongestionEvent, Feedback, Phase, Response, Sent, Window};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_scenario::quic::{MINIMUM_WINDOW, QuicParams};
 use apportion_scenario::tcp::TcpParams;
 
 use super::rtt::Rtt;
+use crate::congestion::control::{Control, Sign};
 use crate::congestion::hystart::{HyStart, Sample};
 use crate::congestion::pacing::rate_of_window;
-use crate::congestion::{self, Ack, CongestionEvent, Control, Feedback, Phase, Response, Sent, Sign, Window};
+use crate::congestion::window::{basis, first_window, reduce, time_out};
 
 /// The congestion control of a connection, with its recovery periods.
 #[derive(Debug)]
@@ -62,7 +64,7 @@ impl Controller {
     pub fn new(params: &QuicParams) -> Self {
         let rules = Box::new(params.congestion());
         Self {
-            window: congestion::first_window(&rules),
+            window: first_window(&rules),
             control: Control::new(&rules),
             rules,
             hystart: HyStart::START,
@@ -123,7 +125,7 @@ impl Controller {
         match sign(&mut *self.control, &mut self.window, &event) {
             Response::Ignore => return false,
             Response::Reduce(left) => {
-                congestion::reduce(&self.rules, &mut self.window, left);
+                reduce(&self.rules, &mut self.window, left);
                 // Both are at least kMinimumWindow.
                 self.window.cwnd = self.window.ssthresh;
             }
@@ -135,7 +137,7 @@ impl Controller {
 
     fn event(&self, now: Time, in_flight: u32) -> CongestionEvent {
         let (cwnd, receive_window) = (self.window.cwnd, f64::INFINITY);
-        let basis = congestion::basis(&self.rules, cwnd, receive_window, f64::from(in_flight));
+        let basis = basis(&self.rules, cwnd, receive_window, f64::from(in_flight));
         CongestionEvent { now, cwnd, basis, receive_window, in_flight, again: false }
     }
 
@@ -147,7 +149,7 @@ impl Controller {
     /// Section 7.6.2: everything for a long time is lost.
     pub fn collapse(&mut self, now: Time, in_flight: u32) {
         let event = CongestionEvent { again: true, ..self.event(now, in_flight) };
-        congestion::time_out(&self.rules, &mut self.window, &mut self.control, &event);
+        time_out(&self.rules, &mut self.window, &mut *self.control, &event);
         self.window.cwnd = MINIMUM_WINDOW.get() as f64;
         // BBR gives the window back when what is sent from now on arrives.
         self.recovers = self.control.moves_window(Phase::Recovery);

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use apportion_core::Ecn;
+use apportion_core::congestion::{CongestionControl, Feedback};
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::model::UDP_HEADER;
 use apportion_scenario::quic::QuicParams;
@@ -16,7 +17,6 @@ use super::rtt::Rtt;
 use super::sent::{Numbered, Record, Sent};
 use super::stream::Outgoing;
 use crate::congestion::pacing::Pacer;
-use crate::congestion::{CongestionControl, Feedback};
 use crate::tcp::seq::{unwrap, wrap};
 
 /// Section 6.2.4: packets that leave when the probe timeout expires.

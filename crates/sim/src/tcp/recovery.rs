@@ -7,13 +7,15 @@
 //! sender wait for its timer (RFC 3168 section 6.1.2). Cost: O(1) per ACK; O(ranges reported) in SACK
 //! recovery.
 
+use apportion_core::congestion::{Ack, CongestionControl, Phase, Response};
 use apportion_core::units::Time;
 use apportion_scenario::tcp::{Halving, Inflate, LossRecovery, RecoveryExit, SackRecovery};
 
 use super::segment::{Flags, Segment, Wire};
 use super::sender::Sender;
 use super::seq::unwrap;
-use crate::congestion::{self, Ack, CongestionControl, Control, Phase, Response, Sign};
+use crate::congestion::control::{Control, Sign};
+use crate::congestion::window::{hold, reduce};
 
 /// Where a sender stands between a loss and its repair.
 #[derive(Clone, Copy, Debug, Default)]
@@ -307,7 +309,7 @@ impl Sender {
             // RFC 5681 section 3.2 step 2: what limited transmit sent does not count.
             let flight = self.flight_segments() - f64::from(self.recovery.extra);
             if self.reduce_for(now, flight, CongestionControl::on_loss) == Response::Ignore {
-                congestion::hold(&mut self.window);
+                hold(&mut self.window);
             }
         }
         self.recovery.recover = self.snd_max;
@@ -332,8 +334,8 @@ impl Sender {
         let event = self.congestion_event(now, flight);
         let response = sign(&mut *self.control, &mut self.window, &event);
         match response {
-            Response::Reduce(left) => congestion::reduce(&self.params, &mut self.window, left),
-            Response::Done => congestion::hold(&mut self.window),
+            Response::Reduce(left) => reduce(&self.params, &mut self.window, left),
+            Response::Done => hold(&mut self.window),
             Response::Ignore => {}
         }
         response

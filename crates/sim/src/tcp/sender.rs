@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use apportion_core::Ecn;
+use apportion_core::congestion::{CongestionEvent, Window};
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::tcp::{Halving, Idle, Inflate, SackRecovery, TcpParams};
 
@@ -18,7 +19,8 @@ use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
 use super::segment::{Flags, Segment, Wire};
 use super::seq::{unwrap, wrap};
-use crate::congestion::{self, CongestionEvent, Control, Window, basis, first_window};
+use crate::congestion::control::Control;
+use crate::congestion::window::{self, basis, first_window};
 
 mod handshake;
 mod idle;
@@ -519,7 +521,7 @@ impl Sender {
         // RFC 5681 section 3.1: a segment already resent by the timer leaves ssthresh as it is.
         let again = again && self.params.halving == Halving::Flight;
         let event = CongestionEvent { again, ..self.congestion_event(now, self.flight_segments()) };
-        congestion::time_out(&self.params, &mut self.window, &mut self.control, &event);
+        window::time_out(&self.params, &mut self.window, &mut *self.control, &event);
         self.rtt.back_off(&self.params);
         self.abandon_recovery(Cut::Timeout);
         self.timed = None;

@@ -9,7 +9,7 @@ mod vegas;
 
 use apportion_runtime::outcome::Outcome;
 use apportion_scenario::tcp::{ALGORITHMS, Algorithm, TcpParams};
-use apportion_sim::congestion::Control;
+use apportion_sim::congestion::control::Control;
 
 use crate::common;
 

@@ -1,10 +1,10 @@
 //! What a congestion control learns of a sender that keeps a record of segments, and what paces it.
 
+use apportion_core::congestion::{Ack, Feedback, Sent};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
 use super::record::{Delivery, Losses};
 use crate::congestion::pacing;
-use crate::congestion::{Ack, Feedback, Sent};
 use crate::tcp::segment::{Extra, Flags, Segment};
 use crate::tcp::sender::Sender;
 

@@ -14,6 +14,7 @@ mod undo;
 
 use std::ops::{Deref, DerefMut};
 
+use apportion_core::congestion::{CongestionControl, CongestionEvent, Phase, Response};
 use apportion_core::units::{Span, Time};
 
 use super::accurate::Marks;
@@ -21,9 +22,10 @@ use super::prr::Prr;
 use super::segment::{Segment, Wire};
 use super::sender::Sender;
 use super::seq::unwrap;
+use crate::congestion::control::Sign;
 use crate::congestion::hystart::{HyStart, Sample};
 use crate::congestion::pacing::Pacer;
-use crate::congestion::{self, CongestionControl, CongestionEvent, Phase, Response, Sign};
+use crate::congestion::window::{self, basis, hold};
 use probe::Probe;
 use record::{Delivery, Losses, Prior, Record};
 use undo::Before;
@@ -270,16 +272,16 @@ impl Sender {
         // Linux counts whole segments: what was acknowledged towards another one is forgotten.
         let cwnd = self.window.cwnd.floor();
         let (receive_window, in_flight) = (self.window_segments(), self.rack.record.in_flight());
-        let basis = congestion::basis(&self.params, cwnd, receive_window, self.flight_segments());
+        let basis = basis(&self.params, cwnd, receive_window, self.flight_segments());
         let event = CongestionEvent { now, cwnd, basis, receive_window, in_flight, again: false };
         let response = sign(&mut *self.control, &mut self.window, &event);
         match response {
             Response::Reduce(left) => {
-                congestion::reduce(&self.params, &mut self.window, left);
+                window::reduce(&self.params, &mut self.window, left);
                 self.window.cwnd = cwnd;
             }
             Response::Done if !self.control.moves_window(Phase::Recovery) => {
-                congestion::hold(&mut self.window);
+                hold(&mut self.window);
             }
             Response::Done | Response::Ignore => {}
         }
@@ -303,7 +305,7 @@ impl Sender {
             if self.rack.state != Phase::Cwr {
                 self.remember_window();
                 if self.reduce(now, CongestionControl::on_loss) == Response::Ignore {
-                    congestion::hold(&mut self.window);
+                    hold(&mut self.window);
                 }
             }
             self.enter(Phase::Recovery);
@@ -488,7 +490,7 @@ impl Sender {
             self.remember_window();
         }
         let event = CongestionEvent { again, ..self.congestion_event(now, self.flight_segments()) };
-        congestion::time_out(&self.params, &mut self.window, &mut self.control, &event);
+        window::time_out(&self.params, &mut self.window, &mut *self.control, &event);
         let reordering = self.reordering_window();
         self.rack.record.time_out(now, reordering);
         self.inform_of_losses(now);

@@ -1,8 +1,8 @@
 //! The tail loss probe: the last segment once more, so that its ACK shows what is lost (RFC 8985 section 7).
 
+use apportion_core::congestion::{CongestionControl, Phase, Response};
 use apportion_core::units::{Span, Time};
 
-use crate::congestion::{CongestionControl, Phase, Response};
 use crate::tcp::segment::Wire;
 use crate::tcp::sender::Sender;
 

@@ -6,7 +6,7 @@ use apportion_core::Ecn;
 use apportion_core::units::Time;
 
 use super::{Phase, Sender};
-use crate::congestion::initial_window;
+use crate::congestion::window::initial_window;
 use crate::tcp::accurate::{self, Feedback};
 use crate::tcp::receiver::window_scale;
 use crate::tcp::segment::{Extra, Flags, Segment, Wire};

@@ -4,7 +4,7 @@ use apportion_core::units::Time;
 use apportion_scenario::tcp::Idle;
 
 use super::Sender;
-use crate::congestion::initial_window;
+use crate::congestion::window::initial_window;
 use crate::tcp::segment::Wire;
 
 impl Sender {

@@ -1,0 +1,123 @@
+//! The congestion control of a connection, whichever it is.
+
+use std::ops::{Deref, DerefMut};
+
+use apportion_core::congestion::{Ack, CongestionControl, CongestionEvent, Connection, Response, Window};
+use apportion_scenario::tcp::{Algorithm, TcpParams};
+
+use super::bbr::Bbr;
+use super::bbr3::Bbr3;
+use super::cubic::Cubic;
+use super::dctcp::Dctcp;
+use super::ledbat::Ledbat;
+use super::path_model::ByModel;
+use super::prague::Prague;
+use super::reno::Reno;
+use super::vegas::Vegas;
+use super::window::initial_window;
+
+/// The hook of a sign of congestion.
+pub type Sign = fn(&mut (dyn CongestionControl + 'static), &mut Window, &CongestionEvent) -> Response;
+
+/// A congestion control in the size of a pointer. Reno and CUBIC, which most connections have, are called without a table of functions
+/// for each ACK; all are a [`CongestionControl`] by reference.
+#[derive(Debug)]
+pub enum Control {
+    /// Of Tahoe, Reno, NewReno and SACK, which differ in how they repair losses.
+    Reno(Reno),
+    /// One that remembers something.
+    Boxed(Box<Boxed>),
+}
+
+/// A control on the heap.
+#[derive(Debug)]
+pub enum Boxed {
+    /// CUBIC's.
+    Cubic(Cubic),
+    /// Any other.
+    Other(Box<dyn CongestionControl>),
+}
+
+/// A connection has 512 bytes.
+const _: () = assert!(size_of::<Control>() == 8);
+
+impl Control {
+    /// That of a connection that begins.
+    #[must_use]
+    pub fn new(params: &TcpParams) -> Self {
+        let (initial_window, segment) = (initial_window(params), params.segment);
+        let wire = segment + params.header;
+        let other: Box<dyn CongestionControl> = match &params.algorithm {
+            Algorithm::Tahoe | Algorithm::Reno | Algorithm::NewReno | Algorithm::Sack => {
+                return Self::Reno(Reno);
+            }
+            Algorithm::Cubic => return Self::Boxed(Box::new(Boxed::Cubic(Cubic::new(params.cubic)))),
+            Algorithm::Bbr => Box::new(ByModel::new(Bbr::new(initial_window, wire))),
+            Algorithm::Bbr3 => Box::new(ByModel::new(Bbr3::new(initial_window, wire))),
+            Algorithm::Dctcp => Box::<Dctcp>::default(),
+            Algorithm::Vegas => Box::<Vegas>::default(),
+            Algorithm::Ledbat => Box::<Ledbat>::default(),
+            Algorithm::Prague => Box::<Prague>::default(),
+            Algorithm::Registered(registered) => {
+                registered.build(&Connection { initial_window, segment, wire })
+            }
+        };
+        Self::Boxed(Box::new(Boxed::Other(other)))
+    }
+
+    /// Whether it is to be told of everything: what is sent, and what ACKs report.
+    #[must_use]
+    pub fn is_informed(&self) -> bool {
+        matches!(self, Self::Boxed(boxed) if matches!(**boxed, Boxed::Other(_)))
+    }
+
+    /// As [`CongestionControl::on_ack`], for one that is not [informed](Self::is_informed): what it does not ask is not computed.
+    #[inline(always)]
+    pub fn on_ack_uninformed(&mut self, window: &mut Window, ack: &Ack) {
+        match self {
+            Self::Reno(reno) => reno.on_ack(window, ack),
+            Self::Boxed(boxed) => {
+                if let Boxed::Cubic(cubic) = &mut **boxed {
+                    cubic.on_ack(window, ack);
+                }
+            }
+        }
+    }
+
+    /// As [`CongestionControl::on_ack`].
+    #[inline(always)]
+    pub fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        match self {
+            Self::Reno(reno) => reno.on_ack(window, ack),
+            Self::Boxed(boxed) => match &mut **boxed {
+                Boxed::Cubic(cubic) => cubic.on_ack(window, ack),
+                Boxed::Other(other) => other.on_ack(window, ack),
+            },
+        }
+    }
+}
+
+impl Deref for Control {
+    type Target = dyn CongestionControl;
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Reno(reno) => reno,
+            Self::Boxed(boxed) => match &**boxed {
+                Boxed::Cubic(cubic) => cubic,
+                Boxed::Other(other) => &**other,
+            },
+        }
+    }
+}
+
+impl DerefMut for Control {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        match self {
+            Self::Reno(reno) => reno,
+            Self::Boxed(boxed) => match &mut **boxed {
+                Boxed::Cubic(cubic) => cubic,
+                Boxed::Other(other) => &mut **other,
+            },
+        }
+    }
+}
