@@ -168,6 +168,8 @@ fn ops() -> impl Strategy<Value = Vec<ControlOp>> {
 /// A transport with its control.
 struct Driver<C> {
     control: C,
+    /// The control observes segments.
+    informed: bool,
     window: Window,
     /// The largest window so far.
     largest: f64,
@@ -185,6 +187,7 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
     fn new(control: C) -> Self {
         let window = Window { cwnd: CONNECTION.initial_window, ssthresh: f64::INFINITY };
         Self {
+            informed: control.observes_segments(),
             control,
             window,
             largest: window.cwnd,
@@ -208,7 +211,9 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
                 ControlOp::Timeout => self.time_out()?,
                 ControlOp::Pause => {
                     self.pauses = true;
-                    self.control.on_app_limited(self.in_flight.len() as u32);
+                    if self.informed {
+                        self.control.on_app_limited(self.in_flight.len() as u32);
+                    }
                 }
                 ControlOp::Advance(millis) => self.now += Span::from_millis(millis.into()),
             }
@@ -231,8 +236,10 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
         let in_flight = self.in_flight.len() as u32;
         self.sent += 1;
         self.in_flight.push_back(self.sent);
-        let sent = Sent { now: self.now, number: self.sent, in_flight };
-        self.control.on_sent(&mut self.window, &sent);
+        if self.informed {
+            let sent = Sent { now: self.now, number: self.sent, in_flight };
+            self.control.on_sent(&mut self.window, &sent);
+        }
         self.check("on_sent")
     }
 
@@ -246,18 +253,18 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
         (self.pauses, self.now) = (false, self.now + Span::from_millis(1));
         self.in_flight.drain(..acked);
         let (now, last_sent, delivered) = (self.now, self.sent, acked as u32);
-        let bytes = CONNECTION.segment.get() * acked as u64;
-        let (counts_marks, one_way_delay) = (true, Some(rtt.div(2)));
-        self.control.on_feedback(&Feedback {
-            now,
-            number: latest,
-            last_sent,
-            bytes,
-            segments: delivered,
-            marked,
-            counts_marks,
-            one_way_delay,
-        });
+        if self.informed {
+            self.control.on_feedback(&Feedback {
+                now,
+                number: latest,
+                last_sent,
+                bytes: CONNECTION.segment.get() * acked as u64,
+                segments: delivered,
+                marked,
+                counts_marks: true,
+                one_way_delay: Some(rtt.div(2)),
+            });
+        }
         if self.phase != Phase::Open && latest > self.recover {
             self.phase = Phase::Open;
             self.control.on_recovered(&mut self.window);
@@ -301,8 +308,14 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
         if matches!(self.phase, Phase::Open | Phase::Cwr) && self.congest(C::Target::on_loss, "on_loss")? {
             (self.phase, self.recover) = (Phase::Recovery, self.sent);
         }
-        self.control.on_segment_lost(&self.window, self.now, number);
+        self.inform_of_loss(number);
         Ok(())
+    }
+
+    fn inform_of_loss(&mut self, number: u64) {
+        if self.informed {
+            self.control.on_segment_lost(&self.window, self.now, number);
+        }
     }
 
     fn event(&self) -> CongestionEvent {
@@ -343,7 +356,7 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
         }
         self.window = Window { cwnd: 1.0, ssthresh: left.max(2.0) };
         for number in std::mem::take(&mut self.in_flight) {
-            self.control.on_segment_lost(&self.window, self.now, number);
+            self.inform_of_loss(number);
         }
         (self.phase, self.recover) = (Phase::Loss, self.sent);
         self.check("on_timeout")

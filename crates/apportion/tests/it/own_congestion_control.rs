@@ -1,7 +1,13 @@
 //! The example of a congestion control of one's own: within its length, lawful, and in every place where others are.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use apportion::{Catalog, Run, ScenarioBuilder, catalogue};
-use apportion_core::congestion::{Ack, CongestionControl, CongestionEvent, Entry, Response, Window};
+use apportion_core::congestion::{
+    Ack, CongestionControl, CongestionEvent, Entry, Feedback, Marks, Response, Sent, Window,
+};
+use apportion_core::units::Time;
 
 use crate::own_control as example;
 
@@ -157,6 +163,94 @@ fn a_window_stays_where_its_control_ignores_losses_and_marks() {
             println!("{profile} {link}: {deaf} against {reno}");
             assert!(deaf > 1.5 * reno, "{profile}, {link}: {deaf} against {reno}");
         }
+    }
+}
+
+/// How often each of the four hooks of single segments was called; then marks, and sums of what ACKs say.
+type Calls = Arc<[AtomicU64; 7]>;
+
+/// Reno that counts calls, and observes segments or not.
+#[derive(Debug)]
+struct Counting {
+    observes: bool,
+    calls: Calls,
+}
+
+impl Counting {
+    fn add(&self, index: usize, more: u64) {
+        self.calls[index].fetch_add(more, Ordering::Relaxed);
+    }
+}
+
+impl CongestionControl for Counting {
+    fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
+        self.add(5, ack.prior_in_flight.into());
+        self.add(6, ack.latest.unwrap_or_default());
+        Halves.on_ack(window, ack);
+    }
+    fn on_loss(&mut self, window: &mut Window, event: &CongestionEvent) -> Response {
+        Halves.on_loss(window, event)
+    }
+    fn on_mark(&mut self, window: &mut Window, event: &CongestionEvent) -> Response {
+        self.add(4, 1);
+        Halves.on_mark(window, event)
+    }
+    fn on_sent(&mut self, _: &mut Window, _: &Sent) {
+        self.add(0, 1);
+    }
+    fn on_feedback(&mut self, _: &Feedback) {
+        self.add(1, 1);
+    }
+    fn on_segment_lost(&mut self, _: &Window, _: Time, _: u64) {
+        self.add(2, 1);
+    }
+    fn on_app_limited(&mut self, _: u32) {
+        self.add(3, 1);
+    }
+    fn observes_segments(&self) -> bool {
+        self.observes
+    }
+}
+
+#[test]
+fn who_observes_no_segments_is_not_told_of_them_and_misses_nothing_else() {
+    const COUNTING: Entry = Entry::new("counting", "Counts calls.", "this test");
+    static ONE: Entry = Entry { quic: true, ..COUNTING };
+    static EACH: Entry = Entry { marks: Marks::Counted, needs_rack: true, ..COUNTING };
+    let run = |entry: &'static Entry, flow: &str, observes| {
+        let (calls, mut catalog) = (Calls::default(), Catalog::default());
+        let told = Arc::clone(&calls);
+        catalog.register_control(entry, move |_| Counting { observes, calls: Arc::clone(&told) }).unwrap();
+        let text = format!(
+            r#"
+            seed = 1
+            stop = "20s"
+            link.x = {{ from = "a", to = "b", rate = "10Mbit", delay = "20ms", loss = "0.3%", queue = "dualpi2" }}
+            flow.x = {{ from = "a", to = "b", {flow} }}
+            flow.y = {{ from = "a", to = "b", {flow}, source = {{ kind = "short_flows", per_second = 5, mean_size = "90kB" }} }}
+            "#
+        );
+        let scenario = ScenarioBuilder::from_text(text).catalog(&catalog).load().unwrap();
+        Run::new(&scenario).simulate().unwrap();
+        calls.each_ref().map(|count| count.load(Ordering::Relaxed))
+    };
+    for (entry, flow, is_told) in [
+        (&ONE, r#"tcp = { algorithm = "counting", ecn = true }"#, true),
+        (&ONE, r#"tcp = { algorithm = "counting", pacing = true, ecn = true }"#, true),
+        (&EACH, r#"tcp = "counting""#, true),
+        (&ONE, r#"tcp = { profile = "rfc", algorithm = "counting", ecn = true }"#, false),
+        (&ONE, r#"quic = { algorithm = "counting", ecn = true }"#, true),
+    ] {
+        let [told, untold] = [true, false].map(|observes| run(entry, flow, observes));
+        assert!(told[..4].iter().all(|&count| (count > 0) == is_told), "{flow}: {told:?}");
+        assert_eq!(untold[..4], [0; 4], "{flow}");
+        assert!(told[4] > 0 && told[5] > 0, "{flow}: {told:?}");
+        assert_eq!(told[4..], untold[4..], "{flow}");
+    }
+    for observes in [true, false] {
+        let calls = Calls::default();
+        apportion_laws::check_control(|_| Box::new(Counting { observes, calls: Arc::clone(&calls) }));
+        assert!(calls[..4].iter().all(|count| (count.load(Ordering::Relaxed) > 0) == observes), "{calls:?}");
     }
 }
 

@@ -30,6 +30,10 @@
 //! | [`on_undone`](CongestionControl::on_undone) | after it, if nothing had been lost | – | – |
 //! | [`on_app_limited`](CongestionControl::on_app_limited) | no more data, and room in the window | – | the same |
 //! | [`on_restart`](CongestionControl::on_restart) | the window restarts after an idle time | the same | – |
+//! | [`observes_segments`](CongestionControl::observes_segments) | the connection begins | – | the same |
+//!
+//! `on_sent`, `on_feedback`, `on_segment_lost` and `on_app_limited` are for a control that observes segments: where it says that it does
+//! not, as Reno and CUBIC do, no transport calls them.
 //!
 //! The classical recoveries (RFC 5681, 6582, 6675) keep no record of segments. A control that measures by one says so in its
 //! [`Entry::needs_rack`]; of any other, [`Entry::recovery`] says which of them it has.
@@ -270,6 +274,13 @@ pub trait CongestionControl: fmt::Debug + Send {
     fn moves_window(&self, phase: Phase) -> bool {
         let _ = phase;
         false
+    }
+
+    /// Whether it observes single segments. If not, [`on_sent`](Self::on_sent), [`on_feedback`](Self::on_feedback),
+    /// [`on_segment_lost`](Self::on_segment_lost) and [`on_app_limited`](Self::on_app_limited) are never called, which saves their time.
+    /// Default: it does.
+    fn observes_segments(&self) -> bool {
+        true
     }
 
     /// Whether it has the slow start of RFC 5681, which HyStart may end. Default: it has.

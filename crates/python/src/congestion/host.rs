@@ -323,6 +323,12 @@ impl CongestionControl for Host {
         self.ask(Hook::MovesWindow, (phase,), "True or False", |_| true).unwrap_or(false)
     }
 
+    fn observes_segments(&self) -> bool {
+        [Hook::OnSent, Hook::OnFeedback, Hook::OnSegmentLost, Hook::OnAppLimited]
+            .iter()
+            .any(|&hook| self.has(hook))
+    }
+
     fn has_slow_start(&self) -> bool {
         self.ask(Hook::HasSlowStart, (), "True or False", |_| true).unwrap_or(true)
     }

@@ -65,15 +65,17 @@ impl Control {
         Self::Boxed(Box::new(Boxed::Other(other)))
     }
 
-    /// Whether it is to be told of everything: what is sent, and what ACKs report.
+    /// Whether it may read all of an [`Ack`], and move the window by itself. Reno and CUBIC do neither, so that less is computed for them.
     #[must_use]
-    pub fn is_informed(&self) -> bool {
-        matches!(self, Self::Boxed(boxed) if matches!(**boxed, Boxed::Other(_)))
+    pub fn reads_whole_acks(&self) -> bool {
+        let is_other = matches!(self, Self::Boxed(boxed) if matches!(**boxed, Boxed::Other(_)));
+        is_other || self.observes_segments()
     }
 
-    /// As [`CongestionControl::on_ack`], for one that is not [informed](Self::is_informed): what it does not ask is not computed.
+    /// As [`CongestionControl::on_ack`], for one that does not [read all](Self::reads_whole_acks) of it: what it does not read is not
+    /// computed.
     #[inline(always)]
-    pub fn on_ack_uninformed(&mut self, window: &mut Window, ack: &Ack) {
+    pub fn on_ack_inlined(&mut self, window: &mut Window, ack: &Ack) {
         match self {
             Self::Reno(reno) => reno.on_ack(window, ack),
             Self::Boxed(boxed) => {

@@ -118,6 +118,10 @@ impl CongestionControl for Cubic {
     fn on_restart(&mut self) {
         self.forget();
     }
+
+    fn observes_segments(&self) -> bool {
+        false
+    }
 }
 
 impl Cubic {

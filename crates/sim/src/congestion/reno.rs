@@ -20,6 +20,10 @@ impl CongestionControl for Reno {
     fn on_loss(&mut self, _: &mut Window, event: &CongestionEvent) -> Response {
         Response::Reduce(event.basis / 2.0)
     }
+
+    fn observes_segments(&self) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub struct Controller {
     rules: Box<TcpParams>,
     window: Window,
     control: Control,
+    /// The control [observes segments](apportion_core::congestion::CongestionControl::observes_segments).
+    informed: bool,
     hystart: HyStart,
     /// When the last recovery period began: congestion_recovery_start_time.
     recovery_start: Option<Time>,
@@ -63,9 +65,11 @@ impl Controller {
     #[must_use]
     pub fn new(params: &QuicParams) -> Self {
         let rules = Box::new(params.congestion());
+        let control = Control::new(&rules);
         Self {
             window: first_window(&rules),
-            control: Control::new(&rules),
+            informed: control.observes_segments(),
+            control,
             rules,
             hystart: HyStart::START,
             recovery_start: None,
@@ -89,17 +93,23 @@ impl Controller {
 
     /// The packet with this number leaves, after `in_flight` others.
     pub fn send(&mut self, now: Time, number: u64, in_flight: u32) {
-        self.control.on_sent(&mut self.window, &Sent { now, number: number + 1, in_flight });
+        if self.informed {
+            self.control.on_sent(&mut self.window, &Sent { now, number: number + 1, in_flight });
+        }
     }
 
     /// There is nothing more to send, and the window is not spent (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4).
     pub fn note_idleness(&mut self, in_flight: u32) {
-        self.control.on_app_limited(in_flight);
+        if self.informed {
+            self.control.on_app_limited(in_flight);
+        }
     }
 
     /// An ACK frame came, of which nothing was taken yet.
     pub fn note_feedback(&mut self, feedback: &Feedback) {
-        self.control.on_feedback(feedback);
+        if self.informed {
+            self.control.on_feedback(feedback);
+        }
     }
 
     /// InCongestionRecovery: whether a packet sent at `at` says nothing new of congestion.
@@ -143,7 +153,9 @@ impl Controller {
 
     /// The packet with this number is lost.
     pub fn lose(&mut self, now: Time, number: u64) {
-        self.control.on_segment_lost(&self.window, now, number + 1);
+        if self.informed {
+            self.control.on_segment_lost(&self.window, now, number + 1);
+        }
     }
 
     /// Section 7.6.2: everything for a long time is lost.

@@ -67,9 +67,11 @@ pub struct Sender {
     pub(super) has_sack: bool,
     /// Segments carry timestamps.
     stamps: bool,
-    /// The control is [told of everything](Control::is_informed).
+    /// The control [observes segments](apportion_core::congestion::CongestionControl::observes_segments).
     pub(super) informed: bool,
-    /// More is done for each segment than to send it: the control is told of it, or it is paced.
+    /// The control [reads all](Control::reads_whole_acks) of an ACK.
+    pub(super) whole_acks: bool,
+    /// More is done for each segment than to send it: the control may want to know, or it is paced.
     pub(super) is_controlled: bool,
     pub(super) stats: SenderStats,
 }
@@ -112,6 +114,7 @@ impl Sender {
     #[must_use]
     pub fn new(params: Arc<TcpParams>, isn: u32) -> Self {
         let control = Control::new(&params);
+        let whole_acks = control.reads_whole_acks();
         Self {
             isn,
             phase: Phase::Closed,
@@ -124,8 +127,9 @@ impl Sender {
             data_end: u64::from(params.syn),
             closed: false,
             window: first_window(&params),
-            informed: control.is_informed(),
-            is_controlled: control.is_informed() || params.pacing || params.algorithm.entry().paces,
+            informed: control.observes_segments(),
+            whole_acks,
+            is_controlled: whole_acks || params.pacing || params.algorithm.entry().paces,
             has_sack: params.sack(),
             stamps: params.stamps(),
             control,

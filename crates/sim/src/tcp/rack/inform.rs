@@ -12,14 +12,14 @@ impl Sender {
     /// Whether an ACK, by which so many segments are known to have arrived, says that any was marked.
     #[inline]
     pub(super) fn reads_marks(&mut self, now: Time, ack: u64, segment: &Segment, segments: u32) -> bool {
-        if self.informed {
-            return self.inform_of_feedback(now, ack, segment, segments);
+        if self.informed || self.accurate {
+            return self.count_marks(now, ack, segment, segments) > 0;
         }
         self.ecn_agreed && segment.flags.has(Flags::ECE)
     }
 
     #[inline(never)]
-    fn inform_of_feedback(&mut self, now: Time, ack: u64, segment: &Segment, segments: u32) -> bool {
+    fn count_marks(&mut self, now: Time, ack: u64, segment: &Segment, segments: u32) -> u32 {
         let marked = if self.accurate {
             self.rack.marks.decode(segment.flags, segments, self.control.mark_share())
         } else if self.ecn_agreed && segment.flags.has(Flags::ECE) {
@@ -27,6 +27,13 @@ impl Sender {
         } else {
             0
         };
+        if self.informed {
+            self.inform_of_feedback(now, ack, segment, segments, marked);
+        }
+        marked
+    }
+
+    fn inform_of_feedback(&mut self, now: Time, ack: u64, segment: &Segment, segments: u32, marked: u32) {
         let one_way_delay = match segment.extra {
             Extra::OneWayDelay(millis) => Some(Span::from_millis(u16::from_le_bytes(millis).into())),
             _ => None,
@@ -41,7 +48,6 @@ impl Sender {
             counts_marks: self.accurate,
             one_way_delay,
         });
-        marked > 0
     }
 
     /// Segments are taken for lost.
@@ -80,16 +86,22 @@ impl Sender {
         }
     }
 
-    /// An ACK comes to a control that is told of everything.
+    /// An ACK for a control that may read all of it.
     #[inline(never)]
-    pub(super) fn inform_of_ack(&mut self, now: Time, delivery: &Delivery, losses: Losses, slow_start: bool) {
+    pub(super) fn pass_whole_ack(
+        &mut self,
+        now: Time,
+        delivery: &Delivery,
+        losses: Losses,
+        slow_start: bool,
+    ) {
         let ack = self.ack(now, delivery, losses, slow_start);
         self.control.on_ack(&mut self.window, &ack);
     }
 
     /// There is nothing more to send, and the window is not spent (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4).
     pub(super) fn inform_of_idleness(&mut self) {
-        if self.snd_nxt >= self.data_end() {
+        if self.informed && self.snd_nxt >= self.data_end() {
             self.control.on_app_limited(self.rack.record.in_flight());
         }
     }
@@ -97,8 +109,10 @@ impl Sender {
     /// A segment of `len` bytes up to `end` leaves.
     #[inline(never)]
     pub(super) fn inform_of_transmission(&mut self, now: Time, end: u64, len: u64) {
-        let in_flight = self.rack.record.in_flight();
-        self.control.on_sent(&mut self.window, &Sent { now, number: end, in_flight });
+        if self.informed {
+            let in_flight = self.rack.record.in_flight();
+            self.control.on_sent(&mut self.window, &Sent { now, number: end, in_flight });
+        }
         let size = Bytes::new(len) + self.params.header;
         if self.rack.pacer.is_some()
             && let Some(rate) = self.pacing_rate()

@@ -49,7 +49,7 @@ pub struct Rack {
     probe_at: Option<Time>,
     /// When what is late by now is lost.
     reorder_at: Option<Time>,
-    /// What was known before the ACK under way, for a control that is told.
+    /// What was known before the ACK under way, for a control that reads all of it.
     prior: Prior,
     /// What ACKs have said of marks, where the receiver counts them.
     marks: Marks,
@@ -140,7 +140,7 @@ impl Sender {
     /// An ACK on an open connection. `ack` is within what was sent.
     pub(super) fn on_rack_ack<W: Wire>(&mut self, now: Time, ack: u64, segment: &Segment, wire: &mut W) {
         let advanced = ack > self.snd_una;
-        if self.informed {
+        if self.whole_acks {
             self.rack.prior = self.rack.record.prior();
         }
         let mut delivery = Delivery::default();
@@ -323,8 +323,8 @@ impl Sender {
 
     fn open_or_lower_window(&mut self, now: Time, advanced: bool, delivery: &Delivery, losses: Losses) {
         match self.rack.state {
-            state if self.informed && self.control.moves_window(state) => {
-                self.inform_of_ack(now, delivery, losses, self.window.is_slow_start());
+            state if self.whole_acks && self.control.moves_window(state) => {
+                self.pass_whole_ack(now, delivery, losses, self.window.is_slow_start());
             }
             Phase::Cwr | Phase::Recovery if delivery.segments > 0 => {
                 let in_flight = self.rack.record.in_flight();
@@ -342,11 +342,11 @@ impl Sender {
         if self.params.hystart && slow_start {
             self.end_slow_start(now, delivery);
         }
-        if self.informed {
-            return self.inform_of_ack(now, delivery, losses, slow_start);
+        if self.whole_acks {
+            return self.pass_whole_ack(now, delivery, losses, slow_start);
         }
         let ack = self.ack(now, delivery, losses, slow_start);
-        self.control.on_ack_uninformed(&mut self.window, &ack);
+        self.control.on_ack_inlined(&mut self.window, &ack);
     }
 
     /// HyStart, if the ACK is a sign of it.
