@@ -14,9 +14,9 @@ use crate::due::{Reached, Response, Worst, responses};
 use crate::figure::{COLOURS, Curve, Level, Plot, XAxis, curves, curves_with_events};
 use crate::html::{escape, table, table_of};
 use crate::quantities::{BITRATE, MOS, MOUTH_TO_EAR, Quantity, STALL_RATIO, STALLS, STARTUP, SWITCHES};
-use crate::rows::{CompletionAt, CompletionRow, FlowAt, FlowRow, LinkAt, LinkRow};
+use crate::rows::{CompletionAt, CompletionRow, Field, FlowAt, FlowRow, LinkAt, LinkRow};
 use crate::run_results::{PointResults, RunResults};
-use crate::shares::{Keys, flow_shares, in_order, natural};
+use crate::shares::{FlowShare, Keys, flow_shares, in_order, natural};
 use crate::statistics::{Estimate, mean, nearest_rank, number};
 
 /// Chosen: longer tables are read from the CSV files.
@@ -268,79 +268,85 @@ fn figures(point: &PointResults, keys: &Keys, scales: &Scales) -> String {
     out
 }
 
-/// The mean and interval over replications.
-fn over_seeds(samples: impl Iterator<Item = f64>) -> String {
-    Estimate::of(&samples.collect::<Vec<_>>()).map_or_else(|| "–".to_owned(), |e| e.to_string())
-}
+/// A row of a table: what it is about, with that in each replication that has it.
+type SeedsOf<'a, T, S> = (T, Vec<&'a S>);
 
-/// A table without the columns whose cells are all 0 or empty.
-fn busy_table(head: &[String], rows: &[Vec<String>]) -> String {
-    table_of(head, rows, |cell| cell == "0" || cell == "–")
+/// What a column has in each row.
+type CellOf<'a, T, S> = Box<dyn Fn(&SeedsOf<'a, T, S>) -> String>;
+
+/// The columns of a table, each with its head.
+struct Columns<'a, T, S>(Vec<(String, CellOf<'a, T, S>)>);
+
+impl<'a, T, S> Columns<'a, T, S> {
+    /// One of what rows are about.
+    fn about(mut self, head: &str, cell: impl Fn(&T) -> String + 'static) -> Self {
+        self.0.push((head.to_owned(), Box::new(move |(of, _)| cell(of))));
+        self
+    }
+
+    /// One of a number of each replication: the mean and interval over those that have it.
+    fn measured<N: Field>(mut self, head: &str, of: impl Fn(&S) -> N + 'static) -> Self {
+        let cell = move |(_, seeds): &SeedsOf<'a, T, S>| {
+            let numbers: Vec<f64> = seeds.iter().filter_map(|seed| of(seed).cell().number()).collect();
+            Estimate::of(&numbers).map_or_else(|| "–".to_owned(), |estimate| estimate.to_string())
+        };
+        self.0.push((head.to_owned(), Box::new(cell)));
+        self
+    }
+
+    /// One for each reason of drops.
+    fn drops(self, of: impl Fn(&S, DropReason) -> u64 + Copy + 'static) -> Self {
+        DropReason::ALL.into_iter().fold(self, |columns, reason| {
+            let head = format!("Drops {}", reason.name().replace('_', "-"));
+            columns.measured(&head, move |seed| of(seed, reason))
+        })
+    }
+
+    /// The table of these rows, without the columns whose cells are all 0 or empty.
+    fn table(&self, rows: &[SeedsOf<'a, T, S>]) -> String {
+        let head: Vec<String> = self.0.iter().map(|(head, _)| head.clone()).collect();
+        let cells = |row| self.0.iter().map(|(_, cell)| cell(row)).collect();
+        table_of(&head, &rows.iter().map(cells).collect::<Vec<_>>(), |cell| cell == "0" || cell == "–")
+    }
 }
 
 fn heads<const N: usize>(names: [&str; N]) -> Vec<String> {
     names.map(str::to_owned).to_vec()
 }
 
-/// The head of the column of drops for a reason.
-fn drops_head(reason: DropReason) -> String {
-    format!("Drops {}", reason.name().replace('_', "-"))
-}
-
 fn flow_table(point: &PointResults, folded: bool) -> String {
     let shares = flow_shares(point);
-    let mut head = heads([
-        "Flow",
-        "Throughput Mb/s",
-        "Entitlement Mb/s",
-        "Share of entitlement",
-        "Worst second",
-        "Goodput Mb/s",
-        "Delay p50 ms",
-        "Delay p95 ms",
-        "Sent packets",
-    ]);
-    head.extend(DropReason::ALL.map(drops_head));
-    head.extend(heads(["Lost", "Marks", "Retransmits", "Timeouts", "Notifications"]));
     let by_name = point
         .replications()
         .map(|of| FlowAt::all(of).map(|flow| (flow.outcome.name.as_str(), flow)).collect());
     let seeds: Vec<BTreeMap<&str, FlowAt<'_>>> = by_name.collect();
     let worst_of: BTreeMap<&str, Worst> =
         point.summary().flows.iter().filter_map(|of| Some((of.name.as_str(), of.worst?))).collect();
-    let row = |share: &crate::shares::FlowShare| {
-        let show = |of: &dyn Fn(&FlowAt<'_>) -> Option<f64>| {
-            over_seeds(seeds.iter().filter_map(|flows| of(flows.get(share.name.as_str())?)))
-        };
-        let count = |of: fn(&FlowAt<'_>) -> u64| show(&|flow| Some(of(flow) as f64));
-        let some = |of: fn(&FlowAt<'_>) -> Option<u64>| show(&|flow| of(flow).map(|count| count as f64));
-        let mut row = vec![
-            share.name.clone(),
-            share.throughput.to_string(),
-            share.entitlement.map_or_else(|| "–".to_owned(), number),
-            share.ratio().map_or_else(|| "–".to_owned(), |r| format!("{:.0} %", r * 100.0)),
-            worst_of.get(share.name.as_str()).map_or_else(|| "–".to_owned(), worst),
-            show(&FlowRow::goodput_mbps),
-            show(&FlowRow::delay_p50_ms),
-            show(&FlowRow::delay_p95_ms),
-            count(FlowRow::sent_packets),
-        ];
-        row.extend([
-            count(FlowRow::drops_early),
-            count(FlowRow::drops_forced),
-            count(FlowRow::drops_overflow),
-            count(FlowRow::drops_policy),
-            count(FlowRow::drops_push_out),
-            count(FlowRow::lost_packets),
-            count(FlowRow::marked_packets),
-            some(FlowRow::retransmits),
-            some(FlowRow::timeouts),
-            show(&|flow| Some(FlowRow::notifications(flow).unwrap_or(0) as f64)),
-        ]);
-        row
-    };
-    let rows: Vec<Vec<String>> = shares.iter().take(MAX_FLOWS).map(row).collect();
-    let mut body = busy_table(&head, &rows);
+    let columns = Columns::<(&FlowShare, Option<Worst>), FlowAt<'_>>(Vec::new())
+        .about("Flow", |(share, _)| share.name.clone())
+        .about("Throughput Mb/s", |(share, _)| share.throughput.to_string())
+        .about("Entitlement Mb/s", |(share, _)| share.entitlement.map_or_else(|| "–".to_owned(), number))
+        .about("Share of entitlement", |(share, _)| {
+            share.ratio().map_or_else(|| "–".to_owned(), |r| format!("{:.0} %", r * 100.0))
+        })
+        .about("Worst second", |(_, of)| of.as_ref().map_or_else(|| "–".to_owned(), worst))
+        .measured("Goodput Mb/s", FlowRow::goodput_mbps)
+        .measured("Delay p50 ms", FlowRow::delay_p50_ms)
+        .measured("Delay p95 ms", FlowRow::delay_p95_ms)
+        .measured("Sent packets", FlowRow::sent_packets)
+        .drops(FlowRow::drops_at)
+        .measured("Lost", FlowRow::lost_packets)
+        .measured("Marks", FlowRow::marked_packets)
+        .measured("Retransmits", FlowRow::retransmits)
+        .measured("Timeouts", FlowRow::timeouts)
+        .measured("Notifications", |flow| FlowRow::notifications(flow).unwrap_or(0));
+    let rows = shares.iter().take(MAX_FLOWS).map(|share| {
+        let name = share.name.as_str();
+        let about = (share, worst_of.get(name).copied());
+        (about, seeds.iter().filter_map(|flows| flows.get(name)).collect())
+    });
+    let rows: Vec<_> = rows.collect();
+    let mut body = columns.table(&rows);
     if rows.len() < shares.len() {
         let _ = writeln!(
             body,
@@ -365,10 +371,6 @@ fn worst(worst: &Worst) -> String {
 fn link_table(point: &PointResults) -> String {
     let seeds: Vec<Vec<LinkAt<'_>>> = point.replications().map(|of| LinkAt::all(of).collect()).collect();
     let Some(first) = seeds.first() else { return String::new() };
-    let mut head =
-        heads(["Link", "Rate Mb/s", "Buffer", "Utilisation", "Mean queue packets", "Sent packets"]);
-    head.extend(DropReason::ALL.map(drops_head));
-    head.extend(heads(["Lost", "Marks"]));
     let eventful = |i: usize| {
         seeds.iter().filter_map(|links| links.get(i)).any(|link| {
             LinkRow::watched(link)
@@ -380,37 +382,24 @@ fn link_table(point: &PointResults) -> String {
     let name = |i: usize| first[i].outcome.name.as_str();
     let mut links: Vec<usize> = (0..first.len()).filter(|&i| eventful(i)).collect();
     links.sort_by(|&a, &b| natural(name(a), name(b)));
-    let rows: Vec<Vec<String>> = links
-        .iter()
-        .take(MAX_FLOWS)
-        .map(|&i| {
-            let show = |of: &dyn Fn(&LinkAt<'_>) -> f64| {
-                over_seeds(seeds.iter().filter_map(|links| links.get(i).map(of)))
-            };
-            let count = |of: fn(&LinkAt<'_>) -> u64| show(&|link| of(link) as f64);
-            let mut row = vec![
-                name(i).to_owned(),
-                show(&LinkRow::rate_mbps),
-                point.buffers.get(name(i)).map_or("–", String::as_str).to_owned(),
-                show(&LinkRow::utilisation),
-                show(&LinkRow::queue_mean_packets),
-                count(LinkRow::sent_packets),
-            ];
-            row.extend([
-                count(LinkRow::drops_early),
-                count(LinkRow::drops_forced),
-                count(LinkRow::drops_overflow),
-                count(LinkRow::drops_policy),
-                count(LinkRow::drops_push_out),
-                count(LinkRow::lost_packets),
-                count(LinkRow::marked_packets),
-            ]);
-            row
-        })
-        .collect();
-    if rows.is_empty() {
+    if links.is_empty() {
         return String::new();
     }
+    let columns = Columns::<(&str, &str), LinkAt<'_>>(Vec::new())
+        .about("Link", |(name, _)| (*name).to_owned())
+        .measured("Rate Mb/s", LinkRow::rate_mbps)
+        .about("Buffer", |(_, buffer)| (*buffer).to_owned())
+        .measured("Utilisation", LinkRow::utilisation)
+        .measured("Mean queue packets", LinkRow::queue_mean_packets)
+        .measured("Sent packets", LinkRow::sent_packets)
+        .drops(LinkRow::drops_at)
+        .measured("Lost", LinkRow::lost_packets)
+        .measured("Marks", LinkRow::marked_packets);
+    let row = |&i: &usize| {
+        let about = (name(i), point.buffers.get(name(i)).map_or("–", String::as_str));
+        (about, seeds.iter().filter_map(|links| links.get(i)).collect())
+    };
+    let rows: Vec<_> = links.iter().take(MAX_FLOWS).map(row).collect();
     let cut = match links.len() {
         all if all > MAX_FLOWS => {
             format!(
@@ -419,7 +408,7 @@ fn link_table(point: &PointResults) -> String {
         }
         _ => String::new(),
     };
-    format!("<h4>Links</h4>\n{}{cut}", busy_table(&head, &rows))
+    format!("<h4>Links</h4>\n{}{cut}", columns.table(&rows))
 }
 
 /// Classes of file sizes by decade: (below, name).

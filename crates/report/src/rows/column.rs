@@ -61,8 +61,19 @@ pub enum Cell<'a> {
     Missing,
 }
 
+impl Cell<'_> {
+    /// The number that it is; none of names, flags and missing ones.
+    pub(crate) fn number(self) -> Option<f64> {
+        match self {
+            Self::Integer(number) => Some(number as f64),
+            Self::Number(number) => Some(number),
+            Self::Text(_) | Self::Flag(_) | Self::Missing => None,
+        }
+    }
+}
+
 /// A type that fields of rows have.
-pub(super) trait Field: Sized {
+pub(crate) trait Field: Sized {
     const KIND: Kind;
     const OPTIONAL: bool = false;
     fn cell(&self) -> Cell<'_>;
@@ -184,8 +195,13 @@ macro_rules! row {
 }
 
 macro_rules! drops {
-    ($row:ident) => {
+    ($row:ident from $source:ty) => {
         impl $row {
+            /// Packets of the source dropped for this reason.
+            pub(crate) fn drops_at(of: &$source, reason: DropReason) -> u64 {
+                drops(&of.outcome.dropped, reason)
+            }
+
             /// Packets dropped for this reason.
             #[must_use]
             pub const fn drops_by(&self, reason: DropReason) -> u64 {

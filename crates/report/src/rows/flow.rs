@@ -45,15 +45,15 @@ row! {
         /// New payload delivered in order, bytes; missing likewise.
         goodput_bytes: Option<u64>, "bytes" = flow.outcome.goodput.map(Bytes::get);
         /// Packets dropped as an early signal of congestion, before a buffer was full (RED, CoDel), over all links.
-        drops_early: u64, "packets" = drops(&flow.outcome.dropped, DropReason::Early);
+        drops_early: u64, "packets" = Self::drops_at(flow, DropReason::Early);
         /// Packets dropped above a threshold that admits none, such as RED above its maximum.
-        drops_forced: u64, "packets" = drops(&flow.outcome.dropped, DropReason::Forced);
+        drops_forced: u64, "packets" = Self::drops_at(flow, DropReason::Forced);
         /// Arriving packets dropped because a buffer was full.
-        drops_overflow: u64, "packets" = drops(&flow.outcome.dropped, DropReason::Overflow);
+        drops_overflow: u64, "packets" = Self::drops_at(flow, DropReason::Overflow);
         /// Packets dropped by a rule about the flow or its class, whatever the state of the buffer.
-        drops_policy: u64, "packets" = drops(&flow.outcome.dropped, DropReason::Policy);
+        drops_policy: u64, "packets" = Self::drops_at(flow, DropReason::Policy);
         /// Packets removed from a buffer to make room for others.
-        drops_push_out: u64, "packets" = drops(&flow.outcome.dropped, DropReason::PushOut);
+        drops_push_out: u64, "packets" = Self::drops_at(flow, DropReason::PushOut);
         /// Packets lost on wires.
         lost_packets: u64, "packets" = flow.outcome.lost;
         /// Packets marked with congestion experienced instead of dropped.
@@ -97,7 +97,7 @@ row! {
         valid: bool, "" = flow.valid;
     }
 }
-drops!(FlowRow);
+drops!(FlowRow from FlowAt<'_>);
 
 /// A flow of a replication.
 pub(crate) struct FlowAt<'a> {

@@ -32,15 +32,15 @@ row! {
         /// The same in bytes on the wire.
         sent_bytes: u64, "bytes" = link.outcome.sent.bytes.get();
         /// Packets dropped as an early signal of congestion, before the buffer was full (RED, CoDel).
-        drops_early: u64, "packets" = drops(&link.outcome.dropped, DropReason::Early);
+        drops_early: u64, "packets" = Self::drops_at(link, DropReason::Early);
         /// Packets dropped above a threshold that admits none, such as RED above its maximum.
-        drops_forced: u64, "packets" = drops(&link.outcome.dropped, DropReason::Forced);
+        drops_forced: u64, "packets" = Self::drops_at(link, DropReason::Forced);
         /// Arriving packets dropped because the buffer was full.
-        drops_overflow: u64, "packets" = drops(&link.outcome.dropped, DropReason::Overflow);
+        drops_overflow: u64, "packets" = Self::drops_at(link, DropReason::Overflow);
         /// Packets dropped by a rule about their flow or class, whatever the state of the buffer.
-        drops_policy: u64, "packets" = drops(&link.outcome.dropped, DropReason::Policy);
+        drops_policy: u64, "packets" = Self::drops_at(link, DropReason::Policy);
         /// Packets removed from the buffer to make room for others.
-        drops_push_out: u64, "packets" = drops(&link.outcome.dropped, DropReason::PushOut);
+        drops_push_out: u64, "packets" = Self::drops_at(link, DropReason::PushOut);
         /// Packets lost on the wire.
         lost_packets: u64, "packets" = link.outcome.lost;
         /// Packets marked with congestion experienced instead of dropped.
@@ -61,7 +61,7 @@ row! {
         valid: bool, "" = link.valid;
     }
 }
-drops!(LinkRow);
+drops!(LinkRow from LinkAt<'_>);
 
 /// A link of a replication.
 pub(crate) struct LinkAt<'a> {

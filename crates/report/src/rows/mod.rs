@@ -14,6 +14,7 @@ mod link;
 mod media;
 mod over_time;
 
+pub(crate) use column::Field;
 pub use column::{Cell, Column, Kind, Row};
 pub use compared::{LeagueRow, PhaseSensitivityRow};
 pub(crate) use flow::{CompletionAt, FlowAt};
