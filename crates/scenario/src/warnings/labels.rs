@@ -64,7 +64,7 @@ pub(crate) fn full_tags(
     (tickets > most).then(|| {
         format!(
             "packets of {packet} of {whom} would carry {tickets:.0} tickets {place}, and {whose} hold {most:.0} (`{key}.bits` = {}), so \
-             it gets less than its tickets; write {wider}issue fewer tickets to all",
+             shares do not follow tickets; write {wider}issue fewer tickets to all",
             params.bits
         )
     })

@@ -140,8 +140,8 @@ fn labels_and_tags_that_are_too_narrow_are_named() {
     let tickets =
         |bits: u32| rule(&format!("tickets = 250000\nmark = {{ bits = {bits} }}\ndirection = \"up\""));
     // One packet of 1514 B is 1.2112 ms of the direction.
-    let told = "packets of 1514B of rule `calls` would carry 303 tickets in direction `up`, and its tags hold 255 (`mark.bits` = 8), so it \
-                gets less than its tickets; write mark = { bits = 17 }, or issue fewer tickets to all";
+    let told = "packets of 1514B of rule `calls` would carry 303 tickets in direction `up`, and its tags hold 255 (`mark.bits` = 8), so shares \
+                do not follow tickets; write mark = { bits = 17 }, or issue fewer tickets to all";
     assert_eq!(warnings("\"tred\"", DRR, &tickets(8)), [told]);
     assert_eq!(warnings("\"tred\"", DRR, &tickets(17)), [""; 0]);
     assert_eq!(warnings("\"tred\"", DRR, &tickets(8).replace("250000", "200000")), [""; 0]);
@@ -152,7 +152,7 @@ fn labels_and_tags_that_are_too_narrow_are_named() {
         load(&minimal("", &up, "")).warnings()
     };
     let told = "packets of 1514B of direction `up` would carry 303 tickets at the next router, and its tags hold 255 (`exchange.bits` = 8), \
-                so it gets less than its tickets; write exchange = { bits = 17 }, or issue fewer tickets to all";
+                so shares do not follow tickets; write exchange = { bits = 17 }, or issue fewer tickets to all";
     assert_eq!(exchange(8), [told]);
     assert_eq!(exchange(17), [""; 0]);
 }

@@ -232,7 +232,7 @@ fn tags_of_an_exchange_too_narrow_for_a_packet_are_named() {
     // 300,000 tickets of the link and 100,000 of `own`, for packets of 1000 B at 12 Mb/s: 267 each. Those of the flows are of another
     // currency.
     let told = "packets of 1kB of flow `one` would carry 267 tickets at link `wire`, and tags of link `first` hold 255 (`exchange.bits` = \
-                8), so it gets less than its tickets; write exchange = { bits = 17 } for link `first`, or issue fewer tickets to all";
+                8), so shares do not follow tickets; write exchange = { bits = 17 } for link `first`, or issue fewer tickets to all";
     assert_eq!(of(8, 300_000, "rate = \"9Mbit\" }"), [told]);
     assert_eq!(of(8, 250_000, "rate = \"9Mbit\" }"), [""; 0]);
     assert_eq!(of(17, 300_000, "rate = \"9Mbit\" }"), [""; 0]);

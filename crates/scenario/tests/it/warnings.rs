@@ -291,8 +291,8 @@ fn tags_too_narrow_for_a_packet_are_named() {
     let warnings = |queue: &str, flows: &str| {
         scenario(&text("40s", queue, flows).replace("defaults.flow.tcp = \"linux\"\n", "")).warnings()
     };
-    let told = "packets of 9kB of flow `big` would carry 300 tickets at link `wire`, and its tags hold 255 (`mark.bits` = 8), so it \
-                gets less than its tickets; write mark = { bits = 17 }, or issue fewer tickets to all";
+    let told = "packets of 9kB of flow `big` would carry 300 tickets at link `wire`, and its tags hold 255 (`mark.bits` = 8), so shares \
+                do not follow tickets; write mark = { bits = 17 }, or issue fewer tickets to all";
     assert_eq!(warnings("tred", &flows(30_000, "bits = 8")), [told]);
     assert_eq!(warnings("tred", &flows(20_000, "bits = 8")), [""; 0]);
     assert_eq!(warnings("tred", &flows(30_000, "bits = 8, form = \"floating\"")), [""; 0]);
