@@ -180,18 +180,17 @@ impl Scenario {
                 || given.contains(&(key.kind, at))
         };
         let lines = FLOW_KEYS.iter().filter_map(|key| {
-            let mut having = (0..).zip(&self.flows).filter(|(at, flow)| has(key, *at, flow)).peekable();
-            having.peek()?;
-            let links = (0..).map(LinkId).zip(&self.links);
-            let heeding = links
-                .filter(|(id, link)| self.queues_of(*id, link).any(|queue| queue.may_heed(key.kind)))
-                .map(|(id, _)| id);
-            let heeding: Vec<LinkId> = heeding.collect();
+            let having = (0..).zip(&self.flows).filter(|(at, flow)| has(key, *at, flow));
+            let mut heeding: BTreeMap<LinkId, bool> = BTreeMap::new();
+            let mut heeds = |id: LinkId| {
+                let mut queues = self.queues_of(id, &self.links[id.index()]);
+                *heeding.entry(id).or_insert_with(|| queues.any(|queue| queue.may_heed(key.kind)))
+            };
             // Acknowledgements have the class of their flow.
-            let is_heeded = |flow: &Flow| {
+            let mut is_heeded = |flow: &Flow| {
                 let back = (key.kind == Heeds::Class).then_some(&flow.back);
-                let mut ways = std::iter::once(&flow.path).chain(back);
-                ways.any(|way| heeding.iter().any(|id| self.may_cross(flow, way, *id)))
+                let mut hops = std::iter::once(&flow.path).chain(back).flat_map(|way| way.iter());
+                hops.any(|hop| self.choices(flow, hop).iter().any(|id| heeds(*id)))
             };
             let mut idle = having.filter(|(_, flow)| !is_heeded(flow));
             let (_, first) = idle.next()?;
