@@ -295,6 +295,7 @@ pub struct TcpSample {
 /// One finite transfer, or one page of a web user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
+    /// When it began.
     pub start: Time,
     /// From its start to the last byte at the receiver.
     pub took: Span,

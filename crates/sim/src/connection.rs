@@ -21,7 +21,7 @@ use crate::tcp::{Receiver, Sender};
 /// What TCP or QUIC did on one connection since its start; zeros for UDP.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Totals {
-    /// New payload in order at the receiver.
+    /// New payload in order at the receiver, in bytes.
     pub goodput: u64,
     /// Segments sent again; packets of QUIC with data that were sent before.
     pub retransmits: u64,

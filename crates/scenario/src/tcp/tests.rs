@@ -74,6 +74,15 @@ fn every_profile_is_possible_and_prints_what_it_reads() {
 }
 
 #[test]
+fn pacing_names_the_controls_that_always_pace() {
+    let source = TcpParams::PARAMS.iter().find(|param| param.name == "pacing").unwrap().source;
+    let named =
+        source.split_once("; ").unwrap().1.strip_suffix(" always pace").unwrap().replace(" and ", ", ");
+    let pacing: Vec<_> = ALGORITHMS.iter().filter(|entry| entry.paces).map(|entry| entry.name).collect();
+    assert_eq!(named.split(", ").collect::<Vec<_>>(), pacing);
+}
+
+#[test]
 fn the_profiles_of_ns2_differ_where_its_defaults_changed() {
     let (then, now) = (ns2_2000(), ns2_235());
     let moved: Vec<_> =

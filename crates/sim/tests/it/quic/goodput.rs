@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use apportion_runtime::outcome::Outcome;
+use apportion_scenario::tcp::ALGORITHMS;
 use apportion_sim::capture::LinkCapture;
 use apportion_sim::{Detail, Simulation};
 
@@ -35,7 +36,7 @@ fn goodput(outcome: &Outcome, name: &str) -> f64 {
 
 #[test]
 fn every_congestion_control_fills_a_link_and_all_but_the_headers_are_data() {
-    for algorithm in ["newreno", "cubic", "bbr", "bbr3"] {
+    for algorithm in ALGORITHMS.iter().filter(|entry| entry.quic).map(|entry| entry.name) {
         let outcome = over(&wire(20, 40, "0%", 100), 60, &[("q", &format!("quic = \"{algorithm}\""))]);
         let utilisation = link(&outcome, "wire").utilisation;
         // BBR empties the path for 200 ms every 10 s, version 3 halves it every 5 s.
