@@ -153,6 +153,12 @@ impl fmt::Display for ParamError {
 }
 impl core::error::Error for ParamError {}
 
+/// That a key, called `noun`, is none of those that are `known`; `guess` may name the one that was meant.
+#[must_use]
+pub fn unknown_key<'a>(noun: &str, guess: &str, known: impl Iterator<Item = &'a str>) -> String {
+    format!("unknown {noun}{guess}; known here: {}", known.collect::<Vec<_>>().join(", "))
+}
+
 /// Refuses the value of `key` with `message` unless `holds`.
 pub(crate) fn require(holds: bool, key: &str, message: &str) -> Result<(), ParamError> {
     if holds { Ok(()) } else { Err(ParamError::new(key, message)) }

@@ -204,7 +204,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let known = fields.unwrap_or_default().iter().copied().filter(|field| *field != LINE);
-            let message = unknown_key(name, known);
+            let message = unknown_key("key", name, known);
             self.state.problems.borrow_mut().add(item.place, join(self.path, name), message);
         }
         // Required fields that are missing get a placeholder, once that was noted.

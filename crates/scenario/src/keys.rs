@@ -101,7 +101,7 @@ fn refuse_unknown(
     problems: &mut Problems,
 ) {
     for (name, item) in table.entries.iter().filter(|(name, _)| !is_known(name)) {
-        let message = unknown_key(name, keys.iter().map(|key| key.name));
+        let message = unknown_key("key", name, keys.iter().map(|key| key.name));
         problems.add(item.place, join(path, name), message);
     }
 }

@@ -78,4 +78,4 @@ mod written_web;
 pub use estimate::Estimate;
 pub use files::{FileError, ReadFile, delivery_trace, open_file, read_file, read_text_file};
 pub use load::{Point, Suite, load, load_with, replication_seed};
-pub use problem::{Place, Problem, TextError, did_you_mean, renamed};
+pub use problem::{Place, Problem, TextError, did_you_mean, renamed, unknown_key};

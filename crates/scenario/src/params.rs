@@ -5,6 +5,7 @@ use apportion_core::param::{ByName, ParamError};
 use apportion_core::units::{Bytes, Packets, Span};
 
 use crate::packet_size::MAX_PACKET;
+use crate::problem::unknown_key;
 use crate::tcp::DelayedAck;
 
 /// The parameters of a transport.
@@ -22,10 +23,9 @@ pub(crate) trait Params: ByName + Clone + 'static {
     fn set_by_name(&mut self, name: &str, text: &str) -> Result<(), ParamError> {
         self.change(name, text, |changed| {
             changed.put(name, text).unwrap_or_else(|| {
-                let known: Vec<_> = Self::PARAMS.iter().map(|entry| entry.name).collect();
-                let (transport, known) = (Self::TRANSPORT, known.join(", "));
-                let message = format!("unknown {transport} parameter `{name}` (known: {known})");
-                Err(ParamError::new(name, message))
+                let noun = format!("{} parameter", Self::TRANSPORT);
+                let known = Self::PARAMS.iter().map(|entry| entry.name);
+                Err(ParamError::new(name, unknown_key(&noun, name, known)))
             })
         })
     }

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+use apportion_core::param;
+
 /// Where something was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
@@ -152,10 +154,9 @@ pub fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str
     }
 }
 
-/// Of a key that a table does not have, which has `known`.
-pub(crate) fn unknown_key<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    let guess = did_you_mean(name, known.clone());
-    format!("unknown key{guess}; known here: {}", known.collect::<Vec<_>>().join(", "))
+/// Of a key, called `noun`, where there are only those that are `known`.
+pub fn unknown_key<'a>(noun: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+    param::unknown_key(noun, &did_you_mean(name, known.clone()), known)
 }
 
 /// Of a word that is none of `known`.

@@ -230,7 +230,7 @@ mod tests {
     fn what_cannot_be_is_refused_with_a_reason_and_changes_nothing() {
         let has = format!("is for TCP; QUIC has {}", words().collect::<Vec<_>>().join(", "));
         let cases = [
-            ("profile", "linux", "unknown QUIC parameter `profile`"),
+            ("profile", "linux", "unknown QUIC parameter; known here: algorithm, "),
             ("algorithm", "vegas", &*has),
             ("segment", "0B", "at least 1 byte"),
             ("segment", "65500B", "at most 65535"),

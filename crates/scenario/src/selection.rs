@@ -9,7 +9,7 @@ use apportion_core::system::catalog::{Catalog, Selection};
 
 use crate::keys::toml;
 use crate::plans;
-use crate::problem::{Problems, did_you_mean};
+use crate::problem::{Problems, did_you_mean, unknown_key};
 use crate::text::{Item, Table, Value, join, quoted};
 
 /// What is selected.
@@ -292,15 +292,13 @@ fn set_classes(selection: &mut Selection, item: &Item, errors: &mut Vec<ParamErr
                     continue;
                 }
             };
-            if let Err(mut error) = selection.set_of_class(name, key, value) {
-                let known =
-                    selection.class().into_iter().flat_map(|class| class.params).map(|param| param.name);
-                let known: Vec<_> = known.chain([PARENT_KEY]).collect();
-                if !known.contains(&key.as_str()) {
-                    error.message.push_str(&did_you_mean(key, known));
-                }
-                errors.push(error);
-            }
+            let known = selection.class().into_iter().flat_map(|class| class.params).map(|param| param.name);
+            let known: Vec<_> = known.chain([PARENT_KEY]).collect();
+            let set = match known.contains(&key.as_str()) {
+                true => selection.set_of_class(name, key, value),
+                false => Err(unknown(&of_class, key, &known)),
+            };
+            errors.extend(set.err());
         }
     }
 }
@@ -314,11 +312,10 @@ fn written<'a>(key: &str, item: &'a Item) -> Result<Written<'a>, ParamError> {
 fn set(selection: &mut Selection, key: &str, item: &Item) -> Result<(), ParamError> {
     let value = written(key, item)?;
     let known: Vec<_> = selection.keys().collect();
-    let unknown = !known.contains(&key);
-    selection.set(key, value).map_err(|mut error| {
-        if unknown {
-            error.message.push_str(&did_you_mean(key, known));
-        }
-        error
-    })
+    if known.contains(&key) { selection.set(key, value) } else { Err(unknown(key, key, &known)) }
+}
+
+/// There is no parameter `name`, which stands at `path`.
+fn unknown(path: &str, name: &str, known: &[&str]) -> ParamError {
+    ParamError::new(path, unknown_key("parameter", name, known.iter().copied()))
 }

@@ -212,7 +212,7 @@ fn set_algorithm<P: Params>(catalog: &Catalog, params: &mut P, name: &str) -> Re
     }
     params.set_by_name(ALGORITHM, name).map_err(|mut error| {
         if Algorithm::named(name.trim()).is_none() {
-            catalog.controls().for_each(|entry| error.message += &format!(" {}", entry.name));
+            catalog.controls().for_each(|entry| error.message += &format!(", {}", entry.name));
         }
         error
     })
@@ -226,13 +226,7 @@ fn set<P: Params>(catalog: &Catalog, params: &mut P, key: &str, item: &Item) -> 
     if key == ALGORITHM {
         return set_algorithm(catalog, params, &item.plain());
     }
-    params.set_by_name(key, &item.plain()).map_err(|mut error| {
-        let names = || P::PARAMS.iter().map(|entry| entry.name);
-        if !names().any(|name| name == key) {
-            error.message += &did_you_mean(key, names());
-        }
-        error
-    })
+    params.set_by_name(key, &item.plain())
 }
 
 /// The TCP as keys and TOML values, with every parameter; `None` if it is refused or swept.

@@ -24,7 +24,7 @@ use crate::mark::{MARKERS, currency_exchange};
 use crate::packet::SimplePacket;
 use crate::param::{
     Args, CLASS_KEY, Entry, EntryArgs, Inside, Kind, PARENT_KEY, Param, ParamError, Preset, Role, Value,
-    Written,
+    Written, unknown_key,
 };
 
 /// The disciplines, markers and exchanges that scenarios can name, by default those of this project, and the congestion controls that a
@@ -333,8 +333,7 @@ impl Selection {
             return Ok(());
         }
         let Some(param) = self.entries().find_map(|entry| entry.param(key)) else {
-            let known = self.keys().collect::<Vec<_>>().join(", ");
-            return Err(ParamError::new(key, format!("unknown parameter (known here: {known})")));
+            return Err(ParamError::new(key, unknown_key("parameter", "", self.keys())));
         };
         self.args.put(param, Catalog::parse(param, written)?);
         Ok(())
@@ -378,8 +377,8 @@ impl Selection {
         }
         let Some(param) = class.param(key) else {
             let params = class.params.iter().map(|param| param.name);
-            let known = params.chain([PARENT_KEY]).collect::<Vec<_>>().join(", ");
-            return Err(ParamError::new(&path, format!("unknown parameter (known here: {known})")));
+            let message = unknown_key("parameter", "", params.chain([PARENT_KEY]));
+            return Err(ParamError::new(&path, message));
         };
         let value = Catalog::parse(param, written).map_err(|error| ParamError::new(&path, error.message))?;
         self.args.set_of_class(name, param, value);

@@ -1,6 +1,4 @@
-//! How values of TCP parameters are written and read.
-
-use std::str::FromStr;
+//! How values of TCP and QUIC parameters are written and read: by their kind, but for types of TCP's own.
 
 use apportion_core::param::{Kind, Setting, Value, Written};
 use apportion_core::units::{Bytes, Packets, Span};
@@ -12,56 +10,29 @@ use super::{
 
 /// How a value is written in a scenario file.
 pub(crate) trait Text: Setting {
-    fn read(text: &str) -> Result<Self, String>;
+    /// As its [kind](Setting::KIND) is read.
+    fn read(text: &str) -> Result<Self, String> {
+        let value = Self::KIND.read(Written::Text(text.trim())).map_err(|why| why.to_string())?;
+        Self::of(Some(value)).ok_or_else(|| format!("`{text}` is no {}", Self::KIND.describe()))
+    }
     fn write(&self) -> String;
 }
 
-/// Types whose `FromStr` and `Display` are already what a scenario file says.
 macro_rules! plain_text {
     ($($type:ty),*) => { $(
         impl Text for $type {
-            fn read(text: &str) -> Result<Self, String> {
-                text.trim().parse().map_err(|why: <$type as FromStr>::Err| why.to_string())
-            }
             fn write(&self) -> String { self.to_string() }
         }
     )* };
 }
-plain_text!(Bytes, Packets, Span);
-
-impl Text for u32 {
-    fn read(text: &str) -> Result<Self, String> {
-        let why = |_| format!("`{text}` is not a whole number from 0 to {}; write for example 3", Self::MAX);
-        text.trim().parse().map_err(why)
-    }
-    fn write(&self) -> String {
-        self.to_string()
-    }
-}
-
-impl Text for bool {
-    fn read(text: &str) -> Result<Self, String> {
-        text.trim().parse().map_err(|_| format!("`{text}` is not `true` or `false`"))
-    }
-    fn write(&self) -> String {
-        self.to_string()
-    }
-}
-
-/// The words of an enum of `choice!`, in its order.
-const fn words<T: Setting>() -> &'static [&'static str] {
-    if let Kind::Choice(words) = T::KIND { words } else { &[] }
-}
+plain_text!(Bytes, Packets, Span, u32, bool, Algorithm);
 
 macro_rules! words {
     ($($type:ty),*) => { $(
         impl Text for $type {
-            fn read(text: &str) -> Result<Self, String> {
-                let value = Self::KIND.read(Written::Text(text.trim())).ok();
-                Self::of(value).ok_or_else(|| format!("`{text}` is none of: {}", words::<Self>().join(" ")))
-            }
             fn write(&self) -> String {
-                words::<Self>()[*self as usize].to_owned()
+                // Those of an enum of `choice!` are in its order.
+                if let Kind::Choice(words) = Self::KIND { words[*self as usize].to_owned() } else { String::new() }
             }
         }
     )* };
@@ -82,16 +53,6 @@ own! {
     InitialWindow: "packets or rfc5681",
     InitialSsthresh: "packets, window or unlimited",
     DelayedAck: "off, or segments and time, as in \"2 200ms\" or \"2 200ms aligned\"",
-}
-
-impl Text for Algorithm {
-    fn read(text: &str) -> Result<Self, String> {
-        let none = || format!("`{text}` is none of: {}", words::<Self>().join(" "));
-        Self::named(text.trim()).ok_or_else(none)
-    }
-    fn write(&self) -> String {
-        self.to_string()
-    }
 }
 
 impl Text for Window {

@@ -269,7 +269,7 @@ fn values_of_a_direction_are_refused_with_a_fix() {
         ("tickets = -1", "up.tickets: `-1`: a number must be zero or more here; write for example 2.5"),
         (
             "queue = { kind = \"fifo\", limits = 5 }",
-            "up.queue.limits: unknown parameter (known here: limit, isolate, preset) (did you mean `limit`?)",
+            "up.queue.limits: unknown parameter (did you mean `limit`?); known here: limit, isolate, preset",
         ),
         (
             "exchange = { window = \"1s\" }",

@@ -222,8 +222,8 @@ fn what_flows_are_issued_must_make_sense() {
     );
     assert_eq!(
         error("tickets = 1\nmark = { windw = \"1s\" }"),
-        "19: flow.f.mark.windw: unknown parameter (known here: window, decay, issue_window, policing_window, policing_bound, bits, \
-         form, rounding, preset) (did you mean `window`?)"
+        "19: flow.f.mark.windw: unknown parameter (did you mean `window`?); known here: window, decay, issue_window, \
+         policing_window, policing_bound, bits, form, rounding, preset"
     );
     assert_eq!(error("tickets = 1\nmark = { bits = 3 }"), "19: flow.f.mark.bits: a tag has 4 to 17 bits");
     // What selects in a queue selects nothing here.
@@ -248,8 +248,8 @@ fn what_links_are_issued_must_make_sense() {
     );
     assert_eq!(
         error("exchange = { decay = true }"),
-        "8: link.l2.exchange.decay: unknown parameter (known here: window, issue_window, policing_window, policing_bound, bits, \
-         form, rounding, preset)"
+        "8: link.l2.exchange.decay: unknown parameter; known here: window, issue_window, policing_window, policing_bound, bits, \
+         form, rounding, preset"
     );
     assert_eq!(
         error("exchange = { kind = \"tickets\" }"),

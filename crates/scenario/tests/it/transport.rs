@@ -155,7 +155,7 @@ fn what_quic_cannot_be_names_its_place() {
         ("quic = \"vegas\"", "x.toml:11: flow.x.quic: `vegas` is not a congestion control of QUIC here"),
         ("quic = \"vegas\"", &*known),
         ("quic = { algorithm = \"ledbat\" }", "flow.x.quic.algorithm: `ledbat`: is for TCP"),
-        ("quic = { profile = \"linux\" }", "unknown QUIC parameter `profile`"),
+        ("quic = { profile = \"linux\" }", "unknown QUIC parameter; known here: algorithm, "),
         ("quic = \"cubic\"\ntcp = \"rfc\"", "flow.x.quic: `tcp` says what carries the flow"),
         (&format!("quic = \"cubic\"\n{file}"), "a source `call` sends datagrams; leave `quic` out"),
         ("quic = \"cubic\"\nsource = \"web\"", "opens TCP connections, as HTTP/1.1 does; leave `quic` out"),

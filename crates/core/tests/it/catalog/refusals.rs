@@ -29,7 +29,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         (
             "drr",
             &["min_th=5p"],
-            "`min_th`: unknown parameter (known here: quantum, limit, thresholds, rtt_of, victim, ties, isolate, preset)",
+            "`min_th`: unknown parameter; known here: quantum, limit, thresholds, rtt_of, victim, ties, isolate, preset",
         ),
         (
             "fifo",
@@ -103,8 +103,8 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         (
             "nbq",
             &["beta=0.5"],
-            "`beta`: unknown parameter (known here: limit, interval, increment, group, alpha, history, wait, regular, \
-             active, reports, previous, discard, report_discards, recognise, trust, isolate, preset)",
+            "`beta`: unknown parameter; known here: limit, interval, increment, group, alpha, history, wait, regular, \
+             active, reports, previous, discard, report_discards, recognise, trust, isolate, preset",
         ),
         ("csfq", &["k_alpha=0ms"], "`k_alpha`: it must be above zero; write for example \"100ms\""),
         ("mcsfq", &["k=0ms"], "`k`: it must be above zero; write for example \"100ms\""),
@@ -161,8 +161,8 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         (
             "hcsfq",
             &["initial=1Mbit"],
-            "`initial`: unknown parameter (known here: limit, threshold, k, credit, k_alpha, k_c, target_delay, role, egress, \
-             bits, marking, bucket, catch_up, reserve, isolate, preset)",
+            "`initial`: unknown parameter; known here: limit, threshold, k, credit, k_alpha, k_c, target_delay, role, egress, \
+             bits, marking, bucket, catch_up, reserve, isolate, preset",
         ),
         ("fred", &["min_th=24p"], "`max_th`: 24p must be above `min_th`, which is 24p"),
         ("fred", &["limit=20p"], "`max_th`: 24p can never be reached with a `limit` of 20p: raise the limit"),

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
 
 use apportion_core::units::Time;
-use apportion_scenario::did_you_mean;
 use apportion_scenario::gateway::{Difference, GatewayConfig};
+use apportion_scenario::unknown_key;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -48,8 +48,7 @@ impl Change {
             return Err(format!("the body is no JSON object; {EXAMPLE}\n"));
         };
         if let Some(key) = entries.keys().find(|key| !KEYS.contains(&key.as_str())) {
-            let guess = did_you_mean(key, KEYS);
-            return Err(format!("{key}: unknown key{guess}; known here: {}\n", KEYS.join(", ")));
+            return Err(format!("{key}: {}\n", unknown_key("key", key, KEYS.iter().copied())));
         }
         let mut text = |key: &str| match entries.remove(key) {
             None => Ok(None),
