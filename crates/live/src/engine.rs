@@ -11,7 +11,7 @@
 //! Cost: four system calls per batch of frames; O(log links) per packet and link. Ports that have nothing to do
 //! cost nothing.
 
-mod overload;
+mod port_backlog;
 mod world;
 
 use std::io;
@@ -32,7 +32,7 @@ use crate::frame::{self, Malformed, Parsed};
 use crate::link::{Link, SharedState};
 use crate::packet::{Description, Packet};
 use crate::timer_heap::TimerHeap;
-use overload::Overload;
+use port_backlog::PortBacklog;
 
 pub(crate) use world::{Arrival, ControlFrame, Disposition, Hop, LinkStates, Outgoing, Place, World};
 
@@ -103,7 +103,7 @@ pub struct Engine<W, I = Ports> {
     leaving: Vec<u32>,
     /// Ports that are not watched because no buffer is free.
     starved: Vec<u32>,
-    overloads: Vec<Overload>,
+    backlogs: Vec<PortBacklog>,
     /// Links to be [tried again](Engine::retry_on), by the number behind those of ports.
     retried: Vec<u32>,
     /// Number of waits so far.
@@ -167,7 +167,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
             ready: Vec::new(),
             leaving: Vec::new(),
             starved: Vec::new(),
-            overloads: vec![Overload::default(); ports],
+            backlogs: vec![PortBacklog::default(); ports],
             retried: Vec::new(),
             round: 0,
             egress: std::iter::repeat_with(egress).take(ports).collect(),
@@ -213,7 +213,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
                 if let Some((other, tickets)) = entered.take_ack_ticket_rate()
                     && let Some(other) = self.links.get_mut(other as usize)
                 {
-                    other.state.follow(now, tickets);
+                    other.state.set_tickets(now, tickets);
                 }
                 self.schedule(link);
             }
@@ -375,9 +375,9 @@ impl<W: World, I: FrameIo> Engine<W, I> {
             // What was due before they came is done first.
             let now = self.io.now().min(latest);
             self.advance(now);
-            let overload = &mut self.overloads[number as usize];
-            overload.note(now, self.round, is_left);
-            let is_overload = overload.is_there(now);
+            let backlog = &mut self.backlogs[number as usize];
+            backlog.note(now, self.round, is_left);
+            let is_overload = backlog.is_there(now);
             for frame in received.drain(..) {
                 self.ingress(now, number, frame, is_overload);
             }
@@ -432,7 +432,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
         let now = self.io.now();
         self.round += 1;
         for number in std::mem::take(&mut self.starved) {
-            self.overloads[number as usize].note(now, self.round, true);
+            self.backlogs[number as usize].note(now, self.round, true);
             if self.io.room(number, &self.shared.pool) >= ENOUGH {
                 self.io.watch(number, true).map_err(EngineError::Wait)?;
             } else {

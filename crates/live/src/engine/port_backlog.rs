@@ -11,12 +11,12 @@ const PATIENCE: Span = Span::from_millis(20);
 
 /// Of one port.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Overload {
+pub(super) struct PortBacklog {
     /// The first and the last of the rounds in succession after which frames were left, and when the first was.
     left: Option<(Time, u64)>,
 }
 
-impl Overload {
+impl PortBacklog {
     /// Notes that the port was read in this round, or could not be for want of buffers. `is_left`: more may wait.
     pub fn note(&mut self, now: Time, round: u64, is_left: bool) {
         let since = match self.left {
@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn a_port_is_overloaded_that_was_not_read_empty_for_twenty_milliseconds() {
-        let (mut port, ms) = (Overload::default(), Time::from_millis);
+        let (mut port, ms) = (PortBacklog::default(), Time::from_millis);
         let mut round = 0;
         let mut read = |at, is_left| {
             round += 1;
@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn a_port_that_was_not_ready_was_empty() {
-        let (mut port, ms) = (Overload::default(), Time::from_millis);
+        let (mut port, ms) = (PortBacklog::default(), Time::from_millis);
         port.note(ms(0), 1, true);
         port.note(ms(100), 3, true);
         assert!(!port.is_there(ms(100)));
