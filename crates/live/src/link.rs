@@ -160,7 +160,7 @@ impl Link {
         if let Some(observer) = &mut shared.observer {
             observer.entered(now, self.state.index(), &packet);
         }
-        self.state.arrive(now, &mut packet, shared);
+        self.state.before_queue(now, &mut packet, shared);
         self.state.enqueue(now, packet, shared);
         if !matches!(self.transmitter, Transmitter::Busy(_)) {
             self.start_next(now, shared);

@@ -2,7 +2,7 @@
 //! and listed loss, and what is counted and sampled. Every change of a link is written here, so that it means the
 //! same in the simulator and on real packets.
 //!
-//! A backend calls, for each packet, [`arrive`](LinkState::arrive) and [`enqueue`](LinkState::enqueue) when it comes,
+//! A backend calls, for each packet, [`before_queue`](LinkState::before_queue) and [`enqueue`](LinkState::enqueue) when it comes,
 //! [`dequeue`](LinkState::dequeue) when the transmitter is free, and [`transmit`](LinkState::transmit) when it sends.
 //!
 //! Cost: O(1) per packet besides the discipline's; a link without instruments pays two branches.
@@ -157,7 +157,7 @@ impl<P: Packet> LinkState<P> {
 
     /// A packet arrives in front of the queue.
     #[inline]
-    pub fn arrive<B: LinkBackend<P>>(&mut self, now: Time, packet: &mut P, backend: &mut B) {
+    pub fn before_queue<B: LinkBackend<P>>(&mut self, now: Time, packet: &mut P, backend: &mut B) {
         if self.plain {
             return;
         }
@@ -171,7 +171,7 @@ impl<P: Packet> LinkState<P> {
         }
     }
 
-    /// A packet that has [arrived](LinkState::arrive) joins the queue.
+    /// A packet joins the queue, after [`before_queue`](LinkState::before_queue).
     #[inline(always)]
     pub fn enqueue<B: LinkBackend<P>>(&mut self, now: Time, packet: P, backend: &mut B) {
         self.before_change(now);
@@ -192,13 +192,13 @@ impl<P: Packet> LinkState<P> {
     #[inline]
     #[must_use]
     pub fn transmit<B: LinkBackend<P>>(&mut self, now: Time, packet: &mut P, backend: &mut B) -> WireFate {
-        self.pass(packet);
+        self.count_sent(packet);
         if self.plain { WireFate::InOrder } else { self.transmit_measured(now, packet, backend) }
     }
 
     /// As [`transmit`](Self::transmit), where the link [is plain](Self::is_plain).
     #[inline]
-    pub fn pass(&mut self, packet: &P) {
+    pub fn count_sent(&mut self, packet: &P) {
         self.counts.sent.add(packet.size());
     }
 
@@ -341,7 +341,7 @@ impl<P: Packet> LinkState<P> {
     }
 
     /// Receiver-based tickets: acknowledgements bring this rate of tickets to its other direction.
-    pub fn follow(&mut self, now: Time, tickets: TicketRate) {
+    pub fn set_tickets(&mut self, now: Time, tickets: TicketRate) {
         for (_, exchange) in self.instruments.exchanges.iter_mut().filter(|(of, _)| *of == LabelKind::Tickets)
         {
             exchange.follow(now, tickets);

@@ -154,7 +154,7 @@ impl<'a> Simulation<'a> {
             let capture = captures(index);
             let parts = LinkParts { watched: full && parts.watched, captured: capture.is_some(), ..parts };
             let mut link = Link::new(parts);
-            scenario.links[index].trace.clone().into_iter().for_each(|trace| link.follow(trace));
+            scenario.links[index].trace.clone().into_iter().for_each(|trace| link.set_trace(trace));
             if let Some(aggregate) = scenario.links[index].aggregate {
                 let random = Stream::new(seed, &format!("link.{}.retry", scenario.links[index].name));
                 link.aggregate(Aggregation::new(aggregate, random));

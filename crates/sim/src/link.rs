@@ -131,7 +131,7 @@ impl Link {
     }
 
     /// It sends at the opportunities of `trace`, whose mean is its rate.
-    pub fn follow(&mut self, trace: DeliveryTrace) {
+    pub fn set_trace(&mut self, trace: DeliveryTrace) {
         self.trace = Some(Box::new(trace));
         self.find_tx_mode();
     }
@@ -180,7 +180,7 @@ impl Link {
     #[inline(always)]
     pub fn receive(&mut self, now: Time, packet: Packet, shared: &mut SharedState) {
         if self.can_bypass(now) {
-            let sent = self.pass(now, packet);
+            let sent = self.bypass(now, packet);
             self.propagate(sent, shared);
         } else {
             self.join(now, packet, shared);
@@ -190,9 +190,9 @@ impl Link {
     /// As [`receive`](Self::receive), for a packet that [bypasses the queue](Self::can_bypass): returns it instead of
     /// putting it on the wire.
     #[inline(always)]
-    pub fn pass(&mut self, now: Time, packet: Packet) -> OnWire {
+    pub fn bypass(&mut self, now: Time, packet: Packet) -> OnWire {
         (self.begun, self.free_at) = (now, now + self.times.time(packet.size()));
-        self.state.pass(&packet);
+        self.state.count_sent(&packet);
         self.transmitter = Transmitter::Draining;
         self.on_wire(packet)
     }
@@ -204,7 +204,7 @@ impl Link {
         if self.transmitter == Transmitter::Busy && self.free_at <= now {
             self.catch_up(shared);
         }
-        self.state.arrive(now, &mut packet, shared);
+        self.state.before_queue(now, &mut packet, shared);
         if self.skips_queue(now) {
             self.send(now, packet, shared);
             self.transmitter = Transmitter::Draining;
@@ -270,7 +270,7 @@ impl Link {
 
     /// Takes the packet that arrives now off the wire.
     #[inline(always)]
-    pub fn arrive(&mut self, shared: &mut SharedState) -> Option<Packet> {
+    pub fn take_arrival(&mut self, shared: &mut SharedState) -> Option<Packet> {
         let OnWire { packet, .. } = self.wire.pop()?;
         self.await_arrival(shared);
         Some(packet)
@@ -464,7 +464,7 @@ impl Link {
 
     /// A packet arrives that was not handed over early.
     #[inline(always)]
-    pub const fn note_expected(&mut self) {
+    pub const fn note_arrived(&mut self) {
         self.expected = self.expected.saturating_sub(1);
     }
 

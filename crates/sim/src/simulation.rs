@@ -143,7 +143,7 @@ impl Simulation<'_> {
         if from.answers().is_some() {
             return self.arrive_with_others(now, link);
         }
-        let Some(packet) = from.arrive(&mut self.shared) else { return };
+        let Some(packet) = from.take_arrival(&mut self.shared) else { return };
         if self.prefetches {
             self.prefetch_along_wire(link);
         }
@@ -186,7 +186,7 @@ impl Simulation<'_> {
             ROUTER => self.receive_message(now, link, packet, true),
             _ if packet.protocol() == Protocol::Control => self.receive_message(now, link, packet, false),
             next => {
-                self.links[next as usize].note_expected();
+                self.links[next as usize].note_arrived();
                 self.enter(now, next, packet);
             }
         }
@@ -207,7 +207,7 @@ impl Simulation<'_> {
                 let end = self.routes[packet.hop() as usize];
                 if let Some(next) = self.links.get_mut(end as usize) {
                     if next.takes_early(now, &sent) {
-                        (sent, link) = (next.pass(sent.at, packet), end);
+                        (sent, link) = (next.bypass(sent.at, packet), end);
                         continue;
                     }
                 } else {
@@ -243,7 +243,7 @@ impl Simulation<'_> {
         let other_way = self.scenario.links[link as usize].other_way;
         let rate = self.links[link as usize].state.take_ack_ticket_rate();
         if let (Some(tickets), Some(other_way)) = (rate, other_way) {
-            self.links[other_way.index()].state.follow(now, tickets);
+            self.links[other_way.index()].state.set_tickets(now, tickets);
         }
     }
 
