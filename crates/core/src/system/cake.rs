@@ -59,7 +59,7 @@ mod tests;
 mod tin;
 mod tins;
 
-use clock::{Clock, Wire};
+use clock::{Clock, LinkLayer};
 use tin::{Pace, Tin};
 use tins::Shares;
 
@@ -156,14 +156,14 @@ impl CakeParams {
     }
 
     /// Where sizes of packets include `layer2`.
-    fn wire(&self, layer2: Bytes) -> Wire {
+    fn link_layer(&self, layer2: Bytes) -> LinkLayer {
         let [less, overhead] = self.overhead.map_or([Bytes::ZERO; 2], |overhead| [layer2, overhead]);
-        Wire { less, overhead, mpu: self.mpu, framing: self.framing }
+        LinkLayer { less, overhead, mpu: self.mpu, framing: self.framing }
     }
 
     /// What an IP packet is charged where sizes of packets include `layer2`.
     pub(super) fn charge(&self, ip: Bytes, layer2: Bytes) -> Bytes {
-        self.wire(layer2).size(ip + layer2)
+        self.link_layer(layer2).size(ip + layer2)
     }
 
     /// Whether its tins go by the DSCP of packets.
@@ -203,7 +203,7 @@ impl CakeParams {
 #[derive(Clone, Debug)]
 pub struct Cake<P> {
     pub(super) params: CakeParams,
-    wire: Wire,
+    link_layer: LinkLayer,
     limit: LinkLimit,
     tins: Vec<Tin>,
     shares: Shares,
@@ -234,7 +234,7 @@ impl<P: Packet> Cake<P> {
         };
         Self {
             params: params.clone(),
-            wire: params.wire(link.layer2),
+            link_layer: params.link_layer(link.layer2),
             limit: LinkLimit::new(params.limit, rate),
             tins: (0..shares.tins()).map(tin).collect(),
             shares,
@@ -310,11 +310,11 @@ impl<P: Packet> Queue<P> for Cake<P> {
             return None;
         }
         let tin = self.pick();
-        let (wire, random) = (self.wire, &mut self.random);
-        let packet = self.tins[tin].next(&mut self.packets, wire, |control, state, queue| {
+        let (link_layer, random) = (self.link_layer, &mut self.random);
+        let packet = self.tins[tin].next(&mut self.packets, link_layer, |control, state, queue| {
             dequeue(control, state, now, queue, random, sink)
         })?;
-        let size = wire.size(packet.size());
+        let size = link_layer.size(packet.size());
         if let Some(bandwidth) = self.params.bandwidth {
             self.shaper.pay(now, size, bandwidth.as_bit());
         }
@@ -336,7 +336,7 @@ impl<P: Packet> Discipline<P> for Cake<P> {
     fn drain(&mut self, _now: Time) -> Option<P> {
         use crate::aqm::per_queue::Source as _;
         let tin = self.pick();
-        self.tins[tin].next(&mut self.packets, self.wire, |_, _, queue| queue.pop())
+        self.tins[tin].next(&mut self.packets, self.link_layer, |_, _, queue| queue.pop())
     }
 
     fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {

@@ -17,7 +17,7 @@ choice! {
 
 /// What the link layer makes of a packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wire {
+pub(super) struct LinkLayer {
     /// What the size of a packet includes already.
     pub less: Bytes,
     pub overhead: Bytes,
@@ -25,7 +25,7 @@ pub(super) struct Wire {
     pub framing: Framing,
 }
 
-impl Wire {
+impl LinkLayer {
     /// What a packet of `size` takes.
     #[inline]
     pub fn size(self, size: Bytes) -> Bytes {

@@ -3,7 +3,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::clock::Wire;
+use super::clock::LinkLayer;
 use super::rounds::Rounds;
 use crate::aqm::cobalt::{CobaltControl, CobaltState};
 use crate::aqm::per_queue::Source;
@@ -315,7 +315,7 @@ impl Tin {
     pub fn next<P: Packet>(
         &mut self,
         packets: &mut Pool<P>,
-        wire: Wire,
+        link_layer: LinkLayer,
         mut take: impl FnMut(&CobaltControl, &mut CobaltState, &mut One<'_, P>) -> Option<Queued<P>>,
     ) -> Option<P> {
         // Terminates: each pass gives a queue a turn in which it can send, takes one out, or serves a packet.
@@ -330,7 +330,7 @@ impl Tin {
             let mut one = One { held, owner: flow.owner, packets: &mut *packets, backlog };
             match take(&self.pace.control, &mut flow.state, &mut one) {
                 Some(queued) => {
-                    flow.credits -= scaled(wire.size(queued.packet.size())) as i64;
+                    flow.credits -= scaled(link_layer.size(queued.packet.size())) as i64;
                     self.weigh(index);
                     return Some(queued.packet);
                 }
