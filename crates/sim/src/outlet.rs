@@ -19,7 +19,7 @@ pub(crate) struct Outlet<'a> {
     pub(crate) packets: &'a mut Vec<Packet>,
 }
 
-impl tcp::Wire for Outlet<'_> {
+impl tcp::SegmentSink for Outlet<'_> {
     #[inline(always)]
     fn send(&mut self, segment: tcp::Segment, size: Bytes, ecn: Ecn) {
         let (sent, connection) = (self.now, self.connection);
@@ -29,7 +29,7 @@ impl tcp::Wire for Outlet<'_> {
     }
 }
 
-impl quic::Wire for Outlet<'_> {
+impl quic::PacketSink for Outlet<'_> {
     fn send(&mut self, packet: quic::Packet, more: &[Range], size: Bytes, ecn: Ecn) {
         let (sent, connection) = (self.now, self.connection);
         let body = Body { sent, queued: sent, connection, header: Header::Quic(packet) };

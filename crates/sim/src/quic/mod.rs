@@ -1,14 +1,14 @@
 //! QUIC without input or output: a sender and a receiver of one stream, packet by packet.
 //!
 //! RFC 9000 (packet numbers, acknowledgments, streams), RFC 9002 (loss detection and congestion control). As [`tcp`](crate::tcp):
-//! time is an argument, packets leave through a [`Wire`], and timers are a time to call back at. What the two transports have in
+//! time is an argument, packets leave through a [`PacketSink`], and timers are a time to call back at. What the two transports have in
 //! common is the same code: [congestion controls](crate::congestion) with HyStart and pacing, and ranges.
 //!
 //! # Map
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`packet`] | what packets say, their sizes, and the [`Wire`] that they leave by |
+//! | [`packet`] | what packets say, their sizes, and the [`PacketSink`] that they leave by |
 //! | [`sender`] | what may be sent now, timers, the application's side |
 //! | [`sent`] | packets by number: acknowledged, lost, or neither |
 //! | [`stream`] | what of the stream is to be sent |
@@ -36,6 +36,6 @@ pub mod sender;
 pub mod sent;
 pub mod stream;
 
-pub use packet::{Ack, Packet, Stream, Wire};
+pub use packet::{Ack, Packet, PacketSink, Stream};
 pub use receiver::Receiver;
 pub use sender::{Sender, SenderStats};

@@ -131,7 +131,7 @@ pub fn ack_frame(delay: Span, ranges: &[(u64, u64)], ecn: Option<(u64, u64)>) ->
 }
 
 /// Where the packets of an end leave.
-pub trait Wire {
+pub trait PacketSink {
     /// Takes `packet`, which occupies `size` on the wire, with `ecn` in its IP header. `more` are ranges of an ACK frame that it
     /// has no room for.
     fn send(&mut self, packet: Packet, more: &[Range], size: Bytes, ecn: Ecn);

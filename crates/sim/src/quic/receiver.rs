@@ -9,7 +9,7 @@ use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Time};
 use apportion_scenario::quic::{MAX_RANGES, QuicParams};
 
-use super::packet::{Ack, HANDSHAKE, ISN, Packet, Stream, Wire, ack_frame};
+use super::packet::{Ack, HANDSHAKE, ISN, Packet, PacketSink, Stream, ack_frame};
 use crate::tcp::scoreboard::merge;
 use crate::tcp::seq::{unwrap, wrap};
 
@@ -70,7 +70,7 @@ impl Receiver {
     }
 
     /// A packet arrives, with `ecn` in its IP header.
-    pub fn on_packet<W: Wire>(&mut self, now: Time, packet: &Packet, ecn: Ecn, wire: &mut W) {
+    pub fn on_packet<W: PacketSink>(&mut self, now: Time, packet: &Packet, ecn: Ecn, wire: &mut W) {
         match packet {
             &Packet::Initial(number) => wire.send(Packet::Accept(number), &[], HANDSHAKE, Ecn::NotEct),
             Packet::Stream(stream) => self.on_stream(now, stream, ecn, wire),
@@ -79,13 +79,13 @@ impl Receiver {
     }
 
     /// The time of [`next_timer`](Self::next_timer) has come; earlier calls do nothing.
-    pub fn on_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub fn on_timer<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
         if self.timer.is_some_and(|at| at <= now) {
             self.acknowledge(now, wire);
         }
     }
 
-    fn on_stream<W: Wire>(&mut self, now: Time, stream: &Stream, ecn: Ecn, wire: &mut W) {
+    fn on_stream<W: PacketSink>(&mut self, now: Time, stream: &Stream, ecn: Ecn, wire: &mut W) {
         let Some(number) = unwrap(ISN, stream.number, self.next) else { return };
         self.forget_acknowledged(stream.heard);
         // Section 13.2.1: it is lower than another, or others are missing before it.
@@ -145,7 +145,7 @@ impl Receiver {
         }
     }
 
-    fn acknowledge<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    fn acknowledge<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
         (self.unacked, self.timer) = (0, None);
         self.number += 1;
         if self.ranges.len() > 1 {

@@ -12,7 +12,7 @@ use apportion_scenario::model::UDP_HEADER;
 use apportion_scenario::quic::QuicParams;
 
 use super::control::{AckSummary, Controller};
-use super::packet::{Ack, HANDSHAKE, ISN, Packet, Range, Stream, Wire};
+use super::packet::{Ack, HANDSHAKE, ISN, Packet, PacketSink, Range, Stream};
 use super::rtt::Rtt;
 use super::sent::{Numbered, Record, Sent};
 use super::stream::Outgoing;
@@ -109,7 +109,7 @@ impl Sender {
     }
 
     /// Opens the connection.
-    pub fn start<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub fn start<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
         if self.phase == Phase::Closed {
             self.phase = Phase::Handshake(Vec::new());
             self.send_initial(now, wire);
@@ -117,13 +117,13 @@ impl Sender {
     }
 
     /// The application hands over `bytes`.
-    pub fn supply<W: Wire>(&mut self, now: Time, bytes: u64, wire: &mut W) {
+    pub fn supply<W: PacketSink>(&mut self, now: Time, bytes: u64, wire: &mut W) {
         self.stream.supply(bytes);
         self.send(now, wire);
     }
 
     /// The application always has data.
-    pub fn supply_unlimited<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub fn supply_unlimited<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
         self.supply(now, u64::MAX, wire);
     }
 
@@ -148,7 +148,7 @@ impl Sender {
     }
 
     /// A packet arrives; `more` are ranges of an ACK frame that it had no room for.
-    pub fn on_packet<W: Wire>(&mut self, now: Time, packet: &Packet, more: &[Range], wire: &mut W) {
+    pub fn on_packet<W: PacketSink>(&mut self, now: Time, packet: &Packet, more: &[Range], wire: &mut W) {
         match packet {
             &Packet::Accept(number) => self.on_accept(now, number, wire),
             Packet::Ack(ack) if self.phase == Phase::Open => self.on_ack(now, ack, more, wire),
@@ -157,7 +157,7 @@ impl Sender {
     }
 
     /// The time of [`next_timer`](Self::next_timer) has come; earlier calls do nothing.
-    pub fn on_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub fn on_timer<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
         if self.loss_detection_timer.is_some_and(|at| at <= now) {
             self.on_loss_detection_timeout(now, wire);
         }
@@ -206,7 +206,7 @@ impl Sender {
     // -----------------------------------------------------------------------------------------
     // The handshake
 
-    fn send_initial<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    fn send_initial<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
         let Phase::Handshake(sent) = &mut self.phase else { return };
         let number = sent.len() as u32;
         sent.push(now);
@@ -215,7 +215,7 @@ impl Sender {
         wire.send(Packet::Initial(number), &[], HANDSHAKE, Ecn::NotEct);
     }
 
-    fn on_accept<W: Wire>(&mut self, now: Time, number: u32, wire: &mut W) {
+    fn on_accept<W: PacketSink>(&mut self, now: Time, number: u32, wire: &mut W) {
         let Phase::Handshake(sent) = &self.phase else { return };
         let Some(&at) = sent.get(number as usize) else { return };
         self.rtt.sample(now, now.since(at), Span::ZERO, Span::ZERO);
@@ -229,7 +229,7 @@ impl Sender {
     // ACK frames
 
     /// OnAckReceived.
-    fn on_ack<W: Wire>(&mut self, now: Time, ack: &Ack, more: &[Range], wire: &mut W) {
+    fn on_ack<W: PacketSink>(&mut self, now: Time, ack: &Ack, more: &[Range], wire: &mut W) {
         self.heard = self.heard.max(ack.number);
         let prior_in_flight = self.record.in_flight();
         let (mut acked, mut late) = (std::mem::take(&mut self.acked), Vec::new());
@@ -379,7 +379,7 @@ impl Sender {
     }
 
     /// OnLossDetectionTimeout.
-    fn on_loss_detection_timeout<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    fn on_loss_detection_timeout<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
         if matches!(self.phase, Phase::Handshake(_)) {
             self.stats.probe_timeouts += 1;
             self.pto_count += 1;
@@ -399,7 +399,7 @@ impl Sender {
     }
 
     /// Section 6.2.4: data that wait, else the oldest that are not acknowledged, whatever the window.
-    fn send_probes<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    fn send_probes<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
         let stream = &self.stream;
         let outstanding = self.record.outstanding().filter_map(|sent| stream.missing_of(sent.data));
         let old: Vec<_> = outstanding.take(PROBES).collect();
@@ -424,7 +424,7 @@ impl Sender {
     }
 
     /// Sends what the window and the pacer allow: first what is lost, then new data.
-    fn send<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    fn send<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
         if self.phase != Phase::Open {
             return;
         }
@@ -468,7 +468,7 @@ impl Sender {
     }
 
     /// OnPacketSent.
-    fn transmit<W: Wire>(&mut self, now: Time, data: (u64, u64), is_new: bool, wire: &mut W) {
+    fn transmit<W: PacketSink>(&mut self, now: Time, data: (u64, u64), is_new: bool, wire: &mut W) {
         let length = data.1 - data.0;
         let wire_size = Bytes::new(length) + self.params.header;
         let size = (wire_size - UDP_HEADER).get();

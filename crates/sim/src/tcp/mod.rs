@@ -1,7 +1,7 @@
 //! TCP without input or output: a sender and a receiver of one direction of data, byte by byte and header by
 //! header.
 //!
-//! Time is an argument, segments leave through a [`Wire`], and timers are a time to call back at
+//! Time is an argument, segments leave through a [`SegmentSink`], and timers are a time to call back at
 //! ([`Sender::next_timer`]). One engine obeys all of [`TcpParams`](apportion_scenario::tcp::TcpParams), so
 //! ns-2's TCP and the RFCs' are the same code under different values. Sequence numbers are 64-bit offsets
 //! from the initial sequence number inside, and wrap to 32 bits on the wire.
@@ -10,7 +10,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`segment`] | the header fields, and the [`Wire`] they leave by |
+//! | [`segment`] | the header fields, and the [`SegmentSink`] they leave by |
 //! | [`sender`] | what may be sent now, timers, the application's side |
 //! | [`recovery`] | what an ACK means: growth, duplicate ACKs, fast retransmit, fast recovery, ECN |
 //! | [`accurate`] | what a receiver says of marks to a Prague sender: Accurate ECN |
@@ -40,5 +40,5 @@ pub mod sender;
 pub mod seq;
 
 pub use receiver::Receiver;
-pub use segment::{Flags, SackBlocks, Segment, Wire};
+pub use segment::{Flags, SackBlocks, Segment, SegmentSink};
 pub use sender::{Sender, SenderStats};

@@ -12,7 +12,7 @@ use apportion_scenario::tcp::{DelayedAck, SackRecovery, TcpParams};
 
 use super::accurate::{self, Marks};
 use super::scoreboard::merge;
-use super::segment::{Extra, Flags, SackBlocks, Segment, Wire};
+use super::segment::{Extra, Flags, SackBlocks, Segment, SegmentSink};
 use super::seq::{unwrap, wrap};
 
 /// The receiver's own initial sequence number; it sends nothing that would count from it.
@@ -131,7 +131,7 @@ impl Receiver {
     }
 
     /// A segment arrives, with `ecn` in its IP header.
-    pub fn on_segment<W: Wire>(&mut self, now: Time, segment: &Segment, ecn: Ecn, wire: &mut W) {
+    pub fn on_segment<W: SegmentSink>(&mut self, now: Time, segment: &Segment, ecn: Ecn, wire: &mut W) {
         if ecn == Ecn::Ce || self.echo {
             self.note_mark(segment, ecn, wire);
         }
@@ -176,7 +176,7 @@ impl Receiver {
 
     /// A segment came with a mark, or while marks are echoed.
     #[inline(never)]
-    fn note_mark<W: Wire>(&mut self, segment: &Segment, ecn: Ecn, wire: &mut W) {
+    fn note_mark<W: SegmentSink>(&mut self, segment: &Segment, ecn: Ecn, wire: &mut W) {
         if self.accurate {
             return self.count_mark(segment, ecn);
         }
@@ -211,7 +211,7 @@ impl Receiver {
 
     /// RFC 8257 section 3.2, with `echo` as DCTCP.CE: what arrived before the state changes is acknowledged by an ACK of
     /// its own, and what changes it at once, so that each ACK is for segments that were all marked or all not.
-    fn echo_each_mark<W: Wire>(&mut self, segment: &Segment, ecn: Ecn, wire: &mut W) {
+    fn echo_each_mark<W: SegmentSink>(&mut self, segment: &Segment, ecn: Ecn, wire: &mut W) {
         let marked = ecn == Ecn::Ce;
         if segment.payload == 0 || marked == self.echo {
             return;
@@ -260,14 +260,14 @@ impl Receiver {
     }
 
     /// The time of [`next_timer`](Self::next_timer) has come; earlier calls do nothing.
-    pub fn on_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub fn on_timer<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         if self.ack_timer <= now {
             self.acknowledge(wire);
         }
     }
 
     /// The application stops or resumes reading. While it does not read, the advertised window closes.
-    pub fn set_reading<W: Wire>(&mut self, reading: bool, wire: &mut W) {
+    pub fn set_reading<W: SegmentSink>(&mut self, reading: bool, wire: &mut W) {
         self.reading = reading;
         if reading && self.unread > 0 {
             // RFC 9293 section 3.8.6.2.2: an update is worth a segment once the window grew by a segment or
@@ -294,7 +294,7 @@ impl Receiver {
         self.heard = now;
     }
 
-    fn on_syn<W: Wire>(&mut self, now: Time, segment: &Segment, ecn: Ecn, wire: &mut W) {
+    fn on_syn<W: SegmentSink>(&mut self, now: Time, segment: &Segment, ecn: Ecn, wire: &mut W) {
         // Of a connection over the same path that was given up.
         if segment.seq != self.isn {
             return;
@@ -338,7 +338,7 @@ impl Receiver {
     }
 
     /// Takes bytes in order, up to `to`, and what they make in order.
-    fn take<W: Wire>(&mut self, now: Time, to: u64, wire: &mut W) {
+    fn take<W: SegmentSink>(&mut self, now: Time, to: u64, wire: &mut W) {
         let before = self.rcv_nxt;
         self.rcv_nxt = to;
         let gap = !self.early.is_empty();
@@ -376,7 +376,7 @@ impl Receiver {
         self.params.delay_repeat && end == self.rcv_nxt && !gap
     }
 
-    fn delay<W: Wire>(&mut self, now: Time, delayed: DelayedAck, wire: &mut W) {
+    fn delay<W: SegmentSink>(&mut self, now: Time, delayed: DelayedAck, wire: &mut W) {
         self.unacked += 1;
         if self.unacked >= delayed.every || self.quick > 0 {
             self.acknowledge(wire);
@@ -420,7 +420,7 @@ impl Receiver {
         self.early.push(merged);
     }
 
-    fn acknowledge<W: Wire>(&mut self, wire: &mut W) {
+    fn acknowledge<W: SegmentSink>(&mut self, wire: &mut W) {
         if self.early.is_empty() || !self.params.sack() {
             self.send_ack(SackBlocks::NONE, Bytes::ZERO, wire);
         } else {
@@ -429,7 +429,7 @@ impl Receiver {
     }
 
     /// Acknowledges what arrived before, and says so if the sender can tell (RFC 2883 section 4).
-    fn acknowledge_repeat<W: Wire>(&mut self, again: (u64, u64), wire: &mut W) {
+    fn acknowledge_repeat<W: SegmentSink>(&mut self, again: (u64, u64), wire: &mut W) {
         if self.params.sack_recovery == SackRecovery::Rack && again.0 < again.1 {
             self.acknowledge_with_blocks(Some(again), wire);
         } else {
@@ -437,7 +437,7 @@ impl Receiver {
         }
     }
 
-    fn acknowledge_with_blocks<W: Wire>(&mut self, again: Option<(u64, u64)>, wire: &mut W) {
+    fn acknowledge_with_blocks<W: SegmentSink>(&mut self, again: Option<(u64, u64)>, wire: &mut W) {
         let blocks = again.iter().chain(self.early.iter().rev());
         let sack =
             SackBlocks::from_recent(blocks.map(|&(from, to)| (wrap(self.isn, from), wrap(self.isn, to))));
@@ -447,7 +447,7 @@ impl Receiver {
 
     /// Sends an ACK with so many bytes of options for `sack`.
     #[inline(always)]
-    fn send_ack<W: Wire>(&mut self, sack: SackBlocks, option: Bytes, wire: &mut W) {
+    fn send_ack<W: SegmentSink>(&mut self, sack: SackBlocks, option: Bytes, wire: &mut W) {
         wire.send(self.ack(sack), self.params.ack + option, self.codepoint);
     }
 

@@ -11,7 +11,7 @@ use apportion_core::congestion::{Ack, CongestionControl, Phase, Response};
 use apportion_core::units::Time;
 use apportion_scenario::tcp::{Halving, Inflate, LossRecovery, RecoveryExit, SackRecovery};
 
-use super::segment::{Flags, Segment, Wire};
+use super::segment::{Flags, Segment, SegmentSink};
 use super::sender::Sender;
 use super::seq::unwrap;
 use crate::congestion::control::{Control, Sign};
@@ -66,7 +66,7 @@ impl Recovery {
 
 impl Sender {
     /// An ACK on an open connection. `ack` is within what was sent.
-    pub(super) fn on_ack<W: Wire>(
+    pub(super) fn on_ack<W: SegmentSink>(
         &mut self,
         now: Time,
         ack: u64,
@@ -93,7 +93,7 @@ impl Sender {
     /// Sends what recovery or else the windows allow, at most `burst` segments of new data outside SACK
     /// recovery.
     #[inline(always)]
-    pub(super) fn send_allowed<W: Wire>(&mut self, now: Time, burst: u32, wire: &mut W) {
+    pub(super) fn send_allowed<W: SegmentSink>(&mut self, now: Time, burst: u32, wire: &mut W) {
         let sack = self.has_sack;
         if sack && self.recovery.active {
             self.send_in_recovery(now, wire);
@@ -134,7 +134,7 @@ impl Sender {
         news
     }
 
-    fn on_new_ack<W: Wire>(&mut self, now: Time, ack: u64, echo: bool, wire: &mut W) {
+    fn on_new_ack<W: SegmentSink>(&mut self, now: Time, ack: u64, echo: bool, wire: &mut W) {
         let (bytes, flight, cwnd) = (ack - self.snd_una, self.flight(), self.window.cwnd);
         let was_active = self.recovery.active;
         if was_active && ack < self.recovery.recover && self.recovers_by_parts() {
@@ -219,7 +219,7 @@ impl Sender {
     }
 
     /// New data is acknowledged, but not all that was sent before the loss: the next hole is lost too.
-    fn on_partial_ack<W: Wire>(&mut self, now: Time, ack: u64, acked: f64, wire: &mut W) {
+    fn on_partial_ack<W: SegmentSink>(&mut self, now: Time, ack: u64, acked: f64, wire: &mut W) {
         let timer = self.next_timer();
         self.advance(now, ack);
         if self.has_sack {
@@ -246,7 +246,7 @@ impl Sender {
         self.params.recovery_burst.filter(|_| smooth).unwrap_or(u32::MAX)
     }
 
-    fn on_duplicate<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    fn on_duplicate<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         self.recovery.dupacks += 1;
         let (dupacks, threshold) = (self.recovery.dupacks, self.params.dupack_threshold);
         if self.recovery.active {
@@ -303,7 +303,7 @@ impl Sender {
     }
 
     /// RFC 5681 section 3.2 step 2, RFC 6582 section 3.2 step 2, RFC 6675 section 5 step 4.
-    fn fast_retransmit<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    fn fast_retransmit<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         self.stats.fast_retransmits += 1;
         // RFC 3168 section 6.1.2: one reduction for one window, be it marked or lost.
         if self.snd_una >= self.recovery.cwr_end {
@@ -379,7 +379,7 @@ impl Sender {
     }
 
     /// Sends as long as the pipe is not full (RFC 6675 section 5 step C; Fall and Floyd 1996 section 5).
-    fn send_in_recovery<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    fn send_in_recovery<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         let segment = self.params.segment.get();
         let lost_below = self.lost_below();
         let window = self.window.cwnd.min(self.window_segments());
@@ -400,7 +400,7 @@ impl Sender {
     }
 
     /// RFC 6675 section 4, NextSeg. ns-2's Sack1 takes every hole for lost, and has no rescue.
-    fn send_one_in_recovery<W: Wire>(&mut self, now: Time, lost_below: u64, wire: &mut W) -> bool {
+    fn send_one_in_recovery<W: SegmentSink>(&mut self, now: Time, lost_below: u64, wire: &mut W) -> bool {
         let hole = self.scoreboard.first_missing(self.recovery.high_rxt.max(self.snd_una));
         let is_hole = self.scoreboard.highest().is_some_and(|highest| hole < highest);
         let pipe = self.params.sack_recovery == SackRecovery::Pipe;

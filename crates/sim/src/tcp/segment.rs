@@ -202,7 +202,7 @@ impl SackBlocks {
 }
 
 /// Where an endpoint's segments leave.
-pub trait Wire {
+pub trait SegmentSink {
     /// Takes `segment`, which occupies `size` on the wire, with `ecn` in its IP header.
     fn send(&mut self, segment: Segment, size: Bytes, ecn: Ecn);
 }

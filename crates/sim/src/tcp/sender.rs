@@ -17,7 +17,7 @@ use super::receiver::window_scale;
 use super::recovery::{Cut, Recovery};
 use super::rtt::Rtt;
 use super::scoreboard::Scoreboard;
-use super::segment::{Flags, Segment, Wire};
+use super::segment::{Flags, Segment, SegmentSink};
 use super::seq::{unwrap, wrap};
 use crate::congestion::control::Control;
 use crate::congestion::window::{self, basis, first_window};
@@ -157,7 +157,7 @@ impl Sender {
     }
 
     /// Opens the connection: a SYN if the profile has one, else what data there is.
-    pub fn start<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub fn start<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         if self.phase != Phase::Closed {
             return;
         }
@@ -177,7 +177,7 @@ impl Sender {
     }
 
     /// The application hands over `bytes`.
-    pub fn supply<W: Wire>(&mut self, now: Time, bytes: u64, wire: &mut W) {
+    pub fn supply<W: SegmentSink>(&mut self, now: Time, bytes: u64, wire: &mut W) {
         if !self.closed {
             self.data_end = self.data_end.saturating_add(bytes).min(UNLIMITED);
             self.send_allowed(now, u32::MAX, wire);
@@ -185,13 +185,13 @@ impl Sender {
     }
 
     /// The application always has data.
-    pub fn supply_unlimited<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub fn supply_unlimited<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         self.supply(now, u64::MAX, wire);
     }
 
     /// The application has no more data: a FIN follows the last byte, if the profile has one. An unlimited
     /// supply ends with what was sent.
-    pub fn close<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub fn close<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         if self.closed {
             return;
         }
@@ -213,7 +213,7 @@ impl Sender {
     }
 
     /// A segment arrives.
-    pub fn on_segment<W: Wire>(&mut self, now: Time, segment: &Segment, wire: &mut W) {
+    pub fn on_segment<W: SegmentSink>(&mut self, now: Time, segment: &Segment, wire: &mut W) {
         if !segment.flags.has(Flags::ACK) || self.phase == Phase::Closed {
             return;
         }
@@ -241,7 +241,7 @@ impl Sender {
     }
 
     /// The time of [`next_timer`](Self::next_timer) has come; earlier calls do nothing.
-    pub fn on_timer<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub fn on_timer<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         if self.phase == Phase::Open && self.uses_rack() {
             self.on_rack_timers(now, wire);
         }
@@ -323,7 +323,7 @@ impl Sender {
 
     /// Sends what the windows allow, at most `burst` segments.
     #[inline(always)]
-    pub(super) fn send_available<W: Wire>(&mut self, now: Time, mut burst: u32, wire: &mut W) {
+    pub(super) fn send_available<W: SegmentSink>(&mut self, now: Time, mut burst: u32, wire: &mut W) {
         if self.phase != Phase::Open {
             return;
         }
@@ -341,7 +341,7 @@ impl Sender {
 
     /// Sends the next segment if it ends at or below `limit`.
     #[inline(always)]
-    pub(super) fn send_next<W: Wire>(&mut self, now: Time, limit: u64, wire: &mut W) -> bool {
+    pub(super) fn send_next<W: SegmentSink>(&mut self, now: Time, limit: u64, wire: &mut W) -> bool {
         if self.skips_sacked() && self.snd_nxt < self.snd_max {
             self.snd_nxt = self.scoreboard.first_missing(self.snd_nxt).min(self.snd_max);
         }
@@ -362,7 +362,7 @@ impl Sender {
     }
 
     /// Sends the segment at `snd_una` again.
-    pub(super) fn retransmit<W: Wire>(&mut self, now: Time, from: u64, wire: &mut W) -> u64 {
+    pub(super) fn retransmit<W: SegmentSink>(&mut self, now: Time, from: u64, wire: &mut W) -> u64 {
         let len = self.segment_at(from).min(self.snd_max - from);
         self.transmit(now, from, len, wire);
         from + len
@@ -400,7 +400,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    pub(super) fn transmit<W: Wire>(&mut self, now: Time, from: u64, len: u64, wire: &mut W) {
+    pub(super) fn transmit<W: SegmentSink>(&mut self, now: Time, from: u64, len: u64, wire: &mut W) {
         let is_new = from >= self.snd_max;
         // A record of segments keeps their borders: a FIN is sent again only if it was sent.
         let may_end = is_new || !self.uses_rack() || self.snd_max > self.data_end;
@@ -516,7 +516,7 @@ impl Sender {
     }
 
     /// The retransmission timer expired: everything outstanding is taken for lost.
-    fn time_out<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    fn time_out<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         self.stats.timeouts += 1;
         let again = self.rtt.is_backed_off();
         if self.params.inflate == Inflate::Cwnd {

@@ -11,7 +11,7 @@ use apportion_core::Ecn;
 use apportion_core::random::Stream;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_scenario::tcp::TcpParams;
-use apportion_sim::tcp::{Flags, Receiver, Segment, Sender, Wire};
+use apportion_sim::tcp::{Flags, Receiver, Segment, SegmentSink, Sender};
 use apportion_testing::properties::cases;
 use proptest::prelude::*;
 
@@ -282,7 +282,7 @@ fn a_shut_window_is_probed_and_opens_again() {
 /// Loses everything.
 struct Nowhere;
 
-impl Wire for Nowhere {
+impl SegmentSink for Nowhere {
     fn send(&mut self, _segment: Segment, _size: Bytes, _ecn: Ecn) {}
 }
 
@@ -476,7 +476,7 @@ fn fate(stream: &mut Stream) -> Fate {
 #[derive(Default)]
 struct Last(Segment);
 
-impl Wire for Last {
+impl SegmentSink for Last {
     fn send(&mut self, segment: Segment, _size: Bytes, _ecn: Ecn) {
         self.0 = segment;
     }

@@ -19,7 +19,7 @@ use apportion_core::units::{Span, Time};
 
 use super::accurate::Marks;
 use super::prr::Prr;
-use super::segment::{Segment, Wire};
+use super::segment::{Segment, SegmentSink};
 use super::sender::Sender;
 use super::seq::unwrap;
 use crate::congestion::control::Sign;
@@ -138,7 +138,13 @@ impl Rack {
 
 impl Sender {
     /// An ACK on an open connection. `ack` is within what was sent.
-    pub(super) fn on_rack_ack<W: Wire>(&mut self, now: Time, ack: u64, segment: &Segment, wire: &mut W) {
+    pub(super) fn on_rack_ack<W: SegmentSink>(
+        &mut self,
+        now: Time,
+        ack: u64,
+        segment: &Segment,
+        wire: &mut W,
+    ) {
         let advanced = ack > self.snd_una;
         if self.whole_acks {
             self.rack.prior = self.rack.record.prior();
@@ -367,7 +373,7 @@ impl Sender {
     // Sending
 
     /// Sends what the window allows: first what is lost, then new data.
-    pub(super) fn send_rack<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub(super) fn send_rack<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         if self.is_controlled {
             self.send_controlled(now, wire);
         } else {
@@ -376,13 +382,13 @@ impl Sender {
     }
 
     #[inline(never)]
-    fn send_controlled<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    fn send_controlled<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         self.send_with::<true, W>(now, wire);
     }
 
     /// The same, with a control or without.
     #[inline(always)]
-    fn send_with<const CONTROLLED: bool, W: Wire>(&mut self, now: Time, wire: &mut W) {
+    fn send_with<const CONTROLLED: bool, W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         if !(CONTROLLED && self.control.moves_window(Phase::Open)) && self.restart_after_idle(now) {
             self.rack.usage = Usage::NONE;
         }
@@ -418,7 +424,7 @@ impl Sender {
     }
 
     /// Sends an outstanding segment again.
-    fn resend<W: Wire>(&mut self, now: Time, from: u64, to: u64, wire: &mut W) {
+    fn resend<W: SegmentSink>(&mut self, now: Time, from: u64, to: u64, wire: &mut W) {
         self.transmit(now, from, to.min(self.data_end()) - from, wire);
         if let Some(before) = &mut self.rack.before {
             before.note_retransmission(now);
@@ -456,7 +462,7 @@ impl Sender {
     // Timers
 
     /// The timers of this module that are due.
-    pub(super) fn on_rack_timers<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub(super) fn on_rack_timers<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         if self.rack.reorder_at.is_some_and(|at| at <= now) {
             let repaired = self.rack.state == Phase::Recovery;
             self.find_losses(now);
@@ -478,7 +484,7 @@ impl Sender {
     }
 
     /// The retransmission timer expired.
-    pub(super) fn time_out_rack<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub(super) fn time_out_rack<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         self.stats.timeouts += 1;
         // One reduction for one window, unless something arrived since the timer expired last.
         let again = match self.rack.state {
@@ -521,7 +527,7 @@ mod tests {
     #[derive(Default)]
     struct Count(usize);
 
-    impl Wire for Count {
+    impl SegmentSink for Count {
         fn send(&mut self, _: Segment, _: Bytes, _: Ecn) {
             self.0 += 1;
         }

@@ -3,7 +3,7 @@
 use apportion_core::congestion::{CongestionControl, Phase, Response};
 use apportion_core::units::{Span, Time};
 
-use crate::tcp::segment::Wire;
+use crate::tcp::segment::SegmentSink;
 use crate::tcp::sender::Sender;
 
 /// RFC 8985 section 7.2, TLP.max_ack_delay: the longest that a receiver holds an ACK back.
@@ -36,7 +36,7 @@ impl Sender {
     }
 
     /// The timer of the probe expired (RFC 8985 section 7.3): new data if there are any, else the last segment.
-    pub(super) fn send_probe<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub(super) fn send_probe<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         let before = self.snd_max;
         let is_new = self.send_next(now, self.snd_una + self.snd_wnd, wire);
         if !is_new {

@@ -9,11 +9,11 @@ use super::{Phase, Sender};
 use crate::congestion::window::initial_window;
 use crate::tcp::accurate::{self, Feedback};
 use crate::tcp::receiver::window_scale;
-use crate::tcp::segment::{Extra, Flags, Segment, Wire};
+use crate::tcp::segment::{Extra, Flags, Segment, SegmentSink};
 
 impl Sender {
     /// Sends a SYN, for the first time or again.
-    pub(super) fn send_syn<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub(super) fn send_syn<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         let offer = self.offer();
         let flags = Flags::SYN | offer;
         let syn = Segment {

@@ -5,7 +5,7 @@ use apportion_scenario::tcp::Idle;
 
 use super::Sender;
 use crate::congestion::window::initial_window;
-use crate::tcp::segment::Wire;
+use crate::tcp::segment::SegmentSink;
 
 impl Sender {
     /// The timer expired with everything acknowledged: the window collapses, the threshold and the timeout
@@ -24,7 +24,7 @@ impl Sender {
     }
 
     /// Sends what the shut window lets through, a byte at least (RFC 9293 section 3.8.6.1).
-    pub(super) fn probe<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    pub(super) fn probe<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         self.stats.window_probes += 1;
         self.rtt.back_off(&self.params);
         let len = self.snd_wnd.max(1).min(self.data_end - self.snd_una);

@@ -6,7 +6,7 @@ use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Time};
 
 use super::{Phase, Sender, UNLIMITED};
-use crate::tcp::segment::{Flags, Segment, Wire};
+use crate::tcp::segment::{Flags, Segment, SegmentSink};
 use crate::tcp::seq::unwrap;
 
 impl Sender {
@@ -26,7 +26,7 @@ impl Sender {
 
     /// A [predicted](Self::is_predicted) ACK. What follows for other ACKs does the same for these.
     #[inline(never)]
-    pub(super) fn on_predicted<W: Wire>(&mut self, now: Time, ack: u64, wire: &mut W) {
+    pub(super) fn on_predicted<W: SegmentSink>(&mut self, now: Time, ack: u64, wire: &mut W) {
         self.take_new(now, ack);
         self.send_new(now, wire);
     }
@@ -57,7 +57,7 @@ impl Sender {
 
     /// As [`send_available`](Self::send_available) for an open connection with data outstanding of which nothing is missing.
     #[inline(always)]
-    fn send_new<W: Wire>(&mut self, now: Time, wire: &mut W) {
+    fn send_new<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
         let limit = self.limit_beyond(self.window.cwnd, 0);
         while let Some((segment, size, ecn)) = self.next_new(now, limit) {
             wire.send(segment, size, ecn);

@@ -6,7 +6,7 @@ use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span, Time};
 use apportion_scenario::quic::QuicParams;
 use apportion_sim::quic::packet::Range;
-use apportion_sim::quic::{Ack, Packet, Receiver, Sender, Stream, Wire};
+use apportion_sim::quic::{Ack, Packet, PacketSink, Receiver, Sender, Stream};
 
 /// The round trip of the handshake.
 pub const RTT: Span = Span::from_millis(100);
@@ -15,7 +15,7 @@ pub const RTT: Span = Span::from_millis(100);
 #[derive(Default)]
 pub struct Outbox(pub Vec<(Packet, Vec<Range>, Bytes, Ecn)>);
 
-impl Wire for Outbox {
+impl PacketSink for Outbox {
     fn send(&mut self, packet: Packet, more: &[Range], size: Bytes, ecn: Ecn) {
         self.0.push((packet, more.to_vec(), size, ecn));
     }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_scenario::tcp::TcpParams;
-use apportion_sim::tcp::{Receiver, Segment, Sender, Wire};
+use apportion_sim::tcp::{Receiver, Segment, SegmentSink, Sender};
 
 /// What happens to a packet that the sender offers to the link.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -69,7 +69,7 @@ impl Outbox {
     }
 }
 
-impl Wire for Outbox {
+impl SegmentSink for Outbox {
     fn send(&mut self, segment: Segment, size: Bytes, ecn: Ecn) {
         self.0.push((segment, size, ecn));
     }
