@@ -22,6 +22,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         3 => Just(vec![Op::Dequeue]),
         2 => (0u64..3_000_000).prop_map(|ns| vec![Op::Advance(ns)]),
         1 => (1usize..30, 0u32..4, 100u64..1_500).prop_map(|(n, flow, size)| vec![Op::Enqueue(flow, size); n]),
+        1 => (0u64..100).prop_map(|ms| vec![Op::Advance(1_000_000 * ms)]),
         1 => (1usize..30, 0u64..500_000).prop_map(|(n, ns)| [Op::Dequeue, Op::Advance(ns)].repeat(n)),
     ];
     prop::collection::vec(one, 1..150).prop_map(|all| all.concat())
@@ -51,7 +52,7 @@ proptest! {
             match op {
                 Op::Enqueue(flow, size) => {
                     ours.enqueue(now, packet(id, flow, size), &mut log);
-                    let gets_in = slow.enqueue(flow as usize, id, size as i64);
+                    let gets_in = slow.enqueue(now.as_nanos() as i64, flow as usize, id, size as i64);
                     prop_assert_eq!(log.dropped.len(), slow.excess() + usize::from(!gets_in));
                     for (_, dropped, _) in log.dropped.drain(..) {
                         let is_right = if gets_in { slow.push_out(dropped) } else { dropped == id };
