@@ -8,7 +8,8 @@
 //! - The discipline holds a *token* for each packet, of the flow with the number of the host. The packets wait in
 //!   queues of their flows. When it serves a token, the host sends the next packet by deficit round robin among
 //!   its backlogged flows; a turn is worth the largest packet times the weight of the flow. When it drops a token,
-//!   the flow of the host with the most bytes per weight loses a packet, from the end at which the token was. A mark
+//!   the flow of the host with the most bytes per weight loses a packet, from the end at which the token was. A flow with one
+//!   packet keeps it while another has more; if none has, the flow whose turn is furthest loses it. A mark
 //!   goes to the packet that leaves, or to the next one of the host that is ECN-capable.
 //! - With `both` the flows of a host are grouped by their other ends, its *peers*. These take turns worth the largest packet
 //!   first, then the flows of the peer whose turn it is; and the peer with the most bytes loses a packet of its longest flow.

@@ -33,7 +33,7 @@ struct Flow {
 struct Seat {
     /// In the round of the group.
     link: Link,
-    /// Bytes per weight.
+    /// Bytes per weight; 0 with one packet.
     length: f64,
     /// Its place in the heap of the group.
     place: u32,
@@ -220,7 +220,10 @@ impl<P: Packet> Hosts<P> {
     pub fn drop_for(&mut self, token: &SimplePacket) -> Option<P> {
         let (host, end) = self.take_back(token)?;
         let group = self.hosts[host].longest.first()?;
-        let seat = self.pairs.groups[group].longest.first()?;
+        let group = &self.pairs.groups[group];
+        let longest = group.longest.first()?;
+        // An AQM keeps few packets: where each flow has no more than one, the lightest would lose all of its own.
+        let seat = if self.seats[longest].length > 0.0 { longest } else { group.round.back()? };
         let packet = self.remove(seat, end)?;
         self.hosts[host].carry += signed(token.size) - signed(packet.size());
         Some(packet)
@@ -446,7 +449,7 @@ impl<P: Packet> Hosts<P> {
 
 impl Flow {
     fn length(&self, seat: &Seat) -> f64 {
-        seat.bytes as f64 / self.weight.get()
+        if seat.packets > 1 { seat.bytes as f64 / self.weight.get() } else { 0.0 }
     }
 }
 
