@@ -6,6 +6,7 @@ mod queues;
 use std::collections::{BTreeMap, BTreeSet};
 
 use apportion_core::delivery_trace::DeliveryTrace;
+use apportion_core::limit::Limit;
 use apportion_core::packet::FlowClass;
 use apportion_core::param::Heeds;
 use apportion_core::system::classes::ByteLimit;
@@ -25,6 +26,8 @@ const LEAST_ROUNDS: u64 = 100;
 const LEAST_WINDOW: Span = Span::from_secs(1);
 /// Most such times. Chosen: some milliseconds of work.
 const MOST_WINDOWS: u64 = 1_000;
+/// Packets that the part of a flow should have room for. Chosen: one that is sent, and one behind it.
+const ROOM: f64 = 2.0;
 /// Part of the opportunities beyond the mean that is worth a warning. Chosen: the tolerance of shares.
 const BEYOND: f64 = 0.05;
 
@@ -60,6 +63,7 @@ impl Scenario {
             let standing = Standing { place: format!("link `{}`", link.name), queue, rate };
             all.extend(self.undone_division(id, &standing));
             all.extend(self.equal_in_front(id, &standing));
+            all.extend(self.thin_part(id, link, &standing));
             all.extend(self.full_labels(id, link, &standing));
             all.extend(standing.of_classes());
             all.extend(standing.idle_rates());
@@ -273,6 +277,39 @@ impl Scenario {
         let first = weights().next()?;
         let flow = self.deaf_over(id).find(|flow| flow.weight != Weight::ONE)?;
         weights().any(|weight| weight != first).then(|| standing.equal_in_front(&named(flow)))?
+    }
+
+    /// A buffer divided by weights in which the part of a flow has no room for a packet of it: that one is dropped whenever the buffer is
+    /// full, unless all weigh alike.
+    fn thin_part(&self, id: LinkId, link: &Link, standing: &Standing<'_>) -> Option<String> {
+        let limit =
+            standing.queue.limit_at(link.rate).filter(|_| standing.queue.divides_buffer_by_weights())?;
+        let flows = || self.flows_over(id).into_iter().map(|at| &self.flows[at]);
+        let sum: f64 = flows().map(|flow| flow.weight.get()).sum();
+        let largest = flows().map(|flow| flow.weight.get()).fold(0.0, f64::max);
+        let part = |flow: &Flow| {
+            let packet = flow.transport.packet().get() as f64;
+            let held = match limit {
+                Limit::Packets(packets) => packets.get() as f64,
+                Limit::Bytes(bytes) => bytes.get() as f64 / packet,
+            };
+            held * flow.weight.get() / sum
+        };
+        let is_light = |flow: &&Flow| flow.weight.get() <= largest / 2.0;
+        let flow = flows().filter(is_light).min_by(|a, b| part(a).total_cmp(&part(b)))?;
+        let thin = part(flow);
+        (thin < 1.0).then(|| {
+            format!(
+                "the buffer of {} has room for {thin:.2} packets of {} by its weight: when it is full, that flow loses the only one it has; \
+                 write limit = \"{}\" or more",
+                standing.place,
+                named(flow),
+                match limit {
+                    Limit::Packets(packets) => format!("{:.0}p", (packets.get() as f64 * ROOM / thin).ceil()),
+                    Limit::Bytes(bytes) => format!("{:.0}kB", (bytes.get() as f64 * ROOM / thin / 1e3).ceil()),
+                }
+            )
+        })
     }
 
     /// The flows over a link that do not answer to drops.

@@ -173,6 +173,15 @@ impl DisciplineParams {
         (!fronted.gives_shares() && self.may_heed(Heeds::Weight)).then(|| fronted.sffc.discipline())
     }
 
+    /// Whether a full buffer takes packets from the flow that holds most for its weight, so that a flow needs room for a packet in its part.
+    #[must_use]
+    pub fn divides_buffer_by_weights(&self) -> bool {
+        let divides = self.dividing();
+        // Labels decide before the buffer is full.
+        let is_labelled = divides.entries().any(|entry| entry.traits.writes.is_some());
+        divides.shares() == Shares::Given && !is_labelled && self.may_heed(Heeds::Weight)
+    }
+
     /// Whether it divides the rate set for its link, which is the mean of a recorded link.
     #[must_use]
     pub fn divides_set_rate(&self) -> bool {

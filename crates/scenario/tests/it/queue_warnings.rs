@@ -237,3 +237,27 @@ fn tags_of_an_exchange_too_narrow_for_a_packet_are_named() {
     assert_eq!(of(8, 250_000, "rate = \"9Mbit\" }"), [""; 0]);
     assert_eq!(of(17, 300_000, "rate = \"9Mbit\" }"), [""; 0]);
 }
+
+#[test]
+fn a_part_of_the_buffer_without_room_for_a_packet_is_named() {
+    // 100 ms of 12 Mb/s are 150 kB: 16.7 packets of 9000 B, of which a weight of 1 beside 24 has two thirds.
+    let jumbo = |name: &str, weight: u32| {
+        let source = "source = { kind = \"cbr\", rate = \"9Mbit\", packet = \"9000B\" }";
+        format!("flow.{name} = {{ from = \"a\", to = \"b\", {source}, weight = {weight} }}\n")
+    };
+    let told = "the buffer of link `wire` has room for 0.67 packets of flow `light` by its weight: when it is full, that flow loses the only \
+                one it has; write limit = \"450kB\" or more";
+    let flows = jumbo("light", 1) + &jumbo("heavy", 24);
+    for queue in ["\"drr\"", "{ kind = \"stfq\", drop = \"pie\" }", "\"fq_codel\""] {
+        assert_eq!(warnings(queue, &flows), [told], "{queue}");
+    }
+    let alone = |queue: &str, flows: &str| {
+        let all = warnings(queue, flows);
+        all.into_iter().filter(|warning| warning.starts_with("the buffer of")).collect::<Vec<_>>()
+    };
+    let wide = "{ kind = \"drr\", drop = \"lqd\", limit = \"450kB\" }";
+    assert_eq!(alone(wide, &flows), [""; 0]);
+    assert_eq!(alone("\"csfq\"", &flows), [""; 0], "labels decide");
+    let alike: String = (0..20).map(|at| jumbo(&format!("f{at}"), 2)).collect();
+    assert_eq!(alone("\"drr\"", &alike), [""; 0], "chance decides among equals");
+}
