@@ -1,5 +1,5 @@
-//! What people combine, drawn at random: a discipline, with a policy of its own, isolation, weights, sizes of packets and rates. Whatever
-//! a scenario accepts and a discipline calls its rule is what flows have.
+//! What people combine, drawn at random: a discipline, with a policy of its own, isolation, weights, guarantees, ECN, sizes of packets and
+//! rates. Whatever a scenario accepts and a discipline calls its rule is what flows have, and what no queue heeds is named.
 //!
 //! `APPORTION_MATRIX` is the seed; without it the cases are always the same. `APPORTION_CASES` multiplies their number, 60.
 
@@ -22,6 +22,12 @@ struct Case {
     isolate: bool,
     /// Bit/s.
     rate: f64,
+    /// Of the buffer, in packets; none: the default.
+    limit: Option<u32>,
+    /// Whether all packets are ECN-capable and the AQM may mark.
+    ecn: bool,
+    /// What flow `f1` is guaranteed over its part; it wants more.
+    guarantee: Option<f64>,
     flows: Vec<Drawn>,
 }
 
@@ -55,9 +61,10 @@ impl Case {
             (kind.role == Role::Scheduler && random.chance(0.8)).then(|| pick(random, &of(Role::Policy)));
         let (is_weighted, is_mixed, is_thin) = (random.chance(0.4), random.chance(0.5), random.chance(0.5));
         let rate = (1e5 * libm::pow(10.0, 5.0 * random.uniform())).round();
-        // A default buffer is 64 full packets of Ethernet at least, which is no more than ten jumbo frames.
-        let packets = [64, 200, 576, 1_500, 9_000];
-        let packet = pick(random, if rate < 5e7 { &packets[..4] } else { &packets });
+        let packet = pick(random, &[64, 200, 576, 1_500, 9_000]);
+        // A default buffer is 64 full packets of Ethernet at least, which is no more than ten jumbo frames; on fast links it is 100 ms,
+        // and would not be full within the run.
+        let limit = (rate > 3e8 || packet == 9_000 && rate < 5e7).then_some(200);
         let flows = (0..2 + random.below(7)).map(|at| Drawn {
             weight: if is_weighted { pick(random, &[1.0, 2.0, 4.0]) } else { 1.0 },
             packet: if is_mixed { pick(random, &[200, 576, 1_500]) } else { packet },
@@ -65,7 +72,28 @@ impl Case {
             host: random.below(3) as u32,
         });
         let flows = flows.collect();
-        Self { kind, drop, isolate: random.chance(0.25), rate, flows }
+        let (isolate, ecn) = (random.chance(0.25), random.chance(0.25));
+        let guarantee = random.chance(0.2).then(|| 1.2 + random.uniform() / 2.0);
+        let mut case = Self { kind, drop, isolate, rate, limit, ecn, guarantee, flows };
+        if let Some(over) = guarantee {
+            case.flows[1].demand = over * 1.3;
+        }
+        case
+    }
+
+    /// What it is made of.
+    fn entries(&self) -> impl Iterator<Item = &'static Entry> {
+        [Some(self.kind), self.drop].into_iter().flatten()
+    }
+
+    fn heeds(&self, kind: Heeds) -> bool {
+        self.entries().any(|entry| entry.traits.heeds.contains(&kind))
+    }
+
+    fn takes(&self, param: &str) -> bool {
+        // A scheduler without a policy has that of the default, longest queue drop.
+        let is_default = param == "limit" && self.kind.role == Role::Scheduler;
+        is_default || self.entries().any(|entry| entry.params.iter().any(|has| has.name == param))
     }
 
     /// What it does about shares.
@@ -80,15 +108,10 @@ impl Case {
         self.drop.is_some_and(|drop| drop.traits.shares >= Shares::Approximate)
     }
 
-    fn heeds_weights(&self) -> bool {
-        let entries = [Some(self.kind), self.drop];
-        entries.into_iter().flatten().any(|entry| entry.traits.heeds.contains(&Heeds::Weight))
-    }
-
     /// Parts of the link by the rule of the discipline, where all want more; by packets round robin gives in proportion to sizes.
     fn parts(&self) -> Vec<f64> {
         let weigh = |flow: &Drawn| {
-            let weight = if self.heeds_weights() || self.isolate { flow.weight } else { 1.0 };
+            let weight = if self.heeds(Heeds::Weight) || self.isolate { flow.weight } else { 1.0 };
             let by_packets = self.kind.name == "rr" && !self.isolate && !self.policy_divides();
             weight * if by_packets { f64::from(flow.packet) } else { 1.0 }
         };
@@ -108,6 +131,12 @@ impl Case {
         }
         if self.isolate {
             queue += ", isolate = \"source\"";
+        }
+        if let Some(limit) = self.limit.filter(|_| self.takes("limit")) {
+            write!(queue, ", limit = \"{limit}p\"").unwrap();
+        }
+        if self.ecn && self.takes("ecn") {
+            queue += ", ecn = true";
         }
         let stop = self.stop();
         let mut text = format!(
@@ -132,6 +161,12 @@ impl Case {
                 flow.host, flow.weight, flow.packet
             )
             .unwrap();
+            if self.ecn {
+                text += "ecn = \"ect0\"\n";
+            }
+            if let Some(over) = self.guarantee.filter(|_| at == 1) {
+                writeln!(text, "guarantee = \"{}bit\"", (over * part * self.rate).round()).unwrap();
+            }
         }
         text
     }
@@ -142,14 +177,18 @@ impl Case {
         6_000.0 * f64::from(largest) * 8.0 / self.rate
     }
 
+    /// Whether control loops and estimators have their time.
+    fn is_long(&self) -> bool {
+        self.stop() > 2.0
+    }
+
     /// Whether what it divides by is known: not by a control loop in less than some of its periods, nor in bytes by a round robin of
     /// packets among hosts.
     fn is_exact(&self) -> bool {
         let turn: f64 = self.flows.iter().map(|flow| f64::from(flow.packet) * 8.0 / self.rate).sum();
-        let has_target = |entry: &Entry| entry.params.iter().any(|param| param.name == "target");
-        let is_controlled = [Some(self.kind), self.drop].into_iter().flatten().any(has_target);
+        let is_controlled = self.takes("target");
         // An AQM whose delay is shorter than a turn of all flows drops from flows within their shares.
-        let is_suitable = !is_controlled || (turn < 0.005 && self.stop() > 2.0);
+        let is_suitable = !is_controlled || (turn < 0.005 && self.is_long());
         self.shares() == Shares::Given && is_suitable && !(self.kind.name == "rr" && self.isolate)
     }
 
@@ -166,16 +205,39 @@ impl Case {
         if self.is_exact() && neck.utilisation < 0.95 * wanted.min(1.0) {
             wrong.push(format!("utilisation {}", neck.utilisation));
         }
-        // What the thin flow leaves is divided like the rest.
+        let warnings = scenario.warnings();
+        let is_named =
+            |key: &str| warnings.iter().any(|warning| warning.starts_with(&format!("`{key}` of flow")));
+        for (key, kind, is_set) in [
+            ("weight", Heeds::Weight, self.flows.iter().any(|flow| flow.weight != self.flows[0].weight)),
+            ("guarantee", Heeds::Guarantee, self.guarantee.is_some()),
+        ] {
+            let is_heeded = self.heeds(kind) || (kind == Heeds::Weight && self.isolate);
+            if is_set && !is_heeded && !is_named(key) {
+                wrong.push(format!("nothing heeds `{key}`, and nothing says so"));
+            }
+        }
         let parts = self.parts();
+        let kept = self.guarantee.filter(|_| !is_named("guarantee"));
+        if let Some(over) = kept {
+            let (got, promised) = (throughput(&outcome, "f1") / self.rate, over * parts[1]);
+            // Rates of flows are estimated over 100 ms.
+            let is_estimated = promised * self.rate * 0.1 > f64::from(self.flows[1].packet) * 8.0;
+            if self.is_long() && is_estimated && got < 0.95 * promised {
+                wrong.push(format!("f1 has {got:.4} of the link, {promised:.4} are guaranteed"));
+            }
+        }
+        // What the thin flow leaves is divided like the rest.
         let is_thin = self.flows[0].demand < 1.0;
         for (at, (drawn, part)) in self.flows.iter().zip(&parts).enumerate() {
             let got = throughput(&outcome, &format!("f{at}")) / self.rate;
             let least = part * drawn.demand.min(1.0);
             let bound = match self.shares() {
-                Shares::Given if self.is_exact() => 0.95,
+                Shares::Given if self.is_exact() && kept.is_none() => 0.95,
                 // No flow is starved.
-                Shares::Given | Shares::Approximate => 0.01,
+                Shares::Given | Shares::Approximate => {
+                    0.01 * (1.0 - kept.map_or(0.0, |over| over * parts[1]))
+                }
                 Shares::Kept | Shares::Ignored => 0.0,
             };
             if got < bound * least {
@@ -204,4 +266,75 @@ fn what_is_combined_does_what_its_rule_says() {
     }
     assert!(judged > cases / 3, "{judged} of {cases} were accepted");
     assert!(failed.is_empty(), "{} of {judged} with seed {seed}:\n{}", failed.len(), failed.join("\n"));
+}
+
+/// TCP flows and one that sends less than its share over an AQM, in a FIFO or behind a scheduler that divides among flows.
+#[derive(Debug)]
+struct Delay {
+    /// Of the queue: a scheduler, or isolated hosts.
+    queue: String,
+    drop: &'static str,
+    rate: f64,
+    rtt_ms: f64,
+    flows: u32,
+    ecn: bool,
+}
+
+impl Delay {
+    fn draw(random: &mut Stream) -> Self {
+        let kind = pick(random, &["drr", "rr", "stfq", "scfq", "wf2q_plus"]);
+        let isolate = if kind != "rr" && random.chance(0.3) { ", isolate = \"source\"" } else { "" };
+        let flows = 2 + random.below(6) as u32;
+        // A turn of all flows takes less than the target of the AQM.
+        let least = 12_000.0 * f64::from(flows + 1) / 0.005;
+        Self {
+            queue: format!("kind = \"{kind}\"{isolate}"),
+            drop: pick(random, &["codel", "pie", "cobalt"]),
+            rate: (least * libm::pow(10.0, random.uniform())).round(),
+            rtt_ms: 4.0 * libm::pow(15.0, random.uniform()),
+            flows,
+            ecn: random.chance(0.3),
+        }
+    }
+
+    fn text(&self, queue: &str) -> String {
+        let (rate, flows, drop) = (self.rate, self.flows, self.drop);
+        let [tcp, marks] = if self.ecn { ["tcp = { ecn = true }\n", ", ecn = true"] } else { [""; 2] };
+        format!(
+            "seed = 1\nstop = \"20s\"\nmeasure_from = \"5s\"\n[topology]\nkind = \"dumbbell\"\npairs = {}\n\
+             access = {{ rate = \"100Gbit\", delay = \"100us\" }}\n\
+             bottleneck = {{ rate = \"{rate}bit\", delay = \"{:.3}ms\", queue = {{ {queue}, drop = \"{drop}\"{marks} }} }}\n\
+             [flow.bulk]\ncount = {flows}\nfrom = \"l{{i}}\"\nto = \"r{{i}}\"\n{tcp}\
+             [flow.thin]\nfrom = \"l{}\"\nto = \"r{}\"\n\
+             source = {{ kind = \"cbr\", rate = \"{}bit\", packet = \"1500B\" }}\n",
+            flows + 1,
+            self.rtt_ms / 2.0,
+            flows + 1,
+            flows + 1,
+            (rate / f64::from(2 * (flows + 1))).round(),
+        )
+    }
+
+    /// What is wrong.
+    fn judge(&self) -> Option<String> {
+        let [alone, behind] = ["kind = \"fifo\"", &self.queue].map(|queue| {
+            let text = self.text(queue);
+            let read = |path: &Path| std::fs::read(path);
+            let suite = apportion_scenario::load(&text, Path::new("x.toml"), &[], &read).unwrap();
+            let outcome = run_with(&suite.points[0].scenario, 1);
+            let p95 = link(&outcome, "bottleneck").queue_delay.quantile(0.95).unwrap();
+            (p95, throughput(&outcome, "thin") * f64::from(2 * (self.flows + 1)) / self.rate)
+        });
+        let is_right = behind.0 < alone.0 * 2 && behind.1 > 0.95;
+        (!is_right).then(|| format!("{}\nFIFO {alone:?}, behind {behind:?}", self.text(&self.queue)))
+    }
+}
+
+#[test]
+fn delay_behind_a_scheduler_is_at_most_twice_the_aqm_s() {
+    let seed = env::var("APPORTION_MATRIX").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1);
+    let cases = cases(6).cases;
+    let mut random = Stream::new(seed, "delay");
+    let failed: Vec<_> = (0..cases).filter_map(|_| Delay::draw(&mut random).judge()).collect();
+    assert!(failed.is_empty(), "{} of {cases} with seed {seed}:\n{}", failed.len(), failed.join("\n"));
 }
