@@ -73,16 +73,15 @@ impl Control {
     }
 
     /// As [`CongestionControl::on_ack`], for one that does not [read all](Self::reads_whole_acks) of it: what it does not read is not
-    /// computed.
+    /// computed. Any other control learns nothing, which a debug build refuses.
     #[inline(always)]
-    pub fn on_ack_inlined(&mut self, window: &mut Window, ack: &Ack) {
+    pub fn on_plain_ack(&mut self, window: &mut Window, ack: &Ack) {
         match self {
             Self::Reno(reno) => reno.on_ack(window, ack),
-            Self::Boxed(boxed) => {
-                if let Boxed::Cubic(cubic) = &mut **boxed {
-                    cubic.on_ack(window, ack);
-                }
-            }
+            Self::Boxed(boxed) => match &mut **boxed {
+                Boxed::Cubic(cubic) => cubic.on_ack(window, ack),
+                Boxed::Other(other) => debug_assert!(false, "{other:?} reads whole ACKs"),
+            },
         }
     }
 

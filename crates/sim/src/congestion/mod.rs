@@ -35,3 +35,31 @@ pub mod prague;
 pub mod reno;
 pub mod vegas;
 pub mod window;
+
+#[cfg(test)]
+use apportion_core::congestion::{Ack, Phase};
+#[cfg(test)]
+use apportion_core::units::{Span, Time};
+
+/// An ACK of one segment.
+#[cfg(test)]
+const ACK: Ack = Ack {
+    now: Time::ZERO,
+    phase: Phase::Open,
+    acked: 1.0,
+    counted: 1.0,
+    abc_limit: None,
+    delivered: 1,
+    lost: 0,
+    prior_in_flight: 1,
+    in_flight: 0,
+    number: 1,
+    last_sent: 1,
+    latest: Some(1),
+    rtt: None,
+    srtt: Span::ZERO,
+    min_rtt: Span::ZERO,
+    slow_start: false,
+    is_limited: true,
+    may_grow: true,
+};

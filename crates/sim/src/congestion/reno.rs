@@ -9,11 +9,20 @@ use apportion_core::congestion::{Ack, CongestionControl, CongestionEvent, Respon
 #[derive(Clone, Copy, Debug)]
 pub struct Reno;
 
+impl Reno {
+    /// All of [`on_ack`](CongestionControl::on_ack) for an ACK with which the window may grow. The classical recoveries come here, and
+    /// compute nothing else of the ACK.
+    #[inline(always)]
+    pub fn grow(&mut self, window: &mut Window, counted: f64, abc_limit: Option<u32>) {
+        window.grow_as_reno(counted, abc_limit);
+    }
+}
+
 impl CongestionControl for Reno {
     #[inline(always)]
     fn on_ack(&mut self, window: &mut Window, ack: &Ack) {
         if ack.may_grow {
-            window.grow_as_reno(ack.counted, ack.abc_limit);
+            self.grow(window, ack.counted, ack.abc_limit);
         }
     }
 
@@ -29,6 +38,7 @@ impl CongestionControl for Reno {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::congestion::ACK;
 
     #[test]
     fn an_ack_of_two_segments_grows_by_acks_or_by_bytes() {
@@ -37,7 +47,7 @@ mod tests {
         {
             for (before, after) in [(4.0, slow_start), (10.0, avoidance)] {
                 let mut window = Window { cwnd: before, ssthresh: 10.0 };
-                window.grow_as_reno(counted, abc_limit);
+                Reno.on_ack(&mut window, &Ack { counted, abc_limit, ..ACK });
                 assert_eq!(window.cwnd, after, "{counted}");
             }
         }

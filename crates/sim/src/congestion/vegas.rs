@@ -89,32 +89,8 @@ fn judge(Window { cwnd, ssthresh }: Window, share: f64, limited: bool) -> Window
 
 #[cfg(test)]
 mod tests {
-    use apportion_core::congestion::Phase;
-    use apportion_core::units::Time;
-
     use super::*;
-
-    /// An ACK of one segment.
-    const ACK: Ack = Ack {
-        now: Time::ZERO,
-        phase: Phase::Open,
-        acked: 1.0,
-        counted: 1.0,
-        abc_limit: None,
-        delivered: 1,
-        lost: 0,
-        prior_in_flight: 1,
-        in_flight: 0,
-        number: 1,
-        last_sent: 1,
-        latest: Some(1),
-        rtt: None,
-        srtt: Span::ZERO,
-        min_rtt: Span::ZERO,
-        slow_start: false,
-        is_limited: true,
-        may_grow: true,
-    };
+    use crate::congestion::ACK;
 
     #[test]
     fn the_shortest_round_trip_of_a_round_moves_the_window_by_a_segment() {

@@ -167,9 +167,8 @@ impl Sender {
     pub(super) fn grow_window(&mut self, now: Time, bytes: u64, flight: u64, cwnd: f64) {
         let abc_limit = self.params.abc_limit;
         let counted = if self.params.byte_counting { self.segments(bytes) } else { 1.0 };
-        // Reno's `on_ack`, which reads no more of an ACK than this.
-        if let Control::Reno(_) = &self.control {
-            return self.window.grow_as_reno(counted, abc_limit);
+        if let Control::Reno(reno) = &mut self.control {
+            return reno.grow(&mut self.window, counted, abc_limit);
         }
         let acked = self.segments(bytes);
         let srtt = self.srtt().unwrap_or_default();

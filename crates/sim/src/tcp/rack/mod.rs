@@ -352,7 +352,7 @@ impl Sender {
             return self.pass_whole_ack(now, delivery, losses, slow_start);
         }
         let ack = self.ack(now, delivery, losses, slow_start);
-        self.control.on_ack_inlined(&mut self.window, &ack);
+        self.control.on_plain_ack(&mut self.window, &ack);
     }
 
     /// HyStart, if the ACK is a sign of it.
