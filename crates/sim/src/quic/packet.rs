@@ -1,4 +1,4 @@
-//! Packets of QUIC as far as this model has them, and the wire that they leave by.
+//! Packets of QUIC as far as this model has them, and the sink that they leave by.
 
 use apportion_core::Ecn;
 use apportion_core::units::{Bytes, Span};

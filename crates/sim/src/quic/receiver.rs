@@ -70,22 +70,22 @@ impl Receiver {
     }
 
     /// A packet arrives, with `ecn` in its IP header.
-    pub fn on_packet<W: PacketSink>(&mut self, now: Time, packet: &Packet, ecn: Ecn, wire: &mut W) {
+    pub fn on_packet<W: PacketSink>(&mut self, now: Time, packet: &Packet, ecn: Ecn, out: &mut W) {
         match packet {
-            &Packet::Initial(number) => wire.send(Packet::Accept(number), &[], HANDSHAKE, Ecn::NotEct),
-            Packet::Stream(stream) => self.on_stream(now, stream, ecn, wire),
+            &Packet::Initial(number) => out.send(Packet::Accept(number), &[], HANDSHAKE, Ecn::NotEct),
+            Packet::Stream(stream) => self.on_stream(now, stream, ecn, out),
             Packet::Accept(_) | Packet::Ack(_) => {}
         }
     }
 
     /// The time of [`next_timer`](Self::next_timer) has come; earlier calls do nothing.
-    pub fn on_timer<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
+    pub fn on_timer<W: PacketSink>(&mut self, now: Time, out: &mut W) {
         if self.timer.is_some_and(|at| at <= now) {
-            self.acknowledge(now, wire);
+            self.acknowledge(now, out);
         }
     }
 
-    fn on_stream<W: PacketSink>(&mut self, now: Time, stream: &Stream, ecn: Ecn, wire: &mut W) {
+    fn on_stream<W: PacketSink>(&mut self, now: Time, stream: &Stream, ecn: Ecn, out: &mut W) {
         let Some(number) = unwrap(ISN, stream.number, self.next) else { return };
         self.forget_acknowledged(stream.heard);
         // Section 13.2.1: it is lower than another, or others are missing before it.
@@ -102,7 +102,7 @@ impl Receiver {
             Some(delayed) if is_in_order && ecn != Ecn::Ce && self.unacked < delayed.every => {
                 self.timer.get_or_insert(now + delayed.timeout);
             }
-            _ => self.acknowledge(now, wire),
+            _ => self.acknowledge(now, out),
         }
     }
 
@@ -145,7 +145,7 @@ impl Receiver {
         }
     }
 
-    fn acknowledge<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
+    fn acknowledge<W: PacketSink>(&mut self, now: Time, out: &mut W) {
         (self.unacked, self.timer) = (0, None);
         self.number += 1;
         if self.ranges.len() > 1 {
@@ -160,6 +160,6 @@ impl Receiver {
         let counts = self.params.ecn.then_some(self.marks);
         let size: Bytes = self.params.ack + ack_frame(delay, &whole[..count], counts);
         let (ack, more) = Ack::new(self.number, delay, self.marks.1 as u32, &ranges[..count]);
-        wire.send(Packet::Ack(ack), more, size, Ecn::NotEct);
+        out.send(Packet::Ack(ack), more, size, Ecn::NotEct);
     }
 }

@@ -109,22 +109,22 @@ impl Sender {
     }
 
     /// Opens the connection.
-    pub fn start<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
+    pub fn start<W: PacketSink>(&mut self, now: Time, out: &mut W) {
         if self.phase == Phase::Closed {
             self.phase = Phase::Handshake(Vec::new());
-            self.send_initial(now, wire);
+            self.send_initial(now, out);
         }
     }
 
     /// The application hands over `bytes`.
-    pub fn supply<W: PacketSink>(&mut self, now: Time, bytes: u64, wire: &mut W) {
+    pub fn supply<W: PacketSink>(&mut self, now: Time, bytes: u64, out: &mut W) {
         self.stream.supply(bytes);
-        self.send(now, wire);
+        self.send(now, out);
     }
 
     /// The application always has data.
-    pub fn supply_unlimited<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
-        self.supply(now, u64::MAX, wire);
+    pub fn supply_unlimited<W: PacketSink>(&mut self, now: Time, out: &mut W) {
+        self.supply(now, u64::MAX, out);
     }
 
     /// The application has no more data. An unlimited supply ends with what was sent.
@@ -148,21 +148,21 @@ impl Sender {
     }
 
     /// A packet arrives; `more` are ranges of an ACK frame that it had no room for.
-    pub fn on_packet<W: PacketSink>(&mut self, now: Time, packet: &Packet, more: &[Range], wire: &mut W) {
+    pub fn on_packet<W: PacketSink>(&mut self, now: Time, packet: &Packet, more: &[Range], out: &mut W) {
         match packet {
-            &Packet::Accept(number) => self.on_accept(now, number, wire),
-            Packet::Ack(ack) if self.phase == Phase::Open => self.on_ack(now, ack, more, wire),
+            &Packet::Accept(number) => self.on_accept(now, number, out),
+            Packet::Ack(ack) if self.phase == Phase::Open => self.on_ack(now, ack, more, out),
             _ => {}
         }
     }
 
     /// The time of [`next_timer`](Self::next_timer) has come; earlier calls do nothing.
-    pub fn on_timer<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
+    pub fn on_timer<W: PacketSink>(&mut self, now: Time, out: &mut W) {
         if self.loss_detection_timer.is_some_and(|at| at <= now) {
-            self.on_loss_detection_timeout(now, wire);
+            self.on_loss_detection_timeout(now, out);
         }
         if self.pacer.due().is_some_and(|at| at <= now) {
-            self.send(now, wire);
+            self.send(now, out);
         }
     }
 
@@ -206,30 +206,30 @@ impl Sender {
     // -----------------------------------------------------------------------------------------
     // The handshake
 
-    fn send_initial<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
+    fn send_initial<W: PacketSink>(&mut self, now: Time, out: &mut W) {
         let Phase::Handshake(sent) = &mut self.phase else { return };
         let number = sent.len() as u32;
         sent.push(now);
         self.stats.packets += 1;
         self.loss_detection_timer = Some(now + self.backed_off(self.rtt.pto(Span::ZERO)));
-        wire.send(Packet::Initial(number), &[], HANDSHAKE, Ecn::NotEct);
+        out.send(Packet::Initial(number), &[], HANDSHAKE, Ecn::NotEct);
     }
 
-    fn on_accept<W: PacketSink>(&mut self, now: Time, number: u32, wire: &mut W) {
+    fn on_accept<W: PacketSink>(&mut self, now: Time, number: u32, out: &mut W) {
         let Phase::Handshake(sent) = &self.phase else { return };
         let Some(&at) = sent.get(number as usize) else { return };
         self.rtt.sample(now, now.since(at), Span::ZERO, Span::ZERO);
         self.phase = Phase::Open;
         // Section 6.4: what was sent in the handshake is forgotten, and with it the backoff.
         (self.pto_count, self.loss_detection_timer) = (0, None);
-        self.send(now, wire);
+        self.send(now, out);
     }
 
     // -----------------------------------------------------------------------------------------
     // ACK frames
 
     /// OnAckReceived.
-    fn on_ack<W: PacketSink>(&mut self, now: Time, ack: &Ack, more: &[Range], wire: &mut W) {
+    fn on_ack<W: PacketSink>(&mut self, now: Time, ack: &Ack, more: &[Range], out: &mut W) {
         self.heard = self.heard.max(ack.number);
         let prior_in_flight = self.record.in_flight();
         let (mut acked, mut late) = (std::mem::take(&mut self.acked), Vec::new());
@@ -259,7 +259,7 @@ impl Sender {
         }
         // A packet that is only late may be what flow control waited for.
         if !(acked.is_empty() && late.is_empty()) {
-            self.send(now, wire);
+            self.send(now, out);
         }
         self.acked = acked;
     }
@@ -379,27 +379,27 @@ impl Sender {
     }
 
     /// OnLossDetectionTimeout.
-    fn on_loss_detection_timeout<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
+    fn on_loss_detection_timeout<W: PacketSink>(&mut self, now: Time, out: &mut W) {
         if matches!(self.phase, Phase::Handshake(_)) {
             self.stats.probe_timeouts += 1;
             self.pto_count += 1;
-            self.send_initial(now, wire);
+            self.send_initial(now, out);
             return;
         }
         if self.record.loss_time().is_some() {
             self.detect_losses(now);
             self.set_loss_detection_timer();
-            self.send(now, wire);
+            self.send(now, out);
             return;
         }
         self.stats.probe_timeouts += 1;
-        self.send_probes(now, wire);
+        self.send_probes(now, out);
         self.pto_count += 1;
         self.set_loss_detection_timer();
     }
 
     /// Section 6.2.4: data that wait, else the oldest that are not acknowledged, whatever the window.
-    fn send_probes<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
+    fn send_probes<W: PacketSink>(&mut self, now: Time, out: &mut W) {
         let stream = &self.stream;
         let outstanding = self.record.outstanding().filter_map(|sent| stream.missing_of(sent.data));
         let old: Vec<_> = outstanding.take(PROBES).collect();
@@ -407,9 +407,9 @@ impl Sender {
         for probe in 0..PROBES {
             let waiting = self.stream.take(self.params.segment.get(), self.params.window.get());
             match waiting.or_else(|| old.next().map(|data| (data, false))) {
-                Some((data, is_new)) => self.transmit(now, data, is_new, wire),
+                Some((data, is_new)) => self.transmit(now, data, is_new, out),
                 // A PING: all data arrived in other packets.
-                None if probe == 0 => self.transmit(now, (0, 0), true, wire),
+                None if probe == 0 => self.transmit(now, (0, 0), true, out),
                 None => break,
             }
         }
@@ -424,7 +424,7 @@ impl Sender {
     }
 
     /// Sends what the window and the pacer allow: first what is lost, then new data.
-    fn send<W: PacketSink>(&mut self, now: Time, wire: &mut W) {
+    fn send<W: PacketSink>(&mut self, now: Time, out: &mut W) {
         if self.phase != Phase::Open {
             return;
         }
@@ -458,7 +458,7 @@ impl Sender {
             }
             let Some((data, is_new)) = self.stream.take(self.params.segment.get(), window) else { break };
             (self.spare, quota, sent) = (false, quota.saturating_sub(1), true);
-            self.transmit(now, data, is_new, wire);
+            self.transmit(now, data, is_new, out);
         }
         // What recovery lets out leaves at once or not at all.
         self.spare = false;
@@ -468,7 +468,7 @@ impl Sender {
     }
 
     /// OnPacketSent.
-    fn transmit<W: PacketSink>(&mut self, now: Time, data: (u64, u64), is_new: bool, wire: &mut W) {
+    fn transmit<W: PacketSink>(&mut self, now: Time, data: (u64, u64), is_new: bool, out: &mut W) {
         let length = data.1 - data.0;
         let wire_size = Bytes::new(length) + self.params.header;
         let size = (wire_size - UDP_HEADER).get();
@@ -483,7 +483,7 @@ impl Sender {
         let length = u16::try_from(length).unwrap_or(u16::MAX);
         let stream = Stream::new(wrap(ISN, number), self.heard, data.0, length);
         let ecn = if self.params.ecn { Ecn::Ect0 } else { Ecn::NotEct };
-        wire.send(Packet::Stream(stream), &[], wire_size, ecn);
+        out.send(Packet::Stream(stream), &[], wire_size, ecn);
     }
 }
 

@@ -131,19 +131,19 @@ impl Receiver {
     }
 
     /// A segment arrives, with `ecn` in its IP header.
-    pub fn on_segment<W: SegmentSink>(&mut self, now: Time, segment: &Segment, ecn: Ecn, wire: &mut W) {
+    pub fn on_segment<W: SegmentSink>(&mut self, now: Time, segment: &Segment, ecn: Ecn, out: &mut W) {
         if ecn == Ecn::Ce || self.echo {
-            self.note_mark(segment, ecn, wire);
+            self.note_mark(segment, ecn, out);
         }
         if segment.flags.has(Flags::SYN) {
-            self.on_syn(now, segment, ecn, wire);
+            self.on_syn(now, segment, ecn, out);
             return;
         }
         if self.is_predicted(segment) {
             self.take_next(now, segment);
             return match self.params.delayed_ack {
-                Some(delayed) => self.delay(now, delayed, wire),
-                None => self.send_ack(SackBlocks::NONE, Bytes::ZERO, wire),
+                Some(delayed) => self.delay(now, delayed, out),
+                None => self.send_ack(SackBlocks::NONE, Bytes::ZERO, out),
             };
         }
         let Some(from) = unwrap(self.isn, segment.seq, self.rcv_nxt) else { return };
@@ -162,26 +162,26 @@ impl Receiver {
         if end_of_segment <= self.rcv_nxt || from > to {
             match self.params.delayed_ack {
                 Some(delayed) if self.is_repeat(end) => {
-                    self.delay(now, delayed, wire);
+                    self.delay(now, delayed, out);
                 }
-                _ => self.acknowledge_repeat((from, end_of_segment), wire),
+                _ => self.acknowledge_repeat((from, end_of_segment), out),
             }
         } else if from > self.rcv_nxt {
             self.hold(from, end_of_segment);
-            self.acknowledge(wire);
+            self.acknowledge(out);
         } else {
-            self.take(now, end_of_segment, wire);
+            self.take(now, end_of_segment, out);
         }
     }
 
     /// A segment came with a mark, or while marks are echoed.
     #[inline(never)]
-    fn note_mark<W: SegmentSink>(&mut self, segment: &Segment, ecn: Ecn, wire: &mut W) {
+    fn note_mark<W: SegmentSink>(&mut self, segment: &Segment, ecn: Ecn, out: &mut W) {
         if self.accurate {
             return self.count_mark(segment, ecn);
         }
         if self.params.algorithm.counts_marks() {
-            return self.echo_each_mark(segment, ecn, wire);
+            return self.echo_each_mark(segment, ecn, out);
         }
         // RFC 3168 section 6.1.3: echo from the first mark until the sender says CWR.
         if segment.flags.has(Flags::CWR) && !segment.flags.has(Flags::SYN) {
@@ -211,13 +211,13 @@ impl Receiver {
 
     /// RFC 8257 section 3.2, with `echo` as DCTCP.CE: what arrived before the state changes is acknowledged by an ACK of
     /// its own, and what changes it at once, so that each ACK is for segments that were all marked or all not.
-    fn echo_each_mark<W: SegmentSink>(&mut self, segment: &Segment, ecn: Ecn, wire: &mut W) {
+    fn echo_each_mark<W: SegmentSink>(&mut self, segment: &Segment, ecn: Ecn, out: &mut W) {
         let marked = ecn == Ecn::Ce;
         if segment.payload == 0 || marked == self.echo {
             return;
         }
         if self.unacked > 0 {
-            self.acknowledge(wire);
+            self.acknowledge(out);
         }
         self.echo = marked;
         self.quick = self.quick.max(1);
@@ -260,14 +260,14 @@ impl Receiver {
     }
 
     /// The time of [`next_timer`](Self::next_timer) has come; earlier calls do nothing.
-    pub fn on_timer<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    pub fn on_timer<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         if self.ack_timer <= now {
-            self.acknowledge(wire);
+            self.acknowledge(out);
         }
     }
 
     /// The application stops or resumes reading. While it does not read, the advertised window closes.
-    pub fn set_reading<W: SegmentSink>(&mut self, reading: bool, wire: &mut W) {
+    pub fn set_reading<W: SegmentSink>(&mut self, reading: bool, out: &mut W) {
         self.reading = reading;
         if reading && self.unread > 0 {
             // RFC 9293 section 3.8.6.2.2: an update is worth a segment once the window grew by a segment or
@@ -275,7 +275,7 @@ impl Receiver {
             let grew = self.unread;
             self.unread = 0;
             if grew >= self.params.segment.get().min(self.buffer / 2) {
-                self.acknowledge(wire);
+                self.acknowledge(out);
             }
         }
     }
@@ -294,7 +294,7 @@ impl Receiver {
         self.heard = now;
     }
 
-    fn on_syn<W: SegmentSink>(&mut self, now: Time, segment: &Segment, ecn: Ecn, wire: &mut W) {
+    fn on_syn<W: SegmentSink>(&mut self, now: Time, segment: &Segment, ecn: Ecn, out: &mut W) {
         // Of a connection over the same path that was given up.
         if segment.seq != self.isn {
             return;
@@ -324,7 +324,7 @@ impl Receiver {
             timestamp: self.ts_recent,
             ..Segment::default()
         };
-        wire.send(reply, self.params.ack, self.codepoint);
+        out.send(reply, self.params.ack, self.codepoint);
     }
 
     /// The flags of a SYN/ACK that answer those of this SYN, which came with `ecn` in its IP header.
@@ -338,7 +338,7 @@ impl Receiver {
     }
 
     /// Takes bytes in order, up to `to`, and what they make in order.
-    fn take<W: SegmentSink>(&mut self, now: Time, to: u64, wire: &mut W) {
+    fn take<W: SegmentSink>(&mut self, now: Time, to: u64, out: &mut W) {
         let before = self.rcv_nxt;
         self.rcv_nxt = to;
         let gap = !self.early.is_empty();
@@ -356,9 +356,9 @@ impl Receiver {
         let finished = self.is_finished();
         match self.params.delayed_ack {
             Some(delayed) if !(jumped || finished || gap && self.params.ack_gap_fill) => {
-                self.delay(now, delayed, wire);
+                self.delay(now, delayed, out);
             }
-            _ => self.acknowledge(wire),
+            _ => self.acknowledge(out),
         }
     }
 
@@ -376,10 +376,10 @@ impl Receiver {
         self.params.delay_repeat && end == self.rcv_nxt && !gap
     }
 
-    fn delay<W: SegmentSink>(&mut self, now: Time, delayed: DelayedAck, wire: &mut W) {
+    fn delay<W: SegmentSink>(&mut self, now: Time, delayed: DelayedAck, out: &mut W) {
         self.unacked += 1;
         if self.unacked >= delayed.every || self.quick > 0 {
-            self.acknowledge(wire);
+            self.acknowledge(out);
         } else if self.ack_timer == Time::MAX {
             let wait = delayed.timeout;
             let into = if delayed.aligned { now.as_nanos() % wait.as_nanos() } else { 0 };
@@ -420,35 +420,35 @@ impl Receiver {
         self.early.push(merged);
     }
 
-    fn acknowledge<W: SegmentSink>(&mut self, wire: &mut W) {
+    fn acknowledge<W: SegmentSink>(&mut self, out: &mut W) {
         if self.early.is_empty() || !self.params.sack() {
-            self.send_ack(SackBlocks::NONE, Bytes::ZERO, wire);
+            self.send_ack(SackBlocks::NONE, Bytes::ZERO, out);
         } else {
-            self.acknowledge_with_blocks(None, wire);
+            self.acknowledge_with_blocks(None, out);
         }
     }
 
     /// Acknowledges what arrived before, and says so if the sender can tell (RFC 2883 section 4).
-    fn acknowledge_repeat<W: SegmentSink>(&mut self, again: (u64, u64), wire: &mut W) {
+    fn acknowledge_repeat<W: SegmentSink>(&mut self, again: (u64, u64), out: &mut W) {
         if self.params.sack_recovery == SackRecovery::Rack && again.0 < again.1 {
-            self.acknowledge_with_blocks(Some(again), wire);
+            self.acknowledge_with_blocks(Some(again), out);
         } else {
-            self.acknowledge(wire);
+            self.acknowledge(out);
         }
     }
 
-    fn acknowledge_with_blocks<W: SegmentSink>(&mut self, again: Option<(u64, u64)>, wire: &mut W) {
+    fn acknowledge_with_blocks<W: SegmentSink>(&mut self, again: Option<(u64, u64)>, out: &mut W) {
         let blocks = again.iter().chain(self.early.iter().rev());
         let sack =
             SackBlocks::from_recent(blocks.map(|&(from, to)| (wrap(self.isn, from), wrap(self.isn, to))));
         let option = self.params.sack_option + Bytes::new(8 * sack.as_slice().len() as u64);
-        self.send_ack(sack, option, wire);
+        self.send_ack(sack, option, out);
     }
 
     /// Sends an ACK with so many bytes of options for `sack`.
     #[inline(always)]
-    fn send_ack<W: SegmentSink>(&mut self, sack: SackBlocks, option: Bytes, wire: &mut W) {
-        wire.send(self.ack(sack), self.params.ack + option, self.codepoint);
+    fn send_ack<W: SegmentSink>(&mut self, sack: SackBlocks, option: Bytes, out: &mut W) {
+        out.send(self.ack(sack), self.params.ack + option, self.codepoint);
     }
 
     /// The ACK that is sent now.

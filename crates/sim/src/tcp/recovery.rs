@@ -72,35 +72,35 @@ impl Sender {
         ack: u64,
         segment: &Segment,
         window_moved: bool,
-        wire: &mut W,
+        out: &mut W,
     ) {
         let news = self.note_sack(ack, segment);
         let was_active = self.recovery.active;
         let echo = self.ecn_agreed && segment.flags.has(Flags::ECE) && self.heeds_echo(now);
         if ack > self.snd_una {
-            self.on_new_ack(now, ack, echo, wire);
+            self.on_new_ack(now, ack, echo, out);
         } else if ack == self.snd_una && self.is_duplicate(segment, news, window_moved) {
-            self.on_duplicate(now, wire);
+            self.on_duplicate(now, out);
         }
         // ns-2's Sack1 and FullTcp leave it at the retransmission with the ACK that starts recovery.
         let starts = self.recovery.active && !was_active;
         let pipe = self.has_sack && self.params.sack_recovery == SackRecovery::Pipe;
         if !(starts && (pipe || self.params.inflate == Inflate::Cwnd)) {
-            self.send_allowed(now, self.burst(), wire);
+            self.send_allowed(now, self.burst(), out);
         }
     }
 
     /// Sends what recovery or else the windows allow, at most `burst` segments of new data outside SACK
     /// recovery.
     #[inline(always)]
-    pub(super) fn send_allowed<W: SegmentSink>(&mut self, now: Time, burst: u32, wire: &mut W) {
+    pub(super) fn send_allowed<W: SegmentSink>(&mut self, now: Time, burst: u32, out: &mut W) {
         let sack = self.has_sack;
         if sack && self.recovery.active {
-            self.send_in_recovery(now, wire);
+            self.send_in_recovery(now, out);
         } else if sack && self.params.sack_recovery == SackRecovery::Pipe && self.recovery.dupacks > 0 {
             // ns-2's Sack1 holds new data back while it waits for the third duplicate ACK.
         } else {
-            self.send_available(now, burst, wire);
+            self.send_available(now, burst, out);
         }
     }
 
@@ -134,11 +134,11 @@ impl Sender {
         news
     }
 
-    fn on_new_ack<W: SegmentSink>(&mut self, now: Time, ack: u64, echo: bool, wire: &mut W) {
+    fn on_new_ack<W: SegmentSink>(&mut self, now: Time, ack: u64, echo: bool, out: &mut W) {
         let (bytes, flight, cwnd) = (ack - self.snd_una, self.flight(), self.window.cwnd);
         let was_active = self.recovery.active;
         if was_active && ack < self.recovery.recover && self.recovers_by_parts() {
-            self.on_partial_ack(now, ack, self.segments(bytes), wire);
+            self.on_partial_ack(now, ack, self.segments(bytes), out);
             return;
         }
         self.advance(now, ack);
@@ -218,7 +218,7 @@ impl Sender {
     }
 
     /// New data is acknowledged, but not all that was sent before the loss: the next hole is lost too.
-    fn on_partial_ack<W: SegmentSink>(&mut self, now: Time, ack: u64, acked: f64, wire: &mut W) {
+    fn on_partial_ack<W: SegmentSink>(&mut self, now: Time, ack: u64, acked: f64, out: &mut W) {
         let timer = self.next_timer();
         self.advance(now, ack);
         if self.has_sack {
@@ -235,7 +235,7 @@ impl Sender {
         let deflated = self.recovery.inflation - acked;
         self.window.cwnd = (self.window.cwnd + deflated.min(0.0)).max(1.0);
         self.recovery.inflation = deflated.max(0.0) + 1.0;
-        self.retransmit(now, ack, wire);
+        self.retransmit(now, ack, out);
     }
 
     /// Segments one ACK may release: ns-2's NewReno smooths what duplicate ACKs let out.
@@ -245,7 +245,7 @@ impl Sender {
         self.params.recovery_burst.filter(|_| smooth).unwrap_or(u32::MAX)
     }
 
-    fn on_duplicate<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    fn on_duplicate<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         self.recovery.dupacks += 1;
         let (dupacks, threshold) = (self.recovery.dupacks, self.params.dupack_threshold);
         if self.recovery.active {
@@ -253,14 +253,14 @@ impl Sender {
         } else if (dupacks == threshold || dupacks < threshold && self.first_hole_is_lost())
             && (self.is_fresh_loss() || !self.params.bug_fix)
         {
-            self.fast_retransmit(now, wire);
+            self.fast_retransmit(now, out);
         }
         if dupacks >= threshold {
             self.inflate(dupacks);
         } else if self.params.limited_transmit && !self.recovery.active {
             // RFC 3042 section 2.
             let limit = self.limit(self.window.cwnd + f64::from(dupacks));
-            self.recovery.extra += u32::from(self.send_next(now, limit, wire));
+            self.recovery.extra += u32::from(self.send_next(now, limit, out));
         }
     }
 
@@ -302,7 +302,7 @@ impl Sender {
     }
 
     /// RFC 5681 section 3.2 step 2, RFC 6582 section 3.2 step 2, RFC 6675 section 5 step 4.
-    fn fast_retransmit<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    fn fast_retransmit<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         self.stats.fast_retransmits += 1;
         // RFC 3168 section 6.1.2: one reduction for one window, be it marked or lost.
         if self.snd_una >= self.recovery.cwr_end {
@@ -326,7 +326,7 @@ impl Sender {
         self.recovery.rescued = false;
         self.recovery.pipe = self.flight_segments() - f64::from(self.recovery.dupacks);
         self.restart_timer(now);
-        self.recovery.high_rxt = self.retransmit(now, self.snd_una, wire);
+        self.recovery.high_rxt = self.retransmit(now, self.snd_una, out);
     }
 
     /// A sign of congestion with so many segments outstanding.
@@ -378,7 +378,7 @@ impl Sender {
     }
 
     /// Sends as long as the pipe is not full (RFC 6675 section 5 step C; Fall and Floyd 1996 section 5).
-    fn send_in_recovery<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    fn send_in_recovery<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         let segment = self.params.segment.get();
         let lost_below = self.lost_below();
         let window = self.window.cwnd.min(self.window_segments());
@@ -391,7 +391,7 @@ impl Sender {
                     bytes as f64 / segment as f64
                 }
             };
-            if pipe + 1.0 > window.floor() || !self.send_one_in_recovery(now, lost_below, wire) {
+            if pipe + 1.0 > window.floor() || !self.send_one_in_recovery(now, lost_below, out) {
                 return;
             }
             self.recovery.pipe += 1.0;
@@ -399,18 +399,18 @@ impl Sender {
     }
 
     /// RFC 6675 section 4, NextSeg. ns-2's Sack1 takes every hole for lost, and has no rescue.
-    fn send_one_in_recovery<W: SegmentSink>(&mut self, now: Time, lost_below: u64, wire: &mut W) -> bool {
+    fn send_one_in_recovery<W: SegmentSink>(&mut self, now: Time, lost_below: u64, out: &mut W) -> bool {
         let hole = self.scoreboard.first_missing(self.recovery.high_rxt.max(self.snd_una));
         let is_hole = self.scoreboard.highest().is_some_and(|highest| hole < highest);
         let pipe = self.params.sack_recovery == SackRecovery::Pipe;
         // Rule 1.
         if is_hole && (pipe || hole < lost_below) {
-            self.recovery.high_rxt = self.retransmit(now, hole, wire);
+            self.recovery.high_rxt = self.retransmit(now, hole, out);
             return true;
         }
         // Rule 2.
         let limit = self.snd_una + self.snd_wnd;
-        if self.send_next(now, limit, wire) {
+        if self.send_next(now, limit, out) {
             return true;
         }
         if pipe {
@@ -418,14 +418,14 @@ impl Sender {
         }
         // Rule 3.
         if is_hole {
-            self.recovery.high_rxt = self.retransmit(now, hole, wire);
+            self.recovery.high_rxt = self.retransmit(now, hole, out);
             return true;
         }
         // Rule 4: the last segment once, so that its ACK says more.
         if !self.recovery.rescued && self.recovery.high_rxt < self.recovery.recover && hole < self.snd_max {
             self.recovery.rescued = true;
             let last = hole.max(self.snd_max.saturating_sub(self.params.segment.get()));
-            self.retransmit(now, last, wire);
+            self.retransmit(now, last, out);
             return true;
         }
         false

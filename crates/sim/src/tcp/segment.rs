@@ -1,4 +1,4 @@
-//! The fields of a TCP header that this model uses, and the wire it leaves by.
+//! The fields of a TCP header that this model uses, and the sink they leave by.
 
 use std::ops::BitOr;
 

@@ -157,7 +157,7 @@ impl Sender {
     }
 
     /// Opens the connection: a SYN if the profile has one, else what data there is.
-    pub fn start<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    pub fn start<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         if self.phase != Phase::Closed {
             return;
         }
@@ -169,29 +169,29 @@ impl Sender {
             // One segment until the handshake is through, and after if its SYN was lost (RFC 5681 section
             // 3.1).
             self.window.cwnd = 1.0;
-            self.send_syn(now, wire);
+            self.send_syn(now, out);
         } else {
             self.phase = Phase::Open;
-            self.send_available(now, u32::MAX, wire);
+            self.send_available(now, u32::MAX, out);
         }
     }
 
     /// The application hands over `bytes`.
-    pub fn supply<W: SegmentSink>(&mut self, now: Time, bytes: u64, wire: &mut W) {
+    pub fn supply<W: SegmentSink>(&mut self, now: Time, bytes: u64, out: &mut W) {
         if !self.closed {
             self.data_end = self.data_end.saturating_add(bytes).min(UNLIMITED);
-            self.send_allowed(now, u32::MAX, wire);
+            self.send_allowed(now, u32::MAX, out);
         }
     }
 
     /// The application always has data.
-    pub fn supply_unlimited<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
-        self.supply(now, u64::MAX, wire);
+    pub fn supply_unlimited<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
+        self.supply(now, u64::MAX, out);
     }
 
     /// The application has no more data: a FIN follows the last byte, if the profile has one. An unlimited
     /// supply ends with what was sent.
-    pub fn close<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    pub fn close<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         if self.closed {
             return;
         }
@@ -202,7 +202,7 @@ impl Sender {
         if self.is_done() {
             self.timer = None;
         }
-        self.send_allowed(now, u32::MAX, wire);
+        self.send_allowed(now, u32::MAX, out);
     }
 
     /// Bytes that `segment` acknowledges and no earlier one did.
@@ -213,7 +213,7 @@ impl Sender {
     }
 
     /// A segment arrives.
-    pub fn on_segment<W: SegmentSink>(&mut self, now: Time, segment: &Segment, wire: &mut W) {
+    pub fn on_segment<W: SegmentSink>(&mut self, now: Time, segment: &Segment, out: &mut W) {
         if !segment.flags.has(Flags::ACK) || self.phase == Phase::Closed {
             return;
         }
@@ -224,16 +224,16 @@ impl Sender {
         match self.phase {
             Phase::SynSent { timeouts } if ack > 0 && segment.flags.has(Flags::SYN) => {
                 self.establish(now, ack, segment, timeouts);
-                self.send_available(now, u32::MAX, wire);
+                self.send_available(now, u32::MAX, out);
             }
             Phase::Open if !segment.flags.has(Flags::SYN) => {
                 let window_moved = self.note_window(segment);
                 if self.is_predicted(ack, segment) {
-                    self.on_predicted(now, ack, wire);
+                    self.on_predicted(now, ack, out);
                 } else if self.uses_rack() {
-                    self.on_rack_ack(now, ack, segment, wire);
+                    self.on_rack_ack(now, ack, segment, out);
                 } else {
-                    self.on_ack(now, ack, segment, window_moved, wire);
+                    self.on_ack(now, ack, segment, window_moved, out);
                 }
             }
             _ => {}
@@ -241,9 +241,9 @@ impl Sender {
     }
 
     /// The time of [`next_timer`](Self::next_timer) has come; earlier calls do nothing.
-    pub fn on_timer<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    pub fn on_timer<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         if self.phase == Phase::Open && self.uses_rack() {
-            self.on_rack_timers(now, wire);
+            self.on_rack_timers(now, out);
         }
         if self.timer.is_none_or(|at| now < at) {
             return;
@@ -257,12 +257,12 @@ impl Sender {
                     self.rtt.back_off(&self.params);
                 }
                 self.stats.timeouts += 1;
-                self.send_syn(now, wire);
+                self.send_syn(now, out);
             }
-            Phase::Open if self.snd_una < self.data_end && self.window_is_shut() => self.probe(now, wire),
+            Phase::Open if self.snd_una < self.data_end && self.window_is_shut() => self.probe(now, out),
             Phase::Open if self.snd_una == self.snd_max => self.idle_timeout(now),
-            Phase::Open if self.uses_rack() => self.time_out_rack(now, wire),
-            Phase::Open => self.time_out(now, wire),
+            Phase::Open if self.uses_rack() => self.time_out_rack(now, out),
+            Phase::Open => self.time_out(now, out),
         }
     }
 
@@ -323,17 +323,17 @@ impl Sender {
 
     /// Sends what the windows allow, at most `burst` segments.
     #[inline(always)]
-    pub(super) fn send_available<W: SegmentSink>(&mut self, now: Time, mut burst: u32, wire: &mut W) {
+    pub(super) fn send_available<W: SegmentSink>(&mut self, now: Time, mut burst: u32, out: &mut W) {
         if self.phase != Phase::Open {
             return;
         }
         if self.uses_rack() {
-            self.send_rack(now, wire);
+            self.send_rack(now, out);
             return;
         }
         self.restart_after_idle(now);
         let limit = self.limit(self.window.cwnd + self.recovery.inflation);
-        while burst > 0 && self.send_next(now, limit, wire) {
+        while burst > 0 && self.send_next(now, limit, out) {
             burst -= 1;
         }
         self.watch_shut_window(now);
@@ -341,7 +341,7 @@ impl Sender {
 
     /// Sends the next segment if it ends at or below `limit`.
     #[inline(always)]
-    pub(super) fn send_next<W: SegmentSink>(&mut self, now: Time, limit: u64, wire: &mut W) -> bool {
+    pub(super) fn send_next<W: SegmentSink>(&mut self, now: Time, limit: u64, out: &mut W) -> bool {
         if self.skips_sacked() && self.snd_nxt < self.snd_max {
             self.snd_nxt = self.scoreboard.first_missing(self.snd_nxt).min(self.snd_max);
         }
@@ -357,14 +357,14 @@ impl Sender {
         if small && self.params.nagle && !self.closed && self.snd_una < self.snd_max {
             return false;
         }
-        self.transmit(now, from, len, wire);
+        self.transmit(now, from, len, out);
         true
     }
 
     /// Sends the segment at `snd_una` again.
-    pub(super) fn retransmit<W: SegmentSink>(&mut self, now: Time, from: u64, wire: &mut W) -> u64 {
+    pub(super) fn retransmit<W: SegmentSink>(&mut self, now: Time, from: u64, out: &mut W) -> u64 {
         let len = self.segment_at(from).min(self.snd_max - from);
-        self.transmit(now, from, len, wire);
+        self.transmit(now, from, len, out);
         from + len
     }
 
@@ -400,7 +400,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    pub(super) fn transmit<W: SegmentSink>(&mut self, now: Time, from: u64, len: u64, wire: &mut W) {
+    pub(super) fn transmit<W: SegmentSink>(&mut self, now: Time, from: u64, len: u64, out: &mut W) {
         let is_new = from >= self.snd_max;
         // A record of segments keeps their borders: a FIN is sent again only if it was sent.
         let may_end = is_new || !self.uses_rack() || self.snd_max > self.data_end;
@@ -421,7 +421,7 @@ impl Sender {
         }
         self.snd_nxt = self.snd_nxt.max(to);
         let (segment, size) = self.segment(now, from, len, flags);
-        wire.send(segment, size, ecn);
+        out.send(segment, size, ecn);
     }
 
     /// What the IP header of a segment says of ECN; CWR joins the flags of the first new data after a reduction.
@@ -516,7 +516,7 @@ impl Sender {
     }
 
     /// The retransmission timer expired: everything outstanding is taken for lost.
-    fn time_out<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    fn time_out<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         self.stats.timeouts += 1;
         let again = self.rtt.is_backed_off();
         if self.params.inflate == Inflate::Cwnd {
@@ -532,7 +532,7 @@ impl Sender {
         // Go back to the oldest byte that is missing (RFC 6298 (5.4), RFC 5681 section 3.1).
         self.snd_nxt = self.snd_una;
         self.restart_timer(now);
-        self.send_available(now, u32::MAX, wire);
+        self.send_available(now, u32::MAX, out);
     }
 
     // -----------------------------------------------------------------------------------------

@@ -152,7 +152,7 @@ fn an_application_that_is_slow_sets_the_rate() {
         let segment = pipe.params.segment.get();
         for tick in 0..400_u64 {
             pipe.run(Time::from_millis(10 * tick));
-            pipe.with_sender(|sender, now, wire| sender.supply(now, segment, wire));
+            pipe.with_sender(|sender, now, out| sender.supply(now, segment, out));
             let handed = (tick + 1) * segment;
             assert!(pipe.receiver.delivered() <= handed);
         }
@@ -180,7 +180,7 @@ fn a_sender_that_was_idle_starts_over_by_the_rfc() {
         pipe.start(14 * 1_460);
         pipe.run(Time::from_secs(10));
         assert_eq!(pipe.sender.cwnd(), 17.0, "3 and 14 ACKs of slow start");
-        pipe.with_sender(|sender, now, wire| sender.supply(now, 100 * 1_460, wire));
+        pipe.with_sender(|sender, now, out| sender.supply(now, 100 * 1_460, out));
         let burst = pipe.sent.iter().filter(|(at, _)| *at == Time::from_secs(10)).count();
         assert_eq!(burst as f64, window, "{idle}");
     }
@@ -377,12 +377,12 @@ fn spurious_calls_change_nothing() {
     pipe.start(u64::MAX);
     pipe.run(Time::from_millis(500));
     let (sent, stats, timer) = (pipe.sent.len(), *pipe.sender.stats(), pipe.sender.next_timer());
-    pipe.with_sender(|sender, now, wire| {
-        sender.on_timer(now, wire);
-        sender.start(now, wire);
+    pipe.with_sender(|sender, now, out| {
+        sender.on_timer(now, out);
+        sender.start(now, out);
         // An ACK of what was never sent (RFC 9293 section 3.10.7.4).
         let ack = Segment { ack: 1_000_000_000, flags: Flags::ACK, ..Segment::default() };
-        sender.on_segment(now, &ack, wire);
+        sender.on_segment(now, &ack, out);
     });
     assert_eq!((sent, stats, timer), (pipe.sent.len(), *pipe.sender.stats(), pipe.sender.next_timer()));
 }

@@ -143,7 +143,7 @@ impl Sender {
         now: Time,
         ack: u64,
         segment: &Segment,
-        wire: &mut W,
+        out: &mut W,
     ) {
         let advanced = ack > self.snd_una;
         if self.whole_acks {
@@ -174,7 +174,7 @@ impl Sender {
         }
         let losses = self.find_losses(now);
         self.open_or_lower_window(now, advanced, &delivery, losses);
-        self.send_rack(now, wire);
+        self.send_rack(now, out);
         if advanced {
             self.schedule_probe(now);
         }
@@ -373,22 +373,22 @@ impl Sender {
     // Sending
 
     /// Sends what the window allows: first what is lost, then new data.
-    pub(super) fn send_rack<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    pub(super) fn send_rack<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         if self.is_controlled {
-            self.send_controlled(now, wire);
+            self.send_controlled(now, out);
         } else {
-            self.send_with::<false, W>(now, wire);
+            self.send_with::<false, W>(now, out);
         }
     }
 
     #[inline(never)]
-    fn send_controlled<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
-        self.send_with::<true, W>(now, wire);
+    fn send_controlled<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
+        self.send_with::<true, W>(now, out);
     }
 
     /// The same, with a control or without.
     #[inline(always)]
-    fn send_with<const CONTROLLED: bool, W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    fn send_with<const CONTROLLED: bool, W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         if !(CONTROLLED && self.control.moves_window(Phase::Open)) && self.restart_after_idle(now) {
             self.rack.usage = Usage::NONE;
         }
@@ -406,8 +406,8 @@ impl Sender {
                 quota -= 1;
             }
             if let Some((from, to)) = self.rack.record.first_lost(self.snd_una) {
-                self.resend(now, from, to, wire);
-            } else if self.send_next(now, self.snd_una + self.snd_wnd, wire) {
+                self.resend(now, from, to, out);
+            } else if self.send_next(now, self.snd_una + self.snd_wnd, out) {
                 sent_new = true;
             } else {
                 if CONTROLLED {
@@ -424,8 +424,8 @@ impl Sender {
     }
 
     /// Sends an outstanding segment again.
-    fn resend<W: SegmentSink>(&mut self, now: Time, from: u64, to: u64, wire: &mut W) {
-        self.transmit(now, from, to.min(self.data_end()) - from, wire);
+    fn resend<W: SegmentSink>(&mut self, now: Time, from: u64, to: u64, out: &mut W) {
+        self.transmit(now, from, to.min(self.data_end()) - from, out);
         if let Some(before) = &mut self.rack.before {
             before.note_retransmission(now);
         }
@@ -462,7 +462,7 @@ impl Sender {
     // Timers
 
     /// The timers of this module that are due.
-    pub(super) fn on_rack_timers<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    pub(super) fn on_rack_timers<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         if self.rack.reorder_at.is_some_and(|at| at <= now) {
             let repaired = self.rack.state == Phase::Recovery;
             self.find_losses(now);
@@ -472,19 +472,19 @@ impl Sender {
                 let in_flight = self.rack.record.in_flight();
                 self.window.cwnd = self.rack.prr.window(self.window.ssthresh, in_flight, 1, false).max(1.0);
             }
-            self.send_rack(now, wire);
+            self.send_rack(now, out);
         }
         if self.rack.pacer.as_deref().and_then(Pacer::due).is_some_and(|at| at <= now) {
-            self.send_rack(now, wire);
+            self.send_rack(now, out);
         }
         if self.rack.probe_at.is_some_and(|at| at <= now) {
             self.rack.probe_at = None;
-            self.send_probe(now, wire);
+            self.send_probe(now, out);
         }
     }
 
     /// The retransmission timer expired.
-    pub(super) fn time_out_rack<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    pub(super) fn time_out_rack<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         self.stats.timeouts += 1;
         // One reduction for one window, unless something arrived since the timer expired last.
         let again = match self.rack.state {
@@ -506,7 +506,7 @@ impl Sender {
         self.rtt.back_off(&self.params);
         self.restart_timer(now);
         self.window.cwnd = f64::from(self.rack.record.in_flight()) + 1.0;
-        self.send_rack(now, wire);
+        self.send_rack(now, out);
     }
 }
 
@@ -538,34 +538,34 @@ mod tests {
     }
 
     /// An ACK of nothing in order that reports segment `number`.
-    fn report(sender: &mut Sender, now: Time, number: u32, wire: &mut Count) {
+    fn report(sender: &mut Sender, now: Time, number: u32, out: &mut Count) {
         let from = number * SEGMENT;
         let sack = SackBlocks::from_recent([(from, from + SEGMENT)].into_iter());
         let ack = Segment { flags: Flags::ACK, window: u16::MAX, sack, ..Segment::default() };
-        sender.on_segment(now, &ack, wire);
+        sender.on_segment(now, &ack, out);
     }
 
     #[test]
     fn the_reordering_timer_lowers_the_window_only_when_recovery_begins() {
         let mut params = TcpParams::profile("linux").unwrap();
         params.set("syn", "false").unwrap();
-        let (mut sender, mut wire) = (Sender::new(Arc::new(params), 0), Count::default());
-        sender.supply_unlimited(Time::ZERO, &mut wire);
-        sender.start(Time::ZERO, &mut wire);
-        assert_eq!(wire.0, 10);
+        let (mut sender, mut out) = (Sender::new(Arc::new(params), 0), Count::default());
+        sender.supply_unlimited(Time::ZERO, &mut out);
+        sender.start(Time::ZERO, &mut out);
+        assert_eq!(out.0, 10);
         // Segments 2 and then 1 arrive: there is reordering, and 0 has until 50 + 50/4 ms. 10 and 11 are new.
-        report(&mut sender, at(50_000), 2, &mut wire);
-        report(&mut sender, at(51_000), 1, &mut wire);
-        assert_eq!((wire.0, sender.next_timer()), (12, Some(at(62_500))));
-        sender.on_timer(at(62_500), &mut wire);
+        report(&mut sender, at(50_000), 2, &mut out);
+        report(&mut sender, at(51_000), 1, &mut out);
+        assert_eq!((out.0, sender.next_timer()), (12, Some(at(62_500))));
+        sender.on_timer(at(62_500), &mut out);
         assert_eq!((sender.rack.state, sender.rack.prr.delivered()), (Phase::Recovery, 1));
         // 11 arrives, which was sent at 51 ms: 3 to 9 are lost, and 10 has until 50 + 50 + 12.5 ms. What arrives
         // is older than the retransmission of 0, so the timer of that starts anew.
-        report(&mut sender, at(101_000), 11, &mut wire);
+        report(&mut sender, at(101_000), 11, &mut out);
         assert_eq!(sender.retransmission_timer(), Some(at(101_000) + sender.rto()));
         let window = sender.cwnd();
         assert_eq!((sender.rack.prr.delivered(), sender.rack.reorder_at), (2, Some(at(112_500))));
-        sender.on_timer(at(112_500), &mut wire);
+        sender.on_timer(at(112_500), &mut out);
         assert_eq!((sender.rack.prr.delivered(), sender.cwnd()), (2, window));
     }
 }

@@ -36,12 +36,12 @@ impl Sender {
     }
 
     /// The timer of the probe expired (RFC 8985 section 7.3): new data if there are any, else the last segment.
-    pub(super) fn send_probe<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    pub(super) fn send_probe<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         let before = self.snd_max;
-        let is_new = self.send_next(now, self.snd_una + self.snd_wnd, wire);
+        let is_new = self.send_next(now, self.snd_una + self.snd_wnd, out);
         if !is_new {
             let Some((from, to)) = self.rack.record.last(self.snd_una) else { return };
-            self.resend(now, from, to, wire);
+            self.resend(now, from, to, out);
         }
         self.rack.probe = Some(Probe { end: self.snd_max, is_retransmission: self.snd_max == before });
         self.stats.tail_loss_probes += 1;

@@ -13,7 +13,7 @@ use crate::tcp::segment::{Extra, Flags, Segment, SegmentSink};
 
 impl Sender {
     /// Sends a SYN, for the first time or again.
-    pub(super) fn send_syn<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    pub(super) fn send_syn<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         let offer = self.offer();
         let flags = Flags::SYN | offer;
         let syn = Segment {
@@ -31,7 +31,7 @@ impl Sender {
         self.account(now, 0, 1);
         self.snd_nxt = 1;
         let is_capable = self.params.algorithm.is_wholly_capable() && offer != Flags::NONE;
-        wire.send(syn, self.params.ack, if is_capable { Ecn::Ect0 } else { Ecn::NotEct });
+        out.send(syn, self.params.ack, if is_capable { Ecn::Ect0 } else { Ecn::NotEct });
     }
 
     /// The flags of a SYN that ask for ECN.

@@ -24,12 +24,12 @@ impl Sender {
     }
 
     /// Sends what the shut window lets through, a byte at least (RFC 9293 section 3.8.6.1).
-    pub(super) fn probe<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    pub(super) fn probe<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         self.stats.window_probes += 1;
         self.rtt.back_off(&self.params);
         let len = self.snd_wnd.max(1).min(self.data_end - self.snd_una);
         self.timed = None;
-        self.transmit(now, self.snd_una, len, wire);
+        self.transmit(now, self.snd_una, len, out);
     }
 
     /// RFC 5681 section 4.1: after an idle timeout's worth of silence, start over from the restart window; or

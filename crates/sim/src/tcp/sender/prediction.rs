@@ -26,9 +26,9 @@ impl Sender {
 
     /// A [predicted](Self::is_predicted) ACK. What follows for other ACKs does the same for these.
     #[inline(never)]
-    pub(super) fn on_predicted<W: SegmentSink>(&mut self, now: Time, ack: u64, wire: &mut W) {
+    pub(super) fn on_predicted<W: SegmentSink>(&mut self, now: Time, ack: u64, out: &mut W) {
         self.take_new(now, ack);
-        self.send_new(now, wire);
+        self.send_new(now, out);
     }
 
     /// Some of the data that are outstanding are acknowledged, and none is missing.
@@ -57,13 +57,13 @@ impl Sender {
 
     /// As [`send_available`](Self::send_available) for an open connection with data outstanding of which nothing is missing.
     #[inline(always)]
-    fn send_new<W: SegmentSink>(&mut self, now: Time, wire: &mut W) {
+    fn send_new<W: SegmentSink>(&mut self, now: Time, out: &mut W) {
         let limit = self.limit_beyond(self.window.cwnd, 0);
         while let Some((segment, size, ecn)) = self.next_new(now, limit) {
-            wire.send(segment, size, ecn);
+            out.send(segment, size, ecn);
         }
         if self.snd_nxt + self.params.segment.get() >= self.data_end {
-            self.send_available(now, u32::MAX, wire);
+            self.send_available(now, u32::MAX, out);
         }
     }
 

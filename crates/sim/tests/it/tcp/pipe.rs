@@ -106,9 +106,9 @@ impl Pipe {
 
     /// Starts the connection and hands over `bytes`.
     pub fn start(&mut self, bytes: u64) {
-        self.with_sender(|sender, now, wire| {
-            sender.supply(now, bytes, wire);
-            sender.start(now, wire);
+        self.with_sender(|sender, now, out| {
+            sender.supply(now, bytes, out);
+            sender.start(now, out);
         });
     }
 
