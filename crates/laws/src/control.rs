@@ -169,7 +169,7 @@ fn ops() -> impl Strategy<Value = Vec<ControlOp>> {
 struct Driver<C> {
     control: C,
     /// The control observes segments.
-    informed: bool,
+    observes_segments: bool,
     window: Window,
     /// The largest window so far.
     largest: f64,
@@ -187,7 +187,7 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
     fn new(control: C) -> Self {
         let window = Window { cwnd: CONNECTION.initial_window, ssthresh: f64::INFINITY };
         Self {
-            informed: control.observes_segments(),
+            observes_segments: control.observes_segments(),
             control,
             window,
             largest: window.cwnd,
@@ -211,7 +211,7 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
                 ControlOp::Timeout => self.time_out()?,
                 ControlOp::Pause => {
                     self.pauses = true;
-                    if self.informed {
+                    if self.observes_segments {
                         self.control.on_app_limited(self.in_flight.len() as u32);
                     }
                 }
@@ -236,7 +236,7 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
         let in_flight = self.in_flight.len() as u32;
         self.sent += 1;
         self.in_flight.push_back(self.sent);
-        if self.informed {
+        if self.observes_segments {
             let sent = Sent { now: self.now, number: self.sent, in_flight };
             self.control.on_sent(&mut self.window, &sent);
         }
@@ -253,7 +253,7 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
         (self.pauses, self.now) = (false, self.now + Span::from_millis(1));
         self.in_flight.drain(..acked);
         let (now, last_sent, delivered) = (self.now, self.sent, acked as u32);
-        if self.informed {
+        if self.observes_segments {
             self.control.on_feedback(&Feedback {
                 now,
                 number: latest,
@@ -313,7 +313,7 @@ impl<C: DerefMut<Target: CongestionControl>> Driver<C> {
     }
 
     fn inform_of_loss(&mut self, number: u64) {
-        if self.informed {
+        if self.observes_segments {
             self.control.on_segment_lost(&self.window, self.now, number);
         }
     }

@@ -23,7 +23,7 @@ pub struct Controller {
     window: Window,
     control: Control,
     /// The control [observes segments](apportion_core::congestion::CongestionControl::observes_segments).
-    informed: bool,
+    observes_segments: bool,
     hystart: HyStart,
     /// When the last recovery period began: congestion_recovery_start_time.
     recovery_start: Option<Time>,
@@ -68,7 +68,7 @@ impl Controller {
         let control = Control::new(&rules);
         Self {
             window: first_window(&rules),
-            informed: control.observes_segments(),
+            observes_segments: control.observes_segments(),
             control,
             rules,
             hystart: HyStart::START,
@@ -93,21 +93,21 @@ impl Controller {
 
     /// The packet with this number leaves, after `in_flight` others.
     pub fn send(&mut self, now: Time, number: u64, in_flight: u32) {
-        if self.informed {
+        if self.observes_segments {
             self.control.on_sent(&mut self.window, &Sent { now, number: number + 1, in_flight });
         }
     }
 
     /// There is nothing more to send, and the window is not spent (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4).
     pub fn note_idleness(&mut self, in_flight: u32) {
-        if self.informed {
+        if self.observes_segments {
             self.control.on_app_limited(in_flight);
         }
     }
 
     /// An ACK frame came, of which nothing was taken yet.
     pub fn note_feedback(&mut self, feedback: &Feedback) {
-        if self.informed {
+        if self.observes_segments {
             self.control.on_feedback(feedback);
         }
     }
@@ -153,7 +153,7 @@ impl Controller {
 
     /// The packet with this number is lost.
     pub fn lose(&mut self, now: Time, number: u64) {
-        if self.informed {
+        if self.observes_segments {
             self.control.on_segment_lost(&self.window, now, number + 1);
         }
     }

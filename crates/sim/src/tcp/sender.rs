@@ -68,7 +68,7 @@ pub struct Sender {
     /// Segments carry timestamps.
     stamps: bool,
     /// The control [observes segments](apportion_core::congestion::CongestionControl::observes_segments).
-    pub(super) informed: bool,
+    pub(super) observes_segments: bool,
     /// The control [reads all](Control::reads_whole_acks) of an ACK.
     pub(super) whole_acks: bool,
     /// More is done for each segment than to send it: the control may want to know, or it is paced.
@@ -127,7 +127,7 @@ impl Sender {
             data_end: u64::from(params.syn),
             closed: false,
             window: first_window(&params),
-            informed: control.observes_segments(),
+            observes_segments: control.observes_segments(),
             whole_acks,
             is_controlled: whole_acks || params.pacing || params.algorithm.entry().paces,
             has_sack: params.sack(),

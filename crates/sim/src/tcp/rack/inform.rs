@@ -12,7 +12,7 @@ impl Sender {
     /// Whether an ACK, by which so many segments are known to have arrived, says that any was marked.
     #[inline]
     pub(super) fn reads_marks(&mut self, now: Time, ack: u64, segment: &Segment, segments: u32) -> bool {
-        if self.informed || self.accurate {
+        if self.observes_segments || self.accurate {
             return self.count_marks(now, ack, segment, segments) > 0;
         }
         self.ecn_agreed && segment.flags.has(Flags::ECE)
@@ -27,7 +27,7 @@ impl Sender {
         } else {
             0
         };
-        if self.informed {
+        if self.observes_segments {
             self.inform_of_feedback(now, ack, segment, segments, marked);
         }
         marked
@@ -52,7 +52,7 @@ impl Sender {
 
     /// Segments are taken for lost.
     pub(super) fn inform_of_losses(&mut self, now: Time) {
-        if self.informed {
+        if self.observes_segments {
             for number in self.rack.record.lost() {
                 self.control.on_segment_lost(&self.window, now, number);
             }
@@ -101,7 +101,7 @@ impl Sender {
 
     /// There is nothing more to send, and the window is not spent (draft-cheng-iccrg-delivery-rate-estimation-00 section 3.4).
     pub(super) fn inform_of_idleness(&mut self) {
-        if self.informed && self.snd_nxt >= self.data_end() {
+        if self.observes_segments && self.snd_nxt >= self.data_end() {
             self.control.on_app_limited(self.rack.record.in_flight());
         }
     }
@@ -109,7 +109,7 @@ impl Sender {
     /// A segment of `len` bytes up to `end` leaves.
     #[inline(never)]
     pub(super) fn inform_of_transmission(&mut self, now: Time, end: u64, len: u64) {
-        if self.informed {
+        if self.observes_segments {
             let in_flight = self.rack.record.in_flight();
             self.control.on_sent(&mut self.window, &Sent { now, number: end, in_flight });
         }
