@@ -433,7 +433,7 @@ impl Simulation<'_> {
         // What a greedy source sends never ends.
         let is_watched = direction == Direction::Reverse && !matches!(connection.workload, Workload::Greedy);
         if is_watched {
-            self.note_arrived(now, index);
+            self.note_transfer(now, index);
         }
         for at in 0..self.outbox.len() {
             self.inject(now, index, self.outbox[at]);
@@ -449,7 +449,7 @@ impl Simulation<'_> {
 
     /// Data may have arrived at the sink of a connection whose workload ends.
     #[inline(never)]
-    fn note_arrived(&mut self, now: Time, index: u32) {
+    fn note_transfer(&mut self, now: Time, index: u32) {
         match self.connections[index as usize].workload {
             Workload::File(_) => self.note_completion(now, index),
             Workload::Media(_) => self.note_delivered(now, index),
