@@ -23,7 +23,11 @@
 //! | [`system`] | whole disciplines: every combination behind one type; FQ-CoDel, FQ-PIE, DualPI2, RAMP |
 //! | [`congestion`] | the contract between a congestion control and its transport |
 //! | [`transmission`] | how long a transmitter needs for each packet |
+//! | [`delivery_trace`] | the opportunities of a recorded link |
 //! | [`param`] | the vocabulary of parameters; [`system::catalog`] lists every discipline in it |
+//! | `flow_setting` | what disciplines know of a flow |
+//! | `list`, `tree`, `longest`, `smallest` | queues threaded through a slice; sums and extremes of many keys |
+//! | `family` | the macro for one type of several algorithms |
 
 #![no_std]
 #![forbid(unsafe_code)]

@@ -11,6 +11,7 @@
 //! | `notifications`, [`unix_socket`] | overload notifications to applications |
 //! | [`frame`] | parses Ethernet frames, and edits the few fields that routers change |
 //! | `flow_table` | numbers of flows |
+//! | `acks` | which ACKs of TCP say nothing that a later one does not |
 //! | [`wire_label`] | labels in IPv6 flow labels and IPv4 identifications |
 //! | [`gateway`] | a bump in the wire between two interfaces |
 //! | [`lab`] | a scenario over the kernel's real TCP |

@@ -13,7 +13,8 @@
 //! | [`metrics`], [`quantities`] | the metrics of a run; what each is and how it is measured |
 //! | [`statistics`] | means, intervals, fairness, distributions |
 //! | [`rows`] | the tables: their columns, with units, and how each is measured |
-//! | [`phase_sensitivity`] | whether results depend on phases: replications against their perturbed copies |
+//! | `units` | numbers of outcomes in the units of rows and pages |
+//! | [`phase_sensitivity`], `sample` | whether results depend on phases: replications against their perturbed copies |
 //! | [`link_use`] | how full links were, and whether their queues rejected packets |
 //! | `due` | what flows got of what they were due, over time |
 //! | `shares` | throughput and entitlement of flows and groups |

@@ -7,6 +7,7 @@
 //! | module | holds |
 //! |---|---|
 //! | [`mod@expect`] | the file: experiments, their runs and claims |
+//! | `files`, `problems` | files of papers, on disk or in the program; errors in them and in requests |
 //! | [`value`] | numbers and lengths of time in such a file |
 //! | [`runs`] | the runs of an experiment, by name, with their flows, links and samples |
 //! | [`measure`] | what can be measured, checked and evaluated |

@@ -11,8 +11,8 @@
 //! | [`connections`] | the connections of its flows, and the numbers that disciplines know flows by |
 //! | [`due`] | what flows were due in a replication, over time |
 //! | [`flow_tables`] | the parameters of flows by id, and disciplines built with them |
-//! | [`link`] | one direction of a link, apart from its transmitter and its wire |
-//! | [`loss`] | the packets that a wire loses by chance |
+//! | [`link`], `link_parts` | one direction of a link, apart from its transmitter and its wire; what it is made of |
+//! | [`loss`], `listed_losses` | the packets that a wire loses by chance, and by ordinal |
 //! | [`marks`] | the markers of a flow's packets at its two ends |
 //! | [`media`] | video and voice as people feel them: players, calls, and what they get |
 //! | [`routers`] | the routers that exchange reports about their links, and the paths between them |

@@ -5,14 +5,30 @@
 //!
 //! | module | holds |
 //! |---|---|
+//! | `load`, `build` | from text to points, and from a point to a checked scenario |
 //! | [`model`] | a checked scenario: typed, every name resolved |
-//! | [`media`] | sources of video and voice that react to delay and loss |
-//! | [`routing`] | paths through its network |
-//! | [`tcp`] | TCP profiles and their parameters |
-//! | [`quic`] | QUIC's parameters |
-//! | [`entitlement`] | what its flows are due over time |
-//! | [`gateway`] | the configuration of a gateway, read and checked likewise |
-//! | [`queue`] | a discipline from its text |
+//! | `text`, `problem` | TOML with the places of values; what is wrong, where, and how to mend it |
+//! | `files` | files that a scenario names |
+//! | `tables`, `key`, `keys` | every key of a file; how keys are declared; the walker that checks tables |
+//! | `expression`, `sweep` | formulas of `i`; lists and ranges in place of values |
+//! | `defaults`, `implied`, `listed`, `render` | what files leave out, filled in; the canonical text |
+//! | `topology`, `gml` | predefined networks; graphs in files |
+//! | `network`, `link_groups`, `names` | drafts of links; groups of equal links; the order of names |
+//! | [`routing`], `rtt` | paths through the network, and their round-trip times |
+//! | `aggregate`, `packet_size` | several packets for one access to the medium; sizes of packets that are fixed |
+//! | [`queue`], `selection` | a discipline from its text; what a file selects from the catalogue |
+//! | `classes`, `marking`, `labels` | flows in the classes of queues; markers and exchanges; labels along paths |
+//! | `flows`, `customers`, `jitter` | flows from groups; whom they belong to; the time that hosts take |
+//! | `source`, `written_source` | what flows have to send; the same in a scenario file |
+//! | `sizes`, `written_sizes` | sizes of files: likewise |
+//! | [`media`], `media_sources` | sources of video and voice that react to delay and loss: likewise |
+//! | `web`, `written_web` | users who load web pages: likewise |
+//! | [`tcp`], [`quic`], `transport`, `params` | their parameters; how a scenario file chooses them; parameters by name |
+//! | `changes`, `perturb` | what changes during a run; the same scenario with other phases |
+//! | `admission`, [`entitlement`] | whether guarantees fit their links; what flows are due over time |
+//! | `estimate`, `warnings` | what a simulation takes; what is probably not meant |
+//! | [`gateway`], [`direction`] | the configuration of a gateway, read and checked likewise; up and down |
+//! | `plans` | files of customers with rates |
 //! | [`document`] | the reader of other files that people write, with the same messages |
 //! | [`describe`] | every key of a scenario file, for people and for editors |
 

@@ -8,19 +8,24 @@
 //! |---|---|
 //! | [`events`] | the event queue |
 //! | [`packet`] | packets: a handle that moves and a body that stays |
-//! | [`link`] | queue, transmitter and wire of one direction |
+//! | [`link`], [`wire`], `link_users` | queue and transmitter of one direction; the packets behind it; who uses it |
+//! | [`shared_state`] | what links share and write into |
 //! | [`congestion`] | congestion controls, for both of the next two |
 //! | [`tcp`] | TCP sender and receiver |
 //! | [`quic`] | QUIC sender and receiver |
 //! | [`connection`] | a connection during a run: source, transport, routes |
 //! | `transports` | what TCP and QUIC do alike, and QUIC connections during a run |
 //! | `outlet` | where what TCP and QUIC send becomes packets |
+//! | `pending_notices` | overload notifications on their way to sources |
 //! | `router` | routers that exchange reports about their links |
 //! | [`aggregation`] | several packets for one access to the medium |
 //! | `fast_path` | what is done before or after its time, or left out, and why no result can tell |
+//! | `prefetch` | memory that is asked for before it is needed |
 //! | `in_place` | answers of TCP in place of what came |
 //! | `hosts` | the time that hosts take for the packets that they send |
+//! | `media` | players and calls |
 //! | `web`, `web_flow` | users who load web pages |
+//! | `changes` | what a scenario changes during the run |
 //! | [`build`] | a simulation from a scenario |
 //! | [`simulation`] | the loop that moves it |
 //! | [`measure`] | what is counted, and the outcome |
