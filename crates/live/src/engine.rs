@@ -254,14 +254,14 @@ impl<W: World, I: FrameIo> Engine<W, I> {
         if !goes_on {
             self.shared.pool.give_back(packet.buffer);
         }
-        self.transmit(now);
+        self.send_messages(now);
         if goes_on {
             self.dispatch(now, packet);
         }
     }
 
-    /// Sends the frames that the world has to send.
-    fn transmit(&mut self, now: Time) {
+    /// Sends the messages that the world has to send.
+    fn send_messages(&mut self, now: Time) {
         while let Some(Outgoing { frame, description, hop }) = self.world.poll_transmit(&mut self.routes) {
             self.originate(now, &frame, &description, hop);
         }
@@ -285,7 +285,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
             }
             if self.world.next_timer() <= at {
                 self.world.on_timer(at, &mut LinkStates(&mut self.links));
-                self.transmit(at);
+                self.send_messages(at);
                 continue;
             }
             let Some(link) = self.timers.take(at) else { return };
