@@ -377,9 +377,9 @@ impl<W: World, I: FrameIo> Engine<W, I> {
             self.advance(now);
             let backlog = &mut self.backlogs[number as usize];
             backlog.note(now, self.round, is_left);
-            let is_overload = backlog.is_there(now);
+            let port_lags = backlog.lags(now);
             for frame in received.drain(..) {
-                self.ingress(now, number, frame, is_overload);
+                self.ingress(now, number, frame, port_lags);
             }
             if self.io.room(number, &self.shared.pool) == 0 {
                 // It is readable, and would not let us wait.
@@ -392,7 +392,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
     }
 
     /// A frame came in by `port`.
-    fn ingress(&mut self, now: Time, port: u32, received: Received, is_overload: bool) {
+    fn ingress(&mut self, now: Time, port: u32, received: Received, port_lags: bool) {
         let Received { buffer, start, length } = received;
         let range = usize::from(start)..usize::from(start) + usize::from(length);
         let frame = &mut self.shared.pool.bytes_mut(buffer)[range];
@@ -404,7 +404,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
                 return;
             }
         };
-        match self.world.classify(now, Arrival { port, frame, parsed: &parsed, is_overload, received }) {
+        match self.world.classify(now, Arrival { port, frame, parsed: &parsed, port_lags, received }) {
             Disposition::Forward(packet) => {
                 self.apply_flow_updates(now);
                 if packet.counts()

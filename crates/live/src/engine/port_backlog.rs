@@ -28,7 +28,7 @@ impl PortBacklog {
     }
 
     /// Whether more comes in than can be moved.
-    pub fn is_there(&self, now: Time) -> bool {
+    pub fn lags(&self, now: Time) -> bool {
         self.left.is_some_and(|(since, _)| now.since(since) > PATIENCE)
     }
 }
@@ -38,13 +38,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_port_is_overloaded_that_was_not_read_empty_for_twenty_milliseconds() {
+    fn a_port_lags_that_was_not_read_empty_for_twenty_milliseconds() {
         let (mut port, ms) = (PortBacklog::default(), Time::from_millis);
         let mut round = 0;
         let mut read = |at, is_left| {
             round += 1;
             port.note(ms(at), round, is_left);
-            port.is_there(ms(at))
+            port.lags(ms(at))
         };
         assert_eq!([0, 10, 20, 21].map(|at| read(at, true)), [false, false, false, true]);
         assert!(!read(22, false));
@@ -56,8 +56,8 @@ mod tests {
         let (mut port, ms) = (PortBacklog::default(), Time::from_millis);
         port.note(ms(0), 1, true);
         port.note(ms(100), 3, true);
-        assert!(!port.is_there(ms(100)));
+        assert!(!port.lags(ms(100)));
         port.note(ms(121), 4, true);
-        assert!(port.is_there(ms(121)));
+        assert!(port.lags(ms(121)));
     }
 }

@@ -80,7 +80,7 @@ pub struct Arrival<'a> {
     /// The parsed bytes.
     pub parsed: &'a Parsed,
     /// Whether more comes in by the port than can be moved: what matters less should go no further.
-    pub is_overload: bool,
+    pub port_lags: bool,
     /// Where they lie.
     pub(super) received: Received,
 }

@@ -13,7 +13,7 @@ const EVERY: Span = Span::from_millis(1);
 /// How far frames may be ahead of that. Chosen: a hundred frames at once.
 const AHEAD: Span = Span::from_millis(100);
 
-/// Frames without a flow of a direction that passed in overload.
+/// Frames without a flow of a direction that passed while its port lagged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NonFlowPolicer {
     /// When all that passed would have come one by one.

@@ -255,7 +255,7 @@ impl World for GatewayWorld {
         }
         // ARP belongs to no flow, and neither does what replaces it.
         let tuple = parsed.flow().filter(|_| !parsed.is_neighbour_discovery(arrival.frame));
-        if arrival.is_overload && !state.passes_in_overload(now, tuple.as_ref()) {
+        if arrival.port_lags && !state.passes_while_port_lags(now, tuple.as_ref()) {
             state.shed += 1;
             return Disposition::Consume;
         }
@@ -422,7 +422,7 @@ impl GatewayWorld {
 
 impl DirectionState {
     /// Whether a frame of this flow, or of none, passes while more comes in than can be moved.
-    fn passes_in_overload(&mut self, now: Time, flow: Option<&FlowTuple>) -> bool {
+    fn passes_while_port_lags(&mut self, now: Time, flow: Option<&FlowTuple>) -> bool {
         match flow {
             Some(tuple) => self.flows.is_established(now, tuple),
             None => self.non_flow_policer.admits(now),
