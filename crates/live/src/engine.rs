@@ -93,7 +93,7 @@ pub struct Engine<W, I = Ports> {
     /// What all links share.
     pub shared: SharedState,
     io: I,
-    egress: Vec<Egress>,
+    tx_queues: Vec<TxQueue>,
     links: Vec<Link>,
     routes: Vec<Hop>,
     /// When links have their next event.
@@ -113,9 +113,9 @@ pub struct Engine<W, I = Ports> {
     lateness: Histogram,
 }
 
-/// What leaves by a port.
+/// The transmit queue of a port.
 #[derive(Debug)]
-struct Egress {
+struct TxQueue {
     /// Frames that leave, with the time at which they are due.
     outbox: Vec<Received>,
     due: Vec<Time>,
@@ -124,7 +124,7 @@ struct Egress {
     carried: Count,
 }
 
-impl Egress {
+impl TxQueue {
     /// Notes that at `now` the device was offered frames and took so many, and whether some are left.
     fn note(&mut self, now: Time, sent: usize, is_left: bool) {
         let since = self.full.filter(|_| sent == 0).map_or(now, |(since, _)| since);
@@ -154,7 +154,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
         if ports >= usize::from(OWN) {
             return Err(EngineError::Ports(ports));
         }
-        let egress = || Egress {
+        let tx_queue = || TxQueue {
             outbox: Vec::with_capacity(BATCH),
             due: Vec::with_capacity(BATCH),
             full: None,
@@ -170,7 +170,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
             backlogs: vec![PortBacklog::default(); ports],
             retried: Vec::new(),
             round: 0,
-            egress: std::iter::repeat_with(egress).take(ports).collect(),
+            tx_queues: std::iter::repeat_with(tx_queue).take(ports).collect(),
             timers: TimerHeap::new(links.len()),
             links,
             routes,
@@ -217,7 +217,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
                 }
                 self.schedule(link);
             }
-            Some(&Hop::Port(port)) => self.egress(now, port, &packet),
+            Some(&Hop::Port(port)) => self.queue_xmit(now, port, &packet),
             // Only messages end at the world, which has received them by now.
             Some(Hop::World) | None => self.shared.pool.give_back(packet.buffer),
         }
@@ -308,7 +308,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
     }
 
     /// A packet has come to its last port, due at `at`.
-    fn egress(&mut self, at: Time, port: u32, packet: &Packet) {
+    fn queue_xmit(&mut self, at: Time, port: u32, packet: &Packet) {
         let Packet { buffer, start, length, .. } = *packet;
         if packet.counts()
             && let Some(flow) = self.shared.account(packet.account())
@@ -320,13 +320,13 @@ impl<W: World, I: FrameIo> Engine<W, I> {
             frame::set_ce(frame, packet.ip());
         }
         self.world.egress(at, port, packet, frame);
-        let to = &mut self.egress[port as usize];
-        to.carried.add(packet.size());
-        if to.outbox.is_empty() {
+        let queue = &mut self.tx_queues[port as usize];
+        queue.carried.add(packet.size());
+        if queue.outbox.is_empty() {
             self.leaving.push(port);
         }
-        to.outbox.push(Received { buffer, start, length });
-        to.due.push(at);
+        queue.outbox.push(Received { buffer, start, length });
+        queue.due.push(at);
     }
 
     /// Sends frames that have left. Those for which a device has no room stay, to be tried again.
@@ -334,17 +334,17 @@ impl<W: World, I: FrameIo> Engine<W, I> {
         let (io, pool) = (&mut self.io, &mut self.shared.pool);
         let mut result = Ok(());
         self.leaving.retain(|&port| {
-            let egress = &mut self.egress[port as usize];
+            let queue = &mut self.tx_queues[port as usize];
             let now = io.now();
             let mut done = 0;
-            if egress.is_due(now) {
-                done = send_bursts(io, port, pool, (&egress.outbox, &egress.due)).unwrap_or_else(|source| {
+            if queue.is_due(now) {
+                done = send_bursts(io, port, pool, (&queue.outbox, &queue.due)).unwrap_or_else(|source| {
                     result = Err(EngineError::Port { port, what: "send", source });
                     0
                 });
-                egress.note(now, done, done < egress.outbox.len());
+                queue.note(now, done, done < queue.outbox.len());
             }
-            let Egress { outbox, due, .. } = egress;
+            let TxQueue { outbox, due, .. } = queue;
             due.drain(..done).for_each(|due| self.lateness.record(now.since(due)));
             let excess = (outbox.len() - done).saturating_sub(MAX_HELD);
             if excess > 0 {
@@ -362,7 +362,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
     fn receive(&mut self, latest: Time) -> Result<(), EngineError> {
         let mut received = std::mem::take(&mut self.received);
         while let Some(number) = self.ready.pop() {
-            if let Some(&link) = self.retried.get((number as usize).wrapping_sub(self.egress.len())) {
+            if let Some(&link) = self.retried.get((number as usize).wrapping_sub(self.tx_queues.len())) {
                 let now = self.io.now().min(latest);
                 self.advance(now);
                 self.change(link as usize, |link, shared| link.retry(now, shared));
@@ -439,7 +439,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
                 self.starved.push(number);
             }
         }
-        let again = |port: &u32| self.egress[*port as usize].full.map_or(now, |(_, again)| again);
+        let again = |port: &u32| self.tx_queues[*port as usize].full.map_or(now, |(_, again)| again);
         if let Some(again) = self.leaving.iter().map(again).min() {
             until = until.min(again.max(now + RETRY));
         }
@@ -499,8 +499,8 @@ impl<W, I: FrameIo> Engine<W, I> {
     /// # Errors
     /// If the socket cannot be watched.
     pub fn replace_port(&mut self, number: u32, socket: Option<I::Socket>) -> Result<(), EngineError> {
-        if let Some(egress) = self.egress.get_mut(number as usize) {
-            egress.full = None;
+        if let Some(queue) = self.tx_queues.get_mut(number as usize) {
+            queue.full = None;
         }
         self.io.replace(number, socket, &mut self.shared.pool).map_err(EngineError::Wait)
     }
@@ -524,7 +524,7 @@ impl<W, I: FrameIo> Engine<W, I> {
 
     /// The counters of a port, and the charged size of packets that it sent.
     pub fn port_counts(&mut self, number: usize) -> Option<(PortCounts, Count)> {
-        let carried = self.egress.get(number)?.carried;
+        let carried = self.tx_queues.get(number)?.carried;
         Some((self.io.counts(number as u32), carried))
     }
 
