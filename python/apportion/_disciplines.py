@@ -125,7 +125,7 @@ def is_control(cls: Any) -> bool:
 
 
 # What a congestion control asks of the transport, if it does not say.
-_ATTRIBUTES: dict[str, str | bool] = {"source": "–", "paces": False, "needs_rack": False, "one_way_delay": False, "quic": True, "marks": "one"}
+_ATTRIBUTES: dict[str, str | bool] = {"reference": "–", "paces": False, "needs_rack": False, "one_way_delay": False, "quic": True, "marks": "one"}
 
 
 def _attributes(cls: type) -> dict[str, str | bool]:

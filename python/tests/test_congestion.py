@@ -16,7 +16,7 @@ from apportion import laws
 class Aimd:
     """One segment more for each round trip, and half of the window for a loss."""
 
-    source = "Chiu and Jain 1989"
+    reference = "Chiu and Jain 1989"
 
     def __init__(self, connection: Any) -> None:
         assert connection.initial_window >= 2 and connection.wire > connection.segment

@@ -3,7 +3,7 @@
 
 use apportion::{Catalog, Run, ScenarioBuilder, catalogue};
 use apportion_core::congestion::{
-    ALGORITHMS, Ack, CongestionControl, CongestionEvent, Entry, LossRecovery, Response, Window,
+    ALGORITHMS, Ack, CongestionControl, CongestionEvent, ControlEntry, LossRecovery, Response, Window,
 };
 
 /// Kelly, "Scalable TCP", CCR 33(2), 2003: each segment acknowledged opens the window by a hundredth, and a loss takes an eighth of it.
@@ -21,9 +21,9 @@ impl CongestionControl for Scalable {
     }
 }
 
-pub(crate) static ENTRY: Entry = Entry {
+pub(crate) static ENTRY: ControlEntry = ControlEntry {
     quic: true,
-    ..Entry::new(
+    ..ControlEntry::new(
         "scalable",
         "Opens the window by a hundredth of what is acknowledged; a loss takes an eighth.",
         "Kelly, Scalable TCP (CCR 33(2), 2003)",

@@ -18,7 +18,7 @@ use apportion_core::system::Catalog;
 use apportion_scenario::describe::{if_absent, sources, topologies};
 use apportion_scenario::did_you_mean;
 use apportion_scenario::quic::{self, QuicParams};
-use apportion_scenario::tcp::{ALGORITHMS, AlgorithmEntry, PROFILES, TcpParams};
+use apportion_scenario::tcp::{ALGORITHMS, ControlEntry, PROFILES, TcpParams};
 
 pub use apportion_scenario::describe::{reference, schema};
 
@@ -244,12 +244,12 @@ fn tcp_parameters(profile: &str) -> String {
 }
 
 /// The congestion controls of this project, and those registered.
-fn algorithms(catalog: &Catalog) -> impl Iterator<Item = &'static AlgorithmEntry> {
+fn algorithms(catalog: &Catalog) -> impl Iterator<Item = &'static ControlEntry> {
     ALGORITHMS.iter().chain(catalog.controls())
 }
 
-fn algorithm(entry: &AlgorithmEntry) -> String {
-    let AlgorithmEntry { name, summary, source, needs_rack, quic, .. } = entry;
+fn algorithm(entry: &ControlEntry) -> String {
+    let ControlEntry { name, summary, reference, needs_rack, quic, .. } = entry;
     let (profile, others) = if *needs_rack {
         ("linux", "another profile with sack_recovery = \"rack\"")
     } else {
@@ -257,7 +257,7 @@ fn algorithm(entry: &AlgorithmEntry) -> String {
     };
     let quic = if *quic { format!("; or quic = \"{name}\"") } else { String::new() };
     format!(
-        "{name}: TCP algorithm\n{summary}\nSource: {source}\n\
+        "{name}: TCP algorithm\n{summary}\nSource: {reference}\n\
          Use: tcp = {{ profile = \"{profile}\", algorithm = \"{name}\" }}, or {others}{quic}\n"
     )
 }

@@ -16,7 +16,7 @@
 mod profiles;
 pub(crate) mod text;
 
-pub use apportion_core::congestion::{ALGORITHMS, Algorithm, Entry as AlgorithmEntry, LossRecovery};
+pub use apportion_core::congestion::{ALGORITHMS, Algorithm, ControlEntry, LossRecovery};
 use apportion_core::param::{Param, ParamError};
 use apportion_core::units::{Bytes, Packets, Span};
 use apportion_core::{choice, params};

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use apportion::{Catalog, Run, ScenarioBuilder, catalogue};
 use apportion_core::congestion::{
-    ALGORITHMS, Ack, CongestionControl, CongestionEvent, Entry, Feedback, LossRecovery, Marks, Response,
-    Sent, Window,
+    ALGORITHMS, Ack, CongestionControl, CongestionEvent, ControlEntry, Feedback, LossRecovery, Marks,
+    Response, Sent, Window,
 };
 use apportion_core::units::Time;
 
@@ -90,7 +90,7 @@ impl CongestionControl for Halves {
 }
 
 /// What each flow of two carries, and how many segments are sent again, where this entry is [`Halves`].
-fn of_halves(entry: &'static Entry, carrier: &str) -> Vec<(f64, Option<u64>)> {
+fn of_halves(entry: &'static ControlEntry, carrier: &str) -> Vec<(f64, Option<u64>)> {
     let mut catalog = Catalog::default();
     catalog.register_control(entry, |_| Halves).unwrap();
     let text = format!(
@@ -110,7 +110,8 @@ fn of_halves(entry: &'static Entry, carrier: &str) -> Vec<(f64, Option<u64>)> {
 
 #[test]
 fn what_does_the_same_as_a_control_of_this_project_gives_the_same() {
-    static HALVES: Entry = Entry { quic: true, ..Entry::new("halves", "Reno.", "RFC 5681") };
+    static HALVES: ControlEntry =
+        ControlEntry { quic: true, ..ControlEntry::new("halves", "Reno.", "RFC 5681") };
     for carrier in [
         r#"tcp = { algorithm = "NAME", ecn = true }"#,
         r#"tcp = { algorithm = "NAME", pacing = true }"#,
@@ -126,11 +127,11 @@ fn what_does_the_same_as_a_control_of_this_project_gives_the_same() {
 
 #[test]
 fn without_rack_losses_are_repaired_as_the_entry_says() {
-    const HALVES: Entry = Entry::new("halves", "Reno.", "RFC 5681");
-    static TAHOE: Entry = Entry { recovery: LossRecovery::Tahoe, ..HALVES };
-    static RENO: Entry = Entry { recovery: LossRecovery::Reno, ..HALVES };
-    static NEW_RENO: Entry = Entry { recovery: LossRecovery::NewReno, ..HALVES };
-    static SACK: Entry = HALVES;
+    const HALVES: ControlEntry = ControlEntry::new("halves", "Reno.", "RFC 5681");
+    static TAHOE: ControlEntry = ControlEntry { recovery: LossRecovery::Tahoe, ..HALVES };
+    static RENO: ControlEntry = ControlEntry { recovery: LossRecovery::Reno, ..HALVES };
+    static NEW_RENO: ControlEntry = ControlEntry { recovery: LossRecovery::NewReno, ..HALVES };
+    static SACK: ControlEntry = HALVES;
     for profile in ["rfc", "ns2-2000"] {
         let carrier = |name: &str| format!("tcp = {{ profile = {profile:?}, algorithm = {name:?} }}");
         let sack = of_halves(&SACK, &carrier("halves"));
@@ -157,7 +158,7 @@ impl CongestionControl for Deaf {
 
 #[test]
 fn a_window_stays_where_its_control_ignores_losses_and_marks() {
-    static DEAF: Entry = Entry::new("deaf", "Ignores congestion.", "this test");
+    static DEAF: ControlEntry = ControlEntry::new("deaf", "Ignores congestion.", "this test");
     let mut catalog = Catalog::default();
     catalog.register_control(&DEAF, |_| Deaf).unwrap();
     let carried = |tcp: &str, link: &str| {
@@ -235,10 +236,10 @@ impl CongestionControl for Counting {
 
 #[test]
 fn who_observes_no_segments_is_not_told_of_them_and_misses_nothing_else() {
-    const COUNTING: Entry = Entry::new("counting", "Counts calls.", "this test");
-    static ONE: Entry = Entry { quic: true, ..COUNTING };
-    static EACH: Entry = Entry { marks: Marks::Counted, needs_rack: true, ..COUNTING };
-    let run = |entry: &'static Entry, flow: &str, observes| {
+    const COUNTING: ControlEntry = ControlEntry::new("counting", "Counts calls.", "this test");
+    static ONE: ControlEntry = ControlEntry { quic: true, ..COUNTING };
+    static EACH: ControlEntry = ControlEntry { marks: Marks::Counted, needs_rack: true, ..COUNTING };
+    let run = |entry: &'static ControlEntry, flow: &str, observes| {
         let (calls, mut catalog) = (Calls::default(), Catalog::default());
         let told = Arc::clone(&calls);
         catalog.register_control(entry, move |_| Counting { observes, calls: Arc::clone(&told) }).unwrap();

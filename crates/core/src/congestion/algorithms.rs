@@ -35,13 +35,13 @@ pub enum LossRecovery {
 
 /// A congestion control as data: what it is called, and what it asks of the transport.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ControlEntry {
     /// The name scenario files use.
     pub name: &'static str,
     /// What it is, in one sentence.
     pub summary: &'static str,
-    /// Where it is specified.
-    pub source: &'static str,
+    /// The paper or standard.
+    pub reference: &'static str,
     /// How it repairs losses where TCP is without RACK.
     pub recovery: LossRecovery,
     /// Segments leave at a rate of its own accord, except with the classical recoveries, which send all that the window allows at once.
@@ -56,14 +56,14 @@ pub struct Entry {
     pub marks: Marks,
 }
 
-impl Entry {
+impl ControlEntry {
     /// One that asks for nothing and is for TCP alone, which repairs its losses by [selective acknowledgments](LossRecovery::Sack).
     #[must_use]
-    pub const fn new(name: &'static str, summary: &'static str, source: &'static str) -> Self {
+    pub const fn new(name: &'static str, summary: &'static str, reference: &'static str) -> Self {
         Self {
             name,
             summary,
-            source,
+            reference,
             recovery: LossRecovery::Sack,
             paces: false,
             needs_rack: false,
@@ -80,13 +80,13 @@ type Build = dyn Fn(&Connection) -> Box<dyn CongestionControl> + Send + Sync;
 /// A congestion control that a program has [registered](crate::system::Catalog::register_control). Equal if it is the same registration.
 #[derive(Clone)]
 pub struct Registered {
-    entry: &'static Entry,
+    entry: &'static ControlEntry,
     build: Arc<Build>,
 }
 
 impl Registered {
     pub(crate) fn new<C: CongestionControl + 'static>(
-        entry: &'static Entry,
+        entry: &'static ControlEntry,
         build: impl Fn(&Connection) -> C + Send + Sync + 'static,
     ) -> Self {
         Self { entry, build: Arc::new(move |connection| Box::new(build(connection))) }
@@ -94,7 +94,7 @@ impl Registered {
 
     /// What it is.
     #[must_use]
-    pub const fn entry(&self) -> &'static Entry {
+    pub const fn entry(&self) -> &'static ControlEntry {
         self.entry
     }
 
@@ -119,7 +119,7 @@ impl fmt::Debug for Registered {
 
 /// The type of all controls and their table, from one row each.
 macro_rules! algorithms {
-    ($($(#[$doc:meta])* $variant:ident = $name:literal, $summary:literal, $source:literal $(, $key:ident: $value:expr)*;)*) => {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal, $summary:literal, $reference:literal $(, $key:ident: $value:expr)*;)*) => {
         /// A sender's congestion control.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Algorithm {
@@ -129,8 +129,8 @@ macro_rules! algorithms {
         }
 
         /// The congestion controls of this project, in the order of [`Algorithm`].
-        pub static ALGORITHMS: &[Entry] =
-            &[$(Entry { $($key: $value,)* ..Entry::new($name, $summary, $source) }),*];
+        pub static ALGORITHMS: &[ControlEntry] =
+            &[$(ControlEntry { $($key: $value,)* ..ControlEntry::new($name, $summary, $reference) }),*];
 
         impl Setting for Algorithm {
             const KIND: Kind = Kind::Choice(&[$($name),*]);
@@ -152,10 +152,10 @@ macro_rules! algorithms {
             /// What it is.
             #[must_use]
             #[inline]
-            pub const fn entry(&self) -> &'static Entry {
+            pub const fn entry(&self) -> &'static ControlEntry {
                 match self {
                     $(Self::$variant => {
-                        static ENTRY: Entry = Entry { $($key: $value,)* ..Entry::new($name, $summary, $source) };
+                        static ENTRY: ControlEntry = ControlEntry { $($key: $value,)* ..ControlEntry::new($name, $summary, $reference) };
                         &ENTRY
                     })*
                     Self::Registered(registered) => registered.entry(),

@@ -36,13 +36,13 @@
 //! not, as Reno and CUBIC do, no transport calls them.
 //!
 //! The classical recoveries (RFC 5681, 6582, 6675) keep no record of segments. A control that measures by one says so in its
-//! [`Entry::needs_rack`]; of any other, [`Entry::recovery`] says which of them it has.
+//! [`ControlEntry::needs_rack`]; of any other, [`ControlEntry::recovery`] says which of them it has.
 
 mod algorithms;
 
 use core::fmt;
 
-pub use algorithms::{ALGORITHMS, Algorithm, Entry, LossRecovery, Marks, Registered};
+pub use algorithms::{ALGORITHMS, Algorithm, ControlEntry, LossRecovery, Marks, Registered};
 
 use crate::units::{Bytes, Rate, Span, Time};
 

@@ -142,7 +142,7 @@ impl Catalog {
     /// When its name is taken.
     pub fn register_control<C: CongestionControl + 'static>(
         &mut self,
-        entry: &'static congestion::Entry,
+        entry: &'static congestion::ControlEntry,
         build: impl Fn(&Connection) -> C + Send + Sync + 'static,
     ) -> Result<(), RegisterError> {
         let name = entry.name;
@@ -155,7 +155,7 @@ impl Catalog {
     }
 
     /// The congestion controls that were registered.
-    pub fn controls(&self) -> impl Iterator<Item = &'static congestion::Entry> {
+    pub fn controls(&self) -> impl Iterator<Item = &'static congestion::ControlEntry> {
         self.controls.iter().map(congestion::Registered::entry)
     }
 

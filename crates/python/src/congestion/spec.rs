@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use apportion::Catalog;
-use apportion::apportion_core::congestion::{self, Entry, Marks};
+use apportion::apportion_core::congestion::{self, ControlEntry, Marks};
 use apportion::apportion_core::system::catalog::RegisterError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -16,14 +16,14 @@ use crate::discipline::{Session, leak};
 /// A class that is a congestion control.
 struct Spec {
     class: Py<PyType>,
-    entry: &'static Entry,
+    entry: &'static ControlEntry,
 }
 
-/// What a class says of itself, by the names of [`Entry`].
+/// What a class says of itself, by the names of [`ControlEntry`].
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Attributes {
-    source: String,
+    reference: String,
     paces: bool,
     needs_rack: bool,
     one_way_delay: bool,
@@ -71,9 +71,9 @@ pub fn register_control(
     attributes: Attributes,
 ) -> PyResult<()> {
     let marks = attributes.marks()?;
-    let Attributes { source, paces, needs_rack, one_way_delay, quic, .. } = attributes;
-    let named = Entry::new(leak(name), leak(summary), leak(&source));
-    let entry = Entry { paces, needs_rack, one_way_delay, quic, marks, ..named };
+    let Attributes { reference, paces, needs_rack, one_way_delay, quic, .. } = attributes;
+    let named = ControlEntry::new(leak(name), leak(summary), leak(&reference));
+    let entry = ControlEntry { paces, needs_rack, one_way_delay, quic, marks, ..named };
     let spec = Arc::new(Spec { class, entry: Box::leak(Box::new(entry)) });
     let refused = add(&mut Catalog::default(), &spec);
     refused.map_err(|error| PyValueError::new_err(error.to_string()))?;
