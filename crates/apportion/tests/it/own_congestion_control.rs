@@ -296,5 +296,5 @@ fn a_name_that_is_nearly_right_is_guessed() {
     assert!(wrong.contains("did you mean `scalable`?"), "{wrong}");
     let wrong = scenario(r#"tcp = { algorithm = "scalabel" }"#).unwrap_err().to_string();
     let last = ALGORITHMS.last().unwrap().name;
-    assert!(wrong.contains(&format!("{last} scalable")), "{wrong}");
+    assert!(wrong.contains(&format!("{last}, scalable")), "{wrong}");
 }
