@@ -120,7 +120,6 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
         (_, "quantum") => "999B",
         ("fq", "initial_quantum") => "888B",
         ("fq", "flow_limit") => "5p",
-        ("fq", "refill_delay") => "7ms",
         ("fq", "maxrate") => "3Mbit",
         (_, "memory_limit") => "55kB",
         (_, "drop_batch") => "5",

@@ -52,7 +52,7 @@ proptest! {
             match op {
                 Op::Enqueue(flow, size) => {
                     ours.enqueue(now, packet(id, flow, size), &mut log);
-                    let gets_in = slow.enqueue(now.as_nanos() as i64, flow as usize, id, size as i64);
+                    let gets_in = slow.enqueue(flow as usize, id, size as i64);
                     prop_assert_eq!(log.dropped.len(), slow.excess() + usize::from(!gets_in));
                     for (_, dropped, _) in log.dropped.drain(..) {
                         let is_right = if gets_in { slow.push_out(dropped) } else { dropped == id };

@@ -7,11 +7,7 @@ struct Flow {
     credits: i64,
     bucket: i64,
     filled: i64,
-    sent: i64,
 }
-
-/// Nanoseconds without a packet sent after which what a flow owes is forgiven.
-const REFILL_DELAY: i64 = 40_000_000;
 
 /// The state.
 #[derive(Clone, Debug)]
@@ -71,8 +67,8 @@ impl Fq {
         is_longest
     }
 
-    /// A packet arrives at `now`, in nanoseconds. Whether it gets in; the buffer may then hold too much.
-    pub fn enqueue(&mut self, now: i64, flow: usize, id: u32, size: i64) -> bool {
+    /// A packet arrives. Whether it gets in; the buffer may then hold too much.
+    pub fn enqueue(&mut self, flow: usize, id: u32, size: i64) -> bool {
         let least = self.quanta.iter().min().copied().unwrap_or(1);
         let most = self.flow_limit as i64 * (self.quanta[flow] / least);
         if self.flows[flow].packets.len() as i64 == most {
@@ -80,10 +76,7 @@ impl Fq {
         }
         self.flows[flow].packets.push((id, size));
         if ![&self.new, &self.old, &self.held_back].into_iter().any(|list| list.contains(&flow)) {
-            let idle_since = if self.maxrate.is_some() { self.due(flow) } else { self.flows[flow].sent };
-            if self.flows[flow].credits > 0 || now - idle_since >= REFILL_DELAY {
-                self.flows[flow].credits = self.flows[flow].credits.max(self.quanta[flow]);
-            }
+            self.flows[flow].credits = self.flows[flow].credits.max(self.quanta[flow]);
             self.new.push(flow);
         }
         true
@@ -107,7 +100,11 @@ impl Fq {
             let flow = *list.first()?;
             if self.flows[flow].packets.is_empty() {
                 list.remove(0);
-                if is_new {
+                let owes = self.flows[flow].credits < 0;
+                if owes && !is_new {
+                    self.flows[flow].credits += self.quanta[flow];
+                }
+                if owes || is_new {
                     self.old.push(flow);
                 }
             } else if self.maxrate.is_some() && self.flows[flow].filled - self.flows[flow].bucket > now {
@@ -127,7 +124,6 @@ impl Fq {
         let flow = &mut self.flows[flow];
         let (id, size) = flow.packets.remove(0);
         flow.credits -= size;
-        flow.sent = now;
         if let Some((per_byte, most)) = self.maxrate {
             flow.bucket = (flow.bucket + now - flow.filled).min(most) - per_byte * size;
             flow.filled = now;
