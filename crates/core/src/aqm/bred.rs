@@ -20,7 +20,7 @@ use alloc::vec::Vec;
 use super::{Admission, BufferPolicy};
 use crate::limit::{Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
-use crate::param::{Entry, LIMIT, Param, ParamError, Role, Shares, Traits, require};
+use crate::param::{Entry, GoesBy, LIMIT, Param, ParamError, Role, Shares, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
@@ -35,7 +35,7 @@ pub const ENTRY: Entry = Entry {
     reference: "Anjum, Tassiulas 1999",
     cost: "O(1) per packet, 8 bytes per flow",
     params: BredParams::PARAMS,
-    traits: Traits { shares: Shares::Approximate, ..Traits::NONE },
+    traits: Traits { goes_by: Some(GoesBy::Allowance), shares: Shares::Approximate, ..Traits::NONE },
 };
 
 params! {

@@ -114,7 +114,8 @@ impl IsolatedParams {
     /// Hosts isolated by a discipline of this kind.
     ///
     /// # Errors
-    /// If what that goes by belongs to flows and not to hosts, or if it divides nothing among flows and so would not among hosts.
+    /// If what that goes by belongs to flows and not to hosts, such as a `maxrate`, or if it divides nothing among flows and so would not
+    /// among hosts.
     pub fn new(isolate: Isolate, kind: DisciplineKind) -> Result<Self, ParamError> {
         let goes_by = |entry: &'static Entry| Some((entry.name, entry.traits.goes_by?));
         let of_packets = match &kind {
@@ -128,6 +129,12 @@ impl IsolatedParams {
                  \"drr\""
             );
             return Err(ParamError::new(KEY, message));
+        }
+        if matches!(&kind, DisciplineKind::Fq(fq) if fq.maxrate.is_some()) {
+            let message = format!(
+                "it would be the rate of a host and all its flows with `{KEY}`; leave one of them out"
+            );
+            return Err(ParamError::new("maxrate", message));
         }
         if kind.shares() < Shares::Approximate {
             let names: Vec<_> = kind.entries().map(|entry| format!("`{}`", entry.name)).collect();

@@ -135,8 +135,8 @@ fn what_isolation_accepts_divides_among_hosts() {
             judge(scheduler.name, &[&drop], policy.traits.shares == Shares::Approximate);
         }
     }
-    // Five schedulers that divide, each with nine policies that keep or divide; three of these behind a FIFO; and seven systems.
-    assert!(accepted >= 55, "{accepted}");
+    // Five schedulers that divide, each with eight policies that keep or divide; two of these behind a FIFO; and seven systems.
+    assert!(accepted >= 49, "{accepted}");
 }
 
 #[test]
