@@ -50,8 +50,7 @@ fn divide(
         by_tickets(scenario, rates, classes, |class| class.tickets, |link| link.tickets, false)
     } else if any(|class| class.customer > 0) {
         by_customers(rates, weights, classes)
-    } else if links.iter().any(|&link| scenario.links[link].queue.isolate().is_some()) && weigh_alike(classes)
-    {
+    } else if links.iter().any(|&link| scenario.links[link].queue.isolate().is_some()) {
         let isolate = |link: usize| scenario.links[links[link]].queue.isolate();
         by_hosts(rates, isolate, classes)
     } else {
@@ -156,11 +155,6 @@ fn by_customers(capacities: &[f64], weights: &[Weight], classes: &[(&Class, u32)
     hierarchical(capacities, &weights, &claims).ok()
 }
 
-/// Whether all flows weigh alike. Hosts do, so weights that are declared say of their division that it is not what is wanted.
-fn weigh_alike(classes: &[(&Class, u32)]) -> bool {
-    classes.windows(2).all(|pair| pair[0].0.weight == pair[1].0.weight)
-}
-
 /// Who has a part of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
@@ -170,7 +164,7 @@ enum Owner {
     Class(usize),
 }
 
-/// By hosts, which weigh alike, and then by their flows; with [`Isolate::Both`] by the peers of hosts in between. `isolate` says how a
+/// By hosts, which weigh alike, and then by their flows and weights; with [`Isolate::Both`] by the peers of hosts in between. `isolate` says how a
 /// link divides among hosts. None if a flow crosses links that do so in different ways, or
 /// flows of a peer go over different links.
 fn by_hosts(
