@@ -7,15 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::limit::Limit;
-use apportion_core::packet::FlowClass;
+use apportion_core::packet::{FlowClass, LabelKind};
 use apportion_core::param::Heeds;
 use apportion_core::system::classes::ByteLimit;
 use apportion_core::system::{DisciplineKind, DisciplineParams};
 use apportion_core::units::{Rate, Span, Weight};
 
+use crate::entitlement::mean_demand;
 use crate::model::{Flow, Link, LinkId, Scenario, Setting, Start, Transport};
 use labels::named;
 pub(crate) use labels::{carried, full_tags};
+use queues::unheeded;
 pub(crate) use queues::{FLOW_KEYS, FlowKey, MOST_NAMED, Standing};
 
 /// Least time to measure. Chosen: two or three cycles of a TCP window on common paths.
@@ -28,6 +30,8 @@ const LEAST_WINDOW: Span = Span::from_secs(1);
 const MOST_WINDOWS: u64 = 1_000;
 /// Packets that the part of a flow should have room for. Chosen: one that is sent, and one behind it.
 const ROOM: f64 = 2.0;
+/// How many times as much a packet may be for the weight of one flow as of another. Chosen: less is evened out by chance and turns.
+const MOST_UNLIKE: f64 = 2.0;
 /// Part of the opportunities beyond the mean that is worth a warning. Chosen: the tolerance of shares.
 const BEYOND: f64 = 0.05;
 
@@ -38,6 +42,8 @@ impl Scenario {
         let mut all = Vec::from_iter(self.short_measurement());
         all.extend(self.after_the_end());
         all.extend(self.unheeded());
+        all.extend(self.idle_tickets());
+        all.extend(self.idle_customers());
         for (id, link) in (0..).map(LinkId).zip(&self.links) {
             if matches!(link.queue.kind, DisciplineKind::Ramp(_)) {
                 all.extend(self.idle_ramp(id, link));
@@ -185,22 +191,63 @@ impl Scenario {
         };
         let lines = FLOW_KEYS.iter().filter_map(|key| {
             let having = (0..).zip(&self.flows).filter(|(at, flow)| has(key, *at, flow));
-            let mut heeding: BTreeMap<LinkId, bool> = BTreeMap::new();
-            let mut heeds = |id: LinkId| {
-                let mut queues = self.queues_of(id, &self.links[id.index()]);
-                *heeding.entry(id).or_insert_with(|| queues.any(|queue| queue.may_heed(key.kind)))
-            };
+            let mut heeds = self.memoized(|queue| queue.may_heed(key.kind));
             // Acknowledgements have the class of their flow.
-            let mut is_heeded = |flow: &Flow| {
-                let back = (key.kind == Heeds::Class).then_some(&flow.back);
-                let mut hops = std::iter::once(&flow.path).chain(back).flat_map(|way| way.iter());
-                hops.any(|hop| self.choices(flow, hop).iter().any(|id| heeds(*id)))
-            };
-            let mut idle = having.filter(|(_, flow)| !is_heeded(flow));
+            let mut idle = having.filter(|(_, flow)| !self.meets(flow, key.kind == Heeds::Class, &mut heeds));
             let (_, first) = idle.next()?;
             Some(key.unheeded(&named(first), idle.count(), "on its path", "such a queue"))
         });
         lines.collect()
+    }
+
+    /// Whether a queue of a link, at the start or after a change, is one `of` which something holds; asked once for each link.
+    fn memoized(&self, of: impl Fn(&DisciplineParams) -> bool) -> impl FnMut(LinkId) -> bool {
+        let mut known: BTreeMap<LinkId, bool> = BTreeMap::new();
+        move |id| {
+            let mut queues = self.queues_of(id, &self.links[id.index()]);
+            *known.entry(id).or_insert_with(|| queues.any(&of))
+        }
+    }
+
+    /// Whether packets of a flow, with `back` its acknowledgements too, may come to a link of which `holds` says yes.
+    fn meets(&self, flow: &Flow, back: bool, holds: &mut impl FnMut(LinkId) -> bool) -> bool {
+        let back = back.then_some(&flow.back);
+        let mut hops = std::iter::once(&flow.path).chain(back).flat_map(|way| way.iter());
+        hops.any(|hop| self.choices(flow, hop).iter().any(|id| holds(*id)))
+    }
+
+    /// Tickets of flows that come to no queue that goes by them.
+    fn idle_tickets(&self) -> Option<String> {
+        let mut reads =
+            self.memoized(|queue| queue.is_custom() || queue.label_required() == Some(LabelKind::Tickets));
+        let having = self.flows.iter().filter(|flow| flow.tickets.is_some() || flow.ack_tickets.is_some());
+        let mut idle = having.filter(|flow| !self.meets(flow, true, &mut reads));
+        let first = idle.next()?;
+        let key = if first.tickets.is_some() { "tickets" } else { "ack_tickets" };
+        Some(unheeded(
+            key,
+            &named(first),
+            idle.count(),
+            "on its path goes by tickets, as \"tred\" does",
+            "such a queue",
+        ))
+    }
+
+    /// Weights of customers whose flows come to no queue that divides among customers.
+    fn idle_customers(&self) -> Option<String> {
+        let mut divides = self.memoized(|queue| queue.has_classes() || queue.may_heed(Heeds::Customer));
+        let alike = self.customers.windows(2).all(|pair| pair[0].weight == pair[1].weight);
+        let mut idle = self.customers.iter().filter(|customer| {
+            let is_own = |flow: &&Flow| flow.customer.as_deref() == Some(customer.name.as_str());
+            let mut flows = self.flows.iter().filter(is_own).peekable();
+            !alike
+                && customer.weight != Weight::ONE
+                && flows.peek().is_some()
+                && !flows.any(|flow| self.meets(flow, false, &mut divides))
+        });
+        let first = format!("customer `{}`", idle.next()?.name);
+        let does = "on the paths of its flows divides among customers, as \"hcsfq\" does";
+        Some(unheeded("weight", &first, idle.count(), does, "such a queue"))
     }
 
     /// A buffer of the link, at the start or after a change, that has no room for a packet that it is sent.
@@ -263,10 +310,13 @@ impl Scenario {
         (window, windows)
     }
 
-    /// A fair scheduler whose policy drops what arrives, and a flow that does not answer to drops.
+    /// A fair scheduler whose policy drops what arrives, and a flow that does not answer to drops and may send more than its share.
     fn undone_division(&self, id: LinkId, standing: &Standing<'_>) -> Option<String> {
         standing.queue.undone_division()?;
-        let flow = self.deaf_over(id).next()?;
+        let sum: f64 = self.flows_over(id).into_iter().map(|at| self.flows[at].weight.get()).sum();
+        let share = |flow: &Flow| standing.rate.as_bit() as f64 * flow.weight.get() / sum;
+        let flow =
+            self.deaf_over(id).find(|flow| mean_demand(flow).is_none_or(|demand| demand > share(flow)))?;
         standing.undone_division(&format!("{}, which does not answer to drops,", named(flow)))
     }
 
@@ -286,27 +336,32 @@ impl Scenario {
             standing.queue.limit_at(link.rate).filter(|_| standing.queue.divides_buffer_by_weights())?;
         let flows = || self.flows_over(id).into_iter().map(|at| &self.flows[at]);
         let sum: f64 = flows().map(|flow| flow.weight.get()).sum();
-        let largest = flows().map(|flow| flow.weight.get()).fold(0.0, f64::max);
-        let part = |flow: &Flow| {
-            let packet = flow.transport.packet().get() as f64;
-            let held = match limit {
-                Limit::Packets(packets) => packets.get() as f64,
-                Limit::Bytes(bytes) => bytes.get() as f64 / packet,
-            };
-            held * flow.weight.get() / sum
+        // In the unit of the limit.
+        let packet = |flow: &Flow| match limit {
+            Limit::Packets(_) => 1.0,
+            Limit::Bytes(_) => flow.transport.packet().get() as f64,
         };
-        let is_light = |flow: &&Flow| flow.weight.get() <= largest / 2.0;
-        let flow = flows().filter(is_light).min_by(|a, b| part(a).total_cmp(&part(b)))?;
-        let thin = part(flow);
+        let held = match limit {
+            Limit::Packets(packets) => packets.get() as f64,
+            Limit::Bytes(bytes) => bytes.get() as f64,
+        };
+        // What one packet is for the weight: who has the most of that loses it.
+        let height = |flow: &Flow| packet(flow) / flow.weight.get();
+        let flow = flows().max_by(|a, b| height(a).total_cmp(&height(b)))?;
+        let least = flows().map(height).fold(f64::INFINITY, f64::min);
+        if height(flow) < MOST_UNLIKE * least {
+            return None;
+        }
+        let thin = held / sum / height(flow);
         (thin < 1.0).then(|| {
             format!(
-                "the buffer of {} has room for {thin:.2} packets of {} by its weight: when it is full, that flow loses the only one it has; \
+                "the buffer of {} has room for {thin:.2} packets of {} by its weight: when it is full, that flow may lose the only one it has; \
                  write limit = \"{}\" or more",
                 standing.place,
                 named(flow),
                 match limit {
-                    Limit::Packets(packets) => format!("{:.0}p", (packets.get() as f64 * ROOM / thin).ceil()),
-                    Limit::Bytes(bytes) => format!("{:.0}kB", (bytes.get() as f64 * ROOM / thin / 1e3).ceil()),
+                    Limit::Packets(_) => format!("{:.0}p", (held * ROOM / thin).ceil()),
+                    Limit::Bytes(_) => format!("{:.0}kB", (held * ROOM / thin / 1e3).ceil()),
                 }
             )
         })

@@ -45,12 +45,16 @@ impl FlowKey {
 
     /// That the key of `whom` and of so many others does nothing, since no queue `place` heeds it; `mend` is what to write.
     pub(crate) fn unheeded(&self, whom: &str, others: usize, place: &str, mend: &str) -> String {
-        let others = if others == 0 { String::new() } else { format!(" and of {others} more") };
-        format!(
-            "`{}` of {whom}{others} changes what it is due and not what it gets: no queue {place} {}; write {mend}, or leave it out",
-            self.name, self.does
-        )
+        unheeded(self.name, whom, others, &format!("{place} {}", self.does), mend)
     }
+}
+
+/// That `key` of `whom` and of so many others does nothing, since no queue `does` what would need it.
+pub(super) fn unheeded(key: &str, whom: &str, others: usize, does: &str, mend: &str) -> String {
+    let others = if others == 0 { String::new() } else { format!(" and of {others} more") };
+    format!(
+        "`{key}` of {whom}{others} does not change what it gets: no queue {does}; write {mend}, or leave it out"
+    )
 }
 
 /// A queue where it stands.

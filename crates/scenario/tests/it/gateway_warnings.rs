@@ -15,7 +15,7 @@ const DRR: &str = "\"drr\"";
 
 fn unheeded(key: &str, whom: &str, place: &str, does: &str, mend: &str) -> String {
     format!(
-        "`{key}` of {whom} changes what it is due and not what it gets: no queue {place} {does}; write {mend}, or leave it out"
+        "`{key}` of {whom} does not change what it gets: no queue {place} {does}; write {mend}, or leave it out"
     )
 }
 

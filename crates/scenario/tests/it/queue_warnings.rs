@@ -31,7 +31,7 @@ fn cbr(name: &str, rate: &str, keys: &str) -> String {
 
 #[test]
 fn values_of_parameters_decide_what_is_heeded() {
-    let told = "`weight` of flow `two` changes what it is due and not what it gets: no queue on its path divides by weights, as \
+    let told = "`weight` of flow `two` does not change what it gets: no queue on its path divides by weights, as \
                 \"drr\" does; write such a queue, or leave it out";
     let weighed = tcp("one", "") + &tcp("two", "weight = 3");
     for (queue, is_heeded) in [
@@ -245,8 +245,8 @@ fn a_part_of_the_buffer_without_room_for_a_packet_is_named() {
         let source = "source = { kind = \"cbr\", rate = \"9Mbit\", packet = \"9000B\" }";
         format!("flow.{name} = {{ from = \"a\", to = \"b\", {source}, weight = {weight} }}\n")
     };
-    let told = "the buffer of link `wire` has room for 0.67 packets of flow `light` by its weight: when it is full, that flow loses the only \
-                one it has; write limit = \"450kB\" or more";
+    let told = "the buffer of link `wire` has room for 0.67 packets of flow `light` by its weight: when it is full, that flow may lose the \
+                only one it has; write limit = \"450kB\" or more";
     let flows = jumbo("light", 1) + &jumbo("heavy", 24);
     for queue in ["\"drr\"", "{ kind = \"stfq\", drop = \"pie\" }", "\"fq_codel\""] {
         assert_eq!(warnings(queue, &flows), [told], "{queue}");
@@ -258,6 +258,25 @@ fn a_part_of_the_buffer_without_room_for_a_packet_is_named() {
     let wide = "{ kind = \"drr\", drop = \"lqd\", limit = \"450kB\" }";
     assert_eq!(alone(wide, &flows), [""; 0]);
     assert_eq!(alone("\"csfq\"", &flows), [""; 0], "labels decide");
+    // Equal weights, and one flow with larger packets than the others.
+    let small: String = (0..20).map(|at| jumbo(&format!("f{at}"), 1).replace("9000B", "1500B")).collect();
+    assert_eq!(alone("\"drr\"", &(small + &jumbo("large", 1))).len(), 1);
     let alike: String = (0..20).map(|at| jumbo(&format!("f{at}"), 2)).collect();
     assert_eq!(alone("\"drr\"", &alike), [""; 0], "chance decides among equals");
+}
+
+#[test]
+fn tickets_and_customers_that_no_queue_heeds_are_named() {
+    let ticketed = tcp("one", "tickets = 300") + &tcp("two", "tickets = 100");
+    let told = "`tickets` of flow `one` and of 1 more does not change what it gets: no queue on its path goes by tickets, as \"tred\" does; \
+                write such a queue, or leave it out";
+    assert_eq!(warnings("\"drr\"", &ticketed), [told]);
+    assert_eq!(warnings("\"tred\"", &ticketed), [""; 0]);
+    let customers = "customer.a.weight = 5\ncustomer.b.weight = 1\n".to_owned()
+        + &tcp("one", "customer = \"a\"")
+        + &tcp("two", "customer = \"b\"");
+    let told = "`weight` of customer `a` does not change what it gets: no queue on the paths of its flows divides among customers, as \
+                \"hcsfq\" does; write such a queue, or leave it out";
+    assert_eq!(warnings("\"drr\"", &customers), [told]);
+    assert_eq!(warnings("\"hcsfq\"", &customers), [""; 0]);
 }

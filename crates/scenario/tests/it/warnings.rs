@@ -78,7 +78,7 @@ fn two(keys: [&str; 2]) -> String {
 fn keys_that_no_queue_on_the_path_heeds_are_named() {
     let told = |key: &str, does: &str| {
         format!(
-            "`{key}` of flow `two` changes what it is due and not what it gets: no queue on its path {does}; write such a queue, or \
+            "`{key}` of flow `two` does not change what it gets: no queue on its path {does}; write such a queue, or \
              leave it out"
         )
     };
@@ -297,13 +297,14 @@ fn tags_too_narrow_for_a_packet_are_named() {
     assert_eq!(warnings("tred", &flows(20_000, "bits = 8")), [""; 0]);
     assert_eq!(warnings("tred", &flows(30_000, "bits = 8, form = \"floating\"")), [""; 0]);
     assert_eq!(warnings("tred", &flows(30_000, "")), [""; 0]);
-    // Others do not read them.
-    assert_eq!(warnings("red", &flows(30_000, "bits = 8")), [""; 0]);
+    // Others do not read them, and that is what is said.
+    let [other] = &warnings("red", &flows(30_000, "bits = 8"))[..] else { panic!("one warning") };
+    assert!(other.starts_with("`tickets` of flow `big`"), "{other}");
 }
 
 #[test]
 fn policies_that_undo_a_fair_scheduler_are_named() {
-    let flood = "flow.flood = { from = \"a\", to = \"b\", source = { kind = \"cbr\", rate = \"12Mbit\" } }\n";
+    let flood = "flow.flood = { from = \"a\", to = \"b\", source = { kind = \"cbr\", rate = \"13Mbit\" } }\n";
     let warnings = |queue: &str, flows: &str| {
         let text = text("40s", "QUEUE", flows).replace("\"QUEUE\"", queue);
         scenario(&text.replace("defaults.flow.tcp = \"linux\"\n", "")).warnings()
@@ -312,6 +313,8 @@ fn policies_that_undo_a_fair_scheduler_are_named() {
                 more than its share, it has more; write drop = \"lqd\", or another that keeps shares";
     assert_eq!(warnings("{ kind = \"drr\", drop = \"tail\" }", flood), [told]);
     assert_eq!(warnings("{ kind = \"drr\", drop = \"tail\" }", ONE), [""; 0]);
+    let thin = flood.replace("13Mbit", "1Mbit");
+    assert_eq!(warnings("{ kind = \"drr\", drop = \"tail\" }", &thin), [""; 0], "within its share");
     for policy in ["lqd", "pfd", "random_drop", "codel", "pie", "csfq"] {
         assert_eq!(
             warnings(&format!("{{ kind = \"stfq\", drop = \"{policy}\" }}"), flood),
