@@ -141,7 +141,7 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   their `destination`, or `both`, where a flow belongs to the end with more peers (hosts at other ends of its backlogged flows), and the part of
   a host is divided among its peers, which weigh alike, before it is divided among their flows. Refused are queues that go by what
   hosts do not have (real-rate classes, customers, tickets, colours, reports) or divide nothing among flows (FIFO with tail drop, RED,
-  CoDel), and guarantees of flows that cross such a link. Flows that weigh alike and have no customers
+  CoDel), and guarantees of flows that cross such a link. Flows without customers
   are then entitled to what such a division leaves them; nothing is known where a flow crosses links that divide in different ways.
 - **Disciplines** (`queue`) are a name or a table: `{ kind = \"drr\", drop = \"red\", limit = \"110p\" }`; `apportion explain drr`
   lists the parameters. With a scheduler that divides by flows, `codel`, `pie` and `cobalt` as `drop` control the queue of each flow.
