@@ -142,7 +142,7 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   a host is divided among its peers, which weigh alike, before it is divided among their flows. Refused are queues that go by what
   hosts do not have (real-rate classes, customers, tickets, colours, reports) or divide nothing among flows (FIFO with tail drop, RED,
   CoDel), and guarantees of flows that cross such a link. Flows without customers
-  are then entitled to what such a division leaves them; nothing is known where a flow crosses links that divide in different ways.
+  are then entitled to what such a division leaves them, unless weights differ between hosts alone; nothing is known where a flow crosses links that divide in different ways.
 - **Disciplines** (`queue`) are a name or a table: `{ kind = \"drr\", drop = \"red\", limit = \"110p\" }`; `apportion explain drr`
   lists the parameters. With a scheduler that divides by flows, `codel`, `pie` and `cobalt` as `drop` control the queue of each flow.
   A buffer policy as `kind` is in front of a FIFO: `\"red\"` is short for

@@ -83,8 +83,9 @@ impl Scenario {
     /// each time, by tickets if flows have tickets, else weighted max-min with guarantees; where flows have
     /// customers, weighted max-min of customers and then of their flows, with guarantees of flows as floors of both.
     ///
-    /// Where links that can limit flows divide among hosts and no customers are declared, flows are due the max-min of hosts, of their
-    /// peers with `both`, and then of their flows by their weights.
+    /// Where links that can limit flows divide among hosts, no customers are declared and all flows weigh alike, or those of some host do
+    /// not, flows are due the max-min of hosts, of their peers with `both`, and then of their flows by their weights. Weights that differ
+    /// between hosts alone say that these are not to have equal parts.
     ///
     /// `None` where nothing says how flows divide: flows with tickets share a network with flows without; connections of
     /// short flows have tickets each; a flow crosses links that divide among hosts in different ways; flows between the same two hosts cross
@@ -469,6 +470,10 @@ mod tests {
         let weights = text("{ kind = \"drr\", isolate = \"source\" }", "")
             .replace("flow.far = {", "flow.far = { weight = 2,");
         assert_eq!(mbps(&weights, 0, 30), Some(vec![2.4, 6.0, 1.2, 1.2, 1.2]));
+        // Between hosts alone they ask for another division.
+        let weights = text("{ kind = \"drr\", isolate = \"source\" }", "")
+            .replace("flow.one = {", "flow.one = { weight = 2,");
+        assert_eq!(mbps(&weights, 0, 30), Some(vec![2.0, 4.0, 2.0, 2.0, 2.0]));
         // The division changes with the queue.
         let change = "change = [{ at = \"20s\", set = \"link.bottleneck.queue\", to = \"drr\" }]";
         let changed = text("{ kind = \"drr\", isolate = \"source\" }", change);

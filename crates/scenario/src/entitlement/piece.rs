@@ -6,6 +6,7 @@ use apportion_core::fairness::{
     Claim, CustomerClaim, Exchange, Holding, fit_guarantees, hierarchical, max_min, ticket_shares,
 };
 use apportion_core::system::isolate::Isolate;
+use apportion_core::system::{DisciplineKind, DisciplineParams};
 use apportion_core::units::{Bytes, TicketRate, Weight};
 
 use super::population::Class;
@@ -50,7 +51,9 @@ fn divide(
         by_tickets(scenario, rates, classes, |class| class.tickets, |link| link.tickets, false)
     } else if any(|class| class.customer > 0) {
         by_customers(rates, weights, classes)
-    } else if links.iter().any(|&link| scenario.links[link].queue.isolate().is_some()) {
+    } else if links.iter().any(|&link| scenario.links[link].queue.isolate().is_some())
+        && (weigh_alike(classes) || weights_divide_hosts(scenario, links, classes))
+    {
         let isolate = |link: usize| scenario.links[links[link]].queue.isolate();
         by_hosts(rates, isolate, classes)
     } else {
@@ -153,6 +156,30 @@ fn by_customers(capacities: &[f64], weights: &[Weight], classes: &[(&Class, u32)
     let claims: Vec<CustomerClaim> = claims.into_iter().zip(classes).map(of_customer).collect();
     let weights: Vec<f64> = weights.iter().copied().map(Weight::get).collect();
     hierarchical(capacities, &weights, &claims).ok()
+}
+
+/// Whether all flows weigh alike.
+fn weigh_alike(classes: &[(&Class, u32)]) -> bool {
+    classes.windows(2).all(|pair| pair[0].0.weight == pair[1].0.weight)
+}
+
+/// Whether weights that are declared divide the part of a host or a peer somewhere. Hosts weigh alike: where weights differ between hosts
+/// alone, or the queue does not heed them, the division among hosts is not what they ask for.
+fn weights_divide_hosts(scenario: &Scenario, links: &[usize], classes: &[(&Class, u32)]) -> bool {
+    let mut of_hosts = BTreeMap::new();
+    classes.iter().any(|(class, _)| {
+        let queues = class.links.iter().map(|&link| &scenario.links[links[link]].queue);
+        let isolated = queues.filter(|queue| matches!(queue.kind, DisciplineKind::Isolated(_)));
+        isolated.filter_map(DisciplineParams::isolate).any(|isolate| {
+            let [source, destination] = class.hosts.map(Some);
+            let key = match isolate {
+                Isolate::Source => [source, None],
+                Isolate::Destination => [None, destination],
+                Isolate::Both => [source, destination],
+            };
+            *of_hosts.entry(key).or_insert(class.weight) != class.weight
+        })
+    })
 }
 
 /// Who has a part of a link.
