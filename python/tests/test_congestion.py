@@ -271,8 +271,8 @@ def test_a_class_without_what_it_needs_is_refused() -> None:
         ap.register(Aimd, name="cubic")
     with pytest.raises(ValueError, match="Odd.paces is 1; write True or False"):
         ap.register(type("Odd", (Aimd,), {"paces": 1}))
-    with pytest.raises(ValueError, match="Odd.source is None; write text"):
-        ap.register(type("Odd", (Aimd,), {"source": None}))
+    with pytest.raises(ValueError, match="Odd.reference is None; write text"):
+        ap.register(type("Odd", (Aimd,), {"reference": None}))
     with pytest.raises(ValueError, match="marks is `some`; write one, echoed or counted"):
         ap.register(type("Odd", (Aimd,), {"marks": "some"}))
 
