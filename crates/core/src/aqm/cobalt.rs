@@ -194,7 +194,7 @@ impl Control for CobaltControl {
         Admission::Accept
     }
 
-    #[inline]
+    #[inline(always)]
     fn judge(&self, state: &mut CobaltState, now: Time, head: Head, random: &mut Stream) -> Verdict {
         let is_last = head.behind == Bytes::ZERO;
         let signals = state.signals(self, now, head.sojourn, is_last);

@@ -122,7 +122,7 @@ impl Control for CodelControl {
     type State = CodelState;
 
     /// RFC 8289 section 5.4, `dequeue`, from one packet to the next.
-    #[inline]
+    #[inline(always)]
     fn judge(&self, state: &mut CodelState, now: Time, head: Head, _random: &mut Stream) -> Verdict {
         let ok_to_drop = state.is_ok_to_drop(self, now, head);
         let signal = if self.ecn && head.is_capable { Verdict::Mark } else { Verdict::Drop };

@@ -106,6 +106,24 @@ pub trait Source<P> {
     }
 }
 
+/// Decides on an arrival in front of a buffer of `limit` that holds the first backlog, and a queue of it that holds the second.
+#[inline(always)]
+fn admit<P: Packet, C: Control>(
+    control: &C,
+    state: &mut C::State,
+    limit: Limit,
+    now: Time,
+    packet: &P,
+    [whole, held]: [Backlog; 2],
+    random: &mut Stream,
+) -> Admission {
+    if !limit.admits(packet, whole) {
+        control.overflowed(state, now);
+        return Admission::Drop(DropReason::Overflow);
+    }
+    control.admit(state, now, packet, held, random)
+}
+
 /// Takes the next packet of a queue; drops others first.
 #[inline]
 pub(crate) fn dequeue<P: Packet, C: Control>(
@@ -180,6 +198,23 @@ impl<C: Control> PerQueue<C> {
         self.states.resize(flow + 1, C::State::default());
     }
 
+    /// As `admit`, to the queue of the packet's flow.
+    fn admit_to_flow<P: Packet>(&mut self, now: Time, packet: &P) -> Admission {
+        let at = packet.flow().slot();
+        if at >= self.states.len() {
+            self.grow(at);
+        }
+        let Self { control, limit, states, flows, random, .. } = self;
+        let Some(flows) = flows else { return Admission::Accept };
+        // Beside others a packet that fits alone pushes out.
+        let backlogs = [Backlog::EMPTY, flows.held_by(packet.flow())];
+        let verdict = admit(control, &mut states[at], limit.get(), now, packet, backlogs, random);
+        if !matches!(verdict, Admission::Drop(_)) {
+            flows.admit(packet);
+        }
+        verdict
+    }
+
     /// As `dequeue`, of the queues of flows.
     fn dequeue_from_flows<P: Packet, S: Scheduler<P>>(
         &mut self,
@@ -240,36 +275,18 @@ impl<P: Packet, C: Control> BufferPolicy<P> for PerQueue<C> {
         self.flows = Some(occupancy.with_ties(Ties::Random, self.random.clone()));
     }
 
+    #[inline]
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
-        let (at, held) = match &self.flows {
-            None => (0, backlog),
-            Some(flows) => (packet.flow().slot(), flows.held_by(packet.flow())),
-        };
-        if at >= self.states.len() {
-            self.grow(at);
+        let Self { control, limit, states, flows, random, .. } = self;
+        match (flows, &mut states[..]) {
+            (None, [state, ..]) => admit(control, state, limit.get(), now, packet, [backlog; 2], random),
+            _ => self.admit_to_flow(now, packet),
         }
-        let state = &mut self.states[at];
-        // Beside others a packet that fits alone pushes out.
-        let beside = if self.flows.is_some() { Backlog::EMPTY } else { backlog };
-        if !self.limit.get().admits(packet, beside) {
-            self.control.overflowed(state, now);
-            return Admission::Drop(DropReason::Overflow);
-        }
-        let verdict = self.control.admit(state, now, packet, held, &mut self.random);
-        match &mut self.flows {
-            Some(flows) if !matches!(verdict, Admission::Drop(_)) => {
-                flows.admit(packet);
-            }
-            _ => {}
-        }
-        verdict
     }
 
+    #[inline]
     fn victim<S: Scheduler<P>>(&mut self, now: Time, scheduler: &S) -> Option<Victim> {
-        let flows = self.flows.as_mut()?;
-        if !flows.is_exceeded(scheduler.backlog()) {
-            return None;
-        }
+        let flows = self.flows.as_mut().filter(|flows| flows.is_exceeded(scheduler.backlog()))?;
         let flow = flows.choose(|| 0.0)?;
         self.control.overflowed(&mut self.states[flow.slot()], now);
         Some(Victim { flow, end: C::OVERFLOW, reason: DropReason::PushOut })
@@ -285,6 +302,7 @@ impl<P: Packet, C: Control> BufferPolicy<P> for PerQueue<C> {
         }
     }
 
+    #[inline]
     fn dequeue<S: Scheduler<P>>(
         &mut self,
         now: Time,

@@ -129,6 +129,7 @@ pub struct PieState {
 impl PieState {
     /// Decides on an arrival at a queue that holds `backlog`.
     // RFC 8033 section 4.1, 4.4, 5.1; appendix B, `enque`
+    #[inline(always)]
     fn admit<P: Packet>(
         &mut self,
         control: &PieControl,
@@ -231,7 +232,7 @@ impl Control for PieControl {
     // RFC 8033 drops the arrival at a full queue. The delay by which PIE decides then stays what arrivals make it.
     const OVERFLOW: End = End::Tail;
 
-    #[inline]
+    #[inline(always)]
     fn admit<P: Packet>(
         &self,
         state: &mut PieState,
