@@ -235,7 +235,7 @@ impl CongestionControl for Counting {
 }
 
 #[test]
-fn who_observes_no_segments_is_not_told_of_them_and_misses_nothing_else() {
+fn hooks_of_segments_are_called_where_they_are_observed() {
     const COUNTING: ControlEntry = ControlEntry::new("counting", "Counts calls.", "this test");
     static ONE: ControlEntry = ControlEntry { quic: true, ..COUNTING };
     static EACH: ControlEntry = ControlEntry { marks: Marks::Counted, needs_rack: true, ..COUNTING };

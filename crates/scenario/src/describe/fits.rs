@@ -109,7 +109,7 @@ fn values(param: &Param) -> BTreeSet<String> {
 }
 
 #[test]
-fn every_parameter_of_the_catalogue_fits_with_its_example_its_default_and_the_value_of_its_paper() {
+fn examples_defaults_and_paper_values_fit_the_schema() {
     let catalog = Catalog::default();
     let root = schema(&catalog);
     let mut tables = 0;
@@ -141,7 +141,7 @@ fn every_parameter_of_the_catalogue_fits_with_its_example_its_default_and_the_va
 }
 
 #[test]
-fn a_parameter_takes_the_kinds_of_all_that_have_it_and_no_others_and_shows_whose_each_doc_is() {
+fn a_parameter_takes_the_kinds_of_all_its_owners() {
     let root = schema(&Catalog::default());
     let queue = |text: &str| fit(&root, &root["$defs"]["queue"], &json_of(&format!("x = {text}"))["x"], "");
     for fits in [

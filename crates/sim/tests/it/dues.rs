@@ -53,7 +53,7 @@ fn over(link: &str, queue: &str, seconds: [u64; 2], flows: &[(u64, f64)]) -> Str
 }
 
 #[test]
-fn a_shaper_before_a_recorded_link_lets_through_the_slower_of_both_at_each_time() {
+fn a_shaper_before_a_recorded_link_counts_at_each_time() {
     // 5 Mb/s in one second and 2 in three: (5 + 3 · 2) / 4 / 2 each, where the link has (40 + 6) / 4 on average.
     let link = trace("shaper", &[(1, 40.0), (3, 2.0)]);
     for queue in ["{ kind = drr, shaper = token_bucket, rate = 5Mbit }", "{ kind = cake, bandwidth = 5Mbit }"]
@@ -63,7 +63,7 @@ fn a_shaper_before_a_recorded_link_lets_through_the_slower_of_both_at_each_time(
 }
 
 #[test]
-fn a_recorded_link_that_is_slow_for_long_cannot_meet_a_demand_below_its_mean() {
+fn a_slow_part_of_a_recorded_link_bounds_a_small_demand() {
     // 2.5 and .25 Mb/s, as long each, where the mean of 2.625 is enough for all. The buffer holds 0.77 Mb of 27.5.
     let link = trace("demand", &[(10, 5.0), (10, 0.25)]);
     check(&over(&link, "drr", [0, 60], &[(1500, 2.5)]), &[1.375]);
