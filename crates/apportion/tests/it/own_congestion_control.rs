@@ -89,7 +89,7 @@ impl CongestionControl for Halves {
     }
 }
 
-/// What each flow of two carries, and how many segments are sent again, where this entry is [`Halves`].
+/// Runs two flows with [`Halves`] under this entry: the throughput of each in Mb/s, and its segments that are sent again.
 fn of_halves(entry: &'static ControlEntry, carrier: &str) -> Vec<(f64, Option<u64>)> {
     let mut catalog = Catalog::default();
     catalog.register_control(entry, |_| Halves).unwrap();

@@ -165,8 +165,8 @@ impl DisciplineParams {
         is_undone.then_some([scheduler.name, policy.name])
     }
 
-    /// What heeds weights of flows behind SF-FC, which holds those that do not answer to losses to equal parts before; none where each flow
-    /// has its share, which SF-FC leaves to what is behind it.
+    /// The discipline behind SF-FC, if it heeds weights: SF-FC holds flows that do not answer to losses to equal parts before it. None if it
+    /// gives each flow its share, which SF-FC leaves to it.
     #[must_use]
     pub fn equal_in_front(&self) -> Option<&'static str> {
         let DisciplineKind::SffcFronted(fronted) = &self.kind else { return None };

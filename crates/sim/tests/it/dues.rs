@@ -85,7 +85,7 @@ fn what_a_queue_smooths_is_due_on_average() {
 }
 
 #[test]
-fn behind_cake_flows_are_due_what_is_left_of_their_packets_once_framed() {
+fn behind_cake_flows_are_due_what_framing_leaves() {
     let both = [(100, 9.0), (1500, 9.0)];
     let cake = |keys: &str| over("10Mbit", &format!("{{ kind = cake, {keys} }}"), [4, 14], &both);
     // 2 Mb/s each on the wire: 100 of 200 bytes and 1500 of 1600; 100 and 1500 of 1000 and 1500; of 3 and 32 cells of 53.
@@ -112,7 +112,7 @@ fn no_flow_is_due_more_than_fq_lets_it_have() {
     check(&fq(&[(1500, 0.5), (1500, 9.0)]), &[0.5, 2.0]);
     // Where the link limits it is no matter.
     check(&fq(&[(1500, 9.0); 8]), &[1.25; 8]);
-    // On a link that limits nobody by its rate.
+    // On a link whose rate limits no flow.
     let wide = over("1Gbit", "{ kind = fq, maxrate = 2Mbit }", [4, 14], &[(1500, 9.0), (1500, 9.0)]);
     let narrow = "link y: d -> e, rate = 10Mbit, delay = 1ms\n";
     check(&(wide.replace("-> d, source", "-> e, source") + narrow), &[2.0; 2]);
