@@ -47,7 +47,7 @@ pub(crate) fn build(
     if let Some(table) = declared_links(&fields, problems).filter(|_| complete) {
         network.links(table, &defaults, problems);
     }
-    let Finished { nodes, mut links, lost } = network.finish(problems);
+    let Finished { nodes, mut links, lost, notes } = network.finish(problems);
 
     let routing = Routing::new(nodes.len(), &links);
     let mut builder = Builder {
@@ -94,6 +94,7 @@ pub(crate) fn build(
         flows,
         customers,
         changes,
+        notes,
     })
 }
 

@@ -74,6 +74,9 @@ fn too_long(most: u64) -> String {
     format!("it is longer than {} MiB", most >> 20)
 }
 
+/// Longest graph, in bytes. Chosen: the most links that a scenario has, with 1 kB each.
+const MAX_GRAPH: u64 = 100 << 20;
+
 /// Most packets of a capture, and frames or opportunities of a trace (chosen: hours of video, a minute of a busy link).
 const MAX_RECORDS: usize = 10_000_000;
 
@@ -141,6 +144,19 @@ impl<'a> Files<'a> {
         let bytes = self.bytes(path)?;
         let refuse = |_| FileError::new(None, format!("`{}` is not text", path.display()));
         String::from_utf8(bytes.to_vec()).map_err(refuse)
+    }
+
+    /// The text of a graph, in UTF-8 or, as graphs of the Topology Zoo are, in ISO 8859-1, where each byte is a character.
+    pub(crate) fn graph(&self, path: &Path) -> Result<String, FileError> {
+        let bytes = self.bytes(path)?;
+        if bytes.len() as u64 > MAX_GRAPH {
+            return Err(FileError::new(None, format!("`{}`: {}", path.display(), too_long(MAX_GRAPH))));
+        }
+        let text = match std::str::from_utf8(&bytes) {
+            Ok(text) => text.to_owned(),
+            Err(_) => bytes.iter().map(|byte| char::from(*byte)).collect(),
+        };
+        Ok(text.trim_start_matches('\u{feff}').to_owned())
     }
 
     /// What was read so far: path and hash of the content.

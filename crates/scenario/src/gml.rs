@@ -1,43 +1,21 @@
-//! Graphs in the Graph Modelling Language (Himsolt 1997): the nodes and edges of a file, and the edges'
-//! attributes.
+//! Graphs in the Graph Modelling Language (Himsolt 1997): the nodes and edges of a file with their attributes.
 //!
-//! Strings, whole and real numbers, nested lists and `#` comments are read; attributes that do not describe a
-//! link, such as coordinates, are skipped. Nesting is bounded, so no file can exhaust the stack.
+//! Strings, whole and real numbers, nested lists and `#` comments are read. Characters in strings may be written as in HTML 2:
+//! `&amp;`, `&#227;`, `&atilde;`. Nesting is bounded, so no file can exhaust the stack.
+
+use std::borrow::Cow;
+
+use crate::graph::{Attributes, Edge, Graph, Node};
 
 /// Most levels of brackets (chosen: published graphs use three).
 const DEEPEST: usize = 16;
-
-#[derive(Debug, Default, PartialEq)]
-pub(crate) struct Graph {
-    pub directed: bool,
-    pub nodes: Vec<Node>,
-    pub edges: Vec<Edge>,
-}
-
-/// A node: its label if it has one, else its id as text.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Node {
-    pub id: String,
-    pub name: String,
-    pub line: u32,
-}
-
-#[derive(Debug, PartialEq)]
-pub(crate) struct Edge {
-    pub source: String,
-    pub target: String,
-    pub rate: Option<String>,
-    pub delay: Option<String>,
-    pub loss: Option<String>,
-    pub line: u32,
-}
 
 /// The values of one bracketed list, in order.
 type Pairs<'a> = Vec<(&'a str, u32, Value<'a>)>;
 
 enum Value<'a> {
     /// A number or string.
-    Scalar(&'a str),
+    Scalar(Cow<'a, str>),
     List(Pairs<'a>),
 }
 
@@ -48,38 +26,45 @@ pub(crate) fn parse(text: &str) -> Result<Graph, (u32, String)> {
     let Some((_, _, Value::List(pairs))) = pairs.into_iter().find(|(key, ..)| *key == "graph") else {
         return Err((1, "there is no `graph [ ... ]`".to_owned()));
     };
-    let mut graph = Graph { directed: scalar(&pairs, "directed") == Some("1"), ..Graph::default() };
+    let directed = scalar(&pairs, "directed") == Some("1");
+    let mut graph = Graph::default();
     for (key, line, value) in &pairs {
-        let Value::List(inner) = value else { continue };
+        let (key, line, Value::List(inner)) = (*key, *line, value) else { continue };
         let need = |name: &str| {
             scalar(inner, name)
                 .map(str::to_owned)
-                .ok_or_else(|| (*line, format!("this {key} has no `{name}`")))
+                .ok_or_else(|| (line, format!("this {key} has no `{name}`")))
         };
-        let get = |name: &str| scalar(inner, name).map(str::to_owned);
-        match *key {
+        match key {
             "node" => {
-                let id = need("id")?;
-                let name = get("label").filter(|label| !label.is_empty()).unwrap_or_else(|| id.clone());
-                graph.nodes.push(Node { id, name, line: *line });
+                let label = scalar(inner, "label").filter(|label| !label.is_empty()).map(str::to_owned);
+                let attributes = attributes(inner, &["id", "label"]);
+                graph.nodes.push(Node { id: need("id")?, label, line, attributes });
             }
-            "edge" => graph.edges.push(Edge {
-                source: need("source")?,
-                target: need("target")?,
-                rate: get("rate"),
-                delay: get("delay"),
-                loss: get("loss"),
-                line: *line,
-            }),
+            "edge" => {
+                let (source, target) = (need("source")?, need("target")?);
+                let attributes = attributes(inner, &["id", "source", "target"]);
+                graph.edges.push(Edge { source, target, directed, line, attributes });
+            }
             _ => (),
         }
     }
     Ok(graph)
 }
 
-fn scalar<'a>(pairs: &Pairs<'a>, name: &str) -> Option<&'a str> {
+/// All pairs but those of `other` names.
+fn attributes(pairs: &Pairs<'_>, other: &[&str]) -> Attributes {
+    let text = |value: &Value<'_>| match value {
+        Value::Scalar(text) => Some(text.to_string()),
+        Value::List(_) => None,
+    };
+    let pairs = pairs.iter().filter(|(key, ..)| !other.contains(key));
+    pairs.map(|(key, _, value)| ((*key).to_owned(), text(value))).collect()
+}
+
+fn scalar<'a>(pairs: &'a Pairs<'_>, name: &str) -> Option<&'a str> {
     pairs.iter().find_map(|(key, _, value)| match value {
-        Value::Scalar(text) if *key == name => Some(*text),
+        Value::Scalar(text) if *key == name => Some(text.as_ref()),
         _ => None,
     })
 }
@@ -105,11 +90,50 @@ fn list<'a>(tokens: &mut Tokens<'a>, depth: usize) -> Result<Pairs<'a>, (u32, St
             Some("]") | None => return Err((line, format!("`{key}` has no value"))),
             Some(text) => {
                 let string = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
-                Value::Scalar(string.unwrap_or(text))
+                Value::Scalar(string.map_or(Cow::Borrowed(text), decoded))
             }
         };
         pairs.push((key, line, value));
     }
+}
+
+/// Names of the characters from U+00A0 to U+00FF (RFC 1866 section 14).
+const LATIN_1: &str = "nbsp iexcl cent pound curren yen brvbar sect uml copy ordf laquo not shy reg macr deg plusmn sup2 sup3 acute \
+                       micro para middot cedil sup1 ordm raquo frac14 frac12 frac34 iquest Agrave Aacute Acirc Atilde Auml Aring \
+                       AElig Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacute Ocirc Otilde Ouml \
+                       times Oslash Ugrave Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil \
+                       egrave eacute ecirc euml igrave iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash \
+                       ugrave uacute ucirc uuml yacute thorn yuml";
+
+/// A string with the characters that its entities stand for; unknown ones stay as they are.
+fn decoded(text: &str) -> Cow<'_, str> {
+    let mut parts = text.split('&');
+    let first = parts.next().unwrap_or_default();
+    if first.len() == text.len() {
+        return Cow::Borrowed(text);
+    }
+    let mut all = first.to_owned();
+    for part in parts {
+        let known = part.split_once(';').and_then(|(name, rest)| Some((entity(name)?, rest)));
+        let (c, rest) = known.unwrap_or(('&', part));
+        all.push(c);
+        all.push_str(rest);
+    }
+    Cow::Owned(all)
+}
+
+fn entity(name: &str) -> Option<char> {
+    let basic = [("amp", '&'), ("quot", '"'), ("lt", '<'), ("gt", '>'), ("apos", '\'')];
+    if let Some(digits) = name.strip_prefix('#') {
+        let code = match digits.strip_prefix(['x', 'X']) {
+            Some(hex) => u32::from_str_radix(hex, 16),
+            None => digits.parse(),
+        };
+        return code.ok().and_then(char::from_u32).filter(|c| !c.is_control());
+    }
+    let latin =
+        || (0xa0..).map_while(char::from_u32).zip(LATIN_1.split(' ')).find(|(_, known)| *known == name);
+    basic.into_iter().find(|(known, _)| *known == name).map(|(_, c)| c).or_else(|| Some(latin()?.0))
 }
 
 /// Words, numbers, strings with their quotes, and brackets.
@@ -156,22 +180,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_graph_with_comments_coordinates_and_attributes_is_read() {
+    fn a_graph_with_comments_and_nested_lists_is_read() {
         let text = "# made by hand\nCreator \"x [ y\"\ngraph [\n  directed 1\n  node [ id 0 label \"Paris\" Latitude 48.85 ]\n  \
-                    node [ id 1 ]\n  edge [\n source 0 target 1 rate \"10Mbit\" delay \"5ms\" g [ a 1 ] ]\n]\n";
+                    node [ id 1 ]\n  edge [\n source 0 target 1 rate \"10Mbit\" g [ a 1 ] ]\n]\n";
         let graph = parse(text).unwrap();
-        assert!(graph.directed);
-        let names: Vec<_> = graph.nodes.iter().map(|node| (node.name.as_str(), node.line)).collect();
-        assert_eq!(names, [("Paris", 5), ("1", 6)]);
-        let edge = Edge {
-            source: "0".into(),
-            target: "1".into(),
-            rate: Some("10Mbit".into()),
-            delay: Some("5ms".into()),
-            loss: None,
-            line: 7,
-        };
+        let names: Vec<_> = graph.nodes.iter().map(|node| (node.label.as_deref(), node.line)).collect();
+        assert_eq!(names, [(Some("Paris"), 5), (None, 6)]);
+        assert_eq!(graph.nodes[0].attributes, [("Latitude".to_owned(), Some("48.85".to_owned()))]);
+        let attributes = vec![("rate".to_owned(), Some("10Mbit".to_owned())), ("g".to_owned(), None)];
+        let edge = Edge { source: "0".into(), target: "1".into(), directed: true, line: 7, attributes };
         assert_eq!(graph.edges, [edge]);
+    }
+
+    #[test]
+    fn entities_are_the_characters_that_they_stand_for() {
+        let known = "S&#227;o &amp; M&atilde;e &quot;&#x41;&quot; &yuml;&nbsp;&lt;";
+        assert_eq!(decoded(known), "S\u{e3}o & M\u{e3}e \"A\" \u{ff}\u{a0}<");
+        // What is no entity stays, also a control character, which no name should have.
+        for text in ["AT&T", "a & b; c", "&nothing;", "&#0;", "&#99999999;", "&", ";"] {
+            assert_eq!(decoded(text), text);
+        }
+        let graph = parse("graph [ node [ id 1 label \"AT&amp;T\" ] ]").unwrap();
+        assert_eq!(graph.nodes[0].label.as_deref(), Some("AT&T"));
     }
 
     #[test]

@@ -12,7 +12,8 @@
 //! | `tables`, `key`, `keys` | every key of a file; how keys are declared; the walker that checks tables |
 //! | `expression`, `sweep` | formulas of `i`; lists and ranges in place of values |
 //! | `defaults`, `implied`, `listed`, `render` | what files leave out, filled in; the canonical text |
-//! | `topology`, `gml` | predefined networks; graphs in files |
+//! | `topology` | predefined networks |
+//! | `graph`, `gml`, `graphml` | networks from graphs in files, and the formats of these |
 //! | `network`, `link_groups`, `names` | drafts of links; groups of equal links; the order of names |
 //! | [`routing`], `rtt` | paths through the network, and their round-trip times |
 //! | `aggregate`, `packet_size` | several packets for one access to the medium; sizes of packets that are fixed |
@@ -60,6 +61,8 @@ mod expression;
 mod files;
 mod flows;
 mod gml;
+mod graph;
+mod graphml;
 mod implied;
 mod jitter;
 mod key;

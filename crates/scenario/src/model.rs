@@ -46,6 +46,8 @@ pub struct Scenario {
     pub customers: Vec<Customer>,
     /// Sorted by time, then by what they change.
     pub changes: Vec<Change>,
+    /// What of its files was read otherwise than it stands there, or not at all, one line each, for [warnings](Self::warnings).
+    pub notes: Vec<String>,
 }
 
 /// The index of a node in [`Scenario::nodes`].

@@ -31,6 +31,8 @@ use crate::text::{Item, Table, Value, join};
 pub(crate) struct Network {
     nodes: Vec<String>,
     links: Vec<Draft>,
+    /// What a file says that was read otherwise, or not at all.
+    pub notes: Vec<String>,
 }
 
 /// A link in the making.
@@ -177,6 +179,7 @@ pub(crate) struct Finished {
     pub nodes: Vec<Node>,
     pub links: Vec<Link>,
     pub lost: Vec<Vec<Lost>>,
+    pub notes: Vec<String>,
 }
 
 impl Network {
@@ -321,7 +324,7 @@ impl Network {
             self.links.iter_mut().for_each(|link| link.count = 1);
         }
         self.links.iter().for_each(|link| link.check_tickets(problems));
-        let (drafts, groups) = members(self.links);
+        let (drafts, groups) = members(std::mem::take(&mut self.links));
         let mut order: Vec<usize> = (0..self.nodes.len()).collect();
         order.sort_by(|a, b| natural(&self.nodes[*a], &self.nodes[*b]));
         let mut ids = vec![NodeId(0); order.len()];
@@ -353,7 +356,7 @@ impl Network {
                 links[member.index()].group = Some(Arc::clone(&group));
             }
         }
-        Finished { nodes, links, lost }
+        Finished { nodes, links, lost, notes: self.notes }
     }
 }
 

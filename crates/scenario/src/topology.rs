@@ -1,22 +1,20 @@
 //! Predefined topologies: a few keys that expand into links. [`crate::tables::TOPOLOGIES`] describes them.
 
-use std::collections::BTreeMap;
 use std::path::Path;
-use std::str::FromStr;
 
 use apportion_core::param::Kind;
-use apportion_core::units::{Rate, Ratio, Span};
+use apportion_core::units::{Rate, Span};
 
 use crate::defaults::Defaults;
 use crate::files::Files;
-use crate::gml;
+use crate::graph::{self, Graph, Shared};
 use crate::keys::{Fields, walk, walk_variant};
-use crate::model::Loss;
 use crate::network::{Network, Spec};
-use crate::problem::{Place, Problems};
+use crate::problem::Problems;
 use crate::queue;
 use crate::tables::{DEFAULT_BACK, TOPOLOGIES};
 use crate::text::Item;
+use crate::{gml, graphml};
 
 /// Expands the table `topology`; `None` if its errors leave the nodes unknown.
 pub(crate) fn expand(
@@ -32,7 +30,8 @@ pub(crate) fn expand(
         "chain" => row(&fields, false, defaults, problems),
         "parking_lot" => row(&fields, true, defaults, problems),
         "gfc" => Some(gfc(&fields, defaults, problems)),
-        _ => graph(&fields, files, defaults, problems),
+        "graphml" => graph(&fields, graphml::parse, files, defaults, problems),
+        _ => graph(&fields, gml::parse, files, defaults, problems),
     }
 }
 
@@ -220,97 +219,27 @@ fn gfc(fields: &Fields<'_>, defaults: &Defaults<'_>, problems: &mut Problems) ->
     network
 }
 
-/// A graph from a file: each edge a link with what the edge says of itself, else with what `link` says.
+/// A graph from a file that `parse` reads.
 fn graph(
     fields: &Fields<'_>,
+    parse: fn(&str) -> Result<Graph, (u32, String)>,
     files: &Files<'_>,
     defaults: &Defaults<'_>,
     problems: &mut Problems,
 ) -> Option<Network> {
     let link = table(fields, "link", false, problems);
+    let mut there = defaults.link(queue::default(&defaults.catalog));
+    let mut back = defaults.change_back(there.clone(), problems);
+    if let Some(fields) = &link {
+        there.change(fields, 1, &defaults.catalog, defaults.files, problems);
+        back.change(fields, 1, &defaults.catalog, defaults.files, problems);
+    }
+    let has = |key| defaults.has(key) || link.as_ref().is_some_and(|link| link.item(key).is_some());
+    let shared = Shared { there, back, rate: has("rate"), delay: has("delay"), link: link.as_ref() };
     let file = fields.text("file")?;
-    let read = files
-        .text(Path::new(file))
-        .map_err(|error| error.to_string())
-        .and_then(|text| gml::parse(&text).map_err(|(line, message)| format!("{file}:{line}: {message}")));
-    let built = read.and_then(|graph| edges(&graph, file, link.as_ref(), defaults, fields.place, problems));
+    let read = files.graph(Path::new(file)).map_err(|error| error.to_string());
+    let parsed =
+        read.and_then(|text| parse(&text).map_err(|(line, message)| format!("{file}:{line}: {message}")));
+    let built = parsed.and_then(|parsed| graph::network(&parsed, file, &shared, fields.place));
     built.map_err(|message| fields.refuse("file", message, problems)).ok()
-}
-
-fn edges(
-    graph: &gml::Graph,
-    file: &str,
-    link: Option<&Fields<'_>>,
-    defaults: &Defaults<'_>,
-    place: Place,
-    problems: &mut Problems,
-) -> Result<Network, String> {
-    let mut network = Network::default();
-    let there = defaults.link(queue::default(&defaults.catalog));
-    let mut pair = Pair { back: defaults.change_back(there.clone(), problems), there };
-    if let Some(fields) = link {
-        pair.there.change(fields, 1, &defaults.catalog, defaults.files, problems);
-        pair.back.change(fields, 1, &defaults.catalog, defaults.files, problems);
-    }
-    let has = |key| defaults.has(key) || link.is_some_and(|link| link.item(key).is_some());
-    let has = (has("rate"), has("delay"));
-    let (mut ids, mut names) = (BTreeMap::new(), BTreeMap::new());
-    for node in &graph.nodes {
-        let at = network.node(node.name.clone());
-        if ids.insert(node.id.as_str(), at).is_some() || names.insert(node.name.as_str(), at).is_some() {
-            return Err(format!("{file}:{}: there are two nodes `{}`; rename one", node.line, node.name));
-        }
-    }
-    let mut used = BTreeMap::new();
-    for edge in &graph.edges {
-        let at = |message: String| format!("{file}:{}: {message}", edge.line);
-        let find = |id: &str| {
-            ids.get(id).copied().ok_or_else(|| at(format!("edge to node {id}, which is not declared")))
-        };
-        let ends = (find(&edge.source)?, find(&edge.target)?);
-        let [from, to] = [ends.0, ends.1].map(|end| graph.nodes[end].name.as_str());
-        if ends.0 == ends.1 {
-            return Err(at(format!("the edge leads from node `{from}` to itself; remove it")));
-        }
-        let mend = |key: &str| {
-            format!("the edge {from}-{to} has no `{key}`; give it one, or set topology.link.{key}")
-        };
-        let Pair { mut there, mut back } = pair.clone();
-        for spec in [&mut there, &mut back] {
-            attribute(&edge.rate, has.0, &mut spec.rate).map_err(&at)?.ok_or_else(|| at(mend("rate")))?;
-            if edge.rate.is_some() {
-                spec.trace = None;
-            }
-            attribute(&edge.delay, has.1, &mut spec.delay).map_err(&at)?.ok_or_else(|| at(mend("delay")))?;
-            let mut loss = Ratio::ZERO;
-            if edge.loss.is_some() {
-                attribute(&edge.loss, true, &mut loss).map_err(&at)?;
-                spec.loss = Loss::Chance(loss);
-            }
-            if spec.rate == Rate::ZERO {
-                return Err(at(format!("the edge {from}-{to} has rate zero; a rate must be above zero")));
-            }
-        }
-        let count = used.entry(ends).or_insert(0u32);
-        *count += 1;
-        let parallel = if *count > 1 { format!("-{count}") } else { String::new() };
-        let name = format!("{from}-{to}{parallel}");
-        if graph.directed {
-            network.one_way(name, ends, there, place);
-        } else {
-            network.two_way(name, ends, there, back, place);
-        }
-    }
-    Ok(network)
-}
-
-/// Reads an attribute into `value`; `None` if there is neither an attribute nor a default.
-fn attribute<T: FromStr<Err: ToString>>(
-    text: &Option<String>,
-    has_default: bool,
-    value: &mut T,
-) -> Result<Option<()>, String> {
-    let Some(text) = text else { return Ok(has_default.then_some(())) };
-    *value = text.parse().map_err(|error: T::Err| error.to_string())?;
-    Ok(Some(()))
 }

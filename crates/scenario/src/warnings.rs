@@ -39,7 +39,8 @@ impl Scenario {
     /// What of it does nothing, or measures too little, one line each; empty if there is nothing to say.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
-        let mut all = Vec::from_iter(self.short_measurement());
+        let mut all = self.notes.clone();
+        all.extend(self.short_measurement());
         all.extend(self.after_the_end());
         all.extend(self.unheeded());
         all.extend(self.idle_tickets());

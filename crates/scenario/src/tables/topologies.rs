@@ -93,18 +93,29 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
     },
     Variant {
         name: "gml",
-        doc: "A graph in the Graph Modelling Language: nodes are named by their label, else their id; \
-              edges become links `a-b`, with rate, delay and loss from the edge's attributes of those \
-              names, else from `link`.",
-        params: &[
-            required("file", TEXT, "The GML file."),
-            optional("link", of(Kind::Table(GML_LINK)), "Values for edges that lack an attribute."),
-        ],
+        doc: "A graph in the Graph Modelling Language, such as those of the Internet Topology Zoo and of Shadow. Nodes are named by \
+              their label, else their id; of several with the same label all but the first have their id added: `BBN (1)`. \
+              Edges become links `a-b`, parallel ones `a-b-2`, ..., alike in both directions unless the graph is directed. \
+              A link has what its edge says: `rate`, `bandwidth`, `LinkSpeedRaw` in bit/s, `LinkSpeed` with \
+              `LinkSpeedUnits`, or a `LinkLabel` such as `1 Gbps`; `delay` or `latency`; `loss` or `packet_loss`; `jitter`. Else it \
+              has what `link` says, else what `defaults` say. Where these give no delay it is that of light in fibre \
+              (2/3 of its speed in vacuum) over the great circle between the `Latitude` and `Longitude` of its nodes; where \
+              they give no rate it is the smaller of `host_bandwidth_up` and `host_bandwidth_down` at its two ends. Tables \
+              under `link` change links by name. Warnings name the attributes that are not used.",
+        params: &[required("file", TEXT, "The GML file, in UTF-8 or ISO 8859-1."), EDGES],
+    },
+    Variant {
+        name: "graphml",
+        doc: "A graph in GraphML, read as one in GML is: the `attr.name` of its `key` elements are the names of attributes.",
+        params: &[required("file", TEXT, "The GraphML file."), EDGES],
     },
 ];
 
+const EDGES: Param =
+    optional("link", of(Kind::Table(GRAPH_LINK)), "Values for edges that lack an attribute.");
+
 /// Defaults for edges of a graph.
-const GML_LINK: &[Param] = &[
+const GRAPH_LINK: &[Param] = &[
     optional("rate", RATE, "Rate of edges without a `rate`."),
     optional("delay", DELAY, "Delay of edges without a `delay`."),
     optional("queue", QUEUE, "Queue discipline of both directions; \"fifo\" if absent."),

@@ -18,9 +18,6 @@ use apportion_scenario::{Suite, load};
 fn no_files(path: &Path) -> io::Result<Vec<u8>> {
     match path.to_str() {
         Some("dir/net.gml") => Ok(GRAPH.into()),
-        Some("dir/self.gml") => {
-            Ok("graph [\n node [ id 1 label \"a\" ]\n edge [ source 1 target 1 ] ]".into())
-        }
         Some("dir/cdf.txt") => Ok("0 0\n400 0.5\n2000 1\n".into()),
         Some("dir/bad.txt") => Ok("400 0.5\n10 1\n".into()),
         Some("dir/frames.txt") => Ok("900\n100\n".into()),
@@ -212,10 +209,6 @@ fn a_graph_of_a_file_becomes_links() {
         [
             "dir/x.toml:5: topology.file: net.gml:4: the edge b-c has no `rate`; give it one, or set topology.link.rate"
         ]
-    );
-    assert_eq!(
-        errors(&text("self.gml", "")),
-        ["dir/x.toml:5: topology.file: self.gml:3: the edge leads from node `a` to itself; remove it"]
     );
     assert_eq!(
         errors(&text("gone.gml", "")),

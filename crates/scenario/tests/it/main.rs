@@ -16,6 +16,7 @@ mod gateway_reload;
 mod gateway_reports;
 mod gateway_rules;
 mod gateway_warnings;
+mod graphs;
 mod implied;
 mod isolate;
 mod labels;
