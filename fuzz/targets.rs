@@ -81,6 +81,18 @@ pub fn expect(data: &[u8]) {
     }
 }
 
+/// Any bytes as a packet capture: no panic, and its packets ascend in time from its first on.
+pub fn capture(data: &[u8]) {
+    match apportion_scenario::Capture::parse(data) {
+        Ok(capture) => {
+            assert_eq!(capture.packets.first().map(|(at, _)| *at), Some(Span::ZERO));
+            assert!(capture.packets.is_sorted_by_key(|(at, _)| *at));
+            assert!(capture.packets.len() <= data.len());
+        }
+        Err(error) => assert!(!error.message.is_empty()),
+    }
+}
+
 /// Any bytes as a trace of delivery opportunities: no panic, and each packet that is sent has a time.
 pub fn trace(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };

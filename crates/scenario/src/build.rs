@@ -47,7 +47,7 @@ pub(crate) fn build(
     if let Some(table) = declared_links(&fields, problems).filter(|_| complete) {
         network.links(table, &defaults, problems);
     }
-    let Finished { nodes, mut links, lost, notes } = network.finish(problems);
+    let Finished { nodes, mut links, lost, mut notes } = network.finish(problems);
 
     let routing = Routing::new(nodes.len(), &links);
     let mut builder = Builder {
@@ -82,6 +82,7 @@ pub(crate) fn build(
     }
     let stop = stop?;
     let sample = read_sample(&fields, stop, problems);
+    notes.extend(problems.take_notes());
     let title = fields.text("title").unwrap_or(file_name).to_owned();
     Some(Scenario {
         title,

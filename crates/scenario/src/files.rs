@@ -12,10 +12,6 @@ use std::{fmt, fs, io};
 
 use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::units::{Bytes, Span};
-use pcap_file::DataLink;
-use pcap_file::pcap::PcapParser;
-
-use crate::packet_size::{MAX_PACKET, UDP_HEADER};
 
 /// Reads a whole file. Paths are as the scenario gives them, joined to its folder.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
@@ -78,7 +74,7 @@ fn too_long(most: u64) -> String {
 const MAX_GRAPH: u64 = 100 << 20;
 
 /// Most packets of a capture, and frames or opportunities of a trace (chosen: hours of video, a minute of a busy link).
-const MAX_RECORDS: usize = 10_000_000;
+pub(crate) const MAX_RECORDS: usize = 10_000_000;
 
 /// Why a file is refused. Prints as `line 3: what is wrong`, without the line where it is the whole file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -129,7 +125,14 @@ impl<'a> Files<'a> {
         let full = self.folder.join(path);
         let mut seen = self.seen.borrow_mut();
         let read = || match (self.read)(&full) {
-            Ok(bytes) => Ok(Arc::from(bytes)),
+            Ok(bytes) => match packer(&bytes) {
+                Some(tool) => {
+                    let message =
+                        format!("it is compressed; name what `{tool} -dk {}` writes", full.display());
+                    Err(FileError::new(None, message))
+                }
+                None => Ok(Arc::from(bytes)),
+            },
             Err(error) => {
                 let (full, origin) = (full.display(), self.origin.display());
                 let message =
@@ -168,6 +171,18 @@ impl<'a> Files<'a> {
         };
         seen.iter().filter_map(hash).collect()
     }
+}
+
+/// What has compressed these bytes: by the numbers that its files begin with.
+fn packer(bytes: &[u8]) -> Option<&'static str> {
+    let known: [(&[u8], _); 5] = [
+        (b"\x1f\x8b", "gzip"),
+        (b"\x28\xb5\x2f\xfd", "zstd"),
+        (b"\xfd7zXZ\0", "xz"),
+        (b"BZh", "bzip2"),
+        (b"\x04\x22\x4d\x18", "lz4"),
+    ];
+    known.into_iter().find(|(start, _)| bytes.starts_with(start)).map(|(_, tool)| tool)
 }
 
 /// FNV-1a, 64 bits.
@@ -229,121 +244,9 @@ pub fn delivery_trace(text: &str) -> Result<DeliveryTrace, FileError> {
     DeliveryTrace::new(times).ok_or_else(|| FileError::new(None, message))
 }
 
-/// Time since the first packet and size of each packet of a capture, from the network layer on, ascending in
-/// time.
-pub(crate) fn packets(capture: &[u8]) -> Result<Arc<[(Span, Bytes)]>, FileError> {
-    let refuse = |message: String| FileError::new(None, message);
-    let fail = |error: pcap_file::PcapError| refuse(format!("not a pcap file: {error}"));
-    let (mut rest, parser) = PcapParser::new(capture).map_err(fail)?;
-    let header = parser.header();
-    // Lengths of link-layer headers, by the registry of link-layer types of tcpdump.org.
-    let link_header = match header.datalink {
-        DataLink::ETHERNET => 14,
-        DataLink::LINUX_SLL => 16,
-        DataLink::NULL | DataLink::LOOP => 4,
-        DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => 0,
-        other => {
-            let message = format!("its link type {other:?} is not supported; capture on Ethernet or raw IP");
-            return Err(refuse(message));
-        }
-    };
-    let fraction = match header.ts_resolution {
-        pcap_file::TsResolution::MicroSecond => 1_000,
-        pcap_file::TsResolution::NanoSecond => 1,
-    };
-    let mut packets = Vec::new();
-    while !rest.is_empty() {
-        if packets.len() >= MAX_RECORDS {
-            return Err(refuse(format!("more than {MAX_RECORDS} packets")));
-        }
-        // The raw form: the checked one refuses captures that kept only the head of each packet.
-        let number = packets.len() + 1;
-        let (next, packet) =
-            parser.next_raw_packet(rest).map_err(|error| refuse(format!("packet {number}: {error}")))?;
-        let size = Bytes::new(u64::from(packet.orig_len).saturating_sub(link_header));
-        check_size(number, size).map_err(refuse)?;
-        // Below 2^32 s and 2^32 x 1000 ns: far from 2^64 ns.
-        let nanos = u64::from(packet.ts_sec) * 1_000_000_000 + u64::from(packet.ts_frac) * fraction;
-        packets.push((nanos, size));
-        rest = next;
-    }
-    packets.sort_by_key(|(nanos, _)| *nanos);
-    let Some(&(first, _)) = packets.first() else {
-        return Err(refuse("there are no packets in it".to_owned()));
-    };
-    Ok(packets.into_iter().map(|(nanos, size)| (Span::from_nanos(nanos - first), size)).collect())
-}
-
-/// Refuses what no datagram can stand for. One without payload is a packet like others.
-fn check_size(number: usize, size: Bytes) -> Result<(), String> {
-    if size < UDP_HEADER {
-        return Err(format!(
-            "packet {number} has {size} from the network layer on, and a datagram has {UDP_HEADER} of headers; take \
-             the packet out, for example with `editcap in.pcap out.pcap {number}`"
-        ));
-    }
-    if size > MAX_PACKET {
-        return Err(format!(
-            "packet {number} has {size}, and a packet at most {MAX_PACKET}; capture with offloads off, for example \
-             `ethtool -K eth0 gro off lro off tso off`"
-        ));
-    }
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
-    use apportion_testing::properties::cases;
-    use proptest::prelude::*;
-
     use super::*;
-
-    /// A little-endian microsecond capture of (seconds, microseconds, size on the wire), each cut to 4 bytes.
-    fn capture(link_type: u32, records: &[(u32, u32, u32)]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let mut word = |word: u32| bytes.extend(word.to_le_bytes());
-        word(0xa1b2_c3d4);
-        word(2 | (4 << 16));
-        [0, 0, 4, link_type].into_iter().for_each(&mut word);
-        for (seconds, micros, size) in records {
-            [*seconds, *micros, 4, *size, 0x4500_0000].into_iter().for_each(&mut word);
-        }
-        bytes
-    }
-
-    #[test]
-    fn a_capture_gives_offsets_and_sizes_without_ethernet_headers() {
-        let bytes = capture(1, &[(7, 999_999, 1514), (8, 5, 64), (8, 1, 114)]);
-        // 8.000001 - 7.999999 = 2 us; 8.000005 - 7.999999 = 6 us.
-        let at = |us, size| (Span::from_micros(us), Bytes::new(size));
-        assert_eq!(&*packets(&bytes).unwrap(), [at(0, 1500), at(2, 100), at(6, 50)]);
-        assert_eq!(packets(&capture(101, &[(1, 0, 40)])).unwrap()[0], at(0, 40));
-    }
-
-    #[test]
-    fn a_datagram_without_payload_is_a_packet_of_its_headers() {
-        let sizes = packets(&capture(1, &[(1, 0, 42), (1, 5, 42)])).unwrap();
-        assert_eq!(sizes.iter().map(|(_, size)| size.get()).collect::<Vec<_>>(), [28, 28]);
-    }
-
-    #[test]
-    fn a_bad_capture_is_refused_with_the_reason() {
-        let error = |bytes: &[u8]| packets(bytes).unwrap_err().to_string();
-        assert!(error(b"hello").starts_with("not a pcap file"), "{}", error(b"hello"));
-        assert!(error(&capture(1, &[])).contains("no packets"));
-        // The second packet, whatever the order of times; 54 - 14 is an acknowledgement, 41 - 14 less than headers.
-        assert_eq!(
-            error(&capture(1, &[(9, 0, 54), (0, 0, 41)])),
-            "packet 2 has 27B from the network layer on, and a datagram has 28B of headers; take the packet out, for \
-             example with `editcap in.pcap out.pcap 2`"
-        );
-        assert!(error(&capture(1, &[(0, 0, 14)])).starts_with("packet 1 has 0B"));
-        let large = error(&capture(101, &[(0, 0, 40), (0, 1, 65_536)]));
-        assert!(large.starts_with("packet 2 has 65536B") && large.contains("ethtool"), "{large}");
-        assert!(error(&capture(105, &[(0, 0, 14)])).contains("is not supported"));
-        let whole = capture(1, &[(0, 0, 100)]);
-        assert!(error(&whole[..whole.len() - 1]).starts_with("packet 1: "));
-    }
 
     #[test]
     fn a_delivery_trace_has_one_time_a_line() {
@@ -365,17 +268,5 @@ mod tests {
         assert_eq!(&*frames("# sizes\n1200\n\n 300 # B\n").unwrap(), [Bytes::new(1200), Bytes::new(300)]);
         assert_eq!(frames("1\n-5\n"), Err(FileError::new(2, "`-5` is not a number of bytes from 1")));
         assert_eq!(frames("\n"), Err(FileError::new(None, "there are no frames in it")));
-    }
-
-    proptest! {
-        #![proptest_config(cases(256))]
-
-        #[test]
-        fn no_bytes_panic(head in 0usize..60, tail in proptest::collection::vec(any::<u8>(), 0..80)) {
-            let mut bytes = capture(1, &[(1, 2, 100), (2, 3, 200)]);
-            bytes.truncate(head);
-            bytes.extend(tail);
-            let _ = packets(&bytes);
-        }
     }
 }

@@ -228,6 +228,11 @@ impl<'a> Fields<'a> {
         problems.add(self.place_of(name), self.path_of(name), message);
     }
 
+    /// Notes what of `name` is not used.
+    pub(crate) fn note(&self, name: &str, message: impl Into<String>, problems: &mut Problems) {
+        problems.note(self.place_of(name), self.path_of(name), message);
+    }
+
     pub(crate) fn text(&self, name: &str) -> Option<&'a str> {
         let found = self.found(name)?;
         found.item.map_or(found.key.default, Item::as_text)

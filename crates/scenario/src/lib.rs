@@ -8,7 +8,7 @@
 //! | `load`, `build` | from text to points, and from a point to a checked scenario |
 //! | [`model`] | a checked scenario: typed, every name resolved |
 //! | `text`, `problem` | TOML with the places of values; what is wrong, where, and how to mend it |
-//! | `files` | files that a scenario names |
+//! | `files`, `capture` | files that a scenario names; packet captures |
 //! | `tables`, `key`, `keys` | every key of a file; how keys are declared; the walker that checks tables |
 //! | `expression`, `sweep` | formulas of `i`; lists and ranges in place of values |
 //! | `defaults`, `implied`, `listed`, `render` | what files leave out, filled in; the canonical text |
@@ -52,6 +52,7 @@ pub mod tcp;
 mod admission;
 mod aggregate;
 mod build;
+mod capture;
 mod changes;
 mod classes;
 mod customers;
@@ -94,6 +95,7 @@ mod written_sizes;
 mod written_source;
 mod written_web;
 
+pub use capture::Capture;
 pub use estimate::Estimate;
 pub use files::{FileError, ReadFile, delivery_trace, open_file, read_file, read_text_file};
 pub use load::{Point, Suite, load, load_with, replication_seed};

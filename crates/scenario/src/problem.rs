@@ -89,6 +89,7 @@ const MOST: usize = 200;
 #[derive(Debug, Default)]
 pub(crate) struct Problems {
     found: BTreeSet<(Place, String, String)>,
+    notes: BTreeSet<(Place, String, String)>,
     settled: BTreeSet<String>,
 }
 
@@ -108,6 +109,19 @@ impl Problems {
         self.settled.insert(path);
     }
 
+    /// Notes what of the value of `path`, written at `place`, is not used: no problem, but to be said.
+    pub(crate) fn note(&mut self, place: Place, path: impl Into<String>, message: impl Into<String>) {
+        if self.notes.len() < MOST {
+            self.notes.insert((place, path.into(), message.into()));
+        }
+    }
+
+    /// What was noted since the last call, in the order of the file.
+    pub(crate) fn take_notes(&mut self) -> impl Iterator<Item = String> {
+        std::mem::take(&mut self.notes).into_iter().map(|(_, path, message)| format!("{path}: {message}"))
+    }
+
+    /// Whether nothing is wrong, whatever there is to warn of.
     pub(crate) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }

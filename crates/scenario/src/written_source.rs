@@ -6,6 +6,7 @@ use std::sync::Arc;
 use apportion_core::param::Variant;
 use apportion_core::units::{Bytes, Span, Time};
 
+use crate::capture::Capture;
 use crate::files::{self, Files};
 use crate::keys::Fields;
 use crate::media_sources;
@@ -146,7 +147,14 @@ fn read_file(
     let path = Path::new(source.text("file")?);
     let read = match kind.name {
         "video" => files.text(path).and_then(|text| files::frames(&text)).map(FromFile::Frames),
-        _ => files.bytes(path).and_then(|bytes| files::packets(&bytes)).map(FromFile::Packets),
+        _ => {
+            files.bytes(path).and_then(|bytes| Capture::parse(&bytes)).map(|Capture { packets, remarks }| {
+                for remark in remarks {
+                    source.note("file", format!("`{}`: {remark}", path.display()), problems);
+                }
+                FromFile::Packets(packets)
+            })
+        }
     };
     read.map_err(|message| source.refuse("file", format!("`{}`: {message}", path.display()), problems)).ok()
 }

@@ -151,6 +151,11 @@ fn traces() {
 }
 
 #[test]
+fn captures() {
+    try_all("capture", 1, &files(&["fuzz/corpus/capture"], ""), targets::capture);
+}
+
+#[test]
 fn values() {
     try_all("values", 1, &files(&["fuzz/corpus/values"], ""), targets::values);
 }

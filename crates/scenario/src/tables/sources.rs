@@ -70,6 +70,11 @@ pub(crate) const SOURCES: &[Variant] = &[
     Variant {
         name: "replay",
         doc: "Replays the times and sizes of a packet capture, those without payload too. UDP only.",
-        params: &[required("file", TEXT, "A pcap file; its packets have 28 to 65535 bytes.")],
+        params: &[required(
+            "file",
+            TEXT,
+            "A pcap or pcapng file: of Ethernet, also with tags or PPPoE, of raw IP, of loopback, or of `tcpdump -i any`. Sizes are those of IP \
+             packets, 28B to 65535B; packets are in the order of their times. A warning counts frames that are left out.",
+        )],
     },
 ];

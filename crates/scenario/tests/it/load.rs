@@ -21,6 +21,7 @@ fn no_files(path: &Path) -> io::Result<Vec<u8>> {
         Some("dir/cdf.txt") => Ok("0 0\n400 0.5\n2000 1\n".into()),
         Some("dir/bad.txt") => Ok("400 0.5\n10 1\n".into()),
         Some("dir/frames.txt") => Ok("900\n100\n".into()),
+        Some("dir/packed.pcap") => Ok(vec![0x1f, 0x8b, 8]),
         Some("dir/bare.pcap") => Ok(capture(&[28, 28])),
         Some("dir/short.pcap") => Ok(capture(&[1500, 1500, 20])),
         _ => Err(io::ErrorKind::NotFound.into()),
@@ -364,9 +365,22 @@ fn sources_read_their_files() {
     let bare = scenario(&text("kind = \"replay\", file = \"bare.pcap\""));
     let Source::Replay { packets } = &bare.flows[0].source else { panic!() };
     assert_eq!(packets.iter().map(|(_, size)| size.get()).collect::<Vec<_>>(), [28, 28]);
-    let short = errors(&text("kind = \"replay\", file = \"short.pcap\""));
-    assert!(short[0].contains("source.file: `short.pcap`: packet 3 has 20B"), "{short:?}");
-    assert!(short[0].contains("`editcap in.pcap out.pcap 3`"), "{short:?}");
+    let short = scenario(&text("kind = \"replay\", file = \"short.pcap\""));
+    assert_eq!(
+        short.notes,
+        [
+            "flow.f.source.file: `short.pcap`: 1 of 3 frames are skipped: 1 with less than the 28B of headers that a datagram \
+          has (first frame 3)"
+        ]
+    );
+    let Source::Replay { packets } = &short.flows[0].source else { panic!() };
+    assert_eq!(packets.len(), 2);
+    assert_eq!(
+        errors(&text("kind = \"replay\", file = \"packed.pcap\"")),
+        [
+            "dir/x.toml:11: flow.f.source.file: `packed.pcap`: it is compressed; name what `gzip -dk dir/packed.pcap` writes"
+        ]
+    );
     assert_eq!(
         errors(&text("kind = \"video\"")),
         ["dir/x.toml:11: flow.f.source: write either `file` or `mean`, for example mean = \"1.5Mbit\""]
