@@ -431,6 +431,15 @@ impl EntryArgs<'_> {
         self.args.set.contains_key(name) && self.value(name) != unset
     }
 
+    /// Refuses a parameter that is set to another value than that of the preset where it has no effect. Of each: its name, whether
+    /// it has none with the values of the others, and the reason with what to write.
+    pub(crate) fn refuse_idle(&self, params: &[(&str, bool, &str)]) -> Result<(), ParamError> {
+        match params.iter().find(|(name, is_idle, _)| *is_idle && self.is_changed(name)) {
+            Some((name, _, message)) => Err(ParamError::new(name, *message)),
+            None => Ok(()),
+        }
+    }
+
     /// The value of `name`: as set, else that of the preset, else none.
     ///
     /// # Panics

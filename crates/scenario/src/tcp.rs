@@ -266,6 +266,19 @@ impl TcpParams {
         }
     }
 
+    /// Why a parameter that it does not [use](Self::uses) has no effect, and what to write.
+    pub(crate) const fn why_unused(&self) -> &'static str {
+        match self.sack_recovery {
+            SackRecovery::Rack => {
+                "it has no effect: sack_recovery = \"rack\" has rules of its own for this; leave it out, or write another recovery or \
+                 profile = \"rfc\""
+            }
+            SackRecovery::Pipe | SackRecovery::Rfc6675 => {
+                "it has no effect: only sack_recovery = \"rack\", as in profile = \"linux\", has it; leave it out"
+            }
+        }
+    }
+
     /// Sets the parameter called `name` from `text`.
     ///
     /// # Errors

@@ -98,8 +98,14 @@ fn resolve<'a>(catalog: &Catalog, item: &'a Item) -> (Option<TcpParams>, Vec<Ref
         let message = format!("`{name}` is not a {what}{}; known: {known}", did_you_mean(&name, names()));
         return (None, vec![(item, key, message)]);
     };
-    let entries = table.into_iter().flat_map(|table| &table.entries);
-    let mut refused = set_all(catalog, &mut params, entries.filter(|(key, _)| key != "profile"));
+    let base = params.clone();
+    let entries = || table.into_iter().flat_map(|table| &table.entries);
+    let mut refused = set_all(catalog, &mut params, entries().filter(|(key, _)| key != "profile"));
+    if refused.is_empty() {
+        let idle = |key: &str| !params.uses(key) && params.get(key) != base.get(key);
+        let idle = entries().filter(|(key, _)| idle(key));
+        refused.extend(idle.map(|(key, item)| (item, Some(key.as_str()), params.why_unused().to_owned())));
+    }
     if let Some(item) = table.and_then(|table| table.get("ecn")).filter(|item| item.is_false())
         && params.offers_ecn()
     {

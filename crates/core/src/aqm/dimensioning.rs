@@ -15,7 +15,7 @@ use super::occupancy::Thresholds;
 use crate::choice;
 use crate::estimate::tcp_friendly::TcpFriendly;
 use crate::packet::FlowId;
-use crate::param::Param;
+use crate::param::{EntryArgs, Param, ParamError};
 use crate::units::{Span, Time};
 
 choice! {
@@ -35,6 +35,12 @@ pub(crate) const RTT_OF: Param = Param::of("friendly", "the paper: of all, which
         "With `thresholds = \"rtt\"`: whose round-trip time counts, that of flows which send no more than TCP would with their \
          losses, or of all. Other flows count with the shortest that is known.",
     );
+
+/// Refuses [`RTT_OF`] where round-trip times do not decide.
+pub(crate) fn refuse_idle_rtt_of(thresholds: Thresholds, args: &EntryArgs<'_>) -> Result<(), ParamError> {
+    let others = "it has no effect: only thresholds = \"rtt\" follows round-trip times";
+    args.refuse_idle(&[("rtt_of", thresholds != Thresholds::Rtt, others)])
+}
 
 /// The round-trip times of flows, and whether each may count.
 #[derive(Clone, Debug)]

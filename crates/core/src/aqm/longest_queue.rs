@@ -14,7 +14,7 @@
 //! searched for; behind a scheduler with a queue per flow it is at hand. Parameters: [`ENTRY`].
 
 use super::Limit;
-use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
+use super::dimensioning::{Dimensioning, RTT_OF, RttOf, refuse_idle_rtt_of};
 use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds, Ties};
 use super::push_out::{PushOut, Rule};
 use crate::limit::LinkLimit;
@@ -54,6 +54,7 @@ params! {
         /// Which of several such flows: one by chance, or that whose packet has just arrived if it is among them.
         ties: Ties = Param::of("random", "chosen: the papers do not say; no flow loses for its number or its phase"),
     }
+    check: |params: &Self, args| refuse_idle_rtt_of(params.thresholds, args)
 }
 
 /// Longest queue drop at a limit.

@@ -31,7 +31,7 @@
 //! [`ENTRY`].
 
 use super::Limit;
-use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
+use super::dimensioning::{Dimensioning, RTT_OF, RttOf, refuse_idle_rtt_of};
 use super::l4s::L4S;
 use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds, Ties};
 use super::pfd_auto::Controller;
@@ -84,6 +84,7 @@ params! {
         auto: bool = Param::of("false", "figure 3"),
         l4s: bool = L4S,
     }
+    check: |params: &Self, args| refuse_idle_rtt_of(params.thresholds, args)
 }
 
 choice! {

@@ -26,7 +26,7 @@ use super::Admission;
 use super::per_queue::{Control, PerQueue};
 use crate::limit::Limit;
 use crate::packet::Packet;
-use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Shares, Traits, require};
+use crate::param::{Entry, EntryArgs, Inside, LIMIT, Param, ParamError, Role, Shares, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, DropReason};
 use crate::random::Stream;
@@ -87,15 +87,16 @@ params! {
         /// Probability from which on ECN-capable packets are dropped as others are.
         mark_ecnth: Ratio = Param::of("10%", "RFC 8033 section 5.1").symbol("mark_ecnth"),
     }
-    check: |params: &Self, _| params.check()
+    check: Self::check
 }
 
 impl PieControl {
-    fn check(&self) -> Result<(), ParamError> {
+    fn check(&self, args: &EntryArgs<'_>) -> Result<(), ParamError> {
         require(self.target > Span::ZERO, "target", "it must be above zero; write for example \"15ms\"")?;
         require(self.tupdate > Span::ZERO, "tupdate", "it must be above zero; write for example \"15ms\"")?;
         require(self.alpha >= 0.0, "alpha", "a gain must not be negative")?;
-        require(self.beta >= 0.0, "beta", "a gain must not be negative")
+        require(self.beta >= 0.0, "beta", "a gain must not be negative")?;
+        args.refuse_idle(&[("mark_ecnth", !self.ecn, "it has no effect: only ecn = true marks packets")])
     }
 
     /// Whether the delay is below half of its target.

@@ -11,7 +11,7 @@
 //! time. Parameters: [`ENTRY`].
 
 use super::Limit;
-use super::dimensioning::{Dimensioning, RTT_OF, RttOf};
+use super::dimensioning::{Dimensioning, RTT_OF, RttOf, refuse_idle_rtt_of};
 use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds};
 use super::push_out::{PushOut, Rule};
 use crate::limit::LinkLimit;
@@ -44,6 +44,7 @@ params! {
         thresholds: Thresholds = THRESHOLDS.in_paper("equal"),
         rtt_of: RttOf = RTT_OF,
     }
+    check: |params: &Self, args| refuse_idle_rtt_of(params.thresholds, args)
 }
 
 /// Random drop at a limit.

@@ -16,7 +16,7 @@
 //! Cost: O(1) per packet, no state per flow. Parameters: [`ENTRY`].
 
 use crate::packet::Packet;
-use crate::param::{Entry, Param, ParamError, Role, Traits, require};
+use crate::param::{Entry, EntryArgs, Param, ParamError, Role, Traits, require};
 use crate::params;
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Bytes, Rate, Span, Time};
@@ -44,15 +44,17 @@ params! {
         /// What may leave at once at the peak rate.
         peak_burst: Bytes = Param::of("1514B", "chosen: one Ethernet frame").symbol("M"),
     }
-    check: |params: &Self, _| params.check()
+    check: Self::check
 }
 
 impl TokenBucketParams {
-    fn check(&self) -> Result<(), ParamError> {
+    fn check(&self, args: &EntryArgs<'_>) -> Result<(), ParamError> {
         require(self.rate > Rate::ZERO, "rate", "nothing passes at rate 0")?;
         require(self.burst > Bytes::ZERO, "burst", "nothing passes an empty bucket")?;
         require(self.peak_burst > Bytes::ZERO, "peak_burst", "nothing passes an empty bucket")?;
-        require(self.peak.is_none_or(|peak| peak > self.rate), "peak", "it must be above `rate`")
+        require(self.peak.is_none_or(|peak| peak > self.rate), "peak", "it must be above `rate`")?;
+        let unset = "it has no effect: only a `peak` has such a bucket; set that, or leave it out";
+        args.refuse_idle(&[("peak_burst", self.peak.is_none(), unset)])
     }
 }
 

@@ -39,7 +39,7 @@ use alloc::vec::Vec;
 use crate::estimate::exponential::{Averages, TimeConstant};
 use crate::label::{Format, Label};
 use crate::packet::{FlowId, LabelKind, Packet};
-use crate::param::{Param, ParamError, require};
+use crate::param::{EntryArgs, Param, ParamError, require};
 use crate::random::Stream;
 use crate::units::{Bytes, Rate, Span, Time, Weight, float, larger};
 use crate::{choice, params};
@@ -132,11 +132,11 @@ params! {
         /// How many times its guarantee a flow that catches up may have; at least 1.
         catch_up: f64 = Param::of("2", "chosen: windows of Reno grow to 4/3 of their mean, and further after a timeout"),
     }
-    check: |params: &Self, _| params.check()
+    check: Self::check
 }
 
 impl RateLabelParams {
-    fn check(&self) -> Result<(), ParamError> {
+    fn check(&self, args: &EntryArgs<'_>) -> Result<(), ParamError> {
         let slow = "a flow that catches up sends at least its guarantee; write at least 1";
         require(self.catch_up >= 1.0, "catch_up", slow)?;
         let none =
@@ -146,7 +146,9 @@ impl RateLabelParams {
         require(self.bucket.is_none_or(|bucket| bucket >= FULL_PACKET), "bucket", deep)?;
         require(self.k > Span::ZERO, "k", "it must be above zero; write for example \"100ms\"")?;
         let width = "a label has 8 to 17 bits: 5 for the exponent and at least 3 for the mantissa";
-        require((8..=17).contains(&self.bits), "bits", width)
+        require((8..=17).contains(&self.bits), "bits", width)?;
+        let no_debt = "it has no effect: only marking = \"debt\" lets a flow catch up";
+        args.refuse_idle(&[("catch_up", self.marking != Marking::Debt, no_debt)])
     }
 
     /// What labels are rounded to.

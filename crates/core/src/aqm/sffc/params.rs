@@ -219,7 +219,13 @@ impl SffcParams {
         require(self.increment > Ratio::ZERO, "increment", rises)?;
         let shares =
             "it has no effect: only cuts that are shares, discard = \"share\", go on from a rate before";
-        require(self.discard == Discard::Share || !args.is_changed("previous"), "previous", shares)
+        let silent =
+            "it has no effect: with reports = false no router reports losses; leave one of the two out";
+        args.refuse_idle(&[
+            ("previous", self.discard == Discard::Rate, shares),
+            ("report_discards", !self.reports, silent),
+            ("trust", !self.reports, silent),
+        ])
     }
 
     /// What divides the link behind the discarder, by its name in the catalogue.

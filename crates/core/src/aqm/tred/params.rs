@@ -132,7 +132,16 @@ impl TredParams {
         require((0.0..=16.0).contains(&n), "n", "an exponent lies between 0 and 16; the paper has 3")?;
         let above_one = "K is above 1, or no packet counts; 0 counts all; the paper has 2";
         require(k == 0.0 || k > 1.0, "k", above_one)?;
-        self.refuse_unused(args)
+        let all = "it has no effect: only expect = \"mean\" leaves out packets of rich flows";
+        args.refuse_idle(&[
+            ("k", self.expect == Expect::Share, all),
+            ("target", !self.adaptive, "it has no effect: only adaptive = true moves the average to it"),
+            (
+                "n",
+                !self.factor,
+                "it has no effect: with factor = false tickets do not multiply p; leave one of the two out",
+            ),
+        ])
     }
 
     /// Whether buffer and thresholds grow, and w_q falls, with the rate of a fast link: unless one of them is set.
@@ -160,22 +169,6 @@ impl TredParams {
             max_p,
             gentle,
             wait,
-        }
-    }
-
-    /// Refuses changes of parameters without effect.
-    fn refuse_unused(&self, args: &EntryArgs<'_>) -> Result<(), ParamError> {
-        let unused = [
-            (
-                "k",
-                self.expect == Expect::Share,
-                "it has no effect: only expect = \"mean\" leaves out packets of rich flows",
-            ),
-            ("target", !self.adaptive, "it has no effect: only adaptive = true moves the average to it"),
-        ];
-        match unused.into_iter().find(|(key, is_unused, _)| *is_unused && args.is_changed(key)) {
-            Some((key, _, message)) => require(false, key, message),
-            None => Ok(()),
         }
     }
 }

@@ -86,8 +86,7 @@ impl FairShareParams {
 /// When one of them is changed.
 pub(crate) fn refuse_unused(args: &EntryArgs<'_>, target_delay: Span) -> Result<(), ParamError> {
     let unused = ["threshold", "below_threshold", "decay", "noted_label", "own_label", "onset", "avoidance"];
-    let changed = unused.into_iter().find(|key| args.is_changed(key));
     let message = "it belongs to the papers' way to estimate the share, which `target_delay` replaces; write \
                    preset = \"paper\" or target_delay = \"0s\", or leave it out";
-    require(changed.is_none() || target_delay == Span::ZERO, changed.unwrap_or_default(), message)
+    args.refuse_idle(&unused.map(|key| (key, target_delay > Span::ZERO, message)))
 }

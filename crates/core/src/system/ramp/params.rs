@@ -113,6 +113,8 @@ impl RampParams {
         let is_in_parts = !is_designed && self.units == Units::Fraction;
         let printed = "it belongs to gains = \"printed\"; write that too, or leave it out";
         let learned = "with `feed_forward` no sum is learned; write feed_forward = false, or leave it out";
+        let in_time =
+            "it has no effect: with control_delay = \"0ms\" nothing is held back; set that, or leave it out";
         let target =
             "`target_delay` takes its place; write target_delay instead, for example target_delay = \"20ms\"";
         let unused = [
@@ -123,11 +125,9 @@ impl RampParams {
             ("units", is_designed, printed),
             ("i", self.feed_forward, learned),
             ("anti_windup", self.feed_forward, learned),
+            ("predictor", self.control_delay == Span::ZERO, in_time),
         ];
-        match unused.into_iter().find(|(key, is_unused, _)| *is_unused && args.is_changed(key)) {
-            Some((key, _, message)) => require(false, key, message),
-            None => Ok(()),
-        }
+        args.refuse_idle(&unused)
     }
 
     fn check(&self, args: &EntryArgs<'_>) -> Result<(), ParamError> {

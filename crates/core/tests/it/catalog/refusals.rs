@@ -77,6 +77,37 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
             &["previous=final"],
             "`previous`: it has no effect: only cuts that are shares, discard = \"share\", go on from a rate before",
         ),
+        (
+            "tred",
+            &["factor=false", "n=4"],
+            "`n`: it has no effect: with factor = false tickets do not multiply p; leave one of the two out",
+        ),
+        (
+            "nbq",
+            &["reports=false", "trust=bounded"],
+            "`trust`: it has no effect: with reports = false no router reports losses; leave one of the two out",
+        ),
+        ("fq_pie", &["mark_ecnth=0.2"], "`mark_ecnth`: it has no effect: only ecn = true marks packets"),
+        (
+            "lqd",
+            &["rtt_of=all"],
+            "`rtt_of`: it has no effect: only thresholds = \"rtt\" follows round-trip times",
+        ),
+        (
+            "pfd",
+            &["rtt_of=all"],
+            "`rtt_of`: it has no effect: only thresholds = \"rtt\" follows round-trip times",
+        ),
+        (
+            "csfq",
+            &["marking=deterministic", "catch_up=3"],
+            "`catch_up`: it has no effect: only marking = \"debt\" lets a flow catch up",
+        ),
+        (
+            "ramp",
+            &["predictor=true"],
+            "`predictor`: it has no effect: with control_delay = \"0ms\" nothing is held back; set that, or leave it out",
+        ),
         ("tred", &["k=1"], "`k`: K is above 1, or no packet counts; 0 counts all; the paper has 2"),
         (
             "sffc",
