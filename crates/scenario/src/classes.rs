@@ -38,7 +38,7 @@ pub(crate) fn check(
     let queues = links.iter().enumerate().map(|(at, link)| (at, &link.queue)).chain(later);
     let mut reported = BTreeSet::new();
     for (at, classes) in queues.filter_map(|(at, queue)| Some((at, queue.classes()?))) {
-        for flow in flows.iter().filter(|_| !classes.takes_others) {
+        for flow in flows.iter().filter(|_| classes.others.is_none()) {
             let mut path = flow.path.iter().chain(flow.back.iter());
             let named = flow.customer.as_deref();
             let belongs = named.is_some_and(|named| classes.leaves.contains(&named));

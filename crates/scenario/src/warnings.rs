@@ -1,5 +1,6 @@
 //! What of a scenario probably does not mean what its author expects: not wrong, so not refused.
 
+mod flow_keys;
 mod labels;
 mod queues;
 
@@ -7,18 +8,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::limit::Limit;
-use apportion_core::packet::{FlowClass, LabelKind};
-use apportion_core::param::Heeds;
+use apportion_core::packet::FlowClass;
 use apportion_core::system::classes::ByteLimit;
 use apportion_core::system::{DisciplineKind, DisciplineParams};
 use apportion_core::units::{Rate, Span, Weight};
 
 use crate::entitlement::mean_demand;
-use crate::model::{Flow, Link, LinkId, Scenario, Setting, Start, Transport};
+use crate::model::{Flow, Link, LinkId, Scenario, Setting, Source, Start, Transport};
+pub(crate) use flow_keys::{FlowKey, Given, unheeded};
 use labels::named;
 pub(crate) use labels::{carried, full_tags};
-use queues::unheeded;
-pub(crate) use queues::{FLOW_KEYS, FlowKey, MOST_NAMED, Standing};
+pub(crate) use queues::{MOST_NAMED, Standing, and_more};
 
 /// Least time to measure. Chosen: two or three cycles of a TCP window on common paths.
 const LEAST_TIME: Span = Span::from_secs(10);
@@ -45,6 +45,7 @@ impl Scenario {
         all.extend(self.unheeded());
         all.extend(self.idle_tickets());
         all.extend(self.idle_customers());
+        all.extend(self.weights_alone());
         for (id, link) in (0..).map(LinkId).zip(&self.links) {
             if matches!(link.queue.kind, DisciplineKind::Ramp(_)) {
                 all.extend(self.idle_ramp(id, link));
@@ -52,6 +53,7 @@ impl Scenario {
             all.extend(self.too_small(id, link));
             all.extend(self.beyond_the_mean(link));
             all.extend(self.full_tags(id, link));
+            all.extend(self.idle_exchange(id, link));
             all.extend(self.of_queues(id, link));
             // With a shaper or a change the part of a customer is not what the rate says.
             if link.queue.divides_among_customers() && link.queue.shaper.is_none() && self.changes.is_empty()
@@ -174,33 +176,6 @@ impl Scenario {
         })
     }
 
-    /// What flows have, or are given by a change, that no queue on their paths heeds, one line for each key.
-    fn unheeded(&self) -> Vec<String> {
-        let are_alike = self.flows.windows(2).all(|pair| pair[0].weight == pair[1].weight);
-        let changes = self.changes.iter().filter(|change| change.at < self.stop);
-        let given = changes.filter_map(|change| match change.to {
-            Setting::FlowWeight(flow, _) => Some((Heeds::Weight, flow)),
-            Setting::FlowGuarantee(flow, rate) if rate > Rate::ZERO => Some((Heeds::Guarantee, flow)),
-            Setting::FlowClass(flow, FlowClass::RealRate) => Some((Heeds::Class, flow)),
-            _ => None,
-        });
-        let given: BTreeSet<(Heeds, usize)> = given.collect();
-        let has = |key: &FlowKey, at: usize, flow: &Flow| {
-            let says_nothing = key.kind == Heeds::Weight && are_alike;
-            key.is_set(flow.weight, flow.guarantee, flow.class) && !says_nothing
-                || given.contains(&(key.kind, at))
-        };
-        let lines = FLOW_KEYS.iter().filter_map(|key| {
-            let having = (0..).zip(&self.flows).filter(|(at, flow)| has(key, *at, flow));
-            let mut heeds = self.memoized(|queue| queue.may_heed(key.kind));
-            // Acknowledgements have the class of their flow.
-            let mut idle = having.filter(|(_, flow)| !self.meets(flow, key.kind == Heeds::Class, &mut heeds));
-            let (_, first) = idle.next()?;
-            Some(key.unheeded(&named(first), idle.count(), "on its path", "such a queue"))
-        });
-        lines.collect()
-    }
-
     /// Whether a queue of a link, at the start or after a change, is one `of` which something holds; asked once for each link.
     fn memoized(&self, of: impl Fn(&DisciplineParams) -> bool) -> impl FnMut(LinkId) -> bool {
         let mut known: BTreeMap<LinkId, bool> = BTreeMap::new();
@@ -215,40 +190,6 @@ impl Scenario {
         let back = back.then_some(&flow.back);
         let mut hops = std::iter::once(&flow.path).chain(back).flat_map(|way| way.iter());
         hops.any(|hop| self.choices(flow, hop).iter().any(|id| holds(*id)))
-    }
-
-    /// Tickets of flows that come to no queue that goes by them.
-    fn idle_tickets(&self) -> Option<String> {
-        let mut reads =
-            self.memoized(|queue| queue.is_custom() || queue.label_required() == Some(LabelKind::Tickets));
-        let having = self.flows.iter().filter(|flow| flow.tickets.is_some() || flow.ack_tickets.is_some());
-        let mut idle = having.filter(|flow| !self.meets(flow, true, &mut reads));
-        let first = idle.next()?;
-        let key = if first.tickets.is_some() { "tickets" } else { "ack_tickets" };
-        Some(unheeded(
-            key,
-            &named(first),
-            idle.count(),
-            "on its path goes by tickets, as \"tred\" does",
-            "such a queue",
-        ))
-    }
-
-    /// Weights of customers whose flows come to no queue that divides among customers.
-    fn idle_customers(&self) -> Option<String> {
-        let mut divides = self.memoized(|queue| queue.has_classes() || queue.may_heed(Heeds::Customer));
-        let alike = self.customers.windows(2).all(|pair| pair[0].weight == pair[1].weight);
-        let mut idle = self.customers.iter().filter(|customer| {
-            let is_own = |flow: &&Flow| flow.customer.as_deref() == Some(customer.name.as_str());
-            let mut flows = self.flows.iter().filter(is_own).peekable();
-            !alike
-                && customer.weight != Weight::ONE
-                && flows.peek().is_some()
-                && !flows.any(|flow| self.meets(flow, false, &mut divides))
-        });
-        let first = format!("customer `{}`", idle.next()?.name);
-        let does = "on the paths of its flows divides among customers, as \"hcsfq\" does";
-        Some(unheeded("weight", &first, idle.count(), does, "such a queue"))
     }
 
     /// A buffer of the link, at the start or after a change, that has no room for a packet that it is sent.
@@ -371,7 +312,9 @@ impl Scenario {
     /// The flows over a link that do not answer to drops.
     fn deaf_over(&self, id: LinkId) -> impl Iterator<Item = &Flow> {
         let flows = self.flows_over(id).into_iter().map(|at| &self.flows[at]);
-        flows.filter(|flow| matches!(flow.transport, Transport::Udp { .. }))
+        flows.filter(|flow| {
+            matches!(flow.transport, Transport::Udp { .. }) && !matches!(flow.source, Source::Call(_))
+        })
     }
 
     /// Guarantees in a queue `hcsfq` that are within what the customer has anyway, all of which goes to the flow.

@@ -159,7 +159,7 @@ impl<T> Classes<T> {
         let leaves = self.0.iter().filter(|class| class.is_leaf);
         ClassNames {
             leaves: leaves.map(|class| class.name.as_str()).collect(),
-            takes_others: self.0.iter().any(|class| class.queue.others),
+            others: self.0.iter().find(|class| class.queue.others).map(|class| class.name.as_str()),
         }
     }
 }
@@ -180,8 +180,8 @@ pub struct ByteLimit<'a> {
 pub struct ClassNames<'a> {
     /// Their names. That of a table without classes is empty.
     pub leaves: Vec<&'a str>,
-    /// Whether one of them takes flows that have no class of their own.
-    pub takes_others: bool,
+    /// The one that takes flows without a class of their own, if one does.
+    pub others: Option<&'a str>,
 }
 
 /// Positions in an order in which parents come first, each with its parent.

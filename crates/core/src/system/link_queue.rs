@@ -17,13 +17,13 @@ use super::isolate::{Isolate, IsolatedParams};
 use super::ramp::FlowShare;
 use super::sffc_fronted::SffcFrontedParams;
 use crate::aqm::csfq::RouterRole;
-use crate::aqm::sffc::{Sffc, SffcParams, Trust};
+use crate::aqm::sffc::{NBQ, Sffc, SffcParams, Trust};
 use crate::control::token_bucket::{TokenBucket, TokenBucketParams};
 use crate::flow_setting::FlowSetting;
 use crate::limit::Limit;
 use crate::mark::rate_label::RateLabelParams;
 use crate::packet::{FlowId, LabelKind, Packet, SimplePacket};
-use crate::param::{Args, Entry, Heeds, Known, LIMIT, ParamError, Shares, require};
+use crate::param::{Args, Entry, GoesBy, Heeds, Known, LIMIT, ParamError, Shares, require};
 use crate::queue::{Backlog, Queue, Sink};
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -160,7 +160,13 @@ impl DisciplineParams {
     #[must_use]
     pub fn undone_division(&self) -> Option<[&'static str; 2]> {
         let DisciplineKind::Buffered(buffer) = &self.kind else { return None };
-        let [scheduler, policy] = [buffer.schedule.entry()?, buffer.drop.entry()?];
+        let policy = match &buffer.drop {
+            // SF-FC holds flows that do not answer to drops; its predecessor goes by reports alone.
+            PolicyParams::Sffc(params) if params.fairness.is_some() => return None,
+            PolicyParams::Sffc(_) => &NBQ,
+            policy => policy.entry()?,
+        };
+        let scheduler = buffer.schedule.entry()?;
         let is_undone = scheduler.traits.shares == Shares::Given && policy.traits.shares == Shares::Ignored;
         is_undone.then_some([scheduler.name, policy.name])
     }
@@ -306,6 +312,12 @@ impl DisciplineParams {
     pub fn refuse_dscp(&self) -> Result<(), ParamError> {
         let message = "packets have no DSCP here, only those of gateways do; write \"class\", and class = \"real_rate\" for flows";
         require(!self.goes_by_dscp(), "tins", message)
+    }
+
+    /// Whether it goes by `what` of packets or flows, whatever its parameters.
+    #[must_use]
+    pub fn goes_by(&self, what: GoesBy) -> bool {
+        self.dividing().entries().any(|entry| entry.traits.goes_by == Some(what))
     }
 
     /// Whether it has tins by the DSCP of packets.

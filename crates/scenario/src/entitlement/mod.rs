@@ -46,6 +46,7 @@ pub use due::{Amount, Due};
 use crate::model::{Cbr, Change, Flow, Link, LinkId, OnOff, Poisson, Scenario, Setting, Source, Start};
 pub(crate) use demand::mean_demand;
 use due::Steps;
+pub(crate) use population::ends;
 use population::{Class, Population, limiting_links};
 
 /// Most places of links on paths of classes, summed over the pieces of a scenario, for which entitlements are computed.

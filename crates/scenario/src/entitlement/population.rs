@@ -184,7 +184,7 @@ fn queues(scenario: &Scenario) -> impl Iterator<Item = (usize, &DisciplineParams
 }
 
 /// The nodes where packets of a flow come from and where they go.
-fn ends(scenario: &Scenario, flow: &Flow) -> [u32; 2] {
+pub(crate) fn ends(scenario: &Scenario, flow: &Flow) -> [u32; 2] {
     let link = |id: Option<&LinkId>| id.map(|id| &scenario.links[id.index()]);
     [
         link(flow.path.first()).map_or(0, |link| link.from.0),

@@ -352,7 +352,7 @@ fn roles(placed: &PlacedDirection<'_>, problems: &mut Problems) {
 /// Refuses a queue with classes of which none takes the packets that no rule gives a class. `is_planned`: they are those of plans.
 pub(super) fn classes(direction: &PlacedDirection<'_>, is_planned: bool, problems: &mut Problems) {
     let Some(classes) = direction.config.queue.params.classes() else { return };
-    if classes.takes_others {
+    if classes.others.is_some() {
         return;
     }
     let message = if is_planned {

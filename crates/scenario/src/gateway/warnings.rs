@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 
 use apportion_core::aqm::csfq::RouterRole;
 use apportion_core::mark::MarkerParams;
-use apportion_core::packet::LabelKind;
+use apportion_core::packet::{FlowClass, LabelKind};
 use apportion_core::param::Heeds;
 use apportion_core::system::classes::ByteLimit;
+use apportion_core::system::{DisciplineKind, DisciplineParams};
 use apportion_core::units::{Bytes, TicketRate, Weight};
 
-use super::{Direction, GatewayConfig, RuleConfig};
+use super::{Direction, GatewayConfig, RuleConfig, Treatment};
 use crate::plans::{Lowered, Plans};
-use crate::warnings::{FLOW_KEYS, FlowKey, MOST_NAMED, Standing, carried, full_tags};
+use crate::warnings::{FlowKey, Given, MOST_NAMED, Standing, and_more, carried, full_tags, unheeded};
 
 /// The largest packet of Ethernet, without its header.
 const MTU: Bytes = Bytes::new(1_500);
@@ -27,6 +28,8 @@ impl GatewayConfig {
             all.extend(self.full_tags(way));
             all.extend(self.full_exchange(way));
         }
+        all.extend(self.idle_customers());
+        all.extend(self.idle_keys());
         let Some(plans) = &self.nodes else { return all };
         let planned = Direction::BOTH.into_iter().zip(self.classes_of);
         let planned: Vec<_> = planned.filter_map(|(way, of)| Some((way, of?))).collect();
@@ -42,15 +45,17 @@ impl GatewayConfig {
 
     /// Keys of rules that queues do not heed, one line for each key and the directions in which it does nothing.
     fn unheeded(&self) -> Vec<String> {
-        let has = |key: &FlowKey, rule: &RuleConfig| {
-            key.is_set(rule.gives.weight, rule.gives.guarantee, rule.gives.class)
-        };
+        let name_in = |key: FlowKey, rule: &RuleConfig| key.name_in(&given(rule));
         let queues = Direction::BOTH.map(|way| &self.direction(way).queue.params);
         let mut all = Vec::new();
-        for key in FLOW_KEYS.iter().filter(|key| self.rules.iter().any(|rule| has(key, rule))) {
-            let heed = queues.map(|queue| queue.may_heed(key.kind));
+        for key in FlowKey::ALL {
+            if self.rules.iter().all(|rule| name_in(key, rule).is_none()) {
+                continue;
+            }
+            let counts = queues.map(|queue| key.may_count(queue));
             let ignored = |rule: &RuleConfig| {
-                Direction::BOTH.map(|way| rule.is_for(way) && has(key, rule) && !heed[way as usize])
+                Direction::BOTH
+                    .map(|way| rule.is_for(way) && name_in(key, rule).is_some() && !counts[way as usize])
             };
             for (ways, place) in [
                 ([true, false], "in direction `up`"),
@@ -58,16 +63,19 @@ impl GatewayConfig {
                 ([true, true], "in either direction"),
             ] {
                 let mut rules = self.rules.iter().filter(|rule| ignored(rule) == ways);
-                let Some(first) = rules.next() else { continue };
+                let Some((first, name)) = rules.next().and_then(|rule| Some((rule, name_in(key, rule)?)))
+                else {
+                    continue;
+                };
                 let by_dscp = queues.iter().zip(ways).any(|(queue, ignores)| ignores && queue.goes_by_dscp());
-                let knows = by_dscp && key.kind == Heeds::Class;
+                let knows = by_dscp && key == FlowKey::Class;
                 let mut mend = if knows { "tins = \"class\" for `cake`" } else { "such a queue" }.to_owned();
                 if first.direction.is_none()
                     && let Some(other) = Direction::BOTH.into_iter().find(|way| !ways[*way as usize])
                 {
                     mend += &format!(", direction = \"{}\"", other.name());
                 }
-                all.push(key.unheeded(&named(first), rules.count(), place, &mend));
+                all.push(key.unheeded(name, &named(first), rules.count(), place, &mend));
             }
         }
         all
@@ -88,9 +96,69 @@ impl GatewayConfig {
         // Those of plans have warnings of their own, with the words of the file.
         if self.classes_of[way as usize].is_none() {
             all.extend(standing.of_classes());
+            all.extend(self.idle_classes(way, standing.queue));
         }
+        all.extend(self.idle_ramp(way, standing.queue));
         all.extend(standing.idle_rates());
         all
+    }
+
+    /// A `ramp` that has no flow to reserve for.
+    fn idle_ramp(&self, way: Direction, queue: &DisciplineParams) -> Option<String> {
+        let is_real_rate = |rule: &RuleConfig| rule.gives.class == FlowClass::RealRate;
+        let is_idle = matches!(queue.kind, DisciplineKind::Ramp(_)) && !self.rules_for(way).any(is_real_rate);
+        is_idle.then(|| {
+            format!(
+                "the queue `ramp` of direction `{}` reserves nothing, since no rule for it has class = \"real_rate\"",
+                way.name()
+            )
+        })
+    }
+
+    /// Classes to which no rule leads.
+    fn idle_classes(&self, way: Direction, queue: &DisciplineParams) -> Option<String> {
+        let classes = queue.classes()?;
+        let has = |class: &str| self.rules_for(way).any(|rule| rule.gives.customer.as_deref() == Some(class));
+        let own = classes.leaves.into_iter().filter(|leaf| !leaf.is_empty() && classes.others != Some(*leaf));
+        let idle: Vec<&str> = own.filter(|leaf| !has(leaf)).collect();
+        let named: Vec<_> = idle.iter().take(MOST_NAMED).map(|leaf| format!("`{leaf}`")).collect();
+        Some(format!(
+            "no rule for direction `{}` leads to class {}{} of its queue; write customer = \"{}\" in one, or leave the class out",
+            way.name(),
+            named.join(", "),
+            and_more(idle.len()),
+            idle.first()?
+        ))
+    }
+
+    /// Weights of customers where neither queue divides among customers.
+    fn idle_customers(&self) -> Option<String> {
+        let queues = Direction::BOTH.map(|way| &self.direction(way).queue.params);
+        let divides = |queue: &&DisciplineParams| queue.has_classes() || queue.may_heed(Heeds::Customer);
+        if queues.iter().any(divides) {
+            return None;
+        }
+        let alike = self.customers.windows(2).all(|pair| pair[0].weight == pair[1].weight);
+        let mut weighed = self.customers.iter().filter(|customer| customer.weight != Weight::ONE && !alike);
+        let first = format!("customer `{}`", weighed.next()?.name);
+        let does = "in either direction divides among customers, as \"hcsfq\" does";
+        Some(unheeded("weight", &first, weighed.count(), does, "such a queue"))
+    }
+
+    /// Keys of the gateway that neither queue has a use for.
+    fn idle_keys(&self) -> impl Iterator<Item = String> {
+        let any = |is: fn(&DisciplineParams) -> bool| {
+            Direction::BOTH.into_iter().any(|way| is(&self.direction(way).queue.params))
+        };
+        let notified = any(|queue| matches!(queue.kind, DisciplineKind::Ramp(_)));
+        let reported = any(|queue| queue.report_interval().is_some());
+        let keys = [
+            ("notifications", self.notifications.is_some() && !notified, "\"ramp\", which notifies"),
+            ("address", self.address.is_some() && !reported, "\"sffc\", which reports"),
+        ];
+        keys.into_iter().filter(|(_, is_idle, _)| *is_idle).map(|(key, _, queue)| {
+            format!("`{key}` has no effect: neither direction has a queue such as {queue}; leave it out")
+        })
     }
 
     /// Labels too narrow for a flow that sends as much as the direction carries.
@@ -181,6 +249,12 @@ impl GatewayConfig {
     }
 }
 
+/// What queues may know of the flows that match a rule.
+fn given(rule: &RuleConfig) -> Given<'_> {
+    let Treatment { weight, guarantee, class, target, rtt, ref mark, .. } = rule.gives;
+    Given { weight, guarantee, class, target, rtt, mark: mark.as_ref().map(|mark| &mark.params) }
+}
+
 /// A rule in words.
 fn named(rule: &RuleConfig) -> String {
     format!("rule `{}`", rule.name)
@@ -203,12 +277,4 @@ fn lowered(plans: &Plans, of: Direction) -> Option<String> {
             named.join(", ")
         )
     })
-}
-
-/// Words for those of so many that are not named.
-fn and_more(all: usize) -> String {
-    match all.saturating_sub(MOST_NAMED) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    }
 }

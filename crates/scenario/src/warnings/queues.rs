@@ -3,59 +3,16 @@
 
 use apportion_core::label::Label;
 use apportion_core::mark::rate_label::RateLabelParams;
-use apportion_core::packet::FlowClass;
-use apportion_core::param::Heeds;
 use apportion_core::system::classes::Classes;
 use apportion_core::system::hfsc::HfscClass;
 use apportion_core::system::htb::HtbClass;
 use apportion_core::system::{DisciplineKind, DisciplineParams};
-use apportion_core::units::{Bytes, Rate, Weight};
+use apportion_core::units::{Bytes, Rate};
 
 /// Flows or classes that are named for one reason. Chosen: what one reads.
 pub(crate) const MOST_NAMED: usize = 3;
 /// The smallest packet that most links carry: an acknowledgement of TCP.
 const SMALLEST: Bytes = Bytes::new(40);
-
-/// A key of flows that queues may not heed.
-pub(crate) struct FlowKey {
-    name: &'static str,
-    pub(crate) kind: Heeds,
-    /// What a queue does that heeds it.
-    does: &'static str,
-}
-
-/// Those that change what a flow is due.
-pub(crate) const FLOW_KEYS: [FlowKey; 3] = [
-    FlowKey { name: "weight", kind: Heeds::Weight, does: "divides by weights, as \"drr\" does" },
-    FlowKey { name: "guarantee", kind: Heeds::Guarantee, does: "keeps guarantees, as \"csfq\" does" },
-    FlowKey { name: "class", kind: Heeds::Class, does: "knows classes, as \"ramp\" does" },
-];
-
-impl FlowKey {
-    /// Whether one of these, of a flow, is not its default.
-    pub(crate) fn is_set(&self, weight: Weight, guarantee: Rate, class: FlowClass) -> bool {
-        match self.kind {
-            Heeds::Weight => weight != Weight::ONE,
-            Heeds::Guarantee => guarantee > Rate::ZERO,
-            Heeds::Class => class == FlowClass::RealRate,
-            // Customers are rows of reports too.
-            Heeds::Customer | Heeds::Rtt | Heeds::Hosts | Heeds::Target => false,
-        }
-    }
-
-    /// That the key of `whom` and of so many others does nothing, since no queue `place` heeds it; `mend` is what to write.
-    pub(crate) fn unheeded(&self, whom: &str, others: usize, place: &str, mend: &str) -> String {
-        unheeded(self.name, whom, others, &format!("{place} {}", self.does), mend)
-    }
-}
-
-/// That `key` of `whom` and of so many others does nothing, since no queue `does` what would need it.
-pub(super) fn unheeded(key: &str, whom: &str, others: usize, does: &str, mend: &str) -> String {
-    let others = if others == 0 { String::new() } else { format!(" and of {others} more") };
-    format!(
-        "`{key}` of {whom}{others} does not change what it gets: no queue {does}; write {mend}, or leave it out"
-    )
-}
 
 /// A queue where it stands.
 pub(crate) struct Standing<'a> {
@@ -216,8 +173,9 @@ impl Standing<'_> {
         let part = SMALLEST.get() as f64 / charged.get() as f64;
         let least = |rate| (mbit(rate) * part * 1e3).round() / 1e3;
         let bandwidth = self.queue.bandwidth().map(|rate| ("bandwidth", "it", least(rate)));
+        let flows = self.queue.max_flow_rate().map(|rate| ("maxrate", "it", mbit(rate)));
         let link = mbit(self.rate);
-        let idle = shaper.into_iter().chain(bandwidth).filter(move |(_, _, own)| *own > link);
+        let idle = shaper.into_iter().chain(bandwidth).chain(flows).filter(move |(_, _, own)| *own > link);
         idle.map(move |(key, out, own)| {
             format!(
                 "`{key}` of the queue of {} lets {own} Mbit/s pass, more than the {link} that there are behind it, so that it holds \
@@ -275,4 +233,12 @@ fn least_of<'a, T>(
     let up = std::iter::successors(from, |at| all[*at].parent);
     let bounds = up.filter_map(|at| Some((all[at].name.as_str(), most(&all[at].params)?)));
     bounds.min_by_key(|(_, bound)| *bound)
+}
+
+/// Words for those of so many that are not named.
+pub(crate) fn and_more(all: usize) -> String {
+    match all.saturating_sub(MOST_NAMED) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    }
 }

@@ -172,3 +172,40 @@ fn a_buffer_below_a_packet_is_warned_of() {
     let memory = "{ kind = \"fq_codel\", limit = \"9p\", memory_limit = \"1kB\" }";
     assert_eq!(of(memory), [warning("memory_limit", "1kB")]);
 }
+
+#[test]
+fn what_no_rule_and_no_queue_uses_is_named() {
+    let htb = "{ kind = \"htb\", class = { x = { rate = \"1Mbit\" }, y = { rate = \"1Mbit\" }, o = { rate = \"1Mbit\", others = true } } }";
+    let told = "no rule for direction `up` leads to class `y` of its queue; write customer = \"y\" in one, or leave the class out";
+    assert_eq!(warnings(htb, DRR, &rule("customer = \"x\"")), [told]);
+    let both = rule("customer = \"x\"") + "[[rule]]\nprotocol = 6\ncustomer = \"y\"\n";
+    assert_eq!(warnings(htb, DRR, &both), [""; 0]);
+    let idle =
+        "the queue `ramp` of direction `up` reserves nothing, since no rule for it has class = \"real_rate\"";
+    assert_eq!(warnings("\"ramp\"", DRR, ""), [idle]);
+    assert_eq!(warnings("\"ramp\"", DRR, &rule("class = \"real_rate\"\ndirection = \"up\"")), [""; 0]);
+    let weights = rule("customer = \"x\"")
+        + "[[rule]]\nprotocol = 6\ncustomer = \"y\"\n[customer.x]\nweight = 3\n[customer.y]\nweight = 1\n";
+    let told = unheeded(
+        "weight",
+        "customer `x`",
+        "in either direction",
+        "divides among customers, as \"hcsfq\" does",
+        "such a queue",
+    );
+    assert_eq!(warnings(DRR, DRR, &weights), [told]);
+    assert_eq!(warnings("\"hcsfq\"", DRR, &weights), [""; 0]);
+    for (key, value, queue) in [
+        ("notifications", "/run/n.sock", "\"ramp\", which notifies"),
+        ("address", "192.0.2.1", "\"sffc\", which reports"),
+    ] {
+        let file = format!("{key} = \"{value}\"\ndown.queue = \"drr\"");
+        let told =
+            format!("`{key}` has no effect: neither direction has a queue such as {queue}; leave it out");
+        assert_eq!(load(&minimal(&file, "queue = \"drr\"", "")).warnings(), [told]);
+    }
+    let tsw = rule("mark = { kind = \"tsw2cm\", cir = \"1Mbit\" }\nrtt = \"50ms\"\ndirection = \"up\"");
+    let named = warnings(DRR, DRR, &tsw);
+    let keys: Vec<_> = named.iter().map(|line| line.split('`').nth(1).unwrap()).collect();
+    assert_eq!(keys, ["rtt", "mark"]);
+}

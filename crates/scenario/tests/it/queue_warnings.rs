@@ -138,6 +138,7 @@ fn rates_above_that_of_the_link_are_named() {
     for queue in [shaped("12Mbit"), cake("12Mbit", ""), cake("13Mbit", ", framing = \"atm\"")] {
         assert_eq!(warnings(&queue, &one), [""; 0], "{queue}");
     }
+    assert_eq!(warnings("{ kind = \"fq\", maxrate = \"13Mbit\" }", &one), [told("maxrate", "it")]);
     // The link may become faster, and so may the queue.
     assert_eq!(warnings(&shaped("13Mbit"), &(one.clone() + CHANGE_OF_RATE)), [""; 0]);
     let change =

@@ -36,8 +36,8 @@ fn less_than_ten_seconds_are_too_few() {
 fn less_than_a_hundred_round_trips_are_too_few() {
     // What the flow says of its round trip is for disciplines; the path decides.
     let of_path = |stop: &str, delay: &str| {
-        let text = text(stop, "fifo", "flow.slow = { from = \"a\", to = \"b\", rtt = \"900ms\" }\n");
-        text.replace("20ms", delay)
+        let text = text(stop, "QUEUE", "flow.slow = { from = \"a\", to = \"b\", rtt = \"900ms\" }\n");
+        text.replace("20ms", delay).replace("\"QUEUE\"", "{ kind = \"lqd\", thresholds = \"rtt\" }")
     };
     assert_eq!(
         scenario(&of_path("25s", "100ms")).warnings(),
@@ -111,6 +111,81 @@ fn keys_that_no_queue_on_the_path_heeds_are_named() {
         );
         assert_eq!(of(queue), [""; 0]);
     }
+}
+
+#[test]
+fn targets_round_trip_times_and_colours_without_a_reader_are_named() {
+    let told = |key: &str, does: &str| {
+        format!(
+            "`{key}` of flow `two` does not change what it gets: no queue on its path {does}; write such a queue, or \
+             leave it out"
+        )
+    };
+    let queue = "has a queue for each real-rate flow, as \"ramp\" does";
+    for (key, value) in [("target", "8kB"), ("target_delay", "20ms")] {
+        let keys = format!("class = \"real_rate\", {key} = \"{value}\"");
+        assert_eq!(warnings("40s", "cake", &two(["", &keys])), [told(key, queue)]);
+        assert_eq!(warnings("40s", "ramp", &two(["", &keys])), [""; 0]);
+    }
+    let rtt = two(["", "rtt = \"200ms\""]);
+    assert_eq!(
+        warnings("40s", "lqd", &rtt),
+        [told("rtt", "divides by round-trip times, as \"lqd\" does with thresholds = \"rtt\"")]
+    );
+    // With a guarantee it sets the depth of a bucket.
+    assert_eq!(warnings("40s", "csfq", &two(["", "rtt = \"200ms\", guarantee = \"2Mbit\""])), [""; 0]);
+    for marker in ["tsw2cm", "tsw3cm"] {
+        let rate = if marker == "tsw2cm" { "cir = \"2Mbit\"" } else { "cir = \"1Mbit\", pir = \"2Mbit\"" };
+        let marked = two(["", &format!("mark = {{ kind = \"{marker}\", {rate} }}")]);
+        assert_eq!(warnings("40s", "red", &marked), [told("mark", "goes by colours, as \"rio\" does")]);
+        assert_eq!(warnings("40s", "rio", &marked), [""; 0]);
+    }
+}
+
+#[test]
+fn weights_that_are_set_against_none_are_named() {
+    let told = |whom: &str| {
+        format!(
+            "`weight` of {whom} does not change what it gets: wherever weights count on its path, the flows that it shares a host with, or the link, \
+             weigh alike; leave it out"
+        )
+    };
+    let links = |queue: &str| {
+        let access = |host: &str| {
+            format!("link.{host} = {{ from = \"{host}\", to = \"a\", rate = \"1Gbit\", delay = \"1ms\" }}\n")
+        };
+        text("40s", "QUEUE", &(access("x") + &access("y"))).replace("\"QUEUE\"", queue)
+    };
+    let flow = |name: &str, from: &str, keys: &str| {
+        format!("flow.{name} = {{ from = \"{from}\", to = \"b\", {keys} }}\n")
+    };
+    let of = |queue: &str, flows: &[String]| scenario(&(links(queue) + &flows.concat())).warnings();
+    let alone = [flow("one", "x", ""), flow("two", "y", "weight = 3")];
+    let isolated = "{ kind = \"drr\", isolate = \"source\" }";
+    assert_eq!(of(isolated, &alone), [told("flow `two`")]);
+    assert_eq!(of("\"drr\"", &alone), [""; 0]);
+    assert_eq!(of("{ kind = \"drr\", isolate = \"destination\" }", &alone), [""; 0]);
+    let together = [flow("one", "x", ""), flow("two", "x", "weight = 3"), flow("three", "y", "weight = 2")];
+    assert_eq!(of(isolated, &together), [told("flow `three`")]);
+    // A change may set it against others.
+    let change = "[[change]]\nat = \"15s\"\nset = \"flow.one.weight\"\nto = 2\n".to_owned();
+    assert_eq!(of(isolated, &[alone.concat(), change]), [""; 0]);
+}
+
+#[test]
+fn tickets_of_links_without_ticketed_flows_are_named() {
+    let with = |key: &str, flows: &str| {
+        let text = text("40s", "tred", flows);
+        scenario(&text.replace("delay = \"20ms\"", &format!("delay = \"20ms\", {key}"))).warnings()
+    };
+    for (key, value) in [("tickets", "100"), ("exchange", "{ bits = 9 }")] {
+        let told = format!(
+            "`{key}` of link `wire` does nothing: no flow over it has tickets; write for example tickets = 100 for flows, or leave it out"
+        );
+        assert_eq!(with(&format!("{key} = {value}"), ONE), [told.as_str()]);
+        assert_eq!(with(&format!("{key} = {value}"), &two(["", "tickets = 50"])), [""; 0]);
+    }
+    assert_eq!(with("jitter = \"0ms\"", ONE), [""; 0]);
 }
 
 #[test]
@@ -297,6 +372,14 @@ fn tags_too_narrow_for_a_packet_are_named() {
     assert_eq!(warnings("tred", &flows(20_000, "bits = 8")), [""; 0]);
     assert_eq!(warnings("tred", &flows(30_000, "bits = 8, form = \"floating\"")), [""; 0]);
     assert_eq!(warnings("tred", &flows(30_000, "")), [""; 0]);
+    // 300 tickets are 0.3 of one for a packet of 1500 B.
+    let few = |mark| flow("one", 200, "1500B", mark) + &flow("two", 100, "1500B", mark);
+    let told = "packets of 1500B of flow `two` would carry 0.300 tickets at link `wire`, and its tags hold whole ones (`mark.bits` = 8), \
+                so most carry none and shares do not follow tickets; write mark = { bits = 17 }, or issue more tickets to all";
+    assert_eq!(warnings("tred", &few("bits = 8")), [told]);
+    for mark in ["", "bits = 8, rounding = \"stochastic\"", "bits = 8, form = \"floating\""] {
+        assert_eq!(warnings("tred", &few(mark)), [""; 0], "{mark}");
+    }
     // Others do not read them, and that is what is said.
     let [other] = &warnings("red", &flows(30_000, "bits = 8"))[..] else { panic!("one warning") };
     assert!(other.starts_with("`tickets` of flow `big`"), "{other}");
@@ -325,4 +408,12 @@ fn policies_that_undo_a_fair_scheduler_are_named() {
     for kind in ["fifo", "drr", "red", "fq_codel"] {
         assert_eq!(warnings(&format!("\"{kind}\""), flood), [""; 0], "{kind}");
     }
+    // SF-FC holds what does not answer to drops; its predecessor goes by the name that was written.
+    assert_eq!(warnings("{ kind = \"drr\", drop = \"sffc\" }", flood), [""; 0]);
+    let nbq = warnings("{ kind = \"drr\", drop = \"nbq\" }", flood);
+    assert_eq!(nbq, [told.replace("`tail`", "`nbq`")]);
+    // A call answers to delay and loss.
+    let call =
+        flood.replace("{ kind = \"cbr\", rate = \"13Mbit\" }", "{ kind = \"call\", max = \"13Mbit\" }");
+    assert_eq!(warnings("{ kind = \"drr\", drop = \"tail\" }", &call), [""; 0]);
 }

@@ -1,0 +1,261 @@
+//! Keys of flows that no queue on their way goes by.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use apportion_core::mark::MarkerParams;
+use apportion_core::packet::{FillTarget, FlowClass, LabelKind};
+use apportion_core::param::{GoesBy, Heeds};
+use apportion_core::system::isolate::Isolate;
+use apportion_core::system::{Catalog, DisciplineParams};
+use apportion_core::units::{Rate, Span, Weight};
+
+use super::labels::named;
+use crate::entitlement::ends;
+use crate::marking::default_exchange;
+use crate::model::{Flow, FlowSettings, Link, LinkId, Scenario, Setting};
+
+/// What a queue may go by that a key of a flow or of a rule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum FlowKey {
+    Weight,
+    Guarantee,
+    Class,
+    Target,
+    Rtt,
+    Colours,
+}
+
+/// Of a flow, or of those that match a rule.
+pub(crate) struct Given<'a> {
+    pub weight: Weight,
+    pub guarantee: Rate,
+    pub class: FlowClass,
+    pub target: Option<FillTarget>,
+    pub rtt: Option<Span>,
+    pub mark: Option<&'a MarkerParams>,
+}
+
+impl FlowKey {
+    /// All of them, in the order in which they are named.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Weight, Self::Guarantee, Self::Class, Self::Target, Self::Rtt, Self::Colours];
+
+    /// What a queue does that goes by it.
+    const fn does(self) -> &'static str {
+        match self {
+            Self::Weight => "divides by weights, as \"drr\" does",
+            Self::Guarantee => "keeps guarantees, as \"csfq\" does",
+            Self::Class => "knows classes, as \"ramp\" does",
+            Self::Target => "has a queue for each real-rate flow, as \"ramp\" does",
+            Self::Rtt => "divides by round-trip times, as \"lqd\" does with thresholds = \"rtt\"",
+            Self::Colours => "goes by colours, as \"rio\" does",
+        }
+    }
+
+    /// Whether a queue goes by it with the values that its parameters have, or may: of an external one that is not known.
+    pub(crate) fn may_count(self, queue: &DisciplineParams) -> bool {
+        match self {
+            Self::Weight => queue.may_heed(Heeds::Weight),
+            Self::Guarantee => queue.may_heed(Heeds::Guarantee),
+            Self::Class => queue.may_heed(Heeds::Class),
+            Self::Target => queue.may_heed(Heeds::Target),
+            Self::Rtt => queue.may_heed(Heeds::Rtt),
+            Self::Colours => queue.is_custom() || queue.goes_by(GoesBy::Colours),
+        }
+    }
+
+    /// The name of the key that says it, if `given` is not the default.
+    pub(crate) fn name_in(self, given: &Given<'_>) -> Option<&'static str> {
+        let (is_given, name) = match self {
+            Self::Weight => (given.weight != Weight::ONE, "weight"),
+            Self::Guarantee => (given.guarantee > Rate::ZERO, "guarantee"),
+            Self::Class => (given.class == FlowClass::RealRate, "class"),
+            Self::Target => match given.target {
+                Some(FillTarget::Delay(_)) => (true, "target_delay"),
+                target => (target.is_some(), "target"),
+            },
+            // The bucket of a guarantee is as deep as a round trip is long.
+            Self::Rtt => (given.rtt.is_some() && given.guarantee == Rate::ZERO, "rtt"),
+            Self::Colours => (matches!(given.mark, Some(MarkerParams::Tsw3cm(_))), "mark"),
+        };
+        is_given.then_some(name)
+    }
+
+    /// That the key `name` of `whom` and of so many others does nothing, since no queue `place` goes by it; `mend` is what to write.
+    pub(crate) fn unheeded(self, name: &str, whom: &str, others: usize, place: &str, mend: &str) -> String {
+        unheeded(name, whom, others, &format!("{place} {}", self.does()), mend)
+    }
+}
+
+/// That `key` of `whom` and of so many others does nothing, since no queue `does` what would need it.
+pub(crate) fn unheeded(key: &str, whom: &str, others: usize, does: &str, mend: &str) -> String {
+    let others = if others == 0 { String::new() } else { format!(" and of {others} more") };
+    format!(
+        "`{key}` of {whom}{others} does not change what it gets: no queue {does}; write {mend}, or leave it out"
+    )
+}
+
+impl Scenario {
+    /// What flows have, or are given by a change, that no queue on their paths heeds, one line for each key.
+    pub(super) fn unheeded(&self) -> Vec<String> {
+        let are_alike = self.flows.windows(2).all(|pair| pair[0].weight == pair[1].weight);
+        let changes = self.changes.iter().filter(|change| change.at < self.stop);
+        let changed = changes.filter_map(|change| match change.to {
+            Setting::FlowWeight(flow, _) => Some(((FlowKey::Weight, flow), "weight")),
+            Setting::FlowGuarantee(flow, rate) if rate > Rate::ZERO => {
+                Some(((FlowKey::Guarantee, flow), "guarantee"))
+            }
+            Setting::FlowClass(flow, FlowClass::RealRate) => Some(((FlowKey::Class, flow), "class")),
+            _ => None,
+        });
+        let changed: BTreeMap<(FlowKey, usize), &str> = changed.collect();
+        let name_in = |key: FlowKey, at: usize, flow: &Flow| {
+            let says_nothing = key == FlowKey::Weight && are_alike;
+            let own = key.name_in(&given(flow)).filter(|_| !says_nothing);
+            own.or_else(|| changed.get(&(key, at)).copied())
+        };
+        let lines = FlowKey::ALL.into_iter().filter_map(|key| {
+            let having = self.flows.iter().enumerate();
+            let having = having.filter_map(|(at, flow)| Some((name_in(key, at, flow)?, flow)));
+            let mut counts = self.memoized(|queue| key.may_count(queue));
+            // Acknowledgements have the class of their flow.
+            let mut idle = having.filter(|(_, flow)| !self.meets(flow, key == FlowKey::Class, &mut counts));
+            let (name, first) = idle.next()?;
+            Some(key.unheeded(name, &named(first), idle.count(), "on its path", "such a queue"))
+        });
+        lines.collect()
+    }
+
+    /// Tickets of flows that come to no queue that goes by them.
+    pub(super) fn idle_tickets(&self) -> Option<String> {
+        let mut reads =
+            self.memoized(|queue| queue.is_custom() || queue.label_required() == Some(LabelKind::Tickets));
+        let having = self.flows.iter().filter(|flow| flow.tickets.is_some() || flow.ack_tickets.is_some());
+        let mut idle = having.filter(|flow| !self.meets(flow, true, &mut reads));
+        let first = idle.next()?;
+        let key = if first.tickets.is_some() { "tickets" } else { "ack_tickets" };
+        Some(unheeded(
+            key,
+            &named(first),
+            idle.count(),
+            "on its path goes by tickets, as \"tred\" does",
+            "such a queue",
+        ))
+    }
+
+    /// Weights of customers whose flows come to no queue that divides among customers.
+    pub(super) fn idle_customers(&self) -> Option<String> {
+        let mut divides = self.memoized(|queue| queue.has_classes() || queue.may_heed(Heeds::Customer));
+        let alike = self.customers.windows(2).all(|pair| pair[0].weight == pair[1].weight);
+        let mut idle = self.customers.iter().filter(|customer| {
+            let is_own = |flow: &&Flow| flow.customer.as_deref() == Some(customer.name.as_str());
+            let mut flows = self.flows.iter().filter(is_own).peekable();
+            !alike
+                && customer.weight != Weight::ONE
+                && flows.peek().is_some()
+                && !flows.any(|flow| self.meets(flow, false, &mut divides))
+        });
+        let first = format!("customer `{}`", idle.next()?.name);
+        let does = "on the paths of its flows divides among customers, as \"hcsfq\" does";
+        Some(unheeded("weight", &first, idle.count(), does, "such a queue"))
+    }
+
+    /// Weights that no queue on the way of a flow can set against another: wherever weights count, those over the link, or of its host, weigh
+    /// alike.
+    pub(super) fn weights_alone(&self) -> Option<String> {
+        let changes_weights = |setting: &Setting| matches!(setting, Setting::FlowWeight(..));
+        let weighs = |flow: &Flow| flow.weight != Weight::ONE;
+        if !self.flows.iter().any(weighs) || self.changes.iter().any(|change| changes_weights(&change.to)) {
+            return None;
+        }
+        let mut counts = self.memoized(|queue| queue.may_heed(Heeds::Weight));
+        let mut unlike: BTreeMap<LinkId, BTreeSet<Group>> = BTreeMap::new();
+        let mut is_weighed = |flow: &Flow, id: LinkId| {
+            let queue = &self.links[id.index()].queue;
+            let has_changes = self.queues_of(id, &self.links[id.index()]).nth(1).is_some();
+            // What one router writes on packets another reads.
+            let is_known = !has_changes && !queue.is_custom() && queue.label_written().is_none();
+            !is_known
+                || unlike.entry(id).or_insert_with(|| self.unlike(id)).contains(&self.group_of(queue, flow))
+        };
+        let mut alone = self.flows.iter().filter(|flow| {
+            let over: Vec<LinkId> = flow
+                .path
+                .iter()
+                .flat_map(|hop| self.choices(flow, hop))
+                .copied()
+                .filter(|id| counts(*id))
+                .collect();
+            weighs(flow) && !over.is_empty() && !over.into_iter().any(|id| is_weighed(flow, id))
+        });
+        // Where all weigh alike everywhere, that is what is meant.
+        let are_alike = self.flows.windows(2).all(|pair| pair[0].weight == pair[1].weight);
+        let first = alone.next().filter(|_| !are_alike)?;
+        let others = match alone.count() {
+            0 => String::new(),
+            more => format!(" and of {more} more"),
+        };
+        Some(format!(
+            "`weight` of {}{others} does not change what it gets: wherever weights count on its path, the flows that it shares a host with, or the link, \
+             weigh alike; leave it out",
+            named(first)
+        ))
+    }
+
+    /// Of the groups of flows among which a link divides by weights, those whose weights differ.
+    fn unlike(&self, id: LinkId) -> BTreeSet<Group> {
+        let queue = &self.links[id.index()].queue;
+        let mut weights: BTreeMap<Group, Weight> = BTreeMap::new();
+        let flows = self.flows_over(id).into_iter().map(|at| &self.flows[at]);
+        let unlike = flows.filter_map(|flow| {
+            let group = self.group_of(queue, flow);
+            (*weights.entry(group).or_insert(flow.weight) != flow.weight).then_some(group)
+        });
+        unlike.collect()
+    }
+
+    /// Whose weights that of a flow is set against.
+    fn group_of(&self, queue: &DisciplineParams, flow: &Flow) -> Group {
+        let [source, destination] = ends(self, flow).map(Some);
+        match queue.isolate() {
+            None => [None; 2],
+            Some(Isolate::Source) => [source, None],
+            Some(Isolate::Destination) => [None, destination],
+            Some(Isolate::Both) => [source, destination],
+        }
+    }
+
+    /// Tickets and settings of an exchange of a link over which no flow with tickets comes.
+    pub(super) fn idle_exchange(&self, id: LinkId, link: &Link) -> Option<String> {
+        let is_set = link.exchange != default_exchange(&Catalog::default());
+        let key = match (link.tickets, link.ack_tickets) {
+            (Some(_), _) => "tickets",
+            (_, Some(_)) => "ack_tickets",
+            // Both directions have it, and are named once.
+            _ if is_set && link.other_way.is_none_or(|other| id < other) => "exchange",
+            _ => return None,
+        };
+        let has = |flow: &&Flow| flow.tickets.is_some() || flow.ack_tickets.is_some();
+        let ways = [Some(id), link.other_way.filter(|_| key == "exchange")];
+        let crosses = |flow: &Flow| {
+            let over = |id| [&flow.path, &flow.back].into_iter().any(|way| self.may_cross(flow, way, id));
+            ways.into_iter().flatten().any(over)
+        };
+        let is_idle = !self.flows.iter().filter(has).any(crosses);
+        is_idle.then(|| {
+            format!(
+                "`{key}` of link `{}` does nothing: no flow over it has tickets; write for example tickets = 100 for flows, or leave it out",
+                link.name
+            )
+        })
+    }
+}
+
+/// The source and the destination of flows among which weights count, where a queue divides among these first.
+type Group = [Option<u32>; 2];
+
+/// What queues may know of a flow.
+fn given(flow: &Flow) -> Given<'_> {
+    let FlowSettings { weight, guarantee, class, target, rtt, ref mark, .. } = *flow.settings;
+    Given { weight, guarantee, class, target, rtt, mark: mark.as_deref() }
+}
