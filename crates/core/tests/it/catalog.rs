@@ -195,7 +195,7 @@ fn other_value(entry: &str, param: &Param) -> &'static str {
 
 /// Whether its [other value](other_value) leaves others without effect, which are refused next to it.
 fn turns_off_others(param: &Param) -> bool {
-    ["reports", "factor", "marking"].contains(&param.name)
+    param.name == "marking"
 }
 
 /// The parameters that a selection builds, as they print.

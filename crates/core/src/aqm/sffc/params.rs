@@ -64,7 +64,8 @@ params! {
         regular: Ratio = Param::of("5%", "\"a regular value\"; chosen"),
         /// A flow counts as active, and has state, until it has been silent for this time.
         active: Span = Param::of("500ms", "not stated; chosen: 10 intervals").symbol("T"),
-        /// Whether it reports its losses to the upstream router and uses the reports of the downstream one.
+        /// Whether it reports its losses to the upstream router and uses the reports of the downstream one; without, `trust` and
+        /// `report_discards` have no effect.
         reports: bool = Param::of("true", "the paper"),
         /// Start of eqs. 3 and 4: the previous basic discard rate, or the final one, v.
         previous: Previous = Param::of("bdr", "eq. 3 has v, which is final"),
@@ -219,13 +220,7 @@ impl SffcParams {
         require(self.increment > Ratio::ZERO, "increment", rises)?;
         let shares =
             "it has no effect: only cuts that are shares, discard = \"share\", go on from a rate before";
-        let silent =
-            "it has no effect: with reports = false no router reports losses; leave one of the two out";
-        args.refuse_idle(&[
-            ("previous", self.discard == Discard::Rate, shares),
-            ("report_discards", !self.reports, silent),
-            ("trust", !self.reports, silent),
-        ])
+        args.refuse_idle(&[("previous", self.discard == Discard::Rate, shares)])
     }
 
     /// What divides the link behind the discarder, by its name in the catalogue.

@@ -84,7 +84,7 @@ params! {
         wait: bool = WAIT,
         mean_pktsize: Bytes = MEAN_PKTSIZE,
         window: Span = WINDOW,
-        /// Whether tickets count; false: plain RED.
+        /// Whether tickets count; false: plain RED, to compare with, where `n` has no effect.
         factor: bool = Param::of("true", "the paper, section II-C.1"),
         /// Exponent of ExpectTkt / InTkt.
         n: f64 =
@@ -136,11 +136,6 @@ impl TredParams {
         args.refuse_idle(&[
             ("k", self.expect == Expect::Share, all),
             ("target", !self.adaptive, "it has no effect: only adaptive = true moves the average to it"),
-            (
-                "n",
-                !self.factor,
-                "it has no effect: with factor = false tickets do not multiply p; leave one of the two out",
-            ),
         ])
     }
 

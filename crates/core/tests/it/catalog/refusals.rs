@@ -77,16 +77,6 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
             &["previous=final"],
             "`previous`: it has no effect: only cuts that are shares, discard = \"share\", go on from a rate before",
         ),
-        (
-            "tred",
-            &["factor=false", "n=4"],
-            "`n`: it has no effect: with factor = false tickets do not multiply p; leave one of the two out",
-        ),
-        (
-            "nbq",
-            &["reports=false", "trust=bounded"],
-            "`trust`: it has no effect: with reports = false no router reports losses; leave one of the two out",
-        ),
         ("fq_pie", &["mark_ecnth=0.2"], "`mark_ecnth`: it has no effect: only ecn = true marks packets"),
         (
             "lqd",
