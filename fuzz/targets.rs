@@ -93,10 +93,13 @@ pub fn capture(data: &[u8]) {
     }
 }
 
-/// Any bytes as a trace of delivery opportunities: no panic, and each packet that is sent has a time.
+/// Any bytes as a trace of delivery opportunities, or behind a line that begins with `=` as the table whose columns that line says: no
+/// panic, and each packet that is sent has a time.
 pub fn trace(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    match apportion_scenario::delivery_trace(text) {
+    let table = text.strip_prefix('=').and_then(|text| text.split_once('\n'));
+    let (columns, text) = table.map_or((None, text), |(columns, text)| (columns.parse().ok(), text));
+    match apportion_scenario::delivery_trace(text, columns.as_ref()) {
         Ok(mut trace) => {
             let mut now = Time::ZERO;
             for _ in 0..20 {

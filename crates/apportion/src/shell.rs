@@ -41,6 +41,7 @@ use crate::provenance::Begun;
 use crate::results::Results;
 
 pub use apportion_live::shell::Summary;
+pub use apportion_scenario::TraceColumns;
 
 /// The environment variable by which a shell knows how deep it is nested.
 const DEPTH: &str = "APPORTION_DEPTH";
@@ -59,6 +60,8 @@ pub struct LinkOptions {
     /// A recorded link: a file of mahimahi's format, with the time of one delivery opportunity in ms per line.
     /// Default: none.
     pub trace: Option<PathBuf>,
+    /// What the columns of the trace are, if it is a table. Default: it is of mahimahi's format.
+    pub trace_columns: Option<TraceColumns>,
     /// Delay of the wire, one way. Default 0.
     pub delay: Option<Span>,
     /// Random loss of each packet on the wire. Default 0.
@@ -73,15 +76,16 @@ impl LinkOptions {
     #[must_use]
     pub fn or(self, both: &Self) -> Self {
         let has_speed = self.rate.is_some() || self.steps.is_some() || self.trace.is_some();
-        let (rate, steps, trace) = if has_speed {
-            (self.rate, self.steps, self.trace)
+        let (rate, steps, trace, trace_columns) = if has_speed {
+            (self.rate, self.steps, self.trace, self.trace_columns)
         } else {
-            (both.rate, both.steps.clone(), both.trace.clone())
+            (both.rate, both.steps.clone(), both.trace.clone(), both.trace_columns.clone())
         };
         Self {
             rate,
             steps,
             trace,
+            trace_columns,
             delay: self.delay.or(both.delay),
             loss: self.loss.or(both.loss),
             queue: self.queue.or_else(|| both.queue.clone()),
@@ -92,7 +96,7 @@ impl LinkOptions {
         let speed = match self {
             Self { rate: Some(rate), .. } => Speed::Rate(*rate),
             Self { steps: Some(steps), .. } => Speed::parse_steps(steps)?,
-            Self { trace: Some(file), .. } => Speed::Trace(read_trace(file)?),
+            Self { trace: Some(file), .. } => Speed::Trace(read_trace(file, self.trace_columns.as_ref())?),
             _ => Speed::Unlimited,
         };
         let queue = queue::from_text_with(catalog, self.queue()).map_err(ShellError::Queue)?;
@@ -108,10 +112,10 @@ impl LinkOptions {
 /// Longest trace, in bytes. Chosen: ten million lines, which are the most of a trace, of 12 characters.
 const MAX_TRACE: u64 = 128 << 20;
 
-fn read_trace(file: &Path) -> Result<DeliveryTrace, ShellError> {
+fn read_trace(file: &Path, columns: Option<&TraceColumns>) -> Result<DeliveryTrace, ShellError> {
     let text = apportion_scenario::read_text_file(file, MAX_TRACE)
         .map_err(|cause| ShellError::ReadTrace { path: file.to_owned(), cause })?;
-    apportion_scenario::delivery_trace(&text)
+    apportion_scenario::delivery_trace(&text, columns)
         .map_err(|cause| ShellError::Trace { path: file.to_owned(), cause })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! mahimahi's packet-delivery traces (Netravali et al., USENIX ATC 2015, section 4.2; mm-link(1)): each time is an opportunity to
 //! deliver one packet of 1504 bytes. Several packets that fit share an opportunity, a longer one takes several, and an unused
-//! one is lost. The trace repeats, with the last time as its period.
+//! one is lost. The trace repeats, there with the last time as its period.
 //!
 //! Cost: O(1) for packets one after another; O(log times) after a pause.
 
@@ -17,8 +17,10 @@ pub const OPPORTUNITY: Bytes = Bytes::new(1_504);
 /// Delivery opportunities, repeated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeliveryTrace {
-    /// From the start of a round, ascending; the last is the period.
+    /// From the start of a round, ascending.
     times: Arc<[Span]>,
+    /// Of a round: the last time or more.
+    period: Span,
     /// The round and the place in it of the next opportunity.
     round: u64,
     at: usize,
@@ -32,9 +34,18 @@ impl DeliveryTrace {
     /// period, is zero.
     #[must_use]
     pub fn new(times: Vec<Span>) -> Option<Self> {
-        let is_usable = times.is_sorted() && times.last().is_some_and(|period| *period > Span::ZERO);
+        let period = *times.last()?;
+        Self::with_period(times, period)
+    }
+
+    /// As [`new`](Self::new), with rounds that go on behind the last opportunity. None also if the period is before that.
+    #[must_use]
+    pub fn with_period(times: Vec<Span>, period: Span) -> Option<Self> {
+        let is_usable =
+            times.is_sorted() && times.last().is_some_and(|last| *last <= period) && period > Span::ZERO;
         is_usable.then(|| Self {
             times: times.into(),
+            period,
             round: 0,
             at: 0,
             left: Bytes::ZERO,
@@ -42,15 +53,11 @@ impl DeliveryTrace {
         })
     }
 
-    fn period(&self) -> Span {
-        self.times[self.times.len() - 1]
-    }
-
     /// What it could deliver, over its length.
     #[must_use]
     pub fn mean(&self) -> Rate {
         let bits = OPPORTUNITY.bits() as f64 * self.times.len() as f64;
-        Rate::from_bit((bits / self.period().as_secs_f64()) as u64)
+        Rate::from_bit((bits / self.period.as_secs_f64()) as u64)
     }
 
     /// The median rate of its opportunities: at each of its times, what it can deliver then over the time since the one before.
@@ -72,7 +79,7 @@ impl DeliveryTrace {
     /// What it can deliver from the start until `now`, with the opportunities at `now`. Cost: O(log times).
     #[must_use]
     pub fn bytes_until(&self, now: Time) -> Bytes {
-        let (now, period) = (now.as_nanos(), self.period().as_nanos());
+        let (now, period) = (now.as_nanos(), self.period.as_nanos());
         let into = Span::from_nanos(now % period);
         let of_round = self.times.partition_point(|time| *time <= into) as u64;
         Bytes::new((now / period * self.times.len() as u64 + of_round).saturating_mul(OPPORTUNITY.get()))
@@ -98,7 +105,7 @@ impl DeliveryTrace {
 
     /// When the opportunity at `at` of `round` comes.
     fn time(&self, round: u64, at: usize) -> Time {
-        let start = u128::from(round) * u128::from(self.period().as_nanos());
+        let start = u128::from(round) * u128::from(self.period.as_nanos());
         Time::from_nanos(u64::try_from(start).unwrap_or(u64::MAX)) + self.times[at]
     }
 
@@ -133,17 +140,13 @@ impl DeliveryTrace {
         if self.time(self.round, self.at) >= now {
             return;
         }
-        let round = now.as_nanos() / self.period().as_nanos();
-        let into = Span::from_nanos(now.as_nanos() % self.period().as_nanos());
-        let at = self.times.partition_point(|time| *time < into);
-        // The last opportunity of a round lies at the start of the next.
+        let round = now.as_nanos() / self.period.as_nanos();
+        let into = Span::from_nanos(now.as_nanos() % self.period.as_nanos());
+        // The end of a round is the start of the next, and may have opportunities of both.
         let is_end = into == Span::ZERO && round > 0;
-        (self.round, self.at) = if is_end {
-            let last = self.times.partition_point(|time| *time < self.period());
-            (round - 1, last)
-        } else {
-            (round, at)
-        };
+        let (round, into) = if is_end { (round - 1, self.period) } else { (round, into) };
+        let at = self.times.partition_point(|time| *time < into);
+        (self.round, self.at) = if at < self.times.len() { (round, at) } else { (round + 1, 0) };
     }
 }
 
@@ -183,6 +186,25 @@ mod tests {
         assert_eq!(trace.send(ms(1_000), Bytes::new(1_504)), ms(1_000));
         assert_eq!(trace.send(ms(1_000), Bytes::new(1_504)), ms(1_005));
         assert_eq!(trace.send(ms(1_007), Bytes::new(1_504)), ms(1_008));
+    }
+
+    #[test]
+    fn a_round_may_go_on_behind_the_last_opportunity() {
+        let times = [4, 6].map(Span::from_millis).to_vec();
+        assert_eq!(DeliveryTrace::with_period(times.clone(), Span::from_millis(5)), None);
+        let mut trace = DeliveryTrace::with_period(times, Span::from_millis(10)).unwrap();
+        assert_eq!(trace.mean(), Rate::from_bit(2_406_400));
+        let mut sent = |now| trace.send(ms(now), Bytes::new(1_504));
+        assert_eq!(
+            [sent(0), sent(4), sent(6)].map(Time::as_nanos),
+            [ms(4), ms(6), ms(14)].map(Time::as_nanos)
+        );
+        // After a pause: behind the last opportunity of a round, at its end, and between two.
+        assert_eq!(
+            [sent(57), sent(80), sent(95)].map(Time::as_nanos),
+            [ms(64), ms(84), ms(96)].map(Time::as_nanos)
+        );
+        assert_eq!(trace.bytes_until(ms(100)).get(), 20 * OPPORTUNITY.get());
     }
 
     #[test]

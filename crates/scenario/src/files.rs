@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fmt, fs, io};
 
-use apportion_core::delivery_trace::DeliveryTrace;
-use apportion_core::units::{Bytes, Span};
+use apportion_core::units::Bytes;
 
 /// Reads a whole file. Paths are as the scenario gives them, joined to its folder.
 pub type ReadFile<'a> = &'a dyn Fn(&Path) -> io::Result<Vec<u8>>;
@@ -211,57 +210,9 @@ pub(crate) fn frames(text: &str) -> Result<Arc<[Bytes]>, FileError> {
     if frames.is_empty() { Err(FileError::new(None, "there are no frames in it")) } else { Ok(frames.into()) }
 }
 
-/// A recorded link in mahimahi's format: one time in whole milliseconds a line, not falling, the last above zero. Empty lines are
-/// skipped.
-///
-/// # Errors
-/// The first line that is not so, and what to write.
-pub fn delivery_trace(text: &str) -> Result<DeliveryTrace, FileError> {
-    let mut times: Vec<Span> = Vec::new();
-    let text = text.trim_start_matches('\u{feff}');
-    let lines = (1..).zip(text.lines().map(str::trim)).filter(|(_, line)| !line.is_empty());
-    for (number, line) in lines {
-        // 2^40 ms are 35 years, and in nanoseconds below 2^60.
-        let Some(ms) = line.parse::<u64>().ok().filter(|ms| *ms < 1 << 40) else {
-            let message = format!("`{line}` is not a time in milliseconds; write whole numbers such as 12");
-            return Err(FileError::new(number, message));
-        };
-        let time = Span::from_millis(ms);
-        if times.last().is_some_and(|last| time < *last) {
-            return Err(FileError::new(number, format!("{ms} ms comes after a later time; sort the lines")));
-        }
-        if times.len() == MAX_RECORDS {
-            let message = format!("there are more than {MAX_RECORDS} lines; cut the trace");
-            return Err(FileError::new(number, message));
-        }
-        times.push(time);
-    }
-    if times.is_empty() {
-        let message = "there is no line in it; write one time in milliseconds a line";
-        return Err(FileError::new(None, message));
-    }
-    let message = "it ends at 0 ms, and would never come to an end; end it with its length";
-    DeliveryTrace::new(times).ok_or_else(|| FileError::new(None, message))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_delivery_trace_has_one_time_a_line() {
-        let error = |text| delivery_trace(text).unwrap_err().to_string();
-        assert_eq!(
-            error("1\n\nx\n"),
-            "line 3: `x` is not a time in milliseconds; write whole numbers such as 12"
-        );
-        assert_eq!(delivery_trace("5\nx").unwrap_err().line, Some(2));
-        assert!(error("-1").starts_with("line 1: `-1` is not a time"));
-        assert!(error("2\n1").starts_with("line 2: 1 ms comes after a later time"));
-        assert!(error("").contains("there is no line"));
-        assert!(error("0\n0\n").contains("ends at 0 ms"));
-        assert_eq!(delivery_trace("\u{feff}5\r\n\n 5\n8").unwrap().mean().as_bit(), 4_512_000);
-    }
 
     #[test]
     fn a_trace_has_one_frame_a_line() {

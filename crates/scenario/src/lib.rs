@@ -8,7 +8,7 @@
 //! | `load`, `build` | from text to points, and from a point to a checked scenario |
 //! | [`model`] | a checked scenario: typed, every name resolved |
 //! | `text`, `problem` | TOML with the places of values; what is wrong, where, and how to mend it |
-//! | `files`, `capture` | files that a scenario names; packet captures |
+//! | `files`, `capture`, `link_trace` | files that a scenario names; packet captures; recorded links |
 //! | `tables`, `key`, `keys` | every key of a file; how keys are declared; the walker that checks tables |
 //! | `expression`, `sweep` | formulas of `i`; lists and ranges in place of values |
 //! | `defaults`, `implied`, `listed`, `render` | what files leave out, filled in; the canonical text |
@@ -70,6 +70,7 @@ mod key;
 mod keys;
 mod labels;
 mod link_groups;
+mod link_trace;
 mod listed;
 mod load;
 mod names;
@@ -97,6 +98,7 @@ mod written_web;
 
 pub use capture::Capture;
 pub use estimate::Estimate;
-pub use files::{FileError, ReadFile, delivery_trace, open_file, read_file, read_text_file};
+pub use files::{FileError, ReadFile, open_file, read_file, read_text_file};
+pub use link_trace::{TraceColumns, delivery_trace};
 pub use load::{Point, Suite, load, load_with, replication_seed};
 pub use problem::{Place, Problem, TextError, did_you_mean, renamed, unknown_key};

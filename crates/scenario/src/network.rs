@@ -15,9 +15,10 @@ use apportion_core::units::{Rate, Span, TicketRate};
 
 use crate::aggregate::Aggregate;
 use crate::defaults::Defaults;
-use crate::files::{Files, delivery_trace};
+use crate::files::Files;
 use crate::keys::{Fields, walk};
 use crate::link_groups::{self, Member, Written};
+use crate::link_trace::{TraceColumns, delivery_trace};
 use crate::marking;
 use crate::model::{GilbertElliott, Jitter, JitterDistribution, Link, LinkGroup, LinkId, Loss, Node, NodeId};
 use crate::names::natural;
@@ -443,10 +444,11 @@ impl Draft {
 fn trace(fields: &Fields<'_>, files: &Files<'_>, problems: &mut Problems) -> Option<DeliveryTrace> {
     let table = inner(fields, "rate", problems)?;
     let path = Path::new(table.text("trace")?);
-    let read = files
-        .text(path)
-        .map_err(|error| error.to_string())
-        .and_then(|text| delivery_trace(&text).map_err(|error| format!("`{}`: {error}", path.display())));
+    let columns = table.text("columns").map(str::parse::<TraceColumns>).transpose();
+    let columns = columns.map_err(|error| table.refuse("columns", error.to_string(), problems)).ok()?;
+    let read = files.text(path).map_err(|error| error.to_string()).and_then(|text| {
+        delivery_trace(&text, columns.as_ref()).map_err(|error| format!("`{}`: {error}", path.display()))
+    });
     read.map_err(|message| table.refuse("trace", message, problems)).ok()
 }
 

@@ -189,13 +189,22 @@ pub(crate) const DEFAULT_BACK: &[Param] = &[
 ];
 
 /// A transmitter that a recorded link drives.
-pub(crate) const RATE_TABLE: &[Param] = &[required(
-    "trace",
-    TEXT,
-    "A file of delivery opportunities of 1504 bytes in mahimahi's format: one time in ms a line, repeated with the last as the \
-     period. Defaults of queues go by the mean. What flows are due goes by the mean of each 100 ms, or of the time that a buffer of 96 kB takes if that \
-     is longer.",
-)];
+pub(crate) const RATE_TABLE: &[Param] = &[
+    required(
+        "trace",
+        TEXT,
+        "A file of delivery opportunities of 1504 bytes in mahimahi's format: one time in ms a line, repeated with the last as the \
+         period; or a table, as `columns` says. What follows `#` is skipped. Defaults of queues go by the mean. What flows are due goes by the mean of each \
+         100 ms, or of the time that a buffer of 96 kB takes if that is longer.",
+    ),
+    optional(
+        "columns",
+        TEXT,
+        "The units of the file's columns, such as `s Mbit`, `ms kbit` or `s`, with `-` for columns that are not used: numbers with blanks, \
+         commas or semicolons between them, perhaps below a line of names. A rate lasts until the time of the next line, the last as long as the one before it, and \
+         times count from the first line. Without a unit of rate each line is an opportunity.",
+    ),
+];
 /// Defaults of all links.
 pub(crate) const DEFAULT_LINK: &[Param] = &concat::<12>(&[
     &[optional("back", of(Kind::Table(DEFAULT_BACK)), "Settings of the reverse directions.")],

@@ -6,7 +6,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use apportion::shell::LinkOptions;
+use apportion::shell::{LinkOptions, TraceColumns};
 use apportion::units::{Rate, Ratio, Span};
 use clap::Args;
 
@@ -60,8 +60,8 @@ pub struct Shell {
 }
 
 macro_rules! direction {
-    ($name:ident, $heading:literal, $long:literal: $rate:literal, $steps:literal, $trace:literal, $delay:literal,
-     $loss:literal, $queue:literal) => {
+    ($name:ident, $heading:literal, $long:literal: $rate:literal, $steps:literal, $trace:literal, $columns:literal,
+     $delay:literal, $loss:literal, $queue:literal) => {
         #[derive(Args, Debug)]
         #[command(next_help_heading = $heading)]
         pub struct $name {
@@ -81,6 +81,11 @@ macro_rules! direction {
             )]
             trace: Option<PathBuf>,
             #[arg(
+                help = concat!("The trace is a table of times and rates with columns of these units, such as \"s Mbit\"", $long),
+                id = $columns, long = $columns, value_name = "UNITS", requires = $trace
+            )]
+            trace_columns: Option<TraceColumns>,
+            #[arg(
                 help = concat!("One-way delay, such as 20ms", $long),
                 id = $delay, long = $delay, value_name = "TIME"
             )]
@@ -99,11 +104,12 @@ macro_rules! direction {
 
         impl $name {
             pub fn options(&self) -> LinkOptions {
-                let Self { rate, steps, trace, delay, loss, queue } = self;
+                let Self { rate, steps, trace, trace_columns, delay, loss, queue } = self;
                 LinkOptions {
                     rate: *rate,
                     steps: steps.clone(),
                     trace: trace.clone(),
+                    trace_columns: trace_columns.clone(),
                     delay: *delay,
                     loss: *loss,
                     queue: queue.clone(),
@@ -113,8 +119,8 @@ macro_rules! direction {
     };
 }
 
-direction!(Both, "Link", "": "rate", "steps", "trace", "delay", "loss", "queue");
+direction!(Both, "Link", "": "rate", "steps", "trace", "trace-columns", "delay", "loss", "queue");
 direction!(Up, "From the command to the far end", ", upwards":
-    "up-rate", "up-steps", "up-trace", "up-delay", "up-loss", "up-queue");
+    "up-rate", "up-steps", "up-trace", "up-trace-columns", "up-delay", "up-loss", "up-queue");
 direction!(Down, "From the far end to the command", ", downwards":
-    "down-rate", "down-steps", "down-trace", "down-delay", "down-loss", "down-queue");
+    "down-rate", "down-steps", "down-trace", "down-trace-columns", "down-delay", "down-loss", "down-queue");

@@ -254,6 +254,11 @@ pub fn wrong_options_are_reported_before_anything_runs() {
     refused(&["--log", "no/such/folder"], "cannot create `no/such/folder.up`");
     fs::write(folder.path().join("bad.trace"), "5\n1\n").unwrap();
     refused(&["--down-trace", "bad.trace"], "bad.trace: line 2: 1 ms comes after");
+    fs::write(folder.path().join("table.trace"), "0 1\n1 x\n").unwrap();
+    let table = ["--up-trace", "table.trace", "--up-trace-columns", "s Mbit"];
+    refused(&table, "table.trace: line 2: `x` is not a rate in the unit of `s Mbit`");
+    refused(&["--trace-columns", "s Mbit"], "--trace <FILE>");
+    refused(&["--trace", "table.trace", "--trace-columns", "Mbit"], "has no column of times");
     let without = apportion(folder.path(), &["shell", "--rate", "1Mbit"]);
     assert_eq!(without.status, 2);
 }

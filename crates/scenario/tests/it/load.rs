@@ -416,6 +416,7 @@ fn a_rate_may_be_a_trace_and_a_loss_a_model_of_bursts() {
     let files = |path: &Path| match path.to_str() {
         Some("dir/lte.down") => Ok(b"1\n2\n2\n".to_vec()),
         Some("dir/bad") => Ok(b"3\n2\n".to_vec()),
+        Some("dir/lte.csv") => Ok(b"time,Mb/s\n0,5\n0.5,0\n1.5,10\n".to_vec()),
         _ => Err(io::Error::from(io::ErrorKind::NotFound)),
     };
     let text = |rate: &str, loss: &str| {
@@ -442,6 +443,22 @@ fn a_rate_may_be_a_trace_and_a_loss_a_model_of_bursts() {
     refused(
         &text("{ trace = \"bad\" }", "0"),
         "link.x.rate.trace: `bad`: line 2: 2 ms comes after a later time",
+    );
+    // 0.5 s of 5 Mb/s, 1 s of none and 1 s of 10, in packets of 12032 bits.
+    let table = load(&text("{ trace = \"lte.csv\", columns = \"s Mbit\" }", "0")).unwrap();
+    assert_eq!(link(&table.points[0].scenario, "x").rate, Rate::from_bit(1_038 * 12_032 * 2 / 5));
+    assert_eq!(load(&table.canonical).unwrap().hash, table.hash);
+    refused(
+        &text("{ trace = \"lte.csv\" }", "0"),
+        "link.x.rate.trace: `lte.csv`: line 1: `time,Mb/s` is not a time in milliseconds",
+    );
+    refused(
+        &text("{ trace = \"lte.csv\", columns = \"s\" }", "0"),
+        "link.x.rate.trace: `lte.csv`: line 1: `time,Mb/s` has 2 columns, and `s` 1",
+    );
+    refused(
+        &text("{ trace = \"lte.csv\", columns = \"s Mbps\" }", "0"),
+        "link.x.rate.columns: `s Mbps` has `Mbps`, which is no unit",
     );
     refused(&text("{ trace = \"none\" }", "0"), "link.x.rate.trace: cannot read `dir/none`");
     refused(&text("{ }", "0"), "link.x.rate.trace: missing");
