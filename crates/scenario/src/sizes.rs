@@ -88,12 +88,20 @@ pub(crate) const SIZES: &[Variant] = &[
     Variant {
         name: "cdf",
         doc: "A cumulative distribution by its points.",
-        params: &[required(
-            "file",
-            TEXT,
-            "One point a line: a size in bytes, and the share of files that are not larger, up to 1. Between two points sizes are \
-             uniform.",
-        )],
+        params: &[
+            required(
+                "file",
+                TEXT,
+                "One point a line: a size, and the share of files that are not larger, up to 1 or, in per cent, up to 100. Between two points sizes \
+                 are uniform. What follows `#` and a first line of names are skipped. Of three columns, as ns-2 has them, the second \
+                 is not used.",
+            ),
+            optional(
+                "unit",
+                SIZE,
+                "What sizes count in; bytes if absent. The files of pFabric count packets, `1460B`.",
+            ),
+        ],
     },
 ];
 
@@ -161,34 +169,54 @@ const MAX_POINTS: usize = 1_000_000;
 const MAX_SIZE: f64 = 1e15;
 
 impl Cdf {
-    /// One point a line: a size in bytes, and the share of files that are not larger, from 0 to 1. Neither falls, and the last share
-    /// is 1. Empty lines and what follows `#` are skipped.
+    /// One point a line: a size in bytes, and the share of files that are not larger, up to 1 or, in per cent, up to 100. Neither falls.
+    /// Between the two there may be another number, which is not used. Empty lines, what follows `#` and a first line of names are
+    /// skipped.
     ///
     /// # Errors
     /// The first line that is not so, and what to write.
     pub fn parse(text: &str) -> Result<Self, FileError> {
+        Self::parse_columns(text, 1.0).map(|(cdf, _)| cdf)
+    }
+
+    /// The same of sizes in `unit` bytes, and how many columns there are.
+    pub(crate) fn parse_columns(text: &str, unit: f64) -> Result<(Self, usize), FileError> {
         let mut points: Vec<(f64, f64)> = Vec::new();
-        let mut last_line = 1;
+        let (mut last_line, mut columns) = (1, None);
         for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
             let line = line.split('#').next().unwrap_or("").trim();
             if line.is_empty() {
                 continue;
             }
-            last_line = number;
             let fail = |what: String| Err(FileError::new(number, what));
-            let mut fields = line.split(|c: char| c.is_whitespace() || c == ',').filter(|f| !f.is_empty());
-            let mut next = || fields.next().and_then(|field| field.parse::<f64>().ok());
-            let (Some(size), Some(share), None) = (next(), next(), fields.next()) else {
-                return fail(format!(
-                    "`{line}` is not a size and a share; write bytes and a number from 0 to 1, such as 10000 0.15"
-                ));
+            let fields = line.split(|c: char| c.is_whitespace() || c == ',').filter(|f| !f.is_empty());
+            let numbers: Vec<_> = fields.map(str::parse::<f64>).collect();
+            if columns.is_none() && numbers.len() > 1 && numbers.iter().all(Result::is_err) {
+                columns = Some(numbers.len());
+                continue;
+            }
+            last_line = number;
+            let (size, share) = match numbers[..] {
+                [Ok(size), Ok(share)] | [Ok(size), Ok(_), Ok(share)] => (size * unit, share),
+                _ => {
+                    return fail(format!(
+                        "`{line}` is not a size and a share; write bytes and a number from 0 to 1, such as 10000 0.15"
+                    ));
+                }
             };
+            let known = *columns.get_or_insert(numbers.len());
+            if known != numbers.len() {
+                return fail(format!(
+                    "`{line}` has {} columns, and the lines before have {known}",
+                    numbers.len()
+                ));
+            }
             if !(0.0..=MAX_SIZE).contains(&size) {
                 return fail(format!("{size} is not a size; write bytes from 0 to 1e15"));
             }
-            if !(0.0..=1.0).contains(&share) {
+            if !(0.0..=100.0).contains(&share) {
                 return fail(format!(
-                    "{share} is not a share; write a number from 0 to 1, such as 0.15 for 15 %"
+                    "{share} is not a share; write a number from 0 to 1, such as 0.15 for 15 %, or per cent up to 100"
                 ));
             }
             if let Some(&(before, below)) = points.last() {
@@ -211,13 +239,17 @@ impl Cdf {
                 None,
                 "there is no point in it; write a size and a share a line, such as 10000 0.15".to_owned(),
             ),
-            Some(&(_, share)) if share < 1.0 => {
-                (Some(last_line), format!("the last share is {share}; end with the largest size and 1"))
-            }
+            Some(&(_, share)) if share != 1.0 && share != 100.0 => (
+                Some(last_line),
+                format!("the last share is {share}; end with the largest size and 1, or 100 in per cent"),
+            ),
             Some(&(size, _)) if size < 1.0 => {
                 (Some(last_line), "no file has a byte; write sizes in bytes".to_owned())
             }
-            Some(_) => return Ok(Self { points }),
+            Some(&(_, whole)) => {
+                let points = points.into_iter().map(|(size, share)| (size, share / whole)).collect();
+                return Ok((Self { points }, columns.unwrap_or(2)));
+            }
         };
         Err(FileError::new(line, message))
     }
@@ -413,6 +445,13 @@ mod tests {
     }
 
     #[test]
+    fn files_of_hpcc_and_of_ns_2_are_read_as_they_are() {
+        let shares = Cdf::parse("1000 0.25\n3000 1").unwrap();
+        assert_eq!(Cdf::parse("size,cdf\n1000,25\n3000,100\n").unwrap(), shares);
+        assert_eq!(Cdf::parse_columns("1 7 0.25\n3 9 1\n", 1_000.0).unwrap(), (shares, 3));
+    }
+
+    #[test]
     fn points_of_a_file_are_met_and_between_them_sizes_are_uniform() {
         let cdf = Cdf::parse("# bytes, share\n1000 0.25\n\n1000,0.5 # half\n 3000\t1\n").unwrap();
         let sizes = [0.0, 0.3, 0.4999, 0.5, 0.75, 0.875].map(|share| cdf.quantile(share));
@@ -427,13 +466,21 @@ mod tests {
             error("10 0.5\nabc"),
             "line 2: `abc` is not a size and a share; write bytes and a number from 0 to 1, such as 10000 0.15"
         );
-        assert!(error("1 2 3").starts_with("line 1: `1 2 3` is not"));
+        assert!(error("1 2 3 4").starts_with("line 1: `1 2 3 4` is not"));
         assert_eq!(error("-1 0.5"), "line 1: -1 is not a size; write bytes from 0 to 1e15");
         assert!(error("nan 0.5").starts_with("line 1: NaN is not a size"));
-        assert!(error("1 15").starts_with("line 1: 15 is not a share; write a number from 0 to 1"));
+        assert!(error("1 150").starts_with("line 1: 150 is not a share; write a number from 0 to 1"));
+        assert!(error("1 15").starts_with("line 1: the last share is 15"));
+        assert!(
+            error("1 0.5\n2 1 1").starts_with("line 2: `2 1 1` has 3 columns, and the lines before have 2")
+        );
+        assert!(error("1 0.5\nsize share").starts_with("line 2: `size share` is not a size and a share"));
         assert_eq!(error("9 0.1\n5 0.2"), "line 2: 5 bytes come after 9; sort the lines by size");
         assert!(error("5 0.3\n\n9 0.2").starts_with("line 3: the share falls from 0.3 to 0.2"));
-        assert_eq!(error("5 0.3\n9 0.9\n"), "line 2: the last share is 0.9; end with the largest size and 1");
+        assert_eq!(
+            error("5 0.3\n9 0.9\n"),
+            "line 2: the last share is 0.9; end with the largest size and 1, or 100 in per cent"
+        );
         assert!(error("0 1").contains("no file has a byte"));
         assert!(error("# nothing").starts_with("there is no point in it"));
     }

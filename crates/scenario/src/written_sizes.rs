@@ -32,13 +32,7 @@ impl<'f> Written<'f> {
         let cdf = match variant.name {
             "web_search" => named(WEB_SEARCH),
             "data_mining" => named(DATA_MINING),
-            "cdf" => {
-                let path = Path::new(fields.text("file")?);
-                let read = files.text(path).and_then(|text| Cdf::parse(&text));
-                let refuse =
-                    |message| fields.refuse("file", format!("`{}`: {message}", path.display()), problems);
-                Some(Arc::new(read.map_err(refuse).ok()?))
-            }
+            "cdf" => Some(Arc::new(cdf(&fields, files, problems)?)),
             _ => None,
         };
         Some(Self { variant, fields, cdf })
@@ -77,6 +71,27 @@ impl<'f> Written<'f> {
                 sizes
             }
         })
+    }
+}
+
+/// The distribution in the file that `fields` name.
+fn cdf(fields: &Fields<'_>, files: &Files<'_>, problems: &mut Problems) -> Option<Cdf> {
+    let path = Path::new(fields.text("file")?);
+    let unit: Option<Bytes> = fields.get("unit", 1, problems);
+    let bytes = unit.map_or(1.0, |unit| unit.get() as f64);
+    match files.text(path).and_then(|text| Cdf::parse_columns(&text, bytes)) {
+        Ok((cdf, columns)) => {
+            if columns == 3 && unit.is_none() {
+                let note = "the second of three columns is not used, and sizes are taken for bytes; write unit = \"1460B\" if they \
+                            are packets, as those of pFabric, or unit = \"1B\"";
+                fields.note("file", format!("`{}`: {note}", path.display()), problems);
+            }
+            Some(cdf)
+        }
+        Err(message) => {
+            fields.refuse("file", format!("`{}`: {message}", path.display()), problems);
+            None
+        }
     }
 }
 

@@ -19,6 +19,7 @@ fn no_files(path: &Path) -> io::Result<Vec<u8>> {
     match path.to_str() {
         Some("dir/net.gml") => Ok(GRAPH.into()),
         Some("dir/cdf.txt") => Ok("0 0\n400 0.5\n2000 1\n".into()),
+        Some("dir/packets.txt") => Ok("1 1 0.5\n2 1 1\n".into()),
         Some("dir/bad.txt") => Ok("400 0.5\n10 1\n".into()),
         Some("dir/frames.txt") => Ok("900\n100\n".into()),
         Some("dir/packed.pcap") => Ok(vec![0x1f, 0x8b, 8]),

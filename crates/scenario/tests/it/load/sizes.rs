@@ -65,3 +65,20 @@ fn what_is_no_distribution_is_refused_with_the_mend() {
     let narrow = "sizes = { kind = \"lognormal\", median = \"1kB\", sigma = 0.1, least = \"1000MB\" }";
     assert!(error(narrow).contains("less than a millionth"));
 }
+
+#[test]
+fn sizes_of_three_columns_are_bytes_unless_the_file_has_a_unit() {
+    let of =
+        |unit: &str| scenario(&text(&format!("sizes = {{ kind = \"cdf\", file = \"packets.txt\"{unit} }}")));
+    let mean = |scenario: &Scenario| match &scenario.flows[0].source {
+        Source::ShortFlows(flows) => flows.sizes.mean(),
+        _ => panic!(),
+    };
+    // Half of them one, the others between one and two.
+    let packets = of(", unit = \"1460B\"");
+    assert_eq!((mean(&packets), packets.notes.len()), (1.25 * 1_460.0, 0));
+    let bytes = of("");
+    assert_eq!(mean(&bytes), 1.25);
+    let note = "flow.f.source.sizes.file: `packets.txt`: the second of three columns is not used";
+    assert!(bytes.notes[0].starts_with(note), "{:?}", bytes.notes);
+}
