@@ -25,8 +25,8 @@ const KEY_BYTES: RangeInclusive<usize> = 16..=64;
 /// Protocols with a name here.
 const PROTOCOLS: [(&str, u8); 4] = [("icmp", 1), ("tcp", 6), ("udp", 17), ("icmpv6", 58)];
 
-/// Codepoints with a name: class selectors, assured and expedited forwarding, voice admitted, lower effort.
-const CODEPOINTS: [(&str, u8); 23] = [
+/// Codepoints with a name: class selectors, assured and expedited forwarding, voice admitted, lower effort, default forwarding.
+const CODEPOINTS: [(&str, u8); 26] = [
     ("cs0", 0),
     ("cs1", 8),
     ("cs2", 16),
@@ -49,7 +49,10 @@ const CODEPOINTS: [(&str, u8); 23] = [
     ("af43", 38),
     ("ef", 46),
     ("va", 44),
+    ("voice-admit", 44),
     ("le", 1),
+    ("df", 0),
+    ("be", 0),
 ];
 
 /// Bits of an IPv6 address that belong to its network unless said otherwise: an end site has at least a /64 (RFC 6177).
@@ -177,11 +180,16 @@ pub(super) fn codepoint(text: &str) -> Result<u8, String> {
     named(text, &CODEPOINTS, "a codepoint", 63)
 }
 
+/// One of these names, in any case, or a number, decimal or with `0x` in front.
 fn named(text: &str, names: &[(&'static str, u8)], what: &str, most: u8) -> Result<u8, String> {
-    let found = names.iter().find(|(name, _)| *name == text).map(|(_, number)| *number);
-    let number = || text.parse().ok().filter(|number| *number <= most);
-    found.or_else(number).ok_or_else(|| {
-        let guess = did_you_mean(text, names.iter().map(|(name, _)| *name));
+    let lower = text.to_ascii_lowercase();
+    let found = names.iter().find(|(name, _)| *name == lower).map(|(_, number)| *number);
+    let number = || match lower.strip_prefix("0x") {
+        Some(digits) => u8::from_str_radix(digits, 16),
+        None => lower.parse(),
+    };
+    found.or_else(|| number().ok().filter(|number| *number <= most)).ok_or_else(|| {
+        let guess = did_you_mean(&lower, names.iter().map(|(name, _)| *name));
         let known = names.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         format!("`{text}` is not {what}{guess}; write 0 to {most}, or one of {known}")
     })
@@ -225,13 +233,20 @@ mod tests {
                 ("cs", [class]) => 8 * class,
                 ("af", [class, precedence]) => 8 * class + 2 * precedence,
                 ("ef", []) => 0b10_1110,
-                ("va", []) => 0b10_1100,
+                ("va" | "vo", []) => 0b10_1100,
+                ("df" | "be", []) => 0,
                 ("le", []) => 0b00_0001,
                 _ => panic!("{name}"),
             };
             assert_eq!(number, expected, "{name}");
             assert_eq!(codepoint(name), Ok(number));
+            assert_eq!(codepoint(&name.to_uppercase()), Ok(number));
         }
+        assert_eq!(["Af41", "0x2e", "0X2E", "46"].map(codepoint), [34, 46, 46, 46].map(Ok));
+        let error = |text| codepoint(text).unwrap_err();
+        assert!(error("0x40").starts_with("`0x40` is not a codepoint; write 0 to 63"));
+        assert!(error("AF14").starts_with("`AF14` is not a codepoint (did you mean `af11`?)"));
+        assert!(error("0x").starts_with("`0x` is not a codepoint"));
     }
 
     #[test]

@@ -192,8 +192,8 @@ const CONDITIONS: [Param; 7] = [
     optional(
         "dscp",
         of(Kind::Form("\"ef\"")),
-        "Differentiated services codepoint: 0 to 63, or a name: `cs0` to `cs7`, `af11` to `af43`, `ef`, \
-         `va`, `le`.",
+        "Differentiated services codepoint: 0 to 63, also as `0x2e`, or a name in any case: `cs0` to `cs7`, `af11` to `af43`, `ef`, \
+         `va` or `voice-admit`, `le`, `df` or `be`.",
     ),
 ];
 

@@ -64,7 +64,7 @@ fn values_of_a_rule_are_refused_with_a_fix() {
             "dscp = 64",
             "dscp: `64` is not a codepoint; write 0 to 63, or one of cs0, cs1, cs2, cs3, cs4, cs5, cs6, \
                        cs7, af11, af12, af13, af21, af22, af23, af31, af32, af33, af41, af42, af43, ef, va, \
-                       le",
+                       voice-admit, le, df, be",
         ),
         ("class = \"fast\"", "class: `fast` is not known here; known: greedy, real_rate"),
         ("weight = 0", "weight: `0`: a number must be above zero here; write for example 2.5"),
