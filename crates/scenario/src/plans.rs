@@ -105,6 +105,7 @@ impl Row {
 
 /// The lines of the file.
 fn rows(text: &str) -> Result<Vec<Row>, Vec<String>> {
+    let text = &*unpadded(text);
     let mut reader =
         csv::ReaderBuilder::new().trim(csv::Trim::All).comment(Some(b'#')).from_reader(text.as_bytes());
     let fail = |why: &csv::Error| {
@@ -144,6 +145,18 @@ fn rows(text: &str) -> Result<Vec<Row>, Vec<String>> {
         rows.push(Row { line, cells: places.map(cell) });
     }
     Ok(rows)
+}
+
+/// The text without the blanks in front of its cells, behind which a quote would not begin a cell.
+fn unpadded(text: &str) -> String {
+    let (mut is_start, mut is_quoted) = (true, false);
+    let is_kept = |c: &char| {
+        let is_padding = *c == ' ' && is_start && !is_quoted;
+        is_quoted = *c != '\n' && is_quoted ^ (*c == '"');
+        is_start = is_padding || matches!(c, ',' | '\n');
+        !is_padding
+    };
+    text.chars().filter(is_kept).collect()
 }
 
 /// Counts lines up to records, which come in the order of the text.
@@ -376,7 +389,9 @@ fn node(row: &Row, by_name: &BTreeMap<&str, usize>, wrong: &mut Vec<String>) -> 
         parent
     });
     let mut prefixes = Vec::new();
-    for text in row.cell("addresses").unwrap_or_default().split_whitespace() {
+    let addresses = row.cell("addresses").unwrap_or_default();
+    let between = |c: char| c.is_whitespace() || matches!(c, ',' | ';');
+    for text in addresses.split(between).filter(|text| !text.is_empty()) {
         match Prefix::read(text, "addresses") {
             Ok(prefix) => prefixes.push(prefix),
             Err(why) => wrong.push(row.wrong("addresses", &why.message)),

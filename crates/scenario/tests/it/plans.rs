@@ -175,6 +175,23 @@ fn gateway(folder: &Path, plans: &str, rest: &str) -> Result<GatewayConfig, Vec<
 }
 
 #[test]
+fn a_cell_in_quotes_may_have_several_addresses_with_commas() {
+    let folder = std::env::temp_dir().join(format!("apportion-cells-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let one = "192.0.2.10 2001:db8:1::/48, 50Mbit";
+    for cell in ["\"192.0.2.10, 2001:db8:1::/48\" , 50Mbit", "\"192.0.2.10;2001:db8:1::/48,\",50Mbit"] {
+        let plans = format!("# What is in \"quotes\n{}", PLANS.replace(one, cell));
+        let config = gateway(&folder, &plans, "").unwrap();
+        assert_eq!(config.plan_rates(), gateway(&folder, PLANS, "").unwrap().plan_rates());
+        for address in ["192.0.2.10", "2001:db8:1::3"] {
+            let customer = config.addresses.customer_of(address.parse().unwrap()).unwrap();
+            assert_eq!(config.customer_names()[customer.0 as usize], "smith");
+        }
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}
+
+#[test]
 fn a_gateway_finds_customers_by_their_addresses() {
     let folder = std::env::temp_dir().join(format!("apportion-plans-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
