@@ -210,9 +210,73 @@ pub(crate) fn frames(text: &str) -> Result<Arc<[Bytes]>, FileError> {
     if frames.is_empty() { Err(FileError::new(None, "there are no frames in it")) } else { Ok(frames.into()) }
 }
 
+/// Sizes of the segments of a video: one segment a line with its bytes in each rate, as many on each line; empty lines, what follows `#`
+/// and a first line of names are skipped.
+pub(crate) fn segments(text: &str) -> Result<Arc<[Arc<[Bytes]>]>, FileError> {
+    let mut segments: Vec<Arc<[Bytes]>> = Vec::new();
+    let mut may_be_names = true;
+    for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
+        let fail = |message: String| FileError::new(number, message);
+        let line = line.split('#').next().unwrap_or("").trim();
+        if line.is_empty() {
+            continue;
+        }
+        let fields = fields(line);
+        if std::mem::take(&mut may_be_names) && fields.iter().all(|field| field.parse::<f64>().is_err()) {
+            continue;
+        }
+        let size = |field: &&str| match field.parse::<u32>() {
+            Ok(size) if size > 0 => Ok(Bytes::new(size.into())),
+            _ => Err(fail(format!("`{field}` is not a number of bytes from 1"))),
+        };
+        let sizes: Arc<[Bytes]> = fields.iter().map(size).collect::<Result<_, _>>()?;
+        if let Some(columns) =
+            segments.first().map(|first| first.len()).filter(|columns| *columns != sizes.len())
+        {
+            return Err(fail(format!(
+                "`{line}` has {} sizes, and the lines before have {columns}",
+                sizes.len()
+            )));
+        }
+        if segments.len() >= MAX_RECORDS / sizes.len() {
+            return Err(fail(format!("more than {MAX_RECORDS} sizes")));
+        }
+        segments.push(sizes);
+    }
+    if segments.is_empty() {
+        Err(FileError::new(None, "there are no segments in it"))
+    } else {
+        Ok(segments.into())
+    }
+}
+
+/// The fields of a line: between commas, else semicolons, else blanks.
+pub(crate) fn fields(line: &str) -> Vec<&str> {
+    fn unquoted(field: &str) -> &str {
+        field.trim().trim_matches('"')
+    }
+    match [',', ';'].into_iter().find(|separator| line.contains(*separator)) {
+        Some(separator) => line.split(separator).map(unquoted).collect(),
+        None => line.split_whitespace().map(unquoted).collect(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn segments_have_a_size_in_each_rate() {
+        let read = segments("low,high\n100, 200\n# end\n120,230\n").unwrap();
+        let sizes: Vec<Vec<u64>> =
+            read.iter().map(|sizes| sizes.iter().map(|size| size.get()).collect()).collect();
+        assert_eq!(sizes, [[100, 200], [120, 230]]);
+        let error = |text| segments(text).unwrap_err().to_string();
+        assert_eq!(error("1 2\n3"), "line 2: `3` has 1 sizes, and the lines before have 2");
+        assert_eq!(error("1 0"), "line 1: `0` is not a number of bytes from 1");
+        assert_eq!(error("a b\nc d"), "line 2: `c` is not a number of bytes from 1");
+        assert_eq!(error("a b"), "there are no segments in it");
+    }
 
     #[test]
     fn a_trace_has_one_frame_a_line() {

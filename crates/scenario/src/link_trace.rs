@@ -6,7 +6,7 @@ use std::str::FromStr;
 use apportion_core::delivery_trace::{DeliveryTrace, OPPORTUNITY};
 use apportion_core::units::{Rate, Span};
 
-use crate::files::{FileError, MAX_RECORDS};
+use crate::files::{FileError, MAX_RECORDS, fields};
 use crate::problem::TextError;
 
 /// Latest time of an opportunity: 35 years. In nanoseconds below 2^60, so that sums with times of a run fit 64 bits.
@@ -134,17 +134,6 @@ fn whole_ms(line: &str) -> Result<Span, String> {
             "`{line}` is not a time in milliseconds; write whole numbers such as 12, or say what the columns are, \
              such as \"s Mbit\""
         )),
-    }
-}
-
-/// The fields of a line: between commas, else semicolons, else blanks.
-fn fields(line: &str) -> Vec<&str> {
-    fn unquoted(field: &str) -> &str {
-        field.trim().trim_matches('"')
-    }
-    match [',', ';'].into_iter().find(|separator| line.contains(*separator)) {
-        Some(separator) => line.split(separator).map(unquoted).collect(),
-        None => line.split_whitespace().map(unquoted).collect(),
     }
 }
 

@@ -6,7 +6,7 @@ use apportion_core::param::{Kind, Param, Range};
 use apportion_core::units::{Bytes, Rate, Ratio, Span};
 use apportion_core::{choice, params};
 
-use crate::key::{of, optional};
+use crate::key::{TEXT, of, optional};
 
 params! {
     /// A player of adaptive video over TCP, which asks for one segment after another.
@@ -14,6 +14,9 @@ params! {
         /// The rates in which each segment exists, ascending, at least one: [`LADDER`] unless a file says others.
         ladder: Arc<[Rate]> => |_| Ok(LADDER.into_iter().map(Rate::from_kbit).collect()),
         ..&[LADDER_KEY],
+        /// Of each segment its size in each rate, repeated from the start; all have the size of their rate if there are none.
+        sizes: Arc<[Arc<[Bytes]>]> => |_| Ok(Arc::default()),
+        ..&[SIZES_KEY],
         /// How long a segment plays.
         segment: Span = Param::of("4s", "chosen").within(Range::AboveZero),
         /// The most video that the player holds, two segments at least.
@@ -38,10 +41,25 @@ const LADDER_KEY: Param = optional(
     "ladder",
     of(Kind::Texts),
     "The rates in which each segment exists, ascending, such as [\"300kbit\", \"1Mbit\"]. If absent: 235, 375, 560, 750, \
-     1050, 1750, 2350, 3000, 4300 and 5800 kbit, which Netflix used for all films until 2015.",
+     1050, 1750, 2350, 3000, 4300 and 5800 kbit, which Netflix used for all films until 2015; with `file`, the means of its columns.",
+);
+const SIZES_KEY: Param = optional(
+    "file",
+    TEXT,
+    "A file with the sizes of segments: one segment a line with its bytes in each rate, the lowest first, repeated from the start when used \
+     up. If absent, segments have the size of their rate.",
 );
 
 impl Dash {
+    /// The size of the segment with this number, from 0, in the rate at this place of the ladder.
+    #[must_use]
+    pub fn size(&self, number: u32, rate: usize) -> Bytes {
+        match self.sizes.len() {
+            0 => self.ladder[rate].bytes_in(self.segment).max(Bytes::new(1)),
+            count => self.sizes[number as usize % count][rate],
+        }
+    }
+
     /// This share of what it holds at most.
     #[must_use]
     pub fn part(&self, share: Ratio) -> Span {

@@ -30,10 +30,16 @@ pub(crate) fn is_personal(kind: &str) -> bool {
     matches!(kind, "dash" | "voice" | "call")
 }
 
-/// The source of this kind for member `i`.
-pub(crate) fn read(kind: &str, fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Source> {
+/// The source of this kind for member `i`, with the sizes of segments that a file has.
+pub(crate) fn read(
+    kind: &str,
+    fields: &Fields<'_>,
+    sizes: Option<&Arc<[Arc<[Bytes]>]>>,
+    i: u64,
+    problems: &mut Problems,
+) -> Option<Source> {
     match kind {
-        "dash" => dash(fields, i, problems).map(|dash| Source::Dash(Arc::new(dash))),
+        "dash" => dash(fields, sizes, i, problems).map(|dash| Source::Dash(Arc::new(dash))),
         "voice" => fields.read(Voice::from_args, i, problems).map(Source::Voice),
         _ => call(fields, i, problems).map(|call| Source::Call(Arc::new(call))),
     }
@@ -47,11 +53,36 @@ pub(crate) fn packet(kind: &str, fields: &Fields<'_>, i: u64, problems: &mut Pro
     }
 }
 
-fn dash(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Dash> {
+fn dash(
+    fields: &Fields<'_>,
+    sizes: Option<&Arc<[Arc<[Bytes]>]>>,
+    i: u64,
+    problems: &mut Problems,
+) -> Option<Dash> {
     let ladder = fields.item("ladder").map(|_| ladder(fields, problems));
     let mut dash = fields.read(Dash::from_args, i, problems)?;
     if let Some(ladder) = ladder {
         dash.ladder = ladder?;
+    }
+    if let Some(sizes) = sizes {
+        let means = of_means(sizes, dash.segment);
+        let (is_written, count) = (fields.item("ladder").is_some(), means.len());
+        if is_written && count != dash.ladder.len() {
+            let message = format!("the lines of `file` have {count} sizes; write as many rates");
+            fields.refuse("ladder", message, problems);
+            return None;
+        }
+        if !is_written && (count > MAX_RATES || !means.windows(2).all(|pair| pair[0] < pair[1])) {
+            let message = format!(
+                "its lines have not 1 to {MAX_RATES} sizes that are larger from rate to rate on average; put the lowest rate first"
+            );
+            fields.refuse("file", message, problems);
+            return None;
+        }
+        dash.sizes = Arc::clone(sizes);
+        if !is_written {
+            dash.ladder = means;
+        }
     }
     let (segment, buffer) = (dash.segment, dash.buffer);
     let (key, message) = if segment < SHORTEST_SEGMENT {
@@ -68,6 +99,16 @@ fn dash(fields: &Fields<'_>, i: u64, problems: &mut Problems) -> Option<Dash> {
     };
     fields.refuse(key, message, problems);
     None
+}
+
+/// The mean rate of each column of sizes.
+fn of_means(sizes: &[Arc<[Bytes]>], segment: Span) -> Arc<[Rate]> {
+    let seconds = segment.as_secs_f64() * sizes.len() as f64;
+    let rate = |column: usize| {
+        let all: u64 = sizes.iter().map(|sizes| sizes[column].bits()).sum();
+        Rate::from_bit((all as f64 / seconds) as u64)
+    };
+    (0..sizes.first().map_or(0, |first| first.len())).map(rate).collect()
 }
 
 fn ladder(fields: &Fields<'_>, problems: &mut Problems) -> Option<Arc<[Rate]>> {

@@ -34,6 +34,7 @@ pub(crate) struct WrittenSource<'f> {
 pub(crate) enum FromFile {
     Frames(Arc<[Bytes]>),
     Packets(Arc<[(Span, Bytes)]>),
+    Segments(Arc<[Arc<[Bytes]>]>),
 }
 
 impl<'f> WrittenSource<'f> {
@@ -87,7 +88,15 @@ impl<'f> WrittenSource<'f> {
                 }
                 Source::Video(video)
             }
-            name if media_sources::is_personal(name) => media_sources::read(name, fields, i, problems)?,
+            name if media_sources::is_personal(name) => {
+                let sizes = match &self.file {
+                    Some(FromFile::Segments(sizes)) => Some(sizes),
+                    // It was refused.
+                    _ if name == "dash" && fields.item("file").is_some() => return None,
+                    _ => None,
+                };
+                media_sources::read(name, fields, sizes, i, problems)?
+            }
             _ => match &self.file {
                 Some(FromFile::Packets(packets)) => Source::Replay { packets: packets.clone() },
                 _ => return None,
@@ -147,6 +156,7 @@ fn read_file(
     let path = Path::new(source.text("file")?);
     let read = match kind.name {
         "video" => files.text(path).and_then(|text| files::frames(&text)).map(FromFile::Frames),
+        "dash" => files.text(path).and_then(|text| files::segments(&text)).map(FromFile::Segments),
         _ => {
             files.bytes(path).and_then(|bytes| Capture::parse(&bytes)).map(|Capture { packets, remarks }| {
                 for remark in remarks {

@@ -1,7 +1,7 @@
 //! Adaptive video over HTTP and TCP (DASH, ISO/IEC 23009-1): a player with a buffer that asks for one segment after another.
 //!
 //! The player asks for a segment when it holds none that is under way and has room for another one. The server writes the
-//! segment, rate × length bytes, to its TCP connection. Once it has arrived as a whole it is in the buffer, and the player chooses the rate of
+//! segment, rate × length bytes or what a file says, to its TCP connection. Once it has arrived as a whole it is in the buffer, and the player chooses the rate of
 //! the next one. Playback begins with the first segment, takes one second of video a second, and stops when the buffer is empty, until the
 //! next segment is there.
 //!
@@ -14,7 +14,7 @@
 //! | – | `window` | 5 segments | Yin et al., "A Control-Theoretic Approach to DASH", SIGCOMM 2015, section 7.1 |
 //! | – | `PATIENCE` | 1 s, doubled each time | RFC 6298 section 2: the first timeout of the viewer's own TCP |
 //!
-//! What deviates: all segments of one rate have the same size, so the maps of BBA-1 and BBA-2, which look at sizes, have nothing to work on. FESTIVE takes
+//! What deviates: there are no maps of BBA-1 and BBA-2, which look at the sizes of segments. FESTIVE takes
 //! 20 segments, goes up one rate at a time, and spreads requests at random; here are its estimate and its safety factor alone. The connection stays open,
 //! and responses have no headers.
 //!
@@ -116,8 +116,8 @@ impl Player {
             wanted.again = now + PATIENCE * (1 << wanted.doublings);
         } else {
             self.rate = self.choose();
+            let size = self.dash.size(self.number, self.rate);
             self.number += 1;
-            let size = self.dash.ladder[self.rate].bytes_in(self.dash.segment).max(Bytes::new(1));
             self.wanted = Some(Wanted { asked: now, again: now + PATIENCE, doublings: 0, size });
         }
         Some(self.number)
@@ -262,6 +262,7 @@ mod tests {
     fn player(algorithm: Adaptation) -> Player {
         let dash = Dash {
             ladder: [1, 2, 3, 4, 5].map(Rate::from_mbit).into(),
+            sizes: Arc::default(),
             segment: Span::from_secs(4),
             buffer: Span::from_secs(40),
             algorithm,
@@ -304,6 +305,22 @@ mod tests {
         assert_eq!([at(20_000, 0), at(20_000, 4), at(20_000, 2)], [1, 3, 2]);
         // f(17.5 s) = 2.5 Mb/s lies between 2 and 3: both stay.
         assert_eq!([at(17_500, 1), at(17_500, 2)], [1, 2]);
+    }
+
+    #[test]
+    fn segments_have_the_sizes_of_their_file_from_the_start_again() {
+        let mut player = bba();
+        let row = |kilobytes: u64| [1, 2, 3, 4, 5].map(|n| Bytes::new(kilobytes * 1_000 * n)).into();
+        Arc::get_mut(&mut player.dash).unwrap().sizes = [row(400), row(600)].into();
+        let mut sizes = Vec::new();
+        while sizes.len() < 3 {
+            let now = player.next_timer().unwrap();
+            let number = player.on_timer(now).unwrap();
+            let size = player.on_request(number).unwrap();
+            sizes.push((player.rate, size.get()));
+            player.on_delivered(now, player.arrived + size.get());
+        }
+        assert_eq!(sizes, [(0, 400_000), (0, 600_000), (0, 400_000)]);
     }
 
     #[test]

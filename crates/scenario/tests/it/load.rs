@@ -5,6 +5,7 @@ mod sizes;
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use apportion_core::packet::FlowClass;
 use apportion_core::param::Role;
@@ -19,6 +20,7 @@ fn no_files(path: &Path) -> io::Result<Vec<u8>> {
     match path.to_str() {
         Some("dir/net.gml") => Ok(GRAPH.into()),
         Some("dir/cdf.txt") => Ok("0 0\n400 0.5\n2000 1\n".into()),
+        Some("dir/segments.txt") => Ok("100000 300000\n200000 400000\n".into()),
         Some("dir/packets.txt") => Ok("1 1 0.5\n2 1 1\n".into()),
         Some("dir/bad.txt") => Ok("400 0.5\n10 1\n".into()),
         Some("dir/frames.txt") => Ok("900\n100\n".into()),
@@ -410,6 +412,36 @@ fn a_stream_belongs_to_one_flow() {
             "dir/x.toml:12: flow.a.stream: flow `a` would draw from the streams of flow `udp`; write a name that no flow has"
         ]
     );
+}
+
+#[test]
+fn segments_of_a_video_have_the_sizes_of_a_file() {
+    let text = |keys: &str| {
+        DUMBBELL.to_owned()
+            + "[flow.f]\nfrom = \"l1\"\nto = \"r1\"\ntcp = \"rfc\"\nsource = { kind = \"dash\", segment = \"2s\", "
+            + keys
+            + " }\n"
+    };
+    let dash = |keys: &str| match &scenario(&text(keys)).flows[0].source {
+        Source::Dash(dash) => Arc::clone(dash),
+        other => panic!("{other:?}"),
+    };
+    // 150 and 350 kB on average in 2 s.
+    let means = dash("file = \"segments.txt\"");
+    assert_eq!(&*means.ladder, [600, 1_400].map(Rate::from_kbit));
+    let sizes = [(0, 0), (0, 1), (1, 0), (2, 1)].map(|(number, rate)| means.size(number, rate).get());
+    assert_eq!(sizes, [100_000, 300_000, 200_000, 300_000]);
+    let named = dash("file = \"segments.txt\", ladder = [\"500kbit\", \"1Mbit\"]");
+    assert_eq!((&*named.ladder, &named.sizes), (&[500, 1_000].map(Rate::from_kbit)[..], &means.sizes));
+    assert!(
+        errors(&text("file = \"segments.txt\", ladder = [\"1Mbit\"]"))[0]
+            .contains("source.ladder: the lines of `file` have 2 sizes")
+    );
+    assert!(
+        errors(&text("file = \"frames.txt\", ladder = [\"1Mbit\", \"2Mbit\"]"))[0]
+            .contains("source.ladder: the lines of `file` have 1")
+    );
+    assert!(errors(&text("file = \"none.txt\""))[0].contains("source.file: `none.txt`: cannot read"));
 }
 
 #[test]
