@@ -50,7 +50,9 @@ pub(crate) fn hidden<'a>(scenario: &'a Scenario, uses: &[LinkUse]) -> Vec<Hidden
     }
     let mut found: Vec<Option<Hidden<'a>>> = vec![None; scenario.links.len()];
     for flow in &scenario.flows {
-        let way = || flow.path.iter().chain(flow.back.iter()).flat_map(|id| scenario.choices(flow, id));
+        // Of several paths of equal cost those of the first replication.
+        let routes = [&flow.path, &flow.back].map(|path| scenario.route(flow, path, 0, scenario.seed));
+        let way = || routes.iter().flat_map(|route| route.iter()).flat_map(|id| scenario.choices(flow, id));
         let way = || way().map(|id| id.index());
         let loads = || way().filter_map(|at| Some((at, by_link[at]?)));
         let watched = loads().filter(|(_, load)| load.watched);

@@ -112,6 +112,12 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
         }
     }
     for flow in &scenario.flows {
+        let is_several = flow.connections > 1 || flow.source.opens_connections();
+        if is_several && [&flow.path, &flow.back].into_iter().any(|path| scenario.chooses(flow, path)) {
+            let message = "that connections of a flow take several paths of equal cost is for `apportion run`; write routing = \
+                           \"single\", or a `path`";
+            return refuse(format!("flow.{}.connections", flow.group), message);
+        }
         if let Some(message) = simulated(&flow.source) {
             return refuse(format!("flow.{}.source", flow.group), message);
         }
@@ -214,6 +220,8 @@ pub fn run_with(
     if let Some(backend) = extras.queues {
         check_queues(scenario, backend)?;
     }
+    let hashed = scenario.hashed(seed);
+    let scenario = hashed.as_deref().unwrap_or(scenario);
     // The kernel removes devices in its own time: each run has a namespace of its own for the engine.
     Namespace::create()?.run(|| run_here(scenario, seed, extras, cancel))?
 }

@@ -147,7 +147,7 @@ fn crossing(scenario: &Scenario, numbers: &Numbers) -> Vec<Vec<u32>> {
     let mut crossing = vec![Vec::new(); scenario.links.len()];
     for (index, flow) in scenario.flows.iter().enumerate() {
         let id = numbers.ids(index).start;
-        for link in flow.path.iter().chain(flow.back.iter()).flat_map(|link| scenario.choices(flow, link)) {
+        for link in [&flow.path, &flow.back].into_iter().flat_map(|path| scenario.crossed(flow, path)) {
             crossing[link.index()].push(id);
         }
     }

@@ -1,7 +1,8 @@
 //! The links that the connections of a run cross.
 //!
-//! Where a scenario has no [groups of links](apportion_scenario::model::LinkGroup), a flow has one way, which all of its
-//! connections take. Otherwise connections choose, and flows have as many ways as differ.
+//! Where there are no [groups of links](apportion_scenario::model::LinkGroup) on the path of a flow and no [paths of equal
+//! cost](apportion_scenario::model::Path::equal), it has one way, which all of its connections take. Otherwise connections choose,
+//! and flows have as many ways as differ.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -37,10 +38,14 @@ impl Ways {
         let mut ways = Self::default();
         for (number, flow) in (0..).zip(&scenario.flows) {
             let first = ways.all.len() as u32;
-            ways.all.push(Way { flow: number, path: Arc::clone(&flow.path), back: Arc::clone(&flow.back) });
+            ways.all.push(Way {
+                flow: number,
+                path: Arc::clone(&flow.path.first),
+                back: Arc::clone(&flow.back.first),
+            });
             let members = numbers.members(number as usize);
-            let chooses = |path: &[LinkId]| path.iter().any(|id| scenario.choices(flow, id).len() > 1);
-            if members.is_empty() || !(chooses(&flow.path) || chooses(&flow.back)) {
+            let chooses = scenario.chooses(flow, &flow.path) || scenario.chooses(flow, &flow.back);
+            if members.is_empty() || !chooses {
                 ways.of_connection.extend(members.map(|_| first));
                 continue;
             }

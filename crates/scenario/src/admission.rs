@@ -41,7 +41,8 @@ pub(crate) fn check_isolation(
     };
     let mut reported = BTreeSet::new();
     for (at, flow) in flows.iter().enumerate() {
-        let Some(id) = flow.path.iter().find(|id| isolates[id.index()]).filter(|_| given(at, flow)) else {
+        let Some(id) = flow.path.all(links).find(|id| isolates[id.index()]).filter(|_| given(at, flow))
+        else {
             continue;
         };
         if reported.insert(&flow.group) {
@@ -61,8 +62,8 @@ pub(crate) fn check_isolation(
 pub(crate) fn check(links: &[Link], flows: &[Flow], root: &Fields<'_>, problems: &mut Problems) {
     let rates: Vec<Rate> = links.iter().map(|link| link.rate).collect();
     let guarantees: Vec<Rate> = flows.iter().map(|flow| flow.guarantee).collect();
-    for (link, sum) in exceeded(&rates, flows, &guarantees) {
-        let crossing = Crossing::of(link, flows, &guarantees);
+    for (link, sum) in exceeded(links, &rates, flows, &guarantees) {
+        let crossing = Crossing::of(links, link, flows, &guarantees);
         let Some(largest) = crossing.largest else { continue };
         let (place, path) = written(root, largest, "guarantee");
         problems.add(place, path, crossing.message(&links[link].name, rates[link], sum));
@@ -82,7 +83,7 @@ pub(crate) fn check_changes(links: &[Link], flows: &[Flow], changes: &[Placed], 
                 Setting::FlowGuarantee(flow, guarantee) => {
                     let before = std::mem::replace(&mut guarantees[flow], guarantee);
                     if guarantee > before {
-                        raised.extend(flows[flow].path.iter().map(|id| (id.index(), change)));
+                        raised.extend(flows[flow].path.all(links).map(|id| (id.index(), change)));
                     }
                 }
                 _ => (),
@@ -91,9 +92,10 @@ pub(crate) fn check_changes(links: &[Link], flows: &[Flow], changes: &[Placed], 
         if raised.is_empty() {
             continue;
         }
-        for (link, sum) in exceeded(&rates, flows, &guarantees) {
+        for (link, sum) in exceeded(links, &rates, flows, &guarantees) {
             let Some(change) = raised.get(&link) else { continue };
-            let message = Crossing::of(link, flows, &guarantees).message(&links[link].name, rates[link], sum);
+            let message =
+                Crossing::of(links, link, flows, &guarantees).message(&links[link].name, rates[link], sum);
             let path = format!("change[{}].to", change.number);
             problems.add(change.place, path, format!("at {}, {message}", change.at));
         }
@@ -101,11 +103,11 @@ pub(crate) fn check_changes(links: &[Link], flows: &[Flow], changes: &[Placed], 
 }
 
 /// The links on which more is guaranteed than they carry, with the sums.
-fn exceeded(rates: &[Rate], flows: &[Flow], guarantees: &[Rate]) -> Vec<(usize, Rate)> {
+fn exceeded(links: &[Link], rates: &[Rate], flows: &[Flow], guarantees: &[Rate]) -> Vec<(usize, Rate)> {
     let rates: Vec<f64> = rates.iter().map(|rate| rate.as_bit() as f64).collect();
     let given = flows.iter().zip(guarantees).filter(|(_, guarantee)| **guarantee > Rate::ZERO);
     let on_links = given
-        .flat_map(|(flow, guarantee)| flow.path.iter().map(|id| (id.index(), guarantee.as_bit() as f64)));
+        .flat_map(|(flow, guarantee)| flow.path.all(links).map(|id| (id.index(), guarantee.as_bit() as f64)));
     let exceeded = oversubscribed(&rates, on_links).into_iter();
     exceeded.map(|(link, sum)| (link, Rate::from_bit(sum as u64))).collect()
 }
@@ -119,10 +121,10 @@ struct Crossing<'a> {
 }
 
 impl<'a> Crossing<'a> {
-    fn of(link: usize, flows: &'a [Flow], guarantees: &[Rate]) -> Self {
+    fn of(links: &[Link], link: usize, flows: &'a [Flow], guarantees: &[Rate]) -> Self {
         let mut groups: BTreeMap<&str, (Rate, &Flow)> = BTreeMap::new();
         for (flow, guarantee) in flows.iter().zip(guarantees) {
-            if *guarantee > Rate::ZERO && flow.path.iter().any(|id| id.index() == link) {
+            if *guarantee > Rate::ZERO && flow.path.all(links).any(|id| id.index() == link) {
                 let (sum, _) = groups.entry(&flow.group).or_insert((Rate::ZERO, flow));
                 *sum = Rate::from_bit(sum.as_bit().saturating_add(guarantee.as_bit()));
             }

@@ -8,6 +8,7 @@ use crate::changes;
 use crate::classes;
 use crate::customers;
 use crate::defaults::Defaults;
+use crate::ecmp;
 use crate::files::Files;
 use crate::flows::Builder;
 use crate::keys::{Fields, walk_root};
@@ -54,6 +55,7 @@ pub(crate) fn build(
         nodes: &nodes,
         links: &links,
         routing,
+        is_single: fields.text("routing") == Some(ecmp::SINGLE),
         files,
         catalog: &defaults.catalog,
         defaults: defaults.flow.as_ref(),
@@ -73,6 +75,7 @@ pub(crate) fn build(
     };
     labels::check_tickets(&links, &flows, &changes, &fields, problems);
     link_groups::check_reports(&links, &changes, &fields, problems);
+    ecmp::check(&links, &flows, &changes, &fields, problems);
     if sound {
         admission::check(&links, &flows, &fields, problems);
         admission::check_isolation(&links, &flows, &changes, &fields, problems);

@@ -39,7 +39,7 @@ pub(crate) fn check(
     let mut reported = BTreeSet::new();
     for (at, classes) in queues.filter_map(|(at, queue)| Some((at, queue.classes()?))) {
         for flow in flows.iter().filter(|_| classes.others.is_none()) {
-            let mut path = flow.path.iter().chain(flow.back.iter());
+            let mut path = flow.path.all(links).chain(flow.back.all(links));
             let named = flow.customer.as_deref();
             let belongs = named.is_some_and(|named| classes.leaves.contains(&named));
             if belongs || path.all(|id| id.index() != at) || !reported.insert((&flow.group, at)) {

@@ -17,8 +17,8 @@ use crate::selection::Part;
 use crate::sizes::SIZES;
 use crate::sweep::LISTS;
 use crate::tables::{
-    BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, LINK, LINK_LOSS, LINK_RATE, LOST, RATE_TABLE, ROOT,
-    SOURCES, TOPOLOGIES,
+    ACCESS, BACK, CHANGE, CUSTOMER, DEFAULT_BACK, DEFAULTS, FLOW, LINK, LINK_LOSS, LINK_RATE, LOST,
+    RATE_TABLE, ROOT, SOURCES, TOPOLOGIES,
 };
 use crate::tcp::{PROFILES, TcpParams};
 use crate::transport;
@@ -121,6 +121,18 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   Routes are static: a member whose rate changes to zero holds its connections. Flows are due their shares of the links that they take; nothing says what a flow
   over a group is due that consists of several connections (`connections`, short flows, web pages). All that is guaranteed over a group must fit on one member. [`elephants.toml`](../scenarios/elephants.toml) shows
   flows that collide.
+- **Paths.** A flow without `path` takes the path of least delay, and of those as short the one of fewest links. Where several are left, as in a `fat_tree`, a
+  `leaf_spine` or over parallel edges of a graph, nodes divide connections among their next hops (ECMP): each node takes one of them by a hash of the seed, the flow's name, the connection's number, the node
+  that it goes to and the node that chooses. What holds of groups of links holds of these paths: packets of a connection stay in order, the two directions choose
+  independently, seeds choose anew, and dues are those on the links that flows take. All that is guaranteed must fit on each link that its flows may take. Rates are no
+  cost: a slow link is taken as often as a fast one of the same delay. `routing = \"single\"` has all flows take the path of the first names; `path` names one for a flow.
+  [`fat-tree.toml`](../scenarios/fat-tree.toml) compares the two.
+- **Graphs.** Of nodes with the same label in a graph file (`gml`, `graphml`) all but the first have their id added: `BBN (1)`. Parallel edges become links of their own, `a-b-2`, `a-b-3`, ...
+  A link has what its edge says: its rate by `rate`, `bandwidth`, `LinkSpeedRaw` in bit/s, `LinkSpeed` with `LinkSpeedUnits` or a `LinkLabel` that is a rate, such as `1 Gbps`; its delay by
+  `delay` or `latency`; `loss` or `packet_loss`; `jitter`. What an edge lacks it has from `link`, then from `[defaults.link]`. Where these give no delay either, it is that of light in
+  fibre, 2/3 of the speed in vacuum, over the great circle between the `Latitude` and `Longitude` of its nodes; where they give no rate, it is the smaller of
+  `host_bandwidth_up` of the node it leaves and `host_bandwidth_down` of the other. Tables under `link` change links by name. Warnings name the attributes that are not used, edges
+  from a node to itself, which are left out, and what follows from nodes.
 - **Frame aggregation.** `aggregate = { packets = 64, airtime = \"4ms\" }` makes a link send as Wi-Fi does (802.11n and later): each time it gets the medium, which is at once if it
   is idle, it takes packets from the queue up to a number, a size and an airtime, spends a fixed time for access and then the time of their bytes with headers, and all
   of them arrive together. n packets of l bytes take T = `overhead` + 8 n (l + `header`) / `rate`, so a queue that never empties is served at n l / T. Flows are due shares of that rate for
@@ -196,6 +208,7 @@ pub fn schema(catalog: &Catalog) -> Value {
         "sizes": variants_schema(SIZES),
         "topology": variants_schema(TOPOLOGIES),
         "back": table_schema(DEFAULT_BACK),
+        "access": table_schema(ACCESS),
         "aggregate": param_schema(&of(Kind::TableOrFalse(Aggregate::PARAMS))),
         "link_rate": param_schema(&LINK_RATE),
         "link_loss": param_schema(&LINK_LOSS),
@@ -224,6 +237,10 @@ fn key_schema(key: &Param) -> Value {
     let schema = match key.kind {
         Kind::Variants(_) => defined(if key.name.ends_with("size") { "sizes" } else { key.name }),
         Kind::Table(_) if key.name == "back" => defined("back"),
+        // The other tables of this name have no defaults.
+        Kind::Table(keys) if key.name == "access" && keys.iter().any(|key| key.default.is_some()) => {
+            defined("access")
+        }
         Kind::TableOrFalse(_) if key.name == "aggregate" => defined("aggregate"),
         Kind::OrTable(..) if ["rate", "loss"].contains(&key.name) => defined(&format!("link_{}", key.name)),
         _ => param_schema(key),

@@ -113,16 +113,17 @@ impl Scenario {
             // Over a group of links, connections divide, and flows do.
             let equal = |link: &LinkId| self.choices(flow, link).len() as f64;
             let most = |link: &LinkId| rates[link.index()] * equal(link).min(sent.connections) * time / size;
-            let packets = flow.path.iter().map(most).fold(sent.packets, f64::min);
-            flow.path.iter().for_each(|link| loads[link.index()] += packets * size / equal(link));
-            wanted.push(packets);
+            let route = self.route(flow, &flow.path, 0, self.seed);
+            let packets = route.iter().map(most).fold(sent.packets, f64::min);
+            route.iter().for_each(|link| loads[link.index()] += packets * size / equal(link));
+            wanted.push((packets, route));
         }
-        for (flow, wanted) in self.flows.iter().zip(wanted) {
+        for (flow, (wanted, route)) in self.flows.iter().zip(wanted) {
             let share = |link: &LinkId| rates[link.index()] * whole / loads[link.index()].max(1.0);
-            let packets = wanted * flow.path.iter().map(share).fold(1.0, f64::min);
+            let packets = wanted * route.iter().map(share).fold(1.0, f64::min);
             let back = if flow.transport.is_acknowledged() { flow.back.len() } else { 0 };
-            all.hops += packets * (flow.path.len() + back) as f64;
-            let delay: f64 = flow.path.iter().map(|link| self.links[link.index()].delay.as_secs_f64()).sum();
+            all.hops += packets * (route.len() + back) as f64;
+            let delay: f64 = route.iter().map(|link| self.links[link.index()].delay.as_secs_f64()).sum();
             all.memory += packets * (delay / whole).min(1.0) * PER_PACKET;
         }
         all

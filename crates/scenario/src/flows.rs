@@ -32,6 +32,8 @@ pub(crate) struct Builder<'a> {
     pub nodes: &'a [Node],
     pub links: &'a [Link],
     pub routing: Routing<'a>,
+    /// Whether flows take the first of several paths of equal cost.
+    pub is_single: bool,
     pub files: &'a Files<'a>,
     /// The known markers and congestion controls.
     pub catalog: &'a Catalog,
@@ -187,7 +189,7 @@ impl<'a> Builder<'a> {
         // Datagrams need no way back, but for what a receiver reports.
         let back = match group.return_path.as_deref() {
             None if group.transport.is_none() && group.source.kind.name != "call" => {
-                Some(self.routing.path(to, from).unwrap_or_default())
+                Some(self.shortest(to, from).unwrap_or_default())
             }
             listed => self.path(&name, (to, from), listed, i, (fields, "return_path"), problems),
         };

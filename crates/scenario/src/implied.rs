@@ -113,7 +113,7 @@ fn fill_topology(topology: &mut Table, taken: &Taken) {
         "chain" | "parking_lot" => "link",
         "gfc" if !taken.has_queue() => return set_missing(topology, "queue", shallow()),
         // Both directions of an edge are as `link` says.
-        "gml" | "graphml" if !taken.has_queue() && !taken.has_back_queue() => {
+        "gml" | "graphml" | "fat_tree" | "leaf_spine" if !taken.has_queue() && !taken.has_back_queue() => {
             set_missing(topology, "link", Value::Table(Table::default()));
             return fill(topology, "link", |link| set_missing(link, "queue", shallow()));
         }

@@ -31,8 +31,8 @@ pub(crate) fn check_tickets(
         .collect();
     let mut reported = BTreeSet::new();
     for flow in flows.iter().filter(|flow| flow.tickets.is_some() || flow.ack_tickets.is_some()) {
-        let back = flow.back.iter().filter(|_| flow.ack_tickets.is_some());
-        let Some(id) = flow.path.iter().chain(back).find(|id| writes[id.index()]) else { continue };
+        let back = flow.back.all(links).filter(|_| flow.ack_tickets.is_some());
+        let Some(id) = flow.path.all(links).chain(back).find(|id| writes[id.index()]) else { continue };
         if !reported.insert(&flow.group) {
             continue;
         }

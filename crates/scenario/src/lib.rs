@@ -15,7 +15,7 @@
 //! | `topology` | predefined networks |
 //! | `graph`, `gml`, `graphml` | networks from graphs in files, and the formats of these |
 //! | `network`, `link_groups`, `names` | drafts of links; groups of equal links; the order of names |
-//! | [`routing`], `rtt` | paths through the network, and their round-trip times |
+//! | [`routing`], `ecmp`, `rtt` | paths through the network, which of equal ones connections take, and their round-trip times |
 //! | `aggregate`, `packet_size` | several packets for one access to the medium; sizes of packets that are fixed |
 //! | [`queue`], `selection` | a discipline from its text; what a file selects from the catalogue |
 //! | `classes`, `marking`, `labels` | flows in the classes of queues; markers and exchanges; labels along paths |
@@ -57,6 +57,7 @@ mod changes;
 mod classes;
 mod customers;
 mod defaults;
+mod ecmp;
 mod estimate;
 mod expression;
 mod files;

@@ -1,26 +1,13 @@
-//! Groups of equal links between two nodes, and which of them a connection takes.
-//!
-//! `count = 4` makes of a link `x` the members `x.1` to `x.4`, each with a queue, a transmitter and a wire. A node that has
-//! several equal next hops chooses one by a hash of the five-tuple, so that packets of a connection stay in order (RFC 2992
-//! section 1), and one of many by chance, so that some members have more of them than others. Here the five-tuple of a
-//! connection is the name of its flow and its number, and the hash is that of the seed, that name and the group: the choices
-//! of connections are independent and uniform, they differ between replications, and the two directions of a connection
-//! choose each for itself. A hash that is worse than that, or the same at successive nodes, is not modelled.
-//!
-//! A flow's [path](Flow::path) has the first member of a group in place of all. Checks of scenarios go by that: members are
-//! equal, and what is guaranteed must fit on one of them, since a hash may put all there.
-//!
-//! Cost: O(1) for each connection and group on its way, at the start of a run.
+//! Groups of equal links between two nodes: `count = 4` makes of a link `x` the members `x.1` to `x.4`, each with a queue, a
+//! transmitter and a wire. [`crate::ecmp`] has which of them a connection takes.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::Arc;
 
-use apportion_core::random::Stream;
+use apportion_core::system::DisciplineParams;
 
 use crate::keys::Fields;
-use crate::model::{Change, Flow, Link, LinkGroup, LinkId, Scenario, Setting};
+use crate::model::{Change, Link, LinkGroup, Setting};
 use crate::names::position;
 use crate::problem::{Place, Problems};
 
@@ -87,12 +74,7 @@ pub(crate) fn find<'a>(links: &'a [Link], name: &str) -> Option<&'a LinkGroup> {
 /// Refuses groups where routers exchange reports about flows: a report comes over one link and is about flows that may be on
 /// another.
 pub(crate) fn check_reports(links: &[Link], changes: &[Change], root: &Fields<'_>, problems: &mut Problems) {
-    let later = changes.iter().filter_map(|change| match &change.to {
-        Setting::LinkQueue(_, queue) => Some(queue.as_ref()),
-        _ => None,
-    });
-    let mut queues = links.iter().map(|link| &link.queue).chain(later);
-    if queues.all(|queue| queue.report_interval().is_none()) {
+    if queues(links, changes).all(|queue| queue.report_interval().is_none()) {
         return;
     }
     let groups: BTreeSet<&str> =
@@ -107,64 +89,14 @@ pub(crate) fn check_reports(links: &[Link], changes: &[Change], root: &Fields<'_
     }
 }
 
-impl Scenario {
-    /// The links that packets of `flow` may take where its path has `link`: that one, or the members of its group.
-    #[must_use]
-    pub fn choices<'a>(&'a self, flow: &Flow, link: &'a LinkId) -> &'a [LinkId] {
-        match &self.links[link.index()].group {
-            Some(group) if !flow.pinned.contains(link) => &group.members,
-            _ => std::slice::from_ref(link),
-        }
-    }
-
-    /// Whether packets of `flow` may cross `link` on one of its two paths.
-    #[must_use]
-    pub fn may_cross(&self, flow: &Flow, path: &[LinkId], link: LinkId) -> bool {
-        path.iter().any(|id| self.choices(flow, id).contains(&link))
-    }
-
-    /// The links that packets of connection `member` of `flow`, counting from 0, take on one of its two paths in a run with
-    /// `seed`.
-    #[must_use]
-    pub fn way(&self, flow: &Flow, path: &Arc<[LinkId]>, member: u32, seed: u64) -> Arc<[LinkId]> {
-        if path.iter().all(|id| self.choices(flow, id).len() == 1) {
-            return Arc::clone(path);
-        }
-        let link = |id: &LinkId| match &self.links[id.index()].group {
-            Some(group) if !flow.pinned.contains(id) => {
-                let name = format!("flow.{}.ecmp.{}.{member}", flow.stream(), group.name);
-                group.members[Stream::new(seed, &name).below(group.members.len() as u64) as usize]
-            }
-            _ => *id,
-        };
-        path.iter().map(link).collect()
-    }
-
-    /// Whether data of some flow may take one of several links.
-    pub(crate) fn divides(&self) -> bool {
-        self.flows.iter().any(|flow| self.may_choose(flow))
-    }
-
-    /// By the way of its data: acknowledgements have no share.
-    fn may_choose(&self, flow: &Flow) -> bool {
-        flow.path.iter().any(|id| self.choices(flow, id).len() > 1)
-    }
-
-    /// The scenario as it is in a run with `seed`: each flow on the links that its packets take there, and no groups. `None` if
-    /// data of the connections of a flow may take different ones. Acknowledgements take those of its first connection.
-    #[must_use]
-    pub fn hashed(&self, seed: u64) -> Option<Cow<'_, Self>> {
-        if self.links.iter().all(|link| link.group.is_none()) {
-            return Some(Cow::Borrowed(self));
-        }
-        let mut hashed = self.clone();
-        for (flow, to) in self.flows.iter().zip(&mut hashed.flows) {
-            if self.may_choose(flow) && (flow.connections > 1 || flow.source.opens_connections()) {
-                return None;
-            }
-            (to.path, to.back) = (self.way(flow, &flow.path, 0, seed), self.way(flow, &flow.back, 0, seed));
-        }
-        hashed.links.iter_mut().for_each(|link| link.group = None);
-        Some(Cow::Owned(hashed))
-    }
+/// The queues that links have at some time.
+pub(crate) fn queues<'a>(
+    links: &'a [Link],
+    changes: &'a [Change],
+) -> impl Iterator<Item = &'a DisciplineParams> {
+    let later = changes.iter().filter_map(|change| match &change.to {
+        Setting::LinkQueue(_, queue) => Some(queue.as_ref()),
+        _ => None,
+    });
+    links.iter().map(|link| &link.queue).chain(later)
 }

@@ -1,6 +1,6 @@
 //! What differs between the points of a scenario that sets no value for it, as comments for the canonical text: the buffers of queues
-//! without a `limit`, and the times that hosts take without `jitter`, which follow the rates of the links, and sample intervals without
-//! `sample`, which follow the end of the run.
+//! without a `limit`, and the times that hosts take without `jitter`, which follow the rates of the links, sample intervals without
+//! `sample`, which follow the end of the run, and the groups of flows that have several paths of equal cost, which follow the network.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -28,8 +28,9 @@ pub(crate) fn listed(points: &[Point], is_sample_written: bool) -> String {
     };
     let limits = points.iter().flat_map(|point| &point.scenario.links).filter_map(of_link);
     let jitters = points.iter().flat_map(|point| jitters(&point.scenario));
+    let paths = points.iter().flat_map(|point| paths(&point.scenario));
     let all = points.len();
-    let out = lines(limits, all) + &lines(samples, all) + &lines(jitters, all);
+    let out = lines(limits, all) + &lines(samples, all) + &lines(jitters, all) + &lines(paths, all);
     if out.is_empty() { out } else { format!("\n{out}") }
 }
 
@@ -43,6 +44,14 @@ fn jitters(scenario: &Scenario) -> BTreeSet<String> {
             if answer > Span::ZERO { format!(", {answer} for an acknowledgement") } else { String::new() };
         format!("Without `jitter`: hosts of {} take up to {packet} for a packet{answer}", flow.group)
     });
+    of.collect()
+}
+
+/// Which groups of flows choose among paths of equal cost.
+fn paths(scenario: &Scenario) -> BTreeSet<String> {
+    let flows = scenario.flows.iter().filter(|flow| flow.path.equal.is_some() || flow.back.equal.is_some());
+    let of = flows
+        .map(|flow| format!("Paths of equal cost: connections of {} take one each by a hash", flow.group));
     of.collect()
 }
 

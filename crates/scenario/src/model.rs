@@ -217,14 +217,38 @@ pub struct ListedLoss {
 pub struct Flow {
     /// Unique; member `i` of a group `g` is called `g.i`.
     pub name: String,
-    /// The links its packets pass, in order; of a [group](LinkGroup) the first, which stands for that which [each connection
-    /// takes](Scenario::way).
-    pub path: Arc<[LinkId]>,
-    /// The links that acknowledgements pass, likewise.
-    pub back: Arc<[LinkId]>,
+    /// What its packets pass.
+    pub path: Path,
+    /// What acknowledgements pass, likewise.
+    pub back: Path,
     pub start: Start,
     /// Flows with equal settings share them; those of a flow that is changed become its own.
     pub settings: Arc<FlowSettings>,
+}
+
+/// The links from one node to another, in order; it dereferences to them. Where connections choose among several, it has the first by name
+/// in place of those that [each of them takes](Scenario::way).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Path {
+    /// Of paths of equal cost the first; of a [group](LinkGroup) the first.
+    pub first: Arc<[LinkId]>,
+    /// If there are several paths of equal cost, the links of all of them from where the first two part to where the last two
+    /// meet, sorted by the node that they leave; of groups the first.
+    pub equal: Option<Arc<[LinkId]>>,
+}
+
+impl From<Arc<[LinkId]>> for Path {
+    /// The only one.
+    fn from(first: Arc<[LinkId]>) -> Self {
+        Self { first, equal: None }
+    }
+}
+
+impl Deref for Path {
+    type Target = [LinkId];
+    fn deref(&self) -> &[LinkId] {
+        &self.first
+    }
 }
 
 /// What is set of a flow, besides its name, its paths and its start.

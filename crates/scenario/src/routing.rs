@@ -1,13 +1,15 @@
-//! Paths through the network: least delay, then fewest links, then first names.
+//! Paths through the network: least delay, then fewest links; all of those that are equal in this, and of them the one of
+//! the first names.
 //!
 //! Costs are computed once per destination and paths once per pair of nodes. A host with a single link adds
-//! that link to the path of its router, so ten thousand hosts behind one router need one computation.
+//! that link to the path of its router, so ten thousand hosts behind one router need one computation, and share what
+//! paths there are between two routers.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::sync::Arc;
 
-use crate::model::{Link, LinkId, NodeId};
+use crate::model::{Link, LinkId, NodeId, Path};
 
 /// Delay in nanoseconds, then number of links. Delays add up to less than 2^128.
 type Cost = (u128, u32);
@@ -21,7 +23,9 @@ pub struct Routing<'a> {
     into: Vec<Vec<LinkId>>,
     /// Cost from every node, by destination.
     costs: BTreeMap<NodeId, Vec<Option<Cost>>>,
-    paths: BTreeMap<(NodeId, NodeId), Option<Arc<[LinkId]>>>,
+    paths: BTreeMap<(NodeId, NodeId), Option<Path>>,
+    /// The links of all paths of equal cost between two nodes, if there are several.
+    equal: BTreeMap<(NodeId, NodeId), Option<Arc<[LinkId]>>>,
 }
 
 impl<'a> Routing<'a> {
@@ -33,7 +37,7 @@ impl<'a> Routing<'a> {
             out[index(link.from)].push(id);
             into[index(link.to)].push(id);
         }
-        Self { links, out, into, costs: BTreeMap::new(), paths: BTreeMap::new() }
+        Self { links, out, into, costs: BTreeMap::new(), paths: BTreeMap::new(), equal: BTreeMap::new() }
     }
 
     fn link(&self, id: LinkId) -> &'a Link {
@@ -47,17 +51,17 @@ impl<'a> Routing<'a> {
         fits.min_by_key(|id| self.link(*id).delay)
     }
 
-    /// The path from one node to another; `None` if there is none. Empty from a node to itself.
-    pub fn path(&mut self, from: NodeId, to: NodeId) -> Option<Arc<[LinkId]>> {
+    /// The paths from one node to another; `None` if there is none. Empty from a node to itself.
+    pub fn path(&mut self, from: NodeId, to: NodeId) -> Option<Path> {
         if let Some(path) = self.paths.get(&(from, to)) {
             return path.clone();
         }
-        let path = self.find(from, to).map(Arc::from);
+        let path = self.find(from, to);
         self.paths.insert((from, to), path.clone());
         path
     }
 
-    fn find(&mut self, from: NodeId, to: NodeId) -> Option<Vec<LinkId>> {
+    fn find(&mut self, from: NodeId, to: NodeId) -> Option<Path> {
         let (mut head, mut tail) = (Vec::new(), Vec::new());
         let (mut at, mut end) = (from, to);
         // A path has at most as many links as there are nodes; more means going round in a circle.
@@ -79,20 +83,57 @@ impl<'a> Routing<'a> {
             tail.push(only);
             end = self.link(only).from;
         }
+        let equal = self.equal(at, end)?;
         self.walk(at, end, &mut head)?;
         head.extend(tail.into_iter().rev());
-        Some(head)
+        Some(Path { first: head.into(), equal })
     }
 
-    /// Adds the links from `at` to `end` to `path`: at each node the first by name that is on a path of least
-    /// cost.
-    fn walk(&mut self, mut at: NodeId, end: NodeId, path: &mut Vec<LinkId>) -> Option<()> {
+    /// The links on paths of least cost from `at` to `end`, sorted by the node that they leave, of groups the first; `Some(None)` if
+    /// there is one path, `None` if there is none.
+    fn equal(&mut self, at: NodeId, end: NodeId) -> Option<Option<Arc<[LinkId]>>> {
         if at == end {
-            return Some(());
+            return Some(None);
+        }
+        if let Some(equal) = self.equal.get(&(at, end)) {
+            return Some(equal.clone());
         }
         if !self.costs.contains_key(&end) {
             let costs = self.costs_to(end);
             self.costs.insert(end, costs);
+        }
+        let costs = self.costs.get(&end)?;
+        costs[index(at)]?;
+        let (mut links, mut seen, mut next) = (Vec::new(), BTreeSet::new(), vec![at]);
+        while let Some(node) = next.pop() {
+            for id in self.out[index(node)].iter().copied().filter(|id| self.is_first(*id)) {
+                let link = self.link(id);
+                if costs[index(link.to)].map(|rest| extend(rest, link)) == costs[index(node)] {
+                    links.push(id);
+                    if seen.insert(link.to) && link.to != end {
+                        next.push(link.to);
+                    }
+                }
+            }
+        }
+        // On a single path each node but the last has one next hop.
+        let is_single = links.len() == seen.len();
+        links.sort_unstable_by_key(|id| (self.link(*id).from, *id));
+        let equal = (!is_single).then(|| Arc::from(links));
+        self.equal.insert((at, end), equal.clone());
+        Some(equal)
+    }
+
+    /// Whether a link is not of a group, or the first of one.
+    fn is_first(&self, id: LinkId) -> bool {
+        self.link(id).group.as_ref().is_none_or(|group| group.members.first() == Some(&id))
+    }
+
+    /// Adds the links from `at` to `end` to `path`: at each node the first by name that is on a path of least
+    /// cost.
+    fn walk(&self, mut at: NodeId, end: NodeId, path: &mut Vec<LinkId>) -> Option<()> {
+        if at == end {
+            return Some(());
         }
         let costs = self.costs.get(&end)?;
         while at != end {

@@ -4,6 +4,7 @@
 
 use apportion_core::param::{Kind, Param, Preset, Range, concat};
 
+use crate::ecmp::ROUTING;
 use crate::key::{DELAY, NUMBER, SIZE, SPAN, SWITCH, TEXT, TICKETS, TIME, default, of, optional, required};
 use crate::model::{Aggregate, GilbertElliott, Jitter};
 use crate::selection::Part;
@@ -12,7 +13,7 @@ mod sources;
 mod topologies;
 
 pub(crate) use sources::SOURCES;
-pub(crate) use topologies::TOPOLOGIES;
+pub(crate) use topologies::{ACCESS, TOPOLOGIES};
 
 /// Maximum number of flows in a scenario (chosen: what a simulator can hold in memory).
 pub(crate) const MAX_FLOWS: u64 = 1_000_000;
@@ -61,6 +62,13 @@ pub(crate) const ROOT: &[Param] = &[
         "topology",
         of(Kind::Variants(TOPOLOGIES)),
         "A predefined network; tables under `link` extend and change it.",
+    ),
+    optional(
+        "routing",
+        of(Kind::Choice(ROUTING)),
+        "Which paths flows take that name none: those of least delay, and of these the ones of fewest links. Where several are \
+         left, with `ecmp` each node on the way has its connections take one of its next hops, by a hash of the connection and \
+         the seed, there and back each for itself; with `single` all take the path of the first names. `ecmp` if absent.",
     ),
     optional("defaults", of(Kind::Table(DEFAULTS)), "Default values for all links and flows."),
     optional("link", of(Kind::Map(LINK)), "Links by name. Their ends define the nodes."),
@@ -111,8 +119,9 @@ pub(crate) const LINK: &[Param] = &concat::<16>(&[
         optional(
             "back",
             of(Kind::TableOrFalse(BACK)),
-            "Settings of the reverse direction, the link `x.back`. Unless set here it has the same rate, \
-             delay and exchange, no jitter, and a FIFO queue of 1000 packets. `false` for a one-way link.",
+            "Settings of the reverse direction, the link `x.back`, which leads from `to` to `from`. Unless set here it has the same \
+             rate, delay and exchange, no jitter, and a FIFO queue of 1000 packets. `false` for a one-way link. Of a link of the \
+             topology it follows changes of rate, delay and exchange, unless the topology sets them apart, and of nothing else.",
         ),
     ],
     &SHARED_LINK,
@@ -240,7 +249,8 @@ pub(crate) const FLOW: &[Param] = &concat::<25>(&[
             "path",
             of(Kind::Texts),
             "Nodes or links that its packets pass; the end nodes may be omitted. If absent, the path of \
-             least delay; ties go to the fewest links, then to the first names.",
+             least delay; ties go to the fewest links, then as `routing` says. Of parallel links between two nodes of this list \
+             packets take the one of least delay, then of the first name.",
         ),
         optional("return_path", of(Kind::Texts), "The same for acknowledgements."),
         optional(

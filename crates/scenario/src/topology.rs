@@ -10,9 +10,9 @@ use crate::files::Files;
 use crate::graph::{self, Graph, Shared};
 use crate::keys::{Fields, walk, walk_variant};
 use crate::network::{Network, Spec};
-use crate::problem::Problems;
+use crate::problem::{Place, Problems};
 use crate::queue;
-use crate::tables::{DEFAULT_BACK, TOPOLOGIES};
+use crate::tables::{DEFAULT_BACK, MAX_LINKS, TOPOLOGIES};
 use crate::text::Item;
 use crate::{gml, graphml};
 
@@ -30,6 +30,8 @@ pub(crate) fn expand(
         "chain" => row(&fields, false, defaults, problems),
         "parking_lot" => row(&fields, true, defaults, problems),
         "gfc" => Some(gfc(&fields, defaults, problems)),
+        "fat_tree" => fat_tree(&fields, defaults, problems),
+        "leaf_spine" => leaf_spine(&fields, defaults, problems),
         "graphml" => graph(&fields, graphml::parse, files, defaults, problems),
         _ => graph(&fields, gml::parse, files, defaults, problems),
     }
@@ -85,9 +87,14 @@ struct Access<'a> {
 
 impl<'a> Access<'a> {
     fn new(fields: &Fields<'a>, defaults: &Defaults<'_>, problems: &mut Problems) -> Self {
-        let fields = table(fields, "access", true, problems);
         let rate = (Rate::from_mbit(100), "topology.access.rate");
-        let mut plain = access(rate, Span::from_millis(1), defaults, problems);
+        let plain = access(rate, Span::from_millis(1), defaults, problems);
+        Self::of(plain, fields, defaults, problems)
+    }
+
+    /// Those that are `plain` but for what their table says.
+    fn of(mut plain: Pair, fields: &Fields<'a>, defaults: &Defaults<'_>, problems: &mut Problems) -> Self {
+        let fields = table(fields, "access", true, problems);
         if let Some(item) = fields.as_ref().and_then(|fields| fields.item("queue"))
             && let Some(queue) = queue::read(&defaults.catalog, item, "topology.access.queue", problems)
         {
@@ -219,6 +226,113 @@ fn gfc(fields: &Fields<'_>, defaults: &Defaults<'_>, problems: &mut Problems) ->
     network
 }
 
+/// Links with what `fields` set in both directions.
+fn alike(fields: Option<&Fields<'_>>, defaults: &Defaults<'_>, problems: &mut Problems) -> Pair {
+    let there = defaults.link(queue::default(&defaults.catalog));
+    let mut pair = Pair { back: defaults.change_back(there.clone(), problems), there };
+    if let Some(fields) = fields {
+        for spec in [&mut pair.there, &mut pair.back] {
+            spec.change(fields, 1, &defaults.catalog, defaults.files, problems);
+        }
+    }
+    pair
+}
+
+/// Layers of switches in the making.
+struct Fabric<'a> {
+    network: Network,
+    links: Pair,
+    access: Access<'a>,
+    hosts: u64,
+    place: Place,
+}
+
+impl<'a> Fabric<'a> {
+    fn new(fields: &Fields<'a>, defaults: &Defaults<'_>, problems: &mut Problems) -> Self {
+        let links = alike(table(fields, "link", false, problems).as_ref(), defaults, problems);
+        let access = Access::of(links.clone(), fields, defaults, problems);
+        Self { network: Network::default(), links, access, hosts: 0, place: fields.place }
+    }
+
+    /// So many switches called `name`, from 1, each with its number.
+    fn switches(&mut self, name: &str, count: u64) -> Vec<Switch> {
+        let switch = |number| {
+            let name = format!("{name}{number}");
+            Switch { node: self.network.node(name.as_str()), name }
+        };
+        (1..=count).map(switch).collect()
+    }
+
+    fn link(&mut self, below: &Switch, above: &Switch) {
+        let Pair { there, back } = self.links.clone();
+        let name = format!("{}-{}", below.name, above.name);
+        self.network.two_way(name, (below.node, above.node), there, back, self.place);
+    }
+
+    /// So many hosts at a switch.
+    fn hosts(&mut self, at: &Switch, count: u64, problems: &mut Problems) {
+        for _ in 0..count {
+            self.hosts += 1;
+            let name = format!("h{}", self.hosts);
+            let Pair { there, back } = self.access.pair(self.hosts, problems);
+            let ends = (self.network.node(name.as_str()), at.node);
+            self.network.two_way(format!("{name}-{}", at.name), ends, there, back, self.place);
+        }
+    }
+}
+
+struct Switch {
+    name: String,
+    node: usize,
+}
+
+/// Pods of edge and aggregation switches below core switches.
+fn fat_tree(fields: &Fields<'_>, defaults: &Defaults<'_>, problems: &mut Problems) -> Option<Network> {
+    let k: u64 = fields.get("k", 1, problems)?;
+    let mut fabric = Fabric::new(fields, defaults, problems);
+    if !k.is_multiple_of(2) {
+        fields.refuse(
+            "k",
+            format!("half of the ports lead up, so `{k}` must be even; write for example 4"),
+            problems,
+        );
+        return None;
+    }
+    let half = (k / 2) as usize;
+    let [edges, aggs] = ["edge", "agg"].map(|name| fabric.switches(name, k * k / 2));
+    let cores = fabric.switches("core", k * k / 4);
+    for (edges, aggs) in edges.chunks(half).zip(aggs.chunks(half)) {
+        for edge in edges {
+            fabric.hosts(edge, k / 2, problems);
+            aggs.iter().for_each(|agg| fabric.link(edge, agg));
+        }
+        // Each aggregation switch of a pod has core switches of its own.
+        for (agg, cores) in aggs.iter().zip(cores.chunks(half)) {
+            cores.iter().for_each(|core| fabric.link(agg, core));
+        }
+    }
+    Some(fabric.network)
+}
+
+/// Leaves, each with a link to every spine.
+fn leaf_spine(fields: &Fields<'_>, defaults: &Defaults<'_>, problems: &mut Problems) -> Option<Network> {
+    let [leaves, spines, hosts] = ["leaves", "spines", "hosts"].map(|key| fields.get(key, 1, problems));
+    let (leaves, spines, hosts): (u64, u64, u64) = (leaves?, spines?, hosts?);
+    let mut fabric = Fabric::new(fields, defaults, problems);
+    let links = 2 * leaves * (spines + hosts);
+    if links > MAX_LINKS {
+        let message = format!("{links} one-way links; at most {MAX_LINKS} are possible");
+        fields.refuse("leaves", message, problems);
+        return None;
+    }
+    let (leaves, spines) = (fabric.switches("leaf", leaves), fabric.switches("spine", spines));
+    for leaf in &leaves {
+        fabric.hosts(leaf, hosts, problems);
+        spines.iter().for_each(|spine| fabric.link(leaf, spine));
+    }
+    Some(fabric.network)
+}
+
 /// A graph from a file that `parse` reads.
 fn graph(
     fields: &Fields<'_>,
@@ -228,12 +342,7 @@ fn graph(
     problems: &mut Problems,
 ) -> Option<Network> {
     let link = table(fields, "link", false, problems);
-    let mut there = defaults.link(queue::default(&defaults.catalog));
-    let mut back = defaults.change_back(there.clone(), problems);
-    if let Some(fields) = &link {
-        there.change(fields, 1, &defaults.catalog, defaults.files, problems);
-        back.change(fields, 1, &defaults.catalog, defaults.files, problems);
-    }
+    let Pair { there, back } = alike(link.as_ref(), defaults, problems);
     let has = |key| defaults.has(key) || link.as_ref().is_some_and(|link| link.item(key).is_some());
     let shared = Shared { there, back, rate: has("rate"), delay: has("delay"), link: link.as_ref() };
     let file = fields.text("file")?;

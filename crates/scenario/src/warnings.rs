@@ -11,7 +11,7 @@ use apportion_core::limit::Limit;
 use apportion_core::packet::FlowClass;
 use apportion_core::system::classes::ByteLimit;
 use apportion_core::system::{DisciplineKind, DisciplineParams};
-use apportion_core::units::{Rate, Span, Weight};
+use apportion_core::units::{Bytes, Rate, Span, Weight};
 
 use crate::entitlement::mean_demand;
 use crate::model::{Flow, Link, LinkId, Scenario, Setting, Source, Start, Transport};
@@ -46,11 +46,14 @@ impl Scenario {
         all.extend(self.idle_tickets());
         all.extend(self.idle_customers());
         all.extend(self.weights_alone());
+        let packets =
+            self.flows.iter().flat_map(|flow| [Some(flow.transport.packet()), flow.transport.ack()]);
+        let largest = packets.flatten().max().unwrap_or(Bytes::ZERO);
         for (id, link) in (0..).map(LinkId).zip(&self.links) {
             if matches!(link.queue.kind, DisciplineKind::Ramp(_)) {
                 all.extend(self.idle_ramp(id, link));
             }
-            all.extend(self.too_small(id, link));
+            all.extend(self.too_small(id, link, largest));
             all.extend(self.beyond_the_mean(link));
             all.extend(self.full_tags(id, link));
             all.extend(self.idle_exchange(id, link));
@@ -188,15 +191,17 @@ impl Scenario {
     /// Whether packets of a flow, with `back` its acknowledgements too, may come to a link of which `holds` says yes.
     fn meets(&self, flow: &Flow, back: bool, holds: &mut impl FnMut(LinkId) -> bool) -> bool {
         let back = back.then_some(&flow.back);
-        let mut hops = std::iter::once(&flow.path).chain(back).flat_map(|way| way.iter());
-        hops.any(|hop| self.choices(flow, hop).iter().any(|id| holds(*id)))
+        let mut hops = std::iter::once(&flow.path).chain(back).flat_map(|way| self.crossed(flow, way));
+        hops.any(holds)
     }
 
-    /// A buffer of the link, at the start or after a change, that has no room for a packet that it is sent.
-    fn too_small(&self, id: LinkId, link: &Link) -> Option<String> {
+    /// A buffer of the link, at the start or after a change, that has no room for a packet that it is sent; `largest` is that of all
+    /// flows.
+    fn too_small(&self, id: LinkId, link: &Link, largest: Bytes) -> Option<String> {
         self.queues_of(id, link).find_map(|queue| {
             let leaves = queue.classes().map(|classes| classes.leaves).unwrap_or_default();
-            queue.byte_limits(link.rate).into_iter().find_map(|ByteLimit { key, size, class }| {
+            let mut limits = queue.byte_limits(link.rate).into_iter().filter(|limit| limit.size < largest);
+            limits.find_map(|ByteLimit { key, size, class }| {
                 let is_for = |flow: &&Flow| {
                     class.is_none_or(|(name, others)| match flow.customer.as_deref() {
                         Some(customer) if leaves.contains(&customer) => customer == name,
@@ -276,8 +281,6 @@ impl Scenario {
     fn thin_part(&self, id: LinkId, link: &Link, standing: &Standing<'_>) -> Option<String> {
         let limit =
             standing.queue.limit_at(link.rate).filter(|_| standing.queue.divides_buffer_by_weights())?;
-        let flows = || self.flows_over(id).into_iter().map(|at| &self.flows[at]);
-        let sum: f64 = flows().map(|flow| flow.weight.get()).sum();
         // In the unit of the limit.
         let packet = |flow: &Flow| match limit {
             Limit::Packets(_) => 1.0,
@@ -289,6 +292,12 @@ impl Scenario {
         };
         // What one packet is for the weight: who has the most of that loses it.
         let height = |flow: &Flow| packet(flow) / flow.weight.get();
+        let least = self.flows.iter().map(height).fold(f64::INFINITY, f64::min);
+        if self.flows.iter().all(|flow| height(flow) < MOST_UNLIKE * least) {
+            return None;
+        }
+        let flows = || self.flows_over(id).into_iter().map(|at| &self.flows[at]);
+        let sum: f64 = flows().map(|flow| flow.weight.get()).sum();
         let flow = flows().max_by(|a, b| height(a).total_cmp(&height(b)))?;
         let least = flows().map(height).fold(f64::INFINITY, f64::min);
         if height(flow) < MOST_UNLIKE * least {

@@ -20,7 +20,7 @@
 use apportion_core::units::{Rate, Time};
 use apportion_runtime::connections::Workload;
 use apportion_runtime::ways::Way;
-use apportion_scenario::model::{Flow, LinkId, Scenario, Transport};
+use apportion_scenario::model::{Flow, Path, Scenario, Transport};
 use apportion_scenario::tcp::SackRecovery;
 
 use crate::connection::{Connection, TransportState};
@@ -193,19 +193,19 @@ impl Hosts {
     /// they leave the host.
     ///
     /// 1. One direction of one flow uses the link, and nothing changes it.
-    /// 2. It is of no group: of a group the path has the first, and packets take another.
+    /// 2. There is no choice at the first hop: the path has the first, and packets may take another.
     /// 3. No routers exchange reports: their messages come to any link.
     pub(crate) fn owns_first_link(
         scenario: &Scenario,
         users: &[usize],
-        path: &[LinkId],
+        (flow, path): (&Flow, &Path),
         has_routers: bool,
     ) -> bool {
         let Some(first) = path.first() else { return false };
         if !holds(LeaveEarly, 1, users[first.index()] == 1) {
             return false;
         }
-        if !holds(LeaveEarly, 2, scenario.links[first.index()].group.is_none()) {
+        if !holds(LeaveEarly, 2, !scenario.chooses_first(flow, path)) {
             return false;
         }
         holds(LeaveEarly, 3, !has_routers)

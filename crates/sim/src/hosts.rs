@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use apportion_core::random::Stream;
 use apportion_core::units::{Span, Time};
 use apportion_runtime::ways::Way;
-use apportion_scenario::model::{Flow, LinkId, Scenario};
+use apportion_scenario::model::{Flow, Path, Scenario};
 
 use crate::events::Event;
 use crate::link::Link;
@@ -49,9 +49,9 @@ impl Hosts {
             return Self(Vec::new());
         }
         let users = users(scenario, ways);
-        let host = |flow: &Flow, jitter: Vec<(Time, Span)>, purpose: &str, path: &[LinkId]| {
+        let host = |flow: &Flow, jitter: Vec<(Time, Span)>, purpose: &str, path: &Path| {
             let random = Stream::new(seed, &format!("flow.{}.{purpose}", flow.stream()));
-            Host::new(jitter, random, Self::owns_first_link(scenario, &users, path, has_routers))
+            Host::new(jitter, random, Self::owns_first_link(scenario, &users, (flow, path), has_routers))
         };
         let ends = |flow: &Flow| {
             let [source, sink] = scenario.jitter(flow);

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use apportion_core::queue::Overload;
 use apportion_core::units::{Rate, Span, Time};
 use apportion_runtime::connections::Workload;
+use apportion_scenario::model::LinkId;
 
 use crate::events::Event;
 use crate::simulation::Simulation;
@@ -46,10 +47,8 @@ impl Simulation<'_> {
     fn way_back(&self, link: u32, overload: Overload) -> Option<(u32, Span)> {
         let flow = self.numbers.flow_of(overload.flow)?;
         let of = self.scenario.flows.get(flow)?;
-        let path = &of.path;
-        let before =
-            path.iter().position(|on| self.scenario.choices(of, on).iter().any(|on| on.0 == link))?;
-        let delay = path[..before].iter().map(|on| self.links[on.index()].state.delay());
+        let before = self.scenario.before(of, &of.path, LinkId(link))?;
+        let delay = before.iter().map(|on| self.links[on.index()].state.delay());
         Some((flow as u32, delay.fold(Span::ZERO, |sum, delay| sum + delay)))
     }
 

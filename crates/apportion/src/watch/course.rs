@@ -114,7 +114,7 @@ impl Course {
         let scenario = &point.scenario;
         let watched = || scenario.links.iter().enumerate().filter(|(_, link)| link.watched);
         let count = scenario.flows.len();
-        let course = |(place, link): (usize, &Link)| LinkCourse::new(place, link, scenario);
+        let course = |(place, link): (usize, &Link)| LinkCourse::new(place, link, scenario, seed);
         let mut flows = BTreeMap::new();
         if count <= MAX_FLOWS {
             flows.extend((0..count).map(|flow| (flow, FlowCourse::new(scenario, flow, 0))));
@@ -224,11 +224,14 @@ impl FlowCourse {
 }
 
 impl LinkCourse {
-    fn new(place: usize, link: &Link, scenario: &Scenario) -> Self {
+    fn new(place: usize, link: &Link, scenario: &Scenario, seed: u64) -> Self {
         // The first of equal links stands for all of them in paths.
         let named = link.group.as_ref().and_then(|group| group.members.first());
         let named = named.map_or(place, |first| first.index());
-        let passes = |flow: &usize| scenario.flows[*flow].path.iter().any(|on| on.index() == named);
+        let passes = |flow: &usize| {
+            let flow = &scenario.flows[*flow];
+            scenario.route(flow, &flow.path, 0, seed).iter().any(|on| on.index() == named)
+        };
         Self {
             place,
             name: link.name.clone(),

@@ -23,8 +23,8 @@ pub fn watched(scenario: &Scenario) -> impl Iterator<Item = (LinkId, &Link)> {
 }
 
 /// Whether packets of a flow, or what acknowledges them, cross a link.
-fn crosses(flow: &Flow, link: LinkId) -> bool {
-    flow.path.contains(&link) || flow.back.contains(&link)
+fn crosses(scenario: &Scenario, flow: &Flow, link: LinkId) -> bool {
+    [&flow.path, &flow.back].into_iter().any(|path| scenario.may_cross(flow, path, link))
 }
 
 /// Checks all links that the kernel is to carry out.
@@ -63,7 +63,7 @@ fn check_link(scenario: &Scenario, id: LinkId, link: &Link) -> Result<(), ParamE
         return refuse("trace", why.to_owned());
     }
     check_rate(link, link.rate)?;
-    let flows = || scenario.flows.iter().filter(|flow| crosses(flow, id));
+    let flows = || scenario.flows.iter().filter(|flow| crosses(scenario, flow, id));
     let plan = Plan::of(&link.queue, link.rate);
     let weights: Vec<Weight> = flows().map(|flow| flow.weight).collect();
     let planned = match plan {
@@ -195,7 +195,7 @@ impl LinkPlan {
     /// That of link `id`, for flows of these numbers.
     pub fn of(scenario: &Scenario, id: LinkId, numbers: &Numbers) -> Result<Self, String> {
         let link = &scenario.links[id.index()];
-        let crossing = || scenario.flows.iter().enumerate().filter(|(_, flow)| crosses(flow, id));
+        let crossing = || scenario.flows.iter().enumerate().filter(|(_, flow)| crosses(scenario, flow, id));
         let ids =
             |(at, flow): (usize, &Flow)| numbers.ids(at).map(FlowId).map(|id| (id, flow.weight)).collect();
         let parts = Parts::of(scenario, crossing().flat_map::<Vec<_>, _>(ids).collect());

@@ -1,12 +1,10 @@
 //! The ends of flows and the links between them, as they are written or the shortest.
 
-use std::sync::Arc;
-
 use super::{Builder, Group};
 use crate::expression::Pattern;
 use crate::keys::Fields;
 use crate::link_groups;
-use crate::model::{LinkId, NodeId};
+use crate::model::{Link, LinkId, NodeId, Path};
 use crate::names::position;
 use crate::problem::{Problems, did_you_mean};
 
@@ -44,11 +42,11 @@ impl Builder<'_> {
         i: u64,
         (fields, key): (&Fields<'_>, &str),
         problems: &mut Problems,
-    ) -> Option<Arc<[LinkId]>> {
+    ) -> Option<Path> {
         let name = |node: NodeId| &self.nodes[node.0 as usize].name;
         let found = match listed {
             Some(listed) => self.listed_path((from, to), listed, i),
-            None => self.routing.path(from, to).ok_or_else(|| {
+            None => self.shortest(from, to).ok_or_else(|| {
                 let (from, to) = (name(from), name(to));
                 format!("flow `{flow}`: no path leads from `{from}` to `{to}`; add a link between them")
             }),
@@ -57,12 +55,13 @@ impl Builder<'_> {
         found.map_err(|message| fields.refuse(key, message, problems)).ok()
     }
 
-    fn listed_path(
-        &self,
-        (from, to): (NodeId, NodeId),
-        listed: &[Pattern],
-        i: u64,
-    ) -> Result<Arc<[LinkId]>, String> {
+    /// The paths of least cost, or the first of them where there shall be one.
+    pub(super) fn shortest(&mut self, from: NodeId, to: NodeId) -> Option<Path> {
+        let path = self.routing.path(from, to)?;
+        Some(if self.is_single { Path { equal: None, ..path } } else { path })
+    }
+
+    fn listed_path(&self, (from, to): (NodeId, NodeId), listed: &[Pattern], i: u64) -> Result<Path, String> {
         let names: Vec<String> = listed.iter().map(|pattern| pattern.at(i)).collect::<Result<_, _>>()?;
         let links = self.find_links(&names);
         let mut nodes = Vec::with_capacity(names.len() + 2);
@@ -103,7 +102,7 @@ impl Builder<'_> {
             let name = &self.nodes[pair[0].0 as usize].name;
             return Err(format!("the path has a loop: it visits node `{name}` twice"));
         }
-        Ok(links.into())
+        Ok(Path { first: links.into(), equal: None })
     }
 
     /// The links that are called so, of groups the first; none if one of the names is not of a link.
@@ -135,9 +134,10 @@ impl Builder<'_> {
         for pair in links.windows(2) {
             let (first, second) = (&self.links[pair[0]], &self.links[pair[1]]);
             if first.to != second.from {
-                let message = "link `{}` does not start where link `{}` ends";
-                let message = message.replacen("{}", &second.name, 1).replacen("{}", &first.name, 1);
-                return Err(message);
+                let node = |node: NodeId| &self.nodes[node.0 as usize].name;
+                let way =
+                    |link: &Link| format!("`{}` (`{}` to `{}`)", link.name, node(link.from), node(link.to));
+                return Err(format!("link {} does not start where link {} ends", way(second), way(first)));
             }
         }
         Ok(())

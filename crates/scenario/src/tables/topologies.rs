@@ -23,7 +23,7 @@ const TOPOLOGY_LINK: &[Param] = &[
     optional("back", of(Kind::Table(DEFAULT_BACK)), "Settings of the reverse direction."),
 ];
 /// Access links between hosts and routers, which should not be bottlenecks.
-const ACCESS: &[Param] = &[
+pub(crate) const ACCESS: &[Param] = &[
     default("rate", RATE, "100Mbit", "Rate of the transmitter, in both directions."),
     default(
         "delay",
@@ -92,16 +92,35 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
         ],
     },
     Variant {
+        name: "fat_tree",
+        doc: "A data centre of switches with `k` ports (Al-Fares et al., SIGCOMM 2008): `k` pods of k/2 edge and k/2 aggregation \
+              switches, and k^2/4 core switches, all numbered from 1: edge1, edge2, ..., agg1, ..., core1, ...; hosts h1, h2, ..., \
+              h{k^3/4}, k/2 at each edge switch. Links `h1-edge1`, `edge1-agg1`, `agg1-core1` lead up, `.back` down. Between pods \
+              there are k^2/4 paths of equal cost, which flows take by a hash.",
+        params: &[
+            required("k", of(Kind::Count).within(Range::UpTo(MAX_K)), "Ports of a switch, even."),
+            FABRIC,
+            FABRIC_ACCESS_LINKS,
+        ],
+    },
+    Variant {
+        name: "leaf_spine",
+        doc: "A data centre of two layers: leaves leaf1, leaf2, ..., each with a link to every spine spine1, spine2, ...; hosts h1, \
+              h2, ..., the first of them at leaf1. Links `h1-leaf1` and `leaf1-spine1` lead up, `.back` down. Between leaves there \
+              are as many paths of equal cost as spines, which flows take by a hash.",
+        params: &[
+            required("leaves", SWITCHES, "Number of leaves."),
+            required("spines", SWITCHES, "Number of spines."),
+            required("hosts", SWITCHES, "Number of hosts at each leaf."),
+            FABRIC,
+            FABRIC_ACCESS_LINKS,
+        ],
+    },
+    Variant {
         name: "gml",
-        doc: "A graph in the Graph Modelling Language, such as those of the Internet Topology Zoo and of Shadow. Nodes are named by \
-              their label, else their id; of several with the same label all but the first have their id added: `BBN (1)`. \
-              Edges become links `a-b`, parallel ones `a-b-2`, ..., alike in both directions unless the graph is directed. \
-              A link has what its edge says: `rate`, `bandwidth`, `LinkSpeedRaw` in bit/s, `LinkSpeed` with \
-              `LinkSpeedUnits`, or a `LinkLabel` such as `1 Gbps`; `delay` or `latency`; `loss` or `packet_loss`; `jitter`. Else it \
-              has what `link` says, else what `defaults` say. Where these give no delay it is that of light in fibre \
-              (2/3 of its speed in vacuum) over the great circle between the `Latitude` and `Longitude` of its nodes; where \
-              they give no rate it is the smaller of `host_bandwidth_up` and `host_bandwidth_down` at its two ends. Tables \
-              under `link` change links by name. Warnings name the attributes that are not used.",
+        doc: "A graph in the Graph Modelling Language, such as those of the Internet Topology Zoo and of Shadow: nodes are named \
+              by their label, else their id; an edge becomes a link `a-b`, which leads from its source to its target, and \
+              `a-b.back` unless the graph is directed, with what the edge says, else what `link` says.",
         params: &[required("file", TEXT, "The GML file, in UTF-8 or ISO 8859-1."), EDGES],
     },
     Variant {
@@ -113,6 +132,31 @@ pub(crate) const TOPOLOGIES: &[Variant] = &[
 
 const EDGES: Param =
     optional("link", of(Kind::Table(GRAPH_LINK)), "Values for edges that lack an attribute.");
+
+/// The largest even `k` whose fat tree has not too many links: 3/2 k^3 directions.
+const MAX_K: u64 = 40;
+const SWITCHES: Param = of(Kind::Count).within(Range::UpTo(MAX_LINKS / 4));
+const FABRIC: Param = required("link", of(Kind::Table(FABRIC_LINK)), "All links, in both directions.");
+const FABRIC_ACCESS_LINKS: Param =
+    optional("access", of(Kind::Table(FABRIC_ACCESS)), "Access links of the hosts, where they differ.");
+/// Links of a data centre, which are alike in both directions.
+const FABRIC_LINK: &[Param] = &[
+    required("rate", RATE, "Rate of the transmitter."),
+    required("delay", DELAY, "Propagation delay of the wire."),
+    optional("queue", QUEUE, "Queue discipline in front of the transmitter; \"fifo\" if absent."),
+    optional("loss", LOSS, "Probability that a packet is lost on the wire; 0 if absent."),
+    optional("watch", SWITCH, "Whether results show the queues over time; false if absent."),
+];
+/// Their access links.
+const FABRIC_ACCESS: &[Param] = &[
+    optional(
+        "rate",
+        RATE,
+        "Rate of the transmitter, in both directions; may be a formula of the host's number `i`.",
+    ),
+    optional("delay", DELAY, "Propagation delay of the wire, in both directions; may be a formula of `i`."),
+    optional("queue", QUEUE, "Queue discipline in front of the transmitter, in both directions."),
+];
 
 /// Defaults for edges of a graph.
 const GRAPH_LINK: &[Param] = &[

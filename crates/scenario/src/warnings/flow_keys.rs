@@ -179,13 +179,7 @@ impl Scenario {
                 || unlike.entry(id).or_insert_with(|| self.unlike(id)).contains(&self.group_of(queue, flow))
         };
         let mut alone = self.flows.iter().filter(|flow| {
-            let over: Vec<LinkId> = flow
-                .path
-                .iter()
-                .flat_map(|hop| self.choices(flow, hop))
-                .copied()
-                .filter(|id| counts(*id))
-                .collect();
+            let over: Vec<LinkId> = self.crossed(flow, &flow.path).filter(|id| counts(*id)).collect();
             weighs(flow) && !over.is_empty() && !over.into_iter().any(|id| is_weighed(flow, id))
         });
         // Where all weigh alike everywhere, that is what is meant.

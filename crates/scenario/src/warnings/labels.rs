@@ -138,10 +138,10 @@ impl Scenario {
             _ => None,
         };
         let mut writer = (Writer::Flow(at), flow.tickets, source?);
-        for hop in flow.path.iter().take_while(|hop| !self.choices(flow, hop).contains(&id)) {
+        for hop in self.before(flow, &flow.path, id).unwrap_or_default() {
             let link = &self.links[hop.index()];
             if link.tickets.is_some() || link.ack_tickets.is_some() {
-                writer = (Writer::Link(*hop), link.tickets, &link.exchange.writer);
+                writer = (Writer::Link(hop), link.tickets, &link.exchange.writer);
             }
         }
         let (writer, tickets, params) = writer;
@@ -169,7 +169,7 @@ impl Scenario {
         let full = all.filter_map(|(flow, share)| {
             let written = self.labelled_by(flow, id, standing)?;
             let sent = mean_demand(flow).filter(|_| matches!(flow.transport, Transport::Udp { .. }));
-            let before = self.before(flow, id).map(|link| link.rate.as_bit() as f64);
+            let before = self.links_before(flow, id).map(|link| link.rate.as_bit() as f64);
             let sent = before.fold(sent.unwrap_or(0.0), f64::min);
             standing.full_labels(&named(flow), share.max(sent / flow.weight.get()), written)
         });
@@ -177,9 +177,9 @@ impl Scenario {
     }
 
     /// The links of a flow on its way to `id`; of a group the first.
-    fn before<'a>(&'a self, flow: &'a Flow, id: LinkId) -> impl Iterator<Item = &'a Link> {
-        let hops = flow.path.iter().take_while(move |hop| !self.choices(flow, hop).contains(&id));
-        hops.map(|hop| &self.links[hop.index()])
+    fn links_before<'a>(&'a self, flow: &'a Flow, id: LinkId) -> impl Iterator<Item = &'a Link> {
+        let hops = self.before(flow, &flow.path, id).unwrap_or_default();
+        hops.into_iter().map(|hop| &self.links[hop.index()])
     }
 
     /// The narrowest labels that a flow has until it leaves `id`: each router may write them anew.
@@ -189,7 +189,7 @@ impl Scenario {
         id: LinkId,
         standing: &Standing<'a>,
     ) -> Option<&'a RateLabelParams> {
-        let queues = self.before(flow, id).map(|link| &link.queue).chain([standing.queue]);
+        let queues = self.links_before(flow, id).map(|link| &link.queue).chain([standing.queue]);
         let mut narrowest: Option<&RateLabelParams> = None;
         let mut is_kept = false;
         for queue in queues {

@@ -34,6 +34,7 @@ fn every_example_loads_and_reads_back_from_its_canonical_text() {
             "core-stateless",
             "customers",
             "elephants",
+            "fat-tree",
             "gfc",
             "hosts",
             "household",

@@ -331,7 +331,7 @@ fn paths_are_listed_by_nodes_or_by_links() {
     let error = |path: &str| errors(&format!("{ring}path = {path}"))[0].clone();
     assert_eq!(
         error("[\"ab\", \"ca\"]"),
-        "dir/x.toml:22: flow.f.path: link `ca` does not start where link `ab` ends"
+        "dir/x.toml:22: flow.f.path: link `ca` (`c` to `a`) does not start where link `ab` (`a` to `b`) ends"
     );
     assert_eq!(
         error("[\"ab\", \"ab.back\"]"),

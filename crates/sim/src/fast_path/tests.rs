@@ -211,6 +211,8 @@ fn needed() -> Vec<(Decision, u32, String)> {
         (HandOver, 6, two_links("").replace("50Mbit", "15Mbit")),
         (LeaveEarly, 1, jitter(2)),
         (LeaveEarly, 2, GROUP.to_owned()),
+        (LeaveEarly, 2, GROUP.replace(", count = 2", "\n    link on: s -> r, rate = 10Mbit, delay = 1ms")
+            .replace("stop = 2s", "seed = 2, stop = 2s")),
         // A router behind the link asks over its other direction, the first link of acknowledgements.
         (LeaveEarly, 3, reports(
             "
@@ -228,7 +230,7 @@ fn needed() -> Vec<(Decision, u32, String)> {
         (EarlyDelivery, 3, one_link(FIFO, "
             link up: n2 -> n1, rate = 100kbit, delay = 7ms, back = false
             flow other: n1 -> n2, return_path = [up]
-        ")),
+        ").replace("seed = 5", "seed = 5, routing = single")),
         (EarlyDelivery, 4, one_link(FIFO, "
             link c: n3 -> n2, rate = 10Mbit, delay = 1ms
             flow other: n3 -> n1, path = [c, a.back], source = { kind = cbr, rate = 5Mbit, packet = 500B }

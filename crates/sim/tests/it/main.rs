@@ -13,6 +13,7 @@ mod custom;
 mod determinism;
 mod dues;
 mod early_delivery;
+mod ecmp;
 mod flows;
 mod fq;
 mod hcsfq;
