@@ -236,7 +236,7 @@ impl Network {
                 }
                 None => self.declare(name, &fields, defaults, &mut nodes, problems),
             };
-            self.change(at, &fields, defaults, problems);
+            self.change_both(at, &fields, defaults, problems);
             if ready.is_none() || fields.item("back").is_some() {
                 self.other_way(at, &fields, defaults, problems);
             }
@@ -278,6 +278,32 @@ impl Network {
         let ends = (find(from), find(to));
         self.one_way(name.to_owned(), ends, defaults.link(queue::default(&defaults.catalog)), fields.place);
         self.links.len() - 1
+    }
+
+    /// Changes the link at `at`, and its other direction, `x.back`, in what the two have in common: rate, delay and exchange, unless
+    /// the topology sets them apart.
+    fn change_both(
+        &mut self,
+        at: usize,
+        fields: &Fields<'_>,
+        defaults: &Defaults<'_>,
+        problems: &mut Problems,
+    ) {
+        let before = self.links[at].spec.clone();
+        self.change(at, fields, defaults, problems);
+        // Of the two, `x` was made first; one that is named `x.back` is changed alone.
+        let Some(other) = self.links[at].other_way.filter(|other| *other > at) else { return };
+        let spec = self.links[at].spec.clone();
+        let back = &mut self.links[other].spec;
+        if (back.rate, &back.trace) == (before.rate, &before.trace) {
+            (back.rate, back.rate_key, back.trace) = (spec.rate, spec.rate_key, spec.trace);
+        }
+        if back.delay == before.delay {
+            back.delay = spec.delay;
+        }
+        if back.exchange == before.exchange {
+            back.exchange = spec.exchange;
+        }
     }
 
     fn change(&mut self, at: usize, fields: &Fields<'_>, defaults: &Defaults<'_>, problems: &mut Problems) {
