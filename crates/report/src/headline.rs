@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use apportion_core::units::Span;
 
 use crate::metrics::{Metrics, SlowestLink};
-use crate::quantities::{COMPLETION_P95, QUEUE_DELAY_P95};
+use crate::quantities::{COMPLETION_P95, COMPLETIONS, QUEUE_DELAY_P95, SHARE};
 use crate::run_results::{PointResults, RunResults};
 use crate::shares::{FlowShare, GroupShare, flow_shares, group_shares};
-use crate::statistics::number;
+use crate::statistics::{Estimate, number};
 
 /// A statement about one point, or about the run.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,31 +85,74 @@ fn millis(span: Span) -> String {
     number(span.as_secs_f64() * 1e3)
 }
 
+/// What two points have of something, where one has the most and the other the least.
+struct Extremes<'a> {
+    low: (Estimate, &'a str),
+    high: (Estimate, &'a str),
+}
+
+impl<'a> Extremes<'a> {
+    /// None with less than two points.
+    fn of(all: impl Iterator<Item = (Estimate, &'a str)>) -> Option<Self> {
+        let mut ranked: Vec<_> = all.collect();
+        ranked.sort_by(|a, b| a.0.mean.total_cmp(&b.0.mean));
+        let (low, high) = (*ranked.first()?, *ranked.last()?);
+        (ranked.len() > 1).then_some(Self { low, high })
+    }
+
+    /// Whether the two differ by more than what chance does, as far as the replications say: with one seed nothing is known of that.
+    fn are_apart(&self) -> bool {
+        self.low.0.overlaps(&self.high.0) != Some(true)
+    }
+
+    /// On how many replications this rests, in words.
+    fn seeds(&self) -> String {
+        match self.low.0.n.min(self.high.0.n) {
+            1 => "one seed".to_owned(),
+            n => format!("{n} seeds"),
+        }
+    }
+
+    /// That `what` does not differ by more than chance does.
+    fn alike(&self, what: &str, unit: &str, show: impl Fn(&Estimate) -> String) -> String {
+        let ((low, low_name), (high, high_name)) = (&self.low, &self.high);
+        format!(
+            "{what} is not distinguishable between points: {}{unit} with {low_name}, {}{unit} with {high_name} ({}).",
+            show(low),
+            show(high),
+            self.seeds()
+        )
+    }
+}
+
 /// The flow with the lowest share of its entitlement at the best and at the worst point, and queue delays.
 pub(crate) fn lead(run: &RunResults) -> Option<String> {
     let worst_off = |point: &PointResults| {
         let transfers = transfers_of(point);
-        let of_flow = |flow: &FlowShare| flow.ratio().filter(|_| !transfers.contains(flow.group.as_str()));
+        let of_flow = |flow: FlowShare| flow.share().filter(|_| !transfers.contains(flow.group.as_str()));
+        let least =
+            flow_shares(point).into_iter().filter_map(of_flow).min_by(|a, b| a.mean.total_cmp(&b.mean))?;
         // What is more than the entitlement is no better.
-        flow_shares(point).iter().filter_map(of_flow).map(|ratio| ratio.min(1.0)).min_by(f64::total_cmp)
+        Some(Estimate { mean: least.mean.min(1.0), ..least })
     };
-    let mut ranked: Vec<(f64, &str)> =
-        run.points.iter().filter_map(|p| Some((worst_off(p)?, p.name()))).collect();
-    ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-    let (&(best, best_name), &(worst, worst_name)) = (ranked.first()?, ranked.last()?);
-    if ranked.len() < 2 {
-        return None;
-    }
-    let shares = if best - worst <= CLOSE / 2.0 {
-        format!("The worst-off flow gets at least {} of its entitlement at every point.", percent(worst))
-    } else {
+    let shares = Extremes::of(run.points.iter().filter_map(|p| Some((worst_off(p)?, p.name()))))?;
+    let (low, high) = (shares.low.0.mean, shares.high.0.mean);
+    let sentence = if high - low <= CLOSE / 2.0 {
+        format!("The worst-off flow gets at least {} of its entitlement at every point.", percent(low))
+    } else if shares.are_apart() {
         format!(
-            "The worst-off flow gets {} of its entitlement with {best_name}, but {} with {worst_name}.",
-            percent(best),
-            percent(worst)
+            "The worst-off flow gets {} of its entitlement with {}, but {} with {} ({}).",
+            percent(high),
+            shares.high.1,
+            percent(low),
+            shares.low.1,
+            shares.seeds()
         )
+    } else {
+        shares.alike("What the worst-off flow gets of its entitlement", "", percents)
     };
-    Some(shares + &waiting(run).unwrap_or_default() + &transfers(run).unwrap_or_default())
+    let more = [waiting(run), transfers(run)].into_iter().flatten();
+    Some(more.fold(sentence, |all, sentence| all + " " + &sentence))
 }
 
 /// Chosen: the smallest difference worth mentioning.
@@ -119,35 +162,62 @@ const FELT: f64 = 3.0;
 fn waiting(run: &RunResults) -> Option<String> {
     let link = SlowestLink::of(run.points.iter().map(|point| &point.summary().metrics))?;
     let metric = QUEUE_DELAY_P95.at(link.name);
-    let wait = |p: &'_ PointResults| Some(p.summary().metrics.get(&metric)?.mean);
-    let mut ranked: Vec<(f64, &str)> = run.points.iter().filter_map(|p| Some((wait(p)?, p.name()))).collect();
-    ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (&(least, shortest), &(most, longest)) = (ranked.first()?, ranked.last()?);
-    (least > 0.0 && most >= FELT * least).then(|| {
-        let (least, most) = (number(least), number(most));
-        let of_link = if link.is_only { String::new() } else { format!(" at link {}", link.name) };
-        format!(
-            " The 95th percentile of queue delay{of_link} is {least} ms with {shortest}, but {most} ms with {longest}."
-        )
+    let wait = |p: &'_ PointResults| p.summary().metrics.get(&metric);
+    let delays = Extremes::of(run.points.iter().filter_map(|p| Some((wait(p)?, p.name()))))?;
+    let (least, most) = (delays.low.0.mean, delays.high.0.mean);
+    let of_link = if link.is_only { String::new() } else { format!(" at link {}", link.name) };
+    let what = format!("The 95th percentile of queue delay{of_link}");
+    (least > 0.0 && most >= FELT * least).then(|| match delays.are_apart() {
+        true => format!(
+            "{what} is {} ms with {}, but {} ms with {} ({}).",
+            number(least),
+            delays.low.1,
+            number(most),
+            delays.high.1,
+            delays.seeds()
+        ),
+        false => delays.alike(&what, " ms", ToString::to_string),
     })
 }
 
 /// Chosen: completion times are mentioned from a difference of half.
 const SLOWER: f64 = 1.5;
+/// Fewest transfers of which one replication says what 95 % take: with fewer, the longest of them is below the 95th percentile more often
+/// than in one of forty cases, 0.95^72 = 0.025, so that no 95 % interval has an upper end.
+const ENOUGH: f64 = 72.0;
 
 /// The points with the shortest and longest completion times of the first group with finite transfers, if they
 /// differ.
 fn transfers(run: &RunResults) -> Option<String> {
     let all: Vec<(&Metrics, &str)> = run.points.iter().map(|p| (&p.summary().metrics, p.name())).collect();
     let group = all.iter().find_map(|(metrics, _)| metrics.transfers().next())?;
-    let metric = COMPLETION_P95.at(group);
-    let mut ranked: Vec<(f64, &str)> =
-        all.iter().filter_map(|(metrics, name)| Some((metrics.get(&metric)?.mean, *name))).collect();
-    ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let (&(least, shortest), &(most, longest)) = (ranked.first()?, ranked.last()?);
-    (least > 0.0 && most > SLOWER * least).then(|| {
-        let (least, most) = (number(least), number(most));
-        format!(" Of the transfers of {group}, 95 % are done in {least} s with {shortest}, but in {most} s with {longest}.")
+    let [took, completed] = [COMPLETION_P95, COMPLETIONS].map(|quantity| quantity.at(group));
+    let times = Extremes::of(all.iter().filter_map(|(metrics, name)| Some((metrics.get(&took)?, *name))))?;
+    let (least, most) = (times.low.0.mean, times.high.0.mean);
+    let of_point = |name: &str| {
+        all.iter().find(|(_, own)| *own == name).and_then(|(metrics, _)| metrics.get(&completed))
+    };
+    let counts = [times.low.1, times.high.1].map(|name| of_point(name).map_or(0.0, |count| count.mean));
+    let [fewest, most_of_them] = [counts[0].min(counts[1]), counts[0].max(counts[1])];
+    let count = match (fewest.round(), most_of_them.round()) {
+        (few, many) if few < many => format!("{few:.0} to {many:.0}"),
+        (few, _) => format!("{few:.0}"),
+    };
+    let is_known = times.low.0.n > 1 || fewest >= ENOUGH;
+    (least > 0.0 && most > SLOWER * least).then(|| match is_known && times.are_apart() {
+        true => format!(
+            "Of {count} transfers of {group}, 95 % are done in {} s with {}, but in {} s with {} ({}).",
+            number(least),
+            times.low.1,
+            number(most),
+            times.high.1,
+            times.seeds()
+        ),
+        false => times.alike(
+            &format!("What 95 % of {count} transfers of {group} take at most"),
+            " s",
+            ToString::to_string,
+        ),
     })
 }
 
@@ -195,7 +265,18 @@ pub(crate) fn of_point(point: &PointResults) -> String {
     let high = ratios.iter().max_by(|a, b| a.1.total_cmp(&b.1));
     match (low, high) {
         (Some(&(low, low_ratio)), Some(&(high, high_ratio))) if high_ratio - low_ratio > CLOSE => {
-            between_groups(&flows, (low, low_ratio), (high, high_ratio))
+            let of_group = |group: &GroupShare| point.summary().metrics.get(&SHARE.at(&group.name));
+            match (of_group(low), of_group(high)) {
+                (Some(one), Some(other)) if one.overlaps(&other) == Some(true) => format!(
+                    "What groups get of their entitlement is not distinguishable: {} ({}) to {} ({}), {} seeds.",
+                    percents(&one),
+                    low.name,
+                    percents(&other),
+                    high.name,
+                    one.n
+                ),
+                _ => between_groups(&flows, (low, low_ratio), (high, high_ratio)),
+            }
         }
         _ => format!(
             "The flows get from {} ({}) to {} their entitlement ({}).",
@@ -251,6 +332,14 @@ fn who(group: &GroupShare) -> String {
 /// A ratio in words before "its entitlement": percent below 2, times from there.
 fn of(ratio: f64) -> String {
     if ratio < 2.0 { format!("{} of", percent(ratio)) } else { format!("{ratio:.1} times") }
+}
+
+/// With its interval.
+fn percents(ratio: &Estimate) -> String {
+    match ratio.ci95 {
+        Some(half) => format!("{:.0} ± {:.0} %", ratio.mean * 100.0, half * 100.0),
+        None => percent(ratio.mean),
+    }
 }
 
 fn percent(ratio: f64) -> String {

@@ -38,6 +38,15 @@ impl FlowShare {
     }
 }
 
+impl FlowShare {
+    /// Throughput over entitlement over the replications.
+    pub(crate) fn share(&self) -> Option<Estimate> {
+        let entitlement = self.entitlement.filter(|&e| e > 0.0)?;
+        let Estimate { mean, ci95, n } = self.throughput;
+        Some(Estimate { mean: mean / entitlement, ci95: ci95.map(|half| half / entitlement), n })
+    }
+}
+
 impl GroupShare {
     /// Throughput over entitlement.
     pub(crate) fn ratio(&self) -> Option<f64> {
