@@ -33,10 +33,13 @@ class Figure(_Figure):
 
 
 def shares(rows: Sequence[Share]) -> Figure:
-    """Draw what :class:`apportion._shares.Shares` holds."""
+    """Draw what :class:`apportion._shares.Shares` holds: shares, or throughputs if no flow is due anything."""
+    rated = any(row.share is not None for row in rows)
+    # One axis has one quantity: what is due nothing has no share.
+    left_out = list(dict.fromkeys(row.group for row in rows if rated and row.share is None))
+    rows = [row for row in rows if not rated or row.share is not None]
     points = list(dict.fromkeys(row.point for row in rows))
     groups = list(dict.fromkeys(row.group for row in rows))
-    rated = all(row.share is not None for row in rows)
     figure = Figure(figsize=(max(5.0, 1.2 + 1.1 * len(points)), 3.6), layout="constrained")
     axes = figure.subplots()
     for number, group in enumerate(groups):
@@ -55,6 +58,8 @@ def shares(rows: Sequence[Share]) -> Figure:
         axes.axhline(1.0, color="0.5", linewidth=0.8, zorder=0)
     axes.set_ylabel("throughput / entitlement" if rated else "throughput, Mb/s")
     axes.set_ylim(bottom=0)
+    if left_out:
+        axes.set_title(f"without an entitlement: {', '.join(left_out)}", fontsize="small", loc="left")
     axes.set_xticks(range(len(points)), [_wrapped(point) for point in points])
     axes.set_xlim(-0.5, len(points) - 0.5)
     _finish(figure)
@@ -172,7 +177,8 @@ def _panels(lines: _Lines, x: str, y: str, is_share: bool = False) -> Figure:
             xs, ys = zip(*line) if line else ((), ())
             axes.plot(xs, ys, label=name, linewidth=1.2, **style)
         axes.set_title(_wrapped(point), fontsize="medium")
-        axes.set_ylim(0, 1 if is_share else None)
+    # Panels share their axes: the limits are set once all curves are there.
+    grid[0].set_ylim(0, 1 if is_share else None)
     for axes in grid[len(points) :]:
         axes.set_visible(False)
     figure.supxlabel(x, fontsize="medium")

@@ -67,6 +67,8 @@ class Shares:
     def plot(self) -> Figure:
         """Draw the share of each flow, by point: a dot for each flow with its interval, a colour for each group.
 
+        Groups of which a flow is due nothing are left out and named; if no flow is due anything, throughputs are drawn.
+
         Returns
         -------
         matplotlib.figure.Figure

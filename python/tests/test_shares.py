@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import apportion as ap
+from apportion._shares import Share
 
 
 def test_a_share_is_throughput_over_entitlement(results: ap.Results) -> None:
@@ -65,6 +66,37 @@ def test_what_is_drawn_is_what_was_measured(results: ap.Results) -> None:
     assert ys(line)[-1] == pytest.approx(sum(rates) / len(rates))
     delays = results.plot.cdf("delay").axes[0].lines[0]
     assert ys(delays) == sorted(ys(delays)) and ys(delays)[-1] == 1
+
+
+def test_limits_hold_all_that_is_drawn() -> None:
+    pytest.importorskip("matplotlib")
+    # The second panel of throughput goes eight times as high as the first.
+    s = ap.dumbbell({"x": {}, "y": {"source": {"kind": "file", "size": "100kB"}, "start": "1s"}}, rate=["2Mbit", "16Mbit"], stop="4s", measure_from="1s")
+    r = s.run(seeds=2, progress=False)
+    figures = [r.shares.plot(), r.plot.throughput(), r.plot.cdf("delay"), r.plot.cdf("completion"), r.plot.cdf("throughput_mbps")]
+    for figure in figures:
+        for axes in figure.axes:
+            for line in axes.lines:
+                for values, (low, high) in ((line.get_xdata(), axes.get_xlim()), (line.get_ydata(), axes.get_ylim())):
+                    if line.get_transform() == axes.transData:
+                        assert low <= min(values) and max(values) <= high, axes.get_title()
+
+
+def test_shares_and_throughputs_do_not_share_an_axis() -> None:
+    pytest.importorskip("matplotlib")
+    from apportion._plot import shares
+
+    due = Share("", "one", "one", 3.0, 4.0, 0.75, 0.1)
+    free = Share("", "two", "two", 5.0, None, None, 0.2)
+    for rows, label, heights in (
+        ([due, free], "throughput / entitlement", [0.75]),
+        ([due], "throughput / entitlement", [0.75]),
+        ([free], "throughput, Mb/s", [5.0]),
+    ):
+        axes = shares(rows).axes[0]
+        drawn = [y for line in axes.lines if line.get_marker() == "o" for y in ys(line)]
+        assert (axes.get_ylabel(), drawn) == (label, heights)
+    assert shares([due, free]).axes[0].get_title(loc="left") == "without an entitlement: two"
 
 
 def test_what_cannot_be_drawn_is_refused(results: ap.Results) -> None:
