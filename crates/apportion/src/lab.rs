@@ -202,7 +202,7 @@ impl Run<'_> {
                 }
                 let added = collector.add(at, outcome.map(|outcome| Measurement::Outcome(Box::new(outcome))));
                 debug_assert!(added.is_ok(), "nothing is written");
-                counter.step();
+                counter.step(0.0);
             }
         }
         let (mut record, _) = collector.finish(seeds.into_iter().next().unwrap_or_default());

@@ -263,7 +263,7 @@ impl<'a> Reproduction<'a> {
         }
         let run = |(scenario, seed)| {
             let outcome = until_valid(scenario, seed, retries, &|| None, None, &self.cancel);
-            counter.step();
+            counter.step(0.0);
             outcome.map_err(|cause| ReproduceError::Lab(Box::new(cause)))
         };
         let outcomes: Option<Vec<Outcome>> =

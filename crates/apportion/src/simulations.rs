@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use apportion_core::units::Time;
 use apportion_report::phase_sensitivity::{PerturbedCopy, Sample};
 use apportion_report::{Contents, PointResults, ReplicationRows};
 use apportion_runtime::outcome::Outcome;
@@ -12,7 +13,7 @@ use apportion_sim::replicate::{ReplicateError, replicate_with};
 
 use crate::cache::Cache;
 use crate::cached::{Cached, Measurement, Which};
-use crate::cancel::{Cancel, Counter};
+use crate::cancel::{Cancel, Counter, Course};
 use crate::collector::blank_point;
 use crate::events::{Events, Observing};
 use crate::run_error::RunError;
@@ -180,8 +181,7 @@ impl<'a> Simulations<'a> {
 
     pub(crate) fn job(&self, (at, which): (usize, Which)) -> Job<'a> {
         let copy_of = which.copy_of.map(|(k, _)| k);
-        let scenario = &self.point(at).scenario;
-        Job { scenario, seed: which.seed, copy_of, captures: None, observer: None }
+        Job { copy_of, ..Job::new(&self.point(at).scenario, which.seed) }
     }
 
     /// Whether a simulation that was kept has all that is wanted.
@@ -252,12 +252,18 @@ impl Simulator<'_> {
             ended.extend(self.cached.read(of_point[0].0, &wanted, is_usable));
         }
         let observers: Vec<_> = all.iter().map(|&(at, which)| self.observer(at, which)).collect();
+        let course = |&(at, _): &(usize, Which)| {
+            Course::new(self.counter, self.simulations.point(at).scenario.stop.since(Time::ZERO))
+        };
+        let courses: Vec<Course<'_>> = all.iter().map(course).collect();
+        let reached: Vec<_> = courses.iter().map(|course| |now| course.reach(now)).collect();
         let mut jobs = Vec::new();
         for (place, &(at, which)) in all.iter().enumerate() {
             let captures = self.captures(at, which);
             if ended[place].is_none() || captures.is_some() {
                 let observer = observers[place].as_ref().map(|observer| observer as _);
-                jobs.push((place, Job { captures, observer, ..self.simulations.job((at, which)) }));
+                let reached = Some(&reached[place] as _);
+                jobs.push((place, Job { captures, observer, reached, ..self.simulations.job((at, which)) }));
             }
         }
         self.counter.reuse(all.len() - jobs.len());
@@ -269,7 +275,7 @@ impl Simulator<'_> {
             }
             let ended = self.simulations.ended(&self.points[at], &jobs[job], outcome?);
             self.cached.keep(at, which, &ended);
-            self.counter.step();
+            courses[places[job]].end();
             Some(ended)
         };
         let simulated = replicate_with(&jobs, self.simulations.jobs, &each, self.simulations.cancel.flag())?;

@@ -1,17 +1,30 @@
-//! The progress of a run: a bar on a terminal, a line for every tenth otherwise.
+//! The progress of a run: a bar on a terminal; otherwise a line for every tenth, and every half minute within long runs.
 
 use std::io::IsTerminal as _;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use apportion::Progress;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;
 
-/// Shows how many runs are done.
+/// Time between two lines. Chosen: a log of a day has some thousands.
+const BETWEEN_LINES: Duration = Duration::from_secs(30);
+/// Steps of a bar: its time left follows from them.
+const STEPS: u64 = 1_000;
+
+/// Shows how much is done.
 pub enum Bar {
     Drawn(ProgressBar),
-    Lines,
+    Lines(Mutex<Line>),
     Silent,
+}
+
+/// The last line.
+pub struct Line {
+    at: Instant,
+    done: usize,
 }
 
 impl Bar {
@@ -21,30 +34,31 @@ impl Bar {
             return Self::Silent;
         }
         if !std::io::stderr().is_terminal() {
-            return Self::Lines;
+            return Self::Lines(Mutex::new(Line { at: now(), done: 0 }));
         }
-        let bar = ProgressBar::no_length();
-        if let Ok(style) = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {eta} left") {
+        let bar = ProgressBar::new(STEPS);
+        if let Ok(style) = ProgressStyle::with_template("{bar:40} {msg}{percent} %, {eta} left") {
             bar.set_style(style);
         }
         bar.tick();
         Self::Drawn(bar)
     }
 
-    /// One more run is done.
-    pub fn show(&self, Progress { done, reused, total }: Progress) {
+    /// So much is done.
+    pub fn show(&self, progress: Progress) {
         match self {
-            Self::Lines if reused > 0 && done == reused => {
-                output::note(&format!("{reused} of {total} runs are from the cache"));
-            }
             Self::Drawn(bar) => {
-                bar.set_length(total as u64);
-                bar.set_position(done as u64);
+                let Progress { done, total, .. } = progress;
+                bar.set_message(format!("{done}/{total} runs, "));
+                bar.set_position((progress.part() * STEPS as f64) as u64);
             }
-            Self::Lines if done * 10 / total > (done - 1) * 10 / total => {
-                output::note(&format!("{done}/{total} runs done"));
+            Self::Lines(line) => {
+                let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(text) = line.next(progress, now()) {
+                    output::note(&text);
+                }
             }
-            Self::Lines | Self::Silent => (),
+            Self::Silent => (),
         }
     }
 
@@ -53,5 +67,50 @@ impl Bar {
         if let Self::Drawn(bar) = self {
             bar.finish_and_clear();
         }
+    }
+}
+
+impl Line {
+    /// What to say now, if anything.
+    fn next(&mut self, progress: Progress, now: Instant) -> Option<String> {
+        let Progress { done, reused, total, .. } = progress;
+        let tenth = |done: usize| (done * 10).checked_div(total);
+        let text = if done == self.done {
+            let is_due = now.duration_since(self.at) >= BETWEEN_LINES;
+            is_due.then(|| format!("{done}/{total} runs done, {:.0} % of all", progress.part() * 100.0))
+        } else if reused > 0 && done == reused {
+            Some(format!("{reused} of {total} runs are from the cache"))
+        } else {
+            (tenth(done) > tenth(self.done)).then(|| format!("{done}/{total} runs done"))
+        };
+        self.done = done;
+        if text.is_some() {
+            self.at = now;
+        }
+        text
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "lines are for people who wait, by their clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_run_has_a_line_every_half_minute() {
+        let begin = now();
+        let mut line = Line { at: begin, done: 0 };
+        let mut next = |seconds, done, partly| {
+            line.next(Progress { done, reused: 0, total: 2, partly }, begin + Duration::from_secs(seconds))
+        };
+        assert_eq!(next(29, 0, 0.25), None);
+        assert_eq!(next(30, 0, 0.5).as_deref(), Some("0/2 runs done, 25 % of all"));
+        assert_eq!(next(59, 0, 0.75), None);
+        assert_eq!(next(60, 1, 0.0).as_deref(), Some("1/2 runs done"));
+        assert_eq!(next(61, 2, 0.0).as_deref(), Some("2/2 runs done"));
     }
 }

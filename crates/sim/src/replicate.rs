@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use apportion_core::units::Time;
 use apportion_runtime::outcome::Outcome;
 use apportion_scenario::model::Scenario;
 use rayon::prelude::*;
@@ -23,6 +24,16 @@ pub struct Job<'a> {
     pub captures: Option<&'a (dyn Fn(usize) -> Option<Box<LinkCapture>> + Sync)>,
     /// Who sees what happens in the run, if anyone does.
     pub observer: Option<&'a dyn Observer>,
+    /// Who is told now and then how far the simulated time of the run is, if anyone is.
+    pub reached: Option<&'a (dyn Fn(Time) + Sync)>,
+}
+
+impl<'a> Job<'a> {
+    /// A replication that nobody captures or follows.
+    #[must_use]
+    pub const fn new(scenario: &'a Scenario, seed: u64) -> Self {
+        Self { scenario, seed, copy_of: None, captures: None, observer: None, reached: None }
+    }
 }
 
 /// Why replications could not be run.
@@ -98,7 +109,11 @@ fn run(job: &Job<'_>, cancel: &AtomicBool) -> Result<Option<Outcome>, ReplicateE
     if let Some(observer) = job.observer {
         simulation.observe(observer);
     }
-    let complete = simulation.run(cancel);
+    let complete = simulation.run_with(cancel, &|now| {
+        if let Some(reached) = job.reached {
+            reached(now);
+        }
+    });
     simulation.finish_captures()?;
     Ok(complete.then(|| simulation.outcome()))
 }

@@ -37,8 +37,8 @@ pub(crate) const SINK: u32 = u32::MAX;
 pub(crate) const SOURCE: u32 = u32::MAX - 1;
 /// Ends a route: the packet is a message to the router at the end of its last link.
 pub(crate) const ROUTER: u32 = u32::MAX - 2;
-/// Events between two looks at whether the run was cancelled.
-const CANCEL_CHECK: u64 = 1 << 16;
+/// Events between two looks at whether the run was cancelled, and two reports of how far it is.
+const CHECK: u64 = 1 << 16;
 
 /// A run of a scenario.
 #[derive(Debug)]
@@ -97,12 +97,20 @@ pub struct Simulation<'a> {
 impl Simulation<'_> {
     /// Runs to the end of the scenario. False if `cancel` was set before: an observer may have stopped listening then.
     pub fn run(&mut self, cancel: &AtomicBool) -> bool {
+        self.run_with(cancel, &|_| ())
+    }
+
+    /// As [`run`](Self::run), and tells `reached` now and then how far the simulated time is.
+    pub fn run_with(&mut self, cancel: &AtomicBool, reached: &dyn Fn(Time)) -> bool {
         let stop = self.scenario.stop;
         while let Some((now, event)) = self.shared.events.pop(stop) {
             self.handle(now, event);
             self.events_handled += 1;
-            if self.events_handled.is_multiple_of(CANCEL_CHECK) && cancel.load(Ordering::Relaxed) {
-                return false;
+            if self.events_handled.is_multiple_of(CHECK) {
+                if cancel.load(Ordering::Relaxed) {
+                    return false;
+                }
+                reached(now);
             }
         }
         self.end_run();

@@ -211,7 +211,7 @@ impl<'a> League<'a> {
         }
         let folder = self.folder.as_deref().map(Folder::create).transpose()?;
         let total = plan.runs().map(|scenario| self.run_of(scenario).simulations().total()).sum();
-        let mut before = Progress { done: 0, reused: 0, total };
+        let mut before = Progress::none_of(total);
         let (mut faults, mut cache_failure) = (Vec::new(), None);
         let mut situations = Vec::new();
         for board in &plan.boards {
@@ -222,7 +222,8 @@ impl<'a> League<'a> {
             let base = before;
             let report = |of: Progress| {
                 if let Some(report) = &self.progress {
-                    report(Progress { done: base.done + of.done, reused: base.reused + of.reused, total });
+                    let (done, reused) = (base.done + of.done, base.reused + of.reused);
+                    report(Progress { done, reused, total, partly: of.partly });
                 }
             };
             let run = self.run_of(scenario).progress(report);

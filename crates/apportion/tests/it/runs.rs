@@ -93,8 +93,34 @@ fn progress_counts_every_replication_and_twin_in_order() {
     let scenario = scenario();
     let run = Run::new(&scenario).seeds(4);
     run.progress(|progress| seen.lock().unwrap().push(progress)).simulate().unwrap();
-    let all: Vec<_> = (1..=16).map(|done| Progress { done, reused: 0, total: 16 }).collect();
-    assert_eq!(*seen.lock().unwrap(), all);
+    let seen = seen.into_inner().unwrap();
+    // Between these are reports of what is partly done.
+    let mut ended: Vec<usize> = seen.iter().map(|progress| progress.done).filter(|done| *done > 0).collect();
+    ended.dedup();
+    assert_eq!(ended, (1..=16).collect::<Vec<_>>());
+    assert!(seen.iter().all(|progress| progress.total == 16 && progress.reused == 0), "{seen:?}");
+    let last = seen.last().unwrap();
+    assert!(last.done == 16 && last.partly.abs() < 1e-9, "{last:?}");
+}
+
+#[test]
+fn progress_within_a_long_run_is_reported_until_it_is_stopped() {
+    // Hours of simulated time, of which a part is reported soon.
+    let scenario =
+        scenario().edit().set("link.bottleneck.queue", "fifo").set("stop", "1000000s").load().unwrap();
+    let cancel = Cancel::new();
+    let seen = Mutex::new(Vec::new());
+    let report = |progress: Progress| {
+        let mut seen = seen.lock().unwrap();
+        seen.push(progress.part());
+        if seen.len() == 3 {
+            cancel.cancel();
+        }
+    };
+    let run = Run::new(&scenario).seeds(1).phase_check(false).force(true).cancel(&cancel).progress(report);
+    assert!(!run.simulate().unwrap().is_complete());
+    let seen = seen.lock().unwrap();
+    assert!(seen.is_sorted() && seen[0] > 0.0 && seen[2] < 1.0, "{seen:?}");
 }
 
 #[test]

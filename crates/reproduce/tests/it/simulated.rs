@@ -8,7 +8,7 @@ use apportion_sim::replicate::replicate;
 
 /// The results of a plan in the simulator.
 pub fn results(plan: &Plan, seeds: u64) -> Results {
-    let job = |(scenario, seed)| Job { scenario, seed, copy_of: None, captures: None, observer: None };
+    let job = |(scenario, seed)| Job::new(scenario, seed);
     let jobs: Vec<Job<'_>> = plan.replications(seeds).map(job).collect();
     let outcomes =
         replicate(&jobs, 1, &|_| (), &AtomicBool::new(false)).unwrap_or_else(|error| panic!("{error}"));

@@ -329,15 +329,7 @@ fn listed_losses_count_the_packets_of_all_connections() {
 #[test]
 fn a_flow_of_connections_is_the_same_beside_threads_and_flows() {
     let scenario = scenarios(&wire(FAIR, FILES)).pop().unwrap();
-    let jobs: Vec<Job<'_>> = (0..4)
-        .map(|k| Job {
-            scenario: &scenario,
-            seed: replication_seed(3, k),
-            copy_of: None,
-            captures: None,
-            observer: None,
-        })
-        .collect();
+    let jobs: Vec<Job<'_>> = (0..4).map(|k| Job::new(&scenario, replication_seed(3, k))).collect();
     let texts = |threads| -> Vec<String> {
         let outcomes = replicate(&jobs, threads, &|_| {}, &AtomicBool::new(false)).unwrap();
         outcomes.iter().map(|outcome| format!("{:?}", outcome.as_ref().unwrap())).collect()

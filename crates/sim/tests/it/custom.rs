@@ -108,10 +108,7 @@ fn load(queue: &str, more: &str) -> Result<Vec<Scenario>, String> {
 
 /// The bottleneck at the end of a run of each scenario; two threads, as registered disciplines go where runs go.
 fn run(scenarios: &[Scenario]) -> Vec<LinkOutcome> {
-    let jobs: Vec<Job<'_>> = scenarios
-        .iter()
-        .map(|scenario| Job { scenario, seed: scenario.seed, copy_of: None, captures: None, observer: None })
-        .collect();
+    let jobs: Vec<Job<'_>> = scenarios.iter().map(|scenario| Job::new(scenario, scenario.seed)).collect();
     let outcomes = replicate(&jobs, 2, &|_| (), &AtomicBool::new(false)).expect("runs");
     let bottleneck = |mut links: Vec<LinkOutcome>| links.swap_remove(0);
     outcomes.into_iter().map(|outcome| bottleneck(outcome.expect("not cancelled").links)).collect()

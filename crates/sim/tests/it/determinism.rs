@@ -135,15 +135,7 @@ fn with_the_time_of_hosts_the_same_seed_gives_the_same() {
 #[test]
 fn the_number_of_threads_and_other_runs_on_them_change_nothing() {
     let scenario = scenarios(&rich()).pop().unwrap();
-    let jobs: Vec<Job<'_>> = (0..4)
-        .map(|k| Job {
-            scenario: &scenario,
-            seed: replication_seed(5, k),
-            copy_of: None,
-            captures: None,
-            observer: None,
-        })
-        .collect();
+    let jobs: Vec<Job<'_>> = (0..4).map(|k| Job::new(&scenario, replication_seed(5, k))).collect();
     let texts = |jobs: &[Job<'_>], threads| -> Vec<String> {
         let outcomes = replicate(jobs, threads, &|_| {}, &AtomicBool::new(false)).unwrap();
         outcomes.iter().map(|outcome| text(outcome.as_ref().unwrap())).collect()
