@@ -8,6 +8,7 @@ pub use shell::Shell;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
 use apportion::plot::Kind;
@@ -99,7 +100,7 @@ pub struct Run {
     #[command(flatten)]
     pub page: Page,
     /// Replications at the same time; 0 for one per core
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = jobs)]
     pub jobs: usize,
     #[command(flatten)]
     pub phase_check: PhaseCheck,
@@ -191,7 +192,7 @@ pub struct Lab {
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Late {
     /// How often a run of the lab is repeated that is not valid [default: 3]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..=100))]
+    #[arg(long, value_name = "N", value_parser = whole(0..=100))]
     pub retries: Option<u64>,
     /// Accept runs of the lab that are not valid
     #[arg(long)]
@@ -211,7 +212,7 @@ pub struct Wanted {
     /// A scenario file, or the name of an example from `apportion list scenarios`
     pub scenario: PathBuf,
     /// Replications of each point, each with a seed of its own
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(1..=10_000))]
     pub seeds: u64,
     /// Where the results get a folder of their own: DIR/1 for the first run, DIR/2 for the next [default: results/SCENARIO; of
     /// `apportion lab`: results/SCENARIO-lab]
@@ -306,7 +307,7 @@ pub struct Compare {
     #[arg(long, value_name = "SCENARIO", conflicts_with = "runs")]
     pub parity: Option<PathBuf>,
     /// Replications of each point in the lab; the simulator runs at least 10 [default: 1]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000))]
+    #[arg(long, value_name = "N", value_parser = whole(1..=1_000))]
     pub seeds: Option<u64>,
     /// Folder for the results of both [default: results/SCENARIO-parity]
     #[arg(long, value_name = "DIR")]
@@ -459,10 +460,10 @@ pub struct Reproduce {
     #[arg(value_name = "ID|PAPER")]
     pub experiments: Vec<String>,
     /// Replications of each run, each with a seed of its own
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = whole(1..=10_000))]
     pub seeds: u64,
     /// Replications at the same time; 0 for one per core
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = jobs)]
     pub jobs: usize,
     /// Where they run: in the simulator, or in real time over the TCP of this machine, one after the other
     #[arg(long, value_enum, default_value_t = World::Simulator)]
@@ -522,6 +523,19 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         let mend = "write an address with a port, such as --watch 127.0.0.1:9618, or --watch alone behind the scenario";
         format!("this is no address; {mend}")
     })
+}
+
+/// Reads a whole number in this range.
+fn whole(range: RangeInclusive<u64>) -> impl Fn(&str) -> Result<u64, String> + Clone + Send + Sync {
+    move |text| {
+        let number = text.parse().ok().filter(|number| range.contains(number));
+        number.ok_or_else(|| format!("write a whole number from {} to {}", range.start(), range.end()))
+    }
+}
+
+/// Reads a number of jobs.
+fn jobs(text: &str) -> Result<usize, String> {
+    text.parse().map_err(|_| "write a whole number, 0 for one per core".to_owned())
 }
 
 /// Splits `PATH=VALUE`.

@@ -31,8 +31,22 @@ pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`read_file`], or that it is not text.
 pub fn read_text_file(path: &Path, most: u64) -> io::Result<String> {
-    String::from_utf8(read_up_to(path, most)?)
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not text"))
+    text_of(read_up_to(path, most)?)
+        .map_err(|why| io::Error::new(io::ErrorKind::InvalidData, format!("it is {why}")))
+}
+
+/// Bytes as text, or what they are.
+fn text_of(bytes: Vec<u8>) -> Result<String, &'static str> {
+    let is_utf16 = match bytes[..] {
+        // The byte order mark, or without it the one zero of each letter.
+        [0xff, 0xfe, ..] | [0xfe, 0xff, ..] => true,
+        [first, second, ..] => (first == 0) != (second == 0),
+        _ => false,
+    };
+    if is_utf16 {
+        return Err("UTF-16; save it as UTF-8");
+    }
+    String::from_utf8(bytes).map_err(|_| "not text")
 }
 
 /// Opens a file that is read piece by piece, of `most` bytes at most. One that grows meanwhile ends there.
@@ -144,8 +158,8 @@ impl<'a> Files<'a> {
 
     pub(crate) fn text(&self, path: &Path) -> Result<String, FileError> {
         let bytes = self.bytes(path)?;
-        let refuse = |_| FileError::new(None, format!("`{}` is not text", path.display()));
-        String::from_utf8(bytes.to_vec()).map_err(refuse)
+        let refuse = |why| FileError::new(None, format!("`{}` is {why}", path.display()));
+        text_of(bytes.to_vec()).map_err(refuse)
     }
 
     /// The text of a graph, in UTF-8 or, as graphs of the Topology Zoo are, in ISO 8859-1, where each byte is a character.
@@ -264,6 +278,15 @@ pub(crate) fn fields(line: &str) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_in_utf_16_is_named() {
+        for bytes in [&b"\xff\xfea\0"[..], b"\xfe\xff\0a", b"a\0b\0", b"\0a\0b"] {
+            assert_eq!(text_of(bytes.to_vec()), Err("UTF-16; save it as UTF-8"));
+        }
+        assert_eq!(text_of(b"\xe9t\xe9".to_vec()), Err("not text"));
+        assert_eq!(text_of(b"ab".to_vec()).as_deref(), Ok("ab"));
+    }
 
     #[test]
     fn segments_have_a_size_in_each_rate() {

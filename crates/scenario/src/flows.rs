@@ -17,8 +17,9 @@ use crate::marking;
 use crate::media_sources;
 use crate::model::{Flow, FlowSettings, Link, Node, Start, Transport};
 use crate::names::natural;
+use crate::network::declared;
 use crate::packet_size::{MAX_PACKET, UDP_HEADER};
-use crate::problem::{Place, Problems};
+use crate::problem::{Place, Problems, misnamed};
 use crate::routing::Routing;
 use crate::tables::{FLOW, MAX_FLOWS, SOURCES, START};
 use crate::text::{Item, Table, Value, join};
@@ -67,6 +68,17 @@ impl<'a> Builder<'a> {
         let mut connections = 0;
         for (name, item) in &table.entries {
             let path = join("flow", name);
+            let lacks = |key| {
+                self.defaults.is_none_or(|defaults| defaults.item(key).is_none())
+                    && item.as_table().is_some_and(|table| table.get(key).is_none())
+            };
+            if lacks("from")
+                && lacks("to")
+                && let Some(message) = misnamed("flow", name, declared(table))
+            {
+                problems.add(item.place, path, message);
+                continue;
+            }
             let Some(group) = self.group(name, item, &path, problems) else { continue };
             if !self.complete {
                 continue;

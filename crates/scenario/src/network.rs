@@ -22,7 +22,7 @@ use crate::link_trace::{TraceColumns, delivery_trace};
 use crate::marking;
 use crate::model::{GilbertElliott, Jitter, JitterDistribution, Link, LinkGroup, LinkId, Loss, Node, NodeId};
 use crate::names::natural;
-use crate::problem::{Place, Problems};
+use crate::problem::{Place, Problems, misnamed};
 use crate::queue;
 use crate::tables::{BACK, LINK, LOST, MAX_LINKS};
 use crate::text::{Item, Table, Value, join};
@@ -226,6 +226,14 @@ impl Network {
             let path = join("link", name);
             let Some(fields) = walk(item, &path, LINK, false, problems) else { continue };
             let ready = known.get(name).copied();
+            let has_ends = fields.item("from").is_some() || fields.item("to").is_some();
+            if ready.is_none() && !has_ends {
+                let names = known.keys().map(String::as_str).chain(declared(table));
+                if let Some(message) = misnamed("link", name, names) {
+                    problems.add(item.place, path, message);
+                    continue;
+                }
+            }
             let at = match ready {
                 Some(at) => {
                     for end in ["from", "to"].into_iter().filter(|end| fields.item(end).is_some()) {
@@ -464,6 +472,12 @@ impl Draft {
         };
         (link, self.lost)
     }
+}
+
+/// The names of tables that say where something begins: all but slips.
+pub(crate) fn declared(table: &Table) -> impl Iterator<Item = &str> + Clone {
+    let has_from = |item: &Item| item.as_table().is_some_and(|table| table.get("from").is_some());
+    table.entries.iter().filter(move |(_, item)| has_from(item)).map(|(name, _)| name.as_str())
 }
 
 /// The trace that the table under `rate` names.

@@ -173,6 +173,22 @@ pub fn unknown_key<'a>(noun: &str, name: &str, known: impl Iterator<Item = &'a s
     param::unknown_key(noun, &did_you_mean(name, known.clone()), known)
 }
 
+/// Of a table that declares nothing by itself, under a name that is like one of those that are `known`: that is meant, most likely.
+pub(crate) fn misnamed<'a>(
+    noun: &str,
+    name: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> Option<String> {
+    // Chosen: what a person reads.
+    const MOST_LISTED: usize = 20;
+    let nearest = nearest(name, &mut known.clone())?;
+    let listed: Vec<_> = known.take(MOST_LISTED).collect();
+    Some(format!(
+        "there is no {noun} `{name}` (did you mean `{noun}.{nearest}`?); known here: {}; a new one needs `from` and `to`",
+        listed.join(", ")
+    ))
+}
+
 /// Of a word that is none of `known`.
 pub(crate) fn unknown_word<'a>(name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     let guess = did_you_mean(name, known.clone());

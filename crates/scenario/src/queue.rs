@@ -16,7 +16,7 @@ use crate::text::{self, Item};
 /// let params = apportion_scenario::queue::from_text("{ kind = \"drr\", limit = \"110p\" }");
 /// assert!(params.is_ok());
 /// let error = apportion_scenario::queue::from_text("drrr").unwrap_err();
-/// assert!(error.to_string().ends_with("(did you mean `drr`?)"), "{error}");
+/// assert!(error.to_string().contains("(did you mean `drr`?)"), "{error}");
 /// ```
 ///
 /// # Errors

@@ -198,7 +198,10 @@ impl Part {
             };
             let candidates = self.entries(catalog).filter(fits);
             if let Some(name) = name.filter(|name| catalog.find(name).is_none()) {
-                error.message.push_str(&did_you_mean(name, candidates.map(|entry| entry.name)));
+                let guess = did_you_mean(name, candidates.map(|entry| entry.name));
+                // The list of those that are known is long.
+                let at = error.message.find(" (known: ").unwrap_or(error.message.len());
+                error.message.insert_str(at, &guess);
             }
             error
         })

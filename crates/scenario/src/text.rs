@@ -174,12 +174,38 @@ pub(crate) fn parse(text: &str, problems: &mut Problems) -> Table {
     }
     let lines = Lines::new(text);
     let (table, errors) = DeTable::parse_recoverable(text);
+    if let Some((line, other)) = other_language(text).filter(|_| !errors.is_empty()) {
+        let message = format!(
+            "this looks like {other}, and TOML is read here: key = value, and [link.NAME] above the keys of a table"
+        );
+        problems.add(Place::Line(line), "", message);
+        return Table::default();
+    }
     for error in &errors {
         let place = lines.place(error.span().map_or(0, |span| span.start));
         let message = error.message().trim().replace('\n', "; ");
         problems.add(place, "", format!("not valid TOML: {message}"));
     }
     lines.table(table.get_ref())
+}
+
+/// What a text that is no TOML looks like by its first line that is neither empty nor a comment, and the number of that.
+fn other_language(text: &str) -> Option<(u32, &'static str)> {
+    let mut lines = (1..).zip(text.lines().map(str::trim));
+    let (number, line) = lines.find(|(_, line)| !line.is_empty() && !line.starts_with('#'))?;
+    let is_key =
+        |key: &str| !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || "_-.\"' ".contains(c));
+    let is_mapping = || {
+        line.split_once(':')
+            .is_some_and(|(key, rest)| is_key(key) && (rest.is_empty() || rest.starts_with(' ')))
+    };
+    if line.starts_with('{') || line == "[" || line.starts_with("[{") {
+        Some((number, "JSON"))
+    } else if line.starts_with("---") || line.starts_with("%YAML") || line.starts_with("- ") || is_mapping() {
+        Some((number, "YAML"))
+    } else {
+        line.starts_with('<').then_some((number, "XML"))
+    }
 }
 
 /// Reads the value of a `--set`: TOML, or else a bare string.

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{CacheUse, PhaseCheck};
+use super::{CacheUse, PhaseCheck, jobs, whole};
 
 #[derive(Args, Debug)]
 pub struct League {
@@ -15,10 +15,10 @@ pub struct League {
     #[arg(long, value_name = "NAME|FILE,...")]
     pub situations: Vec<String>,
     /// Replications of each cell, each with a seed of its own
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = whole(1..=10_000))]
     pub seeds: u64,
     /// Replications at the same time; 0 for one per core
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = jobs)]
     pub jobs: usize,
     #[command(flatten)]
     pub phase_check: PhaseCheck,

@@ -10,6 +10,8 @@ use apportion::shell::{LinkOptions, TraceColumns};
 use apportion::units::{Rate, Ratio, Span};
 use clap::Args;
 
+use super::whole;
+
 #[derive(Args, Debug)]
 pub struct Shell {
     /// Server to run at the far end of the link, by `sh -c`; its output goes to standard error. The command starts
@@ -43,7 +45,7 @@ pub struct Shell {
     #[arg(long, value_name = "TIME", default_value = "5ms")]
     pub max_lateness: Span,
     /// Seed of random losses and of the random decisions of disciplines
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole(0..=u64::MAX))]
     pub seed: u64,
     /// Print nothing but errors
     #[arg(long, short)]

@@ -162,7 +162,10 @@ fn bad_usage_exits_with_2_and_says_what_to_write() {
         error(&["run", "x.toml", "--set", "stop=60"]),
         "error: x.toml: --set: stop: `60` is not a time: the unit is missing; write for example \"20ms\"\n"
     );
-    assert!(error(&["run", "x.toml", "--seeds", "0"]).contains("1..=10000"));
+    for seeds in ["0", "abc"] {
+        assert!(error(&["run", "x.toml", "--seeds", seeds]).contains("write a whole number from 1 to 10000"));
+    }
+    assert!(error(&["run", "x.toml", "--jobs=-1"]).contains("write a whole number, 0 for one per core"));
     assert!(
         error(&["explain", "fq_coddle"]).contains("no explanation of `fq_coddle` (did you mean `fq_codel`?)")
     );

@@ -318,10 +318,11 @@ fn an_error_in_a_default_is_reported_once_at_its_line() {
     };
     let queue = error("queue = \"drr\"", "queue = \"ddr\"");
     assert!(
-        queue.starts_with("dir/x.toml:6: defaults.link.queue: `ddr` is not known here (known: "),
+        queue.starts_with(
+            "dir/x.toml:6: defaults.link.queue: `ddr` is not known here (did you mean `drr`?) (known: fifo, "
+        ),
         "{queue}"
     );
-    assert!(queue.ends_with(" (did you mean `drr`?)"), "{queue}");
     let profiles = PROFILES.iter().map(|profile| profile.name);
     // All but Tahoe are controls of the profile `linux`.
     let controls = ALGORITHMS.iter().map(|entry| entry.name).filter(|name| *name != "tahoe");

@@ -437,8 +437,10 @@ fn a_queue_on_a_command_line_is_a_name_or_a_table_with_the_messages_of_files() {
     assert_ne!(from_text("{ kind = \"red\", limit = \"70p\" }"), from_text("red"));
     let message = |text: &str| from_text(text).unwrap_err().to_string();
     let unknown = message("pdf");
-    assert!(unknown.starts_with("queue: `pdf` is not known here (known: "), "{unknown}");
-    assert!(unknown.ends_with(" (did you mean `pfd`?)"), "{unknown}");
+    assert!(
+        unknown.starts_with("queue: `pdf` is not known here (did you mean `pfd`?) (known: "),
+        "{unknown}"
+    );
     let all = message("{ kind = \"red\", limit = 5, min_th = \"x\" }");
     assert!(all.contains("queue.limit: ") && all.contains("; queue.min_th: "), "{all}");
     let problems = from_text("{ kind = \"red\", limit = 5, min_th = \"x\" }").unwrap_err().problems;

@@ -197,7 +197,7 @@ fn what_flows_are_issued_must_make_sense() {
     let known = known.join(", ");
     assert_eq!(
         error("tickets = 1\nmark = \"ticket\""),
-        format!("19: flow.f.mark: `ticket` is not known here (known: {known}) (did you mean `tickets`?)")
+        format!("19: flow.f.mark: `ticket` is not known here (did you mean `tickets`?) (known: {known})")
     );
     // A discipline is no marker.
     assert_eq!(

@@ -29,7 +29,7 @@ weight = 0
         .map(|entry| entry.name)
         .collect();
     let redd = format!(
-        "dir/x.toml:8: link.bottleneck.queue.kind: `redd` is not known here (known: {}) (did you mean `red`?)",
+        "dir/x.toml:8: link.bottleneck.queue.kind: `redd` is not known here (did you mean `red`?) (known: {})",
         kinds.join(", ")
     );
     assert_eq!(
@@ -240,4 +240,47 @@ fn players_and_calls_that_cannot_be_are_refused() {
         let text = refused(source, more);
         assert!(text.contains(words), "{source}: {text}");
     }
+}
+
+#[test]
+fn a_slip_in_the_name_of_a_table_leads_to_the_one_that_is_meant() {
+    let text = "seed = 1\nstop = \"9s\"\n\n\
+                topology = { kind = \"dumbbell\", pairs = 1, bottleneck = { rate = \"1Mbit\", delay = \"1ms\" } }\n\
+                [link.botleneck]\nrate = \"5Mbit\"\n\
+                [flow.bulk]\nfrom = \"l1\"\nto = \"r1\"\n[flow.bluk]\nweight = 2\n";
+    assert_eq!(
+        errors(text),
+        [
+            "dir/x.toml:5: link.botleneck: there is no link `botleneck` (did you mean `link.bottleneck`?); known here: \
+             bottleneck, bottleneck.back, l1-left, l1-left.back, right-r1, right-r1.back; a new one needs `from` and `to`",
+            "dir/x.toml:10: flow.bluk: there is no flow `bluk` (did you mean `flow.bulk`?); known here: bulk; a new one \
+             needs `from` and `to`",
+        ]
+    );
+    let set = [("link.botleneck.rate", "5Mbit")];
+    let overridden = try_load(DUMBBELL, &set).unwrap_err();
+    assert!(
+        overridden[0].starts_with("dir/x.toml: --set: link.botleneck: there is no link"),
+        "{overridden:?}"
+    );
+    // Nothing is like it: a link that is not complete.
+    let other =
+        errors("seed = 1\nstop = \"9s\"\n[link.wan]\nrate = \"5Mbit\"\n[flow.f]\nfrom = \"a\"\nto = \"b\"\n");
+    assert!(other[0].starts_with("dir/x.toml:3: link.wan.delay: missing"), "{other:?}");
+}
+
+#[test]
+fn other_languages_are_named() {
+    let named = |text: &str, line: u32, what: &str| {
+        let expected = format!(
+            "dir/x.toml:{line}: this looks like {what}, and TOML is read here: key = value, and [link.NAME] above the keys of a \
+             table"
+        );
+        assert_eq!(errors(text), [expected]);
+    };
+    named("# x\n\nseed: 1\nlink:\n  bottleneck:\n    rate: 5Mbit\n", 3, "YAML");
+    named("---\nlink:\n  - a\n", 1, "YAML");
+    named("{\n  \"seed\": 1\n}\n", 1, "JSON");
+    named("<?xml version=\"1.0\"?>\n<scenario/>\n", 1, "XML");
+    assert!(errors("seed = 1\nstop: 5\n")[0].starts_with("dir/x.toml:2: not valid TOML"));
 }
