@@ -22,6 +22,7 @@ pub(crate) fn estimate<'a>(
     for scenario in scenarios {
         let of_one = scenario.estimate();
         sum.hops += seeds as f64 * of_one.hops;
+        sum.far += seeds as f64 * of_one.far;
         sum.writes += seeds as f64 * of_one.writes;
         largest = largest.max(of_one.memory);
         count += seeds as f64;
