@@ -10,7 +10,8 @@ macro_rules! examples {
 }
 
 examples! {
-    "approximate-fairness" "asymmetric" "bufferbloat" "bursty-loss" "classes" "core-stateless" "customers" "elephants" "fat-tree" "gfc" "hosts" "household" "jitter" "l4s-shares" "neighbours" "parking-lot" "queueing-delay" "quic"
+    "approximate-fairness" "asymmetric" "bufferbloat" "bursty-loss" "classes" "core-stateless" "customers" "elephants"
+    "fat-tree" "gfc" "hosts" "household" "jitter" "l4s-shares" "neighbours" "parking-lot" "queueing-delay" "quic"
     "quickstart" "rate-matching" "rtt-unfairness" "satellite" "short-flows" "tickets" "unresponsive" "variable-rate"
     "video-calls" "video-vs-bulk" "web" "wifi"
 }

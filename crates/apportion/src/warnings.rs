@@ -100,6 +100,15 @@ fn without_numbers(text: &str) -> String {
     text.split('`').enumerate().map(part).collect::<Vec<_>>().join("`")
 }
 
+/// Which way a reverse direction leads; nothing of other links, whose names mostly say it.
+fn way(scenario: &model::Scenario, link: &model::Link) -> String {
+    let node = |node: model::NodeId| &scenario.nodes[node.index()].name;
+    match link.name.ends_with(".back") {
+        true => format!(" (from `{}` to `{}`)", node(link.from), node(link.to)),
+        false => String::new(),
+    }
+}
+
 /// A warning about access links of a topology, which have one rate, and one about other links.
 fn of_links(scenario: &model::Scenario, hidden: &[Hidden<'_>]) -> Vec<Warning> {
     let (access, others): (Vec<_>, Vec<_>) = hidden.iter().partition(|of| of.link.rate_key.is_some());
@@ -108,8 +117,9 @@ fn of_links(scenario: &model::Scenario, hidden: &[Hidden<'_>]) -> Vec<Warning> {
         let first = links.first()?;
         let others = if links.len() > 1 { format!(" (and {} more)", links.len() - 1) } else { String::new() };
         let about = format!(
-            "link `{}`{others} was {:.0} % full and limits `{}`",
+            "link `{}`{}{others} was {:.0} % full and limits `{}`",
             first.link.name,
+            way(scenario, first.link),
             100.0 * first.used,
             first.flow.name
         );
@@ -118,9 +128,10 @@ fn of_links(scenario: &model::Scenario, hidden: &[Hidden<'_>]) -> Vec<Warning> {
                 let rate = first.link.rate_key.map_or("rate".to_owned(), |key| format!("`{key}`"));
                 let idle = if watched.used >= FULL && !watched.limits { " without loss" } else { "" };
                 let text = format!(
-                    "{about}, and `{}`, the fullest on its way that is watched, {:.0} %{idle}; write a higher {rate}, or \
+                    "{about}, and `{}`{}, the fullest on its way that is watched, {:.0} %{idle}; write a higher {rate}, or \
                      watch = true if it is meant as a bottleneck",
                     watched.link.name,
+                    way(scenario, watched.link),
                     100.0 * watched.used
                 );
                 (watched.link.name.as_str(), text)

@@ -48,6 +48,15 @@ fn an_access_link_that_the_topology_implies_is_named_with_the_key_that_makes_it_
 }
 
 #[test]
+fn of_a_reverse_direction_it_is_said_which_way_it_leads() {
+    let swapped = [("flow.flood.from", "r{i}"), ("flow.flood.to", "l{i}"), ("topology.access.rate", "1Gbit")];
+    let slow = ("topology.bottleneck.back", "{ rate = \"200Mbit\", watch = false }");
+    let all = warnings(&[swapped[0], swapped[1], swapped[2], slow]);
+    let start = "link `bottleneck.back` (from `right` to `left`) was 100 % full and limits `flood.1`, and `bottleneck`, the";
+    assert!(all.len() == 2 && all[1].starts_with(start), "{all:?}");
+}
+
+#[test]
 fn one_that_has_a_rate_of_its_own_is_named_without_that_key() {
     let all = warnings(&[("link.l1-left.rate", "100Mbit")]);
     let end = "; write a higher rate, or watch = true if it is meant as a bottleneck";
