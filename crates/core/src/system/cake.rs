@@ -12,7 +12,7 @@
 //! - A queue that is too full for `limit` loses packets from the head of the longest queue, whose COBALT is told.
 //! - `bandwidth` is a shaper in deficit mode: a packet is sent at the time at which the one before it has been paid for, with what
 //!   the link layer adds to it. Without it, the link's own rate shapes.
-//! - Real-rate flows have a tin of their own, which goes first for a quarter of what leaves: `tins.rs`.
+//! - Real-rate flows have a tin of their own, which goes first for a quarter of what leaves: `balance.rs`.
 //! - Below 50 Mb/s a turn is shorter, and below 3.6 Mb/s COBALT's times are longer, each by the rate that its tin has.
 //!
 //! Readings:
@@ -44,7 +44,6 @@ use crate::aqm::cobalt::CobaltControl;
 use crate::aqm::per_queue::dequeue;
 use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
-use crate::list::Pool;
 use crate::packet::{FlowClass, FlowId, HostPair, LabelKind, Packet, Protocol};
 use crate::param::{self, Entry, GoesBy, Heeds, Param, ParamError, Role, Traits, require};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
@@ -52,6 +51,7 @@ use crate::random::Stream;
 use crate::units::{Bytes, Rate, Time};
 use crate::{choice, params};
 
+mod balance;
 mod clock;
 mod rounds;
 #[cfg(test)]
@@ -59,9 +59,10 @@ mod tests;
 mod tin;
 mod tins;
 
+use balance::{forgive, pay, pick};
 use clock::{Clock, LinkLayer};
-use tin::{Pace, Tin};
-use tins::Shares;
+use tin::{Pace, Store, Tin};
+use tins::Share;
 
 pub use clock::Framing;
 pub use tin::Hosts;
@@ -206,8 +207,7 @@ pub struct Cake<P> {
     link_layer: LinkLayer,
     limit: LinkLimit,
     tins: Vec<Tin>,
-    shares: Shares,
-    packets: Pool<P>,
+    store: Store<P>,
     random: Stream,
     /// What flows are, by slot.
     hosts: Vec<HostPair>,
@@ -227,18 +227,16 @@ impl<P: Packet> Cake<P> {
         let mut random = link.stream();
         let salt = random.below(u64::MAX);
         let rate = params.rate(link.link_rate);
-        let shares = Shares::new(params.tins);
-        let tin = |tin| {
-            let pace = params.pace(shares.rate(tin, rate));
-            Tin::new([params.flows, params.ways], params.hosts, salt, pace)
+        let tin = |share: Share| {
+            let pace = params.pace(share.rate(rate));
+            Tin::new([params.flows, params.ways], params.hosts, salt, share, pace)
         };
         Self {
             params: params.clone(),
             link_layer: params.link_layer(link.layer2),
             limit: LinkLimit::new(params.limit, rate),
-            tins: (0..shares.tins()).map(tin).collect(),
-            shares,
-            packets: Pool::new(),
+            tins: params.tins.shares().map(tin).collect(),
+            store: Store::new(),
             random,
             hosts: Vec::new(),
             is_real_rate: Vec::new(),
@@ -258,15 +256,10 @@ impl<P: Packet> Cake<P> {
         self.params.tins.tin_of(is_real_rate, packet.dscp())
     }
 
-    /// The tin that is served next.
-    fn pick(&self) -> usize {
-        self.shares.pick(|tin| self.tins[tin].waiting())
-    }
-
     /// Drops a packet of the longest queue. Whether there was one.
     fn cut(&mut self, now: Time, sink: &mut dyn Sink<P>) -> bool {
         let longest = self.tins.iter_mut().map(Tin::longest).enumerate().max_by_key(|(_, bytes)| *bytes);
-        let cut = longest.and_then(|(tin, _)| self.tins[tin].cut(now, &mut self.packets, &mut self.random));
+        let cut = longest.and_then(|(tin, _)| self.tins[tin].cut(now, &mut self.store, &mut self.random));
         let Some(packet) = cut else { return false };
         sink.dropped(now, packet, DropReason::PushOut);
         true
@@ -286,7 +279,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
         let tin = self.tin_of(&packet);
         if self.backlog().is_empty() {
             self.shaper.start(now);
-            self.shares.forgive();
+            forgive(&mut self.tins);
         }
         let hosts = self.hosts.get(packet.flow().slot()).copied().unwrap_or_default();
         if let Some(least) = self.params.ack_filter.least()
@@ -294,12 +287,12 @@ impl<P: Packet> Queue<P> for Cake<P> {
         {
             let supersedes =
                 |older: &P| older.label(LabelKind::AckTickets).is_none() && sink.supersedes(&packet, older);
-            if let Some(older) = self.tins[tin].filter(&mut self.packets, &packet, least, supersedes) {
+            if let Some(older) = self.tins[tin].filter(&mut self.store, &packet, least, supersedes) {
                 self.ack_drops += 1;
                 sink.dropped(now, older, DropReason::Policy);
             }
         }
-        self.tins[tin].enqueue(now, &mut self.packets, packet, hosts);
+        self.tins[tin].enqueue(now, &mut self.store, packet, hosts);
         // Terminates: each cut takes a packet.
         while self.limit.get().is_exceeded_by(self.backlog()) && self.cut(now, sink) {}
     }
@@ -309,16 +302,16 @@ impl<P: Packet> Queue<P> for Cake<P> {
         if self.is_held_back {
             return None;
         }
-        let tin = self.pick();
-        let (link_layer, random) = (self.link_layer, &mut self.random);
-        let packet = self.tins[tin].next(&mut self.packets, link_layer, |control, state, queue| {
-            dequeue(control, state, now, queue, random, sink)
-        })?;
-        let size = link_layer.size(packet.size());
+        let tin = pick(&self.tins);
+        let random = &mut self.random;
+        let (packet, size) =
+            self.tins[tin].next(&mut self.store, self.link_layer, |control, state, queue| {
+                dequeue(control, state, now, queue, random, sink)
+            })?;
         if let Some(bandwidth) = self.params.bandwidth {
             self.shaper.pay(now, size, bandwidth.as_bit());
         }
-        self.shares.pay(tin, size, |tin| self.tins[tin].waiting());
+        pay(&mut self.tins, tin, size);
         Some(packet)
     }
 
@@ -328,19 +321,21 @@ impl<P: Packet> Queue<P> for Cake<P> {
 
     #[inline]
     fn backlog(&self) -> Backlog {
-        self.tins.iter().fold(Backlog::EMPTY, |sum, tin| sum.plus(tin.backlog()))
+        self.store.backlog
     }
 }
 
 impl<P: Packet> Discipline<P> for Cake<P> {
     fn drain(&mut self, _now: Time) -> Option<P> {
         use crate::aqm::per_queue::Source as _;
-        let tin = self.pick();
-        self.tins[tin].next(&mut self.packets, self.link_layer, |_, _, queue| queue.pop())
+        let tin = pick(&self.tins);
+        self.tins[tin]
+            .next(&mut self.store, self.link_layer, |_, _, queue| queue.pop())
+            .map(|(packet, _)| packet)
     }
 
     fn take(&mut self, _now: Time, flow: FlowId) -> Option<P> {
-        self.tins.iter_mut().find_map(|tin| tin.take(&mut self.packets, flow))
+        self.tins.iter_mut().find_map(|tin| tin.take(&mut self.store, flow))
     }
 
     fn limit(&self) -> Option<Limit> {
@@ -354,8 +349,8 @@ impl<P: Packet> Discipline<P> for Cake<P> {
     fn set_link_rate(&mut self, rate: Rate) {
         let rate = self.params.rate(rate);
         self.limit.set_link_rate(rate);
-        for (at, tin) in self.tins.iter_mut().enumerate() {
-            tin.set_pace(self.params.pace(self.shares.rate(at, rate)));
+        for tin in &mut self.tins {
+            tin.set_pace(self.params.pace(tin.share.rate(rate)));
         }
     }
 

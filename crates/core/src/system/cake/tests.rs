@@ -249,7 +249,7 @@ fn turns_and_times_follow_the_rate_of_a_tin() {
     // The tin of real-rate flows has a quarter of the rate.
     let queue = Cake::<SimplePacket>::new(&params, &LinkContext::new(Rate::from_mbit(100), 1, "cake"));
     assert_eq!(
-        [0, 1].map(|tin| queue.shares.rate(tin, Rate::from_mbit(100))),
+        [0, 1].map(|tin| queue.tins[tin].share.rate(Rate::from_mbit(100))),
         [100, 25].map(Rate::from_mbit)
     );
 }

@@ -2,9 +2,11 @@
 
 use alloc::vec;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use super::clock::LinkLayer;
 use super::rounds::Rounds;
+use super::tins::Share;
 use crate::aqm::cobalt::{CobaltControl, CobaltState};
 use crate::aqm::per_queue::Source;
 use crate::choice;
@@ -47,8 +49,12 @@ struct Busy {
     destinations: Vec<u32>,
 }
 
+const fn place_of(host: u32) -> usize {
+    host as usize % MAX_HOSTS
+}
+
 fn of_host(counts: &mut Vec<u32>, host: u32) -> &mut u32 {
-    let index = host as usize % MAX_HOSTS;
+    let index = place_of(host);
     if index >= counts.len() {
         counts.resize(index + 1, 0);
     }
@@ -68,9 +74,10 @@ impl Busy {
 
     /// The flows among which the part of a host is divided: of that end which has more. At least 1.
     #[inline]
-    fn flows(&mut self, hosts: HostPair) -> u64 {
-        let source = *of_host(&mut self.sources, hosts.source);
-        let destination = *of_host(&mut self.destinations, hosts.destination);
+    fn flows(&self, hosts: HostPair) -> u64 {
+        let of = |counts: &[u32], host: u32| counts.get(place_of(host)).copied().unwrap_or(0);
+        let (source, destination) =
+            (of(&self.sources, hosts.source), of(&self.destinations, hosts.destination));
         let flows = match self.of {
             Hosts::Triple => source.max(destination),
             Hosts::Source => source,
@@ -94,28 +101,17 @@ enum Round {
 struct Held {
     queue: PacketQueue,
     backlog: Backlog,
-    /// Packets of flows that it does not belong to.
+    /// The tag of the flow that it belongs to.
+    owner: u32,
+    /// Packets of other flows.
     strangers: u32,
-}
-
-impl Held {
-    const NOTHING: Self = Self { queue: PacketQueue::EMPTY, backlog: Backlog::EMPTY, strangers: 0 };
-
-    fn count_out<P: Packet>(&mut self, packet: &P, owner: u32) {
-        self.backlog.remove(packet);
-        self.strangers -= u32::from(tag_of(packet.flow()) != owner);
-    }
 }
 
 #[derive(Clone, Debug)]
 struct FlowQueue {
     link: Link,
     held: Held,
-    /// Whether that is counted as waiting.
-    is_waiting: bool,
     round: Round,
-    /// The tag of the flow that it belongs to.
-    owner: u32,
     credits: i64,
     /// Of the flow that made it busy.
     hosts: HostPair,
@@ -128,20 +124,55 @@ impl Linked for FlowQueue {
     }
 }
 
+/// The packets of all tins, and what they are together.
+#[derive(Clone, Debug)]
+pub(super) struct Store<P> {
+    packets: Pool<P>,
+    pub backlog: Backlog,
+}
+
+impl<P> Store<P> {
+    pub const fn new() -> Self {
+        Self { packets: Pool::new(), backlog: Backlog::EMPTY }
+    }
+}
+
 /// One queue as COBALT sees it.
 pub(super) struct One<'a, P> {
     held: &'a mut Held,
-    owner: u32,
-    packets: &'a mut Pool<P>,
-    backlog: &'a mut Backlog,
+    store: &'a mut Store<P>,
+    /// Queues of the tin that have packets.
+    waiting: &'a mut u64,
+}
+
+impl<P: Packet> One<'_, P> {
+    fn push(&mut self, queued: Queued<P>) {
+        let Self { held, store, waiting } = self;
+        **waiting += u64::from(held.backlog.is_empty());
+        held.strangers += u32::from(tag_of(queued.packet.flow()) != held.owner);
+        held.backlog.add(&queued.packet);
+        store.backlog.add(&queued.packet);
+        held.queue.push(&mut store.packets, queued);
+    }
+
+    /// Takes a packet out by `take`.
+    fn take(
+        &mut self,
+        take: impl FnOnce(&mut PacketQueue, &mut Pool<P>) -> Option<Queued<P>>,
+    ) -> Option<Queued<P>> {
+        let Self { held, store, waiting } = self;
+        let queued = take(&mut held.queue, &mut store.packets)?;
+        held.backlog.remove(&queued.packet);
+        store.backlog.remove(&queued.packet);
+        held.strangers -= u32::from(tag_of(queued.packet.flow()) != held.owner);
+        **waiting -= u64::from(held.backlog.is_empty());
+        Some(queued)
+    }
 }
 
 impl<P: Packet> Source<P> for One<'_, P> {
     fn pop(&mut self) -> Option<Queued<P>> {
-        let queued = self.held.queue.pop(self.packets, End::Head)?;
-        self.held.count_out(&queued.packet, self.owner);
-        self.backlog.remove(&queued.packet);
-        Some(queued)
+        self.take(|queue, packets| queue.pop(packets, End::Head))
     }
     fn behind(&self) -> Bytes {
         self.held.backlog.bytes
@@ -163,6 +194,7 @@ pub(super) struct Pace {
 /// The queues of a tin and their rounds.
 #[derive(Clone, Debug)]
 pub(super) struct Tin {
+    pub share: Share,
     pace: Pace,
     ways: u32,
     sets: u32,
@@ -179,14 +211,14 @@ pub(super) struct Tin {
     waiting: u64,
     /// Queues by bytes.
     fattest: Tree<Largest>,
-    backlog: Backlog,
     collisions: u64,
 }
 
 impl Tin {
     /// `flows` queues in sets of `ways`.
-    pub fn new([flows, ways]: [u32; 2], hosts: Hosts, salt: u64, pace: Pace) -> Self {
+    pub fn new([flows, ways]: [u32; 2], hosts: Hosts, salt: u64, share: Share, pace: Pace) -> Self {
         Self {
+            share,
             pace,
             ways,
             sets: flows / ways,
@@ -199,13 +231,8 @@ impl Tin {
             busy_queues: 0,
             waiting: 0,
             fattest: Tree::new(),
-            backlog: Backlog::EMPTY,
             collisions: 0,
         }
-    }
-
-    pub const fn backlog(&self) -> Backlog {
-        self.backlog
     }
 
     /// Packets that came to a queue which belongs to another flow.
@@ -234,10 +261,8 @@ impl Tin {
         self.tags = vec![NO_FLOW; queues];
         let idle = FlowQueue {
             link: Link::NONE,
-            held: Held::NOTHING,
-            is_waiting: false,
+            held: Held { queue: PacketQueue::EMPTY, backlog: Backlog::EMPTY, owner: NO_FLOW, strangers: 0 },
             round: Round::Idle,
-            owner: NO_FLOW,
             credits: 0,
             hosts: HostPair::default(),
             state: CobaltState::default(),
@@ -245,11 +270,21 @@ impl Tin {
         self.queues = vec![idle; queues];
     }
 
-    /// The first queue of the set of a flow, and the one there that it shares with others if all are busy.
-    fn set_of(&self, flow: FlowId) -> (usize, usize) {
-        let flow = FlowId(tag_of(flow));
-        let first = bucket(flow, self.salt, self.sets) * self.ways as usize;
-        (first, first + bucket(flow, !self.salt, self.ways))
+    /// The queues among which the flow with this tag finds its own.
+    fn set_of(&self, tag: u32) -> Range<usize> {
+        let first = bucket(FlowId(tag), self.salt, self.sets) * self.ways as usize;
+        first..first + self.ways as usize
+    }
+
+    /// The one that it shares with others if all of them are busy.
+    fn shared_of(&self, tag: u32, set: &Range<usize>) -> usize {
+        set.start + bucket(FlowId(tag), !self.salt, self.ways)
+    }
+
+    /// The one that belongs to it.
+    fn own_of(&self, tag: u32, set: &Range<usize>) -> Option<usize> {
+        let way = self.tags[set.clone()].iter().position(|&of| of == tag)?;
+        Some(set.start + way)
     }
 
     /// The queue of `flow`, which is its own if one can be found.
@@ -257,25 +292,22 @@ impl Tin {
         if self.queues.is_empty() {
             self.grow();
         }
-        let (first, shared) = self.set_of(flow);
-        let set = first..first + self.ways as usize;
         let tag = tag_of(flow);
-        if let Some(way) = self.tags[set.clone()].iter().position(|&of| of == tag) {
-            return first + way;
-        }
-        self.claim(tag, set, shared)
+        let set = self.set_of(tag);
+        self.own_of(tag, &set).unwrap_or_else(|| self.claim(tag, set))
     }
 
     /// An idle queue of the set, which belongs to the flow from now on, or the one that it shares.
     // Apart: once for each time that a flow is busy, or less.
     #[inline(never)]
-    fn claim(&mut self, tag: u32, mut set: core::ops::Range<usize>, shared: usize) -> usize {
+    fn claim(&mut self, tag: u32, mut set: Range<usize>) -> usize {
+        let shared = self.shared_of(tag, &set);
         // Packets of its own may wait there: it must not overtake them.
         if self.queues[shared].held.strangers == 0
             && let Some(idle) = set.find(|&index| self.queues[index].round == Round::Idle)
         {
             self.tags[idle] = tag;
-            self.queues[idle].owner = tag;
+            self.queues[idle].held.owner = tag;
             self.queues[idle].state = CobaltState::default();
             return idle;
         }
@@ -284,21 +316,19 @@ impl Tin {
     }
 
     /// A turn of queue `index`, at least a byte.
-    fn turn(&mut self, index: usize) -> i64 {
+    fn turn(&self, index: usize) -> i64 {
         let flows = self.busy.flows(self.queues[index].hosts);
         (scaled(self.pace.quantum) / flows).max(scaled(Bytes::new(1))) as i64
     }
 
-    pub fn enqueue<P: Packet>(&mut self, now: Time, packets: &mut Pool<P>, packet: P, hosts: HostPair) {
+    pub fn enqueue<P: Packet>(&mut self, now: Time, store: &mut Store<P>, packet: P, hosts: HostPair) {
         let index = self.queue_of(packet.flow());
         let flow = &mut self.queues[index];
         if flow.held.backlog.is_empty() {
             flow.state.ends_idle(&self.pace.control, now);
         }
-        flow.held.strangers += u32::from(tag_of(packet.flow()) != flow.owner);
-        flow.held.backlog.add(&packet);
-        self.backlog.add(&packet);
-        flow.held.queue.push(packets, Queued { packet, arrived: now });
+        let mut one = One { held: &mut flow.held, store, waiting: &mut self.waiting };
+        one.push(Queued { packet, arrived: now });
         if flow.round == Round::Idle {
             flow.round = Round::New;
             flow.hosts = hosts;
@@ -310,14 +340,14 @@ impl Tin {
         self.weigh(index);
     }
 
-    /// The next packet, which `take` takes from the queue whose turn it is.
+    /// The next packet, which `take` takes from the queue whose turn it is, and what the link layer makes of its size.
     #[inline]
     pub fn next<P: Packet>(
         &mut self,
-        packets: &mut Pool<P>,
+        store: &mut Store<P>,
         link_layer: LinkLayer,
         mut take: impl FnMut(&CobaltControl, &mut CobaltState, &mut One<'_, P>) -> Option<Queued<P>>,
-    ) -> Option<P> {
+    ) -> Option<(P, Bytes)> {
         // Terminates: each pass gives a queue a turn in which it can send, takes one out, or serves a packet.
         loop {
             let index = self.new_flows.front().or_else(|| self.old_flows.front())?;
@@ -326,13 +356,13 @@ impl Tin {
                 self.pay_turns(index);
                 continue;
             }
-            let (held, backlog) = (&mut flow.held, &mut self.backlog);
-            let mut one = One { held, owner: flow.owner, packets: &mut *packets, backlog };
+            let mut one = One { held: &mut flow.held, store: &mut *store, waiting: &mut self.waiting };
             match take(&self.pace.control, &mut flow.state, &mut one) {
                 Some(queued) => {
-                    flow.credits -= scaled(link_layer.size(queued.packet.size())) as i64;
+                    let size = link_layer.size(queued.packet.size());
+                    flow.credits -= scaled(size) as i64;
                     self.weigh(index);
-                    return Some(queued.packet);
+                    return Some((queued.packet, size));
                 }
                 // It goes through the old ones first, so that it cannot come back as new at once and starve them.
                 None if flow.round == Round::New => self.put_off(index, 1),
@@ -368,36 +398,41 @@ impl Tin {
     }
 
     /// Takes out the first packet of `flow`.
-    pub fn take<P: Packet>(&mut self, packets: &mut Pool<P>, flow: FlowId) -> Option<P> {
+    pub fn take<P: Packet>(&mut self, store: &mut Store<P>, flow: FlowId) -> Option<P> {
         if self.queues.is_empty() {
             return None;
         }
-        let (first, shared) = self.set_of(flow);
         let tag = tag_of(flow);
-        let own = self.tags[first..first + self.ways as usize].iter().position(|&of| of == tag);
-        let index = own.map_or(shared, |way| first + way);
-        let held = &mut self.queues[index].held;
-        let queued = held.queue.take_first(packets, |packet: &P| tag_of(packet.flow()) == tag)?;
-        let owner = self.queues[index].owner;
-        self.queues[index].held.count_out(&queued.packet, owner);
-        self.backlog.remove(&queued.packet);
-        self.weigh(index);
-        Some(queued.packet)
+        let set = self.set_of(tag);
+        let index = self.own_of(tag, &set).unwrap_or_else(|| self.shared_of(tag, &set));
+        self.take_from(store, index, |queue, packets| {
+            queue.take_first(packets, |packet: &P| tag_of(packet.flow()) == tag)
+        })
     }
 
     /// Takes an ACK out of the queue of `newer`, which has not joined it yet, if `supersedes` says of so many there that they may be left out.
     pub fn filter<P: Packet>(
         &mut self,
-        packets: &mut Pool<P>,
+        store: &mut Store<P>,
         newer: &P,
         least: usize,
         supersedes: impl Fn(&P) -> bool,
     ) -> Option<P> {
         let index = self.queue_of(newer.flow());
-        let FlowQueue { held, owner, .. } = &mut self.queues[index];
-        let queued = held.queue.take_first_of(packets, [least, MOST_LOOKED_AT], supersedes)?;
-        held.count_out(&queued.packet, *owner);
-        self.backlog.remove(&queued.packet);
+        self.take_from(store, index, |queue, packets| {
+            queue.take_first_of(packets, [least, MOST_LOOKED_AT], supersedes)
+        })
+    }
+
+    /// Takes a packet out of queue `index` by `take`.
+    fn take_from<P: Packet>(
+        &mut self,
+        store: &mut Store<P>,
+        index: usize,
+        take: impl FnOnce(&mut PacketQueue, &mut Pool<P>) -> Option<Queued<P>>,
+    ) -> Option<P> {
+        let held = &mut self.queues[index].held;
+        let queued = One { held, store, waiting: &mut self.waiting }.take(take)?;
         self.weigh(index);
         Some(queued.packet)
     }
@@ -409,23 +444,15 @@ impl Tin {
     }
 
     /// Takes a packet from the head of the longest queue, for lack of room; of equally long ones, from one by chance.
-    pub fn cut<P: Packet>(&mut self, now: Time, packets: &mut Pool<P>, random: &mut Stream) -> Option<P> {
+    pub fn cut<P: Packet>(&mut self, now: Time, store: &mut Store<P>, random: &mut Stream) -> Option<P> {
         let index = self.fattest.largest(random)?;
-        let flow = &mut self.queues[index];
-        flow.state.overflowed(&self.pace.control, now);
-        let mut one = One { held: &mut flow.held, owner: flow.owner, packets, backlog: &mut self.backlog };
-        let queued = one.pop()?;
-        self.weigh(index);
-        Some(queued.packet)
+        self.queues[index].state.overflowed(&self.pace.control, now);
+        self.take_from(store, index, |queue, packets| queue.pop(packets, End::Head))
     }
 
-    /// Brings the tree and the count of queues with packets up to date with queue `index`.
+    /// Brings the tree up to date with queue `index`.
     fn weigh(&mut self, index: usize) {
-        let flow = &mut self.queues[index];
-        let held = flow.held.backlog;
-        self.waiting -= u64::from(flow.is_waiting);
-        flow.is_waiting = !held.is_empty();
-        self.waiting += u64::from(flow.is_waiting);
+        let held = self.queues[index].held.backlog;
         let bytes = Largest::of(held.bytes.get() as f64);
         self.fattest.set(index, if held.is_empty() { Largest::ABSENT } else { bytes });
     }

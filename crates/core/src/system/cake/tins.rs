@@ -1,26 +1,7 @@
-//! Which tins there are, and which of them is served next.
-//!
-//! Tin t has a balance b of bytes, and a part θ of the link. When a packet of L bytes leaves tin s,
-//!
-//! - b ← b + θ L of each tin, which was b ← min(b, 0) before if it has no packets;
-//! - b ← max(b - L, -L) of tin s.
-//!
-//! Of the tins that have packets the last with b ≥ 0 is served; if there is none, the one with the largest b / θ. The parts of those that have
-//! packets are found from the last to the first: each has its least part, and as much of what these leave as it needs for its threshold. It
-//! follows that
-//!
-//! - a packet that comes to a tin which uses less than its part waits for the one in transmission and those of later tins;
-//! - a tin that has packets gets its least part of all that leaves, whatever the rate of the link: of bulk, video and voice the threshold, of
-//!   best effort beside them the rest, and of eight tins one in proportion to its threshold;
-//! - a tin owes a packet at most for what it took beyond its part while others had none, and is owed one at most for what it did not take.
-//!
-//! Voice and real-rate flows have as threshold what their queues would have if all were in one tin, if that is more: a call that needs more
-//! than a quarter of a slow link must not lose by being told apart.
-
-use alloc::vec::Vec;
+//! Which tins there are, and what each has of the link.
 
 use crate::choice;
-use crate::units::{Bytes, Rate};
+use crate::units::Rate;
 
 choice! {
     /// Which tins there are.
@@ -53,7 +34,7 @@ const CS6: u8 = 48;
 const CS7: u8 = 56;
 
 /// The whole link, in the unit of its parts.
-const WHOLE: i64 = 1 << 16;
+pub(super) const WHOLE: i64 = 1 << 16;
 // tc-cake(8): the thresholds of bulk, video and voice
 const BULK: i64 = WHOLE / 16;
 const VIDEO: i64 = WHOLE / 2;
@@ -84,6 +65,23 @@ impl Tins {
             Self::Diffserv4 => &[WHOLE, BULK, VIDEO, VOICE],
             Self::Diffserv8 | Self::Precedence => &EIGHTHS,
         }
+    }
+
+    /// What each of its tins has, before any has packets.
+    pub(super) fn shares(self) -> impl Iterator<Item = Share> {
+        let thresholds = self.thresholds();
+        let sum = thresholds.iter().sum::<i64>();
+        let are_eight = thresholds.len() == MOST;
+        thresholds.iter().enumerate().map(move |(tin, &threshold)| Share {
+            threshold,
+            least: match tin {
+                _ if are_eight => threshold * WHOLE / sum,
+                0 => REST,
+                _ => threshold,
+            },
+            is_voice: !are_eight && tin > 0 && tin + 1 == thresholds.len(),
+            balance: 0,
+        })
     }
 
     /// Whether it goes by the DSCP of packets.
@@ -118,104 +116,23 @@ impl Tins {
     }
 }
 
-/// What is known of a tin when one is chosen.
+/// The part of the link that a tin has, and what it is owed of it.
 #[derive(Clone, Debug)]
-struct Share {
-    threshold: i64,
+pub(super) struct Share {
+    pub threshold: i64,
     /// Its least part.
-    least: i64,
+    pub least: i64,
+    /// Whether it is voice, or real-rate flows.
+    pub is_voice: bool,
     /// In 1/65536 of a byte.
-    balance: i64,
-}
-
-/// The balances of tins.
-#[derive(Clone, Debug)]
-pub(super) struct Shares {
-    all: Vec<Share>,
-    /// Whether the last is voice, or real-rate flows.
-    has_voice: bool,
-}
-
-impl Shares {
-    pub fn new(tins: Tins) -> Self {
-        let thresholds = tins.thresholds();
-        let sum = thresholds.iter().sum::<i64>();
-        let are_eight = thresholds.len() == MOST;
-        let least = |(tin, threshold)| match tin {
-            _ if are_eight => threshold * WHOLE / sum,
-            0 => REST,
-            _ => threshold,
-        };
-        let share = |(tin, &threshold)| Share { threshold, least: least((tin, threshold)), balance: 0 };
-        let has_voice = thresholds.len() > 1 && !are_eight;
-        Self { all: thresholds.iter().enumerate().map(share).collect(), has_voice }
-    }
-
-    pub const fn tins(&self) -> usize {
-        self.all.len()
-    }
-
-    /// The part of `rate` that a tin has.
-    pub fn rate(&self, tin: usize, rate: Rate) -> Rate {
-        let bit = u128::from(rate.as_bit()) * self.all[tin].threshold as u128 / WHOLE as u128;
-        // No more than all of it.
-        Rate::from_bit(bit as u64)
-    }
-
-    /// Forgets what tins owe: none of them has packets.
-    pub fn forgive(&mut self) {
-        self.all.iter_mut().for_each(|share| share.balance = share.balance.max(0));
-    }
-
-    /// The tin that is served next of those that have `queues` with packets; the first if none has.
-    pub fn pick(&self, queues: impl Fn(usize) -> u64) -> usize {
-        let busy = || self.all.iter().enumerate().filter(|(tin, _)| queues(*tin) > 0);
-        let within = busy().rev().find(|(_, share)| share.balance >= 0);
-        within.or_else(|| busy().max_by(|(_, a), (_, b)| a.lag(b))).map_or(0, |(tin, _)| tin)
-    }
-
-    /// A packet has left `served`, and of each tin so many `queues` have packets.
-    pub fn pay(&mut self, served: usize, size: Bytes, queues: impl Fn(usize) -> u64) {
-        // The queue that was served may be empty now.
-        let parts = self.parts(|tin| queues(tin).max(u64::from(tin == served)));
-        let bytes = size.get() as i64;
-        for (tin, (share, part)) in self.all.iter_mut().zip(parts).enumerate() {
-            if queues(tin) == 0 {
-                share.balance = share.balance.min(0);
-            }
-            share.balance += bytes * part;
-            if tin == served {
-                share.balance = (share.balance - bytes * WHOLE).max(-bytes * WHOLE);
-            }
-        }
-    }
-
-    /// The parts of tins, of those without `queues` that have packets their thresholds.
-    fn parts(&self, queues: impl Fn(usize) -> u64) -> [i64; MOST] {
-        let busy = || self.all.iter().enumerate().filter(|(tin, _)| queues(*tin) > 0);
-        let mut room = WHOLE - busy().map(|(_, share)| share.least).sum::<i64>();
-        let voice = self.tins() - 1;
-        let alike = || queues(voice) as i64 * WHOLE / busy().map(|(tin, _)| queues(tin)).sum::<u64>() as i64;
-        let mut parts = [0; MOST];
-        for (part, share) in parts.iter_mut().zip(&self.all) {
-            *part = share.threshold;
-        }
-        for (tin, share) in busy().rev() {
-            let is_voice = self.has_voice && tin == voice;
-            let threshold = if is_voice { share.threshold.max(alike()) } else { share.threshold };
-            let more = (threshold - share.least).clamp(0, room.max(0));
-            parts[tin] = share.least + more;
-            room -= more;
-        }
-        parts
-    }
+    pub balance: i64,
 }
 
 impl Share {
-    /// Compares how soon two have a balance of zero.
-    fn lag(&self, other: &Self) -> core::cmp::Ordering {
-        let [a, b] = [(self, other), (other, self)];
-        let cross = |(of, by): (&Self, &Self)| i128::from(of.balance) * i128::from(by.threshold);
-        cross(a).cmp(&cross(b))
+    /// The part of `rate` that the tin has.
+    pub fn rate(&self, rate: Rate) -> Rate {
+        let bit = u128::from(rate.as_bit()) * self.threshold as u128 / WHOLE as u128;
+        // No more than all of it.
+        Rate::from_bit(bit as u64)
     }
 }
