@@ -41,13 +41,12 @@ use alloc::vec::Vec;
 use core::mem::discriminant;
 use core::num::NonZeroU32;
 
-use super::Admission;
 use crate::choice;
 use crate::limit::Limit;
 use crate::longest::Longest;
 use crate::packet::{FlowId, Packet};
 use crate::param::Param;
-use crate::queue::{Backlog, DropReason};
+use crate::queue::Backlog;
 use crate::random::{Stream, mix};
 use crate::tree::{Sum, Tree};
 use crate::units::{Span, Weight};
@@ -232,12 +231,15 @@ impl Occupancy {
         self
     }
 
-    /// Counts in a packet that arrives, unless it would not fit into the empty buffer: it is dropped, rather
-    /// than emptying the buffer for nothing.
-    pub fn admit<P: Packet>(&mut self, packet: &P) -> Admission {
-        if !self.measure.limit.admits(packet, Backlog::EMPTY) {
-            return Admission::Drop(DropReason::Overflow);
-        }
+    /// Whether a packet that arrives fits into the empty buffer. One that does not is dropped, rather than emptying the buffer for nothing.
+    #[inline]
+    pub fn fits<P: Packet>(&self, packet: &P) -> bool {
+        self.measure.limit.admits(packet, Backlog::EMPTY)
+    }
+
+    /// Counts in a packet that joins the buffer.
+    #[inline]
+    pub fn add<P: Packet>(&mut self, packet: &P) {
         let flow = self.find(packet.flow());
         self.arrived = flow;
         let Flow(held) = &mut self.flows[flow];
@@ -246,7 +248,6 @@ impl Occupancy {
         self.active += u64::from(before.is_empty());
         self.held.add(packet);
         self.note(flow, before);
-        Admission::Accept
     }
 
     /// Counts out a packet that has left `flow`.

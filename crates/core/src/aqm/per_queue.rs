@@ -210,7 +210,7 @@ impl<C: Control> PerQueue<C> {
         let backlogs = [Backlog::EMPTY, flows.held_by(packet.flow())];
         let verdict = admit(control, &mut states[at], limit.get(), now, packet, backlogs, random);
         if !matches!(verdict, Admission::Drop(_)) {
-            flows.admit(packet);
+            flows.add(packet);
         }
         verdict
     }

@@ -135,7 +135,7 @@ mod tests {
     fn buffer(limit: &str, flows: u32) -> Occupancy {
         let mut occupancy = Occupancy::new(limit.parse().unwrap(), Thresholds::Equal, Choice::Ratio, &[]);
         for flow in 0..flows {
-            occupancy.admit(&packet(flow, flow, 500));
+            occupancy.add(&packet(flow, flow, 500));
         }
         occupancy
     }

@@ -108,17 +108,19 @@ fn mark<P: Packet, R: Rule>(
 }
 
 impl<P: Packet, R: Rule> BufferPolicy<P> for PushOut<R> {
-    #[inline]
+    // Always: each of the few schedulers has one `enqueue`, which else passes the packet on and compares the answer.
+    #[inline(always)]
     fn admit(&mut self, now: Time, packet: &mut P, _backlog: Backlog) -> Admission {
         let flow = packet.flow();
         if let Some(rtt) = self.dimensioning.as_mut().and_then(|of| of.arrived(now, flow)) {
             self.occupancy.set_rtt(flow, rtt);
         }
-        let verdict = self.occupancy.admit(packet);
-        if verdict == Admission::Accept {
-            self.rule.arrived(flow, packet.ecn());
+        if !self.occupancy.fits(packet) {
+            return Admission::Drop(DropReason::Overflow);
         }
-        verdict
+        self.occupancy.add(packet);
+        self.rule.arrived(flow, packet.ecn());
+        Admission::Accept
     }
 
     #[inline]

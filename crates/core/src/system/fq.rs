@@ -25,7 +25,6 @@
 use alloc::vec::Vec;
 
 use super::discipline::Discipline;
-use crate::aqm::Admission;
 use crate::aqm::occupancy::{Choice, Occupancy, Thresholds, Ties};
 use crate::flow_setting::FlowSetting;
 use crate::limit::{Limit, LinkLimit};
@@ -284,9 +283,10 @@ impl<P: Packet> Discipline<P> for Fq<P> {
 impl<P: Packet> Queue<P> for Fq<P> {
     fn enqueue(&mut self, now: Time, packet: P, sink: &mut dyn Sink<P>) {
         let index = self.place_of(packet.flow());
-        if !self.has_room(index) || self.occupancy.admit(&packet) != Admission::Accept {
+        if !self.has_room(index) || !self.occupancy.fits(&packet) {
             return sink.dropped(now, packet, DropReason::Overflow);
         }
+        self.occupancy.add(&packet);
         let flow = &mut self.flows[index];
         flow.queue.push(&mut self.packets, Queued { packet, arrived: now });
         if flow.round == Round::Idle {

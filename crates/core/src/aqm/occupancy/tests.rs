@@ -11,7 +11,7 @@ fn buffer(thresholds: Thresholds, choice: Choice, rtts: &[Span], q: &[u32]) -> O
     let mut occupancy = Occupancy::new("10p".parse().unwrap(), thresholds, choice, rtts);
     for (flow, &q) in (0..).zip(q) {
         for _ in 0..q {
-            assert_eq!(occupancy.admit(&packet(0, flow, 100)), Admission::Accept);
+            occupancy.add(&packet(0, flow, 100));
         }
     }
     occupancy
@@ -41,7 +41,7 @@ fn among_equals_chance_finds_a_victim_that_holds_a_packet() {
     let rtts = [80, 20].map(Span::from_millis);
     let mut occupancy = buffer(Thresholds::Rtt, Choice::Difference, &rtts, &[0, 0]);
     assert_eq!(chosen(&mut occupancy, 0.0), None);
-    occupancy.admit(&packet(0, 0, 100));
+    occupancy.add(&packet(0, 0, 100));
     assert_eq!(chosen(&mut occupancy, 0.0), Some(0));
 }
 
@@ -55,7 +55,7 @@ fn a_changed_weight_moves_every_threshold() {
     assert!(occupancy.set_weight(FlowId(2), Weight::new(3.0).unwrap()));
     assert_eq!(above(&mut occupancy), [Some(1), Some(1)]);
     // A fourth flow with a weight of 1: b = 10/6, 10/6, 5 and 10/6.
-    occupancy.admit(&packet(0, 3, 100));
+    occupancy.add(&packet(0, 3, 100));
     assert_eq!(above(&mut occupancy), [Some(0), Some(1)]);
     assert!(!buffer(Thresholds::Equal, Choice::Ratio, &[], &[]).set_weight(FlowId(0), Weight::ONE));
 }
@@ -69,7 +69,7 @@ fn a_new_flow_and_a_weight_cost_no_rebuild_where_the_ratio_decides() {
         for flow in 0..1_000 {
             let weight = Weight::new(f64::from(1 + flow % 4)).unwrap();
             assert!(occupancy.set_weight(FlowId(flow), weight));
-            occupancy.admit(&packet(0, flow, 100));
+            occupancy.add(&packet(0, flow, 100));
             let victim = occupancy.choose(|| 0.5);
             if let Some(victim) = victim.filter(|_| occupancy.held().packets.get() > 10) {
                 occupancy.remove(victim, &packet(0, victim.0, 100));
@@ -138,7 +138,7 @@ fn flows_beyond_the_bound_share_what_they_hold() {
     let mut occupancy = buffer(Thresholds::Equal, Choice::Ratio, &[], &[1]);
     // The number after the last slot's is flow 0 again, when it comes and when it goes.
     let beyond = FlowId::SLOTS as u32;
-    occupancy.admit(&packet(0, beyond, 100));
+    occupancy.add(&packet(0, beyond, 100));
     assert_eq!((occupancy.active(), chosen(&mut occupancy, 0.0)), (1, Some(0)));
     occupancy.remove(FlowId(beyond), &packet(0, beyond, 100));
     occupancy.remove(FlowId(0), &packet(0, 0, 100));
@@ -164,7 +164,7 @@ fn a_flow_takes_at_most_the_memory_that_the_headers_say() {
             if has_weight {
                 occupancy.set_weight(FlowId(flow), Weight::new(f64::from(1 + flow % 2)).unwrap());
             }
-            occupancy.admit(&packet(0, flow, 100));
+            occupancy.add(&packet(0, flow, 100));
             chosen(&mut occupancy, 0.5);
             let each = occupancy.bytes().div_ceil(flow as usize + 1);
             worst = worst.max(if flow < 500 { 0 } else { each });
