@@ -37,7 +37,7 @@ use crate::random::Stream;
 use crate::schedule::drr::{Quanta, scaled};
 use crate::schedule::{End, Queued};
 use crate::smallest::Smallest;
-use crate::units::{Bytes, Packets, Rate, Time, Weight};
+use crate::units::{Bytes, Packets, Rate, Span, Time, Weight};
 
 /// FQ in the catalogue.
 pub const ENTRY: Entry = Entry {
@@ -117,6 +117,8 @@ pub struct Fq<P> {
     quanta: Quanta,
     /// The quantum of the smallest weight.
     smallest: u64,
+    /// What a late flow may catch up with: a `quantum` at `maxrate`.
+    most_late: Span,
     flows: Vec<Flow>,
     packets: Pool<P>,
     new_flows: List,
@@ -138,6 +140,7 @@ impl<P: Packet> Fq<P> {
             limit,
             occupancy: occupancy.with_ties(Ties::Random, random),
             smallest: Quanta::new(params.quantum, smallest).of(smallest),
+            most_late: params.maxrate.map_or(Span::ZERO, |maxrate| maxrate.time_for(params.quantum)),
             params: params.clone(),
             quanta: Quanta::new(params.quantum, smallest),
             flows: Vec::new(),
@@ -194,12 +197,6 @@ impl<P: Packet> Fq<P> {
         }
     }
 
-    fn pop(&mut self, index: usize) -> Option<P> {
-        let packet = self.flows[index].queue.pop(&mut self.packets, End::Head)?.packet;
-        self.occupancy.remove(packet.flow(), &packet);
-        Some(packet)
-    }
-
     /// Takes a packet out of turn. A flow that runs empty stays in its round until its turn; one that is held back has no turn.
     fn take_from(&mut self, index: usize, end: End) -> Option<P> {
         let flow = self.flows.get_mut(index)?;
@@ -212,13 +209,31 @@ impl<P: Packet> Fq<P> {
         Some(packet)
     }
 
+    /// Whether there is more than `limit` allows.
+    fn is_exceeded(&self) -> bool {
+        self.occupancy.is_exceeded(self.occupancy.held())
+    }
+
+    /// Drops from the longest flow for its weight, until there is no more than `limit` allows.
+    // Apart: with the loop in it, each `enqueue` prepares for it.
+    #[inline(never)]
+    fn push_out(&mut self, now: Time, sink: &mut dyn Sink<P>) {
+        // Terminates: each pass takes a packet, and no buffer of nothing exceeds its limit.
+        while self.is_exceeded() {
+            let longest = self.occupancy.choose(|| 0.0);
+            let Some(packet) = longest.and_then(|flow| self.take_from(flow.slot(), End::Tail)) else {
+                return;
+            };
+            sink.dropped(now, packet, DropReason::PushOut);
+        }
+    }
+
     /// Whether a flow holds less than its weight allows.
     fn has_room(&self, index: usize) -> bool {
         let held = self.occupancy.held_by(FlowId(index as u32)).packets.get();
         let limit = self.params.flow_limit.get();
-        let [held_here, allowed] = [(held, self.smallest), (limit, self.flows[index].quantum as u64)]
-            .map(|(a, b)| u128::from(a) * u128::from(b));
-        held < limit || held_here < allowed
+        let times = |packets: u64, quantum: u64| u128::from(packets) * u128::from(quantum);
+        held < limit || times(held, self.smallest) < times(limit, self.flows[index].quantum as u64)
     }
 
     /// Lets the flows whose time has come back into the round.
@@ -237,16 +252,10 @@ impl<P: Packet> Discipline<P> for Fq<P> {
         loop {
             let in_turn = self.new_flows.front().or(self.old_flows.front());
             let index = in_turn.or(self.held_back.first().map(|(_, index)| index))?;
-            if let Some(packet) = self.pop(index) {
+            if let Some(packet) = self.take_from(index, End::Head) {
                 return Some(packet);
             }
-            match self.flows[index].round {
-                Round::HeldBack => {
-                    self.held_back.remove(index);
-                    self.enter(index, Round::Idle);
-                }
-                _ => self.end_turn(index, Round::Idle),
-            }
+            self.end_turn(index, Round::Idle);
         }
     }
 
@@ -293,13 +302,8 @@ impl<P: Packet> Queue<P> for Fq<P> {
             flow.credits = flow.credits.max(flow.quantum);
             self.enter(index, Round::New);
         }
-        // Terminates: each pass takes a packet, and no buffer of nothing exceeds its limit.
-        while self.occupancy.is_exceeded(self.occupancy.held()) {
-            let longest = self.occupancy.choose(|| 0.0);
-            let Some(packet) = longest.and_then(|flow| self.take_from(flow.slot(), End::Tail)) else {
-                return;
-            };
-            sink.dropped(now, packet, DropReason::PushOut);
+        if self.is_exceeded() {
+            self.push_out(now, sink);
         }
     }
 
@@ -328,12 +332,11 @@ impl<P: Packet> Queue<P> for Fq<P> {
                 self.end_turn(index, Round::Old);
                 continue;
             }
-            let packet = self.pop(index)?;
-            let flow = &mut self.flows[index];
+            let packet = flow.queue.pop(&mut self.packets, End::Head)?.packet;
+            self.occupancy.remove(packet.flow(), &packet);
             flow.credits -= scaled(packet.size()) as i64;
             if let Some(maxrate) = self.params.maxrate {
-                let caught_up = maxrate.time_for(self.params.quantum).as_nanos();
-                let from = flow.next.as_nanos().max(now.as_nanos().saturating_sub(caught_up));
+                let from = flow.next.as_nanos().max(now.as_nanos().saturating_sub(self.most_late.as_nanos()));
                 flow.next = Time::from_nanos(from.saturating_add(maxrate.time_for(packet.size()).as_nanos()));
             }
             return Some(packet);
