@@ -68,7 +68,13 @@ fn push_out<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>>(
 impl<P: Packet, S: Scheduler<P>, B: BufferPolicy<P>> Queue<P> for Buffer<S, B> {
     #[inline]
     fn enqueue(&mut self, now: Time, mut packet: P, sink: &mut dyn Sink<P>) {
-        match self.policy.admit(now, &mut packet, self.scheduler.backlog()) {
+        let backlog = self.scheduler.backlog();
+        let admission = if self.scheduler.keeps_flows_apart() {
+            self.policy.admit_to_flow(now, &mut packet, backlog)
+        } else {
+            self.policy.admit(now, &mut packet, backlog)
+        };
+        match admission {
             Admission::Drop(reason) => return sink.dropped(now, packet, reason),
             Admission::Mark => {
                 packet.set_ce();

@@ -93,6 +93,12 @@ pub trait BufferPolicy<P: Packet> {
     /// does join, with the label that the policy may have given it.
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission;
 
+    /// As [`admit`](BufferPolicy::admit), where the scheduler has a queue for each flow. By default that makes no difference.
+    #[inline(always)]
+    fn admit_to_flow(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
+        self.admit(now, packet, backlog)
+    }
+
     /// After an arrival has joined `scheduler`: the packet to push out, if the buffer is now too full or as an
     /// early signal to its sender. Called again after each victim until it returns `None`.
     fn victim<S: Scheduler<P>>(&mut self, _now: Time, _scheduler: &S) -> Option<Victim> {

@@ -125,7 +125,7 @@ fn admit<P: Packet, C: Control>(
 }
 
 /// Takes the next packet of a queue; drops others first.
-#[inline]
+#[inline(always)]
 pub(crate) fn dequeue<P: Packet, C: Control>(
     control: &C,
     state: &mut C::State,
@@ -134,24 +134,50 @@ pub(crate) fn dequeue<P: Packet, C: Control>(
     random: &mut Stream,
     sink: &mut dyn Sink<P>,
 ) -> Option<Queued<P>> {
-    for drops in 0.. {
-        let Some(mut queued) = source.pop() else {
-            control.found_empty(state);
-            break;
-        };
-        let head = head(&queued, now, source.behind(), source.waiting());
-        match control.judge(state, now, head, random) {
-            Verdict::Drop if drops < MAX_DROPS_PER_DEQUEUE => {
-                sink.dropped(now, queued.packet, DropReason::Early);
-                continue;
-            }
-            Verdict::Mark => mark(&mut queued, now, sink),
-            Verdict::Send | Verdict::Drop => {}
+    dequeue_after(0, control, state, now, source, random, sink)
+}
+
+/// As [`dequeue`], after so many drops.
+#[inline(always)]
+fn dequeue_after<P: Packet, C: Control>(
+    drops: u32,
+    control: &C,
+    state: &mut C::State,
+    now: Time,
+    source: &mut impl Source<P>,
+    random: &mut Stream,
+    sink: &mut dyn Sink<P>,
+) -> Option<Queued<P>> {
+    let Some(mut queued) = source.pop() else {
+        control.found_empty(state);
+        return None;
+    };
+    let head = head(&queued, now, source.behind(), source.waiting());
+    match control.judge(state, now, head, random) {
+        Verdict::Drop if drops < MAX_DROPS_PER_DEQUEUE => {
+            sink.dropped(now, queued.packet, DropReason::Early);
+            return dequeue_after_drop(drops + 1, control, state, now, source, random, sink);
         }
-        control.departed(state, now, head.sojourn, head.behind == Bytes::ZERO);
-        return Some(queued);
+        Verdict::Mark => mark(&mut queued, now, sink),
+        Verdict::Send | Verdict::Drop => {}
     }
-    None
+    control.departed(state, now, head.sojourn, head.behind == Bytes::ZERO);
+    Some(queued)
+}
+
+/// As `dequeue_after`; calls itself through that at most [`MAX_DROPS_PER_DEQUEUE`] times.
+// Apart: with a loop in `dequeue`, each packet prepares for it.
+#[inline(never)]
+fn dequeue_after_drop<P: Packet, C: Control>(
+    drops: u32,
+    control: &C,
+    state: &mut C::State,
+    now: Time,
+    source: &mut impl Source<P>,
+    random: &mut Stream,
+    sink: &mut dyn Sink<P>,
+) -> Option<Queued<P>> {
+    dequeue_after(drops, control, state, now, source, random, sink)
 }
 
 fn head<P: Packet>(queued: &Queued<P>, now: Time, behind: Bytes, waiting: Bytes) -> Head {
@@ -196,23 +222,6 @@ impl<C: Control> PerQueue<C> {
     #[inline(never)]
     fn grow(&mut self, flow: usize) {
         self.states.resize(flow + 1, C::State::default());
-    }
-
-    /// As `admit`, to the queue of the packet's flow.
-    fn admit_to_flow<P: Packet>(&mut self, now: Time, packet: &P) -> Admission {
-        let at = packet.flow().slot();
-        if at >= self.states.len() {
-            self.grow(at);
-        }
-        let Self { control, limit, states, flows, random, .. } = self;
-        let Some(flows) = flows else { return Admission::Accept };
-        // Beside others a packet that fits alone pushes out.
-        let backlogs = [Backlog::EMPTY, flows.held_by(packet.flow())];
-        let verdict = admit(control, &mut states[at], limit.get(), now, packet, backlogs, random);
-        if !matches!(verdict, Admission::Drop(_)) {
-            flows.add(packet);
-        }
-        verdict
     }
 
     /// As `dequeue`, of the queues of flows.
@@ -277,15 +286,32 @@ impl<P: Packet, C: Control> BufferPolicy<P> for PerQueue<C> {
 
     #[inline]
     fn admit(&mut self, now: Time, packet: &mut P, backlog: Backlog) -> Admission {
-        let Self { control, limit, states, flows, random, .. } = self;
-        match (flows, &mut states[..]) {
-            (None, [state, ..]) => admit(control, state, limit.get(), now, packet, [backlog; 2], random),
-            _ => self.admit_to_flow(now, packet),
+        let Self { control, limit, states, random, .. } = self;
+        admit(control, &mut states[0], limit.get(), now, packet, [backlog; 2], random)
+    }
+
+    fn admit_to_flow(&mut self, now: Time, packet: &mut P, _backlog: Backlog) -> Admission {
+        let at = packet.flow().slot();
+        if at >= self.states.len() {
+            self.grow(at);
         }
+        let Self { control, limit, states, flows, random, .. } = self;
+        let Some(flows) = flows else { return Admission::Accept };
+        // Beside others a packet that fits alone pushes out.
+        let backlogs = [Backlog::EMPTY, flows.held_by(packet.flow())];
+        let verdict = admit(control, &mut states[at], limit.get(), now, packet, backlogs, random);
+        if !matches!(verdict, Admission::Drop(_)) {
+            flows.add(packet);
+        }
+        verdict
     }
 
     #[inline]
     fn victim<S: Scheduler<P>>(&mut self, now: Time, scheduler: &S) -> Option<Victim> {
+        // A FIFO needs no look at `flows`: this is known when it is compiled.
+        if !scheduler.keeps_flows_apart() {
+            return None;
+        }
         let flows = self.flows.as_mut().filter(|flows| flows.is_exceeded(scheduler.backlog()))?;
         let flow = flows.choose(|| 0.0)?;
         self.control.overflowed(&mut self.states[flow.slot()], now);
@@ -309,7 +335,7 @@ impl<P: Packet, C: Control> BufferPolicy<P> for PerQueue<C> {
         scheduler: &mut S,
         sink: &mut dyn Sink<P>,
     ) -> Option<Queued<P>> {
-        if self.flows.is_some() {
+        if scheduler.keeps_flows_apart() {
             return self.dequeue_from_flows(now, scheduler, sink);
         }
         let Self { control, states, random, .. } = self;
