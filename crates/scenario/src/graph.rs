@@ -25,6 +25,8 @@ use crate::warnings::MOST_NAMED;
 const EARTH_RADIUS: f64 = 6_371.008_8;
 /// Of light in fibre, in km/s: 2/3 of that in vacuum, for a refractive index of 1.5.
 const LIGHT_IN_FIBRE: f64 = 299_792.458 * 2.0 / 3.0;
+/// Names of the degrees north of a node.
+const LATITUDE: [&str; 3] = ["Latitude", "latitude", "lat"];
 
 /// What a file holds.
 #[derive(Debug, Default, PartialEq)]
@@ -213,7 +215,7 @@ impl Reader<'_> {
             if let Some(delay) = delay {
                 spec.delay = delay;
             } else if !self.shared.delay {
-                spec.delay = self.distance(from, to).ok_or_else(|| lacks("delay"))?;
+                spec.delay = self.distance(from, to).ok_or_else(|| self.lacks_delay(ends))?;
             }
             if let Some(loss) = loss {
                 spec.loss = Loss::Chance(loss);
@@ -323,10 +325,7 @@ impl Reader<'_> {
                 self.taken.of_nodes.insert(name);
                 (degrees.abs() <= most).then(|| degrees.to_radians())
             };
-            Some((
-                degrees(["Latitude", "latitude", "lat"], 90.0)?,
-                degrees(["Longitude", "longitude", "lon"], 180.0)?,
-            ))
+            Some((degrees(LATITUDE, 90.0)?, degrees(["Longitude", "longitude", "lon"], 180.0)?))
         };
         let (from, to) = (place(from)?, place(to)?);
         let square = |angle: f64| {
@@ -337,6 +336,19 @@ impl Reader<'_> {
         let half = square(to.0 - from.0) + libm::cos(from.0) * libm::cos(to.0) * square(to.1 - from.1);
         let km = 2.0 * EARTH_RADIUS * libm::asin(half.min(1.0).sqrt());
         Some(Span::from_nanos((km / LIGHT_IN_FIBRE * 1e9) as u64))
+    }
+
+    /// Names the end without coordinates, if some node has them.
+    fn lacks_delay(&self, ends: (usize, usize)) -> String {
+        let has = |node: &Node| LATITUDE.iter().any(|name| value(&node.attributes, name).is_some());
+        let nodes = [ends.0, ends.1].map(|end| &self.graph.nodes[end]);
+        match nodes.into_iter().find(|node| !has(node)) {
+            Some(node) if self.graph.nodes.iter().any(has) => format!(
+                "the edge has no `delay`, and node {} no coordinates; give it one, or set topology.link.delay",
+                node.id
+            ),
+            _ => lacks("delay"),
+        }
     }
 
     /// What was taken where one might not expect it, and what was not taken.

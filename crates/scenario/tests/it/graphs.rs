@@ -162,7 +162,7 @@ fn nodes_give_what_neither_edges_nor_the_scenario_do() {
     assert_eq!(
         try_load("gml", "", format!("graph [ {nowhere} ]").as_bytes(), ["A", "B"]).unwrap_err(),
         [
-            "x.toml:3: topology.file: g:3: the edge A-B has no `delay`; give it one, or set topology.link.delay"
+            "x.toml:3: topology.file: g:3: the edge A-B has no `delay`, and node 0 no coordinates; give it one, or set topology.link.delay"
         ]
     );
 }
