@@ -152,6 +152,20 @@ pub fn what_only_a_simulator_can_do_is_refused_with_its_place() {
         refused("loss = 0.01", "quic = \"cubic\"", |_| ()),
         "flow.x.quic: QUIC is for `apportion run`, since Linux has none; write `tcp`, or run a program with QUIC in `apportion shell`"
     );
+    let twin = r#"
+        tcp = "rfc"
+        connections = 2
+        [link.twin]
+        from = "src"
+        to = "dst"
+        rate = "10Mbit"
+        delay = "2ms"
+    "#;
+    assert_eq!(
+        refused("loss = 0.01", twin, |_| ()),
+        "flow.x.connections: that connections of a flow take several paths of equal cost is for `apportion run`; write routing = \
+         \"single\", or a `path`"
+    );
 }
 
 pub fn packets_that_linux_does_not_have_are_refused_with_their_place() {
