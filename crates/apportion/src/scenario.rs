@@ -109,7 +109,8 @@ impl Scenario {
     }
 
     /// The same scenario with the value at a key path replaced, such as `link.bottleneck.rate`. The value is
-    /// written as in a scenario file; text may go without quotes, and a list is a sweep.
+    /// written as in a scenario file; text may go without quotes, and a list is a sweep. `rate`, `delay`, `queue` and `loss`
+    /// without a path are those of the only bottleneck.
     ///
     /// ```
     /// # let scenario = apportion::Scenario::from_text(r#"

@@ -218,7 +218,7 @@ pub struct Wanted {
     /// `apportion lab`: results/SCENARIO-lab]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Set a value of the scenario, such as link.bottleneck.rate=5Mbit
+    /// Set a value of the scenario, such as link.bottleneck.rate=5Mbit; rate, delay, queue and loss alone are those of the only bottleneck
     #[arg(long, value_name = "PATH=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
     /// Print results as JSON, one object a line, and nothing else

@@ -6,7 +6,6 @@ use apportion::{Retain, ScenarioBuilder, ScenarioError};
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
-use toml::{Table, Value};
 
 use crate::discipline;
 use crate::errors::{Given, of_key, of_scenario};
@@ -15,9 +14,6 @@ use crate::parts::{self, Cache, Packed};
 use crate::results::Results;
 use crate::run::{self, Options};
 use crate::values;
-
-/// Keys of a link that may stand for those of the only bottleneck.
-const SHORT: [&str; 4] = ["rate", "delay", "queue", "loss"];
 
 /// A checked scenario.
 #[pyclass(frozen, module = "apportion._native")]
@@ -105,8 +101,8 @@ impl Scenario {
                     "a key path is text, such as `link.x.rate`",
                 ));
             };
-            let path = full_path(py, &self.inner, path.to_str()?)?;
-            let value = values::value(&path, &value, 0)?;
+            let path = path.to_str()?;
+            let value = values::value(path, &value, 0)?;
             builder = builder.set(path, value);
         }
         Self::load(py, builder, self.given)
@@ -163,34 +159,5 @@ impl Scenario {
     fn points(&self) -> Vec<(String, Vec<(String, String)>)> {
         let points = self.inner.points().iter();
         points.map(|point| (point.label.clone(), point.settings.clone())).collect()
-    }
-}
-
-/// The key path that `path` stands for: `queue` is that of the only bottleneck.
-fn full_path(py: Python<'_>, scenario: &apportion::Scenario, path: &str) -> PyResult<String> {
-    if !SHORT.contains(&path) {
-        return Ok(path.to_owned());
-    }
-    let table: Table = toml::from_str(scenario.canonical()).unwrap_or_default();
-    let topology = table.get("topology").and_then(Value::as_table);
-    let of_topology = topology.into_iter().flatten();
-    let of_topology = of_topology
-        .filter(|(name, value)| value.is_table() && name.as_str() != "access")
-        .map(|(name, _)| format!("topology.{name}"));
-    let mut links: Vec<String> = of_topology.collect();
-    if links.is_empty() {
-        let of_links = table.get("link").and_then(Value::as_table).into_iter().flatten();
-        links = of_links.map(|(name, _)| format!("link.{name}")).collect();
-    }
-    match &links[..] {
-        [only] => Ok(format!("{only}.{path}")),
-        _ => {
-            let paths: Vec<_> = links.iter().map(|link| format!("{link}.{path}")).collect();
-            let message = format!(
-                "there is no single bottleneck that it could be of; write the whole path, such as {}",
-                paths.join(" or ")
-            );
-            Err(of_key(py, path, &message))
-        }
     }
 }

@@ -302,7 +302,11 @@ fn labels(values: &[Item]) -> Vec<String> {
 /// Puts `--set PATH=VALUE` into the file before it is checked. Tables on the way are made as needed, and a
 /// discipline given by name becomes a table, so that its parameters can be set.
 pub(crate) fn set(root: &mut Table, path: &str, text: &str, problems: &mut Problems) {
-    let keys = keys_of(path);
+    let keys = match of_bottleneck(root, path) {
+        Some(Ok(keys)) => keys,
+        Some(Err(message)) => return problems.add(Place::Override, path, message),
+        None => keys_of(path),
+    };
     if keys.iter().any(String::is_empty) || keys.len() > DEEPEST {
         let message = "not a key path; write for example --set link.bottleneck.rate=5Mbit";
         return problems.add(Place::Override, path, message);
@@ -315,6 +319,36 @@ pub(crate) fn set(root: &mut Table, path: &str, text: &str, problems: &mut Probl
         *root = table;
     }
 }
+
+/// Keys of a link that may stand for those of the only bottleneck.
+const OF_BOTTLENECK: [&str; 4] = ["rate", "delay", "queue", "loss"];
+
+/// The keys of what `path` is short for, if it is one of [these](OF_BOTTLENECK): of the only link of a topology besides access links, or of
+/// the only link. An error if there are several.
+fn of_bottleneck(root: &Table, path: &str) -> Option<Result<Vec<String>, String>> {
+    let key = OF_BOTTLENECK.into_iter().find(|key| *key == path)?;
+    let tables = |of: &'static str| {
+        let all = root.get(of).and_then(Item::as_table).into_iter().flat_map(|table| &table.entries);
+        all.filter(|(name, item)| item.as_table().is_some() && name != "access")
+            .map(move |(name, _)| (of, name.clone()))
+    };
+    let mut links: Vec<(&str, String)> = tables("topology").collect();
+    if links.is_empty() {
+        links = tables("link").collect();
+    }
+    if let [(of, name)] = &links[..] {
+        return Some(Ok(vec![(*of).to_owned(), name.clone(), key.to_owned()]));
+    }
+    let paths = links.iter().take(MOST_PATHS).map(|(of, name)| format!("{of}.{}.{key}", key_text(name)));
+    let paths = paths.collect::<Vec<_>>().join(" or ");
+    let paths = if paths.is_empty() { format!("link.bottleneck.{key}") } else { paths };
+    Some(Err(format!(
+        "there is no single bottleneck that it could be of; write the whole path, such as {paths}"
+    )))
+}
+
+/// Most paths that a message names.
+const MOST_PATHS: usize = 3;
 
 /// The keys of a path: separated by dots outside quotes, positions in lists as `[n]`.
 fn keys_of(path: &str) -> Vec<String> {

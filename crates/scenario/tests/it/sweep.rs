@@ -161,6 +161,12 @@ fn overrides_reach_every_key() {
         suite.points[0].scenario.links.iter().find(|link| link.name == name).unwrap().clone()
     };
     assert_eq!(link(&[("link.bottleneck.rate", "5Mbit")], "bottleneck").rate, Rate::from_mbit(5));
+    // Without a path it is that of the only bottleneck.
+    assert_eq!(link(&[("rate", "5Mbit")], "bottleneck").rate, Rate::from_mbit(5));
+    assert_eq!(
+        link(&[("queue", "cake")], "bottleneck").queue,
+        link(&[("topology.bottleneck.queue", "cake")], "bottleneck").queue
+    );
     assert_eq!(link(&[("link.bottleneck.back.rate", "5Mbit")], "bottleneck.back").rate, Rate::from_mbit(5));
     assert_eq!(link(&[("topology.access.delay", "3ms")], "l1-left").delay, Span::from_millis(3));
     assert_eq!(with(&[("change[2].at", "4s")]).points[0].scenario.changes[0].at.to_string(), "4s");
@@ -171,6 +177,25 @@ fn overrides_reach_every_key() {
         link(&[("topology.bottleneck.queue", "{ kind = \"fifo\", limit = \"7p\" }")], "bottleneck").queue
     );
     assert_ne!(limited, link(&[], "bottleneck").queue);
+}
+
+#[test]
+fn a_key_without_a_path_is_refused_where_links_are_several() {
+    let link = |name: &str| {
+        format!("link.{name} = {{ from = \"a\", to = \"b\", rate = \"1Mbit\", delay = \"1ms\" }}\n")
+    };
+    let flow = "flow.x = { from = \"a\", to = \"b\", path = [\"one\"] }\n";
+    let text = |links: &str| format!("seed = 1\nstop = \"1s\"\n{links}{flow}");
+    let one = try_load(&text(&link("one")), &[("rate", "5Mbit")]).unwrap();
+    assert_eq!(one.points[0].scenario.links[0].rate, Rate::from_mbit(5));
+    let two = try_load(&text(&(link("one") + &link("two"))), &[("rate", "5Mbit")]).unwrap_err();
+    assert_eq!(
+        two,
+        [
+            "dir/x.toml: --set: rate: there is no single bottleneck that it could be of; write the whole path, such as link.one.rate or \
+          link.two.rate"
+        ]
+    );
 }
 
 #[test]
