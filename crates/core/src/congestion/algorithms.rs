@@ -33,6 +33,18 @@ pub enum LossRecovery {
     Sack,
 }
 
+/// How segments leave, as far as the window allows them. The classical recoveries send all of that at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pacing {
+    /// At once, unless the connection is set to pace, which is then as `AtRate`.
+    None,
+    /// At the rate that it names, or else twice the window in a round trip in slow start and 1.2 times after it, as Linux's defaults are;
+    /// some at a time, so that a fast connection costs few events.
+    AtRate,
+    /// As evenly as it goes: one window in a round trip after slow start, and at a time no more than 250 µs at that rate, as Linux's Prague.
+    Evenly,
+}
+
 /// A congestion control as data: what it is called, and what it asks of the transport.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ControlEntry {
@@ -44,8 +56,8 @@ pub struct ControlEntry {
     pub reference: &'static str,
     /// How it repairs losses where TCP is without RACK.
     pub recovery: LossRecovery,
-    /// Segments leave at a rate of its own accord, except with the classical recoveries, which send all that the window allows at once.
-    pub paces: bool,
+    /// How segments leave.
+    pub pacing: Pacing,
     /// It is over RACK only, whose record of segments it measures by.
     pub needs_rack: bool,
     /// It needs the delay of one way, which TCP's receiver then says, and the classical recoveries do not pass on.
@@ -65,12 +77,19 @@ impl ControlEntry {
             summary,
             reference,
             recovery: LossRecovery::Sack,
-            paces: false,
+            pacing: Pacing::None,
             needs_rack: false,
             one_way_delay: false,
             quic: false,
             marks: Marks::One,
         }
+    }
+
+    /// Whether segments leave at a rate though the connection is not set to pace.
+    #[must_use]
+    #[inline]
+    pub fn paces(&self) -> bool {
+        self.pacing != Pacing::None
     }
 }
 
@@ -185,10 +204,10 @@ algorithms! {
     /// Paces by a model of the path (version 1).
     Bbr = "bbr", "Paces by the bottleneck's rate and the round-trip time that it measures, whatever is lost.",
         "Cardwell et al., BBR: congestion-based congestion control (ACM Queue 14(5), 2016); draft-cardwell-iccrg-bbr-congestion-control-00",
-        paces: true, needs_rack: true, quic: true;
+        pacing: Pacing::AtRate, needs_rack: true, quic: true;
     /// Paces by a model of the path that heeds losses (version 3).
     Bbr3 = "bbr3", "BBR that keeps in the network what it loses less than 2 % of, and leaves room for others between its probes.",
-        "draft-ietf-ccwg-bbr-05", paces: true, needs_rack: true, quic: true;
+        "draft-ietf-ccwg-bbr-05", pacing: Pacing::AtRate, needs_rack: true, quic: true;
     /// Cuts in proportion to the marks of a window (RFC 8257).
     Dctcp = "dctcp", "Cuts the window in proportion to the share of bytes that were marked; for queues that mark from a low threshold on.",
         "RFC 8257; Alizadeh et al., Data center TCP (SIGCOMM 2010)", needs_rack: true, marks: Marks::Echoed;
@@ -205,7 +224,7 @@ algorithms! {
     Prague = "prague",
         "DCTCP for the Internet: paced ECT(1) packets for queues such as `dualpi2`, and rates that short round trips do not raise.",
         "draft-briscoe-iccrg-prague-congestion-control; RFC 9331; RFC 9768",
-        paces: true, needs_rack: true, marks: Marks::Counted;
+        pacing: Pacing::Evenly, needs_rack: true, marks: Marks::Counted;
 }
 
 impl Algorithm {

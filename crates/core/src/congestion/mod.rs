@@ -42,7 +42,7 @@ mod algorithms;
 
 use core::fmt;
 
-pub use algorithms::{ALGORITHMS, Algorithm, ControlEntry, LossRecovery, Marks, Registered};
+pub use algorithms::{ALGORITHMS, Algorithm, ControlEntry, LossRecovery, Marks, Pacing, Registered};
 
 use crate::units::{Bytes, Rate, Span, Time};
 
@@ -263,7 +263,7 @@ pub trait CongestionControl: fmt::Debug + Send {
     fn on_restart(&mut self) {}
 
     /// The rate at which segments leave, if it names one, by the smoothed round-trip time. Default: none. A connection that paces then
-    /// sends at 1.2 windows a round trip, 2 in slow start.
+    /// sends at 1.2 windows a round trip, 2 in slow start; one that paces [evenly](Pacing::Evenly) at one.
     fn pacing_rate(&mut self, srtt: Option<Span>) -> Option<Rate> {
         let _ = srtt;
         None

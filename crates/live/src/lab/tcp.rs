@@ -301,7 +301,7 @@ pub fn unsupported(params: &TcpParams) -> Vec<Unsupported> {
         ),
         (
             "pacing",
-            params.pacing && !params.algorithm.entry().paces,
+            params.pacing && !params.algorithm.entry().paces(),
             "only BBR paces, unless the queue of the host is `fq`",
         ),
         ("exit", params.exit != RecoveryExit::Ssthresh, "the window is the threshold when recovery ends"),

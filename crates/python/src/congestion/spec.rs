@@ -73,7 +73,8 @@ pub fn register_control(
     let marks = attributes.marks()?;
     let Attributes { reference, paces, needs_rack, one_way_delay, quic, .. } = attributes;
     let named = ControlEntry::new(leak(name), leak(summary), leak(&reference));
-    let entry = ControlEntry { paces, needs_rack, one_way_delay, quic, marks, ..named };
+    let pacing = if paces { Pacing::AtRate } else { Pacing::None };
+    let entry = ControlEntry { pacing, needs_rack, one_way_delay, quic, marks, ..named };
     let spec = Arc::new(Spec { class, entry: Box::leak(Box::new(entry)) });
     let refused = add(&mut Catalog::default(), &spec);
     refused.map_err(|error| PyValueError::new_err(error.to_string()))?;

@@ -78,7 +78,7 @@ fn pacing_names_the_controls_that_always_pace() {
     let source = TcpParams::PARAMS.iter().find(|param| param.name == "pacing").unwrap().source;
     let named =
         source.split_once("; ").unwrap().1.strip_suffix(" always pace").unwrap().replace(" and ", ", ");
-    let pacing: Vec<_> = ALGORITHMS.iter().filter(|entry| entry.paces).map(|entry| entry.name).collect();
+    let pacing: Vec<_> = ALGORITHMS.iter().filter(|entry| entry.paces()).map(|entry| entry.name).collect();
     assert_eq!(named.split(", ").collect::<Vec<_>>(), pacing);
 }
 

@@ -4,8 +4,11 @@
 //! fewer events the faster it is. The quantum is that of draft-cardwell-iccrg-bbr-congestion-control-00 section 4.2.2. The
 //! rate of a sender whose congestion control names none is that of Linux (ip-sysctl, tcp_pacing_ss_ratio and
 //! tcp_pacing_ca_ratio): the window in a smoothed round trip, twice in slow start and 1.2 times after it.
+//!
+//! One that paces [evenly](Pacing::Evenly) sends one window in a round trip: what comes in pairs, or pauses for the sixth part of a round
+//! trip, crosses thresholds of a packet or two that the mean would not, and the smaller of two flows is marked more often.
 
-use apportion_core::congestion::Window;
+use apportion_core::congestion::{Pacing, Window};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
 /// The draft's bounds of the pacing rate, up to which a quantum is one segment, or two.
@@ -15,9 +18,13 @@ const TWO_SEGMENTS: Rate = Rate::from_mbit(24);
 const QUANTUM: Span = Span::from_millis(1);
 const LARGEST: Bytes = Bytes::new(64_000);
 
+/// What lasts so long leaves together where segments leave evenly, at least one.
+const EVEN_QUANTUM: Span = Span::from_micros(250);
+
 /// The window and a half of it that a round trip may carry.
 const SLOW_START: f64 = 2.0;
 const AVOIDANCE: f64 = 1.2;
+const EVEN: f64 = 1.0;
 
 /// When a sender may send next.
 #[derive(Clone, Copy, Debug, Default)]
@@ -28,11 +35,11 @@ pub struct Pacer {
 }
 
 impl Pacer {
-    /// How many segments of `wire` bytes may leave now at `rate`.
+    /// How many segments may leave now, of which so many leave together.
     #[must_use]
-    pub fn quota(&mut self, now: Time, rate: Rate, wire: Bytes) -> u32 {
+    pub fn quota(&mut self, now: Time, quantum: u32) -> u32 {
         self.due = None;
-        if now < self.next { 0 } else { quantum(rate, wire) }
+        if now < self.next { 0 } else { quantum }
     }
 
     /// A segment of `size` leaves.
@@ -64,10 +71,23 @@ pub fn quantum(rate: Rate, wire: Bytes) -> u32 {
     (rate.bytes_in(QUANTUM).min(LARGEST).get() / wire.get()).max(1) as u32
 }
 
+/// Segments of `wire` bytes that leave together where they leave [so](Pacing).
+#[must_use]
+pub fn quantum_of(pacing: Pacing, rate: Rate, wire: Bytes) -> u32 {
+    match pacing {
+        Pacing::None | Pacing::AtRate => quantum(rate, wire),
+        Pacing::Evenly => (rate.bytes_in(EVEN_QUANTUM).get() / wire.get()).max(1) as u32,
+    }
+}
+
 /// The rate of a sender whose congestion control names none.
 #[must_use]
-pub fn rate_of_window(window: Window, srtt: Span, wire: Bytes) -> Rate {
-    let gain = if window.is_slow_start() { SLOW_START } else { AVOIDANCE };
+pub fn rate_of_window(pacing: Pacing, window: Window, srtt: Span, wire: Bytes) -> Rate {
+    let gain = match pacing {
+        _ if window.is_slow_start() => SLOW_START,
+        Pacing::None | Pacing::AtRate => AVOIDANCE,
+        Pacing::Evenly => EVEN,
+    };
     Rate::from_bit((gain * window.cwnd * wire.bits() as f64 / srtt.as_secs_f64()) as u64)
 }
 
@@ -81,13 +101,27 @@ mod tests {
         for (mbit, segments) in [(1, 1), (12, 2), (120, 10), (10_000, 42)] {
             let (rate, now) = (Rate::from_mbit(mbit), Time::from_secs(1));
             let mut pacer = Pacer::default();
-            assert_eq!(pacer.quota(now, rate, wire), segments, "{mbit} Mb/s");
+            assert_eq!(pacer.quota(now, quantum(rate, wire)), segments, "{mbit} Mb/s");
             (0..segments).for_each(|_| pacer.send(now, wire, rate));
             pacer.wait();
             let next = pacer.due().unwrap();
             assert_eq!(next, now + rate.time_for(wire) * u64::from(segments));
-            assert_eq!(pacer.quota(now, rate, wire), 0);
-            assert_eq!((pacer.quota(next, rate, wire), pacer.due()), (segments, None));
+            assert_eq!(pacer.quota(now, segments), 0);
+            assert_eq!((pacer.quota(next, segments), pacer.due()), (segments, None));
         }
+    }
+
+    #[test]
+    fn what_leaves_evenly_leaves_one_by_one_at_the_rate_of_the_window() {
+        let (wire, srtt) = (Bytes::new(1_500), Span::from_millis(10));
+        for (mbit, segments) in [(1, 1), (12, 1), (95, 1), (96, 2), (960, 20)] {
+            assert_eq!(quantum_of(Pacing::Evenly, Rate::from_mbit(mbit), wire), segments, "{mbit} Mb/s");
+        }
+        // 10 segments of 12,000 bits in 10 ms.
+        let window = |ssthresh| Window { cwnd: 10.0, ssthresh };
+        let rate = |pacing, ssthresh| rate_of_window(pacing, window(ssthresh), srtt, wire).as_bit();
+        assert_eq!(rate(Pacing::Evenly, 5.0), 12_000_000);
+        assert_eq!(rate(Pacing::AtRate, 5.0), 14_400_000);
+        assert_eq!(rate(Pacing::Evenly, 20.0), 24_000_000);
     }
 }

@@ -1,7 +1,7 @@
 //! Prague: DCTCP for the Internet, for queues that mark L4S packets early and often.
 //!
 //! draft-briscoe-iccrg-prague-congestion-control-03 section 2.4; RFC 9331 section 4 (what L4S asks of a sender). Packets are
-//! ECT(1), and paced. The receiver counts marks ([`accurate`](crate::tcp::accurate)); where it only echoes them, Prague is ECT(0), and a
+//! ECT(1), and leave [evenly](apportion_core::congestion::Pacing::Evenly). The receiver counts marks ([`accurate`](crate::tcp::accurate)); where it only echoes them, Prague is ECT(0), and a
 //! mark halves its window. A mark lowers the window at once, and it does not grow until what was outstanding then is acknowledged.
 //! A short round trip gives no advantage: the window grows, and the share of marks is judged, as over a virtual round trip.
 //! Left out: the fall back where a classic queue marks, fractional windows, and growth in the round trip after a mark.

@@ -4,7 +4,7 @@
 //! (section 7.3.2). The rate is that of [`pacing`](crate::congestion::pacing): twice the window in a smoothed round trip in slow start and 1.2
 //! times after it, the N of section 7.7; BBR has its own.
 
-use apportion_core::congestion::{Ack, CongestionEvent, Feedback, Phase, Response, Sent, Window};
+use apportion_core::congestion::{Ack, CongestionEvent, Feedback, Pacing, Phase, Response, Sent, Window};
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_scenario::quic::{MINIMUM_WINDOW, QuicParams};
 use apportion_scenario::tcp::TcpParams;
@@ -88,7 +88,7 @@ impl Controller {
     #[must_use]
     pub fn pacing_rate(&mut self, srtt: Option<Span>) -> Option<Rate> {
         let named = self.control.pacing_rate(srtt);
-        named.or_else(|| srtt.map(|srtt| rate_of_window(self.window, srtt, self.wire)))
+        named.or_else(|| srtt.map(|srtt| rate_of_window(Pacing::AtRate, self.window, srtt, self.wire)))
     }
 
     /// The packet with this number leaves, after `in_flight` others.

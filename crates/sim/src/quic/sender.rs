@@ -16,7 +16,7 @@ use super::packet::{Ack, HANDSHAKE, ISN, Packet, PacketSink, Range, Stream};
 use super::rtt::Rtt;
 use super::sent::{Numbered, Record, Sent};
 use super::stream::Outgoing;
-use crate::congestion::pacing::Pacer;
+use crate::congestion::pacing::{Pacer, quantum};
 use crate::tcp::seq::{unwrap, wrap};
 
 /// Section 6.2.4: packets that leave when the probe timeout expires.
@@ -431,7 +431,7 @@ impl Sender {
         let window = self.params.window.get();
         let rate = self.control.pacing_rate(self.rtt.srtt());
         let wire_size = self.params.packet();
-        let mut quota = rate.map_or(u32::MAX, |rate| self.pacer.quota(now, rate, wire_size));
+        let mut quota = rate.map_or(u32::MAX, |rate| self.pacer.quota(now, quantum(rate, wire_size)));
         let mut sent = false;
         loop {
             // At least one packet, so that no window stops a connection.

@@ -129,7 +129,7 @@ impl Sender {
             window: first_window(&params),
             observes_segments: control.observes_segments(),
             whole_acks,
-            is_controlled: whole_acks || params.pacing || params.algorithm.entry().paces,
+            is_controlled: whole_acks || params.pacing || params.algorithm.entry().paces(),
             has_sack: params.sack(),
             stamps: params.stamps(),
             control,

@@ -127,7 +127,7 @@ impl Sender {
 
     /// The connection begins.
     pub(in crate::tcp) fn start_pacing(&mut self) {
-        if self.params.pacing || self.params.algorithm.entry().paces {
+        if self.params.pacing || self.params.algorithm.entry().paces() {
             self.rack.pacer = Some(Box::default());
         }
     }
@@ -136,7 +136,8 @@ impl Sender {
     fn pacing_rate(&mut self) -> Option<Rate> {
         let (srtt, wire) = (self.srtt(), self.params.segment + self.params.header);
         let named = self.control.pacing_rate(srtt);
-        named.or_else(|| srtt.map(|srtt| pacing::rate_of_window(self.window, srtt, wire)))
+        let how = self.params.algorithm.entry().pacing;
+        named.or_else(|| srtt.map(|srtt| pacing::rate_of_window(how, self.window, srtt, wire)))
     }
 
     /// How many segments may leave now.
@@ -146,7 +147,9 @@ impl Sender {
         }
         let (rate, wire) = (self.pacing_rate(), self.params.segment + self.params.header);
         match (self.rack.pacer.as_deref_mut(), rate) {
-            (Some(pacer), Some(rate)) => pacer.quota(now, rate, wire),
+            (Some(pacer), Some(rate)) => {
+                pacer.quota(now, pacing::quantum_of(self.params.algorithm.entry().pacing, rate, wire))
+            }
             _ => u32::MAX,
         }
     }

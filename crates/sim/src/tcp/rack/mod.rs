@@ -360,7 +360,8 @@ impl Sender {
         if let Some(sent) = delivery.last_sent
             && self.control.has_slow_start()
         {
-            let (cwnd, paced) = (self.window.cwnd, self.params.pacing || self.params.algorithm.entry().paces);
+            let (cwnd, paced) =
+                (self.window.cwnd, self.params.pacing || self.params.algorithm.entry().paces());
             let (ack, sent, rtt) = (self.snd_una, self.snd_max, now.since(sent));
             let min_rtt = self.rack.record.min_rtt().unwrap_or_default();
             if self.rack.hystart.ends(Sample { now, ack, sent, cwnd, rtt, min_rtt, paced }) {
