@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use apportion::Catalog;
-use apportion::apportion_core::congestion::{self, ControlEntry, Marks};
+use apportion::apportion_core::congestion::{self, ControlEntry, Marks, Pacing};
 use apportion::apportion_core::system::catalog::RegisterError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -19,7 +19,7 @@ struct Spec {
     entry: &'static ControlEntry,
 }
 
-/// What a class says of itself, by the names of [`ControlEntry`].
+/// What a class says of itself, by the names of [`ControlEntry`]; `paces` says that its segments leave at a rate.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub struct Attributes {

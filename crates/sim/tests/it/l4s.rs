@@ -82,3 +82,21 @@ fn tred_marks_prague_and_divides_by_tickets() {
     let (marked, lost) = marked_and_dropped(&outcome, "prague");
     assert!(marked > 1_000 && lost == 0, "{marked} marked, {lost} lost");
 }
+
+#[test]
+fn two_prague_flows_behind_dualpi2_have_the_same_after_ten_seconds() {
+    // At 20 Mb/s the threshold is less than two packets: what leaves in pairs crosses it, and of two flows the smaller more often.
+    for (delay, second) in [("10ms", "1s"), ("5ms", "0.5s"), ("20ms", "3s")] {
+        for seed in 1..=3 {
+            let outcome = run(&format!(
+                "seed = {seed}\nstop = \"60s\"\nmeasure_from = \"10s\"\n\
+                 link.wire = {{ from = \"a\", to = \"b\", rate = \"20Mbit\", delay = \"{delay}\", queue = \"dualpi2\", watch = true }}\n\
+                 flow.one = {{ from = \"a\", to = \"b\", tcp = \"prague\" }}\n\
+                 flow.two = {{ from = \"a\", to = \"b\", tcp = \"prague\", start = \"{second}\" }}\n"
+            ));
+            let [one, two] = ["one", "two"].map(|name| throughput(&outcome, name) / 1e6);
+            let mean = (one + two) / 2.0;
+            assert!((one - mean).abs() < 0.1 * mean && mean > 9.5, "{delay}, seed {seed}: {one} and {two}");
+        }
+    }
+}
