@@ -1,8 +1,8 @@
 //! Graphs in GraphML (Brandes et al., "GraphML Progress Report", GD 2001; primer at graphml.graphdrawing.org): the nodes and
 //! edges of a file with their attributes, which its `key` elements name.
 //!
-//! What nests graphs or joins more than two nodes by an edge is refused. Entities are expanded within the bounds of the XML
-//! parser; nothing is fetched.
+//! What nests graphs or joins more than two nodes by an edge is refused, and so are entities of the file's own: a short one that stands
+//! for a long text many times takes any memory. Nothing is fetched.
 
 use std::collections::BTreeMap;
 
@@ -26,10 +26,18 @@ struct Key<'a> {
 
 /// Reads a file. An error is the line and what is wrong on it.
 pub(crate) fn parse(text: &str) -> Result<Graph, Error> {
+    if let Some(at) = text.find("<!ENTITY") {
+        let line = 1 + text[..at].bytes().filter(|byte| *byte == b'\n').count() as u32;
+        let message =
+            "entities of a file's own are not read; write what they stand for, and leave `<!ENTITY ..>` out";
+        return Err((line, message.to_owned()));
+    }
     let options = ParsingOptions { allow_dtd: true, nodes_limit: MOST_PARTS, ..ParsingOptions::default() };
     let document =
         Document::parse_with_options(text, options).map_err(|error| (error.pos().row, error.to_string()))?;
-    let line = |element: Element<'_>| document.text_pos_at(element.range().start).row;
+    let ends: Vec<usize> =
+        text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect();
+    let line = |element: Element<'_>| 1 + ends.partition_point(|end| *end < element.range().start) as u32;
     let root = document.root_element();
     if root.tag_name().name() != "graphml" {
         return Err((line(root), "there is no `<graphml>`".to_owned()));
@@ -130,14 +138,14 @@ mod tests {
     #[test]
     fn keys_name_the_attributes_of_nodes_and_edges() {
         let graph = parse(
-            "<?xml version=\"1.0\"?>\n<!DOCTYPE graphml [ <!ENTITY u \"Mbit\"> ]>\n\
+            "<?xml version=\"1.0\"?>\n<!DOCTYPE graphml>\n\
              <graphml xmlns=\"http://graphml.graphdrawing.org/xmlns\">\n\
              <key id=\"d0\" for=\"node\" attr.name=\"label\" attr.type=\"string\"/>\n\
              <key id=\"d1\" for=\"edge\" attr.name=\"delay\"><default> 5ms </default></key>\n\
              <key id=\"d2\" for=\"edge\" attr.name=\"rate\"/><key id=\"d3\" for=\"node\" yfiles.type=\"nodegraphics\"/>\n\
              <graph edgedefault=\"undirected\">\n\
              <node id=\"n0\"><data key=\"d0\">S&#227;o <!-- -->&amp; co</data><data key=\"d3\"><y>1</y></data></node><node id=\"n1\"/>\n\
-             <edge id=\"e\" source=\"n0\" target=\"n1\"><data key=\"d2\">10&u;</data></edge>\n\
+             <edge id=\"e\" source=\"n0\" target=\"n1\"><data key=\"d2\">10Mbit</data></edge>\n\
              <edge source=\"n0\" target=\"n1\" directed=\"true\" weight=\"2\"><data key=\"d1\">1ms</data></edge></graph></graphml>",
         );
         let graph = graph.unwrap();
@@ -190,5 +198,17 @@ mod tests {
         fn nothing_panics(inner in "(<graph>|</graph>|<node id=\"a\">|</node>|<edge source=\"a\" target=\"a\"/>|<data key=\"d0\">|</data>|&amp;|&|<|é){0,30}") {
             let _ = parse(&text(&inner));
         }
+    }
+
+    #[test]
+    fn entities_of_the_file_are_refused_with_their_line() {
+        let long = "x".repeat(60_000);
+        let text =
+            format!("<!DOCTYPE g [\n<!ENTITY e \"{long}\">]>\n<graphml>{}</graphml>", "&e;".repeat(10_000));
+        let (line, message) = parse(&text).unwrap_err();
+        assert!(
+            line == 2 && message.starts_with("entities of a file's own are not read"),
+            "{line} {message}"
+        );
     }
 }
