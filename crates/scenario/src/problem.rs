@@ -81,6 +81,20 @@ impl fmt::Display for TextError {
 
 impl std::error::Error for TextError {}
 
+/// Most characters of one message. Chosen: above all lists of what is known, and below what a wrong file has on a line.
+const LONGEST: usize = 4_000;
+
+/// The message, without the middle of one that repeats more of a file than one reads.
+fn shortened(message: String) -> String {
+    if message.len() <= LONGEST {
+        return message;
+    }
+    let half = LONGEST / 2;
+    let begin = message.floor_char_boundary(half);
+    let end = message.ceil_char_boundary(message.len() - half);
+    format!("{} [..] {}", &message[..begin], &message[end..])
+}
+
 /// Most problems that are worth reading at once (chosen: a few screens).
 const MOST: usize = 200;
 
@@ -98,7 +112,7 @@ impl Problems {
     pub(crate) fn add(&mut self, place: Place, path: impl Into<String>, message: impl Into<String>) {
         let path = path.into();
         if self.found.len() < MOST && !self.settled.contains(&path) {
-            self.found.insert((place, path, message.into()));
+            self.found.insert((place, path, shortened(message.into())));
         }
     }
 
@@ -112,7 +126,7 @@ impl Problems {
     /// Notes what of the value of `path`, written at `place`, is not used: no problem, but to be said.
     pub(crate) fn note(&mut self, place: Place, path: impl Into<String>, message: impl Into<String>) {
         if self.notes.len() < MOST {
-            self.notes.insert((place, path.into(), message.into()));
+            self.notes.insert((place, path.into(), shortened(message.into())));
         }
     }
 
