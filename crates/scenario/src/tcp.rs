@@ -115,7 +115,7 @@ params! {
         /// Whether slow start ends when delay grows.
         hystart: bool = Param::unset("Ha and Rhee 2011"),
         /// Whether segments leave at a rate, of 1.2 windows a round trip and 2 in slow start, not in bursts; those of BBR and Prague
-        /// always do, of Prague at one window after slow start.
+        /// always do (Prague: one window).
         pacing: bool = Param::unset("Linux, ip-sysctl tcp_pacing_ca_ratio, tcp_pacing_ss_ratio; bbr, bbr3 and prague always pace"),
         /// The window when fast recovery ends.
         exit: RecoveryExit = Param::unset("RFC 5681 section 3.2, RFC 6582 section 3.2; ns-2"),

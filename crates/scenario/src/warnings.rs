@@ -188,11 +188,10 @@ impl Scenario {
         }
     }
 
-    /// Whether packets of a flow, with `back` its acknowledgements too, may come to a link of which `holds` says yes.
-    fn meets(&self, flow: &Flow, back: bool, holds: &mut impl FnMut(LinkId) -> bool) -> bool {
-        let back = back.then_some(&flow.back);
-        let mut hops = std::iter::once(&flow.path).chain(back).flat_map(|way| self.crossed(flow, way));
-        hops.any(holds)
+    /// Whether packets of a flow, or its acknowledgements, which are of it too, may come to a link of which `holds` says yes.
+    fn meets(&self, flow: &Flow, holds: &mut impl FnMut(LinkId) -> bool) -> bool {
+        let mut hops = flow.path.iter().chain(flow.back.iter());
+        hops.any(|hop| self.choices(flow, hop).iter().any(|id| holds(*id)))
     }
 
     /// A buffer of the link, at the start or after a change, that has no room for a packet that it is sent; `largest` is that of all

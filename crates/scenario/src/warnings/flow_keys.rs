@@ -118,8 +118,7 @@ impl Scenario {
             let having = self.flows.iter().enumerate();
             let having = having.filter_map(|(at, flow)| Some((name_in(key, at, flow)?, flow)));
             let mut counts = self.memoized(|queue| key.may_count(queue));
-            // Acknowledgements have the class of their flow.
-            let mut idle = having.filter(|(_, flow)| !self.meets(flow, key == FlowKey::Class, &mut counts));
+            let mut idle = having.filter(|(_, flow)| !self.meets(flow, &mut counts));
             let (name, first) = idle.next()?;
             Some(key.unheeded(name, &named(first), idle.count(), "on its path", "such a queue"))
         });
@@ -131,7 +130,7 @@ impl Scenario {
         let mut reads =
             self.memoized(|queue| queue.is_custom() || queue.label_required() == Some(LabelKind::Tickets));
         let having = self.flows.iter().filter(|flow| flow.tickets.is_some() || flow.ack_tickets.is_some());
-        let mut idle = having.filter(|flow| !self.meets(flow, true, &mut reads));
+        let mut idle = having.filter(|flow| !self.meets(flow, &mut reads));
         let first = idle.next()?;
         let key = if first.tickets.is_some() { "tickets" } else { "ack_tickets" };
         Some(unheeded(
@@ -153,7 +152,7 @@ impl Scenario {
             !alike
                 && customer.weight != Weight::ONE
                 && flows.peek().is_some()
-                && !flows.any(|flow| self.meets(flow, false, &mut divides))
+                && !flows.any(|flow| self.meets(flow, &mut divides))
         });
         let first = format!("customer `{}`", idle.next()?.name);
         let does = "on the paths of its flows divides among customers, as \"hcsfq\" does";
@@ -179,7 +178,9 @@ impl Scenario {
                 || unlike.entry(id).or_insert_with(|| self.unlike(id)).contains(&self.group_of(queue, flow))
         };
         let mut alone = self.flows.iter().filter(|flow| {
-            let over: Vec<LinkId> = self.crossed(flow, &flow.path).filter(|id| counts(*id)).collect();
+            let ways = flow.path.iter().chain(flow.back.iter());
+            let over: Vec<LinkId> =
+                ways.flat_map(|hop| self.choices(flow, hop)).copied().filter(|id| counts(*id)).collect();
             weighs(flow) && !over.is_empty() && !over.into_iter().any(|id| is_weighed(flow, id))
         });
         // Where all weigh alike everywhere, that is what is meant.
@@ -200,7 +201,9 @@ impl Scenario {
     fn unlike(&self, id: LinkId) -> BTreeSet<Group> {
         let queue = &self.links[id.index()].queue;
         let mut weights: BTreeMap<Group, Weight> = BTreeMap::new();
-        let flows = self.flows_over(id).into_iter().map(|at| &self.flows[at]);
+        let over =
+            |flow: &&Flow| [&flow.path, &flow.back].into_iter().any(|way| self.may_cross(flow, way, id));
+        let flows = self.flows.iter().filter(over);
         let unlike = flows.filter_map(|flow| {
             let group = self.group_of(queue, flow);
             (*weights.entry(group).or_insert(flow.weight) != flow.weight).then_some(group)
@@ -222,19 +225,27 @@ impl Scenario {
     /// Tickets and settings of an exchange of a link over which no flow with tickets comes.
     pub(super) fn idle_exchange(&self, id: LinkId, link: &Link) -> Option<String> {
         let is_set = link.exchange != default_exchange(&Catalog::default());
+        let other = link.other_way.map(|other| &self.links[other.index()]);
+        let is_issued = |link: &Link| link.tickets.is_some() || link.ack_tickets.is_some();
+        if !is_issued(link)
+            && is_set
+            && !other.is_some_and(is_issued)
+            && link.other_way.is_none_or(|other| id < other)
+        {
+            return Some(format!(
+                "`exchange` of link `{}` does nothing: the link is issued no tickets to exchange for; write for example tickets = 100, or \
+                 leave it out",
+                link.name
+            ));
+        }
         let key = match (link.tickets, link.ack_tickets) {
             (Some(_), _) => "tickets",
             (_, Some(_)) => "ack_tickets",
-            // Both directions have it, and are named once.
-            _ if is_set && link.other_way.is_none_or(|other| id < other) => "exchange",
             _ => return None,
         };
         let has = |flow: &&Flow| flow.tickets.is_some() || flow.ack_tickets.is_some();
-        let ways = [Some(id), link.other_way.filter(|_| key == "exchange")];
-        let crosses = |flow: &Flow| {
-            let over = |id| [&flow.path, &flow.back].into_iter().any(|way| self.may_cross(flow, way, id));
-            ways.into_iter().flatten().any(over)
-        };
+        let crosses =
+            |flow: &Flow| [&flow.path, &flow.back].into_iter().any(|way| self.may_cross(flow, way, id));
         let is_idle = !self.flows.iter().filter(has).any(crosses);
         is_idle.then(|| {
             format!(

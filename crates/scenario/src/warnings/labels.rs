@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use apportion_core::aqm::csfq::RouterRole;
-use apportion_core::label::{Format, Label};
+use apportion_core::label::Label;
 use apportion_core::mark::MarkerParams;
 use apportion_core::mark::rate_label::RateLabelParams;
-use apportion_core::mark::ticket_policer::{PolicerParams, Rounding};
+use apportion_core::mark::ticket_policer::PolicerParams;
 use apportion_core::packet::LabelKind;
 use apportion_core::units::{Bytes, Rate, TicketRate};
 
@@ -48,8 +48,10 @@ pub(crate) fn carried(tickets: f64, packet: Bytes, rate: Rate) -> f64 {
     tickets * packet.bits() as f64 / rate.as_bit() as f64
 }
 
-/// Below this a number of tickets is rounded to none.
-const HALF: f64 = 0.5;
+/// Fewest tickets of a packet in the mean: tags hold whole ones, so that below it flows with few tickets have none or as many as others.
+const WHOLE: f64 = 1.0;
+/// How many more a mend asks for. Chosen: a flow with a tenth of the mean has one.
+const ROOM_FOR_PARTS: f64 = 10.0;
 
 /// That packets of `whom`, in words, would carry so many tickets, which tags that `whose` has written by `key` do not hold: too many, or
 /// too few for whole ones.
@@ -61,17 +63,15 @@ pub(crate) fn full_tags(
     params: &PolicerParams,
 ) -> Option<String> {
     let most = params.format().max();
-    let is_whole =
-        matches!(params.format(), Format::Integer { .. }) && params.rounding != Rounding::Stochastic;
     let wider = match params.bits < Label::BITS {
         true => format!("{key} = {{ bits = {} }}{end}, or ", Label::BITS),
         false => String::new(),
     };
-    if is_whole && tickets < HALF {
+    if tickets < WHOLE {
         return Some(format!(
-            "packets of {packet} of {whom} would carry {tickets:.3} tickets {place}, and {whose} hold whole ones (`{key}.bits` = {}), so \
-             most carry none and shares do not follow tickets; write {wider}issue more tickets to all",
-            params.bits
+            "packets of {packet} of {whom} would carry {tickets:.3} tickets {place}, and {whose} hold whole ones, so shares do not follow \
+             tickets; issue {:.0} times as many to all",
+            (WHOLE * ROOM_FOR_PARTS / tickets).ceil()
         ));
     }
     (tickets > most).then(|| {

@@ -268,7 +268,7 @@ fn a_part_of_the_buffer_without_room_for_a_packet_is_named() {
 
 #[test]
 fn tickets_and_customers_that_no_queue_heeds_are_named() {
-    let ticketed = tcp("one", "tickets = 300") + &tcp("two", "tickets = 100");
+    let ticketed = tcp("one", "tickets = 3000") + &tcp("two", "tickets = 1000");
     let told = "`tickets` of flow `one` and of 1 more does not change what it gets: no queue on its path goes by tickets, as \"tred\" does; \
                 write such a queue, or leave it out";
     assert_eq!(warnings("\"drr\"", &ticketed), [told]);

@@ -90,6 +90,10 @@ fn keys_that_no_queue_on_the_path_heeds_are_named() {
         // Weights that are all alike say nothing.
         assert_eq!(of_weights(["weight = 3", "weight = 3"]), [""; 0], "{queue}");
     }
+    // Acknowledgements are packets of their flow.
+    let back = text("40s", "fifo", &two(["", "weight = 3"]))
+        .replace("delay = \"20ms\"", "delay = \"20ms\", back = { queue = \"drr\" }");
+    assert_eq!(scenario(&back).warnings(), [""; 0]);
     let change = "[[change]]\nat = \"15s\"\nset = \"flow.two.weight\"\nto = 3\n";
     assert_eq!(warnings("40s", "cake", &(two([""; 2]) + change)), [weight.as_str()]);
     // A change may bring a queue that does.
@@ -178,13 +182,15 @@ fn tickets_of_links_without_ticketed_flows_are_named() {
         let text = text("40s", "tred", flows);
         scenario(&text.replace("delay = \"20ms\"", &format!("delay = \"20ms\", {key}"))).warnings()
     };
-    for (key, value) in [("tickets", "100"), ("exchange", "{ bits = 9 }")] {
-        let told = format!(
-            "`{key}` of link `wire` does nothing: no flow over it has tickets; write for example tickets = 100 for flows, or leave it out"
-        );
-        assert_eq!(with(&format!("{key} = {value}"), ONE), [told.as_str()]);
-        assert_eq!(with(&format!("{key} = {value}"), &two(["", "tickets = 50"])), [""; 0]);
+    let told = "`tickets` of link `wire` does nothing: no flow over it has tickets; write for example tickets = 100 for flows, or leave it out";
+    assert_eq!(with("tickets = 100", ONE), [told]);
+    assert_eq!(with("tickets = 100", &two(["", "tickets = 5000"])), [""; 0]);
+    let told = "`exchange` of link `wire` does nothing: the link is issued no tickets to exchange for; write for example tickets = 100, or \
+                leave it out";
+    for flows in [ONE.to_owned(), two(["", "tickets = 5000"])] {
+        assert_eq!(with("exchange = { bits = 9 }", &flows), [told], "{flows}");
     }
+    assert_eq!(with("exchange = { bits = 17 }, tickets = 100", &two(["", "tickets = 5000"])), [""; 0]);
     assert_eq!(with("jitter = \"0ms\"", ONE), [""; 0]);
 }
 
@@ -372,13 +378,13 @@ fn tags_too_narrow_for_a_packet_are_named() {
     assert_eq!(warnings("tred", &flows(20_000, "bits = 8")), [""; 0]);
     assert_eq!(warnings("tred", &flows(30_000, "bits = 8, form = \"floating\"")), [""; 0]);
     assert_eq!(warnings("tred", &flows(30_000, "")), [""; 0]);
-    // 300 tickets are 0.3 of one for a packet of 1500 B.
-    let few = |mark| flow("one", 200, "1500B", mark) + &flow("two", 100, "1500B", mark);
-    let told = "packets of 1500B of flow `two` would carry 0.300 tickets at link `wire`, and its tags hold whole ones (`mark.bits` = 8), \
-                so most carry none and shares do not follow tickets; write mark = { bits = 17 }, or issue more tickets to all";
-    assert_eq!(warnings("tred", &few("bits = 8")), [told]);
-    for mark in ["", "bits = 8, rounding = \"stochastic\"", "bits = 8, form = \"floating\""] {
-        assert_eq!(warnings("tred", &few(mark)), [""; 0], "{mark}");
+    // 300 tickets are 0.3 of one for a packet of 1500 B, whatever the tags.
+    let few = |tickets, mark| flow("one", 2 * tickets, "1500B", mark) + &flow("two", tickets, "1500B", mark);
+    let told = "packets of 1500B of flow `two` would carry 0.300 tickets at link `wire`, and its tags hold whole ones, so shares do not \
+                follow tickets; issue 34 times as many to all";
+    for mark in ["", "bits = 8", "bits = 8, form = \"floating\""] {
+        assert_eq!(warnings("tred", &few(100, mark)), [told], "{mark}");
+        assert_eq!(warnings("tred", &few(400, mark)), [""; 0], "{mark}");
     }
     // Others do not read them, and that is what is said.
     let [other] = &warnings("red", &flows(30_000, "bits = 8"))[..] else { panic!("one warning") };
