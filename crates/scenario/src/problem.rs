@@ -86,13 +86,13 @@ const LONGEST: usize = 4_000;
 
 /// The message, without the middle of one that repeats more of a file than one reads.
 fn shortened(message: String) -> String {
-    if message.len() <= LONGEST {
+    if message.chars().count() <= LONGEST {
         return message;
     }
     let half = LONGEST / 2;
-    let begin = message.floor_char_boundary(half);
-    let end = message.ceil_char_boundary(message.len() - half);
-    format!("{} [..] {}", &message[..begin], &message[end..])
+    let begin: String = message.chars().take(half).collect();
+    let end = message.char_indices().rev().nth(half - 1).map_or(0, |(at, _)| at);
+    format!("{begin} [..] {}", &message[end..])
 }
 
 /// Most problems that are worth reading at once (chosen: a few screens).
