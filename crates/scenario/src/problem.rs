@@ -267,4 +267,12 @@ mod tests {
         assert_eq!(did_you_mean(&long, ["delay", "rate", &long]), "");
         assert_eq!(did_you_mean("rat", [long.as_str(), "rate"]), " (did you mean `rate`?)");
     }
+
+    #[test]
+    fn a_message_that_repeats_a_long_line_loses_its_middle() {
+        let short = shortened(format!("`{}` is no rate", "ä".repeat(1_000_000)));
+        assert!(short.starts_with("`ää") && short.ends_with("ä` is no rate"), "{short}");
+        assert_eq!(short.chars().count(), LONGEST + " [..] ".len());
+        assert_eq!(shortened("brief".to_owned()), "brief");
+    }
 }
