@@ -178,7 +178,7 @@ def _panels(lines: _Lines, x: str, y: str, is_share: bool = False) -> Figure:
             axes.plot(xs, ys, label=name, linewidth=1.2, **style)
         axes.set_title(_wrapped(point), fontsize="medium")
     # Panels share their axes: the limits are set once all curves are there.
-    grid[0].set_ylim(0, 1 if is_share else None)
+    figure.axes[0].set_ylim(0, 1 if is_share else None)
     for axes in grid[len(points) :]:
         axes.set_visible(False)
     figure.supxlabel(x, fontsize="medium")
