@@ -10,10 +10,11 @@ use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::limit::Limit;
 use apportion_core::packet::FlowClass;
 use apportion_core::system::classes::ByteLimit;
-use apportion_core::system::{DisciplineKind, DisciplineParams};
+use apportion_core::system::{Catalog, DisciplineKind, DisciplineParams};
 use apportion_core::units::{Bytes, Rate, Span, Weight};
 
 use crate::entitlement::mean_demand;
+use crate::marking::default_exchange;
 use crate::model::{Flow, Link, LinkId, Scenario, Setting, Source, Start, Transport};
 pub(crate) use flow_keys::{FlowKey, Given, unheeded};
 use labels::named;
@@ -49,6 +50,7 @@ impl Scenario {
         let packets =
             self.flows.iter().flat_map(|flow| [Some(flow.transport.packet()), flow.transport.ack()]);
         let largest = packets.flatten().max().unwrap_or(Bytes::ZERO);
+        let exchange = default_exchange(&Catalog::default());
         for (id, link) in (0..).map(LinkId).zip(&self.links) {
             if matches!(link.queue.kind, DisciplineKind::Ramp(_)) {
                 all.extend(self.idle_ramp(id, link));
@@ -56,7 +58,7 @@ impl Scenario {
             all.extend(self.too_small(id, link, largest));
             all.extend(self.beyond_the_mean(link));
             all.extend(self.full_tags(id, link));
-            all.extend(self.idle_exchange(id, link));
+            all.extend(self.idle_exchange(id, link, &exchange));
             all.extend(self.of_queues(id, link));
             // With a shaper or a change the part of a customer is not what the rate says.
             if link.queue.divides_among_customers() && link.queue.shaper.is_none() && self.changes.is_empty()

@@ -3,15 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use apportion_core::mark::MarkerParams;
+use apportion_core::mark::currency_exchange::ExchangeParams;
 use apportion_core::packet::{FillTarget, FlowClass, LabelKind};
 use apportion_core::param::{GoesBy, Heeds};
+use apportion_core::system::DisciplineParams;
 use apportion_core::system::isolate::Isolate;
-use apportion_core::system::{Catalog, DisciplineParams};
 use apportion_core::units::{Rate, Span, Weight};
 
 use super::labels::named;
 use crate::entitlement::ends;
-use crate::marking::default_exchange;
 use crate::model::{Flow, FlowSettings, Link, LinkId, Scenario, Setting};
 
 /// What a queue may go by that a key of a flow or of a rule says.
@@ -89,10 +89,15 @@ impl FlowKey {
 
 /// That `key` of `whom` and of so many others does nothing, since no queue `does` what would need it.
 pub(crate) fn unheeded(key: &str, whom: &str, others: usize, does: &str, mend: &str) -> String {
-    let others = if others == 0 { String::new() } else { format!(" and of {others} more") };
+    let others = and_of_more(others);
     format!(
         "`{key}` of {whom}{others} does not change what it gets: no queue {does}; write {mend}, or leave it out"
     )
+}
+
+/// Words for so many that are not named.
+fn and_of_more(others: usize) -> String {
+    if others == 0 { String::new() } else { format!(" and of {others} more") }
 }
 
 impl Scenario {
@@ -168,47 +173,53 @@ impl Scenario {
             return None;
         }
         let mut counts = self.memoized(|queue| queue.may_heed(Heeds::Weight));
-        let mut unlike: BTreeMap<LinkId, BTreeSet<Group>> = BTreeMap::new();
+        let mut unlike: BTreeMap<LinkId, Option<BTreeSet<Group>>> = BTreeMap::new();
         let mut is_weighed = |flow: &Flow, id: LinkId| {
-            let queue = &self.links[id.index()].queue;
-            let has_changes = self.queues_of(id, &self.links[id.index()]).nth(1).is_some();
-            // What one router writes on packets another reads.
-            let is_known = !has_changes && !queue.is_custom() && queue.label_written().is_none();
-            !is_known
-                || unlike.entry(id).or_insert_with(|| self.unlike(id)).contains(&self.group_of(queue, flow))
+            let unlike = unlike.entry(id).or_insert_with(|| self.unlike(id)).as_ref();
+            unlike.is_none_or(|unlike| unlike.contains(&self.group_of(&self.links[id.index()].queue, flow)))
+        };
+        let mut over = |flow: &Flow, way: &[LinkId]| -> Vec<LinkId> {
+            let links = way.iter().flat_map(|hop| self.choices(flow, hop));
+            links.copied().filter(|id| counts(*id)).collect()
         };
         let mut alone = self.flows.iter().filter(|flow| {
-            let ways = flow.path.iter().chain(flow.back.iter());
-            let over: Vec<LinkId> =
-                ways.flat_map(|hop| self.choices(flow, hop)).copied().filter(|id| counts(*id)).collect();
-            weighs(flow) && !over.is_empty() && !over.into_iter().any(|id| is_weighed(flow, id))
+            let there = over(flow, &flow.path);
+            let may_be_alone = weighs(flow) && !there.is_empty() && over(flow, &flow.back).is_empty();
+            may_be_alone && !there.into_iter().any(|id| is_weighed(flow, id))
         });
         // Where all weigh alike everywhere, that is what is meant.
         let are_alike = self.flows.windows(2).all(|pair| pair[0].weight == pair[1].weight);
         let first = alone.next().filter(|_| !are_alike)?;
-        let others = match alone.count() {
-            0 => String::new(),
-            more => format!(" and of {more} more"),
-        };
         Some(format!(
-            "`weight` of {}{others} does not change what it gets: wherever weights count on its path, the flows that it shares a host with, or the link, \
-             weigh alike; leave it out",
-            named(first)
+            "`weight` of {}{} does not change what it gets: wherever weights count on its path, the flows that it shares a host with, \
+             or the link, weigh alike; leave it out",
+            named(first),
+            and_of_more(alone.count())
         ))
     }
 
-    /// Of the groups of flows among which a link divides by weights, those whose weights differ.
-    fn unlike(&self, id: LinkId) -> BTreeSet<Group> {
-        let queue = &self.links[id.index()].queue;
+    /// Of the groups of flows among which a link divides by weights, those whose weights differ; none if that is not known.
+    fn unlike(&self, id: LinkId) -> Option<BTreeSet<Group>> {
+        let link = &self.links[id.index()];
+        let is_changed = self.queues_of(id, link).nth(1).is_some();
+        // What one router writes on packets another reads.
+        if is_changed || link.queue.is_custom() || link.queue.label_written().is_some() {
+            return None;
+        }
         let mut weights: BTreeMap<Group, Weight> = BTreeMap::new();
-        let over =
-            |flow: &&Flow| [&flow.path, &flow.back].into_iter().any(|way| self.may_cross(flow, way, id));
-        let flows = self.flows.iter().filter(over);
-        let unlike = flows.filter_map(|flow| {
-            let group = self.group_of(queue, flow);
-            (*weights.entry(group).or_insert(flow.weight) != flow.weight).then_some(group)
-        });
-        unlike.collect()
+        let mut unlike = BTreeSet::new();
+        for flow in &self.flows {
+            let [there, back] = [&flow.path, &flow.back].map(|way| self.may_cross(flow, way, id));
+            // The hosts of acknowledgements are the other way round.
+            if back && link.queue.isolate().is_some() {
+                return None;
+            }
+            let group = self.group_of(&link.queue, flow);
+            if (there || back) && *weights.entry(group).or_insert(flow.weight) != flow.weight {
+                unlike.insert(group);
+            }
+        }
+        Some(unlike)
     }
 
     /// Whose weights that of a flow is set against.
@@ -222,9 +233,9 @@ impl Scenario {
         }
     }
 
-    /// Tickets and settings of an exchange of a link over which no flow with tickets comes.
-    pub(super) fn idle_exchange(&self, id: LinkId, link: &Link) -> Option<String> {
-        let is_set = link.exchange != default_exchange(&Catalog::default());
+    /// Tickets of a link over which no flow with tickets comes, and settings of its exchange, other than `default`, without tickets.
+    pub(super) fn idle_exchange(&self, id: LinkId, link: &Link, default: &ExchangeParams) -> Option<String> {
+        let is_set = *link.exchange != *default;
         let other = link.other_way.map(|other| &self.links[other.index()]);
         let is_issued = |link: &Link| link.tickets.is_some() || link.ack_tickets.is_some();
         if !is_issued(link)
