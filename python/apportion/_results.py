@@ -15,7 +15,7 @@ from . import _native
 from ._events import Callbacks
 from ._progress import shown
 from ._shares import Shares
-from ._table import Table
+from ._table import Table, needing
 
 if TYPE_CHECKING:
     from ._plot import Plots
@@ -176,7 +176,8 @@ class Results:
     @property
     def plot(self) -> Plots:
         """Figures: ``plot.throughput()`` over time, ``plot.cdf("delay")``. They need matplotlib."""
-        from ._plot import Plots
+        with needing("figures", "'apportion[plot]'"):
+            from ._plot import Plots
 
         return Plots(self)
 

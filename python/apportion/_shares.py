@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from . import _native
+from ._table import needing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,7 +75,8 @@ class Shares:
         matplotlib.figure.Figure
             ``savefig`` writes it as PDF, SVG or PNG. Needs matplotlib: ``pip install 'apportion[plot]'``.
         """
-        from ._plot import shares
+        with needing("figures", "'apportion[plot]'"):
+            from ._plot import shares
 
         return shares(self._rows)
 

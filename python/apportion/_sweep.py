@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ._events import Callbacks, Dropped, Marked, Sampled
 from ._results import Results, check, of_run, run
+from ._table import needing
 from ._scenario import Scenario
 
 if TYPE_CHECKING:
@@ -145,8 +146,9 @@ class Sweep:
         ValueError
             If the table has another form.
         """
-        import numpy
-        import xarray
+        with needing("arrays with axes", "'apportion[xarray]'"):
+            import numpy
+            import xarray
 
         if table not in ("flows", "links"):
             raise ValueError(f"{table!r} has no form with axes; `flows` and `links` have, and `results` has all tables")

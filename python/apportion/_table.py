@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import html
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -112,13 +113,15 @@ class Table:
 
     def to_polars(self) -> polars.DataFrame:
         """Return a data frame of polars, which must be installed."""
-        import polars
+        with needing("data frames of polars", "polars"):
+            import polars
 
         return polars.DataFrame(self)
 
     def to_pyarrow(self) -> pyarrow.Table:
         """Return a table of pyarrow, which must be installed. Its fields have units in their metadata."""
-        import pyarrow
+        with needing("tables of pyarrow", "pyarrow"):
+            import pyarrow
 
         return pyarrow.table(self)
 
@@ -127,8 +130,9 @@ class Table:
 
         Cells that were not measured are NaN in columns of numbers and None elsewhere. ``attrs["units"]`` has the units.
         """
-        import numpy
-        import pandas
+        with needing("data frames of pandas", "pandas"):
+            import numpy
+            import pandas
 
         columns: dict[str, Any] = {}
         for place, column in enumerate(self._columns):
@@ -171,3 +175,12 @@ def _cell(cell: Any) -> str:
     if cell is None:
         return ""
     return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+
+
+@contextmanager
+def needing(what: str, package: str) -> Iterator[None]:
+    """Say what to install where ``what`` imports what is not there; ``package`` is what pip calls it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(f"{what} need {error.name}: pip install {package}", name=error.name) from None

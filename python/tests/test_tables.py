@@ -1,6 +1,7 @@
 """Tables go to data frames without loss."""
 
 import math
+import sys
 
 import pytest
 
@@ -75,3 +76,17 @@ def test_the_nearest_name_is_suggested(results: ap.Results) -> None:
     pytest.importorskip("matplotlib")
     with pytest.raises(ValueError, match="\\(did you mean 'delay'\\?\\)"):
         results.plot.cdf("dely")
+
+
+def test_what_is_not_installed_is_named_with_what_to_install(results: ap.Results, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "apportion._plot", raising=False)
+    for name in ("matplotlib", "matplotlib.figure", "pandas", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for call, message in (
+        (lambda: results.plot, "figures need matplotlib.*: pip install 'apportion\\[plot\\]'"),
+        (lambda: results.shares.plot(), "figures need matplotlib.*: pip install 'apportion\\[plot\\]'"),
+        (lambda: results.flows.to_pandas(), "data frames of pandas need pandas: pip install pandas"),
+        (lambda: results.flows.to_polars(), "data frames of polars need polars: pip install polars"),
+    ):
+        with pytest.raises(ModuleNotFoundError, match=message):
+            call()
