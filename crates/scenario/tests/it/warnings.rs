@@ -172,7 +172,7 @@ fn weights_that_are_set_against_none_are_named() {
     let together = [flow("one", "x", ""), flow("two", "x", "weight = 3"), flow("three", "y", "weight = 2")];
     assert_eq!(of(isolated, &together), [told("flow `three`")]);
     // Acknowledgements of others that come this way have their weights and, the other way round, their hosts.
-    let back = format!("flow.back = {{ from = \"b\", to = \"a\" }}\n");
+    let back = "flow.back = { from = \"b\", to = \"a\" }\n".to_owned();
     assert_eq!(of(isolated, &[alone.concat(), back]), [""; 0]);
     // A change may set it against others.
     let change = "[[change]]\nat = \"15s\"\nset = \"flow.one.weight\"\nto = 2\n".to_owned();
