@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn fair_queues_keep_a_table_of_flows_on_each_link_that_these_cross() {
+    fn fair_queues_keep_a_table_of_flows_on_each_link() {
         let with = |queue: &str, flows: u32| {
             estimate(&format!(
                 r#"defaults.link = {{ queue = "{queue}", back = {{ queue = "{queue}" }} }}

@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn each_rate_lasts_until_the_next_time_and_the_last_as_long_as_the_one_before() {
+    fn each_rate_lasts_until_the_next_the_last_as_the_one_before() {
         // 12.032 Mb/s are a packet of 1504 B each ms; 6.016 are one each 2 ms; then 0 for 10 ms, and 10 ms of 12.032 again.
         let text = "# time, Mb/s\n0 12.032\n\n0.010\t6.016\n0.02 0\n0.03  12.032\n";
         let at = [0, 1, 10, 12, 20, 30, 31, 40, 41];

@@ -24,12 +24,12 @@ pub struct Job<'a> {
     pub captures: Option<&'a (dyn Fn(usize) -> Option<Box<LinkCapture>> + Sync)>,
     /// Who sees what happens in the run, if anyone does.
     pub observer: Option<&'a dyn Observer>,
-    /// Who is told now and then how far the simulated time of the run is, if anyone is.
+    /// What is called now and then with how far the simulated time of the run is.
     pub reached: Option<&'a (dyn Fn(Time) + Sync)>,
 }
 
 impl<'a> Job<'a> {
-    /// A replication that nobody captures or follows.
+    /// A replication that is neither captured nor followed.
     #[must_use]
     pub const fn new(scenario: &'a Scenario, seed: u64) -> Self {
         Self { scenario, seed, copy_of: None, captures: None, observer: None, reached: None }

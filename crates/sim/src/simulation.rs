@@ -100,7 +100,7 @@ impl Simulation<'_> {
         self.run_with(cancel, &|_| ())
     }
 
-    /// As [`run`](Self::run), and tells `reached` now and then how far the simulated time is.
+    /// As [`run`](Self::run), and calls `reached` now and then with how far the simulated time is.
     pub fn run_with(&mut self, cancel: &AtomicBool, reached: &dyn Fn(Time)) -> bool {
         let stop = self.scenario.stop;
         while let Some((now, event)) = self.shared.events.pop(stop) {

@@ -231,7 +231,7 @@ fn pcapng_has_interfaces_with_units_of_their_own() {
 }
 
 #[test]
-fn sections_of_pcapng_have_byte_orders_and_interfaces_of_their_own() {
+fn sections_of_pcapng_have_their_own_byte_orders_and_interfaces() {
     let part = |order, link, time| {
         [section(order), interface(order, link, 0, &[]), enhanced(order, 0, time, 40, &ip(40))].concat()
     };

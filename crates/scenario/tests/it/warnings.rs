@@ -118,7 +118,7 @@ fn keys_that_no_queue_on_the_path_heeds_are_named() {
 }
 
 #[test]
-fn targets_round_trip_times_and_colours_without_a_reader_are_named() {
+fn targets_rtts_and_colours_without_a_reader_are_named() {
     let told = |key: &str, does: &str| {
         format!(
             "`{key}` of flow `two` does not change what it gets: no queue on its path {does}; write such a queue, or \

@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_evenly_leaves_one_by_one_at_the_rate_of_the_window() {
+    fn what_leaves_evenly_leaves_one_by_one() {
         let (wire, srtt) = (Bytes::new(1_500), Span::from_millis(10));
         for (mbit, segments) in [(1, 1), (12, 1), (95, 1), (96, 2), (960, 20)] {
             assert_eq!(quantum_of(Pacing::Evenly, Rate::from_mbit(mbit), wire), segments, "{mbit} Mb/s");
