@@ -70,7 +70,7 @@ fn flows_have_what_they_are_due_on_the_paths_that_they_take() {
 }
 
 #[test]
-fn hosts_with_several_links_use_them_all_and_wait_as_long_on_each() {
+fn hosts_with_several_links_use_all_and_wait_as_long_on_each() {
     // What hosts take of time must not come from a link that others do not take.
     let text = "seed = 3\nstop = \"2s\"\n\
          link.x = { from = \"a\", to = \"b\", rate = \"8Mbit\", delay = \"1ms\" }\n\

@@ -84,7 +84,7 @@ fn tred_marks_prague_and_divides_by_tickets() {
 }
 
 #[test]
-fn two_prague_flows_behind_dualpi2_have_the_same_after_ten_seconds() {
+fn two_prague_flows_behind_dualpi2_have_the_same_after_10_s() {
     // At 20 Mb/s the threshold is less than two packets: what leaves in pairs crosses it, and of two flows the smaller more often.
     for (delay, second) in [("10ms", "1s"), ("5ms", "0.5s"), ("20ms", "3s")] {
         for seed in 1..=3 {
