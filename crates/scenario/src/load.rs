@@ -115,7 +115,7 @@ pub fn load_with(
         origin.file_stem().map_or_else(|| "scenario".to_owned(), |stem| stem.to_string_lossy().into_owned());
     let mut points = Vec::new();
     let mut parts = 0;
-    for point in sweep::expand(&root, &mut problems) {
+    for point in sweep::expand(catalog, &root, &mut problems) {
         let Some(scenario) = build(&point.root, &name, &files, catalog, &mut problems) else { continue };
         parts += scenario.links.len() + scenario.flows.len();
         if parts > MAX_PARTS {

@@ -78,7 +78,7 @@ pub(crate) fn without(keys: &[&str], catalog: &Catalog, root: &Table, files: &[(
 
 /// The catalogue with the scenario's preset. None where it is swept: parts then stay as they are written, since what
 /// is not set differs from point to point.
-fn with_preset(catalog: &Catalog, root: &Table) -> Option<Catalog> {
+pub(crate) fn with_preset(catalog: &Catalog, root: &Table) -> Option<Catalog> {
     let preset = root.get("defaults").and_then(Item::as_table).and_then(|defaults| defaults.get(Preset::KEY));
     let preset = preset.map_or(Some(Preset::Default), |item| item.as_text()?.parse().ok())?;
     Some(catalog.with_preset(preset))
@@ -258,7 +258,7 @@ fn value(catalog: Option<&Catalog>, key: &Param, item: Option<&Item>) -> Option<
 }
 
 /// One value, written in the one way of its kind.
-fn one(catalog: Option<&Catalog>, kind: Kind, item: &Item) -> String {
+pub(crate) fn one(catalog: Option<&Catalog>, kind: Kind, item: &Item) -> String {
     match (kind, &item.value) {
         (Kind::Switch, Value::Text(text)) => text.clone(),
         (Kind::Table(keys) | Kind::TableOrFalse(keys) | Kind::OrTable(_, keys), Value::Table(table)) => {

@@ -6,10 +6,14 @@
 
 use std::str::FromStr;
 
+use apportion_core::param::Kind;
+use apportion_core::system::Catalog;
 use apportion_core::units::{Bytes, Packets, Rate, Span};
 
 use crate::problem::{Place, Problems};
+use crate::render;
 use crate::text::{Item, Table, Value, join, key_text, parse_override};
+use crate::value_names;
 
 /// Most points of a grid.
 const MAX_POINTS: usize = 10_000;
@@ -37,8 +41,17 @@ struct Axis {
     values: Vec<Item>,
 }
 
+impl Axis {
+    /// What its values are.
+    fn kind(&self, root: &Table) -> Kind {
+        let Some((key, change)) = self.path.split_last() else { return Kind::Any };
+        let change = item_at(root, change).and_then(Item::as_table);
+        value_names::kind_of(key, change.and_then(|change| change.get("set")?.as_text()))
+    }
+}
+
 /// Expands all lists and ranges; one point if there are none.
-pub(crate) fn expand(root: &Table, problems: &mut Problems) -> Vec<GridPoint> {
+pub(crate) fn expand(catalog: &Catalog, root: &Table, problems: &mut Problems) -> Vec<GridPoint> {
     let mut axes = Vec::new();
     find_in_table(root, &mut Vec::new(), &mut axes, problems);
     let points = axes.iter().try_fold(1usize, |points, axis| points.checked_mul(axis.values.len()));
@@ -52,7 +65,9 @@ pub(crate) fn expand(root: &Table, problems: &mut Problems) -> Vec<GridPoint> {
         return Vec::new();
     };
     let names = short_names(&axes);
-    let labels: Vec<Vec<String>> = axes.iter().map(|axis| labels(&axis.values)).collect();
+    let catalog = render::with_preset(catalog, root);
+    let names_of = |axis: &Axis| value_names::names(catalog.as_ref(), axis.kind(root), &axis.values);
+    let labels: Vec<Vec<String>> = axes.iter().map(names_of).collect();
     (0..points).map(|point| grid_point(root, &axes, &names, &labels, point)).collect()
 }
 
@@ -228,6 +243,17 @@ fn numbers(first: &str, last: &str, step: &str) -> Option<Option<Vec<Value>>> {
 }
 
 /// The item at a path.
+fn item_at<'a>(root: &'a Table, path: &[String]) -> Option<&'a Item> {
+    let (first, rest) = path.split_first()?;
+    let step = |item: &'a Item, key: &String| match (&item.value, list_position(key)) {
+        (Value::Table(table), _) => table.get(key),
+        (Value::List(items), Some(at)) => items.get(at),
+        _ => None,
+    };
+    rest.iter().try_fold(root.get(first)?, step)
+}
+
+/// The same, to be changed.
 fn slot<'a>(root: &'a mut Table, path: &[String]) -> Option<&'a mut Item> {
     let (first, rest) = path.split_first()?;
     let mut item = root.get_mut(first)?;
@@ -266,37 +292,6 @@ fn short_names(axes: &[Axis]) -> Vec<String> {
         end(axis, shortest.unwrap_or(axis.path.len()))
     };
     axes.iter().map(name).collect()
-}
-
-/// Short names for the values of an axis, all different: a table by its `kind` or `profile`, with the keys that
-/// distinguish it from similar ones.
-fn labels(values: &[Item]) -> Vec<String> {
-    static EMPTY: Table = Table { entries: Vec::new() };
-    let kind = |item: &Item| {
-        let table = item.as_table()?;
-        Some(table.get("kind").or_else(|| table.get("profile"))?.plain())
-    };
-    let short: Vec<String> = values.iter().map(|item| kind(item).unwrap_or_else(|| item.plain())).collect();
-    // A discipline given by its name alone is like a table that sets nothing.
-    let settings = |item: &Item| {
-        let settings = item.as_table().unwrap_or(&EMPTY).entries.iter();
-        settings.filter(|(key, _)| key != "kind" && key != "profile").cloned().collect::<Vec<_>>()
-    };
-    let full = |(item, label): (&Item, &String)| {
-        let like = values.iter().zip(&short).filter(|(_, other)| *other == label);
-        let like: Vec<_> = like.map(|(other, _)| settings(other)).collect();
-        let distinguishes = |setting: &(String, Item)| like.iter().any(|other| !other.contains(setting));
-        let parts = settings(item).into_iter().filter(distinguishes);
-        parts.fold(label.clone(), |text, (key, item)| format!("{text} {}={}", key_text(&key), item.plain()))
-    };
-    let mut labels: Vec<String> = values.iter().zip(&short).map(full).collect();
-    for at in 1..labels.len() {
-        let same = labels[..at].iter().filter(|earlier| **earlier == labels[at]).count();
-        if same > 0 {
-            labels[at] = format!("{} ({})", labels[at], same + 1);
-        }
-    }
-    labels
 }
 
 /// Puts `--set PATH=VALUE` into the file before it is checked. Tables on the way are made as needed, and a

@@ -106,7 +106,7 @@ fn the_quickstart_compares_four_queues() {
     let suite =
         load(&std::fs::read_to_string(&path).unwrap(), &path, &[], &|path| std::fs::read(path)).unwrap();
     let labels: Vec<_> = suite.points.iter().map(|point| point.label.as_str()).collect();
-    assert_eq!(labels, ["queue=fifo", "queue=red", "queue=drr", "queue=fq_codel"]);
+    assert_eq!(labels, ["queue=fifo", "queue=red min_th=10p max_th=50p", "queue=drr", "queue=fq_codel"]);
     // Eleven flows that all want more than 10/11 Mb/s.
     let entitlements = suite.points[0].scenario.entitlements().unwrap();
     assert_eq!(entitlements, [Rate::from_bit(909_091); 11]);

@@ -90,6 +90,94 @@ fn the_labels_of_an_axis_differ() {
     );
 }
 
+/// The labels of one axis, which the canonical text has as well.
+fn labels_of(path: &str, values: &str) -> Vec<String> {
+    labels_with(&[(path, values)])
+}
+
+fn labels_with(overrides: &[(&str, &str)]) -> Vec<String> {
+    let suite = with(overrides);
+    let labels = |suite: &Suite| suite.points.iter().map(|point| point.label.clone()).collect::<Vec<_>>();
+    let again = try_load(&suite.canonical, &[]).unwrap_or_else(|m| panic!("{m:#?}\n{}", suite.canonical));
+    assert_eq!(labels(&again), labels(&suite));
+    let name = |label: String| label.split_once('=').map(|(_, name)| name.to_owned());
+    labels(&suite).into_iter().filter_map(name).collect()
+}
+
+#[test]
+fn labels_show_every_parameter_that_differs() {
+    let queue = "topology.bottleneck.queue";
+    // By what it divides among, and with what policy: a discipline that is alone of its kind, too.
+    assert_eq!(
+        labels_of(
+            queue,
+            r#"["fifo", { kind = "fq_codel", isolate = "source" }, { kind = "cake", hosts = "none" }]"#
+        ),
+        ["fifo", "fq_codel isolate=source", "cake hosts=none"]
+    );
+    assert_eq!(
+        labels_of(
+            queue,
+            r#"["drr", { kind = "drr", drop = "codel" }, { kind = "drr", drop = "codel", target = "20ms" }]"#
+        ),
+        ["drr", "drr drop=codel", "drr drop=codel target=20ms"]
+    );
+    // What all have alike, and what each would have without being set, is left out.
+    assert_eq!(
+        labels_of(
+            queue,
+            r#"[{ kind = "fifo", limit = "90p" }, { kind = "drr", limit = "90p", quantum = "1500B" }]"#
+        ),
+        ["fifo", "drr"]
+    );
+    assert_eq!(
+        labels_of(queue, r#"["codel", { kind = "fifo", limit = "60p" }]"#),
+        ["codel", "fifo limit=60p"]
+    );
+    assert_eq!(labels_of("topology.bottleneck.rate", r#"["5Mbit", "10Mbit"]"#), ["5Mbit", "10Mbit"]);
+    assert_eq!(
+        labels_of(
+            "flow.b.source",
+            r#"[{ kind = "cbr", rate = "2Mbit" }, { kind = "cbr", rate = "2Mbit", packet = "500B" }, { kind = "poisson", rate = "2Mbit" }]"#
+        ),
+        ["cbr", "cbr packet=500B", "poisson"]
+    );
+}
+
+#[test]
+fn classes_distinguish_queues_of_one_kind_alone() {
+    let of = |rate: &str| {
+        format!(r#"{{ kind = "htb", class = {{ a = {{ rate = "{rate}" }}, b = {{ rate = "4Mbit" }} }} }}"#)
+    };
+    let prio = r#"{ kind = "prio", class = { a = { prio = 0 }, b = { prio = 1 } } }"#;
+    let labels_of = |queues: &str| {
+        let customers = [("flow.a.customer", "a"), ("flow.b.customer", "b")];
+        labels_with(&[&customers[..], &[("topology.bottleneck.queue", queues)]].concat())
+    };
+    assert_eq!(labels_of(&format!("[{prio}, {}]", of("5Mbit"))), ["prio", "htb"]);
+    assert_eq!(
+        labels_of(&format!("[{prio}, {}, {}]", of("5Mbit"), of("6Mbit"))),
+        ["prio", "htb class.a.rate=5Mbit", "htb class.a.rate=6Mbit"]
+    );
+}
+
+#[test]
+fn labels_of_topologies_and_of_tcp_show_what_differs() {
+    let of = |pairs, rate: &str| {
+        format!(
+            r#"{{ kind = "dumbbell", pairs = {pairs}, bottleneck = {{ rate = "{rate}", delay = "5ms", queue = "fifo" }} }}"#
+        )
+    };
+    assert_eq!(
+        labels_of("topology", &format!("[{}, {}]", of(2, "10Mbit"), of(3, "5Mbit"))),
+        ["dumbbell pairs=2 bottleneck.rate=10Mbit", "dumbbell pairs=3 bottleneck.rate=5Mbit"]
+    );
+    let tcp = r#"[{ profile = "linux", ecn = true }, { profile = "rfc", ecn = true }, { profile = "rfc", ecn = true, nagle = false }]"#;
+    let suite = with(&[("flow.a.tcp", tcp)]);
+    let labels: Vec<_> = suite.points.iter().map(|point| point.label.as_str()).collect();
+    assert_eq!(labels, ["tcp=linux", "tcp=rfc", "tcp=rfc nagle=false"]);
+}
+
 #[test]
 fn axes_are_named_by_the_shortest_end_that_distinguishes_them() {
     let rates = "[\"1Mbit\", \"2Mbit\"]";
