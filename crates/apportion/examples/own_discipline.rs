@@ -3,8 +3,9 @@
 
 use apportion::{Catalog, Run, ScenarioBuilder, shell::LinkOptions, shell::Shell};
 use apportion_core::aqm::{Admission, BufferPolicy};
+use apportion_core::limit::{BufferSize, Limit, LinkLimit};
 use apportion_core::param::{Entry, LIMIT, Role, Traits};
-use apportion_core::{Backlog, DropReason, Packet, buffer::Buffer, limit::Limit, limit::LinkLimit};
+use apportion_core::{Backlog, DropReason, Packet, buffer::Buffer};
 use apportion_core::{random::Stream, schedule::fifo::Fifo, system::LinkContext, units::Rate, units::Time};
 
 pub(crate) struct Quadratic(pub LinkLimit, pub Stream);
@@ -35,7 +36,7 @@ static ENTRY: Entry = Entry {
 
 pub(crate) fn catalog() -> Result<Catalog, Box<dyn std::error::Error>> {
     let mut catalog = Catalog::default();
-    let build = |&limit: &Option<Limit>, link: &LinkContext<'_>| {
+    let build = |&limit: &Option<BufferSize>, link: &LinkContext<'_>| {
         Buffer::new(Fifo::new(), Quadratic(LinkLimit::new(limit, link.link_rate), link.stream()))
     };
     catalog.register(&ENTRY, |args| Ok(args.limit_if_set("limit")), build)?;

@@ -70,14 +70,53 @@ impl Limit {
     }
 }
 
-/// The size of a buffer that follows the rate of its link, unless it is set: 100 ms of the link, at least 96 kB.
+/// The size of a buffer as it is set: fixed, or the time in which its link sends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BufferSize {
+    /// Packets or bytes, whatever the rate of the link.
+    Fixed(Limit),
+    /// What the link sends in this time, to whole bytes and at least a full packet.
+    Time(Span),
+}
+
+impl BufferSize {
+    /// The size in front of a link of `rate`.
+    #[must_use]
+    pub fn at(self, rate: Rate) -> Limit {
+        match self {
+            Self::Fixed(limit) => limit,
+            Self::Time(time) => Limit::Bytes(rate.bytes_in(time).max(FULL_PACKET)),
+        }
+    }
+
+    /// It, unless it follows the rate of the link.
+    #[must_use]
+    pub const fn fixed(self) -> Option<Limit> {
+        match self {
+            Self::Fixed(limit) => Some(limit),
+            Self::Time(_) => None,
+        }
+    }
+}
+
+impl From<Limit> for BufferSize {
+    fn from(limit: Limit) -> Self {
+        Self::Fixed(limit)
+    }
+}
+
+/// A full packet of Ethernet.
+const FULL_PACKET: Bytes = Bytes::new(1_500);
+
+/// The size of a buffer that follows the rate of its link, unless it is fixed: if not set 100 ms of the link, at least 96 kB.
 ///
 /// It is the same for every discipline, so that those that are compared by name differ in what they do and not in what they may
 /// hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkLimit {
-    is_set: bool,
+    set: Option<BufferSize>,
     now: Limit,
+    /// What counts if nothing is set.
     time: Span,
     least: Bytes,
 }
@@ -87,18 +126,19 @@ impl LinkLimit {
     /// paths, in which TCP answers; that of the flows would make the buffer depend on which flows a scenario has.
     const TIME: Span = Span::from_millis(100);
     /// The least: 64 full packets of Ethernet.
-    const LEAST: Bytes = Bytes::new(64 * 1_500);
+    const LEAST: Bytes = Bytes::new(64 * FULL_PACKET.get());
 
     /// `set`, or 100 ms of a link of `rate` and at least 96 kB.
     #[must_use]
-    pub fn new(set: Option<Limit>, rate: Rate) -> Self {
+    pub fn new(set: Option<BufferSize>, rate: Rate) -> Self {
         Self::of_time(set, rate, Self::TIME, Self::LEAST)
     }
 
     /// `set`, or what a link of `rate` sends in `time` and at least so much.
     #[must_use]
-    pub fn of_time(set: Option<Limit>, rate: Rate, time: Span, least: Bytes) -> Self {
-        let mut limit = Self { is_set: set.is_some(), now: set.unwrap_or(Limit::Bytes(least)), time, least };
+    pub fn of_time(set: Option<BufferSize>, rate: Rate, time: Span, least: Bytes) -> Self {
+        let now = set.map_or(Limit::Bytes(least), |set| set.at(rate));
+        let mut limit = Self { set, now, time, least };
         limit.set_link_rate(rate);
         limit
     }
@@ -110,14 +150,16 @@ impl LinkLimit {
 
     /// This, whatever the rate.
     pub const fn set(&mut self, limit: Limit) {
-        (self.is_set, self.now) = (true, limit);
+        (self.set, self.now) = (Some(BufferSize::Fixed(limit)), limit);
     }
 
-    /// The rate of the link from now on.
+    /// The rate of the link from now on. A buffer of a time keeps its size while the link sends nothing.
     pub fn set_link_rate(&mut self, rate: Rate) {
-        if !self.is_set {
-            self.now = Limit::Bytes(rate.bytes_in(self.time).max(self.least));
-        }
+        self.now = match self.set {
+            None => Limit::Bytes(rate.bytes_in(self.time).max(self.least)),
+            Some(BufferSize::Time(_)) if rate == Rate::ZERO => self.now,
+            Some(set) => set.at(rate),
+        };
     }
 
     /// The size now.
@@ -125,6 +167,28 @@ impl LinkLimit {
     #[inline]
     pub const fn get(self) -> Limit {
         self.now
+    }
+}
+
+impl fmt::Display for BufferSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fixed(limit) => limit.fmt(f),
+            Self::Time(time) => time.fmt(f),
+        }
+    }
+}
+
+impl FromStr for BufferSize {
+    type Err = UnitError;
+    /// Reads `50p`, `64kB` or `100ms`.
+    fn from_str(text: &str) -> Result<Self, UnitError> {
+        let fixed = text.parse().map(Self::Fixed);
+        fixed.or_else(|_| text.parse().map(Self::Time)).map_err(|_| {
+            UnitError::new(alloc::format!(
+                "`{text}` is not a size in packets, bytes or time of the link; write for example \"50p\", \"64kB\" or \"100ms\""
+            ))
+        })
     }
 }
 

@@ -12,7 +12,7 @@ use core::fmt;
 use core::str::FromStr;
 
 pub use crate::flow_setting::Heeds;
-use crate::limit::{Limit, Threshold};
+use crate::limit::{BufferSize, Limit, Threshold};
 use crate::units::{Bytes, Packets, Rate, Ratio, Span};
 
 mod declare;
@@ -236,8 +236,11 @@ impl Param {
         }
         let is_no_buffer = self.name == LIMIT.name
             && match value {
-                Value::Limit(Limit::Packets(limit)) | Value::Packets(limit) => limit == Packets::ZERO,
-                Value::Limit(Limit::Bytes(limit)) => limit == Bytes::ZERO,
+                Value::Limit(BufferSize::Fixed(Limit::Packets(limit))) | Value::Packets(limit) => {
+                    limit == Packets::ZERO
+                }
+                Value::Limit(BufferSize::Fixed(Limit::Bytes(limit))) => limit == Bytes::ZERO,
+                Value::Limit(BufferSize::Time(time)) => time == Span::ZERO,
                 _ => false,
             };
         let message = "a buffer holds at least one packet; write for example \"50p\"";
@@ -365,6 +368,27 @@ impl Args {
         self.class(name).args.put(param, value);
     }
 
+    /// Makes sizes of buffers in bandwidth-delay products those of a `round_trip`, in time.
+    pub fn size_by(&mut self, round_trip: Span) {
+        let classes = self.classes.iter_mut().flat_map(|class| class.args.set.values_mut());
+        for value in self.set.values_mut().chain(classes) {
+            if let Value::Bdp(times) = *value {
+                *value =
+                    Value::Limit(BufferSize::Time(Span::from_secs_f64(round_trip.as_secs_f64() * times)));
+            }
+        }
+    }
+
+    /// The key of a size of a buffer in bandwidth-delay products, if there is one.
+    #[must_use]
+    pub fn in_bdp(&self) -> Option<String> {
+        let key = |args: &Self| {
+            args.set.iter().find(|(_, value)| matches!(value, Value::Bdp(_))).map(|(key, _)| *key)
+        };
+        let of_class = |class: &ClassArgs| Some(format!("{CLASS_KEY}.{}.{}", class.name, key(&class.args)?));
+        key(self).map(ToOwned::to_owned).or_else(|| self.classes.iter().find_map(of_class))
+    }
+
     /// Sets `param` to a value of its kind.
     pub fn put(&mut self, param: &'static Param, value: Value) {
         self.set.insert(param.name, value);
@@ -490,7 +514,7 @@ macro_rules! getters {
     };
 }
 getters! {
-    limit, limit_if_set: Limit -> Limit;
+    limit, limit_if_set: Limit -> BufferSize;
     packets: Packets -> Packets;
     threshold: Threshold -> Threshold;
     bytes, bytes_if_set: Bytes -> Bytes;

@@ -83,7 +83,7 @@ impl ClassTree {
         let limit = |class: &Class<Wanted>| {
             let of_all =
                 || LinkLimit::new(params.limit, most(class.parent.is_some(), &class.params).min(rate)).get();
-            class.queue.limit.unwrap_or_else(of_all)
+            class.queue.limit.map_or_else(of_all, |size| size.at(rate))
         };
         let queues: Vec<_> = leaves().map(|(minor, class)| (*minor, limit(class))).collect();
         let total = queues.iter().fold(Bytes::ZERO, |sum, (_, limit)| sum + bytes_of(*limit));

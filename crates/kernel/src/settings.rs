@@ -6,7 +6,7 @@
 use apportion_core::aqm::csfq::{CsfqParams, RouterRole};
 use apportion_core::estimate::fair_share::{AcceptedRate, BelowThreshold, NotedLabel};
 use apportion_core::label::Label;
-use apportion_core::limit::{Limit, LinkLimit};
+use apportion_core::limit::{BufferSize, Limit, LinkLimit};
 use apportion_core::mark::rate_label::Marking;
 use apportion_core::units::{Bytes, Rate, Ratio, Span, Weight};
 
@@ -85,7 +85,7 @@ impl CoreSettings {
         if let Some((_, key, hint)) = refusals.into_iter().find(|(refused, ..)| *refused) {
             return Err(Unsuitable { key, hint: hint.to_owned() });
         }
-        if let Some(Limit::Packets(_)) = params.limit {
+        if let Some(Limit::Packets(_)) = params.limit.and_then(BufferSize::fixed) {
             return Err(Unsuitable {
                 key: "limit",
                 hint: "must be in bytes: the virtual queue holds what the link sends in a time".to_owned(),

@@ -125,7 +125,7 @@ impl TicketSettings {
     /// The size of the virtual queue.
     #[must_use]
     pub fn limit(&self) -> Bytes {
-        match self.params.limit() {
+        match self.params.limit().at(self.rate) {
             Limit::Packets(packets) => {
                 Bytes::new((packets.get() as f64 * self.scale()) as u64 * FULL_PACKET.get())
             }

@@ -14,9 +14,9 @@ use crate::flows::Builder;
 use crate::keys::{Fields, walk_root};
 use crate::labels;
 use crate::link_groups;
-use crate::model::{Customer, Flow, Link, ListedLoss, Scenario};
+use crate::model::{Customer, Flow, Link, LinkId, ListedLoss, Scenario};
 use crate::names::position;
-use crate::network::{Finished, Lost};
+use crate::network::{Finished, Lost, OfFlows};
 use crate::plans;
 use crate::problem::{Problems, did_you_mean};
 use crate::routing::Routing;
@@ -48,7 +48,7 @@ pub(crate) fn build(
     if let Some(table) = declared_links(&fields, problems).filter(|_| complete) {
         network.links(table, &defaults, problems);
     }
-    let Finished { nodes, mut links, lost, mut notes } = network.finish(problems);
+    let Finished { nodes, mut links, of_flows, mut notes } = network.finish(problems);
 
     let routing = Routing::new(nodes.len(), &links);
     let mut builder = Builder {
@@ -65,7 +65,7 @@ pub(crate) fn build(
     let flows = read_flows(&fields, &mut builder, problems);
     let customers = read_customers(&fields, &flows, problems);
     if complete && problems.is_empty() {
-        resolve_losses(&mut links, lost, &flows, problems);
+        resolve(&mut links, of_flows, &flows, problems);
     }
     // Changes name links and flows; with some of them missing, complaints about names would be false.
     let sound = problems.is_empty();
@@ -119,8 +119,12 @@ fn named_tables<'a>(
     table
 }
 
-fn resolve_losses(links: &mut [Link], lost: Vec<Vec<Lost>>, flows: &[Flow], problems: &mut Problems) {
-    for (link, lost) in links.iter_mut().zip(lost) {
+/// Gives links what goes by flows.
+fn resolve(links: &mut [Link], of_flows: Vec<OfFlows>, flows: &[Flow], problems: &mut Problems) {
+    for (at, OfFlows { lost, queue }) in (0..).zip(of_flows) {
+        let queue = queue.of_link(LinkId(at), links, flows, problems);
+        let link = &mut links[at as usize];
+        link.queue = queue;
         for Lost { flow, packets, path, place } in lost {
             let Some(flow) = position(flows, &flow, |flow| &flow.name) else {
                 let guess = did_you_mean(&flow, flows.iter().take(1_000).map(|flow| flow.name.as_str()));

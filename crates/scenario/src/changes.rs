@@ -56,7 +56,7 @@ pub(crate) fn read(
         };
         let settings = match set.split_once('.').and_then(|(what, rest)| Some((what, rest.rsplit_once('.')?)))
         {
-            Some(("link", (name, key))) => link(name, key, to, &fields, links, catalog, problems),
+            Some(("link", (name, key))) => link(name, key, to, &fields, (links, flows), catalog, problems),
             Some(("flow", (name, key))) => flow(name, key, to, flows).map_err(|(on, message)| {
                 fields.refuse(on, message, problems);
             }),
@@ -152,7 +152,7 @@ fn link(
     key: &str,
     to: &Item,
     fields: &Fields<'_>,
-    links: &[Link],
+    (links, flows): (&[Link], &[Flow]),
     catalog: &Catalog,
     problems: &mut Problems,
 ) -> Result<Vec<Setting>, ()> {
@@ -189,7 +189,10 @@ fn link(
         "loss" => Amount::one(to, Range::FromZero, 1).map(|loss| settings(&|id| Setting::LinkLoss(id, loss))),
         "queue" => {
             let queue = queue::read(catalog, to, &fields.path_of("to"), problems).ok_or(())?;
-            return Ok(settings(&|id| Setting::LinkQueue(id, Box::new((*queue).clone()))));
+            let changes = ids
+                .iter()
+                .map(|&id| Setting::LinkQueue(id, Box::new(queue.of_link(id, links, flows, problems))));
+            return Ok(changes.collect());
         }
         "tickets" | "ack_tickets" => {
             let link = &links[id.index()];

@@ -3,13 +3,14 @@
 use std::rc::Rc;
 
 use apportion_core::param::Preset;
-use apportion_core::system::{Catalog, DisciplineParams};
+use apportion_core::system::Catalog;
 
 use crate::files::Files;
 use crate::keys::{Fields, walk, walk_variant};
 use crate::marking;
 use crate::network::Spec;
 use crate::problem::Problems;
+use crate::queue::Queue;
 use crate::tables::{DEFAULT_BACK, DEFAULT_FLOW, DEFAULT_LINK, DEFAULTS, SOURCES};
 use crate::text::Item;
 use crate::transport;
@@ -61,7 +62,7 @@ impl<'a> Defaults<'a> {
     }
 
     /// A link that sets nothing itself; it has `queue` unless there is a default.
-    pub(crate) fn link(&self, queue: Rc<DisciplineParams>) -> Spec {
+    pub(crate) fn link(&self, queue: Rc<Queue>) -> Spec {
         let spec = self.spec.clone();
         if self.has("queue") { spec } else { Spec { queue, ..spec } }
     }
@@ -110,8 +111,8 @@ mod tests {
         let files = Files::new(Path::new(""), &crate::read_file);
         let defaults = Defaults::read(None, &catalog, &files, &mut problems);
         let spec = defaults.link(queue::default(&catalog));
-        assert_eq!(spec.queue, queue::default(&catalog));
-        assert_eq!(defaults.other_way(&spec, &mut problems).queue, queue::deep());
+        assert_eq!(spec.queue.params, queue::default(&catalog).params);
+        assert_eq!(defaults.other_way(&spec, &mut problems).queue.params, queue::deep().params);
         assert!(problems.is_empty() && !defaults.has("queue") && defaults.flow.is_none());
     }
 }

@@ -97,7 +97,10 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
   96 kB (64 full packets). That is so for every discipline and every link, so that disciplines compared by name have the same buffer, whether they
   are alternatives in one file or in two runs, and whatever flows there are. It follows the rate of the link, and that of a shaper that is slower.
   A buffer that is part of an algorithm stays what it is: `sffc` and `nbq` hold 50 ms, at least 64 kB; `tred` grows with its thresholds, from 110
-  packets; the `limit` of `ramp` is one for each real-rate flow, that of `prio`, `htb` and `hfsc` one for each class. `preset = \"paper\"` has the sizes of the papers. Access links and reverse
+  packets; the `limit` of `ramp` is one for each real-rate flow, that of `prio`, `htb` and `hfsc` one for each class. `preset = \"paper\"` has the sizes of the papers. `limit = \"50p\"` and `\"64kB\"` are fixed. `limit = \"200ms\"` is what the link sends in that time, in
+  whole bytes and at least 1500 B: it follows the rate in the same way, on a recorded link it goes by the mean, and while the link sends nothing it stays.
+  `limit = \"0.5bdp\"` is half a bandwidth-delay product: the rate of the link times the longest round trip among the flows that cross it, by the delays of
+  links both ways at the start. Where flows have different round trips, write the time that you mean. Access links and reverse
   directions have a FIFO of 1000 packets. `apportion run FILE --show-config` and the report list the buffers.
 - **Names and chance.** Random draws come from streams that the seed and the names of links and flows select: what is added, or renamed,
   leaves the draws of all others as they are, but a flow with a new name draws anew, and its results differ by chance. Through a queue

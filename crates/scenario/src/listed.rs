@@ -1,5 +1,5 @@
 //! What differs between the points of a scenario that sets no value for it, as comments for the canonical text: the buffers of queues
-//! without a `limit`, and the times that hosts take without `jitter`, which follow the rates of the links, sample intervals without
+//! without a fixed `limit`, and the times that hosts take without `jitter`, which follow the rates of the links, sample intervals without
 //! `sample`, which follow the end of the run, and the groups of flows that have several paths of equal cost, which follow the network.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ pub(crate) fn listed(points: &[Point], is_sample_written: bool) -> String {
     });
     let of_link = |link: &Link| {
         let limit = link.queue.limit_of_link(link.rate)?;
-        Some(format!("Queue without `limit`: {} holds {limit}", link.name))
+        Some(format!("Buffer by the rate of its link: {} holds {limit}", link.name))
     };
     let limits = points.iter().flat_map(|point| &point.scenario.links).filter_map(of_link);
     let jitters = points.iter().flat_map(|point| jitters(&point.scenario));

@@ -26,7 +26,7 @@ pub struct Suite {
     /// In the order of the grid: the first axis of the file varies slowest.
     pub points: Vec<Point>,
     /// The file as it was understood: overrides in place, defaults filled in, tables sorted. It loads back to
-    /// the same suite. Comments below it say what queues without `limit` hold.
+    /// the same suite. Comments below it say what queues without a fixed `limit` hold.
     pub canonical: String,
     /// Of the canonical text without the title: equal for files that differ only in order, comments, what
     /// they are called and how values are written.

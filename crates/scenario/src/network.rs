@@ -10,7 +10,7 @@ use std::sync::Arc;
 use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::mark::currency_exchange::ExchangeParams;
 use apportion_core::param::Kind;
-use apportion_core::system::{Catalog, DisciplineParams};
+use apportion_core::system::Catalog;
 use apportion_core::units::{Rate, Span, TicketRate};
 
 use crate::aggregate::Aggregate;
@@ -23,7 +23,7 @@ use crate::marking;
 use crate::model::{GilbertElliott, Jitter, JitterDistribution, Link, LinkGroup, LinkId, Loss, Node, NodeId};
 use crate::names::natural;
 use crate::problem::{Place, Problems, misnamed};
-use crate::queue;
+use crate::queue::{self, Queue};
 use crate::tables::{BACK, LINK, LOST, MAX_LINKS};
 use crate::text::{Item, Table, Value, join};
 
@@ -61,7 +61,7 @@ pub(crate) struct Spec {
     pub delay: Span,
     pub jitter: Option<Jitter>,
     pub aggregate: Option<Aggregate>,
-    pub queue: Rc<DisciplineParams>,
+    pub queue: Rc<Queue>,
     pub loss: Loss,
     pub tickets: Option<TicketRate>,
     pub ack_tickets: Option<TicketRate>,
@@ -175,11 +175,18 @@ pub(crate) struct Lost {
     pub place: Place,
 }
 
-/// The finished network, and for each link its listed losses.
+/// What of a link goes by flows, which are not known yet.
+pub(crate) struct OfFlows {
+    pub lost: Vec<Lost>,
+    pub queue: Rc<Queue>,
+}
+
+/// The finished network.
 pub(crate) struct Finished {
     pub nodes: Vec<Node>,
     pub links: Vec<Link>,
-    pub lost: Vec<Vec<Lost>>,
+    /// Of each link.
+    pub of_flows: Vec<OfFlows>,
     pub notes: Vec<String>,
 }
 
@@ -382,7 +389,7 @@ impl Network {
             let path = join("link", &pair[1].1.name);
             problems.add(place, path, "there are two links of this name; rename one");
         }
-        let (mut links, lost): (Vec<Link>, _) =
+        let (mut links, of_flows): (Vec<Link>, _) =
             links.into_iter().map(|(_, draft)| draft.finish(&ids, &link_ids)).unzip();
         for (name, places) in groups {
             let members: Vec<LinkId> = places.map(|place| link_ids[place]).collect();
@@ -391,7 +398,7 @@ impl Network {
                 links[member.index()].group = Some(Arc::clone(&group));
             }
         }
-        Finished { nodes, links, lost, notes: self.notes }
+        Finished { nodes, links, of_flows, notes: self.notes }
     }
 }
 
@@ -432,7 +439,7 @@ impl Draft {
         }
     }
 
-    fn finish(self, ids: &[NodeId], link_ids: &[LinkId]) -> (Link, Vec<Lost>) {
+    fn finish(self, ids: &[NodeId], link_ids: &[LinkId]) -> (Link, OfFlows) {
         let Spec {
             rate,
             rate_key,
@@ -459,7 +466,7 @@ impl Draft {
             delay,
             jitter,
             aggregate,
-            queue: Rc::unwrap_or_clone(queue),
+            queue: queue.params.clone(),
             loss,
             lost: Vec::new(),
             watched: watch,
@@ -470,7 +477,7 @@ impl Draft {
             ack_tickets,
             exchange,
         };
-        (link, self.lost)
+        (link, OfFlows { lost: self.lost, queue })
     }
 }
 

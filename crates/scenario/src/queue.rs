@@ -2,9 +2,12 @@
 
 use std::rc::Rc;
 
+use apportion_core::param::ParamError;
 use apportion_core::system::DisciplineParams;
 use apportion_core::system::catalog::{Catalog, Selection};
+use apportion_core::units::Span;
 
+use crate::model::{Flow, Link, LinkId};
 use crate::problem::{Place, Problems, TextError};
 use crate::selection::Part;
 use crate::text::{self, Item};
@@ -37,12 +40,12 @@ pub fn from_text_with(catalog: &Catalog, text: &str) -> Result<DisciplineParams,
         Item::text(trimmed.trim_matches('"'), Place::Override)
     };
     let mut problems = Problems::default();
-    let params = read(catalog, &item, "queue", &mut problems).map(Rc::unwrap_or_clone);
+    let params = Part::Queue.read(catalog, &item, "queue", of_scenario, &mut problems);
     params.ok_or_else(|| TextError::keys(None, problems))
 }
 
 /// The queue of a link without the key `queue`: [`DEFAULT`], with the preset of `catalog`.
-pub(crate) fn default(catalog: &Catalog) -> Rc<DisciplineParams> {
+pub(crate) fn default(catalog: &Catalog) -> Rc<Queue> {
     fifo(catalog, None)
 }
 
@@ -53,35 +56,105 @@ pub(crate) const DEFAULT: &str = "fifo";
 pub(crate) const DEEP: &str = "1000p";
 
 /// The queue of access links and reverse directions: of the size [`DEEP`].
-pub(crate) fn deep() -> Rc<DisciplineParams> {
+pub(crate) fn deep() -> Rc<Queue> {
     fifo(&Catalog::default(), Some(DEEP))
 }
 
 /// # Panics
 /// If the catalogue has no FIFO with a limit in packets: a bug that every test finds.
-fn fifo(catalog: &Catalog, limit: Option<&str>) -> Rc<DisciplineParams> {
+fn fifo(catalog: &Catalog, limit: Option<&str>) -> Rc<Queue> {
     let built = catalog.select(DEFAULT, None, None).and_then(|mut selection| {
         limit.map_or(Ok(()), |limit| selection.set("limit", limit))?;
         DisciplineParams::from_args(&selection)
     });
     match built {
-        Ok(params) => Rc::new(params),
+        Ok(params) => Rc::new(Queue { params, in_bdp: None }),
         Err(error) => unreachable!("the catalogue refuses a FIFO: {error}"),
     }
 }
 
+/// A discipline as it is read, before flows are known.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue {
+    /// Its parameters, where sizes in bandwidth-delay products stand for 100 ms.
+    pub params: DisciplineParams,
+    in_bdp: Option<InBdp>,
+}
+
+/// What has sizes in bandwidth-delay products.
+#[derive(Clone, Debug)]
+struct InBdp {
+    selection: Selection,
+    place: Place,
+    path: String,
+}
+
 /// Reads a discipline of a scenario; every error is added to `problems`.
-pub(crate) fn read(
-    catalog: &Catalog,
-    item: &Item,
-    path: &str,
-    problems: &mut Problems,
-) -> Option<Rc<DisciplineParams>> {
-    let of_scenario = |selection: &Selection| {
-        let params = DisciplineParams::from_args(selection)?;
-        params.refuse_dscp().map(|()| params)
+pub(crate) fn read(catalog: &Catalog, item: &Item, path: &str, problems: &mut Problems) -> Option<Rc<Queue>> {
+    let build = |selection: &Selection| {
+        let in_bdp = selection.args.in_bdp().map(|key| InBdp {
+            selection: selection.clone(),
+            place: item.place,
+            path: text::join(path, &key),
+        });
+        let params = of_scenario(&sized(selection, Span::from_millis(100)))?;
+        Ok(Queue { params, in_bdp })
     };
-    Part::Queue.read(catalog, item, path, of_scenario, problems).map(Rc::new)
+    Part::Queue.read(catalog, item, path, build, problems).map(Rc::new)
+}
+
+fn of_scenario(selection: &Selection) -> Result<DisciplineParams, ParamError> {
+    let params = DisciplineParams::from_args(selection)?;
+    params.refuse_dscp().map(|()| params)
+}
+
+/// `selection` with bandwidth-delay products of flows with `round_trip`.
+fn sized(selection: &Selection, round_trip: Span) -> Selection {
+    let mut selection = selection.clone();
+    selection.args.size_by(round_trip);
+    selection
+}
+
+impl Queue {
+    /// Its parameters at a link that flows cross, with the sizes that these give it. A link that no flow crosses has no
+    /// bandwidth-delay product, and nothing to hold.
+    pub(crate) fn of_link(
+        &self,
+        id: LinkId,
+        links: &[Link],
+        flows: &[Flow],
+        problems: &mut Problems,
+    ) -> DisciplineParams {
+        let Some(InBdp { selection, place, path }) = &self.in_bdp else { return self.params.clone() };
+        let params = match longest_round_trip(id, links, flows) {
+            None => Ok(self.params.clone()),
+            Some(Span::ZERO) => {
+                let message = format!(
+                    "no flow that crosses link `{}` has a way back with a delay, so that there is no bandwidth-delay product; write \
+                     a time, for example \"100ms\"",
+                    links[id.index()].name
+                );
+                Err(message)
+            }
+            Some(round_trip) => of_scenario(&sized(selection, round_trip)).map_err(|error| error.message),
+        };
+        params.unwrap_or_else(|message| {
+            problems.add(*place, path.clone(), message);
+            self.params.clone()
+        })
+    }
+}
+
+/// The longest time that a flow over the link `id`, either way, takes there and back, delays of links alone; none without flows, zero
+/// where none comes back.
+fn longest_round_trip(id: LinkId, links: &[Link], flows: &[Flow]) -> Option<Span> {
+    let crosses = |flow: &&Flow| flow.path.contains(&id) || flow.back.contains(&id);
+    let delay = |id: &LinkId| links[id.index()].delay.as_nanos();
+    let round_trip = |flow: &Flow| {
+        let ways = flow.path.iter().chain(flow.back.iter()).map(delay);
+        if flow.back.is_empty() { 0 } else { ways.fold(0, u64::saturating_add) }
+    };
+    flows.iter().filter(crosses).map(round_trip).max().map(Span::from_nanos)
 }
 
 /// The same of a gateway, whose packets have a DSCP.

@@ -195,7 +195,7 @@ mod tests {
             trace: None,
             delay: Span::from_millis(ms),
             rate_key: None,
-            queue: (*queue::deep()).clone(),
+            queue: queue::deep().params.clone(),
             jitter: None,
             aggregate: None,
             loss: Loss::NONE,

@@ -220,7 +220,7 @@ pub fn wrong_options_are_reported_before_anything_runs() {
     };
     refused(&["--rate", "10kbps"], "bits or bytes?");
     refused(&["--rate", "1Mbit", "--trace", "x"], "cannot be used with");
-    refused(&["--queue", "{ kind = \"red\", limit = \"50\" }"], "is not a limit in packets or bytes");
+    refused(&["--queue", "{ kind = \"red\", limit = \"50\" }"], "is not a size in packets, bytes or time");
     refused(&["--up-queue", "nothing"], "nothing");
     refused(&["--trace", "missing.trace"], "missing.trace: cannot read the trace");
     refused(&["--steps", "1s 1Mbit"], "the first step must be at 0s");

@@ -18,7 +18,7 @@ use alloc::format;
 use alloc::vec::Vec;
 
 use super::{Admission, BufferPolicy};
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, GoesBy, LIMIT, Param, ParamError, Role, Shares, Traits, require};
 use crate::params;
@@ -41,7 +41,7 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`Bred`].
     pub struct BredParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         /// Packets of a flow from which its arrivals are dropped with `p1`.
         l1: Packets = Param::of("2p", "chosen: FRED's min_q for small buffers").symbol("l1"),
         /// Packets of a flow from which its arrivals are dropped with `p2`.

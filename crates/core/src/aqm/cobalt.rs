@@ -31,7 +31,7 @@
 use super::Admission;
 use super::codel::{ECN, INTERVAL, TARGET, control_law};
 use super::per_queue::{Control, Head, PerQueue, Verdict};
-use crate::limit::Limit;
+use crate::limit::BufferSize;
 use crate::packet::Packet;
 use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Shares, Traits, require};
 use crate::params;
@@ -84,7 +84,7 @@ impl CobaltControl {
 params! {
     /// Parameters of [`Cobalt`].
     pub struct CobaltParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         /// The control loop.
         ..control: CobaltControl,
     }
@@ -230,6 +230,7 @@ mod tests {
     use super::*;
     use crate::aqm::per_queue::MAX_DROPS_PER_DEQUEUE;
     use crate::buffer::Buffer;
+    use crate::limit::Limit;
     use crate::packet::{Ecn, SimplePacket};
     use crate::param::EntryArgs;
     use crate::queue::DropReason;
@@ -240,7 +241,7 @@ mod tests {
 
     fn cobalt(limit: u64, change: impl FnOnce(&mut CobaltControl)) -> Buffer<Fifo<SimplePacket>, Cobalt> {
         let mut params = CobaltParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-        params.limit = Some(Limit::Packets(Packets::new(limit)));
+        params.limit = Some(Limit::Packets(Packets::new(limit)).into());
         change(&mut params.control);
         let random = Stream::new(1, "cobalt");
         Buffer::new(Fifo::new(), Cobalt::new(params.limit, &params.control, Rate::from_mbit(10), random))

@@ -18,7 +18,7 @@
 //! last; in it also `drop_next_s`, when the next one is due, s from the start of the run.
 
 use super::per_queue::{Control, Head, PerQueue, Verdict};
-use crate::limit::Limit;
+use crate::limit::BufferSize;
 use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Shares, Traits, require};
 use crate::params;
 use crate::random::Stream;
@@ -73,7 +73,7 @@ impl CodelControl {
 params! {
     /// Parameters of [`Codel`].
     pub struct CodelParams {
-        limit: Option<Limit> = LIMIT.in_paper("1000p"),
+        limit: Option<BufferSize> = LIMIT.in_paper("1000p"),
         /// The control loop.
         ..control: CodelControl where { ecn: Param::of("false", "RFC 8289 section 5: its pseudo-code drops") },
     }
@@ -186,6 +186,7 @@ mod tests {
     use crate::aqm::BufferPolicy;
     use crate::aqm::per_queue::MAX_DROPS_PER_DEQUEUE;
     use crate::buffer::Buffer;
+    use crate::limit::Limit;
     use crate::packet::Ecn;
     use crate::packet::SimplePacket;
     use crate::param::EntryArgs;
@@ -197,7 +198,7 @@ mod tests {
 
     fn codel(ecn: bool) -> Buffer<Fifo<SimplePacket>, Codel> {
         let mut params = CodelParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-        params.limit = Some(Limit::Packets(Packets::new(100_000)));
+        params.limit = Some(Limit::Packets(Packets::new(100_000)).into());
         params.control.ecn = ecn;
         let random = Stream::new(1, "codel");
         Buffer::new(Fifo::new(), Codel::new(params.limit, &params.control, Rate::from_mbit(10), random))

@@ -50,7 +50,7 @@ use super::{Admission, BufferPolicy};
 use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams, Fill};
 use crate::flow_setting::FlowSetting;
 use crate::label::Format;
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::mark::rate_label::{Marking, RateLabel, RateLabelParams, RateLabels};
 use crate::packet::{FlowId, LabelKind, Packet};
 use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Shares, Traits, replace};
@@ -148,7 +148,7 @@ impl RouterRole {
 params! {
     /// Parameters of [`Csfq`].
     pub struct CsfqParams {
-        limit: Option<Limit> = LIMIT_OF_1998,
+        limit: Option<BufferSize> = LIMIT_OF_1998,
         threshold: Ratio = THRESHOLD_OF_1998,
         ..EDGE.0,
         ..SHARE.0,
@@ -343,7 +343,7 @@ mod tests {
     fn with_share(change: impl FnOnce(&mut CsfqParams)) -> Csfq {
         csfq(&MCSFQ, |params| {
             params.fair_share.initial = Some(Rate::from_bit(SHARE as u64));
-            params.limit = Some(Limit::Packets(Packets::new(64)));
+            params.limit = Some(Limit::Packets(Packets::new(64)).into());
             change(params);
         })
     }

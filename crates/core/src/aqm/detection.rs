@@ -5,7 +5,7 @@
 
 use super::average::AverageQueue;
 use super::drop_curve::{DropCurve, DropSpacing, check_thresholds};
-use crate::limit::{Limit, Threshold};
+use crate::limit::{BufferSize, Threshold};
 use crate::param::{Param, ParamError, require};
 use crate::params;
 use crate::units::{Bytes, Rate, Ratio};
@@ -42,7 +42,7 @@ params! {
 
 impl DetectionParams {
     /// Refuses values that contradict each other or the limit.
-    pub(crate) fn check(&self, limit: Option<Limit>, mean_pktsize: Bytes) -> Result<(), ParamError> {
+    pub(crate) fn check(&self, limit: Option<BufferSize>, mean_pktsize: Bytes) -> Result<(), ParamError> {
         check_thresholds(("min_th", self.min_th), ("max_th", self.max_th), limit)?;
         check_average(self.w_q, mean_pktsize)
     }

@@ -12,7 +12,7 @@
 
 use alloc::format;
 
-use crate::limit::{Limit, Threshold};
+use crate::limit::{BufferSize, Limit, Threshold};
 use crate::param::{ParamError, require};
 use crate::queue::DropReason;
 use crate::random::Stream;
@@ -139,11 +139,11 @@ pub(crate) fn spread(p_b: f64, count: f64, wait: bool) -> f64 {
     }
 }
 
-/// Refuses a lower and an upper threshold, with their names, that contradict each other or a `limit` that is set.
+/// Refuses a lower and an upper threshold, with their names, that contradict each other or a `limit` that is set, and not in time.
 pub(crate) fn check_thresholds(
     (min_name, min_th): (&str, Threshold),
     (max_name, max_th): (&str, Threshold),
-    limit: Option<Limit>,
+    limit: Option<BufferSize>,
 ) -> Result<(), ParamError> {
     let same_unit = matches!(min_th, Threshold::Packets(_)) == matches!(max_th, Threshold::Packets(_));
     require(
@@ -156,7 +156,7 @@ pub(crate) fn check_thresholds(
         max_name,
         &format!("{max_th} must be above `{min_name}`, which is {min_th}"),
     )?;
-    let Some(limit) = limit else { return Ok(()) };
+    let Some(limit) = limit.and_then(BufferSize::fixed) else { return Ok(()) };
     let reachable = match (max_th, limit) {
         (Threshold::Packets(max_th), Limit::Packets(limit)) => max_th <= MeanPackets::new(limit.get()),
         (Threshold::Bytes(max_th), Limit::Bytes(limit)) => max_th <= limit,

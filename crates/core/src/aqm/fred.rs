@@ -27,7 +27,7 @@ use super::average::AverageQueue;
 use super::detection::{MEAN_PKTSIZE, W_Q, check_average};
 use super::drop_curve::{DropCurve, check_thresholds, spread};
 use super::{Admission, BufferPolicy};
-use crate::limit::{Limit, LinkLimit, Threshold};
+use crate::limit::{BufferSize, Limit, LinkLimit, Threshold};
 use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, GoesBy, Inside, LIMIT, Param, ParamError, Role, Shares, Traits};
 use crate::params;
@@ -55,7 +55,7 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`Fred`].
     pub struct FredParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         /// Average below which RED drops nothing; also max_q, the most that a flow may hold.
         min_th: MeanPackets = Param::of("12p", "1997 paper: a quarter of the buffer").symbol("min_th"),
         /// Average from which everything is dropped.
@@ -346,7 +346,7 @@ mod tests {
 
     #[test]
     fn a_packet_that_finds_no_room_is_no_strike() {
-        let params = FredParams { limit: Some(Limit::Packets(Packets::new(2))), ..params() };
+        let params = FredParams { limit: Some(Limit::Packets(Packets::new(2)).into()), ..params() };
         let (queue, dropped) = filled(&params, &[0, 1, 0]);
         assert_eq!(dropped, [(2, DropReason::Overflow)]);
         assert_eq!(queue.policy().flows[0].strike, 0);

@@ -77,7 +77,7 @@ use crate::estimate::exponential::Exponentials;
 use crate::estimate::fair_share::{self, Arrival, FairShare, FairShareEstimator, FairShareParams, Fill};
 use crate::flow_setting::FlowSetting;
 use crate::label::Format;
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::mark::rate_label::{Marking, RateLabel, RateLabelParams, RateLabels};
 use crate::packet::{CustomerId, Customers, FlowId, LabelKind, MAX_CUSTOMERS, Packet};
 use crate::param::{Entry, GoesBy, Heeds, Role, Shares, Traits};
@@ -109,7 +109,7 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`Hcsfq`].
     pub struct HcsfqParams {
-        limit: Option<Limit> = LIMIT_OF_1998,
+        limit: Option<BufferSize> = LIMIT_OF_1998,
         threshold: Ratio = THRESHOLD_OF_1998,
         ..EDGE.0,
         ..SHARE.0,

@@ -8,7 +8,7 @@
 //! Cost: O(1) per packet, no state. Parameters: [`ENTRY`].
 
 use super::{Admission, BufferPolicy, Victim};
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::packet::Packet;
 use crate::param::{Entry, Inside, LIMIT, Role, Traits};
 use crate::params;
@@ -30,7 +30,7 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`HeadDrop`].
     pub struct HeadDropParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_front_makes_room_and_a_packet_that_can_never_fit_is_dropped_alone() {
-        let params = HeadDropParams { limit: Some(Limit::Bytes(Bytes::new(300))) };
+        let params = HeadDropParams { limit: Some(Limit::Bytes(Bytes::new(300)).into()) };
         let mut queue = Buffer::new(Fifo::new(), HeadDrop::new(&params, Rate::from_mbit(10)));
         let mut log = Log::default();
         for (id, size) in [(1, 100), (2, 100), (3, 100), (4, 150), (5, 301)] {

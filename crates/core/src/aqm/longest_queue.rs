@@ -13,11 +13,10 @@
 //! most 55 bytes per flow, 71 if it is configured, 88 more with thresholds by round-trip time. Behind a FIFO the front packet of a flow has to be
 //! searched for; behind a scheduler with a queue per flow it is at hand. Parameters: [`ENTRY`].
 
-use super::Limit;
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf, refuse_idle_rtt_of};
 use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds, Ties};
 use super::push_out::{PushOut, Rule};
-use crate::limit::LinkLimit;
+use crate::limit::{BufferSize, LinkLimit};
 use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Shares, Traits};
 use crate::params;
 use crate::queue::DropReason;
@@ -43,7 +42,7 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`LongestQueueDrop`].
     pub struct LongestQueueDropParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         thresholds: Thresholds = THRESHOLDS,
         rtt_of: RttOf = RTT_OF,
         /// Which flow loses a packet: the one with the largest q_i/b_i, or with the largest q_i - b_i. In a FIFO that divides the
@@ -94,6 +93,7 @@ mod tests {
     use crate::aqm::BufferPolicy;
     use crate::buffer::Buffer;
     use crate::flow_setting::FlowSetting;
+    use crate::limit::Limit;
     use crate::packet::FlowId;
     use crate::param::EntryArgs;
     use crate::queue::Queue;
@@ -104,7 +104,7 @@ mod tests {
     /// Four packets of flow 0 and two of flow 1 in a buffer of five.
     fn dropped(weight_of_flow_0: f64) -> Vec<u32> {
         let params = LongestQueueDropParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-        let params = LongestQueueDropParams { limit: Some(Limit::Packets(Packets::new(5))), ..params };
+        let params = LongestQueueDropParams { limit: Some(Limit::Packets(Packets::new(5)).into()), ..params };
         let mut policy = LongestQueueDrop::new(&params, Rate::from_mbit(1), &[], Stream::new(1, "lqd"));
         let weight = Weight::new(weight_of_flow_0).unwrap();
         assert!(BufferPolicy::<crate::packet::SimplePacket>::set_flow(
@@ -126,7 +126,7 @@ mod tests {
         // front packet of flow i is packet i.
         let of_equals = |ties, seed| {
             let params = LongestQueueDropParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-            let limit = Some(Limit::Packets(Packets::new(7)));
+            let limit = Some(Limit::Packets(Packets::new(7)).into());
             let params = LongestQueueDropParams { limit, ties, ..params };
             let policy = LongestQueueDrop::new(&params, Rate::from_mbit(1), &[], Stream::new(seed, "lqd"));
             let mut queue = Buffer::new(Fifo::new(), policy);

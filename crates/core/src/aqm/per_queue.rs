@@ -16,7 +16,7 @@ use core::fmt::Debug;
 use super::occupancy::{Choice, Occupancy, Thresholds, Ties};
 use super::{Admission, BufferPolicy, Victim};
 use crate::flow_setting::FlowSetting;
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::random::Stream;
@@ -207,7 +207,7 @@ impl<C: Control> PerQueue<C> {
     /// Controls the whole buffer until it is told of [queues of flows](BufferPolicy::control_each_flow). `limit` is the size of the
     /// buffer; if not set, that which follows `link_rate`.
     #[must_use]
-    pub fn new(limit: Option<Limit>, params: &C, link_rate: Rate, random: Stream) -> Self {
+    pub fn new(limit: Option<BufferSize>, params: &C, link_rate: Rate, random: Stream) -> Self {
         Self {
             params: params.clone(),
             control: params.at(link_rate),

@@ -30,14 +30,13 @@
 //! most 55 bytes per flow, 71 if it is configured, 88 more with thresholds by round-trip time; with `victim = "proportional"` 74 and 90. Parameters:
 //! [`ENTRY`].
 
-use super::Limit;
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf, refuse_idle_rtt_of};
 use super::l4s::L4S;
 use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds, Ties};
 use super::pfd_auto::Controller;
 use super::pfd_l4s::Marks;
 use super::push_out::{Departure, PushOut, Rule};
-use crate::limit::LinkLimit;
+use crate::limit::{BufferSize, LinkLimit};
 use crate::packet::{Ecn, FlowId};
 use crate::param::{Entry, Heeds, Inside, LIMIT, Param, Role, Shares, Traits};
 use crate::queue::{Backlog, DropReason};
@@ -66,7 +65,7 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`Pfd`].
     pub struct PfdParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         /// Probability of an early drop for an arrival above `thresh`.
         p: Ratio = Param::of("0.02", "chosen: the paper asks for low; of settings tried, among those that show most of its claims")
             .symbol("p"),

@@ -24,7 +24,7 @@
 
 use super::Admission;
 use super::per_queue::{Control, PerQueue};
-use crate::limit::Limit;
+use crate::limit::BufferSize;
 use crate::packet::Packet;
 use crate::param::{Entry, EntryArgs, Inside, LIMIT, Param, ParamError, Role, Shares, Traits, require};
 use crate::params;
@@ -108,7 +108,7 @@ impl PieControl {
 params! {
     /// Parameters of [`Pie`].
     pub struct PieParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         /// The control loop.
         ..control: PieControl,
     }
@@ -270,6 +270,7 @@ pub type Pie = PerQueue<PieControl>;
 mod tests {
     use super::*;
     use crate::buffer::Buffer;
+    use crate::limit::Limit;
     use crate::packet::Ecn;
     use crate::packet::SimplePacket;
     use crate::param::EntryArgs;
@@ -348,7 +349,7 @@ mod tests {
     #[test]
     fn a_burst_passes_for_its_allowance_and_no_longer() {
         let mut params = PieParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-        params.limit = Some(Limit::Packets(Packets::new(100_000)));
+        params.limit = Some(Limit::Packets(Packets::new(100_000)).into());
         params.control.derandomize = false;
         let mut queue = Buffer::new(
             Fifo::new(),

@@ -10,11 +10,10 @@
 //! 64 bytes of it; with thresholds by weight or round-trip time at most 64 bytes per flow, 88 more by round-trip
 //! time. Parameters: [`ENTRY`].
 
-use super::Limit;
 use super::dimensioning::{Dimensioning, RTT_OF, RttOf, refuse_idle_rtt_of};
 use super::occupancy::{Choice, Occupancy, THRESHOLDS, Thresholds};
 use super::push_out::{PushOut, Rule};
-use crate::limit::LinkLimit;
+use crate::limit::{BufferSize, LinkLimit};
 use crate::param::{Entry, Heeds, Inside, LIMIT, Role, Shares, Traits};
 use crate::params;
 use crate::queue::DropReason;
@@ -40,7 +39,7 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`RandomDrop`].
     pub struct RandomDropParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         thresholds: Thresholds = THRESHOLDS.in_paper("equal"),
         rtt_of: RttOf = RTT_OF,
     }

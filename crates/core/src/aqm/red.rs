@@ -18,7 +18,7 @@ use super::average::AverageQueue;
 use super::detection::{DetectionParams, MEAN_PKTSIZE};
 use super::drop_curve::DropSpacing;
 use super::{Admission, BufferPolicy};
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::packet::Packet;
 use crate::param::{Entry, Inside, LIMIT, Param, Role, Traits};
 use crate::params;
@@ -41,7 +41,7 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`Red`].
     pub struct RedParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         /// The average queue and the drop curve.
         ..detection: DetectionParams,
         /// Drop in proportion to packet size, and count bytes.
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(
             message(RedParams {
                 detection: DetectionParams { max_th: packets(55), ..defaults().detection },
-                limit: Some(Limit::Packets(Packets::new(50))),
+                limit: Some(Limit::Packets(Packets::new(50)).into()),
                 ..defaults()
             }),
             "55p can never be reached with a `limit` of 50p: raise the limit"

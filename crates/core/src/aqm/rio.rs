@@ -24,7 +24,7 @@ use super::average::AverageQueue;
 use super::detection::{GENTLE, MEAN_PKTSIZE, W_Q, WAIT, check_average};
 use super::drop_curve::{DropCurve, DropSpacing, check_thresholds};
 use super::{Admission, BufferPolicy};
-use crate::limit::{Limit, LinkLimit, Threshold};
+use crate::limit::{BufferSize, Limit, LinkLimit, Threshold};
 use crate::packet::{Colour, Packet};
 use crate::param::{Entry, GoesBy, LIMIT, Param, ParamError, Role, Traits};
 use crate::params;
@@ -47,7 +47,7 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`Rio`].
     pub struct RioParams {
-        limit: Option<Limit> = LIMIT.in_paper("140p"),
+        limit: Option<BufferSize> = LIMIT.in_paper("140p"),
         /// Average of IN packets below which they are not dropped early.
         in_min_th: MeanPackets = Param::of("40p", "1998 paper").symbol("min_in"),
         /// Average of IN packets from which they are all dropped.

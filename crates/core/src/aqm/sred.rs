@@ -21,7 +21,7 @@
 use alloc::vec::Vec;
 
 use super::{Admission, BufferPolicy};
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, Inside, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
@@ -46,7 +46,7 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`Sred`].
     pub struct SredParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         /// Length of the list of flows seen lately.
         zombies: u64 = Param::of("1000", "1999 paper").symbol("M"),
         /// Probability that an arrival takes the place of the zombie it did not match.
@@ -170,7 +170,7 @@ mod tests {
 
     fn sred(change: impl FnOnce(&mut SredParams)) -> Sred {
         let mut params = SredParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-        params.limit = Some(Limit::Packets(Packets::new(60)));
+        params.limit = Some(Limit::Packets(Packets::new(60)).into());
         change(&mut params);
         Sred::new(&params, Rate::from_mbit(10), Stream::new(1, "sred"))
     }

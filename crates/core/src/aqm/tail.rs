@@ -3,7 +3,7 @@
 //! Cost: O(1) per packet, no state. Parameters: [`ENTRY`].
 
 use super::{Admission, BufferPolicy};
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::packet::Packet;
 use crate::param::{Entry, LIMIT, Role, Traits};
 use crate::params;
@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`TailDrop`].
     pub struct TailDropParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
     }
 }
 
@@ -84,8 +84,8 @@ mod tests {
     #[test]
     fn what_fills_the_buffer_exactly_is_admitted_and_the_next_is_not() {
         let held = Backlog { packets: Packets::new(2), bytes: Bytes::new(200) };
-        let verdict = |limit, size| {
-            let params = TailDropParams { limit: Some(limit) };
+        let verdict = |limit: Limit, size| {
+            let params = TailDropParams { limit: Some(limit.into()) };
             TailDrop::new(&params, Rate::from_mbit(10)).admit(Time::ZERO, &mut packet(1, 0, size), held)
         };
         let overflow = Admission::Drop(DropReason::Overflow);

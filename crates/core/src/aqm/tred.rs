@@ -64,7 +64,7 @@ use crate::estimate::RateEstimator;
 use crate::estimate::least_labels::LeastLabels;
 use crate::estimate::tsw::Tsw;
 use crate::label::Label;
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::mark::ticket_policer::read;
 use crate::packet::{LabelKind, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
@@ -112,7 +112,7 @@ impl Tred {
     pub fn new(params: &TredParams, link_rate: Rate, random: Stream) -> Self {
         let detection = params.detection();
         let mut tred = Self {
-            limit: params.limit(),
+            limit: params.limit().at(link_rate),
             limit_is_set: false,
             scale: 1.0,
             avg_q_len: detection.average(params.mean_pktsize, link_rate),
@@ -138,8 +138,11 @@ impl Tred {
         };
         self.limit = match self.params.limit() {
             _ if self.limit_is_set => self.limit,
-            Limit::Packets(limit) => Limit::Packets(Packets::new((limit.get() as f64 * self.scale) as u64)),
-            limit => limit,
+            BufferSize::Fixed(Limit::Packets(limit)) => {
+                Limit::Packets(Packets::new((limit.get() as f64 * self.scale) as u64))
+            }
+            BufferSize::Time(_) if rate == Rate::ZERO => self.limit,
+            limit => limit.at(rate),
         };
         let curve = self.detection.curve();
         // Normal operation ends above MinThresh, where RED's ends at it.

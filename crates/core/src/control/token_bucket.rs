@@ -230,7 +230,7 @@ mod tests {
     type Shaped = TokenBucket<SimplePacket, Buffer<Fifo<SimplePacket>, TailDrop>>;
 
     fn shaper(rate: Rate, burst: u64, peak: Option<Rate>) -> Shaped {
-        let params = TailDropParams { limit: Some(Limit::Packets(Packets::new(100))) };
+        let params = TailDropParams { limit: Some(Limit::Packets(Packets::new(100)).into()) };
         let tail = TailDrop::new(&params, Rate::from_mbit(10));
         let (burst, peak_burst) = (Bytes::new(burst), Bytes::new(1_000));
         let params = TokenBucketParams { rate, burst, peak, peak_burst };

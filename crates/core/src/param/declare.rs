@@ -4,7 +4,9 @@ use alloc::format;
 use alloc::string::String;
 use core::fmt::Debug;
 
-use super::{EntryArgs, Inside, Kind, Limit, MUST_BE_SET, Paper, Param, ParamError, Range, Threshold, Value};
+use super::{
+    BufferSize, EntryArgs, Inside, Kind, MUST_BE_SET, Paper, Param, ParamError, Range, Threshold, Value,
+};
 use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, Time};
 
 /// A type that a parameter can have.
@@ -42,7 +44,7 @@ macro_rules! settings {
     };
 }
 settings! {
-    Limit: Limit;
+    Limit: BufferSize;
     Packets: Packets;
     Threshold: Threshold;
     MeanPackets: MeanPackets;

@@ -7,13 +7,13 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use super::{Inside, Param};
-use crate::limit::{Limit, Threshold};
+use crate::limit::{BufferSize, Threshold};
 use crate::units::{Bytes, MeanPackets, Packets, Rate, Ratio, Span, Time, UnitError};
 
 /// What the values of a parameter are, and so how they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Packets or bytes: `"50p"`, `"64kB"`.
+    /// The size of a buffer in packets, bytes or time of its link: `"50p"`, `"64kB"`, `"100ms"`.
     Limit,
     /// `"50p"`.
     Packets,
@@ -133,7 +133,7 @@ impl Kind {
     #[must_use]
     pub fn describe(self) -> String {
         let description = match self {
-            Self::Limit => "packets or bytes",
+            Self::Limit => "size in packets, bytes, time or bandwidth-delay products",
             Self::Packets => "packets",
             Self::Threshold => "mean packets or bytes",
             Self::MeanPackets => "mean packets",
@@ -195,8 +195,10 @@ impl Kind {
 /// The value of a parameter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Value {
-    /// A buffer size in packets or bytes.
-    Limit(Limit),
+    /// The size of a buffer.
+    Limit(BufferSize),
+    /// The size of a buffer in bandwidth-delay products, above 0. Only who knows the flows can [replace](super::Args::size_by) it.
+    Bdp(f64),
     /// A number of packets.
     Packets(Packets),
     /// A level of an average queue in packets or bytes.
@@ -273,7 +275,12 @@ impl Kind {
     fn read_text(self, text: &str) -> Result<Value, String> {
         let finite = |number: &f64| number.is_finite();
         Ok(match self {
-            Self::Limit => Value::Limit(text.parse()?),
+            Self::Limit => match text.strip_suffix("bdp") {
+                Some(number) => bdp(number).ok_or_else(|| {
+                    format!("`{text}` is no bandwidth-delay product; write for example \"0.5bdp\"")
+                })?,
+                None => Value::Limit(text.parse()?),
+            },
             Self::Packets => Value::Packets(text.parse()?),
             Self::Threshold => Value::Threshold(text.parse()?),
             Self::MeanPackets => Value::MeanPackets(text.parse()?),
@@ -303,4 +310,9 @@ impl Kind {
             _ => return Err(format!("`{text}` is not such a value; write for example {}", self.example())),
         })
     }
+}
+
+/// So many bandwidth-delay products.
+fn bdp(number: &str) -> Option<Value> {
+    number.trim().parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0).map(Value::Bdp)
 }

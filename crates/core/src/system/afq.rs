@@ -39,7 +39,7 @@ use super::charge::{BYTE, Charges, HORIZON};
 use super::discipline::Discipline;
 use super::hash::bucket;
 use crate::flow_setting::FlowSetting;
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::list::{PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, Heeds, LIMIT, Param, ParamError, Role, Shares, Traits, require};
@@ -70,7 +70,7 @@ const MAX_CELLS: u64 = 1 << 24;
 params! {
     /// Parameters of [`Afq`].
     pub struct AfqParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         /// Rounds that packets can wait for.
         queues: u32 = Param::of(
             "1024",
@@ -334,7 +334,8 @@ mod tests {
     #[test]
     fn while_nothing_waits_no_packet_is_too_far_ahead() {
         // One round of 1000 B, or one packet: the second packet of a flow comes when the first has left.
-        let one_packet = AfqParams { limit: Some(Limit::Packets(Packets::new(1))), ..params(4, 1_000) };
+        let one_packet =
+            AfqParams { limit: Some(Limit::Packets(Packets::new(1)).into()), ..params(4, 1_000) };
         for params in [params(1, 1_000), one_packet] {
             let mut queue = afq(&params);
             for id in 0..50 {
@@ -359,7 +360,7 @@ mod tests {
     #[test]
     fn a_flow_leaves_as_much_of_the_buffer_free_as_it_holds() {
         let mut queue =
-            afq(&AfqParams { limit: Some(Limit::Bytes(Bytes::new(10_000))), ..params(32, 1_000) });
+            afq(&AfqParams { limit: Some(Limit::Bytes(Bytes::new(10_000)).into()), ..params(32, 1_000) });
         // Before the sixth packet the bid is 5000, and 5000 bytes are free; before the seventh 6000 and 4000.
         assert_eq!(push(&mut queue, 1, &[(0, 1_000); 7]), [(7, DropReason::Forced)]);
         // Another flow has bids 0, 1000 and 2000 next to 4000, 3000 and 2000 free.

@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 use super::discipline::Discipline;
 use super::ranks::Ranks;
 use crate::flow_setting::FlowSetting;
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, Heeds, LIMIT, Param, ParamError, Role, Shares, Traits, require};
 use crate::params;
@@ -43,7 +43,7 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`Aifo`].
     pub struct AifoParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         /// Part of the buffer that takes packets of any rank.
         headroom: Ratio = Param::of("0.1", "chosen").symbol("k"),
         /// Ranks that a packet is compared with.
@@ -216,7 +216,7 @@ mod tests {
 
     fn aifo(change: impl FnOnce(&mut AifoParams)) -> Aifo<SimplePacket> {
         let mut params = AifoParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-        params.limit = Some(Limit::Packets(Packets::new(10)));
+        params.limit = Some(Limit::Packets(Packets::new(10)).into());
         change(&mut params);
         Aifo::new(&params, Rate::from_mbit(10), Weight::ONE)
     }

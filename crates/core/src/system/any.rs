@@ -18,7 +18,7 @@ use crate::aqm::{
 };
 use crate::buffer::Buffer;
 use crate::control::token_bucket::{self, TokenBucketParams};
-use crate::limit::Limit;
+use crate::limit::BufferSize;
 use crate::packet::{Packet, SimplePacket};
 use crate::param::{Entry, EntryArgs, Known, NoParams, Shares};
 use crate::schedule::{drr, fifo, round_robin, scfq, start_time_fq, wf2q_plus};
@@ -239,7 +239,7 @@ impl BufferParams {
 fn of_greedy<P: Packet>(params: &ramp::RampParams, link: &LinkContext<'_>) -> Option<BoxedDiscipline<P>> {
     let is_divided = params.greedy != "fifo";
     let mut discipline = DisciplineKind::of_name(params.greedy).filter(|_| is_divided)?.build(link);
-    if let Some(limit) = params.greedy_limit() {
+    if let Some(limit) = params.greedy_limit(params.limit.at(link.link_rate)) {
         discipline.set_limit(limit);
     }
     Some(discipline)
@@ -248,7 +248,7 @@ fn of_greedy<P: Packet>(params: &ramp::RampParams, link: &LinkContext<'_>) -> Op
 /// A discipline with classes, over FIFO queues or over what `name` says, which has at most `ceiling` in a class.
 fn of_classes<T, S: ClassScheduler + Send + 'static, P: Packet>(
     classes: &Classes<T>,
-    limit: Option<Limit>,
+    limit: Option<BufferSize>,
     name: &str,
     scheduler: S,
     ceiling: impl Fn(&T) -> Rate,

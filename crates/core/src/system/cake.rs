@@ -43,7 +43,7 @@ use super::flow_queueing::SIZE;
 use crate::aqm::cobalt::CobaltControl;
 use crate::aqm::per_queue::dequeue;
 use crate::flow_setting::FlowSetting;
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::packet::{FlowClass, FlowId, HostPair, LabelKind, Packet, Protocol};
 use crate::param::{self, Entry, GoesBy, Heeds, Param, ParamError, Role, Traits, require};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
@@ -113,7 +113,7 @@ const TURNS: [Bytes; 2] = [Bytes::new(1_514), Bytes::new(300)];
 params! {
     /// Parameters of [`Cake`].
     pub struct CakeParams {
-        limit: Option<Limit> = SIZE.not_in_paper(),
+        limit: Option<BufferSize> = SIZE.not_in_paper(),
         /// Rate to which it shapes; if not set, that of the link.
         bandwidth: Option<Rate> = Param::unset("tc-cake(8): unlimited").symbol("bandwidth"),
         /// What the link layer adds to an IP packet; if not set, what the size of a packet includes already.

@@ -28,7 +28,7 @@ use alloc::vec::Vec;
 
 use super::discipline::Discipline;
 use super::hash::bucket;
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
@@ -53,7 +53,7 @@ const MAX_SLOTS: u32 = 1 << 20;
 params! {
     /// Parameters of [`Cebinae`].
     pub struct CebinaeParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         /// A round.
         interval: Span = Param::of("100ms", "chosen: above most round trips; the authors take the next power of two above theirs")
             .symbol("dT"),
@@ -371,7 +371,7 @@ mod tests {
     /// A link of 100 packets of 100 bytes in a round of 100 ms.
     fn cebinae(change: impl FnOnce(&mut CebinaeParams)) -> Cebinae<SimplePacket> {
         let mut params = CebinaeParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-        params.limit = Some(Limit::Packets(Packets::new(1_000)));
+        params.limit = Some(Limit::Packets(Packets::new(1_000)).into());
         change(&mut params);
         Cebinae::new(&params, Rate::from_bit(800_000), Stream::new(1, "hash"))
     }

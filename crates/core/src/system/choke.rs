@@ -24,7 +24,7 @@ use super::discipline::Discipline;
 use crate::aqm::average::AverageQueue;
 use crate::aqm::detection::{DetectionParams, MEAN_PKTSIZE};
 use crate::aqm::drop_curve::DropSpacing;
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, Inside, LIMIT, Role, Traits};
 use crate::params;
@@ -46,7 +46,7 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`Choke`].
     pub struct ChokeParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         /// RED's average queue and drop curve.
         ..detection: DetectionParams,
         mean_pktsize: Bytes = MEAN_PKTSIZE,

@@ -12,17 +12,17 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::context::LinkContext;
-use crate::limit::Limit;
+use crate::limit::BufferSize;
 use crate::packet::{CustomerId, FlowId, MAX_CUSTOMERS};
 use crate::param::{CLASS_KEY, Entry, EntryArgs, Inside, LIMIT, PARENT_KEY, Param, ParamError};
 use crate::params;
-use crate::units::Bytes;
+use crate::units::{Bytes, Rate};
 
 params! {
     /// What a class of any discipline has.
     pub struct ClassQueue {
         /// Size of the queue of this class, where it is a leaf.
-        limit: Option<Limit> = Param::unset("that of the discipline"),
+        limit: Option<BufferSize> = Param::unset("that of the discipline"),
         /// Whether flows belong here whose customer has no class of its own.
         others: bool = Param::of("false", "chosen: a flow that was forgotten is seen"),
     }
@@ -140,9 +140,9 @@ impl<T> Classes<T> {
         &self.0
     }
 
-    /// The sizes in bytes that classes set for their queues.
-    pub(super) fn byte_limits(&self) -> Vec<ByteLimit<'_>> {
-        let of = |class: &Class<T>| class.queue.limit?.bytes().filter(|_| class.is_leaf);
+    /// The sizes in bytes that classes set for their queues, in front of a link of `rate`.
+    pub(super) fn byte_limits(&self, rate: Rate) -> Vec<ByteLimit<'_>> {
+        let of = |class: &Class<T>| class.queue.limit?.at(rate).bytes().filter(|_| class.is_leaf);
         let limit = |class| Some((class, of(class)?));
         let limits = self.0.iter().filter_map(limit);
         limits

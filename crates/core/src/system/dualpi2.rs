@@ -27,7 +27,7 @@ use super::discipline::Discipline;
 use crate::aqm::l4s::Ramp;
 use crate::aqm::per_queue::MAX_DROPS_PER_DEQUEUE;
 use crate::aqm::pie::MAX_UPDATES_PER_CALL;
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, LIMIT, Param, ParamError, Role, Traits, require};
 use crate::params;
@@ -52,7 +52,7 @@ const WEIGHTS: u32 = 1 << 20;
 params! {
     /// Parameters of [`DualPi2`].
     pub struct DualPi2Params {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         /// Classic queueing delay that is aimed at.
         target: Span = Param::of("15ms", "RFC 9332 A.1").symbol("target"),
         /// Worst round trip expected, which gives the controller's period and its gains.
@@ -359,7 +359,7 @@ mod tests {
 
     fn dualpi2() -> DualPi2<SimplePacket> {
         let mut params = DualPi2Params::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-        params.limit = Some(Limit::Packets(Packets::new(100_000)));
+        params.limit = Some(Limit::Packets(Packets::new(100_000)).into());
         DualPi2::new(&params, Rate::from_mbit(10))
     }
 

@@ -13,7 +13,7 @@ use super::hash::bucket;
 use crate::aqm::Admission;
 use crate::aqm::per_queue::{Control, Source, dequeue};
 use crate::flow_setting::FlowSetting;
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
 use crate::param::{LIMIT, Param, ParamError, require};
@@ -48,7 +48,7 @@ choice! {
 params! {
     /// Parameters of [`FlowQueues`], besides those of the control loop on each queue.
     pub struct FlowQueuesParams {
-        limit: Option<Limit> = SIZE,
+        limit: Option<BufferSize> = SIZE,
         /// Bytes in all queues together, besides a `limit` in packets; if not set, `limit` alone counts.
         memory_limit: Option<Bytes> = Param::unset("tc-fq_codel(8)").in_paper("32MB"),
         quantum: Bytes = QUANTUM,

@@ -27,7 +27,7 @@ use alloc::vec::Vec;
 use super::discipline::Discipline;
 use crate::aqm::occupancy::{Choice, Occupancy, Thresholds, Ties};
 use crate::flow_setting::FlowSetting;
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, Heeds, LIMIT, Param, ParamError, Role, Shares, Traits, require};
@@ -53,7 +53,7 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`Fq`].
     pub struct FqParams {
-        limit: Option<Limit> = LIMIT.in_paper("10000p").doc(
+        limit: Option<BufferSize> = LIMIT.in_paper("10000p").doc(
             "Size of all queues together, beyond which the longest for its weight loses its last packet; if not set 100 ms of the link, \
              at least 96 kB.",
         ),
@@ -454,7 +454,7 @@ mod tests {
         for flows in [1_000, 4_096, 5_000, 100_000] {
             let mut queue = fq(|params| {
                 params.maxrate = Some(Rate::from_mbit(8));
-                params.limit = Some(Limit::Packets(Packets::new(2 * u64::from(flows) - 1)));
+                params.limit = Some(Limit::Packets(Packets::new(2 * u64::from(flows) - 1)).into());
             });
             let mut log = Log::default();
             for flow in (0..flows).map(FlowId) {
@@ -502,7 +502,7 @@ mod tests {
     #[test]
     fn a_full_buffer_drops_from_the_longest_for_its_weight() {
         // Flow 1 may have three times as much as flow 0. Of five packets of each and room for eight, flow 0 gives its last.
-        let mut queue = fq(|params| params.limit = Some(Limit::Packets(Packets::new(8))));
+        let mut queue = fq(|params| params.limit = Some(Limit::Packets(Packets::new(8)).into()));
         queue.set_flow(FlowId(1), FlowSetting::Weight(Weight::new(3.0).unwrap()));
         let mut log = Log::default();
         (0..5).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log));
@@ -518,7 +518,7 @@ mod tests {
         let mut queue = fq(|params| {
             params.maxrate = Some(Rate::from_mbit(8));
             params.quantum = Bytes::new(1_000);
-            params.limit = Some(Limit::Bytes(Bytes::new(2_000)));
+            params.limit = Some(Limit::Bytes(Bytes::new(2_000)).into());
         });
         let mut log = Log::default();
         (0..2).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log));

@@ -160,7 +160,7 @@ mod tests {
     fn overload_cuts_half_of_the_fattest_queue_up_to_a_batch() {
         for (drop_batch, cut) in [(64, 5), (3, 3)] {
             let mut queue = fq_codel(|params| {
-                params.queues.limit = Some(Limit::Packets(crate::units::Packets::new(11)));
+                params.queues.limit = Some(Limit::Packets(crate::units::Packets::new(11)).into());
                 params.queues.drop_batch = drop_batch;
             });
             let mut log = Log::default();
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn only_the_flow_whose_own_queue_stands_loses_packets() {
         let mut queue = fq_codel(|params| {
-            params.queues.limit = Some(Limit::Bytes(Bytes::new(2_000_000)));
+            params.queues.limit = Some(Limit::Bytes(Bytes::new(2_000_000)).into());
             params.control.ecn = false;
         });
         let mut log = Log::default();

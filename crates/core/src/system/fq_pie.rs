@@ -61,7 +61,7 @@ mod tests {
 
     fn fq_pie(change: impl FnOnce(&mut FqPieParams)) -> FqPie<SimplePacket> {
         let mut params = FqPieParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-        params.queues.limit = Some(Limit::Bytes(Bytes::new(2_000_000)));
+        params.queues.limit = Some(Limit::Bytes(Bytes::new(2_000_000)).into());
         change(&mut params);
         FqPie::new(
             &params.queues,

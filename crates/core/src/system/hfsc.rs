@@ -31,7 +31,7 @@ use alloc::vec::Vec;
 
 use super::classes::{ClassQueue, Classes, key_of};
 use super::classful::ClassScheduler;
-use crate::limit::Limit;
+use crate::limit::BufferSize;
 use crate::param::{
     Entry, EntryArgs, GoesBy, Heeds, LIMIT, Param, ParamError, Role, Traits, concat, require, total,
 };
@@ -172,7 +172,7 @@ impl HfscClass {
 params! {
     /// Parameters of [`ServiceCurves`].
     pub struct HfscParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         /// The classes. Without any, all flows share one.
         class: Classes<HfscClass> => classes,
     }

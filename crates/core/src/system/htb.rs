@@ -35,7 +35,7 @@ use alloc::vec::Vec;
 
 use super::classes::{ClassQueue, Classes, DISCIPLINE, key_of};
 use super::classful::ClassScheduler;
-use crate::limit::Limit;
+use crate::limit::BufferSize;
 use crate::list::{Link, Linked, List};
 use crate::param::{
     Entry, EntryArgs, GoesBy, Heeds, LIMIT, Param, ParamError, Role, Traits, concat, require, total,
@@ -136,7 +136,7 @@ const MOST: Bytes = Bytes::new(1_000_000_000);
 params! {
     /// Parameters of [`TokenBuckets`].
     pub struct HtbParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         discipline: &'static str = DISCIPLINE,
         /// The classes. Without any, all flows share one that nothing bounds.
         class: Classes<HtbClass> => classes,

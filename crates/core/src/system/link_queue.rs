@@ -43,6 +43,11 @@ impl DisciplineParams {
     /// When a value makes no sense or contradicts another; the error names the key.
     pub fn from_args(selection: &Selection) -> Result<Self, ParamError> {
         let args = &selection.args;
+        if let Some(key) = args.in_bdp() {
+            let message = "a bandwidth-delay product needs the round-trip times of flows, which a scenario knows; write a time here, \
+                           for example \"100ms\"";
+            return Err(ParamError::new(&key, message));
+        }
         let kind = match (&selection.custom, selection.drop) {
             (Some(custom), _) => DisciplineKind::Custom(custom.read(args)?),
             (None, Some(drop)) => DisciplineKind::Buffered(BufferParams {
@@ -263,9 +268,9 @@ impl DisciplineParams {
             _ => None,
         };
         let of_classes = match &self.kind {
-            DisciplineKind::Prio(params) => params.class.byte_limits(),
-            DisciplineKind::Htb(params) => params.class.byte_limits(),
-            DisciplineKind::Hfsc(params) => params.class.byte_limits(),
+            DisciplineKind::Prio(params) => params.class.byte_limits(rate),
+            DisciplineKind::Htb(params) => params.class.byte_limits(rate),
+            DisciplineKind::Hfsc(params) => params.class.byte_limits(rate),
             _ => Vec::new(),
         };
         let limit = self.limit_at(rate).and_then(Limit::bytes).map(whole(LIMIT.name));

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 use super::classes::{ClassQueue, Classes, DISCIPLINE, key_of};
 use super::classful::ClassScheduler;
-use crate::limit::Limit;
+use crate::limit::BufferSize;
 use crate::param::{
     Entry, EntryArgs, GoesBy, Heeds, LIMIT, PARENT_KEY, Param, ParamError, Role, Traits, concat, total,
 };
@@ -64,7 +64,7 @@ params! {
 params! {
     /// Parameters of [`ByPriority`].
     pub struct PrioParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         discipline: &'static str = DISCIPLINE,
         /// The classes, with their priorities.
         class: Classes<PrioClass> => classes,

@@ -63,7 +63,7 @@ use self::requirement::Controller;
 use self::reservations::Reservations;
 use super::discipline::Discipline;
 use crate::flow_setting::FlowSetting;
-use crate::limit::Limit;
+use crate::limit::{Limit, LinkLimit};
 use crate::list::Pool;
 use crate::packet::{FillTarget, FlowClass, FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Queue, Sink};
@@ -77,6 +77,8 @@ const GREEDY: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub struct Ramp<P, G: ?Sized> {
     params: RampParams,
+    /// The size of a queue.
+    limit: LinkLimit,
     link_rate: Rate,
     controller: Box<Controller>,
     /// By slot: the index of the flow, or [`GREEDY`].
@@ -116,6 +118,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         let mut minimum = reservations();
         minimum.add();
         let mut ramp = Self {
+            limit: LinkLimit::new(Some(params.limit), link_rate),
             link_rate,
             controller: Box::new(Controller::new(params, link_rate)),
             classes: Vec::new(),
@@ -140,6 +143,15 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         };
         ramp.reserve_minimum();
         ramp
+    }
+
+    /// Gives what divides among greedy flows its part of the limit.
+    fn size_greedy(&mut self) {
+        if let (Some(greedy), Some(limit)) =
+            (self.greedy.divided(), self.params.greedy_limit(self.limit.get()))
+        {
+            greedy.set_limit(limit);
+        }
     }
 
     fn make_real_rate(&mut self, id: FlowId) {
@@ -276,7 +288,7 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Ramp<P, G> {
         let flow = &mut self.flows[index];
         let packet = &queued.packet;
         flow.arrived += packet.size();
-        if !self.params.limit.admits(packet, flow.fill) {
+        if !self.limit.get().admits(packet, flow.fill) {
             return sink.dropped(queued.arrived, queued.packet, DropReason::Overflow);
         }
         let was_empty = flow.fill.is_empty();
@@ -342,14 +354,12 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Discipline<P> for Ramp<P, G> {
     }
 
     fn limit(&self) -> Option<Limit> {
-        Some(self.params.limit)
+        Some(self.limit.get())
     }
 
     fn set_limit(&mut self, limit: Limit) {
-        self.params.limit = limit;
-        if let (Some(greedy), Some(limit)) = (self.greedy.divided(), self.params.greedy_limit()) {
-            greedy.set_limit(limit);
-        }
+        self.limit.set(limit);
+        self.size_greedy();
     }
 
     fn set_link_rate(&mut self, rate: Rate) {
@@ -358,6 +368,8 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Discipline<P> for Ramp<P, G> {
         if let Some(greedy) = self.greedy.divided() {
             greedy.set_link_rate(rate);
         }
+        self.limit.set_link_rate(rate);
+        self.size_greedy();
         *self.controller = Controller::new(&self.params, rate);
         self.reserve_minimum();
         let wanted = self.watched.iter().map(|index| self.flows[*index as usize].wanted).collect();
@@ -391,8 +403,8 @@ impl<P: Packet, G: Discipline<P> + ?Sized> Queue<P> for Ramp<P, G> {
         match self.index(queued.packet.flow()) {
             Some(index) => self.enqueue_real_rate(index, queued, sink),
             None => {
-                let divides = self.params.greedy_limit().is_some();
-                self.greedy.enqueue(queued, (self.params.limit, divides), self.in_interface, sink);
+                let divides = self.params.greedy_limit(self.limit.get()).is_some();
+                self.greedy.enqueue(queued, (self.limit.get(), divides), self.in_interface, sink);
                 self.minimum.set_backlogged(0, !self.greedy.backlog().is_empty());
             }
         }

@@ -24,7 +24,7 @@ use alloc::vec::Vec;
 
 use super::discipline::Discipline;
 use super::hash::bucket;
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::list::{Link, Linked, List, PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, Inside, LIMIT, Param, Role, Shares, Traits, require};
@@ -52,7 +52,7 @@ const MAX_BUCKETS: u32 = 1 << 20;
 params! {
     /// Parameters of [`Sfq`].
     pub struct SfqParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         /// Queues that flows are hashed to.
         buckets: u32 = Param::of("1024", "chosen: as hashed `fq_codel`"),
         /// Time after which the hash changes; 0s for never.
@@ -254,7 +254,7 @@ mod tests {
 
     #[test]
     fn the_longest_bucket_loses_its_last_packet() {
-        let mut queue = queue(|params| params.limit = Some(Limit::Packets(Packets::new(4))));
+        let mut queue = queue(|params| params.limit = Some(Limit::Packets(Packets::new(4)).into()));
         assert_eq!(push(&mut queue, Time::ZERO, 1, &[0, 0, 0, 0, 1, 2]), [4, 3]);
         assert_eq!(serve(&mut queue, 9), [1, 5, 6, 2]);
     }

@@ -27,7 +27,7 @@ use alloc::vec::Vec;
 use super::discipline::Discipline;
 use super::ranks::Ranks;
 use crate::flow_setting::FlowSetting;
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::packet::{FlowId, Packet};
 use crate::param::{Entry, GoesBy, Heeds, LIMIT, Param, Role, Shares, Traits, require};
 use crate::params;
@@ -53,7 +53,7 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters of [`SpPifo`].
     pub struct SpPifoParams {
-        limit: Option<Limit> = LIMIT,
+        limit: Option<BufferSize> = LIMIT,
         /// Queues in strict priority.
         queues: u32 = Param::of("8", "the paper evaluates 8 and more").symbol("n"),
     }
@@ -278,7 +278,7 @@ mod tests {
     use crate::units::Packets;
 
     fn sp_pifo(queues: u32, limit: u64) -> SpPifo<SimplePacket> {
-        let limit = Some(Limit::Packets(Packets::new(limit)));
+        let limit = Some(Limit::Packets(Packets::new(limit)).into());
         SpPifo::new(&SpPifoParams { limit, queues }, Rate::from_mbit(10), Weight::ONE)
     }
 

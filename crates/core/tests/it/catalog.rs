@@ -232,6 +232,7 @@ fn read_back(text: &str, name: &str) -> String {
 fn printed(value: Value, optional: bool) -> String {
     let plain = match value {
         Value::Limit(value) => format!("{value:?}"),
+        Value::Bdp(times) => format!("{times:?} bandwidth-delay products"),
         Value::Packets(value) => format!("{value:?}"),
         Value::Threshold(value) => format!("{value:?}"),
         Value::MeanPackets(value) => format!("{value:?}"),
@@ -432,6 +433,36 @@ fn what_states_no_limit_has_the_buffer_of_its_link_whatever_its_name() {
         assert_eq!([100, 10, 1].map(|mbit| limit(&[], mbit)), ["1250kB", "125kB", "96kB"], "{name}");
         assert_eq!([100, 10].map(|mbit| limit(&["limit=70p"], mbit)), ["70p", "70p"], "{name}");
     }
+}
+
+#[test]
+fn a_limit_in_time_follows_the_rate_of_the_link() {
+    let catalog = Catalog::default();
+    for entry in catalog.disciplines().filter(|entry| entry.role != Role::Shaper) {
+        let name = entry.name;
+        let mut queue = build(name, &["limit=40ms"], &[]);
+        let mut limit = |kbit| {
+            queue.set_link_rate(Rate::from_kbit(kbit));
+            queue.limit().map(|limit| limit.to_string()).unwrap()
+        };
+        // 40 ms of 100 and 10 Mbit/s; nothing sent keeps the size; 40 ms of 100 kbit/s are 500 B, less than a packet.
+        let rates = [100_000, 10_000, 0, 100];
+        assert_eq!(rates.map(&mut limit), ["500kB", "50kB", "50kB", "1500B"], "{name}");
+    }
+}
+
+#[test]
+fn only_scenarios_know_bandwidth_delay_products() {
+    for keys in [&["limit=0.5bdp"][..], &["limit=9p", "class.a.limit=1bdp", "class.a.others=true"]] {
+        let kind = if keys.len() == 1 { "fifo" } else { "prio" };
+        let error = read(kind, keys).unwrap_err();
+        assert!(error.contains("limit`: ") && error.contains("write a time here"), "{error}");
+    }
+    for wrong in ["0bdp", "-1bdp", "bdp", "infbdp"] {
+        let error = read("fifo", &[&format!("limit={wrong}")]).unwrap_err();
+        assert!(error.contains("is no bandwidth-delay product"), "{error}");
+    }
+    assert!(read("fifo", &["limit=0s"]).unwrap_err().contains("holds at least one packet"));
 }
 
 #[test]

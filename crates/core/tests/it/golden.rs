@@ -36,7 +36,7 @@ impl RedTrace {
             gentle: true,
             ..defaults.detection
         };
-        let params = RedParams { limit: Some(packets(16)), detection, ecn: true, ..defaults };
+        let params = RedParams { limit: Some(packets(16).into()), detection, ecn: true, ..defaults };
         let red = Red::new(&params, Rate::from_mbit(4), Stream::new(7, "golden"));
         let queue = Buffer::new(Fifo::new(), red);
         Self { queue, now: Time::ZERO, id: 0, marks: BTreeSet::new(), text: String::new() }

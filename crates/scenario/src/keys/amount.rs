@@ -10,6 +10,7 @@ use crate::text::{self, Item, quoted};
 pub(crate) fn toml(value: Value) -> String {
     match value {
         Value::Limit(value) => quoted(&value.to_string()),
+        Value::Bdp(times) => quoted(&format!("{times}bdp")),
         Value::Packets(value) => quoted(&value.to_string()),
         Value::Threshold(value) => quoted(&value.to_string()),
         Value::MeanPackets(value) => quoted(&value.to_string()),

@@ -60,12 +60,12 @@ fn queues_without_a_limit_have_their_buffers_listed() {
         dumbbell(", queue = [\"codel\", \"csfq\", { kind = \"fifo\", limit = \"50p\" }, \"sffc\"]", "");
     let suite = suite(&text);
     survives(&suite);
-    let listed: Vec<_> = suite.canonical.lines().filter(|line| line.starts_with("# Queue")).collect();
+    let listed: Vec<_> = suite.canonical.lines().filter(|line| line.starts_with("# Buffer")).collect();
     assert_eq!(
         listed,
         [
-            "# Queue without `limit`: bottleneck holds 125kB at 2 of 4 points",
-            "# Queue without `limit`: bottleneck holds 64kB at 1 of 4 points",
+            "# Buffer by the rate of its link: bottleneck holds 125kB at 2 of 4 points",
+            "# Buffer by the rate of its link: bottleneck holds 64kB at 1 of 4 points",
         ]
     );
     let faster = common::try_load(&text, &[("topology.bottleneck.rate", "100Mbit")]).unwrap();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
 mod admission;
+mod buffers;
 mod cake;
 mod common;
 mod connections;

@@ -143,7 +143,7 @@ impl<P: Packet> BufferPolicy<P> for Sffc {
     }
 
     fn set_limit(&mut self, limit: Limit) {
-        self.params.limit = Some(limit);
+        self.params.limit = Some(limit.into());
         self.limit.set(limit);
     }
 

@@ -3,7 +3,7 @@
 use alloc::format;
 
 use super::flows;
-use crate::limit::Limit;
+use crate::limit::BufferSize;
 use crate::param::{
     Entry, EntryArgs, GoesBy, Heeds, Inside, LIMIT, Param, ParamError, Role, Traits, concat, require, total,
 };
@@ -43,7 +43,7 @@ pub const FIFO: &str = "fifo";
 params! {
     /// Parameters of [`Sffc`](super::Sffc).
     pub struct SffcParams {
-        limit: Option<Limit> =
+        limit: Option<BufferSize> =
             Param::unset("section 5: 64 KB on links of 10 Mbit/s, which is 50 ms; a fixed size is too short on faster links")
                 .in_paper("64kB")
                 .doc("Size of the buffer, without the packet in transmission; if not set 50 ms of the link, at least 64 kB.")

@@ -3,7 +3,7 @@
 use crate::aqm::detection::{DetectionParams, GENTLE, MEAN_PKTSIZE, W_Q, WAIT};
 use crate::aqm::l4s::L4S;
 use crate::estimate::least_labels::MAX_RANKS;
-use crate::limit::{Limit, Threshold};
+use crate::limit::{BufferSize, Threshold};
 use crate::mark::ticket_policer::WINDOW;
 use crate::packet::LabelKind;
 use crate::param::{Entry, EntryArgs, GoesBy, Param, ParamError, Role, Traits, require};
@@ -68,7 +68,7 @@ params! {
     pub struct TredParams {
         /// Size of the buffer. If none of limit, min_th, max_th and w_q is set: 110 packets, and 100 ms of full packets on a
         /// faster link, where thresholds are as many times the paper's and w_q a part of it; else 110 packets.
-        limit: Option<Limit> =
+        limit: Option<BufferSize> =
             Param::unset("chosen: 100 ms of the link and twice max_th, so that the average can reach it").symbol("B").in_paper("110p"),
         /// Average below which nothing is dropped early; if not set 5 packets, or as `limit` says.
         min_th: Option<Threshold> =
@@ -148,7 +148,7 @@ impl TredParams {
 
     /// Size of the buffer, the paper's if none is set; of a link that it [follows](Self::follows_link) a part.
     #[must_use]
-    pub fn limit(&self) -> Limit {
+    pub fn limit(&self) -> BufferSize {
         self.limit.unwrap_or_else(|| EntryArgs::of_paper(&ENTRY).limit("limit"))
     }
 

@@ -9,7 +9,7 @@ use crate::units::{Packets, Ratio, Span};
 
 fn params(change: impl FnOnce(&mut CakeParams)) -> CakeParams {
     let mut params = CakeParams::from_args(&EntryArgs::defaults(&ENTRY)).unwrap();
-    params.limit = Some(Limit::Packets(Packets::new(100_000)));
+    params.limit = Some(Limit::Packets(Packets::new(100_000)).into());
     change(&mut params);
     params
 }
@@ -168,7 +168,7 @@ fn a_sparse_flow_waits_for_no_more_than_a_packet_and_one_that_is_not_takes_turns
 fn blue_keeps_a_flood_in_its_queue_short() {
     let longest = |increment| {
         let mut queue = cake(|params| {
-            params.limit = Some(Limit::Packets(Packets::new(300)));
+            params.limit = Some(Limit::Packets(Packets::new(300)).into());
             params.control.increment = Ratio::clamped(increment);
         });
         let (mut log, mut longest) = (Log::default(), 0);
@@ -402,7 +402,7 @@ fn a_flow_that_comes_back_has_the_hosts_that_it_was_given_meanwhile() {
 #[test]
 fn lack_of_room_takes_from_the_longest_queue_of_all_tins() {
     let (mut queue, mut log) =
-        (cake(|params| params.limit = Some(Limit::Packets(Packets::new(9)))), Log::default());
+        (cake(|params| params.limit = Some(Limit::Packets(Packets::new(9)).into())), Log::default());
     queue.set_flow(FlowId(1), FlowSetting::Class(FlowClass::RealRate));
     (0..4).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 0, 1_000), &mut log));
     (10..20).for_each(|id| queue.enqueue(Time::ZERO, packet(id, 1, 1_000), &mut log));

@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 use super::{Arrival, ClassQueues};
 use crate::flow_setting::FlowSetting;
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::packet::{Customers, FlowId, Packet, SimplePacket};
 use crate::queue::{Backlog, DropReason, Sink};
 use crate::system::classes::{Class, Classes};
@@ -125,7 +125,8 @@ impl<P: Packet> Waiting<P> {
 struct Leaf {
     discipline: Inner,
     numbers: Numbers,
-    limit: Option<Limit>,
+    /// Its own, if its class sets one.
+    limit: Option<LinkLimit>,
     /// The most that the class gets of the link.
     ceiling: Rate,
 }
@@ -170,7 +171,7 @@ impl<P: Packet> Disciplines<P> {
     #[must_use]
     pub fn new<T>(
         classes: &Classes<T>,
-        limit: Option<Limit>,
+        limit: Option<BufferSize>,
         link: &LinkContext<'_>,
         ceiling: impl Fn(&T) -> Rate,
         build: impl Fn(&LinkContext<'_>) -> Inner,
@@ -194,8 +195,9 @@ impl<P: Packet> Disciplines<P> {
                 name: &format!("{}.{}", link.name, class.name),
             };
             let mut discipline = build(&inside);
-            discipline.set_limit(class.queue.limit.unwrap_or(limit.get()));
-            Leaf { discipline, numbers: Numbers::default(), limit: class.queue.limit, ceiling }
+            let own = class.queue.limit.map(|own| LinkLimit::new(Some(own), link.link_rate));
+            discipline.set_limit(own.unwrap_or(limit).get());
+            Leaf { discipline, numbers: Numbers::default(), limit: own, ceiling }
         };
         let mut leaves: Vec<_> =
             classes.all().iter().map(|class| class.is_leaf.then(|| leaf(class))).collect();
@@ -315,10 +317,12 @@ impl<P: Packet> ClassQueues<P> for Disciplines<P> {
 
     fn set_link_rate(&mut self, rate: Rate) {
         self.limit.set_link_rate(rate);
-        let limit = self.limit.get();
         for leaf in self.leaves.iter_mut().flatten() {
             leaf.discipline.set_link_rate(rate.min(leaf.ceiling));
-            leaf.discipline.set_limit(leaf.limit.unwrap_or(limit));
+            if let Some(limit) = &mut leaf.limit {
+                limit.set_link_rate(rate);
+            }
+            leaf.discipline.set_limit(leaf.limit.unwrap_or(self.limit).get());
         }
     }
 

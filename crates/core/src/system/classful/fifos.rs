@@ -5,7 +5,7 @@
 use alloc::vec::Vec;
 
 use super::{Arrival, ClassQueues};
-use crate::limit::{Limit, LinkLimit};
+use crate::limit::{BufferSize, Limit, LinkLimit};
 use crate::list::{PacketQueue, Pool};
 use crate::packet::{FlowId, Packet};
 use crate::queue::{Backlog, DropReason, Sink};
@@ -19,7 +19,8 @@ use crate::units::{Bytes, Rate, Time};
 struct Fifo {
     queue: PacketQueue,
     backlog: Backlog,
-    limit: Option<Limit>,
+    /// Its own, if its class sets one.
+    limit: Option<LinkLimit>,
 }
 
 /// The queues of all classes; those of inner ones stay empty.
@@ -34,11 +35,11 @@ pub struct Fifos<P> {
 impl<P: Packet> Fifos<P> {
     /// Empty queues, each of the size of its class, else `limit`.
     #[must_use]
-    pub fn new<T>(classes: &Classes<T>, limit: Option<Limit>, link: &LinkContext<'_>) -> Self {
+    pub fn new<T>(classes: &Classes<T>, limit: Option<BufferSize>, link: &LinkContext<'_>) -> Self {
         let fifo = |class: &Class<T>| Fifo {
             queue: PacketQueue::EMPTY,
             backlog: Backlog::EMPTY,
-            limit: class.queue.limit,
+            limit: class.queue.limit.map(|limit| LinkLimit::new(Some(limit), link.link_rate)),
         };
         Self {
             limit: LinkLimit::new(limit, link.link_rate),
@@ -72,7 +73,7 @@ impl<P: Packet> ClassQueues<P> for Fifos<P> {
     #[inline(always)]
     fn enqueue(&mut self, now: Time, class: usize, packet: P, sink: &mut dyn Sink<P>) -> Arrival {
         let fifo = &mut self.queues[class];
-        if !fifo.limit.unwrap_or(self.limit.get()).admits(&packet, fifo.backlog) {
+        if !fifo.limit.unwrap_or(self.limit).get().admits(&packet, fifo.backlog) {
             sink.dropped(now, packet, DropReason::Overflow);
             return Arrival::Other;
         }
@@ -111,6 +112,7 @@ impl<P: Packet> ClassQueues<P> for Fifos<P> {
         self.limit.set(limit);
     }
     fn set_link_rate(&mut self, rate: Rate) {
-        self.limit.set_link_rate(rate);
+        let own = self.queues.iter_mut().filter_map(|fifo| fifo.limit.as_mut());
+        own.chain([&mut self.limit]).for_each(|limit| limit.set_link_rate(rate));
     }
 }

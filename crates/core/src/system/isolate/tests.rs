@@ -17,7 +17,7 @@ use crate::units::{Bytes, Packets};
 fn fifo(isolate: Isolate, limit: u64) -> Isolated<SimplePacket> {
     let kind = DisciplineKind::Buffered(BufferParams {
         schedule: SchedulerParams::Fifo(NoParams),
-        drop: PolicyParams::Tail(TailDropParams { limit: Some(Limit::Packets(Packets::new(limit))) }),
+        drop: PolicyParams::Tail(TailDropParams { limit: Some(Limit::Packets(Packets::new(limit)).into()) }),
     });
     // A scenario is refused this; but it shows in which order packets of a host stand for its tokens.
     let params = IsolatedParams { isolate, kind: Box::new(kind) };

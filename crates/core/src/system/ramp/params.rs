@@ -2,7 +2,7 @@
 
 use super::overload::OverloadPolicy;
 use super::requirement::{Tuning, Units};
-use crate::limit::Limit;
+use crate::limit::{BufferSize, Limit};
 use crate::packet::FlowClass;
 use crate::param::{Entry, EntryArgs, GoesBy, Heeds, Inside, Param, ParamError, Role, Traits, require};
 use crate::params;
@@ -27,7 +27,7 @@ params! {
     /// Parameters of [`Ramp`](super::Ramp).
     pub struct RampParams {
         /// Size of the queue of each real-rate flow, and of that of all greedy flows, for which the interface queue counts too.
-        limit: Limit = Param::of("1000p", "chosen: above all that flows with sockets of 64 KB keep in a queue").symbol("B"),
+        limit: BufferSize = Param::of("1000p", "chosen: above all that flows with sockets of 64 KB keep in a queue").symbol("B"),
         /// What a real-rate flow's queue should hold, where there is no `target_delay`.
         target: Bytes = Param::of("16KiB", "section 5"),
         /// What a queue should hold, in time at the flow's own rate, instead of `target`.
@@ -96,9 +96,9 @@ const MAX_DELAY: u64 = 1_000;
 const MAX_PACKET: Bytes = Bytes::new(65_535);
 
 impl RampParams {
-    /// The size of what divides among greedy flows: what the interface queue leaves of `limit`, if it leaves anything.
-    pub(crate) fn greedy_limit(&self) -> Option<Limit> {
-        match self.limit {
+    /// The size of what divides among greedy flows: what the interface queue leaves of the size of a queue, if it leaves anything.
+    pub(crate) fn greedy_limit(&self, of_queue: Limit) -> Option<Limit> {
+        match of_queue {
             Limit::Packets(limit) => {
                 let left = limit.get().saturating_sub(self.interface_queue.get());
                 (left > 0).then_some(Limit::Packets(Packets::new(left)))

@@ -34,7 +34,7 @@ fn invalid_values_are_refused_with_the_key_and_a_fix() {
         (
             "fifo",
             &["limit=50"],
-            "`limit`: `50` is not a limit in packets or bytes; write for example \"50p\" or \"64kB\"",
+            "`limit`: `50` is not a size in packets, bytes or time of the link; write for example \"50p\", \"64kB\" or \"100ms\"",
         ),
         ("fifo", &["limit=0p"], "`limit`: a buffer holds at least one packet; write for example \"50p\""),
         ("pfd", &["limit=0B"], "`limit`: a buffer holds at least one packet; write for example \"50p\""),
