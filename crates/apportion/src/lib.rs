@@ -96,6 +96,7 @@ pub use apportion_core;
 pub use apportion_core::system::Catalog;
 pub use apportion_core::units;
 pub use apportion_report::flent::{FlentError, write as export_flent};
+pub use apportion_report::latex::of_run as latex;
 pub use apportion_report::league::{Cell as LeagueCell, League as LeagueTable};
 pub use apportion_report::plot;
 pub use apportion_report::rows;

@@ -257,7 +257,11 @@ pub struct Export {
     pub run: PathBuf,
     /// The table: flows, links, completions, media, statistics, responses, series, allocations or phase_sensitivity; or flent, for a data
     /// file of Flent
-    pub table: String,
+    #[arg(required_unless_present = "latex")]
+    pub table: Option<String>,
+    /// The metrics of all points instead, as tables of LaTeX for the package booktabs: means with 95 % intervals
+    #[arg(long, conflicts_with_all = ["table", "point"])]
+    pub latex: bool,
     /// The point of a sweep that a file of Flent has, such as `queue=red`
     #[arg(long, value_name = "LABEL")]
     pub point: Option<String>,

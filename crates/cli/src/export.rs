@@ -1,4 +1,4 @@
-//! `apportion export`: a table of a run as CSV, or a run as a data file of Flent.
+//! `apportion export`: a table of a run as CSV, its metrics as tables of LaTeX, or a run as a data file of Flent.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write as _};
@@ -11,8 +11,12 @@ use crate::output;
 use crate::status::Status;
 
 pub fn export(arguments: &Export) -> anyhow::Result<Status> {
-    let Export { run, table, point, out, force } = arguments;
+    let Export { run, table, latex: _, point, out, force } = arguments;
     let write = |out: &mut dyn io::Write| -> anyhow::Result<()> {
+        let Some(table) = table else {
+            let table = apportion::latex(&apportion::load(run)?);
+            return Ok(out.write_all(table.as_bytes())?);
+        };
         if table == FLENT {
             return apportion::export_flent(run, point.as_deref(), out).map_err(|error| match error {
                 apportion::FlentError::Write(error) => error.into(),
@@ -36,7 +40,7 @@ pub fn export(arguments: &Export) -> anyhow::Result<Status> {
             to_file(path, *force, |file| write(file))?;
             output::print(&format!(
                 "{}: {}\n",
-                if table == FLENT { "file" } else { "table" },
+                if table.as_deref() == Some(FLENT) { "file" } else { "table" },
                 path.display()
             ))?;
         }

@@ -1,6 +1,10 @@
-//! LaTeX text: escaping and tables.
+//! LaTeX text: escaping, tables, and the metrics of a run as such.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
+
+use crate::run_results::name;
+use crate::store::{StoredPoint, StoredRun};
 
 /// What LaTeX has for a character that it reads as something else, or that its default fonts lack; `validation/kit` has the same.
 const AS: [(char, &str); 34] = [
@@ -64,7 +68,7 @@ pub struct Table {
     pub comment: Vec<String>,
     /// How columns stand, a letter each: `l` or `r`.
     pub columns: String,
-    /// The heads of the columns. Text, as the cells are.
+    /// The heads of the columns. Text, as the cells are; one of several lines has them below each other.
     pub head: Vec<String>,
     /// Whether heads stand upright, for columns that are narrower than they are: with the package `graphicx`.
     pub is_upright: bool,
@@ -92,6 +96,10 @@ impl Table {
         let _ = writeln!(out, "\\begin{{tabular}}{{@{{}}{}@{{}}}}", self.columns);
         let head = self.head.iter().enumerate().map(|(at, cell)| match self.is_upright && at > 0 {
             true => format!("\\rotatebox{{90}}{{{}}}", escape(cell)),
+            false if cell.contains('\n') => {
+                let lines: Vec<String> = cell.lines().map(escape).collect();
+                format!("\\shortstack[r]{{{}}}", lines.join(" \\\\ "))
+            }
             false => escape(cell),
         });
         let _ = writeln!(out, "\\toprule\n{} \\\\", head.collect::<Vec<_>>().join(" & "));
@@ -104,6 +112,49 @@ impl Table {
         }
         out + "\\bottomrule\n\\end{tabular}\n"
     }
+}
+
+/// Chosen: as many points as stand next to each other on a page of one column.
+const POINTS_ABREAST: usize = 4;
+
+/// The metrics of a stored run: a row for each metric and a column for each point, which holds the mean and half of its 95 % interval.
+/// Every four points have a table of their own, so that none is wider than a page.
+#[must_use]
+pub fn of_run(run: &StoredRun) -> String {
+    let means = match run.seeds.len() {
+        1 => "One seed: there are no intervals.".to_owned(),
+        seeds => format!("Means over {seeds} seeds, and half of their 95 % intervals."),
+    };
+    let mut comment = vec![format!("{}, scenario {}", run.title, run.hash), means];
+    if !run.complete {
+        comment.push("The run was interrupted: results are missing.".to_owned());
+    }
+    comment.extend(run.faults.iter().map(|fault| format!("NOT VALID: {fault}")));
+    let table = |(at, points): (usize, &[StoredPoint])| {
+        let comment = if at == 0 { comment.clone() } else { Vec::new() };
+        let heads = points.iter().map(|point| name(&point.label).replace(", ", "\n"));
+        let head: Vec<String> = ["metric".to_owned(), "unit".to_owned()].into_iter().chain(heads).collect();
+        let columns = "ll".to_owned() + &"r".repeat(points.len());
+        Table { comment, columns, head, is_upright: false, groups: rows(points) }.text()
+    };
+    run.points.chunks(POINTS_ABREAST).enumerate().map(table).collect::<Vec<_>>().join("\n")
+}
+
+/// A row for each metric of these points; those of the same group, customer or link together.
+fn rows(points: &[StoredPoint]) -> Vec<Vec<Vec<String>>> {
+    let mut metrics: Vec<(&str, &str)> = Vec::new();
+    let mut known = BTreeSet::new();
+    for metric in points.iter().flat_map(|point| point.summary.metrics.iter()) {
+        if known.insert(metric.name.as_str()) {
+            metrics.push((&metric.name, metric.unit));
+        }
+    }
+    let part = |metric: &str| metric.split_once('/').map(|(_, part)| part.to_owned());
+    let row = |&(metric, unit): &(&str, &str)| {
+        let cells = points.iter().map(|point| point.summary.metrics.show(metric).unwrap_or("–".to_owned()));
+        [metric.to_owned(), unit.to_owned()].into_iter().chain(cells).collect()
+    };
+    metrics.chunk_by(|a, b| part(a.0) == part(b.0)).map(|group| group.iter().map(row).collect()).collect()
 }
 
 /// A cell. A number below zero has a minus and no hyphen; a row that begins with `[` would be taken for an argument of the line before.

@@ -1,4 +1,4 @@
-//! Runs as data files of Flent, and Flent's plots of them.
+//! Runs as data files of Flent, and Flent's plots of them; their metrics as tables of LaTeX.
 //!
 //! Plots are skipped, with the reason, where there is no Flent.
 
@@ -47,6 +47,23 @@ fn a_point_of_a_run_is_a_file_of_flent() {
     assert!((3.8..=4.0).contains(&mean), "{mean}");
     let table = apportion(folder.path(), &["export", "out", "flows", "--point", "queue=drr"]);
     assert!(table.status == 2 && table.err.contains("leave --point out"), "{}", table.err);
+}
+
+#[test]
+fn metrics_of_a_run_are_a_table_of_latex() {
+    let folder = run();
+    let table = apportion(folder.path(), &["export", "out", "--latex"]);
+    assert_eq!(table.status, 0, "{}", table.err);
+    assert!(
+        table
+            .out
+            .contains("metric & unit & queue=fifo & queue=drr \\\\\n\\midrule\nthroughput\\_mbps & Mb/s & "),
+        "{}",
+        table.out
+    );
+    for words in [&["export", "out", "flows", "--latex"][..], &["export", "out"]] {
+        assert_eq!(apportion(folder.path(), words).status, 2, "{words:?}");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use apportion_core::queue::DropReason;
 use apportion_core::units::Bytes;
 use apportion_report::{
-    Contents, PointSummary, Provenance, ReplicationRows, RunResults, WriteError, compare, export, load,
+    Contents, PointSummary, Provenance, ReplicationRows, RunResults, WriteError, compare, export, latex, load,
 };
 use sha2::{Digest as _, Sha256};
 
@@ -314,6 +314,44 @@ fn a_run_compared_with_itself_does_not_differ() {
         let difference = row.differences[0].unwrap();
         assert_eq!((difference.absolute, difference.overlap), (0.0, Some(true)), "{row:?}");
     }
+}
+
+#[test]
+fn metrics_are_tables_of_latex_as_in_the_comparison() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut results = quickstart(&[7, 8, 9]);
+    results.points[0].label = "rate=5Mbit, queue=100%_a".to_owned();
+    write(dir.path(), &results);
+    let stored = load(dir.path()).unwrap();
+    let text = latex::of_run(&stored);
+    assert!(text.contains("% Means over 3 seeds, and half of their 95 % intervals.\n"), "{text}");
+    assert!(
+        text.contains("metric & unit & \\shortstack[r]{rate=5Mbit \\\\ queue=100\\%\\_a} & queue=red & "),
+        "{text}"
+    );
+    let line = |metric: &str| text.lines().find(|line| line.starts_with(&format!("{metric} & "))).unwrap();
+    let comparison = compare(std::slice::from_ref(&stored)).unwrap();
+    for metric in ["throughput_mbps", "jain", "delay_p95_ms/tcp", "queue_delay_p95_ms/bottleneck"] {
+        let measured = comparison.rows.iter().filter(|row| row.metric == metric);
+        let cells: Vec<_> =
+            measured.map(|row| latex::escape(&row.measured[0].unwrap().to_string())).collect();
+        let line = line(&latex::escape(metric));
+        assert!(
+            cells.len() == 4 && line.ends_with(&format!(" & {} \\\\", cells.join(" & "))),
+            "{line}: {cells:?}"
+        );
+    }
+    assert!(line("throughput\\_mbps/tcp").contains(" $\\pm$ "), "{text}");
+    // Five points take two tables; what was interrupted or is not valid is said in a comment.
+    let mut more = quickstart(&[7]);
+    more.complete = false;
+    more.points.push(point(&FIFO, &ten_and_one(1_000, 0.0, 0.0, 9.0), &[7]));
+    more.points[4].label = "[fifth]".to_owned();
+    write(dir.path(), &more);
+    let text = latex::of_run(&load(dir.path()).unwrap());
+    assert_eq!(text.matches("\\begin{tabular}").count(), 2);
+    assert!(text.contains("% One seed: there are no intervals.\n% The run was interrupted"), "{text}");
+    assert!(text.contains("metric & unit & [fifth] \\\\"), "{text}");
 }
 
 /// A file of results can hold any numbers.
