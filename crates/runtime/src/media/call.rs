@@ -4,7 +4,8 @@
 //! draft-ietf-rmcat-gcc-02, section 4, which sends at the target rate. The receiver of an adaptive call estimates
 //! the rate of the path ([`DelayControl`]) and reports it every `REPORTS`, and at once when it has fallen by more than 3 % since the
 //! last report (draft-alvestrand-rmcat-remb-03, section 3), with the share of lost packets (RFC 3550 section 6.4.1). The sender's rate is the
-//! smaller one of that estimate and its [own](after_loss), within the bounds of the call.
+//! smaller one of that estimate and its [own](after_loss), within the bounds of the call. At its start it [probes](Prober) for the rate of the
+//! path; the result is reported at once, and both estimates go on from there. The padding of clusters is no part of the call's rate.
 //!
 //! The voice at the receiver is played out of a buffer of one length: the 95th percentile of the network's delay and a packet's 20 ms, as it holds
 //! whole packets. A packet that comes later is lost. From mouth to ear it takes this, the 20 ms that a packet collects, and what
@@ -29,6 +30,7 @@ use apportion_scenario::media::{AdaptiveCall, Codec};
 
 use super::Emission;
 use super::e_model::{opinion, rating};
+use super::probe::Prober;
 use super::rate_control::{DelayControl, after_loss};
 use crate::histogram::Histogram;
 use crate::outcome::CallQuality;
@@ -66,6 +68,9 @@ pub struct Call {
 struct Adaptive {
     params: Arc<AdaptiveCall>,
     control: DelayControl,
+    prober: Prober,
+    /// What the receiver has measured of a cluster and not reported.
+    probed: Option<Rate>,
     /// The sender's own estimate, by losses.
     by_loss: Rate,
     rtt: Span,
@@ -88,6 +93,8 @@ struct Adaptive {
 struct Report {
     /// What the path can carry.
     estimate: Rate,
+    /// The result of a cluster since the last report.
+    probed: Option<Rate>,
     /// Of the packets since the last report, how many were lost, in parts of 256.
     lost: u8,
     /// When the last packet was sent, by its own account.
@@ -151,6 +158,8 @@ impl Call {
         let adaptive = Adaptive {
             params: Arc::clone(params),
             control: DelayControl::new(first),
+            prober: Prober::new(first, params.max, start),
+            probed: None,
             by_loss: first,
             rtt: FIRST_RTT,
             next_report: start + REPORTS,
@@ -200,7 +209,7 @@ impl Call {
 
     pub(super) fn next_timer(&self) -> Option<Time> {
         let report = self.adaptive.as_ref().map(|adaptive| adaptive.next_report);
-        let packet = (!self.unsent.is_empty()).then_some(self.next_packet);
+        let packet = self.probe_at().or((!self.unsent.is_empty()).then_some(self.next_packet));
         [Some(self.next_frame), packet, report].into_iter().flatten().filter(|&at| at < self.stop).min()
     }
 
@@ -209,13 +218,22 @@ impl Call {
             self.next_frame = now + self.interval;
             self.make_frame(now);
         }
-        if self.next_packet <= now
+        let probe_at = self.probe_at();
+        if let Some(adaptive) = &mut self.adaptive
+            && probe_at.is_some_and(|at| at <= now)
+        {
+            // Media first, then padding.
+            let media = self.unsent.pop();
+            let size = media.unwrap_or(self.packet);
+            adaptive.prober.on_sent(now, self.next, size);
+            self.next_packet = now + self.gap;
+            self.send(now, size, media.unwrap_or(Bytes::ZERO), out);
+        } else if probe_at.is_none()
+            && self.next_packet <= now
             && let Some(size) = self.unsent.pop()
         {
             self.next_packet = now + self.gap;
-            out.push(Emission::Datagram(self.next, size));
-            self.next += 1;
-            self.measured.sent(now, size);
+            self.send(now, size, size, out);
         }
         if let Some(adaptive) = &mut self.adaptive
             && adaptive.next_report <= now
@@ -223,6 +241,17 @@ impl Call {
             adaptive.next_report = now + REPORTS;
             out.extend(adaptive.report(now).map(Emission::Report));
         }
+    }
+
+    fn probe_at(&self) -> Option<Time> {
+        self.adaptive.as_ref().and_then(|adaptive| adaptive.prober.next_packet())
+    }
+
+    /// A packet of this size leaves, of which `media` is part of the call's rate.
+    fn send(&mut self, now: Time, size: Bytes, media: Bytes, out: &mut Vec<Emission>) {
+        out.push(Emission::Datagram(self.next, size));
+        self.next += 1;
+        self.measured.sent(now, media);
     }
 
     fn make_frame(&mut self, now: Time) {
@@ -234,7 +263,8 @@ impl Call {
         // The larger ones come first.
         self.unsent
             .extend((0..parts).rev().map(|part| Bytes::new(size / parts + u64::from(part < size % parts))));
-        (self.next_packet, self.gap) = (now, self.interval.div(parts));
+        // What a cluster has held up goes with this frame.
+        (self.next_packet, self.gap) = (now, self.interval.div(self.unsent.len() as u64));
     }
 
     /// A packet arrives, with its number and the time at which it was sent.
@@ -249,10 +279,16 @@ impl Call {
     pub fn on_report(&mut self, now: Time, number: u32) {
         let Some(adaptive) = &mut self.adaptive else { return };
         let Some(report) = adaptive.take_report(number) else { return };
-        let Adaptive { params, by_loss, rtt, .. } = adaptive.as_mut();
+        let Adaptive { params, prober, by_loss, rtt, .. } = adaptive.as_mut();
         *rtt = now.since(report.sent).saturating_sub(report.held);
         let within = |rate: Rate| rate.clamp(params.min, params.max);
-        *by_loss = within(after_loss(*by_loss, f64::from(report.lost) / 256.0));
+        *by_loss = within(match report.probed {
+            Some(rate) => {
+                prober.on_result(now, rate);
+                rate
+            }
+            None => after_loss(*by_loss, f64::from(report.lost) / 256.0),
+        });
         self.rate = within(report.estimate.min(*by_loss));
     }
 
@@ -281,6 +317,11 @@ impl Adaptive {
         self.highest = self.highest.max(number + 1);
         self.last = Some((sent, now));
         self.control.on_packet(now, sent, size, self.rtt);
+        if let Some(rate) = self.prober.on_arrival(now, number, sent, size) {
+            self.control.on_probe(rate);
+            self.probed = Some(rate);
+            self.next_report = now;
+        }
         // 3 %, in whole bits.
         let (now_bit, then_bit) = (self.control.estimate().as_bit(), self.reported_rate.as_bit());
         if u128::from(now_bit) * 100 < u128::from(then_bit) * 97 {
@@ -297,7 +338,13 @@ impl Adaptive {
         self.reported = (self.highest, self.arrived);
         self.reported_rate = self.control.estimate();
         let lost = u8::try_from(parts).unwrap_or(u8::MAX);
-        self.reports.push_back(Report { estimate: self.reported_rate, lost, sent, held: now.since(arrived) });
+        self.reports.push_back(Report {
+            estimate: self.reported_rate,
+            probed: self.probed.take(),
+            lost,
+            sent,
+            held: now.since(arrived),
+        });
         self.next += 1;
         Some(self.next - 1)
     }
@@ -417,15 +464,41 @@ mod tests {
     }
 
     #[test]
-    fn an_adaptive_call_grows_to_its_highest_rate_where_there_is_room() {
+    fn an_adaptive_call_has_its_highest_rate_at_once_where_there_is_room() {
         let mut call = adaptive();
-        let sent = play(&mut call, Time::from_secs(60), |_, _| Some(Span::from_millis(30)));
+        let quiet = |_: u32, _| Some(Span::from_millis(30));
+        // Clusters of 0.9, 1.8 and 2 Mb/s, of which two begin when a result is back.
+        play(&mut call, Time::from_millis(500), quiet);
+        assert_eq!(call.outcome(Time::from_millis(500)).lost, Some(0.0));
+        assert!(call.rate > Rate::from_kbit(1_950), "{}", call.rate);
+        let sent = play(&mut call, Time::from_secs(60), quiet);
         assert_eq!(call.rate, Rate::from_mbit(2));
         assert_eq!(sent.iter().filter(|one| matches!(one, Emission::Report(_))).count(), 59);
         // 10 kB in nine packets of equal size, but for a byte.
         let Some(Emission::Datagram(_, size)) = sent.last() else { panic!("{:?}", sent.last()) };
         assert!((1_111..=1_112).contains(&size.get()));
         assert_eq!(call.adaptive.unwrap().rtt, Span::from_millis(50));
+    }
+
+    #[test]
+    fn without_results_of_probes_it_grows_by_five_percent_a_second() {
+        let mut call = adaptive();
+        // Of the clusters too little arrives.
+        let after = |_: u32, now: Time| (now > Time::from_millis(500)).then(|| Span::from_millis(30));
+        play(&mut call, Time::from_secs(20), after);
+        assert!((Rate::from_kbit(500)..Rate::from_kbit(900)).contains(&call.rate), "{}", call.rate);
+    }
+
+    #[test]
+    fn padding_is_no_part_of_the_rate() {
+        let mut call = adaptive();
+        let sent = play(&mut call, Time::from_millis(400), |_, _| None);
+        let all: u64 =
+            sent.iter().map(|one| if let Emission::Datagram(_, size) = one { size.get() } else { 0 }).sum();
+        // 300 kb/s for 0.4 s are 15 kB; the clusters of ten packets carry 3 kB of them.
+        assert!((20_000..24_000).contains(&all), "{all}");
+        let rate = call.outcome(Time::from_millis(400)).rate;
+        assert!((Rate::from_kbit(290)..=Rate::from_kbit(310)).contains(&rate), "{rate}");
     }
 
     #[test]

@@ -7,12 +7,14 @@
 //! |---|---|
 //! | [`player`] | adaptive video over TCP: requests, the buffer, what the viewer sees |
 //! | [`call`] | calls over UDP: frames, reports, delay and loss |
+//! | [`probe`] | what the path carries at the start of a call, by clusters of packets |
 //! | [`rate_control`] | the rate of a call, by the gradient of delay and by loss |
 //! | [`e_model`] | the quality of a call from delay and loss |
 
 pub mod call;
 pub mod e_model;
 pub mod player;
+pub mod probe;
 pub mod rate_control;
 
 use apportion_core::units::{Bytes, Time};

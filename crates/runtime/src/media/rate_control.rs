@@ -1,48 +1,60 @@
-//! The rate of a call: Google Congestion Control as in draft-ietf-rmcat-gcc-02, with the gradient of delay at the receiver and losses at
-//! the sender. Carlucci, De Cicco, Holmer, Mascolo, "Analysis and Design of the Google Congestion Control for Web Real-time
-//! Communication", MMSys 2016, has the same filter, threshold and states.
+//! The rate of a call: Google Congestion Control with the delay-based estimate at the receiver and losses at the sender, as in
+//! draft-ietf-rmcat-gcc-02. The gradient of delay is that of libwebrtc since 2017: a line through the smoothed delays of the last groups
+//! (its `TrendlineEstimator`) in place of the draft's Kalman filter.
 //!
 //! | symbol | here | unit | value | from |
 //! |---|---|---|---|---|
 //! | `burst_time` | `BURST` | ms | 5 | draft, section 5.2 and table 1 |
-//! | `q`, `e(0)` | `STATE_NOISE`, `error` | – | 0.001, 0.1 | table 1 |
-//! | `chi` | `CHI` | – | 0.01 | within [0.1, 0.001] of table 1 |
-//! | `K` | `GROUPS` | groups | 60 | chosen: two seconds of video |
-//! | – | `MOST_GROUPS` | groups | 60 | what implementations take, see below |
+//! | – | `GROUPS` | groups | 20 | libwebrtc, `kDefaultTrendlineWindowSize` |
+//! | – | `DELAY_SMOOTHING` | – | 0.9 | `kDefaultTrendlineSmoothingCoeff` |
+//! | – | `GAIN` | – | 4 | `kDefaultTrendlineThresholdGain` |
+//! | – | `MOST_GROUPS` | groups | 60 | `kMinNumDeltas` |
 //! | `del_var_th(0)` | `threshold` | ms | 12.5, held within 6 to 600 | section 5.4 |
-//! | `K_u`, `K_d` | `GAIN_UP`, `GAIN_DOWN` | ms⁻¹ | 0.01, 0.00018 | table 1 |
+//! | `K_u`, `K_d` | `GAIN_UP`, `GAIN_DOWN` | ms⁻¹ | 0.0087, 0.039 | libwebrtc; Carlucci, De Cicco, Holmer, Mascolo, MMSys 2016 |
 //! | `overuse_time_th` | `OVERUSE_TIME` | ms | 10 | table 1 |
 //! | `T` | `WINDOW` | s | 1 | within [0.5, 1] of table 1 |
 //! | `beta` | `BETA` | – | 0.85 | table 1 |
 //! | `eta` | – | – | 1.08 a second | section 5.5 |
 //!
 //! A group is the packets that were sent within 5 ms. The routine of section 5.5 runs once a response time, as it recommends,
-//! and at once with the first sign of over-use. What deviates: the
-//! detector compares the threshold with `m(i)` times the number of groups so far, at most 60, as implementations do. The draft has `m(i)` alone, of
-//! which a threshold of 12.5 ms is a queue that grows by a third of the time, and one of 600 ms none at all.
+//! and at once with the first sign of over-use. What deviates from the draft:
 //!
-//! Cost: O(1) for each packet, O(K) for each group. Memory: 16 bytes for each packet of the window.
+//! - The Kalman filter's `m(i)` is a difference of delay for each group, which is larger where groups are rarer: of two calls the slower one
+//!   saw over-use first, and had 0.5 of 8 Mb/s for minutes. The slope of a line is one in time.
+//! - Growth is additive from the first over-use on, until more arrives than the rate at which over-use began explains (`Capacity`). In the draft
+//!   it is additive only within three deviations of that rate, so each cycle begins below them, with growth in proportion, which leaves
+//!   the shares of two calls as they are.
+//! - The bound of 1.5 times what arrives keeps the estimate from growing and does not lower it, as in libwebrtc: what arrives is averaged over a
+//!   second, and a probe has found more.
+//!
+//! Cost: O(1) for each packet, O(`GROUPS`) for each group. Memory: 16 bytes for each packet of the window.
 
 use std::collections::VecDeque;
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
 const BURST: Span = Span::from_millis(5);
-const STATE_NOISE: f64 = 1e-3;
-const CHI: f64 = 0.01;
-const GROUPS: usize = 60;
+const LONGEST_BURST: Span = Span::from_millis(100);
+const GROUPS: usize = 20;
+const DELAY_SMOOTHING: f64 = 0.9;
+const GAIN: f64 = 4.0;
 const MOST_GROUPS: u32 = 60;
-const GAIN_UP: f64 = 0.01;
-const GAIN_DOWN: f64 = 0.000_18;
+const GAIN_UP: f64 = 0.0087;
+const GAIN_DOWN: f64 = 0.039;
 const LEAST_THRESHOLD: f64 = 6.0;
 const GREATEST_THRESHOLD: f64 = 600.0;
 /// The threshold does not follow what exceeds it by more (section 5.4), ms.
 const OUTLIER: f64 = 15.0;
+/// The longest time between groups that moves the threshold, ms.
+const LONGEST_STEP: f64 = 100.0;
 const OVERUSE_TIME: f64 = 10.0;
 const WINDOW: Span = Span::from_secs(1);
 const BETA: f64 = 0.85;
 /// Of the average of rates at which over-use began (section 5.5).
 const SMOOTHING: f64 = 0.95;
+/// Of their deviation, kbit/s.
+const LEAST_DEVIATION: f64 = 0.4;
+const GREATEST_DEVIATION: f64 = 2.5;
 
 /// What the detector sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +78,8 @@ struct Group {
     /// When the first of them was sent, and the last.
     first: Time,
     sent: Time,
-    /// When the last of them arrived.
+    /// When the first of them arrived, and the last.
+    began: Time,
     arrived: Time,
 }
 
@@ -76,19 +89,21 @@ pub struct DelayControl {
     /// The group whose packets arrive, and the one before.
     group: Option<Group>,
     before: Option<Group>,
-    /// `m(i)`, ms.
-    gradient: f64,
+    /// Delay since the first group, ms, and the same smoothed.
+    delay: f64,
+    smoothed: f64,
+    /// When the last groups arrived, ms after the first, and their smoothed delays.
+    line: VecDeque<(f64, f64)>,
+    /// When the first group arrived.
+    origin: Time,
+    /// The slope of that line.
+    slope: f64,
     /// Groups so far, as many as count.
     count: u32,
-    /// `e(i)`.
-    error: f64,
-    /// `var_v_hat(i)`, ms².
-    noise: f64,
-    /// Times between the sendings of the last groups, ms.
-    gaps: VecDeque<f64>,
     threshold: f64,
-    /// For how long the gradient has been above the threshold, ms.
+    /// For how long the trend has been above the threshold, ms.
     over_for: f64,
+    signal: Signal,
     state: State,
     /// `A_hat`, bit/s.
     estimate: f64,
@@ -97,8 +112,8 @@ pub struct DelayControl {
     window: VecDeque<(Time, Bytes)>,
     in_window: Bytes,
     began: Option<Time>,
-    /// Mean and variance of the rates at which over-use began.
-    limit: Option<(f64, f64)>,
+    /// The rate at which over-use begins, once it has.
+    capacity: Option<Capacity>,
 }
 
 fn ms(later: Time, earlier: Time) -> f64 {
@@ -112,20 +127,22 @@ impl DelayControl {
         Self {
             group: None,
             before: None,
-            gradient: 0.0,
+            delay: 0.0,
+            smoothed: 0.0,
+            line: VecDeque::new(),
+            origin: Time::ZERO,
+            slope: 0.0,
             count: 0,
-            error: 0.1,
-            noise: 1.0,
-            gaps: VecDeque::new(),
             threshold: 12.5,
             over_for: 0.0,
+            signal: Signal::Normal,
             state: State::Increase,
             estimate: first.as_bit() as f64,
             updated: None,
             window: VecDeque::new(),
             in_window: Bytes::ZERO,
             began: None,
-            limit: None,
+            capacity: None,
         }
     }
 
@@ -144,31 +161,36 @@ impl DelayControl {
             self.in_window -= self.window.pop_front().map_or(Bytes::ZERO, |(_, size)| size);
         }
         let Some(group) = &mut self.group else {
-            self.group = Some(Group { first: sent, sent, arrived: now });
+            self.group = Some(Group { first: sent, sent, began: now, arrived: now });
             return;
         };
-        // What was held up and comes at once is one group (section 5.2).
-        let is_burst = now.since(group.arrived) < BURST && ms(now, group.arrived) < ms(sent, group.sent);
+        // What was held up and comes at once is one group (section 5.2), for no longer than libwebrtc's `kMaxBurstDuration`.
+        let is_burst = now.since(group.arrived) < BURST
+            && ms(now, group.arrived) < ms(sent, group.sent)
+            && now.since(group.began) < LONGEST_BURST;
         if sent < group.first + BURST || is_burst {
             (group.sent, group.arrived) = (group.sent.max(sent), now);
             return;
         }
-        let done = std::mem::replace(group, Group { first: sent, sent, arrived: now });
+        let done = std::mem::replace(group, Group { first: sent, sent, began: now, arrived: now });
         if let Some(before) = self.before.replace(done) {
             self.on_group(now, before, done, rtt);
         }
     }
 
+    /// A cluster of packets has found this rate. It counts unless the path is over-used.
+    pub fn on_probe(&mut self, rate: Rate) {
+        if self.state != State::Decrease {
+            self.estimate = rate.as_bit() as f64;
+        }
+    }
+
     fn on_group(&mut self, now: Time, before: Group, group: Group, rtt: Span) {
         let (gap, between) = (ms(group.sent, before.sent), ms(group.arrived, before.arrived));
-        if self.gaps.len() == GROUPS {
-            self.gaps.pop_front();
-        }
-        self.gaps.push_back(gap);
-        let last = self.gradient;
-        self.filter(between - gap);
+        let last = self.slope;
+        self.fit(group.arrived, between - gap);
         self.count = (self.count + 1).min(MOST_GROUPS);
-        let signal = self.detect(between, last);
+        let signal = self.detect(gap, between, last);
         let response = 100.0 + rtt.as_secs_f64() * 1e3;
         let since = self.updated.map(|at| ms(now, at));
         let is_new = signal == Signal::Over && self.state != State::Decrease;
@@ -178,38 +200,53 @@ impl DelayControl {
         }
     }
 
-    /// The arrival-time filter (section 5.3).
-    fn filter(&mut self, variation: f64) {
-        // Gaps are above zero: each group was sent after the one before.
-        let fastest = self.gaps.iter().copied().fold(f64::INFINITY, f64::min);
-        let alpha = libm::pow(1.0 - CHI, 30.0 / 1e3 * fastest);
-        let innovation = variation - self.gradient;
-        let bound = 3.0 * libm::sqrt(self.noise);
-        let bounded = innovation.clamp(-bound, bound);
-        self.noise = (alpha * self.noise + (1.0 - alpha) * bounded * bounded).max(1.0);
-        let gain = (self.error + STATE_NOISE) / (self.noise + self.error + STATE_NOISE);
-        self.error = (1.0 - gain) * (self.error + STATE_NOISE);
-        self.gradient += innovation * gain;
+    /// Fits the line of delays, to which a group adds this `variation`; the arrival-time filter of section 5.3.
+    fn fit(&mut self, arrived: Time, variation: f64) {
+        if self.count == 0 {
+            self.origin = arrived;
+        }
+        self.delay += variation;
+        self.smoothed = DELAY_SMOOTHING * self.smoothed + (1.0 - DELAY_SMOOTHING) * self.delay;
+        if self.line.len() == GROUPS {
+            self.line.pop_front();
+        }
+        self.line.push_back((ms(arrived, self.origin), self.smoothed));
+        if self.line.len() < GROUPS {
+            return;
+        }
+        let mean = |of: fn(&(f64, f64)) -> f64| self.line.iter().map(of).sum::<f64>() / GROUPS as f64;
+        let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+        let over: f64 = self.line.iter().map(|point| (point.0 - x) * (point.1 - y)).sum();
+        let under: f64 = self.line.iter().map(|point| (point.0 - x) * (point.0 - x)).sum();
+        if under > 0.0 {
+            self.slope = over / under;
+        }
     }
 
-    /// The over-use detector (section 5.4).
-    fn detect(&mut self, between: f64, last: f64) -> Signal {
-        let trend = self.gradient * f64::from(self.count);
+    /// The over-use detector (section 5.4) of a group sent `gap` ms and arrived `between` ms after the one before; `last` is the slope before.
+    fn detect(&mut self, gap: f64, between: f64, last: f64) -> Signal {
+        let trend = self.slope * f64::from(self.count) * GAIN;
         let size = trend.abs();
         let signal = if trend > self.threshold {
-            self.over_for += between;
-            // The first group above it tells nothing of how long it has been so.
-            let is_long = self.over_for >= OVERUSE_TIME;
-            if is_long && self.gradient >= last { Signal::Over } else { Signal::Normal }
+            // The first group above it has been so for half of its time, and is none alone.
+            let is_first = self.over_for == 0.0;
+            self.over_for += if is_first { gap / 2.0 } else { gap };
+            if !is_first && self.over_for > OVERUSE_TIME && self.slope >= last {
+                self.over_for = 0.0;
+                Signal::Over
+            } else {
+                self.signal
+            }
         } else {
             self.over_for = 0.0;
             if trend < -self.threshold { Signal::Under } else { Signal::Normal }
         };
         if size - self.threshold <= OUTLIER {
             let gain = if size < self.threshold { GAIN_DOWN } else { GAIN_UP };
-            let moved = self.threshold + between * gain * (size - self.threshold);
+            let moved = self.threshold + between.clamp(0.0, LONGEST_STEP) * gain * (size - self.threshold);
             self.threshold = moved.clamp(LEAST_THRESHOLD, GREATEST_THRESHOLD);
         }
+        self.signal = signal;
         signal
     }
 
@@ -229,34 +266,26 @@ impl DelayControl {
             State::Increase => self.increase(incoming, since, response),
             State::Decrease => {
                 let Some(incoming) = incoming else { return self.estimate *= BETA };
-                let (mean, variance) = self.limit.unwrap_or((incoming, 0.0));
-                let off = incoming - mean;
-                let variance = SMOOTHING * (variance + (1.0 - SMOOTHING) * off * off);
-                self.limit = Some((mean + (1.0 - SMOOTHING) * off, variance));
+                let capacity = self.capacity.filter(|capacity| incoming >= capacity.bounds().0);
+                self.capacity =
+                    Some(capacity.map_or_else(|| Capacity::new(incoming), |one| one.next(incoming)));
                 self.estimate = self.estimate.min(BETA * incoming);
             }
         }
     }
 
     fn increase(&mut self, incoming: Option<f64>, since: f64, response: f64) {
-        let mut is_close = false;
-        if let (Some(incoming), Some((mean, variance))) = (incoming, self.limit) {
-            let deviation = 3.0 * libm::sqrt(variance);
-            is_close = (incoming - mean).abs() <= deviation;
-            if incoming > mean + deviation {
-                self.limit = None;
-            }
-        }
-        if is_close {
+        self.capacity =
+            self.capacity.filter(|one| incoming.is_none_or(|incoming| incoming <= one.bounds().1));
+        let grown = if self.capacity.is_some() {
             let frame = self.estimate / 30.0;
             let packet = frame / (frame / (1_200.0 * 8.0)).ceil().max(1.0);
-            self.estimate += (0.5 * (since / response).min(1.0) * packet).max(1_000.0);
+            self.estimate + (since / response).min(1.0) * packet
         } else {
-            self.estimate *= libm::pow(1.08, (since / 1e3).min(1.0));
-        }
-        if let Some(incoming) = incoming {
-            self.estimate = self.estimate.min(1.5 * incoming);
-        }
+            self.estimate * libm::pow(1.08, (since / 1e3).min(1.0))
+        };
+        let bound = incoming.map_or(f64::INFINITY, |incoming| 1.5 * incoming);
+        self.estimate = grown.min(bound.max(self.estimate));
     }
 
     /// `R_hat`, bit/s, once it has been measured over a whole window.
@@ -264,6 +293,32 @@ impl DelayControl {
         let &(last, _) = self.window.back()?;
         let is_whole = last.since(self.began?) >= WINDOW;
         is_whole.then(|| self.in_window.bits() as f64 / WINDOW.as_secs_f64())
+    }
+}
+
+/// The rate at which over-use began, averaged, and the square of its deviation by the mean: libwebrtc's `LinkCapacityEstimator`. kbit/s.
+#[derive(Clone, Copy, Debug)]
+struct Capacity {
+    mean: f64,
+    deviation: f64,
+}
+
+impl Capacity {
+    fn new(incoming: f64) -> Self {
+        Self { mean: incoming / 1e3, deviation: LEAST_DEVIATION }
+    }
+
+    fn next(self, incoming: f64) -> Self {
+        let mean = SMOOTHING * self.mean + (1.0 - SMOOTHING) * incoming / 1e3;
+        let off = mean - incoming / 1e3;
+        let deviation = SMOOTHING * self.deviation + (1.0 - SMOOTHING) * off * off / mean.max(1.0);
+        Self { mean, deviation: deviation.clamp(LEAST_DEVIATION, GREATEST_DEVIATION) }
+    }
+
+    /// Three deviations below and above it, bit/s: beyond them the path has changed.
+    fn bounds(self) -> (f64, f64) {
+        let three = 3.0 * libm::sqrt(self.deviation * self.mean);
+        ((self.mean - three) * 1e3, (self.mean + three) * 1e3)
     }
 }
 
@@ -342,17 +397,38 @@ mod tests {
     }
 
     #[test]
-    fn the_threshold_rises_with_the_gradient_and_not_with_outliers() {
+    fn the_threshold_follows_the_trend_and_not_outliers() {
         let mut control = DelayControl::new(Rate::from_kbit(300));
-        (control.gradient, control.count) = (0.5, 40);
-        control.detect(33.0, 0.5);
-        assert!((control.threshold - (12.5 + 33.0 * 0.01 * 7.5)).abs() < 1e-9);
-        (control.gradient, control.threshold) = (1.0, 12.5);
-        control.detect(33.0, 1.0);
+        // A trend of 20 ms, above the threshold by 7.5.
+        (control.slope, control.count) = (0.125, 40);
+        control.detect(33.0, 33.0, 0.125);
+        assert!((control.threshold - (12.5 + 33.0 * GAIN_UP * 7.5)).abs() < 1e-9);
+        (control.slope, control.threshold) = (0.25, 12.5);
+        control.detect(33.0, 33.0, 0.25);
         assert!((control.threshold - 12.5).abs() < 1e-9);
-        control.gradient = 0.0;
-        control.detect(33.0, 0.0);
-        assert!((control.threshold - 12.5 * (1.0 - 33.0 * 0.00018)).abs() < 1e-9);
+        control.slope = 0.0;
+        control.detect(33.0, 10.0, 0.0);
+        assert!((control.threshold - 12.5 * (1.0 - 10.0 * GAIN_DOWN)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn growth_is_additive_near_the_rate_of_over_use() {
+        let mut control = DelayControl::new(Rate::from_kbit(300));
+        let next = feed(&mut control, 0, 3, 1_250, |_| 20);
+        let next = feed(&mut control, next, 4, 1_250, |k| 20 + 15 * k);
+        let capacity = control.capacity.unwrap();
+        // What arrives then, 206 kb/s, is within its bounds.
+        let next = feed(&mut control, next, 1, 850, |_| 20 + 15 * 121);
+        let (least, most) = capacity.bounds();
+        assert!((least..most).contains(&206e3), "{capacity:?}");
+        let before = control.estimate;
+        let next = feed(&mut control, next, 2, 850, |_| 20 + 15 * 121);
+        // A frame of a thirtieth of a second each response time, which is 150 ms: a fifth in a second.
+        let grown = control.estimate / before;
+        assert!((1.2..1.5).contains(&grown), "{grown}");
+        // Twice as much shows that the path has changed.
+        feed(&mut control, next, 3, 2_500, |_| 20 + 15 * 121);
+        assert!(control.capacity.is_none());
     }
 
     #[test]

@@ -107,6 +107,33 @@ fn a_call_alone_fills_most_of_its_path_and_little_of_its_queue() {
 }
 
 #[test]
+fn a_call_alone_has_its_rate_within_two_seconds() {
+    let flows = r#"flow.call = { from = "a", to = "b", source = { kind = "call" } }"#;
+    let text = scenario("10Mbit", r#"{ kind = "fifo", limit = "200p" }"#, flows);
+    let call = heard(&run(&text.replace("40s", "12s").replace(r#""5s""#, r#""2s""#)), "call");
+    // 2.5 Mb/s, which growth of 5 % a second has after 43 s.
+    assert!(call.rate > Rate::from_kbit(2_400), "{call:?}");
+}
+
+#[test]
+fn two_calls_of_several_megabits_have_the_same() {
+    let flows = |start: &str| {
+        format!(
+            r#"
+            flow.one = {{ from = "a", to = "b", source = {{ kind = "call", max = "10Mbit" }} }}
+            flow.two = {{ from = "a", to = "b", start = "{start}", source = {{ kind = "call", max = "10Mbit" }} }}
+        "#
+        )
+    };
+    for (rate, start) in [("8Mbit", "0s"), ("8Mbit", "30s"), ("15Mbit", "30s")] {
+        let text = scenario(rate, r#""fifo""#, &flows(start));
+        let outcome = run(&text.replace("40s", "150s").replace(r#""5s""#, r#""60s""#));
+        let [one, two] = ["one", "two"].map(|name| heard(&outcome, name).rate.as_mbit_f64());
+        assert!((one / two - 1.0).abs() < 0.3, "{rate} {start}: {one} {two}");
+    }
+}
+
+#[test]
 fn a_call_beside_another_makes_way_and_takes_its_room_later() {
     let text = |from: &str| {
         let flows = r#"
