@@ -36,7 +36,7 @@ _UNITS = {
 
 def sweep(
     scenario: Scenario,
-    settings: Mapping[str, Any],
+    settings: Mapping[str | tuple[str, ...], Any],
     /,
     *,
     seeds: int = 1,
@@ -57,7 +57,8 @@ def sweep(
     scenario : Scenario
         What to run.
     settings : mapping of str to sequence
-        Lists of values by key path, as :meth:`apportion.Scenario.set` takes them.
+        Lists of values by key path, as :meth:`apportion.Scenario.set` takes them. A tuple of key paths has tuples of values: these vary
+        together, as one axis.
     seeds, jobs, phase_check, progress, force, cache, on_drop, on_mark, on_sample
         As of :meth:`apportion.Scenario.run`.
     client : distributed.Client, optional
@@ -85,7 +86,8 @@ def sweep(
     >>> w.axes
     {'rate': ['2Mbit', '4Mbit'], 'queue': ['fifo', 'drr']}
     """
-    swept = scenario.set(settings)
+    lists = _lists(scenario, settings)
+    swept = scenario.set(lists)
     callbacks = Callbacks(on_drop, on_mark, on_sample)
     if client is not None:
         if called := callbacks.names():
@@ -94,9 +96,27 @@ def sweep(
         from . import _cluster
 
         native, interrupted = _cluster.run(client, swept._native, seeds, phase_check, force, progress)
-        return Sweep(swept, of_run(native, interrupted, seeds, 3), list(settings))
+        return Sweep(swept, of_run(native, interrupted, seeds, 3), list(lists))
     results = run(swept._native, seeds, jobs, phase_check, progress, None, force, cache, callbacks)
-    return Sweep(swept, results, list(settings))
+    return Sweep(swept, results, list(lists))
+
+
+def _lists(scenario: Scenario, settings: Mapping[str | tuple[str, ...], Any]) -> dict[str, Any]:
+    """Lists of values by key path, and which of them vary together."""
+    lists: dict[str, Any] = {}
+    together = []
+    for key, values in settings.items():
+        if isinstance(key, str):
+            lists[key] = values
+            continue
+        rows = [(row,) if isinstance(row, str) else tuple(row) for row in values]
+        if wrong := [row for row in rows if len(row) != len(key)]:
+            raise ValueError(f"{wrong[0]!r} is no tuple of {len(key)} values, one for each of {', '.join(key)}")
+        lists.update(zip(key, map(list, zip(*rows))))
+        together.append(list(key))
+    if together and "\n[sweep]\n" in scenario.canonical:
+        raise ValueError("the scenario says itself which lists vary together, under [sweep]; set them there")
+    return {**lists, "sweep.zip": together} if together else lists
 
 
 class Sweep:
@@ -118,11 +138,30 @@ class Sweep:
         names = {name if last.count(name) == 1 else key: key for key, name in zip(keys, last)}
         places = {key.rsplit(".", 1)[-1]: place for place, key in enumerate(order)}
         # Those that were asked for here come last, in the order of the question.
-        self._keys = dict(sorted(names.items(), key=lambda pair: places.get(pair[1].rsplit(".", 1)[-1], -1)))
+        all_keys = dict(sorted(names.items(), key=lambda pair: places.get(pair[1].rsplit(".", 1)[-1], -1)))
+        # Those that vary together are one axis, by the first; the others by their axis.
+        self._keys: dict[str, str] = {}
+        self._others: dict[str, str] = {}
+        for name, key in all_keys.items():
+            axis = next((axis for axis, first in self._keys.items() if self._vary_together(first, key)), None)
+            if axis is None:
+                self._keys[name] = key
+            else:
+                self._others[name] = axis
+        self._paths = names
+
+    def _vary_together(self, first: str, second: str) -> bool:
+        points = [point.settings for point in self.scenario.points]
+        pairs = {(point[first], point[second]) for point in points}
+        values = [len({point[key] for point in points}) for key in (first, second)]
+        return values == [len(pairs)] * 2 and len(pairs) > 1
 
     @property
     def axes(self) -> dict[str, list[str]]:
-        """The values of each axis, by the last part of its key path where that is unique, else by the path."""
+        """The values of each axis, by the last part of its key path where that is unique, else by the path.
+
+        Lists that vary together are one axis, that of the first.
+        """
         points = self.scenario.points
         return {name: list(dict.fromkeys(point.settings[key] for point in points)) for name, key in self._keys.items()}
 
@@ -138,7 +177,8 @@ class Sweep:
         -------
         xarray.Dataset
             Its dimensions are the axes, ``replication``, and ``flow`` or ``link``; its variables are the columns of numbers, with units as
-            attributes. Axes of quantities have their numbers as coordinates, in bit/s, s, bytes or packets. Replications that
+            attributes. Axes of quantities have their numbers as coordinates, in bit/s, s, bytes or packets; what varies together with
+            an axis is a second coordinate of its dimension. Replications that
             an interrupt left out are NaN. Needs xarray: ``pip install 'apportion[xarray]'``.
 
         Raises
@@ -173,6 +213,12 @@ class Sweep:
 
         dimensions = (*axes, "replication", item)
         data = xarray.Dataset(coords={name: _coordinate(name, values) for name, values in axes.items()})
+        for name, axis in self._others.items():
+            values = dict.fromkeys(
+                (point.settings[self._keys[axis]], point.settings[self._paths[name]]) for point in self.scenario.points
+            )
+            _, numbers, attributes = _coordinate(name, [value for _, value in values])
+            data = data.assign_coords({name: (axis, numbers, attributes)})
         data = data.assign_coords({"replication": range(len(self.results.seeds)), item: list(items)})
         if table == "flows":
             group_of = dict(zip(source["flow"], source["group"]))

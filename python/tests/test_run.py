@@ -213,3 +213,19 @@ def test_a_run_goes_on_from_what_was_kept(small: ap.Scenario, tmp_path: Path, mo
     with pytest.warns(UserWarning, match="/dev/null/cache.*is not kept for other runs") as caught:
         small.run(cache=True, progress=False)
     assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_tuples_of_keys_vary_together(small: ap.Scenario) -> None:
+    pairs = [("2Mbit", "4ms"), ("4Mbit", "2ms")]
+    w = ap.sweep(small, {("rate", "delay"): pairs, "queue": ["fifo", "drr"]}, progress=False)
+    assert (len(w.scenario.points), w.axes) == (4, {"rate": ["2Mbit", "4Mbit"], "queue": ["fifo", "drr"]})
+    found = {(p.settings["topology.bottleneck.rate"], p.settings["topology.bottleneck.delay"]) for p in w.scenario.points}
+    assert found == set(pairs)
+    data = w.to_xarray()
+    assert data["delay"].dims == ("rate",) and data["delay"].values.tolist() == [4e-3, 2e-3]
+    for values in ([("2Mbit",)], ["2Mbit"]):
+        with pytest.raises(ValueError, match="is no tuple of 2 values, one for each of rate, delay"):
+            ap.sweep(small, {("rate", "delay"): values})
+    with pytest.raises(ValueError, match=r"under \[sweep\]"):
+        zipped = {"rate": ["2Mbit", "3Mbit"], "delay": ["4ms", "5ms"], "sweep.zip": [["rate", "delay"]]}
+        ap.sweep(small.set(zipped), {("rate", "delay"): pairs})

@@ -43,12 +43,14 @@ fn without_effect(points: &[Point]) -> Vec<String> {
     let idle = (0..keys).filter(|&key| {
         let mut first_with: BTreeMap<Vec<&str>, &model::Scenario> = BTreeMap::new();
         let is_swept = points.iter().any(|point| point.settings[key] != points[0].settings[key]);
-        is_swept
+        let is_idle = is_swept
             && points.iter().all(|point| {
                 let others = point.settings.iter().enumerate().filter(|(at, _)| *at != key);
                 let others = others.map(|(_, (_, value))| value.as_str()).collect();
                 *first_with.entry(others).or_insert(&point.scenario) == &point.scenario
-            })
+            });
+        // No two points differ in one alone of keys that vary together.
+        is_idle && first_with.len() < points.len()
     });
     let line = |key: usize| {
         format!(

@@ -70,7 +70,7 @@ impl Axis {
 /// The points of a run on their axes.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Sweep {
-    /// The parameters with several values.
+    /// The parameters with several values. Those that vary together are one axis, by the values of the first.
     pub(crate) axes: Vec<Axis>,
     /// For each point the position of its value on each axis.
     pub(crate) at: Vec<Vec<usize>>,
@@ -94,10 +94,21 @@ impl Sweep {
             if axis.values.len() < 2 {
                 continue;
             }
-            for (point, text) in at.iter_mut().zip(texts) {
-                point.extend(axis.values.iter().position(|value| value == text));
+            let places: Vec<usize> =
+                texts.iter().filter_map(|text| axis.values.iter().position(|value| value == text)).collect();
+            let varies_with = |other: &usize| {
+                let pairs: BTreeSet<_> =
+                    at.iter().zip(&places).map(|(point, place)| (point[*other], *place)).collect();
+                let other: &Axis = &axes[*other];
+                pairs.len() == axis.values.len() && pairs.len() == other.values.len()
+            };
+            match (0..axes.len()).find(varies_with) {
+                Some(other) => axes[other].name = format!("{} with {}", axes[other].name, axis.name),
+                None => {
+                    at.iter_mut().zip(places).for_each(|(point, place)| point.push(place));
+                    axes.push(axis);
+                }
             }
-            axes.push(axis);
         }
         (!axes.is_empty()).then_some(Self { axes, at })
     }
@@ -159,6 +170,7 @@ mod tests {
         let sweep = sweep(&[
             &[("link.wire.rate", "10Mbit"), ("link.wire.queue", "red")],
             &[("link.wire.rate", "500kbit"), ("link.wire.queue", "fifo")],
+            &[("link.wire.rate", "500kbit"), ("link.wire.queue", "red")],
         ]);
         assert_eq!(sweep.axes[0].title(), "rate, Mb/s");
         assert_eq!(sweep.axes[0].labels(), ["0.5", "10"]);
@@ -167,7 +179,7 @@ mod tests {
             (&sweep.axes[1].numbers, &sweep.axes[1].labels()[..]),
             (&None, &["red".into(), "fifo".into()][..])
         );
-        assert_eq!(sweep.at, [[1, 0], [0, 1]]);
+        assert_eq!(sweep.at, [[1, 0], [0, 1], [0, 0]]);
         assert_eq!((sweep.longest_numbers(&[]), sweep.longest_names(&[1])), (Some(0), None));
     }
 
@@ -186,6 +198,19 @@ mod tests {
         let paths = ["link.a.rate", "link.b.rate", "flow.x.count"];
         assert_eq!(paths.map(|path| short_name(path, &paths)), ["a.rate", "b.rate", "count"]);
         assert_eq!(short_name("seed", &["seed"]), "seed");
+    }
+
+    #[test]
+    fn parameters_that_vary_together_are_one_axis() {
+        let sweep = sweep(&[
+            &[("l.rate", "5Mbit"), ("l.queue", "red"), ("l.delay", "40ms")],
+            &[("l.rate", "5Mbit"), ("l.queue", "fifo"), ("l.delay", "40ms")],
+            &[("l.rate", "50Mbit"), ("l.queue", "red"), ("l.delay", "4ms")],
+            &[("l.rate", "50Mbit"), ("l.queue", "fifo"), ("l.delay", "4ms")],
+        ]);
+        let titles: Vec<_> = sweep.axes.iter().map(Axis::title).collect();
+        assert_eq!(titles, ["rate with delay, Mb/s", "queue"]);
+        assert_eq!(sweep.at, [[0, 0], [0, 1], [1, 0], [1, 1]]);
     }
 
     #[test]

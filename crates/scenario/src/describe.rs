@@ -84,7 +84,8 @@ A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` 
 (packets), `\"1%\"`. Unknown keys are refused. Every error message names the file, the line, the key and the fix.
 
 - **Sweeps.** A list in place of a value runs the scenario once for each entry; `\"10ms..50ms step 10ms\"` is short for a list.
-  Several lists make a grid.
+  Several lists make a grid. Those that `[sweep]` names vary together, the first value of one with the first of the other:
+  `zip = [[\"rate\", \"delay\"]]` for `[topology.bottleneck]` with `rate = [\"5Mbit\", \"50Mbit\"]` and `delay = [\"40ms\", \"4ms\"]` makes two points.
 - **Formulas.** In a group of flows (`count = 30`) and in access links, `i` is the number of the member or host:
   `\"100 * i\"`, `\"2ms * i\"`, and in names `\"l{i}\"`, `\"in{ceil(i / 2)}\"`. Operators, lowest precedence first: `+ -`;
   `* / %`, evaluated from the left (`6 * 5 % 4` is 2); a leading `-`; `^`, evaluated from the right (`-2 ^ 2` is -4). A
@@ -278,6 +279,9 @@ fn param_schema(param: &Param) -> Value {
             amount_schema(param.kind, param.range)
         }
         Kind::Texts => json!({ "type": "array", "items": { "type": "string" }, "minItems": 1 }),
+        Kind::TextLists => {
+            json!({ "type": "array", "items": param_schema(&Param { kind: Kind::Texts, ..*param }) })
+        }
         Kind::Ordinals => {
             json!({ "type": "array", "items": { "type": "integer", "minimum": 1 }, "minItems": 1 })
         }
@@ -524,7 +528,7 @@ mod tests {
         // Editors read it for every file they open. Without `$defs` it had 364 kB; each discipline and marker of
         // the catalogue adds its parameters once, some 2 kB: this leaves room for a few more of them, and none for copies.
         let size = schema.to_string().len();
-        assert!((1..145_000).contains(&size), "{size}");
+        assert!((1..146_000).contains(&size), "{size}");
     }
 
     #[test]

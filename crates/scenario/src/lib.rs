@@ -97,6 +97,7 @@ mod web;
 mod written_sizes;
 mod written_source;
 mod written_web;
+mod zip;
 
 pub use capture::Capture;
 pub use estimate::Estimate;

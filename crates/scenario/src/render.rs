@@ -247,7 +247,7 @@ fn value(catalog: Option<&Catalog>, key: &Param, item: Option<&Item>) -> Option<
         return Some(one(catalog, key.kind, &Item::text(key.default?, crate::problem::Place::Override)));
     };
     match (key.kind, alternatives(item)) {
-        (Kind::Texts | Kind::Ordinals | Kind::Tables(_), _) | (_, Ok(None) | Err(_)) => {
+        (Kind::Texts | Kind::TextLists | Kind::Ordinals | Kind::Tables(_), _) | (_, Ok(None) | Err(_)) => {
             Some(one(catalog, key.kind, item))
         }
         (_, Ok(Some(values))) => {

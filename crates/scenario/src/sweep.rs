@@ -2,7 +2,7 @@
 //!
 //! A list stands for its alternatives, except under keys whose values are lists by nature; `"10ms..50ms step
 //! 10ms"` stands for five of them. Several lists are axes of a grid: their points are visited in the order of
-//! the file, the last axis fastest.
+//! the file, the last axis fastest. Lists that `[sweep]` zips are one axis.
 
 use std::str::FromStr;
 
@@ -14,6 +14,7 @@ use crate::problem::{Place, Problems};
 use crate::render;
 use crate::text::{Item, Table, Value, join, key_text, parse_override};
 use crate::value_names;
+use crate::zip;
 
 /// Most points of a grid.
 const MAX_POINTS: usize = 10_000;
@@ -22,7 +23,8 @@ const MAX_POINTS: usize = 10_000;
 const DEEPEST: usize = 16;
 
 /// Keys whose values are lists by nature.
-pub(crate) const LISTS: [&str; 7] = ["ladder", "path", "return_path", "lost", "packets", "between", "change"];
+pub(crate) const LISTS: [&str; 8] =
+    ["zip", "ladder", "path", "return_path", "lost", "packets", "between", "change"];
 
 /// One point of the grid.
 #[derive(Clone, Debug)]
@@ -35,13 +37,19 @@ pub(crate) struct GridPoint {
     pub root: Table,
 }
 
-struct Axis {
+/// A list or a range.
+pub(crate) struct Axis {
     /// Keys, with list positions as `[n]`.
     path: Vec<String>,
-    values: Vec<Item>,
+    pub values: Vec<Item>,
 }
 
 impl Axis {
+    /// The path of its key.
+    pub(crate) fn path(&self) -> String {
+        path_text(&self.path)
+    }
+
     /// What its values are.
     fn kind(&self, root: &Table) -> Kind {
         let Some((key, change)) = self.path.split_last() else { return Kind::Any };
@@ -52,23 +60,34 @@ impl Axis {
 
 /// Expands all lists and ranges; one point if there are none.
 pub(crate) fn expand(catalog: &Catalog, root: &Table, problems: &mut Problems) -> Vec<GridPoint> {
-    let mut axes = Vec::new();
-    find_in_table(root, &mut Vec::new(), &mut axes, problems);
-    let points = axes.iter().try_fold(1usize, |points, axis| points.checked_mul(axis.values.len()));
+    let (mut axes, mut root) = (Vec::new(), root.clone());
+    let said = zip::taken_out(&mut root);
+    find_in_table(&root, &mut Vec::new(), &mut axes, problems);
+    let dimensions = zip::dimensions(said.as_ref(), &axes, problems);
+    let lengths: Vec<usize> = dimensions.iter().map(|axis| axes[axis[0]].values.len()).collect();
+    let points = lengths.iter().try_fold(1usize, |points, length| points.checked_mul(*length));
     let Some(points) = points.filter(|points| *points <= MAX_POINTS) else {
-        let sizes: Vec<_> = axes.iter().map(|axis| axis.values.len().to_string()).collect();
+        let sizes: Vec<_> = lengths.iter().map(ToString::to_string).collect();
         let message = format!(
             "the sweep has {} points; at most {MAX_POINTS} are possible: shorten a list",
             sizes.join(" x ")
         );
-        problems.add(axes[0].values[0].place, path_text(&axes[0].path), message);
+        problems.add(axes[0].values[0].place, axes[0].path(), message);
         return Vec::new();
     };
     let names = short_names(&axes);
-    let catalog = render::with_preset(catalog, root);
-    let names_of = |axis: &Axis| value_names::names(catalog.as_ref(), axis.kind(root), &axis.values);
+    let catalog = render::with_preset(catalog, &root);
+    let names_of = |axis: &Axis| value_names::names(catalog.as_ref(), axis.kind(&root), &axis.values);
     let labels: Vec<Vec<String>> = axes.iter().map(names_of).collect();
-    (0..points).map(|point| grid_point(root, &axes, &names, &labels, point)).collect()
+    let point = |mut point: usize| {
+        let mut chosen = vec![0; axes.len()];
+        for (dimension, length) in dimensions.iter().zip(&lengths).rev() {
+            dimension.iter().for_each(|axis| chosen[*axis] = point % length);
+            point /= length;
+        }
+        grid_point(&root, &axes, &names, &labels, &chosen)
+    };
+    (0..points).map(point).collect()
 }
 
 fn grid_point(
@@ -76,22 +95,16 @@ fn grid_point(
     axes: &[Axis],
     names: &[String],
     labels: &[Vec<String>],
-    point: usize,
+    chosen: &[usize],
 ) -> GridPoint {
     let mut root = root.clone();
     let (mut label, mut settings) = (Vec::new(), Vec::new());
-    let mut rest = point;
-    let mut chosen = vec![0; axes.len()];
-    for (slot, axis) in chosen.iter_mut().zip(axes).rev() {
-        *slot = rest % axis.values.len();
-        rest /= axis.values.len();
-    }
-    for (((axis, name), labels), at) in axes.iter().zip(names).zip(labels).zip(chosen) {
+    for (((axis, name), labels), &at) in axes.iter().zip(names).zip(labels).zip(chosen) {
         if let Some(slot) = slot(&mut root, &axis.path) {
             *slot = axis.values[at].clone();
         }
         label.push(format!("{name}={}", labels[at]));
-        settings.push((path_text(&axis.path), labels[at].clone()));
+        settings.push((axis.path(), labels[at].clone()));
     }
     GridPoint { label: label.join(", "), settings, root }
 }

@@ -43,6 +43,13 @@ const fn all_optional<const N: usize>(mut keys: [Param; N]) -> [Param; N] {
     keys
 }
 
+/// How swept lists vary.
+pub(crate) const SWEEP: &[Param] = &[optional(
+    "zip",
+    of(Kind::TextLists),
+    "Lists of keys, by their paths or the ends of them, such as `rate`: of a list all have as many values, which vary together.",
+)];
+
 /// The whole file.
 pub(crate) const ROOT: &[Param] = &[
     optional("title", TEXT, "Title in reports; the file's name if absent."),
@@ -70,6 +77,7 @@ pub(crate) const ROOT: &[Param] = &[
          left, with `ecmp` each node on the way has its connections take one of its next hops, by a hash of the connection and \
          the seed, there and back each for itself; with `single` all take the path of the first names. `ecmp` if absent.",
     ),
+    optional("sweep", of(Kind::Table(SWEEP)), "How swept lists vary."),
     optional("defaults", of(Kind::Table(DEFAULTS)), "Default values for all links and flows."),
     optional("link", of(Kind::Map(LINK)), "Links by name. Their ends define the nodes."),
     optional("flow", of(Kind::Map(FLOW)), "Flows, or groups of similar flows, by name."),

@@ -49,6 +49,8 @@ pub enum Kind {
     Own(&'static str),
     /// A list of strings.
     Texts,
+    /// A list of lists of strings.
+    TextLists,
     /// A list of whole numbers from 1.
     Ordinals,
     /// `true`, `false`, or a list of strings of a form that its reader knows.
@@ -170,6 +172,7 @@ impl Kind {
             Self::Form(example) | Self::Defined(_, example) => example,
             Self::Own(_) => "\"..\"",
             Self::Texts => "[\"a\", \"b\"]",
+            Self::TextLists => "[[\"a\", \"b\"]]",
             Self::Ordinals => "[20, 22]",
             Self::Table(params) => {
                 let required = params.iter().filter(|param| param.is_required());

@@ -388,3 +388,72 @@ topology = { pairs = 2, kind = "dumbbell", bottleneck = { delay = "5ms", queue =
     assert_eq!(with(&[("title", "other")]).hash, suite.hash);
     assert_eq!(with(&[("flow.b.weight", "1")]).hash, suite.hash);
 }
+
+/// Three points of rate and delay, by two queues.
+const ZIPPED: [(&str, &str); 4] = [
+    ("topology.bottleneck.rate", r#"["1Mbit", "10Mbit", "10Mbit"]"#),
+    ("topology.bottleneck.queue", r#"["fifo", "red"]"#),
+    ("topology.bottleneck.delay", r#""10ms..30ms step 10ms""#),
+    ("sweep.zip", r#"[["delay", "topology.bottleneck.rate"]]"#),
+];
+
+#[test]
+fn zipped_lists_vary_together_as_one_axis() {
+    let suite = with(&ZIPPED);
+    let labels: Vec<_> = suite.points.iter().map(|point| point.label.as_str()).collect();
+    assert_eq!(
+        labels,
+        [
+            "rate=1Mbit, delay=10ms, queue=fifo",
+            "rate=1Mbit, delay=10ms, queue=red",
+            "rate=10Mbit, delay=20ms, queue=fifo",
+            "rate=10Mbit, delay=20ms, queue=red",
+            "rate=10Mbit (2), delay=30ms, queue=fifo",
+            "rate=10Mbit (2), delay=30ms, queue=red",
+        ]
+    );
+    assert!(suite.points.iter().all(|point| point.settings.len() == 3));
+    let again = try_load(&suite.canonical, &[]).unwrap();
+    assert_eq!(again.canonical, suite.canonical);
+    assert!(scenarios(&again) == scenarios(&suite));
+    // A point is the same however it came about, so that a cache has it already.
+    let alone = with(&[
+        ("topology.bottleneck.rate", "10Mbit"),
+        ("topology.bottleneck.queue", "red"),
+        ("topology.bottleneck.delay", "20ms"),
+    ]);
+    assert_eq!(suite.inputs(&suite.points[3]), alone.inputs(&alone.points[0]));
+}
+
+#[test]
+fn lists_that_cannot_be_zipped_are_refused() {
+    let error = |zip: &str| {
+        let errors = try_load(TEXT, &[&ZIPPED[..3], &[("sweep.zip", zip)]].concat()).unwrap_err();
+        assert_eq!(errors.len(), 1, "{errors:?}");
+        errors[0].clone()
+    };
+    let lengths = "`topology.bottleneck.rate` has 3 values and `topology.bottleneck.queue` has 2; lists that vary together have as many";
+    assert!(error(r#"[["rate", "queue"]]"#).ends_with(lengths), "{}", error(r#"[["rate", "queue"]]"#));
+    for (zip, message) in [
+        (
+            r#"[["rate", "count"]]"#,
+            "no key `count` has a list of values; swept is `topology.bottleneck.rate`",
+        ),
+        (r#"[["rate", "delay"], ["delay", "queue"]]"#, "`delay` is named twice"),
+        (r#"[["rate", "rate"]]"#, "`rate` is named twice"),
+        (r#"["rate", "delay"]"#, "is not a list of lists of two or more keys"),
+        (r#"[["rate"]]"#, "is not a list of lists of two or more keys"),
+        ("1", "is not a list of lists of two or more keys"),
+    ] {
+        assert!(error(zip).contains(message), "{zip}: {}", error(zip));
+        assert!(error(zip).contains("sweep.zip"), "{zip}: {}", error(zip));
+    }
+    let rates =
+        [("flow.a.source.rate", r#"["1Mbit", "2Mbit", "3Mbit"]"#), ("sweep.zip", r#"[["rate", "delay"]]"#)];
+    let errors = try_load(TEXT, &[&ZIPPED[..3], &rates].concat()).unwrap_err();
+    assert!(
+        errors[0].contains("`rate` may be `topology.bottleneck.rate` or `flow.a.source.rate`; write more"),
+        "{errors:?}"
+    );
+    assert!(try_load(TEXT, &[("sweep.grid", "1")]).unwrap_err()[0].contains("unknown key"));
+}
