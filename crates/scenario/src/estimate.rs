@@ -4,14 +4,15 @@
 //! - A flow has no more packets than it writes and than the narrowest link of its path carries; flows that share a link have no
 //!   more than that carries. TCP without an end fills its narrowest link. Each of its packets is acknowledged.
 //! - Of several paths of equal cost a flow takes that of its first connection in the first replication.
-//! - Memory is that of flows and connections, of what queues keep of flows, of packets on wires, and of series. Packets in queues are not
-//!   in it: their limits are the scenario's.
+//! - Memory is that of the program, of links, of flows and connections, of what queues keep of flows, of packets on wires and in the queues of
+//!   links that are full, and of series.
 //!
 //! The estimate is of the order of magnitude: losses, timeouts and delayed acknowledgements are not in it.
 
 use std::fmt;
 use std::sync::Arc;
 
+use apportion_core::limit::Limit;
 use apportion_core::param::Heeds;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
@@ -24,12 +25,18 @@ use crate::tcp::SackRecovery;
 /// Packet-hops and writes per second of CPU time. `docs/validation.md` ("Speed and memory") measures 9 to 23 million; chosen: a
 /// slow machine, and disciplines that cost more than a FIFO.
 const PER_SECOND: f64 = 4e6;
+/// Of the program with its catalogue, before it has a scenario, and of a link; both measured with one flow, on one link and on a fat tree
+/// of 1,536.
+const PROGRAM: f64 = 14e6;
+const PER_LINK: f64 = 2.9e3;
 /// Of a connection with its flow's entries in the scenario and in results, which are more than half of it (`docs/validation.md`).
 const PER_CONNECTION: f64 = 2.4e3;
 /// What RACK and CUBIC remember of one besides (`docs/validation.md`).
 const PER_RACK: f64 = 1.3e3;
-/// Of a packet on a wire: a handle of 16 bytes and a body of 64 (`crates/sim/src/packet.rs`), in tables that grow by doubling.
+/// Of a packet on a wire or in a queue: a handle of 16 bytes and a body of 64 (`crates/sim/src/packet.rs`), in tables that grow by doubling.
 const PER_PACKET: f64 = 100.0;
+/// What the queue of a full link holds at most, in the time of its link: the buffers of queues that set none, and more than an AQM lets wait.
+const FULL_QUEUE: f64 = 0.1;
 /// Of a sample of a flow or a link, at the peak, when the report draws it and the tables are written. Measured with
 /// `apportion run`, 2,000 flows and 1,000 and 3,000 samples of each: 250 to 253.
 const PER_SAMPLE: f64 = 250.0;
@@ -106,9 +113,11 @@ impl Scenario {
         let rates = self.highest_rates();
         let whole = self.stop.since(Time::ZERO).as_secs_f64().max(f64::MIN_POSITIVE);
         let samples = self.samples(whole);
-        let mut all = Estimate { samples, memory: samples * PER_SAMPLE, ..Estimate::default() };
-        // What flows want to send: over each link, in bits, and each in packets.
+        let mut all = Estimate { samples, memory: PROGRAM + samples * PER_SAMPLE, ..Estimate::default() };
+        all.memory += self.links.len() as f64 * PER_LINK;
+        // What flows want to send: over each link, in bits and in packets, and each in packets.
         let mut loads = vec![0.0; self.links.len()];
+        let mut counts = vec![0.0; self.links.len()];
         // The largest number of a flow over each link whose queue divides among flows.
         let mut slots: Vec<Option<usize>> = vec![None; self.links.len()];
         let keeps: Vec<bool> = self.links.iter().map(|link| link.queue.may_heed(Heeds::Weight)).collect();
@@ -132,7 +141,10 @@ impl Scenario {
             let most = |link: &LinkId| rates[link.index()] * equal(link).min(sent.connections) * time / size;
             let route = self.route(flow, &flow.path, 0, self.seed);
             let packets = route.iter().map(most).fold(sent.packets, f64::min);
-            route.iter().for_each(|link| loads[link.index()] += packets * size / equal(link));
+            for link in route.iter() {
+                loads[link.index()] += packets * size / equal(link);
+                counts[link.index()] += packets / equal(link);
+            }
             let back = if flow.transport.is_acknowledged() {
                 self.route(flow, &flow.back, 0, self.seed)
             } else {
@@ -144,6 +156,18 @@ impl Scenario {
         }
         let tables = slots.iter().flatten().map(|last| (last + 1) as f64 * PER_SLOT).sum::<f64>();
         all.memory += tables;
+        for (at, link) in self.links.iter().enumerate() {
+            // Of a single flow that fills it as of many.
+            if loads[at] > 0.99 * rates[at] * whole {
+                let holds = rates[at] * FULL_QUEUE * counts[at] / loads[at];
+                let limit = match link.queue.limit_at(link.rate) {
+                    Some(Limit::Packets(limit)) => limit.get() as f64,
+                    Some(Limit::Bytes(limit)) => bits(limit) * counts[at] / loads[at],
+                    None => f64::INFINITY,
+                };
+                all.memory += holds.min(limit) * PER_PACKET;
+            }
+        }
         for (wanted, route, back) in wanted {
             let share = |link: &LinkId| rates[link.index()] * whole / loads[link.index()].max(1.0);
             let packets = wanted * route.iter().map(share).fold(1.0, f64::min);
@@ -302,7 +326,7 @@ mod tests {
         assert!((many.hops - 60_000.0).abs() < 1.0, "{many:?}");
         // Of so many no samples are kept. As Linux each remembers what is outstanding.
         let crowd = flows(4_000);
-        let each = |text: &str| estimate(text).memory / 4_000.0;
+        let each = |text: &str| (estimate(text).memory - PROGRAM) / 4_000.0;
         let (reno, linux) = (each(&crowd), each(&crowd.replace("rfc", "linux")));
         assert!((2_000.0..3_000.0).contains(&reno) && (3_000.0..4_500.0).contains(&linux), "{reno} {linux}");
     }
@@ -335,7 +359,26 @@ mod tests {
         let (many, more) = (with(2_000, "10ms"), with(2_001, "10ms"));
         assert_eq!((many.samples, more.samples), (2_000.0 * 2_000.0, 0.0));
         assert!((0.9e9..1.1e9).contains(&many.memory) && many.seconds() > 5.0, "{many}");
-        assert!(more.memory < 2e7, "{more}");
+        assert!(more.memory < PROGRAM + 2e7, "{more}");
+    }
+
+    #[test]
+    fn packets_wait_in_the_queues_of_full_links_up_to_their_limits() {
+        let with = |limit: &str, source: &str| {
+            estimate(&format!(
+                r#"defaults.link.queue = {{ kind = "fifo", limit = "{limit}" }}
+                flow.x = {{ from = "a", to = "b", tcp = {{ profile = "rfc", segment = "1210B", header = "40B" }}, source = {source} }}"#
+            ))
+            .memory
+        };
+        let (greedy, file) = (r#"{ kind = "greedy" }"#, r#"{ kind = "file", size = "10kB" }"#);
+        // The link of 6 Mb/s is full, and its 100 ms are 60 packets of 1,250 bytes; the other is not, nor is either with a file.
+        let one = with("1p", greedy);
+        for (limit, packets) in [("10p", 10.0), ("12500B", 10.0), ("10000p", 60.0)] {
+            let more = with(limit, greedy) - one;
+            assert!((more / PER_PACKET - (packets - 1.0)).abs() < 0.1, "{limit}: {more}");
+        }
+        assert_eq!(with("10000p", file), with("1p", file));
     }
 
     #[test]
