@@ -313,15 +313,16 @@ pub struct Compare {
     /// Replications of each point in the lab; the simulator runs at least 10 [default: 1]
     #[arg(long, value_name = "N", value_parser = whole(1..=1_000))]
     pub seeds: Option<u64>,
-    /// Folder for the results of both [default: results/SCENARIO-parity]
-    #[arg(long, value_name = "DIR")]
+    /// Also write the comparison of runs as a page, a file .html; with --parity the folder for the results of both
+    /// [default: results/SCENARIO-parity]
+    #[arg(long, value_name = "FILE|DIR")]
     pub out: Option<PathBuf>,
     /// Set a value of the scenario
     #[arg(long, value_name = "PATH=VALUE", value_parser = setting)]
     pub set: Vec<(String, String)>,
     #[command(flatten)]
     pub late: Late,
-    /// Run it even if it would take more than a day, or 2 GB of memory, by an estimate
+    /// Overwrite the page; with --parity run it even if it would take more than a day, or 2 GB of memory, by an estimate
     #[arg(long)]
     pub force: bool,
     /// What carries out the queues of watched links in the lab; `kernel` needs root and a build with the feature `bpf`
@@ -338,10 +339,9 @@ impl Compare {
     pub fn option_of_runs(&self) -> Option<&'static str> {
         let options = [
             ("--seeds", self.seeds.is_some()),
-            ("--out", self.out.is_some()),
             ("--set", !self.set.is_empty()),
             ("--retries", self.late.retries.is_some()),
-            ("--force", self.force),
+            ("--force", self.force && self.out.is_none()),
             ("--backend", self.backend.is_some()),
         ];
         options.into_iter().find(|(_, is_given)| *is_given).map(|(name, _)| name)

@@ -1,9 +1,12 @@
-//! `apportion compare`: runs with the first of them, or the simulator with the TCP of this machine.
+//! `apportion compare`: runs with the first of them, as text and as a page, or the simulator with the TCP of this machine.
+
+use std::io::Write as _;
 
 use anyhow::Context as _;
 use serde::Serialize;
 
 use crate::arguments::{Backend, Compare, Wanted};
+use crate::export::to_file;
 use crate::lab::RealTime;
 use crate::output;
 use crate::run::load;
@@ -22,6 +25,13 @@ pub fn compare(arguments: &Compare) -> anyhow::Result<Status> {
             "nothing is run when results are compared: leave out {option}, or name a scenario with --parity"
         );
     }
+    let page = arguments.out.as_deref();
+    if let Some(file) = page.filter(|file| file.extension().is_none_or(|ending| ending != "html")) {
+        anyhow::bail!(
+            "`{}` does not end in .html: --out of runs is the file of a page; that of --parity is a folder",
+            file.display()
+        );
+    }
     let runs = arguments.runs.iter().map(apportion::load).collect::<Result<Vec<_>, _>>()?;
     let invalid = runs.iter().find(|run| !run.faults.is_empty() && !arguments.late.allow_late);
     if let Some(run) = invalid {
@@ -32,7 +42,13 @@ pub fn compare(arguments: &Compare) -> anyhow::Result<Status> {
         );
     }
     let comparison = apportion::compare(&runs)?;
+    if let Some(file) = page {
+        to_file(file, arguments.force, |out| Ok(out.write_all(comparison.page(&runs).as_bytes())?))?;
+    }
     print(arguments.json, &comparison.rows, &comparison)?;
+    if let Some(file) = page.filter(|_| !arguments.json) {
+        output::print(&format!("page: {}\n", file.display()))?;
+    }
     Ok(Status::SUCCESS)
 }
 

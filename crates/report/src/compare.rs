@@ -1,4 +1,4 @@
-//! Comparison of stored runs: common metrics, their differences and whether their intervals overlap.
+//! Comparison of stored runs: common metrics, their differences and whether their intervals overlap; as text and as a page.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -8,6 +8,8 @@ use serde::Serialize;
 use crate::statistics::{Estimate, number};
 use crate::store::{StoredPoint, StoredRun};
 use crate::summary::align;
+
+mod page;
 
 /// The metrics that several runs share, each compared with the first run's.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -93,7 +95,7 @@ impl NothingInCommon {
 /// # Errors
 /// If a run has no point in common with the first one.
 pub fn compare(runs: &[StoredRun]) -> Result<Comparison, NothingInCommon> {
-    let single = runs.iter().all(|run| run.points.len() == 1);
+    let single = are_single(runs);
     if let Some((first, others)) = runs.split_first() {
         let labels: BTreeSet<&str> = first.points.iter().map(|point| point.label.as_str()).collect();
         let is_other =
@@ -103,9 +105,8 @@ pub fn compare(runs: &[StoredRun]) -> Result<Comparison, NothingInCommon> {
         }
     }
     let mut rows = Vec::new();
-    for point in runs.first().map_or(&[][..], |first| &first.points) {
-        let matching: Vec<Option<&StoredPoint>> =
-            runs.iter().map(|run| run.points.iter().find(|p| single || p.label == point.label)).collect();
+    for matching in matching(runs) {
+        let Some(point) = matching.first().copied().flatten() else { continue };
         for metric in point.summary.metrics.iter() {
             let measured: Vec<Option<Estimate>> =
                 matching.iter().map(|p| p.and_then(|p| p.summary.metrics.get(&metric.name))).collect();
@@ -130,6 +131,22 @@ pub fn compare(runs: &[StoredRun]) -> Result<Comparison, NothingInCommon> {
     Ok(Comparison { runs: runs.collect(), rows })
 }
 
+/// Whether all runs have a single point: these are matched whatever they are called.
+fn are_single(runs: &[StoredRun]) -> bool {
+    runs.iter().all(|run| run.points.len() == 1)
+}
+
+/// For each point of the first run that of every run, in their order.
+fn matching(runs: &[StoredRun]) -> impl Iterator<Item = Vec<Option<&StoredPoint>>> {
+    let single = are_single(runs);
+    let points = runs.first().map_or(&[][..], |first| &first.points);
+    let of = move |label: &str, run| -> Option<&StoredPoint> {
+        let run: &StoredRun = run;
+        run.points.iter().find(|point| single || point.label == label)
+    };
+    points.iter().map(move |point| runs.iter().map(|run| of(&point.label, run)).collect())
+}
+
 fn difference(first: Estimate, other: Estimate) -> Difference {
     let absolute = other.mean - first.mean;
     let relative = (first.mean != 0.0).then(|| absolute / first.mean);
@@ -145,45 +162,52 @@ impl fmt::Display for Comparison {
         if self.rows.is_empty() {
             return writeln!(f, "no results in common");
         }
-        let mut header = vec!["metric".to_owned(), "unit".to_owned(), "[1]".to_owned()];
-        for i in 2..=self.runs.len() {
-            header.extend([format!("[{i}]"), format!("[{i}] - [1]"), "95 % intervals".to_owned()]);
-        }
         let mut point = None;
-        let mut rows = vec![header];
+        let mut rows = vec![header(self.runs.len())];
         for row in &self.rows {
             if point != Some(&row.point) && !row.point.is_empty() {
                 rows.push(vec![format!("{}:", row.point)]);
             }
             point = Some(&row.point);
-            rows.push(cells(row));
+            let mut cells = cells(row, "-");
+            if !row.point.is_empty() {
+                cells[0].insert_str(0, "  ");
+            }
+            rows.push(cells);
         }
         f.write_str(&align(&rows))
     }
 }
 
-fn cells(row: &ComparisonRow) -> Vec<String> {
-    let show = |e: &Option<Estimate>| e.map_or_else(|| "-".to_owned(), |e| e.to_string());
-    let indent = if row.point.is_empty() { "" } else { "  " };
-    let mut cells = vec![format!("{indent}{}", row.metric), row.unit.to_owned()];
+/// The heads of the table of so many runs.
+fn header(runs: usize) -> Vec<String> {
+    let mut header = vec!["metric".to_owned(), "unit".to_owned(), "[1]".to_owned()];
+    for i in 2..=runs {
+        header.extend([format!("[{i}]"), format!("[{i}] - [1]"), "95 % intervals".to_owned()]);
+    }
+    header
+}
+
+/// A row of the table, with `none` where there is nothing.
+fn cells(row: &ComparisonRow, none: &str) -> Vec<String> {
+    let show = |e: &Option<Estimate>| e.map_or_else(|| none.to_owned(), |e| e.to_string());
+    let mut cells = vec![row.metric.clone(), row.unit.to_owned()];
     cells.extend(row.measured.first().map(show));
     for (measured, difference) in row.measured.iter().skip(1).zip(&row.differences) {
         cells.push(show(measured));
         let Some(d) = difference else {
-            cells.extend(["-".to_owned(), "-".to_owned()]);
+            cells.extend([none.to_owned(), none.to_owned()]);
             continue;
         };
         let relative = d.relative.map_or_else(String::new, |r| format!(" ({:+.1} %)", r * 100.0));
         let sign = if d.absolute >= 0.0 { "+" } else { "" };
         cells.push(format!("{sign}{}{relative}", number(d.absolute)));
-        cells.push(
-            match d.overlap {
-                Some(true) => "overlap",
-                Some(false) => "apart",
-                None => "no interval",
-            }
-            .to_owned(),
-        );
+        let verdict = match d.overlap {
+            Some(true) => "not distinguishable",
+            Some(false) => "apart",
+            None => "no interval",
+        };
+        cells.push(verdict.to_owned());
     }
     cells
 }

@@ -114,11 +114,11 @@ impl Table {
     }
 }
 
-/// Chosen: as many points as stand next to each other on a page of one column.
-const POINTS_ABREAST: usize = 4;
+/// Chosen: as many points as stand next to each other on A4 in the size of footnotes, with margins of 25 mm.
+const POINTS_ABREAST: usize = 3;
 
 /// The metrics of a stored run: a row for each metric and a column for each point, which holds the mean and half of its 95 % interval.
-/// Every four points have a table of their own, so that none is wider than a page.
+/// Every three points have a table of their own, so that none is wider than a page.
 #[must_use]
 pub fn of_run(run: &StoredRun) -> String {
     let means = match run.seeds.len() {
@@ -142,19 +142,24 @@ pub fn of_run(run: &StoredRun) -> String {
 
 /// A row for each metric of these points; those of the same group, customer or link together.
 fn rows(points: &[StoredPoint]) -> Vec<Vec<Vec<String>>> {
-    let mut metrics: Vec<(&str, &str)> = Vec::new();
     let mut known = BTreeSet::new();
+    let mut parts: Vec<(Option<&str>, Vec<Vec<String>>)> = Vec::new();
     for metric in points.iter().flat_map(|point| point.summary.metrics.iter()) {
-        if known.insert(metric.name.as_str()) {
-            metrics.push((&metric.name, metric.unit));
+        if !known.insert(metric.name.as_str()) {
+            continue;
+        }
+        let show = |point: &StoredPoint| point.summary.metrics.show(&metric.name).unwrap_or("–".to_owned());
+        let row = [metric.name.clone(), metric.unit.to_owned()]
+            .into_iter()
+            .chain(points.iter().map(show))
+            .collect();
+        let part = metric.name.split_once('/').map(|(_, part)| part);
+        match parts.iter_mut().find(|(of, _)| *of == part) {
+            Some((_, rows)) => rows.push(row),
+            None => parts.push((part, vec![row])),
         }
     }
-    let part = |metric: &str| metric.split_once('/').map(|(_, part)| part.to_owned());
-    let row = |&(metric, unit): &(&str, &str)| {
-        let cells = points.iter().map(|point| point.summary.metrics.show(metric).unwrap_or("–".to_owned()));
-        [metric.to_owned(), unit.to_owned()].into_iter().chain(cells).collect()
-    };
-    metrics.chunk_by(|a, b| part(a.0) == part(b.0)).map(|group| group.iter().map(row).collect()).collect()
+    parts.into_iter().map(|(_, rows)| rows).collect()
 }
 
 /// A cell. A number below zero has a minus and no hyphen; a row that begins with `[` would be taken for an argument of the line before.

@@ -101,7 +101,14 @@ enum Arrangement {
 }
 
 impl Arrangement {
-    fn of(sweep: &Sweep) -> Option<Self> {
+    /// With the values of the parameter `coloured` as colours, if one is named.
+    fn of(sweep: &Sweep, coloured: Option<&str>) -> Option<Self> {
+        if let Some(run) = coloured.and_then(|name| sweep.axes.iter().position(|axis| axis.name == name)) {
+            let names = Some(run).filter(|&run| sweep.axes[run].values.len() <= COLOURS);
+            let x = sweep.longest_numbers(&[run]).map(|x| Self::Lines { x, names });
+            let rows = || sweep.longest_names(&[run]).map(|rows| Self::Dots { rows, names });
+            return x.or_else(rows).or(Some(Self::Dots { rows: run, names: None }));
+        }
         let few = |axis: &usize| sweep.axes[*axis].values.len() <= COLOURS;
         if let Some(x) = sweep.longest_numbers(&[]) {
             let names = sweep.longest_names(&[]).filter(few);
@@ -150,9 +157,18 @@ pub(crate) struct SweepPanels {
 
 /// The figures of a sweep, of one metric if it is named. Empty without a sweep.
 pub(crate) fn sweep_panels(points: &[Point<'_>], metric: Option<&str>) -> SweepPanels {
+    panels_of(points, metric, None)
+}
+
+/// The figures of a sweep of which one parameter is coloured.
+pub(crate) fn sweep_panels_by(points: &[Point<'_>], coloured: &str) -> SweepPanels {
+    panels_of(points, None, Some(coloured))
+}
+
+fn panels_of(points: &[Point<'_>], metric: Option<&str>, coloured: Option<&str>) -> SweepPanels {
     let settings: Vec<&[(String, String)]> = points.iter().map(|point| point.settings).collect();
     let Some(sweep) = Sweep::of(&settings) else { return SweepPanels::default() };
-    let Some(arrangement) = Arrangement::of(&sweep) else { return SweepPanels::default() };
+    let Some(arrangement) = Arrangement::of(&sweep, coloured) else { return SweepPanels::default() };
     let taken = arrangement.axes();
     let fixed: Vec<usize> = (0..sweep.axes.len()).filter(|axis| !taken.contains(axis)).collect();
     let mut combinations: Vec<Vec<usize>> =

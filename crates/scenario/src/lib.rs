@@ -31,6 +31,7 @@
 //! | [`gateway`], [`direction`] | the configuration of a gateway, read and checked likewise; up and down |
 //! | `plans` | files of customers with rates |
 //! | [`document`] | the reader of other files that people write, with the same messages |
+//! | `differences` | what differs between the texts of two scenarios |
 //! | [`describe`] | every key of a scenario file, for people and for editors |
 
 #![forbid(unsafe_code)]
@@ -57,6 +58,7 @@ mod changes;
 mod classes;
 mod customers;
 mod defaults;
+mod differences;
 mod ecmp;
 mod estimate;
 mod expression;
@@ -100,6 +102,7 @@ mod written_web;
 mod zip;
 
 pub use capture::Capture;
+pub use differences::{Difference, differences};
 pub use estimate::Estimate;
 pub use files::{FileError, ReadFile, open_file, read_file, read_text_file};
 pub use link_trace::{TraceColumns, delivery_trace};

@@ -172,8 +172,7 @@ fn bad_usage_exits_with_2_and_says_what_to_write() {
     assert!(error(&["compare", "one"]).contains("2"));
     assert!(error(&["compare", "one", "two"]).starts_with("error: cannot read results from `one`: "));
     // What says how a scenario is run, where none is.
-    for option in ["--backend=kernel", "--seeds=1", "--out=three", "--set=stop=1s", "--retries=0", "--force"]
-    {
+    for option in ["--backend=kernel", "--seeds=1", "--set=stop=1s", "--retries=0", "--force"] {
         let name = option.split('=').next().unwrap();
         assert_eq!(
             error(&["compare", "one", "two", option]),
@@ -233,6 +232,16 @@ fn runs_are_compared_by_their_folders() {
     let run = apportion(folder.path(), &["compare", "one", "two"]);
     assert_eq!(run.status, 0, "{}", run.err);
     assert!(run.out.contains("[2] - [1]"), "{}", run.out);
+    let page = apportion(folder.path(), &["compare", "one", "two", "--out", "page.html"]);
+    assert_eq!((page.status, page.out), (0, run.out + "page: page.html\n"));
+    let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(page.contains("link.bottleneck.rate") && page.contains("<svg"), "{page}");
+    for (out, message) in
+        [("page.html", "is there already; overwrite it with --force"), ("page", "does not end in .html")]
+    {
+        let refused = apportion(folder.path(), &["compare", "one", "two", "--out", out]);
+        assert!(refused.status == 2 && refused.err.contains(message), "{}", refused.err);
+    }
     let json = apportion(folder.path(), &["compare", "one", "two", "--json"]);
     assert!(json.out.lines().count() > 2);
     json.out

@@ -19,6 +19,8 @@ mod overview;
 mod series;
 mod sweeps;
 
+pub(crate) use sweeps::card;
+
 /// Chosen: keeps the page below 1.5 MB, which opens at once on a phone.
 const BUDGET: usize = 1_300_000;
 /// Chosen: more points than this are left to the tables.

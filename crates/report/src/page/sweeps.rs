@@ -58,7 +58,7 @@ pub(super) fn section(run: &RunResults) -> String {
 }
 
 /// A panel of the page.
-pub(super) fn card(panel: &Panel) -> String {
+pub(crate) fn card(panel: &Panel) -> String {
     let note = if panel.note.is_empty() { String::new() } else { format!("<br/>{}", escape(&panel.note)) };
     let keys: String = panel
         .legend

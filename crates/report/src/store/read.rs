@@ -42,6 +42,8 @@ pub struct StoredRun {
     pub faults: Vec<String>,
     /// The planned seeds.
     pub seeds: Vec<u64>,
+    /// The text of the scenario.
+    pub(crate) scenario: String,
     /// The points, in the order of the sweep.
     pub(crate) points: Vec<StoredPoint>,
 }
@@ -79,6 +81,7 @@ pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
     Ok(StoredRun {
         points,
         title: head.title,
+        scenario: head.scenario,
         hash: head.hash,
         complete: head.complete,
         faults: head.faults,

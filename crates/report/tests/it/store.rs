@@ -317,6 +317,45 @@ fn a_run_compared_with_itself_does_not_differ() {
 }
 
 #[test]
+fn the_page_of_a_comparison_has_the_rows_of_the_text_and_both_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, second] = ["first", "second"].map(|name| dir.path().join(name));
+    let seeds = [7, 8, 9];
+    let mut changed = quickstart(&seeds);
+    changed.scenario = changed.scenario.replace("60s", "<b>9s");
+    changed.points[0] = point(&FIFO, &ten_and_one(1_000, 0.0, 0.01, 9.0), &seeds);
+    write(&first, &quickstart(&seeds));
+    write(&second, &changed);
+    let runs = [&first, &second].map(|folder| load(folder).unwrap());
+    let comparison = compare(&runs).unwrap();
+    let page = comparison.page(&runs);
+    assert!(page.contains("<th scope=\"row\">stop</th><td>60s</td><td>&lt;b&gt;9s</td>"), "{page}");
+    // Every row of the text, in its words.
+    let text = comparison.to_string();
+    for line in text.lines().filter(|line| line.contains("ms  ")) {
+        let cells: Vec<&str> = line.split("  ").map(str::trim).filter(|cell| !cell.is_empty()).collect();
+        let (metric, rest) = cells.split_first().unwrap();
+        let row = format!("<th scope=\"row\">{metric}</th><td>{}</td>", rest.join("</td><td>"));
+        assert!(page.contains(&row), "{row}");
+    }
+    assert!(page.contains("<td>apart</td>") && page.contains("<td>not distinguishable</td>"));
+    // Both runs in the figure of each quantity, and next to each other for each point.
+    for run in ["[1] ", "[2] "] {
+        assert!(page.matches(&format!("</span>{run}")).count() > 8);
+        assert_eq!(page.matches(&format!("<br/>{run}")).count(), 4);
+    }
+    // Runs of a single point each, whatever these are called.
+    for (folder, kind) in [(&first, &FIFO), (&second, &DRR)] {
+        let single = run("one", &[7], vec![point(kind, &ten_and_one(1_000, 0.0, 0.0, 9.0), &[7])]);
+        write(folder, &single);
+    }
+    let runs = [&first, &second].map(|folder| load(folder).unwrap());
+    let page = compare(&runs).unwrap().page(&runs);
+    assert!(page.contains("One of the runs has a single seed") && page.contains("<td>no interval</td>"));
+    assert!(page.contains("runs of the same scenario") && page.matches("<svg").count() > 8, "{page}");
+}
+
+#[test]
 fn metrics_are_tables_of_latex_as_in_the_comparison() {
     let dir = tempfile::tempdir().unwrap();
     let mut results = quickstart(&[7, 8, 9]);
@@ -332,26 +371,28 @@ fn metrics_are_tables_of_latex_as_in_the_comparison() {
     let line = |metric: &str| text.lines().find(|line| line.starts_with(&format!("{metric} & "))).unwrap();
     let comparison = compare(std::slice::from_ref(&stored)).unwrap();
     for metric in ["throughput_mbps", "jain", "delay_p95_ms/tcp", "queue_delay_p95_ms/bottleneck"] {
-        let measured = comparison.rows.iter().filter(|row| row.metric == metric);
+        let measured = comparison.rows.iter().filter(|row| row.metric == metric).take(3);
         let cells: Vec<_> =
             measured.map(|row| latex::escape(&row.measured[0].unwrap().to_string())).collect();
         let line = line(&latex::escape(metric));
         assert!(
-            cells.len() == 4 && line.ends_with(&format!(" & {} \\\\", cells.join(" & "))),
+            cells.len() == 3 && line.ends_with(&format!(" & {} \\\\", cells.join(" & "))),
             "{line}: {cells:?}"
         );
     }
     assert!(line("throughput\\_mbps/tcp").contains(" $\\pm$ "), "{text}");
-    // Five points take two tables; what was interrupted or is not valid is said in a comment.
+    // Seven points take three tables; what was interrupted or is not valid is said in a comment.
     let mut more = quickstart(&[7]);
     more.complete = false;
-    more.points.push(point(&FIFO, &ten_and_one(1_000, 0.0, 0.0, 9.0), &[7]));
-    more.points[4].label = "[fifth]".to_owned();
+    for label in ["5", "6", "[7]"] {
+        more.points.push(point(&FIFO, &ten_and_one(1_000, 0.0, 0.0, 9.0), &[7]));
+        more.points.iter_mut().last().unwrap().label = label.to_owned();
+    }
     write(dir.path(), &more);
     let text = latex::of_run(&load(dir.path()).unwrap());
-    assert_eq!(text.matches("\\begin{tabular}").count(), 2);
+    assert_eq!(text.matches("\\begin{tabular}").count(), 3);
     assert!(text.contains("% One seed: there are no intervals.\n% The run was interrupted"), "{text}");
-    assert!(text.contains("metric & unit & [fifth] \\\\"), "{text}");
+    assert!(text.contains("metric & unit & [7] \\\\"), "{text}");
 }
 
 /// A file of results can hold any numbers.
