@@ -130,3 +130,8 @@ pub use work_unit::{KeepError, WorkUnit};
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/extending.md")]
 struct Extending;
+
+/// The example of the package's page is compiled and run.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
