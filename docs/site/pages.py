@@ -21,7 +21,7 @@ PAGES = Path("pages")
 LINK = re.compile(r"(?<=\]\()([^)#\s]+)((?:#[^)\s]*)?)(?=\))")
 ROLE = re.compile(r":(?:class|func|meth|mod|exc):`~?([^`]+)`")
 LANGUAGES = {".toml": "toml", ".py": "python", ".rs": "rust", ".c": "c", ".h": "c", ".md": "markdown", ".service": "ini"}
-ROOT_PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md"]
+ROOT_PAGES = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CODE_OF_CONDUCT.md"]
 FOLDERS_OF_PAGES = ["docs", "papers", "validation", "benches", "contrib"]
 # What `apportion league` measured, and the page of it.
 LEAGUE = Path("docs/league.jsonl")
