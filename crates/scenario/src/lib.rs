@@ -10,7 +10,7 @@
 //! | `text`, `problem` | TOML with the places of values; what is wrong, where, and how to mend it |
 //! | `files`, `capture`, `link_trace` | files that a scenario names; packet captures; recorded links |
 //! | `tables`, `key`, `keys` | every key of a file; how keys are declared; the walker that checks tables |
-//! | `expression`, `sweep`, `value_names` | formulas of `i`; lists and ranges in place of values; how points are named by these |
+//! | `expression`, `sweep`, `zip`, `value_names` | formulas of `i`; lists and ranges in place of values; lists that vary together; how points are named by these |
 //! | `defaults`, `implied`, `listed`, `render` | what files leave out, filled in; the canonical text |
 //! | `topology` | predefined networks |
 //! | `graph`, `gml`, `graphml` | networks from graphs in files, and the formats of these |
