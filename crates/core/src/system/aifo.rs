@@ -12,7 +12,7 @@
 //!
 //! Where it holds: with one queue it divides better than SP-PIFO with eight, since it decides who gets in. With ten flows the
 //! window of 20 is the best that was tried; with 100 and more it has too few ranks to tell a flood, and 128 do
-//! (`docs/limitations.md`).
+//! (`docs/measured-limits.md`).
 //!
 //! Cost: O(`window`) per packet. Memory: 8 to 16 bytes per flow. Parameters: [`ENTRY`].
 

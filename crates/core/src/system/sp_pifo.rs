@@ -15,7 +15,7 @@
 //!
 //! Where it holds: inversions fall with the number of queues, as the paper says. Of random arrivals of ten flows with sizes 1 to 10, .90 of
 //! the packets are overtaken by a larger rank with one queue, .75 with 2, .56 with 8, .32 with 32; that is not near a PIFO, where it
-//! is none. A flood keeps more than its due (`docs/limitations.md`), since a PIFO drops the largest rank and these queues what comes to
+//! is none. A flood keeps more than its due (`docs/measured-limits.md`), since a PIFO drops the largest rank and these queues what comes to
 //! a full one.
 //!
 //! Cost: O(`queues`) per packet. Memory: 16 to 32 bytes per flow. Parameters: [`ENTRY`].
