@@ -48,7 +48,7 @@ const CACHE: f64 = 32e6;
 /// Packets per second of CPU time through queues whose tables are not. Measured on a fat tree of 1,536 links with 5,000 flows: `fq_codel` with
 /// tables of 640 MB takes 0.8 us more for a packet than a FIFO.
 const FAR_PER_SECOND: f64 = 1.25e6;
-/// Samples that are taken, written and drawn per second of CPU time; in the same runs .71 to .78 million.
+/// Samples that are taken, written and drawn per second of CPU time; in the same runs 0.71 to 0.78 million.
 const SAMPLES_PER_SECOND: f64 = 7e5;
 /// Flows up to which samples are kept for each flow.
 const SAMPLED_FLOWS: usize = 2_000;

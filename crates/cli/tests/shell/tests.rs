@@ -174,7 +174,7 @@ pub fn a_video_has_its_rate_beside_bulk_transfers_of_the_same_host_if_it_is_real
         println!("{options:?}: {:.3} of the video\n{}", got / measured(&run)[0], run.err);
         (got / measured(&run)[0], run.err)
     };
-    // Among 13 flows its share of 4 Mb/s is .26 of its need.
+    // Among 13 flows its share of 4 Mb/s is 0.26 of its need.
     let (without, err) = arrives(&["--queue", "ramp"]);
     assert!(without < 0.6 && err.contains("warning: no flow is real-rate"), "{without} {err}");
     let rule = format!("{{ protocol = \"udp\", to_port = {PORT} }}");

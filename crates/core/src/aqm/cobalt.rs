@@ -299,7 +299,7 @@ mod tests {
 
     #[test]
     fn packets_that_wait_alone_are_spared_and_the_first_that_leaves_another_behind_is_not() {
-        // As at Linux 6.1: a link that sends one each 40 ms gets one each 39.3 ms, so that each waits .7 ms longer than the one before.
+        // As at Linux 6.1: a link that sends one each 40 ms gets one each 39.3 ms, so that each waits 0.7 ms longer than the one before.
         let (mut queue, mut log) = (cobalt(100, |_| {}), Log::default());
         let (mut free, mut next) = (Time::ZERO, 0);
         while log.dropped.is_empty() {

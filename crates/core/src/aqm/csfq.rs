@@ -34,7 +34,7 @@
 //! p_C = max(0, 1 - α/r),   p_L = 2 sqrt(p_C)
 //! ```
 //!
-//! A sender that takes the share over a round trip of W packets is to be marked with 2/W, which it is at r = α / (1 - 1/W²): .25 %
+//! A sender that takes the share over a round trip of W packets is to be marked with 2/W, which it is at r = α / (1 - 1/W²): 0.25 %
 //! above α with 20 packets, so its share is that of TCP, which is dropped with some 3/W² to r (1 - p_C) = α. From r = 4/3 α on
 //! p_C drops it too. What is only marked is not less than it was, so it keeps its label; the queue that its
 //! excess adds lowers α by `target_delay`.

@@ -13,7 +13,7 @@
 //! answer has no more of the buffer than another.
 //!
 //! *How long.* With (1) alone a scalable flow waits as long as others do: up to thresh. Where the scheduler keeps flows apart, an L4S
-//! packet behind which another of its flow waits is also marked by what it has waited itself ([`Ramp`], .8 to 1.2 ms). Its flow then takes what the
+//! packet behind which another of its flow waits is also marked by what it has waited itself ([`Ramp`], 0.8 to 1.2 ms). Its flow then takes what the
 //! scheduler gives it and holds next to nothing. In a FIFO the wait is that of all, and this part is off: it would mark all packets of a flow
 //! whose share others' queues take.
 //!

@@ -300,9 +300,9 @@ mod tests {
 
     #[test]
     fn an_update_is_the_rfc_s_equation() {
-        // 25 ms after 20 ms, target 15 ms: .125 (.025 - .015) + 1.25 (.025 - .020) = .00125 + .00625 = .0075.
+        // 25 ms after 20 ms, target 15 ms: 0.125 (0.025 - 0.015) + 1.25 (0.025 - 0.020) = 0.00125 + 0.00625 = .0075.
         assert!(near(updated(state(0.2, 20, 25)), 0.2 + 0.0075));
-        // 5 ms after 20 ms: .125 (-.01) + 1.25 (-.015) = -.00125 - .01875 = -.02.
+        // 5 ms after 20 ms: 0.125 (-0.01) + 1.25 (-0.015) = -0.00125 - 0.01875 = -.02.
         assert!(near(updated(state(0.2, 20, 5)), 0.2 - 0.02));
         assert_eq!(updated(state(0.000_5, 40, 0)), 0.0, "bounded below: (-.001875 - .05) / 32 = -.00162");
     }
@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn steps_up_are_capped_from_a_tenth_on() {
-        // 100 ms after 20 ms: .125 × .085 + 1.25 × .08 = .110625; below a tenth half of that, without a cap.
+        // 100 ms after 20 ms: 0.125 × 0.085 + 1.25 × 0.08 = 0.110625; below a tenth half of that, without a cap.
         assert!(near(updated(state(0.1, 20, 100)), 0.12));
         assert!(near(updated(state(0.09, 20, 100)), 0.09 + 0.055_312_5));
         assert_eq!(updated(state(0.99, 20, 100)), 1.0);
@@ -335,7 +335,7 @@ mod tests {
         let mut random = Stream::new(1, "pie");
         let mut pie = PieState { next_update: Some(Time::from_millis(15)), ..state(0.5, 0, 0) };
         pie.admit(&control(), Time::from_millis(50), &packet(0, 0, 1_000), Backlog::EMPTY, &mut random);
-        // At 15, 30 and 45 ms: (p - .125 × .015) × .98 each.
+        // At 15, 30 and 45 ms: (p - 0.125 × 0.015) × 0.98 each.
         let expected = (0..3).fold(0.5, |p, _| (p - 0.001_875) * 0.98);
         assert!(near(pie.drop_prob, expected), "{}", pie.drop_prob);
         assert_eq!(pie.next_update, Some(Time::from_millis(60)));
@@ -389,7 +389,7 @@ mod tests {
         let mut pie = state(0.05, 20, 20);
         let fates: std::vec::Vec<bool> =
             (0..20_000).map(|_| pie.drop_early(&control(), Bytes::new(9_000), &mut random)).collect();
-        // The sum reaches .85 with the 17th packet, and 8.5 with the 170th.
+        // The sum reaches 0.85 with the 17th packet, and 8.5 with the 170th.
         let gaps: std::vec::Vec<usize> = fates.split(|&dropped| dropped).map(<[bool]>::len).collect();
         let whole = &gaps[..gaps.len() - 1];
         assert!(whole.len() > 100 && whole.iter().all(|gap| (16..170).contains(gap)), "{gaps:?}");

@@ -49,7 +49,7 @@
 //! with p_b of the average queue. There is no count here: scalable senders average marks themselves, and the count spaces drops
 //! of the others as if L4S packets did not come. A packet that is marked was not spared from being dropped, and keeps its tickets.
 //! Both kinds settle where their tickets give them the probability that they need: with windows of W, p_C is 1/W² for a scalable
-//! sender and some 3/W² for CUBIC, so with as many tickets it has (1/3)^(1/n) of what CUBIC has, .83 with n = 6.
+//! sender and some 3/W² for CUBIC, so with as many tickets it has (1/3)^(1/n) of what CUBIC has, 0.83 with n = 6.
 //!
 //! Cost: O(1) per packet, one power after an idle period; no state per flow. Parameters: [`ENTRY`].
 

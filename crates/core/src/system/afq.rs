@@ -26,8 +26,8 @@
 //!
 //! What decides is the horizon, `queues` × `bpr` for each flow: it is the buffer of that flow, and a coarse `bpr` leaves flows in
 //! FIFO order within a round. With 32 queues one of the two is too small with many flows or long round trips, with 1024 neither was
-//! in what was tried: next to a flood the least of 10 to 100 TCP flows has all of its due, as with DRR, and of 1,000 over 200 Mb/s .73, where DRR
-//! has .70 (`docs/measured-limits.md`).
+//! in what was tried: next to a flood the least of 10 to 100 TCP flows has all of its due, as with DRR, and of 1,000 over 200 Mb/s 0.73, where DRR
+//! has 0.70 (`docs/measured-limits.md`).
 //!
 //! Cost: O(`rows`) per packet, and up to `queues` steps from one packet to the next. Memory: 8 bytes for each cell of the
 //! sketch, whatever the number of flows. Parameters: [`ENTRY`].

@@ -225,7 +225,7 @@ mod tests {
     fn a_rank_is_admitted_up_to_the_quantile_that_is_free() {
         let mut queue = aifo(|params| params.headroom = Ratio::new(0.2).unwrap());
         queue.window.ranks = [10, 20, 30, 40].to_vec();
-        // 0.8 times the part of ranks below against what is free: of 10, 3 is .3, of which 0.8 / 4 is .2 and 0.8 / 2 is .4.
+        // 0.8 times the part of ranks below against what is free: of 10, 3 is 0.3, of which 0.8 / 4 is 0.2 and 0.8 / 2 is .4.
         queue.backlog = Backlog { packets: Packets::new(7), ..Backlog::EMPTY };
         assert_eq!([10, 20, 21, 99].map(|rank| queue.is_low(rank)), [true, true, false, false]);
         // Up to the headroom, 2 of 10, all are.

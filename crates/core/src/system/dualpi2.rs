@@ -399,13 +399,13 @@ mod tests {
         let mut queue = dualpi2();
         queue.enqueue(Time::from_millis(5), of(0, Ecn::NotEct), &mut Log::default());
         (queue.p, queue.prevq) = (0.2, Span::from_millis(20));
-        // The head has waited 25 ms: 0.15 (.025 - .015) + 3 (.025 - .020) = .0015 + .015.
+        // The head has waited 25 ms: 0.15 (0.025 - 0.015) + 3 (0.025 - 0.020) = 0.0015 + .015.
         queue.dualpi2_update(Time::from_millis(30));
         assert!((queue.p - 0.2165).abs() < 1e-12, "{}", queue.p);
         queue.dequeue(Time::from_millis(30), &mut Log::default());
         (queue.p, queue.prevq) = (0.2, Span::ZERO);
         queue.next_update = Some(Time::from_millis(45));
-        // 45, 60, 75 ms: -.15 × .015 = -.00225 each.
+        // 45, 60, 75 ms: -0.15 × 0.015 = -0.00225 each.
         queue.update(Time::from_millis(80));
         assert!((queue.p - (0.2 - 3.0 * 0.00225)).abs() < 1e-12, "{}", queue.p);
         queue.update(Time::from_secs(86_400));

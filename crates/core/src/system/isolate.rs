@@ -31,8 +31,8 @@
 //!   lost in packets and in tokens is balanced by the sizes of its next tokens, within the sizes of packets that were
 //!   seen, so that no host gains by mixing sizes. A limit in packets is kept exactly, a limit in bytes by the tokens.
 //! - Limit: with `both`, hosts at one server pay with the tokens of both. One that sends packets of 497 B against 114 B, and floods
-//!   another server for 6 ms of every 125 ms, leaves the other .41 of the link in place of .47: its packets are dropped by tokens of
-//!   the other, which then pays with large ones. In 600 random attacks the other had .465 at least.
+//!   another server for 6 ms of every 125 ms, leaves the other 0.41 of the link in place of 0.47: its packets are dropped by tokens of
+//!   the other, which then pays with large ones. In 600 random attacks the other had 0.465 at least.
 //!
 //! Cost: O(log flows of the host) per packet, besides the discipline's own, and O(log pairs of hosts) when a flow becomes
 //! backlogged; at most 256 bytes per flow, 160 per host, 480 per pair of hosts (for as many as had packets at the same time;

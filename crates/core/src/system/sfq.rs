@@ -13,7 +13,7 @@
 //!   leave out of order.
 //!
 //! Where it holds: a flow shares its bucket with (n - 1)/`buckets` others in the mean. Next to a flood over 100 to 200 Mb/s the
-//! least of 10 TCP flows has all of its due, of 100 .64 (.88 with 8192 buckets), of 1,000 .1, from collisions and
+//! least of 10 TCP flows has all of its due, of 100 0.64 (0.88 with 8192 buckets), of 1,000 0.1, from collisions and
 //! from a hash that changes within the measured time. A flood of 1000 B has two thirds of its due next to packets of 1500 B.
 //!
 //! Cost: O(1) per packet, O(log buckets) per drop; a perturbation moves all packets. Memory: 28 bytes or less a bucket, up to

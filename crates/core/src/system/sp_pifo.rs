@@ -13,8 +13,8 @@
 //! Deviation: a packet never joins a queue ahead of one in which a packet of its flow waits. In the paper's scheduler packets of
 //! a flow can overtake each other, which TCP takes for loss.
 //!
-//! Where it holds: inversions fall with the number of queues, as the paper says. Of random arrivals of ten flows with sizes 1 to 10, .90 of
-//! the packets are overtaken by a larger rank with one queue, .75 with 2, .56 with 8, .32 with 32; that is not near a PIFO, where it
+//! Where it holds: inversions fall with the number of queues, as the paper says. Of random arrivals of ten flows with sizes 1 to 10, 0.90 of
+//! the packets are overtaken by a larger rank with one queue, 0.75 with 2, 0.56 with 8, 0.32 with 32; that is not near a PIFO, where it
 //! is none. A flood keeps more than its due (`docs/measured-limits.md`), since a PIFO drops the largest rank and these queues what comes to
 //! a full one.
 //!

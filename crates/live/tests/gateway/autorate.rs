@@ -1,4 +1,4 @@
-//! A rate that follows the link: the kernel's TCP over one of 20, 5 and again 20 Mb/s with a buffer of .4 s and more.
+//! A rate that follows the link: the kernel's TCP over one of 20, 5 and again 20 Mb/s with a buffer of 0.4 s and more.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};

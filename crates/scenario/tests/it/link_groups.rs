@@ -175,7 +175,7 @@ fn what_a_group_cannot_do_is_refused_by_name() {
 
 #[test]
 fn members_have_equal_parts_of_many_flows() {
-    // Chi-square: 16.27 with 3 degrees of freedom and 24.32 with 7 are exceeded with a probability of .001, for 4 and 8 links; for
+    // Chi-square: 16.27 with 3 degrees of freedom and 24.32 with 7 are exceeded with a probability of 0.001, for 4 and 8 links; for
     // 4 x 4 pairs of there and back 37.70 with 15.
     for (links, limit) in [(4, 16.27), (8, 24.32)] {
         let scenario = load(&network(links, "", &flows(8_000)));

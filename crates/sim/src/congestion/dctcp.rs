@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_mark_takes_whole_segments() {
         let dctcp = Dctcp { alpha: 0.49, ..Dctcp::default() };
-        // .98, 1.225 and 11.27 of it.
+        // 0.98, 1.225 and 11.27 of it.
         assert_eq!((dctcp.leaves(4.9), dctcp.leaves(5.0), dctcp.leaves(46.5)), (4.0, 4.0, 35.0));
     }
 

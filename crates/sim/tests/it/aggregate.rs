@@ -131,7 +131,7 @@ fn losses_on_the_wire_are_of_packets_and_what_is_sent_again_is_of_aggregates() {
     let (sent, lost) = (wire.sent.packets.get() as f64, wire.lost as f64);
     // Four standard errors of a binomial.
     assert!((lost / sent - 0.05).abs() < 4.0 * (0.05 * 0.95 / sent).sqrt(), "{lost} of {sent}");
-    // 8 packets in .9 ms, and of those aggregates a quarter again: on average 1 / .75 times, with a standard deviation of sqrt(.25) / .75.
+    // 8 packets in 0.9 ms, and of those aggregates a quarter again: on average 1 / 0.75 times, with a standard deviation of sqrt(0.25) / .75.
     let again = format!("{aggregate}, retry = \"25%\"");
     let got = throughput(&run(&saturated(80_000_000, 1_000, &again, 20, "")), "x");
     let expected = 64_000.0 / (0.9e-3 / 0.75);
@@ -171,7 +171,7 @@ fn tcp_fills_what_overhead_leaves_and_comes_in_bursts() {
     let outcome = common::run_with(&scenario, 2);
     let due = dues(&scenario, &outcome).unwrap().flows[0].measured.as_mbit_f64();
     assert!((due - 21.0 * 12_000.0 / (186.0 + 21.0 * 12_336.0 / 65.0)).abs() < 0.01, "{due}");
-    // The round trip without queueing has the access: 2 x 10 ms, 2 us, 12 us and .4 us of the wired link, 186 us and 190 us.
+    // The round trip without queueing has the access: 2 x 10 ms, 2 us, 12 us and 0.4 us of the wired link, 186 us and 190 us.
     let rtt = scenario.base_rtt(&scenario.flows[0]).unwrap().as_secs_f64();
     assert!((rtt - 0.020_4).abs() < 0.000_05, "{rtt}");
 }

@@ -64,7 +64,7 @@ fn a_shaper_before_a_recorded_link_counts_at_each_time() {
 
 #[test]
 fn a_slow_part_of_a_recorded_link_bounds_a_small_demand() {
-    // 2.5 and .25 Mb/s, as long each, where the mean of 2.625 is enough for all. The buffer holds 0.77 Mb of 27.5.
+    // 2.5 and 0.25 Mb/s, as long each, where the mean of 2.625 is enough for all. The buffer holds 0.77 Mb of 27.5.
     let link = trace("demand", &[(10, 5.0), (10, 0.25)]);
     check(&over(&link, "drr", [0, 60], &[(1500, 2.5)]), &[1.375]);
     // A second flow has what is left: 2.5 and .125.

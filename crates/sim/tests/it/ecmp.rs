@@ -64,7 +64,7 @@ fn flows_have_what_they_are_due_on_the_paths_that_they_take() {
             }
             unused += (1..=4).filter(|k| link(&outcome, &format!("r-m{k}")).sent.packets.get() == 0).count();
         }
-        // Each path is left out by all five with a probability of .75^5 = .237: 11.4 of 48.
+        // Each path is left out by all five with a probability of 0.75^5 = 0.237: 11.4 of 48.
         assert!(idle.contains(&unused), "{unused}");
     }
 }

@@ -67,7 +67,7 @@ fn flows_have_the_links_that_they_are_due() {
         }
         idle += 4 - used(&outcome, "").len();
     }
-    // Each link is left out by all five with a probability of .75^5 = .237: 11.4 of 48, and flows share.
+    // Each link is left out by all five with a probability of 0.75^5 = 0.237: 11.4 of 48, and flows share.
     assert!((4..=20).contains(&idle) && most >= 2, "{idle} {most}");
 }
 

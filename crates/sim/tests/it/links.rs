@@ -101,7 +101,7 @@ fn a_recorded_link_has_the_rate_of_its_trace_for_tcp_too() {
 
 #[test]
 fn losses_of_a_burst_model_have_its_mean_and_stand_together() {
-    // p / (p + r) = 4 %, in bursts of 5. Of 100,000 packets some 800 bursts: a standard error of .0019, and three of them.
+    // p / (p + r) = 4 %, in bursts of 5. Of 100,000 packets some 800 bursts: a standard error of 0.0019, and three of them.
     let wire = WIRE.replace("1Mbit", "100Mbit").replace("sample = \"8ms\"\n", "sample = \"1s\"\n");
     let lost = |loss: &str| {
         let text = format!("seed = 3\nstop = \"10s\"\n{wire}loss = {loss}\n")

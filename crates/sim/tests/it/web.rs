@@ -68,7 +68,7 @@ fn requests_wait_behind_what_goes_up_and_are_lost_with_it() {
         run(&scenario(&source, &upload(rate)).replace("watch = true", deep))
     };
     let alone = with_upload("1Mbit");
-    // 1000 packets of .8 ms wait, twice for each page, and of eleven packets that come one is dropped: at random, so that no request always comes at the same moment.
+    // 1000 packets of 0.8 ms wait, twice for each page, and of eleven packets that come one is dropped: at random, so that no request always comes at the same moment.
     let behind = with_upload("11Mbit");
     assert!(median(&alone) < Span::from_millis(60), "{}", median(&alone));
     assert!(median(&behind) > Span::from_millis(1_600), "{}", median(&behind));
@@ -116,7 +116,7 @@ fn users_who_come_and_go_leave_nothing_behind() {
 
 #[test]
 fn users_who_leave_are_forgotten_with_what_is_on_its_way() {
-    // Pages of 100 kB over 1 Mb/s take .8 s alone, and most users leave before.
+    // Pages of 100 kB over 1 Mb/s take 0.8 s alone, and most users leave before.
     let source = "objects = 9, parallel = 3, think = \"1s\", users_per_second = 4, life = \"400ms\", \
                   main_size = { kind = \"constant\", size = \"10kB\" }, object_size = { kind = \"constant\", size = \"10kB\" }";
     let text = scenario(source, "").replace("10Mbit", "1Mbit");

@@ -106,7 +106,7 @@ fn by_delay_the_part_of_a_customer_does_not_follow_what_arrives() {
         params.fair_share.initial = Some(Rate::from_bit(SHARE as u64));
     });
     assert_eq!(hcsfq.capacity(3), SHARE, "also while nothing arrives");
-    // 1.2 of the link for 200 ms, then .8, in packets of ten customers, for 10 s. The queue stands at 30 ms.
+    // 1.2 of the link for 200 ms, then 0.8, in packets of ten customers, for 10 s. The queue stands at 30 ms.
     let (mut now, mut most) = (Time::ZERO, 0.0_f64);
     for i in 0_u32.. {
         if now >= Time::from_secs(10) {

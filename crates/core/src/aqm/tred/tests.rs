@@ -94,7 +94,7 @@ fn l4s_is_marked_by_twice_the_root_keeps_its_tickets_and_does_not_count_for_othe
                 }
             }
         }
-        // The count is still that of the one packet that is not of L4S: p = 0.1 / (2 - .2) would be sure after 20 of them.
+        // The count is still that of the one packet that is not of L4S: p = 0.1 / (2 - 0.2) would be sure after 20 of them.
         assert!(tred.spacing.spread(0.1) == 0.0);
         (marked / 1e3, dropped / 1e3, left)
     };

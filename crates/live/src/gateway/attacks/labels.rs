@@ -6,7 +6,7 @@ use apportion_core::packet::LabelKind;
 use super::*;
 use crate::wire_label;
 
-/// From 10.0.0.1, .2 and .3, of 6 Mb/s each: 750 packets of 1000 B.
+/// From 10.0.0.1, 0.2 and 0.3, of 6 Mb/s each: 750 packets of 1000 B.
 const PORTS: [u16; 3] = [1_001, 1_002, 1_003];
 const PACKETS: u64 = 750;
 const HONEST: f64 = 6e6;

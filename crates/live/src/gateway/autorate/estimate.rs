@@ -8,7 +8,7 @@
 //! - [`Bottleneck::Before`] the shaper, such as the downlink of a home: what comes in while there is a queue is C.
 //!
 //! While q is above the threshold, the rate is C (1 - q/D), so that the queue is gone after D, 200 ms (before the shaper 100 ms). Once it is
-//! gone, the rate is .92 C (.85 C). While q is below half of the threshold and the shaper is busy, the rate grows: by 1 % a review around
+//! gone, the rate is 0.92 C (0.85 C). While q is below half of the threshold and the shaper is busy, the rate grows: by 1 % a review around
 //! the last C, elsewhere by twice as much each time, up to 10 %. Well below the last C it takes twice the threshold to lower the rate.
 //!
 //! A queue that stays as long as it is for 3 s, within a quarter, although the rate has been halved is not of this shaper: the path is

@@ -8,8 +8,8 @@
 //!
 //! | here | measured |
 //! |---|---|
-//! | `LOSS_SHARE` | between .185 and .196 of what is delivered: 21 of 128 lost are enough, 5 of 32 are not |
-//! | `MIN_ROUNDS` | with 4, counted by time, nine beginnings of a held rate are found within .02 to .35 s; with 6 they are not |
+//! | `LOSS_SHARE` | between 0.185 and 0.196 of what is delivered: 21 of 128 lost are enough, 5 of 32 are not |
+//! | `MIN_ROUNDS` | with 4, counted by time, nine beginnings of a held rate are found within 0.02 to 0.35 s; with 6 they are not |
 //! | `MAX_ROUNDS` | there is a bound: few losses for two seconds hardly delay what many then do; 12 and 24 are not excluded |
 //! | `AGREEMENT` | intervals that differ by 9 % agree, and half is too much; chosen between them |
 //! | `HOLD_ROUNDS` | 49 to 52 smoothed round trips of 22 to 65 ms, which are a little shorter than rounds |

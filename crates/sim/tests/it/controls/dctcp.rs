@@ -34,7 +34,7 @@ fn the_window_of_one_flow_falls_by_a_cut_and_a_part_of_another_and_alpha_is_the_
         // The peak: a packet of jitter of the integer window, and one that is sent before the first mark is known.
         assert!((high - critical - 2.0).abs() < 1.5, "{place}");
         assert!((alpha(0.0)..alpha(1.0)).contains(&marked), "{place}, {} to {}", alpha(0.0), alpha(1.0));
-        // At once it was .75 to 1.1 of the paper's.
+        // At once it was 0.75 to 1.1 of the paper's.
         assert!((1.25..2.0).contains(&((high - low) / cut)), "{place}, a cut of {cut}");
         assert_eq!(flow(&outcome, "d").retransmits, Some(0));
     }

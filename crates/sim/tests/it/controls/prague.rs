@@ -45,7 +45,7 @@ fn beside_a_classic_flow_it_gets_as_much_and_waits_a_tenth_as_long() {
         let ratio = throughput(&outcome, "p") / throughput(&outcome, "r");
         assert!((0.7..1.4).contains(&ratio), "{ratio}");
         let (prague, reno) = (queueing(&outcome, "p", 20.0), queueing(&outcome, "r", 20.0));
-        // Both need .3 ms on the wire.
+        // Both need 0.3 ms on the wire.
         assert!(prague < 1.0 && reno > 8.0, "{prague} and {reno} ms");
     }
 }

@@ -228,7 +228,7 @@ fn time_in_which_the_window_is_not_used_does_not_count_for_cubic() {
     let mut script = Script::open(&[("algorithm", "cubic")]);
     script.supply(at(100), 20);
     script.wait(at(199));
-    // 0 is lost: .7 of 10 are left. An ACK of what was sent then begins an epoch.
+    // 0 is lost: 0.7 of 10 are left. An ACK of what was sent then begins an epoch.
     script.ack(at(210), &[(1, 9)]);
     script.wait(at(300));
     script.ack(at(320), &[(1, 16)]);

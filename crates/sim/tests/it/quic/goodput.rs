@@ -83,7 +83,7 @@ fn quic_carries_what_tcp_does_with_the_same_congestion_control() {
 
 #[test]
 fn cubic_over_quic_and_over_tcp_share_a_link() {
-    // Measured: .92 in the FIFO at both rates, where no theory says what; with a queue each, half each.
+    // Measured: 0.92 in the FIFO at both rates, where no theory says what; with a queue each, half each.
     let flows = [("q", "quic = \"cubic\""), ("t", &tcp("cubic"))];
     for (mbit, rtt_ms) in [(10, 30), (50, 60)] {
         for (queue, most) in [("fifo", 1.3), ("drr", 1.01)] {
