@@ -75,112 +75,11 @@ pub fn reference() -> String {
             markdown_keys(&mut out, variant.params);
         }
     }
-    out
+    out + REFERENCE_TAIL
 }
 
-const REFERENCE_HEAD: &str = "# Scenario files
-
-A scenario is a TOML file. Quantities are written with their unit: `\"10Mbit\"` (per second), `\"20ms\"`, `\"64kB\"`, `\"50p\"`
-(packets), `\"1%\"`. Unknown keys are refused. Every error message names the file, the line, the key and the fix.
-
-- **Sweeps.** A list in place of a value runs the scenario once for each entry; `\"10ms..50ms step 10ms\"` is short for a list.
-  Several lists make a grid. Those that `[sweep]` names vary together, the first value of one with the first of the other:
-  `zip = [[\"rate\", \"delay\"]]` for `[topology.bottleneck]` with `rate = [\"5Mbit\", \"50Mbit\"]` and `delay = [\"40ms\", \"4ms\"]` makes two points.
-- **Formulas.** In a group of flows (`count = 30`) and in access links, `i` is the number of the member or host:
-  `\"100 * i\"`, `\"2ms * i\"`, and in names `\"l{i}\"`, `\"in{ceil(i / 2)}\"`. Operators, lowest precedence first: `+ -`;
-  `* / %`, evaluated from the left (`6 * 5 % 4` is 2); a leading `-`; `^`, evaluated from the right (`-2 ^ 2` is -4). A
-  remainder `a % b` is never negative. Functions are `min(a, b)`, `max(a, b)`, `floor(a)` and `ceil(a)`.
-- **Aggregates.** `connections = 15` makes one flow of 15 connections, for papers that count aggregates. Queues see one flow, and its
-  weight, guarantee, round-trip time, tickets and marker apply to all connections together. With a fixed `start` all
-  connections begin in the same instant and may stay synchronised; `start = { between = [\"0s\", \"1s\"] }` draws a start for
-  each. `count` sets the number of flows, `connections` the number of connections in each of them.
-- **Buffers.** A queue that sets no `limit` holds what its link sends in 100 ms, the bandwidth-delay product of such a path, and at least
-  96 kB (64 full packets). That is so for every discipline and every link, so that disciplines compared by name have the same buffer, whether they
-  are alternatives in one file or in two runs, and whatever flows there are. It follows the rate of the link, and that of a shaper that is slower.
-  A buffer that is part of an algorithm stays what it is: `sffc` and `nbq` hold 50 ms, at least 64 kB; `tred` grows with its thresholds, from 110
-  packets; the `limit` of `ramp` is one for each real-rate flow, that of `prio`, `htb` and `hfsc` one for each class. `preset = \"paper\"` has the sizes of the papers. `limit = \"50p\"` and `\"64kB\"` are fixed. `limit = \"200ms\"` is what the link sends in that time, in
-  whole bytes and at least 1500 B: it follows the rate in the same way, on a recorded link it goes by the mean, and while the link sends nothing it stays.
-  `limit = \"0.5bdp\"` is half a bandwidth-delay product: the rate of the link times the longest round trip among the flows that cross it, by the delays of
-  links both ways at the start. Where flows have different round trips, write the time that you mean. Access links and reverse
-  directions have a FIFO of 1000 packets. `apportion run FILE --show-config` and the report list the buffers.
-- **Names and chance.** Random draws come from streams that the seed and the names of links and flows select: what is added, or renamed,
-  leaves the draws of all others as they are, but a flow with a new name draws anew, and its results differ by chance. Through a queue
-  that they share, those of the other flows then differ too. With `stream = \"old\"` a flow or group that was called `old` keeps its
-  draws; results are then the same, byte for byte, as long as the order of the flows by name is. Streams must differ.
-- **Guarantees.** On each link, the guarantees of the flows that cross it may add up to at most the link's rate. This is checked at
-  the start and at each change that raises a guarantee, with the rates at that moment; silent flows count. A link that becomes
-  slower later is accepted, since a scenario may want to show what happens then. Queues without guarantees ignore them, but
-  the entitlements of flows include them. Where flows have customers, a guarantee is served within the part of its customer,
-  which has more than its part only if its guarantees are more: that is how a queue `hcsfq` divides.
-- **Classes.** A queue `ramp` infers what flows of `class = \"real_rate\"` need, reserves that for them, and gives the rest to
-  greedy flows. On the first link of a path it acts as the queue of the sending host, elsewhere as that of a router. Results
-  contain its allocations over time where a link has `watch = true`. A flow says by `target` or `target_delay` what its own queue
-  should hold in place of the queue's parameter; by default that is what it may hold while there is not enough for all. When it cannot carry what flows need, the queue
-  notifies their sources: at once in the sending host, else after the delay of the wires in between. An `adaptive` `video`
-  source reacts.
-- **Groups of links.** `count = 4` in a link `core` makes four equal links `core.1` to `core.4` between its two nodes, each with the rate of the table and
-  a queue of its own, and `core.1.back` to `core.4.back`. Each connection takes one of them by a hash of the seed, its flow's name and its number, and keeps it, so its
-  packets stay in order; the two directions choose independently, seeds choose anew, and the perturbed copy of a replication as the replication does. Results
-  have the members one by one. A path or a change that names `core` means the group, one that names `core.2` that member alone; a group has one `queue`.
-  Routes are static: a member whose rate changes to zero holds its connections. Flows are due their shares of the links that they take; nothing says what a flow
-  over a group is due that consists of several connections (`connections`, short flows, web pages). All that is guaranteed over a group must fit on one member. [`elephants.toml`](../scenarios/elephants.toml) shows
-  flows that collide.
-- **Paths.** A flow without `path` takes the path of least delay, and of those as short the one of fewest links. Where several are left, as in a `fat_tree`, a
-  `leaf_spine` or over parallel edges of a graph, nodes divide connections among their next hops (ECMP): each node takes one of them by a hash of the seed, the flow's name, the connection's number, the node
-  that it goes to and the node that chooses. What holds of groups of links holds of these paths: packets of a connection stay in order, the two directions choose
-  independently, seeds choose anew, and dues are those on the links that flows take. All that is guaranteed must fit on each link that its flows may take. Rates are no
-  cost: a slow link is taken as often as a fast one of the same delay. `routing = \"single\"` has all flows take the path of the first names; `path` names one for a flow.
-  [`fat-tree.toml`](../scenarios/fat-tree.toml) compares the two.
-- **Graphs.** Of nodes with the same label in a graph file (`gml`, `graphml`) all but the first have their id added: `BBN (1)`. Parallel edges become links of their own, `a-b-2`, `a-b-3`, ...
-  A link has what its edge says: its rate by `rate`, `bandwidth`, `LinkSpeedRaw` in bit/s, `LinkSpeed` with `LinkSpeedUnits` or a `LinkLabel` that is a rate, such as `1 Gbps`; its delay by
-  `delay` or `latency`; `loss` or `packet_loss`; `jitter`. What an edge lacks it has from `link`, then from `[defaults.link]`. Where these give no delay either, it is that of light in
-  fibre, 2/3 of the speed in vacuum, over the great circle between the `Latitude` and `Longitude` of its nodes; where they give no rate, it is the smaller of
-  `host_bandwidth_up` of the node it leaves and `host_bandwidth_down` of the other. Tables under `link` change links by name. Warnings name the attributes that are not used, edges
-  from a node to itself, which are left out, and what follows from nodes.
-- **Frame aggregation.** `aggregate = { packets = 64, airtime = \"4ms\" }` makes a link send as Wi-Fi does (802.11n and later): each time it gets the medium, which is at once if it
-  is idle, it takes packets from the queue up to a number, a size and an airtime, spends a fixed time for access and then the time of their bytes with headers, and all
-  of them arrive together. n packets of l bytes take T = `overhead` + 8 n (l + `header`) / `rate`, so a queue that never empties is served at n l / T. Flows are due shares of that rate for
-  packets of 1500 bytes; utilisation and defaults of queues are of `rate`. With `retry` an aggregate is sent again as a whole. `aggregate = false` takes a default
-  back; the reverse direction has none unless `back` says so. [`wifi.toml`](../scenarios/wifi.toml) shows what it is worth.
-- **Labels.** A queue `csfq` or `mcsfq` labels packets that have no label, so the first one on a path is the edge. With
-  `role = \"core\"` it drops unlabelled packets. Every path to a core, also that of acknowledgements, must first cross a queue that
-  labels, with no `egress` in between. A discipline of your own counts as one that labels.
-- **Classes of a queue.** `prio`, `htb` and `hfsc` have classes, in a table `class` of the queue: `[link.x.queue.class.voice]`, or
-  `{ kind = \"htb\", class = { all = { rate = \"20Mbit\" }, voice = { parent = \"all\", rate = \"1Mbit\" } } }`; `apportion explain htb` has
-  their keys. A flow belongs to the class with the name of its `customer`; flows over the link that belong to none are refused
-  unless a class has `others = true`. Only classes without children have packets. They wait in a FIFO, or with
-  `discipline = \"fq_codel\"` of the queue (`prio` and `htb`) in a discipline of each class, by the weights of the flows of the class. What
-  flows are entitled to is not known then.
-  [`classes.toml`](../scenarios/classes.toml) shows all three.
-- **Hosts.** With `isolate` a queue that divides among flows divides the link among hosts first, and the part of each host among its
-  flows by their weights: `{ kind = \"drr\", isolate = \"source\" }`. Hosts are the nodes at the ends of flows: their `source`,
-  their `destination`, or `both`, where a flow belongs to the end with more peers (hosts at other ends of its backlogged flows), and the part of
-  a host is divided among its peers, which weigh alike, before it is divided among their flows. Refused are queues that go by what
-  hosts do not have (real-rate classes, customers, tickets, colours, reports) or divide nothing among flows (FIFO with tail drop, RED,
-  CoDel), and guarantees of flows that cross such a link. Flows without customers
-  are then entitled to what such a division leaves them, unless weights differ between hosts alone; nothing is known where a flow crosses links that divide in different ways.
-- **Disciplines** (`queue`) are a name or a table: `{ kind = \"drr\", drop = \"red\", limit = \"110p\" }`; `apportion explain drr`
-  lists the parameters. With a scheduler that divides by flows, `codel`, `pie` and `cobalt` as `drop` control the queue of each flow.
-  A buffer policy as `kind` is in front of a FIFO: `\"red\"` is short for
-  `{ kind = \"fifo\", drop = \"red\" }`. A shaper in front of any of them,
-  `{ kind = \"ramp\", shaper = \"token_bucket\", rate = \"4Mbit\" }`, makes it compute with the shaper's rate if that is lower than the link's.
-  **Markers** (`mark`) and **exchanges** (`exchange`) are written in the same way.
-  **TCP** (`tcp`) is a profile (`\"rfc\"`), a congestion control of the default profile `linux` (`\"reno\"`), or a table:
-  `{ profile = \"rfc\", algorithm = \"cubic\" }`. Greedy sources, files and short flows need none: they have `linux`, with CUBIC.
-  **QUIC** (`quic`, in place of `tcp`) is a congestion control (`\"cubic\"`) or a table of parameters: `{ algorithm = \"bbr\", ecn = true }`;
-  `apportion explain quic` lists them. Its packets are UDP for queues. In the simulator only.
-- **Presets.** A plain `kind` has the best parameters and mechanisms that are known. `preset = \"paper\"` in a queue, marker or exchange is the
-  discipline as its paper has it; `preset = \"paper\"` under `[defaults]` says so for the whole scenario. Parameters that are set
-  hold with either.
-- **Defaults.** `[defaults.link]` and `[defaults.flow]` set values for all links and flows. A key that a link or flow sets itself
-  replaces the default as a whole. Keys of a single link or flow have no default: its ends, `count`, paths and `lost`.
-  Links of a predefined topology, also access links, use the defaults for what their tables in `topology` do not set. The
-  reverse directions of links use the keys under `back` in `[defaults.link]`.
-- **Overrides.** `apportion run FILE --set link.bottleneck.rate=5Mbit` sets a value before the file is checked.
-
-`apportion run FILE --show-config` prints a scenario with all values filled in, and those that follow from others as comments; `apportion schema` prints a JSON Schema for editors.
-This page is generated from the tables that the loader reads.
-";
+const REFERENCE_HEAD: &str = include_str!("reference/head.md");
+const REFERENCE_TAIL: &str = include_str!("reference/how_it_works.md");
 
 pub(crate) fn markdown_keys(out: &mut String, keys: &[Param]) {
     if keys.is_empty() {
@@ -529,6 +428,14 @@ mod tests {
         // the catalogue adds its parameters once, some 2 kB: this leaves room for a few more of them, and none for copies.
         let size = schema.to_string().len();
         assert!((1..146_000).contains(&size), "{size}");
+    }
+
+    #[test]
+    fn the_example_at_the_head_is_complete() {
+        let example = REFERENCE_HEAD.split("```").nth(1).and_then(|block| block.strip_prefix("toml\n")).unwrap();
+        let read = |path: &std::path::Path| std::fs::read(path);
+        let suite = crate::load(example, std::path::Path::new("example.toml"), &[], &read).unwrap();
+        assert_eq!(suite.points.len(), 2);
     }
 
     #[test]
