@@ -432,7 +432,8 @@ mod tests {
 
     #[test]
     fn the_example_at_the_head_is_complete() {
-        let example = REFERENCE_HEAD.split("```").nth(1).and_then(|block| block.strip_prefix("toml\n")).unwrap();
+        let example =
+            REFERENCE_HEAD.split("```").nth(1).and_then(|block| block.strip_prefix("toml\n")).unwrap();
         let read = |path: &std::path::Path| std::fs::read(path);
         let suite = crate::load(example, std::path::Path::new("example.toml"), &[], &read).unwrap();
         assert_eq!(suite.points.len(), 2);
