@@ -14,10 +14,13 @@ const PAGE: &str = "../../docs/results.md";
 const BEGIN: &str = "<!-- Columns: written by the test `columns` of crates/report with WRITE=1. -->\n";
 const END: &str = "<!-- End of columns. -->\n";
 
-/// The columns of a table as Markdown.
+/// Most tables begin with these; the page describes them once.
+const COMMON: [&str; 2] = ["point", "seed"];
+
+/// The columns of a table as Markdown, without those that are common.
 fn columns<R: Row>() -> String {
     let mut text = format!("\n### {}\n\n| column | type | unit | |\n|---|---|---|---|\n", R::TABLE);
-    for column in R::COLUMNS {
+    for column in R::COLUMNS.iter().filter(|column| !COMMON.contains(&column.name)) {
         let kind = match column.kind {
             Kind::Text => "text",
             Kind::Integer => "integer",
