@@ -13,4 +13,5 @@ mod plot;
 mod reproduce;
 mod results;
 mod special_files;
+mod tutorials;
 mod watch;
