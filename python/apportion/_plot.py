@@ -107,7 +107,7 @@ class Plots:
         Parameters
         ----------
         what : str
-            ``"delay"``: one-way delay of packets, between thirteen quantiles. ``"completion"``: the time that finite transfers took. A
+            ``"delay"``: one-way delay of packets, between 53 quantiles. ``"completion"``: the time that finite transfers took. A
             column of ``flows``, such as ``"throughput_mbps"``: over flows and replications.
 
         Returns

@@ -149,12 +149,16 @@ pub fn merge(parts: &[&Distribution]) -> Distribution {
     let mut values: Vec<Span> = parts.iter().flat_map(|d| d.quantiles.iter().map(|&(_, v)| v)).collect();
     values.sort_unstable();
     values.dedup();
-    let step = |value| Step {
-        value,
-        below: parts.iter().map(|d| weight(d) * share_at(d, value).0).sum(),
-        within: parts.iter().map(|d| weight(d) * share_at(d, value).1).sum(),
+    let step = |value| {
+        let mut step = Step { value, below: 0.0, within: 0.0 };
+        for d in &parts {
+            let (below, within) = share_at(d, value);
+            step.below += weight(d) * below;
+            step.within += weight(d) * within;
+        }
+        step
     };
-    let quantiles = Distribution::SHARES.iter().map(|&share| (share, invert(&values, step, share))).collect();
+    let quantiles = Distribution::CURVE.iter().map(|&share| (share, invert(&values, step, share))).collect();
     Distribution { count, mean, quantiles }
 }
 
@@ -167,19 +171,19 @@ struct Step {
 
 /// The shares of samples of `d` below `value` and not above it. They differ where `d` has an atom.
 fn share_at(d: &Distribution, value: Span) -> (f64, f64) {
-    let below = d.quantiles.iter().rev().find(|&&(_, v)| v < value);
-    let above = d.quantiles.iter().find(|&&(_, v)| v > value);
-    let mut here = d.quantiles.iter().filter(|&&(_, v)| v == value).map(|&(s, _)| s);
-    match (here.next(), below, above) {
+    let from = d.quantiles.partition_point(|&(_, v)| v < value);
+    let to = d.quantiles.partition_point(|&(_, v)| v <= value);
+    match (&d.quantiles[from..to], from.checked_sub(1).map(|below| d.quantiles[below]), d.quantiles.get(to)) {
         // The minimum and the maximum are samples, so shares begin at 0 there and end at 1.
-        (Some(first), _, _) => (first, here.next_back().unwrap_or(first)),
-        (None, Some(&(s0, v0)), Some(&(s1, v1))) => {
+        ([first, .., last], ..) => (first.0, last.0),
+        ([only], ..) => (only.0, only.0),
+        ([], Some((s0, v0)), Some(&(s1, v1))) => {
             let part = value.saturating_sub(v0).as_secs_f64() / v1.saturating_sub(v0).as_secs_f64();
             let share = s0 + (s1 - s0) * part;
             (share, share)
         }
-        (None, None, _) => (0.0, 0.0),
-        (None, Some(_), None) => (1.0, 1.0),
+        ([], None, _) => (0.0, 0.0),
+        ([], Some(_), None) => (1.0, 1.0),
     }
 }
 

@@ -91,9 +91,9 @@ impl Histogram {
             return Distribution::default();
         }
         let mean = (self.sum + u128::from(self.count) / 2) / u128::from(self.count);
-        let mut quantiles = Vec::with_capacity(Distribution::SHARES.len());
+        let mut quantiles = Vec::with_capacity(Distribution::CURVE.len());
         let (mut bucket, mut below) = (0, self.counts[0]);
-        for share in Distribution::SHARES {
+        for share in Distribution::CURVE {
             let rank = self.rank(share);
             while below < rank {
                 bucket += 1;
@@ -197,10 +197,11 @@ mod tests {
         assert_eq!(distribution.count, 100);
         // 5050 / 100 = 50.5, rounded to 51.
         assert_eq!(distribution.mean, Span::from_nanos(51));
-        let values: Vec<u64> = distribution.quantiles.iter().map(|(_, v)| v.as_nanos()).collect();
+        let values: Vec<u64> = distribution.named().map(|(_, v)| v.as_nanos()).collect();
         assert_eq!(values, [1, 1, 5, 10, 25, 50, 75, 90, 95, 98, 99, 100, 100]);
         let shares: Vec<f64> = distribution.quantiles.iter().map(|(s, _)| *s).collect();
-        assert_eq!(shares, Distribution::SHARES);
+        assert_eq!(shares, Distribution::CURVE);
+        assert!(shares.windows(2).all(|pair| pair[0] < pair[1] && pair[1] - pair[0] < 0.026));
     }
 
     #[test]

@@ -370,13 +370,27 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// The shares at which [`quantiles`](Distribution::quantiles) are given.
+    /// The shares at which [`quantiles`](Distribution::quantiles) are given: so many that a curve of them shows no steps, closest together at
+    /// both ends.
+    pub const CURVE: [f64; 53] = [
+        0.0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.03, 0.04, 0.05, 0.075, 0.1, 0.125, 0.15, 0.175, 0.2, 0.225,
+        0.25, 0.275, 0.3, 0.325, 0.35, 0.375, 0.4, 0.425, 0.45, 0.475, 0.5, 0.525, 0.55, 0.575, 0.6, 0.625,
+        0.65, 0.675, 0.7, 0.725, 0.75, 0.775, 0.8, 0.825, 0.85, 0.875, 0.9, 0.925, 0.95, 0.96, 0.97, 0.98,
+        0.99, 0.995, 0.998, 0.999, 1.0,
+    ];
+
+    /// Those of them that have names in tables and claims.
     pub const SHARES: [f64; 13] = [0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.999, 1.0];
 
-    /// The value at one of [`SHARES`](Distribution::SHARES); `None` without samples or for another share.
+    /// The value at one of [`CURVE`](Distribution::CURVE); `None` without samples or for another share.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<Span> {
         self.quantiles.iter().find(|(s, _)| (s - share).abs() < 1e-9).map(|&(_, value)| value)
+    }
+
+    /// The quantiles at [`SHARES`](Distribution::SHARES).
+    pub fn named(&self) -> impl Iterator<Item = (f64, Span)> {
+        Self::SHARES.into_iter().filter_map(|share| Some((share, self.quantile(share)?)))
     }
 }
 

@@ -442,7 +442,7 @@ impl Snapshot {
         metrics.summary(
             "lateness_seconds",
             "How much later than due packets were sent; quantiles of the last minute or two.",
-            self.lateness.quantiles.iter().map(|(share, late)| (*share, late.as_secs_f64())),
+            self.lateness.named().map(|(share, late)| (share, late.as_secs_f64())),
             (self.late.0, self.late.1.as_secs_f64()),
         );
         let of_all = |value| [(Vec::new(), value)];
@@ -510,7 +510,7 @@ impl Snapshot {
             of.insert("events".to_owned(), Value::Object(happened.into_iter().collect()));
             (interface.to_owned(), Value::Object(of))
         };
-        let lateness = self.lateness.quantiles.iter();
+        let lateness = self.lateness.named();
         let lateness = lateness.map(|(share, value)| (share.to_string(), json!(value.as_secs_f64())));
         json!({
             "title": self.config.title,
