@@ -5,7 +5,9 @@ use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{Drawn, INK, LEVEL, MUTED, SHADE, WIDTH, axis_end, colour, draw, mesh, px, text, tick};
+use super::canvas::{
+    Drawn, GRID, INK, LEVEL, MUTED, SHADE, WIDTH, axis_end, colour, draw, mesh, px, text, tick,
+};
 use super::drawing::{Canvas, Drawing};
 
 /// A line with an optional band around it. Coordinates are those of the axes.
@@ -120,11 +122,34 @@ pub(crate) fn curves_with_events(plot: &Plot, all: &[Curve], events: &[f64]) -> 
                 finish(chart, &|x| tick(*x), 6, plot, all, events)
             }
             XAxis::LogDelay { low, high } => {
-                let chart = builder.build_cartesian_2d((low..high.max(low * 1.001)).log_scale(), y)?;
-                finish(chart, &|x| format!("{} ms", tick(*x)), 5, plot, all, events)
+                let high = high.max(low * 1.001);
+                let chart = builder.build_cartesian_2d((low..high).log_scale(), y)?;
+                for x in log_ticks(low, high) {
+                    let (at, bottom) = chart.backend_coord(&(x, plot.y_min));
+                    let mark = [(at, bottom), (at, bottom + px(3) as i32)];
+                    area.draw(&PathElement::new(mark, GRID.stroke_width(px(1))))?;
+                    let style = text(11, MUTED, HPos::Center, VPos::Top);
+                    area.draw(&Text::new(format!("{} ms", tick(x)), (at, bottom + px(6) as i32), style))?;
+                }
+                finish(chart, &|_| String::new(), 0, plot, all, events)
             }
         }
     })
+}
+
+/// Chosen: as many labels as a logarithmic axis has room for.
+const LOG_TICKS: usize = 5;
+
+/// The ends of decades of an axis, and what is between them as far as there is room.
+fn log_ticks(low: f64, high: f64) -> Vec<f64> {
+    let decades = low.log10().floor() as i32..=high.log10().ceil() as i32;
+    let ticks = |steps: &[f64]| -> Vec<f64> {
+        let all = decades.clone().flat_map(|decade| steps.iter().map(move |step| step * 10_f64.powi(decade)));
+        all.filter(|x| (low..=high).contains(x)).collect()
+    };
+    let fitting = [&[1.0, 2.0, 5.0][..], &[1.0, 3.0], &[1.0]].map(ticks);
+    let [.., least] = &fitting;
+    fitting.iter().find(|ticks| ticks.len() <= LOG_TICKS).unwrap_or(least).clone()
 }
 
 type Chart<'a, X> = ChartContext<'a, Canvas, Cartesian2d<X, RangedCoordf64>>;
@@ -162,4 +187,31 @@ where
         chart.draw_series(LineSeries::new(curve.line.iter().copied(), pen(curve).stroke_width(4)))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_logarithmic_axis_has_two_to_five_labels() {
+        assert_eq!(log_ticks(1.0, 100.0), [1.0, 3.0, 10.0, 30.0, 100.0]);
+        assert_eq!(log_ticks(26.0, 410.0), [50.0, 100.0, 200.0]);
+        assert_eq!(log_ticks(0.05, 900.0).len(), 4);
+        for (low, high) in [(8.0, 95.0), (0.2, 3.0), (3.0, 2_900.0), (0.001, 1.0)] {
+            let count = log_ticks(low, high).len();
+            assert!((2..=LOG_TICKS).contains(&count), "{low} to {high}: {count}");
+        }
+    }
+
+    #[test]
+    fn a_distribution_is_drawn_on_its_axis_from_its_least_to_its_longest_delay() {
+        let curve =
+            Curve { key: Some(0), line: vec![(10.0, 0.0), (100.0, 0.5), (1_000.0, 1.0)], band: Vec::new() };
+        let x = XAxis::LogDelay { low: 10.0, high: 1_000.0 };
+        let svg = curves(&Plot { x, y_min: 0.0, y_max: 1.0, levels: Vec::new() }, &[curve]).svg();
+        for label in ["10 ms", "100 ms", "1000 ms"] {
+            assert!(svg.contains(&format!(">{label}</text>")), "{label} in {svg}");
+        }
+    }
 }

@@ -26,20 +26,22 @@ const FOLDED_FROM: usize = 16;
 /// Chosen: links beyond these are in the table `links`.
 const MAX_LINKS: usize = 8;
 
-/// The ranges of the vertical axes and of the delay axis, common to all points so that figures are comparable.
+/// The ranges of the vertical axes and of the axes of delays, common to all points so that figures are comparable.
 pub(super) struct Scales {
     throughput: f64,
     window: f64,
     allocation: f64,
     backlog: f64,
-    delay: XAxis,
+    one_way: XAxis,
+    in_queue: XAxis,
 }
 
 impl Scales {
     pub(super) fn of(points: &[PointResults], keys: &Keys) -> Self {
-        let delay = XAxis::Delay { low: 0.0, high: 1.0 };
-        let mut all = Self { throughput: 0.0, window: 0.0, allocation: 0.0, backlog: 0.0, delay };
-        let (mut low, mut high) = (f64::INFINITY, 0.0_f64);
+        let (one_way, in_queue) =
+            (points.iter().flat_map(|point| series::one_way_delay(point, keys)), queue_delays(points));
+        let (one_way, in_queue) = (delay_axis(one_way), delay_axis(in_queue));
+        let mut all = Self { throughput: 0.0, window: 0.0, allocation: 0.0, backlog: 0.0, one_way, in_queue };
         for point in points {
             let reach = |c: &Curve| {
                 let line = c.line.iter().map(|p| p.1);
@@ -54,25 +56,30 @@ impl Scales {
                 all.allocation = allocations.iter().map(reach).fold(all.allocation, f64::max);
                 all.backlog = all.backlog.max(reach(&series::backlog(link, step)));
             }
-            for (x, _) in delay_curves(point, keys).iter().flat_map(|c| &c.line) {
-                high = high.max(*x);
-                if *x > 0.0 {
-                    low = low.min(*x);
-                }
-            }
         }
         // Chosen: leaves room for the label in the shaded part.
         all.throughput *= 1.12;
         all.window = (all.window * 1.12).max(1.0);
         all.allocation *= 1.12;
         all.backlog = (all.backlog * 1.12).max(1.0);
-        // Chosen: a linear axis is readable up to a factor of ten, a logarithmic one up to four decades.
-        all.delay = if high > 10.0 * low {
-            XAxis::LogDelay { low: low.max(high / 1e4), high }
-        } else {
-            XAxis::Delay { low: 0.0, high: high.max(0.001) }
-        };
         all
+    }
+}
+
+/// The axis of these distributions, from the least delay to the longest: logarithmic where those that nearly all packets exceed are less
+/// than a tenth of the longest. Chosen: a linear axis is readable up to that, and a logarithmic one over three decades.
+fn delay_axis(curves: impl Iterator<Item = Curve>) -> XAxis {
+    let (mut least, mut low, mut high) = (f64::INFINITY, f64::INFINITY, 0.0_f64);
+    for (x, share) in curves.flat_map(|curve| curve.line) {
+        (least, high) = (least.min(x), high.max(x));
+        if share >= 0.01 && x > 0.0 {
+            low = low.min(x);
+        }
+    }
+    let low = low.max(high / 1e3);
+    match high > 10.0 * low {
+        true => XAxis::LogDelay { low, high },
+        false => XAxis::Delay { low: least.min(high), high: high.max(0.001) },
     }
 }
 
@@ -81,9 +88,8 @@ fn watched(point: &PointResults) -> impl Iterator<Item = &LinkOutcome> {
     point.outcomes.iter().take(1).flat_map(|o| &o.links).filter(|l| l.watched).take(MAX_LINKS)
 }
 
-fn delay_curves(point: &PointResults, keys: &Keys) -> Vec<Curve> {
-    let queues = watched(point).filter_map(|link| series::queue_delay(point, &link.name));
-    series::one_way_delay(point, keys).into_iter().chain(queues).collect()
+fn queue_delays(points: &[PointResults]) -> impl Iterator<Item = Curve> {
+    points.iter().flat_map(|of| watched(of).filter_map(|link| series::queue_delay(of, &link.name)))
 }
 
 /// When events of the first replication happened, in seconds.
@@ -246,22 +252,22 @@ fn figures(point: &PointResults, keys: &Keys, scales: &Scales) -> String {
         let title = format!("Queue at {}, packets", escape(&link.name));
         figure(&title, &curves(&plot, &[series::backlog(link, step)]).svg());
     }
-    let mut delay = |title: &str, mut all: Vec<Curve>| {
-        if let &XAxis::LogDelay { low, .. } = &scales.delay {
+    let mut delay = |title: &str, axis: &XAxis, mut all: Vec<Curve>| {
+        if let &XAxis::LogDelay { low, .. } = axis {
             all.iter_mut().flat_map(|c| &mut c.line).for_each(|p| p.0 = p.0.max(low));
         }
-        let plot = Plot { x: scales.delay.clone(), y_min: 0.0, y_max: 1.0, levels: Vec::new() };
+        let plot = Plot { x: axis.clone(), y_min: 0.0, y_max: 1.0, levels: Vec::new() };
         figure(title, &curves(&plot, &all).svg());
     };
     let one_way = series::one_way_delay(point, keys);
     if !one_way.is_empty() {
-        delay("Distribution of one-way delay (share of packets)", one_way);
+        delay("Distribution of one-way delay (share of packets)", &scales.one_way, one_way);
     }
     for link in watched(point) {
         if let Some(curve) = series::queue_delay(point, &link.name) {
             let title =
                 format!("Distribution of time in the queue at {} (share of packets)", escape(&link.name));
-            delay(&title, vec![curve]);
+            delay(&title, &scales.in_queue, vec![curve]);
         }
     }
     out.push_str("</div>\n");
