@@ -204,7 +204,7 @@ fn panels_of(points: &[Point<'_>], metric: Option<&str>, coloured: Option<&str>)
                     title: title.clone(),
                     note: note.collect::<Vec<_>>().join(", "),
                     legend: legend(&sweep, &arrangement, part),
-                    drawing: marks.draw(&sweep, &arrangement, is_here, drawn.level),
+                    drawing: marks.draw(&sweep, &arrangement, is_here, &drawn),
                 });
             }
         }
@@ -264,7 +264,7 @@ impl<'a> Marks<'a> {
         sweep: &Sweep,
         arrangement: &Arrangement,
         is_here: impl Fn(&[usize]) -> bool,
-        level: Option<f64>,
+        &Drawn { title, level, .. }: &Drawn,
     ) -> Drawing {
         let here = || self.all.iter().filter(|(at, _, _)| is_here(at));
         let top = self.high.max(level.unwrap_or(0.0)) * 1.06;
@@ -292,6 +292,7 @@ impl<'a> Marks<'a> {
                     x: (across.title(), across.labels()),
                     y: (down.title(), down.labels()),
                     cells: here().map(|(at, _, estimate)| (at[y], at[x], estimate.mean)).collect(),
+                    of: title.to_owned(),
                     ends: self.ends,
                 })
             }

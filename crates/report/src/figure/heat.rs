@@ -3,7 +3,7 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, VPos};
 
-use super::canvas::{INK, MUTED, WIDTH, draw, px, text};
+use super::canvas::{Area, Drawn, INK, MUTED, WIDTH, draw, px, text};
 use super::drawing::Drawing;
 use crate::statistics::number;
 
@@ -15,6 +15,8 @@ pub(crate) struct Heat {
     pub(crate) y: (String, Vec<String>),
     /// (row, column, value).
     pub(crate) cells: Vec<(usize, usize, f64)>,
+    /// The quantity with its unit.
+    pub(crate) of: String,
     /// The values that have the darkest and the lightest colour.
     pub(crate) ends: (f64, f64),
 }
@@ -28,6 +30,10 @@ const NARROW: u32 = 12;
 const TOP: u32 = 18;
 const AXIS: u32 = 38;
 const LETTER: u32 = 7;
+/// The scale of colours: its height with what stands above and below it, and its steps.
+const SCALE: u32 = 48;
+const STEPS: u32 = 40;
+const STEP: u32 = 4;
 
 /// From low to high: "cividis", which readers with and without colour vision see alike, as a path through five of its
 /// colours (Nuñez, Anderton, Renslow, "Optimizing colormaps with consideration for color vision deficiency", 2018).
@@ -42,7 +48,7 @@ const COLOURS: [(f64, f64, f64); 5] = [
 const BLACK: RGBColor = RGBColor(0, 0, 0);
 const WHITE: RGBColor = RGBColor(255, 255, 255);
 
-/// Draws the cells with their numbers.
+/// Draws the cells with their numbers, and the scale of their colours below.
 pub(crate) fn heat(map: &Heat) -> Drawing {
     let (columns, rows) = (map.x.1.len().max(1), map.y.1.len());
     let left = map.y.1.iter().map(|label| label.chars().count()).max().unwrap_or(0) as u32 * LETTER + 8;
@@ -53,7 +59,7 @@ pub(crate) fn heat(map: &Heat) -> Drawing {
     let width = (left + cell * columns as u32).max(WIDTH);
     let bottom = TOP + height * rows as u32;
     let place = |x: u32, y: u32| (px(x) as i32, px(y) as i32);
-    draw(width, bottom + AXIS, |area| {
+    draw(width, bottom + AXIS + SCALE, |area| {
         area.draw(&Text::new(map.y.0.as_str(), place(0, 2), text(11, INK, HPos::Left, VPos::Top)))?;
         for &(row, column, value) in map.cells.iter().filter(|cell| cell.2.is_finite()) {
             let (x, y) = (left + cell * column as u32, TOP + height * row as u32);
@@ -86,8 +92,31 @@ pub(crate) fn heat(map: &Heat) -> Drawing {
         }
         let name = text(11, INK, HPos::Center, VPos::Bottom);
         let middle = left + cell * columns as u32 / 2;
-        area.draw(&Text::new(map.x.0.as_str(), place(middle, bottom + AXIS - 4), name))
+        area.draw(&Text::new(map.x.0.as_str(), place(middle, bottom + AXIS - 4), name))?;
+        scale(area, map, (left.min(WIDTH - STEPS * STEP), bottom + AXIS + 6))
     })
+}
+
+/// The colours from low to high with the values at the ends and in the middle, below the name of the quantity.
+fn scale(area: &Area, map: &Heat, (left, top): (u32, u32)) -> Drawn {
+    let place = |x: u32, y: u32| (px(left + x) as i32, px(top + y) as i32);
+    area.draw(&Text::new(map.of.as_str(), place(0, 0), text(11, INK, HPos::Left, VPos::Top)))?;
+    let (low, high) = map.ends;
+    if low >= high {
+        return Ok(());
+    }
+    let value = |part: f64| low + part * (high - low);
+    for step in 0..STEPS {
+        let (fill, _) = shade(value(f64::from(step) / f64::from(STEPS - 1)), map.ends);
+        let corners = [place(step * STEP, 15), place((step + 1) * STEP, 25)];
+        area.draw(&Rectangle::new(corners, fill.filled()))?;
+    }
+    for (part, anchor) in [(0, HPos::Left), (1, HPos::Center), (2, HPos::Right)] {
+        let style = text(11, MUTED, anchor, VPos::Top);
+        let at = place(part * STEPS * STEP / 2, 28);
+        area.draw(&Text::new(number(value(f64::from(part) / 2.0)), at, style))?;
+    }
+    Ok(())
 }
 
 /// The colour of a cell with this value, and of the number in it.
@@ -114,9 +143,20 @@ mod tests {
             x: axis("rate, Mb/s", &["2", "5"]),
             y: axis("delay, ms", &["10", "20"]),
             cells: vec![(0, 0, 1.0), (0, 1, 2.0), (1, 0, 3.0), (1, 1, 5.0)],
+            of: "Jain index".to_owned(),
             ends: (1.0, 5.0),
         };
         let svg = heat(&map).svg();
+        // The scale: its ends and its middle, from dark to light.
+        let scale = svg.split_once(">Jain index</text>").unwrap().1;
+        let fills: Vec<&str> = scale.lines().filter(|line| line.starts_with("<rect")).collect();
+        assert!(
+            fills.len() == 40 && fills[0].contains("#00224E") && fills[39].contains("#FEE838"),
+            "{scale}"
+        );
+        for number in ["1.00", "3.00", "5.00"] {
+            assert!(scale.contains(&format!(">{number}</text>")), "{number} in {scale}");
+        }
         for number in ["1.00", "2.00", "3.00", "5.00", "rate, Mb/s", "delay, ms"] {
             assert!(svg.contains(&format!(">{number}</text>")), "{number} in {svg}");
         }
@@ -128,7 +168,8 @@ mod tests {
     #[test]
     fn nothing_to_draw_is_still_a_figure() {
         let none = || (String::new(), Vec::new());
-        let map = Heat { x: none(), y: none(), cells: vec![(0, 0, f64::NAN)], ends: (0.0, 0.0) };
+        let map =
+            Heat { x: none(), y: none(), cells: vec![(0, 0, f64::NAN)], of: String::new(), ends: (0.0, 0.0) };
         assert!(heat(&map).svg().starts_with("<svg"));
     }
 }
