@@ -1,8 +1,8 @@
 //! A league for a paper: figures as SVG and PDF, and tables in LaTeX.
 
-use super::columns::{self, COSTS, Column, played};
+use super::columns::{self, COSTS, Column, Tradeoff, played};
 use super::{Cell, League, Situation};
-use crate::figure::{DotRow, Panel, Scatter, compose, dots, scatter};
+use crate::figure::{DotRow, Drawing, Panel, Scatter, compose, dots, scatter};
 use crate::latex::Table;
 use crate::quantities::WORST_SHARE;
 
@@ -55,22 +55,30 @@ impl League {
         let all = columns::tradeoffs(self, situation);
         let name = |at: usize| self.disciplines.get(at).map_or("", |entrant| entrant.name.as_str());
         let front: Vec<_> = all.iter().filter(|one| one.is_on_front).collect();
-        let marks = |of_front: bool| {
-            let chosen = all.iter().filter(move |one| one.is_on_front == of_front);
-            chosen.map(|one| (one.delay, one.share.mean, one.share.ci95)).collect()
-        };
-        let line = front.iter().map(|one| (one.delay, one.share.mean)).collect();
-        let scatters = [
-            Scatter { key: 0, marks: marks(false), ideal: Vec::new() },
-            Scatter { key: 1, marks: marks(true), ideal: line },
-        ];
         let names: Vec<&str> = front.iter().map(|one| name(one.at)).collect();
         (!all.is_empty()).then(|| Panel {
             title: format!("{}: worst share over delay in the queue", situation.title),
             note: format!("Front: {}", names.join(", ")),
             legend: vec![(1, "on the front".to_owned()), (0, "others".to_owned())],
-            drawing: scatter(&scatters, "95 % of packets wait less, ms"),
+            drawing: self.plane(&all),
         })
+    }
+
+    /// Each discipline as a dot with its name, and those on the front joined by a line.
+    pub(super) fn plane(&self, all: &[Tradeoff]) -> Drawing {
+        let name =
+            |at: usize| self.disciplines.get(at).map_or("", |entrant| entrant.name.as_str()).to_owned();
+        let marks = |key, of_front: bool| {
+            let chosen = || all.iter().filter(|one| one.is_on_front == of_front);
+            let line = chosen().filter(|_| of_front).map(|one| (one.delay, one.share.mean));
+            Scatter {
+                key,
+                marks: chosen().map(|one| (one.delay, one.share.mean, one.share.ci95)).collect(),
+                ideal: line.collect(),
+                names: chosen().map(|one| name(one.at)).collect(),
+            }
+        };
+        scatter(&[marks(0, false), marks(1, true)], "95 % of packets wait less, ms")
     }
 
     /// The worst share of each discipline, a row each.

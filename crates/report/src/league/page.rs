@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use super::columns::{self, COSTS, Column, Tradeoff};
 use super::{Cell, League, Situation};
-use crate::figure::{Scatter, scatter};
 use crate::html::escape;
 use crate::page::document_with;
 use crate::statistics::number;
@@ -126,17 +125,8 @@ impl League {
 
     /// The plane of delay and worst share, and who is on its front.
     fn front(&self, all: &[Tradeoff]) -> String {
-        let marks = |of_front: bool| {
-            let chosen = all.iter().filter(move |one| one.is_on_front == of_front);
-            chosen.map(|one| (one.delay, one.share.mean, one.share.ci95)).collect::<Vec<_>>()
-        };
         let front: Vec<&Tradeoff> = all.iter().filter(|one| one.is_on_front).collect();
-        let line = front.iter().map(|one| (one.delay, one.share.mean)).collect();
-        let scatters = [
-            Scatter { key: 0, marks: marks(false), ideal: Vec::new() },
-            Scatter { key: 1, marks: marks(true), ideal: line },
-        ];
-        let drawing = scatter(&scatters, "95 % of packets wait less, ms").svg();
+        let drawing = self.plane(all).svg();
         let names: String = front.iter().map(|one| self.of_front(one)).collect();
         let label = "The worst share over the delay in the queue; the front is listed next to it";
         format!(

@@ -115,7 +115,7 @@ fn marks(flows: &Flows<'_>, on: Attribute, key: usize) -> Scatter {
     let due = flows.throughputs(Basis::Entitlements, None, None).unwrap_or_default();
     let mut ideal: Vec<_> = xs.iter().copied().zip(due).collect();
     ideal.sort_by(|a, b| a.0.total_cmp(&b.0));
-    Scatter { key, marks: xs.iter().enumerate().filter_map(mark).collect(), ideal }
+    Scatter { key, marks: xs.iter().enumerate().filter_map(mark).collect(), ideal, names: Vec::new() }
 }
 
 /// A curve for each flow, mean over seeds.
