@@ -47,11 +47,21 @@ pub fn table(head: &[String], rows: &[Vec<String>]) -> String {
 /// The same without the columns, apart from the first, whose cells all say nothing.
 #[must_use]
 pub(crate) fn table_of(head: &[String], rows: &[Vec<String>], says_nothing: impl Fn(&str) -> bool) -> String {
+    let (head, rows) = informative(head, rows, says_nothing);
+    table(&head, &rows)
+}
+
+/// Its head and rows.
+pub(crate) fn informative(
+    head: &[String],
+    rows: &[Vec<String>],
+    says_nothing: impl Fn(&str) -> bool,
+) -> (Vec<String>, Vec<Vec<String>>) {
     let is_kept =
         |c: usize| c == 0 || rows.iter().filter_map(|row| row.get(c)).any(|cell| !says_nothing(cell));
     let kept: Vec<usize> = (0..head.len()).filter(|&c| is_kept(c)).collect();
     let keep = |cells: &[String]| kept.iter().filter_map(|&c| cells.get(c).cloned()).collect::<Vec<_>>();
-    table(&keep(head), &rows.iter().map(|row| keep(row)).collect::<Vec<_>>())
+    (keep(head), rows.iter().map(|row| keep(row)).collect())
 }
 
 #[cfg(test)]

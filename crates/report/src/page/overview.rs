@@ -8,7 +8,7 @@ use apportion_core::units::{Rate, Span};
 use super::{crowd, customers, drops, sweeps};
 use crate::figure::{Bar, COLOURS, Range, bars, ranges};
 use crate::headline;
-use crate::html::{escape, table, table_of};
+use crate::html::{escape, informative, table};
 use crate::panels::{MAX_BARS, share_bars};
 use crate::phase_sensitivity;
 use crate::quantities::{
@@ -256,7 +256,8 @@ fn numbers(run: &RunResults) -> String {
     };
     let rows: Vec<Vec<String>> = run.points.iter().take(MAX_ROWS).map(row).collect();
     let mut out = String::from("<h2 id=\"numbers\">Results by point</h2>\n");
-    out.push_str(&table_of(&head, &rows, |cell| cell == "–" && !run.is_empty()));
+    let (head, cells) = informative(&head, &rows, |cell| cell == "–" && !run.is_empty());
+    out.push_str(&by_point(&head, &cells));
     if run.points.iter().any(|point| point.flows.len() > DETAILED_FLOWS) {
         let _ = writeln!(
             out,
@@ -282,6 +283,29 @@ fn numbers(run: &RunResults) -> String {
         );
     }
     out
+}
+
+/// Chosen: as many points as columns have room for on a page.
+const MAX_ABREAST: usize = 6;
+/// Chosen: as many columns as a printed page is wide.
+const MAX_COLUMNS: usize = 11;
+
+/// A row for each point, in tables that are no wider than a page; of few points a column for each.
+fn by_point(head: &[String], rows: &[Vec<String>]) -> String {
+    if rows.len() <= MAX_ABREAST {
+        let column = |c: usize| rows.iter().filter_map(move |row| row.get(c).cloned());
+        let names = std::iter::once("Quantity".to_owned()).chain(column(0)).collect::<Vec<_>>();
+        let of = |(c, name): (usize, &String)| std::iter::once(name.clone()).chain(column(c)).collect();
+        return table(&names, &head.iter().enumerate().skip(1).map(of).collect::<Vec<_>>());
+    }
+    let columns: Vec<usize> = (1..head.len()).collect();
+    let part = |columns: &[usize]| {
+        let of = |cells: &[String]| -> Vec<String> {
+            std::iter::once(&0).chain(columns).filter_map(|&c| cells.get(c).cloned()).collect()
+        };
+        table(&of(head), &rows.iter().map(|row| of(row)).collect::<Vec<_>>())
+    };
+    columns.chunks(MAX_COLUMNS).map(part).collect()
 }
 
 /// What moves if every delay moves by a microsecond.

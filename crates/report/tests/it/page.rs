@@ -408,9 +408,9 @@ fn names_with_numbers_are_in_numeric_order_and_groups_that_are_left_out_are_coun
     let run = numbered(&[7]);
     let html = page(&run);
     let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text}"));
-    // Columns of the table of points, panels of drops, rows of transfers.
+    // Rows of the table of points, panels of drops, rows of transfers.
     for part in [
-        "<th scope=\"col\">flow#, Mb/s each",
+        "<th scope=\"row\">flow#, Mb/s each",
         "<b>Drops and marks of group flow#, packets",
         ">flow#, below 10 kB",
     ] {
