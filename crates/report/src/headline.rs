@@ -8,7 +8,7 @@ use crate::metrics::{Metrics, SlowestLink};
 use crate::quantities::{COMPLETION_P95, COMPLETIONS, QUEUE_DELAY_P95, SHARE};
 use crate::run_results::{PointResults, RunResults};
 use crate::shares::{FlowShare, GroupShare, flow_shares, group_shares};
-use crate::statistics::{Estimate, number};
+use crate::statistics::{Estimate, mean, number};
 
 /// A statement about one point, or about the run.
 #[derive(Clone, Debug, PartialEq)]
@@ -186,11 +186,18 @@ const SLOWER: f64 = 1.5;
 /// than in one of forty cases, 0.95^72 = 0.025, so that no 95 % interval has an upper end.
 const ENOUGH: f64 = 72.0;
 
-/// The points with the shortest and longest completion times of the first group with finite transfers, if they
+/// The points with the shortest and longest completion times of the group with the most finite transfers, if they
 /// differ.
 fn transfers(run: &RunResults) -> Option<String> {
     let all: Vec<(&Metrics, &str)> = run.points.iter().map(|p| (&p.summary().metrics, p.name())).collect();
-    let group = all.iter().find_map(|(metrics, _)| metrics.transfers().next())?;
+    let mut counts: BTreeMap<&str, f64> = BTreeMap::new();
+    for (metrics, _) in &all {
+        for (group, completed) in metrics.of_each(COMPLETIONS) {
+            *counts.entry(group).or_default() += mean(completed).unwrap_or(0.0);
+        }
+    }
+    // Of equal ones the first by name.
+    let (group, _) = counts.into_iter().rev().max_by(|a, b| a.1.total_cmp(&b.1))?;
     let [took, completed] = [COMPLETION_P95, COMPLETIONS].map(|quantity| quantity.at(group));
     let times = Extremes::of(all.iter().filter_map(|(metrics, name)| Some((metrics.get(&took)?, *name))))?;
     let (least, most) = (times.low.0.mean, times.high.0.mean);
@@ -203,10 +210,11 @@ fn transfers(run: &RunResults) -> Option<String> {
         (few, many) if few < many => format!("{few:.0} to {many:.0}"),
         (few, _) => format!("{few:.0}"),
     };
+    let what = if most_of_them.round() == 1.0 { "transfer" } else { "transfers" };
     let is_known = times.low.0.n > 1 || fewest >= ENOUGH;
     (least > 0.0 && most > SLOWER * least).then(|| match is_known && times.are_apart() {
         true => format!(
-            "Of {count} transfers of {group}, 95 % are done in {} s with {}, but in {} s with {} ({}).",
+            "Of {count} {what} of {group}, 95 % are done in {} s with {}, but in {} s with {} ({}).",
             number(least),
             times.low.1,
             number(most),
@@ -214,7 +222,7 @@ fn transfers(run: &RunResults) -> Option<String> {
             times.seeds()
         ),
         false => times.alike(
-            &format!("What 95 % of {count} transfers of {group} take at most"),
+            &format!("What 95 % of {count} {what} of {group} take at most"),
             " s",
             ToString::to_string,
         ),

@@ -73,6 +73,22 @@ fn completion_times_are_compared_with_enough_transfers_alone() {
 }
 
 #[test]
+fn the_sentence_about_transfers_is_of_the_group_with_most() {
+    let both = |discipline: &Discipline, delay_ms: f64, count: usize| {
+        let of =
+            |name: &str| Made { name: name.into(), group: name.into(), delay_ms, short: true, ..flow(900) };
+        let bulk = Made { name: "zip".into(), group: "zip".into(), ..flow(1_000) };
+        let mut point = point(discipline, &[of("a"), of("web"), bulk], &SEEDS[..1]);
+        point.outcomes[0].flows[0].completions.truncate(1);
+        point.outcomes[0].flows[1].completions.truncate(count);
+        point
+    };
+    let of = |count: usize| lead(&[both(&DRR, 5.0, count), both(&FIFO, 50.0, count)], 1);
+    assert!(of(72).contains("Of 72 transfers of web, 95 % are done in "), "{}", of(72));
+    assert!(of(0).contains("What 95 % of 1 transfer of a take at most"), "{}", of(0));
+}
+
+#[test]
 fn groups_are_compared_beyond_their_intervals_alone() {
     let two = |first: [u64; 4], second: [u64; 4]| {
         let flows = |at: usize| {
