@@ -5,7 +5,7 @@
 //! headlines aifo SEEDS              when the small one of three files is there: Fig. 12
 //! headlines afq SEEDS SECONDS       completion times of short flows, those of TCP over those of AFQ: abstract
 //! ```
-//! Each row has the mean over the seeds with Student's 95 % interval; `docs/validation.md` has what it is compared with.
+//! Each row has the mean over the seeds with Student's 95 % interval; README.md has what it is compared with.
 
 #![allow(clippy::print_stdout, reason = "a program whose output is a table")]
 

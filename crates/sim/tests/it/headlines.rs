@@ -1,4 +1,4 @@
-//! Headline figures of the papers of SP-PIFO and AIFO, as `examples/headlines` has them for `docs/validation.md`.
+//! Headline figures of the papers of SP-PIFO and AIFO, as `examples/headlines` has them.
 
 #[path = "../../examples/headlines/ranked.rs"]
 #[allow(dead_code, reason = "the example uses all of it")]

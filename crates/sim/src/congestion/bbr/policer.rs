@@ -4,7 +4,7 @@
 //! above what it passes in the long run. Linux's BBR takes a path on which many packets are lost, at a rate that does not change, for
 //! policed, and then sends at that rate for a while (Linux commit 0682e6902a52, "tcp: count packets marked lost": "BBR uses a
 //! high packet loss rate as one signal in its policer detection and policer bandwidth estimation"). No draft has it. What is
-//! here was measured, from outside, at Linux 6.1: `docs/parity.md` says how.
+//! here was measured, from outside, at Linux 6.1: `validation/kernel-controls/README.md` says how.
 //!
 //! | here | measured |
 //! |---|---|
