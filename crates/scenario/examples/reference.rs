@@ -1,4 +1,4 @@
-//! Prints the page `docs/scenario.md`, or with the argument `gateway` the end of `docs/gateway.md`.
+//! Prints the page `docs/scenario.md`, or with the argument `gateway` the tables of keys in `docs/gateway.md`.
 
 use apportion_scenario::{describe, gateway};
 

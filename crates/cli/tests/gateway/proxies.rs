@@ -11,9 +11,11 @@ use serde_json::{Value, json};
 
 use crate::place::{PLAIN, Place, get, place};
 
-/// The block of this language in docs/gateway.md that begins so, with what it names in /etc in the folder of the test.
+/// The block of this language in the pages of gateways that begins so, with what it names in /etc in the folder of the test.
 fn documented(place: &Place, language: &str, begins: &str) -> String {
-    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/gateway.md")).unwrap();
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+    let pages = ["gateway.md", "gateway-http.md"];
+    let text = pages.map(|page| fs::read_to_string(format!("{docs}/{page}")).unwrap()).concat();
     let (_, rest) = text.split_once(&format!("```{language}\n{begins}")).unwrap();
     let block = format!("{begins}{}", rest.split_once("```").unwrap().0);
     let folder = place.folder.path().to_str().unwrap();

@@ -6,7 +6,7 @@ use super::tables::{DIRECTION, LABELS, ROOT, RULE};
 use crate::describe::markdown_keys;
 use crate::tables::CUSTOMER;
 
-/// The keys of configuration files of gateways as Markdown: the end of the page `docs/gateway.md`.
+/// The keys of configuration files of gateways as Markdown: the tables of the page `docs/gateway.md`.
 #[must_use]
 pub fn reference() -> String {
     let mut out = String::from(HEAD);
@@ -24,26 +24,34 @@ pub fn reference() -> String {
     out
 }
 
-const HEAD: &str = "## Keys of the configuration file
-
-A configuration is a TOML file. Quantities are written with their unit; queues, markers and exchanges are written as in
-[scenario files](scenario.md). Unknown keys are refused. Every error message names the file, the line, the key and the fix.
-These tables are generated from those that the loader reads.
+const HEAD: &str = "Quantities have a unit: `\"18Mbit\"` (per second), `\"22B\"`, `\"15ms\"`. Queues, markers and exchanges are written as in
+[scenario files](scenario.md). Unknown keys are refused; each error names the file, the line, the key and the fix. The tables
+are generated from those that the loader reads.
 ";
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+    use crate::gateway::GatewayConfig;
+
+    const PAGE: &str = include_str!("../../../../docs/gateway.md");
 
     #[test]
-    fn the_reference_is_the_end_of_the_page_in_the_documentation() {
-        let page = include_str!("../../../../docs/gateway.md");
+    fn the_reference_is_in_the_documentation() {
         assert!(
-            page.ends_with(&reference()),
-            "write the output of `cargo run -p apportion-scenario --example reference gateway` to the end of \
-             docs/gateway.md"
+            PAGE.contains(&reference()),
+            "write the output of `cargo run -p apportion-scenario --example reference gateway` into \
+             docs/gateway.md, under its first example"
         );
-        // The part above it is written by hand.
-        assert_eq!(page.matches("## Keys of the configuration file").count(), 1);
+    }
+
+    #[test]
+    fn the_first_example_of_the_page_loads_without_a_warning() {
+        let (_, rest) = PAGE.split_once("```toml\n").unwrap();
+        let (example, _) = rest.split_once("```").unwrap();
+        let config = GatewayConfig::load(example, Path::new("home.toml")).unwrap();
+        assert_eq!(config.warnings(), [""; 0]);
     }
 }

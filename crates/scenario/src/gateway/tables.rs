@@ -27,25 +27,24 @@ pub(crate) const ROOT: &[Param] = &[
         "control",
         SWITCH,
         "false",
-        "Whether the page at `metrics` may change weights, rates and queues, for those that have the token.",
+        "Whether the page at `metrics` may change weights, rates and queues, with the token.",
     ),
     optional(
         "control_token",
         of(Kind::Form("\"/etc/apportion/control-token\"")),
-        "File with the token that changes need: 16 to 256 letters, digits and `-._~+/=`, which no other users can read. Required \
-         if `control` is set.",
+        "File with the token: 16 to 256 letters, digits and `-._~+/=`, which other users cannot read. Required if `control` \
+         is set.",
     ),
     optional(
         "address",
         of(Kind::Form("\"192.0.2.1\"")),
-        "Address that identifies this gateway to others. Required if a queue sends reports, as `sffc` \
-         does.",
+        "Address that identifies this gateway to others. Required if a queue sends reports.",
     ),
     optional(
         "report_key",
         of(Kind::Form("\"00112233445566778899aabbccddeeff\"")),
         "Key that authenticates reports: 16 to 64 random bytes in hexadecimal, the same in all gateways. \
-         Required if a queue sends reports, unless `insecure` is set.",
+         Required with reports, unless `insecure` is set.",
     ),
     default(
         "insecure",
@@ -75,19 +74,10 @@ pub(crate) const ROOT: &[Param] = &[
     optional(
         "plans",
         TEXT,
-        "File of customers with addresses and rates, from which a queue `{ kind = \"htb\", plans = \"up\" }` has its classes.",
+        "File of customers with addresses and rates: the classes of a queue `{ kind = \"htb\", plans = \"up\" }`.",
     ),
-    optional(
-        "rule",
-        of(Kind::Tables(RULE)),
-        "Rules that assign weights, guarantees, tickets and customers to flows. The first rule that a \
-         flow matches applies.",
-    ),
-    optional(
-        "customer",
-        of(Kind::Map(CUSTOMER)),
-        "Customers by name; needed only for weights other than 1. Rules name theirs under `customer`.",
-    ),
+    optional("rule", of(Kind::Tables(RULE)), "Rules for flows; the first that matches applies."),
+    optional("customer", of(Kind::Map(CUSTOMER)), "Customers by name; needed only for weights other than 1."),
 ];
 
 /// The word for a rate that follows the link, and the keys of one.
@@ -102,30 +92,27 @@ pub(super) const DIRECTION: &[Param] = &[
     required(
         "rate",
         of(Kind::Form("\"10Mbit\"")),
-        "Rate of the transmitter: a little below that of the link; or `\"auto\"`: a rate that follows the link, from how long \
-         answers of TCP take.",
+        "Rate of the transmitter: a little below that of the link; or `\"auto\"`, which follows the link by delays of TCP.",
     ),
-    optional(FASTEST, RATE, "Highest rate where it follows the link, with which it begins; required there."),
-    optional(SLOWEST, RATE, "Lowest rate where it follows the link; a twentieth of the highest if absent."),
+    optional(FASTEST, RATE, "Highest and first rate with `\"auto\"`; required there."),
+    optional(SLOWEST, RATE, "Lowest rate with `\"auto\"`; a twentieth of the highest if absent."),
     default(
         THRESHOLD,
         SPAN,
         "15ms",
-        "Queueing delay of the link above which a rate that follows it falls. Three full packets may wait in any case.",
+        "Queueing delay of the link above which `\"auto\"` lowers the rate. Three full packets may wait in any case.",
     ),
     default(
         LINK,
         of(Kind::Choice(&[Side::Outside.name(), Side::Inside.name()])),
         Side::Outside.name(),
-        "Where the link is that the rate follows: `outside`, as the uplink and the downlink of a home, or `inside`, as those of \
-         a provider's customers.",
+        "Where the link is that `\"auto\"` follows: `outside`, as at a home, or `inside`, as at a provider.",
     ),
     default(
         "overhead",
         of(Kind::Bytes).within(Range::FromZero),
         "14B",
-        "Layer 2 overhead that is charged for each IP packet in addition to its own size. Ethernet's \
-         header if absent.",
+        "Layer 2 overhead charged for each IP packet in addition to its size. Ethernet's header if absent.",
     ),
     optional("queue", QUEUE, "Queue discipline in front of the transmitter; \"fifo\" if absent."),
     default("delay", DELAY, "0s", "Delay added behind the transmitter, as by a long wire."),
@@ -133,21 +120,19 @@ pub(super) const DIRECTION: &[Param] = &[
     optional(
         "labels",
         of(Kind::Table(LABELS)),
-        "Treatment of the labels that gateways write on packets. If absent, labels of arriving packets \
-         are ignored and packets depart without labels.",
+        "Treatment of labels on packets. If absent, labels are ignored on arrival and packets depart without.",
     ),
     optional(
         "tickets",
         TICKETS,
-        "Tickets per second that the next router issues to this direction, in that router's currency; if \
-         absent, labels pass unchanged.",
+        "Tickets per second that the next router issues to this direction, in its currency; if absent, labels pass \
+         unchanged.",
     ),
     optional(
         "ack_tickets",
         TICKETS,
-        "Receiver-based alternative to `tickets`: tickets per second that the previous router issues to \
-         this direction. They return on acknowledgements in the other direction; both directions must \
-         read and write labels.",
+        "The same, receiver-based: tickets per second that the previous router issues. They return on \
+         acknowledgements in the other direction; both directions must read and write labels.",
     ),
     optional("exchange", EXCHANGE, "Ticket exchange: parameters of the exchange `currency`."),
 ];
@@ -158,8 +143,8 @@ pub(super) const LABELS: &[Param] = &[
         "reads",
         of(Kind::SwitchOrTexts),
         "false",
-        "Whether labels of arriving packets are trusted: of all, of none, or of those from these addresses and \
-         prefixes, such as `[\"192.0.2.0/24\"]`.",
+        "Whether labels of arriving packets are trusted: of all, of none, or of these addresses and prefixes: \
+         `[\"192.0.2.0/24\"]`.",
     ),
     default("writes", SWITCH, "false", "Whether labels stay on departing packets."),
 ];
@@ -211,9 +196,8 @@ pub(super) const RULE: &[Param] = &concat::<22>(&[
             "class",
             of(Kind::Choice(CLASSES)),
             "greedy",
-            "Traffic class, for queues that distinguish classes: `real_rate` for flows such as video, whose \
-             rate is set by external events and that have no use for more; `greedy` for flows that use all \
-             the bandwidth they get.",
+            "Traffic class, for `ramp` and `cake`: `real_rate` for flows such as video, which have no use for more than \
+             their rate; `greedy` for flows that use all they get.",
         ),
         TARGET,
         TARGET_DELAY,
@@ -222,47 +206,41 @@ pub(super) const RULE: &[Param] = &concat::<22>(&[
             "guarantee",
             of(Kind::Rate).within(Range::FromZero),
             "0bit",
-            "Guaranteed rate of each flow that has earned it by sending at least half of it for a second. One flow \
-             of each rule must fit into the rate of the direction.",
+            "Guaranteed rate of each flow that earned it by sending at least half of it for a second.",
         ),
         optional(
             "guarantee_limit",
             RATE,
-            "Maximum sum of the guarantees that flows of this rule have at the same time; the rate of the \
-             direction if absent.",
+            "Maximum sum of the guarantees of this rule; the rate of the direction if absent.",
         ),
         optional(
             "guarantee_limit_per_host",
             RATE,
-            "The same for the flows of one inside host: of one source up, of one destination down. Four times \
-             `guarantee` if absent. Not where an address or a network is one flow, since that has one guarantee.",
+            "The same for one inside host: a source up, a destination down. Four times `guarantee` if absent. Not where an \
+             address or network is one flow.",
         ),
         optional(
             "tickets",
             TICKETS,
-            "Tickets per second issued to each flow. For directions whose queue uses tickets or whose \
-             packets depart with labels.",
+            "Tickets per second issued to each flow, where the queue uses tickets or packets depart with labels.",
         ),
         optional(
             "ack_tickets",
             TICKETS,
-            "Receiver-based alternative to `tickets`: tickets per second issued to the sink of each flow. \
-             They return on its acknowledgements in the other direction; nearer to the source, a rule with \
-             mark = \"tickets\" writes them on the flow's data.",
+            "The same, receiver-based: issued to the sink of each flow. They return on its acknowledgements in the other \
+             direction; nearer to the source, a rule with mark = \"tickets\" writes them on the flow's data.",
         ),
         optional(
             "mark",
             MARK,
             "Marker: a name, or a table with parameters. If absent, `tickets` for rules with `tickets` or \
-             `ack_tickets`, else none. Without either key, `tickets` marks data with the tickets that \
-             acknowledgements carry.",
+             `ack_tickets`, else none. Without either, `tickets` marks data with the tickets of acknowledgements.",
         ),
         optional(
             "label_limit",
             RATE,
-            "Maximum rate of all packets of this rule whose labels are trusted; if the rule makes one flow of each address or \
-             network, of those of each. Packets above it lose their label, as if they had come without one. No limit if \
-             absent.",
+            "Maximum rate of packets of this rule whose labels are trusted, or of those of each address or network that is one \
+             flow. Packets above it lose their label. No limit if absent.",
         ),
         optional(
             "rtt",
@@ -272,15 +250,13 @@ pub(super) const RULE: &[Param] = &concat::<22>(&[
         optional(
             "customer",
             TEXT,
-            "Customer of the flows, for queues that divide bandwidth among customers first and then among \
-             the flows of each. All flows without one form one more customer of weight 1.",
+            "Customer or class of the flows, for queues that divide among those first.",
         ),
         optional(
             "flows",
             of(Kind::Form("\"address/32\"")),
-            "What counts as one flow: packets with the same addresses, protocol and ports (`each`, also if absent), \
-             all packets that match (`one`), or those whose inside addresses begin with the same bits: 32 of IPv4 and \
-             64 of IPv6 (`address/32`), or others (`address/24/56`).",
+            "What counts as one flow: `each` tuple of addresses, protocol and ports (default), `one`, or each inside \
+             address or network.",
         ),
     ],
 ]);
