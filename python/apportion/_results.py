@@ -86,6 +86,8 @@ def of_run(results: _native.Results, interrupted: bool, seeds: int, caller: int)
         done = sum(count for _, _, count in results.points)
         planned = seeds * len(results.points)
         message = f"interrupted: {done} of {planned} replications have ended, and the results have these"
+        if results.cut:
+            message = f"interrupted at {results.cut}: the results are partial, of what the replication measured until then"
         warnings.warn(message, IncompleteWarning, stacklevel=caller)
     for warning in results.warnings:
         warnings.warn(warning, ScenarioWarning, stacklevel=caller)
@@ -195,6 +197,11 @@ class Results:
     def complete(self) -> bool:
         """Whether every replication of every point has ended; False after an interrupt."""
         return self._native.complete
+
+    @property
+    def cut(self) -> str | None:
+        """Where the replication was cut, if an interrupt came before any had ended, such as ``12.3 of 60.0 s of simulated time``."""
+        return self._native.cut
 
     @property
     def warnings(self) -> tuple[str, ...]:

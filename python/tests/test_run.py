@@ -106,8 +106,15 @@ def test_an_interrupt_keeps_what_has_ended(small: ap.Scenario) -> None:
 
 def test_an_interrupt_before_anything_has_ended_is_raised(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        interrupted_after(0.3, long(3600), 1, tmp_path)
+        interrupted_after(0.3, long(3600).set(measure_from="3599s"), 1, tmp_path)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_replication_keeps_what_it_measured() -> None:
+    with pytest.warns(ap.IncompleteWarning, match=r"interrupted at .* of 100000 s .*: the results are partial"):
+        results, _ = interrupted_after(1.0, long(100_000).set(measure_from="10ms"), 1)
+    assert not results.complete and results.cut and results.cut.endswith("of 100000 s of simulated time")
+    assert len(results.flows) == 2 and min(results.flows["throughput_mbps"]) > 1
 
 
 def test_other_threads_run_meanwhile() -> None:

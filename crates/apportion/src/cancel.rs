@@ -1,5 +1,6 @@
 //! Stopping a run from outside, and following it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -7,7 +8,7 @@ use apportion_core::units::{Span, Time};
 
 /// A token that stops runs. Clones are the same token: keep one, give the other to a run.
 ///
-/// A cancelled run ends at once with what is finished.
+/// A cancelled run ends at once with what is finished; a simulation of which nothing is, with what its first replication measured until then.
 ///
 /// ```
 /// let cancel = apportion::Cancel::new();
@@ -38,6 +39,21 @@ impl Cancel {
 
     pub(crate) fn flag(&self) -> &AtomicBool {
         &self.0
+    }
+}
+
+/// Where the first replication of points was cut, since the run was cancelled when none had ended: in simulated time, by the point. It
+/// is measured up to there unless that is before the measured part.
+#[derive(Debug, Default)]
+pub(crate) struct Cuts(Mutex<BTreeMap<usize, Time>>);
+
+impl Cuts {
+    pub(crate) fn note(&self, point: usize, at: Time) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(point, at);
+    }
+
+    pub(crate) fn of(&self, point: usize) -> Option<Time> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&point).copied()
     }
 }
 
@@ -113,6 +129,11 @@ impl<'a> Counter<'a> {
             *reported = progress.part();
             report(*progress);
         }
+    }
+
+    /// Whether none has ended so far.
+    pub(crate) fn is_at_none(&self) -> bool {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).0.done == 0
     }
 
     /// How many were there before, so far.

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use apportion_core::units::Time;
 use apportion_report::phase_sensitivity::PerturbedCopy;
-use apportion_report::{FlowInfo, PointResults, PointSummary, ReplicationRows, WriteError, Writer};
+use apportion_report::{Cut, FlowInfo, PointResults, PointSummary, ReplicationRows, WriteError, Writer};
 use apportion_runtime::due;
 use apportion_scenario::{Point, model};
 
 use crate::cached::Measurement;
 use crate::retain::Retain;
 use crate::scenario::Scenario;
+use crate::simulations::ending;
 use crate::warnings;
 
 /// Collects the replications of a run, which come by point, then by seed, each followed by its perturbed copy.
@@ -52,16 +54,27 @@ impl<'a> Collector<'a> {
         self.is_complete
     }
 
-    /// The next replication of the point with this number; none if it was cancelled.
-    pub(crate) fn add(&mut self, at: usize, measured: Option<Measurement>) -> Result<(), WriteError> {
+    /// The next replication of the point with this number; none if it was cancelled. `cut_at`: when the point's only one was.
+    pub(crate) fn add(
+        &mut self,
+        at: usize,
+        measured: Option<Measurement>,
+        cut_at: Option<Time>,
+    ) -> Result<(), WriteError> {
+        let stop = self.scenario.points()[at].scenario.stop;
+        self.points[at].cut = cut_at.map(|at| Cut { at, stop });
         self.has_ended = measured.is_some();
-        self.is_complete &= self.has_ended;
+        self.is_complete &= self.has_ended && cut_at.is_none();
         let with_intervals = self.writer.as_ref().is_some_and(|writer| writer.contents().intervals);
         let point = &mut self.points[at];
         let mut rows = match measured {
             Some(Measurement::Rows(rows)) => Box::new(rows.at_point(&point.label)),
             Some(Measurement::Outcome(outcome)) => {
-                let dues = due::dues(&self.scenario.points()[at].scenario, &outcome);
+                let scenario = &self.scenario.points()[at].scenario;
+                let dues = match cut_at {
+                    Some(cut_at) => due::dues(&ending(scenario, cut_at), &outcome),
+                    None => due::dues(scenario, &outcome),
+                };
                 let rows = ReplicationRows::of(point.with(&outcome, dues.as_ref()), with_intervals);
                 if self.retain == Retain::Full {
                     point.outcomes.push(*outcome);

@@ -200,7 +200,8 @@ impl Run<'_> {
                 if outcome.is_some() {
                     self.events.step();
                 }
-                let added = collector.add(at, outcome.map(|outcome| Measurement::Outcome(Box::new(outcome))));
+                let added =
+                    collector.add(at, outcome.map(|outcome| Measurement::Outcome(Box::new(outcome))), None);
                 debug_assert!(added.is_ok(), "nothing is written");
                 counter.step(0.0);
             }

@@ -103,7 +103,8 @@ pub use apportion_report::rows;
 pub use apportion_report::statistics;
 pub use apportion_report::store::{ExportError, TABLES};
 pub use apportion_report::{
-    Comparison, Contents, LoadError, PointResults, Provenance, StoredRun, Table, WriteError, compare, export,
+    Comparison, Contents, Cut, LoadError, PointResults, Provenance, StoredRun, Table, WriteError, compare,
+    export,
 };
 pub use apportion_scenario::{Estimate, FileError, Place, Point, Problem, TextError, renamed};
 pub use cache::{Cache, CacheError, Damage, Frame, Usage};

@@ -233,6 +233,7 @@ impl<'a> Reproduction<'a> {
             points: &points,
             openers: &[],
             events: None,
+            cuts: None,
             cached: &cached,
             counter,
         };

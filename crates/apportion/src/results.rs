@@ -7,7 +7,7 @@ use apportion_report::rows::{
     AllocationRow, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, SeriesRow,
     StatisticRow,
 };
-use apportion_report::{Contents, LoadError, PointResults, Provenance, StoredRun, Table, WriteError};
+use apportion_report::{Contents, Cut, LoadError, PointResults, Provenance, StoredRun, Table, WriteError};
 
 use crate::cache::CacheError;
 
@@ -202,6 +202,13 @@ impl Results {
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         self.record.complete
+    }
+
+    /// Where the first replication was cut, if the run was cancelled in the simulator when none had ended. There are results of what it
+    /// measured until then, unless that is [none](Self::is_empty).
+    #[must_use]
+    pub fn cut(&self) -> Option<Cut> {
+        self.record.cut()
     }
 
     /// Whether not one replication is there: the run was cancelled before any had ended.

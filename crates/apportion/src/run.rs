@@ -8,7 +8,7 @@ use apportion_scenario::{Estimate, Point, replication_seed};
 use crate::builders::builders;
 use crate::cache::{Cache, CacheError};
 use crate::cached::{Cached, Which};
-use crate::cancel::{Cancel, Counter, OnProgress, Progress};
+use crate::cancel::{Cancel, Counter, Cuts, OnProgress, Progress};
 use crate::captures::Captures;
 use crate::collector::{self, Collector};
 use crate::events::{Dropped, Events, Marked, Sampled};
@@ -87,8 +87,8 @@ builders! {
     /// Replications that are simulated at the same time; 0, the default, is one for each core. Results do not
     /// depend on it.
     jobs,
-    /// A token that ends the run: it then has the replications that were finished, and
-    /// [`is_complete`](Results::is_complete) is false. Default: a token that nothing cancels.
+    /// A token that ends the run: it then has the replications that were finished, or if there are none what the first one of each point
+    /// [measured until then](Results::cut), and [`is_complete`](Results::is_complete) is false. Default: a token that nothing cancels.
     ///
     /// ```
     /// # let scenario = apportion::Scenario::from_text(r#"
@@ -113,7 +113,7 @@ builders! {
     /// A callback after each replication and each [perturbed copy](Self::phase_check), one call at a time and in ascending order, from the thread that ran it.
     progress,
     /// Where the results get a folder of their own: `folder/1` for the first run, `folder/2` for the next. It appears when the run is
-    /// whole, unless no replication has ended, and holds what [`Results::write`] writes and a capture of each link that has `pcap = true`, of the first replication of
+    /// whole, unless nothing was measured, and holds what [`Results::write`] writes and a capture of each link that has `pcap = true`, of the first replication of
     /// each point. Without a folder, the default, nothing is written and nothing captured.
     ///
     /// ```no_run
@@ -237,7 +237,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Runs it in the simulator. A run that was cancelled before any replication had ended has no folder.
+    /// Runs it in the simulator. A run that was cancelled before anything was measured has no folder.
     ///
     /// # Errors
     /// If it is [too large](Self::force), a point is too large for the simulator, threads cannot be started, or the folder or a capture
@@ -284,6 +284,7 @@ impl<'a> Run<'a> {
         let simulations = self.simulations();
         let cached = Cached::new(&simulations);
         let counter = Counter::new(self.progress.as_ref(), simulations.total());
+        let cuts = Cuts::default();
         let points = collector::blank(self.scenario);
         let opener =
             |at| -> Option<Opener<'_>> { Some(Box::new(captures?.opener(at, self.scenario.points()))) };
@@ -293,6 +294,7 @@ impl<'a> Run<'a> {
             points: &points,
             openers: &openers,
             events: (!self.events.are_none()).then_some(&self.events),
+            cuts: Some(&cuts),
             cached: &cached,
             counter: &counter,
         };
@@ -310,7 +312,7 @@ impl<'a> Run<'a> {
             })?;
             for ((at, which), ended) in batch.into_iter().zip(ended) {
                 match which.copy_of {
-                    None => collector.add(at, ended)?,
+                    None => collector.add(at, ended, cuts.of(at))?,
                     Some(_) => collector.add_copy(at, ended),
                 }
             }

@@ -9,11 +9,11 @@ use apportion_runtime::outcome::Outcome;
 use apportion_scenario::{Estimate, Point, model, replication_seed};
 use apportion_sim::Job;
 use apportion_sim::capture::LinkCapture;
-use apportion_sim::replicate::{ReplicateError, replicate_with};
+use apportion_sim::replicate::{Ended, ReplicateError, replicate_with};
 
 use crate::cache::Cache;
 use crate::cached::{Cached, Measurement, Which};
-use crate::cancel::{Cancel, Counter, Course};
+use crate::cancel::{Cancel, Counter, Course, Cuts};
 use crate::collector::blank_point;
 use crate::events::{Events, Observing};
 use crate::run_error::RunError;
@@ -238,6 +238,8 @@ pub(crate) struct Simulator<'a> {
     pub openers: &'a [Opener<'a>],
     /// Callbacks, if there are any.
     pub events: Option<&'a Events<'a>>,
+    /// Where replications are cut; without it those that were cancelled have no results.
+    pub cuts: Option<&'a Cuts>,
     pub cached: &'a Cached<'a>,
     pub counter: &'a Counter<'a>,
 }
@@ -257,23 +259,34 @@ impl Simulator<'_> {
         };
         let courses: Vec<Course<'_>> = all.iter().map(course).collect();
         let reached: Vec<_> = courses.iter().map(|course| |now| course.reach(now)).collect();
+        let cut: Vec<_> = all.iter().map(|&(at, which)| move |now| self.cuts(at, which, now)).collect();
         let mut jobs = Vec::new();
         for (place, &(at, which)) in all.iter().enumerate() {
             let captures = self.captures(at, which);
             if ended[place].is_none() || captures.is_some() {
                 let observer = observers[place].as_ref().map(|observer| observer as _);
                 let reached = Some(&reached[place] as _);
-                jobs.push((place, Job { captures, observer, reached, ..self.simulations.job((at, which)) }));
+                let cuts = Some(&cut[place] as _);
+                let job = self.simulations.job((at, which));
+                jobs.push((place, Job { captures, observer, reached, cuts, ..job }));
             }
         }
         self.counter.reuse(all.len() - jobs.len());
         let (places, jobs): (Vec<usize>, Vec<Job<'_>>) = jobs.into_iter().unzip();
-        let each = |job: usize, outcome: Option<Outcome>| {
+        let each = |job: usize, ended: Option<Ended>| {
             let (at, which) = all[places[job]];
             if let Some(observer) = &observers[places[job]] {
-                observer.end(outcome.is_some());
+                observer.end(ended.as_ref().is_some_and(|ended| ended.cut_at.is_none()));
             }
-            let ended = self.simulations.ended(&self.points[at], &jobs[job], outcome?);
+            let Ended { outcome, cut_at } = ended?;
+            let measurement = |job| self.simulations.ended(&self.points[at], job, outcome);
+            if let (Some(cuts), Some(cut_at)) = (self.cuts, cut_at) {
+                // It is not the simulation that a cache keeps.
+                cuts.note(at, cut_at);
+                let scenario = &ending(jobs[job].scenario, cut_at);
+                return Some(measurement(&Job { scenario, ..Job::new(scenario, which.seed) }));
+            }
+            let ended = measurement(&jobs[job]);
             self.cached.keep(at, which, &ended);
             courses[places[job]].end();
             Some(ended)
@@ -284,6 +297,17 @@ impl Simulator<'_> {
             ended[*place] = of;
         }
         Ok(ended)
+    }
+
+    /// Whether a simulation that is cancelled at `now` has what it measured until then: of a point the first replication, unless
+    /// others have ended, with which it could not be compared.
+    fn cuts(&self, at: usize, which: Which, now: Time) -> bool {
+        let scenario = &self.simulations.point(at).scenario;
+        let Some(cuts) = self.cuts.filter(|_| is_first(scenario, which) && self.counter.is_at_none()) else {
+            return false;
+        };
+        cuts.note(at, now);
+        now > scenario.measure_from
     }
 
     /// Reports the events of a replication, if there are callbacks. Its perturbed copy is in no table.
@@ -299,8 +323,17 @@ impl Simulator<'_> {
         which: Which,
     ) -> Option<&(dyn Fn(usize) -> Option<Box<LinkCapture>> + Sync)> {
         let scenario = &self.simulations.point(at).scenario;
-        let is_first = which.copy_of.is_none() && which.seed == replication_seed(scenario.seed, 0);
-        let is_wanted = is_first && scenario.links.iter().any(|link| link.pcap);
+        let is_wanted = is_first(scenario, which) && scenario.links.iter().any(|link| link.pcap);
         self.openers.get(at).filter(|_| is_wanted).map(|opener| opener as _)
     }
+}
+
+/// Whether it is the first replication of a point.
+fn is_first(scenario: &model::Scenario, which: Which) -> bool {
+    which.copy_of.is_none() && which.seed == replication_seed(scenario.seed, 0)
+}
+
+/// A scenario that ends at `stop`.
+pub(crate) fn ending(scenario: &model::Scenario, stop: Time) -> model::Scenario {
+    model::Scenario { stop, ..scenario.clone() }
 }

@@ -3,8 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use apportion_report::ReplicationRows;
-use apportion_runtime::outcome::Outcome;
-use apportion_sim::Job;
+use apportion_sim::{Ended, Job};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
@@ -77,9 +76,9 @@ impl Simulations<'_> {
         // Nothing was measured of them.
         let used: BTreeSet<usize> = wanted.iter().map(|(at, _)| *at).collect();
         let blank: BTreeMap<_, _> = used.into_iter().map(|at| (at, blank_point(self.point(at)))).collect();
-        let each = |job: usize, outcome: Option<Outcome>| {
+        let each = |job: usize, ended: Option<Ended>| {
             let (at, which) = wanted[job];
-            Some((at, Entry { which, ended: self.ended(&blank[&at], &jobs[job], outcome?) }))
+            Some((at, Entry { which, ended: self.ended(&blank[&at], &jobs[job], ended?.outcome) }))
         };
         let simulated = apportion_sim::replicate_with(&jobs, self.jobs, &each, self.cancel.flag());
         let simulated = simulated.map_err(|cause| RunError::Simulator { scenario: self.origin(), cause })?;

@@ -90,9 +90,20 @@ pub fn print_results(results: &Results, wanted: &Wanted) -> anyhow::Result<Statu
         output::print(&format!("report: {}\n", folder.join("report.html").display()))?;
     }
     if results.is_empty() {
-        output::note("interrupted before any replication had ended: nothing is written");
+        output::note(&nothing_to_keep(results));
     }
     Ok(if results.is_complete() { Status::SUCCESS } else { Status::from(1) })
+}
+
+/// Why an interrupted run has no results.
+fn nothing_to_keep(results: &Results) -> String {
+    let from = results.points().first().map(|point| point.measure_from);
+    match (results.cut(), from) {
+        (Some(cut), Some(from)) => {
+            format!("interrupted at {cut}, before the measurement begins at {from}: there is nothing to keep")
+        }
+        _ => "interrupted before any replication had ended: nothing is written".to_owned(),
+    }
 }
 
 /// Prints the warnings of a run and its numbers, as far as the command line asks for them.

@@ -76,6 +76,12 @@ impl Results {
         self.inner.is_complete()
     }
 
+    /// Where the replication was cut by an interrupt, if it was.
+    #[getter]
+    fn cut(&self) -> Option<String> {
+        self.inner.cut().map(|cut| cut.to_string())
+    }
+
     /// Why what was simulated could not be kept, if it could not.
     #[getter]
     fn cache_failure(&self) -> Option<String> {

@@ -31,6 +31,9 @@ pub struct ComparedRun {
     pub hash: String,
     /// False if it was interrupted.
     pub complete: bool,
+    /// Where its replication was cut, in words, if it was interrupted before any had ended; absent if not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut: Option<String>,
 }
 
 /// One metric of one point in all runs.
@@ -127,6 +130,7 @@ pub fn compare(runs: &[StoredRun]) -> Result<Comparison, NothingInCommon> {
         title: run.title.clone(),
         hash: run.hash.clone(),
         complete: run.complete,
+        cut: run.cut.map(|cut| cut.to_string()),
     });
     Ok(Comparison { runs: runs.collect(), rows })
 }
@@ -156,7 +160,11 @@ fn difference(first: Estimate, other: Estimate) -> Difference {
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (i, run) in self.runs.iter().enumerate() {
-            let state = if run.complete { "" } else { " (interrupted: incomplete)" };
+            let state = match &run.cut {
+                Some(cut) => format!(" (interrupted: partial, cut at {cut})"),
+                None if run.complete => String::new(),
+                None => " (interrupted: incomplete)".to_owned(),
+            };
             writeln!(f, "[{}] {}: {}, scenario {}{state}", i + 1, run.folder, run.title, run.hash)?;
         }
         if self.rows.is_empty() {

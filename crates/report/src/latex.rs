@@ -127,7 +127,10 @@ pub fn of_run(run: &StoredRun) -> String {
     };
     let mut comment = vec![format!("{}, scenario {}", run.title, run.hash), means];
     if !run.complete {
-        comment.push("The run was interrupted: results are missing.".to_owned());
+        comment.push(match run.cut {
+            Some(cut) => format!("The run was interrupted: results are partial, cut at {cut}."),
+            None => "The run was interrupted: results are missing.".to_owned(),
+        });
     }
     comment.extend(run.faults.iter().map(|fault| format!("NOT VALID: {fault}")));
     let table = |(at, points): (usize, &[StoredPoint])| {

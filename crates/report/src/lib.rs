@@ -62,7 +62,7 @@ pub use page::{document, page};
 pub use point_summary::PointSummary;
 pub use replication::{FlowInfo, Replication};
 pub use replication_rows::ReplicationRows;
-pub use run_results::{PointResults, RunResults, Table};
+pub use run_results::{Cut, PointResults, RunResults, Table};
 pub use store::{
     Contents, Folder, LoadError, Provenance, StoredRun, WriteError, Writer, check, export, find, load, read,
     write,

@@ -1,7 +1,7 @@
 //! A run as input of the report: the scenario, and the outcomes of every replication of every point.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
+use std::fmt::{self, Display};
 use std::sync::OnceLock;
 
 use apportion_core::units::{Span, Time};
@@ -38,6 +38,27 @@ pub struct RunResults {
     pub points: Vec<PointResults>,
 }
 
+/// Where the only replication of a point was cut by an interrupt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Its simulated time then.
+    pub at: Time,
+    /// The end that the scenario has.
+    pub stop: Time,
+}
+
+impl Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Three digits are enough for people.
+        let seconds = |time: Time| {
+            let seconds = time.as_secs_f64();
+            let digits = (2 - seconds.max(1e-9).log10().floor() as i32).clamp(0, 6) as usize;
+            format!("{seconds:.digits$}")
+        };
+        write!(f, "{} of {} s of simulated time", seconds(self.at), seconds(self.stop))
+    }
+}
+
 /// One combination of settings.
 #[derive(Clone, Debug)]
 pub struct PointResults {
@@ -49,6 +70,8 @@ pub struct PointResults {
     pub measure_from: Time,
     /// The interval of time series.
     pub sample: Span,
+    /// Where its replication was cut; it has results if that was within the measured part.
+    pub cut: Option<Cut>,
     /// In the scenario's order.
     pub flows: Vec<FlowInfo>,
     /// What the queues of links hold at the start, such as `100p`, by the names of links; of some none is known.
@@ -71,6 +94,12 @@ impl RunResults {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.points.iter().all(|point| point.summary().seeds.is_empty())
+    }
+
+    /// Where the first of its points was cut.
+    #[must_use]
+    pub fn cut(&self) -> Option<Cut> {
+        self.points.iter().find_map(|point| point.cut)
     }
 
     /// Why replications are not valid: point, seed and reason of each such; empty if all are valid.
@@ -104,6 +133,7 @@ impl PointResults {
             settings,
             measure_from,
             sample,
+            cut: None,
             flows,
             buffers: BTreeMap::new(),
             outcomes: Vec::new(),

@@ -27,11 +27,12 @@ const LINES: usize = 25;
 /// The summary printed at the end of a run: at most 25 lines, without colours.
 #[must_use]
 pub fn summary(run: &RunResults) -> String {
-    let mut out = format!(
-        "{}{}\n",
-        run.title,
-        if run.complete { "" } else { " (interrupted: results are incomplete)" }
-    );
+    let state = match run.cut() {
+        Some(cut) => format!(" (interrupted at {cut}: results are partial)"),
+        None if run.complete => String::new(),
+        None => " (interrupted: results are incomplete)".to_owned(),
+    };
+    let mut out = format!("{}{state}\n", run.title);
     let shown = &run.points[..run.points.len().min(MAX_POINTS)];
     let waits = waits(shown);
     let link = SlowestLink::of(run.points.iter().map(|point| &point.summary().metrics));

@@ -66,5 +66,5 @@ mod web_flow;
 pub mod wire;
 
 pub use build::{BuildError, Detail};
-pub use replicate::{Job, replicate, replicate_with};
-pub use simulation::Simulation;
+pub use replicate::{Ended, Job, replicate, replicate_with};
+pub use simulation::{Ending, Simulation};

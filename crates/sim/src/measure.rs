@@ -61,7 +61,7 @@ impl Simulation<'_> {
     pub(crate) fn find_next_count(&mut self) {
         let measure = Some(self.scenario.measure_from).filter(|_| self.baseline.is_none());
         let times = [measure.filter(|&at| at > Time::ZERO), self.next_sample];
-        self.next_count = times.into_iter().flatten().fold(self.scenario.stop, Time::min);
+        self.next_count = times.into_iter().flatten().fold(self.end, Time::min);
     }
 
     fn all_totals(&self) -> Vec<Totals> {
@@ -76,7 +76,7 @@ impl Simulation<'_> {
 
     /// All links do what was due by the end of the run, before anybody looks at them: captures are finished before the outcome.
     pub(crate) fn end_run(&mut self) {
-        let stop = self.scenario.stop;
+        let stop = self.end;
         self.shared.events.finish(stop);
         self.catch_up(stop);
     }
@@ -171,7 +171,7 @@ impl Simulation<'_> {
     /// The outcome of a run that has ended.
     #[must_use]
     pub fn outcome(mut self) -> Outcome {
-        let stop = self.scenario.stop;
+        let stop = self.end;
         let after = stop + Span::from_nanos(1);
         let hops = |links: &[LinkCounts]| links.iter().map(|link| link.sent.packets.get()).sum::<u64>();
         let links: Vec<_> = self.links.iter().map(|link| link.counts(stop, after)).collect();
@@ -252,7 +252,7 @@ impl Simulation<'_> {
         let before = baseline.map_or(LinkCounts::default(), |baseline| baseline.links[index]);
         let numbers = &self.numbers;
         let mut outcome = self.links[index].state.outcome(
-            self.scenario.stop,
+            self.end,
             &before,
             measured,
             &|id| numbers.flow_of(id),

@@ -124,7 +124,7 @@ impl Simulation<'_> {
 
     /// What a flow of the scenario has of it at the end of the run.
     pub(crate) fn media_outcome(&mut self, flow: usize) -> Option<MediaOutcome> {
-        let stop = self.scenario.stop;
+        let stop = self.end;
         // Of short flows that start after the end of the run there is no connection.
         let first = self.numbers.members(flow).next()?;
         self.media(first).map(|media| media.outcome(stop))

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use crate::build::{BuildError, Detail};
 use crate::capture::{CaptureError, LinkCapture};
 use crate::observer::Observer;
-use crate::simulation::Simulation;
+use crate::simulation::{Ending, Simulation};
 
 /// One run to do.
 pub struct Job<'a> {
@@ -26,14 +26,25 @@ pub struct Job<'a> {
     pub observer: Option<&'a dyn Observer>,
     /// What is called now and then with how far the simulated time of the run is.
     pub reached: Option<&'a (dyn Fn(Time) + Sync)>,
+    /// Of one that is cancelled at a time: whether it has what it measured until then.
+    pub cuts: Option<&'a (dyn Fn(Time) -> bool + Sync)>,
 }
 
 impl<'a> Job<'a> {
     /// A replication that is neither captured nor followed.
     #[must_use]
     pub const fn new(scenario: &'a Scenario, seed: u64) -> Self {
-        Self { scenario, seed, copy_of: None, captures: None, observer: None, reached: None }
+        Self { scenario, seed, copy_of: None, captures: None, observer: None, reached: None, cuts: None }
     }
+}
+
+/// A job that has ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// What it measured.
+    pub outcome: Outcome,
+    /// When it ended, if that was before the end of the scenario.
+    pub cut_at: Option<Time>,
 }
 
 /// Why replications could not be run.
@@ -67,10 +78,10 @@ pub fn replicate(
     done: &(dyn Fn(usize) + Sync),
     cancel: &AtomicBool,
 ) -> Result<Vec<Option<Outcome>>, ReplicateError> {
-    replicate_with(jobs, threads, &|index, outcome| (done(index), outcome).1, cancel)
+    replicate_with(jobs, threads, &|index, ended| (done(index), ended.map(|ended| ended.outcome)).1, cancel)
 }
 
-/// As [`replicate`], with what `each` makes of the index and the outcome of each job, on the thread that ran it: what it does not
+/// As [`replicate`], with what `each` makes of the index and the end of each job, on the thread that ran it: what it does not
 /// return takes no memory while others run.
 ///
 /// # Errors
@@ -78,7 +89,7 @@ pub fn replicate(
 pub fn replicate_with<T: Send>(
     jobs: &[Job<'_>],
     threads: usize,
-    each: &(dyn Fn(usize, Option<Outcome>) -> T + Sync),
+    each: &(dyn Fn(usize, Option<Ended>) -> T + Sync),
     cancel: &AtomicBool,
 ) -> Result<Vec<T>, ReplicateError> {
     let ended = |(index, job)| Ok(each(index, run(job, cancel)?));
@@ -98,7 +109,7 @@ pub fn replicate_with<T: Send>(
     })
 }
 
-fn run(job: &Job<'_>, cancel: &AtomicBool) -> Result<Option<Outcome>, ReplicateError> {
+fn run(job: &Job<'_>, cancel: &AtomicBool) -> Result<Option<Ended>, ReplicateError> {
     if cancel.load(Ordering::Relaxed) {
         return Ok(None);
     }
@@ -109,11 +120,17 @@ fn run(job: &Job<'_>, cancel: &AtomicBool) -> Result<Option<Outcome>, ReplicateE
     if let Some(observer) = job.observer {
         simulation.observe(observer);
     }
-    let complete = simulation.run_with(cancel, &|now| {
+    let reached = |now| {
         if let Some(reached) = job.reached {
             reached(now);
         }
-    });
+    };
+    let ending = simulation.run_with(cancel, &reached, &|now| job.cuts.is_some_and(|cuts| cuts(now)));
     simulation.finish_captures()?;
-    Ok(complete.then(|| simulation.outcome()))
+    let cut_at = match ending {
+        Ending::Whole => None,
+        Ending::Cut(at) => Some(at),
+        Ending::Cancelled => return Ok(None),
+    };
+    Ok(Some(Ended { outcome: simulation.outcome(), cut_at }))
 }

@@ -91,30 +91,61 @@ pub struct Simulation<'a> {
     pub(crate) next_sample: Option<Time>,
     /// The next time at which deliveries are counted.
     pub(crate) next_count: Time,
+    /// The latest time of a delivery that was counted before it.
+    pub(crate) counted_until: Time,
+    /// When the run ends: at the end of the scenario, unless it is cut.
+    pub(crate) end: Time,
     pub(crate) events_handled: u64,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// At the end of the scenario.
+    Whole,
+    /// Before it, with what was measured until then.
+    Cut(Time),
+    /// Before it, with nothing that can be used.
+    Cancelled,
 }
 
 impl Simulation<'_> {
     /// Runs to the end of the scenario. False if `cancel` was set before: an observer may have stopped listening then.
     pub fn run(&mut self, cancel: &AtomicBool) -> bool {
-        self.run_with(cancel, &|_| ())
+        self.run_with(cancel, &|_| (), &|_| false) == Ending::Whole
     }
 
-    /// As [`run`](Self::run), and calls `reached` now and then with how far the simulated time is.
-    pub fn run_with(&mut self, cancel: &AtomicBool, reached: &dyn Fn(Time)) -> bool {
-        let stop = self.scenario.stop;
-        while let Some((now, event)) = self.shared.events.pop(stop) {
+    /// As [`run`](Self::run), and calls `reached` now and then with how far the simulated time is. When `cancel` is set, `cuts` says of
+    /// that time whether the run ends there with what it has measured.
+    pub fn run_with(
+        &mut self,
+        cancel: &AtomicBool,
+        reached: &dyn Fn(Time),
+        cuts: &dyn Fn(Time) -> bool,
+    ) -> Ending {
+        let mut is_cut = false;
+        while let Some((now, event)) = self.shared.events.pop(self.end) {
             self.handle(now, event);
             self.events_handled += 1;
             if self.events_handled.is_multiple_of(CHECK) {
-                if cancel.load(Ordering::Relaxed) {
-                    return false;
+                if !is_cut && cancel.load(Ordering::Relaxed) {
+                    is_cut = cuts(now);
+                    if !is_cut {
+                        return Ending::Cancelled;
+                    }
+                    // What was counted before its time has its time.
+                    self.end = now.max(self.counted_until).min(self.end);
+                    self.next_count = self.end;
                 }
                 reached(now);
             }
         }
         self.end_run();
-        !cancel.load(Ordering::Relaxed)
+        match is_cut {
+            true => Ending::Cut(self.end),
+            false if cancel.load(Ordering::Relaxed) => Ending::Cancelled,
+            false => Ending::Whole,
+        }
     }
 
     #[inline(always)]

@@ -390,20 +390,22 @@ fn an_interrupt_keeps_what_is_finished_and_exits_with_1() {
     assert_eq!(run["points"][1]["seeds_done"], serde_json::json!([]));
 }
 
+/// Runs a scenario that would take hours, with the settings, and interrupts it once it runs for `moments` of 10 ms; the folder with `out`.
 #[cfg(unix)]
-#[test]
 #[expect(clippy::disallowed_methods, reason = "a test of a process waits for it")]
-fn an_interrupt_before_anything_has_ended_leaves_no_folder() {
+fn interrupted(moments: u32, settings: &[&str]) -> (TempDir, std::process::Output) {
     use std::time::{Duration, Instant};
 
     let folder = folder();
-    // It would take hours.
-    let scenario = SCENARIO.replace("stop = \"2s\"", "stop = \"1000000s\"");
+    let scenario =
+        SCENARIO.replace("stop = \"2s\"", "stop = \"1000000s\"").replace("[\"fifo\", \"drr\"]", "\"fifo\"");
     std::fs::write(folder.path().join("long.toml"), scenario).unwrap();
     let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
     command
         .current_dir(folder.path())
-        .args(["run", "long.toml", "--force", "--out", "out", "--no-cache"])
+        .env("APPORTION_CACHE_DIR", folder.path().join("cache"))
+        .args(["run", "long.toml", "--force", "--out", "out"])
+        .args(settings.iter().flat_map(|set| ["--set", set]))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let child = Running::start(&mut command);
@@ -414,12 +416,50 @@ fn an_interrupt_before_anything_has_ended_leaves_no_folder() {
         assert!(begun.elapsed() < Duration::from_secs(60) && !child.has_ended());
         std::thread::sleep(Duration::from_millis(10));
     }
+    std::thread::sleep(Duration::from_millis(10) * moments);
     child.signal(Signal::SIGINT);
-    let output = child.output();
+    (folder, child.output())
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_in_the_warm_up_leaves_no_folder() {
+    let (folder, output) = interrupted(50, &["measure_from=900000s"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("interrupted before any replication had ended: nothing is written"), "{said}");
-    assert_eq!(entries(), 0);
+    let when =
+        " of 1000000 s of simulated time, before the measurement begins at 900000s: there is nothing to keep";
+    assert!(said.contains("interrupted at ") && said.contains(when), "{said}");
+    assert_eq!(std::fs::read_dir(folder.path().join("out")).unwrap().count(), 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_replication_keeps_what_it_measured() {
+    let (folder, output) = interrupted(100, &["measure_from=1ms"]);
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains(" of 1000000 s of simulated time: results are partial)"), "{said}");
+    let run = std::fs::read_to_string(folder.path().join("out/1/run.json")).unwrap();
+    let run: serde_json::Value = serde_json::from_str(&run).unwrap();
+    let point = &run["points"][0];
+    let (at, measured) = (point["cut_s"][0].as_f64().unwrap(), point["measured_s"].as_f64().unwrap());
+    assert_eq!((&run["complete"], point["cut_s"][1].as_f64()), (&false.into(), Some(1e6)));
+    assert!(at > 1.0 && (at - measured - 1e-3).abs() < 1e-6, "{point}");
+    let page = std::fs::read_to_string(folder.path().join("out/1/report.html")).unwrap();
+    assert!(page.contains("Results are partial: the replication was cut at "));
+    // The flows got their share of the link: what they are due is that of the measured part.
+    let flows = std::fs::read_to_string(folder.path().join("out/1/flows.csv")).unwrap();
+    assert!(flows.lines().count() > 1, "{flows}");
+    let compared = apportion(folder.path(), &["compare", "out/1", "out/1"]);
+    assert!(compared.out.contains("(interrupted: partial, cut at "), "{}{}", compared.out, compared.err);
+    // Nothing of it is in the cache.
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin("apportion"));
+    command.current_dir(folder.path()).env("APPORTION_CACHE_DIR", folder.path().join("cache"));
+    let again =
+        command.args(["run", "long.toml", "--force", "--set", "measure_from=1ms", "--estimate"]).output();
+    let again = String::from_utf8(again.unwrap().stdout).unwrap();
+    assert!(again.starts_with("1 simulations, 0 of them in the cache"), "{again}");
 }
 
 #[test]

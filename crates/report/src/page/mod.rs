@@ -77,13 +77,14 @@ fn header(run: &RunResults) -> String {
         let planned = run.seeds.len() * run.points.len();
         let done: usize = run.points.iter().map(|p| p.summary().seeds.len()).sum();
         // Where all have finished, perturbed copies have not.
-        let rest = match done < planned {
-            true => {
-                format!("Only {done} of {planned} replications finished; means and intervals are over these.")
-            }
-            false => {
-                "Some of the perturbed copies that show how results depend on phases are missing.".to_owned()
-            }
+        let rest = if let Some(cut) = run.cut() {
+            format!(
+                "Results are partial: the replication was cut at {cut}, and they are of what it measured until then."
+            )
+        } else if done < planned {
+            format!("Only {done} of {planned} replications finished; means and intervals are over these.")
+        } else {
+            "Some of the perturbed copies that show how results depend on phases are missing.".to_owned()
         };
         let _ = writeln!(out, "<p class=\"warn\"><b>This run was interrupted.</b> {rest}</p>");
     }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use apportion_core::units::Span;
+use apportion_core::units::{Span, Time};
 use apportion_runtime::outcome::{Cause, CpuUse, Outcome, ThreadUse};
 use serde::{Deserialize, Serialize};
 
-use crate::run_results::{RunResults, fault_of};
+use crate::run_results::{Cut, RunResults, fault_of};
 use crate::units::{self, round6};
 
 /// Marks a `run.json` as ours; the number changes when an older reader would misread it.
@@ -67,6 +67,9 @@ pub(super) struct HeadPoint {
     pub(super) measure_from_s: f64,
     pub(super) measured_s: f64,
     pub(super) sample_s: f64,
+    /// When its only replication was cut, in simulated time, and when it would have ended; absent if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cut_s: Option<[f64; 2]>,
     /// Of each replication in real time; empty for simulations.
     in_real_time: Vec<HeadTimekeeping>,
 }
@@ -96,6 +99,14 @@ struct HeadTimekeeping {
     locked_memory: bool,
 }
 
+impl HeadPoint {
+    /// Where its replication was cut.
+    pub(super) fn cut(&self) -> Option<Cut> {
+        let [at, stop] = self.cut_s?.map(|seconds| Time::ZERO + Span::from_secs_f64(seconds.max(0.0)));
+        Some(Cut { at, stop })
+    }
+}
+
 impl Head {
     pub(super) fn of(run: &RunResults, tables: BTreeMap<String, String>, made: &Provenance) -> Self {
         let points = run.points.iter().map(|point| HeadPoint {
@@ -105,6 +116,7 @@ impl Head {
             measure_from_s: point.measure_from.as_secs_f64(),
             measured_s: point.summary().measured.map_or(0.0, Span::as_secs_f64),
             sample_s: point.sample.as_secs_f64(),
+            cut_s: point.cut.map(|cut| [cut.at, cut.stop].map(Time::as_secs_f64)),
             in_real_time: point.outcomes.iter().filter_map(HeadTimekeeping::of).collect(),
         });
         let faults = run.faults();

@@ -18,7 +18,7 @@ use crate::rows::{
     AllocationRow, Cell, CompletionRow, FlowRow, LinkRow, MediaRow, PhaseSensitivityRow, ResponseRow, Row,
     SeriesRow, StatisticRow,
 };
-use crate::run_results::{PointResults, RunResults};
+use crate::run_results::{Cut, PointResults, RunResults};
 
 /// Longest `run.json` that is read, in bytes. Chosen: ten thousand points of a thousand seeds take 250 MB.
 const MAX_HEAD: u64 = 512 << 20;
@@ -38,6 +38,8 @@ pub struct StoredRun {
     pub hash: String,
     /// False if it was interrupted.
     pub complete: bool,
+    /// Where its replication was cut, if it was interrupted before any had ended.
+    pub cut: Option<Cut>,
     /// Why replications are not valid: point, seed and reason of each such; empty if all are valid.
     pub faults: Vec<String>,
     /// The planned seeds.
@@ -84,6 +86,7 @@ pub fn load(dir: &Path) -> Result<StoredRun, LoadError> {
         scenario: head.scenario,
         hash: head.hash,
         complete: head.complete,
+        cut: head.points.iter().find_map(HeadPoint::cut),
         faults: head.faults,
         seeds: head.seeds.iter().map(|seed| number(&folder, seed)).collect::<Result<_, _>>()?,
         folder,
@@ -106,11 +109,13 @@ pub fn read(dir: &Path) -> Result<(PathBuf, RunResults, Provenance), LoadError> 
             summary.add(&of);
             rows.push(of);
         })?;
+        let cut = point.cut();
         let from = Time::ZERO + Span::from_secs_f64(point.measure_from_s.max(0.0));
         let sample = Span::from_secs_f64(point.sample_s.max(0.0));
         let flows = rows.first().map_or(&[][..], |of| &of.flows).iter().map(FlowInfo::of).collect();
         let mut point = PointResults::new(point.label.clone(), point.settings.clone(), from, sample, flows);
         point.rows = rows;
+        point.cut = cut;
         points.push(point.summarised(summary));
     }
     tables.end()?;

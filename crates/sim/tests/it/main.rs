@@ -10,6 +10,7 @@ mod connections;
 mod controls;
 mod csfq;
 mod custom;
+mod cut;
 mod determinism;
 mod dues;
 mod early_delivery;
