@@ -2,10 +2,9 @@
 #![expect(clippy::print_stdout, reason = "a program")]
 
 use apportion::{Catalog, Run, ScenarioBuilder, shell::LinkOptions, shell::Shell};
-use apportion_core::aqm::{Admission, BufferPolicy};
 use apportion_core::limit::{BufferSize, Limit, LinkLimit};
 use apportion_core::param::{Entry, LIMIT, Role, Traits};
-use apportion_core::{Backlog, DropReason, Packet, buffer::Buffer};
+use apportion_core::{Backlog, DropReason, Packet, aqm::Admission, aqm::BufferPolicy, buffer::Buffer};
 use apportion_core::{random::Stream, schedule::fifo::Fifo, system::LinkContext, units::Rate, units::Time};
 
 pub(crate) struct Quadratic(pub LinkLimit, pub Stream);
