@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::graph::{Attributes, Edge, Graph, Node};
+use crate::graph::{Attributes, Edge, Graph, Node, twice};
 
 /// Most levels of brackets (chosen: published graphs use three).
 const DEEPEST: usize = 16;
@@ -23,13 +23,33 @@ enum Value<'a> {
 pub(crate) fn parse(text: &str) -> Result<Graph, (u32, String)> {
     let mut tokens = Tokens { rest: text, line: 1 };
     let pairs = list(&mut tokens, 0)?;
-    let Some((_, _, Value::List(pairs))) = pairs.into_iter().find(|(key, ..)| *key == "graph") else {
+    let mut graphs = pairs.into_iter().filter(|(key, ..)| *key == "graph");
+    let Some((_, _, Value::List(pairs))) = graphs.next() else {
         return Err((1, "there is no `graph [ ... ]`".to_owned()));
     };
-    let directed = scalar(&pairs, "directed") == Some("1");
+    if let Some((_, line, _)) = graphs.next() {
+        return Err((line, "there is a second `graph`; leave one of them in the file".to_owned()));
+    }
+    let line_of = |name| pairs.iter().find(|(key, ..)| *key == name).map_or(1, |(_, line, _)| *line);
+    let directed = match scalar(&pairs, "directed") {
+        Some("1") => true,
+        None | Some("0") => false,
+        Some(other) => {
+            return Err((
+                line_of("directed"),
+                format!("`directed` is `{other}`; write 1, or 0 if edges lead both ways"),
+            ));
+        }
+    };
     let mut graph = Graph::default();
     for (key, line, value) in &pairs {
         let (key, line, Value::List(inner)) = (*key, *line, value) else { continue };
+        if let Some(name) = twice(&attributes(inner, &[])).filter(|_| ["node", "edge"].contains(&key)) {
+            return Err((
+                line,
+                format!("this {key} has `{name}` twice, with different values; leave one of them out"),
+            ));
+        }
         let need = |name: &str| {
             scalar(inner, name)
                 .map(str::to_owned)
@@ -211,6 +231,15 @@ mod tests {
         assert_eq!(error("graph [\n node [ label \"a\" ] ]"), (2, "this node has no `id`".into()));
         assert_eq!(error("graph [\n edge [ source 1 ] ]"), (2, "this edge has no `target`".into()));
         assert_eq!(error("graph [\n\n"), (3, "a `[` has no `]`".into()));
+        let twice = "there is a second `graph`; leave one of them in the file";
+        assert_eq!(error("graph [ ]\ngraph [ ]"), (2, twice.into()));
+        let twice = "this edge has `rate` twice, with different values; leave one of them out";
+        assert_eq!(
+            error("graph [ edge [ source 1 target 2 rate \"1Mbit\" rate \"2Mbit\" ] ]"),
+            (1, twice.into())
+        );
+        let directed = "`directed` is `yes`; write 1, or 0 if edges lead both ways";
+        assert_eq!(error("graph [\ndirected \"yes\" ]"), (2, directed.into()));
         assert_eq!(error("graph [ 5 6 ]"), (1, "`5` found where a key is expected".into()));
         assert_eq!(error("graph [ a ]"), (1, "`a` has no value".into()));
         assert_eq!(error(&"a [ ".repeat(50)), (1, "brackets are nested more than 16 deep".into()));

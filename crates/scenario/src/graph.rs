@@ -59,6 +59,17 @@ pub(crate) struct Edge {
 /// Names with values; none of a value that has parts.
 pub(crate) type Attributes = Vec<(String, Option<String>)>;
 
+/// A name that has two values.
+pub(crate) fn twice(attributes: &Attributes) -> Option<&str> {
+    let mut values = BTreeMap::new();
+    for (name, value) in attributes {
+        if *values.entry(name).or_insert(value) != value {
+            return Some(name);
+        }
+    }
+    None
+}
+
 /// The first value of this name.
 fn value<'a>(attributes: &'a Attributes, name: &str) -> Option<&'a str> {
     attributes.iter().find(|(known, _)| known == name)?.1.as_deref()

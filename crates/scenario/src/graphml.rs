@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use roxmltree::{Document, ParsingOptions};
 
-use crate::graph::{Attributes, Edge, Graph, Node};
+use crate::graph::{Attributes, Edge, Graph, Node, twice};
 
 /// Most elements, texts and comments. Chosen: the most links that a scenario has, with 50 each.
 const MOST_PARTS: u32 = 5_000_000;
@@ -48,10 +48,26 @@ pub(crate) fn parse(text: &str) -> Result<Graph, Error> {
     if let Some(second) = graphs.next() {
         return Err((line(second), "there is a second `<graph>`; leave one of them in the file".to_owned()));
     }
-    let directed = found.attribute("edgedefault") == Some("directed");
+    let of = |element: Element<'_>, name: &str, words: [&str; 2]| match element.attribute(name) {
+        Some(word) if word == words[0] => Ok(Some(true)),
+        None => Ok(None),
+        Some(word) if word == words[1] => Ok(Some(false)),
+        Some(word) => {
+            Err((line(element), format!("`{name}` is `{word}`; write {} or {}", words[0], words[1])))
+        }
+    };
+    let directed = of(found, "edgedefault", ["directed", "undirected"])?.unwrap_or_default();
     let mut graph = Graph::default();
     for element in found.children().filter(Element::is_element) {
-        let (tag, line) = (element.tag_name().name(), line(element));
+        let tag = element.tag_name().name();
+        let own = of(element, "directed", ["true", "false"]);
+        let line = line(element);
+        if let Some(name) = twice(&data(element, &keys)) {
+            return Err((
+                line,
+                format!("this {tag} has `{name}` twice, with different values; leave one of them out"),
+            ));
+        }
         let need = |name: &str| {
             let value = element.attribute(name).map(str::to_owned);
             value.ok_or_else(|| (line, format!("this {tag} has no `{name}`")))
@@ -70,7 +86,7 @@ pub(crate) fn parse(text: &str) -> Result<Graph, Error> {
                 graph.nodes.push(Node { id: need("id")?, label, line, attributes });
             }
             "edge" => {
-                let directed = element.attribute("directed").map_or(directed, |value| value == "true");
+                let directed = own?.unwrap_or(directed);
                 let (source, target) = (need("source")?, need("target")?);
                 let attributes = attributes(element, &["id", "source", "target", "directed"], "edge", &keys);
                 graph.edges.push(Edge { source, target, directed, line, attributes });
@@ -101,8 +117,8 @@ fn key<'a>(element: Element<'a>) -> Option<(&'a str, Key<'a>)> {
     Some((id, key))
 }
 
-/// The data of a node or edge, then what keys have as defaults, and what else the element has besides `other`.
-fn attributes(element: Element<'_>, other: &[&str], of: &str, keys: &BTreeMap<&str, Key<'_>>) -> Attributes {
+/// The data of a node or edge.
+fn data(element: Element<'_>, keys: &BTreeMap<&str, Key<'_>>) -> Attributes {
     let data = element.children().filter(Element::is_element).map(|child| {
         let tag = child.tag_name().name();
         let Some(id) = child.attribute("key").filter(|_| tag == "data") else {
@@ -116,7 +132,12 @@ fn attributes(element: Element<'_>, other: &[&str], of: &str, keys: &BTreeMap<&s
         let name = keys.get(id).map_or(id, |key| key.name);
         (name.to_owned(), texts.map(|text| text.trim().to_owned()))
     });
-    let mut all: Attributes = data.filter(|(name, _)| name != "desc").collect();
+    data.filter(|(name, _)| name != "desc").collect()
+}
+
+/// The data of a node or edge, then what keys have as defaults, and what else the element has besides `other`.
+fn attributes(element: Element<'_>, other: &[&str], of: &str, keys: &BTreeMap<&str, Key<'_>>) -> Attributes {
+    let mut all = data(element, keys);
     let defaults = keys.values().filter(|key| key.of == of || key.of == "all");
     all.extend(defaults.filter_map(|key| Some((key.name.to_owned(), Some(key.default?.to_owned())))));
     let plain = element.attributes().filter(|attribute| !other.contains(&attribute.name()));
@@ -173,6 +194,14 @@ mod tests {
         assert!(error("<graph><hyperedge/></graph>").1.starts_with("a hyperedge joins"));
         assert!(
             error("<graph><node id=\"a\"><graph/></node></graph>").1.starts_with("this node has a graph")
+        );
+        let twice = "<graph><edge source=\"a\" target=\"b\"><data key=\"r\">1</data><data key=\"r\">2</data></edge></graph>";
+        assert_eq!(error(twice).1, "this edge has `r` twice, with different values; leave one of them out");
+        let yes = error("<graph><edge source=\"a\" target=\"b\" directed=\"yes\"/></graph>");
+        assert_eq!(yes.1, "`directed` is `yes`; write true or false");
+        assert_eq!(
+            error("<graph edgedefault=\"yes\"/>").1,
+            "`edgedefault` is `yes`; write directed or undirected"
         );
         assert_eq!(parse("<svg/>").unwrap_err(), (1, "there is no `<graphml>`".into()));
         assert_eq!(parse("graph [ ]").unwrap_err().0, 1);
