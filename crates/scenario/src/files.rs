@@ -46,7 +46,9 @@ fn text_of(bytes: Vec<u8>) -> Result<String, &'static str> {
     if is_utf16 {
         return Err("UTF-16; save it as UTF-8");
     }
-    String::from_utf8(bytes).map_err(|_| "not text")
+    let text = String::from_utf8(bytes).map_err(|_| "not text")?;
+    // Lines of old spreadsheets end with a carriage return alone.
+    Ok(if text.contains('\r') && !text.contains('\n') { text.replace('\r', "\n") } else { text })
 }
 
 /// Opens a file that is read piece by piece, of `most` bytes at most. One that grows meanwhile ends there.
@@ -286,6 +288,8 @@ mod tests {
         }
         assert_eq!(text_of(b"\xe9t\xe9".to_vec()), Err("not text"));
         assert_eq!(text_of(b"ab".to_vec()).as_deref(), Ok("ab"));
+        assert_eq!(text_of(b"a\rb\r".to_vec()).as_deref(), Ok("a\nb\n"));
+        assert_eq!(text_of(b"a\r\nb".to_vec()).as_deref(), Ok("a\r\nb"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use apportion_core::delivery_trace::{DeliveryTrace, OPPORTUNITY};
-use apportion_core::units::{Rate, Span};
+use apportion_core::units::{Bytes, Rate, Span};
 
 use crate::files::{FileError, MAX_RECORDS, fields};
 use crate::problem::TextError;
@@ -13,21 +13,28 @@ use crate::problem::TextError;
 const LATEST_MS: u64 = 1 << 40;
 /// Latest time in s of a rate, which counts from the first line: of times since 1970, until 2096. In nanoseconds below 2^62.
 const LATEST: f64 = 4e9;
+/// The longest trace of intervals.
+const LONGEST: Span = Span::from_nanos(1 << 60);
 /// The highest rate in bit/s. Chosen: more than any link has.
 const HIGHEST: f64 = 1e15;
 
-/// What the columns of a trace are, such as `s Mbit`: a unit of time, a unit of rate if there are rates, and `-` for each
-/// column that is not used.
+/// What the columns of a trace are, such as `s Mbit`: a unit of time, a unit of rate or of size if there are rates or sizes, and `-`
+/// for each column that is not used.
 ///
 /// Without rates a line is a delivery opportunity. With rates a line says the rate from its time on until the next one; the last
-/// lasts as long as the one before it.
+/// lasts as long as the one before it. With sizes a line says what came since the line before, of which the first has none; `+ms` in
+/// place of `ms` is the length of that interval.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TraceColumns {
     text: String,
     /// The place of the times, and their unit in seconds.
     time: (usize, f64),
-    /// The place of the rates, and their unit in bit/s.
-    rate: Option<(usize, f64)>,
+    /// Whether these are lengths of intervals.
+    are_lengths: bool,
+    /// The place of the rates or sizes, and their unit in bit/s or bits.
+    amount: Option<(usize, f64)>,
+    /// Whether these are sizes.
+    are_sizes: bool,
     count: usize,
 }
 
@@ -38,18 +45,23 @@ impl FromStr for TraceColumns {
         let fail = |what: &str| {
             TextError::whole(format!(
                 "`{text}` {what}; write units of a time and perhaps of a rate, and - for columns that are not used, such \
-                 as \"s Mbit\" or \"ms - kbit\""
+                 as \"s Mbit\", \"ms - kbit\" or \"- B +ms\""
             ))
         };
-        let (mut time, mut rate, mut count) = (None, None, 0);
+        let (mut time, mut amount, mut count) = (None, None, 0);
+        let (mut are_lengths, mut are_sizes) = (false, false);
         for unit in text.split([' ', ',']).filter(|unit| !unit.is_empty()) {
-            let one = format!("1{unit}");
+            let one = format!("1{}", unit.strip_prefix('+').unwrap_or(unit));
             let column = if unit == "-" {
                 None
-            } else if let Ok(unit) = one.parse::<Span>() {
-                time.replace((count, unit.as_secs_f64())).map(|_| "times")
-            } else if let Ok(unit) = one.parse::<Rate>() {
-                rate.replace((count, unit.as_bit() as f64)).map(|_| "rates")
+            } else if let Ok(span) = one.parse::<Span>() {
+                are_lengths = unit.starts_with('+');
+                time.replace((count, span.as_secs_f64())).map(|_| "times")
+            } else if let Ok(rate) = unit_of::<Rate>(unit) {
+                amount.replace((count, rate.as_bit() as f64)).map(|_| "rates or sizes")
+            } else if let Ok(size) = unit_of::<Bytes>(unit) {
+                are_sizes = true;
+                amount.replace((count, size.bits() as f64)).map(|_| "rates or sizes")
             } else {
                 return Err(fail(&format!("has `{unit}`, which is no unit")));
             };
@@ -59,8 +71,16 @@ impl FromStr for TraceColumns {
             count += 1;
         }
         let time = time.ok_or_else(|| fail("has no column of times"))?;
-        Ok(Self { text: text.to_owned(), time, rate, count })
+        if are_lengths && !are_sizes {
+            return Err(fail("has lengths of intervals without sizes of what came in them"));
+        }
+        Ok(Self { text: text.to_owned(), time, are_lengths, amount, are_sizes, count })
     }
+}
+
+/// One of this unit.
+fn unit_of<T: FromStr>(unit: &str) -> Result<T, T::Err> {
+    format!("1{unit}").parse()
 }
 
 /// As it was written.
@@ -81,15 +101,17 @@ pub fn delivery_trace(text: &str, columns: Option<&TraceColumns>) -> Result<Deli
         let message = "there is no line in it; write one time in milliseconds a line";
         return Err(FileError::new(None, message));
     }
-    if columns.is_some_and(|columns| columns.rate.is_some()) {
-        return of_rates(&rows);
+    match columns {
+        Some(columns) if columns.are_sizes => return columns.of_sizes(&rows),
+        Some(columns) if columns.amount.is_some() => return of_rates(&rows),
+        _ => (),
     }
     let times = rows.into_iter().map(|(_, time, _)| time).collect();
     let message = "it ends at 0 ms, and would never come to an end; end it with its length";
     DeliveryTrace::new(times).ok_or_else(|| FileError::new(None, message))
 }
 
-/// A line: its number, its time and its rate.
+/// A line: its number, its time and its rate, or the bits of its size as one.
 type Row = (usize, Span, Rate);
 
 fn rows(text: &str, columns: Option<&TraceColumns>) -> Result<Vec<Row>, FileError> {
@@ -107,6 +129,15 @@ fn rows(text: &str, columns: Option<&TraceColumns>) -> Result<Vec<Row>, FileErro
             Some(columns) if std::mem::take(&mut may_be_names) && columns.are_names(line) => continue,
             Some(columns) => {
                 let (time, rate) = columns.read(line).map_err(fail)?;
+                if columns.are_lengths {
+                    let before = rows.last().map_or(Span::ZERO, |row| row.1);
+                    let length = Span::from_secs_f64(time * columns.time.1);
+                    rows.push((number, before + length, rate));
+                    if before + length > LONGEST || rows.len() > MAX_RECORDS {
+                        return Err(fail("the trace is longer than a run can be; cut it".to_owned()));
+                    }
+                    continue;
+                }
                 let origin = known.map_or(time, |(first, _)| first);
                 if known.replace((origin, time)).is_some_and(|(_, before)| time < before) {
                     return Err(fail(format!("`{line}` comes after a later time; sort the lines")));
@@ -156,10 +187,10 @@ impl TraceColumns {
                 format!("`{field}` is not a {what} in the unit of `{self}`; write a number from 0 to {most}")
             })
         };
-        let latest = if self.rate.is_some() { LATEST } else { LATEST_MS as f64 / 1e3 };
+        let latest = if self.amount.is_some() { LATEST } else { LATEST_MS as f64 / 1e3 };
         let time = number(self.time, latest, "time")?;
-        let rate = match self.rate {
-            Some(column) => number(column, HIGHEST, "rate")? * column.1,
+        let rate = match self.amount {
+            Some(column) => number(column, HIGHEST, if self.are_sizes { "size" } else { "rate" })? * column.1,
             None => 0.0,
         };
         Ok((time, Rate::from_bit(libm::round(rate) as u64)))
@@ -168,21 +199,51 @@ impl TraceColumns {
     /// The time of a line whose first line is at `origin`, from which rates count: what is written may be since 1970, which has no
     /// room for nanoseconds in the number.
     fn since(&self, origin: f64, time: f64) -> Span {
-        let origin = if self.rate.is_some() { origin } else { 0.0 };
+        let origin = if self.amount.is_some() { origin } else { 0.0 };
         Span::from_secs_f64((time - origin) * self.time.1)
     }
 
     /// Whether a line has no number where it should.
     fn are_names(&self, line: &str) -> bool {
         let fields = fields(line);
-        let places = [Some(self.time), self.rate].into_iter().flatten();
+        let places = [Some(self.time), self.amount].into_iter().flatten();
         fields.len() == self.count && places.into_iter().all(|(at, _)| fields[at].parse::<f64>().is_err())
     }
 }
 
-/// An opportunity each time that the rates, each from its time on, have given the bits of one.
+impl TraceColumns {
+    /// The same of sizes: what came in each interval came at one rate.
+    fn of_sizes(&self, rows: &[Row]) -> Result<DeliveryTrace, FileError> {
+        // Without lengths, the first line says when the first interval begins.
+        let begins = if self.are_lengths { Span::ZERO } else { rows[0].1 };
+        let rows = if self.are_lengths { rows } else { &rows[1..] };
+        let Some(&(_, end, _)) = rows.last() else {
+            let message = "one line does not say in which time its size came; write a second one";
+            return Err(FileError::new(None, message));
+        };
+        let begin = |at: usize| at.checked_sub(1).map_or(begins, |before| rows[before].1);
+        let mut rates = Vec::new();
+        for (at, &(line, to, size)) in rows.iter().enumerate() {
+            let nanos = u128::from((to - begin(at)).as_nanos());
+            let bits = u128::from(size.as_bit()) * 1_000_000_000;
+            if nanos == 0 && bits > 0 {
+                return Err(FileError::new(line, "its size came in no time; leave the line out"));
+            }
+            let rate = (bits + nanos / 2).checked_div(nanos).unwrap_or_default();
+            let rate = u64::try_from(rate).ok().filter(|rate| *rate as f64 <= HIGHEST);
+            let Some(rate) = rate else {
+                let message = format!("its size came at more than {HIGHEST:e} bit/s");
+                return Err(FileError::new(line, message));
+            };
+            rates.push((line, begin(at), Rate::from_bit(rate)));
+        }
+        opportunities(&rates, end)
+    }
+}
+
+/// An opportunity each time that the rates, each from its time on, have given the bits of one; the last lasts as long as the one before.
 fn of_rates(rows: &[Row]) -> Result<DeliveryTrace, FileError> {
-    let (&[(_, first, _), ..], &[.., (_, before, _), (line, last, _)]) = (rows, rows) else {
+    let &[.., (_, before, _), (line, last, _)] = rows else {
         let message = "one line does not say how long its rate lasts; write a second one";
         return Err(FileError::new(rows.first().map(|(line, ..)| *line), message));
     };
@@ -190,7 +251,12 @@ fn of_rates(rows: &[Row]) -> Result<DeliveryTrace, FileError> {
         let message = "this time is that of the line before, so that the last rate would last no time";
         return Err(FileError::new(line, message));
     }
-    let end = last + (last - before);
+    opportunities(rows, last + (last - before))
+}
+
+/// An opportunity each time that the rates, each from its time on and the last until `end`, have given the bits of one.
+fn opportunities(rows: &[Row], end: Span) -> Result<DeliveryTrace, FileError> {
+    let first = rows.first().map_or(end, |(_, first, _)| *first);
     let ends = rows.iter().skip(1).map(|(_, time, _)| *time).chain([end]);
     let mut times = Vec::new();
     // In bits times 10^-9, since the first line: rates below 2^50 bit/s for times below 2^62 ns.
@@ -230,6 +296,28 @@ mod tests {
 
     fn error(text: &str, names: &str) -> String {
         delivery_trace(text, Some(&columns(names))).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn sizes_came_in_the_interval_before_their_time() {
+        // 3008 B in 100 ms, nothing in 50 ms, 6016 B in 100 ms: 2, 0 and 4 opportunities of 1504 B, and so on.
+        let expected = [0, 1, 2, 2, 4, 6, 6, 7];
+        let at = [49, 50, 100, 174, 200, 250, 299, 300];
+        assert_eq!(packets("7 0\n107 3008\n157 0\n257 6016", "ms B", at), expected);
+        assert_eq!(packets("59.1,3.008,100\n59.2,0,50\n59.3,6.016,100", "-,kB,+ms", at), expected);
+        assert_eq!(
+            error("1 5", "ms B"),
+            "one line does not say in which time its size came; write a second one"
+        );
+        assert_eq!(error("1 5\n1 7", "ms B"), "line 2: its size came in no time; leave the line out");
+        let columns = |text: &str| text.parse::<TraceColumns>().unwrap_err().to_string();
+        assert!(
+            columns("+ms Mbit").contains("has lengths of intervals without sizes"),
+            "{}",
+            columns("+ms Mbit")
+        );
+        assert!(columns("ms B Mbit").contains("has two columns of rates or sizes"));
+        assert!(columns("+B ms").contains("has `+B`, which is no unit"));
     }
 
     #[test]

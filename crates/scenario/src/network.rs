@@ -491,7 +491,12 @@ pub(crate) fn declared(table: &Table) -> impl Iterator<Item = &str> + Clone {
 fn trace(fields: &Fields<'_>, files: &Files<'_>, problems: &mut Problems) -> Option<DeliveryTrace> {
     let table = inner(fields, "rate", problems)?;
     let path = Path::new(table.text("trace")?);
-    let columns = table.text("columns").map(str::parse::<TraceColumns>).transpose();
+    // An empty text was refused as such.
+    let columns = table.text("columns");
+    if columns.is_some_and(str::is_empty) {
+        return None;
+    }
+    let columns = columns.map(str::parse::<TraceColumns>).transpose();
     let columns = columns.map_err(|error| table.refuse("columns", error.to_string(), problems)).ok()?;
     let read = files.text(path).map_err(|error| error.to_string()).and_then(|text| {
         delivery_trace(&text, columns.as_ref()).map_err(|error| format!("`{}`: {error}", path.display()))

@@ -219,7 +219,8 @@ pub(crate) const RATE_TABLE: &[Param] = &[
         TEXT,
         "The units of the file's columns, such as `s Mbit`, `ms kbit` or `s`, with `-` for columns that are not used: numbers with blanks, \
          commas or semicolons between them, perhaps below a line of names. A rate lasts until the time of the next line, the last as long as the one before it, and \
-         times count from the first line. Without a unit of rate each line is an opportunity.",
+         times count from the first line. With a unit of size, as in `ms B`, a line says what came since the line before, or in a length, `B +ms`. With a time alone \
+         each line is an opportunity.",
     ),
 ];
 /// Defaults of all links.
