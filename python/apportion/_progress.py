@@ -28,18 +28,19 @@ class Bar:
     def __enter__(self) -> Bar:
         return self
 
-    def __call__(self, done: int, total: int) -> None:
-        """Show that ``done`` of ``total`` simulations have ended."""
+    def __call__(self, done: int, total: int, part: float | None = None) -> None:
+        """Show that ``done`` of ``total`` simulations have ended, and this part of all if those that run count as well."""
         elapsed = time.monotonic() - self._started
         if elapsed < _QUIET_SECONDS or not total:
             return
-        left = elapsed / done * (total - done) if done else 0.0
-        text = f"{done}/{total} runs, {_duration(left)} left"
+        part = done / total if part is None else part
+        left = f", {_duration(elapsed / part * (1 - part))} left" if part else ""
+        text = f"{done}/{total} runs, {100 * part:.0f} %{left}"
         if self._in_notebook:
-            page = _Page(f"<progress value='{done}' max='{total}'></progress> {text}")
+            page = _Page(f"<progress value='{part}' max='1'></progress> {text}")
             self._show(page)
         elif self._in_terminal:
-            full = _WIDTH * done // total
+            full = int(_WIDTH * part)
             sys.stderr.write(f"\r{'█' * full}{'░' * (_WIDTH - full)} {text}\x1b[K")
             sys.stderr.flush()
             self._drawn = True
@@ -61,13 +62,26 @@ class Bar:
 
 
 @contextmanager
-def shown(progress: bool | Callable[[int, int], object] | None) -> Iterator[Callable[[int, int], object]]:
-    """What to call with progress: a bar for True and None, nothing for False, else what was given."""
+def shown(progress: bool | Callable[[int, int], object] | None) -> Iterator[Callable[..., object]]:
+    """What to call with progress: a bar for True and None, nothing for False, else what was given, each time that more have ended."""
     if progress is None or progress is True:
         with Bar() as bar:
             yield bar
     else:
-        yield progress or (lambda done, total: None)
+        yield _Whole(progress or (lambda done, total: None))
+
+
+class _Whole:
+    """Calls a function with the simulations that have ended, when there are more."""
+
+    def __init__(self, function: Callable[[int, int], object]) -> None:
+        self._function = function
+        self._done = 0
+
+    def __call__(self, done: int, total: int, part: float | None = None) -> None:
+        if done != self._done:
+            self._done = done
+            self._function(done, total)
 
 
 class _Page:

@@ -97,12 +97,16 @@ pub fn simulate(py: Python<'_>, scenario: &Scenario, options: Options<'_, '_>) -
 pub struct Counts {
     done: AtomicUsize,
     total: AtomicUsize,
+    /// Of the whole, also within simulations.
+    thousandths: AtomicUsize,
     reported: AtomicUsize,
+    moved: AtomicUsize,
 }
 
 impl Counts {
     pub fn set(&self, progress: apportion::Progress) {
         self.total.store(progress.total, Ordering::Relaxed);
+        self.thousandths.store((progress.part() * 1e3) as usize, Ordering::Relaxed);
         self.done.store(progress.done, Ordering::Release);
     }
 
@@ -111,10 +115,11 @@ impl Counts {
     /// What it raises.
     pub fn report(&self, progress: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let done = self.done.load(Ordering::Acquire);
-        if self.reported.swap(done, Ordering::Relaxed) != done
-            && let Some(progress) = progress
-        {
-            progress.call1((done, self.total.load(Ordering::Relaxed)))?;
+        let thousandths = self.thousandths.load(Ordering::Relaxed);
+        let is_new = self.reported.swap(done, Ordering::Relaxed) != done;
+        let has_moved = self.moved.swap(thousandths, Ordering::Relaxed) != thousandths;
+        if let Some(progress) = progress.filter(|_| is_new || has_moved) {
+            progress.call1((done, self.total.load(Ordering::Relaxed), thousandths as f64 / 1e3))?;
         }
         Ok(())
     }
