@@ -29,7 +29,11 @@ fn columns<R: Row>() -> String {
         };
         let kind = if column.optional { format!("{kind}, may be empty") } else { kind.to_owned() };
         // Lines of a comment begin with a space each.
-        let doc = column.doc.trim().replace('|', "\\|");
+        let mut doc = column.doc.trim().replace('|', "\\|");
+        // The unit has a column of its own.
+        for end in [".", ";", ":"] {
+            doc = doc.replace(&format!(", {}{end}", column.unit), end);
+        }
         writeln!(text, "| `{}` | {kind} | {} | {doc} |", column.name, column.unit).unwrap();
     }
     text
