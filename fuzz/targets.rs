@@ -70,6 +70,30 @@ pub fn load(data: &[u8]) {
     }
 }
 
+/// Any bytes as files of other programs, which begin behind zero bytes: no panic, what is refused is refused with a reason, and what is
+/// imported loads, since that is looked at there.
+pub fn import(data: &[u8]) {
+    use apportion_scenario::import::{File, Kind, Options, import};
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    let file = |(number, text): (usize, &str)| File { name: format!("file {number}"), text: text.to_owned() };
+    let files: Vec<File> = text.split('\0').enumerate().map(file).collect();
+    for kind in [None].into_iter().chain(Kind::ALL.map(Some)) {
+        for gateway in [false, true] {
+            let options = Options { kind, gateway, plans: "plans.csv".to_owned() };
+            match import(&files, &options) {
+                Ok(imported) => assert!(!imported.text.is_empty()),
+                Err(problems) => {
+                    assert!(!problems.is_empty());
+                    for problem in problems {
+                        let is_own = problem.message.contains("what follows from it is refused");
+                        assert!(!problem.message.is_empty() && !is_own, "{problem}");
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// Any bytes as the experiments of a paper: no panic, and what is refused is refused with a reason.
 pub fn expect(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };

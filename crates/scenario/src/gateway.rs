@@ -64,6 +64,7 @@ pub use describe::reference;
 pub use difference::{Change, Difference, Pinned, Setting};
 pub use directions::MAX_TRUSTED;
 pub use edit::MAX_SET;
+pub(crate) use forms::interface;
 pub use rules::real_rate_rule;
 
 impl GatewayConfig {
@@ -210,7 +211,7 @@ fn read(
 
 /// The interfaces towards the inside and the outside.
 fn interfaces(fields: &Fields<'_>, problems: &mut Problems) -> [Option<String>; 2] {
-    let both = ["inside", "outside"].map(|key| fields.form(key, forms::interface, problems));
+    let both = ["inside", "outside"].map(|key| fields.form(key, interface, problems));
     if let [Some(inside), Some(outside)] = &both
         && inside == outside
     {

@@ -30,6 +30,7 @@
 //! | `estimate`, `warnings` | what a simulation takes; what is probably not meant |
 //! | [`gateway`], [`direction`] | the configuration of a gateway, read and checked likewise; up and down |
 //! | `plans` | files of customers with rates |
+//! | [`import`] | configurations of other programs as these
 //! | [`document`] | the reader of other files that people write, with the same messages |
 //! | `differences` | what differs between the texts of two scenarios |
 //! | [`describe`] | every key of a scenario file, for people and for editors |
@@ -41,6 +42,7 @@ pub mod direction;
 pub mod document;
 pub mod entitlement;
 pub mod gateway;
+pub mod import;
 mod marking;
 pub mod media;
 mod media_sources;

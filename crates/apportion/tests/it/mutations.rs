@@ -141,6 +141,11 @@ fn scenarios() {
 }
 
 #[test]
+fn files_of_other_programs() {
+    try_all("import", 2, &files(&["fuzz/corpus/import", "scenarios/import"], ""), targets::import);
+}
+
+#[test]
 fn experiments_of_papers() {
     try_all("expect", 10, &files(&["papers"], "expect.toml"), targets::expect);
 }

@@ -113,7 +113,7 @@ pub(super) fn secret_file(text: &str) -> Result<PathBuf, String> {
 }
 
 /// A name that an interface can have.
-pub(super) fn interface(text: &str) -> Result<String, String> {
+pub(crate) fn interface(text: &str) -> Result<String, String> {
     let odd = |c: char| c == '/' || c == ':' || c.is_whitespace() || c.is_control();
     let why = match text {
         "" => "it is empty",

@@ -20,6 +20,8 @@ mod gateway_rules;
 mod gateway_warnings;
 mod graphs;
 mod implied;
+mod import;
+mod import_refusals;
 mod isolate;
 mod labels;
 mod link_groups;

@@ -1,0 +1,259 @@
+//! Configurations of other programs as those of Apportion: what operators and laboratories have already.
+//!
+//! What is written loads: it is read back before it is handed out. What a file says and Apportion has no word for is named by a note, with
+//! its line; what cannot be understood is refused. Only formats are followed here, as the manuals and example files of these programs show
+//! them.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `report` | notes and problems, with their lines |
+//! | `words` | lines of a shell as words, with variables and continuations |
+//! | `units` | rates, times, sizes and percentages as tc(8) writes them |
+//! | `tc` | commands of tc(8), and what it shows, as the queueing disciplines of devices |
+//! | `netem`, `cake`, `qdisc` | the options of tc-netem(8), tc-cake(8) and others |
+//! | `link` | what was read of a link, and a scenario or a gateway of it |
+//! | `containerlab` | impairments of containerlab |
+//! | `sqm` | the configuration of sqm-scripts |
+//! | `libreqos`, `shaped_devices` | the files of LibreQoS |
+
+mod cake;
+mod containerlab;
+mod libreqos;
+mod link;
+mod netem;
+mod qdisc;
+mod report;
+mod shaped_devices;
+mod sqm;
+mod tc;
+mod units;
+mod words;
+
+use std::path::Path;
+use std::{fmt, io};
+
+use crate::files::read_text_file;
+use crate::gateway::GatewayConfig;
+use crate::load::load;
+use crate::problem::{Place, Problem};
+
+use report::Report;
+
+/// Longest file that is imported, in bytes. Chosen: 100,000 circuits with 160 bytes each.
+pub const LONGEST: u64 = 16 << 20;
+
+/// What wrote a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// LibreQoS: `ShapedDevices.csv`, with `network.json` and `lqos.conf` or without.
+    Libreqos,
+    /// sqm-scripts: `/etc/config/sqm`.
+    Sqm,
+    /// tc(8): commands, also in scripts and batch files, and the output of `tc qdisc show`.
+    Tc,
+    /// containerlab: commands `tools netem set`, and the output of `tools netem show`.
+    Containerlab,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Libreqos, Self::Sqm, Self::Tc, Self::Containerlab];
+
+    /// Its name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Libreqos => "libreqos",
+            Self::Sqm => "sqm",
+            Self::Tc => "tc",
+            Self::Containerlab => "containerlab",
+        }
+    }
+
+    /// That of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// Its files, in a phrase.
+    #[must_use]
+    pub const fn describe(self) -> &'static str {
+        match self {
+            Self::Libreqos => "LibreQoS: ShapedDevices.csv, with network.json and lqos.conf or without",
+            Self::Sqm => "sqm-scripts: /etc/config/sqm",
+            Self::Tc => "tc: a script of commands, or the output of `tc qdisc show`",
+            Self::Containerlab => {
+                "containerlab: commands `tools netem set`, or the output of `tools netem show`"
+            }
+        }
+    }
+
+    /// What the files seem to be, by what is in them.
+    fn guess(files: &[File]) -> Option<Self> {
+        let any = |is: fn(&File) -> bool| files.iter().any(is);
+        if any(libreqos::is_one) {
+            Some(Self::Libreqos)
+        } else if any(sqm::is_one) {
+            Some(Self::Sqm)
+        } else if any(containerlab::is_one) {
+            Some(Self::Containerlab)
+        } else {
+            any(tc::is_one).then_some(Self::Tc)
+        }
+    }
+}
+
+/// A file to import.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// What messages call it.
+    pub name: String,
+    /// All of it.
+    pub text: String,
+}
+
+/// How files are imported.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// What wrote them; guessed from their content if not set.
+    pub kind: Option<Kind>,
+    /// Whether commands of tc become the configuration of a gateway instead of a scenario.
+    pub gateway: bool,
+    /// Name of the file of plans that the configuration of a gateway for LibreQoS refers to; `plans.csv` if empty.
+    pub plans: String,
+}
+
+/// What becomes of files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Imported {
+    /// A scenario or the configuration of a gateway, in TOML, with comments that name the lines it came from.
+    pub text: String,
+    /// Whether it is the configuration of a gateway.
+    pub is_gateway: bool,
+    /// The file of plans beside it, if it names one.
+    pub plans: Option<String>,
+    /// What was not taken, or not as it was, in the order of the files and their lines.
+    pub notes: Vec<Note>,
+}
+
+/// Something that was not taken, or not as it was. Prints as `shape.sh:3: what, and why`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Note {
+    /// The file as the user named it.
+    pub file: String,
+    /// Its line, counting from 1.
+    pub line: u32,
+    /// What is not taken, and why.
+    pub message: String,
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.message)
+    }
+}
+
+/// Reads a file to import, of [`LONGEST`] bytes at most.
+///
+/// # Errors
+/// What the system said, that it is not a regular file, that it is too long, or no text.
+pub fn read(path: &Path) -> io::Result<String> {
+    read_text_file(path, LONGEST)
+}
+
+/// Makes a scenario or the configuration of a gateway of these files.
+///
+/// # Errors
+/// Everything that cannot be understood or has no place in what is written, in the order of the files and their lines.
+pub fn import(files: &[File], options: &Options) -> Result<Imported, Vec<Problem>> {
+    let refuse = |message: String| {
+        let file = files.first().map_or_else(String::new, |file| file.name.clone());
+        Err(vec![Problem { file, place: Place::Line(1), path: String::new(), message }])
+    };
+    let Some(kind) = options.kind.or_else(|| Kind::guess(files)) else {
+        if files.iter().any(|file| file.text.lines().any(|line| line.starts_with("topology:"))) {
+            let mend =
+                "import what `containerlab tools netem show` prints, and name the nodes as ends of its links";
+            return refuse(format!("a topology of containerlab is not read; {mend}"));
+        }
+        let known = Kind::ALL.map(|kind| format!("{} ({})", kind.name(), kind.describe()));
+        return refuse(format!("nothing here says what wrote it; name it with --from: {}", known.join(", ")));
+    };
+    let mut report = Report::new(options.gateway || matches!(kind, Kind::Libreqos | Kind::Sqm));
+    if let Some(file) = files.iter().find(|file| file.text.len() as u64 > LONGEST) {
+        return refuse(format!("`{}` is longer than {LONGEST} bytes", file.name));
+    }
+    let written = match kind {
+        Kind::Libreqos => {
+            let plans = Some(options.plans.as_str()).filter(|name| !name.is_empty());
+            libreqos::import(files, plans.unwrap_or("plans.csv"), &mut report)
+        }
+        Kind::Sqm => sqm::import(files, &mut report).map(|text| (text, None)),
+        Kind::Tc => tc::import(files, &mut report).map(|text| (text, None)),
+        Kind::Containerlab if options.gateway => {
+            return refuse(
+                "impairments of containerlab are links of a scenario; leave --gateway out".to_owned(),
+            );
+        }
+        Kind::Containerlab => containerlab::import(files, &mut report).map(|text| (text, None)),
+    };
+    let is_gateway = report.is_gateway;
+    let notes = report.into_notes()?;
+    let Some((body, plans)) = written else {
+        let said =
+            notes.first().map_or_else(String::new, |note| format!(" (line {}: {})", note.line, note.message));
+        let read = kind.describe();
+        return refuse(format!(
+            "there is nothing in it to import{said}; it is read as files of {read}; --from names others"
+        ));
+    };
+    let text = header(files, &notes) + &body;
+    match check(&text, is_gateway, plans.as_deref()) {
+        Ok(()) => Ok(Imported { text, is_gateway, plans, notes }),
+        Err(problems) => refuse(format!(
+            "what follows from it is refused: {}",
+            problems
+                .first()
+                .map_or_else(String::new, |problem| format!("{}: {}", problem.path, problem.message))
+        )),
+    }
+}
+
+/// Reads it back.
+fn check(text: &str, is_gateway: bool, plans: Option<&str>) -> Result<(), Vec<Problem>> {
+    let read = |_: &Path| Ok(plans.unwrap_or_default().as_bytes().to_vec());
+    let origin = Path::new("imported.toml");
+    if is_gateway {
+        GatewayConfig::load_with(&apportion_core::system::Catalog::default(), text, origin, &read).map(drop)
+    } else {
+        load(text, origin, &[], &read).map(drop)
+    }
+}
+
+/// Most notes that are repeated in the file itself. Chosen: one screen.
+const MOST_REPEATED: usize = 40;
+
+/// The comment at the top: where it comes from, and what is not in it.
+fn header(files: &[File], notes: &[Note]) -> String {
+    let names: Vec<_> = files.iter().map(|file| comment_text(&file.name)).collect();
+    let mut out = format!("# Imported by `apportion import` from {}.\n", names.join(", "));
+    if !notes.is_empty() {
+        out += "#\n# Not taken, or not as it was:\n";
+        for note in notes.iter().take(MOST_REPEATED) {
+            out += &format!("# - {}\n", comment_text(&note.to_string()));
+        }
+        if notes.len() > MOST_REPEATED {
+            out += &format!(
+                "# - and {} more, which were printed when it was imported\n",
+                notes.len() - MOST_REPEATED
+            );
+        }
+    }
+    out + "\n"
+}
+
+/// Text of a file as part of one line of a comment.
+fn comment_text(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

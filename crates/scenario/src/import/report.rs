@@ -1,0 +1,64 @@
+//! Notes and problems, with their lines.
+
+use super::Note;
+use crate::problem::{Place, Problem, Problems};
+
+/// What is said of files while they are read.
+pub(super) struct Report {
+    /// Whether the configuration of a gateway is written, and not a scenario.
+    pub is_gateway: bool,
+    /// The file that is read, as the user named it.
+    file: String,
+    notes: Vec<Note>,
+    problems: Problems,
+    refused: Vec<Problem>,
+}
+
+impl Report {
+    pub fn new(is_gateway: bool) -> Self {
+        let (notes, refused) = (Vec::new(), Vec::new());
+        Self { is_gateway, file: String::new(), notes, problems: Problems::default(), refused }
+    }
+
+    /// What follows is about this file.
+    pub fn in_file(&mut self, name: &str) {
+        let problems = std::mem::take(&mut self.problems).into_vec(&self.file);
+        self.refused.extend(problems);
+        name.clone_into(&mut self.file);
+    }
+
+    /// Says what is not taken, or not as it was, and why.
+    pub fn note(&mut self, line: u32, message: impl Into<String>) {
+        self.notes.push(Note { file: self.file.clone(), line, message: message.into() });
+    }
+
+    /// Refuses what cannot be understood, and says what to write.
+    pub fn refuse(&mut self, line: u32, message: impl Into<String>) {
+        self.problems.add(Place::Line(line), "", message);
+    }
+
+    /// Whether something was refused.
+    pub fn has_refused(&self) -> bool {
+        !self.refused.is_empty() || !self.problems.is_empty()
+    }
+
+    /// The value, or none with the reason refused.
+    pub fn or_refuse<T>(&mut self, line: u32, value: Result<T, String>) -> Option<T> {
+        value.map_err(|message| self.refuse(line, message)).ok()
+    }
+
+    /// The place of a line in the file that is read, such as `shape.sh:3`.
+    pub fn place(&self, line: u32) -> String {
+        format!("{}:{line}", self.file)
+    }
+
+    /// All notes.
+    ///
+    /// # Errors
+    /// All that was refused, if something was.
+    pub fn into_notes(mut self) -> Result<Vec<Note>, Vec<Problem>> {
+        self.in_file("");
+        self.notes.dedup();
+        if self.refused.is_empty() { Ok(self.notes) } else { Err(self.refused) }
+    }
+}
