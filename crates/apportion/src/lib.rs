@@ -45,6 +45,7 @@
 //! | see a run in the browser while it goes on | `Watch`, `Run::watch` |
 //! | run a command behind an emulated link | `shell` |
 //! | run a gateway between two interfaces | `gateway` |
+//! | make scenarios and gateways of what other programs are configured with | [`import`] |
 //!
 //! # Features
 //!
@@ -106,6 +107,7 @@ pub use apportion_report::{
     Comparison, Contents, Cut, LoadError, PointResults, Provenance, StoredRun, Table, WriteError, compare,
     export,
 };
+pub use apportion_scenario::import;
 pub use apportion_scenario::{Estimate, FileError, Place, Point, Problem, TextError, renamed};
 pub use cache::{Cache, CacheError, Damage, Frame, Usage};
 pub use cancel::{Cancel, Progress};

@@ -1,8 +1,10 @@
 //! The command line as data.
 
+mod import;
 mod league;
 mod shell;
 
+pub use import::Import;
 pub use league::League;
 pub use shell::Shell;
 
@@ -63,6 +65,8 @@ pub enum Command {
     Shell(Box<Shell>),
     /// Run a gateway between two network interfaces, or query one that runs
     Gateway(Gateway),
+    /// Make a scenario or a gateway of what LibreQoS, sqm-scripts, tc or containerlab are configured with
+    Import(Import),
     /// List disciplines, markers, TCP profiles, sources, topologies, example scenarios and experiments
     List {
         /// Which list [default: all]

@@ -15,6 +15,7 @@ mod cluster;
 mod compare;
 mod export;
 mod gateway;
+mod import;
 mod interrupt;
 mod lab;
 mod league;
@@ -80,6 +81,7 @@ fn dispatch(command: Command, cluster: Option<Cluster<'_>>) -> anyhow::Result<St
         Command::Gateway(arguments) => return gateway::gateway(&arguments),
         Command::Reproduce(arguments) => return reproduce::reproduce(&arguments, cluster),
         Command::League(arguments) => return league::league(&arguments),
+        Command::Import(arguments) => return import::import(&arguments),
         Command::Shell(arguments) => return shell::shell(&arguments),
         Command::List { what } => output::print(&catalogue::list(&Catalog::default(), what)?)?,
         Command::Explain { name } => {

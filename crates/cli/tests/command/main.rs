@@ -7,6 +7,7 @@ mod cache;
 mod common;
 mod documents;
 mod flent;
+mod import;
 mod league;
 mod messages;
 mod plot;

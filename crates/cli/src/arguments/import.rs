@@ -1,0 +1,32 @@
+//! The arguments of `apportion import`.
+
+use std::path::PathBuf;
+
+use apportion::import::Kind;
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+
+#[derive(Args, Debug)]
+pub struct Import {
+    /// Files of one program, such as ShapedDevices.csv network.json, /etc/config/sqm or a script with commands of tc; - for standard input
+    #[arg(value_name = "FILE", required = true, value_hint = clap::ValueHint::FilePath)]
+    pub files: Vec<PathBuf>,
+    /// What wrote them [default: by what is in them]
+    #[arg(long, value_name = "KIND", value_parser = kinds())]
+    pub from: Option<Kind>,
+    /// Write the configuration of a gateway, not a scenario, of commands of tc; that of LibreQoS and sqm-scripts always becomes one
+    #[arg(long)]
+    pub gateway: bool,
+    /// Write it to this file instead of printing it; plans of customers go into a file beside it whose name ends in .csv
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Overwrite the files
+    #[arg(long, requires = "out")]
+    pub force: bool,
+}
+
+/// What is imported, by name.
+fn kinds() -> impl TypedValueParser<Value = Kind> {
+    let known = Kind::ALL.map(|kind| PossibleValue::new(kind.name()).help(kind.describe()));
+    PossibleValuesParser::new(known).try_map(|name| Kind::named(&name).ok_or("there is no such kind"))
+}
