@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::run_results::name;
 use crate::store::{StoredPoint, StoredRun};
 
 /// What LaTeX has for a character that it reads as something else, or that its default fonts lack; `validation/kit` has the same.
@@ -115,10 +114,10 @@ impl Table {
 }
 
 /// Chosen: as many points as stand next to each other on A4 in the size of footnotes, with margins of 25 mm.
-const POINTS_ABREAST: usize = 3;
+const POINTS_ABREAST: usize = 4;
 
 /// The metrics of a stored run: a row for each metric and a column for each point, which holds the mean and half of its 95 % interval.
-/// Every three points have a table of their own, so that none is wider than a page.
+/// Every four points have a table of their own, so that none is wider than a page.
 #[must_use]
 pub fn of_run(run: &StoredRun) -> String {
     let means = match run.seeds.len() {
@@ -135,12 +134,20 @@ pub fn of_run(run: &StoredRun) -> String {
     comment.extend(run.faults.iter().map(|fault| format!("NOT VALID: {fault}")));
     let table = |(at, points): (usize, &[StoredPoint])| {
         let comment = if at == 0 { comment.clone() } else { Vec::new() };
-        let heads = points.iter().map(|point| name(&point.label).replace(", ", "\n"));
+        let heads = points.iter().map(|point| match point.label.as_str() {
+            "" => "mean".to_owned(),
+            label => label.replace(", ", "\n").replace(' ', "\n"),
+        });
         let head: Vec<String> = ["metric".to_owned(), "unit".to_owned()].into_iter().chain(heads).collect();
         let columns = "ll".to_owned() + &"r".repeat(points.len());
         Table { comment, columns, head, is_upright: false, groups: rows(points) }.text()
     };
-    run.points.chunks(POINTS_ABREAST).enumerate().map(table).collect::<Vec<_>>().join("\n")
+    run.points
+        .chunks(POINTS_ABREAST)
+        .enumerate()
+        .map(table)
+        .collect::<Vec<_>>()
+        .join("\\par\\medskip\\noindent\n")
 }
 
 /// A row for each metric of these points; those of the same group, customer or link together.
