@@ -26,7 +26,7 @@ pub fn lab(arguments: &Lab) -> anyhow::Result<Status> {
     apportion::check_folder(&folder)?;
     apportion::lab::check_with(&scenario, backend)?;
     // The namespace that it enters has no way to a browser.
-    let world = RealTime::enter(&scenario, wanted, backend, page.bind()?)?;
+    let world = RealTime::enter(&scenario, wanted, backend, page.bind(&scenario)?)?;
     let run = |run: Run<'_>| run.retries(late.retries()).force(*force).backend(backend).lab();
     let results = match world.run(&scenario, wanted, &folder, run) {
         Err(RunError::Unwritten { cause, finished }) => {

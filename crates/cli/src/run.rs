@@ -33,7 +33,7 @@ pub fn run(arguments: &arguments::Run) -> anyhow::Result<Status> {
         output::print(&format!("{}\n", estimate(&run)))?;
         return Ok(Status::SUCCESS);
     }
-    let mut page = arguments.page.bind()?;
+    let mut page = arguments.page.bind(&scenario)?;
     let interrupt = Interrupt::listen()?;
     watch::serve(&mut page)?;
     let run = page.iter().fold(run, Run::watch);

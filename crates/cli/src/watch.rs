@@ -1,6 +1,7 @@
 //! The page in the browser that shows a run.
 
-use apportion::{Watch, WatchError};
+use anyhow::bail;
+use apportion::{Scenario, Watch, WatchError};
 
 use crate::arguments::Page;
 use crate::interrupt::Interrupt;
@@ -10,9 +11,17 @@ impl Page {
     /// Takes the address of the page, if one is wanted, before anything else is done.
     ///
     /// # Errors
-    /// If other machines could reach it, or it cannot be had.
-    pub fn bind(self) -> Result<Option<Watch>, WatchError> {
-        self.watch.map(|address| Watch::bind(address.unwrap_or(Watch::ADDRESS))).transpose()
+    /// If the scenario has nothing that it shows, other machines could reach it, or it cannot be had.
+    pub fn bind(self, scenario: &Scenario) -> anyhow::Result<Option<Watch>> {
+        let Some(address) = self.watch else { return Ok(None) };
+        let mut links = scenario.points().iter().flat_map(|point| &point.scenario.links);
+        if let Some(link) = links.clone().next().filter(|_| !links.any(|link| link.watched)) {
+            bail!(
+                "--watch shows the links with `watch = true`, and the scenario has none; add for example --set link.{}.watch=true",
+                link.name
+            );
+        }
+        Ok(Some(Watch::bind(address.unwrap_or(Watch::ADDRESS))?))
     }
 }
 

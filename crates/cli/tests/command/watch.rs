@@ -122,3 +122,14 @@ fn an_address_that_cannot_be_is_refused_with_what_to_write() {
     let run = apportion(folder.path(), &["run", "x.toml", "--watch", "--estimate"]);
     assert_eq!(run.status, 2, "{}", run.err);
 }
+
+#[test]
+fn a_page_that_would_stay_blank_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("x.toml"), SCENARIO.replace("watch = true\n", "")).unwrap();
+    let run = apportion(folder.path(), &["run", "x.toml", "--watch", "127.0.0.1:0"]);
+    let expected = "error: --watch shows the links with `watch = true`, and the scenario has none; add for example --set \
+                    link.bottleneck.watch=true\n";
+    assert_eq!((run.status, run.err.as_str()), (2, expected));
+    assert!(!folder.path().join("results").exists());
+}

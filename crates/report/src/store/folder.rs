@@ -36,7 +36,7 @@ pub fn check(dir: &Path) -> Result<(), WriteError> {
     }
 }
 
-/// The folder of a run: `dir` itself if it is one, else the run in it that ended last.
+/// The folder of a run: `dir` itself if it is one, else the complete run in it that ended last, else the last one.
 ///
 /// # Errors
 /// If `dir` is no run and holds none.
@@ -130,8 +130,8 @@ impl Staging {
         hidden(&self.parent, self.number)
     }
 
-    /// Gives the folder its name, which it returns.
-    pub(super) fn publish(mut self) -> Result<PathBuf, WriteError> {
+    /// Gives the folder its name, which it returns. A run that is not complete does not become the latest.
+    pub(super) fn publish(mut self, is_complete: bool) -> Result<PathBuf, WriteError> {
         let from = self.path();
         let fail = |error: io::Error| WriteError::io(&self.parent, &error);
         // What is in it is on the disk before it can be seen.
@@ -148,7 +148,9 @@ impl Staging {
         };
         self.lock = None;
         self.is_published = true;
-        link_latest(&self.parent, number);
+        if is_complete {
+            link_latest(&self.parent, number);
+        }
         Ok(path)
     }
 }
@@ -206,7 +208,7 @@ mod tests {
     fn publish(parent: &Path) -> String {
         let staging = Staging::create(parent).unwrap();
         fs::write(staging.path().join("run.json"), "").unwrap();
-        staging.publish().unwrap().file_name().unwrap().to_str().unwrap().to_owned()
+        staging.publish(true).unwrap().file_name().unwrap().to_str().unwrap().to_owned()
     }
 
     #[test]
@@ -219,11 +221,26 @@ mod tests {
         for staging in [&first, &second] {
             fs::write(staging.path().join("run.json"), "").unwrap();
         }
-        assert!(second.publish().unwrap().ends_with("4"));
+        assert!(second.publish(true).unwrap().ends_with("4"));
         // One that began earlier and ends later keeps its own number; the last to end is the latest.
-        assert!(first.publish().unwrap().ends_with("3"));
+        assert!(first.publish(true).unwrap().ends_with("3"));
         assert_eq!(fs::read_link(out.join(LATEST)).unwrap(), Path::new("3"));
         assert!(find(&out).unwrap().ends_with("3"));
+    }
+
+    #[test]
+    fn the_latest_run_is_the_last_complete_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let interrupted = || {
+            let staging = Staging::create(dir.path()).unwrap();
+            fs::write(staging.path().join("run.json"), "").unwrap();
+            staging.publish(false).unwrap()
+        };
+        // As long as there is no other, one that was interrupted is meant.
+        assert!(interrupted().ends_with("1") && find(dir.path()).unwrap().ends_with("1"));
+        publish(dir.path());
+        assert!(interrupted().ends_with("3") && find(dir.path()).unwrap().ends_with("2"));
+        assert_eq!(fs::read_link(dir.path().join(LATEST)).unwrap(), Path::new("2"));
     }
 
     #[test]
@@ -255,7 +272,7 @@ mod tests {
         fs::write(staging.path().join("run.json"), "ours").unwrap();
         fs::create_dir(dir.path().join("1")).unwrap();
         fs::write(dir.path().join("1/run.json"), "theirs").unwrap();
-        assert!(staging.publish().unwrap().ends_with("2"));
+        assert!(staging.publish(true).unwrap().ends_with("2"));
         assert_eq!(fs::read_to_string(dir.path().join("1/run.json")).unwrap(), "theirs");
     }
 

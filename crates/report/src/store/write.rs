@@ -116,7 +116,7 @@ impl Writer {
         head.push(b'\n');
         self.file("run.json", &head)?;
         self.file("report.html", page(run).as_bytes())?;
-        self.staging.publish()
+        self.staging.publish(run.complete)
     }
 
     fn open<R: Row>(&mut self, with_csv: bool) -> Result<(), WriteError> {
@@ -187,7 +187,7 @@ impl Folder {
     /// # Errors
     /// If it cannot be renamed; there is no folder then.
     pub fn publish(self) -> Result<PathBuf, WriteError> {
-        self.staging.publish()
+        self.staging.publish(true)
     }
 
     fn failed(&self, name: &str, error: &io::Error) -> WriteError {
