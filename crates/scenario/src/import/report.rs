@@ -1,5 +1,7 @@
 //! Notes and problems, with their lines.
 
+use std::collections::BTreeSet;
+
 use super::Note;
 use crate::problem::{Place, Problem, Problems};
 
@@ -58,7 +60,9 @@ impl Report {
     /// All that was refused, if something was.
     pub fn into_notes(mut self) -> Result<Vec<Note>, Vec<Problem>> {
         self.in_file("");
-        self.notes.dedup();
+        // Options of a script and of its user often say the same.
+        let mut seen = BTreeSet::new();
+        self.notes.retain(|note| seen.insert(note.clone()));
         if self.refused.is_empty() { Ok(self.notes) } else { Err(self.refused) }
     }
 }

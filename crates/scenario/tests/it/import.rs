@@ -279,6 +279,14 @@ fn sqm_scripts_become_a_gateway() {
 }
 
 #[test]
+fn what_a_script_and_its_user_both_say_is_noted_once() {
+    let text = "config queue\n\toption enabled 1\n\toption interface eth0\n\toption download 9000\n\toption upload 2000\n\
+                \toption script piece_of_cake.qos\n\toption squash_dscp 0\n\toption iqdisc_opts 'ingress nat'\n\toption eqdisc_opts nat\n";
+    let (_, notes) = gateway(&[file("q", text)], &Options::default());
+    assert_noted(&notes, &["q:9: nat", "q:8: nat", "q:8: ingress", "inside"]);
+}
+
+#[test]
 fn other_disciplines_of_sqm_scripts_keep_their_options() {
     let text = "config queue\n\toption enabled 1\n\toption interface eth0\n\toption download 0\n\toption upload 2000\n\toption qdisc fq_codel\n\
                 \toption script simple.qos\n\toption linklayer atm\n\toption overhead 10\n\toption elimit 500\n\toption egress_ecn NOECN\n\
