@@ -113,7 +113,7 @@ impl Table {
     }
 }
 
-/// Chosen: as many points as stand next to each other on A4 in the size of footnotes, with margins of 25 mm.
+/// Chosen: as many points as stand next to each other on A4 in `\scriptsize`, with margins of 25 mm.
 const POINTS_ABREAST: usize = 4;
 
 /// The metrics of a stored run: a row for each metric and a column for each point, which holds the mean and half of its 95 % interval.
