@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use apportion_core::param::Args;
 use apportion_core::units::{Bytes, Rate, Span};
 
 use std::ops::RangeInclusive;
@@ -67,14 +68,14 @@ fn dash(
     if let Some(sizes) = sizes {
         let means = of_means(sizes, dash.segment);
         let (is_written, count) = (fields.item("ladder").is_some(), means.len());
-        if is_written && count != dash.ladder.len() {
-            let message = format!("the lines of `file` have {count} sizes; write as many rates");
+        if is_written && let Some(message) = disagreement(&dash.ladder, &means, fields.text("file")?) {
             fields.refuse("ladder", message, problems);
             return None;
         }
         if !is_written && (count > MAX_RATES || !means.windows(2).all(|pair| pair[0] < pair[1])) {
             let message = format!(
-                "its lines have not 1 to {MAX_RATES} sizes that are larger from rate to rate on average; put the lowest rate first"
+                "the lines of `{}` have not 1 to {MAX_RATES} sizes that are larger from rate to rate on average; put the lowest rate first",
+                fields.text("file")?
             );
             fields.refuse("file", message, problems);
             return None;
@@ -83,6 +84,13 @@ fn dash(
         if !is_written {
             dash.ladder = means;
         }
+    }
+    if let Some((key, algorithm)) = idle(&dash) {
+        let message = format!(
+            "it has no effect: only algorithm = \"{algorithm}\" goes by it; write that too, or leave it out"
+        );
+        fields.refuse(key, message, problems);
+        return None;
     }
     let (segment, buffer) = (dash.segment, dash.buffer);
     let (key, message) = if segment < SHORTEST_SEGMENT {
@@ -99,6 +107,35 @@ fn dash(
     };
     fields.refuse(key, message, problems);
     None
+}
+
+/// A key with another value than its default that the algorithm does not go by, and the one that does.
+fn idle(dash: &Dash) -> Option<(&'static str, &'static str)> {
+    let default = Dash::from_args(&Args::default().of_table(Dash::PARAMS)).ok()?;
+    let of_buffer =
+        [("reservoir", dash.reservoir != default.reservoir), ("cushion", dash.cushion != default.cushion)];
+    let of_throughput =
+        [("window", dash.window != default.window), ("safety", dash.safety != default.safety)];
+    let (keys, other) = match dash.algorithm {
+        Adaptation::Buffer => (of_throughput, "throughput"),
+        Adaptation::Throughput => (of_buffer, "buffer"),
+    };
+    keys.into_iter().find(|(_, is_set)| *is_set).map(|(key, _)| (key, other))
+}
+
+/// In what a ladder and the mean rates of the sizes in `file` disagree. Chosen: a film has segments of up to twice its rate, or half of it.
+fn disagreement(ladder: &[Rate], means: &[Rate], file: &str) -> Option<String> {
+    if ladder.len() != means.len() {
+        return Some(format!("the lines of `{file}` have {} sizes; write as many rates", means.len()));
+    }
+    let is_far = |(said, mean): &(&Rate, &Rate)| {
+        let (said, mean) = (said.as_bit() as f64, mean.as_bit() as f64);
+        mean > 2.0 * said || said > 2.0 * mean
+    };
+    let (said, mean) = ladder.iter().zip(means).find(is_far)?;
+    Some(format!(
+        "the sizes in `{file}` of the rate {said} are those of {mean} on average; write that, or leave `ladder` out for the means"
+    ))
 }
 
 /// The mean rate of each column of sizes.
@@ -153,4 +190,27 @@ pub(crate) fn frames_per_second(fields: &Fields<'_>, i: u64, problems: &mut Prob
         fields.refuse("fps", "a video has 0.1 to 10000 frames a second; write for example 25", problems);
     }
     Some(fps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ladder_may_not_contradict_the_sizes() {
+        let rates = |mbit: &[u64]| mbit.iter().map(|mbit| Rate::from_mbit(*mbit)).collect::<Vec<_>>();
+        let said = |ladder: &[u64], means: &[u64]| disagreement(&rates(ladder), &rates(means), "film.csv");
+        assert_eq!(said(&[1, 4], &[2, 3]), None);
+        assert_eq!(
+            said(&[1, 4], &[1, 9]).as_deref(),
+            Some(
+                "the sizes in `film.csv` of the rate 4Mbit are those of 9Mbit on average; write that, or leave `ladder` out for the means"
+            )
+        );
+        assert_eq!(said(&[4, 1], &[1, 4]).map(|text| text.contains("of the rate 4Mbit")), Some(true));
+        assert_eq!(
+            said(&[1], &[1, 4]).as_deref(),
+            Some("the lines of `film.csv` have 2 sizes; write as many rates")
+        );
+    }
 }

@@ -231,6 +231,12 @@ fn players_and_calls_that_cannot_be_are_refused() {
         (r#"{ kind = "dash", segment = "20s" }"#, "", "30s is less than two segments of 20s"),
         (r#"{ kind = "dash", segment = "1ms" }"#, "", "1ms is too short; write 100ms or more"),
         (r#"{ kind = "dash", cushion = "80%" }"#, "", "more than the buffer together"),
+        (r#"{ kind = "dash", safety = "50%" }"#, "", "only algorithm = \"throughput\" goes by it"),
+        (
+            r#"{ kind = "dash", algorithm = "throughput", cushion = "9%" }"#,
+            "",
+            "only algorithm = \"buffer\" goes by it",
+        ),
         (r#""dash""#, ", connections = 3", "is what one person sees or hears; write count = 3"),
         (r#""voice""#, r#", tcp = "linux""#, "a source `voice` sends datagrams; leave `tcp` out"),
         (r#"{ kind = "call", first = "5Mbit" }"#, "", "is not between `min`"),
