@@ -16,8 +16,8 @@ use crate::results::Results;
 pub enum RunError {
     /// It would take too long, or too much memory.
     #[error(
-        "{}: it would take {estimate}, which is more than a day or 2 GB: reduce the rates, the time, the flows, the points or \
-         the seeds, {}or run it all the same with --force",
+        "{}: it would take {estimate}, which is more than a day or 2 GB: reduce the rates, the time, the flows, the links with \
+         `watch`, the points or the seeds, {}or run it all the same with --force",
         scenario.display(),
         if *checks_phases { "leave out perturbed copies with --no-phase-check, " } else { "" }
     )]

@@ -25,6 +25,9 @@ pub(super) fn speed(link: &LinkOptions) -> String {
     match link {
         LinkOptions { rate: Some(rate), .. } => rate.to_string(),
         LinkOptions { steps: Some(steps), .. } => steps.clone(),
+        LinkOptions { trace: Some(trace), trace_columns: Some(columns), .. } => {
+            format!("{} ({columns})", trace.display())
+        }
         LinkOptions { trace: Some(trace), .. } => trace.display().to_string(),
         _ => "no limit".to_owned(),
     }
@@ -282,6 +285,14 @@ fn settings(shell: &Shell) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trace_is_named_with_its_columns() {
+        let mut link = LinkOptions { trace: Some("lte.csv".into()), ..LinkOptions::default() };
+        assert_eq!(speed(&link), "lte.csv");
+        link.trace_columns = "s Mbit".parse().ok();
+        assert_eq!(speed(&link), "lte.csv (s Mbit)");
+    }
 
     #[test]
     fn ports_are_listed_only_if_there_were_too_few() {

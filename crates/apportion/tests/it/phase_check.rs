@@ -78,7 +78,7 @@ fn a_run_that_is_too_large_is_advised_to_leave_out_twins_only_if_it_has_them() {
     "#;
     let scenario = Scenario::from_text(text).unwrap();
     let refusal = |run: Run<'_>| run.simulate().unwrap_err().to_string();
-    let copies = "reduce the rates, the time, the flows, the points or the seeds, leave out perturbed copies with --no-phase-check, or run it";
+    let copies = "reduce the rates, the time, the flows, the links with `watch`, the points or the seeds, leave out perturbed copies with --no-phase-check, or run it";
     assert!(refusal(Run::new(&scenario).seeds(3)).contains(copies));
     for without in [Run::new(&scenario), Run::new(&scenario).seeds(3).phase_check(false)] {
         let error = refusal(without);
