@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use apportion_scenario::{Difference as Key, differences};
 
-use super::{Comparison, cells, header, matching};
+use super::{Comparison, are_single, cells, header, matching};
 use crate::figure::{COLOURS, Panel, bars};
 use crate::html::{escape, table};
 use crate::page::{card, document};
@@ -104,6 +104,9 @@ impl Comparison {
                 let _ = writeln!(out, "<p class=\"note\">{more} more keys differ.</p>");
             }
         }
+        for text in (0..runs.len()).filter_map(|number| alone(runs, number)) {
+            let _ = writeln!(out, "<p>{}</p>", escape(&text));
+        }
         out
     }
 
@@ -137,10 +140,29 @@ impl Comparison {
     }
 }
 
+/// The points that several runs have, in each of them.
+fn in_common(runs: &[StoredRun]) -> impl Iterator<Item = Vec<Option<&StoredPoint>>> {
+    matching(runs).filter(|points| points.iter().flatten().count() > 1)
+}
+
+/// The points that a run has alone, which no figure shows.
+fn alone(runs: &[StoredRun], number: usize) -> Option<String> {
+    let has = |run: &StoredRun, label: &str| run.points.iter().any(|point| point.label == label);
+    let others = || runs.iter().enumerate().filter(|(other, _)| *other != number).map(|(_, run)| run);
+    let points = runs.get(number)?.points.iter().filter(|_| !are_single(runs));
+    let labels: Vec<&str> = points
+        .filter(|point| !others().any(|run| has(run, &point.label)))
+        .map(|point| name(&point.label))
+        .collect();
+    let more = if labels.len() > MAX_POINTS { " and others" } else { "" };
+    let shown = &labels[..labels.len().min(MAX_POINTS)];
+    (!labels.is_empty()).then(|| format!("Only [{}] has {}{more}.", number + 1, shown.join("; ")))
+}
+
 /// A figure for each quantity with all runs in it, each in its colour: over the parameters of their sweep, if they are of one.
 fn over_parameters(runs: &[StoredRun], names: &[String]) -> String {
     let mut settings = Vec::new();
-    for points in matching(runs) {
+    for points in in_common(runs) {
         // Single points are matched whatever they are called.
         let own = points.first().copied().flatten().filter(|_| runs.iter().any(|run| run.points.len() > 1));
         for (point, name) in points.iter().zip(names) {
@@ -158,7 +180,7 @@ fn over_parameters(runs: &[StoredRun], names: &[String]) -> String {
 
 /// Throughput and entitlement of flows, the runs next to each other.
 fn flows(runs: &[StoredRun], names: &[String]) -> String {
-    let points: Vec<_> = matching(runs).collect();
+    let points: Vec<_> = in_common(runs).collect();
     let shown = &points[..points.len().min(MAX_POINTS)];
     let shares = |point: &Option<&StoredPoint>| point.map(|point| shares_of(&point.summary));
     let all: Vec<Vec<Option<Vec<FlowShare>>>> =

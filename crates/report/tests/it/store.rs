@@ -344,6 +344,14 @@ fn the_page_of_a_comparison_has_the_rows_of_the_text_and_both_runs() {
         assert!(page.matches(&format!("</span>{run}")).count() > 8);
         assert_eq!(page.matches(&format!("<br/>{run}")).count(), 4);
     }
+    // What one run has alone is named, and not drawn.
+    let mut other = changed;
+    other.points.retain(|point| point.label != DRR.label);
+    write(&second, &other);
+    let runs = [&first, &second].map(|folder| load(folder).unwrap());
+    let page = compare(&runs).unwrap().page(&runs);
+    assert!(page.contains("<p>Only [1] has queue=drr.</p>") && !page.contains("<p>Only [2] "), "{page}");
+    assert_eq!(page.matches("<br/>[1] ").count(), 3);
     // Runs of a single point each, whatever these are called.
     for (folder, kind) in [(&first, &FIFO), (&second, &DRR)] {
         let single = run("one", &[7], vec![point(kind, &ten_and_one(1_000, 0.0, 0.0, 9.0), &[7])]);
