@@ -124,6 +124,13 @@ fn a_swept_key_that_another_key_overrides_is_named() {
         ])),
         1
     );
+    // Of keys that vary together no two points differ in one alone.
+    let together = [
+        ("topology.bottleneck.rate", r#"["5Mbit", "10Mbit"]"#),
+        ("topology.bottleneck.delay", r#"["4ms", "2ms"]"#),
+        ("sweep.zip", r#"[["rate", "delay"]]"#),
+    ];
+    assert_eq!(named(warnings(&together)), 0);
     // One value by itself cannot make a difference.
     assert_eq!(named(warnings(&[("topology.access.rate", r#"["1Gbit"]"#)])), 0);
 }
