@@ -15,6 +15,8 @@ use crate::store::{StoredPoint, StoredRun};
 
 /// Chosen: keys beyond these are in the texts of the scenarios.
 const MAX_KEYS: usize = 60;
+/// Chosen: more keys than these are folded.
+const FOLDED_FROM: usize = 12;
 /// Chosen: points whose flows are drawn.
 const MAX_POINTS: usize = 12;
 /// Chosen: the tables of the first points are open, those of others folded.
@@ -98,7 +100,14 @@ impl Comparison {
             let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "–".to_owned());
             let row = |key: &Key| vec![key.path.clone(), shown(&key.from), shown(&key.to)];
             let rows: Vec<Vec<String>> = keys.iter().take(MAX_KEYS).map(row).collect();
-            out.push_str(&table(&head, &rows));
+            let table = table(&head, &rows);
+            match keys.len() {
+                many if many > FOLDED_FROM => {
+                    let _ =
+                        writeln!(out, "<details><summary>{many} keys</summary><div>{table}</div></details>");
+                }
+                _ => out.push_str(&table),
+            }
             if keys.len() > MAX_KEYS {
                 let more = keys.len() - MAX_KEYS;
                 let _ = writeln!(out, "<p class=\"note\">{more} more keys differ.</p>");
