@@ -150,7 +150,9 @@ impl Scenario {
     /// Weights of customers whose flows come to no queue that divides among customers.
     pub(super) fn idle_customers(&self) -> Option<String> {
         let mut divides = self.memoized(|queue| queue.has_classes() || queue.may_heed(Heeds::Customer));
-        let alike = self.customers.windows(2).all(|pair| pair[0].weight == pair[1].weight);
+        // Of several with one weight no difference is expected.
+        let alike = self.customers.len() > 1
+            && self.customers.windows(2).all(|pair| pair[0].weight == pair[1].weight);
         let mut idle = self.customers.iter().filter(|customer| {
             let is_own = |flow: &&Flow| flow.customer.as_deref() == Some(customer.name.as_str());
             let mut flows = self.flows.iter().filter(is_own).peekable();

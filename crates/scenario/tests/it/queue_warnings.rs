@@ -280,4 +280,6 @@ fn tickets_and_customers_that_no_queue_heeds_are_named() {
                 \"hcsfq\" does; write such a queue, or leave it out";
     assert_eq!(warnings("\"drr\"", &customers), [told]);
     assert_eq!(warnings("\"hcsfq\"", &customers), [""; 0]);
+    let only = "customer.a.weight = 5\n".to_owned() + &tcp("one", "customer = \"a\"") + &tcp("two", "");
+    assert_eq!(warnings("\"drr\"", &only), [told]);
 }
