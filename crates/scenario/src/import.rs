@@ -6,6 +6,7 @@
 //!
 //! | file | holds |
 //! |---|---|
+//! | `file` | files that are imported, and notes on what was not taken of them |
 //! | `report` | notes and problems, with their lines |
 //! | `words` | lines of a shell as words, with variables and continuations |
 //! | `units` | rates, times, sizes and percentages as tc(8) writes them |
@@ -18,6 +19,7 @@
 
 mod cake;
 mod containerlab;
+mod file;
 mod libreqos;
 mod link;
 mod netem;
@@ -29,15 +31,18 @@ mod tc;
 mod units;
 mod words;
 
+use std::io;
 use std::path::Path;
-use std::{fmt, io};
 
 use crate::files::read_text_file;
 use crate::gateway::GatewayConfig;
 use crate::load::load;
 use crate::problem::{Place, Problem};
 
+use file::comment_text;
 use report::Report;
+
+pub use file::{File, Note};
 
 /// Longest file that is imported, in bytes. Chosen: 100,000 circuits with 160 bytes each.
 pub const LONGEST: u64 = 16 << 20;
@@ -104,15 +109,6 @@ impl Kind {
     }
 }
 
-/// A file to import.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct File {
-    /// What messages call it.
-    pub name: String,
-    /// All of it.
-    pub text: String,
-}
-
 /// How files are imported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
@@ -135,23 +131,6 @@ pub struct Imported {
     pub plans: Option<String>,
     /// What was not taken, or not as it was, in the order of the files and their lines.
     pub notes: Vec<Note>,
-}
-
-/// Something that was not taken, or not as it was. Prints as `shape.sh:3: what, and why`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Note {
-    /// The file as the user named it.
-    pub file: String,
-    /// Its line, counting from 1.
-    pub line: u32,
-    /// What is not taken, and why.
-    pub message: String,
-}
-
-impl fmt::Display for Note {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.file, self.line, self.message)
-    }
 }
 
 /// Reads a file to import, of [`LONGEST`] bytes at most.
@@ -251,9 +230,4 @@ fn header(files: &[File], notes: &[Note]) -> String {
         }
     }
     out + "\n"
-}
-
-/// Text of a file as part of one line of a comment.
-fn comment_text(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

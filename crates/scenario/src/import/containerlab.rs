@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::File;
+use super::file::File;
 use super::link::{Link, Pair, scenario};
 use super::netem;
 use super::report::Report;

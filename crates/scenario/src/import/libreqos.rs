@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use apportion_core::units::Rate;
 use serde_json::{Map, Value};
 
+use super::file::{File, comment_text};
 use super::report::Report;
 use super::shaped_devices::{self, Circuit, plain};
-use super::{File, comment_text};
 use crate::direction::Direction;
 use crate::gateway::interface;
 use crate::problem::Problems;

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use apportion_core::units::{Rate, Span};
 
 use super::cake::Cake;
-use super::comment_text;
+use super::file::comment_text;
 use super::report::Report;
 use super::units::{percent_text, variable};
 use crate::gateway::interface;

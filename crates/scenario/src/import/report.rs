@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Note;
+use super::file::Note;
 use crate::problem::{Place, Problem, Problems};
 
 /// What is said of files while they are read.

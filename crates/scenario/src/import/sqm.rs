@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use apportion_core::units::Rate;
 
-use super::File;
 use super::cake::Cake;
+use super::file::File;
 use super::link::{Link, Queue, gateway};
 use super::qdisc;
 use super::report::Report;

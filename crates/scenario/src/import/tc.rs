@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use apportion_core::units::Rate;
 
-use super::File;
 use super::cake::Cake;
+use super::file::File;
 use super::link::{self, Link, Pair, Queue};
 use super::netem;
 use super::qdisc;
