@@ -435,11 +435,11 @@ fn segments_of_a_video_have_the_sizes_of_a_file() {
     assert_eq!((&*named.ladder, &named.sizes), (&[500, 1_000].map(Rate::from_kbit)[..], &means.sizes));
     assert!(
         errors(&text("file = \"segments.txt\", ladder = [\"1Mbit\"]"))[0]
-            .contains("source.ladder: the lines of `file` have 2 sizes")
+            .contains("source.ladder: the lines of `segments.txt` have 2 sizes")
     );
     assert!(
         errors(&text("file = \"frames.txt\", ladder = [\"1Mbit\", \"2Mbit\"]"))[0]
-            .contains("source.ladder: the lines of `file` have 1")
+            .contains("source.ladder: the lines of `frames.txt` have 1")
     );
     assert!(errors(&text("file = \"none.txt\""))[0].contains("source.file: `none.txt`: cannot read"));
 }
