@@ -118,7 +118,6 @@ impl<'a> Simulation<'a> {
             outbox: Vec::new(),
             next_sample: None,
             next_count: Time::ZERO,
-            counted_until: Time::ZERO,
             end: scenario.stop,
             events_handled: 0,
         };

@@ -389,11 +389,7 @@ impl Simulation<'_> {
             }
             self.links[answers as usize].transmit_until(sent.at, &mut self.shared);
         }
-        let delivers = holds(EarlyDelivery, 9, self.links[answers as usize].can_bypass(sent.at));
-        if delivers {
-            self.counted_until = self.counted_until.max(sent.at);
-        }
-        delivers
+        holds(EarlyDelivery, 9, self.links[answers as usize].can_bypass(sent.at))
     }
 
     /// Finds whether hosts send packets at once and as transports made them, and whether ends of TCP may answer

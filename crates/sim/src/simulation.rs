@@ -91,8 +91,6 @@ pub struct Simulation<'a> {
     pub(crate) next_sample: Option<Time>,
     /// The next time at which deliveries are counted.
     pub(crate) next_count: Time,
-    /// The latest time of a delivery that was counted before it.
-    pub(crate) counted_until: Time,
     /// When the run ends: at the end of the scenario, unless it is cut.
     pub(crate) end: Time,
     pub(crate) events_handled: u64,
@@ -116,26 +114,26 @@ impl Simulation<'_> {
     }
 
     /// As [`run`](Self::run), and calls `reached` now and then with how far the simulated time is. When `cancel` is set, `cuts` says of
-    /// that time whether the run ends there with what it has measured.
+    /// that time whether the run ends with the next sample, and with what it has measured; one without samples does not.
     pub fn run_with(
         &mut self,
         cancel: &AtomicBool,
         reached: &dyn Fn(Time),
         cuts: &dyn Fn(Time) -> bool,
     ) -> Ending {
-        let mut is_cut = false;
-        while let Some((now, event)) = self.shared.events.pop(self.end) {
+        let (mut end, mut is_cut) = (self.end, false);
+        while let Some((now, event)) = self.shared.events.pop(end) {
             self.handle(now, event);
             self.events_handled += 1;
             if self.events_handled.is_multiple_of(CHECK) {
                 if !is_cut && cancel.load(Ordering::Relaxed) {
-                    is_cut = cuts(now);
+                    is_cut = self.next_sample.is_some() && cuts(now);
                     if !is_cut {
                         return Ending::Cancelled;
                     }
-                    // What was counted before its time has its time.
-                    self.end = now.max(self.counted_until).min(self.end);
-                    self.next_count = self.end;
+                    // Deliveries before the next count may have been counted.
+                    end = self.next_count;
+                    self.end = end;
                 }
                 reached(now);
             }
