@@ -148,7 +148,12 @@ impl Queue {
 /// The longest time that a flow over the link `id`, either way, takes there and back, delays of links alone; none without flows, zero
 /// where none comes back.
 fn longest_round_trip(id: LinkId, links: &[Link], flows: &[Flow]) -> Option<Span> {
-    let crosses = |flow: &&Flow| flow.path.contains(&id) || flow.back.contains(&id);
+    // One of equal-cost paths, or a member of a group, counts as that which a flow may take.
+    let group = |of: LinkId| links[of.index()].group.as_ref().map_or(&[][..], |group| &group.members);
+    let may_be = |flow: &Flow, of: LinkId| of == id || !flow.pinned.contains(&of) && group(of).contains(&id);
+    let crosses = |flow: &&Flow| {
+        [&flow.path, &flow.back].into_iter().any(|path| path.all(links).any(|of| may_be(flow, of)))
+    };
     let delay = |id: &LinkId| links[id.index()].delay.as_nanos();
     let round_trip = |flow: &Flow| {
         let ways = flow.path.iter().chain(flow.back.iter()).map(delay);

@@ -48,6 +48,26 @@ fn a_bdp_is_the_rate_times_the_longest_round_trip() {
 }
 
 #[test]
+fn every_path_that_a_flow_may_take_has_its_bdp() {
+    let group = r#"
+        seed = 1
+        stop = "3s"
+        link.x = { from = "a", to = "b", rate = "5Mbit", delay = "20ms", count = 2, queue = { kind = "fifo", limit = "1bdp" } }
+        flow.u = { count = 4, from = "a", to = "b" }
+    "#;
+    let group = scenario(group);
+    assert_eq!(["x.1", "x.2"].map(|name| holds(&group, name)), ["25kB", "25kB"]);
+    let leaves = r#"
+        seed = 1
+        stop = "1s"
+        topology = { kind = "leaf_spine", leaves = 3, spines = 2, hosts = 2, link = { rate = "10Mbit", delay = "1ms", queue = { kind = "fifo", limit = "1bdp" } } }
+        flow.f = { count = 30, from = "h1", to = "h5" }
+    "#;
+    let leaves = scenario(leaves);
+    assert_eq!(holds(&leaves, "leaf1-spine1"), holds(&leaves, "leaf1-spine2"));
+}
+
+#[test]
 fn sizes_are_swept_with_rates_and_delays() {
     let text = with(r#"["0.5bdp", "2bdp", "10ms..20ms step 10ms"]"#)
         .replace(r#""10Mbit", delay = "8ms""#, r#"["10Mbit", "20Mbit"], delay = ["8ms", "48ms"]"#);
