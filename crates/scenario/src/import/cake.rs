@@ -91,7 +91,9 @@ impl Cake {
         line: u32,
     ) -> Result<(), String> {
         if let Some((_, bytes, mpu, framing)) = LAYERS.iter().find(|layer| layer.0 == word) {
-            self.add_overhead(*bytes, true);
+            // Layers add up, as tc does it, but for the first of the list.
+            let before = if word == LAYERS[0].0 { None } else { self.overhead };
+            self.overhead = Some(before.unwrap_or(0) + *bytes);
             self.mpu = mpu.unwrap_or(self.mpu);
             self.framing = *framing;
             return Ok(());
@@ -123,7 +125,9 @@ impl Cake {
                 let text = value()?;
                 let bytes = text.parse().ok().filter(|bytes| (-64..=MOST_OVERHEAD).contains(bytes));
                 let wrong = || format!("overhead: `{text}` is not a whole number from -64 to 256");
-                self.add_overhead(bytes.ok_or_else(wrong)?, false);
+                // Behind `raw` it is added to the size that Linux reports.
+                let base = if self.is_raw { ETHERNET } else { 0 };
+                self.overhead = Some(base + bytes.ok_or_else(wrong)?);
             }
             "mpu" => self.mpu = units::count(value()?, 256)?,
             "fwmark" => {
@@ -133,12 +137,6 @@ impl Cake {
             _ => self.without_effect(word, report, line)?,
         }
         Ok(())
-    }
-
-    fn add_overhead(&mut self, bytes: i64, is_layer: bool) {
-        // Behind `raw` it is added to the size that Linux reports.
-        let base = if self.is_raw && !is_layer { ETHERNET } else { 0 };
-        self.overhead = Some(base + bytes);
     }
 
     /// Takes a keyword without a value that Apportion has too; false if it is none.

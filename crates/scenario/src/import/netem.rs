@@ -104,7 +104,12 @@ impl<'a> Reader<'a> {
                     self.note(format!("{option} {share}: {why}"));
                     self.correlation(option);
                 }
-                "gap" => drop(self.value(option)?),
+                "gap" => {
+                    let gap = self.value(option)?;
+                    if gap != "0" {
+                        self.note(format!("gap {gap}: no packet of each {gap} goes at once"));
+                    }
+                }
                 "ecn" => self.note("ecn: what is lost is not marked instead"),
                 "seed" => drop(self.next()),
                 "slot" => {
@@ -182,7 +187,7 @@ impl<'a> Reader<'a> {
         if model == "random" {
             let share = percent(self.value("loss")?)?;
             self.correlation("loss");
-            link.loss = if share > 0.0 { Loss::Random(share) } else { Loss::None };
+            self.lose(link, if share > 0.0 { Loss::Random(share) } else { Loss::None });
             return Ok(());
         }
         let mut given = Vec::new();
@@ -211,14 +216,34 @@ impl<'a> Reader<'a> {
                 "netem: `loss {model}` never gets out of the bad state; write a second probability above 0%"
             ));
         }
-        link.loss = match (given.len(), k) {
+        let loss = match (given.len(), k) {
             (1, _) if p > 0.0 => Loss::Random(p),
             _ if p > 0.0 => Loss::Bursts { p, r, h, k },
             (_, 100.0) => Loss::None,
             _ => Loss::Random(100.0 - k),
         };
+        self.lose(link, loss);
         Ok(())
     }
+
+    /// Adds the losses of this netem to those of the ones around it.
+    fn lose(&mut self, link: &mut Link, loss: Loss) {
+        link.loss = match (&link.loss, loss) {
+            (Loss::None, loss) => loss,
+            (_, Loss::None) => return,
+            (Loss::Random(one), Loss::Random(other)) => Loss::Random(either(*one, other)),
+            _ => {
+                return self.note(
+                    "loss: losses in bursts leave no room for others; those of the netem around it stay",
+                );
+            }
+        };
+    }
+}
+
+/// The percentage of what is lost by one of two independent losses.
+fn either(one: f64, other: f64) -> f64 {
+    100.0 - (100.0 - one) * (100.0 - other) / 100.0
 }
 
 /// The delay of the wire and its jitter. netem draws around the mean, here the least delay stands apart: the range is `spread` on both sides
@@ -235,6 +260,9 @@ fn apply_delay(delay: &Delay, reorder: bool, line: u32, link: &mut Link, report:
     }
     link.delay += delay.mean.saturating_sub(half);
     if half > Span::ZERO {
+        if link.jitter.is_some() {
+            report.note(line, "delay: a link has one jitter; that of the netem around it is left out");
+        }
         link.jitter = Some(Jitter { max: half + half, is_normal, reorder });
     }
 }
@@ -263,10 +291,9 @@ fn apply_limit(limit: Option<u64>, line: u32, link: &mut Link, report: &mut Repo
 
 /// A packet with a wrong bit fails its checksum at the receiver: it is lost.
 fn apply_corruption(percent: f64, line: u32, link: &mut Link, report: &mut Report) {
-    let both = |lost: f64| 100.0 - (100.0 - lost) * (100.0 - percent) / 100.0;
     match link.loss {
         Loss::None => link.loss = Loss::Random(percent),
-        Loss::Random(lost) => link.loss = Loss::Random(both(lost)),
+        Loss::Random(lost) => link.loss = Loss::Random(either(lost, percent)),
         Loss::Bursts { .. } => {
             report.note(line, format!("corrupt {percent}%: losses in bursts leave no room for others"));
             return;

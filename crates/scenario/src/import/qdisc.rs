@@ -15,6 +15,8 @@ enum Value {
     Bytes,
     Time,
     Count,
+    /// A whole number of seconds.
+    Seconds,
     /// No value: what the key becomes.
     Flag(&'static str),
     /// No word for it here.
@@ -71,6 +73,7 @@ const PFIFO: Discipline = Discipline {
     // The length of the queue of an interface of Ethernet, ip-link(8): txqueuelen.
     defaults: &[("limit", "\"1000p\"")],
 };
+const PFIFO_HEAD_DROP: Discipline = Discipline { begins: "kind = \"head\"", ..PFIFO };
 const BFIFO: Discipline = Discipline {
     begins: "kind = \"fifo\"",
     options: &[("limit", "limit", Value::Bytes)],
@@ -85,7 +88,7 @@ const SFQ: Discipline = Discipline {
     begins: "kind = \"sfq\"",
     options: &[
         ("limit", "limit", Value::Packets),
-        ("perturb", "", Value::Ignored),
+        ("perturb", "perturb", Value::Seconds),
         ("quantum", "", Value::Ignored),
         ("divisor", "", Value::Ignored),
         ("flows", "", Value::Ignored),
@@ -93,7 +96,7 @@ const SFQ: Discipline = Discipline {
         ("headdrop", "", Value::Word),
     ],
     // tc-sfq(8)
-    defaults: &[("limit", "\"127p\"")],
+    defaults: &[("limit", "\"127p\""), ("perturb", "\"0s\"")],
 };
 
 /// Whether there is a discipline of this name here.
@@ -105,7 +108,8 @@ fn discipline(kind: &str) -> Option<&'static Discipline> {
     Some(match kind {
         "fq_codel" => &FQ_CODEL,
         "codel" => &CODEL,
-        "pfifo" | "pfifo_head_drop" => &PFIFO,
+        "pfifo" => &PFIFO,
+        "pfifo_head_drop" => &PFIFO_HEAD_DROP,
         "bfifo" => &BFIFO,
         "pfifo_fast" => &PFIFO_FAST,
         "sfq" => &SFQ,
@@ -147,6 +151,7 @@ pub(super) fn queue(kind: &str, words: &[String], line: u32, report: &mut Report
             Value::Bytes => units::size(text).map(|bytes| format!("\"{bytes}B\"")),
             Value::Time => units::time(text).map(|time| format!("\"{time}\"")),
             Value::Count => units::count(text, most).map(|count| count.to_string()),
+            Value::Seconds => units::count(text, most).map(|seconds| format!("\"{seconds}s\"")),
             Value::Flag(flag) => Ok((*flag).to_owned()),
             Value::Ignored | Value::Word => {
                 report.note(line, format!("{kind}: `{word} {text}` has no word here"));

@@ -277,7 +277,13 @@ impl Tree {
         let major = place.handle.map(|handle| major(handle).to_owned());
         let qdisc = Qdisc { at, major, kind: kind.to_owned(), options: place.options.to_vec() };
         if let Some(before) = device.qdiscs.insert(parent, qdisc) {
-            report.note(line, format!("it takes the place of line {}: the last one counts", before.at.line));
+            report.note(
+                line,
+                format!(
+                    "it takes the place of line {} as a whole, also of what a `change` would keep",
+                    before.at.line
+                ),
+            );
         }
     }
 

@@ -113,6 +113,27 @@ fn delays_of_netem_are_around_their_mean() {
 }
 
 #[test]
+fn netem_within_netem_adds_delays_and_losses() {
+    let text = "tc qdisc add dev e root handle 1: netem delay 20ms loss 1%\n\
+                tc qdisc add dev e parent 1:1 handle 2: netem delay 5ms loss 2%\n";
+    let (scenario, notes) = scenario(&[file("n", text)]);
+    let own = link(&scenario, "e");
+    assert_eq!(own.delay, Span::from_millis(25));
+    // 1 - 0.99 x 0.98.
+    assert!(matches!(own.loss, Loss::Chance(share) if (share.get() - 0.0298).abs() < 1e-9), "{:?}", own.loss);
+    assert!(notes.is_empty(), "{notes:?}");
+}
+
+#[test]
+fn queues_of_tc_have_what_linux_has() {
+    let queue = |words: &str| link(&netem(words).0, "e").queue.clone();
+    let of = |text: &str| apportion_scenario::queue::from_text(text).unwrap();
+    assert_eq!(queue("sfq"), of(r#"{ kind = "sfq", limit = "127p", perturb = "0s" }"#));
+    assert_eq!(queue("sfq perturb 20"), of(r#"{ kind = "sfq", limit = "127p", perturb = "20s" }"#));
+    assert_eq!(queue("pfifo_head_drop limit 100"), of(r#"{ kind = "head", limit = "100p" }"#));
+}
+
+#[test]
 fn what_netem_has_and_links_have_not_is_named() {
     let (_, notes) = netem(
         "netem limit 10 delay 10ms 1ms 25% distribution pareto loss 1% 5% ecn duplicate 1% 2% reorder 3% 4% gap 5 slot 1ms 2ms \
@@ -129,6 +150,7 @@ fn what_netem_has_and_links_have_not_is_named() {
             "duplicate: its correlation",
             "reorder 3%",
             "reorder: its correlation",
+            "gap 5: no packet of each 5 goes at once",
             "slot 1ms 2ms packets 3",
             "rate 1mbit 20 100 5",
         ],
@@ -184,6 +206,10 @@ fn cake_keeps_its_parameters() {
         link(&scenario, "e").queue.charge(Bytes::new(1_500), Bytes::ZERO).unwrap().get()
     };
     assert_eq!(charge("cake bandwidth 20Mbit pppoe-ptm ether-vlan"), 1_558);
+    // Layers add up in any order, but for `conservative` and a number.
+    assert_eq!(charge("cake bandwidth 20Mbit ether-vlan ethernet"), 1_542);
+    assert_eq!(charge("cake bandwidth 20Mbit overhead 44 docsis"), 1_562);
+    assert_eq!(charge("cake bandwidth 20Mbit docsis overhead 44"), 1_544);
     assert_eq!(charge("cake bandwidth 20Mbit conservative"), 1_749);
     assert_eq!(charge("cake bandwidth 20Mbit raw overhead 4"), 1_518);
     assert_eq!(charge("cake bandwidth 20Mbit"), 1_500);
