@@ -34,7 +34,7 @@ def test_set_returns_a_new_scenario_and_lists_are_sweeps() -> None:
     swept = one.set({"link.x.rate": ["1Mbit", "3Mbit"], "queue": ("fifo", {"kind": "drr", "limit": "70p"})}, stop="1s")
     assert len(one.points) == 1
     assert [point.settings["link.x.rate"] for point in swept.points] == ["1Mbit", "1Mbit", "3Mbit", "3Mbit"]
-    assert swept.points[1].label == "rate=1Mbit, queue=drr"
+    assert swept.points[1].label == "rate=1Mbit, queue=drr limit=70p"
     assert 'stop = "1s"' in swept.canonical and "70p" in swept.canonical
 
 

@@ -298,7 +298,9 @@ impl Call {
 
     pub(super) fn outcome(&mut self, now: Time) -> CallQuality {
         let Self { codec, measured, .. } = self;
-        let lasted = u128::from(self.stop.min(now).since(measured.since).as_nanos());
+        // A frame is spread over an interval: less than that has no rate.
+        let lasted = self.stop.min(now).since(measured.since).max(self.interval);
+        let lasted = u128::from(lasted.as_nanos());
         let bits = (u128::from(measured.bytes.bits()) * 1_000_000_000).checked_div(lasted);
         let rate = Rate::from_bit(bits.and_then(|bits| u64::try_from(bits).ok()).unwrap_or(0));
         let delay = measured.delays.distribution().quantile(0.95);
