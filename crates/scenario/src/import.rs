@@ -120,7 +120,7 @@ pub struct Options {
     pub plans: String,
 }
 
-/// What becomes of files.
+/// The result of an import.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// A scenario or the configuration of a gateway, in TOML, with comments that name the lines it came from.

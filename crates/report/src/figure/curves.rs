@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_distribution_is_drawn_on_its_axis_from_its_least_to_its_longest_delay() {
+    fn a_distribution_is_drawn_from_its_least_to_its_longest_delay() {
         let curve =
             Curve { key: Some(0), line: vec![(10.0, 0.0), (100.0, 0.5), (1_000.0, 1.0)], band: Vec::new() };
         let x = XAxis::LogDelay { low: 10.0, high: 1_000.0 };

@@ -454,7 +454,7 @@ fn histograms_count_the_flows_of_the_table() {
 }
 
 #[test]
-fn marks_of_planes_and_bars_of_groups_are_where_their_numbers_are() {
+fn marks_and_bars_of_groups_are_where_their_numbers_are() {
     let values = [(20.0, 0.9), (150.0, 0.35), (390.0, 1.0)];
     let marks = values.map(|(x, y)| (x, y, None)).to_vec();
     let names = ["cake", "fifo", "fq_pie"].map(str::to_owned).to_vec();

@@ -317,7 +317,7 @@ fn a_run_compared_with_itself_does_not_differ() {
 }
 
 #[test]
-fn the_page_of_a_comparison_has_the_rows_of_the_text_and_both_runs() {
+fn the_page_of_a_comparison_has_the_rows_of_the_text() {
     let dir = tempfile::tempdir().unwrap();
     let [first, second] = ["first", "second"].map(|name| dir.path().join(name));
     let seeds = [7, 8, 9];

@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn an_adaptive_call_has_its_highest_rate_at_once_where_there_is_room() {
+    fn an_adaptive_call_has_its_highest_rate_at_once() {
         let mut call = adaptive();
         let quiet = |_: u32, _| Some(Span::from_millis(30));
         // Clusters of 0.9, 1.8 and 2 Mb/s, of which two begin when a result is back.
