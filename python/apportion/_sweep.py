@@ -36,7 +36,7 @@ _UNITS = {
 
 def sweep(
     scenario: Scenario,
-    settings: Mapping[str | tuple[str, ...], Any],
+    settings: Mapping[Any, Any],
     /,
     *,
     seeds: int = 1,
@@ -101,7 +101,7 @@ def sweep(
     return Sweep(swept, results, list(lists))
 
 
-def _lists(scenario: Scenario, settings: Mapping[str | tuple[str, ...], Any]) -> dict[str, Any]:
+def _lists(scenario: Scenario, settings: Mapping[Any, Any]) -> dict[str, Any]:
     """Lists of values by key path, and which of them vary together."""
     lists: dict[str, Any] = {}
     together = []
@@ -214,10 +214,10 @@ class Sweep:
         dimensions = (*axes, "replication", item)
         data = xarray.Dataset(coords={name: _coordinate(name, values) for name, values in axes.items()})
         for name, axis in self._others.items():
-            values = dict.fromkeys(
+            pairs = dict.fromkeys(
                 (point.settings[self._keys[axis]], point.settings[self._paths[name]]) for point in self.scenario.points
             )
-            _, numbers, attributes = _coordinate(name, [value for _, value in values])
+            _, numbers, attributes = _coordinate(name, [value for _, value in pairs])
             data = data.assign_coords({name: (axis, numbers, attributes)})
         data = data.assign_coords({"replication": range(len(self.results.seeds)), item: list(items)})
         if table == "flows":
