@@ -281,7 +281,7 @@ impl Simulator<'_> {
             let Ended { outcome, cut_at } = ended?;
             let measurement = |job| self.simulations.ended(&self.points[at], job, outcome);
             if let (Some(cuts), Some(cut_at)) = (self.cuts, cut_at) {
-                // It is not the simulation that a cache keeps.
+                // A cache keeps whole simulations only.
                 cuts.note(at, cut_at);
                 let scenario = &ending(jobs[job].scenario, cut_at);
                 return Some(measurement(&Job { scenario, ..Job::new(scenario, which.seed) }));

@@ -75,7 +75,7 @@ impl Limit {
 pub enum BufferSize {
     /// Packets or bytes, whatever the rate of the link.
     Fixed(Limit),
-    /// What the link sends in this time, to whole bytes and at least a full packet.
+    /// The bytes that the link sends in this time, rounded down, and at least a full packet.
     Time(Span),
 }
 

@@ -124,7 +124,7 @@ fn a_swept_key_that_another_key_overrides_is_named() {
         ])),
         1
     );
-    // Of keys that vary together no two points differ in one alone.
+    // No two points differ in one of several keys that vary together.
     let together = [
         ("topology.bottleneck.rate", r#"["5Mbit", "10Mbit"]"#),
         ("topology.bottleneck.delay", r#"["4ms", "2ms"]"#),

@@ -25,7 +25,7 @@ pub struct Import {
     pub force: bool,
 }
 
-/// What is imported, by name.
+/// The names of kinds of import.
 fn kinds() -> impl TypedValueParser<Value = Kind> {
     let known = Kind::ALL.map(|kind| PossibleValue::new(kind.name()).help(kind.describe()));
     PossibleValuesParser::new(known).try_map(|name| Kind::named(&name).ok_or("there is no such kind"))

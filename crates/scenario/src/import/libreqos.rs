@@ -18,7 +18,7 @@ use crate::text::{self, Item, Table, quoted};
 
 /// Interfaces where no file names them.
 const INTERFACES: [&str; 2] = ["lan0", "wan0"];
-/// A name that takes packets of nobody in files of plans.
+/// The name in files of plans that takes packets without a customer.
 const OTHERS: &str = "others";
 /// The node above all others, and above circuits without a node.
 const UPLINK: &str = "uplink";

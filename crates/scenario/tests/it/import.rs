@@ -391,7 +391,7 @@ fn what_libreqos_promises_too_much_is_named() {
             "d.csv:1: 5 minimums are at most the part",
         ],
     );
-    // `others` takes the packets of nobody, so that the circuit has another name.
+    // `others` takes packets without a customer, so that the circuit has another name.
     assert!(config.customers.iter().any(|customer| customer.name == "others-2"), "{:?}", config.customers);
 }
 
