@@ -2,8 +2,11 @@
 
 import doctest
 import importlib
+import os
 import pkgutil
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,19 +17,48 @@ ROOT = Path(__file__).parents[2]
 MODULES = [name for _, name, _ in pkgutil.iter_modules(apportion.__path__) if name not in ("__main__", "_native")]
 
 
-@pytest.mark.parametrize(("page", "least"), [("python.md", 5), ("cluster.md", 1)])
-def test_a_page_runs(page: str, least: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("polars", "pandas", "pyarrow", "distributed"):
+# What a block does, after its first fence: "python" runs, "sh" runs, "text" is what the block before it prints, a title names a file.
+BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TITLE = re.compile(r'title="([^"]+)"')
+
+
+def lines(text: str) -> list[str]:
+    """Return its lines without the blanks that a page does not show."""
+    return [line.rstrip() for line in text.strip().splitlines()]
+
+
+def pages() -> list[Path]:
+    """Return the pages with Python, from which blocks of "sh" are run too if they are followed step by step."""
+    found = [ROOT / "docs" / page for page in ("python.md", "cluster.md")]
+    found += sorted(page for folder in ("tutorials", "howto") for page in (ROOT / "docs" / folder).glob("*.md"))
+    return [page for page in found if "\n```python\n" in page.read_text()]
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.stem)
+def test_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("polars", "pandas", "pyarrow", "xarray", "matplotlib", "distributed"):
         pytest.importorskip(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("APPORTION_CACHE_DIR", str(tmp_path / "cache"))
-    text = (ROOT / "docs" / page).read_text()
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    text = page.read_text()
     names: dict[str, object] = {}
-    blocks = list(re.finditer(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL))
-    assert len(blocks) >= least
-    for block in blocks:
-        line = text.count("\n", 0, block.start(1))
-        exec(compile("\n" * line + block[1], f"docs/{page}", "exec"), names)
+    for block in BLOCK.finditer(text):
+        words, content = block.groups()
+        if title := TITLE.search(words):
+            (tmp_path / title[1]).write_text(content)
+        elif words == "python":
+            capsys.readouterr()
+            line = text.count("\n", 0, block.start(2))
+            exec(compile("\n" * line + content, page.name, "exec"), names)
+        elif words == "text":
+            assert lines(capsys.readouterr().out) == lines(content)
+        elif words == "sh" and page.parent.name != "docs":
+            subprocess.run(["/bin/sh", "-euc", content], check=True)
+
+
+def test_pages_with_python_are_found() -> None:
+    assert {"python", "cluster", "from-python"} <= {page.stem for page in pages()}
 
 
 @pytest.mark.parametrize("name", ["__init__", *MODULES])
