@@ -1,10 +1,12 @@
-//! How much one core forwards between two namespaces, compared with the kernel that routes through an HTB: frames from a packet
-//! socket at 64 and 1514 bytes until nothing more is taken, and TCP in segments of the MTU.
+//! Measures how much one core forwards between two namespaces, and compares it with the kernel, which routes
+//! through an HTB. The load is frames of 64 and 1514 bytes from a packet socket, as many as it takes, and TCP
+//! in segments of the MTU.
 //!
-//! `cargo bench -p apportion-live --bench forwarding`; with `-- frames` or `-- tcp` only that, and with `alone` between interfaces that do
-//! not segment, by which segments leave one by one. It needs two cores: one sends, one forwards. The kernel forwards within
-//! the call that sends, on the sender's core. It also prints the processor time of each thread, of which the largest bounds the rate where
-//! a core is free for each, and the sum where none is. The kernel is left out where ip(8), tc(8) or HTB is missing.
+//! `cargo bench -p apportion-live --bench forwarding` runs all; `-- frames` or `-- tcp` runs one part.
+//! `alone` uses interfaces that do not segment, so that segments leave one by one. The bench needs two cores:
+//! one sends, one forwards. The kernel forwards within the call that sends, on the sender's core. The bench
+//! also prints the processor time of each thread. The largest bounds the rate where each thread has a core to
+//! itself, their sum where all share one. The kernel is left out where ip(8), tc(8) or HTB is missing.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a bench prints, and a panic is its message")]
 #![allow(clippy::disallowed_methods, reason = "a bench measures time")]
 
@@ -31,14 +33,14 @@ use apportion_runtime::link::LinkParts;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt};
 
 const RATE: Rate = Rate::from_mbit(100_000);
-/// Of each measurement.
+/// The length of each measurement.
 const LENGTH: Duration = Duration::from_secs(2);
 const PORT: u16 = 5_001;
 /// The argument for interfaces that do not segment.
 const ALONE: &str = "alone";
-/// That for ports without memory shared with the kernel.
+/// The argument for ports without memory shared with the kernel.
 const SOCKETS: &str = "sockets";
-/// Hardware addresses: of every interface, and of none.
+/// Hardware addresses: one of every interface, and one of no interface.
 const ROUTER: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const UNKNOWN: [u8; 6] = [2, 0, 0, 0, 0, 9];
 
@@ -51,13 +53,14 @@ fn link(number: u32, kind: &str) -> Link {
     Link::new(LinkParts::new(number, queue, RATE), Pace::rate(RATE), None)
 }
 
-/// Two hosts, of whose addresses each measurement has its own: the kernel removes devices in its own time.
+/// Two hosts. Each measurement has addresses of its own, because the kernel removes devices asynchronously.
 struct Hosts {
     near: Host,
     far: Host,
     addresses: [Ipv4Addr; 2],
-    /// What frames are sent to, at a hardware address that is not the far host's: it drops them at first sight. What hosts
-    /// do with frames is not to be measured, and is done on the core that hands them over.
+    /// Destination of the frames. Its hardware address is not the far host's, which therefore drops them at
+    /// first sight: the bench does not measure what hosts do with frames, and they would do it on the core
+    /// that hands the frames over.
     nowhere: Ipv4Addr,
 }
 
@@ -85,7 +88,8 @@ impl Hosts {
         Bridge::between(ports, [link(0, queue), link(1, queue)], ETHERNET).unwrap()
     }
 
-    /// Lets the kernel route between them, with an HTB before the far one. Whether it has what it takes.
+    /// Lets the kernel route between the hosts, with an HTB in front of the far one. Returns whether the
+    /// kernel can.
     fn route(&self, number: u8) -> bool {
         set_sysctl("net/ipv4/ip_forward", "1").unwrap();
         let mut netlink = Netlink::open().unwrap();
@@ -109,7 +113,7 @@ impl Hosts {
             ))
     }
 
-    /// Sends frames from the near one as fast as it can.
+    /// Sends frames from the near host as fast as it can.
     fn blast(&self, mac: [u8; 6], length: usize, flows: u16) -> std::thread::JoinHandle<Blast> {
         let (from, to) = (self.addresses[0], self.nowhere);
         let far = self.far.namespace.try_clone().unwrap();
@@ -127,7 +131,7 @@ impl Hosts {
         self.near.namespace.spawn("sender", sender).unwrap()
     }
 
-    /// A connection of CUBIC from the near one to the far one.
+    /// Opens a connection with CUBIC from the near host to the far one.
     fn tcp(&self) -> std::thread::JoinHandle<Transfer> {
         let to = (self.addresses[1], PORT);
         let listener = self.far.namespace.run(|| TcpListener::bind(to).unwrap()).unwrap();
@@ -143,7 +147,7 @@ impl Hosts {
         };
         let receiver = std::thread::spawn(receive);
         let sender = move || {
-            // Before it connects: one that began with BBR would go on to pace.
+            // Set before the connection opens: one that began with BBR would go on to pace.
             let fd = socket(AddressFamily::Inet, SockType::Stream, SockFlag::empty(), None).unwrap();
             setsockopt(&fd, sockopt::TcpCongestion, &"cubic".into()).unwrap();
             connect(fd.as_raw_fd(), &SockaddrIn::from(SocketAddrV4::new(to.0, to.1))).unwrap();
@@ -163,7 +167,8 @@ impl Hosts {
     }
 }
 
-/// Frames that were sent, and those that came to the far host; how long that took, and the processor time of the sender, in seconds.
+/// Frames sent and frames received by the far host, the time that this took, and the processor time of the
+/// sender, in seconds.
 struct Blast {
     sent: f64,
     came: f64,
@@ -172,7 +177,7 @@ struct Blast {
 }
 
 impl Blast {
-    /// With the processor time of the thread that forwards, if there is one.
+    /// Prints the result, with the processor time of the thread that forwards, if there is one.
     fn print(&self, name: &str, length: usize, flows: u16, forwarder: f64, rest: &str) {
         let Self { sent, came, took, busy } = self;
         let [offered, rate, bits] = [sent / took, came / took, came * length as f64 * 8.0 / took / 1e9];
@@ -184,7 +189,7 @@ impl Blast {
     }
 }
 
-/// What a connection brought, and the processor time of its ends, in seconds.
+/// Bytes that a connection transferred, and the processor time of its ends, in seconds.
 struct Transfer {
     bytes: f64,
     took: f64,
@@ -193,7 +198,7 @@ struct Transfer {
 }
 
 impl Transfer {
-    /// With the processor time of the thread that forwards, if there is one.
+    /// Prints the result, with the processor time of the thread that forwards, if there is one.
     fn print(&self, name: &str, forwarder: f64, rest: &str) {
         let Self { bytes, took, sender, receiver } = self;
         let [sender, forwarder, receiver] = [*sender, forwarder, *receiver].map(|time| time * 1e9 / bytes);
@@ -210,15 +215,15 @@ fn processor_time() -> f64 {
     text.split_whitespace().next().unwrap().parse::<f64>().unwrap() / 1e9
 }
 
-/// Gives the device segmentation back that hosts do without, as interfaces have it where a gateway runs and where the kernel
-/// routes. Their hosts send segment by segment all the same.
+/// Turns segmentation on again, which hosts do without: interfaces have it where a gateway runs and where the
+/// kernel routes. The hosts still send segment by segment.
 fn let_segment(port: &str) {
     let mut netlink = Netlink::open().unwrap();
     let before = netlink.offloads(port).unwrap();
     netlink.restore(port, &Offloads { tso: true, gso: true, ..before }, 65_535).unwrap();
 }
 
-/// Frames that came in by this thread's only device.
+/// Frames received by this thread's only device.
 fn received() -> u64 {
     let devices = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap();
     let line = devices.lines().find_map(|line| line.trim().strip_prefix("eth0:")).unwrap();
@@ -243,7 +248,7 @@ fn frame(bytes: &mut [u8], mac: [u8; 6], flow: u16, (from, to): (Ipv4Addr, Ipv4A
     ip[24..26].copy_from_slice(&(length - 20).to_be_bytes());
 }
 
-/// Sends frames of `length` bytes as fast as it can; how many.
+/// Sends frames of `length` bytes as fast as it can, and returns how many.
 fn send_frames(port: &mut Port, fill: &dyn Fn(&mut [u8], u16), length: usize) -> u64 {
     let mut pool = Pool::new(128, 1_522);
     let frames: Vec<_> = (0..64)
@@ -260,7 +265,7 @@ fn send_frames(port: &mut Port, fill: &dyn Fn(&mut [u8], u16), length: usize) ->
     port.counts().sent
 }
 
-/// How long the engine runs: until those who send are done.
+/// How long the engine runs: until the senders are done.
 fn deadline() -> Time {
     Time::ZERO + Span::from_millis(LENGTH.as_millis() as u64 + 200)
 }

@@ -1,4 +1,4 @@
-//! Nanoseconds to read a frame and the label on it, to write one, and to mark congestion.
+//! Time to parse a frame and the label on it, to write a label, and to mark congestion, in nanoseconds.
 
 use std::hint::black_box;
 

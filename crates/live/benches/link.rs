@@ -1,8 +1,9 @@
-//! Nanoseconds that a packet takes on its way through a link, as the engine moves it: into the queue, out of it,
-//! transmitted, and off the wire, with its buffer. 1,000 flows with two packets each standing in the queue.
+//! Time that a packet takes on its way through a link, in nanoseconds, as the engine moves it: into the
+//! queue, out of it, through the transmitter and off the wire, with its buffer. The queue holds 1,000 flows
+//! with two packets each.
 //!
-//! `cargo bench -p apportion-live --bench link`. What a discipline takes of it is what it takes more than the
-//! FIFO beside it, and the FIFO's own part, which the benches of the core tell.
+//! `cargo bench -p apportion-live --bench link`. The cost of a discipline is the difference from the FIFO in
+//! the same table, plus the cost of the FIFO itself, which the benches of the core measure.
 #![allow(clippy::unwrap_used, reason = "a bench's panic is its message")]
 
 use apportion_core::packet::{Ecn, FlowClass, FlowId, Protocol};
@@ -22,7 +23,7 @@ const SIZE: Bytes = Bytes::new(1_500);
 /// A kind of queue, its buffer policy, and other keys with values.
 type Case = (&'static str, Option<&'static str>, &'static [(&'static str, &'static str)]);
 
-/// Kinds of queues with what they are told, so that 2,000 packets stand and none is dropped for want of room.
+/// Kinds of queues and their parameters. Their buffers hold all 2,000 packets, so that no packet is dropped.
 const QUEUES: &[Case] = &[
     ("fifo", None, &[("limit", "10000p")]),
     ("red", None, &[("limit", "10000p"), ("min_th", "10p"), ("max_th", "9000p")]),
@@ -58,7 +59,7 @@ fn queue(kind: &str, drop: Option<&str>, keys: &[(&str, &str)]) -> LinkQueue<Pac
     DisciplineParams::from_args(&selection).unwrap().build(&setup)
 }
 
-/// A link that is never idle, and the packets that keep it so.
+/// A link that is never idle, with the packets that keep it busy.
 struct Busy {
     link: Link,
     shared: SharedState,
@@ -76,7 +77,7 @@ impl Busy {
         busy
     }
 
-    /// The next packet, of the flows in a scattered order.
+    /// Queues the next packet; the flows take turns in a scattered order.
     fn enter(&mut self) {
         let flow = FlowId((self.count.wrapping_mul(0x9e37_79b1) >> 7) % FLOWS);
         self.count += 1;
@@ -96,7 +97,7 @@ impl Busy {
         self.link.enter(self.now, packet, &mut self.shared);
     }
 
-    /// A packet arrives, and others come in for it and for what was dropped.
+    /// Lets one packet arrive, and queues packets in place of it and of those that were dropped.
     fn step(&mut self) {
         while self.link.state.backlog().packets.get() < u64::from(2 * FLOWS) {
             self.enter();

@@ -1,4 +1,4 @@
-//! Which ACKs of TCP say nothing that a later one does not.
+//! Finds ACKs of TCP that a later one makes redundant.
 //!
 //! Cost: O(options), of which a header has at most 40 bytes; no allocation.
 
@@ -8,11 +8,12 @@ use crate::frame::{Parsed, Segment, parse, timestamps};
 const TCP_HEADER: usize = 20;
 /// The flag ACK.
 const ACK: u8 = 0x10;
-/// Flags that are compared and not asked for: ECE and CWR.
+/// ECE and CWR, which must be equal in both ACKs, set or not.
 const ECN_FLAGS: u8 = 0xc0;
 
-/// Whether the frame `older` may be left out when `newer` follows it. It is a pure ACK without options but timestamps, so without SACK
-/// blocks, of the same addresses and ports; `newer` acknowledges more, has the same ECN flags, and timestamps no earlier.
+/// Whether the frame `older` may be dropped when `newer` follows it. `older` must be a pure ACK of the same
+/// addresses and ports whose only options are timestamps, so without SACK blocks. `newer` must acknowledge
+/// more, with the same ECN flags and timestamps no earlier.
 #[must_use]
 pub fn supersedes(newer: &[u8], older: &[u8]) -> bool {
     decide(newer, older).unwrap_or(false)
@@ -43,17 +44,17 @@ fn decide(newer: &[u8], older: &[u8]) -> Option<bool> {
     )
 }
 
-/// Whether a number of TCP comes before another (RFC 9293 section 3.4).
+/// Whether a sequence number comes before another (RFC 9293 section 3.4).
 const fn is_before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-/// The reserved bits of the header, the lowest of which is that of Accurate ECN (RFC 9768 section 3.1).
+/// The reserved bits of the header; the lowest is the AE flag of Accurate ECN (RFC 9768 section 3.1).
 fn reserved(frame: &[u8], parsed: &Parsed) -> Option<u8> {
     Some(frame.get(parsed.transport_offset? + 12)? & 0x0f)
 }
 
-/// Whether the TCP header has no options but timestamps and padding.
+/// Whether the only options of the TCP header are timestamps and padding.
 fn has_timestamps_alone(frame: &[u8], parsed: &Parsed) -> Option<bool> {
     const END: u8 = 0;
     const NO_OPERATION: u8 = 1;
@@ -74,7 +75,8 @@ fn has_timestamps_alone(frame: &[u8], parsed: &Parsed) -> Option<bool> {
 mod tests {
     use super::*;
 
-    /// An IPv4 segment from this port with these flags, reserved bits, acknowledged number, options and bytes of data.
+    /// An IPv4 segment from this port with these flags, reserved bits, acknowledgement number, options and
+    /// bytes of data.
     fn segment(port: u8, [flags, reserved]: [u8; 2], ack: u32, options: &[u8], data: usize) -> Vec<u8> {
         let header = 20 + options.len();
         let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
@@ -102,7 +104,7 @@ mod tests {
         assert!(goes(&segment(1, PURE, 5, &[], 0), &segment(1, PURE, u32::MAX - 5, &[], 0)), "numbers wrap");
         let [early, late] = [stamps(1, 1), stamps(2, 2)];
         assert!(goes(&segment(1, PURE, 101, &late, 0), &segment(1, PURE, 100, &early, 0)));
-        // A duplicate, one that came late, another connection, and what is cut or no TCP.
+        // A duplicate, a late one, one of another connection, a cut one, and UDP.
         assert!(
             !goes(&older, &older) && !goes(&older, &newer) && !goes(&segment(2, PURE, 101, &[], 0), &older)
         );
@@ -113,21 +115,21 @@ mod tests {
     fn what_says_more_than_a_number_stays() {
         let newer = segment(1, PURE, 101, &[], 0);
         let stays = |older: Vec<u8>| assert!(!supersedes(&newer, &older), "{older:?}");
-        // FIN, SYN, RST, PSH, URG, ECE, CWR, the bit of Accurate ECN, and data.
+        // FIN, SYN, RST, PSH, URG, ECE, CWR, AE, and data.
         for flag in [1, 2, 4, 8, 32, 64, 128] {
             stays(segment(1, [ACK | flag, 0], 100, &[], 0));
         }
         stays(segment(1, [ACK, 1], 100, &[], 0));
         stays(segment(1, PURE, 100, &[], 1));
-        // SACK, and what is unknown.
+        // SACK, and an unknown option.
         stays(segment(1, PURE, 100, &[1, 1, 5, 10, 0, 0, 0, 1, 0, 0, 0, 2], 0));
         stays(segment(1, PURE, 100, &[253, 4, 0, 0], 0));
-        // ECN flags that are the same on both say the same.
+        // ECN flags that are equal in both carry no news.
         let echo = |ack| segment(1, [ACK | 64, 0], ack, &[], 0);
         assert!(
             supersedes(&echo(101), &echo(100)) && !supersedes(&echo(101), &segment(1, PURE, 100, &[], 0))
         );
-        // Timestamps on one alone, or from an earlier time.
+        // Timestamps in only one of them, or earlier in the newer one.
         let stamped = |ack, value, echo| segment(1, PURE, ack, &stamps(value, echo), 0);
         assert!(
             !supersedes(&newer, &stamped(100, 1, 1))
@@ -137,7 +139,7 @@ mod tests {
             !supersedes(&stamped(101, 1, 2), &stamped(100, 2, 2))
                 && !supersedes(&stamped(101, 2, 1), &stamped(100, 2, 2))
         );
-        // SYN and RST do not follow ACKs.
+        // A SYN or RST replaces no ACK.
         for flag in [2, 4] {
             assert!(!supersedes(&segment(1, [ACK | flag, 0], 101, &[], 0), &segment(1, PURE, 100, &[], 0)));
         }

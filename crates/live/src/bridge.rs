@@ -24,12 +24,13 @@ use crate::packet::{Description, Packet};
 
 /// The Ethernet header: addresses and type, without VLAN tags.
 pub const ETHERNET: Bytes = Bytes::new(14);
-/// The longest frame: 1500 bytes with an Ethernet header and two VLAN tags.
+/// The longest frame in bytes: 1500 with an Ethernet header and two VLAN tags.
 pub(crate) const LONGEST: usize = 1_522;
-/// Frames in flight at most, half of them each way. Chosen: 96 MB, 0.4 s of full frames at 1 Gbit/s each way; pages are
-/// taken when first used.
+/// Maximum of frames in flight, half of them in each direction. Chosen: 96 MB, 0.4 s of full frames at 1
+/// Gbit/s each way; the system commits pages when they are first used.
 const MAX_FRAMES: u32 = 1 << 16;
-/// Flows kept apart. None is forgotten before there are so many, so that its counts stay its own.
+/// Maximum of flows that the table distinguishes. A flow keeps its number, and with it its counts, until
+/// there are more.
 const MAX_FLOWS: usize = 1 << 16;
 const IDLE: Span = Span::MAX;
 
@@ -37,35 +38,35 @@ const IDLE: Span = Span::MAX;
 #[derive(Debug)]
 pub struct Bridge {
     flows: FlowTable<FlowTuple>,
-    /// Flows that were given a number, new or reused.
+    /// Flows that got a number, new or reused.
     seen: u64,
     /// Bytes charged to each IP packet in addition to its own, by direction.
     overhead: [Bytes; 2],
     /// Delays from arrival to departure, by direction.
     delays: [Histogram; 2],
-    /// Sees frames that go up, if there is one.
+    /// Sees frames that go up; default: none.
     listener_gate: Option<ListenerGate>,
     /// Which flows are real-rate, by direction.
     real_rate: [RealRate; 2],
-    /// What links must know of the flow that came last.
+    /// Settings that links must learn of the flow that came last.
     settings: VecDeque<(u32, FlowId, FlowSetting)>,
 }
 
 /// The real-rate flows of one direction; none by default.
 #[derive(Clone, Debug, Default)]
 pub struct RealRate {
-    /// What they match.
+    /// Rules that the flows match.
     pub rules: RuleSet,
-    /// What their queues should hold, by the number of the rule; none: what the discipline is configured for.
+    /// Targets of their queues, by the number of the rule; none: the discipline's own target.
     pub targets: Vec<Option<FillTarget>>,
 }
 
 impl Bridge {
-    /// An engine whose time begins now, between `near` and `far`. Each IP packet counts as itself and `overhead`:
-    /// [`ETHERNET`] to count what layer 2 carries.
+    /// An engine between `near` and `far` whose time begins now. Each IP packet is charged its own size plus
+    /// `overhead`: [`ETHERNET`] to count what layer 2 carries.
     ///
     /// # Errors
-    /// If the ports cannot be watched.
+    /// If the ports cannot be polled.
     pub fn between(
         [near, far]: [Port; 2],
         [up, down]: [Link; 2],
@@ -88,17 +89,18 @@ impl Bridge {
         Engine::new(io, vec![up, down], routes, shared, world)
     }
 
-    /// Shows the gate each frame that goes up, so that its destination listens when it arrives.
+    /// Shows the gate each frame that goes up, so that the gate opens a listener for its destination before
+    /// the frame arrives.
     pub fn set_listener_gate(&mut self, gate: ListenerGate) {
         self.listener_gate = Some(gate);
     }
 
-    /// From now on flows that begin in this direction are real-rate if they are of these.
+    /// Sets which flows of this direction are real-rate; applies to flows that begin from now on.
     pub fn set_real_rate(&mut self, direction: Direction, real_rate: RealRate) {
         self.real_rate[direction as usize] = real_rate;
     }
 
-    /// Gives a flow its class, which its number may have had from another.
+    /// Sets the class of a flow; another flow may have had its number, with another class.
     fn give_class(&mut self, port: u32, flow: FlowId, headers: Option<&Headers>) {
         let RealRate { rules, targets } = &self.real_rate[usize::from(port != Direction::Up as u32)];
         if targets.is_empty() {
@@ -129,7 +131,7 @@ impl Bridge {
         &self.delays[direction as usize]
     }
 
-    /// How many flows there were. Beyond 65,536, the numbers of silent ones were given away.
+    /// Number of flows so far. Beyond 65,536, new flows get the numbers of silent ones.
     #[must_use]
     pub const fn seen(&self) -> u64 {
         self.seen
@@ -178,7 +180,7 @@ impl World for Bridge {
     }
 
     fn egress(&mut self, now: Time, port: u32, packet: &Packet, _frame: &mut [u8]) {
-        // What leaves by port 1 went up.
+        // Packets that leave by port 1 went up.
         self.delays[1 - port as usize].record(now.since(packet.arrived));
     }
 }

@@ -1,4 +1,4 @@
-//! A listener with the clients that it has accepted.
+//! A listener with the clients that it accepted.
 
 use std::io;
 use std::net::TcpListener;
@@ -11,17 +11,18 @@ use nix::poll::PollFlags;
 use crate::http::Clients;
 pub use crate::http::{Answer, Request, Stream};
 
-/// Connections that are accepted before signals and other clients have their turn.
+/// Maximum of connections that are accepted before signals and other clients get their turn.
 const ACCEPTS: usize = 128;
-/// How long a listener rests whose connections cannot be accepted, such as for want of descriptors: it stays readable meanwhile.
+/// How long a listener pauses when it cannot accept, for example because no descriptors are free: it stays
+/// readable meanwhile.
 const REST: Span = Span::from_millis(100);
 
-/// A listener whose calls do not block.
+/// A non-blocking listener.
 pub trait Listener: AsFd {
-    /// The next connection, whose calls do not block either.
+    /// The next connection, which does not block either.
     ///
     /// # Errors
-    /// The system's; `WouldBlock` if there is none.
+    /// The system's error; `WouldBlock` if there is no connection.
     fn next(&self) -> io::Result<impl Stream + 'static>;
 }
 
@@ -39,11 +40,11 @@ impl Listener for TcpListener {
     }
 }
 
-/// A listener, or none, and its clients, which those of another listener take no place from.
+/// A listener, if any, and its clients. Clients of other listeners take none of its places.
 #[derive(Debug)]
 pub struct Endpoint<L> {
     listener: Option<L>,
-    /// Until when it accepts no connections.
+    /// Until then the listener accepts no connections.
     rests: Option<Time>,
     clients: Clients,
 }
@@ -61,32 +62,32 @@ impl<L: Listener> Endpoint<L> {
         Self { listener, ..Self::default() }
     }
 
-    /// Where new clients come from.
+    /// The source of new clients.
     #[must_use]
     pub const fn listener(&self) -> Option<&L> {
         self.listener.as_ref()
     }
 
-    /// Takes new clients from this listener instead. Those that are there stay.
+    /// Takes new clients from this listener instead, and keeps the present ones.
     pub fn replace(&mut self, listener: Option<L>) {
         self.listener = listener;
     }
 
-    /// What to wait for.
+    /// Descriptors to poll, with the events to wait for.
     pub fn interests(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         let listener = self.listener.iter().filter(|_| self.rests.is_none());
         let listener = listener.map(|listener| (listener.as_fd(), PollFlags::POLLIN));
         listener.chain(self.clients.interests())
     }
 
-    /// When a client is dropped next, or connections are accepted again.
+    /// When the next client times out, or the listener accepts again.
     #[must_use]
     pub fn deadline(&self) -> Option<Time> {
         self.clients.deadline().into_iter().chain(self.rests).min()
     }
 
-    /// Accepts, reads and writes what can be at once. `answer` is given each request that is complete; if it returns none,
-    /// [`answer_waiting`](Self::answer_waiting) answers later.
+    /// Accepts, reads and writes as far as possible without blocking. `answer` gets each complete request; if
+    /// it returns none, [`answer_waiting`](Self::answer_waiting) answers later.
     pub fn serve(&mut self, now: Time, mut answer: impl FnMut(&Request<'_>) -> Option<Answer>) {
         self.rests = self.rests.filter(|until| *until > now);
         let accepts = if self.rests.is_some() { 0 } else { ACCEPTS };
@@ -95,7 +96,7 @@ impl<L: Listener> Endpoint<L> {
             match next {
                 Ok(stream) => self.clients.add(now, stream, &mut answer),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                // The client may have gone; if it is something else, it does not pass at once.
+                // The client may have gone; any other cause does not pass at once.
                 Err(_) => {
                     self.rests = Some(now + REST);
                     break;

@@ -1,15 +1,14 @@
-//! Moves frames by the clock: they come in at ports, go through links, and leave by ports.
+//! Moves frames by the clock: they enter at ports, pass through links, and leave by ports.
 //!
-//! Events are handled in the order of their times and with those times, however late the system runs the process;
-//! frames that came in meanwhile enter after them. A departure therefore follows from the model of the link,
-//! not from "now", and lateness shifts single packets by microseconds but never adds up. How late packets
-//! left is measured, see [`lateness`](Engine::lateness).
+//! Events are handled in the order of their times and with those times, however late the system runs the
+//! process; frames that arrived meanwhile enter after them. A departure therefore follows from the model of
+//! the link, not from "now", and lateness shifts single packets by microseconds but never adds up.
+//! [`lateness`](Engine::lateness) measures how late packets left.
 //!
-//! A `World` says what a frame is and where it goes: the shell, the lab, the gateway. A frame is parsed once, when it comes
-//! in; a message between routers once more at the end of each link.
+//! A `World` classifies and routes frames: the shell, the lab, the gateway. A frame is parsed once, when it
+//! enters; a message between routers once more at the end of each link.
 //!
-//! Cost: four system calls per batch of frames; O(log links) per packet and link. Ports that have nothing to do
-//! cost nothing.
+//! Cost: four system calls per batch of frames; O(log links) per packet and link. Idle ports cost nothing.
 
 mod port_backlog;
 mod world;
@@ -36,23 +35,28 @@ use port_backlog::PortBacklog;
 
 pub(crate) use world::{Arrival, ControlFrame, Disposition, Hop, LinkStates, Outgoing, Place, World};
 
-/// The owner of buffers of the engine's own packets. Other buffers belong to the port that they came in by.
+/// The owner of buffers of the engine's own packets. Other buffers belong to the port by which their frame
+/// entered.
 const OWN: u16 = u16::MAX;
-/// Frames that wait for a device that is full; beyond that the oldest are dropped. Chosen: a usual queue of a device.
+/// Maximum of frames that wait for a device that is full; then the oldest are dropped. Chosen: a usual
+/// transmit queue of a device.
 const MAX_HELD: usize = 1_024;
 /// Free buffers at which a port that had none is watched again. Chosen: half a batch, since otherwise every buffer that comes
 /// back would cost three system calls.
 const ENOUGH: usize = BATCH / 2;
-/// What is handed over at once lasts at most so long at the rates of the links, beyond its first packet: a port may merge it, and a device then sends it
-/// without a pause. It is more only where the gateway is late. Chosen: the time up to which CAKE leaves super-packets whole (T. Høiland-Jørgensen,
-/// D. Täht and J. Morton, "Piece of CAKE" (2018), section III-A).
+/// The frames of one call last at most this long at the rates of the links, not counting the first packet: a
+/// port may merge them, and a device then sends them back to back. A call takes more only where the gateway
+/// is late. Chosen: the time up to which CAKE leaves super-packets whole (T. Høiland-Jørgensen, D. Täht and
+/// J. Morton, "Piece of CAKE" (2018), section III-A).
 const BURST: Span = Span::from_millis(1);
-/// When a device that was full is tried again. Chosen: eight full frames at 1 Gbit/s.
+/// When a full device is tried again. Chosen: eight full frames at 1 Gbit/s.
 const RETRY: Span = Span::from_micros(100);
-/// A device that takes nothing is tried again after this part of the time for which it has taken nothing, and after [`LONGEST_PAUSE`] at most: one that
-/// is busy for a millisecond is tried as often as frames come, and one without a carrier costs little. Chosen: it stands idle for an eighth more.
+/// A device that stays full is tried again after this fraction (1/8) of the time for which it has taken
+/// nothing, and after [`LONGEST_PAUSE`] at most. One that is busy for a millisecond is thus tried as often as
+/// frames come, and one without a carrier costs little. Chosen: the device idles for an eighth longer than it
+/// has to.
 const PAUSE: u64 = 8;
-/// Chosen: a hundred trials a second cost next to nothing.
+/// The longest pause between trials of a full device. Chosen: a hundred trials a second cost next to nothing.
 const LONGEST_PAUSE: Span = Span::from_millis(10);
 
 /// Why [`Engine::run`] returned.
@@ -70,7 +74,7 @@ pub enum EngineError {
     /// A socket failed for good.
     #[error("port {port}: cannot {what} frames: {source}")]
     Port {
-        /// Which.
+        /// The number of the port.
         port: u32,
         /// "receive" or "send".
         what: &'static str,
@@ -80,23 +84,23 @@ pub enum EngineError {
     /// There are too many ports.
     #[error("there are {0} ports; the engine takes 65534 at most")]
     Ports(usize),
-    /// Waiting failed.
+    /// Waiting for frames failed.
     #[error("cannot wait for frames: {0}")]
     Wait(Errno),
 }
 
-/// Links between ports, with a world that classifies frames.
+/// Links between ports, with a world that classifies their frames.
 #[derive(Debug)]
 pub struct Engine<W, I = Ports> {
     /// Classifies frames.
     pub world: W,
-    /// What all links share.
+    /// State that all links share.
     pub shared: SharedState,
     io: I,
     tx_queues: Vec<TxQueue>,
     links: Vec<Link>,
     routes: Vec<Hop>,
-    /// When links have their next event.
+    /// The next event of each link.
     timers: TimerHeap,
     /// Ports that may have frames, and ports with frames that leave.
     ready: Vec<u32>,
@@ -104,7 +108,7 @@ pub struct Engine<W, I = Ports> {
     /// Ports that are not watched because no buffer is free.
     starved: Vec<u32>,
     backlogs: Vec<PortBacklog>,
-    /// Links to be [tried again](Engine::retry_on), by the number behind those of ports.
+    /// Links to be [tried again](Engine::retry_on); those numbers follow the numbers of ports.
     retried: Vec<u32>,
     /// Number of waits so far.
     round: u64,
@@ -116,23 +120,23 @@ pub struct Engine<W, I = Ports> {
 /// The transmit queue of a port.
 #[derive(Debug)]
 struct TxQueue {
-    /// Frames that leave, with the time at which they are due.
+    /// Frames that leave, with their departure times.
     outbox: Vec<Received>,
     due: Vec<Time>,
-    /// While the device takes nothing: since when, and when it is tried again.
+    /// While the device is full: since when, and when it is tried again.
     full: Option<(Time, Time)>,
     carried: Count,
 }
 
 impl TxQueue {
-    /// Notes that at `now` the device was offered frames and took so many, and whether some are left.
+    /// Notes that the device was offered frames at `now`, how many it sent, and whether some are left.
     fn note(&mut self, now: Time, sent: usize, is_left: bool) {
         let since = self.full.filter(|_| sent == 0).map_or(now, |(since, _)| since);
         let pause = now.since(since).div(PAUSE).min(LONGEST_PAUSE);
         self.full = is_left.then_some((since, now + pause));
     }
 
-    /// Whether the device is to be offered frames at `now`.
+    /// Whether to offer the device frames at `now`.
     fn is_due(&self, now: Time) -> bool {
         self.full.is_none_or(|(_, again)| again <= now)
     }
@@ -189,11 +193,11 @@ impl<W: World, I: FrameIo> Engine<W, I> {
             let now = self.io.now().min(deadline);
             self.advance(now);
             self.flush()?;
-            // At the deadline it only looks, so that ports are read however late it is.
+            // At the deadline it polls without waiting, so that ports are read however late it is.
             let until = if now == deadline { now } else { self.next().min(deadline) };
             let is_woken = self.wait(until, wake)?;
             self.receive(deadline)?;
-            // Reading took time, in which packets were due.
+            // Reading took time, in which packets fell due.
             self.flush()?;
             if is_woken {
                 return Ok(Stop::Woken);
@@ -204,7 +208,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
         }
     }
 
-    /// Sends a packet to the next place of its route.
+    /// Sends a packet to the next hop of its route.
     pub fn dispatch(&mut self, now: Time, packet: Packet) {
         match self.routes.get(packet.hop as usize) {
             Some(&Hop::Link(link)) => {
@@ -218,12 +222,13 @@ impl<W: World, I: FrameIo> Engine<W, I> {
                 self.schedule(link);
             }
             Some(&Hop::Port(port)) => self.queue_xmit(now, port, &packet),
-            // Only messages end at the world, which has received them by now.
+            // Only messages end at the world, which has received them already.
             Some(Hop::World) | None => self.shared.pool.give_back(packet.buffer),
         }
     }
 
-    /// Sends a frame that did not come in by a port. It is dropped if no buffer is free or it fits none.
+    /// Sends a frame of the engine's own, which entered by no port. It is dropped if no buffer is free or the
+    /// frame fits none.
     pub fn originate(&mut self, now: Time, frame: &[u8], description: &Description, hop: u32) {
         let Some(length) =
             u16::try_from(frame.len()).ok().filter(|_| frame.len() <= self.shared.pool.longest())
@@ -232,7 +237,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
         };
         let Some(buffer) = self.shared.pool.take(OWN) else { return };
         let bytes = self.shared.pool.bytes_mut(buffer);
-        // Packet sockets would take what is left there for orders.
+        // Packet sockets would read old bytes there as metadata of the frame.
         bytes[..HEAD].fill(0);
         bytes[HEAD..HEAD + frame.len()].copy_from_slice(frame);
         let ip = frame::parse(frame).ok().and_then(|parsed| parsed.ip());
@@ -240,7 +245,8 @@ impl<W: World, I: FrameIo> Engine<W, I> {
         self.dispatch(now, Packet::new((buffer, HEAD as u8, length), &description, hop, now));
     }
 
-    /// Hands a message between routers to the world, which sends its own in answer, and forwards it if it is to.
+    /// Delivers a message between routers to the world, sends the world's own messages, and forwards this one
+    /// if the world says so.
     fn deliver_control(&mut self, now: Time, place: Place, packet: Packet, parsed: Option<&Parsed>) {
         let is_end = matches!(self.routes.get(packet.hop as usize), Some(Hop::World));
         let buffer = self.shared.pool.bytes_mut(packet.buffer);
@@ -260,7 +266,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
         }
     }
 
-    /// Sends the messages that the world has to send.
+    /// Sends the messages that the world has queued.
     fn send_messages(&mut self, now: Time) {
         while let Some(Outgoing { frame, description, hop }) = self.world.poll_transmit(&mut self.routes) {
             self.originate(now, &frame, &description, hop);
@@ -298,8 +304,8 @@ impl<W: World, I: FrameIo> Engine<W, I> {
         }
     }
 
-    /// Sends a packet on from here; a message between routers if the world lets it. `parsed` is what its bytes say, if they
-    /// were just read.
+    /// Sends a packet on from `place`; a message between routers only if the world lets it pass. `parsed` is
+    /// given if the packet was just parsed.
     fn forward(&mut self, now: Time, place: Place, packet: Packet, parsed: Option<&Parsed>) {
         match packet.protocol() {
             Protocol::Control => self.deliver_control(now, place, packet, parsed),
@@ -307,7 +313,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
         }
     }
 
-    /// A packet has come to its last port, due at `at`.
+    /// Queues a packet at its last port, due at `at`.
     fn queue_xmit(&mut self, at: Time, port: u32, packet: &Packet) {
         let Packet { buffer, start, length, .. } = *packet;
         if packet.counts()
@@ -329,7 +335,8 @@ impl<W: World, I: FrameIo> Engine<W, I> {
         queue.due.push(at);
     }
 
-    /// Sends frames that have left. Those for which a device has no room stay, to be tried again.
+    /// Sends frames that have left their last link. Frames for which a device has no room stay, and are tried
+    /// again.
     fn flush(&mut self) -> Result<(), EngineError> {
         let (io, pool) = (&mut self.io, &mut self.shared.pool);
         let mut result = Ok(());
@@ -358,7 +365,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
         result
     }
 
-    /// Reads a batch of the frames that wait at each port that is ready, as of now or of `latest`.
+    /// Reads a batch of frames at each ready port, as of now or of `latest`.
     fn receive(&mut self, latest: Time) -> Result<(), EngineError> {
         let mut received = std::mem::take(&mut self.received);
         while let Some(number) = self.ready.pop() {
@@ -372,7 +379,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
                 .io
                 .receive(number, &mut self.shared.pool, &mut received)
                 .map_err(|source| EngineError::Port { port: number, what: "receive", source })?;
-            // What was due before they came is done first.
+            // Events that were due before the frames arrived come first.
             let now = self.io.now().min(latest);
             self.advance(now);
             let backlog = &mut self.backlogs[number as usize];
@@ -382,7 +389,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
                 self.ingress(now, number, frame, port_lags);
             }
             if self.io.room(number, &self.shared.pool) == 0 {
-                // It is readable, and would not let us wait.
+                // A starved port stays readable, which would end every wait at once.
                 self.io.watch(number, false).map_err(EngineError::Wait)?;
                 self.starved.push(number);
             }
@@ -391,7 +398,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
         Ok(())
     }
 
-    /// A frame came in by `port`.
+    /// Handles a frame that entered by `port`.
     fn ingress(&mut self, now: Time, port: u32, received: Received, port_lags: bool) {
         let Received { buffer, start, length } = received;
         let range = usize::from(start)..usize::from(start) + usize::from(length);
@@ -427,7 +434,7 @@ impl<W: World, I: FrameIo> Engine<W, I> {
         }
     }
 
-    /// Waits until then, or until a port has frames. Whether `wake` is readable.
+    /// Waits until `until`, or until a port has frames. Returns whether `wake` is readable.
     fn wait(&mut self, mut until: Time, wake: Option<BorrowedFd<'_>>) -> Result<bool, EngineError> {
         let now = self.io.now();
         self.round += 1;
@@ -448,13 +455,13 @@ impl<W: World, I: FrameIo> Engine<W, I> {
     }
 }
 
-/// How many of the first of these times, which rise, are within [`BURST`] of the first; all of none.
+/// How many of the first of these ascending times are within [`BURST`] of the first one; 0 if there are none.
 fn burst(due: &[Time]) -> usize {
     let count = due.first().map_or(0, |first| due.partition_point(|at| *at < *first + BURST));
     count.max(due.len().min(1))
 }
 
-/// Sends frames with the times at which they are due, which rise, in [`BURST`]s. How many are done with.
+/// Sends frames in [`BURST`]s; their departure times ascend. Returns how many are done with.
 fn send_bursts(
     io: &mut impl FrameIo,
     port: u32,
@@ -474,30 +481,31 @@ fn send_bursts(
 }
 
 impl<W> Engine<W> {
-    /// Has a link ask its queue again each time that something arrives at this descriptor: what the queue holds leaves it by others.
+    /// Makes a link ask its queue again each time `arrivals` becomes readable: an external queue delivers its
+    /// packets elsewhere.
     ///
     /// # Errors
-    /// If it cannot be watched.
+    /// If the descriptor cannot be polled.
     pub fn retry_on(&mut self, link: u32, arrivals: OwnedFd) -> Result<(), EngineError> {
         self.io.watch_arrivals(arrivals).map_err(EngineError::Wait)?;
         self.retried.push(link);
         Ok(())
     }
 
-    /// Its clock, for other components with the same time.
+    /// The engine's clock, for other components that share its time.
     #[must_use]
     pub const fn clock(&self) -> Clock {
         self.io.clock()
     }
 }
 
-/// What it measures, and what can be changed between runs.
+/// Measurements, and changes between runs.
 impl<W, I: FrameIo> Engine<W, I> {
-    /// Gives a port another socket, or none as long as its interface is not there: what leaves by it is dropped and
+    /// Gives a port another socket, or none while its interface is absent: frames for it are then dropped and
     /// counted.
     ///
     /// # Errors
-    /// If the socket cannot be watched.
+    /// If the socket cannot be polled.
     pub fn replace_port(&mut self, number: u32, socket: Option<I::Socket>) -> Result<(), EngineError> {
         if let Some(queue) = self.tx_queues.get_mut(number as usize) {
             queue.full = None;
@@ -511,7 +519,7 @@ impl<W, I: FrameIo> Engine<W, I> {
         self.io.now()
     }
 
-    /// What moves its frames.
+    /// The frame I/O.
     #[cfg(test)]
     pub fn io_mut(&mut self) -> &mut I {
         &mut self.io
@@ -522,7 +530,7 @@ impl<W, I: FrameIo> Engine<W, I> {
         self.links.get(number)
     }
 
-    /// The counters of a port, and the charged size of packets that it sent.
+    /// The counters of a port, and the charged sizes of packets that it sent.
     pub fn port_counts(&mut self, number: usize) -> Option<(PortCounts, Count)> {
         let carried = self.tx_queues.get(number)?.carried;
         Some((self.io.counts(number as u32), carried))
@@ -533,20 +541,20 @@ impl<W, I: FrameIo> Engine<W, I> {
         Malformed::ALL.into_iter().zip(self.malformed)
     }
 
-    /// How late packets were handed to the system.
+    /// How late packets left.
     #[must_use]
     pub const fn lateness(&self) -> &Histogram {
         &self.lateness
     }
 
-    /// Forgets how late packets were.
+    /// Resets the measurement of lateness.
     pub fn forget_lateness(&mut self) {
         self.lateness = Histogram::default();
     }
 }
 
 impl<W: World, I: FrameIo> Engine<W, I> {
-    /// Handles all events up to now and returns that time, for changes that follow.
+    /// Handles all events up to now and returns that time. Call it before changes.
     pub fn catch_up(&mut self) -> Time {
         let now = self.io.now();
         self.advance(now);
@@ -575,7 +583,7 @@ mod tests {
         // At 1 Mbit/s.
         assert_eq!(burst(&[Time::ZERO, Time::ZERO + Span::from_millis(12)]), 1);
         assert_eq!((burst(&[]), burst(&due[99..])), (0, 1));
-        // Times that fall are of no link, and must not stop it.
+        // Links give no descending times, but such times must not stop the engine.
         assert!(burst(&[Time::ZERO + Span::from_millis(5), Time::ZERO]) >= 1);
     }
 }

@@ -1,17 +1,18 @@
-//! Numbers of flows: a bounded table from addresses and ports to the small dense numbers that
-//! disciplines use. Hosts are numbered in the same way, by their addresses.
+//! Numbers flows: a bounded table from addresses and ports to the small dense numbers that disciplines use.
+//! Hosts are numbered in the same way, by their addresses.
 //!
 //! A flow that has been silent for long enough gives its number to the next new one. When every number is
-//! taken, the least recently seen of 16 flows gives up its number, one that is to be [kept](FlowTable::keep) only if all
-//! are. A flood of new flows costs others their state, but never memory or time. Cost: a hash and a comparison per packet;
-//! 64 bytes per flow.
+//! taken, the least recently seen of 16 flows gives up its number; one that is to be [kept](FlowTable::keep)
+//! does so only if all are. A flood of new flows costs others their state, but never memory or time. Cost: a
+//! hash and a comparison per packet; 64 bytes per flow.
 
 use std::hash::Hash;
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Span, Time};
 
-/// Flows of which the least recently seen gives up its number. Chosen: bounds the time of a new flow.
+/// Number of flows among which the least recently seen gives up its number. Chosen: bounds the time that a
+/// new flow takes.
 const MAX_PROBES: usize = 16;
 
 /// Only looked up, never iterated, so its order does not matter; a hash with a secret of its own keeps
@@ -24,11 +25,11 @@ type Index<K> = std::collections::HashMap<K, u32>;
 pub struct FlowTable<K> {
     index: Index<K>,
     entries: Vec<Entry<K>>,
-    /// The number of the first entry.
+    /// Number of the first entry.
     first: u32,
     most: usize,
     idle: Span,
-    /// Where to look for a silent flow next.
+    /// The next entry to check for a silent flow.
     hand: usize,
 }
 
@@ -44,9 +45,9 @@ struct Entry<K> {
 pub struct Numbered {
     /// The number.
     pub flow: FlowId,
-    /// Whether it had none before: what was known under this number was of another flow.
+    /// Whether the flow is new; state under this number then belongs to another flow.
     pub is_new: bool,
-    /// How long nothing came of it; zero if it is new.
+    /// Time since the flow's last packet; zero if it is new.
     pub silence: Span,
 }
 
@@ -58,7 +59,7 @@ impl<K: Copy + Eq + Hash> FlowTable<K> {
         Self { index: Index::new(), entries: Vec::new(), first: first.0, most: most.max(1), idle, hand: 0 }
     }
 
-    /// The number of the flow of a packet that came at `now`.
+    /// The number of the flow of a packet that arrived at `now`; a new flow gets one.
     pub fn number(&mut self, now: Time, key: K) -> Numbered {
         if let Some(&at) = self.index.get(&key) {
             let last_seen = std::mem::replace(&mut self.entries[at as usize].last_seen, now);
@@ -77,12 +78,12 @@ impl<K: Copy + Eq + Hash> FlowTable<K> {
                 self.entries.len() - 1
             }
         };
-        // At most `most`, which are below 2^32.
+        // There are at most `most` entries, below 2^32.
         self.index.insert(key, at as u32);
         Numbered { flow: FlowId(self.first + at as u32), is_new: true, silence: Span::ZERO }
     }
 
-    /// This flow gives up its number after flows that are not to be kept; in any case after `idle`.
+    /// Keeps a flow: it gives up its number after flows that are not kept, and in any case after `idle`.
     pub fn keep(&mut self, flow: FlowId) {
         let at = flow.0.checked_sub(self.first).map(|at| at as usize);
         if let Some(entry) = at.and_then(|at| self.entries.get_mut(at)) {
@@ -90,7 +91,7 @@ impl<K: Copy + Eq + Hash> FlowTable<K> {
         }
     }
 
-    /// An entry whose number may be given away.
+    /// An entry whose number may be given to another flow.
     fn silent(&mut self, now: Time) -> Option<usize> {
         let count = self.entries.len();
         let mut oldest = None;
@@ -114,8 +115,8 @@ impl<K: Copy + Eq + Hash> FlowTable<K> {
         self.idle = idle;
     }
 
-    /// Notes a packet of the flow with this key that came at `now`, if `flow` is its number: whether it is. Unlike
-    /// [`number`](Self::number) it needs no hash.
+    /// Notes a packet that arrived at `now` if `flow` is the number of its key, and returns whether it is.
+    /// Unlike [`number`](Self::number) this needs no hash.
     pub fn note(&mut self, now: Time, flow: FlowId, key: &K) -> bool {
         let at = flow.0.checked_sub(self.first).map(|at| at as usize);
         match at.and_then(|at| self.entries.get_mut(at)).filter(|entry| entry.key == *key) {
@@ -127,7 +128,7 @@ impl<K: Copy + Eq + Hash> FlowTable<K> {
         }
     }
 
-    /// When the last packet of this flow came in.
+    /// When the last packet of this flow arrived.
     #[must_use]
     pub fn last_seen(&self, flow: FlowId) -> Option<Time> {
         let at = flow.0.checked_sub(self.first)?;
@@ -141,7 +142,7 @@ impl<K: Copy + Eq + Hash> FlowTable<K> {
         self.entries.get(at as usize).map(|entry| &entry.key)
     }
 
-    /// The number of a flow that has one.
+    /// The number of a flow; none if it has none.
     #[must_use]
     pub fn find(&self, key: &K) -> Option<FlowId> {
         self.index.get(key).map(|at| FlowId(self.first + at))
@@ -153,7 +154,7 @@ impl<K: Copy + Eq + Hash> FlowTable<K> {
         self.entries.len()
     }
 
-    /// Whether none has.
+    /// Whether no flow has a number.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
@@ -203,7 +204,7 @@ mod tests {
         let mut table = table();
         table.number(Time::ZERO, tuple(1));
         table.number(Time::from_secs(9), tuple(2));
-        // Flow 1 has been silent for 10 s, flow 2 for one.
+        // Flow 1 has been silent for 10 s, flow 2 for 1 s.
         let third = table.number(Time::from_secs(10), tuple(3));
         assert_eq!(third, Numbered { flow: FlowId(1), is_new: true, silence: Span::ZERO });
         assert_eq!(table.find(&tuple(1)), None);
@@ -216,7 +217,7 @@ mod tests {
         for (second, port) in (0..).zip([1, 2, 3, 1]) {
             table.number(Time::from_secs(second), tuple(port));
         }
-        // 2 was seen at 1 s, 3 at 2 s, 1 at 3 s.
+        // Flow 2 was seen at 1 s, flow 3 at 2 s, flow 1 at 3 s.
         assert_eq!(table.number(Time::from_secs(4), tuple(4)).flow, FlowId(2));
         for port in 5..10_000 {
             table.number(Time::from_secs(4), tuple(port));
@@ -233,7 +234,7 @@ mod tests {
             table.number(Time::from_secs(9), tuple(port));
         }
         assert_eq!(table.find(&tuple(1)), Some(kept));
-        // Unless it is silent for too long, or all are to be kept.
+        // A kept flow gives up its number if it is silent for too long, or if all are kept.
         (2..4).for_each(|flow| table.keep(FlowId(flow)));
         assert_eq!(table.number(Time::from_secs(9), tuple(10_000)).flow, kept);
     }

@@ -1,15 +1,16 @@
 //! Parses Ethernet frames, and edits the few fields that routers change.
 //!
-//! Ethernet II with up to two VLAN tags (IEEE 802.1Q, 802.1ad); IPv4 (RFC 791), IPv6 and its extension
-//! headers (RFC 8200 section 4); of TCP (RFC 9293) and UDP only what identifies flows and acknowledgements.
+//! It reads Ethernet II with up to two VLAN tags (IEEE 802.1Q, 802.1ad), IPv4 (RFC 791), and IPv6 with its
+//! extension headers (RFC 8200 section 4); of TCP (RFC 9293) and UDP only the fields that identify flows and
+//! acknowledgements.
 //!
-//! Reading: only what makes the place of a field doubtful is malformed. The checksum of an IPv4 header is not
-//! verified (RFC 1812 section 5.2.2 asks forwarders to): an edit keeps a wrong one as wrong as it was, for
-//! the next router to refuse. Errors in TCP and UDP headers are for hosts to detect: such packets merely have
-//! fewer parsed fields. Jumbograms (RFC 2675), which no Ethernet carries, are malformed.
+//! A frame is malformed only if an error makes the position of a field doubtful. The checksum of an IPv4
+//! header is not verified, although RFC 1812 section 5.2.2 asks forwarders to: an edit keeps a wrong checksum
+//! wrong, and the next router refuses the packet. Errors in TCP and UDP headers are left to hosts: such
+//! packets merely have fewer parsed fields. Jumbograms (RFC 2675), which no Ethernet carries, are malformed.
 //!
-//! Cost: O(extension headers), of which there are at most [`MAX_EXTENSIONS`]; some ns for a frame without;
-//! no allocation, and no panic whatever the bytes.
+//! Cost: O(extension headers), of which there are at most [`MAX_EXTENSIONS`]; some ns for a frame without; no
+//! allocation, and no panic on any input.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -70,15 +71,15 @@ const TCP_HEADER: usize = 20;
 /// Why a frame cannot be parsed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Malformed {
-    /// It ends within the Ethernet header, a VLAN tag, or the fixed part of the IP header.
+    /// The frame ends within the Ethernet header, a VLAN tag, or the fixed part of the IP header.
     TooShort,
-    /// The version in the IP header is not the one of the EtherType.
+    /// The version in the IP header does not match the EtherType.
     IpVersion,
-    /// The IPv4 header is said to have fewer than 20 bytes.
+    /// The IPv4 header length field is below 20 bytes.
     Ipv4HeaderLength,
-    /// The IPv4 packet is said to end within its header, or beyond the frame.
+    /// The IPv4 total length ends within the header, or beyond the frame.
     Ipv4TotalLength,
-    /// The IPv6 packet is said to end beyond the frame.
+    /// The IPv6 payload length goes beyond the frame.
     Ipv6PayloadLength,
     /// An extension header of IPv6 ends beyond the packet.
     ExtensionHeaderLength,
@@ -98,7 +99,7 @@ impl Malformed {
         Self::ExtensionHeaders,
     ];
 
-    /// Its name in results.
+    /// The reason's name in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -113,40 +114,40 @@ impl Malformed {
     }
 }
 
-/// What a frame carries.
+/// The network protocol of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
     /// An IPv4 packet.
     Ipv4,
     /// An IPv6 packet.
     Ipv6,
-    /// What this EtherType says: ARP, LLDP, a third VLAN tag. Below 0x0600 it is the length of an IEEE 802.3
-    /// frame.
+    /// Another protocol, by EtherType: ARP, LLDP, a third VLAN tag. Below 0x0600 the value is the length of
+    /// an IEEE 802.3 frame.
     Other(u16),
 }
 
-/// Whether a packet is all that was sent. Ordered by how little it shows.
+/// Whether a packet is a fragment. Ordered by how little the packet shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fragment {
-    /// It is.
+    /// The packet is whole.
     #[default]
     Whole,
-    /// The fragment at the start.
+    /// The first fragment.
     First,
     /// A fragment after the first, which has no transport header.
     Later,
 }
 
-/// What a whole TCP segment says.
+/// Fields of a whole TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// CWR, ECE, URG, ACK, PSH, RST, SYN, FIN, from the highest bit (RFC 9293 section 3.1).
     pub flags: u8,
-    /// The number of its first byte, or of its SYN.
+    /// The sequence number of its first byte, or of its SYN.
     pub sequence: u32,
-    /// How much data it carries.
+    /// Bytes of data.
     pub payload: Bytes,
-    /// The next byte that its sender expects, if it says so: if it acknowledges.
+    /// The acknowledgement number, the next byte that the sender expects; none without the ACK flag.
     pub acknowledges: Option<u32>,
 }
 
@@ -156,25 +157,27 @@ impl Segment {
     const RST: u8 = 1 << 2;
     const ACK: u8 = 1 << 4;
 
-    /// Whether it opens a connection, from either side.
+    /// Whether the segment opens a connection, from either side.
     #[must_use]
     pub const fn is_syn(self) -> bool {
         self.flags & Self::SYN != 0
     }
 
-    /// Whether it resets a connection.
+    /// Whether the segment resets a connection.
     #[must_use]
     pub const fn is_reset(self) -> bool {
         self.flags & Self::RST != 0
     }
 
-    /// Whether it opens a connection or resets one: it then acknowledges no data, though a number may stand there.
+    /// Whether the segment opens a connection or resets one. It then acknowledges no data, though the field
+    /// may hold a number.
     #[must_use]
     pub const fn is_syn_or_reset(self) -> bool {
         self.flags & (Self::SYN | Self::RST) != 0
     }
 
-    /// The numbers that it takes up: its data, and one each for SYN and FIN (RFC 9293 section 3.4).
+    /// The sequence numbers that the segment occupies: its data, and one each for SYN and FIN (RFC 9293
+    /// section 3.4).
     #[must_use]
     pub const fn numbers(self) -> u32 {
         // No segment has more than 65535 bytes.
@@ -183,7 +186,7 @@ impl Segment {
             + (self.flags & Self::SYN).count_ones()
     }
 
-    /// Whether it acknowledges and does nothing else.
+    /// Whether the segment is a pure ACK.
     #[must_use]
     pub const fn is_pure_ack(self) -> bool {
         let all = Self::FIN | Self::SYN | Self::RST | Self::ACK;
@@ -194,34 +197,35 @@ impl Segment {
 /// The protocol number of ICMP for IPv6 (RFC 4443 section 1).
 const ICMPV6: u8 = 58;
 
-/// A parsed frame. It describes the frame as it was then: edits do not change it.
+/// A parsed frame. It describes the frame as it arrived: edits do not change it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parsed {
-    /// What it carries.
+    /// The network protocol.
     pub network: Network,
-    /// Where in the frame that begins.
+    /// Where in the frame the network header begins.
     pub network_offset: usize,
-    /// VLAN tags before it.
+    /// Number of VLAN tags.
     pub tags: u8,
-    /// Bytes of the IP packet, as its header says; 0 if it is none. The frame may be longer, by padding.
+    /// Bytes of the IP packet, by its header; 0 for other frames. The frame may be longer, by padding.
     pub length: Bytes,
-    /// What the IP header and the ports say; none if it is no IP packet.
+    /// Fields of the IP header, and ports; none if the frame has no IP packet.
     pub headers: Option<Headers>,
-    /// The ECN field; not capable if it is no IP packet.
+    /// The ECN field; not capable if the frame has no IP packet.
     pub ecn: Ecn,
-    /// What it carries, as far as disciplines care: [`Protocol::Control`] is left to those who know which
-    /// messages are those of routers.
+    /// The transport protocol, as far as disciplines distinguish it. Parsing never sets
+    /// [`Protocol::Control`]: callers know which messages are those of routers.
     pub protocol: Protocol,
-    /// Which part of a packet it is.
+    /// Which part of a packet the frame holds.
     pub fragment: Fragment,
-    /// Where in the frame the transport header begins, if some of it is there.
+    /// Where in the frame the transport header begins, if the frame holds any of it.
     pub transport_offset: Option<usize>,
-    /// What the TCP header says, if it is one, and neither cut nor fragmented.
+    /// The TCP header, if it is complete and the packet no fragment.
     pub segment: Option<Segment>,
 }
 
 impl Parsed {
-    /// Whether this frame, which was parsed, is neighbour discovery of IPv6 that no router forwarded (RFC 4861 section 4).
+    /// Whether this frame, of which `self` is the parsed form, is neighbour discovery of IPv6 that no router
+    /// forwarded (RFC 4861 section 4).
     #[must_use]
     pub fn is_neighbour_discovery(&self, frame: &[u8]) -> bool {
         const HOP_LIMIT: usize = 7;
@@ -232,13 +236,14 @@ impl Parsed {
             && self.transport_offset.is_some_and(|at| has(at, |kind| (133..=137).contains(&kind)))
     }
 
-    /// Its IP header, for edits; none if it is no IP packet.
+    /// The IP header, for edits; none if the frame has no IP packet.
     #[must_use]
     pub fn ip(&self) -> Option<IpHeader> {
         self.headers.and(IpHeader::at(self.network_offset))
     }
 
-    /// Where in the frame the TCP header of a whole segment that acknowledges begins; 0 of others.
+    /// Where in the frame the TCP header of a whole segment with an acknowledgement begins; 0 for other
+    /// frames.
     #[must_use]
     pub fn acknowledgement(&self) -> u16 {
         let acknowledges = self.segment.is_some_and(|segment| segment.acknowledges.is_some());
@@ -246,18 +251,18 @@ impl Parsed {
         self.transport_offset.filter(|_| acknowledges).map_or(0, |at| at as u16)
     }
 
-    /// The flow that it says it is of; none if it is no IP packet. Fragments after the first show no ports,
-    /// and are therefore of another flow than the first.
+    /// The flow of the packet; none if the frame has no IP packet. Fragments after the first show no ports,
+    /// and therefore belong to another flow than the first.
     #[must_use]
     pub fn flow(&self) -> Option<FlowTuple> {
         FlowTuple::new(self.headers.as_ref()?)
     }
 }
 
-/// Reads a frame, from its destination address on and without check sequence.
+/// Parses a frame, which begins with the destination address and has no check sequence.
 ///
 /// # Errors
-/// If it is cut, or what it says of its own lengths cannot be. Frames that carry no IP are no error.
+/// If the frame is cut, or its length fields contradict each other. Frames without an IP packet are no error.
 #[inline]
 pub fn parse(bytes: &[u8]) -> Result<Parsed, Malformed> {
     // Two addresses of six bytes.
@@ -290,14 +295,14 @@ pub fn parse(bytes: &[u8]) -> Result<Parsed, Malformed> {
     }
 }
 
-/// What stands before the network header.
+/// The part of a frame before the network header.
 #[derive(Clone, Copy)]
 struct EthernetHeader {
     network_offset: usize,
     tags: u8,
 }
 
-/// The big endian word at this place.
+/// The big-endian word at this offset.
 #[inline]
 fn word(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().copied().map(u16::from_be_bytes)
@@ -315,7 +320,7 @@ fn ipv4(ethernet: EthernetHeader, bytes: &[u8]) -> Result<Parsed, Malformed> {
     }
     let length = usize::from(u16::from_be_bytes([header[2], header[3]]));
     let packet = bytes.get(..length).filter(|_| at <= length).ok_or(Malformed::Ipv4TotalLength)?;
-    // Above the offset of 13 bits stands MF.
+    // Above the 13 bits of the offset stands MF.
     let place = u16::from_be_bytes([header[6], header[7]]);
     let fragment = fragment(place & 0x1fff != 0, place & 0x2000 != 0);
     let [.., a, b, c, d, e, f, g, h] = *header;
@@ -346,12 +351,12 @@ fn ipv6_addresses(header: &[u8; IPV6_HEADER]) -> (Ipv6Addr, Ipv6Addr) {
     (address(8), address(24))
 }
 
-/// What stands behind the extension headers of an IPv6 packet whose first next header is `next`.
+/// Skips the extension headers of an IPv6 packet whose first next header is `next`, and returns what follows.
 #[inline]
 fn behind_extensions(packet: &[u8], mut next: u8) -> Result<Inside, Malformed> {
     let mut at = IPV6_HEADER;
     let mut part = Fragment::Whole;
-    // Once more, to see that no other follows the last.
+    // One round more than headers, to see that none follows the last.
     for _ in 0..=MAX_EXTENSIONS {
         let is_extension = matches!(
             next,
@@ -368,16 +373,16 @@ fn behind_extensions(packet: &[u8], mut next: u8) -> Result<Inside, Malformed> {
             return Ok(Inside { at, protocol: next, fragment: part });
         }
         let short = Malformed::ExtensionHeaderLength;
-        // The smallest has eight bytes.
+        // The smallest extension header has eight bytes.
         let header: &[u8; 8] = packet.get(at..).and_then(<[u8]>::first_chunk).ok_or(short)?;
         let length = match next {
             protocol::FRAGMENT => 8,
-            // RFC 4302 section 2.2: in words of four bytes, less two.
+            // RFC 4302 section 2.2: in words of four bytes, minus two.
             protocol::AUTHENTICATION => 4 * (usize::from(header[1]) + 2),
             _ => 8 * (usize::from(header[1]) + 1),
         };
         if next == protocol::FRAGMENT {
-            // An offset of 13 bits, two reserved, M.
+            // 13 bits of offset, two reserved bits, M.
             let place = u16::from_be_bytes([header[2], header[3]]);
             part = part.max(fragment(place & 0xfff8 != 0, place & 1 != 0));
         }
@@ -398,17 +403,17 @@ const fn fragment(is_behind: bool, more_follow: bool) -> Fragment {
     }
 }
 
-/// What an IP header leads to.
+/// The payload of an IP packet.
 struct Inside {
-    /// Where it begins, from the IP header on.
+    /// Where the payload begins, from the IP header on.
     at: usize,
-    /// What it is.
+    /// Its protocol number.
     protocol: u8,
     fragment: Fragment,
 }
 
 impl Inside {
-    /// All of it, with what the transport header of `packet` says.
+    /// Completes the parsed frame with the fields of the transport header of `packet`.
     #[inline]
     fn complete(
         &self,
@@ -421,7 +426,7 @@ impl Inside {
         let shown = if self.fragment == Fragment::Later { None } else { packet.get(self.at..) };
         let transport = shown.unwrap_or_default();
         let is_tcp = self.protocol == protocol::TCP;
-        // Each of these begins with its ports.
+        // All of these protocols begin with the ports.
         let has_ports = is_tcp
             || matches!(self.protocol, protocol::UDP | protocol::DCCP | protocol::SCTP | protocol::UDP_LITE);
         let ports = if has_ports { word(transport, 0).zip(word(transport, 2)) } else { None };
@@ -457,7 +462,7 @@ fn segment(transport: &[u8]) -> Option<Segment> {
     Some(Segment { flags, sequence: word(4), payload: Bytes::new(payload as u64), acknowledges })
 }
 
-/// Bits of the ECN field, the lowest of the traffic class (RFC 3168 section 5). The others are the DSCP.
+/// Bits of the ECN field, the lowest of the traffic class (RFC 3168 section 5); the others are the DSCP.
 const ECN_BITS: u32 = 2;
 const fn ecn(class: u8) -> Ecn {
     match class & 0b11 {

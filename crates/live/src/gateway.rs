@@ -1,38 +1,37 @@
-//! A gateway: a bump in the wire between two interfaces, by a
-//! [`GatewayConfig`].
+//! A gateway: a bump in the wire between two interfaces, configured by a [`GatewayConfig`].
 //!
 //! | file | holds |
 //! |---|---|
-//! | [`run`] | a gateway from its start to its end: what the command runs |
+//! | [`run`] | a gateway from start to end, as the command runs it |
 //! | `world` | classifies frames for the engine |
 //! | `classify` | flows and rules |
-//! | `guarantees` | who may have a guarantee, and who has one |
-//! | `label_limit` | what labelled packets of a rule may claim |
+//! | `guarantees` | admission and renewal of guarantees |
+//! | `label_limit` | limits on the labels of a rule's packets |
 //! | `marks` | markers of flows |
 //! | `reports` | messages between gateways |
-//! | `reload` | another configuration without losing a packet |
-//! | `reloads` | their results, and those of changes from the page |
-//! | [`snapshot`] | what is measured, for metrics and statistics |
-//! | [`metrics`] | metrics as Prometheus reads them |
+//! | `reload` | changes the configuration without losing a packet |
+//! | `reloads` | results of reloads, and of changes from the page |
+//! | [`snapshot`] | measurements, for metrics and statistics |
+//! | [`metrics`] | metrics in the format of Prometheus |
 //! | [`control`] | the socket for commands and metrics, and signals |
-//! | `page` | what browsers show of it |
-//! | [`interfaces`] | what is known of the interfaces, and whether they fit |
-//! | [`traffic`] | what leaves, by flow and second |
-//! | `entitlement` | what the rules give each flow of it |
-//! | `history` | the last hour of both, and events |
+//! | `page` | the dashboard for browsers |
+//! | [`interfaces`] | properties of the interfaces, and checks that they fit |
+//! | [`traffic`] | throughput by flow and second |
+//! | `entitlement` | the entitlement of each flow by the rules |
+//! | `history` | the last hour of throughputs, entitlements and events |
 //! | `notifications` | overload notifications between the threads |
-//! | `events` | what happened to the interfaces, between the threads |
+//! | `events` | events of the interfaces, between the threads |
 //! | [`interface_lock`] | a lock for each interface |
-//! | [`offloads`] | turned off and restored, also after a gateway that was killed |
+//! | [`offloads`] | turns offloads off and restores them, also after a gateway that was killed |
 //! | [`attachment`] | keeps ports attached while interfaces come and go |
 //! | [`log`] | writes the log without blocking or failing |
-//! | [`bypass`] | the kernel in the place of a gateway that does not run |
+//! | [`bypass`] | the kernel forwards in place of a gateway that does not run |
 //! | [`capabilities`] | capabilities that the threads keep |
-//! | `simulation` | a test: all of it against a machine that fails |
-//! | `supervision` | threads that are started again, and systemd's watchdog |
+//! | `simulation` | a test of the whole gateway against a machine that fails |
+//! | `supervision` | restarts threads, and serves systemd's watchdog |
 //!
-//! One thread moves packets and does nothing else; a second one answers commands and reads files; a third one watches the
-//! interfaces. They share a snapshot, ten times a second, and a list of orders.
+//! One thread moves packets and does nothing else; a second one answers commands and reads files; a third one
+//! watches the interfaces. They share a snapshot, which is made ten times a second, and a queue of orders.
 
 mod accounts;
 pub mod attachment;
@@ -94,14 +93,14 @@ use crate::router::frames::Hardware;
 use apportion_runtime::link::LinkParts;
 use apportion_runtime::loss::RandomLoss;
 
-/// Frames in flight at most, of one direction half as many. Chosen: 96 MB, 0.4 s of full frames at 1 Gbit/s each way; pages are
-/// taken when first used.
+/// Maximum of frames in flight, half of them in each direction. Chosen: 96 MB, 0.4 s of full frames at 1
+/// Gbit/s each way; the system commits pages when they are first used.
 const MAX_FRAMES: u32 = 1 << 16;
-/// As much memory for longer frames.
+/// Memory for frames in bytes; the same where frames are longer.
 const MEMORY: u64 = MAX_FRAMES as u64 * LONGEST as u64;
-/// Two VLAN tags.
+/// Bytes of two VLAN tags.
 const TAGS: Bytes = Bytes::new(8);
-/// How often periodic work is done. Chosen: as often as metrics are worth reading.
+/// Interval of periodic work. Chosen: the resolution that readers of metrics need.
 pub(crate) const TICK: Span = Span::from_millis(100);
 
 /// A gateway that moves packets.
@@ -111,15 +110,16 @@ pub struct Gateway<I = Ports> {
     engine: Engine<GatewayWorld, I>,
     /// Addresses of its interfaces.
     hardware: [Hardware; 2],
-    /// Packets that did not fit into the queue of a reload, up and down.
+    /// Packets that did not fit into the new queue of a reload, up and down.
     left_out: [u64; 2],
 }
 
 impl Gateway {
-    /// Between the open ports of the interfaces inside and outside, whose IP packets have `mtu` at most.
+    /// A gateway between the open ports of the interfaces inside and outside, whose IP packets have at most
+    /// `mtu` bytes.
     ///
     /// # Errors
-    /// If the ports cannot be watched.
+    /// If the ports cannot be polled.
     pub fn new(config: GatewayConfig, ports: [Port; 2], mtu: Bytes) -> Result<Self, EngineError> {
         let hardware = ports.each_ref().map(Port::hardware);
         let io = Ports::new(Clock::start(), ports.into()).map_err(EngineError::Wait)?;
@@ -128,7 +128,8 @@ impl Gateway {
 }
 
 impl<I: FrameIo> Gateway<I> {
-    /// Between ports 0 and 1 of `io`, inside and outside, with these hardware addresses and buffers.
+    /// A gateway between ports 0 and 1 of `io`, inside and outside, with these hardware addresses and
+    /// buffers.
     ///
     /// # Errors
     /// If there are too many ports.
@@ -147,22 +148,22 @@ impl<I: FrameIo> Gateway<I> {
         Ok(Self { config, engine, hardware, left_out: [0; 2] })
     }
 
-    /// What it runs by.
+    /// The configuration.
     #[must_use]
     pub const fn config(&self) -> &GatewayConfig {
         &self.config
     }
 
-    /// The time on its clock.
+    /// The time on the engine's clock.
     #[must_use]
     pub fn now(&self) -> Time {
         self.engine.now()
     }
 
-    /// Moves packets until `deadline` or until `wake` is readable, and does what is due now and then.
+    /// Moves packets until `deadline` or until `wake` is readable, and does periodic work.
     ///
     /// # Errors
-    /// If a socket fails for good. That an interface is down is no such failure.
+    /// If a socket fails for good. An interface that is down is no such failure.
     pub fn run_until(&mut self, deadline: Time, wake: Option<BorrowedFd<'_>>) -> Result<Stop, EngineError> {
         let stop = self.engine.run(deadline.min(self.engine.world.next_review()), wake)?;
         let now = self.engine.catch_up();
@@ -172,7 +173,7 @@ impl<I: FrameIo> Gateway<I> {
         Ok(stop)
     }
 
-    /// Changes rates that follow the link, where that is another one.
+    /// Applies the estimated rates of links with autorate, if they changed.
     fn set_autorates(&mut self, now: Time) {
         for (way, rate) in self.engine.world.review(now).into_iter().enumerate() {
             if let Some(rate) = rate {
@@ -181,10 +182,10 @@ impl<I: FrameIo> Gateway<I> {
         }
     }
 
-    /// Gives a port the socket of the interface that came back, or none because its interface has gone.
+    /// Gives a port the socket of an interface that came back, or none because its interface has gone.
     ///
     /// # Errors
-    /// If the socket cannot be watched.
+    /// If the socket cannot be polled.
     pub fn attach(&mut self, port: u32, socket: Option<I::Socket>) -> Result<(), EngineError> {
         let hardware = socket.as_ref().map(Socket::hardware);
         self.engine.replace_port(port, socket)?;
@@ -197,7 +198,7 @@ impl<I: FrameIo> Gateway<I> {
         Ok(())
     }
 
-    /// Packets that wait in its queues.
+    /// Packets that wait in both queues.
     #[must_use]
     pub fn waiting(&self) -> u64 {
         let links = (0..2).filter_map(|number| self.engine.link(number));
@@ -205,7 +206,7 @@ impl<I: FrameIo> Gateway<I> {
     }
 }
 
-/// The longest frame that is received from an interface with this MTU.
+/// The longest frame from an interface with this MTU.
 fn longest_frame(mtu: Bytes) -> Bytes {
     (mtu + ETHERNET + TAGS).max(Bytes::new(LONGEST as u64))
 }
@@ -231,8 +232,9 @@ fn link(config: &GatewayConfig, direction: Direction, world: &mut GatewayWorld) 
     Link::new(parts, Pace::rate(rate), Some(1 - direction as u32))
 }
 
-/// The ticket exchanges of a direction: for data if it is issued tickets, or acknowledgements bring them;
-/// for acknowledgements if the other direction is.
+/// The ticket exchanges of a direction: one for data if this direction is issued tickets, by the
+/// configuration or by acknowledgements; one for acknowledgements if acknowledgements issue tickets to the
+/// other direction.
 fn exchanges(config: &GatewayConfig, direction: Direction) -> Vec<(LabelKind, CurrencyExchange)> {
     let [own, other] = [direction, direction.other()].map(|way| config.direction(way));
     let Some(exchange) = &own.exchange else { return Vec::new() };

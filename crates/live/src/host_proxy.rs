@@ -6,20 +6,21 @@
 //!                                          proxy thread  -- unix socket -- helper process -- network
 //! ```
 //!
-//! Source: ip(7), ipv6(7) and tcp(7); RFC 1122 section 4.2 for what each half of a connection is. The far
-//! namespace takes every address for its own ("AnyIP": a local route to everywhere); [`ListenerGate`] opens a
-//! listening socket there for each port that packets go to; the proxy carries bytes and datagrams between
-//! those and sockets that the [`Helper`] opens in the host's namespace. So there is no device in the host's
-//! namespace, no rule, and no right beyond the caller's.
+//! Source: ip(7), ipv6(7) and tcp(7); RFC 1122 section 4.2 for the halves of a connection. The far namespace
+//! takes every address for its own ("AnyIP": a local route to everywhere); [`ListenerGate`] opens a listening
+//! socket there for each port that packets go to; the proxy carries bytes and datagrams between those sockets
+//! and sockets that the [`Helper`] opens in the host's namespace. The proxy thus needs no device and no rule
+//! in the host's namespace, and no rights beyond the caller's.
 //!
-//! A connection is two: the emulated link lies in the first, whose sender on this side is the far namespace's
-//! TCP. Each is read only as fast as the other takes bytes, so that the link's TCP feels the way behind it.
+//! The proxy splits each connection in two: the emulated link lies in the first, whose sender on this side is
+//! the far namespace's TCP. The proxy reads each half only as fast as the other half takes bytes, so that
+//! backpressure from the network behind reaches the TCP on the link.
 //!
-//! What it cannot: ICMP (the far namespace answers itself, so `ping` measures the link alone), protocols
-//! other than TCP and UDP, source addresses (the host's own), a refusal before the connection (it is
-//! accepted, then reset), ICMP errors of an unreachable port for UDP. `docs/shell-outside.md` is the page for users.
+//! Limits: no ICMP (the far namespace answers itself, so `ping` measures the link alone); no protocols other
+//! than TCP and UDP; packets outside have the host's source address; a refused connection is accepted first,
+//! then reset; no ICMP errors of an unreachable port for UDP. `docs/shell-outside.md` is the page for users.
 //!
-//! Cost: a thread, which copies each byte twice; a look into a table for each SYN and datagram that goes up.
+//! Cost: a thread, which copies each byte twice; a table lookup for each SYN and datagram that goes up.
 
 mod dns;
 mod listener_gate;
@@ -54,18 +55,19 @@ const MAX_ENTRIES: u64 = 4_096;
 const SPARE: u64 = 128;
 /// Maximum of updates of listeners that the proxy has not handled yet.
 const MAX_UPDATES: usize = 256;
-/// Bytes that the far namespace's TCP takes before the link has taken those before them. Chosen: above what
-/// one reading hands over, and not so much that the host's side runs seconds ahead of a slow link.
+/// Bytes unsent in the far namespace's TCP up to which it takes more (`TCP_NOTSENT_LOWAT`). Chosen: above the
+/// bytes of one read, and little enough that the host's side does not run seconds ahead of a slow link.
 const UNSENT: &str = "131072";
 
 /// Addresses on both sides.
 #[derive(Clone, Copy, Debug)]
 pub struct Addresses<'a> {
-    /// The addresses of the near namespace. Those of other sources are dropped by the far one.
+    /// The addresses of the near namespace. The far one drops packets with other sources.
     pub near: &'a [IpAddr],
-    /// Stand for the host's loopback address of the same kind, and at port 53 for its nameserver.
+    /// Addresses that stand for the host's loopback address of the same family, and at port 53 for its
+    /// nameserver.
     pub gateway: &'a [IpAddr],
-    /// Where the host asks for names.
+    /// The host's nameserver.
     pub nameserver: Option<SocketAddr>,
 }
 
@@ -74,19 +76,19 @@ pub struct Addresses<'a> {
 pub enum Refusal {
     /// The host's resolv.conf names no server.
     NoNameserver,
-    /// The address is not one of a single other host.
+    /// The address is not that of a single other host.
     NotUnicast,
     /// The other end refused.
     Refused,
-    /// There is no route to it.
+    /// No route leads to the address.
     Unreachable,
     /// No answer came in time.
     TimedOut,
-    /// There are as many connections as there may be.
+    /// The maximum of connections is reached.
     TooMany,
     /// The helper process does not answer.
     Helper,
-    /// The system said something else.
+    /// Another error of the system.
     Other,
 }
 
@@ -103,7 +105,7 @@ impl Refusal {
         Self::Other,
     ];
 
-    /// Its name in results.
+    /// The reason's name in results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -130,7 +132,7 @@ impl Refusal {
         }
     }
 
-    /// Of an error of a socket of the host's side.
+    /// The reason for an error of a socket on the host's side.
     fn of_socket(error: &io::Error) -> Self {
         match error.raw_os_error().map(Errno::from_raw) {
             Some(Errno::EPIPE | Errno::EAGAIN) | None => Self::Other,
@@ -139,7 +141,7 @@ impl Refusal {
     }
 }
 
-/// Up, which is out, and down.
+/// Counts by direction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpDown {
     /// From the command to the host.
@@ -148,18 +150,18 @@ pub struct UpDown {
     pub down: u64,
 }
 
-/// What the proxy did.
+/// Counters of the proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Connections that were made outside.
+    /// Connections opened outside.
     pub connections: u64,
-    /// Connections that one of the ends, or the way, broke off.
+    /// Connections that one of the ends, or the network, broke off.
     pub broken_off: u64,
     /// Bytes of connections.
     pub bytes: UpDown,
-    /// Pairs of a sender and a destination of datagrams.
+    /// Sessions: pairs of a sender and a destination of datagrams.
     pub sessions: u64,
-    /// Datagrams handed on.
+    /// Datagrams forwarded.
     pub datagrams: UpDown,
     /// Datagrams that the system did not take.
     pub datagrams_lost: u64,
@@ -185,7 +187,7 @@ pub enum HostProxyError {
     /// The far namespace cannot be set up.
     #[error("cannot open the path to the host's network: {0}")]
     Sysctl(#[from] SysctlError),
-    /// No descriptors.
+    /// Descriptors are missing.
     #[error("cannot open the path to the host's network: cannot {what}: {errno}")]
     System {
         /// The step that failed.
@@ -195,7 +197,7 @@ pub enum HostProxyError {
     },
 }
 
-/// A running proxy. When dropped, it ends, with all connections.
+/// A running proxy. Dropping it ends the proxy and all its connections.
 #[derive(Debug)]
 pub struct HostProxy {
     thread: Option<JoinHandle<()>>,
@@ -203,7 +205,7 @@ pub struct HostProxy {
     wake: Arc<EventFd>,
 }
 
-/// What the proxy's thread shares with others.
+/// State that the proxy's thread shares with others.
 #[derive(Debug, Default)]
 struct Shared {
     stop: AtomicBool,
@@ -211,14 +213,14 @@ struct Shared {
 }
 
 impl Shared {
-    /// A panic of the other thread leaves numbers, which are good enough.
+    /// After a panic of the other thread the counters are still good enough.
     fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl HostProxy {
-    /// Opens the proxy with `helper`, from `far`, which is the namespace of a [`apportion_linux::host::Host`]. The
+    /// Opens the proxy with `helper`, from `far`, the namespace of a [`apportion_linux::host::Host`]. The
     /// gate must see each frame that goes there ([`crate::bridge::Bridge::set_listener_gate`]).
     ///
     /// # Errors
@@ -243,13 +245,13 @@ impl HostProxy {
         Ok((Self { thread, shared, wake }, listener_gate))
     }
 
-    /// What was done so far; some milliseconds old at most.
+    /// The counters, at most some milliseconds old.
     #[must_use]
     pub fn counts(&self) -> Counts {
         *self.shared.counts()
     }
 
-    /// Ends it, with all connections and the helper. What was done.
+    /// Ends the proxy, with all connections and the helper, and returns the counters.
     #[must_use]
     pub fn close(mut self) -> Counts {
         self.end();
@@ -258,7 +260,7 @@ impl HostProxy {
 
     fn end(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
-        // A full counter has woken the thread already; the panic hook has reported a panic there.
+        // A full counter means that the thread is awake already; the panic hook has reported any panic there.
         let _ = self.wake.write(1);
         let _ = self.thread.take().map(JoinHandle::join);
     }
@@ -270,13 +272,14 @@ impl Drop for HostProxy {
     }
 }
 
-/// The limit of listeners, connections and sessions, each: a listener and a session take one descriptor, a connection two.
+/// The limit of listeners, connections and sessions, each. A listener and a session take one descriptor, a
+/// connection two.
 fn max_entries() -> Result<usize, Errno> {
     let (soft, _) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok((soft.saturating_sub(SPARE) / 4).clamp(1, MAX_ENTRIES) as usize)
 }
 
-/// Makes the calling thread's namespace take each address for its own, but those of the near side.
+/// Makes the calling thread's namespace take every address except those of the near side for its own.
 fn take_all_addresses(near: &[IpAddr]) -> Result<(), HostProxyError> {
     let mut netlink = Netlink::open()?;
     let (loopback, device) = (netlink.index_of("lo")?, netlink.index_of(INTERFACE)?);
@@ -307,7 +310,7 @@ impl Connector {
         Self { helper, gateway: gateway.to_vec(), nameserver, counts: Counts::default() }
     }
 
-    /// A socket to what stands outside for the destination `to`.
+    /// A socket to the address outside for which the destination `to` stands.
     fn open(&mut self, transport: Transport, to: SocketAddr) -> Result<OwnedFd, Refusal> {
         let opened = stands_for(to, &self.gateway, self.nameserver)
             .and_then(|to| self.helper.open(transport, to).map_err(Refusal::of));
@@ -319,7 +322,7 @@ impl Connector {
     }
 }
 
-/// Where outside a destination of the inside is.
+/// The address outside for which a destination inside stands.
 fn stands_for(
     to: SocketAddr,
     gateway: &[IpAddr],
@@ -339,7 +342,7 @@ fn stands_for(
         && !address.is_multicast()
         && match address {
             IpAddr::V4(address) => !address.is_broadcast(),
-            // An address of a link says nothing about which.
+            // A link-local address does not say on which link.
             IpAddr::V6(address) => !address.is_unicast_link_local(),
         };
     if is_of_one_host { Ok(SocketAddr::new(address, to.port())) } else { Err(Refusal::NotUnicast) }
@@ -355,7 +358,7 @@ mod tests {
         let server = "127.0.0.53:53".parse().unwrap();
         let of = |to: &str| stands_for(to.parse().unwrap(), &gateway, Some(server)).map(|to| to.to_string());
         assert_eq!(of("100.64.0.1:80"), Ok("127.0.0.1:80".into()));
-        // As a socket for both kinds shows it.
+        // The form in which a socket for both families shows the address.
         assert_eq!(of("[::ffff:100.64.0.1]:80"), Ok("127.0.0.1:80".into()));
         assert_eq!(of("[fd00::1]:80"), Ok("[::1]:80".into()));
         assert_eq!(of("100.64.0.1:53"), Ok("127.0.0.53:53".into()));

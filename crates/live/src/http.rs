@@ -1,11 +1,12 @@
-//! A minimal HTTP/1.0 (RFC 1945) for metrics and commands: one request and one answer on each connection.
+//! A minimal HTTP/1.0 (RFC 1945) for metrics and commands: one request and one answer per connection.
 //!
-//! [`Clients`] serves several connections at once and never waits for any: a slow or silent client delays no other. Each has
-//! `TO_ASK` to send its request, of at most `MAX_BYTES` bytes, and `TO_TAKE` to take the answer. Of more than
-//! `MAX_CLIENTS` the one that has waited longest is closed, first among those that have not sent their request yet. An answer
-//! that is not known yet is given later, and delays no other client either. A body has a `Content-Length` of at most
-//! `MAX_BODY`; one that is longer or comes in chunks is refused: the client gets its answer and the end of it, and for
-//! `TO_DRAIN` what it goes on sending is read and dropped, at most `MAX_DRAIN` bytes.
+//! [`Clients`] serves several connections and never blocks: a slow or silent client delays no other. Each has
+//! `TO_ASK` to send its request, of at most `MAX_BYTES` bytes, and `TO_TAKE` to take the answer. Beyond
+//! `MAX_CLIENTS` connections the one that has waited longest is closed, first among those that have not sent
+//! their request yet. An answer that is not yet known is given later, and delays no other client either. A
+//! body has a `Content-Length` of at most `MAX_BODY`; a longer or chunked one is refused. The client then
+//! gets its answer and the end of the stream, and for `TO_DRAIN` its further input is read and discarded, at
+//! most `MAX_DRAIN` bytes.
 
 use std::fmt::Debug;
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,23 +17,25 @@ use apportion_core::units::{Span, Time};
 use nix::poll::PollFlags;
 use nix::sys::socket::{Shutdown, shutdown};
 
-/// Maximum of bytes of the head of a request. Chosen: browsers send some hundred.
+/// Maximum of bytes of the head of a request. Chosen: browsers send several hundred.
 const MAX_BYTES: usize = 4_096;
-/// Maximum of bytes of its body. Chosen: the table of a queue with a hundred classes takes 10 kB, and all clients together 4 MB.
+/// Maximum of bytes of the body. Chosen: the table of a queue with a hundred classes takes 10 kB, and all
+/// clients together 4 MB.
 const MAX_BODY: usize = 64 << 10;
 /// How long a client may take to send its request. Chosen: a program on a busy machine needs some 100 ms.
 const TO_ASK: Span = Span::from_secs(5);
-/// How long it may take to read the answer, once that is known. Chosen: as the clients of this program wait.
+/// How long a client may take to read the answer, once that is known. Chosen: as long as the clients of this
+/// program wait.
 const TO_TAKE: Span = Span::from_secs(20);
-/// Clients that are served at once. Chosen: a scrape and a command, and many that misbehave; two descriptors in three of those
-/// that a process has by default stay free.
+/// Maximum of clients at once. Chosen: a scrape and a command, and many that misbehave; two thirds of the
+/// descriptors that a process has by default stay free.
 const MAX_CLIENTS: usize = 64;
-/// How long the rest of a body is read that is refused, and how many bytes of it, so that the answer arrives: closing a
-/// connection with unread input resets it, which can overtake what was sent (RFC 9112 section 9.6). Chosen: some round trips, and
-/// several times what a network has under way.
+/// How long, and up to how many bytes, a refused body is read so that the answer arrives: closing a
+/// connection with unread input resets it, and the reset can overtake the answer (RFC 9112 section 9.6).
+/// Chosen: some round trips, and several times the bytes that a network has in flight.
 const TO_DRAIN: Span = Span::from_secs(2);
 const MAX_DRAIN: usize = 1 << 20;
-/// Maximum of bytes of an answer that a client takes: the longest configuration has some hundred kB.
+/// Maximum of bytes of an answer that a client reads. Chosen: the longest configuration has some hundred kB.
 const MAX_ANSWER: u64 = 16 << 20;
 
 #[derive(Debug)]
@@ -41,13 +44,13 @@ pub struct Answer {
     pub status: u16,
     /// Content type of the body.
     pub kind: &'static str,
-    /// Content security policy, of what a browser runs.
+    /// Content security policy, for answers that a browser runs.
     pub policy: Option<&'static str>,
     pub body: String,
 }
 
 impl Answer {
-    /// Text with this status.
+    /// An answer with this text and status.
     #[must_use]
     pub fn text(status: u16, body: impl Into<String>) -> Self {
         Self { status, kind: "text/plain; charset=utf-8", policy: None, body: body.into() }
@@ -58,7 +61,7 @@ impl Answer {
         Self { status: 200, kind: "application/json", policy: None, body }
     }
 
-    /// What is sent.
+    /// The answer with its head, as it is sent.
     fn with_head(&self) -> Vec<u8> {
         let Self { status, kind, policy, body } = self;
         let policy =
@@ -89,28 +92,28 @@ impl Answer {
     }
 }
 
-/// A request that is complete.
+/// A complete request.
 #[derive(Clone, Copy, Debug)]
 pub struct Request<'a> {
-    /// Such as `GET`.
+    /// The method, for example `GET`.
     pub method: &'a str,
     /// Path and query.
     pub target: &'a str,
-    /// Its first line and fields.
+    /// The first line and the fields.
     head: &'a str,
-    /// What follows.
+    /// The body; empty if there is none.
     pub body: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// The value of a field, without blanks around it; the first of that name.
+    /// The value of a field, without blanks around it; the first one of that name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&'a str> {
         fields(self.head, name).next()
     }
 }
 
-/// The values of the fields of this name.
+/// The values of the fields with this name.
 fn fields<'a>(head: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     let value = move |line: &'a str| {
         let (own, value) = line.split_once(':')?;
@@ -119,7 +122,7 @@ fn fields<'a>(head: &'a str, name: &str) -> impl Iterator<Item = &'a str> {
     head.lines().skip(1).take_while(|line| !line.is_empty()).filter_map(value)
 }
 
-/// A connection whose calls do not block.
+/// A non-blocking connection.
 pub trait Stream: Read + Write + AsFd + Debug + Send {}
 impl<S: Read + Write + AsFd + Debug + Send> Stream for S {}
 
@@ -131,36 +134,37 @@ pub struct Clients(Vec<Client>);
 #[derive(Debug)]
 struct Client {
     stream: Box<dyn Stream>,
-    /// When it is dropped; [`Time::MAX`] while it waits for its answer.
+    /// When the client is dropped; [`Time::MAX`] while it waits for its answer.
     deadline: Time,
     state: State,
 }
 
-/// What is awaited of a client.
+/// What the server expects of a client.
 #[derive(Debug)]
 enum State {
-    /// The rest of its request.
+    /// The rest of its request. Holds the bytes so far.
     Asking(Vec<u8>),
-    /// Nothing: its answer is not known yet.
+    /// Nothing: the answer is not known yet.
     Waiting,
-    /// That it takes the rest of the answer.
+    /// To read the rest of the answer.
     Taking(Taking),
-    /// The end of what it sends, or so many bytes more.
+    /// To end its input, which is discarded. Holds the bytes that are still read.
     Draining(usize),
 }
 
-/// An answer on its way.
+/// An answer under way.
 #[derive(Debug)]
 struct Taking {
     answer: Vec<u8>,
-    /// Bytes that it has taken.
+    /// Bytes sent.
     taken: usize,
-    /// Whether it sends a body that was refused.
+    /// Whether the client sends a body that was refused.
     is_sending: bool,
 }
 
 impl Clients {
-    /// Serves a connection that was accepted at `now`, as [`serve`](Self::serve) does. Its calls must not block.
+    /// Adds a connection that was accepted at `now` and serves it as [`serve`](Self::serve) does. The
+    /// connection must not block.
     pub fn add(
         &mut self,
         now: Time,
@@ -169,12 +173,13 @@ impl Clients {
     ) {
         let state = State::Asking(Vec::new());
         let mut client = Client { stream: Box::new(stream), deadline: now + TO_ASK, state };
-        // Most have asked by now, and need no place.
+        // Most clients have sent their request by now, and need no place.
         if !client.stays(now, &mut answer) {
             return;
         }
         if self.0.len() >= MAX_CLIENTS {
-            // Those that have their answer go first. Those that have asked delay only themselves, and come last.
+            // Clients that have their answer are closed first. Clients that have sent their request delay
+            // only themselves, and come last.
             let rank = |state: &State| match state {
                 State::Draining(_) => 0,
                 State::Asking(_) => 1,
@@ -188,12 +193,12 @@ impl Clients {
         self.0.push(client);
     }
 
-    /// What to wait for, of each client.
+    /// Descriptors to poll, with the events to wait for.
     pub fn interests(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
         self.0.iter().filter_map(|client| {
             let flags = match client.state {
                 State::Asking(_) | State::Draining(_) => PollFlags::POLLIN,
-                // One that has gone would be reported again and again.
+                // The poll would report a client that has gone again and again.
                 State::Waiting => return None,
                 State::Taking(_) => PollFlags::POLLOUT,
             };
@@ -201,13 +206,14 @@ impl Clients {
         })
     }
 
-    /// When a client is dropped next.
+    /// When the next client times out.
     pub fn deadline(&self) -> Option<Time> {
         self.0.iter().map(|client| client.deadline).min()
     }
 
-    /// Reads and writes what can be at once, and drops clients that are done, failed or too slow. `answer` is given
-    /// each request that is complete; if it returns none, [`answer_waiting`](Self::answer_waiting) answers later.
+    /// Reads and writes as far as possible without blocking, and drops clients that are done, failed or too
+    /// slow. `answer` gets each complete request; if it returns none,
+    /// [`answer_waiting`](Self::answer_waiting) answers later.
     pub fn serve(&mut self, now: Time, mut answer: impl FnMut(&Request<'_>) -> Option<Answer>) {
         self.0.retain_mut(|client| client.stays(now, &mut answer));
     }
@@ -225,13 +231,13 @@ impl Clients {
 }
 
 impl Client {
-    /// Lets it take this answer from `now` on.
+    /// Gives the client this answer, which it must take within a time that begins at `now`.
     fn give(&mut self, now: Time, answer: &Answer, is_sending: bool) {
         self.deadline = now + TO_TAKE;
         self.state = State::Taking(Taking { answer: answer.with_head(), taken: 0, is_sending });
     }
 
-    /// Does what can be done at once. Whether something is left to do.
+    /// Proceeds as far as possible without blocking. Returns whether the client stays.
     fn stays(&mut self, now: Time, answer: &mut impl FnMut(&Request<'_>) -> Option<Answer>) -> bool {
         match self.advance(now, answer) {
             Ok(()) => false,
@@ -243,10 +249,10 @@ impl Client {
         }
     }
 
-    /// Goes on until it has its answer.
+    /// Proceeds until the client has its answer.
     ///
     /// # Errors
-    /// If the stream fails, the request is too long, or nothing can be done at once.
+    /// If the stream fails or would block, or the request is too long.
     fn advance(
         &mut self,
         now: Time,
@@ -278,10 +284,10 @@ impl Client {
 }
 
 impl Taking {
-    /// Writes what is left.
+    /// Writes the rest of the answer.
     ///
     /// # Errors
-    /// If the stream fails or takes no more at once.
+    /// If the stream fails or would block.
     fn write(&mut self, stream: &mut impl Write) -> io::Result<()> {
         while self.taken < self.answer.len() {
             match stream.write(&self.answer[self.taken..]) {
@@ -295,10 +301,10 @@ impl Taking {
     }
 }
 
-/// Reads until the end, or `left` bytes.
+/// Reads and discards up to the end, or `left` bytes.
 ///
 /// # Errors
-/// If the stream fails or has nothing yet.
+/// If the stream fails or would block.
 fn drain(stream: &mut impl Read, left: &mut usize) -> io::Result<()> {
     let mut buffer = [0; 4_096];
     while *left > 0 {
@@ -312,7 +318,7 @@ fn drain(stream: &mut impl Read, left: &mut usize) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether `request` has a body that is not read.
+/// Whether `request` has a body that is refused.
 fn is_refused(request: &[u8]) -> bool {
     let head = head_length(request).and_then(|length| request.get(..length));
     head.is_some_and(|head| body_length(&String::from_utf8_lossy(head)).is_err())
@@ -338,22 +344,22 @@ fn asked(request: &[u8], answer: impl FnOnce(&Request<'_>) -> Option<Answer>) ->
     }
 }
 
-/// The bytes of the head, with the empty line that ends it; none if it is not complete.
+/// The length of the head in bytes, with the empty line that ends it; none if the head is not complete.
 fn head_length(request: &[u8]) -> Option<usize> {
     request.windows(4).position(|four| four == b"\r\n\r\n").map(|at| at + 4)
 }
 
-/// The bytes of the body behind this head.
+/// The length of the body in bytes, by this head.
 ///
 /// # Errors
-/// The answer to a body that is not read.
+/// The answer that refuses the body.
 fn body_length(head: &str) -> Result<usize, Answer> {
     if fields(head, "transfer-encoding").next().is_some() {
         return Err(Answer::text(411, "send the body in one piece, with its Content-Length\n"));
     }
     let mut lengths = fields(head, "content-length");
     let Some(length) = lengths.next() else { return Ok(0) };
-    // RFC 9112 section 6.3: two that differ are an attack on what is in between.
+    // RFC 9112 section 6.3: two lengths that differ are an attack on intermediaries.
     if lengths.any(|other| other != length)
         || length.is_empty()
         || !length.bytes().all(|byte| byte.is_ascii_digit())
@@ -370,11 +376,12 @@ fn body_length(head: &str) -> Result<usize, Answer> {
     Ok(length)
 }
 
-/// What may be asked for under any name: it names no host.
+/// Paths that are served under any host name: their answers name no hosts of the network.
 const ANY_HOST: [&str; 2] = ["/metrics", "/healthz"];
 
-/// Whether a browser asks for a page of another site, whose name points to this machine for the moment: that page could read
-/// what it gets. Browsers name the host always (RFC 9112 section 3.2); what names none is no browser.
+/// Whether a browser sends this request for a page of another site that made its name point to this machine
+/// (DNS rebinding): that page could read the answer. Browsers always name the host (RFC 9112 section 3.2); a
+/// request without a host is not from a browser.
 fn is_of_another_site(head: &str) -> bool {
     let mut hosts = fields(head, "host");
     hosts.any(|host| {
@@ -385,14 +392,14 @@ fn is_of_another_site(head: &str) -> bool {
     })
 }
 
-/// Adds to `request` until it is complete, or the client sends no more.
+/// Appends to `request` until it is complete, or the client's input ends.
 ///
 /// # Errors
-/// If the stream fails or has nothing yet, or the head is too long.
+/// If the stream fails or would block, or the head is too long.
 fn read_request(stream: &mut impl Read, request: &mut Vec<u8>) -> io::Result<()> {
     let mut buffer = [0; 1_024];
     loop {
-        // A body that is refused is not waited for.
+        // A refused body is not waited for.
         let whole = head_length(request)
             .map(|head| head + body_length(&String::from_utf8_lossy(&request[..head])).unwrap_or(0));
         match whole {
@@ -415,7 +422,7 @@ fn read_request(stream: &mut impl Read, request: &mut Vec<u8>) -> io::Result<()>
 /// Sends a request on `stream`, as a client. Returns the status and the body.
 ///
 /// # Errors
-/// If the stream fails, or the answer is none.
+/// If the stream fails, or the answer is not HTTP.
 pub fn request(mut stream: impl Read + Write, method: &str, path: &str) -> io::Result<(u16, String)> {
     write!(stream, "{method} {path} HTTP/1.0\r\n\r\n")?;
     let mut answer = String::new();

@@ -1,19 +1,19 @@
-//! The laboratory: a scenario over the kernel's real TCP.
+//! The laboratory: runs a scenario over the kernel's real TCP.
 //!
-//! Hosts are network namespaces; everything between them is run by one [engine](crate::engine), in a namespace
-//! without addresses; one thread plays all applications. Nothing of it outlives the process, because
-//! namespaces last only as long as a process holds them.
+//! Hosts are network namespaces; one [engine](crate::engine), in a namespace without addresses, runs
+//! everything between them; one thread plays all applications. The namespaces disappear with the process that
+//! holds them.
 //!
 //! | module | holds |
 //! |---|---|
-//! | `network` | which nodes are hosts, and which way packets go |
-//! | [`external`] | queues that something outside of the engine carries out |
+//! | `network` | which nodes are hosts, and the routes of packets |
+//! | [`external`] | queues that something outside the engine carries out |
 //! | `world` | classifies packets for the engine |
 //! | `routers` | routers that exchange reports, as packets |
 //! | `tcp` | the parameters of a scenario's TCP, as options and settings of the kernel |
 //! | [`driver`] | the thread that plays all applications |
 //! | `play` | the course of a run: samples, changes, notifications of sources |
-//! | `results` | what was measured |
+//! | `results` | measurements |
 
 pub mod driver;
 mod error;
@@ -57,25 +57,26 @@ use play::Lab;
 use routers::LabRouters;
 use world::LabWorld;
 
-/// Bytes of frames in flight at most. Chosen: 0.4 s of 5 Gbit/s.
+/// Maximum bytes of frames in flight. Chosen: 0.4 s of 5 Gbit/s.
 const MAX_BYTES: usize = 256 << 20;
 
-/// Enters a user namespace of its own with the whole process, which must have a single thread: call it before
-/// anything else. Before that it asks for real-time scheduling of the calling thread and for locked memory, for runs of this
-/// thread to keep real time; [`Precision::read`] says what was granted.
+/// Moves the whole process into a user namespace of its own. The process must have a single thread: call this
+/// first. Before that the function asks for real-time scheduling of the calling thread and for locked memory,
+/// so that runs on this thread keep real time; [`Precision::read`] says what the system granted.
 ///
 /// # Errors
-/// If the system forbids it, with the setting that does.
+/// If the system forbids it; names the setting to change.
 pub fn enter() -> Result<(), LabError> {
     Precision::ask();
     enter_user_namespace(Isolation { identity: Identity::Root, network: true, mounts: false })?;
-    // With its thread, which no process may have that enters a user namespace.
+    // This ends its thread: a process with two threads may not enter a user namespace.
     Precision::seal();
     Ok(())
 }
 
-/// Enters a network namespace of its own with the calling thread, which needs the rights of root and keeps them: programs of the kernel may not be
-/// loaded in a user namespace. Otherwise as [`enter`].
+/// Moves the calling thread into a network namespace of its own. The thread needs the rights of root and
+/// keeps them, because programs of the kernel may not be loaded in a user namespace. Otherwise like
+/// [`enter`].
 ///
 /// # Errors
 /// If the system forbids it.
@@ -86,10 +87,10 @@ pub fn enter_as_root() -> Result<(), LabError> {
     Ok(())
 }
 
-/// Checks that a scenario can be run here, without running it.
+/// Checks that a scenario can run here, without running it.
 ///
 /// # Errors
-/// The first thing that only a simulator can do.
+/// The first key that only a simulator supports.
 pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     let refuse = |path: String, message| Err(LabError::Simulated { path, message });
     for link in &scenario.links {
@@ -148,7 +149,7 @@ pub fn check(scenario: &Scenario) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Why a source is for the simulator alone, if it is.
+/// The reason why only the simulator supports a source, if so.
 const fn simulated(source: &Source) -> Option<&'static str> {
     match source {
         Source::Web(_) => {
@@ -167,12 +168,13 @@ const fn simulated(source: &Source) -> Option<&'static str> {
     }
 }
 
-/// What fits a frame with its headers, below 2^16 bytes.
+/// Maximum of a packet in bytes: with its headers it fits a frame, below 2^16 bytes.
 const MAX_PACKET: Bytes = Bytes::new(65_000);
-/// IPv4 and UDP headers, and a byte.
+/// Minimum of a datagram in bytes: IPv4 and UDP headers, and one byte.
 const MIN_DATAGRAM: Bytes = Bytes::new(29);
 
-/// The TCP parameters of a scenario that the kernel does not support, and what it does instead, each once.
+/// The TCP parameters of a scenario that the kernel does not support, each once, with what the kernel does
+/// instead.
 #[must_use]
 pub fn unsupported(scenario: &Scenario) -> Vec<String> {
     let mut all = BTreeSet::new();
@@ -188,28 +190,29 @@ pub fn unsupported(scenario: &Scenario) -> Vec<String> {
     all.into_iter().collect()
 }
 
-/// Runs a scenario with `seed`, which decides what is by chance in sources, disciplines and losses; what the
-/// kernel does is never twice the same. None if `cancel` was set before the end.
+/// Runs a scenario. `seed` decides the random events of sources, disciplines and losses; the kernel's part is
+/// never twice the same. Returns none if `cancel` was set before the end.
 ///
 /// # Errors
-/// If it cannot be run, or could not to its end.
+/// If the scenario cannot run, or a run fails.
 pub fn run(scenario: &Scenario, seed: u64, cancel: &AtomicBool) -> Result<Option<Outcome>, LabError> {
     run_with(scenario, seed, &Extras::default(), cancel)
 }
 
-/// What a run can have besides.
+/// Options of a run.
 #[derive(Clone, Copy, Default)]
 pub struct Extras<'a> {
-    /// Is called at the end of each sample interval, on the thread that moves packets: what it takes makes them late.
+    /// Called at the end of each sample interval, on the thread that moves packets: the time of the call
+    /// makes them late.
     pub on_sample: Option<OnSample<'a>>,
-    /// Carries out queues in the place of the engine; default: none.
+    /// Carries out queues in place of the engine; default: none.
     pub queues: Option<&'a dyn QueueBackend>,
 }
 
-/// As [`run`], with these.
+/// Like [`run`], with options.
 ///
 /// # Errors
-/// As [`run`], and if a queue cannot be carried out outside.
+/// As [`run`], and if a queue cannot be carried out outside the engine.
 pub fn run_with(
     scenario: &Scenario,
     seed: u64,
@@ -222,14 +225,14 @@ pub fn run_with(
     }
     let hashed = scenario.hashed(seed);
     let scenario = hashed.as_deref().unwrap_or(scenario);
-    // The kernel removes devices in its own time: each run has a namespace of its own for the engine.
+    // The kernel removes devices asynchronously, so the engine of each run has a namespace of its own.
     Namespace::create()?.run(|| run_here(scenario, seed, extras, cancel))?
 }
 
-/// Checks that `backend` can carry out the queues of a scenario that it is to, without running it.
+/// Checks that `backend` can carry out those queues of a scenario that it should, without running it.
 ///
 /// # Errors
-/// The first that it cannot.
+/// The first queue that it cannot carry out.
 pub fn check_queues(scenario: &Scenario, backend: &dyn QueueBackend) -> Result<(), LabError> {
     backend.check(scenario).map_err(|ParamError { key, message }| LabError::Queue { path: key, message })
 }
@@ -242,7 +245,7 @@ fn run_here(
 ) -> Result<Option<Outcome>, LabError> {
     let (planned, numbers) = connections(scenario, seed);
     let mut network = Network::new(scenario, &planned)?;
-    // First, as it may be refused.
+    // First, as it may fail.
     let opened = extras.queues.map(|backend| backend.open(scenario, &numbers)).transpose();
     let failed = |ParamError { key, message }| LabError::QueueFailed(format!("{key}: {message}"));
     let (mut queues, health) = match opened.map_err(failed)? {
@@ -262,14 +265,14 @@ fn run_here(
 
     let longest = (network::mtu(scenario) + ETHERNET).get() as usize;
     let pool = Pool::new((MAX_BYTES / longest) as u32, longest);
-    // The last one is of messages between routers.
+    // The last flow stands for messages between routers.
     let mut shared = SharedState::new(pool, numbers.id_count() + 1);
     shared.flow_of_id = numbers.flows_by_id();
     let signals = arrivals(&queues)?;
     let links = network::links(scenario, (&tables, &numbers), seed, &mut queues);
     let routers = LabRouters::new(scenario, seed, &numbers, &mut network.routes);
     let world = LabWorld::new(scenario, network.connections, numbers.clone(), marks, routers);
-    // A timer that goes off 50 µs late by default would be our lateness (prctl(2)).
+    // A timer is late by 50 µs by default, which would count as our lateness (prctl(2)).
     let _ = set_timerslack(1);
     let clock = Clock::start();
     let io = Ports::new(clock, ports).map_err(EngineError::Wait)?;
@@ -282,7 +285,7 @@ fn run_here(
     lab.watched(extras.on_sample).with_queues(health).run(cancel)
 }
 
-/// Where packets come out of these queues.
+/// Descriptors that become readable when packets leave these queues.
 fn arrivals(
     queues: &BTreeMap<LinkId, Box<dyn ExternalQueue>>,
 ) -> Result<Vec<(LinkId, std::os::fd::OwnedFd)>, LabError> {

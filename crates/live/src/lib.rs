@@ -2,16 +2,16 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`packet`] | what moves through links for each frame |
+//! | [`packet`] | the handle of a frame that moves through links |
 //! | [`pace`], [`link`] | when packets can be sent; one direction of a link: queue, transmitter, wire |
-//! | `timer_heap` | what is due next |
+//! | `timer_heap` | due times, the next one first |
 //! | [`engine`] | moves frames between ports and links, by the clock |
 //! | [`bridge`] | two ports with a link each way |
 //! | [`endpoint`], `http`, `page` | a listener and its clients; requests and answers; pages for browsers |
 //! | `notifications`, [`unix_socket`] | overload notifications to applications |
 //! | [`frame`] | parses Ethernet frames, and edits the few fields that routers change |
 //! | `flow_table` | numbers of flows |
-//! | `acks` | which ACKs of TCP say nothing that a later one does not |
+//! | `acks` | ACKs of TCP that a later one makes redundant |
 //! | [`wire_label`] | labels in IPv6 flow labels and IPv4 identifications |
 //! | [`gateway`] | a bump in the wire between two interfaces |
 //! | [`lab`] | a scenario over the kernel's real TCP |

@@ -1,12 +1,12 @@
-//! One direction of a link: a queue discipline, a transmitter and a wire, driven by a caller that has a clock.
+//! One direction of a link: a queue discipline, a transmitter and a wire, driven by a caller with a clock.
 //!
-//! It does no I/O. [`next`](Link::next) says when something happens and [`on_timer`](Link::on_timer) does it, for
-//! the time at which it was due: a caller that comes late makes nothing else late, because the next departure
-//! follows from the last one and not from the clock.
+//! A link does no I/O. [`next`](Link::next) returns the time of its next event, and
+//! [`on_timer`](Link::on_timer) handles the event as of that time. A caller that comes late delays no other
+//! event, because the next departure follows from the last one and not from the clock.
 //!
 //! The packet in transmission is not in the queue. A wire is first in, first out, unless its jitter lets packets overtake others.
 //!
-//! Cost: O(1) per packet besides the discipline's.
+//! Cost: O(1) per packet, plus the cost of the discipline.
 
 #[cfg(test)]
 mod tests;
@@ -26,23 +26,23 @@ use crate::acks;
 use crate::pace::Pace;
 use crate::packet::Packet;
 
-/// What links share: the buffers of frames, and the counters of flows.
+/// State that links share: the buffers of frames, and the counters of flows.
 #[derive(Debug)]
 pub struct SharedState {
-    /// The buffers that frames lie in.
+    /// The buffers of frames.
     pub pool: Pool,
-    /// By [account](Packet::account), which most worlds number as flows.
+    /// Counters by [account](Packet::account); most worlds number accounts as flows.
     pub flows: Vec<Counters>,
-    /// The flow of the outcome by id; empty if allocations are not measured, the default.
+    /// The flow of the results by id; empty if allocations are not measured, the default.
     pub flow_of_id: Vec<u32>,
-    /// Overload notifications of disciplines, with their time and the number of the link, until they are taken out;
-    /// the latest of at most [`MAX_OVERLOADS`](Self::MAX_OVERLOADS).
+    /// Overload notifications of disciplines, with their time and the number of the link, until they are
+    /// taken out; at most the latest [`MAX_OVERLOADS`](Self::MAX_OVERLOADS).
     pub overloads: VecDeque<(Time, u32, Overload)>,
     /// Sees every packet on every link, for logs. Default: none.
     pub observer: Option<Box<dyn Observer>>,
 }
 
-/// Sees what happens to packets on links, by the number of the link, as it happens.
+/// Sees events of packets on links as they happen, by the number of the link.
 pub trait Observer: std::fmt::Debug + Send {
     /// A packet comes to the queue.
     fn entered(&mut self, now: Time, link: u32, packet: &Packet);
@@ -53,13 +53,13 @@ pub trait Observer: std::fmt::Debug + Send {
     /// The run has ended.
     ///
     /// # Errors
-    /// If what it saw could not be written.
+    /// If events could not be written.
     fn finish(self: Box<Self>, now: Time) -> std::io::Result<()>;
 }
 
 impl SharedState {
-    /// Maximum of overload notifications that wait to be taken out. Chosen: far more than one round of a discipline
-    /// issues.
+    /// Maximum of overload notifications that wait to be taken out. Chosen: many more than one round of a
+    /// discipline issues.
     pub const MAX_OVERLOADS: usize = 1_024;
 
     /// Counters of zero for accounts with numbers below `flows`.
@@ -74,7 +74,7 @@ impl SharedState {
         }
     }
 
-    /// The counters of an account. Numbers beyond the last share its counters.
+    /// The counters of an account. Numbers beyond the last account share its counters.
     #[inline]
     pub fn account(&mut self, number: u32) -> Option<&mut Counters> {
         let last = self.flows.len().checked_sub(1)?;
@@ -123,10 +123,10 @@ impl LinkBackend<Packet> for SharedState {
 enum Transmitter {
     /// Idle: the last dequeue returned `None` from an empty queue.
     Idle,
-    /// Sends until then, when it asks again.
+    /// Busy until this time; then it asks for the next packet.
     Busy(Time),
-    /// Sends nothing although packets wait, or the discipline has something to tell: until then, when it lets them go or
-    /// tells it, or until the rate changes.
+    /// Sends nothing although packets wait, or the discipline has an event of its own: until this time, when
+    /// the discipline releases packets or handles the event, or until the rate changes.
     Held(Option<Time>),
 }
 
@@ -136,18 +136,18 @@ pub struct Link {
     transmitter: Transmitter,
     pace: Pace,
     wire: VecDeque<(Time, Packet)>,
-    /// Spent on what was sent.
+    /// Time spent on packets sent.
     busy: Span,
     other_way: Option<u32>,
-    /// All but the transmitter and the packets on the wire. Changes that concern the transmitter are methods of the
-    /// link.
+    /// Everything but the transmitter and the packets on the wire. Changes that concern the transmitter are
+    /// methods of the link.
     pub state: LinkState<Packet>,
 }
 
 impl Link {
-    /// An idle link with this pace, whose mean is the rate of its state from now on. `other_way` is the number of the
-    /// link of the opposite direction, which is issued the tickets that acknowledgements bring here; `None` if there
-    /// is none.
+    /// An idle link with this pace, whose mean becomes the rate of the link's state. `other_way` is the
+    /// number of the link of the opposite direction, which is issued the tickets that acknowledgements bring
+    /// here; `None` if there is none.
     #[must_use]
     pub fn new(parts: LinkParts<Packet>, pace: Pace, other_way: Option<u32>) -> Self {
         let state = LinkState::new(LinkParts { rate: pace.mean(), ..parts });
@@ -155,7 +155,7 @@ impl Link {
         Self { transmitter, pace, wire, busy, other_way, state }
     }
 
-    /// Takes a packet into the queue, and sends if the transmitter is free.
+    /// Queues a packet, and sends if the transmitter is free.
     pub fn enter(&mut self, now: Time, mut packet: Packet, shared: &mut SharedState) {
         if let Some(observer) = &mut shared.observer {
             observer.entered(now, self.state.index(), &packet);
@@ -167,13 +167,13 @@ impl Link {
         }
     }
 
-    /// The link of the opposite direction, and the rate of tickets that acknowledgements brought here for it since
-    /// the last call; `None` if they brought none.
+    /// The link of the opposite direction, and the rate of tickets that acknowledgements have brought here
+    /// for it since the last call; `None` if they brought none.
     pub fn take_ack_ticket_rate(&mut self) -> Option<(u32, TicketRate)> {
         self.other_way.zip(self.state.take_ack_ticket_rate())
     }
 
-    /// When [`on_timer`](Link::on_timer) is next to be called; never if nothing is under way.
+    /// When to call [`on_timer`](Link::on_timer) next; never if no packet is queued or in flight.
     #[must_use]
     pub fn next(&self) -> Time {
         let transmitter = match self.transmitter {
@@ -184,8 +184,8 @@ impl Link {
         self.wire.front().map_or(transmitter, |(arrival, _)| transmitter.min(*arrival))
     }
 
-    /// Does what is due at `now`, which is [`next`](Link::next), and hands over a packet that has reached the
-    /// end of the wire. Call it until `next` is later.
+    /// Handles the events due at `now`, which is [`next`](Link::next), and returns a packet that has reached
+    /// the end of the wire. Call it until `next` is later.
     pub fn on_timer(&mut self, now: Time, shared: &mut SharedState) -> Option<Packet> {
         match self.transmitter {
             Transmitter::Busy(until) | Transmitter::Held(Some(until)) if until <= now => {
@@ -203,7 +203,7 @@ impl Link {
         Some(packet)
     }
 
-    /// Asks the discipline for a packet and sends it.
+    /// Takes a packet from the discipline and sends it.
     fn start_next(&mut self, now: Time, shared: &mut SharedState) {
         if self.state.rate() == Rate::ZERO {
             self.transmitter = Transmitter::Held(None);
@@ -219,7 +219,7 @@ impl Link {
         }
     }
 
-    /// Asks a queue again that held packets back, since it may not do so any more.
+    /// Asks a queue again that held packets back, as it may release them now.
     pub fn retry(&mut self, now: Time, shared: &mut SharedState) {
         self.start_if_held(now, shared);
     }
@@ -245,16 +245,16 @@ impl Link {
         }
     }
 
-    /// The time in which what it sent was in transmission, to the end of the last packet: that of a trace
-    /// includes the wait for an opportunity.
+    /// The transmission time of packets sent, to the end of the last one; on a trace it includes the wait for
+    /// an opportunity.
     #[must_use]
     pub const fn busy(&self) -> Span {
         self.busy
     }
 }
 
-/// Changes that concern the transmitter. None of them loses a packet that fits; a packet in transmission finishes as
-/// it began.
+/// Changes that concern the transmitter. None of them loses a packet that fits; a packet in transmission
+/// finishes at its old rate.
 impl Link {
     /// Changes the pace from `now` on. Rate zero holds packets in the queue.
     pub fn set_pace(&mut self, now: Time, pace: Pace, shared: &mut SharedState) {
@@ -271,7 +271,8 @@ impl Link {
         }
     }
 
-    /// Changes what the discipline knows of a flow. Whether it was heeded; packets that were held back may then go.
+    /// Changes a setting of a flow. Returns whether the discipline supports it; packets that were held back
+    /// may then go.
     pub fn set_flow(
         &mut self,
         now: Time,

@@ -1,8 +1,9 @@
 //! Overload notifications of RAMP to applications (Li, Walpole, McNamee, Pu, Steere 2001, section 3.2.1): JSON lines over a
 //! Unix socket.
 //!
-//! A reader only reads: what it sends stays in its own buffer. No call waits for one; one that reads too slowly loses lines,
-//! and learns how many. Bounds: [`MAX_READERS`] readers with [`MAX_WAITING`] bytes each beyond the buffer of their socket.
+//! Readers only read: input from them stays unread in the socket's buffer. No call waits for a reader; one
+//! that reads too slowly loses lines, and learns how many. Bounds: [`MAX_READERS`] readers with
+//! [`MAX_WAITING`] bytes each beyond the buffer of their socket.
 
 use std::io::{self, ErrorKind, Write as _};
 use std::os::fd::{AsFd as _, BorrowedFd};
@@ -19,13 +20,14 @@ use serde_json::{Value, json};
 use crate::frame::FlowTuple;
 use crate::unix_socket;
 
-/// Readers that are served at once. Chosen: one for each of several applications.
+/// Maximum of readers at once. Chosen: one for each of several applications.
 const MAX_READERS: usize = 16;
-/// Connections that are accepted before others have their turn.
+/// Maximum of connections that are accepted before others get their turn.
 const ACCEPTS: usize = 2 * MAX_READERS;
-/// Bytes that wait for a reader. Chosen: some 250 lines.
+/// Maximum of bytes that wait for a reader. Chosen: some 250 lines.
 const MAX_WAITING: usize = 64 << 10;
-/// How long the listener rests whose connections cannot be accepted, such as for want of descriptors: it stays readable meanwhile.
+/// How long the listener pauses when it cannot accept, for example because no descriptors are free: it stays
+/// readable meanwhile.
 const REST: Span = Span::from_millis(100);
 
 /// An overload notification of a queue.
@@ -33,29 +35,29 @@ const REST: Span = Span::from_millis(100);
 pub(crate) struct Notice {
     /// When the queue issued it.
     pub at: Time,
-    /// The direction of the queue.
+    /// The name of the flow's rule, if it is known.
     pub direction: Direction,
     /// The name of the flow's rule, if one is known.
     pub rule: Option<String>,
-    /// Which packets the flow is.
+    /// The packets of the flow.
     pub packets: FlowPackets,
-    /// What it says.
+    /// The notification.
     pub overload: Overload,
 }
 
-/// Which packets a flow is.
+/// The packets of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FlowPackets {
-    /// Those with these addresses and ports.
+    /// Packets with these addresses and ports.
     Tuple(FlowTuple),
-    /// Those of an inside network.
+    /// Packets of an inside network.
     Network(Prefix),
-    /// All that match its rule.
+    /// All packets that match the flow's rule.
     Rule,
 }
 
 impl FlowPackets {
-    /// For a person: `udp 192.0.2.1:5004 > 198.51.100.2:5004`, a network, or nothing more than its rule.
+    /// Text for people: `udp 192.0.2.1:5004 > 198.51.100.2:5004`, a network, or `all`.
     pub fn text(&self) -> String {
         match self {
             Self::Tuple(tuple) => tuple.to_string(),
@@ -102,29 +104,29 @@ impl Notice {
 pub(crate) struct Readers {
     listener: UnixListener,
     readers: Vec<Reader>,
-    /// The first line for each.
+    /// The first line for each reader.
     greeting: String,
-    /// Until when no connections are accepted.
+    /// No connections are accepted until this time.
     rests: Option<Time>,
-    /// Whether none could be accepted the last time.
+    /// Whether the last attempt to accept failed.
     is_failing: bool,
 }
 
-/// One of them.
+/// One reader.
 #[derive(Debug)]
 struct Reader {
     stream: UnixStream,
-    /// What it has not taken yet.
+    /// Bytes not sent yet.
     waiting: Vec<u8>,
-    /// Lines that found no room since it was last told.
+    /// Lines lost since the last report of lost lines.
     lost: u64,
 }
 
 impl Readers {
-    /// Of a socket at `path`, which its owner and its group can read; `title` is named to readers.
+    /// Opens a socket at `path`, which its owner and group can read; readers are greeted with `title`.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// If the socket cannot be opened.
     pub fn open(path: &Path, title: &str) -> io::Result<Self> {
         let listener = unix_socket::bind(path, 0o117)?;
         let greeting = json!({ "title": title, "version": env!("CARGO_PKG_VERSION") });
@@ -137,14 +139,14 @@ impl Readers {
         })
     }
 
-    /// Readers that are connected.
+    /// Number of connected readers.
     pub const fn count(&self) -> usize {
         self.readers.len()
     }
 
-    /// What to wait for.
+    /// Descriptors to poll, with the events to wait for.
     pub fn interests(&self) -> impl Iterator<Item = (BorrowedFd<'_>, PollFlags)> {
-        // That a reader has gone is reported in any case.
+        // poll(2) reports a reader that has gone in any case.
         let of_reader = |reader: &Reader| match reader.waiting.is_empty() {
             true => PollFlags::empty(),
             false => PollFlags::POLLOUT,
@@ -154,12 +156,12 @@ impl Readers {
         listener.into_iter().chain(readers)
     }
 
-    /// When readers are accepted again, if they are not now.
+    /// When the listener accepts again, if it pauses.
     pub const fn deadline(&self) -> Option<Time> {
         self.rests
     }
 
-    /// Accepts readers, and writes them these notices; lines that found no room.
+    /// Accepts readers, and sends them these notices. Returns the number of lines lost.
     pub fn write(&mut self, now: Time, notices: &[Notice]) -> u64 {
         self.accept(now);
         let lines: Vec<String> = match self.readers.is_empty() {
@@ -171,7 +173,7 @@ impl Readers {
         lost
     }
 
-    /// Accepts those that have connected, and rests after a failure.
+    /// Accepts waiting connections, and pauses after a failure.
     fn accept(&mut self, now: Time) {
         self.rests = self.rests.filter(|until| *until > now);
         if self.rests.is_some() {
@@ -215,7 +217,7 @@ impl Readers {
 }
 
 impl Reader {
-    /// Keeps lines for it, as far as there is room; those that found none.
+    /// Queues lines for the reader as far as there is room. Returns the number of lines lost.
     fn take(&mut self, lines: &[String]) -> u64 {
         let mut lost = 0;
         for line in lines {
@@ -233,10 +235,10 @@ impl Reader {
         lost
     }
 
-    /// Writes what it takes now.
+    /// Sends as many bytes as the socket takes now.
     ///
     /// # Errors
-    /// If it has gone.
+    /// If the reader has gone.
     fn write(&mut self) -> io::Result<()> {
         while !self.waiting.is_empty() {
             match self.stream.write(&self.waiting) {
@@ -250,7 +252,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Whether it has closed its end.
+    /// Whether the reader has closed its end.
     fn has_gone(&self) -> bool {
         let gone = PollFlags::POLLHUP | PollFlags::POLLERR;
         let mut watched = [PollFd::new(self.stream.as_fd(), PollFlags::empty())];
@@ -336,10 +338,10 @@ mod tests {
         }
         readers.write(Time::ZERO, &[]);
         let _ = (&quick).read_to_end(&mut got);
-        // With the greeting.
+        // The first line is the greeting.
         assert_eq!(got.iter().filter(|byte| **byte == b'\n').count() as u64, sent + 1);
         assert!(readers.readers.iter().all(|reader| reader.waiting.len() <= MAX_WAITING));
-        // Once it reads, it learns of all that it lost.
+        // When the reader reads again, it learns of all lost lines.
         slow.set_nonblocking(true).unwrap();
         let mut read = |notices: &[Notice]| {
             assert_eq!(readers.write(Time::ZERO, notices), 0);
@@ -363,7 +365,7 @@ mod tests {
 
     #[test]
     fn a_listener_that_cannot_accept_rests_and_logs_one_line() {
-        // A socket that does not listen and stays readable, as one that listens and has no descriptors for readers.
+        // This socket does not listen and stays readable, like a listener without free descriptors.
         let (socket, mut other) = UnixStream::pair().unwrap();
         socket.set_nonblocking(true).unwrap();
         other.write_all(b"x").unwrap();
@@ -383,7 +385,7 @@ mod tests {
         });
         assert_eq!(log.lines().count(), 1, "{log}");
         assert!(log.contains("WARN readers of overload notifications cannot be accepted error="), "{log}");
-        // Once it can, readers are served, and another failure is another line.
+        // When accepting works again, readers are served, and another failure is logged again.
         let broken = std::mem::replace(&mut readers.listener, works);
         let _reader = connect(&folder);
         readers.write(at(2_000), &[]);
@@ -404,7 +406,7 @@ mod tests {
         readers.write(Time::ZERO, &[]);
         more.read_to_string(&mut said).unwrap();
         assert!(said.contains("16 readers are connected; try again later"), "{said}");
-        // One that only stops sending still reads.
+        // A reader that only shuts down its sending side still reads.
         all[0].shutdown(std::net::Shutdown::Write).unwrap();
         readers.write(Time::ZERO, &[]);
         assert_eq!(readers.count(), MAX_READERS);

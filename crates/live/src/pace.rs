@@ -1,4 +1,4 @@
-//! What lets a transmitter send: a rate, or the delivery opportunities of a recorded link.
+//! The pace of a transmitter: a rate, or the delivery opportunities of a recorded link.
 
 use apportion_core::delivery_trace::DeliveryTrace;
 use apportion_core::transmission::Transmission;
@@ -8,9 +8,9 @@ use apportion_scenario::model::Link;
 /// When packets can be sent.
 #[derive(Clone, Debug)]
 pub enum Pace {
-    /// One after another, at a rate; none at zero.
+    /// Packets one after another, at a rate; none at zero.
     Rate(Transmission),
-    /// At the instants of a trace.
+    /// Packets at the instants of a trace.
     Trace(DeliveryTrace),
 }
 
@@ -20,13 +20,13 @@ impl Pace {
         Self::Rate(Transmission::new(rate))
     }
 
-    /// That of a link of a scenario.
+    /// The pace of a scenario's link.
     #[must_use]
     pub fn of(link: &Link) -> Self {
         link.trace.clone().map_or_else(|| Self::rate(link.rate), Self::Trace)
     }
 
-    /// Its rate, the mean one of a trace.
+    /// The rate; the mean one of a trace.
     #[must_use]
     pub fn mean(&self) -> Rate {
         match self {
@@ -35,8 +35,8 @@ impl Pace {
         }
     }
 
-    /// When a packet of `size` that is handed over at `now` has been sent; none at rate zero. A packet is
-    /// handed over when the one before has been sent, or later.
+    /// When a packet of `size` that starts at `now` is sent; none at rate zero. A packet starts when the one
+    /// before is sent, or later.
     pub fn send(&mut self, now: Time, size: Bytes) -> Option<Time> {
         match self {
             Self::Rate(transmission) if transmission.rate() == Rate::ZERO => None,

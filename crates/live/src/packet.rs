@@ -10,20 +10,20 @@ use apportion_linux::pool::BufferId;
 
 use crate::frame::IpHeader;
 
-/// A frame with what disciplines may know of it.
+/// A frame with the properties that disciplines may use.
 #[derive(Clone, Debug)]
 pub struct Packet {
-    /// Where its bytes are.
+    /// The buffer that holds the frame.
     pub buffer: BufferId,
     /// Where the frame begins in the buffer.
     pub start: u8,
     /// Bytes of the frame.
     pub length: u16,
-    /// Where it goes next: a place in the table of routes.
+    /// The next hop: an index into the table of routes.
     pub hop: u32,
-    /// When it came in.
+    /// When the frame arrived.
     pub arrived: Time,
-    /// When it joined the queue that it is in, or was in last.
+    /// When the packet joined the queue that it is in, or was in last.
     pub queued: Time,
     flow: FlowId,
     size: u32,
@@ -39,30 +39,31 @@ pub struct Packet {
     acknowledgement: u16,
 }
 
-/// How a frame is classified.
+/// The classification of a frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Description {
     pub flow: FlowId,
-    /// What it is charged as.
+    /// The size that it is charged.
     pub size: Bytes,
-    /// What it carries.
+    /// The transport protocol.
     pub protocol: Protocol,
-    /// Its ECN field.
+    /// The ECN field.
     pub ecn: Ecn,
-    /// Its label, if it has one that is trusted.
+    /// The label, if there is one that is trusted.
     pub label: Option<(LabelKind, Label)>,
-    /// The account in which it is counted: most worlds keep one for each flow.
+    /// The account that counts it: most worlds keep one for each flow.
     pub account: u32,
-    /// Whether it counts as sent by and delivered to its flow: acknowledgements of a flow's data do not.
+    /// Whether the packet counts as sent by and delivered to its flow: acknowledgements of a flow's data do
+    /// not.
     pub counts: bool,
-    /// Its IP header, for edits when it leaves; none if it has none.
+    /// The IP header, for edits when the frame leaves; none if it has none.
     pub ip: Option<IpHeader>,
-    /// Where in the frame the TCP header of a segment that acknowledges begins; 0 of others.
+    /// Where in the frame the TCP header of a segment with an acknowledgement begins; 0 for other frames.
     pub acknowledgement: u16,
 }
 
 impl Packet {
-    /// The frame of `length` bytes that begins at `start` of `buffer`.
+    /// A packet for the frame of `length` bytes that begins at `start` of `buffer`.
     #[must_use]
     pub fn new(
         (buffer, start, length): (BufferId, u8, u16),
@@ -95,7 +96,7 @@ impl Packet {
         }
     }
 
-    /// The same packet with this codepoint, which disciplines go by; 0 without.
+    /// Sets the codepoint that disciplines see; 0 by default.
     #[must_use]
     pub const fn with_dscp(mut self, dscp: u8) -> Self {
         self.dscp = dscp;
@@ -109,37 +110,37 @@ impl Packet {
         start..start + usize::from(self.length)
     }
 
-    /// Whether a discipline marked it "congestion experienced" here.
+    /// Whether a discipline set CE here.
     #[must_use]
     pub const fn was_marked(&self) -> bool {
         self.marked
     }
 
-    /// Whether it counts as sent by and delivered to its flow.
+    /// Whether the packet counts as sent by and delivered to its flow.
     #[must_use]
     pub const fn counts(&self) -> bool {
         self.counts
     }
 
-    /// The account in which it is counted.
+    /// The account that counts the packet.
     #[must_use]
     pub const fn account(&self) -> u32 {
         self.account
     }
 
-    /// Its IP header; none if it has none.
+    /// The IP header; none if the frame has none.
     #[must_use]
     pub const fn ip(&self) -> Option<IpHeader> {
         self.ip
     }
 
-    /// Where in the frame the TCP header of a segment that acknowledges begins; 0 of others.
+    /// Where in the frame the TCP header of a segment with an acknowledgement begins; 0 for other frames.
     #[must_use]
     pub const fn acknowledgement(&self) -> u16 {
         self.acknowledgement
     }
 
-    /// Its label, of whatever kind.
+    /// The label, of any kind.
     #[must_use]
     pub const fn any_label(&self) -> Option<(LabelKind, Label)> {
         self.label

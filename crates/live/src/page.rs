@@ -1,13 +1,15 @@
-//! Pages for browsers: each is one file without any other, which shows what it fetches from where it came.
+//! Pages for browsers: each is one file that loads no other, and fetches the data that it shows from its own
+//! address.
 //!
-//! Its policy lets the browser run its script and style, fetch from the same address, and nothing else (Content Security
-//! Policy Level 3, section 2.3.1: hashes of what is inline). Charts are drawn by uPlot 1.6.32 (MIT, Leon Sorokin).
+//! The policy of a page lets the browser run its script and style, fetch from the same address, and nothing
+//! else (Content Security Policy Level 3, section 2.3.1: hashes of inline parts). Charts are drawn by uPlot
+//! 1.6.32 (MIT, Leon Sorokin).
 
 use sha2::{Digest as _, Sha256};
 
 use crate::http::Answer;
 
-/// A page, and what it may do.
+/// A page with its policy.
 #[derive(Debug)]
 pub struct Page {
     html: String,
@@ -15,8 +17,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// A page with this title, body, style and script, besides what all pages have: the library of charts, colours, and what both
-    /// scripts use.
+    /// A page with this title, body, style and script. The library of charts, the colours and the helpers of
+    /// both scripts are added.
     pub fn new(title: &str, body: &str, style: &str, script: &str) -> Self {
         let [body, style, script, kit, base] =
             [body, style, script, include_str!("page/kit.js"), include_str!("page/base.css")].map(squeezed);
@@ -45,7 +47,7 @@ impl Page {
         &self.html
     }
 
-    /// It as an answer, with its policy.
+    /// The page as an answer, with its policy.
     pub fn answer(&'static self) -> Answer {
         Answer {
             status: 200,
@@ -56,14 +58,13 @@ impl Page {
     }
 }
 
-/// The text without what only its readers need: indentation, empty lines, and lines that are comments. No string may go on over
-/// the end of a line.
+/// Removes indentation, empty lines and comment lines. No string may span lines.
 fn squeezed(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
     lines.flat_map(|line| [line, "\n"]).collect()
 }
 
-/// RFC 4648 section 4.
+/// Encodes as Base64 (RFC 4648 section 4).
 fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
@@ -77,7 +78,7 @@ fn base64(bytes: &[u8]) -> String {
     text
 }
 
-/// Checks that a page is small, complete, and asks no other machine; its own parts are `own`.
+/// Checks that a page is small, complete, and loads nothing from other machines; `own` are its own parts.
 #[cfg(test)]
 pub fn check(page: &Page, own: [&str; 3]) {
     let html = page.html();
@@ -88,7 +89,7 @@ pub fn check(page: &Page, own: [&str; 3]) {
     assert!(own.iter().chain(&shared).all(|text| !text.contains("//www") && !text.contains("http")));
     let is_whole = |text: &str| text.lines().all(|line| line.matches('`').count() % 2 == 0);
     assert!(own.into_iter().chain(shared).all(is_whole), "a string that goes on over a line loses blanks");
-    // The licence goes with every copy.
+    // The licence requires its notice in every copy.
     assert!(html.contains("(v1.6.32)") && html.contains("Copyright (c) 2022 Leon Sorokin"));
     assert!(!html.contains(" style=\"") && !html.contains(" onclick="));
 }
@@ -115,7 +116,7 @@ mod tests {
 
     #[test]
     fn base64_is_that_of_rfc_4648() {
-        // Section 10.
+        // RFC 4648 section 10.
         let vectors = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")];
         for (text, expected) in vectors {
             assert_eq!(base64(text.as_bytes()), expected);

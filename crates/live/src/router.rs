@@ -1,20 +1,21 @@
 //! A router of two ports that exchanges reports with others, on real packets, without I/O.
 //!
-//! [`frames`] says how messages travel, [`Manager`] what they mean. Here is what lies between: which frames
+//! [`frames`] encodes messages as frames, and [`Manager`] interprets them. This module decides which frames
 //! are for this router, and by which port and to which hardware address a message goes.
 //!
 //! - To neighbours: out of both ports, to a group that no host listens to.
-//! - Towards the source of a flow: to that address, out of the port by which the flow comes in, and to the
-//!   hardware address that sent its frames. The first router on the way that carries the flow takes it out.
-//! - To a router: to the address that it said it has, out of the port and to the hardware address from which
-//!   its last message came that had the right key.
+//! - Towards the source of a flow: to that address, out of the port by which the flow arrives, and to the
+//!   hardware address that sent its frames. The first router on the path that carries the flow takes the
+//!   message out.
+//! - To a router: to the address that it announced, out of the port and to the hardware address of its last
+//!   message with a valid key.
 //!
 //! The router has an address but no host behind it: it takes messages to that address out of the frames that
-//! pass, answers no ARP, and needs none of neighbours on the same Ethernet. It reads no message that crossed a router
-//! which takes no part, or that has another source than the router which it says it is from.
+//! pass, answers no ARP, and needs none of neighbours on the same Ethernet. It ignores messages that crossed
+//! a router without these reports, and messages whose source is not the router that they name.
 //!
-//! Messages are sent without VLAN tags. Those of IP's other version than the router's address are not sent
-//! towards sources, whose routers are then found as neighbours only.
+//! Messages are sent without VLAN tags. No messages go towards sources of the other IP version than the
+//! router's address; the routers there are found as neighbours only.
 //!
 //! Cost: O(1) for a frame that is no message; a message is authenticated twice, here to learn where its
 //! sender is, and by its reader.
@@ -35,22 +36,24 @@ use frames::{Envelope, Hardware, NEIGHBOURS_4, NEIGHBOURS_6};
 
 pub mod frames;
 
-/// Routers whose place is known. Chosen: those that a [`Manager`] answers by default, on both sides.
+/// Maximum of routers whose port and hardware address are kept. Chosen: as many as a [`Manager`] answers by
+/// default, on both sides.
 const MAX_ROUTERS: usize = 128;
-/// Ports: by each leaves what came in by the other.
+/// Number of ports: a frame that enters by one leaves by the other.
 const PORTS: u32 = 2;
 
-/// What a [`Router`] asks of the gateway around it. Flows are numbered separately at each port by which they leave.
+/// Access of a [`Router`] to the gateway around it. Flows are numbered separately at each port by which they
+/// leave.
 pub(crate) trait RouterContext {
     /// The addresses and ports of this flow; none if it is unknown, or an aggregate of flows.
     fn tuple(&self, port: u32, flow: FlowId) -> Option<FlowTuple>;
-    /// The flow of these packets; none if no packet of it was seen lately.
+    /// The flow of these packets; none if none of its packets was seen lately.
     fn flow(&self, port: u32, tuple: &FlowTuple) -> Option<FlowId>;
-    /// Who sent its last frame here.
+    /// The hardware address that sent the last frame of the flow.
     fn sender(&self, port: u32, flow: FlowId) -> Option<Hardware>;
     /// Whether the flow leaves by the port now, as a non-adaptive flow that was seen lately.
     fn carries(&self, port: u32, flow: FlowId) -> bool;
-    /// A valid report of the next hop about what left by the port.
+    /// Handles a valid report of the next hop about packets that left by the port.
     fn on_report(&mut self, port: u32, report: FlowReport);
 }
 
@@ -59,9 +62,9 @@ pub(crate) struct Router {
     manager: Manager,
     key: Option<Key>,
     address: IpAddr,
-    /// Of its interfaces.
+    /// Hardware addresses of the interfaces.
     hardware: [Hardware; PORTS as usize],
-    /// Where routers are: when a message came last, by which port, and who sent the frame.
+    /// Where routers are: the time of the last message, its port, and the sender of its frame.
     places: BTreeMap<RouterId, (Time, u32, Hardware)>,
     outbox: VecDeque<(u32, Vec<u8>)>,
     /// Messages with a wrong checksum.
@@ -74,7 +77,7 @@ pub(crate) struct Router {
     stuck: u64,
 }
 
-/// Flows of both ports by one number each, as the manager sees them.
+/// Numbers the flows of both ports for the manager, one number each.
 struct Numbering<'a, A>(&'a mut A);
 
 const fn number(port: u32, flow: FlowId) -> FlowId {
@@ -93,7 +96,7 @@ impl<A: RouterContext> Forwarding for Numbering<'_, A> {
     fn flow(&self, key: &FlowKey) -> Option<FlowId> {
         let tuple = FlowTuple::from_key(key)?;
         let found = (0..PORTS).filter_map(|port| Some((port, self.0.flow(port, &tuple)?)));
-        // Packets that lie about their source may have come the wrong way.
+        // Packets with a forged source may have come the wrong way.
         let best = found.max_by_key(|(port, flow)| self.0.carries(*port, *flow));
         best.map(|(port, flow)| number(port, flow))
     }
@@ -108,7 +111,7 @@ impl<A: RouterContext> Forwarding for Numbering<'_, A> {
 }
 
 impl Router {
-    /// The router with this address and these interfaces. With `key`, which routers share, messages are
+    /// A router with this address and these interfaces. With `key`, which the routers share, messages are
     /// authenticated. `random` must come from a secret seed.
     #[must_use]
     pub fn new(
@@ -132,8 +135,9 @@ impl Router {
         }
     }
 
-    /// Handles a frame that came in by `port`: whether it is for this router, or to be forwarded. `is_unfinished`: its
-    /// transport checksum is still to be made, because it comes from a host of this machine.
+    /// Handles a frame that entered by `port`. Returns whether it was for this router, or is to be forwarded.
+    /// `is_unfinished`: the frame comes from a host of this machine, and its transport checksum is not
+    /// computed yet.
     pub fn on_frame(
         &mut self,
         now: Time,
@@ -163,7 +167,7 @@ impl Router {
         if is_ours { Handled::Taken } else { handled }
     }
 
-    /// Whether a frame with a message arrived as it was sent, from a sender on the link; counts it if not.
+    /// Whether a frame with a message arrived intact, from a sender on the link; counts it if not.
     fn is_credible(&mut self, frame: &[u8], parsed: &Parsed, is_unfinished: bool) -> bool {
         let (is_intact, is_from_link) =
             (frames::is_intact(frame, parsed, is_unfinished), frames::is_from_link(frame, parsed));
@@ -172,8 +176,8 @@ impl Router {
         is_intact && is_from_link
     }
 
-    /// Notes where the sender of a message is, if the message has the right key. Whether the source of its packet can be
-    /// that sender.
+    /// Notes where the sender of a message is, if the message has a valid key. Returns whether the source
+    /// address can be that sender's.
     fn learn(&mut self, now: Time, port: u32, frame: &[u8], (message, source): (&[u8], IpAddr)) -> bool {
         let Ok(message) = Message::decode(message, self.key.as_ref()) else { return true };
         let Some(from) = frame.get(6..).and_then(<[u8]>::first_chunk) else { return true };
@@ -191,7 +195,7 @@ impl Router {
         true
     }
 
-    /// What the link that leaves by `port` did to flows in its last interval.
+    /// Reports the last interval of flows on the link that leaves by `port`.
     pub fn report(&mut self, now: Time, port: u32, reports: &[FlowReport], context: &mut impl RouterContext) {
         let numbered = |report: &FlowReport| FlowReport { flow: number(port, report.flow), ..*report };
         let reports: Vec<FlowReport> = reports.iter().map(numbered).collect();
@@ -199,24 +203,24 @@ impl Router {
         self.collect(context);
     }
 
-    /// When [`on_timer`](Self::on_timer) is to be called next.
+    /// When to call [`on_timer`](Self::on_timer) next.
     #[must_use]
     pub fn next_timer(&self) -> Option<Time> {
         self.manager.next_timer()
     }
 
-    /// The time of [`next_timer`](Self::next_timer) has come.
+    /// Handles the event of [`next_timer`](Self::next_timer), whose time has come.
     pub fn on_timer(&mut self, now: Time, context: &mut impl RouterContext) {
         self.manager.on_timer(now, &Numbering(context));
         self.collect(context);
     }
 
-    /// The next frame to send, and by which port.
+    /// The next frame to send, and its port.
     pub fn transmit(&mut self) -> Option<(u32, Vec<u8>)> {
         self.outbox.pop_front()
     }
 
-    /// Reports counters of its manager, of messages that it did not read, and of messages without a route.
+    /// Reports counters: of the manager, of messages that were not read, and of messages without a route.
     pub fn statistics(&self, show: &mut dyn FnMut(&'static str, f64)) {
         self.manager.statistics(show);
         show("refused_checksum", self.damaged as f64);
@@ -242,7 +246,7 @@ impl Router {
         }
     }
 
-    /// The ports and addresses that a message goes to.
+    /// The ports and addresses to which a message goes.
     fn ways(&self, to: Destination, context: &impl RouterContext) -> Vec<(u32, Hardware, IpAddr)> {
         match to {
             Destination::Neighbours => {
@@ -263,7 +267,7 @@ impl Router {
     }
 }
 
-/// The router with this address: IPv4 as an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2).
+/// The id of the router with this address: IPv4 as an IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2).
 #[must_use]
 pub(crate) const fn id(address: IpAddr) -> RouterId {
     RouterId(match address {

@@ -1,23 +1,23 @@
-//! A command behind an emulated link, for an ordinary user: two hosts, a [`Bridge`] between them, and what was
-//! measured.
+//! A command behind an emulated link, for an ordinary user: two hosts, a [`Bridge`] between them, and
+//! measurements.
 //!
 //! | host | is | holds |
 //! |---|---|---|
 //! | near | 100.64.N.2 | the command |
-//! | far | 100.64.N.1 | what it talks to |
+//! | far | 100.64.N.1 | the peer of the command |
 //!
 //! The process itself sits between the two: its network namespace has no address and forwards nothing, so a
 //! packet crosses the link or is lost. N is the number of shells around this one, so that an inner shell's
-//! addresses are not those of an outer one; the kernel nests at most 32 user namespaces. Addresses are of the
+//! addresses are not those of an outer one; the kernel nests at most 32 user namespaces. Addresses are from
 //! space that is not routed on the Internet (RFC 6598; RFC 4193 for IPv6).
 //!
-//! The caller keeps their own user inside ([`Identity::Caller`]): files and programs look as they do outside,
-//! and programs refuse nothing that they refuse to root. The process has all rights over its namespaces
-//! all the same until it executes a program (user_namespaces(7)), and it never does; the command is executed,
-//! has no rights over the link, and so cannot change what it is measured by.
+//! The caller keeps their own user inside ([`Identity::Caller`]): files look as they do outside, and programs
+//! that refuse to run as root work. The process still has all rights over its namespaces until it executes a
+//! program (user_namespaces(7)), and it never does. The command is executed, so it has no rights over the
+//! link and cannot change it.
 //!
-//! One thread moves packets, and looks after the commands in between. When it ends, by whatever cause, so do
-//! they ([`Processes`]), and with the last of them the namespaces.
+//! One thread moves packets, and watches the commands in between. When the process ends, for any reason, the
+//! commands end too ([`Processes`]), and with the last of them the namespaces.
 
 mod addresses;
 mod flows;
@@ -74,16 +74,17 @@ pub use log::{Log, LogFile};
 pub use speed::{Speed, StepsError};
 pub use summary::{DirectionSummary, Summary};
 
-/// The largest IP packet.
+/// Bytes of the largest IP packet.
 const MTU: Bytes = Bytes::new(1_500);
-/// Charged to IP packets on a recorded link: what the tool that records them sees before each (the packet
-/// information of a TUN device), so that a full packet takes one opportunity.
+/// Overhead of IP packets on a recorded link in bytes: the recorder sees a header before each packet (the
+/// packet information of a TUN device), so that a full packet takes one opportunity.
 const OF_TRACES: Bytes = Bytes::new(4);
-/// How long what runs at the far end may take until it listens; the command starts then in any case.
+/// How long the program at the far end may take until it listens; then the command starts in any case.
 const LISTEN_LIMIT: Span = Span::from_secs(5);
-/// How often overload notifications are passed on. Chosen: half of the 200 ms that an application may wait for one.
+/// Interval at which overload notifications are passed on. Chosen: half of the 200 ms that an application may
+/// wait for one.
 const NOTICES: Span = Span::from_millis(100);
-/// Samples at most: an hour of tenths of a second.
+/// Maximum of samples. Chosen: an hour at 0.1 s.
 const MAX_SAMPLES: usize = 36_000;
 
 /// One direction of the link.
@@ -91,15 +92,15 @@ const MAX_SAMPLES: usize = 36_000;
 pub struct DirectionParams {
     /// When packets can be sent.
     pub speed: Speed,
-    /// Of the wire.
+    /// Delay of the wire.
     pub delay: Span,
-    /// Of each packet on the wire.
+    /// Loss probability of each packet on the wire.
     pub loss: Ratio,
-    /// In front of the transmitter.
+    /// The queue in front of the transmitter.
     pub queue: DisciplineParams,
 }
 
-/// A shell, before it runs.
+/// Parameters of a shell.
 #[derive(Debug)]
 pub struct Shell {
     /// From the command to the far end.
@@ -110,23 +111,23 @@ pub struct Shell {
     pub real_rate: Vec<RuleConfig>,
     /// All random streams derive from it.
     pub seed: u64,
-    /// Shells around this one.
+    /// Number of shells around this one.
     pub depth: u8,
     /// The command behind the link.
     pub command: Command,
-    /// The process group that it joins.
+    /// The process group that the command joins.
     pub group: Group,
-    /// What runs at the far end meanwhile: started first, killed at the end.
+    /// A program at the far end: starts first, and is killed at the end.
     pub far: Option<Command>,
-    /// After which the command is killed.
+    /// Time after which the command is killed.
     pub limit: Option<Span>,
-    /// The interval of time series; without it there are none.
+    /// The interval of time series; default: no series.
     pub sample: Option<Span>,
-    /// Where packets are logged, up and down.
+    /// Packet logs, up and down.
     pub log: Option<[Log; 2]>,
-    /// Where applications read overload notifications.
+    /// The socket from which applications read overload notifications.
     pub notifications: Option<NotificationSocket>,
-    /// Access to the network of the machine; without it the command reaches the far end only.
+    /// Access to the machine's network; without it the command reaches the far end only.
     pub outside: Option<HostAccess>,
 }
 
@@ -138,16 +139,16 @@ pub struct NotificationSocket {
 }
 
 impl NotificationSocket {
-    /// At this path, which disappears with it.
+    /// Opens the socket at this path, which is removed when this value is dropped.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// If the socket cannot be opened.
     pub fn open(path: &Path) -> io::Result<Self> {
         Ok(Self { readers: Readers::open(path, "shell")?, _file: SocketFile(path.to_owned()) })
     }
 }
 
-/// Access to the network in which the process is before it [enters](enter) its namespaces.
+/// Access to the network in which the process is before [`enter`].
 #[derive(Debug)]
 pub struct HostAccess {
     helper: Helper,
@@ -202,7 +203,7 @@ pub enum ShellError {
     /// The command's resolv.conf cannot be set up.
     #[error(transparent)]
     BindResolvConf(#[from] ResolvConfError),
-    /// Packets cannot be moved any more.
+    /// Packets can no longer be moved.
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// A descriptor to wait for commands cannot be opened.
@@ -222,17 +223,17 @@ pub enum ShellError {
 /// Moves the process, which must have a single thread, into network and mount namespaces of its own for good.
 ///
 /// # Errors
-/// If the system forbids it: with the setting to change.
+/// If the system forbids it; names the setting to change.
 pub fn enter() -> Result<(), ShellError> {
     enter_user_namespace(Isolation { identity: Identity::Caller, network: true, mounts: true })?;
     Ok(make_mounts_private()?)
 }
 
 impl Shell {
-    /// Runs the command to its end, and what runs at the far end with it. After [`enter`].
+    /// Runs the command, and the program at the far end, until the command ends. Call it after [`enter`].
     ///
     /// # Errors
-    /// If the system refuses something. The command, if it ran, is killed then.
+    /// If the system refuses a step. The command, if it runs, is killed then.
     pub fn run(mut self) -> Result<Summary, ShellError> {
         let addresses = Addresses::at(self.depth).ok_or(ShellError::Depth(self.depth))?;
         // Without IPv6 outside, connections to IPv6 addresses would be reset; without an IPv6 address inside, programs
@@ -242,7 +243,7 @@ impl Shell {
         let ports = [Port::open(hosts.near.port)?, Port::open(hosts.far.port)?];
         let signals = Signals::with_stops()?;
         let outside = self.open_host_proxy(&addresses, &hosts)?;
-        // From here on no thread can be started: the proxy's thread is started before.
+        // From here on no thread can be started; the proxy's thread has been started.
         let processes = Processes::enclose()?;
         let far = self.start_far(&addresses, &hosts, &signals)?;
         addresses.set_environment(&mut self.command, self.depth, hosts.has_ipv6);
@@ -253,7 +254,8 @@ impl Shell {
         });
         let command = std::mem::replace(&mut self.command, Command::new("true"));
         let near = command::start(command, &hosts.near.namespace, self.group)?;
-        // Commands do not inherit this. A timer that goes off 50 µs late by default would be our lateness.
+        // Commands do not inherit this. A timer is late by 50 µs by default, which would count as our
+        // lateness.
         let _ = set_timerslack(1);
         let (end, far) = course.run(&self, near, far, &signals)?;
         drop(processes);
@@ -261,7 +263,7 @@ impl Shell {
         Ok(Summary { outside, ..course.summary(&self, &addresses, end, far)? })
     }
 
-    /// Opens the proxy to the host's network, if it is asked for, and sets the command's nameserver.
+    /// Opens the proxy to the host's network, if it is wanted, and sets the command's nameserver.
     fn open_host_proxy(
         &mut self,
         addresses: &Addresses,
@@ -291,7 +293,7 @@ impl Shell {
         let clock = Clock::start();
         while clock.now() < Time::ZERO + LISTEN_LIMIT {
             let mut signalled = [PollFd::new(signals.as_fd(), PollFlags::POLLIN)];
-            // An interrupted wait is a shorter one. A signal is for the command to judge, which starts at once.
+            // A wait that is interrupted is only shorter. Signals are for the command, which starts at once.
             let is_signalled = poll(&mut signalled, PollTimeout::from(2u8)).is_ok_and(|ready| ready > 0);
             let is_ready = hosts.far.namespace.run(listens)? || far.has_ended(Some(Span::ZERO), None)?;
             if is_signalled || is_ready {
@@ -333,8 +335,8 @@ impl Shell {
     }
 }
 
-/// Whether something waits for packets in the namespace of the calling thread: a socket of TCP that listens or
-/// one of UDP that is bound (proc_pid_net(5): the fourth column, TCP_LISTEN and TCP_CLOSE of linux/tcp_states.h).
+/// Whether a program waits for packets in the namespace of the calling thread: a listening TCP socket or a
+/// bound UDP socket (proc_pid_net(5): the fourth column, TCP_LISTEN and TCP_CLOSE of linux/tcp_states.h).
 fn listens() -> bool {
     [("tcp", "0A"), ("tcp6", "0A"), ("udp", "07"), ("udp6", "07")].iter().any(|(file, state)| {
         let table = fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default();
@@ -351,13 +353,13 @@ struct Hosts {
 
 impl Hosts {
     fn create(addresses: &Addresses, may_have_ipv6: bool) -> Result<Self, ShellError> {
-        // A kernel without IPv6, or where it is switched off, refuses addresses of it.
+        // A kernel without IPv6, or with IPv6 off, refuses IPv6 addresses.
         let has_ipv6 =
             may_have_ipv6 && sysctl("net/ipv6/conf/default/disable_ipv6").is_ok_and(|value| value == "0");
         let near = Host::create("near", addresses.near(has_ipv6), MTU)?;
         let far = Host::create("far", addresses.far(has_ipv6), MTU)?;
         for host in [&near, &far] {
-            // So that ping needs no rights (icmp(7)); where it cannot be written, ping needs them as ever.
+            // Lets ping work without rights (icmp(7)); where this cannot be written, ping needs rights.
             let group = nix::unistd::getegid();
             let _ = host
                 .namespace
@@ -371,9 +373,9 @@ impl Hosts {
 struct Course {
     engine: Engine<Bridge>,
     flows: FlowSeries,
-    /// Changes of speed, the next one last.
+    /// Changes of rate, the next one last.
     steps: Vec<(Time, Direction, Rate)>,
-    /// When the next sample interval ends; never if none are taken.
+    /// When the next sample interval ends; never if there are no samples.
     sample: Time,
     notifications: Option<NotificationSocket>,
 }
@@ -401,8 +403,8 @@ impl Course {
         Ok(Self { engine, flows: FlowSeries::default(), steps, sample, notifications })
     }
 
-    /// Moves packets until the command has ended or its time is up. How it ended, and how what ran at the far
-    /// end did, if that was before.
+    /// Moves packets until the command has ended or its time is up. Returns how it ended, and how the program
+    /// at the far end ended, if that ended first.
     fn run(
         &mut self,
         shell: &Shell,
@@ -417,7 +419,7 @@ impl Course {
         if let Some(far) = &far {
             watch(far.as_fd())?;
         }
-        // A reader that connects is greeted at once.
+        // Wakes when a reader connects, to greet it at once.
         let listener = self.notifications.as_ref().and_then(|socket| socket.readers.interests().next());
         if let Some((listener, _)) = listener {
             watch(listener)?;
@@ -450,7 +452,7 @@ impl Course {
         }
     }
 
-    /// Writes overload notifications to the applications that read them.
+    /// Sends overload notifications to the applications that read them.
     fn pass_notices(&mut self) {
         let Some(socket) = &mut self.notifications else { return };
         let flows = self.engine.world.flows();
@@ -463,7 +465,7 @@ impl Course {
         socket.readers.write(self.engine.now(), &notices);
     }
 
-    /// Does what is to be done at `now`: a step of the speed, the end of a sample interval.
+    /// Handles what is due at `now`: a change of rate, the end of a sample interval.
     fn at_deadline(&mut self, now: Time, sample: Option<Span>) {
         while let Some((_, direction, rate)) = self.steps.pop_if(|(at, ..)| *at <= now) {
             let pace = Pace::rate(rate);

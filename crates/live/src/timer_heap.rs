@@ -1,4 +1,4 @@
-//! The next due times of numbered entries, and which is first.
+//! Due times of numbered entries, the next one first.
 //!
 //! Cost: O(log n) per change.
 
@@ -11,7 +11,7 @@ use apportion_core::units::Time;
 #[derive(Debug)]
 pub(crate) struct TimerHeap {
     due: Vec<Time>,
-    /// An entry is out of date if the time of its number is another one.
+    /// A heap entry is stale if `times` holds another time for its number.
     order: BinaryHeap<Reverse<(Time, u32)>>,
 }
 
@@ -21,7 +21,7 @@ impl TimerHeap {
         Self { due: vec![Time::MAX; count], order: BinaryHeap::new() }
     }
 
-    /// `number` is next due at `at`; never at [`Time::MAX`].
+    /// Sets when `number` is next due; never at [`Time::MAX`].
     pub(crate) fn set(&mut self, number: u32, at: Time) {
         let due = &mut self.due[number as usize];
         if *due != at {
@@ -32,7 +32,7 @@ impl TimerHeap {
         }
     }
 
-    /// When the first is due; never if none is.
+    /// The first due time; never if no entry is due.
     pub(crate) fn next(&mut self) -> Time {
         while let Some(&Reverse((at, number))) = self.order.peek() {
             if self.due[number as usize] == at {
@@ -43,7 +43,7 @@ impl TimerHeap {
         Time::MAX
     }
 
-    /// The first that is due by `now`, which is not due any more until it is [set](Self::set) again.
+    /// Takes out the first entry that is due by `now`; it is not due again until it is [set](Self::set).
     pub(crate) fn take(&mut self, now: Time) -> Option<u32> {
         if self.next() > now {
             return None;
@@ -68,13 +68,13 @@ mod tests {
         timers.set(0, ms(5));
         timers.set(1, ms(3));
         timers.set(2, ms(4));
-        // Later, earlier, and not at all.
+        // A later time, an earlier one, and none.
         timers.set(1, ms(6));
         timers.set(0, ms(2));
         timers.set(2, Time::MAX);
         assert_eq!((timers.next(), timers.take(ms(1))), (ms(2), None));
         assert_eq!((timers.take(ms(9)), timers.take(ms(9)), timers.take(ms(9))), (Some(0), Some(1), None));
-        // Back at a time that it had: its entry from then is gone or counts once.
+        // The time is one that it had before: the stale entry is gone or counts once.
         timers.set(0, ms(5));
         assert_eq!((timers.take(ms(5)), timers.take(ms(5))), (Some(0), None));
     }

@@ -1,4 +1,4 @@
-//! Sockets with a name in the file system.
+//! Unix sockets with a path.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::sys::stat::{Mode, umask};
 
-/// The name of a socket, which goes when this does.
+/// The path of a socket, which is removed when this value is dropped.
 #[derive(Debug)]
 pub struct SocketFile(pub PathBuf);
 
@@ -18,10 +18,10 @@ impl Drop for SocketFile {
     }
 }
 
-/// Opens a socket that does not block, without these rights. One without a listener is replaced.
+/// Opens a non-blocking socket, without the permissions `without`. A socket without a listener is replaced.
 ///
 /// # Errors
-/// `AlreadyExists` if somebody listens there; else what the system says.
+/// `AlreadyExists` if the socket has a listener; else the system's error.
 pub(crate) fn bind(path: &Path, without: u32) -> io::Result<UnixListener> {
     if UnixStream::connect(path).is_ok() {
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, "another program listens there"));

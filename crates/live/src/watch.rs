@@ -3,9 +3,10 @@
 //! | request | answer |
 //! |---|---|
 //! | `GET /` | the page |
-//! | `GET /stats.json` | what it shows, with what stands behind `?` left to the caller |
+//! | `GET /stats.json` | the data of the page; the caller interprets the query after `?` |
 //!
-//! There is no password: other machines cannot reach it, and pages of other sites cannot read it (`http`). Nothing can be changed.
+//! There is no password: other machines cannot reach the page, pages of other sites cannot read it (`http`),
+//! and it can change nothing.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -34,7 +35,7 @@ static PAGE: LazyLock<Page> = LazyLock::new(|| {
     Page::new("Apportion", body, style, script)
 });
 
-/// How long it waits for clients at most. Chosen: a poll of the system a minute costs nothing, and fits its argument.
+/// The longest wait for clients. Chosen: a poll a minute costs nothing, and fits the argument of poll(2).
 const ROUND: Span = Span::from_secs(60);
 
 /// Why there is no page.
@@ -47,11 +48,11 @@ pub enum WatchError {
          127.0.0.1:{port}, and from another machine use `ssh -L`", port = .0.port()
     )]
     Reachable(SocketAddr),
-    /// The address cannot be had.
+    /// The address cannot be bound.
     #[error("no page at {address}: {cause}; write 127.0.0.1:0 for a free port")]
     Listen {
         address: SocketAddr,
-        /// What the system says.
+        /// The system's error.
         cause: io::Error,
     },
     /// The thread cannot be started.
@@ -59,7 +60,7 @@ pub enum WatchError {
     Start(io::Error),
 }
 
-/// An address at which browsers are accepted, and not answered yet.
+/// An address that accepts browsers, and does not answer them yet.
 #[derive(Debug)]
 pub struct Listener {
     listener: TcpListener,
@@ -67,10 +68,10 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens at a loopback address; port 0 stands for one that is free.
+    /// Listens at a loopback address; port 0 picks a free port.
     ///
     /// # Errors
-    /// If the address is no loopback address, or cannot be had.
+    /// If the address is no loopback address, or cannot be bound.
     pub fn bind(address: SocketAddr) -> Result<Self, WatchError> {
         if !address.ip().is_loopback() {
             return Err(WatchError::Reachable(address));
@@ -84,13 +85,13 @@ impl Listener {
         listen().map_err(|cause| WatchError::Listen { address, cause })
     }
 
-    /// The address, with the port that it has.
+    /// The address, with the port in use.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Answers from now on, in a thread of its own. `stats` is given what stands behind `?`, and returns JSON.
+    /// Answers from now on, in a thread of its own. `stats` gets the query after `?`, and returns JSON.
     ///
     /// # Errors
     /// If the system starts no more threads.
@@ -106,7 +107,7 @@ impl Listener {
     }
 }
 
-/// The thread that answers; ends when it is dropped.
+/// The thread that answers; it ends when this value is dropped.
 #[derive(Debug)]
 pub struct Serving {
     stop: Arc<EventFd>,
@@ -133,12 +134,12 @@ fn serve(mut browsers: Endpoint<TcpListener>, stop: &EventFd, stats: &impl Fn(&s
     }
 }
 
-/// Waits for browsers. Whether to go on.
+/// Waits for browsers. Returns whether to go on.
 fn wait(browsers: &Endpoint<TcpListener>, stop: &EventFd, clock: &Clock) -> Result<bool, Errno> {
     let all = std::iter::once((stop.as_fd(), PollFlags::POLLIN)).chain(browsers.interests());
     let mut watched: Vec<PollFd<'_>> = all.map(|(fd, flags)| PollFd::new(fd, flags)).collect();
     let until = browsers.deadline().map_or(ROUND, |deadline| clock.until(deadline).min(ROUND));
-    // Rounded up, and below the limit, which fits.
+    // Rounded up; below the limit, so it fits.
     poll(&mut watched, PollTimeout::from(until.as_nanos().div_ceil(1_000_000) as u16))?;
     Ok(!watched[0].any().unwrap_or(true))
 }

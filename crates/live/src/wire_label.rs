@@ -1,6 +1,6 @@
-//! Labels in IPv6 flow labels and IPv4 identifications: the page is `docs/wire-labels.md`.
+//! Labels in IPv6 flow labels and IPv4 identifications, as `docs/wire-labels.md` specifies.
 //!
-//! A [`Label`] is 17 bits. Before them stand three that say its kind, and these twenty are the *word*:
+//! A [`Label`] has 17 bits. Three bits in front of them are its kind; all twenty are the *word*:
 //!
 //! | kind | first three bits of the word | DSCP, code below 2^16 | DSCP, code from 2^16 |
 //! |---|---|---|---|
@@ -8,20 +8,20 @@
 //! | [`LabelKind::AckTickets`] | 010 | 010011 = 19 | 010111 = 23 |
 //! | [`LabelKind::Rate`] | 011 | 011011 = 27 | 011111 = 31 |
 //!
-//! The DSCP is the first four bits of the word and then 11: of pool 2, which is left to experiments and local
-//! use (RFC 2474 section 6). It marks the packet as labelled, for flow labels and identifications of hosts
-//! are random. The word itself is the flow label of IPv6, or its last sixteen bits are the identification of
-//! IPv4. In IPv6 the first four bits thus stand twice, and must agree.
+//! The DSCP is the first four bits of the word and then 11: a codepoint of pool 2, for experiments and local
+//! use (RFC 2474 section 6). It marks the packet as labelled, because flow labels and identifications of
+//! hosts are random. In IPv6 the word is the flow label; in IPv4 its last sixteen bits are the
+//! identification. In IPv6 the first four bits thus stand twice, and must agree.
 //!
-//! - A packet has room for one label. An IPv4 packet has none unless it is atomic, so that its identification
-//!   says nothing (RFC 6864 section 4), and without an authentication header, which covers the
+//! - A packet has room for one label. An IPv4 packet has room only if it is atomic, so that its
+//!   identification has no meaning (RFC 6864 section 4), and has no authentication header, which covers the
 //!   identification.
-//! - What stood there is lost: of IPv4 the DSCP and the identification, of IPv6 the DSCP and the flow label.
-//!   RFC 6437 section 3 lets forwarders change no flow label. Labels are therefore for routers under one
-//!   administration, whose edge takes them off packets that leave, and off those that come in; and no router
-//!   between may spread traffic by flow label or DSCP, or packets of a flow overtake each other.
-//! - The first three bits of a DSCP are a precedence to some devices. They are alike in all labels of a kind.
-//!   And a device that clears them (RFC 9435 section 4.2) leaves 3 or 7, which mark no label: a label is
+//! - A label overwrites the DSCP, and the identification (IPv4) or flow label (IPv6). RFC 6437 section 3
+//!   forbids forwarders to change flow labels. Labels are therefore for routers under one administration,
+//!   whose edge removes them from packets that leave and from packets that enter. No router in between may
+//!   spread traffic by flow label or DSCP, or packets of a flow overtake each other.
+//! - Some devices read the first three bits of a DSCP as a precedence. They are equal in all labels of a
+//!   kind. A device that clears them (RFC 9435 section 4.2) leaves 3 or 7, which mark no label: a label is
 //!   lost, not changed.
 //!
 //! Cost: O(1), no allocation.
@@ -68,16 +68,16 @@ pub fn read(bytes: &[u8], ip: Option<IpHeader>) -> Option<(LabelKind, Label)> {
     Some((kind, Label::from_code(word)))
 }
 
-/// Writes a label over whatever stands there, an older one included, and says whether the packet has room for
-/// one. One without room is left as it is.
+/// Writes a label, which replaces an older one, and returns whether the packet has room for it. A packet
+/// without room is left as it is.
 pub fn write(bytes: &mut [u8], ip: Option<IpHeader>, kind: LabelKind, label: Label) -> bool {
     let word = u32::from(kind_bits(kind)) << Label::BITS | label.code();
-    // Four bits, then two.
+    // Four bits of the word, then the two of the pool.
     put(bytes, ip, (word >> REST) as u8 * 4 + POOL_2, word)
 }
 
-/// Takes the label off, and says whether there was one: then DSCP and identification, or DSCP and flow label,
-/// are 0, for what stood there before the label is not known.
+/// Removes the label, and returns whether there was one. The DSCP, and the identification or flow label,
+/// become 0: their values before the label are unknown.
 pub fn clear(bytes: &mut [u8], ip: Option<IpHeader>) -> bool {
     read(bytes, ip).is_some() && put(bytes, ip, 0, 0)
 }
@@ -88,7 +88,8 @@ fn put(bytes: &mut [u8], ip: Option<IpHeader>, dscp: u8, word: u32) -> bool {
         frame::atomic_identification(bytes, ip).is_some() || frame::flow_label(bytes, ip).is_some();
     if has_room {
         frame::set_dscp(bytes, ip, dscp);
-        // Each leaves packets of the other kind alone; the identification has room for the last sixteen bits.
+        // Each call leaves packets of the other version alone; the identification has room for the last
+        // sixteen bits.
         frame::set_identification(bytes, ip, word as u16);
         frame::set_flow_label(bytes, ip, word);
     }

@@ -1,33 +1,37 @@
-//! Whether more comes in by a port than the thread can move.
+//! Whether frames enter by a port faster than the thread can move them.
 //!
-//! A port that is read empty now and then keeps up, however much comes. One that has frames left after each read for longer
-//! than [`PATIENCE`] does not: what waits in the kernel's buffer grows until the kernel drops frames of all flows alike.
+//! A port that is read empty now and then keeps up, at any rate. One that has frames left after each read for
+//! longer than [`PATIENCE`] lags: frames wait in the kernel's buffer, until the kernel drops frames of all
+//! flows alike.
 
 use apportion_core::units::{Span, Time};
 
-/// Chosen: what came while the system did not run the process for 15 ms is worked off within it by a thread that is half
-/// busy; and the ring of a port (16 MiB, some 10,000 frames) takes half a million frames a second for as long.
+/// How long a port may have frames left after each read. Chosen: when the system stopped the process for
+/// 15 ms, a thread that is half busy works off the backlog within this time; and the ring of a port (16 MiB,
+/// some 10,000 frames) holds it at half a million frames a second.
 const PATIENCE: Span = Span::from_millis(20);
 
-/// Of one port.
+/// The backlog of one port.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PortBacklog {
-    /// The first and the last of the rounds in succession after which frames were left, and when the first was.
+    /// When frames were first left, in an unbroken sequence of rounds that left some, and the last of these
+    /// rounds.
     left: Option<(Time, u64)>,
 }
 
 impl PortBacklog {
-    /// Notes that the port was read in this round, or could not be for want of buffers. `is_left`: more may wait.
+    /// Notes that the port was read in this round, or could not be for want of buffers. `is_left`: more
+    /// frames may wait.
     pub fn note(&mut self, now: Time, round: u64, is_left: bool) {
         let since = match self.left {
-            // A port that was not read in the round before had nothing to read.
+            // A port that was not read in the round before had no frames.
             Some((since, last)) if round <= last + 1 => since,
             _ => now,
         };
         self.left = is_left.then_some((since, round));
     }
 
-    /// Whether more comes in than can be moved.
+    /// Whether frames enter faster than they can be moved.
     pub fn lags(&self, now: Time) -> bool {
         self.left.is_some_and(|(since, _)| now.since(since) > PATIENCE)
     }

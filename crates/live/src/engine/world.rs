@@ -1,4 +1,5 @@
-//! What an engine needs from a world: the class and route of frames, and messages between routers.
+//! The interface between an engine and its world: the class and route of frames, and messages between
+//! routers.
 
 use apportion_core::FlowSetting;
 use apportion_core::aqm::sffc::Sffc;
@@ -11,23 +12,23 @@ use crate::frame::Parsed;
 use crate::link::Link;
 use crate::packet::{Description, Packet};
 
-/// Where a packet goes next.
+/// A hop of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hop {
     /// Into this link; the next entry of the table comes after it.
     Link(u32),
     /// Out by this port.
     Port(u32),
-    /// It ends here: the world [receives](World::on_control) it.
+    /// The end of the route: the world [receives](World::on_control) the packet.
     World,
 }
 
 /// Where a message between routers is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// It came in by this port.
+    /// It entered by this port.
     Port(u32),
-    /// It has come to the end of this link.
+    /// It has reached the end of this link.
     Link(u32),
 }
 
@@ -38,22 +39,22 @@ pub struct ControlFrame<'a> {
     pub place: Place,
     /// Whether its route ends there.
     pub is_end: bool,
-    /// Its bytes.
+    /// The bytes of the frame.
     pub frame: &'a mut [u8],
-    /// The parsed bytes.
+    /// The parsed frame.
     pub parsed: &'a Parsed,
-    /// Whether the checksum of its transport header is still to be made: it comes from a host of this machine.
+    /// Whether its transport checksum is not computed yet, because it comes from a host of this machine.
     pub is_unfinished: bool,
 }
 
 /// A frame that the world sends.
 #[derive(Debug)]
 pub struct Outgoing {
-    /// Its bytes.
+    /// The bytes of the frame.
     pub frame: Vec<u8>,
-    /// What it is; the engine adds its IP header.
+    /// Its classification; the engine adds the IP header.
     pub description: Description,
-    /// The place of the table of routes at which its route begins.
+    /// Where its route begins in the table of routes.
     pub hop: u32,
 }
 
@@ -70,23 +71,24 @@ impl Links for LinkStates<'_> {
     }
 }
 
-/// A frame that came in.
+/// A frame that entered.
 #[derive(Debug)]
 pub struct Arrival<'a> {
-    /// The port by which it came in.
+    /// The port by which it entered.
     pub port: u32,
-    /// Its bytes.
+    /// The bytes of the frame.
     pub frame: &'a mut [u8],
-    /// The parsed bytes.
+    /// The parsed frame.
     pub parsed: &'a Parsed,
-    /// Whether more comes in by the port than can be moved: what matters less should go no further.
+    /// Whether frames enter by the port faster than they can be moved: the world should then consume less
+    /// important ones.
     pub port_lags: bool,
-    /// Where they lie.
+    /// Where the frame lies.
     pub(super) received: Received,
 }
 
 impl Arrival<'_> {
-    /// The packet that it is, whose route begins at this place of the table of routes.
+    /// The packet of this frame, whose route begins at `hop` of the table of routes.
     #[must_use]
     pub fn packet(&self, now: Time, description: &Description, hop: u32) -> Packet {
         let Received { buffer, start, length } = self.received;
@@ -94,36 +96,37 @@ impl Arrival<'_> {
     }
 }
 
-/// What to do with a frame that came in.
+/// What the engine does with a frame that entered.
 #[derive(Debug)]
 pub enum Disposition {
-    /// It is this packet, marked where it is to be: send it on its route.
+    /// Sends this packet on its route; the world has marked its frame where needed.
     Forward(Packet),
-    /// It goes no further: it was for the world itself, or has no route.
+    /// Drops the frame: it was for the world itself, or has no route.
     Consume,
 }
 
 /// Classifies frames and knows their routes.
 pub trait World {
-    /// Says what a frame is that came in at `now`, and marks it.
+    /// Classifies a frame that entered at `now`, and marks it.
     fn classify(&mut self, now: Time, arrival: Arrival<'_>) -> Disposition;
 
-    /// What the link of this number must know of a flow before the packet that was just classified enters. Called until it
-    /// gives none.
+    /// A setting that the link of this number must apply before the packet that was just classified enters.
+    /// Called until it returns none.
     fn poll_flow_update(&mut self) -> Option<(u32, FlowId, FlowSetting)> {
         None
     }
 
-    /// A packet leaves by `port`, due at `now`: the last chance to change its bytes.
+    /// A packet leaves by `port`, due at `now`: the last chance to edit its bytes.
     fn egress(&mut self, _now: Time, _port: u32, _packet: &Packet, _frame: &mut [u8]) {}
 
-    /// A message between routers, a packet of [`apportion_core::packet::Protocol::Control`], came in by a port or to the end of a link. Whether to
-    /// forward it; it is not forwarded where its route ends.
+    /// A message between routers, a packet of [`apportion_core::packet::Protocol::Control`], entered by a
+    /// port or reached the end of a link. Returns whether to forward it; it is not forwarded where its route
+    /// ends.
     fn on_control(&mut self, _now: Time, _control: ControlFrame<'_>, _links: &mut LinkStates<'_>) -> bool {
         true
     }
 
-    /// When [`on_timer`](World::on_timer) is to be called.
+    /// When to call [`on_timer`](World::on_timer).
     fn next_timer(&self) -> Time {
         Time::MAX
     }
@@ -131,8 +134,8 @@ pub trait World {
     /// Called at the time of [`next_timer`](World::next_timer), which must be later afterwards.
     fn on_timer(&mut self, _now: Time, _links: &mut LinkStates<'_>) {}
 
-    /// A frame to send. Called after [`on_control`](World::on_control) and [`on_timer`](World::on_timer) until it gives none.
-    /// Its route may be added to `routes`, the table.
+    /// A frame to send. Called after [`on_control`](World::on_control) and [`on_timer`](World::on_timer)
+    /// until it returns none. Its route may be added to `routes`, the table.
     fn poll_transmit(&mut self, _routes: &mut Vec<Hop>) -> Option<Outgoing> {
         None
     }

@@ -11,7 +11,7 @@ use apportion_scenario::gateway::classifier::Headers;
 use super::protocol::{TCP, UDP};
 use super::word;
 
-/// What identifies a flow: protocol, addresses, and ports if the packet shows them.
+/// The identity of a flow: protocol, addresses, and ports if the packet shows them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowTuple {
     protocol: u8,
@@ -19,7 +19,7 @@ pub struct FlowTuple {
     ports: Option<(u16, u16)>,
 }
 
-/// Source and destination, of one kind.
+/// Source and destination, of one IP version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Addresses {
     Ipv4(Ipv4Addr, Ipv4Addr),
@@ -27,8 +27,8 @@ enum Addresses {
 }
 
 impl FlowTuple {
-    /// The flow of packets with these headers; none if one address is of IPv4 and one of IPv6, which no frame
-    /// shows.
+    /// The flow of packets with these headers; none if the addresses are of different IP versions, which no
+    /// frame shows.
     #[must_use]
     pub fn new(headers: &Headers) -> Option<Self> {
         let addresses = match (headers.source, headers.destination) {
@@ -39,13 +39,13 @@ impl FlowTuple {
         Some(Self { protocol: headers.protocol, addresses, ports: headers.ports })
     }
 
-    /// The number of the protocol.
+    /// The protocol number.
     #[must_use]
     pub const fn protocol(&self) -> u8 {
         self.protocol
     }
 
-    /// Where it is from.
+    /// The source address.
     #[must_use]
     pub const fn source(&self) -> IpAddr {
         match self.addresses {
@@ -54,7 +54,7 @@ impl FlowTuple {
         }
     }
 
-    /// Where it goes.
+    /// The destination address.
     #[must_use]
     pub const fn destination(&self) -> IpAddr {
         match self.addresses {
@@ -63,13 +63,13 @@ impl FlowTuple {
         }
     }
 
-    /// Source and destination port.
+    /// Source and destination port; none if the packets show none.
     #[must_use]
     pub const fn ports(&self) -> Option<(u16, u16)> {
         self.ports
     }
 
-    /// The flow of the answers to it.
+    /// The flow in the opposite direction.
     #[must_use]
     pub fn reversed(&self) -> Self {
         let addresses = match self.addresses {
@@ -80,9 +80,10 @@ impl FlowTuple {
         Self { addresses, ports, ..*self }
     }
 
-    /// Its name in messages between routers: protocol (1 byte), source and destination (4 bytes each of IPv4,
-    /// 16 each of IPv6), then, if it has them, source and destination port (2 bytes each, big endian). 9 or
-    /// 13 bytes of IPv4, 33 or 37 of IPv6: the length says which. None is longer than a key may be.
+    /// The flow's name in messages between routers: protocol (1 byte), source and destination (4 bytes each
+    /// for IPv4, 16 each for IPv6), then source and destination port (2 bytes each, big-endian), if the flow
+    /// has ports. The length, 9 or 13 bytes for IPv4 and 33 or 37 for IPv6, tells them apart. No name exceeds
+    /// the maximum of a key.
     #[must_use]
     pub fn key(&self) -> Option<FlowKey> {
         let mut key = [0; 37];
@@ -130,10 +131,10 @@ impl FlowTuple {
     }
 }
 
-/// `tcp 100.64.0.2:40000 > 100.64.0.1:80`.
+/// Formats as `tcp 100.64.0.2:40000 > 100.64.0.1:80`.
 impl fmt::Display for FlowTuple {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Both protocols of ICMP are one name.
+        // ICMP of both IP versions has one name.
         match self.protocol {
             TCP => f.write_str("tcp ")?,
             UDP => f.write_str("udp ")?,

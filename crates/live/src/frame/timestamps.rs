@@ -4,17 +4,17 @@
 
 use super::{Parsed, Segment, TCP_HEADER};
 
-/// What the option says.
+/// The fields of the option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timestamps {
-    /// The clock of the sender, in ticks of its own (TSval).
+    /// The clock of the sender, in ticks of the sender (TSval).
     pub value: u32,
-    /// The latest such value of the other side that arrived in order (TSecr); none if the segment does not acknowledge, and
-    /// it means nothing.
+    /// The latest TSval of the other side that arrived in order (TSecr); none if the segment has no ACK flag,
+    /// in which case the field has no meaning.
     pub echo: Option<u32>,
 }
 
-/// The timestamps in a frame, which was parsed, if it is a whole TCP segment that has them.
+/// The timestamps option of a parsed frame, if the frame is a whole TCP segment that has one.
 #[must_use]
 pub fn timestamps(frame: &[u8], parsed: &Parsed) -> Option<Timestamps> {
     const END: u8 = 0;
@@ -34,7 +34,7 @@ pub fn timestamps(frame: &[u8], parsed: &Parsed) -> Option<Timestamps> {
                     echo: (segment.flags & Segment::ACK != 0).then_some(echo),
                 });
             }
-            // The length counts both bytes.
+            // The length includes the bytes of kind and length.
             [kind, length, ..] if kind != END && length >= 2 => options = options.get(length.into()..)?,
             _ => return None,
         }
