@@ -1,32 +1,32 @@
-//! What packets are counted under: the rule that matches, and the customer where plans say whose they are.
+//! Accounts of packets: by the rule that matches, and by the customer where plans name one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use apportion_scenario::gateway::{COUNTED_APART, Direction};
 
-/// Maximum of accounts in each direction, those of earlier configurations included; what comes later shares the last. Chosen: ten for
-/// each of a thousand customers, in 5 MB.
+/// Maximum of accounts in each direction, including those of earlier configurations; later ones share the
+/// last. Chosen: ten for each of a thousand customers, in 5 MB.
 pub const MAX_ACCOUNTS: usize = 16_384;
-/// The accounts of flows that no rule matches, and of frames that are not IP or are messages between gateways, in the order of
-/// [`COUNTED_APART`].
+/// Indices in the order of [`COUNTED_APART`]: the account of flows that no rule matches, and one of frames that
+/// are not IP and of messages between gateways.
 const UNMATCHED: usize = 0;
 const OTHER: usize = 1;
 
-/// The accounts of both directions. Each is one in either direction.
+/// The accounts of both directions. An account has a number in each direction.
 #[derive(Debug)]
 pub struct Accounts {
     all: Vec<Account>,
-    /// Places by customer, an empty one for none, and rule.
+    /// Indices by customer and rule; the customer is empty if there is none.
     places: BTreeMap<Arc<str>, BTreeMap<Arc<str>, usize>>,
 }
 
-/// What is counted together.
+/// A set of packets that are counted together.
 #[derive(Clone, Debug)]
 pub struct Account {
     /// The rule, or one of [`COUNTED_APART`].
     pub rule: Arc<str>,
-    /// The customer, where plans say whose the packets are; else empty.
+    /// The customer whose packets they are, by plans; else empty.
     pub customer: Arc<str>,
 }
 
@@ -46,12 +46,12 @@ impl Default for Accounts {
 }
 
 impl Accounts {
-    /// Of flows that no rule matches.
+    /// The account of flows that no rule matches.
     pub const fn unmatched(way: Direction) -> u32 {
         number(UNMATCHED, way)
     }
 
-    /// Of frames that belong to no flow, in the direction of this number.
+    /// The account of frames that belong to no flow, in the direction of this number.
     pub const fn no_flow(way: usize) -> u32 {
         (2 * OTHER + way) as u32
     }
@@ -60,7 +60,7 @@ impl Accounts {
         number(self.place(rule, ""), way)
     }
 
-    /// Of the packets of a customer among those of `account`.
+    /// The account of a customer's packets among those of `account`.
     pub fn of_customer(&mut self, account: u32, customer: &str, way: Direction) -> u32 {
         let Some(Account { rule, .. }) = self.all.get(account as usize / 2) else { return account };
         let rule = Arc::clone(rule);
@@ -85,7 +85,7 @@ impl Accounts {
         self.all.len() - 1
     }
 
-    /// All of one direction, with their numbers.
+    /// All accounts of one direction, with their numbers.
     pub fn all(&self, way: Direction) -> impl Iterator<Item = (&Account, u32)> {
         (0..).zip(&self.all).map(move |(at, account)| (account, number(at, way)))
     }

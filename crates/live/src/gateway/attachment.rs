@@ -1,11 +1,12 @@
 //! Keeps the ports of a gateway attached to the interfaces of their names: the third thread.
 //!
-//! An interface that is deleted takes its packet socket with it, and one that is made anew has another index. This thread
-//! is notified by the kernel, and looks once a second in any case: it detaches the port of an interface that has gone,
-//! prepares the one that came back, opens a packet socket on it and hands that to the thread that moves packets. For
-//! that it alone keeps CAP_NET_RAW and CAP_NET_ADMIN; it reads nothing that another host or user sends.
+//! An interface that is deleted takes its packet socket with it, and a new one of that name has another
+//! index. The kernel notifies this thread of changes, and the thread also checks once a second. It detaches
+//! the port of an interface that has gone, prepares the one that came back, opens a packet socket on it, and
+//! hands the socket to the thread that moves packets. It alone therefore keeps CAP_NET_RAW and CAP_NET_ADMIN;
+//! it reads no input from other hosts or users.
 //!
-//! An interface that was only renamed stays attached: its packet socket goes by the index.
+//! An interface that was only renamed stays attached: the packet socket is bound to the index.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -24,21 +25,22 @@ use super::interfaces::{Interface, InterfaceError};
 use super::longest_frame;
 use super::offloads::{PrepareError, Prepared};
 
-/// How often interfaces are looked at without a notification. Chosen: the longest time that a lost one may cost.
+/// How often interfaces are checked without a notification. Chosen: the longest time that a lost notification
+/// may cost.
 pub(crate) const PERIOD: Span = Span::from_secs(1);
 
-/// An interface that a port is attached to.
+/// An attached interface.
 #[derive(Debug)]
 struct Attached {
     index: u32,
     mtu: Bytes,
     /// Names of the offloads that stay on.
     stay_on: Vec<&'static str>,
-    /// Whether they do because the state file cannot be written, which is tried again at each look; otherwise the driver does
-    /// not let go of them.
+    /// Whether they stay on because the state file cannot be written, which is tried again at each check;
+    /// otherwise the driver refuses to turn them off.
     is_pending: bool,
     is_renamed: bool,
-    /// Held as long as it is attached.
+    /// Held while the interface is attached.
     _interface_lock: InterfaceLock,
 }
 
@@ -61,7 +63,7 @@ pub(crate) struct Attachment<D: Devices = Netlink, F = Disk> {
     devices: D,
     names: [String; 2],
     attached: [Option<Attached>; 2],
-    /// Why the interface that is there cannot be attached, so that the log says it once.
+    /// Why an interface that exists cannot be attached, so that the log says it once.
     obstacles: [Option<String>; 2],
     locks: PathBuf,
     prepared: Arc<Prepared<F>>,
@@ -70,7 +72,7 @@ pub(crate) struct Attachment<D: Devices = Netlink, F = Disk> {
 }
 
 impl<D: Devices, F: Files> Attachment<D, F> {
-    /// Of nothing so far; what it sends goes to `orders`.
+    /// Starts with no interface attached; orders go to `orders`.
     pub fn new(
         devices: D,
         locks: PathBuf,
@@ -93,7 +95,7 @@ impl<D: Devices, F: Files> Attachment<D, F> {
     /// Prepares and opens both interfaces, which are claimed.
     ///
     /// # Errors
-    /// All that is wrong with them, one problem each.
+    /// All problems of both interfaces, one each.
     pub fn attach_both(
         &mut self,
         interfaces: &[Interface; 2],
@@ -115,11 +117,11 @@ impl<D: Devices, F: Files> Attachment<D, F> {
         }
     }
 
-    /// Keeps the ports attached, for ever, and looks whenever `monitor` notices something. It was opened before the ports were,
-    /// so that no change is missed.
+    /// Keeps the ports attached, for ever, and checks whenever `monitor` notices a change. The monitor is
+    /// opened before the ports, so that no change is missed.
     ///
     /// # Errors
-    /// If the kernel's notifications cannot be waited for.
+    /// If the kernel's notifications cannot be polled.
     pub fn run(&mut self, monitor: &DeviceMonitor) -> Result<(), nix::errno::Errno> {
         loop {
             monitor.wait(PERIOD)?;
@@ -127,7 +129,7 @@ impl<D: Devices, F: Files> Attachment<D, F> {
         }
     }
 
-    /// Looks what has become of the interfaces, and attaches or detaches their ports.
+    /// Checks the interfaces, and attaches or detaches their ports.
     pub fn look_at_both(&mut self) {
         (0..2).for_each(|port| self.look(port));
     }
@@ -136,7 +138,7 @@ impl<D: Devices, F: Files> Attachment<D, F> {
         let device = match self.devices.device(&self.names[port]) {
             Ok(device) => Some(device),
             Err(error) if error.is_no_device() => None,
-            // It says nothing of the interface; the next look will.
+            // The error says nothing about the interface; the next check will.
             Err(error) => return tracing::debug!(%error, "cannot look at an interface"),
         };
         let index = self.attached[port].as_ref().map(|attached| attached.index);
@@ -148,7 +150,7 @@ impl<D: Devices, F: Files> Attachment<D, F> {
         }
     }
 
-    /// Its interface is there as before, maybe with other settings.
+    /// Checks an interface that is still attached, whose settings may have changed.
     fn look_at_attached(&mut self, port: usize) {
         let name = &self.names[port];
         let Ok(found) = Interface::look(&mut self.devices, name) else { return };
@@ -175,7 +177,7 @@ impl<D: Devices, F: Files> Attachment<D, F> {
         let on: Vec<_> =
             found.to_turn_off().into_iter().filter(|it| !attached.stay_on.contains(it)).collect();
         if !on.is_empty() && self.prepared.is_over() {
-            // The gateway itself turned them on: it ends.
+            // The gateway itself turned them on, because it ends.
             return;
         }
         if !on.is_empty() {
@@ -200,7 +202,7 @@ impl<D: Devices, F: Files> Attachment<D, F> {
         }
     }
 
-    /// There is no interface of its name any more.
+    /// Handles an interface whose name is gone: it was deleted or renamed.
     fn look_for_renamed(&mut self, port: usize, index: u32) {
         let name = &self.names[port];
         match self.devices.device_at(index) {
@@ -236,9 +238,9 @@ impl<D: Devices, F: Files> Attachment<D, F> {
         self.send(Order::Attach(port as u32, None));
     }
 
-    /// There is an interface of its name that it is not attached to.
+    /// Attaches a new interface of the port's name.
     fn attach(&mut self, port: usize) {
-        // It was deleted and made anew between two looks.
+        // The interface was deleted and created again between two checks.
         self.detach(port);
         match self.reopen(port) {
             Ok((attached, socket)) => {
@@ -273,7 +275,7 @@ impl<D: Devices, F: Files> Attachment<D, F> {
         Ok(opened)
     }
 
-    /// Whether the interface is up and has a carrier, for those who ask whether frames pass.
+    /// Notes whether the interface is up and has a carrier, for reports of whether frames pass.
     fn note_state(&self, port: usize, is_running: bool) {
         self.shared.events.note(port, |events| events.is_down = !is_running);
     }
@@ -282,7 +284,7 @@ impl<D: Devices, F: Files> Attachment<D, F> {
         let turned_off = self.prepared.turn_off(&mut self.devices, found);
         let (stay_on, is_pending) = match turned_off {
             Ok(stay_on) => (stay_on, false),
-            // A full disk must not cost the link: super-packets are cut.
+            // A full disk must not cost the link, so super-packets are cut.
             Err(error @ PrepareError::State { .. }) => {
                 tracing::warn!(interface = found.name, %error, "offloads stay on");
                 (found.to_turn_off(), true)

@@ -1,6 +1,6 @@
-//! Attacks on a gateway between interfaces in memory, which has a clock of its own: no attack takes time, and each has one
-//! outcome. Where a test says so, frames take time to read and to send, and what is not read in time is lost.
-//! `docs/threats.md` names these tests.
+//! Attacks on a gateway between interfaces in memory, with a virtual clock: attacks take no real time and are
+//! deterministic. Where a test says so, frames take time to receive and to send, and frames that are not
+//! received in time are lost. `docs/threats.md` names these tests.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -32,14 +32,14 @@ const OUTSIDE: u32 = 1;
 /// Their hardware addresses.
 pub(super) const HARDWARE: [[u8; 6]; 2] = [[2, 0, 0, 0, 1, 0], [2, 0, 0, 0, 1, 1]];
 
-/// Sends frames into a port, one every so often.
+/// Sends frames into a port at regular intervals.
 struct Source {
     port: u32,
     next: Time,
     every: Span,
     end: Time,
     sent: u64,
-    /// The frame of this number.
+    /// Makes the frame of this number.
     make: Box<dyn FnMut(u64) -> Vec<u8>>,
 }
 
@@ -62,12 +62,13 @@ pub(super) struct Memory {
     now: Time,
     sources: Vec<Source>,
     sent: Vec<Sent>,
-    /// What it takes to read a frame, and to send one.
+    /// The time to receive a frame, and to send one.
     costs: [Span; 2],
-    /// Frames that wait for a port: those beyond are lost.
+    /// Maximum of frames that wait for a port; more are lost.
     most: u64,
     missed: u64,
-    /// When devices take nothing, how often they were offered frames meanwhile, and how many were given up.
+    /// Until when each device takes nothing, how often frames were offered to full devices, and how many were
+    /// given up.
     full: [Time; 2],
     offers: u64,
     given_up: u64,
@@ -156,7 +157,7 @@ impl FrameIo for Memory {
 }
 
 impl Source {
-    /// Frames that wait.
+    /// Number of waiting frames.
     fn waiting(&self, now: Time) -> u64 {
         let last = now.min(self.end);
         if self.next > now || self.next >= self.end {
@@ -178,7 +179,8 @@ impl Memory {
         own.map(|source| source.waiting(self.now)).sum()
     }
 
-    /// Loses what waits for a port beyond the most, of each source in proportion: as a buffer that is full when frames come.
+    /// Loses waiting frames beyond the maximum of a port, from each source in proportion, as a buffer does
+    /// that is full when frames come.
     fn lose_excess(&mut self, port: u32) {
         let waiting = self.waiting(port);
         let excess = waiting.saturating_sub(self.most);
@@ -221,7 +223,7 @@ impl Bench {
         Self { engine: Gateway::over(config, io, HARDWARE, buffers(Bytes::new(1_500))).unwrap().engine }
     }
 
-    /// From `start` to `end`, in ms, this frame comes in by `port` so often a second.
+    /// Sends this frame into `port` from `start` to `end`, in ms, at a rate per second.
     fn play(
         &mut self,
         port: u32,
@@ -232,7 +234,7 @@ impl Bench {
         self.play_at(port, [start, end].map(Time::from_millis), per_second, make);
     }
 
-    /// The same with times.
+    /// Like [`Self::play`], with times.
     fn play_at(
         &mut self,
         port: u32,
@@ -243,7 +245,7 @@ impl Bench {
         play(&mut self.engine, port, [next, end], per_second, make);
     }
 
-    /// Runs until then, in ms.
+    /// Runs until this time, in ms.
     fn run(&mut self, until: u64) {
         let until = Time::from_millis(until);
         while self.engine.now() < until {
@@ -258,7 +260,7 @@ impl Bench {
         self.engine.world.direction(direction)
     }
 
-    /// Frames from this source port that left by `port` between these times, in ms.
+    /// Number of frames from this source port that left by `port` between these times, in ms.
     fn count(&mut self, port: u32, from_port: u16, [start, end]: [u64; 2]) -> u64 {
         let [start, end] = [start, end].map(Time::from_millis);
         let is_counted = |sent: &&Sent| {
@@ -268,7 +270,7 @@ impl Bench {
     }
 }
 
-/// Between these times this frame comes in by `port` so often a second.
+/// Sends this frame into `port` between these times, at a rate per second.
 pub(super) fn play(
     engine: &mut Engine<GatewayWorld, Memory>,
     port: u32,
@@ -280,7 +282,7 @@ pub(super) fn play(
     engine.io_mut().sources.push(Source { port, next, every, end, sent: 0, make: Box::new(make) });
 }
 
-/// Host `last` of the inside.
+/// The address of an inside host, by its last number.
 const fn inside(last: u16) -> [u8; 4] {
     [10, 0, (last >> 8) as u8, last as u8]
 }
@@ -288,8 +290,8 @@ const fn inside(last: u16) -> [u8; 4] {
 /// A server outside.
 const SERVER: [u8; 4] = [198, 51, 100, 7];
 
-/// A frame whose IPv4 packet has `length` bytes and begins with this transport header. The packet is atomic; checksums
-/// are zero, which the gateway does not verify.
+/// A frame whose IPv4 packet has `length` bytes and begins with this transport header. The packet is atomic.
+/// Checksums are zero, because the gateway does not verify them.
 fn packet([source, destination]: [[u8; 4]; 2], protocol: u8, header: &[u8], length: usize) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 0];
     frame.extend((length as u16).to_be_bytes());
@@ -301,7 +303,7 @@ fn packet([source, destination]: [[u8; 4]; 2], protocol: u8, header: &[u8], leng
     frame
 }
 
-/// A datagram whose packet has `length` bytes.
+/// A UDP datagram whose packet has `length` bytes.
 pub(super) fn datagram(ends: [[u8; 4]; 2], ports: [u16; 2], length: usize) -> Vec<u8> {
     let mut header = ports.map(u16::to_be_bytes).concat();
     header.extend(((length - 20) as u16).to_be_bytes());
@@ -309,7 +311,7 @@ pub(super) fn datagram(ends: [[u8; 4]; 2], ports: [u16; 2], length: usize) -> Ve
     packet(ends, 17, &header, length)
 }
 
-/// A segment with these flags that acknowledges what comes before `number`.
+/// A segment with these flags and this acknowledgement number.
 fn segment(ends: [[u8; 4]; 2], ports: [u16; 2], (flags, number): (u8, u32), length: usize) -> Vec<u8> {
     let mut header = ports.map(u16::to_be_bytes).concat();
     header.extend([0; 4]);

@@ -1,11 +1,13 @@
-//! Rates that follow the link: what [`estimate`] learns, from the TCP connections that pass.
+//! Rates that follow the capacity of a link, which [`estimate`] estimates from the TCP connections that pass.
 //!
-//! A connection gives answers where segments leave towards the side of the link and its other end acknowledges them or echoes their
-//! timestamps ([`sampler`]). Here it is each connection by itself, also where a rule makes many of them
-//! one flow. The shortest answer is that of the host, so that a new connection does not take a queue for its path.
+//! A connection yields samples where its segments leave towards the side of the link and its other end
+//! acknowledges them or echoes their timestamps ([`sampler`]). Each connection counts by itself here, even
+//! where a rule makes many of them one flow. The shortest round-trip time is kept for each host, so that a
+//! new connection does not mistake a queue for its path.
 //!
-//! Memory is bounded: [`MOST`] connections and as many hosts are followed on each side. Another takes the place of one that was never answered
-//! before that of one that was. A flood that fills the table within a round trip keeps connections that begin during it from being measured.
+//! Memory is bounded: [`MOST`] connections and as many hosts on each side. A new connection takes the place
+//! of one without samples before that of one with samples. A flood that fills the table within a round trip
+//! keeps connections that begin during it from being sampled.
 //!
 //! Cost: O(1) per TCP segment: a parse of the header as it leaves, two lookups; 1.2 kB per connection, 80 bytes per host.
 
@@ -28,22 +30,23 @@ use crate::frame::{FlowTuple, Segment, Timestamps};
 
 pub use self::estimate::Findings;
 
-/// A segment with its connection and its timestamps, if it has them.
+/// A segment with its connection and its timestamps, if it has any.
 pub(super) type TcpSegment = (FlowTuple, Segment, Option<Timestamps>);
 
-/// Connections of a side that are followed.
+/// Maximum of connections of a side that are followed.
 const MOST: usize = 1_024;
-/// After this silence another connection may take the place of one.
+/// Silence after which another connection may take a connection's place.
 const IDLE: Span = Span::from_secs(10);
-/// The same of a host. Chosen: its shortest answer is known for as long.
+/// Silence after which another host may take a host's place. Chosen: the time for which the shortest
+/// round-trip time is kept.
 const IDLE_HOST: Span = Span::from_secs(600);
 
-/// Both directions, of which one follows the link at least.
+/// The rates of both directions, at least one of which follows the link.
 #[derive(Debug)]
 pub(super) struct Autorates {
-    /// By direction; one whose rate is fixed has bounds that are equal.
+    /// Rates by direction; for a fixed rate both bounds are equal.
     rates: [Autorate; 2],
-    /// Which side each of them goes by; none if it is fixed.
+    /// The side of the link that each direction follows; none if its rate is fixed.
     sides: [Option<Side>; 2],
     outside: Connections,
     inside: Connections,
@@ -59,7 +62,7 @@ struct Connections {
 }
 
 impl Autorates {
-    /// What `config` asks for, with what `before` has learnt; none if both rates are fixed.
+    /// Autorates by `config`, with the state of `before`; none if both rates are fixed.
     pub fn after(before: Option<Box<Self>>, config: &GatewayConfig, now: Time) -> Option<Box<Self>> {
         let directions = Direction::BOTH.map(|direction| (direction, config.direction(direction)));
         let sides = directions.map(|(_, own)| own.auto.map(|auto| auto.link));
@@ -86,17 +89,17 @@ impl Autorates {
         })
     }
 
-    /// The rate of a direction now.
+    /// The current rate of a direction.
     pub const fn rate(&self, direction: Direction) -> Rate {
         self.rates[direction as usize].rate()
     }
 
-    /// What a direction goes by; none if its rate is fixed.
+    /// The measurements behind the rate of a direction; none if the rate is fixed.
     pub fn findings(&self, direction: Direction) -> Option<Findings> {
         self.sides[direction as usize].map(|_| self.rates[direction as usize].findings())
     }
 
-    /// A packet of this direction left, with this segment if it is one of TCP.
+    /// Notes a packet of this direction that left, with its segment if it is TCP.
     pub fn departed(&mut self, now: Time, direction: Direction, size: Bytes, segment: Option<TcpSegment>) {
         let rate = &mut self.rates[direction as usize];
         if rate.bottleneck() == Bottleneck::Behind {
@@ -111,12 +114,12 @@ impl Autorates {
         }
     }
 
-    /// Whether what leaves in this direction may be answered for a rate that follows.
+    /// Whether packets of this direction may yield samples.
     pub fn watches(&self, direction: Direction) -> bool {
         self.sides.contains(&Some(towards(direction)))
     }
 
-    /// A packet of this direction came in, with this segment if it is one of TCP.
+    /// Notes a packet of this direction that arrived, with its segment if it is TCP.
     pub fn arrived(&mut self, now: Time, direction: Direction, size: Bytes, segment: Option<TcpSegment>) {
         let rate = &mut self.rates[direction as usize];
         if rate.bottleneck() == Bottleneck::Before {
@@ -131,12 +134,12 @@ impl Autorates {
         }
     }
 
-    /// When to look whether rates are to change.
+    /// When to review the rates next.
     pub fn next_review(&self) -> Time {
         self.rates[0].next_review().min(self.rates[1].next_review())
     }
 
-    /// Looks whether rates are to change at `now`, to what.
+    /// Reviews the rates at `now`. Returns those that change.
     pub fn review(&mut self, now: Time) -> [Option<Rate>; 2] {
         let [up, down] = [0, 1].map(|way: usize| self.rates[way].load(now));
         let [of_up, of_down] = &mut self.rates;
@@ -150,7 +153,7 @@ impl Autorates {
         }
     }
 
-    /// What goes by this side hears of it.
+    /// Passes a sample to the directions that follow this side.
     fn answered(&mut self, side: Side, answer: Answer) {
         for (rate, own) in self.rates.iter_mut().zip(self.sides) {
             if own == Some(side) {
@@ -160,7 +163,7 @@ impl Autorates {
     }
 }
 
-/// Where a direction goes.
+/// The side to which packets of a direction leave.
 const fn towards(direction: Direction) -> Side {
     match direction {
         Direction::Up => Side::Outside,
@@ -168,7 +171,8 @@ const fn towards(direction: Direction) -> Side {
     }
 }
 
-/// For a direction whose highest rate is `most`. What comes from the side of the link has gone through it.
+/// Parameters of a direction that follows the link, with `most` as the highest rate. Packets that come from
+/// the side of the link have passed it.
 const fn following(auto: AutoRate, direction: Direction, most: Rate) -> AutorateParams {
     let bottleneck = match (direction, auto.link) {
         (Direction::Up, Side::Outside) | (Direction::Down, Side::Inside) => Bottleneck::Behind,
@@ -177,7 +181,7 @@ const fn following(auto: AutoRate, direction: Direction, most: Rate) -> Autorate
     AutorateParams { least: auto.least, most, threshold: auto.threshold, bottleneck }
 }
 
-/// For a direction whose rate stays.
+/// Parameters of a direction with a fixed rate.
 const fn fixed(rate: Rate) -> AutorateParams {
     AutorateParams { least: rate, most: rate, threshold: Span::MAX, bottleneck: Bottleneck::Behind }
 }
@@ -192,7 +196,7 @@ impl Connections {
         }
     }
 
-    /// A segment left: what it says of one before that was not answered for too long.
+    /// A segment left. Returns a sample if an earlier one has waited for an answer for too long.
     fn departed(
         &mut self,
         now: Time,
@@ -212,7 +216,7 @@ impl Connections {
         self.answer(now, numbered.flow, &tuple, took)
     }
 
-    /// The connection `tuple` was answered by a segment.
+    /// Handles a segment that answers the connection `tuple`.
     fn answered(
         &mut self,
         now: Time,
@@ -222,7 +226,7 @@ impl Connections {
     ) -> Option<Answer> {
         let flow = self.table.find(tuple)?;
         let took = self.samplers.get_mut(flow.index())?.answered(now, segment, stamps)?;
-        // Those that are never answered take no place from it.
+        // Connections without answers take no place from this one.
         self.table.keep(flow);
         self.answer(now, flow, tuple, took)
     }

@@ -1,13 +1,15 @@
-//! The bypass: while no gateway runs, the kernel hands the frames of each interface to the other one, undivided.
+//! The bypass: while no gateway runs, the kernel forwards the frames of each interface to the other one,
+//! without scheduling.
 //!
-//! A gateway that is asked to fail open ends with it, however it ends, unless it is killed; `apportion gateway bypass` turns it on after
-//! that, and the next gateway of the same interfaces turns it off.
+//! With fail-open, a gateway turns the bypass on when it ends for any reason, unless it is killed;
+//! `apportion gateway bypass` turns it on after that, and the next gateway of the same interfaces turns it
+//! off.
 
 use apportion_linux::netlink::htb::MAJOR;
 use apportion_linux::netlink::{Netlink, NetlinkError};
 use apportion_scenario::gateway::GatewayConfig;
 
-/// Why frames do not bypass a gateway.
+/// Why the bypass cannot change.
 #[derive(Debug, thiserror::Error)]
 #[error("{interface}: {error}")]
 pub struct BypassError {
@@ -15,12 +17,12 @@ pub struct BypassError {
     error: NetlinkError,
 }
 
-/// Redirects the frames of both interfaces to the other one, or ends that, and takes away what a gateway of the kernel backend left that
-/// was killed. Whether it changed something.
+/// Redirects the frames of both interfaces to the other one, or ends the redirection, and removes queues that
+/// a killed gateway of the kernel backend left. Returns whether anything changed.
 ///
 /// # Errors
-/// If an interface is not there, without CAP_NET_ADMIN, or if the kernel cannot redirect. Nothing is redirected then, as far as
-/// interfaces are there.
+/// If an interface is absent, without CAP_NET_ADMIN, or if the kernel cannot redirect. Then nothing is
+/// redirected at the interfaces that exist.
 pub fn set(config: &GatewayConfig, on: bool) -> Result<bool, BypassError> {
     let names = [&config.inside, &config.outside];
     let fail = |at: usize| move |error| BypassError { interface: names[at].clone(), error };
@@ -36,7 +38,7 @@ pub fn set(config: &GatewayConfig, on: bool) -> Result<bool, BypassError> {
     }
 }
 
-/// An error at the interface of this place.
+/// An error at the interface of this index.
 type At<T> = Result<T, (usize, NetlinkError)>;
 
 fn turn_on(netlink: &mut Netlink, names: [&String; 2]) -> At<()> {
@@ -49,11 +51,11 @@ fn turn_on(netlink: &mut Netlink, names: [&String; 2]) -> At<()> {
     Ok(())
 }
 
-/// At each interface by itself: one that is away leaves nothing at the other one.
+/// At each interface by itself: an absent interface must not keep the other one redirected.
 fn turn_off(netlink: &mut Netlink, names: [&String; 2]) -> At<bool> {
     let mut end = |name: &String| -> Result<bool, NetlinkError> {
         let device = netlink.index_of(name)?;
-        // Both are tried, whatever becomes of the first.
+        // Both are tried, whatever the result of the first.
         let (queue, redirected) = (netlink.delete_queue(device, MAJOR), netlink.stop_redirecting(device)?);
         Ok(queue? || redirected)
     };
@@ -70,7 +72,7 @@ fn is_on(config: &GatewayConfig) -> bool {
         .any(|name| netlink.index_of(name).and_then(|device| netlink.is_redirecting(device)).unwrap_or(false))
 }
 
-/// Turns the bypass on when it is dropped, if it is to be.
+/// Turns the bypass on when dropped, if it is wanted.
 #[derive(Debug)]
 pub struct FailOpen {
     config: GatewayConfig,
@@ -79,12 +81,14 @@ pub struct FailOpen {
 }
 
 impl FailOpen {
-    /// Turns the bypass off, for a gateway that is about to take the interfaces. If that fails to start, it is turned on again.
+    /// Turns the bypass off, for a gateway that is about to take the interfaces. If the gateway fails to
+    /// start, the bypass is turned on again.
     ///
     /// # Errors
     /// If it cannot be turned off: frames would cross twice.
     pub fn take_over(config: &GatewayConfig, fail_open: bool) -> Result<Self, BypassError> {
-        // Before it is turned off: if that fails at one interface, the other one's is turned on again.
+        // Read before the bypass is turned off: if that fails at one interface, the other one's is turned on
+        // again.
         let was_on = is_on(config);
         let mut fail_open = Self { config: config.clone(), is_wanted: fail_open || was_on };
         if set(config, false)? {
@@ -94,7 +98,7 @@ impl FailOpen {
         Ok(fail_open)
     }
 
-    /// The gateway has started: `fail_open` alone says what is left when it ends.
+    /// The gateway has started: from now on `fail_open` alone decides whether the bypass is on when it ends.
     pub const fn started(&mut self, fail_open: bool) {
         self.is_wanted = fail_open;
     }

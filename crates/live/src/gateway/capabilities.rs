@@ -1,18 +1,19 @@
 //! Capabilities that the threads of a gateway keep once its ports are open.
 //!
-//! Source: capabilities(7). The thread that moves packets keeps CAP_NET_ADMIN, for offloads that are restored at the end;
-//! the one that opens the ports of interfaces that come back keeps CAP_NET_RAW as well; the one that answers commands
-//! keeps none.
+//! Source: capabilities(7). The thread that moves packets keeps CAP_NET_ADMIN, to restore offloads at the
+//! end. The thread that opens the ports of interfaces that come back keeps CAP_NET_RAW as well. The thread
+//! that answers commands keeps none.
 
 use std::fs::File;
 use std::path::Path;
 
 use apportion_linux::capabilities::{Capability, missing_capabilities};
 
-/// Whether this thread has the capabilities that a gateway starts with; where the system does not say, the first call that needs them does.
+/// Checks that this thread has the capabilities that a gateway needs to start. Where the system does not
+/// report them, the first call that needs one fails.
 ///
 /// # Errors
-/// What is missing, and how to get it.
+/// The missing capabilities, and how to grant them.
 pub fn to_start() -> Result<(), String> {
     let missing = missing_capabilities(&[Capability::NetAdmin, Capability::NetRaw]).unwrap_or_default();
     if missing.is_empty() {
@@ -23,7 +24,7 @@ pub fn to_start() -> Result<(), String> {
 }
 
 /// What must change so that the file can be read again with the remaining rights; none if it can be read.
-/// Root without CAP_DAC_OVERRIDE is held to the permissions of files and folders (capabilities(7)).
+/// Root without CAP_DAC_OVERRIDE is subject to the permissions of files and folders (capabilities(7)).
 #[must_use]
 pub fn to_read_again(path: &Path) -> Option<String> {
     let error = File::open(path).err()?;

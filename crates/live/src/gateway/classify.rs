@@ -1,11 +1,11 @@
-//! Finds the flow of a packet and what the rules give it, in one direction of a gateway.
+//! Finds the flow of a packet and its settings by the rules, in one direction of a gateway.
 //!
-//! Rules are looked through once for each flow; what they decided is kept with its number. When a number
-//! passes to another flow, the link gets an update of all that differs, so nothing is inherited.
+//! Rules are matched once for each flow; the result is kept with its number. When a number passes to another
+//! flow, the link gets an update of every setting that differs, so nothing is inherited.
 //!
-//! Numbers: 0 is what is no IP packet; then one for each rule, for those that take all that match for one flow;
-//! then those of the table of flows, where a network has one too if a rule takes its packets for one flow. Who is given a
-//! guarantee is for [`guarantees`](super::guarantees) to say.
+//! Numbers: 0 is for frames that are not IP. Then each rule has one, for rules that make all their packets
+//! one flow. Then come the numbers of the table of flows; a network has one too if a rule makes its packets
+//! one flow. [`guarantees`](super::guarantees) decides on guarantees.
 //!
 //! Cost: O(1) per packet, O(rules) per new flow; 150 bytes per flow.
 
@@ -35,7 +35,7 @@ mod established;
 mod guaranteed;
 mod measured;
 
-/// The number of the first flow that has one of its own.
+/// The first number of the table of flows.
 const FIRST: u32 = MAX_RULES as u32 + 1;
 
 /// Flows of one direction.
@@ -43,60 +43,60 @@ const FIRST: u32 = MAX_RULES as u32 + 1;
 pub struct Classifier {
     direction: Direction,
     table: FlowTable<Key>,
-    /// If the queue divides among hosts.
+    /// Present if the queue divides among hosts.
     hosts: Option<HostNumbers>,
-    /// By place in the table.
+    /// By index in the table.
     flows: Vec<Flow>,
-    /// By number.
+    /// By number of the flow.
     slots: Vec<Slot>,
     rules: RuleSet,
     treatments: Vec<Given>,
-    /// What a rule gives in addition, by its number.
+    /// Other settings of rules, by number of the rule.
     more: Vec<More>,
     customer_weights: Vec<Weight>,
     customer_names: Vec<String>,
-    /// Whose a flow is whose rule names no customer.
+    /// Customers by address, for flows whose rule names none.
     addresses: Addresses,
     guarantees: Guarantees,
     maker: Maker,
-    /// Whether some flow was answered: the gateway sees both directions.
+    /// Whether any flow was answered: the gateway then sees both directions.
     has_answers: bool,
-    /// Whether acknowledgements matter to some rule: it marks packets, or guarantees a rate.
+    /// Whether a rule needs acknowledgements: it marks packets, or guarantees a rate.
     follows_acknowledgements: bool,
     /// Whether the queue divides its buffer by round-trip times.
     uses_rtts: bool,
     round_trips: RoundTrips,
 }
 
-/// Who has a number in the table of flows.
+/// A key of the table of flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
     /// A flow by addresses and ports.
     Tuple(FlowTuple),
-    /// The inside network whose packets the rule with this number takes for one flow.
+    /// An inside network whose packets the rule with this number makes one flow.
     Network(u16, Prefix),
 }
 
-/// What a rule gives that links need not know.
+/// Settings of a rule that links need not know.
 #[derive(Debug)]
 struct More {
     treatment: Treatment,
     account: u32,
-    /// The only addresses that it matches, as sources and as destinations.
+    /// The only addresses that the rule matches, as sources and as destinations.
     addresses: [Option<IpAddr>; 2],
 }
 
 /// A flow by addresses and ports.
 #[derive(Clone, Copy, Debug, Default)]
 struct Flow {
-    /// What disciplines know it by; its own number, or that of the flow that its rule makes of it and others.
+    /// The number that disciplines see: the flow's own, or that of the aggregate that its rule makes.
     id: FlowId,
     account: u32,
-    /// Its rule, if one matched.
+    /// The rule that matched, if any.
     rule: Option<u16>,
     /// The codepoint of its first packet, by which rules matched.
     dscp: u8,
-    /// The last byte that was acknowledged in the other direction.
+    /// The last acknowledgement number of the other direction.
     acknowledged: Option<u32>,
     establishment: Establishment,
 }
@@ -105,23 +105,23 @@ struct Flow {
 #[derive(Debug, Default)]
 struct Slot {
     given: Given,
-    /// If its rule has a guarantee.
+    /// Present if the rule has a guarantee.
     claim: Option<Box<Claim>>,
     marks: Option<Box<FlowMarks>>,
-    /// If its rule limits labels and it is the number of a network, or of the rule.
+    /// Counts if the rule limits labels and the number is that of a network or of the rule.
     labelled: Labelled,
 }
 
-/// What a link knows of a flow.
+/// Settings of a flow that its link knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Given {
     weight: Weight,
     class: FlowClass,
     target: Option<FillTarget>,
     guarantee: Rate,
-    /// By a rule; zero: unknown.
+    /// The round-trip time that the rule states; zero: unknown.
     rtt: Span,
-    /// The round-trip time that was measured; zero: unknown.
+    /// The measured round-trip time; zero: unknown.
     measured_rtt: Span,
     customer: CustomerId,
     hosts: HostPair,
@@ -130,11 +130,11 @@ struct Given {
 /// The flow and the account of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// What disciplines know its flow by.
+    /// The number that disciplines see.
     pub flow: FlowId,
-    /// Where it is counted.
+    /// The account that counts the packet.
     pub account: u32,
-    /// Whether it is the first of its flow that [qualifies](super::establishment).
+    /// Whether the packet is the first of its flow that [qualifies](super::establishment).
     pub is_first: bool,
 }
 
@@ -142,7 +142,7 @@ pub struct Found {
 pub type Settings = VecDeque<(u32, FlowId, FlowSetting)>;
 
 impl Classifier {
-    /// No flows yet. `accounts` are those of the rules, by their number.
+    /// A classifier without flows. `accounts` are those of the rules, by their number.
     #[must_use]
     pub fn new(direction: Direction, config: &GatewayConfig, accounts: &[u32]) -> Self {
         let most = config.flows.min(FlowId::SLOTS - FIRST as usize);
@@ -175,7 +175,7 @@ impl Classifier {
         classifier
     }
 
-    /// Takes the rules of `config`. The flows that had guarantees until now, the oldest guarantee first.
+    /// Takes the rules of `config`. Returns the flows that had guarantees, the oldest guarantee first.
     fn take_rules(&mut self, config: &GatewayConfig, accounts: &[u32]) -> Vec<(u64, FlowId)> {
         self.rules = config.direction(self.direction).rules.clone();
         self.customer_weights = config.customer_weights();
@@ -204,8 +204,8 @@ impl Classifier {
         self.guarantees.begin_again(treatments())
     }
 
-    /// Notes down weight and round-trip time of each rule under its number, for a discipline to be built from:
-    /// it then knows the least weight and the mean time before the first flow comes.
+    /// Sets weight and round-trip time of each rule under its number, so that a discipline knows the least
+    /// weight and the mean time before the first flow comes.
     fn prime(&mut self) {
         for (slot, rule) in self.slots[1..].iter_mut().zip(&self.treatments) {
             if slot.given == Given::default() {
@@ -214,7 +214,7 @@ impl Classifier {
         }
     }
 
-    /// The queue of this direction, empty, with what is known of flows.
+    /// The queue of this direction, empty, with the settings of flows.
     pub fn discipline(&mut self, config: &GatewayConfig) -> LinkQueue<Packet> {
         self.prime();
         let own = config.direction(self.direction);
@@ -243,8 +243,8 @@ impl Classifier {
         queue
     }
 
-    /// The flow of a packet of `tuple` that came in at `now`. `qualifies`: it neither opens nor resets a connection. Updates for
-    /// the link go to `settings`.
+    /// The flow of a packet of `tuple` that arrived at `now`. `qualifies`: it neither opens nor resets a
+    /// connection. Updates for the link go to `settings`.
     pub fn find(
         &mut self,
         now: Time,
@@ -276,7 +276,7 @@ impl Classifier {
             self.slots.resize_with(count, Slot::default);
         }
         if numbered.is_new {
-            // What is kept under this number is another flow's, or of long ago.
+            // State under this number is of another flow, or of long ago.
             let slot = &mut self.slots[numbered.flow.index()];
             (slot.marks, slot.labelled) = (None, Labelled::default());
             self.round_trips.forget(numbered.flow.index() - FIRST as usize);
@@ -286,7 +286,7 @@ impl Classifier {
         numbered
     }
 
-    /// The network that the rule makes one flow of, for packets with these headers.
+    /// The network that the rule makes one flow, for packets with these headers.
     fn network(&self, rule: u16, headers: &Headers) -> Option<Key> {
         let Grouping::Network(lengths) = self.more.get(usize::from(rule))?.treatment.flows else {
             return None;
@@ -294,15 +294,17 @@ impl Classifier {
         Some(Key::Network(rule, lengths.network(inside(self.direction, headers))))
     }
 
-    /// Notes a packet of the network that a flow belongs to. False if another flow has the number of that network now.
+    /// Notes a packet of the network that a flow belongs to. Returns false if another flow has the number of
+    /// that network now.
     fn note_network(&mut self, now: Time, at: usize, headers: &Headers) -> bool {
         let Flow { id, rule, .. } = self.flows[at];
         let network = rule.and_then(|rule| self.network(rule, headers));
         network.is_none_or(|network| self.table.note(now, id, &network))
     }
 
-    /// Gives the flow of a packet, at this place of the table, the numbers of its hosts, if the queue divides among hosts.
-    /// Flows and networks without an answer are of one host together, so that forged addresses are one host and no more.
+    /// Gives the flow at this index of the table the numbers of its hosts, if the queue divides among hosts.
+    /// Flows and networks without an answer share one host, so that forged addresses are one host and no
+    /// more.
     fn note_hosts(&mut self, now: Time, at: usize, tuple: &FlowTuple, settings: &mut Settings) {
         if self.hosts.is_none() {
             return;
@@ -321,7 +323,8 @@ impl Classifier {
         }
     }
 
-    /// The ends of a flow. What a rule makes one flow is a host of its own, unless the rule names one address.
+    /// The ends of a flow. An aggregate that a rule makes is a host of its own, unless the rule names one
+    /// address.
     fn ends(&self, id: FlowId, tuple: &FlowTuple) -> Ends {
         let own = [tuple.source(), tuple.destination()];
         let (rule, network) = match self.table.key(id) {
@@ -336,7 +339,7 @@ impl Classifier {
         addresses.map(|address| address.map_or(End::Group(id), End::Address))
     }
 
-    /// Numbers hosts from now on if the queue of `config` divides among them, and no more if not.
+    /// Numbers hosts if the queue of `config` divides among them, and stops if not.
     fn isolate(&mut self, config: &GatewayConfig) {
         let isolates = config.direction(self.direction).queue.params.isolate().is_some();
         self.hosts = match self.hosts.take() {
@@ -345,8 +348,8 @@ impl Classifier {
         };
     }
 
-    /// Numbers the hosts of all flows if the queue of `config` needs that and the one before did not, or forgets them. Cost:
-    /// O(flows) if it begins.
+    /// Numbers the hosts of all flows if the queue of `config` needs that and the one before did not, or
+    /// forgets them. Cost: O(flows) if numbering begins.
     pub fn set_isolation(&mut self, now: Time, config: &GatewayConfig, settings: &mut Settings) {
         let before = self.hosts.is_some();
         self.isolate(config);
@@ -359,8 +362,8 @@ impl Classifier {
         }
     }
 
-    /// Whether the label of a packet of this size counts that came in at `now`: whether it is within the limit of its
-    /// rule, which is that of each network if the rule makes one flow of each.
+    /// Whether the label of a packet of this size that arrived at `now` counts: whether it is within the
+    /// limit of its rule, or of each network if the rule makes each network one flow.
     pub fn admits_label(&mut self, now: Time, id: FlowId, size: Bytes) -> bool {
         let (rule, all) = match self.table.key(id) {
             Some(Key::Network(rule, _)) => (Some(usize::from(*rule)), id),
@@ -375,8 +378,8 @@ impl Classifier {
         limit.zip(labelled).is_none_or(|(rate, labelled)| labelled.admits(rate, now, size))
     }
 
-    /// Decides on the flow at this place of the table by the rules. `keeps`: it had a guarantee, and needs no trial for
-    /// another one.
+    /// Decides the settings of the flow at this index of the table by the rules. `keeps`: it had a guarantee,
+    /// and needs no trial for another one.
     fn decide(
         &mut self,
         now: Time,
@@ -407,7 +410,7 @@ impl Classifier {
         };
         let more = rule.and_then(|rule| self.more.get(rule));
         let mut account = more.map_or(Accounts::unmatched(self.direction), |more| more.account);
-        // What a rule makes one flow has no address of its own.
+        // An aggregate of a rule has no address of its own.
         if given.customer == CustomerId::OTHERS
             && grouping != Grouping::One
             && let Some(customer) = self.addresses.customer_of(inside(self.direction, headers))
@@ -424,7 +427,7 @@ impl Classifier {
         {
             slot.marks = self.maker.make(now, id, &more.treatment, headers.protocol);
         }
-        // That of flows that are one is there with the first of them.
+        // The claim of an aggregate exists since its first flow.
         if id == own || slot.claim.is_none() {
             let holder = match grouping {
                 Grouping::One => Holder::Rule,
@@ -442,7 +445,7 @@ impl Classifier {
         if let Some(claim) = slot.claim.as_ref().filter(|claim| claim.is_held()) {
             given.guarantee = claim.rate();
         }
-        // Its hosts are found with each packet, and its round-trip time is measured.
+        // Hosts are set with each packet, and the round-trip time is measured.
         given.hosts = slot.given.hosts;
         given.measured_rtt = if id == own { self.round_trips.rtt(at) } else { Span::ZERO };
         self.give(id, given, settings);
@@ -452,7 +455,7 @@ impl Classifier {
         }
     }
 
-    /// Tells the link what a flow is given, where that differs.
+    /// Sends the link an update of each setting that differs.
     fn give(&mut self, id: FlowId, to: Given, settings: &mut Settings) {
         let Some(Slot { given, .. }) = self.slots.get_mut(id.index()) else { return };
         let link = self.direction as u32;
@@ -510,7 +513,7 @@ impl Classifier {
         matches!(self.table.key(id), Some(Key::Network(..)))
     }
 
-    /// [`Self::decide`] for a flow that is known, by what its first packet said.
+    /// [`Self::decide`] for a known flow, by the headers of its first packet.
     fn decide_anew(
         &mut self,
         now: Time,
@@ -531,14 +534,14 @@ impl Classifier {
         self.decide(now, at, &headers, keeps, accounts, settings);
     }
 
-    /// What marks the packets of a flow, if something does.
+    /// The markers of a flow's packets, if it has any.
     pub fn marks(&mut self, flow: FlowId) -> Option<&mut FlowMarks> {
         self.slots.get_mut(flow.index())?.marks.as_deref_mut()
     }
 
-    /// In the other direction, a segment acknowledged everything before `number` of the flow `tuple` of this one. The
-    /// flow, if something marks it, and how many bytes are new. `opens_or_resets`: the segment does, and says nothing of
-    /// data that arrived.
+    /// Handles an acknowledgement from the other direction: a segment acknowledged everything before `number`
+    /// of the flow `tuple`. Returns the flow, if it has markers, and how many bytes are new.
+    /// `opens_or_resets`: the segment does so, and acknowledges no data.
     pub fn acknowledged(
         &mut self,
         tuple: &FlowTuple,
@@ -554,7 +557,8 @@ impl Classifier {
         if slot.marks.is_none() && slot.claim.is_none() {
             return None;
         }
-        // Numbers wrap; one that is behind by less than half of them is an old one (RFC 9293 section 3.4).
+        // Sequence numbers wrap: one that is behind by less than half of their range is old (RFC 9293 section
+        // 3.4).
         let before = flow.acknowledged.unwrap_or(number);
         let new = number.wrapping_sub(before);
         let new = if new < 1 << 31 { new } else { 0 };
@@ -565,14 +569,14 @@ impl Classifier {
         slot.marks.as_ref().map(|_| (flow.id, new))
     }
 
-    /// The addresses and ports of a flow; none if it is an aggregate that a rule makes.
+    /// The addresses and ports of a flow; none if it is an aggregate.
     #[must_use]
     pub fn tuple(&self, flow: FlowId) -> Option<FlowTuple> {
         let Key::Tuple(tuple) = self.table.key(flow)? else { return None };
         (self.number(tuple) == Some(flow)).then_some(*tuple)
     }
 
-    /// The flow of these packets; none if none was seen lately, or they are one flow with others.
+    /// The flow of these packets; none if none was seen lately, or they belong to an aggregate.
     #[must_use]
     pub fn number(&self, tuple: &FlowTuple) -> Option<FlowId> {
         let own = self.table.find(&Key::Tuple(*tuple))?;
@@ -586,14 +590,14 @@ impl Classifier {
         self.table.len()
     }
 
-    /// The guarantees of its flows.
+    /// The guarantees of this direction's flows.
     #[must_use]
     pub const fn guarantees(&self) -> &Guarantees {
         &self.guarantees
     }
 }
 
-/// The address of packets with these headers that is on the inside.
+/// The inside address of packets with these headers.
 const fn inside(direction: Direction, headers: &Headers) -> IpAddr {
     match direction {
         Direction::Up => headers.source,

@@ -1,26 +1,28 @@
 //! Commands to a gateway that runs, its metrics, and signals: the second thread.
 //!
-//! Commands come by HTTP over a Unix socket that only its owner can open, metrics are read by HTTP over loopback:
-//! the same answers, but only the former may reload or read the configuration. Changes from the page need a token (`change`).
+//! Commands come by HTTP over a Unix socket that only its owner can open; metrics are read by HTTP over
+//! loopback. Both get the same answers, but only commands may reload or read the configuration. Changes from
+//! the page need a token (`change`).
 //!
 //! | request | answer |
 //! |---|---|
 //! | `GET /` | a page that shows the rest |
 //! | `GET /metrics` | for Prometheus |
 //! | `GET /stats.json` | the same as JSON, with the largest flows |
-//! | `GET /history` | the last hour of both directions; with `?flow=` and its number, of a flow |
-//! | `GET /config` | the configuration that runs, canonical |
-//! | `GET /control` | what can be changed from the page, if the configuration allows it |
-//! | `POST /change` | at the address of metrics: what would change, or 200 once it is applied |
+//! | `GET /history` | the last hour of both directions; of one flow with `?flow=` and its number |
+//! | `GET /config` | the running configuration, canonical |
+//! | `GET /control` | settings that the page can change, if the configuration allows it |
+//! | `POST /change` | at the address of metrics: the changes that it would make, or 200 once applied |
 //! | `GET /healthz` | 200 if frames can pass, or 503 and why they cannot |
-//! | `GET /file` | the path of the file that it was read from |
-//! | `POST /reload` | 200 and what changed, or 409 and what is wrong |
+//! | `GET /file` | the path of the configuration file |
+//! | `POST /reload` | 200 and the changes, or 409 and the problems |
 //!
-//! SIGHUP reloads; SIGTERM and SIGINT stop. Several connections are served at once, within the limits of `http.rs`, and those
-//! of one socket take no place from those of the other.
+//! SIGHUP reloads; SIGTERM and SIGINT stop. Several connections are served at once, within the limits of
+//! `http.rs`, which each socket has for itself.
 //!
-//! Nothing waits for the thread that moves packets: a reload is an order to it, and its answer is looked for in each round.
-//! Until it comes there is no second order: another `POST /reload` is refused, and after a SIGHUP the file is read once more.
+//! This thread never waits for the thread that moves packets: a reload is an order to it, whose answer is
+//! polled in each round. There is one order at a time: until its answer comes, another `POST /reload` is
+//! refused, and after a SIGHUP the file is read once more.
 
 use std::fs;
 use std::io;
@@ -65,50 +67,52 @@ pub use error::listen;
 pub use socket::{bind, request, socket_name};
 pub use token::Token;
 
-/// Silence of the thread that moves packets after which frames are taken not to pass. Chosen: twenty of its snapshots.
+/// Silence of the thread that moves packets after which frames are assumed not to pass. Chosen: twenty of its
+/// snapshots.
 const STALLED: Span = Span::from_secs(2);
-/// How long the thread that moves packets may take to apply a configuration before the reload counts as refused.
-/// Chosen: some hundred times what the most flows and rules take.
+/// How long the thread that moves packets may take to apply a configuration before the reload counts as
+/// refused. Chosen: some hundred times as long as the maximum of flows and rules takes.
 const TO_APPLY: Span = Span::from_secs(10);
-/// How long it waits for requests at most, so that it is seen to be alive and misses no second of traffic.
+/// The longest wait for requests, so that the watchdog sees this thread alive and the history misses no
+/// second of traffic.
 const ROUND: Span = Span::from_millis(500);
-/// Before a warning among the lines of a reload.
+/// Prefix of a warning in the answer to a reload.
 const WARNING: &str = "warning: ";
-/// Longest configuration file. Chosen: a thousand rules take 200 kB.
+/// Maximum bytes of a configuration file. Chosen: a thousand rules take 200 kB.
 const MAX_FILE: u64 = 4 << 20;
 
 /// Orders to the thread that moves packets.
 #[derive(Debug)]
 pub(crate) enum Order<S = Port> {
-    /// Apply this configuration, which differs by that, and send the result.
+    /// Apply this configuration, which differs by this difference, and send the result.
     Apply(Box<GatewayConfig>, Difference, SyncSender<Result<(), String>>),
-    /// The port of this number has another socket from now on, or none because its interface has gone.
+    /// The port of this number has another socket, or none because its interface has gone.
     Attach(u32, Option<S>),
-    /// Stop, because of this.
+    /// Stop, for this reason.
     Stop(&'static str),
 }
 
-/// What both threads share.
+/// State that the threads share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    /// The latest; none before the first.
+    /// The latest snapshot; none before the first.
     pub snapshot: Mutex<Option<Arc<Snapshot>>>,
     /// Readable when there is an order.
     pub wake: EventFd,
-    /// Readable when there is an answer to one, or a notification.
+    /// Readable when an order was answered, or there is a notification.
     pub answered: EventFd,
     /// Overload notifications of queues.
     pub notices: Notices,
-    /// What happened to the interfaces.
+    /// Events of the interfaces.
     pub events: Events,
     /// Rounds of the control thread, at least one a second.
     pub rounds: AtomicU64,
-    /// How often the threads that serve the gateway were started again.
+    /// How often the threads that serve the gateway were restarted.
     pub restarts: Arc<AtomicU64>,
 }
 
 impl Shared {
-    /// Nothing has happened yet.
+    /// Shared state of a gateway that has not started.
     pub fn new() -> Result<Self, Errno> {
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         Ok(Self {
@@ -131,66 +135,67 @@ pub(crate) struct Control {
     shared: Arc<Shared>,
     orders: Sender<Order>,
     commands: Endpoint<UnixListener>,
-    /// Of the page and of metrics.
+    /// Clients of the page and of metrics.
     readers: Endpoint<TcpListener>,
     notifications: Option<Readers>,
     signals: SignalFd,
     reloads: Reloads,
-    /// The reload that is ordered and not answered.
+    /// The order that is not answered yet.
     ordered: Option<Ordered>,
-    /// Whether a SIGHUP came since.
+    /// Whether a SIGHUP came since the order.
     again: bool,
     clock: Clock,
     /// The time in the latest snapshot, and when it was first seen.
     heard: Option<(Time, Time)>,
     history: History,
-    /// What changes from the page need; none if there are no such changes.
+    /// The token for changes from the page; none if the page can change nothing.
     token: Option<Token>,
     guard: token::Guard,
-    /// Which configuration ran last, as clients name it.
+    /// The last running configuration, and its revision for clients.
     revision: Option<(Arc<GatewayConfig>, String)>,
-    /// `/stats.json` as it was written last, of which snapshot, and how many whole seconds old that was.
+    /// `/stats.json` as last written, its snapshot, and the age of that in whole seconds.
     written: Option<(Arc<Snapshot>, u64, String)>,
 }
 
-/// Where another configuration comes from.
+/// The origin of a new configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Origin {
     File,
-    /// From the page, which changes the one that runs.
+    /// The page, which changes the running one.
     Page,
 }
 
-/// What the control thread works with once a configuration is applied.
+/// State of the control thread that changes once a configuration is applied.
 #[derive(Debug, Default)]
 struct Takeover {
-    /// What serves metrics, if that changes.
+    /// The listener for metrics, if it changes.
     metrics: Option<Option<TcpListener>>,
     /// The token, or none, if the file was read again.
     token: Option<Option<Token>>,
 }
 
-/// A reload or change that was ordered.
+/// An order: a reload or a change.
 #[derive(Debug)]
 struct Ordered {
-    /// Gets the answer of the other thread.
+    /// Receives the answer of the other thread.
     answer: Receiver<Result<(), String>>,
-    /// What it changes, and warnings, one a line.
+    /// The changes, and warnings, one a line.
     changes: String,
-    /// How many changes these are.
+    /// The number of changes.
     count: usize,
     takeover: Takeover,
     origin: Origin,
-    /// When it is reported that it is not applied; [`Time::MAX`] once it was.
+    /// When the order is reported as not applied; [`Time::MAX`] once that was reported.
     deadline: Time,
 }
 
 impl Control {
-    /// Opens the sockets of the gateway that runs by `config`, read from `path` with the disciplines of `catalog`, and takes the signals. Before
-    /// the first thread is started. Orders come by `orders`.
+    /// Opens the sockets of a gateway that runs by `config`, read from `path` with the disciplines of
+    /// `catalog`, and takes over the signals. Call it before the first thread starts. Orders come by
+    /// `orders`.
     ///
     /// # Errors
-    /// If one of them cannot be had.
+    /// If a socket, the signals or the token cannot be opened.
     pub fn open(
         path: &Path,
         catalog: &Catalog,
@@ -211,7 +216,7 @@ impl Control {
         };
         let notifications = config.notifications.as_ref().map(open).transpose()?;
         let commands = bind(folder, &config.title).inspect_err(|_| {
-            // The only thing that would stay behind.
+            // The only file that would be left behind.
             let _ = config.notifications.as_deref().map(fs::remove_file);
         })?;
         let control = Self {
@@ -237,10 +242,10 @@ impl Control {
         Ok((control, shared))
     }
 
-    /// Serves requests until a signal stops it.
+    /// Serves requests until a signal stops the gateway.
     ///
     /// # Errors
-    /// If requests cannot be waited for.
+    /// If requests cannot be polled.
     pub fn run(&mut self) -> Result<(), Errno> {
         loop {
             self.shared.rounds.fetch_add(1, Ordering::Relaxed);
@@ -251,7 +256,7 @@ impl Control {
         }
     }
 
-    /// Does all that can be done at once; whether to go on.
+    /// Proceeds as far as possible without blocking. Returns whether to go on.
     fn round(&mut self, now: Time) -> bool {
         if !self.take_signals() {
             let answer = "the gateway stops; whether the reload is applied is not known\n";
@@ -270,7 +275,7 @@ impl Control {
         true
     }
 
-    /// Notes whether the other thread has published a snapshot since.
+    /// Notes whether the other thread has published another snapshot.
     fn hear(&mut self, now: Time) {
         if let Some(latest) = self.snapshot()
             && self.heard.is_none_or(|(before, _)| before != latest.now)
@@ -281,7 +286,7 @@ impl Control {
         }
     }
 
-    /// How long the other thread has not been seen to publish a snapshot: at most [`ROUND`] less than it is.
+    /// For how long the other thread has published no snapshot that was seen: too short by at most [`ROUND`].
     fn silence(&self, now: Time) -> Span {
         self.heard.map_or(Span::ZERO, |(_, heard)| now.since(heard))
     }
@@ -318,7 +323,7 @@ impl Control {
         }
     }
 
-    /// Whether to go on.
+    /// Handles signals. Returns whether to go on.
     fn take_signals(&mut self) -> bool {
         while let Ok(Some(info)) = self.signals.read_signal() {
             let stop = match Signal::try_from(info.ssi_signo as i32) {
@@ -383,7 +388,7 @@ impl Control {
     /// Reads the configuration again and orders the other thread to apply it; [`Self::follow_reload`] reports the result.
     ///
     /// # Errors
-    /// What is wrong, or that another reload is not over.
+    /// The problems of the configuration, or that another reload is under way.
     fn begin_reload(&mut self, now: Time) -> Result<(), String> {
         if let Some(busy) = self.busy() {
             self.record(Origin::File, 0, Err(busy.to_owned()));
@@ -398,7 +403,7 @@ impl Control {
         ordered
     }
 
-    /// Why nothing can be ordered now.
+    /// Why no order is possible now.
     fn busy(&self) -> Option<&'static str> {
         Some(match self.ordered.as_ref()?.deadline {
             Time::MAX => "an earlier reload is not applied yet; restart the gateway if this lasts\n",
@@ -413,7 +418,7 @@ impl Control {
             let file = self.path.display();
             pinned.iter().map(|pinned| format!("{file}: {pinned}\n")).collect::<String>()
         })?;
-        // The only steps that can fail, so they come first.
+        // The only steps that can fail come first.
         let token = token_of(&new).map_err(|why| format!("{}: {why}\n", self.path.display()))?;
         let metrics = (snapshot.config.metrics != new.metrics)
             .then(|| new.metrics.map(listen).transpose())
@@ -427,9 +432,10 @@ impl Control {
         Ok(Ordered { answer, changes, count, takeover, origin: Origin::File, deadline: now + TO_APPLY })
     }
 
-    /// Reports the reload that was ordered if it is applied or late, and begins the next one if a signal asked for it.
+    /// Reports the result of the order if it is applied or late, and begins the next reload if a signal asked
+    /// for it.
     fn follow_reload(&mut self, now: Time) {
-        // It may not have been woken.
+        // The descriptor need not be readable.
         let _ = self.shared.answered.read();
         if let Some((origin, count, result)) = self.take_result(now) {
             if origin == Origin::File {
@@ -453,14 +459,14 @@ impl Control {
         }
     }
 
-    /// The result of what was ordered and the number of its changes, if there is something to report.
+    /// The origin, number of changes and result of the order, if there is a result to report.
     fn take_result(&mut self, now: Time) -> Option<(Origin, usize, Result<String, String>)> {
         let ordered = self.ordered.as_mut()?;
         let (origin, count) = (ordered.origin, ordered.count);
         let result = match ordered.answer.try_recv() {
             Err(TryRecvError::Empty) if now < ordered.deadline => None,
             Err(TryRecvError::Empty) => {
-                // It may be applied yet.
+                // It may still be applied.
                 ordered.deadline = Time::MAX;
                 let limit = TO_APPLY.as_secs_f64();
                 Some(Err(format!(
@@ -485,7 +491,7 @@ impl Control {
         result.map(|result| (origin, count, result))
     }
 
-    /// Counts and logs the result of a reload or change, which was of so many changes.
+    /// Counts and logs the result of a reload or change; `count` is the number of changes.
     fn record(&mut self, origin: Origin, count: usize, result: Result<String, String>) {
         self.written = None;
         let (kinds, done) = match origin {
@@ -523,20 +529,20 @@ impl Control {
     }
 }
 
-/// Checks the file of the token that changes from the page need, if there are such changes.
+/// Checks the file of the token that changes from the page need, if the page can change anything.
 ///
 /// # Errors
-/// What is wrong with it, and the mend.
+/// What is wrong with the file, and how to mend it.
 pub fn check_token(config: &GatewayConfig) -> Result<(), ControlError> {
     token_of(config).map(drop)
 }
 
-/// What changes from the page need by this configuration; none if there are none.
+/// The token for changes from the page by this configuration; none if the page can change nothing.
 fn token_of(config: &GatewayConfig) -> Result<Option<Token>, ControlError> {
     config.control_token.as_deref().filter(|_| config.control).map(Token::read).transpose()
 }
 
-/// The answer to a reload that made these changes, of which some may read back differently.
+/// The answer to a reload with these changes, some of which may read back differently.
 fn outcome(changes: String, applied: Result<(), String>) -> Result<String, String> {
     match applied {
         Ok(()) => Ok(changes),
@@ -546,21 +552,23 @@ fn outcome(changes: String, applied: Result<(), String>) -> Result<String, Strin
     }
 }
 
-/// Reads and checks a configuration file, whose queues are of `catalog`; all that is wrong with it, one problem a line.
+/// Reads and checks a configuration file, with queues of `catalog`.
 ///
 /// # Errors
-/// What is wrong.
+/// All problems of the file, one a line.
 pub fn load(path: &Path, catalog: &Catalog) -> Result<GatewayConfig, String> {
     GatewayConfig::load_with(catalog, &text(path)?, path, &read_plans)
         .map_err(|problems| problems.iter().map(|problem| format!("{problem}\n")).collect())
 }
 
-/// Reads a file of plans. As of the configuration: a gateway that runs has no memory to spare for a mistake.
+/// Reads a file of plans, with the limit of a configuration file and for the same reason: a running gateway
+/// has no memory to spare for a mistake.
 fn read_plans(path: &Path) -> io::Result<Vec<u8>> {
     apportion_scenario::read_text_file(path, MAX_FILE).map(String::into_bytes)
 }
 
-/// The title of the gateway of this file, also of one that is wrong or gone: what runs is asked for by it.
+/// The title of the gateway of this file, even if the file is wrong or gone: commands address a running
+/// gateway by it.
 #[must_use]
 pub fn title(path: &Path) -> String {
     GatewayConfig::title_of(&text(path).unwrap_or_default(), path)
@@ -573,13 +581,13 @@ fn text(path: &Path) -> Result<String, String> {
             path.display()
         )
     };
-    // A gateway that runs reads its file again, and has no memory to spare for a mistake.
+    // A running gateway reads its file again, and has no memory to spare for a mistake.
     apportion_scenario::read_text_file(path, MAX_FILE).map_err(|error| fail(&error))
 }
 
-/// Orders that wait, and the wake-up is taken back.
+/// Takes the waiting orders, and resets the wake-up.
 pub(crate) fn take_orders<S>(shared: &Shared, orders: &Receiver<Order<S>>) -> Vec<Order<S>> {
-    // It may not have been woken.
+    // The descriptor need not be readable.
     let _ = shared.wake.read();
     orders.try_iter().collect()
 }

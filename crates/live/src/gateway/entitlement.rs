@@ -1,10 +1,12 @@
-//! What a flow of a gateway is entitled to: the share that the rules give it of the rate, next to the flows that are there.
+//! Entitlements of a gateway's flows: the shares of the rate that the rules give them among the present
+//! flows.
 //!
-//! Weighted max-min with guarantees, and by customers first at a queue that divides so
-//! ([`max_min`](fn@max_min), [`hierarchical`](fn@hierarchical)). A gateway does not see what a sender would send if it could. So
-//! a flow wants more if it sends at least [half](SATED) of what it would have if it did; one that sends less wants what it sends, and
-//! leaves the rest to the others. A queue that holds each flow back to a rate (`maxrate` of FQ) gives none more. Queues that
-//! divide among hosts or among classes have no entitlements of flows here.
+//! They are weighted max-min with guarantees; where the queue divides among customers, by customers first
+//! ([`max_min`](fn@max_min), [`hierarchical`](fn@hierarchical)). A gateway does not see how fast a sender
+//! could send. It therefore assumes that a flow wants more if the flow sends at least [half](SATED) of its
+//! share; a flow that sends less wants what it sends, and leaves the rest to the others. A queue that paces
+//! each flow (`maxrate` of FQ) gives none more than that rate. Queues that divide among hosts or among
+//! classes have no entitlements of flows here.
 //!
 //! Cost: O(flows log flows) for each of at most [`ROUNDS`] rounds.
 
@@ -15,17 +17,20 @@ use apportion_core::units::Weight;
 
 use super::traffic::Terms;
 
-/// Part of its share below which a flow is taken to want no more than it sends. Chosen: a Reno flow alone on a queue without
-/// room is at half of its share just after a loss, and one that sends less than that for a second is limited elsewhere.
+/// Fraction of its share below which a flow is assumed to want no more than it sends. Chosen: a Reno flow
+/// alone on a queue without a buffer is at half of its share just after a loss, and one that sends less than
+/// that for a second is limited elsewhere.
 const SATED: f64 = 0.5;
-/// Rounds in which flows turn out to want less: each raises the shares of the others. Chosen: each is one more kind of flow.
+/// Maximum of rounds in which some flows are found to want less, which raises the shares of the others.
+/// Chosen: each round handles one more kind of flow.
 const ROUNDS: usize = 8;
 
-/// A flow's rate in bytes per second, and its terms.
+/// A flow's rate in bytes per second, and its terms by the rules.
 pub type Sender = (f64, Terms);
 
-/// Entitlements in bytes per second of these flows, at a queue that sends so many; none where flows have none. The `customers`
-/// have these weights. Other flows take `others`.
+/// Entitlements of these flows in bytes per second, at a queue of this capacity in bytes per second; none
+/// where the queue has no entitlements of flows. The `customers` have these weights. Flows that are not
+/// listed take `others`.
 pub fn entitlements(
     queue: &DisciplineParams,
     rate: f64,
@@ -61,7 +66,8 @@ pub fn entitlements(
     Some(shares)
 }
 
-/// The division of `rate` by these demands; none if guarantees exceed it, as for a moment after a reload.
+/// The division of `rate` by these demands; none if guarantees exceed it, as may be for a moment after a
+/// reload.
 fn divide(
     rate: f64,
     customers: Option<&[Weight]>,
@@ -123,14 +129,15 @@ mod tests {
 
     #[test]
     fn flows_that_send_little_leave_the_rest_and_are_found_one_after_the_other() {
-        // Equal shares of 100 are 20: two send less than half of that. Of the 90 left 30 each: one sends less than 15.
+        // Equal shares of 100 are 20: two flows send less than half of that. The 90 that are left give 30
+        // each: one flow sends less than 15.
         let flows = [7.0, 3.0, 13.0, 40.0, 37.0].map(|rate| sender(rate, 1.0, 0));
         let shares = entitlements(&queue("\"drr\""), 100.0, &[], &flows, 0.0).unwrap();
         assert_eq!(shares, [7.0, 3.0, 13.0, 38.5, 38.5]);
-        // None has more than 12, 96 bit/s, and one that sends less than half of that wants no more.
+        // No flow has more than 12, 96 bit/s, and one that sends less than half of that wants no more.
         let paced = queue("{ kind = \"fq\", maxrate = \"96bit\" }");
         assert_eq!(entitlements(&paced, 100.0, &[], &flows, 0.0).unwrap(), [12.0, 3.0, 12.0, 12.0, 12.0]);
-        // What is not kept apart counts.
+        // The rate of flows that are not listed counts.
         let shares = entitlements(&queue("\"drr\""), 110.0, &[], &flows, 10.0).unwrap();
         assert_eq!(shares[3], 38.5);
     }
@@ -143,10 +150,10 @@ mod tests {
         let customers = [1.0, 1.0].map(|weight| Weight::new(weight).unwrap());
         let hcsfq = entitlements(&queue("\"hcsfq\""), 100.0, &customers, &flows, 0.0).unwrap();
         assert_eq!(hcsfq, [50.0, 37.5, 12.5]);
-        // 50 bytes per second and a fifth of the other 50.
+        // A guarantee of 50 bytes per second, and a fifth of the other 50.
         flows[0].1.guarantee = Rate::from_bit(400);
         assert_eq!(entitlements(&queue("\"drr\""), 100.0, &[], &flows, 0.0).unwrap()[0], 60.0);
-        // For a moment after a reload that lowered the rate.
+        // For a moment after a reload that lowered the rate, guarantees exceed it.
         assert_eq!(entitlements(&queue("\"drr\""), 40.0, &[], &flows, 0.0), None);
     }
 

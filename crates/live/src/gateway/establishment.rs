@@ -1,33 +1,37 @@
-//! Which flows are established: they have priority when more comes in than the gateway can move, and hosts of their own where
-//! the queue divides among hosts.
+//! Established flows: they have priority when the gateway is overloaded, and hosts of their own where the
+//! queue divides among hosts.
 //!
-//! A packet *qualifies* unless it opens or resets a TCP connection: these hosts send in answer to forged packets. A flow is
-//! established once it is answered, that is once packets that qualify came in both directions; or, since streams may have no
-//! answer or one between other ports, once it has sent for [`TRIAL`] without a [`PAUSE`].
+//! A packet *qualifies* unless it opens or resets a TCP connection: hosts send such packets in answer to
+//! forged ones. A flow is established once it is answered, that is once qualifying packets came in both
+//! directions. Streams may have no answer, or one between other ports, so a flow is also established once it
+//! has sent for [`TRIAL`] without a [`PAUSE`].
 
 use apportion_core::units::{Span, Time};
 
-/// Chosen: most floods overload a gateway sooner, and an overloaded gateway admits few of their packets.
+/// Time after which an unanswered flow is established. Chosen: most floods overload a gateway sooner, and an
+/// overloaded gateway admits few of their packets.
 const TRIAL: Span = Span::from_secs(10);
-/// Chosen: a stream sends several packets a second. To keep up 40,000 flows takes as many packets a second.
+/// Silence that ends the trial. Chosen: a stream sends several packets a second. Keeping 40,000 flows in
+/// trial takes as many packets a second.
 const PAUSE: Span = Span::from_secs(1);
 
-/// How far a flow has become established, in one direction.
+/// The progress of a flow towards establishment, in one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Establishment {
-    /// When its first packet came after the last pause.
+    /// Arrival of the first packet after the last pause.
     since: Time,
     has_qualified: bool,
     is_answered: bool,
 }
 
 impl Establishment {
-    /// A flow whose first packet came at `now`.
+    /// A flow whose first packet arrived at `now`.
     pub const fn new(now: Time) -> Self {
         Self { since: now, has_qualified: false, is_answered: false }
     }
 
-    /// A packet came at `now` after so much silence. Whether it is the first that `qualifies`.
+    /// Notes a packet that arrived at `now` after this silence. Returns whether it is the first that
+    /// `qualifies`.
     pub fn arrived(&mut self, now: Time, silence: Span, qualifies: bool) -> bool {
         if silence >= PAUSE {
             self.since = now;
@@ -37,22 +41,22 @@ impl Establishment {
         is_first
     }
 
-    /// Whether a packet came that qualifies.
+    /// Whether a qualifying packet came.
     pub const fn has_qualified(&self) -> bool {
         self.has_qualified
     }
 
-    /// Such packets came in both directions.
+    /// Notes that qualifying packets came in both directions.
     pub const fn answered(&mut self) {
         self.is_answered = true;
     }
 
-    /// Whether such packets came in both directions.
+    /// Whether qualifying packets came in both directions.
     pub const fn is_answered(&self) -> bool {
         self.is_answered
     }
 
-    /// Whether the flow is established, whose last packet came so long before `now`.
+    /// Whether the flow is established at `now`, with its last packet `silence` earlier.
     pub fn is_established(&self, now: Time, silence: Span) -> bool {
         self.is_answered || silence < PAUSE && now.since(self.since) >= TRIAL
     }

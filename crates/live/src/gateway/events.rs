@@ -1,23 +1,23 @@
-//! What happened to the interfaces of a gateway: written by the thread that moves packets, read by the others.
+//! Events of a gateway's interfaces: written by the thread that attaches them, read by the others.
 
 use std::sync::{Mutex, PoisonError};
 
-/// What happened to an interface since the start, and whether frames can pass.
+/// Events of an interface since the start, and whether it lets frames pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InterfaceEvents {
-    /// Whether it is not there.
+    /// Whether it is absent.
     pub is_gone: bool,
-    /// Whether it is there and down, or without a carrier.
+    /// Whether it is present and down, or without a carrier.
     pub is_down: bool,
-    /// Times that it was found deleted.
+    /// How often it was found deleted.
     pub gone: u64,
-    /// Times that it was attached again.
+    /// How often it was attached again.
     pub back: u64,
     /// Changes of its MTU.
     pub mtu: u64,
-    /// Times that offloads which merge packets had been turned on.
+    /// How often offloads that merge packets were found turned on.
     pub offloads: u64,
-    /// Times that it got another name.
+    /// How often it was renamed.
     pub renamed: u64,
 }
 
@@ -26,12 +26,12 @@ pub struct InterfaceEvents {
 pub(crate) struct Events(Mutex<[InterfaceEvents; 2]>);
 
 impl Events {
-    /// As of now.
+    /// The current events.
     pub fn read(&self) -> [InterfaceEvents; 2] {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes those of an interface.
+    /// Changes the events of an interface.
     pub fn note(&self, port: usize, change: impl FnOnce(&mut InterfaceEvents)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner)[port]);
     }

@@ -1,20 +1,20 @@
-//! Guarantees in one direction of a gateway: who may have one, and who has one.
+//! Guarantees in one direction of a gateway: admission, and who holds one.
 //!
-//! A guarantee keeps bandwidth from others, so a flow that is guaranteed a rate of its own earns it first. Headers can be
-//! forged, a sustained rate cannot:
-//! - On *trial* a flow sends for [`TRIAL`] without a gap above [`GAP`], and at least half of its guarantee. A sender
-//!   therefore keeps from others at most twice what it sends. Losses slow TCP down below that half, so for TCP it is
-//!   enough that the other direction acknowledged new data meanwhile, which a forger on one side cannot make happen;
-//!   and its gaps may be as long as those of a holder, since a retransmission timeout is one.
-//! - A *holder* keeps its guarantee until it is silent for [`SILENCE`], or sends less than a quarter of the guarantee in
-//!   [`WINDOW`] and nothing of it is acknowledged. Nothing else takes it away, except a lower rate of the direction or
-//!   other rules.
-//! - *Limits*: the sum of guarantees in the direction, under a rule, and of an inside host under a rule. A flow that
-//!   passed its trial and exceeds one is refused, and tries again after the next trial.
+//! A guarantee keeps bandwidth from others, so a flow earns a rate of its own first. Headers can be forged, a
+//! sustained rate cannot:
+//! - On *trial* a flow sends for [`TRIAL`] without a gap above [`GAP`], and at least half of its guarantee. A
+//!   sender therefore keeps from others at most twice what it sends. Losses slow TCP down below that half, so
+//!   TCP only needs an acknowledgement of new data from the other direction, which a forger on one side
+//!   cannot produce. Its gaps may be as long as those of a holder, since a retransmission timeout is one.
+//! - A *holder* keeps its guarantee until it is silent for [`SILENCE`], or sends less than a quarter of the
+//!   guarantee in [`WINDOW`] without an acknowledgement of new data. Otherwise only a lower rate of the
+//!   direction or other rules end it.
+//! - *Limits*: the sum of guarantees in the direction, under a rule, and of an inside host under a rule. A
+//!   flow that passed its trial and exceeds a limit is refused, and tries again after the next trial.
 //!
-//! The guarantee of flows that a rule makes one belongs to the rule. It needs no trial, ends with silence, and is given
-//! again with the next packet. If the rule makes one flow of each network, that of a network belongs to the network, which
-//! has no other.
+//! The guarantee of an aggregate that a rule makes belongs to the rule. It needs no trial, ends with silence,
+//! and begins again with the next packet. If the rule makes each network one flow, each network has a
+//! guarantee of its own, and no other.
 //!
 //! Cost: O(1) per packet of a flow with a claim, O(log holders) to give and take back, O(holders) per tick. Memory: 120
 //! bytes for each flow with a claim, within the bound of the table of flows, and 100 bytes for each holder.
@@ -26,20 +26,22 @@ use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Rate, Span, Time};
 use apportion_scenario::gateway::Treatment;
 
-/// Length of a trial. Chosen: long enough that datagrams which come together are no rate, short enough that a call
-/// waits for its guarantee for less than its ringing.
+/// Length of a trial. Chosen: long enough that a burst of datagrams is no rate, short enough that a call gets
+/// its guarantee while it rings.
 const TRIAL: Span = Span::from_secs(1);
 /// Longest gap of a trial. Chosen: some twelve packets of a call, which sends one every 20 ms.
 const GAP: Span = Span::from_millis(250);
-/// Silence after which a guarantee is taken back. Chosen: with a tick every 100 ms it is back within 2 s.
+/// Silence after which a guarantee is taken back. Chosen: with a tick every 100 ms this happens within 2 s.
 const SILENCE: Span = Span::from_millis(1_900);
-/// Time over which a holder has to use a part of its guarantee. Chosen: as long as it may be silent.
+/// Window in which a holder must use a part of its guarantee. Chosen: as long as it may be silent.
 const WINDOW: Span = Span::from_secs(2);
-/// Parts of the guarantee of which a flow on trial sends at least one. Chosen: calls and videos vary their rate by less.
+/// Divisor of the guarantee: the part that a flow on trial must send. Chosen: calls and videos vary their
+/// rate by less.
 const EARNED: u64 = 2;
-/// The same for a holder. Chosen: more parts than in the trial, so that a rate near its bound does not give and take.
+/// Divisor of the guarantee: the part that a holder must send. Chosen: larger than in the trial, so that a
+/// rate near the bound does not alternate.
 const KEPT: u64 = 4;
-/// Guarantees that one inside host can have under a rule, unless the rule says more or less. Chosen: the calls and
+/// Maximum of guarantees of one inside host under a rule, unless the rule sets another. Chosen: the calls and
 /// videos of a few people.
 const PER_HOST: u64 = 4;
 
@@ -48,9 +50,9 @@ const PER_HOST: u64 = 4;
 pub enum Exceeded {
     /// The rate of the direction.
     Rate,
-    /// That of the rule.
+    /// The limit of the rule.
     Rule,
-    /// That of an inside host under the rule.
+    /// The limit of an inside host under the rule.
     Host,
 }
 
@@ -58,7 +60,7 @@ impl Exceeded {
     /// Every limit, in the order in which metrics list them.
     pub const ALL: [Self; 3] = [Self::Rate, Self::Rule, Self::Host];
 
-    /// Its name in metrics.
+    /// The limit's name in metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -69,18 +71,18 @@ impl Exceeded {
     }
 }
 
-/// Whose a guarantee is.
+/// The owner of a guarantee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
-    /// A flow of this inside host, which may have others.
+    /// A flow of this inside host, which may own others.
     FlowOf(IpAddr),
-    /// All that a network sends under the rule.
+    /// A network: all its packets under the rule.
     Network,
-    /// All that matches the rule.
+    /// A rule: all packets that match it.
     Rule,
 }
 
-/// What a flow sent since some time.
+/// What a flow has sent since `begun`.
 #[derive(Clone, Copy, Debug)]
 struct Activity {
     begun: Time,
@@ -95,57 +97,57 @@ impl Activity {
         Self { begun: now, last: now, bytes: Bytes::ZERO, acknowledged: false }
     }
 
-    /// Whether one of so many parts of `rate` was sent until `now`, or TCP data arrived.
+    /// Whether the flow sent at least `1 / parts` of `rate` until `now`, or TCP data arrived.
     fn uses(&self, now: Time, rate: Rate, parts: u64) -> bool {
         self.acknowledged
             || self.bytes.get().saturating_mul(parts) >= rate.bytes_in(now.since(self.begun)).get()
     }
 }
 
-/// What a flow may be guaranteed by its rule.
+/// A flow's claim to a guarantee by its rule.
 #[derive(Clone, Debug)]
 pub struct Claim {
     rule: usize,
     rate: Rate,
     holder: Holder,
     activity: Activity,
-    /// Which of all guarantees it is, if it is given.
+    /// The ordinal of the guarantee, if it is given.
     turn: Option<u64>,
-    /// Whether its refusal was counted.
+    /// Whether a refusal was counted.
     is_refused: bool,
 }
 
 impl Claim {
-    /// The claim of a flow whose first packet comes at `now`, by the rule with this number.
+    /// The claim of a flow whose first packet arrives at `now`, by the rule with this number.
     #[must_use]
     pub const fn new(now: Time, rule: usize, rate: Rate, holder: Holder) -> Self {
         Self { rule, rate, holder, activity: Activity::begin(now), turn: None, is_refused: false }
     }
 
-    /// What is guaranteed.
+    /// The guaranteed rate.
     #[must_use]
     pub const fn rate(&self) -> Rate {
         self.rate
     }
 
-    /// Whether the flow has the guarantee.
+    /// Whether the flow holds the guarantee.
     #[must_use]
     pub const fn is_held(&self) -> bool {
         self.turn.is_some()
     }
 
-    /// Whether it is this guarantee and the flow has it.
+    /// Whether the flow holds the guarantee of this ordinal.
     #[must_use]
     pub fn is_turn(&self, turn: u64) -> bool {
         self.turn == Some(turn)
     }
 
-    /// The other direction acknowledged new data of the flow.
+    /// Notes that the other direction acknowledged new data of the flow.
     pub const fn acknowledge(&mut self) {
         self.activity.acknowledged = true;
     }
 
-    /// A packet of this size came. Whether the guarantee is due now that was not given so far.
+    /// Notes a packet of this size. Returns whether a guarantee that is not given is due now.
     pub fn arrived(&mut self, now: Time, size: Bytes) -> bool {
         let gap = now.since(self.activity.last);
         let longest = if self.activity.acknowledged { SILENCE } else { GAP };
@@ -153,7 +155,7 @@ impl Claim {
             self.activity = Activity::begin(now);
         } else {
             self.activity.last = now;
-            // What comes when the time begins is sent in no time.
+            // Packets at the very beginning took no time to send.
             if now > self.activity.begun {
                 self.activity.bytes += size;
             }
@@ -186,45 +188,45 @@ impl Claim {
     }
 }
 
-/// The limits of a rule, and what is given under it.
+/// The limits of a rule, and the sum of its guarantees.
 #[derive(Clone, Copy, Debug)]
 struct RuleSum {
-    /// None: the rate of the direction.
+    /// The limit; none: the rate of the direction.
     limit: Option<Rate>,
     per_host: Rate,
     given: Rate,
 }
 
-/// The guarantees that were given.
+/// The guarantees that are given.
 #[derive(Debug, Default)]
 pub struct Guarantees {
-    /// Of the direction.
+    /// The rate of the direction.
     rate: Rate,
     reserved: Rate,
     rules: Vec<RuleSum>,
-    /// What inside hosts have, by rule and address.
+    /// Sums of inside hosts, by rule and address.
     hosts: BTreeMap<(usize, IpAddr), Rate>,
-    /// Turn and flow, in the order of turns. Some were taken back since.
+    /// Ordinals and flows, in ascending order. Some guarantees were taken back since.
     turns: Vec<(u64, FlowId)>,
-    /// Guarantees that were given so far.
+    /// Number of guarantees given so far.
     granted: u64,
     holders: usize,
     counts: Counts,
 }
 
-/// What happened to guarantees so far.
+/// Counts of refused and ended guarantees.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Flows that were refused theirs, by [`Exceeded`].
+    /// Flows that were refused, by [`Exceeded`].
     pub refused: [u64; Exceeded::ALL.len()],
-    /// Taken back, as the rate fell or the rules changed.
+    /// Guarantees taken back because the rate fell or the rules changed.
     pub withdrawn: u64,
-    /// Taken back from flows that did not use them.
+    /// Guarantees taken back from flows that did not use them.
     pub unused: u64,
 }
 
 impl Guarantees {
-    /// Nothing is given any more; guarantees of these rules are given from now on. The former holders, as
+    /// Takes back all guarantees, and admits those of these rules from now on. Returns the former holders, as
     /// [`holders`](Self::holders) lists them.
     pub fn begin_again<'a>(&mut self, rules: impl Iterator<Item = &'a Treatment>) -> Vec<(u64, FlowId)> {
         self.rules = rules.map(RuleSum::new).collect();
@@ -233,15 +235,15 @@ impl Guarantees {
         std::mem::take(&mut self.turns)
     }
 
-    /// The rate that guarantees are admitted against from now on.
+    /// Sets the rate against which guarantees are admitted.
     pub const fn set_rate(&mut self, rate: Rate) {
         self.rate = rate;
     }
 
-    /// Gives the flow its guarantee, unless that exceeds a limit. Whether it did.
+    /// Gives the flow its guarantee, unless that exceeds a limit. Returns whether it did.
     pub fn admit(&mut self, now: Time, id: FlowId, claim: &mut Claim) -> bool {
         if let Some(exceeded) = self.exceeded(claim) {
-            // A flow tries again and again.
+            // Counted once, since a flow tries again and again.
             if !std::mem::replace(&mut claim.is_refused, true) {
                 self.counts.refused[exceeded as usize] += 1;
             }
@@ -300,22 +302,22 @@ impl Guarantees {
         }
     }
 
-    /// Takes out all turns in their order, for those that are still held to be [put back](Self::put_turns).
+    /// Takes out all ordinals in order; those that are still held are [put back](Self::put_turns).
     pub fn take_turns(&mut self) -> Vec<(u64, FlowId)> {
         std::mem::take(&mut self.turns)
     }
 
-    /// Puts back turns in their order.
+    /// Puts back ordinals in order.
     pub fn put_turns(&mut self, turns: Vec<(u64, FlowId)>) {
         self.turns = turns;
     }
 
-    /// The latest turn while more is given than the rate allows; it is taken out.
+    /// Takes out the latest ordinal while the sum of guarantees exceeds the rate.
     pub fn pop_excess(&mut self) -> Option<(u64, FlowId)> {
         if self.reserved > self.rate { self.turns.pop() } else { None }
     }
 
-    /// Sum of the guarantees that are given.
+    /// The sum of the guarantees that are given.
     #[must_use]
     pub const fn reserved(&self) -> Rate {
         self.reserved
@@ -327,13 +329,13 @@ impl Guarantees {
         self.holders
     }
 
-    /// What happened so far.
+    /// The counts so far.
     #[must_use]
     pub const fn counts(&self) -> Counts {
         self.counts
     }
 
-    /// What happened so far, to be added to.
+    /// The counts so far, to add to.
     pub const fn counts_mut(&mut self) -> &mut Counts {
         &mut self.counts
     }
@@ -368,7 +370,7 @@ mod tests {
         Claim::new(Time::ZERO, 0, G, Holder::FlowOf("192.0.2.1".parse().unwrap()))
     }
 
-    /// When a flow first earns 160 kb/s that sends so many bytes every so many ms, of 5 s.
+    /// When a flow that sends `bytes` every `every` ms first earns 160 kb/s; none if it does not within 5 s.
     fn earned_at(claim: &mut Claim, bytes: u64, every: u64) -> Option<u64> {
         let mut times = (0..5_000).step_by(every as usize);
         times.find(|ms| claim.arrived(Time::from_millis(*ms), Bytes::new(bytes)))
@@ -409,7 +411,7 @@ mod tests {
         assert!(!send(1_500, false) && !send(1_900, false) && !send(2_400, false), "nothing since");
     }
 
-    /// With two rules, the second of which has limits.
+    /// Guarantees of two rules, the second of which has limits.
     fn guarantees() -> Guarantees {
         let limits = |limit, per_host| Treatment {
             guarantee: G,
@@ -424,7 +426,7 @@ mod tests {
         guarantees
     }
 
-    /// Whether a further flow of this host is given its guarantee, and its claim.
+    /// Whether another flow of this host gets its guarantee, and its claim.
     fn give(all: &mut Guarantees, rule: usize, host: u8) -> (bool, Claim) {
         let mut claim = Claim::new(Time::ZERO, rule, G, Holder::FlowOf([10, 0, 0, host].into()));
         (all.admit(Time::ZERO, FlowId(5), &mut claim), claim)
