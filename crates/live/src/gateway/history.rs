@@ -1,8 +1,9 @@
-//! The last hour of a gateway in bounded memory: traffic of directions and of their largest flows second by second, and events.
-//! Kept by the control thread.
+//! The last hour of a gateway in bounded memory: traffic of both directions and their largest flows, second
+//! by second, and events. The control thread keeps it.
 //!
-//! Memory: 8 bytes for each flow, customer and second and 24 for each direction, in buffers that double: 31 MB at most, and less while
-//! flows are younger than an hour. The flow or customer that has been silent longest is forgotten for a new one.
+//! Memory: 8 bytes for each flow, customer and second, and 24 bytes for each direction and second, in buffers
+//! that double: 31 MB at most, and less while flows are younger than an hour. A new flow or customer replaces
+//! the one that has been silent longest.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,40 +26,42 @@ pub(super) use events::Kind;
 use events::{Events, changes};
 use series::{SECONDS, Series};
 
-/// Flows of each direction that are kept: those of the last second and some that were there before. Chosen: half as many more.
+/// Maximum of flows of each direction in the history: those of the last second and some earlier ones. Chosen:
+/// half as many more.
 const MAX_KEPT: usize = MAX_FLOWS + MAX_FLOWS / 2;
-/// Flows of each direction and events in `/stats.json`. Chosen: a screen of lines.
+/// Maximum of flows of each direction, and of events, in `/stats.json`. Chosen: a screen of lines.
 pub(super) const SHOWN: usize = 32;
 
-/// What is kept.
+/// The history.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     /// When each second ended.
     ends: Series<1>,
     directions: [Course; 2],
     events: Events,
-    /// What was heard last.
+    /// The last snapshot.
     before: Option<Arc<Snapshot>>,
-    /// Flows and customers that were kept so far, each of which has the next number.
+    /// Flows and customers so far; each gets the next number.
     numbered: u64,
 }
 
-/// Of one direction.
+/// The history of one direction.
 #[derive(Debug, Default)]
 struct Course {
-    /// Capacity, what left, median and 95 % of the sojourn in µs, packets dropped and marked.
+    /// Capacity, throughput, median and 95th percentile of the sojourn time in µs, packets dropped and
+    /// marked.
     all: Series<6>,
     flows: BTreeMap<Key, Kept>,
     customers: CustomerCourse,
     /// The last second.
     latest: Arc<Traffic>,
-    /// Of the flows of the last second, if they have entitlements.
+    /// Entitlements of the flows of the last second, if they have any.
     entitlements: Option<Vec<f64>>,
-    /// Dropped and marked until now.
+    /// Packets dropped and marked so far.
     counts: [u64; 2],
 }
 
-/// The rule of a flow and which packets it is.
+/// The rule of a flow and its packets.
 type Key = (Arc<str>, String);
 
 /// A flow or a customer.
@@ -70,7 +73,7 @@ struct Kept {
 }
 
 impl Kept {
-    /// The next one.
+    /// An empty series with the next number.
     fn new(numbered: &mut u64) -> Self {
         *numbered += 1;
         Self { number: *numbered, series: Series::default() }
@@ -78,7 +81,7 @@ impl Kept {
 }
 
 impl History {
-    /// Takes note of a snapshot, if it is another one than before.
+    /// Records a snapshot, unless it is the last one.
     pub fn hear(&mut self, latest: &Arc<Snapshot>) {
         let before = self.before.replace(Arc::clone(latest));
         let Some(before) = before else { return };
@@ -98,7 +101,7 @@ impl History {
         }
     }
 
-    /// Something happened that no snapshot shows.
+    /// Records an event that no snapshot shows.
     pub fn event(&mut self, kind: Kind, what: String) {
         let now = self.before.as_ref().map_or(Time::ZERO, |before| before.now);
         self.events.add(now, kind, what, 1);
@@ -110,12 +113,12 @@ impl History {
         Value::Object(Direction::BOTH.into_iter().zip(&self.directions).map(of).collect())
     }
 
-    /// The last of the events, at most so many, the oldest first.
+    /// The latest events, at most `most`, the oldest first.
     pub fn events(&self, most: usize) -> Value {
         self.events.json(most)
     }
 
-    /// All of the hour but flows.
+    /// The history without flows and customers.
     pub fn json(&self) -> Value {
         let of = |(direction, course): (Direction, &Course)| {
             let all = |column| course.all.column(column, self.ends.range(), whole);
@@ -138,7 +141,7 @@ impl History {
         })
     }
 
-    /// The hour of the flow with this number; none if it is not kept.
+    /// The series of the flow with this number; none if it is not kept.
     pub fn flow(&self, number: u64) -> Option<Value> {
         let found = Direction::BOTH.into_iter().zip(&self.directions).find_map(|(direction, course)| {
             course.flows.iter().find(|(_, kept)| kept.number == number).map(|found| (direction, found))
@@ -150,7 +153,7 @@ impl History {
         Some(hour)
     }
 
-    /// The hour of the customer with this number; none if it is not kept.
+    /// The series of the customer with this number; none if it is not kept.
     pub fn customer(&self, number: u64) -> Option<Value> {
         let found = Direction::BOTH
             .into_iter()
@@ -179,7 +182,7 @@ impl History {
 }
 
 impl Course {
-    /// Takes note of the second that is over.
+    /// Records the second that ended.
     fn note(&mut self, snapshot: &Snapshot, direction: Direction, numbered: &mut u64) {
         let own = &snapshot.directions[direction as usize];
         let traffic = &own.traffic;
@@ -243,7 +246,8 @@ impl Course {
     }
 }
 
-/// Forgets those beyond the most, which have been silent longest, and those of more than an hour ago. `newest` is the second to come.
+/// Removes entries beyond `most`, those that have been silent longest first, and entries older than an hour.
+/// `newest` is the second to come.
 fn forget_silent<K: Ord>(all: &mut BTreeMap<K, Kept>, newest: u64, most: usize) {
     all.retain(|_, kept| kept.series.next() + SECONDS as u64 > newest);
     let excess = all.len().saturating_sub(most);
@@ -271,7 +275,7 @@ fn per_second(bytes: u64, span: Span) -> f64 {
     if span == Span::ZERO { 0.0 } else { bytes as f64 / span.as_secs_f64() }
 }
 
-/// Packets that were dropped and marked.
+/// Packets dropped and marked.
 fn counts(direction: &DirectionSnapshot) -> [u64; 2] {
     let rules = direction.accounts.iter();
     rules.fold([0; 2], |[dropped, marked], (_, counts)| {
@@ -279,17 +283,17 @@ fn counts(direction: &DirectionSnapshot) -> [u64; 2] {
     })
 }
 
-/// Rounded: these are bytes per second.
+/// Rounds to a whole number.
 const fn whole_number(value: f64) -> u64 {
     value.round() as u64
 }
 
-/// As JSON: a whole number, or nothing where it is not known.
+/// A whole number as JSON; null if it is unknown.
 fn whole(value: f32) -> Value {
     if value.is_nan() { Value::Null } else { json!(value.round() as u64) }
 }
 
-/// The same in seconds.
+/// As JSON in seconds; null if it is unknown.
 fn from_micros(value: f32) -> Value {
     if value.is_nan() { Value::Null } else { json!(f64::from(value.round()) / 1e6) }
 }

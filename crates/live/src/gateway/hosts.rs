@@ -1,7 +1,8 @@
 //! Numbers of hosts in one direction of a gateway, for queues that divide among hosts.
 //!
-//! Sources and destinations have numbers of their own. A host that has been silent for long enough gives its number to
-//! the next new one, as flows do. Flows that were not [answered](super::establishment) are of host 0 together.
+//! Sources and destinations are numbered separately. A host that has been silent for long enough gives its
+//! number to the next new one, as flows do. Flows that were not [answered](super::establishment) share host
+//! 0.
 //!
 //! Cost: a comparison of two addresses per packet, and two hashes for a new flow; 64 bytes per host.
 
@@ -12,23 +13,23 @@ use apportion_core::units::{Span, Time};
 
 use crate::flow_table::FlowTable;
 
-/// Hosts at either end. Chosen: with both ends apart, and two for what has none, they are as many as `fq_codel` has queues
-/// by default.
+/// Maximum of hosts at either end. Chosen: both ends together, and two for frames without hosts, are as many
+/// as `fq_codel` has queues by default.
 const MAX_HOSTS: usize = (1 << 15) - 2;
 
-/// The end of a flow.
+/// One end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum End {
     /// The host with this address.
     Address(IpAddr),
-    /// A group of flows that is one flow with this number, and a host of its own.
+    /// An aggregate of flows with this number, which is a host of its own.
     Group(FlowId),
 }
 
 /// Source and destination.
 pub type Ends = [End; 2];
 
-/// Hosts that have numbers, from 1 on. 0 is that of flows that were not answered.
+/// Numbers of hosts, from 1 on. 0 is for flows that were not answered.
 #[derive(Debug)]
 pub struct HostNumbers {
     sources: FlowTable<End>,
@@ -36,18 +37,20 @@ pub struct HostNumbers {
 }
 
 impl HostNumbers {
-    /// Of what belongs to no flow, such as ARP: a host of its own, so that no flood delays it.
+    /// Hosts of frames that belong to no flow, for example ARP: a pair of their own, so that no flood delays
+    /// them.
     pub const NO_FLOW: HostPair =
         HostPair { source: MAX_HOSTS as u32 + 1, destination: MAX_HOSTS as u32 + 1 };
 
-    /// No hosts yet; one that has been silent for `idle` gives up its number when another needs one.
+    /// A table without hosts; a host that has been silent for `idle` gives up its number when another needs
+    /// one.
     #[must_use]
     pub fn new(idle: Span) -> Self {
         let [sources, destinations] = [(); 2].map(|()| FlowTable::new(FlowId(1), MAX_HOSTS, idle));
         Self { sources, destinations }
     }
 
-    /// The numbers of these hosts, which sent or will get a packet at `now`.
+    /// The numbers of these hosts, for a packet at `now`.
     pub fn pair(&mut self, now: Time, [source, destination]: Ends) -> HostPair {
         HostPair {
             source: self.sources.number(now, source).flow.0,
@@ -55,7 +58,8 @@ impl HostNumbers {
         }
     }
 
-    /// Notes a packet between these hosts. Whether `pair` has their numbers; if not, they need others.
+    /// Notes a packet between these hosts. Returns whether `pair` has their numbers; if not, they need
+    /// others.
     pub fn note(&mut self, now: Time, [source, destination]: Ends, pair: HostPair) -> bool {
         let has_source = self.sources.note(now, FlowId(pair.source), &source);
         self.destinations.note(now, FlowId(pair.destination), &destination) && has_source
@@ -101,7 +105,7 @@ mod tests {
         Headers { protocol: 17, source, destination, ports: Some(ports), dscp: 0 }
     }
 
-    /// A link of a gateway, and what classifies the packets in front of it.
+    /// A link of a gateway with its classifier.
     struct Bench {
         world: GatewayWorld,
         link: Link,
@@ -119,7 +123,7 @@ mod tests {
             &mut self.world.direction_mut(Direction::Up).flows
         }
 
-        /// A packet comes that answers one with these headers: if that was there, its flow is established.
+        /// Handles an answer to a packet with these headers: if that packet came, its flow is established.
         fn answer(&mut self, now: Time, headers: &Headers) {
             let (mut settings, tuple) = (Settings::new(), FlowTuple::new(headers).unwrap());
             let (down, up) = self.world.both_ways();
@@ -130,7 +134,7 @@ mod tests {
             }
         }
 
-        /// A packet of 1000 B with these headers comes. `account` is where it is counted.
+        /// Queues a packet of 1000 B with these headers, counted under `account`.
         fn enter(&mut self, now: Time, headers: &Headers, account: u32) -> FlowId {
             let mut settings = Settings::new();
             let tuple = FlowTuple::new(headers).unwrap();
@@ -156,7 +160,7 @@ mod tests {
             flow
         }
 
-        /// What left until `now`, by account.
+        /// Adds the bytes that left until `now`, by account.
         fn left(&mut self, now: Time, counts: &mut [u64; 2]) {
             while self.link.next() <= now {
                 let at = self.link.next();
@@ -168,9 +172,9 @@ mod tests {
         }
     }
 
-    /// The share of one flow that sends as fast as the link, against a host that sends twice as fast with a new tuple in each
-    /// packet: 65536 ports, and forged sources if `forged`; or, if `answered`, with 4096 ports to the same server, which
-    /// answers. Over 130 thousand packets of the link.
+    /// The share of one flow that sends as fast as the link, against a host that sends twice as fast with a
+    /// new tuple in each packet: 65536 ports, and forged sources if `forged`; or, if `answered`, 4096 ports
+    /// to the same server, which answers. Measured over 130 thousand packets of the link.
     fn share_against_a_flood(queue: &str, forged: bool, answered: bool) -> f64 {
         let mut bench = Bench::new(&config(queue, ""));
         let (mut counts, mut tuple) = ([0; 2], 0_u32);
@@ -249,7 +253,7 @@ mod tests {
         assert!((share - 0.5).abs() < 0.01, "{share}");
     }
 
-    /// The numbers that the link learns for the flow of these headers, if they change.
+    /// The host numbers that the link gets for the flow of these headers, if they change.
     fn pair(bench: &mut Bench, seconds: u64, headers: &Headers) -> Option<HostPair> {
         let mut settings = Settings::new();
         let tuple = FlowTuple::new(headers).unwrap();
@@ -266,7 +270,7 @@ mod tests {
         })
     }
 
-    /// The same once it is established.
+    /// Like `pair`, once the flow is established.
     fn established(bench: &mut Bench, headers: &Headers) -> Option<HostPair> {
         pair(bench, 1, headers);
         bench.answer(Time::from_secs(1), headers);
@@ -290,7 +294,8 @@ mod tests {
         assert_eq!(pair(&mut bench, 1, &udp(z, server, (1, 22))), numbers(3, 3));
         assert_eq!(pair(&mut bench, 1, &udp(z, y, (1, 22))), None);
         assert_eq!(established(&mut bench, &udp(z, server, (1, 1))), numbers(3, 1));
-        // What an address sends together is of that host; what a network sends together is a host of its own.
+        // Flows of one address belong to that host; a network that a rule makes one flow is a host of its
+        // own.
         assert_eq!(established(&mut bench, &udp(x, server, (1, 7))), numbers(1, 4));
         assert_eq!(pair(&mut bench, 1, &udp(x, y, (1, 7))), None);
         assert_eq!(established(&mut bench, &udp(x, server, (1, 8))), numbers(4, 5));
@@ -303,7 +308,7 @@ mod tests {
         let ends = |last: u8| [last, last + 100].map(|last| End::Address([10, 0, 0, last].into()));
         let first = hosts.pair(Time::ZERO, ends(1));
         assert!(hosts.note(Time::from_secs(5), ends(1), first));
-        // Silent for 10 s, its numbers go to the next host.
+        // Host 1 has been silent for 10 s; its numbers go to the next host.
         assert_eq!(hosts.pair(Time::from_secs(15), ends(2)), first);
         assert!(!hosts.note(Time::from_secs(15), ends(1), first));
         assert_ne!(hosts.pair(Time::from_secs(15), ends(1)), first);

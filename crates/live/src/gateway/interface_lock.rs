@@ -1,7 +1,7 @@
 //! A lock for each interface of a gateway: two gateways on one interface would send each frame twice.
 //!
-//! The locks of root's gateways are files in a folder that only root can write to, so that no other user can keep a gateway
-//! from starting. The kernel lets go of a lock when the process ends, however it ends (flock(2)).
+//! The locks of root's gateways are files in a folder that only root can write to, so that no other user can
+//! keep a gateway from starting. The kernel releases a lock when the process ends for any reason (flock(2)).
 
 use std::fs::{self, File};
 use std::io;
@@ -18,28 +18,28 @@ use nix::unistd::geteuid;
 
 use super::interfaces::Interface;
 
-/// Of root's locks; on a file system that is empty after a boot (file-hierarchy(7)).
+/// The folder of root's locks, on a file system that is empty after a boot (file-hierarchy(7)).
 const FOLDER_OF_ROOT: &str = "/run/apportion";
-/// How often a lock is tried that another process holds: one that was killed may take a moment to go.
+/// How often to try a lock that another process holds: a process that was killed may take a moment to end.
 const TRIES: u32 = 20;
 const PAUSE: Span = Span::from_millis(100);
 
-/// The lock of one interface, until it is dropped. Its file goes with it: an interface that is made anew a thousand times has a
-/// thousand indices.
+/// The lock of one interface, until it is dropped. The file is removed too, because an interface that is
+/// created again a thousand times has a thousand indices.
 #[derive(Debug)]
 pub struct InterfaceLock {
     path: PathBuf,
-    /// Let go of after the file has been removed.
+    /// Released after the file has been removed.
     _lock: Flock<File>,
 }
 
 /// Why an interface cannot be claimed.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Another gateway has it.
+    /// Another gateway runs on the interface.
     #[error("interface `{0}`: a gateway is already running on it; stop that one, or name another interface")]
     Taken(String),
-    /// Its file cannot be made or locked.
+    /// The lock file cannot be created or locked.
     #[error("interface `{name}`: cannot check whether another gateway uses it: {error}")]
     File {
         name: String,
@@ -57,7 +57,8 @@ impl Drop for InterfaceLock {
     }
 }
 
-/// Where locks are: for root a folder that only root can write to, for others, or if that cannot be had, `folder`.
+/// The folder of locks: for root one that only root can write to; for others, or if that cannot be created,
+/// `folder`.
 #[must_use]
 pub fn folder(folder: &Path) -> PathBuf {
     let of_root = Path::new(FOLDER_OF_ROOT);
@@ -73,15 +74,15 @@ impl InterfaceLock {
     /// Locks an interface by a file in `folder`.
     ///
     /// # Errors
-    /// That another gateway has it, or that the file cannot be locked.
+    /// If another gateway runs on the interface, or the file cannot be locked.
     pub fn take(folder: &Path, interface: &Interface) -> Result<Self, LockError> {
         Self::take_within(TRIES, folder, interface)
     }
 
-    /// As [`take`](Self::take), without waiting for one that goes.
+    /// Like [`take`](Self::take), without waiting for a gateway that ends.
     ///
     /// # Errors
-    /// As there.
+    /// As [`take`](Self::take).
     pub fn try_take(folder: &Path, interface: &Interface) -> Result<Self, LockError> {
         Self::take_within(1, folder, interface)
     }
@@ -93,7 +94,8 @@ impl InterfaceLock {
         for tried in 1.. {
             let file = open(&path).map_err(cannot)?;
             match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-                // The one that had it may have removed the file between the two calls, and another one made it anew.
+                // The previous holder may have removed the file between the two calls, and another gateway
+                // created it again.
                 Ok(lock) if is_at(&lock, &path) => return Ok(Self { path, _lock: lock }),
                 Ok(_) | Err((_, Errno::EWOULDBLOCK)) if tried < tries => (),
                 Ok(_) | Err((_, Errno::EWOULDBLOCK)) => break,
@@ -108,7 +110,7 @@ impl InterfaceLock {
 /// Claims both interfaces of a gateway.
 ///
 /// # Errors
-/// What is taken already, one problem each.
+/// Each interface that is taken, one problem each.
 pub fn take_both(folder: &Path, interfaces: &[Interface; 2]) -> Result<[InterfaceLock; 2], Vec<String>> {
     match interfaces.each_ref().map(|interface| InterfaceLock::take(folder, interface)) {
         [Ok(inside), Ok(outside)] => Ok([inside, outside]),
@@ -116,10 +118,10 @@ pub fn take_both(folder: &Path, interfaces: &[Interface; 2]) -> Result<[Interfac
     }
 }
 
-/// Claims the interfaces of `config` that are there, without waiting for a gateway that goes.
+/// Claims those interfaces of `config` that exist, without waiting for a gateway that ends.
 ///
 /// # Errors
-/// That a gateway has one of them.
+/// If another gateway runs on one of them.
 pub fn take_those_there(folder: &Path, config: &GatewayConfig) -> Result<Vec<InterfaceLock>, LockError> {
     let mut netlink = Netlink::open()?;
     let found = [&config.inside, &config.outside].map(|name| Interface::look(&mut netlink, name).ok());

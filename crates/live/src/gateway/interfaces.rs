@@ -1,17 +1,17 @@
-//! The two interfaces of a gateway: what is known of them, and whether they fit.
+//! The two interfaces of a gateway: their properties, and whether they fit.
 
 use apportion_core::units::Bytes;
 use apportion_linux::devices::Devices;
 use apportion_linux::netlink::{Device, Netlink, NetlinkError, Offloads};
 use apportion_scenario::gateway::GatewayConfig;
 
-/// What is known of an interface before a gateway takes it.
+/// The properties of an interface before a gateway takes it.
 #[derive(Clone, Debug)]
 pub struct Interface {
     pub name: String,
-    /// Its number in the namespace.
+    /// The index in the namespace.
     pub index: u32,
-    /// The longest IP packet.
+    /// The MTU: the longest IP packet.
     pub mtu: Bytes,
     /// Whether it is up and has a carrier.
     pub is_running: bool,
@@ -22,16 +22,16 @@ pub struct Interface {
 /// Why an interface cannot be one of a gateway.
 #[derive(Debug, thiserror::Error)]
 pub enum InterfaceError {
-    /// There is none of this name, or its settings cannot be read.
+    /// No interface has this name, or its settings cannot be read.
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
-    /// It leads nowhere.
+    /// It is the loopback device.
     #[error("it is the loopback device; name an interface that leads to other hosts")]
     Loopback,
     /// Its frames have no Ethernet header.
     #[error("its frames are not Ethernet's, such as those of a tunnel; name an Ethernet interface")]
     NotEthernet,
-    /// It is part of the device of this number.
+    /// It is part of the device of this index.
     #[error(
         "it is part of device {0}, such as a bridge or bond, so frames would cross the gateway twice; remove \
          it from there (`ip link set DEVICE nomaster`), or name the bond itself"
@@ -40,7 +40,7 @@ pub enum InterfaceError {
 }
 
 impl Interface {
-    /// Looks at the interface called `name`.
+    /// Reads the properties of the interface called `name`.
     ///
     /// # Errors
     /// If there is no such interface, its settings cannot be read, or it cannot belong to a gateway.
@@ -63,15 +63,15 @@ impl Interface {
     }
 }
 
-/// Names of the offloads that are on and merge packets that come in. Those of segmentation are of what goes out: the gateway
-/// uses them itself.
+/// Names of the offloads that are on and merge received packets. Offloads of segmentation are for sent
+/// packets: the gateway uses them itself.
 pub(super) fn merging(offloads: &Offloads) -> Vec<&'static str> {
     let Offloads { gro, lro, .. } = *offloads;
     let all = [(gro, "GRO"), (lro, "LRO")];
     all.into_iter().filter(|(is_on, _)| *is_on).map(|(_, name)| name).collect()
 }
 
-/// Whether frames of the device cross nothing but a gateway.
+/// Whether frames of the device cross only this gateway.
 fn fit(device: &Device) -> Result<(), InterfaceError> {
     if device.is_loopback {
         return Err(InterfaceError::Loopback);
@@ -85,7 +85,7 @@ fn fit(device: &Device) -> Result<(), InterfaceError> {
 /// Both interfaces of `config`, inside and outside.
 ///
 /// # Errors
-/// All that is wrong with them.
+/// All problems of both.
 pub fn look(config: &GatewayConfig) -> Result<[Interface; 2], Vec<String>> {
     let mut netlink = Netlink::open().map_err(|error| vec![error.to_string()])?;
     let mut look = |key: &str, name: &str| {
@@ -97,7 +97,7 @@ pub fn look(config: &GatewayConfig) -> Result<[Interface; 2], Vec<String>> {
     }
 }
 
-/// Says what of the interfaces keeps packets from passing.
+/// Warns about states of the interfaces that keep packets from passing.
 pub fn warn(interfaces: &[Interface; 2]) {
     for interface in interfaces.iter().filter(|interface| !interface.is_running) {
         tracing::warn!(

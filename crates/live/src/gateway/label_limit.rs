@@ -1,23 +1,25 @@
-//! The limit of what labelled packets of a rule may claim, or of each network if the rule makes one flow of each.
+//! The limit on the rate of labelled packets of a rule, or of each network if the rule makes each network one
+//! flow.
 //!
-//! A core believes labels, so who writes small rates on the packets of a large flow takes the shares of others. The limit
-//! bounds that without state per flow: labels count as long as all packets of the rule or network that have one keep to a
-//! rate, such as that of the customer's contract. A packet above it loses its label and is treated as one that came without: a
-//! queue with the role `any` measures its flow as an edge does, a `core` drops it. The label is removed, not replaced by the
-//! rate of all these packets: that says nothing of one flow, and many small flows would pay for one large one.
+//! A core believes labels, so a sender that writes small rates on the packets of a large flow takes the
+//! shares of others. The limit bounds that without state per flow: labels count as long as all labelled
+//! packets of the rule or network together keep to a rate, for example that of the customer's contract. A
+//! packet above it loses its label and is treated as one that came without: a queue with the role `any`
+//! measures its flow as an edge does, a `core` drops it. The label is not replaced by the rate of all these
+//! packets, because that is no flow's rate, and many small flows would pay for one large one.
 //!
-//! The virtual scheduling algorithm of ITU-T I.371 (the generic cell rate algorithm), with packets in place of cells.
-//! Cost: O(1) per labelled packet.
+//! Source: the virtual scheduling algorithm of ITU-T I.371 (the generic cell rate algorithm), with packets in
+//! place of cells. Cost: O(1) per labelled packet.
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
-/// How far packets may be ahead of the rate. Chosen: the time over which an edge measures rates, `k` of CSFQ.
+/// How far packets may be ahead of the rate. Chosen: `k` of CSFQ, the time over which an edge measures rates.
 const AHEAD: Span = Span::from_millis(100);
 
-/// Packets with trusted labels so far.
+/// The meter of packets with trusted labels.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Labelled {
-    /// When all that kept to the rate would have been sent at that rate.
+    /// When all packets so far would have been sent at the rate.
     due: Time,
 }
 
@@ -45,7 +47,7 @@ mod tests {
             (0..10_000).filter(admits).count()
         };
         assert_eq!([8, 9].map(admitted), [10_000, 10_000]);
-        // A packet takes 4 ms of 2 Mb/s. The last one comes at 9,999 ms, 100 ms ahead.
+        // A packet takes 4 ms of 2 Mb/s. The last one comes at 9,999 ms, and may be 100 ms ahead.
         assert_eq!(admitted(2), (9_999 + 100) / 4 + 1);
     }
 }

@@ -1,9 +1,9 @@
-//! Where a gateway writes its log: standard error, as long as that takes something.
+//! Writes the log of a gateway to standard error without blocking or failing.
 //!
-//! A log must not cost the link. The reader of a pipe may stop reading, and a writer waits when the pipe is full: first for
-//! commands, then, as soon as the other thread has something to say, for packets. A disk may be full, a terminal closed, a
-//! reader gone. A line that cannot be written at once is lost instead and counted; the next one that can be written is
-//! preceded by a line that says how many were.
+//! A log must not cost the link. The reader of a pipe may stop reading, and a writer blocks when the pipe is
+//! full: first the thread of commands, then, as soon as the other thread logs too, the thread of packets. A
+//! disk may be full, a terminal closed, a reader gone. A line that cannot be written at once is therefore
+//! lost and counted; a line with the number of lost ones precedes the next line that can be written.
 
 use std::io::{self, Write};
 use std::os::fd::AsFd;
@@ -11,25 +11,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Of the log of this process.
+/// Lost lines of this process's log.
 static LOST: Lost = Lost::new();
 
 /// Lines of a log that could not be written.
 #[derive(Debug)]
 pub(crate) struct Lost {
-    /// Since the start.
+    /// All of them, since the start.
     all: AtomicU64,
-    /// Those of them that no line of the log has reported.
+    /// Those that no line of the log has reported.
     unreported: AtomicU64,
 }
 
 impl Lost {
-    /// None so far.
+    /// No lines.
     pub const fn new() -> Self {
         Self { all: AtomicU64::new(0), unreported: AtomicU64::new(0) }
     }
 
-    /// Since the start.
+    /// Number since the start.
     pub fn lines(&self) -> u64 {
         self.all.load(Ordering::Relaxed)
     }
@@ -40,29 +40,29 @@ pub(crate) fn lines_lost() -> u64 {
     LOST.lines()
 }
 
-/// Where a log goes to.
+/// The destination of a log.
 pub(crate) trait Output: Write {
-    /// Whether a line can be written without a wait.
+    /// Whether a line can be written without blocking.
     fn has_room(&self) -> bool;
 }
 
 impl<T: AsFd + Write> Output for T {
     fn has_room(&self) -> bool {
-        // poll(2) says so of a pipe that has room for 4096 bytes (pipe(7)).
+        // poll(2) reports a pipe as writable if it has room for 4096 bytes (pipe(7)).
         let mut polled = [PollFd::new(self.as_fd(), PollFlags::POLLOUT)];
-        // A reader that has gone away causes no wait.
+        // If the reader has gone, writing does not block.
         poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
     }
 }
 
-/// Writes a line at a time to standard error.
+/// Writes one line at a time to standard error.
 #[derive(Clone, Copy, Debug)]
 pub struct Log {
     /// Whether lines are JSON.
     pub json: bool,
 }
 
-/// The line that says how many were lost; empty for none.
+/// The line that reports lost lines; empty for none.
 fn lost_note(lost: u64, json: bool) -> String {
     match (lost, json) {
         (0, _) => String::new(),
@@ -84,9 +84,9 @@ pub(crate) fn write_to(out: &mut impl Output, line: &[u8], json: bool, lost: &Lo
 }
 
 impl Write for Log {
-    /// Never fails, as a subscriber would report an error to the same place, and panic if it cannot.
+    /// Never fails: a subscriber would report an error to the same place, and panic if it cannot.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        // Locked, so that the other thread does not fill the room that was found.
+        // Locked, so that the other thread does not fill the room in between.
         write_to(&mut io::stderr().lock(), line, self.json, &LOST);
         Ok(line.len())
     }
@@ -96,7 +96,7 @@ impl Write for Log {
     }
 }
 
-/// What `work` logs on this thread, a line for each event.
+/// The log lines of `work` on this thread.
 #[cfg(test)]
 pub(crate) fn logged(work: impl FnOnce()) -> String {
     use std::sync::{Arc, Mutex};

@@ -1,8 +1,8 @@
-//! What marks the packets of a flow where it comes into a gateway.
+//! Markers of flows that enter a gateway.
 //!
-//! A marker of tickets counts what was acknowledged in the other direction. It counts in packets, and
-//! acknowledgements say bytes: one packet is the mean payload of those that the flow sent lately. Where the sink of
-//! a flow is issued tickets, they are marked on its acknowledgements instead.
+//! A marker of tickets counts acknowledged packets of the other direction. Acknowledgements count bytes, so
+//! one packet is the mean payload of the flow's recent packets. Where tickets are issued to the sink of a
+//! flow, its acknowledgements are marked instead.
 //!
 //! Cost: O(1) per packet; 300 bytes per flow that is marked.
 
@@ -16,7 +16,7 @@ use apportion_scenario::gateway::{Direction, Treatment};
 use crate::frame::protocol;
 use crate::packet::Packet;
 
-/// Share of a new packet in the mean payload. Chosen: a mean over some ten packets.
+/// Weight of a new packet in the mean payload. Chosen: a mean over some ten packets.
 const SHARE: f64 = 0.1;
 
 /// Makes markers.
@@ -28,13 +28,13 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// For flows of one direction.
+    /// A maker for flows of one direction.
     #[must_use]
     pub const fn new(seed: u64, direction: Direction) -> Self {
         Self { seed, direction, made: 0 }
     }
 
-    /// What marks a flow that starts at `now`; none if nothing does.
+    /// The marker of a flow that starts at `now`; none if its rule has none.
     pub fn make(
         &mut self,
         now: Time,
@@ -67,12 +67,12 @@ pub struct FlowMarks {
     marker: AnyMarker,
     /// Whether it marks acknowledgements.
     at_sink: bool,
-    /// Mean of its packets that have some, in bytes; zero before the first.
+    /// Mean payload of packets that have one, in bytes; zero before the first.
     payload: f64,
 }
 
 impl FlowMarks {
-    /// A packet that carries `payload` of TCP goes on.
+    /// Marks a packet that carries `payload` of TCP.
     pub fn mark(&mut self, now: Time, packet: &mut Packet, payload: Bytes) {
         let bytes = payload.get() as f64;
         if self.payload == 0.0 {
@@ -85,14 +85,14 @@ impl FlowMarks {
         }
     }
 
-    /// A packet goes on that acknowledges others of the flow.
+    /// Marks a packet that acknowledges others of the flow.
     pub fn mark_acknowledgement(&mut self, now: Time, packet: &mut Packet) {
         if self.at_sink {
             self.marker.mark(now, packet);
         }
     }
 
-    /// `bytes` were acknowledged that had not been before, by a packet with this label.
+    /// Notes that a packet with this label acknowledged `bytes` new bytes.
     pub fn acknowledged(
         &mut self,
         now: Time,

@@ -1,27 +1,27 @@
-//! Metrics as Prometheus reads them.
+//! Metrics in the text format of Prometheus.
 //!
-//! They are named as Prometheus asks for (prometheus.io/docs/practices/naming): base units, and `_total` for what only grows.
-//! Source of the text format: prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4.
+//! Names follow prometheus.io/docs/practices/naming: base units, and `_total` for counters. Source of the
+//! text format: prometheus.io/docs/instrumenting/exposition_formats, version 0.0.4.
 
 use prometheus::TextEncoder;
 use prometheus::proto::{Counter, Gauge, LabelPair, Metric, MetricFamily, MetricType, Quantile, Summary};
 
 use crate::http::Answer;
 
-/// Before each name.
+/// The prefix of each name.
 const PREFIX: &str = "apportion_gateway_";
 
-/// What a metric is.
+/// The type of a metric.
 pub type Kind = MetricType;
-/// It rises and falls.
+/// A value that rises and falls.
 pub const GAUGE: Kind = MetricType::GAUGE;
-/// It only grows.
+/// A value that only grows.
 pub const COUNTER: Kind = MetricType::COUNTER;
 
 /// Labels and a value.
 pub type Sample<'a> = (Vec<(&'static str, &'a str)>, f64);
 
-/// Metrics on their way to text.
+/// Metrics that become text.
 #[derive(Debug, Default)]
 pub struct Metrics(Vec<MetricFamily>);
 
@@ -38,18 +38,18 @@ impl Metrics {
         self.push(name, kind, help, metrics);
     }
 
-    /// As [`add`](Self::add), of what only grows.
+    /// Like [`add`](Self::add), for a counter.
     pub fn counter<'a>(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = Sample<'a>>) {
         self.add(name, COUNTER, help, samples);
     }
 
-    /// As [`add`](Self::add), of what rises and falls.
+    /// Like [`add`](Self::add), for a gauge.
     pub fn gauge<'a>(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = Sample<'a>>) {
         self.add(name, GAUGE, help, samples);
     }
 
-    /// Adds a summary: quantiles of late, each a share and its value; count and sum since the start, as counters must not
-    /// decrease.
+    /// Adds a summary: recent quantiles, each a rank and its value; count and sum since the start, as
+    /// counters must not decrease.
     pub fn summary(
         &mut self,
         name: &str,
@@ -84,7 +84,7 @@ impl Metrics {
         self.0.push(family);
     }
 
-    /// The text that Prometheus reads.
+    /// The metrics as text.
     #[must_use]
     pub fn text(&self) -> String {
         TextEncoder::new().encode_to_string(&self.0).unwrap_or_default()

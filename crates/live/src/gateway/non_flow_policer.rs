@@ -1,27 +1,29 @@
-//! A policer of frames that belong to no flow, such as ARP, while more comes in than can be moved.
+//! A policer of frames that belong to no flow, for example ARP, while the gateway is overloaded.
 //!
-//! Packets of flows that are not established are shed then. Of frames without a flow nothing says whether anybody waits for them, and hosts need
-//! some: so many a second pass from all senders together, and a flood of them costs established flows no more than these.
+//! The gateway then sheds packets of flows that are not established. A frame without a flow does not show
+//! whether a host waits for it, and hosts need some. A fixed number a second therefore pass from all senders
+//! together, and a flood of such frames costs established flows no more than these.
 //!
-//! The virtual scheduling algorithm of ITU-T I.371 (the generic cell rate algorithm). Cost: O(1) for each frame.
+//! Source: the virtual scheduling algorithm of ITU-T I.371 (the generic cell rate algorithm). Cost: O(1) for
+//! each frame.
 
 use apportion_core::units::{Span, Time};
 
-/// Between frames that pass. Chosen: a thousand a second are what hundreds of hosts ask for that look for each other after an outage, and
-/// less than a hundredth of what one core moves.
+/// Interval of frames that pass. Chosen: a thousand a second suffice for hundreds of hosts that look for each
+/// other after an outage, and are less than a hundredth of what one core moves.
 const EVERY: Span = Span::from_millis(1);
-/// How far frames may be ahead of that. Chosen: a hundred frames at once.
+/// How far frames may be ahead of the interval. Chosen: a hundred frames at once.
 const AHEAD: Span = Span::from_millis(100);
 
-/// Frames without a flow of a direction that passed while its port lagged.
+/// The policer of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NonFlowPolicer {
-    /// When all that passed would have come one by one.
+    /// When all frames so far would have come one by one.
     due: Time,
 }
 
 impl NonFlowPolicer {
-    /// Whether one that comes at `now` passes. If so, it counts.
+    /// Whether a frame at `now` passes. If so, it counts.
     pub fn admits(&mut self, now: Time) -> bool {
         if self.due.since(now) >= AHEAD {
             return false;
@@ -43,7 +45,7 @@ mod tests {
                 .filter(|at| policer.admits(Time::from_secs(from) + Span::from_micros(every) * *at))
                 .count()
         };
-        // At once; ten a millisecond; one in two milliseconds.
+        // All at once; ten a millisecond; one in two milliseconds.
         assert_eq!(
             [(0, 0), (10, 100), (20, 2_000)].map(|(from, every)| passed(from, every)),
             [100, 1_100, 10_000]

@@ -1,5 +1,5 @@
-//! Overload notifications between the threads of a gateway: the one that moves packets hands them over without waiting, and
-//! the control thread writes them to [applications](crate::notifications).
+//! Overload notifications between the threads of a gateway: the thread that moves packets hands them over
+//! without blocking, and the control thread writes them to [applications](crate::notifications).
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -9,10 +9,10 @@ use apportion_core::units::Time;
 
 use crate::notifications::{Notice, Readers};
 
-/// Notifications on their way. Chosen: as many as a link keeps.
+/// Maximum of notifications between the threads. Chosen: as many as a link keeps.
 const MAX_NOTICES: usize = 1_024;
 
-/// Notifications between the threads: one passes them, the other takes them.
+/// A queue of notifications between the threads.
 #[derive(Debug)]
 pub(crate) struct Notices {
     sender: SyncSender<Notice>,
@@ -21,7 +21,7 @@ pub(crate) struct Notices {
     readers: AtomicU64,
 }
 
-/// Of readers and what they lost.
+/// Counts of readers and of lost notifications.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NotificationCounts {
     /// Notifications that found no room, for each reader that lost them.
@@ -31,20 +31,20 @@ pub struct NotificationCounts {
 }
 
 impl Notices {
-    /// None yet.
+    /// An empty queue.
     pub fn new() -> Self {
         let (sender, receiver) = sync_channel(MAX_NOTICES);
         Self { sender, receiver: Mutex::new(receiver), lost: AtomicU64::new(0), readers: AtomicU64::new(0) }
     }
 
-    /// Hands one over; it is lost if too many wait.
+    /// Hands a notification over; it is lost if the queue is full.
     pub fn pass(&self, notice: Notice) {
         if self.sender.try_send(notice).is_err() {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Writes all that wait to readers.
+    /// Writes all queued notifications to readers.
     pub fn serve(&self, now: Time, readers: &mut Readers) {
         let receiver = self.receiver.lock().unwrap_or_else(PoisonError::into_inner);
         let all: Vec<Notice> = receiver.try_iter().take(MAX_NOTICES).collect();
@@ -52,7 +52,7 @@ impl Notices {
         self.readers.store(readers.count() as u64, Ordering::Relaxed);
     }
 
-    /// As of now.
+    /// The current counts.
     pub fn counts(&self) -> NotificationCounts {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         NotificationCounts { lost: read(&self.lost), readers: read(&self.readers) }

@@ -1,7 +1,8 @@
-//! Offloads of the interfaces: off while a gateway runs, and on again after it, also after one that was killed.
+//! Offloads of the interfaces: off while a gateway runs, and on again after it, even if it was killed.
 //!
-//! What is about to be turned off is first written to a state file next to the control socket. The next gateway of that
-//! title takes what it finds there for the settings before, and `apportion gateway restore` puts them back.
+//! The settings are written to a state file next to the control socket before they are changed. The next
+//! gateway of that title takes the settings in the file for the original ones, and
+//! `apportion gateway restore` puts them back.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -16,17 +17,17 @@ use serde::{Deserialize, Serialize};
 use super::control::socket_name;
 use super::interfaces::{Interface, merging};
 
-/// Longest state file that is read. Chosen: two interfaces take 500 bytes.
+/// Maximum bytes of a state file. Chosen: two interfaces take 500 bytes.
 const MAX_FILE: u64 = 64 << 10;
 
 /// The settings of an interface before a gateway changed them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Before {
     name: String,
-    /// A device that was made anew under the same name has another one, and settings of its own.
+    /// Tells apart devices that had the same name one after another, each with settings of its own.
     index: u32,
     offloads: Offloads,
-    /// Zero if it was not changed: only gateways of before, which turned segmentation off too, did so.
+    /// Zero if it was not changed, as by this version, which leaves segmentation on.
     gso_max_segs: u32,
 }
 
@@ -41,13 +42,14 @@ pub struct Prepared<F = Disk> {
 #[derive(Debug)]
 struct Changes {
     before: Vec<Before>,
-    /// Whether what a gateway that was killed left in the state file is among them. Without it the file is not replaced.
+    /// Whether the entries that a killed gateway left in the state file are included. Otherwise the file is
+    /// not replaced.
     is_read: bool,
-    /// They are restored, and nothing is to be turned off any more.
+    /// Whether the offloads are restored; then none is turned off any more.
     is_over: bool,
 }
 
-/// Restores offloads when it is dropped, however the gateway ends.
+/// Restores offloads when dropped, for whatever reason the gateway ends.
 #[derive(Debug)]
 pub struct RestoreAtEnd(pub Arc<Prepared>);
 
@@ -63,17 +65,17 @@ impl Drop for RestoreAtEnd {
 /// Why offloads are not turned off.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// The state file cannot be read or written, without which nothing is changed.
+    /// The state file cannot be read or written; then nothing is changed.
     #[error("cannot read or write {}, which keeps the offloads of interface {interface} to be restored: {error}", .path.display())]
     State {
-        /// Where.
+        /// The path of the state file.
         path: PathBuf,
-        /// Its name.
+        /// The name of the interface.
         interface: String,
         /// The error of the system call.
         error: io::Error,
     },
-    /// The interface does not let go of an offload.
+    /// The interface refuses to turn an offload off.
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
 }
@@ -85,7 +87,7 @@ pub fn state_file(socket: &Path) -> PathBuf {
 }
 
 impl<F: Files> Prepared<F> {
-    /// Nothing is changed yet, but for what a gateway that was killed left in the state file at `path`.
+    /// A state without changes, except those that a killed gateway left in the state file at `path`.
     pub fn new(files: F, path: PathBuf) -> Self {
         let mut changes = Changes { before: Vec::new(), is_read: false, is_over: false };
         if let Err(error) = changes.take_left(&files, &path) {
@@ -101,17 +103,17 @@ impl<F: Files> Prepared<F> {
         Self { files, path, changes: Mutex::new(changes) }
     }
 
-    /// Turns off offloads that merge packets. The names of those that the driver does not let go of.
+    /// Turns off offloads that merge packets. Returns the names of those that the driver refuses to turn off.
     ///
     /// # Errors
-    /// If one of these is LRO, which does not say what it merged; for want of CAP_NET_ADMIN; or if the state file cannot be
-    /// written.
+    /// If one of these is LRO, whose merged packets cannot be cut again; without CAP_NET_ADMIN; or if the
+    /// state file cannot be written.
     pub fn turn_off(
         &self,
         devices: &mut impl Devices,
         interface: &Interface,
     ) -> Result<Vec<&'static str>, PrepareError> {
-        // Held to the end, so that nothing is turned off while or after offloads are restored.
+        // Held to the end, so that no offload is turned off while or after offloads are restored.
         let mut changes = self.changes();
         if changes.is_over {
             return Ok(Vec::new());
@@ -122,9 +124,9 @@ impl<F: Files> Prepared<F> {
         let changed = &mut changes.before;
         let Interface { name, index, offloads, .. } = interface.clone();
         if !changed.iter().any(|before| (&before.name, before.index) == (&name, index)) {
-            // One of the same name is gone.
+            // An earlier device of the same name is gone.
             changed.retain(|before| before.name != name);
-            // Segmentation is not turned off, and stays what it becomes meanwhile.
+            // Segmentation is not changed here, and keeps what others set meanwhile.
             let offloads = Offloads { tso: false, gso: false, ..offloads };
             changed.push(Before { name: name.clone(), index, offloads, gso_max_segs: 0 });
             write(&self.files, &self.path, changed).map_err(|error| {
@@ -155,12 +157,12 @@ impl<F: Files> Prepared<F> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether offloads were turned on again since the gateway ends.
+    /// Whether offloads were restored because the gateway ends.
     pub fn is_over(&self) -> bool {
         self.changes().is_over
     }
 
-    /// Turns offloads on again that were on before; nothing is turned off after that.
+    /// Turns the original offloads on again; nothing is turned off after that.
     pub fn restore(&self, devices: &mut impl Devices) {
         let mut changes = self.changes();
         changes.is_over = true;
@@ -179,8 +181,8 @@ impl<F: Files> Prepared<F> {
 }
 
 impl Changes {
-    /// Reads what a gateway that was killed left in the state file, if that has not been done. A file that is damaged holds
-    /// nothing.
+    /// Reads the entries that a killed gateway left in the state file, unless that was done. A damaged file
+    /// has none.
     fn take_left(&mut self, files: &impl Files, path: &Path) -> io::Result<()> {
         if self.is_read {
             return Ok(());
@@ -197,8 +199,8 @@ impl Changes {
     }
 }
 
-/// Restores what the gateway of this title left off when it was killed, by its state file in one of `folders`. The
-/// interfaces, with what went wrong; none if there is nothing to restore.
+/// Restores the offloads that a killed gateway of this title left off, by its state file in one of `folders`.
+/// Returns the interfaces with their errors; none if there is nothing to restore.
 ///
 /// # Errors
 /// If that gateway runs, or the state file cannot be read.
@@ -218,10 +220,10 @@ pub fn restore(folders: &[PathBuf], title: &str) -> Result<Vec<Restored>, Restor
     Ok(restored)
 }
 
-/// An interface, and why its offloads could not be restored.
+/// An interface, with the error if its offloads could not be restored.
 pub type Restored = (String, Result<(), NetlinkError>);
 
-/// Why nothing can be restored.
+/// Why offloads cannot be restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RestoreError {
     /// The gateway runs.
@@ -237,13 +239,13 @@ pub enum RestoreError {
         #[source]
         error: io::Error,
     },
-    /// Settings of devices cannot be changed.
+    /// The settings of devices cannot be changed.
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
 }
 
-/// Restores all of `changed`; what cannot be restored stays in the state file. A device that is gone took its settings
-/// with it.
+/// Restores all of `changed`; entries that fail stay in the state file. A deleted device has no settings to
+/// restore.
 fn put_back(
     devices: &mut impl Devices,
     files: &impl Files,
@@ -278,7 +280,7 @@ fn put_back_one(devices: &mut impl Devices, before: &Before) -> Result<(), Netli
     }
 }
 
-/// What the file holds; nothing if there is none.
+/// The entries of the file; none if there is no file.
 fn read(files: &impl Files, path: &Path) -> io::Result<Vec<Before>> {
     let Some(bytes) = files.read(path, MAX_FILE)? else { return Ok(Vec::new()) };
     serde_json::from_slice(&bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))

@@ -1,8 +1,8 @@
-//! Another configuration for a gateway that runs.
+//! Changes the configuration of a running gateway.
 //!
-//! Rate, delay, loss, labels and rules change in place. Another queue takes over what waits, in the order in
-//! which it would have been sent; one that is smaller drops what does not fit. A new currency exchange begins
-//! without memory.
+//! Rate, delay, loss, labels and rules change in place. A new queue takes over waiting packets, in the order
+//! in which the old one would have sent them; a smaller one drops packets that do not fit. A new currency
+//! exchange begins without memory.
 
 use apportion_core::mark::currency_exchange::CurrencyExchange;
 use apportion_core::packet::LabelKind;
@@ -16,22 +16,22 @@ use crate::link::Link;
 use crate::pace::Pace;
 
 impl<I: FrameIo> Gateway<I> {
-    /// Runs by `new` from now on, which differs by `difference` from what it runs by.
+    /// Applies `new`, which differs by `difference` from the running configuration.
     ///
     /// # Errors
-    /// What was read back and is not as it was written: a slip of ours.
+    /// Settings that read back differently than written: a bug.
     pub fn apply(&mut self, new: GatewayConfig, difference: &Difference) -> Result<(), String> {
         let now = self.engine.catch_up();
         let rules =
             [Setting::Rules, Setting::Customers, Setting::Plans].into_iter().any(|it| difference.has(it));
         self.engine.world.change(now, &new, rules);
         for direction in Direction::BOTH {
-            // Rules may name others too, and then their numbers change.
+            // Rules may name other customers too, which changes the numbers.
             let customers = self.config.customers != new.customers
                 && numbers_customers(&new.direction(direction).queue.params);
             let [old, other] = [&self.config, &new].map(|config| &config.direction(direction).queue.params);
             let classes = difference.has(Setting::Plans) && other.has_classes() && old != other;
-            // What is charged for an IP packet must not change with what its size includes.
+            // The overhead charged to an IP packet must not change together with what its size includes.
             let is_charged_apart = difference.has(Setting::Overhead(direction))
                 && other.charge(Bytes::ZERO, Bytes::ZERO).is_some();
             if customers || classes || is_charged_apart || difference.has(Setting::Queue(direction)) {
@@ -87,7 +87,7 @@ impl<I: FrameIo> Gateway<I> {
         });
     }
 
-    /// Compares what the links run with the configuration: differences, one a line; none if they agree.
+    /// Compares the settings of the links with the configuration. Fails with the differences, one a line.
     fn read_back(&self) -> Result<(), String> {
         let differs = |direction: Direction| match self.engine.link(direction as usize) {
             Some(link) => differing(link, &self.config, direction, self.engine.world.rate(direction)),
@@ -98,8 +98,9 @@ impl<I: FrameIo> Gateway<I> {
     }
 }
 
-/// What a link says of itself that is not what its direction is to be, one key a line. Of a queue that is what
-/// [it was made from](apportion_core::system::LinkQueue::has_params). `rate` is that which follows the link, if it does.
+/// The settings of a link that differ from those of its direction, one key a line. A queue is compared by
+/// [its parameters](apportion_core::system::LinkQueue::has_params). `rate` is the estimated rate, if the
+/// direction has autorate.
 fn differing(link: &Link, config: &GatewayConfig, direction: Direction, rate: Option<Rate>) -> String {
     let (way, back) = (direction.name(), direction.other().name());
     let [own, other] = [direction, direction.other()].map(|way| config.direction(way));
@@ -127,7 +128,7 @@ fn differing(link: &Link, config: &GatewayConfig, direction: Direction, rate: Op
             LabelKind::AckTickets => (format!("{back}.ack_tickets"), other.ack_tickets),
             LabelKind::Tickets | LabelKind::Rate => (format!("{way}.tickets"), own.tickets),
         };
-        // Otherwise it comes with acknowledgements, and the configuration does not have it.
+        // Otherwise acknowledgements set the rate, and it is not in the configuration.
         if tickets.is_some() {
             found.push((key, [exchange.issued(), tickets].map(issued)));
         }
@@ -157,7 +158,7 @@ mod tests {
         GatewayConfig::load(&text, Path::new("x.toml")).unwrap_or_else(|problems| panic!("{problems:?}"))
     }
 
-    /// What is said where this runs up, and that was asked for.
+    /// The differences between a running configuration and the wanted one, up.
     fn differences([up, down]: [&str; 2], asked: [&str; 2]) -> String {
         let runs = config(up, down);
         let link = link(&runs, Direction::Up, &mut GatewayWorld::new(&runs));
@@ -190,7 +191,7 @@ mod tests {
             said.starts_with("up.exchange is another one, not { kind = \"currency\", window = \"4s\""),
             "{said}"
         );
-        // What acknowledgements bring down, they are issued for up.
+        // Tickets that acknowledgements bring down are issued up.
         let acks = |tickets: &str| [LABELS.to_owned(), with(tickets)];
         let [of_100, of_200] = [acks("ack_tickets = 100"), acks("ack_tickets = 200")];
         let [of_100, of_200] = [&of_100, &of_200].map(|both| [both[0].as_str(), both[1].as_str()]);

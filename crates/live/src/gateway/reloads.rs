@@ -14,17 +14,17 @@ pub struct Reloads {
     pub last: Option<Result<String, String>>,
 }
 
-/// How many configurations were applied.
+/// Counts of applied and refused configurations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Results {
-    /// Done.
+    /// Applied.
     pub applied: u64,
-    /// Not done.
+    /// Refused.
     pub refused: u64,
 }
 
 impl Results {
-    /// By the names in metrics.
+    /// Counts by their names in metrics.
     const fn named(self) -> [(&'static str, u64); 2] {
         [("applied", self.applied), ("refused", self.refused)]
     }
@@ -44,7 +44,7 @@ impl Reloads {
         metrics.gauge("last_reload_successful", help, [(Vec::new(), f64::from(u8::from(is_applied)))]);
     }
 
-    /// Those of the file as JSON, with the last one.
+    /// The counts and the last result, of reloads from the file, as JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         json!({

@@ -1,8 +1,8 @@
-//! Reports between gateways: the [`Router`] of a gateway among its flows and links.
+//! Reports between gateways: connects the [`Router`] of a gateway to its flows and links.
 //!
-//! The link up leaves by the port outside and the link down by the one inside, so that what leaves by a port
-//! is the direction, and the link, of the other number. Messages go through the queue of the link that they
-//! leave by, as flow 0.
+//! The link up leaves by the port outside, and the link down by the port inside. A direction and its link
+//! therefore have the other number than the port by which their packets leave. Messages go through the queue
+//! of the link that they leave by, as flow 0.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
@@ -35,7 +35,7 @@ pub struct Reports {
     due: Time,
 }
 
-/// The settings of the router; a change of them needs a new one.
+/// The settings of the router; other settings need a new router.
 #[derive(Debug, PartialEq)]
 struct Setup {
     address: IpAddr,
@@ -45,7 +45,7 @@ struct Setup {
 }
 
 impl Setup {
-    /// None if no queue reports.
+    /// The settings by `config`; none if no queue reports.
     fn new(config: &GatewayConfig) -> Option<Self> {
         let interval = |direction| config.direction(direction).queue.params.report_interval();
         let intervals = Direction::BOTH.into_iter().filter_map(interval);
@@ -65,7 +65,7 @@ impl Reports {
             return Some(old);
         }
         let params = manager_params(setup.intervals.0, setup.intervals.1);
-        // The system's randomness, which makes no hash table vulnerable and this no secret known.
+        // A hash with a random key of the system is a secret seed, and does not reveal the key.
         let random = Stream::new(RandomState::new().hash_one(0_u8), "router");
         let key = setup.key.as_ref().map(ReportKey::as_bytes);
         let router = Router::new(setup.address, hardware, &params, key, random);
@@ -78,7 +78,7 @@ impl Reports {
         frames::read(frame, parsed).is_some()
     }
 
-    /// Notes the sender of a frame of a flow in this direction.
+    /// Notes the sender of a flow's frame in this direction.
     pub fn note(&mut self, direction: usize, flow: FlowId, frame: &[u8]) {
         let Some(from) = frame.get(6..).and_then(<[u8]>::first_chunk) else { return };
         let senders = &mut self.senders[direction];
@@ -88,7 +88,7 @@ impl Reports {
         senders[flow.index()] = *from;
     }
 
-    /// A message came in by `port`. Whether to forward it.
+    /// Handles a message that entered by `port`. Returns whether to forward it.
     pub fn on_control(
         &mut self,
         now: Time,
@@ -104,13 +104,13 @@ impl Reports {
         handled == Handled::Pass
     }
 
-    /// When [`on_timer`](Self::on_timer) is to be called.
+    /// When to call [`on_timer`](Self::on_timer).
     #[must_use]
     pub const fn next_timer(&self) -> Time {
         self.due
     }
 
-    /// Does what is due at that time.
+    /// Handles the events due at that time.
     pub fn on_timer(&mut self, now: Time, directions: &[DirectionState; 2], links: &mut LinkStates<'_>) {
         self.due = now + CHECK_INTERVAL;
         for port in [0, 1] {
@@ -141,7 +141,7 @@ impl Reports {
     }
 }
 
-/// The direction, and the link, of what leaves by `port`; or the port by which that leaves.
+/// The direction, and link, of packets that leave by `port`; or the port of a direction.
 const fn across(port: u32) -> u32 {
     1 - (port & 1)
 }

@@ -1,28 +1,30 @@
 //! Round-trip times of TCP connections, measured from the headers that pass.
 //!
-//! The gateway divides a round trip into two *halves*: from the gateway to the host on one side and back, and the same on the
-//! other side. A half is measured by what leaves towards its host and what that host answers:
-//! - by *numbers*: from a segment with data, SYN or FIN to the first segment that acknowledges it, one at a time. What was sent
-//!   again measures nothing (Karn, Partridge, "Improving round-trip time estimates in reliable transport protocols", 1987).
-//!   The SYN and its answer are the first sample of a connection;
-//! - by *timestamps* (RFC 7323): from the first segment with a TSval to the first that echoes it, also where the host only
-//!   receives and its answers are not acknowledged. Clocks tick slowly, so several segments have the same TSval. One
-//!   that is used again later than [`TICK`] measures nothing.
+//! The gateway divides a round trip into two *halves*: from the gateway to the host on one side and back, and
+//! the same on the other side. A half is measured between a segment that leaves towards its host and the
+//! host's answer:
+//! - by *numbers*: from a segment with data, SYN or FIN to the first segment that acknowledges it, one at a
+//!   time. Retransmissions yield no sample (Karn, Partridge, "Improving round-trip time estimates in reliable
+//!   transport protocols", 1987). The SYN and its answer are the first sample of a connection;
+//! - by *timestamps* (RFC 7323): from the first segment with a TSval to the first that echoes it. This works
+//!   even where the host only receives and its answers are not acknowledged. Clocks tick slowly, so several
+//!   segments have the same TSval; one that is still in use after [`TICK`] yields no sample.
 //!
-//! What waits in the gateway counts for neither half: time begins when the segment leaves, and ends when the answer comes in.
-//! Queues and hosts elsewhere make samples longer, never shorter, so a half is the shortest sample of the last five to ten
-//! minutes. A round trip is known once both halves are, so only where both directions pass, and is forgotten when nothing
-//! confirms it for [`WINDOW`] times two.
+//! Waiting time in the gateway counts for neither half: a sample begins when the segment leaves, and ends
+//! when the answer arrives. Queues and hosts elsewhere make samples longer, never shorter, so a half is the
+//! shortest sample of the last five to ten minutes. A round trip is known once both halves are, which takes
+//! both directions, and is forgotten when no sample confirms it for two [`WINDOW`]s.
 //!
 //! What a host can do about it:
-//! - It cannot make its half shorter than it is without acknowledging what it has not received, or echoing what it has not
-//!   seen: then its flows have smaller thresholds.
-//! - It can answer late. Where it receives data it has to acknowledge all of it late, from the SYN on: it then has that round
-//!   trip. Where it sends, a late echo costs it nothing, and the gateway cannot know. So a round trip is at most [`LONGEST`],
-//!   and it counts for thresholds only while the flow sends no more than TCP would over such a round trip
-//!   ([`tcp_friendly`](apportion_core::estimate::tcp_friendly)): who claims more may send less.
-//! - It can make segments that the other host drops, such as with a wrong checksum, so that the answer to what it sends again
-//!   looks late. What is sent again measures nothing.
+//! - It cannot make its half shorter than it is unless it acknowledges data that it has not received, or
+//!   echoes timestamps that it has not seen; the gain is a smaller threshold for its own flows.
+//! - It can answer late. Where it receives data, it must then acknowledge all data late, from the SYN on, and
+//!   so really has that round trip. Where it sends, a late echo costs it nothing, and the gateway cannot
+//!   detect it. A round trip is therefore at most [`LONGEST`], and it counts for thresholds only while the
+//!   flow sends no more than TCP would over such a round trip
+//!   ([`tcp_friendly`](apportion_core::estimate::tcp_friendly)): a host that claims more may send less.
+//! - It can send segments that the other host drops, for example with a wrong checksum, so that the answer to
+//!   their retransmission looks late. Retransmissions yield no sample.
 //!
 //! Cost: O(1) per segment; 136 bytes per flow.
 
@@ -30,13 +32,13 @@ use apportion_core::units::{Span, Time};
 
 use crate::frame::{Segment, Timestamps};
 
-/// Half of the time after which a round trip that nothing confirms is forgotten, and of that over which it is the shortest.
-/// Chosen: paths change seldom, and hosts that pause for minutes stay known.
+/// Half of the time after which a round trip without new samples is forgotten, and over which the shortest
+/// sample counts. Chosen: paths change seldom, and hosts that pause for minutes stay known.
 const WINDOW: Span = Span::from_secs(300);
-/// The longest time for which a TSval is used. Chosen: clocks of today tick every millisecond, of Windows and older systems
-/// every ten.
+/// The longest time for which a TSval is used. Chosen: current clocks tick every millisecond, those of
+/// Windows and older systems every ten.
 const TICK: Span = Span::from_millis(10);
-/// The longest half, and the longest round trip. Chosen: by satellite in a geostationary orbit it is 0.6 s.
+/// The longest half, and the longest round trip. Chosen: a geostationary satellite takes 0.6 s.
 const LONGEST: Span = Span::from_secs(1);
 /// The shortest round trip. Chosen: below it hosts and their interrupts take most of the time.
 const SHORTEST: Span = Span::from_millis(1);
@@ -46,7 +48,7 @@ pub(super) const fn is_before(a: u32, b: u32) -> bool {
     (a.wrapping_sub(b) as i32) < 0
 }
 
-/// What is to be answered.
+/// A segment that waits for an answer.
 #[derive(Clone, Copy, Debug)]
 struct Probe {
     number: u32,
@@ -54,7 +56,7 @@ struct Probe {
 }
 
 impl Probe {
-    /// Whether an answer that comes now would be too late.
+    /// Whether an answer at `now` would be too late.
     fn is_over(&self, now: Time) -> bool {
         now.since(self.departed) > LONGEST
     }
@@ -88,14 +90,14 @@ impl Shortest {
     }
 }
 
-/// The half that a flow leaves towards.
+/// The half towards which a flow leaves.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Half {
-    /// The number behind a segment that departed.
+    /// The sequence number after a segment that departed.
     by_number: Option<Probe>,
     /// A TSval that departed.
     by_stamp: Option<Probe>,
-    /// The number behind all that departed.
+    /// The sequence number after all segments that departed.
     next: Option<u32>,
     /// The newest TSval that departed.
     newest: Option<u32>,
@@ -103,14 +105,14 @@ pub(super) struct Half {
 }
 
 impl Half {
-    /// A segment of the flow left at `now`.
+    /// Notes a segment of the flow that left at `now`.
     pub fn departed(&mut self, now: Time, segment: Segment, stamps: Option<Timestamps>) {
         if segment.is_reset() {
             return;
         }
         let end = segment.sequence.wrapping_add(segment.numbers());
         if segment.is_syn() && self.next != Some(end) {
-            // Another connection.
+            // A new connection begins.
             *self = Self { shortest: self.shortest, ..Self::default() };
         }
         if segment.numbers() > 0 {
@@ -127,7 +129,7 @@ impl Half {
             self.next = Some(end);
         }
         if is_before(begin, next) {
-            // The answer may be to either of the two.
+            // After a retransmission the answer may be to either of the two.
             self.by_number = None;
         } else if self.by_number.is_none_or(|probe| probe.is_over(now)) {
             self.by_number = Some(Probe { number: end, departed: now });
@@ -141,12 +143,12 @@ impl Half {
                 self.by_stamp = Some(Probe { number: value, departed: now });
             }
         } else {
-            // The first one may have been meant to be lost.
+            // The sender may have meant the first one to be lost.
             self.by_stamp = self.by_stamp.filter(|it| it.number != value || now.since(it.departed) <= TICK);
         }
     }
 
-    /// The host answered at `now`. Whether that was a sample.
+    /// Handles a segment from the host at `now`. Returns whether it yielded a sample.
     pub fn answered(&mut self, now: Time, segment: Segment, stamps: Option<Timestamps>) -> bool {
         let Some(acknowledged) = segment.acknowledges.filter(|_| !segment.is_reset()) else { return false };
         let mut is_sample = false;
@@ -163,7 +165,7 @@ impl Half {
         let Some(echo) = stamps.and_then(|stamps| stamps.echo) else { return is_sample };
         let sent = self.newest.is_some_and(|newest| !is_before(newest, echo));
         if let Some(probe) = self.by_stamp.take_if(|it| sent && !is_before(echo, it.number)) {
-            // With a later one, it was lost on its way, or another one came together with it.
+            // If a later TSval is echoed, this one was lost on its way, or merged with another.
             if probe.number == echo {
                 note(&probe);
             }
@@ -172,17 +174,17 @@ impl Half {
     }
 }
 
-/// What is known of a flow.
+/// The round-trip time of a flow.
 #[derive(Clone, Copy, Debug, Default)]
 struct Trip {
     half: Half,
     /// Both halves together; zero: unknown.
     rtt: Span,
-    /// When that was confirmed last.
+    /// When a sample last confirmed it.
     confirmed: Time,
 }
 
-/// The round-trip times of flows of one direction, by their places in the table of flows.
+/// The round-trip times of the flows of one direction, by their indices in the table of flows.
 #[derive(Debug, Default)]
 pub(super) struct RoundTrips {
     trips: Vec<Trip>,
@@ -193,7 +195,7 @@ pub(super) struct RoundTrips {
 }
 
 impl RoundTrips {
-    /// The half of the flow at this place, of which there are `count`.
+    /// The half of the flow at this index, of at most `count` flows.
     pub fn half(&mut self, at: usize, count: usize) -> Option<&mut Half> {
         if self.trips.len() < count {
             self.trips.resize(count, Trip::default());
@@ -201,18 +203,18 @@ impl RoundTrips {
         self.trips.get_mut(at).map(|trip| &mut trip.half)
     }
 
-    /// The shortest of the half, if it is known.
+    /// The shortest sample of the half, if there is one.
     pub fn shortest(&mut self, now: Time, at: usize) -> Option<Span> {
         self.trips.get_mut(at)?.half.shortest.get(now)
     }
 
-    /// The round-trip time of the flow at this place; zero if it is unknown.
+    /// The round-trip time of the flow at this index; zero if it is unknown.
     pub fn rtt(&self, at: usize) -> Span {
         self.trips.get(at).map_or(Span::ZERO, |trip| trip.rtt)
     }
 
-    /// Both halves together take so long, as measured at `now`. Whether that is another round-trip time than before: by an eighth,
-    /// so that queues need not be told of every microsecond.
+    /// Sets the sum of both halves, as measured at `now`. Returns whether the round-trip time changed by an
+    /// eighth or more, so that queues need not learn of every microsecond.
     pub fn confirm(&mut self, now: Time, at: usize, halves: Span) -> bool {
         let Some(trip) = self.trips.get_mut(at) else { return false };
         trip.confirmed = now;
@@ -225,7 +227,8 @@ impl RoundTrips {
         is_other
     }
 
-    /// Whether the round-trip time of the flow at this place was known and is too old at `now`: it is forgotten.
+    /// Forgets the round-trip time of the flow at this index if it is too old at `now`. Returns whether it
+    /// did.
     pub fn expire(&mut self, now: Time, at: usize) -> bool {
         let is_old = |trip: &Trip| trip.rtt > Span::ZERO && now.since(trip.confirmed) >= WINDOW * 2;
         let is_old = self.trips.get(at).is_some_and(is_old);
@@ -235,7 +238,7 @@ impl RoundTrips {
         is_old
     }
 
-    /// Another flow has this place.
+    /// Forgets the flow at this index, whose number passes to another.
     pub fn forget(&mut self, at: usize) {
         self.replace(at, Span::ZERO);
         if let Some(trip) = self.trips.get_mut(at) {
@@ -250,7 +253,7 @@ impl RoundTrips {
         self.known = self.known + usize::from(rtt > Span::ZERO) - usize::from(old > Span::ZERO);
     }
 
-    /// Flows whose round-trip time is known, and their mean; zero if there is none.
+    /// Number of flows with a known round-trip time, and their mean; zero if there is none.
     pub fn known(&self) -> (usize, Span) {
         (self.known, Span::from_nanos(self.sum).div(self.known.max(1) as u64))
     }

@@ -1,4 +1,4 @@
-//! A gateway from its start to its end.
+//! Runs a gateway from start to end.
 
 use std::io;
 use std::os::fd::AsFd as _;
@@ -29,10 +29,9 @@ use crate::engine::EngineError;
 use crate::notifications::Notice;
 use crate::unix_socket::SocketFile;
 
-/// How often lateness begins anew, and how often at most it is said that the gateway cannot keep up.
+/// Window of lateness, and the least interval of warnings that the gateway cannot keep up.
 const WINDOW: Span = Span::from_secs(60);
-/// Lateness at which that is said, of the packet that is later than 99 of 100. Chosen: ten times what a busy
-/// desktop has.
+/// 99th percentile of lateness at which the gateway warns. Chosen: ten times that of a busy desktop.
 const TOO_LATE: Span = Span::from_millis(10);
 
 /// Why a gateway did not start, or ended.
@@ -44,33 +43,34 @@ pub enum GatewayError {
     /// The bypass of an earlier gateway cannot be turned off.
     #[error("cannot turn the bypass off: {0}")]
     Bypass(#[from] BypassError),
-    /// Changes of interfaces cannot be watched.
+    /// Changes of interfaces cannot be monitored.
     #[error(transparent)]
     Netlink(#[from] NetlinkError),
-    /// Commands cannot be taken.
+    /// Commands cannot be accepted.
     #[error(transparent)]
     Control(#[from] ControlError),
-    /// Rights cannot be dropped, or no thread be started.
+    /// Rights cannot be dropped, or a thread cannot start.
     #[error("cannot {what}: {error}")]
     System {
-        /// What was tried.
+        /// The step that failed.
         what: &'static str,
         /// The error of the system call.
         error: io::Error,
     },
-    /// Packets cannot be moved any more.
+    /// Packets can no longer be moved.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
-/// Runs the gateway of the configuration file at `path`, whose queues are of `catalog`, until a signal stops it; its control socket is in
-/// `folder`. Called with a single thread. With `fail_open` it leaves a bypass when it ends, which the kernel keeps up.
+/// Runs the gateway of the configuration file at `path`, with queues of `catalog`, until a signal stops it;
+/// the control socket is in `folder`. Call it with a single thread. With `fail_open` the kernel forwards
+/// frames after the gateway ends ([`bypass`](super::bypass)).
 ///
 /// # Errors
-/// Why it did not start, or ended.
+/// Why the gateway did not start, or ended.
 pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Result<(), GatewayError> {
     log_panics();
-    // As it was named: a link is followed each time that the file is read.
+    // The path as given: a symbolic link is followed each time that the file is read.
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let config = load(&path, catalog).map_err(GatewayError::Config)?;
     let wrong = |problems: Vec<String>| {
@@ -102,7 +102,7 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     let mut runner = Runner::new(Gateway::new(config, ports, mtu)?, Arc::clone(&shared));
     runner.publish();
     let fail = |what| move |error| GatewayError::System { what, error };
-    // A thread has the capabilities of the one that starts it, and drops those that it does not need.
+    // A thread inherits the capabilities of the one that starts it, and drops those that it does not need.
     let restarts = || Arc::clone(&shared.restarts);
     let attach = move || {
         keep_capabilities(&[Capability::NetAdmin, Capability::NetRaw])?;
@@ -133,7 +133,7 @@ pub fn run(path: &Path, folder: &Path, catalog: &Catalog, fail_open: bool) -> Re
     );
     let why = runner.run(&orders)?;
     notify(NotifyState::Stopping);
-    // They are not sent: a wire that ends loses what is on it, and a queue may take seconds.
+    // They are not sent: a wire that ends loses its packets, and a queue may take seconds.
     tracing::info!(
         why,
         waiting = runner.gateway.waiting(),
@@ -152,28 +152,28 @@ fn warn(config: &GatewayConfig) {
     config.warnings().iter().for_each(|warning| tracing::warn!("{warning}"));
 }
 
-/// A gateway between its start and its end: the first thread.
+/// A gateway between start and end: the first thread.
 pub(super) struct Runner<I: FrameIo = Ports> {
     pub(super) gateway: Gateway<I>,
     config: Arc<GatewayConfig>,
     shared: Arc<Shared>,
-    /// Of the window before; none before the first.
+    /// Lateness of the window before; none before the first.
     lateness: Option<Histogram>,
-    /// Packets of all windows that are over, and how late they were together.
+    /// Packets of all past windows, and the sum of their lateness.
     late: (u64, Span),
     window: Time,
-    /// When a snapshot is due.
+    /// When the next snapshot is due.
     next: Time,
     watchdog: Watchdog,
-    /// When the log last said that the gateway cannot keep up.
+    /// When the log last warned that the gateway cannot keep up.
     warned: Option<Time>,
-    /// As of the snapshot before.
+    /// Counts of the ports in the snapshot before.
     before: [PortCounts; 2],
-    /// Packets that were shed, as of the snapshot before.
+    /// Packets shed until the snapshot before.
     shed: u64,
-    /// Interfaces that were found down and have not brought a frame since.
+    /// Interfaces that were found down and have received no frame since.
     down: [bool; 2],
-    /// Directions whose discipline was found to have broken its contract.
+    /// Directions whose discipline broke its contract.
     faulty: [bool; 2],
 }
 
@@ -199,7 +199,7 @@ impl<I: FrameIo> Runner<I> {
         }
     }
 
-    /// Until it is stopped; why.
+    /// Runs until the gateway is stopped, and returns the reason.
     fn run(&mut self, orders: &Receiver<Order<I::Socket>>) -> Result<&'static str, EngineError> {
         loop {
             if let Some(why) = self.round(orders)? {
@@ -208,7 +208,8 @@ impl<I: FrameIo> Runner<I> {
         }
     }
 
-    /// Moves packets until the next snapshot is due or an order comes, and does that; why it is to stop, if it is.
+    /// Moves packets until the next snapshot is due or an order comes, and handles it. Returns the reason to
+    /// stop, if there is one.
     pub(super) fn round(
         &mut self,
         orders: &Receiver<Order<I::Socket>>,
@@ -232,10 +233,10 @@ impl<I: FrameIo> Runner<I> {
         let now = self.gateway.now();
         if now >= self.next {
             self.publish();
-            // Ticks that were missed are not made up for.
+            // Missed ticks are not made up for.
             self.next = (self.next + TICK).max(now);
         }
-        // Last, so that who is notified finds metrics of the same time.
+        // Last, so that a client that is notified finds metrics of the same time.
         self.pass_notices();
         Ok(None)
     }
@@ -286,7 +287,7 @@ impl<I: FrameIo> Runner<I> {
         (count + lateness.count(), sum + lateness.sum())
     }
 
-    /// Logs when a discipline from outside the catalogue breaks its contract.
+    /// Logs when a discipline from outside the catalogue broke its contract.
     fn log_faults(&mut self) {
         for (direction, was_faulty) in Direction::BOTH.into_iter().zip(&mut self.faulty) {
             let link = self.gateway.engine.link(direction as usize);

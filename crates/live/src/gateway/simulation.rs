@@ -1,11 +1,11 @@
-//! The gateway against a machine that fails: its threads take turns on a simulated one, and everything that happens follows
-//! from a seed.
+//! The gateway against a machine that fails: its threads take turns on a simulated machine, and a seed
+//! determines all events.
 //!
 //! `APPORTION_FAULT_SEED=7 cargo test -p apportion-live simulation` replays the run of that seed, and `APPORTION_FAULT_STEPS` makes it
 //! longer; a failure prints both. A step is one wait of the packet thread.
 //!
-//! Not simulated: that a system call blocks, that threads run at the same time, and what [`Port`](apportion_linux::port::Port) does
-//! with the bytes of a frame. Those have tests on real interfaces.
+//! Not simulated: blocking system calls, threads that run at the same time, and the work of
+//! [`Port`](apportion_linux::port::Port) on the bytes of a frame. These have tests on real interfaces.
 
 mod machine;
 mod system;
@@ -33,14 +33,14 @@ use super::snapshot::Reloads;
 
 /// Steps of a test, unless the environment says otherwise.
 const STEPS: u64 = 1_000_000;
-/// Buffers of the gateway.
+/// Number of buffers of the gateway.
 const FRAMES: u32 = 150;
-/// Where the state file is, on the machine's disk.
+/// The state file on the machine's disk.
 const STATE: &str = "/run/apportion-sim.offloads.json";
-/// Frames that come in one direction while nothing is in the way, of which at least one is to leave.
+/// Frames sent in one direction without obstacles, at least one of which must leave.
 const MANY: u64 = 100;
 
-/// The configurations that it is reloaded with.
+/// Queues of the configurations that the gateway is reloaded with.
 const QUEUES: [(&str, &str); 8] = [
     ("\"fifo\"", "5Mbit"),
     ("\"drr\"", "8Mbit"),
@@ -62,7 +62,7 @@ fn config(at: usize) -> GatewayConfig {
     GatewayConfig::load(&text, Path::new("sim.toml")).unwrap()
 }
 
-/// A gateway that runs.
+/// A running gateway.
 struct Running {
     shared: Arc<Shared>,
     runner: Runner<SimIo>,
@@ -70,7 +70,7 @@ struct Running {
     prepared: Arc<Prepared<System>>,
     sender: Sender<Order<SimSocket>>,
     orders: Receiver<Order<SimSocket>>,
-    /// When the thread of the interfaces looked last.
+    /// When the thread of the interfaces last checked them.
     looked: Time,
 }
 
@@ -115,7 +115,7 @@ impl Trial {
         Ok(Running { runner, shared, attachment, prepared, sender, orders, looked })
     }
 
-    /// Starts a gateway, again and again until it does, as a service manager does.
+    /// Starts a gateway until it succeeds, as a service manager does.
     fn restart(&self) -> Running {
         loop {
             match self.start() {
@@ -161,7 +161,7 @@ impl Trial {
         self.end(&running);
     }
 
-    /// The thread that watches the interfaces: at a notification, and once in a while.
+    /// Plays the thread that watches the interfaces: at a notification, and once in a while.
     fn look(&self, running: &mut Running) {
         let now = self.system.machine().now;
         let is_notified = std::mem::take(&mut self.system.machine().notified);
@@ -172,7 +172,7 @@ impl Trial {
         }
     }
 
-    /// What holds at all times, and what holds when all has been well for a second.
+    /// Checks invariants, and conditions that hold when the machine has been well for a second.
     fn check(&self, running: &mut Running) {
         check_counts(&mut running.runner.gateway);
         let machine = self.system.machine();
@@ -180,7 +180,7 @@ impl Trial {
         for (came, left) in machine.passed {
             assert!(came < MANY || left > 0, "of {came} frames none left, though nothing is in the way");
         }
-        // The thread of the interfaces has looked by then.
+        // The thread of the interfaces has checked them by then.
         if machine.is_well() && machine.now.since(machine.wrong) > Span::from_millis(1_100) {
             for device in &machine.devices {
                 let it = device.offloads;
@@ -189,7 +189,7 @@ impl Trial {
         }
     }
 
-    /// The gateway ends, and leaves its interfaces as they were.
+    /// Ends the gateway, which must leave its interfaces as they were.
     fn end(&self, running: &Running) {
         self.system.machine().heal();
         running.prepared.restore(&mut self.system.clone());
@@ -214,8 +214,8 @@ fn reload(system: &System, running: &mut Running) {
     }
 }
 
-/// Every frame that came in has left, was dropped for a reason that is counted, or is under way, by what a client of the gateway
-/// reads. Memory is bounded.
+/// Checks, by the metrics of the gateway, that every frame that entered has left, was dropped for a counted
+/// reason, or is in flight, and that memory is bounded.
 fn check_counts(gateway: &mut Gateway<SimIo>) {
     let config = Arc::new(gateway.config().clone());
     let lateness = gateway.engine.lateness().clone();
@@ -240,7 +240,7 @@ fn check_counts(gateway: &mut Gateway<SimIo>) {
     assert!(snapshot.directions.iter().all(|direction| direction.flows <= gateway.config().flows));
 }
 
-/// The number in this variable, or `default`.
+/// The value of this environment variable, or `default`.
 fn from_environment(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |text| text.parse().unwrap())
 }
@@ -257,13 +257,13 @@ fn survives(seed: u64, without: &[Fault]) {
     std::mem::forget(replay);
     let machine = trial.system.machine();
     println!("seed {seed}: {:.0} s, faults {:?}", machine.now.as_secs_f64(), machine.count);
-    // Nothing is shown by faults that never happened.
+    // Faults that never happen test nothing.
     let rare: Vec<_> = machine.count.iter().filter(|(_, count)| **count < 5).collect();
     assert!(rare.is_empty() || steps < STEPS, "{rare:?}");
     assert!(machine.lines.0 > 100 || steps < STEPS);
 }
 
-/// Prints what happened before a failure, and how to see it again.
+/// Prints the events before a failure, and how to replay them.
 struct Replay {
     seed: u64,
     steps: u64,
@@ -342,7 +342,7 @@ fn the_link_survives_every_fault_3() {
     survives(3, &[]);
 }
 
-/// Long enough to show what only long runs do.
+/// Long enough for effects that only long runs show.
 #[test]
 fn the_link_survives_faults_without_kills() {
     survives(4, &[Fault::Killed]);

@@ -27,41 +27,42 @@ pub use super::reloads::{Reloads, Results};
 use super::traffic::Traffic;
 use crate::notifications::FlowPackets;
 
-/// What is measured at one time.
+/// Measurements of a gateway at one time.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// What the gateway runs by.
+    /// The running configuration.
     pub config: Arc<GatewayConfig>,
-    /// Since its start.
+    /// Time since the start.
     pub now: Time,
-    /// Up and down.
+    /// Directions up and down.
     pub directions: [DirectionSnapshot; 2],
-    /// Of the interfaces inside and outside.
+    /// Counts of the interfaces inside and outside.
     pub ports: [PortCounts; 2],
     /// Malformed frames, by reason.
     pub malformed: Vec<(&'static str, u64)>,
-    /// How much later than due packets were sent, in the last minute or two.
+    /// How late packets were sent, in the last minute or two.
     pub lateness: Distribution,
-    /// Packets that were sent since the start, and how late all of them were together.
+    /// Packets sent since the start, and the sum of their lateness.
     pub late: (u64, Span),
-    /// Frames under way.
+    /// Frames in flight.
     pub frames: u64,
     /// Messages between gateways, by outcome; empty if no queue reports.
     pub reports: Vec<(&'static str, f64)>,
-    /// What happened to the interfaces inside and outside.
+    /// Events of the interfaces inside and outside.
     pub events: [InterfaceEvents; 2],
-    /// Of the applications that read overload notifications.
+    /// Counts of applications that read overload notifications.
     pub notifications: NotificationCounts,
-    /// How often the threads that serve the gateway were started again.
+    /// How often the threads that serve the gateway were restarted.
     pub thread_restarts: u64,
 }
 
-/// Real-rate flows of a direction that have series of their own: those that need most. Chosen: a screen of lines.
+/// Maximum of real-rate flows of a direction with series of their own, those with the largest requirement
+/// first. Chosen: a screen of lines.
 const MAX_REAL_RATE: usize = 32;
 
 #[derive(Clone, Debug)]
 pub struct RealRateFlow {
-    /// The number of its rule, if one matches.
+    /// The number of the flow's rule, if one matches.
     rule: Option<usize>,
     packets: FlowPackets,
     share: FlowShare,
@@ -69,44 +70,44 @@ pub struct RealRateFlow {
 
 #[derive(Clone, Debug)]
 pub struct DirectionSnapshot {
-    /// Of the transmitter.
+    /// Rate of the transmitter.
     pub rate: Rate,
-    /// What waits.
+    /// Backlog of the queue.
     pub backlog: Backlog,
-    /// Packets that did not fit into the queue of a reload; they are among those that were dropped.
+    /// Packets that did not fit into the queue of a reload; drops include them.
     pub left_out: u64,
-    /// By rule and customer: only those that saw a packet.
+    /// Counters by rule and customer, of accounts with packets.
     pub accounts: Vec<(Account, Counters)>,
     /// Flows that have numbers.
     pub flows: usize,
-    /// Those that are real-rate at the queue.
+    /// Flows that are real-rate at the queue.
     pub real_rate_flows: usize,
-    /// The first of them by what they need.
+    /// The real-rate flows with the largest requirements.
     pub real_rate: Vec<RealRateFlow>,
-    /// Sum of the guarantees that were given.
+    /// Sum of the given guarantees.
     pub guaranteed: Rate,
-    /// Flows whose round-trip time was measured, and the mean.
+    /// Number of flows with a measured round-trip time, and the mean.
     pub measured_rtts: (usize, Span),
     /// Flows that have a guarantee.
     pub holders: usize,
-    /// What happened to guarantees so far.
+    /// Counts of refused and ended guarantees.
     pub guarantees: guarantees::Counts,
-    /// Labels that were removed and not used.
+    /// Labels removed unused, because their sender is not trusted.
     pub ignored: u64,
-    /// Trusted labels that were removed as they exceeded the limit of their rule.
+    /// Trusted labels removed because they exceeded the limit of their rule.
     pub over_limit: u64,
-    /// Packets that had no room for their label.
+    /// Packets without room for their label.
     pub unlabelled: u64,
-    /// Packets of flows that are not established and frames of none, dropped because more came in than can be moved.
+    /// Packets of flows that are not established, and frames without a flow, dropped because of overload.
     pub shed: u64,
-    /// What left in the last period that is over.
+    /// Traffic of the last complete period.
     pub traffic: Arc<Traffic>,
-    /// What its rate goes by, if that follows the link.
+    /// Measurements behind the rate, if it follows the link.
     pub autorate: Option<Findings>,
 }
 
 impl<I: FrameIo> Gateway<I> {
-    /// What is measured now. `config` is what the gateway runs by.
+    /// Takes a snapshot. `config` is the running configuration.
     pub fn snapshot(&mut self, config: Arc<GatewayConfig>, lateness: &Histogram) -> Snapshot {
         let ports =
             [0, 1].map(|port| self.engine.port_counts(port).map_or_else(PortCounts::default, |it| it.0));
@@ -145,7 +146,7 @@ impl<I: FrameIo> Gateway<I> {
         let real_rate_flows = shares.len();
         let rank = |(flow, share): &(FlowId, FlowShare)| (std::cmp::Reverse(share.requirement), *flow);
         if shares.len() > MAX_REAL_RATE {
-            // Of all flows at once a sort would take longer than packets may wait.
+            // Sorting all flows would take longer than packets may wait.
             shares.select_nth_unstable_by_key(MAX_REAL_RATE, rank);
             shares.truncate(MAX_REAL_RATE);
         }
@@ -243,7 +244,7 @@ const OF_DIRECTIONS: [(&str, Kind, &str, OfDirection); 17] = [
 ];
 
 type OfAutorate = fn(&Findings) -> f64;
-/// Of each direction whose rate follows the link.
+/// Metrics of each direction whose rate follows the link.
 const OF_AUTORATE: [(&str, Kind, &str, OfAutorate); 6] = [
     ("autorate_delay_seconds", GAUGE, "Queueing delay of the link that the rate follows.", |it| {
         it.delay.as_secs_f64()
@@ -266,7 +267,7 @@ const OF_AUTORATE: [(&str, Kind, &str, OfAutorate); 6] = [
 ];
 
 type OfRealRate = fn(&FlowShare) -> f64;
-/// Of each real-rate flow among the first.
+/// Metrics of each real-rate flow that is listed.
 const OF_REAL_RATE: [(&str, Kind, &str, OfRealRate); 3] = [
     ("real_rate_requirement_bytes_per_second", GAUGE, "What the flow seems to need.", |it| {
         bytes(it.requirement)
@@ -277,7 +278,7 @@ const OF_REAL_RATE: [(&str, Kind, &str, OfRealRate); 3] = [
     }),
 ];
 
-/// By limit.
+/// The metric of refused guarantees, by limit.
 const REFUSED: (&str, &str) = (
     "guarantees_refused_total",
     "Flows that earned a guarantee and were refused it, by the limit that it exceeds.",
@@ -298,12 +299,12 @@ const OF_PORTS: [(&str, &str, OfPort); 9] = [
     ("port_down_total", "Times that the interface was found down.", |it| it.down),
 ];
 
-/// How old the last turn of the thread that moves packets is: the metric, which is the key of JSON as well, and what it is.
+/// The metric of the last turn's age, which is also its key in JSON, and its description.
 const TURN_AGE: (&str, &str) =
     ("turn_age_seconds", "Time since the thread that moves packets was last seen to have made a turn.");
 
 type OfInterface = fn(&InterfaceEvents) -> bool;
-/// States of interfaces: the metric, the key of JSON, and what it is.
+/// States of interfaces: the metric, the key of JSON, and the description.
 const OF_INTERFACES: [(&str, &str, &str, OfInterface); 2] = [
     ("interface_attached", "attached", "Whether the interface is there.", |it| !it.is_gone),
     ("interface_up", "up", "Whether the interface is there, up, and has a carrier.", |it| {
@@ -347,7 +348,7 @@ impl Snapshot {
         Direction::BOTH.into_iter().map(Direction::name).zip(&self.directions)
     }
 
-    /// The real-rate flows that have series of their own, with their labels.
+    /// The real-rate flows with series of their own, and their labels.
     fn real_rate(&self) -> impl Iterator<Item = ([(&'static str, String); 3], &FlowShare)> {
         let of = move |name: &'static str, flow: &RealRateFlow| {
             let rule = flow.rule.and_then(|rule| self.config.rules.get(rule)).map(|rule| rule.name.clone());
@@ -362,7 +363,8 @@ impl Snapshot {
         })
     }
 
-    /// In the text format of Prometheus. `silence` is how long the thread that moves packets has published no other one.
+    /// The metrics in the text format of Prometheus. `silence` is how long the thread that moves packets has
+    /// published no newer snapshot.
     #[must_use]
     pub fn prometheus(&self, reloads: &Reloads, silence: Span) -> String {
         let mut metrics = Metrics::default();
@@ -428,11 +430,11 @@ impl Snapshot {
         metrics.counter("interface_events_total", "What happened to the interface.", happened);
         metrics.gauge(TURN_AGE.0, TURN_AGE.1, [(Vec::new(), silence.as_secs_f64())]);
         self.add_totals(reloads, &mut metrics);
-        // It fails only for a metric without a name or samples.
+        // Encoding fails only for a metric without a name or samples.
         metrics.text()
     }
 
-    /// Adds what belongs to the gateway as a whole.
+    /// Adds the metrics of the gateway as a whole.
     fn add_totals(&self, reloads: &Reloads, metrics: &mut Metrics) {
         let malformed =
             self.malformed.iter().map(|(reason, count)| (vec![("reason", *reason)], *count as f64));
@@ -465,7 +467,7 @@ impl Snapshot {
         reloads.add_to(metrics);
     }
 
-    /// The same as JSON.
+    /// The metrics as JSON.
     #[must_use]
     pub fn json(&self, reloads: &Reloads, silence: Span) -> Value {
         let counted = |counts: &Counters| {
@@ -538,12 +540,12 @@ impl Snapshot {
     }
 }
 
-/// As JSON, whole where it is.
+/// A number as JSON, an integer if it is whole.
 fn number(value: f64) -> Value {
     if value.fract() == 0.0 { json!(value as u64) } else { json!(value) }
 }
 
-/// A name without what only Prometheus asks for.
+/// A name without the suffixes that only Prometheus needs.
 fn plain(name: &str) -> String {
     name.trim_start_matches("port_").trim_end_matches("_total").to_owned()
 }

@@ -1,7 +1,7 @@
-//! Threads that are started again when they fail, and the watchdog of systemd.
+//! Restarts threads that fail, and serves the watchdog of systemd.
 //!
-//! The thread that moves packets is the process: if it fails, the process ends with a message and a status. The others serve
-//! it, and a failure of theirs must not cost the link.
+//! The thread that moves packets is the process: if it fails, the process ends with a message and a status.
+//! The other threads serve it, and their failures must not cost the link.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,14 +13,15 @@ use apportion_core::units::{Span, Time};
 use apportion_linux::clock::pause;
 use sd_notify::NotifyState;
 
-/// Before a thread is started again. Chosen: long enough that one that fails at once does not take a processor.
+/// Pause before a thread is restarted. Chosen: long enough that one that fails at once does not occupy a
+/// processor.
 const PAUSE: Span = Span::from_secs(1);
-/// Silence of the control thread after which the watchdog is not fed. Chosen: it makes a round each second, and a disk may take
-/// seconds to read the configuration file.
+/// Silence of the control thread after which the watchdog gets no keep-alive. Chosen: the thread makes a
+/// round each second, and a disk may take seconds to read the configuration file.
 const SILENCE: Span = Span::from_secs(20);
 
-/// Runs `work` on a thread called `name` until it returns without an error; again when it fails or panics. `restarts`
-/// counts how often.
+/// Runs `work` on a thread called `name` until it returns without an error, and restarts it when it fails or
+/// panics. `restarts` counts how often.
 ///
 /// # Errors
 /// If the system has no more threads.
@@ -55,7 +56,7 @@ fn keep_running<E: std::fmt::Display>(
     }
 }
 
-/// Panics of any thread are lines of the log from now on, in its format, and no longer plain text on standard error.
+/// Logs panics of any thread from now on, in place of plain text on standard error.
 pub fn log_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let at = panic.location().map(ToString::to_string);
@@ -63,7 +64,7 @@ pub fn log_panics() {
     }));
 }
 
-/// What a panic says.
+/// The message of a panic.
 fn message(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<&str>().copied();
     text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
@@ -74,11 +75,11 @@ pub(crate) fn notify(state: NotifyState<'_>) {
     let _ = sd_notify::notify(&[state]);
 }
 
-/// Tells systemd's watchdog that the process works, as long as its control thread does as well (`WatchdogSec`,
+/// Sends keep-alives to systemd's watchdog while the control thread works too (`WatchdogSec`,
 /// systemd.service(5)).
 #[derive(Debug)]
 pub(crate) struct Watchdog {
-    /// How often; none without a watchdog.
+    /// Interval of keep-alives; none without a watchdog.
     period: Option<Span>,
     next: Time,
     /// The control thread's count of its rounds, and when it last changed.
@@ -86,22 +87,23 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// As the environment asks for, from `now` on.
+    /// A watchdog by the environment, from `now` on.
     #[must_use]
     pub fn new(now: Time) -> Self {
-        // sd_watchdog_enabled(3) advises half of the limit. A quarter, as this is asked only now and then.
+        // sd_watchdog_enabled(3) advises half of the limit. A quarter, because the thread asks only now and
+        // then.
         let period = sd_notify::watchdog_enabled().map(|limit| Span::from_nanos(limit.as_nanos() as u64 / 4));
         Self { period, next: now, rounds: (0, now) }
     }
 
-    /// The control thread has made so many rounds at `now`.
+    /// Sends a keep-alive if one is due at `now`, when the control thread has made `rounds` rounds.
     pub fn feed(&mut self, now: Time, rounds: u64) {
         if self.is_due(now, rounds) {
             notify(NotifyState::Watchdog);
         }
     }
 
-    /// Whether it is to be fed at `now`; if so, it counts as fed.
+    /// Whether a keep-alive is due at `now`; if so, it counts as sent.
     fn is_due(&mut self, now: Time, rounds: u64) -> bool {
         if rounds != self.rounds.0 {
             self.rounds = (rounds, now);
@@ -143,7 +145,7 @@ mod tests {
         let mut watchdog = Watchdog { period: Some(Span::from_secs(3)), next: start, rounds: (0, start) };
         let mut fed = |ms, rounds| watchdog.is_due(start + Span::from_millis(ms), rounds);
         assert!(fed(0, 7) && !fed(2_999, 8) && fed(3_000, 8));
-        // Its last round was seen after 2.999 s, and 20 s of silence are too many.
+        // The last round was seen at 2.999 s; 20 s of silence later the keep-alives end.
         assert!(fed(22_998, 8) && !fed(25_998, 8) && !fed(60_000, 8));
         assert!(fed(60_001, 9) && !fed(60_002, 10));
     }

@@ -1,9 +1,11 @@
-//! What leaves in one direction, second by second: the bytes of each flow, and how long packets took from port to port.
+//! Throughput of one direction, second by second: the bytes of each flow, and the sojourn times of packets
+//! from port to port.
 //!
-//! A flow whose number passes to another one within a second leaves it what it sent in that second.
+//! When the number of a flow passes to another one within a second, that flow gets the bytes of the whole
+//! second.
 //!
-//! Cost: an addition in an array and a sample of a [`Histogram`] for each packet; O(flows that sent) for each second.
-//! Memory: 16 bytes for each flow number and customer at most, and 30 kB.
+//! Cost: an addition in an array and a sample of a [`Histogram`] for each packet; O(flows that sent) for each
+//! second. Memory: at most 16 bytes for each flow number and customer, and 30 kB.
 
 use std::sync::Arc;
 
@@ -14,83 +16,85 @@ use apportion_runtime::outcome::Distribution;
 
 use crate::notifications::FlowPackets;
 
-/// How long traffic is added up. Chosen: the eye follows no shorter one, and it holds 80 full frames at 1 Mbit/s.
+/// Length of a period. Chosen: a viewer follows no shorter one, and it holds 80 full frames at 1 Mbit/s.
 pub const PERIOD: Span = Span::from_secs(1);
-/// Flows of a period that are kept apart, the largest first. Chosen: a queue that divides among more gives each less than
-/// 0.4 % of the rate.
+/// Maximum of flows in a period, the largest first. Chosen: a queue that divides among more gives each less
+/// than 0.4 % of the rate.
 pub const MAX_FLOWS: usize = 256;
 
-/// Customers of a period that are kept apart, the largest first. Chosen: two screens of lines.
+/// Maximum of customers in a period, the largest first. Chosen: two screens of lines.
 pub const MAX_CUSTOMERS: usize = 64;
 
-/// Adds up what leaves.
+/// Adds up bytes that leave.
 #[derive(Debug, Default)]
 pub struct Meter {
-    /// By flow number.
+    /// Bytes by flow number.
     bytes: Vec<Bytes>,
     /// Flows with bytes.
     active: Vec<FlowId>,
     total: Bytes,
     sojourn: Histogram,
-    /// By customer; all zero between periods.
+    /// Bytes by customer; all zero between periods.
     of_customers: Vec<Bytes>,
 }
 
-/// What left in a period.
+/// The traffic of a period.
 #[derive(Clone, Debug, Default)]
 pub struct Traffic {
-    /// How many periods were before.
+    /// Number of earlier periods.
     pub number: u64,
-    /// How long it was: [`PERIOD`], and longer if the thread that moves packets was late.
+    /// Length: [`PERIOD`], or more if the thread that moves packets was late.
     pub span: Span,
     /// The largest flows, the largest first.
     pub flows: Vec<FlowTraffic>,
     /// How many flows sent.
     pub active: usize,
-    /// The largest customers, the largest first; flows without one are one more, [`CustomerId::OTHERS`], whose name is empty.
+    /// The largest customers, the largest first. Flows without a customer count as one more,
+    /// [`CustomerId::OTHERS`], with an empty name.
     pub customers: Vec<CustomerTraffic>,
     /// How many customers sent.
     pub active_customers: usize,
-    /// Of all flows.
+    /// Bytes of all flows.
     pub total: Bytes,
-    /// From the arrival at one port to the departure from the other, without the `delay` of the direction.
+    /// Sojourn times from the arrival at one port to the departure from the other, without the `delay` of the
+    /// direction.
     pub sojourn: Distribution,
 }
 
-/// What a flow sent, and what its rule gives it.
+/// Bytes of a flow, and its terms.
 #[derive(Clone, Debug)]
 pub struct FlowTraffic {
-    /// The name of its rule, or of what has none.
+    /// The name of its rule, or of the account of flows without one.
     pub rule: Arc<str>,
-    /// Which packets it is.
+    /// The packets of the flow.
     pub(crate) packets: FlowPackets,
-    /// Its terms.
+    /// The flow's terms.
     pub terms: Terms,
-    /// What left.
+    /// Bytes sent.
     pub bytes: Bytes,
 }
 
-/// What a customer sent.
+/// Bytes of a customer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CustomerTraffic {
-    /// Its number at that time.
+    /// The customer's number at that time.
     pub id: CustomerId,
     pub name: Arc<str>,
-    /// What left.
+    /// Bytes sent.
     pub bytes: Bytes,
 }
 
-/// What a flow is given by its rule that decides on its share.
+/// The settings of a flow's rule that determine its share.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Terms {
     pub weight: Weight,
-    /// The guarantee that it has.
+    /// The guarantee that the flow holds.
     pub guarantee: Rate,
     pub customer: CustomerId,
 }
 
 impl Meter {
-    /// A packet of this flow and size leaves, after this time.
+    /// Counts a packet of this flow and size that leaves with this sojourn time.
     pub fn sent(&mut self, flow: FlowId, size: Bytes, sojourn: Span) {
         let at = flow.index();
         if at >= self.bytes.len() {
@@ -104,8 +108,7 @@ impl Meter {
         self.sojourn.record(sojourn);
     }
 
-    /// Ends a period of this number and length. `known` says of a flow what its rule is called, which packets it is, and its
-    /// terms.
+    /// Ends a period of this number and length. `known` returns a flow's rule, packets and terms.
     pub(crate) fn close(
         &mut self,
         number: u64,
@@ -122,7 +125,7 @@ impl Meter {
         let active = flows.len();
         let rank = |(bytes, flow): &(Bytes, FlowId)| (std::cmp::Reverse(*bytes), *flow);
         if flows.len() > MAX_FLOWS {
-            // Of all flows a sort would take longer than packets may wait.
+            // Sorting all flows would take longer than packets may wait.
             flows.select_nth_unstable_by_key(MAX_FLOWS, rank);
             flows.truncate(MAX_FLOWS);
         }
@@ -145,7 +148,7 @@ impl Meter {
 }
 
 impl Meter {
-    /// The largest customers, and how many there were, before flows are closed.
+    /// The largest customers, and their total number, before flows are closed.
     fn close_customers(
         &mut self,
         customer_of: impl Fn(FlowId) -> CustomerId,
@@ -178,7 +181,7 @@ impl Meter {
     }
 }
 
-/// When the period ends that began at `start`, at `now`: its length, if it is over.
+/// The length of the period that began at `start`, if it is over at `now`.
 #[must_use]
 pub fn is_over(start: Time, now: Time) -> Option<Span> {
     let span = now.since(start);
@@ -193,7 +196,7 @@ mod tests {
         (flow.0.to_string().into(), FlowPackets::Rule, Terms::default())
     }
 
-    /// Every flow below 500 is of one customer, and each other one of another.
+    /// Flows below 500 belong to one customer, and each other flow to its own.
     fn customer(flow: FlowId) -> CustomerId {
         CustomerId(flow.0.saturating_sub(499))
     }
@@ -220,11 +223,11 @@ mod tests {
         assert_eq!(&*traffic.flows[0].rule, "1000");
         let median = traffic.sojourn.quantile(0.5).unwrap().as_secs_f64();
         assert!((median / 0.5 - 1.0).abs() < 0.01, "{median}");
-        // 1 to 499 in total, and then the largest alone.
+        // Flows 1 to 499 in total, and then the largest flow alone.
         let customers: Vec<_> = traffic.customers.iter().map(|it| (&*it.name, it.bytes.get())).collect();
         assert_eq!((customers.len(), traffic.active_customers), (MAX_CUSTOMERS, 502));
         assert_eq!(customers[..3], [("customer 0", 124_750), ("customer 501", 1_000), ("customer 500", 999)]);
-        // The next period knows nothing of this one.
+        // The next period starts from zero.
         meter.sent(FlowId(3), Bytes::new(9), Span::from_millis(1));
         let next = meter.close(8, PERIOD, known, (customer, name));
         assert_eq!((next.flows.len(), next.flows[0].bytes, next.total), (1, Bytes::new(9), Bytes::new(9)));

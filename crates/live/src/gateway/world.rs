@@ -1,7 +1,7 @@
-//! How a gateway classifies frames: flow, label and account.
+//! Classifies the frames of a gateway: flow, label and account.
 //!
-//! A label is removed from every frame that comes in, trusted or not, and written into one that leaves with it: a frame
-//! in a queue never carries an old one.
+//! The label of every frame that enters is removed, trusted or not, and written again when a frame that keeps
+//! it leaves: a frame in a queue never carries an old label.
 
 use std::sync::Arc;
 
@@ -30,15 +30,15 @@ use crate::wire_label;
 pub struct GatewayWorld {
     directions: [DirectionState; 2],
     accounts: Accounts,
-    /// Updates of flows for links, applied before the packet enters that came in last.
+    /// Updates of flows for links, which are applied before the current packet enters.
     settings: Settings,
-    /// If some queue reports.
+    /// Present if a queue reports.
     reports: Option<Reports>,
-    /// If some rate follows the link.
+    /// Present if a rate follows the link.
     autorates: Option<Box<Autorates>>,
-    /// What the links add to a round trip behind their transmitters.
+    /// Delay that the links add to a round trip behind their transmitters.
     delay: Span,
-    /// When the period of traffic began that is being added up, and how many were before.
+    /// When the current period of traffic began, and the number of earlier ones.
     period: (Time, u64),
 }
 
@@ -48,25 +48,26 @@ pub struct DirectionState {
     pub flows: Classifier,
     labels: Labels,
     overhead: Bytes,
-    /// Labels that were removed as packets came in and not used.
+    /// Labels removed unused, because their sender is not trusted.
     pub ignored: u64,
-    /// Labels that were trusted and removed as they exceeded the limit of their rule.
+    /// Trusted labels removed because they exceeded the limit of their rule.
     pub over_limit: u64,
     /// Packets sent without their label because the header has no room.
     pub unlabelled: u64,
-    /// Packets of flows that are not established and frames without a flow, dropped as they came in because more came than can be moved.
+    /// Packets of flows that are not established, and frames without a flow, dropped at arrival because of
+    /// overload.
     pub shed: u64,
-    /// Frames without a flow that passed meanwhile.
+    /// Polices frames without a flow during overload.
     non_flow_policer: NonFlowPolicer,
-    /// What the link adds behind its transmitter.
+    /// Delay that the link adds behind its transmitter.
     delay: Span,
     meter: Meter,
-    /// What left in the last period.
+    /// Traffic of the last complete period.
     pub traffic: Arc<Traffic>,
 }
 
 impl GatewayWorld {
-    /// Without flows.
+    /// A world without flows.
     #[must_use]
     pub fn new(config: &GatewayConfig) -> Self {
         let mut accounts = Accounts::default();
@@ -107,15 +108,15 @@ impl GatewayWorld {
         &mut self.directions[direction as usize]
     }
 
-    /// The flows down and up.
+    /// Classifiers of both directions, down first.
     #[cfg(test)]
     pub fn both_ways(&mut self) -> (&mut Classifier, &mut Classifier) {
         let [up, down] = &mut self.directions;
         (&mut down.flows, &mut up.flows)
     }
 
-    /// Takes over the labels, overhead and limits of `config`, and its rules if they differ. Updates for links are
-    /// queued.
+    /// Applies the labels, overhead and limits of `config`, and its rules if they differ. Updates for links
+    /// are queued.
     pub fn change(&mut self, now: Time, config: &GatewayConfig, rules: bool) {
         self.delay = delay_of_both(config);
         self.autorates = Autorates::after(self.autorates.take(), config, now);
@@ -133,36 +134,36 @@ impl GatewayWorld {
         }
     }
 
-    /// Takes over the report settings of `config`; `hardware` are the addresses of the interfaces.
+    /// Applies the report settings of `config`; `hardware` are the addresses of the interfaces.
     pub fn set_reports(&mut self, config: &GatewayConfig, hardware: [Hardware; 2]) {
         self.reports = Reports::after(self.reports.take(), config, hardware);
     }
 
-    /// Its reports, if some queue does.
+    /// The reports, if a queue reports.
     #[must_use]
     pub const fn reports(&self) -> Option<&Reports> {
         self.reports.as_ref()
     }
 
-    /// The rate of a direction now, if some rate follows the link.
+    /// The current rate of a direction, if a rate follows the link.
     #[must_use]
     pub fn rate(&self, direction: Direction) -> Option<Rate> {
         self.autorates.as_ref().map(|autorates| autorates.rate(direction))
     }
 
-    /// What the rate of a direction goes by, if it follows the link.
+    /// The measurements behind the rate of a direction, if it follows the link.
     #[must_use]
     pub fn findings(&self, direction: Direction) -> Option<Findings> {
         self.autorates.as_ref()?.findings(direction)
     }
 
-    /// When to look whether rates are to change.
+    /// When to review the rates next.
     #[must_use]
     pub fn next_review(&self) -> Time {
         self.autorates.as_ref().map_or(Time::MAX, |autorates| autorates.next_review())
     }
 
-    /// Looks whether rates are to change, up and down, and to what.
+    /// Reviews the rates, up and down. Returns those that change.
     pub fn review(&mut self, now: Time) -> [Option<Rate>; 2] {
         self.autorates.as_mut().map_or([None; 2], |autorates| autorates.review(now))
     }
@@ -190,26 +191,26 @@ impl GatewayWorld {
         }
     }
 
-    /// What is counted apart.
+    /// The accounts.
     #[must_use]
     pub const fn accounts(&self) -> &Accounts {
         &self.accounts
     }
 }
 
-/// What the links of both directions add behind their transmitters.
+/// Delay that the links of both directions add behind their transmitters.
 fn delay_of_both(config: &GatewayConfig) -> Span {
     let [up, down] = Direction::BOTH.map(|direction| config.direction(direction).delay);
     up + down
 }
 
-/// The accounts of the rules, by their number.
+/// The accounts of the rules, by number of the rule.
 fn numbers(accounts: &mut Accounts, config: &GatewayConfig, direction: Direction) -> Vec<u32> {
     config.rules.iter().map(|rule| accounts.of_rule(&rule.name, direction)).collect()
 }
 
-/// Measures the round trip of the connection of a segment that came in, whose flow is in the first of these directions and which
-/// answers in the other one. Links add `delay` to what is measured.
+/// Measures the round trip of a connection by a segment that arrived. The first of these directions is that
+/// of the segment's flow, which answers the other one. `delay` of the links is added.
 fn follow_round_trip(
     now: Time,
     (tuple, segment, stamps): (&FlowTuple, Segment, Option<Timestamps>),
@@ -228,7 +229,7 @@ fn follow_round_trip(
     }
 }
 
-/// The segment that a packet is, if it is one of TCP.
+/// The segment of a packet, if it is TCP.
 fn segment_of(packet: &Packet, frame: &[u8]) -> Option<TcpSegment> {
     if packet.protocol() != Protocol::Tcp {
         return None;
@@ -253,7 +254,7 @@ impl World for GatewayWorld {
             let segment = parsed.flow().zip(parsed.segment).map(|(tuple, segment)| (tuple, segment, stamps));
             autorates.arrived(now, Direction::BOTH[number], size, segment);
         }
-        // ARP belongs to no flow, and neither does what replaces it.
+        // ARP belongs to no flow, and neither does neighbour discovery, its counterpart in IPv6.
         let tuple = parsed.flow().filter(|_| !parsed.is_neighbour_discovery(arrival.frame));
         if arrival.port_lags && !state.passes_while_port_lags(now, tuple.as_ref()) {
             state.shed += 1;
@@ -288,7 +289,7 @@ impl World for GatewayWorld {
         if let Some(marks) = acknowledged.and_then(|flow| self.directions[1 - number].flows.marks(flow)) {
             marks.mark_acknowledgement(now, &mut packet);
         }
-        // The mark of its own rule overwrites that one.
+        // A marker of its own rule overwrites that mark.
         if let Some(marks) = self.directions[number].flows.marks(found.flow) {
             let payload = parsed.segment.map_or(Bytes::ZERO, |segment| segment.payload);
             marks.mark(now, &mut packet, payload);
@@ -329,7 +330,7 @@ impl World for GatewayWorld {
             (Some(reports), Place::Port(port)) => {
                 reports.on_control(now, port, &control, &self.directions, links)
             }
-            // On its way out.
+            // A message of this gateway at the end of its link.
             _ => true,
         }
     }
@@ -351,17 +352,17 @@ impl World for GatewayWorld {
     }
 }
 
-/// What is known of a packet once both directions have taken note of it.
+/// A packet as both directions recorded it.
 struct Noted {
     found: Found,
-    /// Its label, if that counts.
+    /// The label, if it counts.
     label: Option<(LabelKind, Label)>,
-    /// The flow of the other direction that it acknowledges, if that is marked.
+    /// The flow of the other direction that the packet acknowledges, if that flow is marked.
     acknowledged: Option<FlowId>,
 }
 
 impl GatewayWorld {
-    /// Both directions take note of a packet of a flow.
+    /// Records a packet of a flow in both directions.
     fn note_flow(
         &mut self,
         now: Time,
@@ -404,7 +405,7 @@ impl GatewayWorld {
         Noted { found, label, acknowledged }
     }
 
-    /// What disciplines see of a message between gateways that goes in this direction.
+    /// The description of a message between gateways that goes in this direction.
     fn message(&self, frame: &[u8], way: usize) -> Description {
         Description {
             flow: FlowId(0),
@@ -421,7 +422,7 @@ impl GatewayWorld {
 }
 
 impl DirectionState {
-    /// Whether a frame of this flow, or of none, passes while more comes in than can be moved.
+    /// Whether a frame of this flow, or of none, passes during overload.
     fn passes_while_port_lags(&mut self, now: Time, flow: Option<&FlowTuple>) -> bool {
         match flow {
             Some(tuple) => self.flows.is_established(now, tuple),
@@ -429,7 +430,7 @@ impl DirectionState {
         }
     }
 
-    /// Takes the label off a frame: the headers without it, and the label if its sender is trusted.
+    /// Removes the label of a frame. Returns the headers without it, and the label if its sender is trusted.
     fn take_label(
         &mut self,
         frame: &mut [u8],
@@ -440,11 +441,11 @@ impl DirectionState {
         wire_label::clear(frame, parsed.ip());
         let is_trusted = headers.is_some_and(|headers| self.labels.reads.trusts(headers.source));
         self.ignored += u64::from(!is_trusted);
-        // The codepoint was the label's, and says nothing of a class.
+        // The codepoint was part of the label, and selects no class.
         (headers.map(|headers| Headers { dscp: 0, ..headers }), is_trusted.then_some(label))
     }
 
-    /// What a frame is charged.
+    /// The size that a frame is charged.
     fn charged(&self, frame: &[u8]) -> Bytes {
         Bytes::new((frame.len() as u64).saturating_sub(ETHERNET.get())) + self.overhead
     }
