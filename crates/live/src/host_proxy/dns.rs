@@ -1,8 +1,8 @@
-//! Names inside: which nameserver the host asks, what the command finds in `resolv.conf`, and what it is
-//! answered where the host asks none.
+//! Names inside: the host's nameserver, the `resolv.conf` of the command, and the answer if the host has no
+//! nameserver.
 //!
 //! Source: resolv.conf(5); RFC 1035 section 4.1.1 for the header of a message. Only the first nameserver is
-//! used. Nothing here looks a name up.
+//! used. This module looks up no names.
 
 use std::fs;
 use std::io;
@@ -11,16 +11,16 @@ use std::path::{Path, PathBuf};
 
 use apportion_linux::namespace::{MountError, bind_over, in_own_folder};
 
-/// Where the system says whom it asks.
+/// The file that names the system's nameservers.
 const RESOLV_CONF: &str = "/etc/resolv.conf";
 
-/// Where nameservers listen (RFC 1035 section 4.2).
+/// The port of nameservers (RFC 1035 section 4.2).
 pub const PORT: u16 = 53;
-/// The header of a message, which says all that a refusal does.
+/// Bytes of the header of a message; a refusal needs no more.
 const HEADER: usize = 12;
 
 /// The first nameserver of a `resolv.conf`; an IPv6 address may name a device (`fe80::1%eth0`), whose index
-/// `index_of` gives.
+/// comes from `index_of`.
 #[must_use]
 pub(crate) fn nameserver(resolv_conf: &str, index_of: impl Fn(&str) -> Option<u32>) -> Option<SocketAddr> {
     let mut lines = resolv_conf.lines().filter_map(|line| {
@@ -36,11 +36,11 @@ pub(crate) fn nameserver(resolv_conf: &str, index_of: impl Fn(&str) -> Option<u3
     })
 }
 
-/// The host's first nameserver, from its `/etc/resolv.conf`: before another file is bound over it. None if
-/// there is none or no such file.
+/// The host's first nameserver, from its `/etc/resolv.conf`; call it before another file is bound over that.
+/// None without a nameserver or file.
 ///
 /// # Errors
-/// If the file is there and cannot be read.
+/// If the file exists and cannot be read.
 pub fn host_nameserver() -> io::Result<Option<SocketAddr>> {
     let index_of = |device: &str| nix::net::if_::if_nametoindex(device).ok();
     match fs::read_to_string(RESOLV_CONF) {
@@ -50,8 +50,8 @@ pub fn host_nameserver() -> io::Result<Option<SocketAddr>> {
     }
 }
 
-/// The host's `resolv.conf` as the command should find it: `gateway` is the nameserver, and what the host
-/// says of domains and options holds.
+/// The host's `resolv.conf` for the command: with `gateway` as the nameserver, and the host's domains and
+/// options.
 #[must_use]
 pub(crate) fn resolv_conf(of_host: &str, gateway: IpAddr) -> String {
     let keeps = |line: &&str| {
@@ -62,7 +62,7 @@ pub(crate) fn resolv_conf(of_host: &str, gateway: IpAddr) -> String {
     text
 }
 
-/// A `resolv.conf` that the command does not see.
+/// Why the command does not see its `resolv.conf`.
 #[derive(Debug, thiserror::Error)]
 pub enum ResolvConfError {
     /// The host's cannot be read.
@@ -75,17 +75,18 @@ pub enum ResolvConfError {
         /// The error of the system call.
         error: io::Error,
     },
-    /// It does not lie over the host's.
+    /// The file cannot be mounted over the host's.
     #[error(transparent)]
     Bind(#[from] MountError),
 }
 
-/// Lets all in the calling thread's mount namespace find `resolv_conf` where the host's is; where the host has
-/// none, nothing is mounted. The mount namespace must be one's own and private
-/// ([`apportion_linux::namespace::make_mounts_private`]). The file is never seen outside of it, and none is left behind.
+/// Mounts `resolv_conf` over the host's file in the calling thread's mount namespace; if the host has none,
+/// nothing is mounted. The mount namespace must be private
+/// ([`apportion_linux::namespace::make_mounts_private`]). The file is never visible outside, and none is left
+/// behind.
 ///
 /// # Errors
-/// If the host's cannot be read, or it is forbidden.
+/// If the host's file cannot be read, or the mount is forbidden.
 pub fn bind_resolv_conf(gateway: IpAddr) -> Result<(), ResolvConfError> {
     let of_host = match fs::read_to_string(RESOLV_CONF) {
         Ok(text) => text,
@@ -101,7 +102,7 @@ pub fn bind_resolv_conf(gateway: IpAddr) -> Result<(), ResolvConfError> {
     })?
 }
 
-/// The answer to a query when there is no nameserver: the query, as a response, with RCODE 5 ("refused"). None
+/// The answer to a query when there is no nameserver: the query as a response with RCODE 5 ("refused"). None
 /// if it is no query.
 pub(super) fn refusal(query: &[u8]) -> Option<Vec<u8>> {
     const RESPONSE: u8 = 1 << 7;
@@ -110,7 +111,7 @@ pub(super) fn refusal(query: &[u8]) -> Option<Vec<u8>> {
         return None;
     }
     let mut answer = query.to_vec();
-    // What stays is the operation and "recursion desired".
+    // Keeps the operation and "recursion desired".
     answer[2] = query[2] & 0b0111_1001 | RESPONSE;
     answer[3] = REFUSED;
     Some(answer)
@@ -147,11 +148,11 @@ mod tests {
 
     #[test]
     fn a_refusal_answers_its_query() {
-        // Number 0x1234, recursion desired, one question: ".", A, IN.
+        // ID 0x1234, recursion desired, one question: ".", A, IN.
         let query = [0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1];
         let answer = refusal(&query).unwrap();
         assert_eq!((&answer[..4], &answer[4..]), (&[0x12, 0x34, 0x81, 5][..], &query[4..]));
-        // A response is not answered, nor what has no header.
+        // Responses and messages without a header get no answer.
         assert_eq!(refusal(&answer), None);
         assert_eq!(refusal(&query[..11]), None);
     }

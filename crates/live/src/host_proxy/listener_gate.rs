@@ -1,13 +1,13 @@
 //! Opens a listening socket in the far namespace for each port that packets go to, before they arrive.
 //!
 //! A namespace that takes every address for its own still needs a socket for each port (ip(7)); a socket for
-//! all ports (`IP_TRANSPARENT` with a rule of the packet filter) needs modules that not every kernel has. So
-//! the gate, which sees frames on their way there, opens the socket before they arrive. One socket serves IPv4 and
-//! IPv6: IPv4 addresses are mapped (RFC 4291 section 2.5.5.2, ipv6(7)), so a kernel without IPv6 cannot have
-//! this.
+//! all ports (`IP_TRANSPARENT` with a rule of the packet filter) needs modules that not every kernel has. The
+//! gate sees frames on their way there, and opens the socket before they arrive. One socket serves IPv4 and
+//! IPv6: IPv4 addresses are mapped (RFC 4291 section 2.5.5.2, ipv6(7)), so a kernel without IPv6 has no
+//! proxy.
 //!
-//! Cost: a look into a table for a SYN or a datagram, nothing for other frames; 27 us (the median, measured
-//! on two busy cores) for the first of a port, for which other packets wait.
+//! Cost: a table lookup for a SYN or a datagram, nothing for other frames; 27 us (the median, measured on two
+//! busy cores) for the first packet of a port, during which other packets wait.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -49,7 +49,8 @@ pub struct ListenerCounts {
     pub opened: u64,
     /// Listeners closed to make room, least recently used first.
     pub closed: u64,
-    /// Packets for which no listener could be opened: no descriptor left, or too many at once for the proxy.
+    /// Packets for which no listener could be opened: no descriptor was free, or the proxy was too far
+    /// behind.
     pub failed: u64,
 }
 
@@ -75,15 +76,15 @@ impl ListenerGate {
         Self { far, ports: BTreeMap::new(), most, updates, wake, counts: ListenerCounts::default() }
     }
 
-    /// What was done so far.
+    /// The counters.
     #[must_use]
     pub const fn counts(&self) -> ListenerCounts {
         self.counts
     }
 
-    /// Makes sure that a listener is open for this frame, which is on its way to the far namespace.
+    /// Opens a listener for this frame, which is on its way to the far namespace, unless there is one.
     pub fn see(&mut self, now: Time, parsed: &Parsed) {
-        // Later fragments show no ports; the first one opens the port for all.
+        // Later fragments show no ports; the first one opens the listener for all.
         if parsed.fragment == Fragment::Later {
             return;
         }
@@ -131,7 +132,7 @@ impl ListenerGate {
         Ok(())
     }
 
-    /// The update may fail: the proxy has ended, or is as many doors behind as it may be.
+    /// May fail: the proxy has ended, or has as many updates waiting as allowed.
     fn send(&self, update: ListenerUpdate) -> io::Result<()> {
         self.updates.try_send(update).map_err(|_| io::Error::from(Errno::EAGAIN))?;
         self.wake.write(1)?;
@@ -139,13 +140,13 @@ impl ListenerGate {
     }
 }
 
-/// A listener at `port`, for every address of the calling thread's namespace.
+/// Opens a listener at `port`, for every address of the calling thread's namespace.
 fn listener(port: ListenPort) -> io::Result<Listener> {
     let here = (Ipv6Addr::UNSPECIFIED, port.1);
     match port.0 {
         Transport::Tcp => {
             let listener = TcpListener::bind(here)?;
-            // As many as may come at once; the standard library asks for 128.
+            // The maximum; the standard library sets 128.
             listen(&listener, Backlog::MAXALLOWABLE)?;
             listener.set_nonblocking(true)?;
             Ok(Listener::Tcp(listener))
@@ -153,7 +154,7 @@ fn listener(port: ListenPort) -> io::Result<Listener> {
         Transport::Udp => {
             let socket = UdpSocket::bind(here)?;
             setsockopt(&socket, Ipv6RecvPacketInfo, &true)?;
-            // Without, an address that no device has cannot be the source of an IPv6 datagram.
+            // Otherwise an address of no device cannot be the source of an IPv6 datagram.
             setsockopt(&socket, IpFreebind, &true)?;
             socket.set_nonblocking(true)?;
             Ok(Listener::Udp(socket))

@@ -1,7 +1,7 @@
 //! The proxy's thread: it waits for descriptors and serves them in turn.
 //!
-//! Source: epoll(7), edge-triggered. A turn is bounded; a descriptor with more to do is served again after the others.
-//! Numbers of connections and sessions are never used twice, so a late event finds nothing.
+//! Source: epoll(7), edge-triggered. A turn is bounded; a descriptor with more to do is served again after
+//! the others. Numbers of connections and sessions are never reused, so a late event finds none.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,15 +20,15 @@ use super::tcp::Tcp;
 use super::udp::Udp;
 use super::{Connector, Shared};
 
-/// Events of one wait.
+/// Maximum of events of one wait.
 const EVENTS: usize = 256;
-/// How often silent sessions are looked for, in milliseconds.
+/// Interval of searches for silent sessions, in milliseconds.
 const SWEEP: u16 = 1_000;
 
-/// What a watched descriptor belongs to.
+/// The owner of a polled descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Watched {
-    /// What others wake the thread by.
+    /// The descriptor by which others wake the thread.
     Wake,
     /// A listening socket, by port.
     TcpListener(u16),
@@ -41,7 +41,7 @@ pub(super) enum Watched {
 }
 
 impl Watched {
-    /// Numbers begin above this bit; there are 2^61 of them.
+    /// Numbers are shifted by these bits; there are 2^61 of them.
     const NUMBER: u32 = 3;
 
     fn token(self) -> u64 {
@@ -67,21 +67,21 @@ impl Watched {
     }
 }
 
-/// Descriptors that are watched until they are closed.
+/// Descriptors that are polled until they are closed.
 #[derive(Debug)]
 pub(super) struct Watch {
     epoll: Epoll,
 }
 
 impl Watch {
-    /// Reports each change of what can be read or written.
+    /// Polls a descriptor for each change of readability or writability.
     pub(super) fn add(&self, fd: impl AsFd, whose: Watched) -> Result<(), Errno> {
         let all = EpollFlags::EPOLLIN | EpollFlags::EPOLLOUT | EpollFlags::EPOLLET;
         self.epoll.add(fd, EpollEvent::new(all, whose.token()))
     }
 }
 
-/// What the thread holds.
+/// The state of the thread.
 #[derive(Debug)]
 pub(super) struct Proxy {
     watch: Watch,
@@ -91,7 +91,7 @@ pub(super) struct Proxy {
     updates: Receiver<ListenerUpdate>,
     wake: Arc<EventFd>,
     shared: Arc<Shared>,
-    /// Those who had more to do.
+    /// Owners with more to do.
     again: BTreeSet<Watched>,
 }
 
@@ -124,7 +124,7 @@ impl Proxy {
             let count = match self.watch.epoll.wait(&mut events, timeout) {
                 Ok(count) => count,
                 Err(Errno::EINTR) => 0,
-                // None other is possible with a good descriptor.
+                // No other error is possible with a valid descriptor.
                 Err(_) => return,
             };
             let now = clock.now();
@@ -162,10 +162,11 @@ impl Proxy {
 
     /// Handles the updates of the listener gate.
     fn update_listeners(&mut self) {
-        // Nothing to read is no error: it was woken for what it has done already.
+        // An empty counter is no error: the updates were handled already.
         let _ = self.wake.read();
         while let Ok(update) = self.updates.try_recv() {
-            // What cannot be watched is closed at once, and its port stays closed until it is the least recently used.
+            // A listener that cannot be polled is closed at once, and its port stays closed until it is the
+            // least recently used.
             match update {
                 ListenerUpdate::Open((_, port), Listener::Tcp(listener)) => {
                     if self.watch.add(&listener, Watched::TcpListener(port)).is_ok() {

@@ -1,9 +1,10 @@
-//! Connections: each is two, and what comes in by one goes out by the other.
+//! Connections: each consists of two, and the proxy copies bytes between them.
 //!
-//! Source: tcp(7), shutdown(2), socket(7) (`SO_LINGER`). A side is read only while the other takes what was
-//! read, so at most one reading waits in each direction, and the kernel's windows slow down the senders. The end
-//! of one direction is passed on by itself; a side that fails resets the other. The command's side was
-//! accepted before the host's was connected, since a connection is seen only once it is established.
+//! Source: tcp(7), shutdown(2), socket(7) (`SO_LINGER`). The proxy reads a side only while the other takes
+//! the bytes, so at most one buffer waits in each direction, and the kernel's windows slow the senders down.
+//! The end of one direction is passed on by itself; when one side fails, the other is reset. The command's
+//! side is accepted before the host's side connects, because the proxy sees a connection only once it is
+//! established.
 
 use std::collections::BTreeMap;
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,9 +17,9 @@ use nix::sys::socket::sockopt::Linger;
 use super::proxy::{Watch, Watched};
 use super::{Connector, Refusal};
 
-/// One reading, in bytes.
+/// Bytes of one read.
 const READING: usize = 1 << 16;
-/// Readings of a direction, and connections accepted, before it is the turn of others.
+/// Maximum of reads of a direction, and of accepted connections, before others get their turn.
 const TURN: usize = 16;
 
 /// All connections, and the listeners that accept them.
@@ -35,7 +36,7 @@ pub(super) struct Tcp {
 struct Connection {
     near: TcpStream,
     host: TcpStream,
-    /// Whether the host's side is being made.
+    /// Whether the host's side is still connecting.
     is_connecting: bool,
     up: Relay,
     down: Relay,
@@ -43,12 +44,12 @@ struct Connection {
 
 #[derive(Debug, Default)]
 struct Relay {
-    /// What was read and not written, from `written` on.
+    /// Bytes read and not written, from `written` on.
     waiting: Vec<u8>,
     written: usize,
-    /// Whether no more comes in.
+    /// Whether the input has ended.
     has_ended: bool,
-    /// Whether the other side knows.
+    /// Whether the end was passed on to the other side.
     is_shut: bool,
 }
 
@@ -62,16 +63,17 @@ impl Tcp {
         self.listeners.insert(port, listener);
     }
 
-    /// Closes a listener; its connections go on.
+    /// Closes a listener; its connections stay.
     pub(super) fn close(&mut self, port: u16) {
         self.listeners.remove(&port);
     }
 
-    /// Accepts what has come to a listener. Whether there may be more.
+    /// Accepts the connections of a listener. Returns whether there may be more.
     pub(super) fn accept(&mut self, port: u16, connector: &mut Connector, watch: &Watch) -> bool {
         for _ in 0..TURN {
             let Some(Ok((near, _))) = self.listeners.get(&port).map(TcpListener::accept) else {
-                // None waits, or no descriptor is left: those that wait are accepted when the next one comes.
+                // None waits, or no descriptor is free: then waiting ones are accepted when the next one
+                // comes.
                 return false;
             };
             if self.connections.len() >= self.most {
@@ -84,14 +86,14 @@ impl Tcp {
         true
     }
 
-    /// Begins the host's side of a connection, or gives back what is to be reset.
+    /// Starts the host's side of a connection, or gives the command's side back to be reset.
     fn connect(
         &mut self,
         near: TcpStream,
         connector: &mut Connector,
         watch: &Watch,
     ) -> Result<(), TcpStream> {
-        // What was accepted has the address that it was sent to for its own.
+        // The local address of an accepted connection is its destination.
         let Ok(to) = near.local_addr() else { return Err(near) };
         let Ok(host) = connector.open(Transport::Tcp, to) else { return Err(near) };
         let host = TcpStream::from(host);
@@ -99,7 +101,7 @@ impl Tcp {
         self.next += 1;
         let prepare = || {
             near.set_nonblocking(true)?;
-            // When to send is decided by those who write: nothing waits here to be sent with more.
+            // The writers decide when to send: the proxy delays no bytes to send them with more.
             near.set_nodelay(true)?;
             host.set_nodelay(true)?;
             watch.add(&near, Watched::Connection(number))?;
@@ -115,11 +117,11 @@ impl Tcp {
         Ok(())
     }
 
-    /// Carries what can be. Whether there may be more.
+    /// Copies bytes in both directions. Returns whether there may be more.
     pub(super) fn carry(&mut self, number: u64, connector: &mut Connector) -> bool {
         let Some(connection) = self.connections.get_mut(&number) else { return false };
         if connection.is_connecting {
-            // That it never will comes as an error of the descriptor.
+            // A failure to connect comes as an error of the descriptor.
             if connection.host.peer_addr().is_err() {
                 return false;
             }
@@ -144,7 +146,7 @@ impl Tcp {
         }
     }
 
-    /// Resets both sides of a connection, one of which has failed.
+    /// Resets both sides of a connection after one of them failed.
     pub(super) fn fail(&mut self, number: u64, connector: &mut Connector) {
         let Some(Connection { near, host, is_connecting, .. }) = self.connections.remove(&number) else {
             return;
@@ -159,7 +161,7 @@ impl Tcp {
 }
 
 impl Relay {
-    /// Carries from one side to the other until one of them would block. Whether there may be more.
+    /// Copies from one side to the other until one of them would block. Returns whether there may be more.
     fn carry(
         &mut self,
         mut from: &TcpStream,
@@ -191,7 +193,7 @@ impl Relay {
         Ok(true)
     }
 
-    /// Writes what waits. Whether all is written.
+    /// Writes the waiting bytes. Returns whether all are written.
     fn write_waiting(&mut self, to: &TcpStream) -> io::Result<bool> {
         if self.waiting.is_empty() {
             return Ok(true);
@@ -207,7 +209,7 @@ impl Relay {
     }
 }
 
-/// Writes as much as is taken.
+/// Writes as many bytes as the side takes.
 fn write(mut to: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     let mut written = 0;
     while written < bytes.len() {
@@ -222,9 +224,9 @@ fn write(mut to: &TcpStream, bytes: &[u8]) -> io::Result<usize> {
     Ok(written)
 }
 
-/// Closes a connection with a reset, as a host does that has no use for it.
+/// Closes a connection with a reset, as a host does that refuses it.
 fn reset(stream: TcpStream) {
-    // Without the option it is closed in update, which is the next best.
+    // Without the option it is closed in order, the next best.
     let _ = setsockopt(&stream, Linger, &libc::linger { l_onoff: 1, l_linger: 0 });
     drop(stream);
 }

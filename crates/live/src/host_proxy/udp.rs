@@ -1,9 +1,10 @@
-//! Datagrams: a session for each sender and destination, forgotten when it falls silent.
+//! Datagrams: a session for each sender and destination, which is forgotten when it is silent.
 //!
 //! Source: udp(7), ipv6(7): `IPV6_RECVPKTINFO` gives the destination of a datagram, and `IPV6_PKTINFO` makes
-//! it the source of the answers. 30 s of silence: the least that address translators keep (RFC 4787 REQ-5
-//! asks for more, for those on the Internet; here a sender that comes back gets a new session). An unreachable
-//! port outside is counted and not reported back. The full table gives up its most silent session.
+//! it the source of the answers. A session ends after 30 s of silence, the shortest time of address
+//! translators. RFC 4787 REQ-5 requires more of those on the Internet; here a sender that comes back gets a
+//! new session. An unreachable port outside is counted and not reported back. A full table gives up its most
+//! silent session.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
@@ -20,17 +21,17 @@ use super::{Connector, Refusal, dns};
 
 /// Bytes of the buffer for a datagram, above the longest one.
 const BUFFER: usize = 1 << 16;
-/// Datagrams of a socket before it is the turn of others.
+/// Maximum of datagrams of a socket before others get their turn.
 const TURN: usize = 64;
 /// The silence after which a session is forgotten.
 const SILENCE: Span = Span::from_secs(30);
-/// How often silent sessions are looked for.
+/// Interval of searches for silent sessions.
 const SWEEP: Span = Span::from_secs(1);
 
-/// Who sent to whom; IPv4 addresses are mapped.
+/// Sender and destination; IPv4 addresses are mapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Ends {
-    /// The port of the destination, at which a listener is.
+    /// The destination port, which is that of a listener.
     port: u16,
     destination: Ipv6Addr,
     sender: SocketAddrV6,
@@ -68,7 +69,7 @@ impl Udp {
         }
     }
 
-    /// Whether there is no session that could fall silent.
+    /// Whether there are no sessions.
     pub(super) fn is_idle(&self) -> bool {
         self.sessions.is_empty()
     }
@@ -77,14 +78,14 @@ impl Udp {
         self.listeners.insert(port, socket);
     }
 
-    /// Closes a listener, with the sessions that answer by it.
+    /// Closes a listener and its sessions.
     pub(super) fn close(&mut self, port: u16) {
         self.listeners.remove(&port);
         self.sessions.retain(|_, session| session.ends.port != port);
         self.numbers.retain(|ends, _| ends.port != port);
     }
 
-    /// Forwards datagrams of a listener to the host's side. Whether there may be more.
+    /// Forwards datagrams of a listener to the host's side. Returns whether there may be more.
     pub(super) fn carry_up(
         &mut self,
         now: Time,
@@ -96,7 +97,7 @@ impl Udp {
             let Some(listener) = self.listeners.get(&port) else { return false };
             match receive(listener, port, &mut self.scratch) {
                 Ok(Some((ends, length))) => self.send_up(now, ends, length, connector, watch),
-                // It does not say where it was sent to.
+                // The datagram's destination is unknown.
                 Ok(None) => connector.counts.datagrams_lost += 1,
                 Err(Errno::EINTR) => {}
                 Err(_) => return false,
@@ -123,7 +124,7 @@ impl Udp {
         session.last_seen = now;
         let datagram = &self.scratch[..length];
         let mut sent = session.socket.send(datagram);
-        // It is about an earlier datagram, and this one was not sent.
+        // The error is about an earlier datagram, and this one was not sent.
         if let Err(error) = &sent
             && error.kind() == ErrorKind::ConnectionRefused
         {
@@ -163,7 +164,7 @@ impl Udp {
         Ok(number)
     }
 
-    /// Carries what has come from outside. Whether there may be more.
+    /// Forwards datagrams from outside. Returns whether there may be more.
     pub(super) fn carry_down(&mut self, now: Time, number: u64, connector: &mut Connector) -> bool {
         let mut scratch = std::mem::take(&mut self.scratch);
         let mut more = true;
@@ -179,7 +180,7 @@ impl Udp {
                     more = false;
                     break;
                 }
-                // What was sent before arrived nowhere.
+                // An earlier datagram did not arrive.
                 Err(error) => connector.refuse(Refusal::of_socket(&error)),
             }
         }
@@ -187,7 +188,7 @@ impl Udp {
         more && self.sessions.contains_key(&number)
     }
 
-    /// Sends to the sender of a session, from the address that it had sent to.
+    /// Sends to the sender of a session, from the destination of that sender.
     fn answer(&self, ends: &Ends, datagram: &[u8], connector: &mut Connector) {
         let Some(listener) = self.listeners.get(&ends.port) else { return };
         let address = libc::in6_addr { s6_addr: ends.destination.octets() };

@@ -1,4 +1,4 @@
-//! Clients that ask well, badly and slowly.
+//! Clients that send right, wrong and slow requests.
 
 use super::*;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use nix::poll::{PollFd, poll};
 
-/// What a client sends, in pieces of this size.
+/// The bytes of a client, sent in pieces of this size.
 struct Sender(Vec<u8>, usize);
 
 impl Read for Sender {
@@ -36,7 +36,7 @@ fn client(clients: &mut Clients, now: Time) -> UnixStream {
     client
 }
 
-/// What has arrived at a client; none if the connection is open and silent.
+/// The bytes that arrived at a client; none if the connection is open and silent.
 fn received(client: &mut UnixStream) -> Option<String> {
     let mut all = String::new();
     match client.read_to_string(&mut all) {
@@ -65,7 +65,7 @@ fn a_client_that_asks_is_answered_at_once_however_many_are_silent_or_drip() {
     good.write_all(REQUEST).unwrap();
     clients.serve(now, answer);
     assert!(received(&mut good).unwrap().ends_with("GET of /x"));
-    // The bound holds, and those that came last are still served.
+    // The bound holds, and the latest clients are still served.
     assert_eq!(clients.0.len(), MAX_CLIENTS - 1);
     assert_eq!(received(&mut slow[0]).as_deref(), Some(""), "it has given way");
     slow[199].write_all(&REQUEST[3..]).unwrap();
@@ -80,7 +80,7 @@ fn a_client_that_does_not_ask_in_time_is_dropped() {
     assert_eq!(clients.deadline(), Some(now + TO_ASK));
     clients.serve(now + TO_ASK - Span::from_nanos(1), answer);
     assert_eq!(received(&mut silent), None);
-    // A drip is no reprieve.
+    // A single byte extends no deadline.
     silent.write_all(b"GET").unwrap();
     clients.serve(now + TO_ASK, answer);
     assert_eq!((received(&mut silent).as_deref(), clients.0.len()), (Some(""), 0));
@@ -131,7 +131,7 @@ fn a_client_whose_answer_is_not_known_yet_waits_and_delays_no_other() {
     gone.write_all(REQUEST).unwrap();
     clients.serve(now, |_| None);
     drop(gone);
-    // Longer than any client may take to ask or to take its answer; nothing of it is watched meanwhile.
+    // Longer than any client may take to ask or to take its answer; the client has no deadline meanwhile.
     let later = now + TO_TAKE + TO_TAKE;
     clients.serve(now + TO_ASK - Span::from_nanos(1), answer);
     assert_eq!(clients.interests().count(), 1);
@@ -215,21 +215,21 @@ fn a_body_is_read_to_its_length_and_one_that_is_too_long_or_in_chunks_is_refused
     assert!(answer.unwrap().ends_with(&most));
 }
 
-/// A client over TCP of `clients`, of which the server knows.
+/// A client of `clients` over TCP, which the server has accepted.
 fn tcp_client(clients: &mut Clients, now: Time, request: &[u8]) -> TcpStream {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     client.write_all(request).unwrap();
     let server = listener.accept().unwrap().0;
-    // What was sent is there: a byte of it can be seen.
+    // The request has arrived: its first byte can be read.
     server.peek(&mut [0]).unwrap();
     server.set_nonblocking(true).unwrap();
     clients.add(now, server, answer);
     client
 }
 
-/// What a client reads until the end, as it comes to it.
+/// All bytes that a client reads until the end.
 fn read_to_end(client: &mut TcpStream) -> io::Result<String> {
     let mut all = String::new();
     client.read_to_string(&mut all)?;
@@ -246,7 +246,7 @@ fn a_body_that_is_refused_is_drained_so_that_the_answer_arrives() {
     {
         let request = [head.as_bytes(), &[b'x'; 50_000]].concat();
         let mut client = tcp_client(&mut clients, now, &request);
-        // More comes after the answer.
+        // More input follows the answer.
         client.write_all(&[b'x'; 50_000]).unwrap();
         clients.serve(now, answer);
         client.write_all(&[b'x'; 50_000]).unwrap();
@@ -272,7 +272,7 @@ fn a_body_that_is_refused_is_drained_for_a_while_and_up_to_a_bound() {
     assert_eq!(clients.0.len(), 1);
     clients.serve(now + TO_DRAIN, answer);
     assert_eq!(clients.0.len(), 0);
-    // One that sends without an end.
+    // This client sends without an end.
     let mut endless = tcp_client(&mut clients, now, TOO_LONG.as_bytes());
     endless.set_nonblocking(true).unwrap();
     let mut sent = 0;
@@ -281,7 +281,7 @@ fn a_body_that_is_refused_is_drained_for_a_while_and_up_to_a_bound() {
         clients.serve(now, answer);
     }
     assert!(clients.0.is_empty() && sent >= MAX_DRAIN, "{sent}");
-    // Those that are drained have their answer, so they go before those that ask.
+    // Drained clients have their answer, so they go before clients that are still asking.
     let drained = tcp_client(&mut clients, now, TOO_LONG.as_bytes());
     let asking: Vec<_> = (0..MAX_CLIENTS).map(|_| client(&mut clients, now)).collect();
     assert_eq!(clients.0.len(), MAX_CLIENTS);

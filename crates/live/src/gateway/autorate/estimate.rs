@@ -1,27 +1,33 @@
-//! The rate of a shaper in front of a link of unknown rate, from how long answers take: what users of cake-autorate script.
+//! Estimates the rate of a shaper in front of a link of unknown capacity from the delay of answers, as
+//! scripts of cake-autorate do.
 //!
-//! A link that is slower than its shaper has the queue, where no discipline divides it. Its delay is seen in round trips: a packet
-//! that departs at d is answered after its shortest round trip and the queue q(d). From that follows what the link passes:
+//! A link that is slower than its shaper holds the queue, where no discipline schedules it. Round trips show
+//! its delay: the answer to a packet that departs at d takes the shortest round trip of the path plus the
+//! queueing delay q(d). The capacity C of the link follows from it:
 //!
-//! - [`Bottleneck::Behind`] the shaper, which sends R: the queue grows by dq/dt = R/C - 1 while there is one, so
-//!   C = R / (1 + dq/dt), and what was sent since d tells how long the queue is now.
-//! - [`Bottleneck::Before`] the shaper, such as the downlink of a home: what comes in while there is a queue is C.
+//! - [`Bottleneck::Behind`] the shaper, which sends at R: while there is a queue it grows by dq/dt = R/C - 1,
+//!   so C = R / (1 + dq/dt), and the bytes sent since d give the present length of the queue.
+//! - [`Bottleneck::Before`] the shaper, for example the downlink of a home: while there is a queue, the
+//!   arrival rate is C.
 //!
-//! While q is above the threshold, the rate is C (1 - q/D), so that the queue is gone after D, 200 ms (before the shaper 100 ms). Once it is
-//! gone, the rate is 0.92 C (0.85 C). While q is below half of the threshold and the shaper is busy, the rate grows: by 1 % a review around
-//! the last C, elsewhere by twice as much each time, up to 10 %. Well below the last C it takes twice the threshold to lower the rate.
+//! While q is above the threshold, the rate is C (1 - q/D), so that the queue is gone after D, 200 ms (100 ms
+//! before the shaper). Once it is gone, the rate is 0.92 C (0.85 C). While q is below half of the threshold
+//! and the shaper is busy, the rate grows: by 1 % per review around the last C, elsewhere by twice as much
+//! each time, up to 10 %. Well below the last C, only a delay above twice the threshold lowers the rate.
 //!
-//! A queue that stays as long as it is for 3 s, within a quarter, although the rate has been halved is not of this shaper: the path is
-//! longer than it was, or others fill the link. It counts as part of the path, and the rate is what it was before, unless what counts so
-//! is longer than 250 ms by then.
+//! A queue that keeps its length for 3 s, within a quarter, although the rate has been halved is not caused
+//! by this shaper: the path is longer than before, or others fill the link. Its delay then counts as part of
+//! the path, and the rate returns to its earlier value, unless more than 250 ms would count so.
 //!
-//! The delay of a review is the lower quartile of its answers, of which one connection has 32 at most, since an answer can wait for
-//! more than the link (RFC 9293 section 3.8.6.3). So hosts that answer late decide where they give three quarters of the answers. Those
-//! that claim to have received what they have not answer first while a queue grows, so one of eight connections can hide it: then the
-//! rate stays too high, as a fixed one would. It stays within its bounds in any case.
+//! The delay of a review is the lower quartile of its answers, because other causes than the link can delay
+//! an answer (RFC 9293 section 3.8.6.3); one connection counts with at most 32 of them. Hosts that answer
+//! late therefore decide only if they give three quarters of the answers. Hosts that acknowledge data before
+//! they receive it answer first while a queue grows, so one of eight connections can hide the queue: then the
+//! rate stays too high, as a fixed one would. The rate stays within its bounds in any case.
 //!
-//! Limits: without answers the rate stays as it is. A link that drops and does not queue (a policer) is not seen. A queue that was
-//! there when a host was first heard of counts as part of its path until it has been shorter once.
+//! Limits: without answers the rate stays as it is. A link that drops instead of queueing (a policer) is not
+//! detected. A queue that existed when a host was first seen counts as part of its path until the queue has
+//! been shorter once.
 //!
 //! Cost: O(1) per packet; a sort of at most 256 answers per review; 14 kB.
 
@@ -30,59 +36,64 @@ use std::ops::RangeInclusive;
 
 use apportion_core::units::{Bytes, Rate, Span, Time};
 
-/// How often there may be a review.
+/// The least interval of calls of [`Autorate::review`].
 pub const REVIEW: Span = Span::from_millis(25);
-/// The shortest and the longest time from one review to the next, if there are enough answers; between them it is a round trip.
+/// The shortest and the longest time between reviews with enough answers; between these bounds it is a round
+/// trip.
 const PERIOD: (Span, Span) = (Span::from_millis(50), Span::from_millis(300));
-/// After this long a review does with fewer.
+/// Time after which a review takes fewer answers.
 const LATE: Span = Span::from_secs(1);
-/// Answers of a review: least, unless it is late, and most.
+/// Answers of a review: the minimum, unless it is late, and the maximum.
 const LEAST: usize = 4;
 const MOST: usize = 256;
-/// Answers of one connection in a review at most.
+/// Maximum of answers of one connection in a review.
 const MOST_OF_ONE: usize = 32;
-/// An answer that takes so long is not waited for. Chosen: the longest round trip without a queue that there is, by a satellite in
-/// a geostationary orbit, and some.
+/// Time after which an answer is no longer waited for. Chosen: more than the longest round trip without a
+/// queue, that of a geostationary satellite.
 pub const GIVE_UP: Span = Span::from_secs(1);
-/// In what time a queue is to be gone. Chosen: above the round trip over which the rate takes effect, on most paths.
+/// Time in which a queue should drain. Chosen: above the round trip after which a new rate takes effect, on
+/// most paths.
 const DRAIN: Span = Span::from_millis(200);
-/// The same where the queue is before the shaper: what senders put into it depends on what comes out of the shaper and is lost there.
+/// The same where the queue is before the shaper: how much senders put into it depends on the departures and
+/// drops of the shaper.
 const DRAIN_BEFORE: Span = Span::from_millis(100);
-/// How far below C the rate is while a queue is there, at most.
+/// The lowest fraction of C that the rate takes while there is a queue.
 const DEEPEST: f64 = 0.4;
 const DEEPEST_BEFORE: f64 = 0.2;
-/// The part of C that is used once the queue is gone, at most. Before the shaper less, as senders put what it drops into the queue once
-/// more.
+/// The highest fraction of C that the rate takes once the queue is gone. Before the shaper it is smaller,
+/// because senders repeat the shaper's drops through the queue.
 const SAFE: f64 = 0.92;
 const SAFE_BEFORE: f64 = 0.85;
-/// Growth of the rate from one review to the next: first, and at most.
+/// Growth of the rate from one review to the next: the first, and the largest.
 const GROWTH: (f64, f64) = (0.01, 0.1);
-/// Where the rate grows by the least: from this part of C to that. Above it the link is faster than it was.
+/// The range of fractions of C in which the rate grows slowest. Above it the link is faster than it was.
 const NEAR: (f64, f64) = (0.9, 1.1);
-/// By which part C changes at most from one review to the next: while the queue is short and the rate near C, and while the queue
-/// gets shorter.
+/// The largest relative change of C from one review to the next: while the queue is short and the rate near
+/// C, and while the queue gets shorter.
 const STEADY: f64 = 0.1;
 const DRAINING: f64 = 0.25;
-/// The part of the rate that comes to a shaper if that and no link before it is the bottleneck: what it drops comes as well.
+/// Arrival rate over the rate of the shaper if the shaper and no link before it is the bottleneck. Arrivals
+/// include the shaper's drops.
 const OWN: RangeInclusive<f64> = 0.97..=1.1;
-/// A shaper is busy that sends this part of its rate.
+/// The fraction of its rate from which a shaper is busy.
 const BUSY: f64 = 0.75;
-/// After how long a queue that stays as long as it is, is not of this shaper; and the longest that may be so, all together.
+/// Time after which a queue of constant length is not caused by this shaper, and the largest total delay that
+/// counts so.
 const PATIENCE: Span = Span::from_secs(3);
 const FOREIGN: Span = Span::from_millis(250);
-/// Packets of a full size that may wait in any case.
+/// Full-size packets that may wait without lowering the rate.
 const PACKETS: u64 = 3;
 const FULL_SIZE: Bytes = Bytes::new(1_514);
-/// What has been sent is known for so long, in steps of this.
+/// How long the record of bytes reaches back, and its resolution.
 const STEP: Span = Span::from_millis(10);
 const STEPS: usize = 256;
 
 /// Where the queue of the link is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bottleneck {
-    /// What the shaper sends goes through it.
+    /// Behind the shaper, which feeds it.
     Behind,
-    /// What comes to the shaper has gone through it.
+    /// Before the shaper, whose arrivals have passed it.
     Before,
 }
 
@@ -93,32 +104,32 @@ pub struct AutorateParams {
     pub least: Rate,
     /// The highest rate, with which it begins; not below `least`.
     pub most: Rate,
-    /// The queueing delay above which the link is slower than the rate; two thirds of it before the shaper, where it takes longer to
-    /// get rid of it. Three full packets may wait in any case.
+    /// The queueing delay above which the link is slower than the rate; two thirds of it before the shaper,
+    /// where the queue takes longer to drain. Three full packets may wait in any case.
     pub threshold: Span,
     /// Where that queue is.
     pub bottleneck: Bottleneck,
 }
 
-/// A packet was answered.
+/// An answer to a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// Tells connections apart.
+    /// The number of the connection.
     pub connection: u32,
     /// When the packet left the shaper.
     pub departed: Time,
-    /// How long the answer took, or how long nothing has come by now.
+    /// The time to the answer, or the time so far if there is none yet.
     pub took: Span,
-    /// The shortest that answers of this path took lately.
+    /// The shortest recent time to an answer on this path.
     pub shortest: Span,
 }
 
-/// What [`Autorate`] goes by, for those who watch it.
+/// Measurements of [`Autorate`], for display.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Findings {
     /// The queueing delay at the last review.
     pub delay: Span,
-    /// What the link passes, when it had a queue last; none if it never had.
+    /// The capacity of the link when it last had a queue; none if it never had one.
     pub capacity: Option<Rate>,
     /// Answers so far.
     pub answers: u64,
@@ -126,51 +137,51 @@ pub struct Findings {
     pub lowered: u64,
     /// Reviews that raised it.
     pub raised: u64,
-    /// How often a queue was found not to be of this shaper.
+    /// How often a queue was found not to be caused by this shaper.
     pub foreign: u64,
 }
 
-/// The rate of a shaper.
+/// The estimated rate of a shaper.
 #[derive(Clone, Debug)]
 pub struct Autorate {
     params: AutorateParams,
     rate: Rate,
     moved: Moved,
     answers: Vec<Answer>,
-    /// Since the last review.
+    /// When the last review was.
     begun: Time,
-    /// When to look whether there is to be one.
+    /// When to check whether a review is due.
     next: Time,
     growth: f64,
     /// Delay that is part of the path.
     foreign: Span,
-    /// The rate when there was no queue last.
+    /// The rate when there was last no queue.
     good: Rate,
-    /// The queue since this time, within a quarter.
+    /// The length of the queue within a quarter, and since when.
     steady: (Span, Time),
-    /// While there is a queue.
+    /// Present while there is a queue.
     episode: Option<Episode>,
     findings: Findings,
 }
 
-/// From when the queue was above the threshold until it was gone.
+/// The time from when the queue exceeded the threshold until it is gone.
 #[derive(Clone, Copy, Debug, Default)]
 struct Episode {
-    /// What the link passed, in bit/s, as far as that is known of this episode.
+    /// The capacity of the link in bit/s, as far as this episode has shown it.
     capacity: Option<f64>,
 }
 
-/// A queue, from the answers of a review.
+/// The queue, estimated from the answers of a review.
 #[derive(Clone, Copy, Debug)]
 struct Queue {
-    /// In the earlier and in the later half of departures: the delay, and the median of when these were.
+    /// Delay and median departure, of the earlier and the later half of departures.
     halves: [(Span, Time); 2],
-    /// Whether it is longer, as nothing has come yet.
+    /// Whether its length is a lower bound, because answers are missing.
     is_given_up: bool,
 }
 
 impl Autorate {
-    /// Begins at `now`, with the highest rate.
+    /// Starts at `now`, with the highest rate.
     #[must_use]
     pub fn new(now: Time, params: AutorateParams) -> Self {
         Self {
@@ -189,7 +200,7 @@ impl Autorate {
         }
     }
 
-    /// Other parameters, from now on: what was learnt stays, within the new bounds.
+    /// Changes the parameters and keeps the estimates, within the new bounds.
     pub fn set_params(&mut self, params: AutorateParams) {
         self.params = params;
         self.rate = self.rate.max(params.least).min(params.most);
@@ -207,19 +218,19 @@ impl Autorate {
         self.params.bottleneck
     }
 
-    /// What it goes by.
+    /// The measurements so far.
     #[must_use]
     pub const fn findings(&self) -> Findings {
         self.findings
     }
 
-    /// The shaper sent `size`, or with [`Bottleneck::Before`] it came in, at `now`.
+    /// Notes that at `now` the shaper sent `size`, or that `size` arrived there with [`Bottleneck::Before`].
     #[inline]
     pub fn moved(&mut self, now: Time, size: Bytes) {
         self.moved.add(now, size);
     }
 
-    /// A packet was answered.
+    /// Notes an answer.
     pub fn answered(&mut self, answer: Answer) {
         self.findings.answers += 1;
         let of_one = || self.answers.iter().filter(|it| it.connection == answer.connection).count();
@@ -235,15 +246,15 @@ impl Autorate {
         self.next
     }
 
-    /// The part of the rate that was used since the last review.
+    /// The fraction of the rate used since the last review.
     #[must_use]
     pub fn load(&self, now: Time) -> f64 {
         let sent = self.moved.rate(self.begun, now);
         sent.as_bit() as f64 / self.rate.as_bit().max(1) as f64
     }
 
-    /// Looks at the answers that came, at `now`, while the other direction used `other_load` of its rate. The rate, if it is another
-    /// one than before.
+    /// Reviews the answers so far at `now`, while the other direction used `other_load` of its rate. Returns
+    /// the rate if it changed.
     pub fn review(&mut self, now: Time, other_load: f64) -> Option<Rate> {
         self.next = now + REVIEW;
         let span = now.since(self.begun);
@@ -274,7 +285,7 @@ impl Autorate {
         } else if is_drained || is_short {
             self.raise(load);
         } else if delay > threshold && load >= BUSY.min(other_load) {
-            // Otherwise the other direction fills it.
+            // Otherwise the other direction fills the link.
             self.lower(now, queue, threshold);
         }
         let is_lower = self.rate < before;
@@ -283,7 +294,8 @@ impl Autorate {
         (self.rate != before).then_some(self.rate)
     }
 
-    /// The delay above which the rate is lowered. Well below what the link passed last there is none, so it takes more to believe it.
+    /// The delay above which the rate is lowered. Well below the last capacity no queue is expected, so the
+    /// threshold is higher.
     fn threshold(&self) -> Span {
         let own = match self.params.bottleneck {
             Bottleneck::Behind => self.params.threshold,
@@ -293,26 +305,26 @@ impl Autorate {
         if self.episode.is_none() && self.is_low() { threshold * 2 } else { threshold }
     }
 
-    /// Whether what comes in is what the shaper sends, and less than the link passed last: then the link has no queue before it, and
-    /// answers are late for another reason.
+    /// Whether arrivals match what the shaper sends, and are below the last capacity: then the link has no
+    /// queue before the shaper, and answers are late for another reason.
     fn is_bottleneck(&self, load: f64) -> bool {
         self.params.bottleneck == Bottleneck::Before && self.is_low() && OWN.contains(&load)
     }
 
-    /// Whether the rate is well below what the link passed last.
+    /// Whether the rate is well below the last capacity.
     fn is_low(&self) -> bool {
         let last = self.findings.capacity.map_or(0.0, |last| last.as_bit() as f64);
         (self.rate.as_bit() as f64) < NEAR.0 * last
     }
 
-    /// The time from one review to the next: that of a round trip, within bounds.
+    /// The time from one review to the next: a round trip, within bounds.
     fn period(&self) -> Span {
         let sum: u64 = self.answers.iter().map(|answer| answer.took.as_nanos()).sum();
         let mean = Span::from_nanos(sum.checked_div(self.answers.len() as u64).unwrap_or(0));
         mean.max(PERIOD.0).min(PERIOD.1)
     }
 
-    /// There is a queue: what the link passes, less what it takes to get rid of it.
+    /// Lowers the rate because of a queue: to the capacity, less what drains the queue.
     fn lower(&mut self, now: Time, queue: Queue, threshold: Span) {
         self.growth = GROWTH.0;
         let episode = self.episode.get_or_insert_default();
@@ -330,7 +342,7 @@ impl Autorate {
         self.set(capacity * left.clamp(deepest, SAFE));
     }
 
-    /// Whether the queue has stayed as long as it is, although the rate is much lower than when there was none.
+    /// Whether the queue has kept its length, although the rate is much lower than without it.
     fn is_foreign(&mut self, now: Time, delay: Span) -> bool {
         let steady = self.steady.0;
         if steady.max(delay).saturating_sub(steady.min(delay)) > steady.div(4) {
@@ -340,7 +352,7 @@ impl Autorate {
         is_halved && self.foreign + delay <= FOREIGN && now.since(self.steady.1) >= PATIENCE
     }
 
-    /// What the link passes, in bit/s; none if answers take too long to tell, or nothing was sent meanwhile.
+    /// The capacity in bit/s; none if answers take too long to show it, or no bytes were sent meanwhile.
     fn capacity(&self, now: Time, queue: Queue) -> Option<f64> {
         let [(early, begin), (late, end)] = queue.halves;
         let since = now - now.since(begin).min(LATE).max(STEP);
@@ -353,7 +365,8 @@ impl Autorate {
         }
         let span = end.since(begin);
         if span < STEP {
-            // In so short a time jitter is all that differs. The link is slower than what was sent since.
+            // Over so short a time the delays differ only by jitter. The link is slower than the rate sent
+            // since.
             return sent(since, now).map(|sent| sent * SAFE);
         }
         let growth = late.as_secs_f64() - early.as_secs_f64();
@@ -361,8 +374,8 @@ impl Autorate {
         sent(begin, end).map(|sent| sent / (1.0 + growth / span.as_secs_f64()).max(0.1))
     }
 
-    /// The same as far as it is believed, after what was `known` in this episode. While the queue is short or gets shorter, a little
-    /// jitter of answers is a large part of it.
+    /// The capacity, limited in its change from the one `known` in this episode. While the queue is short or
+    /// gets shorter, the jitter of answers is a large part of it.
     fn believed(&self, now: Time, queue: Queue, known: Option<f64>, is_short: bool) -> f64 {
         let Some(capacity) = self.capacity(now, queue) else {
             return known.unwrap_or(self.rate.as_bit() as f64) / 2.0;
@@ -377,7 +390,8 @@ impl Autorate {
         }
     }
 
-    /// How long the queue is by now, in seconds: as long as it was, and what was sent since, less the time since.
+    /// The present length of the queue in seconds: its last length, plus the bytes sent since, minus the time
+    /// since.
     fn waiting(&self, now: Time, queue: Queue, capacity: f64) -> f64 {
         let (delay, at) = queue.halves[1];
         let since = now.since(at).as_secs_f64();
@@ -385,7 +399,8 @@ impl Autorate {
         (delay.as_secs_f64() + sent / capacity.max(1.0) - since).max(0.0)
     }
 
-    /// There is no queue: most of what the link passed, or more than it has now if it is busy.
+    /// Raises the rate because there is no queue: to most of the last capacity, or step by step while the
+    /// shaper is busy.
     fn raise(&mut self, load: f64) {
         if self.episode.take().is_some() {
             let part = if self.params.bottleneck == Bottleneck::Behind { SAFE } else { SAFE_BEFORE };
@@ -400,7 +415,7 @@ impl Autorate {
         }
     }
 
-    /// Whether the rate is about what the link passed last.
+    /// Whether the rate is close to the last capacity.
     fn is_near(&self, last: f64) -> bool {
         (NEAR.0 * last..NEAR.1 * last).contains(&(self.rate.as_bit() as f64))
     }
@@ -412,7 +427,7 @@ impl Autorate {
 }
 
 impl Queue {
-    /// From the answers of a review; none without answers.
+    /// A queue by the answers of a review; none without answers.
     fn of(answers: &mut [Answer]) -> Option<Self> {
         answers.sort_unstable_by_key(|answer| answer.departed);
         let (early, late) = answers.split_at(answers.len() / 2);
@@ -423,7 +438,8 @@ impl Queue {
             let mut delays: Vec<(Span, bool)> = answers.iter().map(delay).collect();
             delays.sort_unstable();
             let (delay, is_given_up) = *delays.get(answers.len().checked_sub(1)? / 4)?;
-            // The median: one that left long ago and is given up now says nothing of when the others left.
+            // The median, because one that departed long ago and is given up now says nothing of the others'
+            // departures.
             let departed = answers.get(answers.len() / 2)?.departed;
             Some(((delay, departed), is_given_up))
         };
@@ -431,7 +447,7 @@ impl Queue {
         Some(Self { halves: [early, late], is_given_up: is_given_up || is_given_up_later })
     }
 
-    /// The same, less what is part of the path.
+    /// The queue without the delay that is part of the path.
     fn without(self, foreign: Span) -> Self {
         Self { halves: self.halves.map(|(delay, at)| (delay.saturating_sub(foreign), at)), ..self }
     }
@@ -441,12 +457,12 @@ impl Queue {
     }
 }
 
-/// What has passed, for the last seconds.
+/// Bytes that have passed, over the last seconds.
 #[derive(Clone, Debug)]
 struct Moved {
-    /// At these times so many bytes had passed.
+    /// Times, and the bytes that had passed by then.
     steps: VecDeque<(Time, u64)>,
-    /// When the last ones did.
+    /// When the last bytes passed.
     last: Time,
     total: u64,
 }
@@ -478,7 +494,7 @@ impl Moved {
         Rate::from_bit((8.0 * (self.until(to) - self.until(from)) / span) as u64)
     }
 
-    /// Bytes that had passed at `at`: within a step as much as of its time.
+    /// Bytes that had passed at `at`, interpolated within a step.
     fn until(&self, at: Time) -> f64 {
         let behind = self.steps.partition_point(|(step, _)| *step <= at);
         let (begin, before) = match behind.checked_sub(1).and_then(|step| self.steps.get(step)) {

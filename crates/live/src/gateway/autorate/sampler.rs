@@ -1,8 +1,9 @@
-//! How long the answers of a connection take, from many segments under way at the same time.
+//! Measures how long the answers of a connection take, with many segments in flight at the same time.
 //!
-//! As [`Half`](super::super::round_trip::Half) measures, but for the queue of this moment and not for the shortest time: a segment
-//! every [`GAP`] is waited for, not one at a time. Answers after a loss would tell how long it took to repair, so nothing counts that
-//! was under way when an acknowledgement came twice, or that was sent again.
+//! Like [`Half`](super::super::round_trip::Half), but for the present queue and not for the shortest time: it
+//! times a segment every [`GAP`], not one at a time. After a loss the answer would include the time of the
+//! repair, so no segment counts that was in flight when a duplicate acknowledgement came, or that is a
+//! retransmission.
 
 use std::collections::VecDeque;
 
@@ -12,24 +13,25 @@ use super::estimate::GIVE_UP;
 use crate::frame::{Segment, Timestamps};
 use crate::gateway::round_trip::is_before;
 
-/// The shortest time between two segments that are waited for.
+/// The shortest time between two segments that are timed.
 const GAP: Span = Span::from_millis(10);
-/// Segments that are waited for at most.
+/// Maximum of segments that are timed at once.
 const MOST: usize = 32;
 
-/// A connection, in the direction in which segments leave.
+/// The samples of a connection, in the direction in which segments leave.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sampler {
-    /// The numbers behind segments that departed.
+    /// The sequence numbers after segments that departed.
     by_number: Waiting,
     /// TSvals that departed.
     by_stamp: Waiting,
-    /// What was acknowledged last.
+    /// The last acknowledgement number.
     acknowledged: Option<u32>,
 }
 
 impl Sampler {
-    /// A segment left at `now`. How long one before has not been answered, if it is given up.
+    /// Notes a segment that left at `now`. Returns how long an earlier one has had no answer, if that one is
+    /// given up.
     pub fn departed(&mut self, now: Time, segment: Segment, stamps: Option<Timestamps>) -> Option<Span> {
         if segment.is_reset() {
             return None;
@@ -47,7 +49,7 @@ impl Sampler {
         given_up
     }
 
-    /// The other end answered at `now`. How long that took, if it is known.
+    /// Handles an answer from the other end at `now`. Returns how long it took, if that is known.
     pub fn answered(&mut self, now: Time, segment: Segment, stamps: Option<Timestamps>) -> Option<Span> {
         let acknowledged = segment.acknowledges.filter(|_| !segment.is_reset())?;
         if self.acknowledged.replace(acknowledged) == Some(acknowledged) && segment.numbers() == 0 {
@@ -61,11 +63,11 @@ impl Sampler {
     }
 }
 
-/// Numbers that grow, each with the time at which it departed.
+/// Ascending numbers, each with its departure.
 #[derive(Clone, Debug, Default)]
 struct Waiting {
     under_way: VecDeque<(u32, Time)>,
-    /// The highest that departed.
+    /// The highest number that departed.
     newest: Option<u32>,
 }
 
@@ -81,7 +83,7 @@ impl Waiting {
         }
     }
 
-    /// The time of the last one up to `number`, or with `exactly` of that itself, if it departed.
+    /// The departure of the last number up to `number`, or with `exactly` of `number` itself, if it departed.
     fn answered(&mut self, now: Time, number: u32, exactly: bool) -> Option<Span> {
         if self.newest.is_none_or(|newest| is_before(newest, number)) {
             return None;
@@ -96,7 +98,7 @@ impl Waiting {
         last
     }
 
-    /// Those that were not answered for too long are given up: for how long the last of them was not.
+    /// Gives up numbers that have waited for too long. Returns for how long the last of them has.
     fn give_up(&mut self, now: Time) -> Option<Span> {
         let mut last = None;
         while let Some(&(_, departed)) = self.under_way.front()

@@ -1,4 +1,4 @@
-//! What connections tell of a link, from headers alone.
+//! Estimates of a link from the headers of connections alone.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -49,7 +49,7 @@ fn a_link_is_behind_the_shaper_of_what_goes_to_its_side() {
     assert_eq!(behind(Direction::Up, Side::Inside), Bottleneck::Before);
 }
 
-/// How long the answers to these took, in milliseconds.
+/// Times to the answers of these events, in milliseconds.
 fn took(sampler: &mut Sampler, events: &[(u64, Result<Segment, Segment>)]) -> Vec<u64> {
     let answers = events.iter().filter_map(|(ms, event)| match event {
         Ok(sent) => sampler.departed(at(*ms), *sent, None),
@@ -63,7 +63,7 @@ fn many_segments_are_waited_for_at_the_same_time() {
     let events = [
         (0, Ok(data(0))),
         (10, Ok(data(1_000))),
-        // Too soon after that one.
+        // Too soon after the segment before.
         (12, Ok(data(2_000))),
         (30, Ok(data(3_000))),
         (40, Err(ack(1_000))),
@@ -95,7 +95,7 @@ fn what_is_sent_again_and_what_waits_for_it_measures_nothing() {
 fn no_answer_for_a_second_is_an_answer_too() {
     let events = [(0, Ok(data(0))), (500, Ok(data(1_000))), (1_100, Ok(data(2_000)))];
     assert_eq!(took(&mut Sampler::default(), &events), [1_100]);
-    // An acknowledgement of what never left is none.
+    // An acknowledgement of a segment that never left does not count.
     assert_eq!(took(&mut Sampler::default(), &[(0, Ok(data(0))), (1, Err(ack(9_000)))]), [0; 0]);
 }
 
@@ -103,11 +103,11 @@ fn no_answer_for_a_second_is_an_answer_too() {
 fn timestamps_are_answered_by_their_echo_alone() {
     let stamps = |value, echo| Some(Timestamps { value, echo: Some(echo) });
     let mut sampler = Sampler::default();
-    // The acknowledgements of a download, and its data.
+    // Acknowledgements of a download, and its data.
     assert_eq!(sampler.departed(at(0), ack(1), stamps(100, 1)), None);
     assert_eq!(sampler.departed(at(20), ack(1_001), stamps(120, 1)), None);
     assert_eq!(sampler.answered(at(50), data(1_001), stamps(7, 100)), Some(Span::from_millis(50)));
-    // The one of this value did not depart, or was too soon after another.
+    // The segment with this value did not depart, or departed too soon after another.
     assert_eq!(sampler.answered(at(75), data(2_001), stamps(8, 121)), None);
     assert_eq!(sampler.answered(at(80), data(3_001), stamps(8, 120)), Some(Span::from_millis(60)));
 }
@@ -117,7 +117,7 @@ fn a_queue_behind_the_gateway_lowers_the_rate_of_the_direction_that_fills_it() {
     let mut autorates = Autorates::after(None, &config(AUTO), Time::ZERO).unwrap();
     assert!(autorates.watches(Direction::Up) && !autorates.watches(Direction::Down));
     assert_eq!(autorates.rate(Direction::Up), Rate::from_mbit(25));
-    // 25 Mb/s to a link of 10 Mb/s with 20 ms: what leaves at t is answered after 20 ms and 1.5 t.
+    // 25 Mb/s to a link of 10 Mb/s with 20 ms: a departure at t is answered after 20 ms + 1.5 t.
     let mut answers: Vec<(u64, u32)> = Vec::new();
     let mut changes = Vec::new();
     for ms in 0..300_u64 {
@@ -135,7 +135,7 @@ fn a_queue_behind_the_gateway_lowers_the_rate_of_the_direction_that_fills_it() {
     let findings = autorates.findings(Direction::Up).unwrap();
     assert!(findings.capacity.is_some_and(|rate| (9.0..11.0).contains(&rate.as_mbit_f64())), "{findings:?}");
     assert_eq!(autorates.findings(Direction::Down), None);
-    // A reload keeps what was learnt, within the new bounds, and a fixed rate ends it.
+    // A reload keeps the estimates, within the new bounds, and a fixed rate ends them.
     let before = autorates.rate(Direction::Up);
     let autorates = Autorates::after(Some(autorates), &config(AUTO), at(300)).unwrap();
     assert_eq!(autorates.rate(Direction::Up), before);
@@ -155,7 +155,7 @@ fn a_flood_of_connections_takes_no_more_memory() {
     assert!(autorates.outside.samplers.len() <= MOST && autorates.inside.samplers.is_empty());
 }
 
-/// Tuple number `n` of many.
+/// The tuple of forged flow `n`.
 fn forged(n: u64) -> FlowTuple {
     FlowTuple::new(&apportion_scenario::gateway::classifier::Headers {
         protocol: 6,
@@ -167,8 +167,8 @@ fn forged(n: u64) -> FlowTuple {
     .unwrap()
 }
 
-/// How many answers of a connection that sends every 20 ms from 10 s to 20 s count, each after 40 ms, beside so many new tuples a
-/// second from `begin` on that are never answered.
+/// Number of answers that count, of a connection that sends every 20 ms from 10 s to 20 s and is answered
+/// after 40 ms, beside a flood of new tuples from `begin` on, in tuples per second, without answers.
 fn answers_beside(flood: u64, begin: u64) -> u64 {
     let mut autorates = Autorates::after(None, &config(AUTO), Time::ZERO).unwrap();
     let (mut tuples, mut number, mut due) = (0, 0_u32, VecDeque::new());
@@ -198,7 +198,8 @@ fn answers_beside(flood: u64, begin: u64) -> u64 {
 fn a_flood_of_tuples_without_answers_takes_no_place_from_a_connection() {
     let alone = answers_beside(0, 0);
     assert!(alone > 490, "{alone}");
-    // Where it fills the table in more than a round trip, connections that begin later are measured as well.
+    // Where the flood fills the table in more than a round trip, connections that begin later are measured as
+    // well.
     for (flood, begin) in [(100, 0), (10_000, 0), (50_000, 11)] {
         assert_eq!(answers_beside(flood, begin), alone, "{flood} a second, from {begin} s on");
     }

@@ -1,4 +1,4 @@
-//! What is said of a flow by its number: which packets it is, and what its rule gives it.
+//! Descriptions of flows by their number: their packets, and their terms by the rules.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::gateway::traffic::Terms;
 use crate::notifications::FlowPackets;
 
 impl Classifier {
-    /// The rule of a flow, if one matched, and which packets it is.
+    /// The rule of a flow, if one matched, and its packets.
     #[must_use]
     pub fn packets(&self, flow: FlowId) -> (Option<usize>, FlowPackets) {
         match self.table.key(flow) {
@@ -22,7 +22,7 @@ impl Classifier {
         }
     }
 
-    /// Which packets a flow is, what its rule gives it, and the account of its rule if one matched.
+    /// The packets of a flow, its terms by its rule, and the account of the rule if one matched.
     #[must_use]
     pub fn terms(&self, flow: FlowId) -> (FlowPackets, Terms, Option<u32>) {
         let (rule, packets) = self.packets(flow);
@@ -32,13 +32,13 @@ impl Classifier {
         (packets, Terms { weight, guarantee, customer }, account)
     }
 
-    /// Whose a flow is.
+    /// The customer of a flow.
     #[must_use]
     pub fn customer(&self, flow: FlowId) -> CustomerId {
         self.slots.get(flow.index()).map(|slot| slot.given.customer).unwrap_or_default()
     }
 
-    /// What a customer is called; nothing if it is none.
+    /// The name of a customer; empty for flows without one.
     #[must_use]
     pub fn customer_name(&self, customer: CustomerId) -> Arc<str> {
         self.customer_names.get(customer.0 as usize).map_or_else(Arc::default, |name| name.as_str().into())

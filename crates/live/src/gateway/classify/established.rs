@@ -1,4 +1,4 @@
-//! Which flows are established, and which have hosts of their own; see [`establishment`](super::super::establishment).
+//! Established flows, and flows with hosts of their own; see [`establishment`](super::super::establishment).
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Span, Time};
@@ -7,8 +7,9 @@ use super::{Classifier, FIRST, Flow, Key};
 use crate::frame::FlowTuple;
 
 impl Classifier {
-    /// The [first packet](super::Found::is_first) of the flow `tuple` that qualifies came. `opposite` are the flows of the
-    /// other direction: if one of its answer came before, both flows are established, and the networks that they belong to.
+    /// Handles the [first packet](super::Found::is_first) of the flow `tuple` that qualifies. `opposite` are
+    /// the flows of the other direction: if a packet of the answer came before, both flows are established,
+    /// and the networks that they belong to.
     pub fn note_qualified(&mut self, tuple: &FlowTuple, opposite: &mut Self) {
         let back = tuple.reversed();
         if opposite.known(&back).is_some_and(|(_, answer)| answer.establishment.has_qualified()) {
@@ -35,9 +36,10 @@ impl Classifier {
         establishment.is_established(now, silence)
     }
 
-    /// Whether the flow or the network with this number belongs to its own hosts: it was answered. A sender of forged packets
-    /// can wait as long as it likes, so age counts only where no flow is answered, since the gateway sees one direction only.
-    /// What a rule makes one flow was named by the operator.
+    /// Whether the flow or network with this number has hosts of its own, because it was answered. A sender
+    /// of forged packets can wait for any time, so age counts only where no flow is answered, which means
+    /// that the gateway sees one direction only. The operator named the aggregates of rules, so these always
+    /// have hosts.
     pub(super) fn has_hosts(&self, now: Time, id: FlowId) -> bool {
         let Some(at) = id.0.checked_sub(FIRST) else { return true };
         let establishment = self.flows[at as usize].establishment;

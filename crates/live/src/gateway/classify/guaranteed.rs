@@ -1,4 +1,4 @@
-//! Guarantees of flows: which flow earns one, keeps it and gives it back.
+//! Guarantees of flows: earned, kept and given back.
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Bytes, Rate, Span, Time};
@@ -6,7 +6,7 @@ use apportion_core::units::{Bytes, Rate, Span, Time};
 use super::{Claim, Classifier, Given, Settings};
 
 impl Classifier {
-    /// A packet of this size of a flow came in at `now`: a flow on trial may have earned its guarantee.
+    /// Handles a packet of this size that arrived at `now`: a flow on trial may have earned its guarantee.
     pub fn arrived(&mut self, now: Time, id: FlowId, size: Bytes, settings: &mut Settings) {
         let Some(slot) = self.slots.get_mut(id.index()) else { return };
         if let Some(claim) = &mut slot.claim
@@ -28,13 +28,13 @@ impl Classifier {
         self.give(id, to, settings);
     }
 
-    /// The claim of the flow that got its guarantee in this turn, if it still has it.
+    /// The claim of the flow that got its guarantee as this ordinal, if it still holds it.
     pub(super) fn holder(&mut self, turn: u64, id: FlowId) -> Option<&mut Claim> {
         let claim = self.slots.get_mut(id.index())?.claim.as_deref_mut();
         claim.filter(|claim| claim.is_turn(turn))
     }
 
-    /// Takes back guarantees that are not used. To be called every 100 ms.
+    /// Takes back guarantees that are not used. Call it every 100 ms.
     pub fn release(&mut self, now: Time, settings: &mut Settings) {
         let mut turns = self.guarantees.take_turns();
         turns.retain(|&(turn, id)| {
@@ -49,8 +49,8 @@ impl Classifier {
         self.guarantees.put_turns(turns);
     }
 
-    /// The rate that guarantees are admitted against from now on, and the silence after which flows are
-    /// forgotten. Guarantees that no longer fit are taken back, the latest first.
+    /// Sets the rate against which guarantees are admitted, and the silence after which flows are forgotten.
+    /// Guarantees that no longer fit are taken back, the latest first.
     pub fn set_limits(&mut self, rate: Rate, idle: Span, settings: &mut Settings) {
         self.guarantees.set_rate(rate);
         while let Some((turn, id)) = self.guarantees.pop_excess() {

@@ -1,6 +1,6 @@
-//! Round-trip times that are measured; see [`round_trip`](super::super::round_trip).
+//! Measured round-trip times; see [`round_trip`](super::super::round_trip).
 //!
-//! Only flows that are a connection of their own are: what a rule makes one flow has many round-trip times.
+//! Only flows that are a single connection are measured: an aggregate of a rule has many round-trip times.
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::{Span, Time};
@@ -9,7 +9,7 @@ use super::{Classifier, FIRST, Given, Key, Settings};
 use crate::frame::{FlowTuple, Segment, Timestamps};
 
 impl Given {
-    /// The round-trip time for the queue: what a rule says goes before what was measured.
+    /// The round-trip time for the queue: that of a rule takes precedence over the measured one.
     pub(super) fn rtt_for_queue(&self) -> Span {
         if self.rtt > Span::ZERO { self.rtt } else { self.measured_rtt }
     }
@@ -21,12 +21,13 @@ impl Classifier {
         self.uses_rtts
     }
 
-    /// Flows whose round-trip time was measured, silent ones included, and the mean; zero if there is none.
+    /// Number of flows with a measured round-trip time, including silent ones, and the mean; zero if there is
+    /// none.
     pub fn measured_rtts(&self) -> (usize, Span) {
         self.round_trips.known()
     }
 
-    /// A segment of the connection `tuple`, which came in as a packet of `flow`, left at `now`.
+    /// Notes a segment of the connection `tuple`, a packet of `flow`, that left at `now`.
     pub fn departed(
         &mut self,
         now: Time,
@@ -43,7 +44,8 @@ impl Classifier {
         }
     }
 
-    /// In the other direction, a segment of the connection `tuple` of this one came in at `now`. Whether it gave a sample.
+    /// Handles a segment of the connection `tuple` that arrived at `now` in the other direction. Returns
+    /// whether it yielded a sample.
     pub fn answered(
         &mut self,
         now: Time,
@@ -56,13 +58,13 @@ impl Classifier {
         half.is_some_and(|half| half.answered(now, segment, stamps))
     }
 
-    /// The half of the connection `tuple` that it leaves towards, if it is known.
+    /// The shortest half of the connection `tuple`, on the side towards which it leaves, if it is known.
     pub fn shortest_half(&mut self, now: Time, tuple: &FlowTuple) -> Option<Span> {
         let at = self.connection(self.table.find(&Key::Tuple(*tuple))?)?;
         self.round_trips.shortest(now, at)
     }
 
-    /// Both halves of the connection `tuple` take so long together.
+    /// Sets the sum of both halves of the connection `tuple`.
     pub fn confirm_rtt(&mut self, now: Time, tuple: &FlowTuple, halves: Span, settings: &mut Settings) {
         let at = self.table.find(&Key::Tuple(*tuple)).and_then(|flow| self.connection(flow));
         if let Some(at) = at.filter(|at| self.round_trips.confirm(now, *at, halves)) {
@@ -83,7 +85,7 @@ impl Classifier {
         self.give(id, Given { measured_rtt: self.round_trips.rtt(at), ..given }, settings);
     }
 
-    /// The place of a flow in the table, if queues know it by its own number.
+    /// The index of a flow in the table, if queues know it by its own number.
     fn connection(&self, flow: FlowId) -> Option<usize> {
         let at = flow.0.checked_sub(FIRST)? as usize;
         self.flows.get(at).is_some_and(|it| it.id == flow).then_some(at)

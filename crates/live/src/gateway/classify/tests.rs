@@ -6,7 +6,7 @@ use super::*;
 
 const OTHER: u32 = Accounts::unmatched(Direction::Up);
 
-/// Up at 10 Mb/s, four flows, and these rules.
+/// A direction up of 10 Mb/s with room for four flows, and these rules.
 fn config(rules: &str) -> GatewayConfig {
     let text = format!(
         "inside = \"a\"\noutside = \"b\"\nflows = 4\nflow_idle = \"10s\"\nup.rate = \"10Mbit\"\n\
@@ -20,7 +20,7 @@ fn classifier(config: &GatewayConfig) -> Classifier {
     Classifier::new(Direction::Up, config, &accounts)
 }
 
-/// A packet of UDP to `port` at `seconds`.
+/// Classifies a UDP packet to `port` at `seconds`.
 fn find(classifier: &mut Classifier, seconds: u64, port: u16) -> (Found, Vec<(FlowId, FlowSetting)>) {
     find_at(classifier, Time::from_secs(seconds), port)
 }
@@ -41,7 +41,7 @@ fn find_at(classifier: &mut Classifier, now: Time, port: u16) -> (Found, Vec<(Fl
     (found, settings.into_iter().map(|(_, flow, setting)| (flow, setting)).collect())
 }
 
-/// A flow to `port` sends every 100 ms for that second and at its end; the updates.
+/// Sends a flow to `port` every 100 ms in this second and at its end. Returns the updates.
 fn second(classifier: &mut Classifier, seconds: u64, port: u16) -> Vec<(FlowId, FlowSetting)> {
     let times = (0..=10).map(|tenth| Time::from_millis(1_000 * seconds + 100 * tenth));
     times.flat_map(|now| find_at(classifier, now, port).1).collect()
@@ -79,7 +79,7 @@ fn a_number_that_is_reused_inherits_nothing() {
     let (first, updates) = find(&mut classifier, 0, 1);
     assert_eq!(updates.len(), 5, "{updates:?}");
     assert_eq!(updates[2].1, FlowSetting::Target(Some(FillTarget::Delay(Span::from_millis(7)))));
-    // 10 s later it is forgotten, and flow 2 has its number.
+    // 10 s later flow 1 is forgotten, and flow 2 has its number.
     let (second, updates) = find(&mut classifier, 10, 2);
     assert_eq!(second.flow, first.flow);
     let expected = [
@@ -96,7 +96,7 @@ fn a_number_that_is_reused_inherits_nothing() {
 fn all_that_match_are_one_flow_where_that_is_asked_for() {
     let rules = "[[rule]]\nname = \"a\"\nto_port = \"1-5\"\nweight = 3\nflows = \"one\"\n";
     let mut classifier = classifier(&config(rules));
-    // The rule's weight was there when the discipline was built.
+    // The rule's weight was set when the discipline was built.
     assert_eq!(find(&mut classifier, 0, 1), (Found { flow: FlowId(1), account: 10, is_first: true }, vec![]));
     assert_eq!(find(&mut classifier, 0, 2).0.flow, FlowId(1));
     assert_eq!(find(&mut classifier, 0, 6).0.flow, FlowId(FIRST + 2));
@@ -105,7 +105,7 @@ fn all_that_match_are_one_flow_where_that_is_asked_for() {
 
 #[test]
 fn a_guarantee_that_does_not_fit_is_refused_until_a_silent_flow_gives_up_its_own() {
-    // Two of 4 Mb/s fit into 10, a third does not.
+    // Two guarantees of 4 Mb/s fit into 10, a third does not.
     let rules = "[[rule]]\nname = \"a\"\nto_port = \"1-5\"\nguarantee = \"4Mbit\"\n";
     let mut classifier = classifier(&config(rules));
     let four = Rate::from_mbit(4);
@@ -118,7 +118,7 @@ fn a_guarantee_that_does_not_fit_is_refused_until_a_silent_flow_gives_up_its_own
         (reserved(&classifier), classifier.guarantees().counts().refused),
         (Rate::from_mbit(8), [1, 0, 0])
     );
-    // Those that were silent for 1.9 s have none; the third one earns it anew.
+    // Flows that were silent for 1.9 s have no guarantee; the third one earns it again.
     let mut settings = Settings::new();
     classifier.release(Time::from_millis(2_899), &mut settings);
     assert_eq!((settings.len(), reserved(&classifier)), (0, Rate::from_mbit(8)));
@@ -133,7 +133,7 @@ fn a_number_that_is_reused_gives_up_its_guarantee() {
     let rules = "[[rule]]\nname = \"a\"\nto_port = 1\nguarantee = \"4Mbit\"\n";
     let mut classifier = classifier(&config(rules));
     second(&mut classifier, 0, 1);
-    // 10 s later it is forgotten; the other flow has its number.
+    // 10 s later the flow is forgotten; the other flow has its number.
     let (found, updates) = find(&mut classifier, 11, 2);
     assert_eq!((found.flow, updates), (FlowId(FIRST), vec![(FlowId(FIRST), guarantee(Rate::ZERO))]));
     assert_eq!(reserved(&classifier), Rate::ZERO);
@@ -156,7 +156,7 @@ fn other_rules_keep_guarantees_that_fit_the_oldest_first() {
     assert_eq!(reload(&format!("{three}rtt = \"9ms\"\n")).1, Rate::from_mbit(9));
     assert_eq!(reload(three).1, Rate::from_mbit(9));
     assert_eq!(reload(three), (vec![], Rate::from_mbit(9), 0));
-    // Ports 3 and 2 were first.
+    // Ports 3 and 2 came first.
     let [none, two] = [0, 2].map(|mbit| guarantee(Rate::from_mbit(mbit)));
     let expected = vec![(FlowId(FIRST + 2), none)];
     assert_eq!(reload(&format!("{three}guarantee_limit = \"7Mbit\"\n")), (expected, Rate::from_mbit(6), 1));
@@ -180,7 +180,7 @@ fn other_rules_decide_anew_on_flows_that_are_there() {
         &mut Accounts::default(),
         &mut settings,
     );
-    // Also the number of the rule, for a discipline that knew its weight from the start.
+    // The number of the rule is updated too, for a discipline that knew its weight from the start.
     assert_eq!(
         settings.into_iter().map(|(_, flow, setting)| (flow, setting)).collect::<Vec<_>>(),
         [(FlowId(1), weight(1.0)), (found.flow, weight(5.0))]
@@ -190,7 +190,7 @@ fn other_rules_decide_anew_on_flows_that_are_there() {
 
 #[test]
 fn a_rate_that_falls_takes_back_the_latest_guarantees() {
-    // Three of 3 Mb/s fit into 10; into 7 only the first two.
+    // Three guarantees of 3 Mb/s fit into 10; into 7 only the first two.
     let rules = "[[rule]]\nname = \"a\"\nto_port = \"1-5\"\nguarantee = \"3Mbit\"\n";
     let mut classifier = classifier(&config(rules));
     let flows = [1, 2, 3].map(|port| second(&mut classifier, 0, port)[0].0);
@@ -199,7 +199,7 @@ fn a_rate_that_falls_takes_back_the_latest_guarantees() {
     let none = guarantee(Rate::ZERO);
     assert_eq!(settings, [(0, flows[2], none)]);
     assert_eq!((reserved(&classifier), classifier.guarantees().counts().withdrawn), (Rate::from_mbit(6), 1));
-    // Nothing more is given against the old rate.
+    // The old rate admits no more.
     assert_eq!(second(&mut classifier, 0, 4), []);
     assert_eq!(classifier.guarantees().counts().refused, [1, 0, 0]);
     settings.clear();
@@ -215,19 +215,19 @@ fn flows_that_are_one_have_their_guarantee_at_once_and_until_all_of_them_are_sil
     let [some, none] = [4, 0].map(|mbit| (FlowId(1), guarantee(Rate::from_mbit(mbit))));
     assert_eq!(find(&mut classifier, 0, 1).1, [some]);
     assert_eq!(find(&mut classifier, 1, 2).1, []);
-    // Seen at 1 s, they are silent for too long 1.9 s later.
+    // Seen at 1 s, the flows are silent for too long 1.9 s later.
     let mut settings = Settings::new();
     classifier.release(Time::from_millis(2_899), &mut settings);
     assert_eq!((settings.len(), reserved(&classifier)), (0, Rate::from_mbit(4)));
     classifier.release(Time::from_millis(2_900), &mut settings);
     assert_eq!((settings.pop_front().unwrap(), reserved(&classifier)), ((0, none.0, none.1), Rate::ZERO));
-    // The first that comes back gets it for all.
+    // The first flow that comes back gets the guarantee for all.
     assert_eq!(find(&mut classifier, 16, 2).1, [some]);
     assert_eq!(find(&mut classifier, 17, 1).1, []);
     assert_eq!(reserved(&classifier), Rate::from_mbit(4));
 }
 
-/// The flow of a packet of UDP from one address and port to another, and its updates.
+/// The flow of a UDP packet between these addresses and ports, and its updates.
 fn between(classifier: &mut Classifier, seconds: u64, from: &str, to: &str) -> (FlowId, Vec<FlowSetting>) {
     let [source, destination] = [from, to].map(|text| text.parse::<std::net::SocketAddr>().unwrap());
     let headers = Headers {
@@ -261,7 +261,7 @@ fn one_rule_makes_one_flow_of_each_network_inside() {
     let of = |flows: &str, direction: Direction, ends: [(&str, &str); 4]| {
         let mut classifier = Classifier::new(direction, &many(flows), &[10]);
         let found = ends.map(|(from, to)| between(&mut classifier, 0, from, to));
-        // Each flow has the weight of the rule, once.
+        // Each flow has the weight of the rule, set once.
         let updates: Vec<_> = found.iter().flat_map(|(_, updates)| updates.clone()).collect();
         assert!(updates.iter().all(|update| *update == weight(3.0)), "{updates:?}");
         let ids = found.map(|(id, _)| id);
@@ -304,14 +304,14 @@ fn a_network_keeps_its_number_while_any_of_its_flows_sends() {
         let (found, updates) = between(&mut classifier, seconds, "10.0.0.1:2", to);
         assert_eq!((found, updates), (first, vec![]), "{seconds}");
     }
-    // A flood of other networks takes all four numbers, and with them that of the first one.
+    // A flood of other networks takes all four numbers, including the first network's.
     for last in 2..200 {
         between(&mut classifier, 30, &format!("10.0.0.{last}:1"), to);
     }
     assert_eq!(classifier.count(), 4);
     let (again, _) = between(&mut classifier, 31, "10.0.0.1:1", to);
     assert_eq!(between(&mut classifier, 31, "10.0.0.1:2", to).0, again);
-    // The rules are read again: they give the network another weight.
+    // The rules are read again, and give the network another weight.
     let mut settings = Settings::new();
     let new = config(&rules.replace("weight = 3", "weight = 5"));
     classifier.set_rules(Time::from_secs(32), &new, &[10], &mut Accounts::default(), &mut settings);

@@ -1,4 +1,4 @@
-//! What the gateway says of itself.
+//! Answers of the gateway about itself.
 
 use std::sync::Arc;
 
@@ -35,7 +35,8 @@ impl Control {
         }
     }
 
-    /// What the page shows, written once for all that ask between two snapshots, and once a second while there is no other one.
+    /// The data of the page, encoded once for all clients between two snapshots, and once a second while
+    /// there is no new one.
     fn stats(&mut self, now: Time, snapshot: &Arc<Snapshot>) -> String {
         let silence = self.silence(now);
         let age = silence.as_nanos() / Span::from_secs(1).as_nanos();
@@ -80,7 +81,7 @@ impl Control {
     }
 }
 
-/// Before the first snapshot.
+/// The answer before the first snapshot.
 pub(super) fn starting() -> Answer {
     Answer::text(500, "the gateway is starting; try again\n")
 }

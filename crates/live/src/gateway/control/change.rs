@@ -1,12 +1,13 @@
-//! Changes from the page: the configuration that runs with other weights, rates or queues.
+//! Changes from the page: the running configuration with other weights, rates or queues.
 //!
-//! `POST /change` takes `{ "revision": …, "set": { "up.rate": "20Mbit" } }` and answers what would change and a hash; the same
-//! with that hash as `confirm` applies it, in the way of a reload: as text that is loaded and checked, as a difference, and as an order to the other thread.
-//! Nothing is kept between the two requests. `revision` is that of the configuration which the client has seen, so that two clients
+//! `POST /change` takes `{ "revision": …, "set": { "up.rate": "20Mbit" } }` and answers with the changes that
+//! it would make and a hash. The same request with that hash as `confirm` applies them as a reload does: as
+//! text that is loaded and checked, as a difference, and as an order to the other thread. No state is kept
+//! between the two requests. `revision` names the configuration that the client has seen, so that two clients
 //! do not undo each other's changes unseen. No file is written.
 //!
-//! A page of another site cannot ask for it: the token is in a field and the body is JSON, so that a browser asks first (the
-//! Fetch standard, section 3.3.5, CORS-preflight fetch), by OPTIONS, which is refused here.
+//! A page of another site cannot send it: the token is in a field and the body is JSON, so that a browser
+//! asks first (the Fetch standard, section 3.3.5, CORS-preflight fetch), by OPTIONS, which is refused here.
 
 use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
@@ -22,13 +23,13 @@ use super::token::Denied;
 use super::{Control, Order, Ordered, Origin, TO_APPLY, Takeover, read_plans};
 use crate::http::{Answer, Request};
 
-/// Keys of a body.
+/// The keys of a body.
 const KEYS: [&str; 3] = ["revision", "set", "confirm"];
-/// What a body looks like.
+/// An example of a body.
 const EXAMPLE: &str =
     "write for example {\"revision\": \"that of /control\", \"set\": {\"up.rate\": \"20Mbit\"}}";
 
-/// What a client asks for.
+/// The body of a request.
 #[derive(Debug)]
 struct Change {
     revision: String,
@@ -37,10 +38,10 @@ struct Change {
 }
 
 impl Change {
-    /// Reads a body.
+    /// Parses a body.
     ///
     /// # Errors
-    /// What is wrong with it, and the mend.
+    /// What is wrong with it, and how to mend it.
     fn read(body: &[u8]) -> Result<Self, String> {
         let value: Value = serde_json::from_slice(body)
             .map_err(|why| format!("the body is not JSON: {why}; {EXAMPLE}\n"))?;
@@ -68,7 +69,7 @@ impl Change {
     }
 }
 
-/// Which configuration it is: a hash of all that it and its file of plans say.
+/// The revision of a configuration: a hash of its text and of its file of plans.
 pub(super) fn revision(config: &GatewayConfig) -> String {
     hash(&[&config.canonical(), &config.plan_text()])
 }
@@ -83,7 +84,7 @@ fn hash(texts: &[&str]) -> String {
 }
 
 impl Control {
-    /// What can be set and to what it is.
+    /// The settings that can change, with their values.
     pub(super) fn answer_control(&mut self) -> Answer {
         if self.token.is_none() {
             return off();
@@ -103,13 +104,13 @@ impl Control {
         }
     }
 
-    /// Whether this client may change something.
+    /// Checks that this client may change settings.
     ///
     /// # Errors
-    /// The answer if not.
+    /// The answer that refuses it.
     fn allow(&mut self, now: Time, request: &Request<'_>) -> Result<(), Answer> {
         let Some(token) = &self.token else { return Err(off()) };
-        // Browsers say so themselves (Fetch Metadata Request Headers, section 2.4).
+        // Browsers announce it (Fetch Metadata Request Headers, section 2.4).
         if request.field("sec-fetch-site").is_some_and(|site| !["same-origin", "none"].contains(&site)) {
             return Err(Answer::text(
                 403,
@@ -137,10 +138,10 @@ impl Control {
         }
     }
 
-    /// Says what would change, or orders it; then the answer is not known yet.
+    /// Answers with the changes that would be made, or orders them; then the answer is not known yet.
     ///
     /// # Errors
-    /// The answer if it is refused.
+    /// The answer that refuses the change.
     fn change(&mut self, now: Time, body: &[u8]) -> Result<Option<Answer>, Answer> {
         let change = Change::read(body).map_err(|why| Answer::text(400, why))?;
         let config = self.snapshot().ok_or_else(starting)?.config.clone();
@@ -175,10 +176,10 @@ impl Control {
         Ok(None)
     }
 
-    /// The configuration in which these keys are set, and what differs then.
+    /// The configuration with these keys set, and its difference.
     ///
     /// # Errors
-    /// The answer if something is wrong with it.
+    /// The answer if the new configuration is wrong.
     fn edit(
         &self,
         config: &Arc<GatewayConfig>,
@@ -188,7 +189,7 @@ impl Control {
         let text = config.edited(set).map_err(|wrong| Answer::text(400, lines(wrong)))?;
         let new =
             GatewayConfig::load_with(&self.catalog, &text, &self.path, &read_plans).map_err(|problems| {
-                // Lines are those of a text that is not shown.
+                // Line numbers refer to a text that is not shown.
                 let said = problems
                     .iter()
                     .map(|problem| format!("{}: {}", config.path_by_name(&problem.path), problem.message));
@@ -204,7 +205,8 @@ impl Control {
         Ok((new, difference))
     }
 
-    /// Which configuration this is. A gateway has the same one for long, and a thousand customers take a millisecond.
+    /// The revision of this configuration, cached: a gateway keeps one for long, and the hash of a thousand
+    /// customers takes a millisecond.
     pub(super) fn revision(&mut self, config: &Arc<GatewayConfig>) -> String {
         match &self.revision {
             Some((known, revision)) if Arc::ptr_eq(known, config) => revision.clone(),
@@ -216,7 +218,7 @@ impl Control {
         }
     }
 
-    /// The answer to a change that was applied or not.
+    /// The answer once a change was applied or refused.
     pub(super) fn changed(&mut self, result: &Result<String, String>) -> Answer {
         match (result, self.snapshot()) {
             (Ok(changes), Some(snapshot)) => {

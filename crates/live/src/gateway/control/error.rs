@@ -1,4 +1,4 @@
-//! Why a gateway cannot be controlled.
+//! Errors of the control of a gateway.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -6,24 +6,24 @@ use std::path::PathBuf;
 
 use nix::errno::Errno;
 
-/// Why the control thread cannot start, or cannot be asked.
+/// Why the control thread cannot start, or does not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
     /// The folder for sockets cannot be created.
     #[error("cannot create the folder {} for the control socket: {error}; set XDG_RUNTIME_DIR to a folder of yours", .path.display())]
     Folder {
-        /// Where.
+        /// The path of the folder.
         path: PathBuf,
         /// The error of the system call.
         error: io::Error,
     },
-    /// Another gateway answers there.
+    /// Another gateway answers at the socket.
     #[error("a gateway with this title is already running and answers at {}; stop it, or choose another `title`", .0.display())]
     Runs(PathBuf),
     /// The socket cannot be opened.
     #[error("cannot open the control socket {}: {error}", .path.display())]
     Socket {
-        /// Where.
+        /// The path of the socket.
         path: PathBuf,
         /// The error of the system call.
         error: io::Error,
@@ -31,7 +31,7 @@ pub enum ControlError {
     /// The port for metrics cannot be opened.
     #[error("metrics = \"{address}\": cannot listen there: {error}; choose another port")]
     Metrics {
-        /// Where.
+        /// The address for metrics.
         address: SocketAddr,
         /// The error of the system call.
         error: io::Error,
@@ -42,27 +42,27 @@ pub enum ControlError {
     /// The socket for overload notifications cannot be opened.
     #[error("notifications = \"{}\": cannot listen there: {error}; name a new file in a folder that exists", .path.display())]
     Notifications {
-        /// Where.
+        /// The path of the socket.
         path: PathBuf,
         /// The error of the system call.
         error: io::Error,
     },
-    /// Nothing answers under this title.
+    /// No gateway answers under this title.
     #[error("no gateway with the title `{title}` answers; is it running, and is it yours?{tried}")]
     Silent {
-        /// Of the gateway that was asked.
+        /// The title.
         title: String,
-        /// Each on a line of its own, with the error.
+        /// The sockets that were tried, one a line, with the error.
         tried: String,
     },
-    /// A gateway runs under this title, and does not answer.
+    /// A gateway runs under this title, but does not answer.
     #[error("a gateway with the title `{title}` runs, but did not answer at {}: {why}", .path.display())]
     NoAnswer {
-        /// Of the gateway that was asked.
+        /// The title.
         title: String,
-        /// Where it listens.
+        /// The path of its socket.
         path: PathBuf,
-        /// What it did instead.
+        /// What happened instead of an answer.
         why: String,
     },
     /// Signals or the wake-up descriptor cannot be opened.
@@ -70,10 +70,10 @@ pub enum ControlError {
     Signals(Errno),
 }
 
-/// Opens the port of metrics.
+/// Opens the port for metrics.
 ///
 /// # Errors
-/// If it cannot be had.
+/// If the address cannot be bound.
 pub fn listen(address: SocketAddr) -> Result<TcpListener, ControlError> {
     TcpListener::bind(address)
         .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))

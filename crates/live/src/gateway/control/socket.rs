@@ -10,9 +10,10 @@ use super::ControlError;
 use crate::http;
 use crate::unix_socket;
 
-/// How long a client waits for its answer. Chosen: a reload that is not applied is reported before.
+/// How long a client waits for its answer. Chosen: more than the time after which the gateway reports that a
+/// reload was not applied.
 const TO_ANSWER: Duration = Duration::from_secs(20);
-/// Maximum of characters of a title that stand in the name of its socket: sun_path has room for 108 bytes (unix(7)).
+/// Maximum of characters of a title in the name of its socket: sun_path has room for 108 bytes (unix(7)).
 const MAX_TITLE: usize = 40;
 
 /// The name of the control socket of a gateway with this title. A title with other characters, or a long one, is
@@ -24,17 +25,17 @@ pub fn socket_name(title: &str) -> String {
     if written == title {
         return format!("apportion-{title}.sock");
     }
-    // FNV-1a, as a gateway and its commands may be of different builds.
+    // FNV-1a, because a gateway and its commands may come from different builds.
     let hash = title
         .bytes()
         .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3));
     format!("apportion-{written}-{hash:016x}.sock")
 }
 
-/// Asks the gateway of this title, whose socket is in one of `folders`.
+/// Sends a request to the gateway of this title, whose socket is in one of `folders`.
 ///
 /// # Errors
-/// If none answers: which sockets were tried, and what they said.
+/// If none answers: the sockets that were tried, with their errors.
 pub fn request(
     folders: &[PathBuf],
     title: &str,
@@ -68,11 +69,11 @@ pub fn request(
     Err(ControlError::Silent { title, tried })
 }
 
-/// Opens the socket for commands to the gateway of this title in `folder`, which only its owner can use; it is called
+/// Opens the socket for commands to the gateway of this title in `folder`, for its owner only. It is called
 /// [`socket_name`] and stays until it is removed.
 ///
 /// # Errors
-/// If it cannot be had, as when another gateway answers there.
+/// If the socket cannot be opened, for example because another gateway answers there.
 pub fn bind(folder: &Path, title: &str) -> Result<UnixListener, ControlError> {
     fs::create_dir_all(folder).map_err(|error| ControlError::Folder { path: folder.to_owned(), error })?;
     let path = folder.join(socket_name(title));

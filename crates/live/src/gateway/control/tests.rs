@@ -33,7 +33,7 @@ impl Place {
         Self::of(|_| RATES.to_owned())
     }
 
-    /// Of this text without the interfaces, which may name the folder.
+    /// A gateway with the configuration `text`, which gets the folder and lacks the interfaces.
     fn of(text: impl Fn(&Path) -> String) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.toml");
@@ -52,17 +52,17 @@ impl Place {
         place
     }
 
-    /// The file has this rate up, in Mb/s.
+    /// Writes a file with this rate up, in Mb/s.
     fn write(&self, mbit: u64) {
         fs::write(self.folder.path().join("x.toml"), file(mbit)).unwrap();
     }
 
-    /// The thread that moves packets has its turn.
+    /// Gives the thread that moves packets its turn.
     fn move_packets(&mut self) {
         assert_eq!(self.runner.round(&self.orders).unwrap(), None);
     }
 
-    /// A client that has asked, after a round of the control thread.
+    /// A client that sent a request, after a round of the control thread.
     fn ask(&mut self, request: &str) -> UnixStream {
         let mut client = UnixStream::connect(self.folder.path().join("apportion-x.sock")).unwrap();
         client.set_nonblocking(true).unwrap();
@@ -71,16 +71,16 @@ impl Place {
         client
     }
 
-    /// What that client got by now; empty if nothing.
+    /// The client's input so far; empty if there is none.
     fn answer(&mut self, request: &str) -> String {
         got(&mut self.ask(request))
     }
 }
 
-/// What is in the file of [`Bench`] beyond the interfaces.
+/// The text of [`Bench`]'s file after the interfaces.
 const RATES: &str = "up.rate = \"1Mbit\"\ndown.rate = \"1Mbit\"\n";
 
-/// The same with this rate up.
+/// The text with this rate up.
 fn file(mbit: u64) -> String {
     let rates = RATES.replacen('1', &mbit.to_string(), 1);
     format!("inside = \"a\"\noutside = \"b\"\n{rates}")
@@ -106,14 +106,14 @@ fn clients_are_answered_while_a_reload_waits_for_a_thread_that_does_not_answer()
     }
     let other = place.answer("POST /reload");
     assert!(other.starts_with("HTTP/1.0 409 ") && other.ends_with("being applied; try again\n"), "{other}");
-    // As late as it may be, and one nanosecond more.
+    // The last moment, and one nanosecond later.
     place.now = Time::from_secs(1_010) - Span::from_nanos(1);
     assert!(place.control.round(place.now) && got(&mut first).is_empty());
     place.now += Span::from_nanos(1);
     assert!(place.control.round(place.now));
     let late = got(&mut first);
     assert!(late.starts_with("HTTP/1.0 409 ") && late.contains("not applied within 10 s"), "{late}");
-    // Orders do not pile up.
+    // There is only one order at a time.
     assert!(place.answer("POST /reload").ends_with("restart the gateway if this lasts\n"));
     assert!(place.answer("GET /stats.json").contains("\"refused\": 3"));
     assert_eq!(place.orders.try_iter().count(), 1);
@@ -130,14 +130,14 @@ fn what_is_served_says_how_long_the_thread_that_moves_packets_stands_still() {
         (stats["turn_age_seconds"].as_f64(), stats["obstacles"].clone())
     };
     assert_eq!(served(&mut place), (Some(0.0), json!([])));
-    // It is about to move packets again up to 2 s.
+    // The thread counts as moving packets for up to 2 s.
     for (millis, obstacles) in [
         (2_000, json!([])),
         (2_001, json!(["the thread that moves packets has not reported for 2001ms"])),
         (63_000, json!(["the thread that moves packets has not reported for 63s"])),
     ] {
         place.now = Time::from_secs(1_000) + Span::from_millis(millis);
-        // What was written serves as long as its whole seconds are the same.
+        // The encoded answer is used while its age in whole seconds is the same.
         place.control.written = place.control.written.take().filter(|_| millis != 2_001);
         assert_eq!(served(&mut place), (Some(millis as f64 / 1e3), obstacles));
     }
@@ -153,7 +153,7 @@ fn a_reload_is_answered_once_it_is_applied_and_a_signal_meanwhile_reads_the_file
     place.write(3);
     let mut first = place.ask("POST /reload");
     place.write(4);
-    // Two are one.
+    // Two signals cause one reload.
     for _ in 0..2 {
         raise(Signal::SIGHUP).unwrap();
         assert!(place.control.round(place.now));
@@ -263,7 +263,7 @@ fn a_control_thread_that_panicked_answers_again_and_is_counted() {
     while restarts.load(Ordering::Relaxed) < 2 && began.now() < Time::from_secs(20) {
         pause(Span::from_millis(10));
     }
-    // As the thread that moves packets does all the time.
+    // The thread that moves packets does this all the time.
     assert_eq!(runner.round(&orders).unwrap(), None);
     let (status, metrics) = request(&[folder.path().to_owned()], "x", "GET", "/metrics").unwrap();
     assert!(status == 200 && metrics.contains("\napportion_gateway_thread_restarts_total 2\n"), "{metrics}");
@@ -301,7 +301,7 @@ fn an_application_is_notified_within_200_ms_of_an_overload() {
     assert!(*at > Time::from_millis(3_030) && *at <= Time::from_millis(3_230), "{at} {first}");
     assert!(first.contains("\"rule\":\"film\"") && first.contains("\"is_over\":false"), "{first}");
     assert!(first.contains("\"from\":\"10.0.0.5\",\"from_port\":40000,"), "{first}");
-    // Once a second, and that it is over.
+    // One a second, and one that the overload is over.
     let over = notices.iter().filter(|(_, line)| line.contains("\"is_over\":true")).count();
     assert!((3..=5).contains(&notices.len()) && over == 1, "{notices:?}");
 
@@ -342,14 +342,14 @@ fn a_socket_for_notifications_replaces_none_that_is_used_and_no_file() {
     assert_eq!(fs::read_to_string(folder.path().join("file")).unwrap(), "kept");
     let used = UnixListener::bind(folder.path().join("used")).unwrap();
     assert!(open("used").is_err());
-    // Left behind by one that was killed.
+    // A killed gateway left it behind.
     drop(used);
     assert_eq!(open("used"), Ok(()));
 }
 
 #[test]
 fn the_largest_flows_their_entitlements_and_their_history_are_served() {
-    // Each of the first two wants more than all; the third sends 5 packets of 1000 bytes a second.
+    // Each of the first two flows wants more than the rate; the third sends 5 packets of 1000 bytes a second.
     let flow = |port| move |_| datagram([[10, 0, 0, 5], [198, 51, 100, 7]], [40_000, port], 986);
     let rule = |name: &str, weight: u64, port: u64| {
         format!("[[rule]]\nname = \"{name}\"\nweight = {weight}\nto_port = {port}\n")
@@ -375,17 +375,17 @@ fn the_largest_flows_their_entitlements_and_their_history_are_served() {
     let flows = up["flows"].as_array().unwrap();
     let rules: Vec<_> = flows.iter().map(|flow| flow["rule"].as_str().unwrap()).collect();
     assert_eq!(rules, ["three", "one", "unmatched"], "{up:#}");
-    // 125 kB/s, of which one flow wants 5: the others have 120 by 3:1.
+    // Of 125 kB/s one flow wants 5; the others get 120 by 3:1.
     for (flow, expected) in flows.iter().zip([90e3, 30e3, 5e3]) {
         let near = |key: &str, within: f64| {
             let value = flow[key].as_f64().unwrap();
             assert!((value / expected - 1.0).abs() < within, "{key} {flow:#}");
         };
         near("entitlement_bytes_per_second", 1e-9);
-        // A second has a packet more or less.
+        // A second may have one packet more or less.
         near("bytes_per_second", 0.05);
     }
-    // Some of 50 packets of 8 ms each wait before it; the wire's 300 ms are not counted.
+    // Some of 50 packets of 8 ms each wait before it; the wire's 300 ms do not count.
     let sojourn = &up["sojourn_seconds"];
     let [median, most] = ["0.5", "0.95"].map(|share| sojourn[share].as_f64().unwrap());
     assert!(median > 0.1 && most >= median && most < 0.3, "{sojourn}");

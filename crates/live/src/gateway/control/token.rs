@@ -1,12 +1,13 @@
-//! The token that changes need, and how wrong ones are answered.
+//! The token that changes need, and the answers to wrong ones.
 //!
-//! The right token always passes: a guesser, who may be any local user, cannot keep the operator from a gateway. So only the number of requests
-//! bounds how often tokens are guessed, and the token itself has to be hard to guess. A file is refused with fewer than 16 characters; whether
-//! they are random cannot be seen. The weakest random token that passes, of 16 hexadecimal digits, has 64 bits: at 100,000 requests a
-//! second, more than the thread that answers them gets through, a year of guesses finds it with a probability of 2·10⁻⁷.
+//! The right token always passes: a guesser, which may be any local user, cannot lock the operator out of a
+//! gateway. So only the number of requests limits guesses, and the token itself has to be hard to guess. A
+//! file with fewer than 16 characters is refused; whether they are random cannot be checked. The weakest
+//! random token that passes, of 16 hexadecimal digits, has 64 bits: at 100,000 requests a second, more than
+//! the thread can answer, a year of guesses finds it with a probability of 2·10⁻⁷.
 //!
-//! Tokens are compared by their SHA-256 digests, all bytes of them whatever differs: how long that takes says nothing about the token, nor about
-//! its length. Characters are those of RFC 6750 section 2.1.
+//! Tokens are compared by all bytes of their SHA-256 digests: the time of a comparison reveals neither the
+//! token nor its length. Characters are those of RFC 6750 section 2.1.
 
 use std::fmt;
 use std::hint::black_box;
@@ -19,13 +20,14 @@ use sha2::{Digest as _, Sha256};
 
 use super::ControlError;
 
-/// Fewest and most characters of a token. With 16 random letters and digits there are 10^28, with as many hexadecimal digits 10^19.
+/// Fewest and most characters of a token. 16 random letters and digits make 10^28 tokens, as many hexadecimal
+/// digits 10^19.
 const LENGTHS: std::ops::RangeInclusive<usize> = 16..=256;
-/// Longest file of a token in bytes: it may end with blanks and a new line.
+/// Maximum bytes of a token's file, which may end with blanks and a newline.
 const MAX_FILE: u64 = 1_024;
 /// Wrong tokens in a row that are answered, and logged, as such. Chosen: a person mistypes a few times.
 const TRIES: u32 = 10;
-/// After how long one more is.
+/// Time after which one more is answered as such.
 const TRY_AGAIN: Span = Span::from_secs(6);
 
 /// The digest of a token; its `Debug` output hides it.
@@ -42,7 +44,8 @@ impl Token {
     /// Reads the file of a token.
     ///
     /// # Errors
-    /// That it cannot be read, that others can, or what is wrong with the token, with the mend. The token is not in it.
+    /// If it cannot be read, if others can read it, or what is wrong with the token, and how to mend it. The
+    /// message does not contain the token.
     pub fn read(path: &Path) -> Result<Self, ControlError> {
         const MAKE: &str = "openssl rand -hex 32";
         let place = path.display();
@@ -81,7 +84,7 @@ impl Token {
         Self(Sha256::digest(token).into())
     }
 
-    /// Whether it is this one.
+    /// Whether `token` is this one.
     fn is(&self, token: &str) -> bool {
         let other = Self::of(token);
         let differing =
@@ -90,23 +93,23 @@ impl Token {
     }
 }
 
-/// Why a request may change nothing.
+/// Why a request may not change settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Denied {
-    /// It has no token.
+    /// The request has no token.
     Absent,
-    /// It has another one.
+    /// The request has a wrong token.
     Wrong,
-    /// It has another one, as too many had just now.
+    /// The request has a wrong token, after too many others.
     TooMany,
 }
 
-/// Looks at tokens. The right one always passes. [`TRIES`] wrong ones in a row are answered as such, and then one each [`TRY_AGAIN`], also of different
-/// clients; others are too many.
+/// Checks tokens. The right one always passes. [`TRIES`] wrong ones in a row are answered as such, and then
+/// one each [`TRY_AGAIN`], counted over all clients; more are too many.
 #[derive(Debug)]
 pub struct Guard {
     tries: u32,
-    /// When the last one was given back.
+    /// When a try was last given back.
     since: Time,
 }
 
@@ -117,16 +120,16 @@ impl Default for Guard {
 }
 
 impl Guard {
-    /// Lets pass who says this in `Authorization` (RFC 6750 section 2.1).
+    /// Checks the token in `Authorization` (RFC 6750 section 2.1).
     ///
     /// # Errors
-    /// Why not.
+    /// Why it does not pass.
     pub fn check(&mut self, now: Time, token: &Token, authorization: Option<&str>) -> Result<(), Denied> {
         let said = authorization.and_then(|value| value.split_once(' '));
         let Some((_, said)) = said.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) else {
             return Err(Denied::Absent);
         };
-        // First, and however many were wrong: otherwise a guesser could lock the operator out.
+        // First, however many were wrong: otherwise a guesser could lock the operator out.
         if token.is(said.trim()) {
             return Ok(());
         }
@@ -158,7 +161,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         let read = |text: &[u8], mode| {
-            // One that may only be read is not written again.
+            // A file that is read-only cannot be written again.
             let _ = fs::remove_file(&path);
             fs::write(&path, text).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -203,7 +206,7 @@ mod tests {
         for said in ["Bearer the right on", "Bearer the right one!", "Bearer ", "Bearer x"] {
             assert_eq!(at(100, Some(said)), Err(Denied::Wrong), "{said}");
         }
-        // The right one is no wrong one, and does not make up for any.
+        // The right token does not count as a wrong one, and does not make up for any.
         (0..6).for_each(|_| {
             assert_eq!(at(100, Some("Bearer the right one")), Ok(()));
             assert_eq!(at(100, Some("Bearer x")), Err(Denied::Wrong));

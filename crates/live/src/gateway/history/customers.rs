@@ -1,6 +1,6 @@
 //! The largest customers of a direction, and the last hour of each.
 //!
-//! Memory: as of flows, for at most [`MAX_KEPT`] of each direction.
+//! Memory: as for flows, for at most [`MAX_KEPT`] of each direction.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use super::{Kept, SHOWN, bytes, forget_silent, per_second, whole_number};
 use crate::gateway::traffic::{CustomerTraffic, MAX_CUSTOMERS, Traffic};
 
-/// Customers of each direction that are kept: those of the last second and some that were there before.
+/// Maximum of customers of each direction in the history: those of the last second and some earlier ones.
 const MAX_KEPT: usize = MAX_CUSTOMERS + MAX_CUSTOMERS / 2;
 
 /// The customers of a direction.
@@ -24,12 +24,12 @@ const MAX_KEPT: usize = MAX_CUSTOMERS + MAX_CUSTOMERS / 2;
 pub(super) struct CustomerCourse {
     /// By name.
     kept: BTreeMap<Arc<str>, Kept>,
-    /// Of the last second, the largest first.
+    /// The customers of the last second, the largest first.
     latest: Vec<Value>,
     active: usize,
 }
 
-/// What a customer has paid for in a direction, where plans say so.
+/// The rates of a customer's plan in a direction.
 struct Plan {
     assured: Rate,
     ceiling: Rate,
@@ -47,7 +47,7 @@ fn plans(config: &GatewayConfig, direction: Direction) -> BTreeMap<&str, Plan> {
 }
 
 impl CustomerCourse {
-    /// Takes note of a second. `entitlements` are those of its flows, if they have any.
+    /// Records a second. `entitlements` are those of its flows, if they have any.
     pub fn note(
         &mut self,
         config: &GatewayConfig,
@@ -58,7 +58,7 @@ impl CustomerCourse {
     ) {
         // Without names there is one customer, which is the direction.
         let own = if config.customers.is_empty() { &[][..] } else { &traffic.customers[..] };
-        // What flows beyond the largest are entitled to is not known, nor whose they are.
+        // Entitlements and customers of flows beyond the largest ones are unknown.
         let entitlements = entitlements.filter(|_| traffic.active == traffic.flows.len());
         let entitled = |customer: CustomerId| {
             let flows = traffic.flows.iter().zip(entitlements?);
@@ -95,17 +95,17 @@ impl CustomerCourse {
         forget_silent(&mut self.kept, traffic.number + 1, MAX_KEPT);
     }
 
-    /// How many sent in the last second.
+    /// Number of customers that sent in the last second.
     pub const fn active(&self) -> usize {
         self.active
     }
 
-    /// The largest of the last second.
+    /// The largest customers of the last second.
     pub fn latest(&self) -> Value {
         Value::Array(self.latest.clone())
     }
 
-    /// The name and the hour of the one with this number.
+    /// The name and the series of the customer with this number.
     pub fn find(&self, number: u64) -> Option<(&str, &Kept)> {
         self.kept.iter().find(|(_, kept)| kept.number == number).map(|(name, kept)| (&**name, kept))
     }

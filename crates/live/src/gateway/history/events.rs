@@ -1,4 +1,4 @@
-//! What happened, in bounded memory.
+//! Events, in bounded memory.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,15 @@ use serde_json::{Value, json};
 use crate::gateway::guarantees::Exceeded;
 use crate::gateway::snapshot::Snapshot;
 
-/// Events that are kept, the latest. Chosen: four of each kind and minute of an hour fit.
+/// Maximum of events, the latest. Chosen: four of each kind and minute of an hour fit.
 const MAX_EVENTS: usize = 2_048;
-/// Bytes of the description of an event. Chosen: a reload that changes a dozen keys.
+/// Maximum bytes of the description of an event. Chosen: a reload that changes a dozen keys.
 const MAX_TEXT: usize = 1_024;
-/// Events of a kind and description within this time are one with a count. Chosen: a mark on the time axis is as wide.
+/// Events of a kind and description within this time are one event with a count. Chosen: the width of a mark
+/// on the time axis.
 const TOGETHER: Span = Span::from_secs(10);
 
-/// What kind of event it is.
+/// The kind of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::gateway) enum Kind {
     /// A reload was applied.
@@ -52,7 +53,7 @@ impl Kind {
     }
 }
 
-/// At the end of a longer text.
+/// Ends a text that was cut.
 const MORE: &str = "\n…";
 
 #[derive(Debug)]
@@ -68,11 +69,11 @@ struct Event {
 pub(super) struct Events(VecDeque<Event>);
 
 impl Events {
-    /// This happened so often at `now`.
+    /// Adds an event at `now` that happened `count` times.
     pub fn add(&mut self, now: Time, kind: Kind, mut what: String, count: u64) {
         if what.len() > MAX_TEXT {
             let most = (0..=MAX_TEXT - MORE.len()).rev().find(|&at| what.is_char_boundary(at)).unwrap_or(0);
-            // Whole lines, if it has more than one.
+            // Cuts at a line, if the text has more than one.
             let whole = what[..most].rfind('\n').unwrap_or(most);
             what.truncate(whole);
             what.push_str(MORE);
@@ -88,14 +89,14 @@ impl Events {
         self.0.push_back(Event { at: now, kind, what, count });
     }
 
-    /// The last of them, at most so many, the oldest first.
+    /// The latest events, at most `most`, the oldest first.
     pub fn json(&self, most: usize) -> Value {
         let event = |Event { at, kind, what, count }: &Event| json!({ "at": at.as_secs_f64(), "kind": kind.name(), "what": what, "count": count });
         Value::Array(self.0.iter().skip(self.0.len().saturating_sub(most)).map(event).collect())
     }
 }
 
-/// What happened between two snapshots, how often.
+/// Events between two snapshots, with their counts.
 pub(super) fn changes(before: &Snapshot, after: &Snapshot) -> Vec<(Kind, String, u64)> {
     let mut found = Vec::new();
     let mut add = |kind, what: String, counts: [u64; 2]| {

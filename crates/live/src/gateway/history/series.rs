@@ -5,10 +5,10 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-/// Seconds that are kept.
+/// Number of seconds.
 pub(super) const SECONDS: usize = 3_600;
 
-/// Rows of `N` values. What is missing is NaN.
+/// Rows of `N` values. Missing values are NaN.
 #[derive(Debug)]
 pub(super) struct Series<const N: usize> {
     rows: VecDeque<[f32; N]>,
@@ -28,13 +28,13 @@ impl<const N: usize> Series<N> {
         self.next
     }
 
-    /// Adds the row of this second, which is later than all before.
+    /// Adds the row of this second, which is later than all others.
     pub fn push(&mut self, second: u64, row: [f32; N]) {
         if self.rows.is_empty() {
             self.next = second;
         }
         let missing = second.saturating_sub(self.next).min(SECONDS as u64 - 1) as usize;
-        // First, or the buffer would grow for them.
+        // First, or the buffer would grow.
         let excess = (self.rows.len() + missing + 1).saturating_sub(SECONDS);
         self.rows.drain(..excess);
         self.rows.extend(std::iter::repeat_n([f32::NAN; N], missing));
@@ -47,7 +47,7 @@ impl<const N: usize> Series<N> {
         self.next - self.rows.len() as u64..self.next
     }
 
-    /// A value of these seconds, written by `write`.
+    /// The values of these seconds in a column, converted by `write`.
     pub fn column(&self, column: usize, seconds: Range<u64>, write: impl Fn(f32) -> Value) -> Vec<Value> {
         let first = self.range().start;
         let row = |second: u64| self.rows.get(second.checked_sub(first)? as usize);
@@ -71,7 +71,7 @@ mod tests {
         (10..5_000).for_each(|second| series.push(second, [0.0, second as f32]));
         assert_eq!((series.range(), series.rows.len()), (1_400..5_000, SECONDS));
         assert_eq!(column(&series, 1_399..1_402), json!([null, 1_400.0, 1_401.0]));
-        // A gap of more than that takes no more memory.
+        // A longer gap takes no more memory.
         series.push(u64::from(u32::MAX), [0.0; 2]);
         assert_eq!(series.rows.len(), SECONDS);
         assert!(series.rows.capacity() <= 2 * SECONDS, "{}", series.rows.capacity());

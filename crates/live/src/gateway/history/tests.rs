@@ -1,4 +1,4 @@
-//! What is kept, and for how long.
+//! The contents of the history, and for how long it keeps them.
 
 use apportion_core::packet::CustomerId;
 use apportion_core::units::{Bytes, Weight};
@@ -20,7 +20,7 @@ fn snapshot() -> Snapshot {
     gateway.snapshot(Arc::new(config), &Histogram::default())
 }
 
-/// A second in which these flows sent so many bytes up.
+/// A second in which these flows sent these numbers of bytes up.
 fn second(number: u64, flows: impl Iterator<Item = (u64, u64)>) -> Arc<Snapshot> {
     let terms = Terms { weight: Weight::default(), guarantee: Rate::ZERO, customer: CustomerId::OTHERS };
     let flow = |(name, bytes): (u64, u64)| FlowTraffic {

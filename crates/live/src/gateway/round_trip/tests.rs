@@ -1,4 +1,4 @@
-//! Crafted segments: what measures a half, and what does not.
+//! Crafted segments that yield a sample of a half, and others that do not.
 
 use apportion_core::random::Stream;
 use apportion_core::units::Bytes;
@@ -33,12 +33,12 @@ fn stamps(value: u32, echo: u32) -> Option<Timestamps> {
     Some(Timestamps { value, echo: Some(echo) })
 }
 
-/// A segment of no data with this TSval leaves.
+/// A segment without data leaves with this TSval.
 fn stamp(half: &mut Half, now: Time, value: u32) {
     half.departed(now, ack(1), stamps(value, 0));
 }
 
-/// The answer has this echo and acknowledges nothing new.
+/// An answer with this echo arrives, and acknowledges nothing new.
 fn echo(half: &mut Half, now: Time, echo: u32) -> bool {
     half.answered(now, ack(0), stamps(0, echo))
 }
@@ -55,7 +55,7 @@ fn the_syn_and_its_answer_are_the_first_sample_and_later_ones_make_it_shorter_on
     assert!(half.answered(at(30), Segment { flags: SYN | ACK, ..ack(100) }, None));
     assert!(!half.answered(at(31), ack(100), None), "once");
     assert_eq!(shortest(&mut half, at(31)), Some(ms(30)));
-    // One segment at a time: that of 100 B is timed, and answered together with that of 200 B behind it.
+    // One segment at a time: the one of 100 B is timed, and answered together with the 200 B behind it.
     half.departed(at(40), data(100, 100), None);
     half.departed(at(50), data(200, 200), None);
     assert!(!half.answered(at(60), ack(199), None));
@@ -68,14 +68,14 @@ fn the_syn_and_its_answer_are_the_first_sample_and_later_ones_make_it_shorter_on
 
 #[test]
 fn what_was_sent_again_measures_nothing() {
-    // A SYN, and data as a whole, in part, and together with more.
+    // A SYN, and data: repeated whole, in part, and together with more.
     for (first, again) in [(syn(0), syn(0)), (data(5, 10), data(5, 10)), (data(5, 10), data(14, 90))] {
         let mut half = Half::default();
         half.departed(at(0), first, None);
         half.departed(at(500), again, None);
         assert!(!half.answered(at(530), ack(first.sequence.wrapping_add(first.numbers())), None));
         assert_eq!(shortest(&mut half, at(530)), None);
-        // The next new data does.
+        // The next new data yields one.
         half.departed(at(600), data(104, 1), None);
         assert!(half.answered(at(630), ack(105), None));
     }
@@ -84,11 +84,11 @@ fn what_was_sent_again_measures_nothing() {
 #[test]
 fn segments_in_another_order_measure_nothing_wrong() {
     let mut half = Half::default();
-    // What comes before was overtaken: for all that the gateway sees it was sent again.
+    // An earlier segment was overtaken, which looks like a retransmission to the gateway.
     half.departed(at(0), data(100, 100), None);
     half.departed(at(5), data(0, 100), None);
     assert!(!half.answered(at(20), ack(200), None));
-    // TSvals in another order: the newest is timed, and an older one starts nothing.
+    // TSvals out of order: the newest is timed, and an older one starts no sample.
     stamp(&mut half, at(100), 50);
     stamp(&mut half, at(104), 49);
     assert!(!echo(&mut half, at(120), 49));
@@ -103,7 +103,7 @@ fn numbers_and_timestamps_wrap() {
     assert!(!half.answered(at(8), ack(u32::MAX), None));
     assert!(half.answered(at(9), ack(5), None));
     assert!(echo(&mut half, at(12), u32::MAX));
-    // The clock goes on at 0.
+    // The clock wraps to 0.
     stamp(&mut half, at(20), 0);
     assert!(!echo(&mut half, at(24), u32::MAX));
     assert!(echo(&mut half, at(27), 0));
@@ -120,7 +120,7 @@ fn the_first_segment_with_a_timestamp_is_timed_to_the_first_that_echoes_it() {
     stamp(&mut half, at(10), 2);
     assert!(!echo(&mut half, at(40), 0));
     assert!(echo(&mut half, at(41), 1) && !echo(&mut half, at(45), 1));
-    // 2 departed while 1 was under way, and is not timed; of the two together 3 is passed over.
+    // 2 departed while 1 was in flight, and is not timed; an answer skips 3.
     stamp(&mut half, at(50), 3);
     stamp(&mut half, at(60), 4);
     assert!(!echo(&mut half, at(90), 4));
@@ -150,7 +150,7 @@ fn nobody_can_acknowledge_or_echo_what_has_not_departed() {
         assert!(!half.answered(at(1), ack(number), stamps(0, echo)));
     }
     assert!(!half.answered(at(1), Segment { flags: ACK | RST, ..ack(100) }, stamps(0, 10)));
-    // Of all that, nothing is left.
+    // None of these left any state.
     assert!(half.answered(at(20), ack(100), stamps(0, 10)));
     assert_eq!(shortest(&mut half, at(20)), Some(ms(20)));
 }
@@ -160,7 +160,7 @@ fn an_answer_that_comes_too_late_is_of_something_else() {
     let mut half = Half::default();
     half.departed(at(0), data(0, 1), stamps(1, 0));
     assert!(!half.answered(at(1_001), ack(1), stamps(0, 1)));
-    // One that is never answered is timed no more.
+    // A segment without an answer is given up.
     half.departed(at(2_000), data(1, 1), stamps(2, 0));
     half.departed(at(3_001), data(2, 1), stamps(3, 0));
     assert!(half.answered(at(3_031), ack(3), stamps(0, 3)));
@@ -196,7 +196,7 @@ fn a_round_trip_is_bounded_and_small_changes_are_kept_from_queues() {
     assert!(!trips.confirm(at(0), 1, ms(30)), "a flow that departed nothing");
     trips.half(1, 2);
     assert!(trips.confirm(at(0), 1, ms(30)));
-    // An eighth of 30 ms is 3.75.
+    // An eighth of 30 ms is 3.75 ms.
     assert!(!trips.confirm(at(1), 1, ms(33)) && !trips.confirm(at(2), 1, ms(27)));
     assert!(trips.confirm(at(3), 1, ms(34)));
     for (halves, rtt) in [(ms(1_700), ms(1_000)), (Span::from_micros(20), ms(1))] {

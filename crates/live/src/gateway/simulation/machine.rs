@@ -1,6 +1,6 @@
-//! A machine with two interfaces on which things go wrong: frames, devices, files, the log, and the clock.
+//! A machine with two interfaces and faults in frames, devices, files, the log, and the clock.
 //!
-//! Everything that happens follows from a seed. A fault begins, lasts up to three seconds, and ends; several can overlap.
+//! A seed determines all events. A fault begins, lasts up to three seconds, and ends; several can overlap.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -11,35 +11,35 @@ use apportion_core::units::{Bytes, Span, Time};
 use apportion_linux::netlink::{Device, Offloads};
 use nix::errno::Errno;
 
-/// Frames that the socket of a device holds before the kernel drops some.
+/// Maximum of frames in the socket of a device before the kernel drops some.
 const SOCKET: usize = 256;
-/// Time between bursts of frames, on average.
+/// Mean time between bursts of frames.
 const BURST: Span = Span::from_millis(10);
-/// Time between faults, on average.
+/// Mean time between faults.
 const CALM: Span = Span::from_millis(1_500);
-/// The longest fault.
+/// The longest fault in milliseconds.
 const LONGEST: u64 = 3_000;
-/// Lines of the history.
+/// Maximum of lines of the history.
 const HISTORY: usize = 40;
-/// Frames of the simulation carry this before their number.
+/// Precedes the number in frames of the simulation.
 const MAGIC: [u8; 8] = *b"simulate";
-/// Where that begins: behind Ethernet, IPv4 and UDP.
+/// Offset of the payload: behind Ethernet, IPv4 and UDP.
 const PAYLOAD: usize = 14 + 20 + 8;
 /// Flows of each direction.
 const FLOWS: u64 = 24;
 
-/// What goes wrong.
+/// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Fault {
-    /// The interface is deleted, and made anew at the end.
+    /// The interface is deleted, and created again at the end.
     Deleted,
-    /// The interface is deleted and made anew at once.
+    /// The interface is deleted and created again at once.
     MadeAnew,
     Renamed,
     Down,
     /// Its MTU changes, for good.
     Mtu,
-    /// Somebody turns offloads on, for good.
+    /// Another program turns offloads on, for good.
     OffloadsOn,
     /// The device takes no frames for now.
     Full,
@@ -53,7 +53,7 @@ pub(super) enum Fault {
     DiskFull,
     /// Files cannot be read.
     DiskUnreadable,
-    /// The log takes nothing.
+    /// The log takes no lines.
     Log,
     /// Notifications of changes are lost.
     Unnotified,
@@ -61,7 +61,7 @@ pub(super) enum Fault {
     Stalled,
     /// The gateway is killed.
     Killed,
-    /// Another configuration is applied; it is no fault.
+    /// Another configuration is applied, which is no fault.
     Reloaded,
 }
 
@@ -108,13 +108,13 @@ pub(super) struct SimDevice {
     pub name: String,
     pub device: Device,
     pub offloads: Offloads,
-    /// Frames that came in and were not read.
+    /// Frames received and not read.
     waiting: VecDeque<Vec<u8>>,
-    /// Dropped by the kernel.
+    /// Frames dropped by the kernel.
     missed: u64,
 }
 
-/// What every device begins with.
+/// The offloads of a new device.
 pub(super) const INITIAL: Offloads =
     Offloads { tso: true, gso: true, gro: true, lro: false, tx_checksum: true, rx_checksum: true };
 pub(super) const INITIAL_SEGMENTS: u32 = 65_535;
@@ -123,7 +123,7 @@ pub(super) const NAMES: [&str; 2] = ["inside0", "outside0"];
 #[derive(Debug)]
 pub(super) struct Machine {
     pub now: Time,
-    /// Calls of `wait`.
+    /// Number of calls of `wait`.
     pub steps: u64,
     stream: Stream,
     pub devices: Vec<SimDevice>,
@@ -131,9 +131,9 @@ pub(super) struct Machine {
     pub files: BTreeMap<PathBuf, Vec<u8>>,
     next_burst: Time,
     next_fault: Time,
-    /// Faults that last, by port, with their ends.
+    /// Active faults, by port, with their ends.
     active: Vec<(Fault, usize, Time)>,
-    /// The last time that something was wrong, and that something was which may keep frames from passing.
+    /// The last time of any fault, and of one that may keep frames from passing.
     pub wrong: Time,
     pub link_wrong: Time,
     /// For the driver: the monitor has a message, the gateway is killed, or gets another configuration.
@@ -142,19 +142,20 @@ pub(super) struct Machine {
     pub reloaded: bool,
     /// The wait of the gateway ends at once.
     pub woken: bool,
-    /// Given to the last frame that was read.
+    /// The number of the last frame that was read.
     ordinal: u64,
-    /// The last of each flow that was sent, by port.
+    /// The last frame of each flow that was sent, by port.
     sent: BTreeMap<(usize, u16), u64>,
-    /// Frames for the gateway, and those that it sent, since all has been well for a second, by the port that they came in by.
+    /// Frames for the gateway, and frames that it sent, since the machine has been well for a second, by the
+    /// port by which they entered.
     pub passed: [(u64, u64); 2],
     /// Lines that the log took and refused.
     pub lines: (u64, u64),
     /// How often each fault began.
     pub count: BTreeMap<Fault, u64>,
-    /// Faults that never happen.
+    /// Faults that are switched off.
     without: Vec<Fault>,
-    /// The latest faults, with the time of their beginning and end, and lines of the log.
+    /// The latest faults, with their begin and end, and lines of the log.
     pub history: VecDeque<String>,
 }
 
@@ -188,7 +189,7 @@ impl Machine {
         machine
     }
 
-    /// Adds to the history.
+    /// Adds a line to the history.
     pub fn note(&mut self, line: String) {
         if self.history.len() == HISTORY {
             self.history.pop_front();
@@ -235,18 +236,18 @@ impl Machine {
         self.devices.iter_mut().find(|it| it.device.index == index)
     }
 
-    /// Whether nothing has been wrong for a second.
+    /// Whether there has been no fault for a second.
     pub fn is_well(&self) -> bool {
         self.active.is_empty() && self.now.since(self.wrong) > Span::from_secs(1)
     }
 
-    /// Whether frames have had no reason not to pass for a second. A full disk is none.
+    /// Whether no fault has kept frames from passing for a second. A full disk does not.
     pub fn can_pass(&self) -> bool {
         let concerns_link = |(fault, _, _): &(Fault, usize, Time)| fault.concerns_link();
         !self.active.iter().any(concerns_link) && self.now.since(self.link_wrong) > Span::from_secs(1)
     }
 
-    /// Waits until then, or until something happens before; whether the wait is to end.
+    /// Waits until `until` or an earlier event. Returns whether the wait ends.
     pub fn wait(&mut self, until: Time) -> bool {
         self.steps += 1;
         let ends = self.active.iter().map(|(_, _, end)| *end).min().unwrap_or(Time::MAX);
@@ -271,7 +272,7 @@ impl Machine {
         std::mem::take(&mut self.woken) || self.below(16) == 0
     }
 
-    /// With this mean, at most twice as long.
+    /// A random span with this mean, at most twice as long.
     fn random_span(&mut self, mean: Span) -> Span {
         Span::from_nanos(1 + self.below(2 * mean.as_nanos()))
     }
@@ -296,7 +297,7 @@ impl Machine {
         }
     }
 
-    /// A frame of a random flow, or now and then a malformed one.
+    /// A frame of a random flow, or rarely a malformed one.
     fn frame(&mut self, port: usize) -> Vec<u8> {
         let length = PAYLOAD + MAGIC.len() + 8 + self.below(1_400) as usize;
         let mut frame = vec![0; length];
@@ -321,7 +322,7 @@ impl Machine {
         frame
     }
 
-    /// The next frame that the device with this index received, with a number; none if it has none.
+    /// The next frame that the device with this index received; none if there is none.
     pub fn read(&mut self, index: u32) -> Option<Vec<u8>> {
         let mut frame = self.by_index(index)?.waiting.pop_front()?;
         self.ordinal += 1;
@@ -336,12 +337,12 @@ impl Machine {
         self.by_index(index).is_some_and(|device| !device.waiting.is_empty())
     }
 
-    /// What the kernel dropped at this device since the last call.
+    /// Frames that the kernel dropped at this device since the last call.
     pub fn take_missed(&mut self, index: u32) -> u64 {
         self.by_index(index).map_or(0, |device| std::mem::take(&mut device.missed))
     }
 
-    /// Sends some of these frames, of which there is at least one, by the device with this index. How many.
+    /// Sends some of these frames, at least one, by the device with this index. Returns how many.
     pub fn send(&mut self, index: u32, frames: &mut dyn Iterator<Item = Vec<u8>>) -> io::Result<usize> {
         let Some(device) = self.by_index(index) else { return Err(Errno::ENXIO.into()) };
         let port = device.port;
@@ -363,7 +364,7 @@ impl Machine {
         Ok(sent)
     }
 
-    /// Order per flow, and no frame twice.
+    /// Checks the order of each flow, and that no frame leaves twice.
     fn check_sent(&mut self, port: usize, frame: &[u8]) {
         if !is_numbered(frame) {
             return;
@@ -379,7 +380,7 @@ impl Machine {
 
 /// Faults.
 impl Machine {
-    /// A gateway has started.
+    /// Notes that a gateway has started.
     pub fn start(&mut self) {
         self.link_wrong = self.now;
         self.passed = [(0, 0); 2];
@@ -417,7 +418,7 @@ impl Machine {
                 self.devices.remove(at);
                 self.create(port);
             }
-            // Before the gateway has found it, it is one that is not there.
+            // Until the gateway has found it, it counts as absent.
             (Fault::Renamed, Some(_)) if !self.can_pass() => return,
             (Fault::Renamed, Some(at)) => {
                 self.devices[at].name = format!("renamed{port}");

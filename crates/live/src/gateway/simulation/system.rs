@@ -17,7 +17,7 @@ use nix::errno::Errno;
 use super::machine::{Fault, Machine, SimDevice};
 use crate::gateway::log::{Lost, Output, write_to};
 
-/// The machine, for all who use it.
+/// The machine, shared by all its users.
 #[derive(Clone, Debug)]
 pub(super) struct System(Arc<Mutex<Machine>>);
 
@@ -36,7 +36,7 @@ impl System {
 pub(super) struct SimSocket {
     index: u32,
     hardware: [u8; 6],
-    /// A socket whose device goes says so once.
+    /// Whether the socket has reported that its device is gone, which it does once.
     has_said: bool,
 }
 

@@ -7,35 +7,35 @@ use super::*;
 
 const MS: Span = Span::from_millis(1);
 
-/// A link whose rate changes, and what it is used by.
+/// A link whose rate changes, and its load.
 #[derive(Clone, Debug)]
 struct Trial {
-    /// Each for so many milliseconds, one after another.
+    /// Rates one after another, each for a time in milliseconds.
     rates: Vec<(u64, Rate)>,
     rtt: Span,
-    /// Answers come up to this much later by chance.
+    /// The largest random delay of an answer.
     noise: Span,
-    /// The part of the rate that is offered.
+    /// The fraction of the rate that is offered.
     offered: f64,
     bounds: (Rate, Rate),
-    /// An answer in so many milliseconds.
+    /// Milliseconds between answers.
     every: u64,
-    /// From then on the path is longer by so much.
+    /// From this time on the path is longer by this span.
     detour: Option<(Time, Span)>,
     /// Two connections of eight answer late.
     lies: bool,
-    /// No answers come from then to then.
+    /// A period without answers.
     silence: Option<(Time, Time)>,
 }
 
-/// What came of it.
+/// The outcome of a trial.
 #[derive(Debug)]
 struct Outcome {
-    /// 95 % of the time the queue of the link was shorter, in the second half of what was tried of each rate.
+    /// 95th percentile of the link's queueing delay, in the second half of each rate.
     p95: Span,
-    /// All of it.
+    /// The same over all the time.
     p95_of_all: Span,
-    /// The part of the link's rate that was used, and the same in the second half of each.
+    /// The used fraction of the link's rate, over all the time and in the second half of each rate.
     used: f64,
     used_later: f64,
     findings: Findings,
@@ -94,7 +94,7 @@ impl Trial {
                 let is_silent = self.silence.is_some_and(|(from, to)| (from..to).contains(&now));
                 if ms % self.every == 0 && !is_silent {
                     let noise = self.noise.as_nanos() * (chance >> 40) / (1 << 24);
-                    // What takes longer is given up.
+                    // An answer that takes longer is given up.
                     let detour = self.detour.filter(|(from, _)| now >= *from).map_or(Span::ZERO, |it| it.1);
                     let connection = (ms / self.every % 8) as u32;
                     let seen = match connection {
@@ -137,13 +137,13 @@ const SLOWER: [(u64, u64); 3] = [(20, 20), (20, 5), (20, 20)];
 
 #[test]
 fn it_follows_a_link_that_slows_down_and_recovers() {
-    // What is sent for a round trip after the change waits, however the rate is found.
+    // Packets sent in the round trip after the change wait, however the rate is estimated.
     for (rtt, bound) in [(2, 30), (20, 30), (60, 30), (120, 80)] {
         let outcome = Trial { rtt: ms(rtt), ..Trial::new(&SLOWER) }.run();
         assert!(outcome.p95_of_all < ms(bound), "{rtt} ms: {outcome:?}");
         assert!(outcome.used > 0.9, "{rtt} ms: {outcome:?}");
     }
-    // A fixed rate has one or the other.
+    // A fixed rate has either a queue or a low use.
     let fixed = |mbit| {
         let rate = Rate::from_mbit(mbit);
         Trial { bounds: (rate, rate), ..Trial::new(&SLOWER) }.run()
@@ -155,7 +155,7 @@ fn it_follows_a_link_that_slows_down_and_recovers() {
 #[test]
 fn a_rate_grows_only_where_it_is_used() {
     let outcome = Trial { offered: 0.5, ..Trial::new(&[(20, 100), (20, 10), (20, 100)]) }.run();
-    // It had fallen to what passes with a load of half of it.
+    // The rate had fallen to the half that the load fills.
     assert!(outcome.rate < Rate::from_mbit(25), "{outcome:?}");
     let busy = Trial::new(&[(20, 100), (20, 10), (20, 100)]).run();
     assert_eq!(busy.rate, Rate::from_mbit(25));
@@ -169,7 +169,7 @@ fn the_lowest_rate_is_left_again_after_a_pause() {
     let mut lowest = auto.rate();
     for at in 0..30_000_u64 {
         let now = Time::from_millis(at);
-        // Nothing passes for a while, then little is sent, then as much as may be.
+        // First no packets pass, then few are sent, then as many as possible.
         let (delay, load) = match at {
             ..6_000 => (ms(900), 1.0),
             6_000..20_000 => (ms(0), 0.1),
@@ -191,7 +191,7 @@ fn a_path_that_is_longer_from_then_on_is_no_queue() {
     let outcome = Trial { detour, ..Trial::new(&[(60, 20)]) }.run();
     assert_eq!(outcome.findings.foreign, 1, "{outcome:?}");
     assert!(outcome.used_later > 0.95 && outcome.rate > Rate::from_mbit(17), "{outcome:?}");
-    // A queue that is really there is never taken for one.
+    // A real queue never counts as foreign.
     assert_eq!(Trial::new(&SLOWER).run().findings.foreign, 0);
 }
 
@@ -231,7 +231,8 @@ fn without_answers_the_rate_stays() {
 
 #[test]
 fn behind_the_queue_what_comes_in_is_what_the_link_passes() {
-    // Senders take the rate that the shaper had a round trip ago, and a little more; the link is before it.
+    // Senders take the rate that the shaper had a round trip ago, and a little more; the link is before the
+    // shaper.
     let params = AutorateParams { bottleneck: Bottleneck::Before, ..PARAMS };
     let (mut auto, mut waiting) = (Autorate::new(Time::ZERO, params), 0.0_f64);
     let mut rates = VecDeque::from([PARAMS.most.bytes_in(MS).get() as f64; 40]);
@@ -249,7 +250,7 @@ fn behind_the_queue_what_comes_in_is_what_the_link_passes() {
         if at >= 30_000 {
             delays.push(delay);
         }
-        // The answer of what left before the queue that it then met.
+        // The answer to the packet that left before the queue that it met.
         let took = ms(40) + delay;
         let departed = Time::from_nanos(now.as_nanos().saturating_sub(took.as_nanos()));
         auto.answered(Answer {
@@ -267,7 +268,7 @@ fn behind_the_queue_what_comes_in_is_what_the_link_passes() {
     assert!(p95 < ms(40) && passed > 0.9, "{p95:?}, {passed}: {:?}", auto.findings());
 }
 
-/// Answers of one packet a review, `delay` late, at a shaper that is busy; each a second after the one before.
+/// One answer per review, with this `delay`, at a busy shaper; each a second after the one before.
 fn lone_answers(auto: &mut Autorate, from: u64, seconds: u64, delay: Span) {
     for at in from * 1_000..(from + seconds) * 1_000 {
         let now = Time::from_millis(at);
@@ -296,7 +297,7 @@ fn a_single_answer_lowers_the_rate_by_what_it_says() {
 
 #[test]
 fn answers_that_left_almost_together_do_not_tell_growth() {
-    // Four packets within a millisecond, of which the last ones waited 5 ms longer by chance.
+    // Four packets within a millisecond, the last of which waited 5 ms longer at random.
     let mut auto = Autorate::new(Time::ZERO, PARAMS);
     for at in 0..200 {
         auto.moved(Time::from_millis(at), auto.rate().bytes_in(MS));
@@ -317,7 +318,7 @@ fn a_packet_that_waits_for_a_few_others_on_a_slow_link_is_no_queue_of_others() {
     let mut auto = Autorate::new(Time::ZERO, params);
     lone_answers(&mut auto, 0, 20, ms(25));
     assert_eq!(auto.findings().foreign, 0, "{:?}", auto.findings());
-    // What is above half of that may be.
+    // Delays above half of that are allowed.
     lone_answers(&mut auto, 20, 20, ms(60));
     assert_eq!(auto.findings().foreign, 1, "{:?}", auto.findings());
 }
@@ -327,7 +328,7 @@ fn what_counts_as_part_of_the_path_is_bounded_altogether() {
     let mut auto = Autorate::new(Time::ZERO, PARAMS);
     lone_answers(&mut auto, 0, 40, ms(150));
     assert_eq!(auto.findings().foreign, 1, "{:?}", auto.findings());
-    // A queue of 350 ms is one, however it began.
+    // A queue of 350 ms counts, however it began.
     lone_answers(&mut auto, 40, 40, ms(350));
     assert_eq!((auto.findings().foreign, auto.rate()), (1, PARAMS.least), "{:?}", auto.findings());
     assert!(auto.foreign <= FOREIGN);
@@ -346,7 +347,8 @@ fn it_works_at_rates_and_round_trips_far_from_those_of_a_home() {
     let fast =
         Trial { rtt: ms(5), bounds, every: 1, ..Trial::new(&[(20, 9_000), (20, 2_000), (20, 10_000)]) };
     let satellite = Trial { rtt: ms(600), ..Trial::new(&[(60, 20), (60, 5), (60, 20)]) };
-    // Three packets of 64 kb/s take 568 ms; what is sent within a round trip of 600 ms is not seen before.
+    // Three packets of 64 kb/s take 568 ms; packets sent within a round trip of 600 ms are seen only
+    // afterwards.
     for (trial, bound) in [(slow, 600), (fast, 30), (satellite, 60)] {
         let outcome = trial.run();
         assert!(outcome.p95 < ms(bound) && outcome.used_later > 0.9, "{bound} ms: {outcome:?}");
@@ -355,7 +357,7 @@ fn it_works_at_rates_and_round_trips_far_from_those_of_a_home() {
 
 #[test]
 fn answers_that_come_again_after_a_minute_are_followed() {
-    // The link slows down while nothing is answered.
+    // The link slows down while there are no answers.
     let silence = Some((Time::from_secs(20), Time::from_secs(70)));
     let outcome = Trial { silence, ..Trial::new(&[(20, 20), (130, 5)]) }.run();
     assert!(outcome.p95 < ms(30) && outcome.used_later > 0.9, "{outcome:?}");
@@ -396,7 +398,7 @@ fn trials() -> impl Strategy<Value = Trial> {
 proptest! {
     #![proptest_config(cases(100))]
 
-    /// On any path, once the rate of the link has been the same for a while.
+    /// The rate settles on any path, once the rate of the link has been constant for a while.
     #[test]
     fn it_finds_the_rate_of_any_link(trial in trials()) {
         let outcome = trial.run();
@@ -406,7 +408,7 @@ proptest! {
         prop_assert!(outcome.used_later > 0.9, "{outcome:?}");
     }
 
-    /// Whatever comes, the rate is within its bounds, and memory is bounded.
+    /// On any input the rate is within its bounds, and memory is bounded.
     #[test]
     fn nothing_leads_out_of_bounds(
         events in prop::collection::vec((0_u64..u64::MAX, 0_u64..u64::MAX, any::<u32>(), 0_u64..3_000), 1..600),

@@ -9,7 +9,7 @@ use super::*;
 
 const TOKEN: &str = "0123456789abcdef0123";
 
-/// A gateway with a token, and this beyond interfaces and addresses.
+/// A gateway with a token, and with `own` after interfaces and addresses.
 fn place(own: &str) -> Place {
     Place::of(|folder| {
         let token = folder.join("token");
@@ -19,13 +19,13 @@ fn place(own: &str) -> Place {
     })
 }
 
-/// An address that is free.
+/// A free address.
 fn metrics() -> String {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     format!("metrics = \"{}\"\n", free.local_addr().unwrap())
 }
 
-/// A client of the page that has sent this.
+/// A client of the page that sent this request.
 fn send(place: &mut Place, request: &str) -> TcpStream {
     let address = place.control.readers.listener().unwrap().local_addr().unwrap();
     let mut client = TcpStream::connect(address).unwrap();
@@ -43,7 +43,7 @@ fn posted(fields: &str, body: &Value) -> String {
     )
 }
 
-/// Status and body of the answer to this request, once both threads had their turns.
+/// Status and body of the answer to this request, after a turn of both threads.
 fn asked(place: &mut Place, request: &str) -> (u16, String) {
     let mut client = send(place, request);
     place.move_packets();
@@ -59,7 +59,7 @@ fn fields(token: &str) -> String {
     format!("Authorization: Bearer {token}\r\nContent-Type: application/json; charset=utf-8\r\n")
 }
 
-/// Asks for this change with the token.
+/// Sends this change with the token.
 fn change(place: &mut Place, body: &Value) -> (u16, String) {
     asked(place, &posted(&fields(TOKEN), body))
 }
@@ -71,7 +71,7 @@ fn revision(place: &mut Place) -> String {
     stats["control"]["revision"].as_str().unwrap().to_owned()
 }
 
-/// Looks at a change and applies it; what changed.
+/// Previews a change and applies it. Returns the changes.
 fn apply(place: &mut Place, set: &Value) -> Value {
     let mut body = json!({ "revision": revision(place), "set": set });
     let (status, shown) = change(place, &body);
@@ -92,7 +92,7 @@ fn apply(place: &mut Place, set: &Value) -> Value {
 const DIVIDED: &str = "up = { rate = \"1Mbit\", queue = { kind = \"drr\", limit = \"50p\" } }\ndown.rate = \"1Mbit\"\n\
     [[rule]]\nname = \"one\"\nto_port = 5001\n[[rule]]\nname = \"other\"\nto_port = 5002\n";
 
-/// The part of the first rule in the last second.
+/// The share of the first rule in the last second.
 fn share(place: &mut Place, until: Time) -> f64 {
     while place.runner.gateway.now() < until {
         place.move_packets();
@@ -116,7 +116,7 @@ fn a_weight_that_is_set_moves_the_shares_and_a_reload_takes_it_back() {
     let near = |share: f64, due: f64| assert!((share / due - 1.0).abs() < 0.05, "{share} of {due}");
     near(share(&mut place, Time::from_millis(4_050)), 0.5);
     let file = fs::read_to_string(place.folder.path().join("x.toml")).unwrap();
-    // To look at a change is not to make it.
+    // A preview changes nothing.
     let body = json!({ "revision": revision(&mut place), "set": { "rule.one.weight": 3 } });
     assert!(change(&mut place, &body).1.contains("\"changes\":[\"rule.one.weight: 1.0 -> 3.0\"]"));
     near(share(&mut place, Time::from_millis(6_050)), 0.5);
@@ -150,7 +150,7 @@ fn rates_and_queues_are_set_together_and_offered_as_they_are() {
     let set = &offered["set"];
     assert_eq!((&set["up.rate"], &set["rule.one.weight"]), (&json!("2Mbit"), &json!(1.0)));
     assert!(set["up.queue"].as_str().unwrap().starts_with("{ kind = \"stfq\""), "{set}");
-    // What is set to what it is changes nothing, and cannot be confirmed.
+    // A value that is set already is no change, and cannot be confirmed.
     let body = json!({ "revision": revision(&mut place), "set": set });
     let same: Value = serde_json::from_str(&change(&mut place, &body).1).unwrap();
     assert_eq!((&same["changes"], &same["confirm"]), (&json!([]), &Value::Null));
@@ -192,7 +192,7 @@ fn what_may_not_change_something_is_told_why() {
     let foreign = posted(&(bearer + json), &body).replace("localhost", "example.com");
     assert_eq!(asked(&mut place, &foreign).0, 421);
     assert_eq!(asked(&mut place, "OPTIONS /change HTTP/1.1\r\nHost: localhost\r\n\r\n").0, 405);
-    // The socket for commands has no token, and no changes.
+    // The socket for commands takes no token, and no changes.
     assert!(place.answer("POST /change").starts_with("HTTP/1.0 405 "));
     for _ in 0..20 {
         let _ = asked(&mut place, &posted(&fields("wrong"), &body));

@@ -1,4 +1,4 @@
-//! Customers in what the page reads.
+//! Customers in the data of the page.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::gateway::log::logged;
 const PLANS: &str = "name,parent,addresses,up,up_min,down\nsite,,,1Mbit,,1Mbit\nsmith,site,10.0.0.5,,600kbit,\n\
     jones,site,10.0.0.6,,300kbit,\nothers,site,,10kbit,,10kbit\n";
 
-/// Runs for six seconds in which two customers and senders without a customer send more up than there is.
+/// Runs for six seconds, in which two customers and senders without a customer exceed the rate up.
 fn place(own: &str) -> Place {
     let mut place = Place::of(|folder| {
         fs::write(folder.join("plans.csv"), PLANS).unwrap();
@@ -61,7 +61,7 @@ fn customers_are_shown_with_their_weights_and_entitlements_and_have_a_history() 
     let rates = history["bytes_per_second"].as_array().unwrap();
     assert_eq!((&history["customer"], &history["direction"]), (&json!("jones"), &json!("up")));
     assert!(rates.len() >= 5 && rates[4] == up["customers"][1]["bytes_per_second"], "{history}");
-    // Numbers are of flows or of customers.
+    // A number belongs to a flow or to a customer.
     for path in [format!("/history?flow={number}"), "/history?customer=99".to_owned()] {
         assert!(place.answer(&format!("GET {path}")).starts_with("HTTP/1.0 404 "), "{path}");
     }
@@ -80,10 +80,10 @@ fn customers_of_plans_are_shown_with_what_they_are_assured_and_their_ceiling() {
         near(&own["plan_bytes_per_second"], assured);
         near(&own["ceiling_bytes_per_second"], 125e3);
         assert_eq!(own["entitlement_bytes_per_second"], Value::Null);
-        // Of 1 Mb/s 10 % are left to both.
+        // 10 % of 1 Mb/s are left for both to borrow.
         assert!(own["bytes_per_second"].as_f64().unwrap() > 0.95 * assured, "{own}");
     }
-    // The counters of the same packets.
+    // The counters count the same packets.
     let counted = &stats["directions"]["up"]["customers"];
     assert!(counted["smith"]["sent_packets"].as_u64().unwrap() > 0, "{counted}");
 }
@@ -120,7 +120,7 @@ fn a_reload_of_plans_says_what_changed_in_them_and_gives_the_queue_their_classes
     );
     assert!(lines[2].starts_with("WARN plans: up_min is below") && lines.len() == 3, "{log}");
     let answer = got(&mut client);
-    // Settings that are read back as they were written are no problem.
+    // Settings that read back as written are no problem.
     let (_, said) = answer.split_once("\r\n\r\n").unwrap();
     let (change, warning) = said.split_once('\n').unwrap();
     assert_eq!(change, "plans: jones.up_min: 300kbit -> 200kbit");

@@ -1,4 +1,5 @@
-//! How much work a second and a reload are with many customers: instructions, as Valgrind counts them, which are nearly the same in each run.
+//! The work of a second and of a reload with many customers, in instructions as Valgrind counts them, which
+//! are nearly equal in each run.
 
 use std::process::Command;
 
@@ -6,19 +7,20 @@ use apportion_testing::{child, skip};
 
 use super::*;
 
-/// The settings of [`work_of_customers`], by the environment.
+/// The settings of [`work_of_customers`], as environment variables.
 const SETTINGS: [&str; 3] = ["APPORTION_CUSTOMERS", "APPORTION_SECONDS", "APPORTION_RELOADS"];
-/// Customers that send: all that are kept apart.
+/// Customers that send: as many as traffic keeps apart.
 const SENDING: u64 = crate::gateway::traffic::MAX_CUSTOMERS as u64;
 
-/// A file of plans with so many customers, each with an address.
+/// A file of plans for this number of customers, each with an address.
 fn plans(customers: u64, rate: u64) -> String {
     let line = |i: u64| format!("c{i},site,10.{}.{}.{},{rate}Mbit,1Mbit\n", i >> 16, i >> 8 & 0xff, i & 0xff);
     let customers: String = (0..customers).map(line).collect();
     format!("name,parent,addresses,up,down\nsite,,,1Gbit,1Gbit\nothers,site,,1Mbit,1Mbit\n{customers}")
 }
 
-/// A gateway with plans: so many seconds, in which customers send and somebody looks at the page, and reloads.
+/// Runs a gateway with plans for this number of seconds, in which customers send, a client reads the page,
+/// and the file is reloaded.
 #[test]
 #[ignore = "the other test runs it under Valgrind"]
 fn work_of_customers() {
@@ -31,12 +33,12 @@ fn work_of_customers() {
         text.to_owned()
     });
     let frame = move |number: u64| {
-        // From the first to the last of the file.
+        // Spread over the whole file.
         let [.., a, b, c] = ((number % SENDING) * customers / SENDING).to_be_bytes();
         datagram([[10, a, b, c], [198, 51, 100, 7]], [40_000, 5_000], 986)
     };
     play(&mut place.runner.gateway.engine, 0, [Time::ZERO, Time::from_secs(1_000)], 2 * SENDING, frame);
-    // Those who look at the page ask once a second.
+    // The page asks once a second.
     for second in 1..=seconds {
         while place.runner.gateway.now() < Time::from_millis(1_000 * second + 150) {
             place.move_packets();
@@ -72,7 +74,7 @@ fn instructions(settings: [u64; 3]) -> f64 {
     count.expect("Valgrind counts").trim().parse().unwrap()
 }
 
-/// Whether weights of customers count was once found out for each of them by a list of all.
+/// Guards against a list of all customers for each of them, to find whether their weights count.
 #[test]
 fn a_second_and_a_reload_are_work_in_proportion_to_the_customers() {
     const CUSTOMERS: [u64; 2] = [128, 512];
@@ -86,7 +88,7 @@ fn a_second_and_a_reload_are_work_in_proportion_to_the_customers() {
     });
     for ((few, many), what) in few.into_iter().zip(many).zip(["second", "reload"]) {
         println!("{what}: {few} and {many} instructions");
-        // Four times as many customers: a sort makes it 5.1 times the work, a list for each of them 16.
+        // With four times as many customers a sort does 5.1 times the work, a list for each of them 16 times.
         assert!(few > 1e5 && many < 5.5 * few, "{what}: {few} and {many} instructions");
     }
 }
