@@ -1,22 +1,23 @@
-//! The applications of a scenario, on the kernel's sockets: one thread that plays all of them.
+//! The applications of a scenario, on the kernel's sockets: one thread plays all of them.
 //!
-//! [`Driver::open`] makes every socket inside the namespace of its host, where it belongs whichever thread uses
-//! it; [`Driver::start`] starts the thread. It sleeps until a write, a start or a stop is due, or until a socket
-//! has something to say (epoll(7), level-triggered), and never blocks on a socket.
+//! [`Driver::open`] creates every socket inside the namespace of its host, to which the socket belongs
+//! whichever thread uses it; [`Driver::start`] starts the thread. The thread sleeps until a write, a start or
+//! a stop is due, or until a socket is ready (epoll(7), level-triggered), and never blocks on a socket.
 //!
 //! - A TCP source binds its port, connects at its start, and writes from one buffer of zeros: without end, a
-//!   file, or what its generator says at the time at which it says so. What the socket does not take at once is
-//!   a count of bytes, so that a backlog takes no memory.
-//! - A TCP sink throws away what arrives without copying it (MSG_TRUNC of tcp(7)).
-//! - UDP sends at the times of the generator; a write larger than a datagram is split. A driver that is late
-//!   sends what was due in the meantime and no more. What the system does not take is counted, not repeated.
-//! - Goodput is what sinks read: a socket holds more only for the time that the thread takes to come round.
-//! - Retransmissions and timeouts are the kernel's counts. It does not count fast retransmits.
+//!   file, or the writes of its generator at their times. Bytes that the socket does not take at once are
+//!   only counted, so that a backlog takes no memory.
+//! - A TCP sink discards arriving bytes without copying them (MSG_TRUNC of tcp(7)).
+//! - UDP sends at the times of the generator; a write larger than a datagram is split. A late driver sends
+//!   the writes that fell due meanwhile, and no more. Datagrams that the system refuses are counted, not
+//!   repeated.
+//! - Goodput is what sinks read: their sockets hold data only until the thread's next round.
+//! - Retransmissions and timeouts are counted by the kernel. It does not count fast retransmits.
 //!
-//! Connections that are refused or lost are counted and named; nothing else comes to harm.
+//! Connections that are refused or lost are counted and named; the others continue.
 //!
-//! Cost: per connection some 250 bytes and two descriptors, three where it has an address of its own to come in
-//! at, besides the kernel's sockets; a read or write of up to 1 MiB takes one system call, a datagram one at each
+//! Cost: per connection some 250 bytes and two descriptors, three where its sink has an address of its own,
+//! besides the kernel's sockets; a read or write of up to 1 MiB takes one system call, a datagram one at each
 //! end; samples and totals one for each connection.
 
 mod connection;
@@ -50,7 +51,7 @@ use connection::Driven;
 
 /// Maximum of connections of a scenario. Chosen: two or three descriptors each are far below what systemd grants.
 pub(crate) const MAX_CONNECTIONS: usize = 10_000;
-/// Commands that may wait for the driver.
+/// Maximum of commands that wait for the driver.
 const MAX_COMMANDS: usize = 4_096;
 
 /// One end of a connection.
@@ -67,44 +68,44 @@ pub struct End {
 pub struct Connection {
     /// Index of its flow in the scenario.
     pub flow: u32,
-    /// Where data come from. No two connections have this address and that of the sink in common.
+    /// The source. Two connections differ in this address or in that of the sink.
     pub source: End,
-    /// Where they go. Connections of TCP to one address have the same parameters.
+    /// The sink. TCP connections to one address have the same parameters.
     pub sink: End,
     pub start: Time,
-    /// When its source falls silent; TCP sends what was written before.
+    /// When the source stops; TCP still sends data written before.
     pub stop: Time,
-    /// What carries it.
+    /// The transport.
     pub transport: Transport,
-    /// What it sends.
+    /// The workload of the source.
     pub workload: Workload,
 }
 
-/// What to measure, and when.
+/// The measurements of a run, and their times.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Flows of the scenario.
     pub flows: usize,
     /// Interval of samples.
     pub sample: Span,
-    /// Counts begin here.
+    /// When counting begins.
     pub measure_from: Time,
-    /// The end.
+    /// When the run ends.
     pub stop: Time,
 }
 
-/// What happens while it runs.
+/// A command to a running driver.
 #[derive(Clone, Copy, Debug)]
 pub enum Command {
-    /// The source of each connection of a flow has this rate now; zero silences it.
+    /// Sets the rate of each source of a flow; zero silences it.
     SetRate(u32, Rate),
-    /// A queue has notified a flow of this overload.
+    /// Notifies a flow of a queue's overload.
     Overload(u32, Overload),
-    /// End now.
+    /// Ends the run.
     Stop,
 }
 
-/// What a flow did in the measured part.
+/// Totals of a flow over the measured part.
 #[derive(Clone, Debug, Default)]
 pub struct FlowTotals {
     /// Payload that its sinks read.
@@ -113,11 +114,11 @@ pub struct FlowTotals {
     pub retransmits: u64,
     /// Retransmission timeouts; zero on kernels before 6.7.
     pub timeouts: u64,
-    /// Of a flow of one TCP connection: at the end of each sample interval of the run.
+    /// Samples at the end of each sample interval of the run, for a flow of one TCP connection.
     pub tcp: Vec<TcpSample>,
-    /// Files that arrived, in the order in which they did.
+    /// Files that arrived, in order of arrival.
     pub completions: Vec<Completion>,
-    /// Those before the measured part.
+    /// Files that arrived before the measured part.
     pub earlier: Vec<Completion>,
 }
 
@@ -126,26 +127,26 @@ pub struct FlowTotals {
 pub struct Failure {
     /// Index of its flow.
     pub flow: u32,
-    /// When.
+    /// When it failed.
     pub at: Time,
-    /// What was tried.
+    /// The call that failed.
     pub what: &'static str,
     /// The error of the system call.
     pub error: Errno,
 }
 
-/// What all flows did.
+/// Results of all flows.
 #[derive(Debug)]
 pub struct DriverOutcome {
-    /// In the scenario's order.
+    /// Totals, in the scenario's order.
     pub flows: Vec<FlowTotals>,
-    /// At most one for each connection.
+    /// Failures, at most one for each connection.
     pub failures: Vec<Failure>,
-    /// Datagrams that the system did not take from us.
+    /// Datagrams that the system refused.
     pub unsent: u64,
-    /// How much later than due writes were handed to the system.
+    /// How late writes were handed to the system.
     pub lateness: Histogram,
-    /// What its thread did in the measured part; none if the kernel does not count that.
+    /// CPU use of the thread in the measured part; none if the kernel does not count that.
     pub thread: Option<ThreadShares>,
     /// Whether the kernel reports timeouts.
     pub knows_timeouts: bool,
@@ -158,7 +159,7 @@ pub enum DriverError {
     /// There are more connections than the driver supports.
     #[error("the scenario has {0} connections; the lab runs at most {MAX_CONNECTIONS}")]
     TooMany(usize),
-    /// A connection that the scenario would not have.
+    /// A connection that a valid scenario cannot have.
     #[error("flow {flow}: {what}")]
     Connection {
         /// Index of the flow.
@@ -172,17 +173,17 @@ pub enum DriverError {
          `ulimit -Hn {needed}` as root or LimitNOFILE= of a service"
     )]
     Descriptors {
-        /// How many are needed.
+        /// Descriptors needed.
         needed: u64,
         /// The hard limit.
         limit: u64,
     },
-    /// Flows of a host ask for different TCPs.
+    /// Flows of a host require different TCP settings.
     #[error("host {host}: {conflict}")]
     Conflict {
-        /// Its index.
+        /// Index of the host.
         host: usize,
-        /// In what they differ.
+        /// The setting in which they differ.
         conflict: Conflict,
     },
     /// A namespace cannot be entered.
@@ -203,7 +204,7 @@ pub enum DriverError {
     Socket {
         /// Index of the flow.
         flow: u32,
-        /// What was tried.
+        /// The call that failed.
         what: &'static str,
         address: SocketAddr,
         /// The error of the system call.
@@ -215,7 +216,7 @@ pub enum DriverError {
     /// Waiting failed.
     #[error("the driver cannot wait for sockets: {0}")]
     Wait(Errno),
-    /// A mistake in the driver.
+    /// A bug in the driver.
     #[error("the driver panicked")]
     Panicked,
 }
@@ -229,7 +230,7 @@ pub struct Driver {
 }
 
 impl Driver {
-    /// Sets up the namespaces of `hosts` for what their flows ask of TCP, and opens the sockets.
+    /// Sets up the namespaces of `hosts` for the TCP parameters of their flows, and opens the sockets.
     ///
     /// # Errors
     /// See [`DriverError`].
@@ -237,7 +238,8 @@ impl Driver {
         sockets::open(hosts, connections, plan)
     }
 
-    /// Starts the thread. Its times are those of `clock`, and it runs behind the calling thread, which moves the packets.
+    /// Starts the thread, with the time of `clock` and a lower priority than the calling thread, which moves
+    /// the packets.
     ///
     /// # Errors
     /// [`DriverError::Start`].
@@ -247,25 +249,25 @@ impl Driver {
         let bell = EventFd::from_flags(flags).map_err(|error| DriverError::Start(error.into()))?;
         let (bell, is_over) = (Arc::new(bell), Arc::new(AtomicBool::new(false)));
         let inbox = Inbox { commands: inbox, bell: Arc::clone(&bell), is_over: Arc::clone(&is_over) };
-        // A sender that writes late sends less than its scenario says. Packets come first: a link that waits for a core is late
-        // for all flows.
+        // Packets come first: a source that writes late sends less than its scenario says, but a link that
+        // waits for a core is late for all flows.
         let play = move || run::run(self, clock, &inbox);
         let thread = spawn_behind("applications", play).map_err(DriverError::Start)?;
         Ok(Running { commands, bell, is_over, thread: Some(thread) })
     }
 }
 
-/// Where commands come in.
+/// The queue of commands.
 #[derive(Debug)]
 struct Inbox {
     commands: Receiver<Command>,
-    /// Rung after each of them, and after a change of `is_over`.
+    /// Signalled after each command, and after a change of `is_over`.
     bell: Arc<EventFd>,
-    /// Whether it is to stop.
+    /// Whether the run is to end.
     is_over: Arc<AtomicBool>,
 }
 
-/// A driver at work. It ends when it is dropped.
+/// A running driver. Dropping it ends the run.
 #[derive(Debug)]
 pub struct Running {
     commands: SyncSender<Command>,
@@ -275,9 +277,9 @@ pub struct Running {
 }
 
 impl Running {
-    /// Sends a command without waiting. Whether it was accepted: a driver that has ended accepts nothing, and one
-    /// that is late queues at most 4096 commands. [`Command::Stop`] is always accepted
-    /// and overtakes those that wait.
+    /// Sends a command without waiting. Returns whether it was accepted: a driver that has ended accepts
+    /// none, and a late one queues at most 4096 commands. [`Command::Stop`] is always accepted and overtakes
+    /// waiting commands.
     #[must_use = "a command that was not accepted is lost"]
     pub fn send(&self, command: Command) -> bool {
         let taken = match command {
@@ -287,15 +289,15 @@ impl Running {
             }
             command => self.commands.try_send(command).is_ok(),
         };
-        // A counter that is full has rung already.
+        // A full counter has woken the driver already.
         let _ = self.bell.write(1);
         taken
     }
 
-    /// Waits for its end: at the plan's stop, or after [`Command::Stop`].
+    /// Waits for the end: at the plan's stop, or after [`Command::Stop`].
     ///
     /// # Errors
-    /// If it could not go on.
+    /// If the run failed.
     pub fn finish(mut self) -> Result<DriverOutcome, DriverError> {
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(outcome)) => outcome,
@@ -308,15 +310,15 @@ impl Drop for Running {
     fn drop(&mut self) {
         if let Some(thread) = self.thread.take() {
             let _taken = self.send(Command::Stop);
-            // Its outcome is not needed any more.
+            // The results are not needed any more.
             let _ = thread.join();
         }
     }
 }
 
-/// Makes a socket reset its connection when it is closed, without waiting for data to be sent.
+/// Makes a socket reset its connection when it is closed, without waiting for unsent data.
 fn abandon(socket: &OwnedFd) {
     let now = libc::linger { l_onoff: 1, l_linger: 0 };
-    // A failure leaves an ordinary close.
+    // After a failure the socket is closed in the ordinary way.
     let _ = nix::sys::socket::setsockopt(&socket.as_fd(), nix::sys::socket::sockopt::Linger, &now);
 }

@@ -1,4 +1,4 @@
-//! Why a scenario does not run in the laboratory.
+//! Errors of the laboratory.
 
 use apportion_linux::host::HostError;
 use apportion_linux::namespace::{EnterError, NamespaceError};
@@ -9,36 +9,36 @@ use nix::errno::Errno;
 use super::driver::DriverError;
 use crate::engine::EngineError;
 
-/// Why a scenario cannot be run, or could not to its end.
+/// Why a scenario cannot run, or a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
-    /// It is too large.
+    /// The scenario is too large.
     #[error("the scenario has {count} {what}; at most {most} can be run in the lab")]
     TooMany {
         /// Connections or hosts.
         what: &'static str,
-        /// How many.
+        /// Their number in the scenario.
         count: usize,
-        /// How many there can be.
+        /// Their maximum.
         most: usize,
     },
-    /// It needs what only the simulator can do.
+    /// The scenario needs a feature that only the simulator has.
     #[error("{path}: {message}")]
     Simulated {
-        /// Where in the scenario.
+        /// The path of the key in the scenario.
         path: String,
-        /// What is not supported, and what to do.
+        /// The feature, and what to do.
         message: &'static str,
     },
     /// A queue that the backend cannot carry out.
     #[error("{path}: {message}")]
     Queue {
-        /// Where in the scenario.
+        /// The path of the key in the scenario.
         path: String,
         /// Why not, and what to do.
         message: String,
     },
-    /// A queue outside of the engine cannot be set up, or failed.
+    /// A queue outside the engine cannot be set up, or failed.
     #[error("{0}")]
     QueueFailed(String),
     /// A network namespace cannot be entered without a user namespace.
@@ -61,7 +61,7 @@ pub enum LabError {
     /// The applications cannot be started, or failed.
     #[error(transparent)]
     Driver(#[from] DriverError),
-    /// The thread of the applications takes no more commands: it has ended, or is too late.
+    /// The thread of the applications accepts no more commands: it has ended, or is too late.
     #[error("the thread of the applications takes no more commands; reduce the load of the machine")]
     DriverStalled,
     /// Packets could no longer be moved.

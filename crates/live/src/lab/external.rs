@@ -1,11 +1,12 @@
-//! Queues of links that something outside of the engine carries out, such as the kernel.
+//! Queues of links that something outside the engine carries out, for example the kernel.
 //!
-//! The packets stay here, and a [`StandIn`] of each goes into the external queue: whether and when it comes out again decides about the packet. So
-//! everything around the queue is the same as with a discipline of ours: labels and marks, the transmitter, delay and losses of
-//! the wire, and what is measured. The external queue holds the rate of the link by itself, and behind it the transmitter takes the time of
-//! each packet.
+//! The packets stay here, and a [`StandIn`] of each enters the external queue: whether and when it comes out
+//! again decides on the packet. Everything around the queue is therefore the same as with a discipline of the
+//! engine: labels and marks, the transmitter, delay and losses of the wire, and measurements. The external
+//! queue enforces the rate of the link by itself, and behind it the transmitter takes the time of each
+//! packet.
 //!
-//! Cost: O(log n) with n packets outside, besides what the queue takes.
+//! Cost: O(log n) with n packets outside, plus the cost of the queue.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -24,63 +25,63 @@ use apportion_scenario::model::{LinkId, Scenario};
 
 use crate::packet::Packet;
 
-/// What an external queue sees of a packet.
+/// The properties of a packet that an external queue sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StandIn {
-    /// Its number, of no other packet that waits there.
+    /// Its number, unique among the packets that wait there.
     pub number: u32,
     pub flow: FlowId,
-    /// What it is charged.
+    /// The size that it is charged.
     pub size: Bytes,
-    /// Its label of the kind that the queue reads, if it has one.
+    /// Its label, if it has one of the kind that the queue reads.
     pub label: Option<Label>,
 }
 
 /// A stand-in that came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Returned {
-    /// Of its packet.
+    /// The number of its packet.
     pub number: u32,
-    /// Its label now.
+    /// Its present label.
     pub label: Option<Label>,
 }
 
 /// A queue of one link.
 pub trait ExternalQueue: Debug + Send {
-    /// Takes a packet in.
+    /// Queues a packet.
     ///
     /// # Errors
-    /// The reason for which it is dropped.
+    /// The reason of its drop.
     fn send(&mut self, packet: StandIn) -> Result<(), DropReason>;
 
-    /// The kind of the labels that it reads and changes.
+    /// The kind of labels that the queue reads and changes.
     fn kind(&self) -> LabelKind;
 
-    /// The next that has come out; none if none has.
+    /// The next packet that has come out; none if there is none.
     fn receive(&mut self) -> Option<Returned>;
 
-    /// Readable while some have come out.
+    /// Readable while packets have come out.
     fn exit(&self) -> BorrowedFd<'_>;
 
-    /// The size of its buffer, of each queue where it has several.
+    /// The size of the buffer, of each queue if there are several.
     fn limit(&self) -> Option<Limit>;
 
-    /// The rate of the link from now on, above zero.
+    /// Sets the rate of the link, above zero.
     fn set_rate(&mut self, rate: Rate);
 
-    /// Changes what it knows of a flow. Whether it was [heeded](FlowSetting).
+    /// Changes a setting of a flow. Returns whether the queue [supports](FlowSetting) it.
     fn set_flow(&mut self, flow: FlowId, setting: FlowSetting) -> bool;
 
-    /// Reports named counters and gauges, by the names that the discipline of the link has for them.
+    /// Reports named counters and gauges, with the names that the link's discipline uses.
     fn statistics(&self, show: &mut dyn FnMut(&'static str, f64));
 }
 
-/// How the queues of a run are.
+/// The state of the queues of a run.
 pub trait Health: Debug {
-    /// Packets that they have lost so far without a decision, which makes a run not valid.
+    /// Packets lost so far without a decision, which makes a run invalid.
     fn lost(&mut self) -> u64;
 
-    /// Why one of them does not work any more, if one does not.
+    /// Why one of the queues no longer works, if so.
     fn failure(&self) -> Option<String>;
 }
 
@@ -88,19 +89,20 @@ pub trait Health: Debug {
 #[derive(Debug)]
 pub struct ExternalQueues {
     pub queues: BTreeMap<LinkId, Box<dyn ExternalQueue>>,
-    /// How they are.
+    /// Their state.
     pub health: Box<dyn Health>,
 }
 
-/// What carries queues out.
+/// Carries out queues.
 pub trait QueueBackend: Debug {
-    /// Checks that it can carry out the queues that it is to, without setting anything up.
+    /// Checks that the backend can carry out its queues of a scenario, without setting anything up.
     ///
     /// # Errors
-    /// The first that it cannot: the path of the key in the scenario, and why, with the mend.
+    /// The first queue that it cannot carry out: the path of its key in the scenario, why, and how to mend
+    /// it.
     fn check(&self, scenario: &Scenario) -> Result<(), ParamError>;
 
-    /// Sets them up, in the network namespace of the calling thread.
+    /// Sets the queues up, in the network namespace of the calling thread.
     ///
     /// # Errors
     /// The path of the queue that failed, and why.
@@ -111,7 +113,7 @@ pub trait QueueBackend: Debug {
 #[derive(Debug)]
 pub(super) struct External {
     queue: Box<dyn ExternalQueue>,
-    /// The packets whose stand-ins are there, by number.
+    /// The packets with a stand-in outside, by number.
     held: BTreeMap<u32, Packet>,
     backlog: Backlog,
     next: u32,
@@ -122,7 +124,7 @@ impl External {
         Self { queue, held: BTreeMap::new(), backlog: Backlog::EMPTY, next: 0 }
     }
 
-    /// A number that no packet has. They come around after 2^32.
+    /// A number that no waiting packet has. Numbers wrap at 2^32.
     fn number(&mut self) -> u32 {
         while self.held.contains_key(&self.next) {
             self.next = self.next.wrapping_add(1);
@@ -155,7 +157,7 @@ impl Queue<Packet> for External {
     fn dequeue(&mut self, _now: Time, _sink: &mut dyn Sink<Packet>) -> Option<Packet> {
         loop {
             let Returned { number, label } = self.queue.receive()?;
-            // What has no packet here is none of ours.
+            // A stand-in without a packet here is not ours.
             let Some(mut packet) = self.release(number) else { continue };
             let kind = self.queue.kind();
             if packet.label(kind) != label {
@@ -183,7 +185,7 @@ impl Discipline<Packet> for External {
         self.queue.limit()
     }
 
-    /// It follows the rate of the link, and nothing else sets it.
+    /// The limit follows the rate of the link; nothing else sets it.
     fn set_limit(&mut self, _limit: Limit) {}
 
     fn set_link_rate(&mut self, rate: Rate) {
@@ -209,7 +211,8 @@ mod tests {
     use apportion_core::packet::{Ecn, Protocol};
     use apportion_linux::pool::Pool;
 
-    /// Takes two packets, gives the later one first with half of its label, and between them one that nothing stands for.
+    /// A queue that takes two packets, and returns the later one first, with half of its label, then an
+    /// unknown number.
     #[derive(Debug)]
     struct Reversing(Vec<Returned>, OwnedFd, LabelKind);
 
@@ -260,7 +263,7 @@ mod tests {
         packets_leave(LabelKind::Tickets);
     }
 
-    /// Labels of this kind go through the queue.
+    /// Labels of this kind pass through the queue.
     fn packets_leave(kind: LabelKind) {
         let mut pool = Pool::new(8, 64);
         let buffer = pool.take(0).unwrap();

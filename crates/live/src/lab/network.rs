@@ -1,14 +1,14 @@
 //! The network of a scenario as the laboratory builds it: which nodes are hosts, and the routes of packets.
 //!
-//! Only the two ends of flows are hosts with a kernel of their own. Everything between them, the links with
-//! their queues, is run by one engine, so a packet crosses between kernel and engine twice, whatever the
-//! number of links; routers have no TCP and miss nothing.
+//! Only the ends of flows are hosts with a kernel of their own. One engine runs everything between them, the
+//! links with their queues, so a packet crosses between kernel and engine twice, whatever the number of
+//! links; routers need no TCP.
 //!
-//! The kernel has one set of TCP parameters for each host, so flows at a node that ask for others have a host of
-//! their own there. Links are the node's all the same: hosts have none.
+//! The kernel has one set of TCP parameters for each host, so flows at a node with different parameters have
+//! separate hosts there. Links still belong to the node, not to hosts.
 //!
-//! A connection is known by a port of its own, [`FIRST_PORT`] and its number, at its source, so nothing has to be
-//! looked up. Its sink listens at a port of the flow, because a listener has one TCP for all.
+//! A connection is identified by a port of its own at its source, [`FIRST_PORT`] plus its number, without a
+//! lookup. Its sink listens at a port of the flow, because a listener has one TCP for all its connections.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -31,29 +31,29 @@ use crate::link::Link;
 use crate::pace::Pace;
 use apportion_runtime::link::LinkParts;
 
-/// Of the source of the first connection; above those of sinks.
+/// Port of the first connection's source; above the ports of sinks.
 pub const FIRST_PORT: u16 = SINK_PORT + MAX_CONNECTIONS as u16;
-/// Of the sink of the first flow. Below it are the ports of the system.
+/// Port of the first flow's sink. The ports below are the system's.
 pub const SINK_PORT: u16 = 5_000;
 /// Maximum of hosts. Chosen: each takes a namespace and two devices, some 10 ms to make.
 pub const MAX_HOSTS: usize = 1_000;
-/// The largest IP packet that is worth an interface of its own size.
+/// MTU of interfaces for smaller packets.
 const USUAL_MTU: Bytes = Bytes::new(1_500);
 
 /// The route of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionRoute {
-    /// Its flow of the scenario.
+    /// The flow of the scenario.
     pub flow: u32,
-    /// What disciplines know it by.
+    /// The number that disciplines see.
     pub id: FlowId,
-    /// The host it comes from, which is also the number of that host's port.
+    /// The source host, which is also the number of that host's port.
     pub source: u32,
-    /// The host it goes to.
+    /// The sink host.
     pub sink: u32,
-    /// Where its packets begin in the table of routes.
+    /// Where the route of its packets begins in the table of routes.
     pub forth: u32,
-    /// Where its acknowledgements do.
+    /// Where the route of its acknowledgements begins.
     pub back: u32,
 }
 
@@ -68,10 +68,10 @@ pub struct Network {
 }
 
 impl Network {
-    /// That of `scenario` with these connections.
+    /// The network of `scenario` with these connections.
     ///
     /// # Errors
-    /// If there are more than can be had.
+    /// If there are more hosts or connections than the maximum.
     pub fn new(scenario: &Scenario, planned: &[Planned]) -> Result<Self, LabError> {
         if planned.len() > MAX_CONNECTIONS {
             return Err(LabError::TooMany {
@@ -85,7 +85,7 @@ impl Network {
             return Err(LabError::TooMany { what: "flows", count, most: MAX_CONNECTIONS });
         }
         let mut network = Self::default();
-        // By flow: they come one after another.
+        // By flow: the connections of a flow follow each other.
         let mut routes: Vec<Option<ConnectionRoute>> = vec![None; scenario.flows.len()];
         for connection in planned {
             let route = match routes[connection.flow as usize] {
@@ -109,7 +109,7 @@ impl Network {
         let from = path.first().map_or(NodeId(0), |id| link(id).from);
         let to = path.last().map_or(NodeId(0), |id| link(id).to);
         let settings = match &flow.transport {
-            // One flow agrees with itself.
+            // The settings of a single flow never conflict.
             Transport::Tcp(tcp) => settings(&[tcp]).unwrap_or_default(),
             Transport::Quic(_) | Transport::Udp { .. } => Vec::new(),
         };
@@ -133,7 +133,7 @@ impl Network {
         begin
     }
 
-    /// What the driver is to play.
+    /// The connections that the driver plays.
     #[must_use]
     pub fn connections(&self, scenario: &Scenario, planned: Vec<Planned>) -> Vec<Connection> {
         let connection = |(number, (planned, route)): (u16, (Planned, &ConnectionRoute))| {
@@ -153,7 +153,7 @@ impl Network {
         (0..).zip(planned.into_iter().zip(&self.connections)).map(connection).collect()
     }
 
-    /// Makes the hosts, and opens the ports of the engine, in the calling thread's namespace.
+    /// Creates the hosts, and opens the ports of the engine, in the calling thread's namespace.
     ///
     /// # Errors
     /// If the system refuses.
@@ -169,14 +169,14 @@ impl Network {
     }
 }
 
-/// The address of a host: below 10.0.0.0/8, from 10.1.0.1 on.
+/// The address of a host: in 10.0.0.0/8, from 10.1.0.1 on.
 #[must_use]
 pub fn address(host: u32) -> IpAddr {
-    // At most MAX_HOSTS.
+    // There are at most MAX_HOSTS.
     IpAddr::V4(Ipv4Addr::from_bits(u32::from_be_bytes([10, 1, 0, 1]) + host))
 }
 
-/// What the interfaces of hosts carry: the largest packet of any flow.
+/// The MTU of hosts: the largest packet of any flow.
 #[must_use]
 pub fn mtu(scenario: &Scenario) -> Bytes {
     let largest = scenario.flows.iter().map(|flow| match &flow.transport {
@@ -190,7 +190,7 @@ pub fn mtu(scenario: &Scenario) -> Bytes {
 /// IPv4 and TCP headers without options.
 pub const TCP_HEADER: Bytes = Bytes::new(40);
 
-/// The links of a scenario, idle. Those of `queues` have their queues outside, which are taken.
+/// The links of a scenario, idle. Links in `queues` have external queues, which are taken out of it.
 #[must_use]
 pub fn links(
     scenario: &Scenario,

@@ -1,4 +1,4 @@
-//! The course of a run: packets move until something is to be done, and it is done at its time.
+//! The course of a run: packets move until an event is due, which is handled at its time.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,14 +22,14 @@ use crate::engine::Engine;
 use crate::pace::Pace;
 use crate::packet::Packet;
 
-/// How often overload notifications are collected and the cancel flag is read. Chosen: short compared with the intervals of
-/// disciplines.
+/// Interval at which overload notifications are collected and the cancel flag is read. Chosen: short compared
+/// with the intervals of disciplines.
 const POLL_INTERVAL: Span = Span::from_millis(10);
 
-/// Is called at the end of each sample interval.
+/// A function to call at the end of each sample interval.
 pub type OnSample<'a> = &'a dyn Fn(&Samples<'_>);
 
-/// That, if there is something to call.
+/// The function, if there is one.
 pub(super) struct Watcher<'a>(pub Option<OnSample<'a>>);
 
 impl fmt::Debug for Watcher<'_> {
@@ -38,7 +38,7 @@ impl fmt::Debug for Watcher<'_> {
     }
 }
 
-/// A run under way.
+/// A run in progress.
 #[derive(Debug)]
 pub(super) struct Lab<'a> {
     pub scenario: &'a Scenario,
@@ -49,12 +49,12 @@ pub(super) struct Lab<'a> {
     pub numbers: Numbers,
     pub baseline: Option<Baseline>,
     pub watcher: Watcher<'a>,
-    /// Of queues outside of the engine; none if there are none.
+    /// The state of queues outside the engine; none if there are none.
     pub queues: Option<Box<dyn Health>>,
-    /// Overload notifications on their way to sources, by the time of arrival and in order.
+    /// Overload notifications on their way to sources, in order of arrival.
     overloads: BTreeMap<(Time, u64), (u32, Overload)>,
     overload_count: u64,
-    /// The next change of the scenario.
+    /// Index of the next change of the scenario.
     changed: usize,
     /// When the next sample is taken.
     sample: Time,
@@ -91,7 +91,7 @@ impl<'a> Lab<'a> {
         Self { watcher: Watcher(on_sample), ..self }
     }
 
-    /// Looks after queues outside of the engine.
+    /// Checks these queues outside the engine.
     pub fn with_queues(self, queues: Option<Box<dyn Health>>) -> Self {
         Self { queues, ..self }
     }
@@ -109,7 +109,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Whether the end was reached.
+    /// Plays the run. Returns whether it reached its end.
     fn play(&mut self, cancel: &AtomicBool) -> Result<bool, LabError> {
         loop {
             let now = self.next().min(self.engine.now() + POLL_INTERVAL);
@@ -128,7 +128,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// When something is to be done next.
+    /// The time of the next event.
     fn next(&self) -> Time {
         let change = self.scenario.changes.get(self.changed).map(|change| change.at);
         let overload = self.overloads.keys().next().map(|(at, _)| *at);
@@ -181,7 +181,7 @@ impl<'a> Lab<'a> {
         {
             counters.overloads += 1;
         }
-        // Each connection gets its share.
+        // Each connection gets an equal share.
         let members = self.numbers.members(flow as usize).len().max(1) as u64;
         let part = |rate: Rate| Rate::from_bit(rate.as_bit() / members);
         let overload =
@@ -189,7 +189,8 @@ impl<'a> Lab<'a> {
         self.send(Command::Overload(flow, overload))
     }
 
-    /// Applications end by their own clock: what comes at the end is too late for them, and no fault.
+    /// Sends a command. Applications end by their own clock: commands at the end come too late for them,
+    /// which is no fault.
     fn send(&self, command: Command) -> Result<(), LabError> {
         let is_over = || self.engine.now() >= self.scenario.stop;
         if self.driver.send(command) || is_over() { Ok(()) } else { Err(LabError::DriverStalled) }
@@ -225,7 +226,7 @@ impl<'a> Lab<'a> {
                 engine.change(link.index(), |link, _| link.state.issue(now, LabelKind::Tickets, *tickets));
             }
             Setting::LinkAckTickets(link, tickets) => {
-                // They are exchanged where acknowledgements go.
+                // Tickets of acknowledgements are exchanged in their own direction.
                 if let Some(other) = self.scenario.links[link.index()].other_way {
                     engine.change(other.index(), |link, _| {
                         link.state.issue(now, LabelKind::AckTickets, *tickets);
@@ -239,7 +240,7 @@ impl<'a> Lab<'a> {
         Ok(())
     }
 
-    /// Changes what disciplines know of a flow, for all its ids on every link.
+    /// Changes a setting of a flow, for all its ids on every link.
     fn set_flow(&mut self, now: Time, flow: usize, to: &Setting) {
         for id in self.numbers.ids(flow).map(FlowId) {
             let Some(setting) = self.tables.change(id, to) else { continue };

@@ -1,4 +1,4 @@
-//! What is measured while the laboratory runs, and the outcome at its end.
+//! Measurements while the laboratory runs, and the results at the end.
 
 use apportion_core::units::Time;
 use apportion_linux::machine::{CpuShares, CpuTime, ThreadShares, ThreadTime};
@@ -24,12 +24,12 @@ pub(super) struct Baseline {
     ports: PortCounts,
     malformed: u64,
     cpu: Option<CpuTime>,
-    /// Of the thread that moves packets, which counts them.
+    /// CPU time of the thread that moves packets, which does the counting.
     thread: Option<ThreadTime>,
 }
 
 impl Lab<'_> {
-    /// The measured part begins.
+    /// Begins the measured part.
     pub fn begin_measuring(&mut self, now: Time) {
         for link in 0..self.scenario.links.len() {
             self.engine.change(link, |link, shared| link.state.begin_measuring(now, shared));
@@ -56,7 +56,7 @@ impl Lab<'_> {
         }
     }
 
-    /// A sample interval ends.
+    /// Ends a sample interval.
     pub fn take_sample(&mut self, now: Time) {
         for link in 0..self.scenario.links.len() {
             self.engine.change(link, |link, shared| link.state.sample(now, shared));
@@ -80,11 +80,11 @@ impl Lab<'_> {
         }
     }
 
-    /// The outcome of a run that has ended.
+    /// The results of a run that has ended.
     pub fn outcome(mut self) -> Result<Outcome, LabError> {
         let stop = self.scenario.stop;
         let end = self.counts(stop);
-        // It was taken when the measured part began, which is not after the end.
+        // Taken when the measured part began, which is not after the end.
         let start = self.baseline.take().unwrap_or_else(|| self.counts(stop));
         let links =
             (0..self.scenario.links.len()).map(|link| self.link_outcome(link, &start, end.at)).collect();
@@ -168,25 +168,25 @@ impl Lab<'_> {
             real_time,
             locked,
             attempts: 1,
-            // Of the applications, which have not ended yet.
+            // The lateness of the applications, which have not ended yet, is added later.
             ..Timekeeping::default()
         }
     }
 }
 
-/// Shares of CPU time as results have them.
+/// Shares of CPU time, in the form of results.
 fn cpu_use(shares: CpuShares) -> CpuUse {
     let CpuShares { own, others, interrupts, stolen } = shares;
     CpuUse { own, others, interrupts, stolen }
 }
 
-/// Shares of a thread's time as results have them.
+/// Shares of a thread's time, in the form of results.
 fn thread_use(shares: ThreadShares) -> ThreadUse {
     let ThreadShares { ran, waited } = shares;
     ThreadUse { ran, waited }
 }
 
-/// What all ports did together.
+/// Sums of the counts of all ports.
 fn all_ports<W>(engine: &mut Engine<W>) -> PortCounts {
     let mut all = PortCounts::default();
     for port in 0.. {
@@ -196,7 +196,7 @@ fn all_ports<W>(engine: &mut Engine<W>) -> PortCounts {
     all
 }
 
-/// Failures of connections in words, the first of at most [`MAX_FAILURES`].
+/// Failures of connections as text, the first of at most [`MAX_FAILURES`].
 fn failures(scenario: &Scenario, failures: &[Failure]) -> Vec<String> {
     let described = failures.iter().take(MAX_FAILURES).map(|Failure { flow, at, what, error }| {
         let name = scenario.flows.get(*flow as usize).map_or("", |flow| flow.name.as_str());
@@ -206,5 +206,5 @@ fn failures(scenario: &Scenario, failures: &[Failure]) -> Vec<String> {
     described.chain((more > 0).then(|| format!("{more} more connections failed"))).collect()
 }
 
-/// Chosen: enough to see what is wrong.
+/// Maximum of failures that results list. Chosen: enough to see the cause.
 const MAX_FAILURES: usize = 5;

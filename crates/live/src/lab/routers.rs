@@ -1,9 +1,9 @@
 //! Routers of the laboratory that exchange reports about their links: their messages are packets of the
 //! engine.
 //!
-//! A message is a UDP datagram in IPv4 from router to router, as on any network; it goes through the queues
-//! and over the wires of the scenario and is dropped there like others. Disciplines see it as the simulator
-//! shows it to them: its bytes with an IPv4 header.
+//! A message is a UDP datagram in IPv4 from router to router, as on any network. It passes the queues and
+//! wires of the scenario, which may drop it like other packets. Disciplines see it as in the simulator: its
+//! bytes with an IPv4 header.
 
 use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv4Addr};
@@ -19,29 +19,29 @@ use crate::engine::{ControlFrame, Hop, LinkStates, Outgoing, Place};
 use crate::packet::Description;
 use crate::router::frames::{self, Envelope, Hardware};
 
-/// Maximum of places in the table of routes. Chosen: 8 MB; the paths between 300 routers in a row.
+/// Maximum of entries in the table of routes. Chosen: 8 MB; the paths between 300 routers in a row.
 const MAX_HOPS: usize = 1 << 20;
-/// No interface takes their frames.
+/// The hardware address in their frames, which reach no interface.
 const NO_HARDWARE: Hardware = [0; 6];
 
-/// All routers that take part.
+/// All routers with such links.
 #[derive(Debug)]
 pub struct LabRouters<'a> {
     shared: Routers<'a>,
     numbers: Numbers,
-    /// The flow of messages, as disciplines see it.
+    /// The flow of messages that disciplines see.
     id: FlowId,
-    /// When each is to be managed, and the earliest of that.
+    /// When each router is due, and the earliest of these times.
     due: Vec<Time>,
     next: Time,
     /// The router that may have messages to send.
     sender: Option<u32>,
-    /// Messages to send, with the places where their routes begin.
+    /// Messages to send, with the indices of their routes.
     outbox: VecDeque<(u32, Vec<u8>, Description)>,
 }
 
 impl<'a> LabRouters<'a> {
-    /// Those of `scenario` with `seed`; none if no queue takes part.
+    /// The routers of `scenario` with `seed`; none if no queue reports.
     #[must_use]
     pub fn new(scenario: &'a Scenario, seed: u64, numbers: &Numbers, routes: &mut Vec<Hop>) -> Option<Self> {
         let shared = Routers::new(scenario, seed, &mut |path| add(routes, path))?;
@@ -56,7 +56,7 @@ impl<'a> LabRouters<'a> {
         })
     }
 
-    /// Receives a message, and says whether to forward it.
+    /// Receives a message. Returns whether to forward it.
     pub fn on_control(&mut self, now: Time, control: &ControlFrame<'_>, links: &mut LinkStates<'_>) -> bool {
         let Place::Link(link) = control.place else { return false };
         let Some(message) = frames::read(control.frame, control.parsed) else { return false };
@@ -65,13 +65,13 @@ impl<'a> LabRouters<'a> {
         handled == Handled::Pass
     }
 
-    /// When a router is to be managed.
+    /// When the next router is due.
     #[must_use]
     pub const fn next_timer(&self) -> Time {
         self.next
     }
 
-    /// Manages a router whose time has come.
+    /// Manages a router that is due.
     pub fn on_timer(&mut self, now: Time, links: &mut LinkStates<'_>) {
         let Some(router) = self.due.iter().position(|due| *due <= now) else { return };
         self.due[router] = self.shared.manage(now, router as u32, links);
@@ -119,14 +119,14 @@ impl<'a> LabRouters<'a> {
         self.outbox.extend(ways.into_iter().map(|hop| (hop, frame.clone(), description)));
     }
 
-    /// Reports the counters of the router that sends over `link`, if this is the first of its links that take
-    /// part.
+    /// Reports the counters of the router that sends over `link`, if this is the first of its links that
+    /// report.
     pub fn statistics(&self, link: u32, show: &mut dyn FnMut(&'static str, f64)) {
         self.shared.statistics(link, show);
     }
 }
 
-/// The address of the router at a node: behind those of hosts, from 10.2.0.1 on.
+/// The address of the router at a node: after those of hosts, from 10.2.0.1 on.
 fn address(node: NodeId) -> IpAddr {
     IpAddr::V4(Ipv4Addr::from_bits(u32::from_be_bytes([10, 2, 0, 1]).wrapping_add(node.0)))
 }

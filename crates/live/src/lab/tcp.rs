@@ -1,16 +1,16 @@
 //! Sets the parameters of a scenario's TCP in the kernel: per socket, and per namespace.
 //!
-//! Source: tcp(7), socket(7), Documentation/networking/ip-sysctl. The page is `docs/lab.md`. The kernel has one
-//! TCP, with a choice of congestion controls; a profile of a scenario is applied as far as the kernel has
-//! options for it, and [`unsupported`] lists the rest.
+//! Source: tcp(7), socket(7), Documentation/networking/ip-sysctl. `docs/lab.md` is the page for users. The
+//! kernel has one TCP, with a choice of congestion controls; a scenario's profile is applied as far as the
+//! kernel has options for it, and [`unsupported`] lists the rest.
 //!
-//! - TCP_CONGESTION, TCP_MAXSEG, TCP_NODELAY and TCP_WINDOW_CLAMP go by socket, so that flows of one host may
-//!   differ in them.
-//! - Timestamps, SACK, ECN, window scaling, bounds of the timeout and the rest go by namespace: flows of one
-//!   host must agree, see [`settings`].
-//! - The receive window is the clamp. The buffer behind it is much larger and comes from `tcp_rmem`, which no
-//!   limit of the machine bounds as `net.core.rmem_max` bounds SO_RCVBUF; it does not grow by itself
-//!   (`tcp_moderate_rcvbuf`), for that would move the clamp.
+//! - TCP_CONGESTION, TCP_MAXSEG, TCP_NODELAY and TCP_WINDOW_CLAMP are options of sockets, so flows of one
+//!   host may differ in them.
+//! - Timestamps, SACK, ECN, window scaling, bounds of the timeout and the rest are settings of namespaces:
+//!   flows of one host must agree, see [`settings`].
+//! - The receive window is the clamp. The buffer behind it is much larger and comes from `tcp_rmem`, because
+//!   `net.core.rmem_max` of the machine bounds SO_RCVBUF; it does not grow by itself (`tcp_moderate_rcvbuf`),
+//!   because that would move the clamp.
 
 use std::io;
 use std::ops::RangeInclusive;
@@ -28,27 +28,28 @@ use nix::sys::socket::{setsockopt, sockopt};
 /// Bytes of headers of IPv4 and TCP without options, and with timestamps (RFC 7323 section 3.2) and padding.
 const BARE: Bytes = Bytes::new(40);
 const WITH_TIMESTAMPS: Bytes = Bytes::new(52);
-/// Linux refuses smaller and larger segments (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`); with timestamps they have 12
-/// bytes less.
+/// Payload sizes that Linux supports (`TCP_MIN_MSS`, `MAX_TCP_WINDOW`); with timestamps they are 12 bytes
+/// smaller.
 const SEGMENTS: RangeInclusive<u64> = 88..=32_755;
 /// Linux starts with ten segments (RFC 6928).
 const INITIAL_WINDOW: u64 = 10;
-/// Segments that may wait in a socket before they are sent. Chosen: a millisecond at 400 Mbit/s, which is how
-/// long the driver may be late without a gap, and little that a source has left after its stop.
+/// Maximum of unsent segments in a socket. Chosen: a millisecond at 400 Mbit/s, which is how late the driver
+/// may be without a gap, and little for a source to send after its stop.
 const UNSENT_SEGMENTS: u64 = 32;
-/// A buffer holds whole pages for each segment, so that it needs more room than the window has bytes.
+/// Receive buffer over window. A buffer holds whole pages for each segment, so it needs more room than the
+/// window has bytes.
 const ROOM: u64 = 8;
-/// How Linux holds ACKs back, once those at the start are spent.
+/// Delayed ACKs of Linux, after the quick ones at the start.
 const DELAYED_ACK: DelayedAck = DelayedAck { every: 2, timeout: Span::from_millis(40), aligned: false };
-/// What `tcp_rto_max_ms` can be.
+/// The range of `tcp_rto_max_ms`.
 const MAX_TIMEOUT_MS: RangeInclusive<u64> = 1_000..=120_000;
 
-/// What the kernel calls the congestion control of an algorithm.
+/// The kernel's name of an algorithm's congestion control.
 #[must_use]
 pub const fn control(algorithm: &Algorithm) -> &'static str {
     match algorithm {
         Algorithm::Tahoe | Algorithm::Reno | Algorithm::NewReno | Algorithm::Sack => "reno",
-        // Its own, or of a module.
+        // The name of the kernel's own algorithm, or of a module.
         other => other.entry().name,
     }
 }
@@ -56,37 +57,37 @@ pub const fn control(algorithm: &Algorithm) -> &'static str {
 /// A socket option that cannot be set.
 #[derive(Debug, thiserror::Error)]
 pub enum OptionError {
-    /// The kernel has no such congestion control, or does not let us use it.
+    /// The kernel has no such congestion control, or forbids it.
     #[error(
         "the congestion control `{name}` is not available: {source}; load it with `modprobe \
          tcp_{name}`, or allow it in /proc/sys/net/ipv4/tcp_allowed_congestion_control"
     )]
     Congestion {
-        /// As the kernel calls it.
+        /// The kernel's name of it.
         name: &'static str,
         /// The error of the system call.
         source: io::Error,
     },
-    /// The kernel has no such segments.
+    /// The kernel does not support segments of this size.
     #[error("the kernel has no TCP segments of {0}: they have between 88 and 32755 bytes")]
     Segment(Bytes),
     /// Another option was refused.
     #[error("cannot set {what}: {source}")]
     Other {
-        /// Its name.
+        /// The name of the option.
         what: &'static str,
         /// The error of the system call.
         source: io::Error,
     },
 }
 
-/// Whether the kernel has segments with so much payload.
+/// Whether the kernel supports segments with this payload.
 #[must_use]
 pub fn has_segments(segment: Bytes) -> bool {
     SEGMENTS.contains(&segment.get())
 }
 
-/// Sets the options of a socket that is not connected yet by `params`. Those that a listener accepts inherit it.
+/// Sets the options of an unconnected socket by `params`. Sockets that a listener accepts inherit them.
 ///
 /// # Errors
 /// See [`OptionError`].
@@ -97,7 +98,7 @@ pub fn configure_socket(socket: BorrowedFd<'_>, params: &TcpParams) -> Result<()
         return Err(OptionError::Segment(params.segment));
     }
     let other = |what| move |source: io::Error| OptionError::Other { what, source };
-    // In range, so that it fits. The kernel's number has options of every segment in it, as RFC 6691 says.
+    // In range, so it fits. The kernel's value includes the options of every segment, as RFC 6691 says.
     let options = if has_timestamps(params) { WITH_TIMESTAMPS - BARE } else { Bytes::ZERO };
     setsockopt(&socket, sockopt::TcpMaxSeg, &((params.segment + options).get() as u32))
         .map_err(|error| other("TCP_MAXSEG")(error.into()))?;
@@ -108,10 +109,10 @@ pub fn configure_socket(socket: BorrowedFd<'_>, params: &TcpParams) -> Result<()
     set_not_sent_low_water(socket, unsent as u32).map_err(other("TCP_NOTSENT_LOWAT"))
 }
 
-/// Bounds the window that a socket advertises to what `params` say.
+/// Limits the window that a socket advertises to that of `params`.
 ///
-/// The kernel may move the clamp by itself when it learns how much room segments take; so the clamp is set
-/// again when the socket has received some.
+/// The kernel may move the clamp when it learns how much room segments take; so call this again when the
+/// socket has received some.
 ///
 /// # Errors
 /// The error of the system call.
@@ -119,7 +120,7 @@ pub fn clamp_window(socket: BorrowedFd<'_>, params: &TcpParams) -> io::Result<()
     set_window_clamp(socket, window(params))
 }
 
-/// The window that is set in the kernel.
+/// The window to set in the kernel.
 #[must_use]
 pub fn window(params: &TcpParams) -> u32 {
     let scaled = if params.window_scale { params.window_bytes() } else { params.window_bytes().min(65_535) };
@@ -130,13 +131,13 @@ pub fn window(params: &TcpParams) -> u32 {
 /// A setting of a namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// Below `net/ipv4/`.
+    /// The name, below `net/ipv4/`.
     pub name: &'static str,
-    /// As it is written.
+    /// The text to write.
     pub value: String,
 }
 
-/// Flows of one host that ask for different settings of its namespace.
+/// Flows of one host that need different settings of its namespace.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "flows of one host differ in {parameter}, which the kernel has once for each host ({name}: {values:?}); let \
@@ -147,14 +148,14 @@ pub struct Conflict {
     pub parameter: &'static str,
     /// The setting.
     pub name: &'static str,
-    /// Two values that are asked for.
+    /// Two of the values.
     pub values: [String; 2],
 }
 
 /// The settings of a namespace whose flows, in and out, have these parameters.
 ///
 /// # Errors
-/// If they cannot all be obeyed.
+/// If the parameters conflict.
 pub fn settings(flows: &[&TcpParams]) -> Result<Vec<Setting>, Conflict> {
     let mut all: Vec<Setting> = Vec::new();
     for params in flows {
@@ -168,7 +169,7 @@ pub fn settings(flows: &[&TcpParams]) -> Result<Vec<Setting>, Conflict> {
             }
         }
     }
-    // A window of 2^30 needs no more: `tcp_rmem` are three ints.
+    // A window of 2^30 needs no larger buffer: the values of `tcp_rmem` are ints.
     let largest = flows.iter().map(|params| u64::from(window(params))).max().unwrap_or(0);
     let buffer = (largest * ROOM).clamp(1 << 20, (1 << 31) - 1);
     let constant = |name, value: &str| Setting { name, value: value.to_owned() };
@@ -176,15 +177,15 @@ pub fn settings(flows: &[&TcpParams]) -> Result<Vec<Setting>, Conflict> {
         constant("tcp_rmem", &format!("4096 {buffer} {buffer}")),
         constant("tcp_wmem", &format!("4096 65536 {buffer}")),
         constant("tcp_moderate_rcvbuf", "0"),
-        // Each run begins without what an earlier connection learnt.
+        // Each run begins without metrics of an earlier connection.
         constant("tcp_no_metrics_save", "1"),
-        // What is written goes out unless Nagle's rule holds it back.
+        // Written data leave at once unless Nagle's rule holds them back.
         constant("tcp_autocorking", "0"),
     ]);
     Ok(all)
 }
 
-/// What these parameters ask of a namespace: parameter, setting, value.
+/// The settings that these parameters need: parameter, setting, value.
 fn asked(params: &TcpParams) -> Vec<(&'static str, &'static str, String)> {
     let flag = |on: bool| u8::from(on).to_string();
     let longest = millis(params.max_rto).clamp(*MAX_TIMEOUT_MS.start(), *MAX_TIMEOUT_MS.end());
@@ -201,10 +202,10 @@ fn asked(params: &TcpParams) -> Vec<(&'static str, &'static str, String)> {
     ]
 }
 
-/// Writes settings in the namespace of the calling thread, but for those that this kernel does not have.
+/// Writes settings in the namespace of the calling thread, except those that this kernel does not have.
 ///
 /// # Errors
-/// What the system says of one that it has.
+/// The system's error for a setting that it has.
 pub fn configure_namespace(settings: &[Setting]) -> Result<(), SysctlError> {
     for Setting { name, value } in settings {
         match set_sysctl(&format!("net/ipv4/{name}"), value) {
@@ -228,12 +229,12 @@ fn has_timestamps(params: &TcpParams) -> bool {
 pub struct Unsupported {
     /// Its name in the scenario.
     pub parameter: &'static str,
-    /// What the kernel does instead.
+    /// The behaviour of the kernel.
     pub instead: &'static str,
 }
 
-/// The parameters that the kernel does not support with these values, in their order. What has no
-/// effect in the kernel's TCP at all, such as how ns-2 truncates windows, appears once, as `algorithm`.
+/// The parameters that the kernel does not support with these values, in order. Parameters without any
+/// counterpart in the kernel's TCP, for example how ns-2 truncates windows, appear once, as `algorithm`.
 #[must_use]
 pub fn unsupported(params: &TcpParams) -> Vec<Unsupported> {
     let rules = [

@@ -1,4 +1,4 @@
-//! How the laboratory classifies packets: the connection by its port, and its route.
+//! Classifies packets of the laboratory: the connection by its port, and its route.
 
 use apportion_core::Packet as _;
 use apportion_core::packet::{Ecn, Protocol};
@@ -14,7 +14,7 @@ use crate::engine::{Arrival, ControlFrame, Disposition, Hop, LinkStates, Outgoin
 use crate::frame::{self, Parsed, Segment};
 use crate::packet::{Description, Packet};
 
-/// Connections with their ways, their marks and what is measured of their flows.
+/// Connections with their routes, their markers, and the measurements of their flows.
 #[derive(Debug)]
 pub struct LabWorld<'a> {
     connections: Vec<ConnectionRoute>,
@@ -27,24 +27,24 @@ pub struct LabWorld<'a> {
     /// The highest acknowledgement number that reached each connection's source, where the flow is marked.
     acknowledged: Vec<Option<u32>>,
     numbers: Numbers,
-    /// Those that exchange reports; none if no queue does.
+    /// Routers that exchange reports; none if no queue reports.
     pub routers: Option<LabRouters<'a>>,
-    /// Frames that are of no connection.
+    /// Frames that belong to no connection.
     pub strays: u64,
 }
 
-/// What packets of a flow are for disciplines: what the scenario says they are, whatever Linux sends.
+/// The properties of a flow's packets that disciplines see: those of the scenario, whatever Linux sends.
 #[derive(Clone, Copy, Debug)]
 struct Kind {
     protocol: Protocol,
-    /// Of datagrams that Linux sends without ECN.
+    /// The ECN field of datagrams, which Linux sends without ECN.
     ecn: Ecn,
-    /// TCP: what is charged for headers of data, and for a packet without data.
+    /// TCP: sizes charged for the headers of data, and for a packet without data.
     tcp: Option<(Bytes, Bytes)>,
 }
 
 impl<'a> LabWorld<'a> {
-    /// For the connections of a scenario.
+    /// A world for the connections of a scenario.
     #[must_use]
     pub fn new(
         scenario: &Scenario,
@@ -79,7 +79,7 @@ impl<'a> LabWorld<'a> {
         (number < self.connections.len()).then_some(number)
     }
 
-    /// The connection of a frame that came in at `port`, and whether it goes forth.
+    /// The connection of a frame that entered at `port`, and whether the frame goes forth.
     fn whose(&self, port: u32, parsed: &Parsed) -> Option<(usize, bool)> {
         let (from, to) = parsed.headers.as_ref()?.ports?;
         let forth = self.connection(from).filter(|at| self.connections[*at].source == port);
@@ -147,12 +147,12 @@ impl World for LabWorld<'_> {
 }
 
 impl LabWorld<'_> {
-    /// An acknowledgement reaches the source of a flow that is marked.
+    /// Handles an acknowledgement that reaches the source of a marked flow.
     fn acknowledge(&mut self, now: Time, packet: &Packet, frame: &[u8]) {
         let Some((port, number)) = frame::acknowledgement(frame, packet.acknowledgement()) else { return };
         let Some(connection) = self.connection(port) else { return };
-        // Sequence numbers wrap; one that is behind by less than half of them is an old one (RFC 9293
-        // section 3.4).
+        // Sequence numbers wrap: one that is behind by less than half of their range is old (RFC 9293 section
+        // 3.4).
         let before = self.acknowledged[connection].unwrap_or(number);
         let new = number.wrapping_sub(before);
         let new = if new < 1 << 31 { new } else { 0 };
@@ -164,7 +164,7 @@ impl LabWorld<'_> {
 }
 
 impl Kind {
-    /// What a packet is charged.
+    /// The size that a packet is charged.
     fn size(self, parsed: &Parsed) -> Bytes {
         match (self.tcp, parsed.segment) {
             (Some((_, bare)), Some(Segment { payload: Bytes::ZERO, .. })) => bare,

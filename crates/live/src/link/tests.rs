@@ -51,7 +51,7 @@ fn enter(link: &mut Link, shared: &mut SharedState, now: Time) {
     link.enter(now, packet, shared);
 }
 
-/// Handles what is due, each at its time, though the first call is at `late`. Returns the times of arrivals.
+/// Handles due events, each at its time, though the first call is at `late`. Returns the times of arrivals.
 fn arrivals(link: &mut Link, shared: &mut SharedState, late: Time) -> Vec<Time> {
     let mut all = Vec::new();
     while link.next() <= late {
@@ -72,7 +72,7 @@ fn ms(ms: u64) -> Time {
 fn departures_follow_from_the_last_one_however_late_the_caller_is() {
     let (mut link, mut shared) = (link(), shared());
     (0..3).for_each(|_| enter(&mut link, &mut shared, ms(0)));
-    // Each takes 1 ms and is under way for 20 ms; the caller comes after half a second.
+    // Each takes 1 ms and is on the wire for 20 ms; the caller comes after half a second.
     assert_eq!(arrivals(&mut link, &mut shared, ms(500)), [ms(21), ms(22), ms(23)]);
     assert_eq!((link.next(), shared.pool.used()), (Time::MAX, 0));
     assert_eq!(link.busy(), Span::from_millis(3));
@@ -81,7 +81,7 @@ fn departures_follow_from_the_last_one_however_late_the_caller_is() {
 #[test]
 fn a_full_queue_drops_and_gives_buffers_back() {
     let (mut link, mut shared) = (link(), shared());
-    // One in transmission and ten that wait.
+    // One packet in transmission and ten that wait.
     (0..15).for_each(|_| enter(&mut link, &mut shared, ms(0)));
     assert_eq!(link.state.backlog().packets, Packets::new(10));
     assert_eq!(shared.flows[1].dropped[DropReason::Overflow as usize], 4);
@@ -95,7 +95,7 @@ fn rate_zero_holds_packets_until_there_is_a_rate_again() {
     enter(&mut link, &mut shared, ms(0));
     link.set_pace(ms(0), Pace::rate(Rate::ZERO), &mut shared);
     enter(&mut link, &mut shared, ms(0));
-    // The one in transmission finishes as it began.
+    // The packet in transmission finishes at its old rate.
     assert_eq!(arrivals(&mut link, &mut shared, ms(1_000)), [ms(21)]);
     link.set_pace(ms(1_000), Pace::rate(Rate::from_mbit(1)), &mut shared);
     // 10 ms at the new rate.
@@ -107,7 +107,7 @@ fn no_packet_overtakes_another_when_the_delay_shrinks() {
     let (mut link, mut shared) = (link(), shared());
     (0..2).for_each(|_| enter(&mut link, &mut shared, ms(0)));
     link.state.set_delay(Span::from_millis(1));
-    // The first left before the change. The second would be there at 3 ms.
+    // The first packet left before the change. The second would arrive at 3 ms.
     assert_eq!(arrivals(&mut link, &mut shared, ms(100)), [ms(21), ms(21)]);
 }
 
@@ -122,9 +122,9 @@ fn another_discipline_loses_no_packet_and_keeps_their_order() {
 
 type Change = dyn Fn(&mut Link, &mut SharedState, Time);
 
-/// A link of 10 Mb/s whose RAMP queue serves one real-rate flow: 4 Mb/s for a second, silence to 1.17 s, when `change`
-/// is made, and 4 Mb/s again to 2 s. What it measured. The discipline is brought up to date just before the change if
-/// `is_current`.
+/// Measurements of a link of 10 Mb/s whose RAMP queue serves one real-rate flow: 4 Mb/s for a second, silence
+/// to 1.17 s, when `change` is made, and 4 Mb/s again to 2 s. If `is_current`, the discipline is brought up
+/// to date just before the change.
 fn measured(is_current: bool, change: &Change) -> LinkOutcome {
     let mut link = Link::new(
         LinkParts { watched: true, ..LinkParts::new(0, ramp(), Rate::from_mbit(10)) },

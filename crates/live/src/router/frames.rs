@@ -2,11 +2,11 @@
 //!
 //! A message is the payload of one UDP datagram (RFC 768) in IPv4 (RFC 791) or IPv6 (RFC 8200), from and to
 //! [`PORT`], with a checksum in IPv4 too. Packets are atomic (RFC 6864): messages fit every IPv6 link. They
-//! have the codepoint of routing protocols, CS6 (RFC 4594 section 3.2). They are sent with the largest hop limit and read
-//! with no other: the sender of one is on the link (RFC 5082 section 3).
+//! have the codepoint of routing protocols, CS6 (RFC 4594 section 3.2). They are sent with the largest hop
+//! limit, and any other is ignored: the sender must be on the link (RFC 5082 section 3).
 //!
-//! To all neighbours they go by the link-local multicast addresses for experiments (RFC 4727 sections 2.4.2
-//! and 3.4): no host listens there, and no router forwards them.
+//! Messages to all neighbours go to the link-local multicast addresses for experiments (RFC 4727 sections
+//! 2.4.2 and 3.4): no host listens there, and no router forwards them.
 //!
 //! `docs/sffc-messages.md` has an example. Cost: O(bytes).
 
@@ -16,14 +16,14 @@ use apportion_runtime::sffc::message::{MAX_SIZE, is_message};
 
 use crate::frame::{Fragment, Network, Parsed, protocol};
 
-/// The UDP port that messages come from and go to. Chosen: of those that are never assigned (RFC
-/// 6335 section 6); on a telephone the last four digits spell the messages' identifier.
+/// Source and destination port of messages in UDP. Chosen: from the ports that are never assigned (RFC 6335
+/// section 6); on a telephone the last four digits spell the messages' identifier.
 pub const PORT: u16 = 57_332;
-/// Where messages to all neighbours go.
+/// Destination of messages to all neighbours.
 pub const NEIGHBOURS_4: Ipv4Addr = Ipv4Addr::new(224, 0, 0, 254);
-/// The same in IPv6.
+/// Destination of messages to all neighbours, in IPv6.
 pub const NEIGHBOURS_6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0, 0, 0x114);
-/// The largest frame with a message.
+/// Bytes of the largest frame with a message.
 pub const LONGEST: usize = ETHERNET + IPV6 + UDP + MAX_SIZE;
 
 const ETHERNET: usize = 14;
@@ -38,20 +38,20 @@ const CS6: u8 = 48 << 2;
 /// A hardware address.
 pub type Hardware = [u8; 6];
 
-/// The source and destination of a frame. Both IP addresses are of one version.
+/// Sources and destinations of a frame. Both IP addresses are of one version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
-    /// The interface that sends it.
+    /// The interface that sends the frame.
     pub from: Hardware,
-    /// The interface that is to take it.
+    /// The interface that receives the frame.
     pub to: Hardware,
-    /// The router that sends it.
+    /// The router that sends the message.
     pub source: IpAddr,
-    /// Where it goes.
+    /// The destination of the message.
     pub destination: IpAddr,
 }
 
-/// Where messages to all neighbours go from an address of this kind.
+/// The address of all neighbours, of the same version as this address.
 #[must_use]
 pub(crate) const fn neighbours(source: IpAddr) -> IpAddr {
     match source {
@@ -75,14 +75,14 @@ pub const fn multicast(group: IpAddr) -> Hardware {
     }
 }
 
-/// The frame that carries a message; none if the addresses are not of one kind, or it is too long for a
-/// message.
+/// The frame that carries a message; none if the addresses are of different versions, or the message is too
+/// long.
 #[must_use]
 pub fn write(envelope: &Envelope, message: &[u8]) -> Option<Vec<u8>> {
     if message.len() > MAX_SIZE {
         return None;
     }
-    // At most MAX_SIZE and the header.
+    // At most MAX_SIZE plus the header.
     let length = ((UDP + message.len()) as u16).to_be_bytes();
     let mut frame = Vec::with_capacity(LONGEST);
     frame.extend(envelope.to);
@@ -116,7 +116,7 @@ pub fn write(envelope: &Envelope, message: &[u8]) -> Option<Vec<u8>> {
         pseudo_header(envelope.source, envelope.destination, frame.len() - begin),
         &frame[begin..],
     ) {
-        // RFC 768: none is none, and the other zero is zero.
+        // RFC 768: a transmitted zero means no checksum; all ones is the other zero.
         0 => 0xffff,
         checksum => checksum,
     };
@@ -124,8 +124,7 @@ pub fn write(envelope: &Envelope, message: &[u8]) -> Option<Vec<u8>> {
     Some(frame)
 }
 
-/// The message that a frame carries, right or wrong; none if it carries none. Whether the checksums are right
-/// is for [`is_intact`] to say.
+/// The message in a frame, right or wrong; none if there is none. [`is_intact`] checks its checksums.
 #[must_use]
 pub fn read<'a>(frame: &'a [u8], parsed: &Parsed) -> Option<&'a [u8]> {
     let headers = parsed.headers.as_ref()?;
@@ -134,7 +133,7 @@ pub fn read<'a>(frame: &'a [u8], parsed: &Parsed) -> Option<&'a [u8]> {
         && parsed.fragment == Fragment::Whole;
     let datagram = frame.get(parsed.transport_offset.filter(|_| is_ours)?..end(parsed))?;
     let length = usize::from(u16::from_be_bytes([*datagram.get(4)?, *datagram.get(5)?]));
-    // RFC 768 has padding behind the datagram of no use; a shorter one than its header is none.
+    // RFC 768 does not use bytes after the datagram; a length below that of the header is invalid.
     datagram.get(UDP..length).filter(|message| is_message(message))
 }
 
@@ -146,7 +145,8 @@ pub fn is_from_link(frame: &[u8], parsed: &Parsed) -> bool {
     frame.get(parsed.network_offset + at) == Some(&HOPS)
 }
 
-/// Whether the checksums of a frame with a message are right. That of the datagram is not looked at if it `is_unfinished`.
+/// Whether the checksums of a frame with a message are right. The datagram's checksum is skipped if the frame
+/// `is_unfinished`.
 #[must_use]
 pub fn is_intact(frame: &[u8], parsed: &Parsed, is_unfinished: bool) -> bool {
     let (Some(headers), Some(begin)) = (&parsed.headers, parsed.transport_offset) else { return false };
@@ -155,7 +155,7 @@ pub fn is_intact(frame: &[u8], parsed: &Parsed, is_unfinished: bool) -> bool {
     let Some(&[_, _, _, _, high, low, ..]) = datagram.first_chunk::<UDP>() else { return false };
     let Some(datagram) = datagram.get(..usize::from(u16::from_be_bytes([high, low]))) else { return false };
     let header_is_right = parsed.network == Network::Ipv6 || sum(0, network) == 0xffff;
-    // With its checksum a datagram adds up to all ones.
+    // A datagram with its checksum adds up to all ones.
     let pseudo = pseudo_header(headers.source, headers.destination, datagram.len());
     header_is_right && (is_unfinished || sum(pseudo, datagram) == 0xffff)
 }
@@ -166,8 +166,7 @@ fn end(parsed: &Parsed) -> usize {
     parsed.network_offset + parsed.length.get() as usize
 }
 
-/// The sum of what UDP's checksum covers besides the datagram, of `length` bytes (RFC 768, RFC 8200 section
-/// 8.1).
+/// The sum of the pseudo header of a datagram of `length` bytes (RFC 768, RFC 8200 section 8.1).
 fn pseudo_header(source: IpAddr, destination: IpAddr, length: usize) -> u32 {
     let mut words = u32::from(protocol::UDP) + length as u32;
     for address in [source, destination] {
@@ -179,7 +178,7 @@ fn pseudo_header(source: IpAddr, destination: IpAddr, length: usize) -> u32 {
     words
 }
 
-/// The words of `bytes`, which are less than 2^16, added to `first` in ones' complement (RFC 1071).
+/// Adds the words of `bytes`, which has less than 2^16, to `first` in ones' complement (RFC 1071).
 fn sum(first: u32, bytes: &[u8]) -> u16 {
     let word = |pair: &[u8]| u32::from(pair[0]) << 8 | pair.get(1).map_or(0, |low| u32::from(*low));
     let mut sum = first + bytes.chunks(2).map(word).sum::<u32>();

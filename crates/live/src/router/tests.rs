@@ -1,4 +1,4 @@
-//! Routers on wires in memory, which carry what one sends to the next one.
+//! Routers on wires in memory, in a row.
 
 use apportion_core::units::{Bytes, Span};
 use apportion_scenario::gateway::classifier::Headers;
@@ -6,14 +6,14 @@ use apportion_scenario::gateway::classifier::Headers;
 use super::*;
 use crate::frame;
 
-/// By which flows come in.
+/// The port by which flows enter.
 const UP: u32 = 0;
-/// By which they leave.
+/// The port by which flows leave.
 const DOWN: u32 = 1;
-/// Of the host that sends the flow.
+/// The host that sends the flow.
 const SOURCE: Hardware = [2, 0, 0, 0, 0, 99];
 
-/// Flows that leave by `DOWN`: number 5 is `tuple`, if it is carried.
+/// Flows that leave by `DOWN`: number 5 is `tuple`, if the router carries it.
 struct Flows {
     tuple: FlowTuple,
     carried: bool,
@@ -39,7 +39,7 @@ impl RouterContext for Flows {
     }
 }
 
-/// A router and what surrounds it.
+/// A router and its context.
 struct Node {
     router: Router,
     flows: Flows,
@@ -89,11 +89,11 @@ impl Node {
     }
 }
 
-/// Carries frames along a row of routers, whose first is next to the source, until all are silent. What
-/// leaves the row at its ends.
+/// Carries frames along a row of routers, the first of which is next to the source, until all are silent.
+/// Returns the frames that leave the row at its ends.
 fn exchange(now: Time, row: &mut [Node]) -> [Vec<Vec<u8>>; 2] {
     let mut ends = [Vec::new(), Vec::new()];
-    // At each place: by which port it comes in.
+    // For each frame: the router that it reaches, and by which port.
     let mut under_way: VecDeque<(usize, u32, Vec<u8>)> = VecDeque::new();
     for _ in 0..1_000 {
         for (at, node) in row.iter_mut().enumerate() {
@@ -128,9 +128,9 @@ fn a_neighbour_is_found_and_receives_reports() {
             row[1].report(ms(0));
             let ends = exchange(ms(0), &mut row);
             assert_eq!(row[0].flows.reports, [(DOWN, report())]);
-            // The question went out of the other port too, and no further than to neighbours.
+            // The request left by the other port too, and went no further than to neighbours.
             assert_eq!(ends.map(|end| end.len()), [0, 1]);
-            // The next one goes there at once.
+            // The next report goes there at once.
             row[1].report(ms(50));
             let sent = row[1].sent();
             assert_eq!(sent.len(), 1);
@@ -171,7 +171,7 @@ fn a_query_towards_the_source_is_addressed_to_it() {
     let headers = frame::parse(frame).unwrap().headers.unwrap();
     assert_eq!(headers.destination, alone.flows.tuple.source());
     assert_eq!(headers.source, IpAddr::from([192, 0, 2, 2]));
-    // An unknown sender of the flow, or an address of the other version: there is no route.
+    // There is no route if the flow's sender is unknown, or the address is of the other version.
     let mut other = node(2, 4, None);
     other.flows.tuple = node(2, 6, None).flows.tuple;
     other.report(ms(0));
@@ -185,14 +185,14 @@ fn forged_messages_are_refused_with_a_key() {
     let mut row = [node(1, 4, key), node(2, 4, key)];
     row[1].report(ms(0));
     exchange(ms(0), &mut row);
-    // Somebody without the key, who knows the address of the next hop, asks and reports.
+    // An attacker without the key, who knows the address of the next hop, sends a request and a report.
     let mut forger = node(2, 4, None);
     forger.report(ms(50));
     for (_, frame) in forger.sent() {
         assert_eq!(row[0].receive(ms(50), DOWN, &frame), Handled::Taken);
     }
     assert_eq!((row[0].sent().len(), row[0].count("refused_unauthenticated")), (0, 2.0));
-    // With another key, and from the other side: who is where is still known.
+    // With another key, and from the other side: the places of routers stay known.
     let mut forger = node(2, 4, Some(b"another of sixteen bytes"));
     forger.report(ms(50));
     for (_, frame) in forger.sent() {
@@ -200,7 +200,7 @@ fn forged_messages_are_refused_with_a_key() {
     }
     assert_eq!((row[0].sent().len(), row[0].count("refused_forged")), (0, 2.0));
     assert_eq!(row[0].router.places[&id([192, 0, 2, 2].into())].1, DOWN);
-    // A real report whose bytes were changed, checksum and all.
+    // A real report with changed bytes and a matching checksum.
     row[1].report(ms(50));
     let (_, frame) = row[1].sent().pop().unwrap();
     let parsed = frame::parse(&frame).unwrap();
@@ -228,8 +228,8 @@ fn frames_of_others_pass_and_damaged_ones_are_not_read() {
     let (_, report) = row[1].sent().pop().unwrap();
     let mut third = node(3, 4, None);
     assert_eq!(third.receive(ms(50), DOWN, &report), Handled::Pass, "to another router");
-    // Each bit of the packet but those of the Ethernet header: damaged, or no message to this router any
-    // more.
+    // Flips each bit of the packet, but not of the Ethernet header: the message is damaged, or not for this
+    // router.
     for bit in 14 * 8..report.len() * 8 {
         let mut frame = report.clone();
         frame[bit / 8] ^= 1 << (bit % 8);

@@ -1,9 +1,9 @@
-//! What the two ends of a shell's link are called.
+//! Addresses of the two ends of a shell's link.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::process::Command;
 
-/// Shells around a shell at most: the kernel's limit on user namespaces inside of each other.
+/// Maximum of shells around a shell: the kernel's limit on nested user namespaces.
 pub const MAX_DEPTH: u8 = 31;
 
 /// The addresses of both ends: IPv4 first, then IPv6.
@@ -14,11 +14,11 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// Those of a shell with `depth` others around it.
+    /// The addresses of a shell with `depth` others around it.
     #[must_use]
     pub fn at(depth: u8) -> Option<Self> {
-        // 100.64.0.0/10 is for hosts behind a provider's address translator (RFC 6598); fd00::/8 for those who pick a
-        // number (RFC 4193): 61 7070 6f72 is "appor".
+        // 100.64.0.0/10 is for hosts behind a provider's address translator (RFC 6598); fd00::/8 is for
+        // locally chosen prefixes (RFC 4193): 61 7070 6f72 is "appor".
         let both = |last: u8| -> [IpAddr; 2] {
             [
                 Ipv4Addr::new(100, 64, depth, last).into(),
@@ -28,28 +28,28 @@ impl Addresses {
         (depth <= MAX_DEPTH).then(|| Self { near: both(2), far: both(1) })
     }
 
-    /// Of the command's end.
+    /// The addresses of the command's end.
     pub(super) fn near(&self, has_ipv6: bool) -> &[IpAddr] {
         if has_ipv6 { &self.near } else { &self.near[..1] }
     }
 
-    /// Of the far end.
+    /// The addresses of the far end.
     pub(super) fn far(&self, has_ipv6: bool) -> &[IpAddr] {
         if has_ipv6 { &self.far } else { &self.far[..1] }
     }
 
-    /// Whether this is one of the command's.
+    /// Whether this address is one of the command's.
     pub(super) fn is_near(&self, address: IpAddr) -> bool {
         self.near.contains(&address)
     }
 
-    /// Puts those that there are into the environment of a command, with the number of shells that it is in.
+    /// Puts the existing addresses into the environment of a command, with the number of shells around it.
     pub(super) fn set_environment(&self, command: &mut Command, depth: u8, has_ipv6: bool) {
         for (end, addresses) in [("NEAR", self.near), ("FAR", self.far)] {
             let [ipv4, ipv6] = addresses.map(|address| address.to_string());
             command.env(format!("APPORTION_{end}"), ipv4);
             let name = format!("APPORTION_{end}6");
-            // A shell around this one may have set its own.
+            // A shell around this one may have set its own IPv6 addresses.
             if has_ipv6 {
                 command.env(name, ipv6)
             } else {
@@ -84,7 +84,7 @@ mod tests {
         };
         assert_eq!(value(false, "APPORTION_FAR").as_deref(), Some("100.64.0.1"));
         assert_eq!(value(true, "APPORTION_FAR6").as_deref(), Some("fd61:7070:6f72::1"));
-        // Taken away, so that an outer shell's do not stay.
+        // Removed, so that an outer shell's addresses do not stay.
         assert_eq!((value(false, "APPORTION_NEAR6"), value(false, "APPORTION_FAR6")), (None, None));
     }
 }

@@ -1,4 +1,4 @@
-//! Who got what behind a shell's link: time series of the first flows, and the largest ones at the end.
+//! Shares of flows behind a shell's link: time series of the first flows, and the largest ones at the end.
 
 use apportion_core::packet::FlowId;
 use apportion_core::units::Bytes;
@@ -10,12 +10,12 @@ use crate::bridge::Bridge;
 use crate::frame::FlowTuple;
 use crate::link::SharedState;
 
-/// Flows that have a series. Chosen: 74 MB in an hour of tenths of a second.
+/// Maximum of flows with a series. Chosen: 74 MB in an hour at 0.1 s.
 const WITH_SERIES: usize = 256;
-/// Flows that results name; all others of a direction are one.
+/// Maximum of flows that results name; all others of a direction are one.
 const NAMED: usize = 20;
 
-/// What flows got in each sample interval.
+/// Throughput of flows in each sample interval.
 #[derive(Debug, Default)]
 pub struct FlowSeries {
     /// By flow number.
@@ -24,11 +24,11 @@ pub struct FlowSeries {
 }
 
 impl FlowSeries {
-    /// A sample interval ends.
+    /// Ends a sample interval.
     pub fn sample(&mut self, bridge: &Bridge, shared: &SharedState) {
         let count = (bridge.flows().len() + 1).min(WITH_SERIES);
         while self.probes.len() < count {
-            // A flow that comes later had nothing before.
+            // A flow that begins later had no throughput before.
             let mut probe = FlowProbe::default();
             probe.series.resize(self.samples, Bytes::ZERO);
             self.probes.push(probe);
@@ -39,7 +39,7 @@ impl FlowSeries {
         self.samples += 1;
     }
 
-    /// Intervals that have ended.
+    /// Number of intervals so far.
     pub const fn samples(&self) -> usize {
         self.samples
     }

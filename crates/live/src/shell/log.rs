@@ -1,16 +1,15 @@
-//! Logs of packets as mm-link(1) of mahimahi writes them, for its graphs and those of others who read them.
+//! Packet logs in the format of mahimahi's mm-link(1), for its graphs and other readers.
 //!
-//! Source: the format as files show it. Lines begin with whole milliseconds since the start: `# BYTES` what
-//! could be delivered then, `+ BYTES` a packet came in, `- BYTES DELAY` one left after so many milliseconds,
-//! `d PACKETS BYTES` so many were dropped. What deviates: packets leave after the delay of the wire as well, and
-//! what was lost on the wire stands as dropped, because one link is both here; without a trace the opportunities
-//! are what the rate gives in each millisecond. Lines are written when something happens: of a longer pause than
-//! [`MAX_PARTS`] milliseconds the opportunities are added up, in as many parts, so that a packet after a pause
-//! is not late for what it was not there for.
+//! Source: the format as files show it. Lines begin with whole milliseconds since the start: `# BYTES` is a
+//! delivery opportunity, `+ BYTES` a packet that arrived, `- BYTES DELAY` one that left after this many
+//! milliseconds, `d PACKETS BYTES` a drop. Deviations: packets leave after the delay of the wire as well, and
+//! losses on the wire count as drops, because both are one link here; without a trace the opportunities are
+//! the bytes that the rate allows in each millisecond. Lines are written when an event happens. The
+//! opportunities of a pause longer than [`MAX_PARTS`] milliseconds are added up in that many parts, so that a
+//! packet after a pause need not wait for all of them to be written.
 //!
-//! Cost: a line per event and per millisecond or opportunity; at most [`MAX_PARTS`] at once without a trace, and
-//! with one as many as it has in so many milliseconds. The sum over a pause walks through what is in it: 3 ns an
-//! opportunity.
+//! Cost: a line per event and per millisecond or opportunity; without a trace at most [`MAX_PARTS`] at once,
+//! and with one as many as it has in that many milliseconds. Adding up a pause takes 3 ns an opportunity.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -24,20 +23,21 @@ use super::Speed;
 use crate::link::Observer;
 use crate::packet::Packet;
 
-/// Parts in which the opportunities of a pause are written. Chosen: to the millisecond where packets are some
-/// per second, to less than the bins of a graph in a pause of minutes; 100 lines take about 20 us.
+/// Maximum of parts in which the opportunities of a pause are written. Chosen: for some packets per second
+/// each part is a millisecond, and in a pause of minutes it is shorter than the bins of a graph; 100 lines
+/// take about 20 us.
 const MAX_PARTS: u64 = 100;
 
-/// Where a log goes.
+/// The file of a log.
 pub type LogFile = Box<dyn Write + Send>;
 
 /// The log of one direction.
 pub struct Log {
-    /// Where it goes.
+    /// The file to write to.
     pub file: LogFile,
     /// Its name, for the header.
     pub name: String,
-    /// What gives the speed, for the header.
+    /// The source of the rate, for the header.
     pub source: String,
     /// The command behind the link, for the header.
     pub command: String,
@@ -56,7 +56,7 @@ impl fmt::Debug for Log {
 pub(super) struct LogObserver([Writer; 2]);
 
 impl LogObserver {
-    /// The logs of a link that goes at these speeds, up and down.
+    /// The logs of a link with these speeds, up and down.
     pub fn new([up, down]: [Log; 2], speeds: [&Speed; 2]) -> Self {
         Self([Writer::new("uplink", up, speeds[0]), Writer::new("downlink", down, speeds[1])])
     }
@@ -88,7 +88,7 @@ const fn ms(time: Time) -> u64 {
 struct Writer {
     file: LogFile,
     opportunities: Opportunities,
-    /// The first failure: nothing is written after it.
+    /// The first error; nothing is written after it.
     result: io::Result<()>,
 }
 
@@ -139,13 +139,13 @@ impl Writer {
     }
 }
 
-/// What could be delivered, and when.
+/// Delivery opportunities and their times.
 enum Opportunities {
-    /// There is no limit, so there is nothing to say.
+    /// There is no limit, and no opportunities are written.
     Unlimited,
-    /// Of a trace, and until when they were written.
+    /// Opportunities of a trace, written until `at`.
     Trace { at: Time, instants: std::iter::Peekable<Box<dyn Iterator<Item = Time> + Send>> },
-    /// Of rates from their times on, the next one last; by the millisecond.
+    /// Opportunities of rates, the next rate last, by the millisecond; written until `at`.
     Rates { at: Time, now: Rate, later: Vec<(Time, Rate)>, rest: u128 },
 }
 
@@ -168,7 +168,7 @@ impl Opportunities {
         }
     }
 
-    /// The milliseconds of which what there is until `until` is written as one.
+    /// The length of a part in milliseconds, for opportunities until `until`.
     fn part(&self, until: Time) -> u64 {
         match self {
             Self::Unlimited => 1,
@@ -178,7 +178,7 @@ impl Opportunities {
         }
     }
 
-    /// What there is next, unless it is later than `until`: of a single millisecond or opportunity, or added up
+    /// The next opportunity, unless it is later than `until`: of a single millisecond or instant, or added up
     /// over `part` milliseconds.
     fn next_until(&mut self, until: Time, part: u64) -> Option<(Time, Bytes)> {
         match self {
@@ -203,13 +203,13 @@ impl Opportunities {
             Self::Rates { at, now, later, rest } => {
                 let whole = until.since(*at).as_nanos() / 1_000_000;
                 let end = *at + Span::from_millis(part.min(whole));
-                // A rate in bit/s gives as many thousandths of a bit in a millisecond.
+                // A rate of n bit/s allows n thousandths of a bit in a millisecond.
                 let mut thousandths = *rest;
                 while *at < end {
                     while let Some((_, rate)) = later.pop_if(|(from, _)| *from <= *at) {
                         *now = rate;
                     }
-                    // A rate holds from the millisecond on that begins after it.
+                    // A rate applies from the first millisecond that begins after its change.
                     let next = later.last().map_or(end, |(from, _)| end.min(*from));
                     let span = next.since(*at).as_nanos().div_ceil(1_000_000);
                     thousandths += u128::from(span) * u128::from(now.as_bit());
@@ -259,7 +259,7 @@ mod tests {
 
     #[test]
     fn a_pause_is_logged_in_at_most_a_hundred_parts() {
-        // An hour is 100 parts of 36 s; 1 Mbit/s gives 4.5 MB in each.
+        // An hour is 100 parts of 36 s; 1 Mbit/s allows 4.5 MB in each.
         let hour = 3_600_000;
         let events = lines(&Speed::Rate(Rate::from_mbit(1)), hour);
         assert_eq!((events.len(), events[0], events[99]), (100, (36_000, 4_500_000), (hour, 4_500_000)));

@@ -1,4 +1,4 @@
-//! When a direction of a shell's link can send: always, at a rate, at rates that change, or by a trace.
+//! The speed of a direction of a shell's link: unlimited, a rate, rates that change, or a trace.
 
 use std::str::FromStr;
 
@@ -7,9 +7,9 @@ use apportion_core::units::{Rate, Time};
 
 use crate::pace::Pace;
 
-/// What no queue builds up before: a hundred times what one core forwards.
+/// A rate at which no queue builds up: a hundred times what one core forwards.
 const UNLIMITED: Rate = Rate::from_mbit(1_000_000);
-/// Chosen: a change each tenth of a second for a quarter of an hour; more than that is a trace.
+/// Maximum of steps. Chosen: a change each 0.1 s for a quarter of an hour; beyond that a trace is better.
 const MAX_STEPS: usize = 10_000;
 
 /// When packets can be sent.
@@ -18,13 +18,13 @@ pub enum Speed {
     /// At once.
     Unlimited,
     Rate(Rate),
-    /// At each of these rates from its time on; times ascend, the first is zero.
+    /// At each of these rates from its time on; times ascend, and the first is zero.
     Steps(Vec<(Time, Rate)>),
     /// By the delivery opportunities of a recorded link.
     Trace(DeliveryTrace),
 }
 
-/// Steps that are none.
+/// Why text is no list of steps.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{step}`: {message}; write for example \"0s 10Mbit, 5s 2Mbit\"")]
 pub struct StepsError {
@@ -33,10 +33,10 @@ pub struct StepsError {
 }
 
 impl Speed {
-    /// Reads rates that change, such as `0s 10Mbit, 5s 2Mbit`.
+    /// Parses rates that change, for example `0s 10Mbit, 5s 2Mbit`.
     ///
     /// # Errors
-    /// The first step that is none.
+    /// The first wrong step.
     pub fn parse_steps(text: &str) -> Result<Self, StepsError> {
         let mut steps: Vec<(Time, Rate)> = Vec::new();
         for step in text.split(',').map(str::trim) {
@@ -60,7 +60,7 @@ impl Speed {
         Ok(Self::Steps(steps))
     }
 
-    /// Whether nothing ever waits.
+    /// Whether packets never wait.
     #[must_use]
     pub const fn is_unlimited(&self) -> bool {
         matches!(self, Self::Unlimited)

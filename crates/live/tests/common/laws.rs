@@ -1,11 +1,11 @@
-//! What must hold of any bytes taken for a frame: the fuzzer `frame` and the tests of this crate both ask.
+//! Invariants of the frame module on any bytes: the fuzzer `frame` and the tests of this crate check them.
 
 use apportion_core::label::Label;
 use apportion_core::packet::{Ecn, LabelKind};
 use apportion_live::frame::{self, FlowTuple, Network, Parsed};
 use apportion_live::wire_label;
 
-/// Panics unless it holds of these bytes.
+/// Panics unless the invariants hold for these bytes.
 pub fn hold(bytes: &[u8]) {
     let Ok(parsed) = frame::parse(bytes) else { return };
     let end = parsed.network_offset + parsed.length.get() as usize;
@@ -17,7 +17,7 @@ pub fn hold(bytes: &[u8]) {
         assert_eq!(flow.key().and_then(|key| FlowTuple::from_key(&key)), Some(flow));
         assert_eq!(flow.reversed().reversed(), flow);
     }
-    // What is read again of a frame that leaves is what was read as it came in.
+    // Fields read again when a frame leaves equal those read when it entered.
     let ports = parsed.headers.and_then(|headers| headers.ports);
     let number = parsed.segment.and_then(|segment| segment.acknowledges);
     let read = ports.zip(number).map(|((_, to), number)| (to, number));
@@ -26,7 +26,7 @@ pub fn hold(bytes: &[u8]) {
     assert!(echo.is_none() || parsed.segment.is_some_and(|segment| segment.acknowledges.is_some()));
     edits(bytes, &parsed);
     labels(bytes, &parsed);
-    // The parse of another frame, here of a longer one, is not trusted blindly.
+    // The parse of another frame, here of a longer one, must not cause a panic.
     for length in [0, parsed.network_offset, parsed.network_offset + 19, bytes.len() / 2] {
         let mut cut = bytes[..length.min(bytes.len())].to_vec();
         let _ = frame::timestamps(&cut, &parsed);
@@ -43,7 +43,7 @@ fn change_everything(bytes: &mut [u8], parsed: &Parsed) {
     wire_label::clear(bytes, parsed.ip());
 }
 
-/// Bits of the IP header: which byte, which of its bits.
+/// Bits of the IP header: the byte, and a mask of its bits.
 type Bits = &'static [(usize, u8)];
 
 const CHECKSUM: Bits = &[(10, 0xff), (11, 0xff)];
@@ -54,7 +54,7 @@ const DSCP_6: Bits = &[(0, 0x0f), (1, 0xc0)];
 const ECN_4: Bits = &[(1, 0x03)];
 const ECN_6: Bits = &[(1, 0x30)];
 
-/// Those of these that may change in a packet of this kind.
+/// The bits of these that may change in a packet of this version.
 fn allowed(network: Network, of_4: &[Bits], of_6: &[Bits]) -> Vec<(usize, u8)> {
     match network {
         Network::Ipv4 => [of_4, &[CHECKSUM]].concat().concat(),
@@ -63,15 +63,15 @@ fn allowed(network: Network, of_4: &[Bits], of_6: &[Bits]) -> Vec<(usize, u8)> {
     }
 }
 
-/// The words of an IPv4 header added up in ones' complement, where both zeros are alike: a right checksum
-/// makes it 0, and an edit leaves it as wrong as it was.
+/// The sum of an IPv4 header's words in ones' complement, where both zeros are equal: 0 for a right checksum,
+/// and unchanged by an edit for a wrong one.
 fn wrong_by(bytes: &[u8], parsed: &Parsed) -> u32 {
     let header = &bytes[parsed.network_offset..];
     let header = &header[..4 * usize::from(header[0] & 0xf)];
     header.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(word[1])).sum::<u32>() % 0xffff
 }
 
-/// The frame after an edit that may change only `bits`, and after which it must parse to `expected`.
+/// The frame after an edit that may change only `bits`; it must then parse to `expected`.
 fn edited(
     bytes: &[u8],
     parsed: &Parsed,
@@ -151,7 +151,7 @@ fn labels(bytes: &[u8], parsed: &Parsed) {
                 assert_eq!(before, bytes);
                 continue;
             }
-            // Over the label before, once there is one.
+            // The second label replaces the first one.
             let mut after = before.clone();
             assert!(wire_label::write(&mut after, parsed.ip(), kind, label));
             let dscp = frame::dscp(&after, parsed.ip()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Frames built by etherparse, and checksums that it computes.
+//! Frames and checksums by etherparse.
 #![allow(dead_code, reason = "each program of tests uses some of it")]
 
 use etherparse::{
@@ -10,7 +10,7 @@ pub const SOURCE_4: [u8; 4] = [192, 0, 2, 77];
 pub const DESTINATION_4: [u8; 4] = [198, 51, 100, 9];
 pub const SOURCE_6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1];
 pub const DESTINATION_6: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2];
-/// From a server to a home.
+/// Ports from a server to a home.
 pub const PORTS: (u16, u16) = (5_004, 40_000);
 
 /// An IPv4 header whose packet is atomic.
@@ -49,7 +49,7 @@ impl From<Ipv6Header> for Ip {
     }
 }
 
-/// What an IP packet carries.
+/// The payload of an IP packet.
 #[derive(Clone)]
 pub enum Carried {
     Tcp(Box<TcpHeader>),
@@ -65,7 +65,7 @@ impl Carried {
     }
 }
 
-/// A frame with so many VLAN tags, up to two.
+/// A frame with `tags` VLAN tags, at most two.
 pub fn frame(tags: u8, ip: impl Into<Ip>, carried: &Carried, payload: &[u8]) -> Vec<u8> {
     let vlan = |id| VlanId::try_new(id).unwrap();
     let ethernet = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);

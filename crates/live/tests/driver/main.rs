@@ -1,7 +1,7 @@
-//! The applications of the laboratory over the kernel's TCP and UDP, through links of ours.
+//! The applications of the laboratory over the kernel's TCP and UDP, through links of the engine.
 //!
-//! Two hosts are joined by an engine with a FIFO each way of 10 Mbit/s and 10 ms. All tests are in real time.
-//! A program of its own: each test is a process that enters namespaces, and four measure in real time at once.
+//! An engine joins two hosts, with a FIFO each way of 10 Mbit/s and 10 ms. All tests run in real time. A
+//! program of its own: each test is a process that enters namespaces, and four measure in real time at once.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
 mod setup;

@@ -1,4 +1,4 @@
-//! Two hosts, the links between them, and the thread that plays what they run.
+//! Two hosts, the links between them, and the driver of their applications.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub fn hosts() -> [Host; 2] {
         .map(|(name, last)| Host::create(name, &[[10, 0, 0, last].into()], Bytes::new(1_500)).unwrap())
 }
 
-/// The engine between them; a packet counts as what IP has of it.
+/// The engine between the hosts; a packet counts with its IP length.
 pub fn engine(hosts: &[Host; 2], limit: &str) -> Engine<Bridge> {
     let ports = [0, 1].map(|host| Port::open(hosts[host].port).unwrap());
     Bridge::between(ports, [link(0, limit), link(1, limit)], Bytes::ZERO).unwrap()
@@ -55,7 +55,7 @@ pub fn params(changes: &[(&str, &str)]) -> TcpParams {
     params
 }
 
-/// From the first host to the second, for as long as there is time; with ports by its flow.
+/// A connection from the first host to the second for the whole run; the ports follow from its flow.
 pub fn tcp(flow: u32, changes: &[(&str, &str)], workload: Workload) -> Connection {
     connection(flow, Transport::Tcp(Arc::new(params(changes))), workload)
 }
@@ -86,7 +86,7 @@ pub fn cbr(kbit: u64, write: u64) -> Source {
     Source::Cbr(Cbr { rate: Rate::from_kbit(kbit), packet: Bytes::new(write), jitter: Ratio::ZERO })
 }
 
-/// Samples each 100 ms, counts from `from` to `stop`, in milliseconds.
+/// A plan with samples each 100 ms, and counts from `from` to `stop`, in milliseconds.
 pub fn plan(flows: usize, from: u64, stop: u64) -> Plan {
     Plan {
         flows,
@@ -96,7 +96,7 @@ pub fn plan(flows: usize, from: u64, stop: u64) -> Plan {
     }
 }
 
-/// Plays connections to the plan's end. `meanwhile` is done at half of it.
+/// Plays connections to the plan's end. `meanwhile` runs at half of it.
 pub fn play_with(
     engine: &mut Engine<Bridge>,
     hosts: &[Host; 2],
@@ -120,7 +120,7 @@ pub fn play(connections: Vec<Connection>, plan: Plan) -> DriverOutcome {
     play_with(&mut engine(&hosts, "50p"), &hosts, connections, plan, |_| ())
 }
 
-/// A rate over the time that the plan measures.
+/// The rate of `goodput` over the measured part of the plan, in Mbit/s.
 pub fn mbit(goodput: Bytes, plan: Plan) -> f64 {
     goodput.bits() as f64 / plan.stop.since(plan.measure_from).as_secs_f64() / 1e6
 }

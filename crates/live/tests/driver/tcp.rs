@@ -12,7 +12,7 @@ use nix::errno::Errno;
 
 use crate::setup::{cbr, end, engine, hosts, mbit, plan, play, play_with, tcp, writes};
 
-/// What goodput can be of 10 Mbit/s: 1460 of 1500 bytes.
+/// The maximum of goodput on 10 Mbit/s: 1460 of 1500 bytes.
 const MOST: f64 = 10.0 * 1_460.0 / 1_500.0;
 
 fn fills_the_link(algorithm: &str) {
@@ -21,7 +21,7 @@ fn fills_the_link(algorithm: &str) {
     assert_eq!(outcome.failures, []);
     let got = mbit(outcome.flows[0].goodput, plan);
     assert!(got > 0.95 * MOST && got < 1.01 * MOST, "{algorithm}: {got}");
-    // Its queue of 50 packets overflows.
+    // The queue of 50 packets overflows.
     assert!(outcome.flows[0].retransmits > 0);
 }
 
@@ -67,7 +67,7 @@ pub fn a_file_takes_as_long_as_computed_by_hand() {
 pub fn an_application_limited_source_gets_what_it_writes() {
     let plan = plan(1, 1_000, 3_000);
     let outcome = play(vec![tcp(0, &[("nagle", "false")], writes(&cbr(1_000, 1_000)))], plan);
-    // 1 Mbit/s for 2 s are 250 writes of 1000 B, give or take one at either end.
+    // 1 Mbit/s for 2 s are 250 writes of 1000 B, one more or less at either end.
     let got = outcome.flows[0].goodput.get();
     assert!(got.abs_diff(250_000) <= 2_000, "{got}");
     // 8 ms apart from 100 ms on: 363 writes.
@@ -82,7 +82,7 @@ pub fn timestamps_are_on_the_wire_if_headers_have_them() {
     on_the_wire("52B", 52);
 }
 
-/// 100 segments of 1000 B; every packet but the SYN has `header` and nothing else besides.
+/// Sends 100 segments of 1000 B; every packet except the SYN has only `header` besides.
 fn on_the_wire(header: &str, bytes: u64) {
     let (plan, hosts) = (plan(1, 0, 1_000), hosts());
     let mut engine = engine(&hosts, "200p");
@@ -101,8 +101,9 @@ fn on_the_wire(header: &str, bytes: u64) {
 pub fn the_window_of_the_scenario_bounds_what_is_under_way() {
     let plan = plan(1, 1_000, 3_000);
     let outcome = play(vec![tcp(0, &[("window", "14600B")], Workload::Greedy)], plan);
-    // Ten segments of 1460 B in a round trip of 20 + 1.2 ms, and one more segment where an ACK waits for it:
-    // between 14600 · 8 / 22.5 ms = 5.2 and 14600 · 8 / 21.2 ms = 5.5 Mbit/s; a busy machine makes it longer.
+    // Ten segments of 1460 B in a round trip of 20 + 1.2 ms, and one more segment while an ACK waits for it:
+    // between 14600 · 8 / 22.5 ms = 5.2 and 14600 · 8 / 21.2 ms = 5.5 Mbit/s; on a busy machine it takes
+    // longer.
     let got = mbit(outcome.flows[0].goodput, plan);
     assert!(got > 4.0 && got < 5.6, "{got}");
     assert_eq!(outcome.flows[0].retransmits, 0);
@@ -136,7 +137,7 @@ pub fn a_connection_without_an_answer_is_named() {
     let settings = [("tcp_syn_retries", "1"), ("tcp_syn_linear_timeouts", "0")];
     let give_up = || settings.map(|(name, value)| set_sysctl(&format!("net/ipv4/{name}"), value).unwrap());
     hosts[0].namespace.run(give_up).unwrap();
-    // No engine runs: 1 s and 2 s after its SYNs the kernel gives up.
+    // No engine runs: the kernel gives up 1 s and 2 s after its SYNs.
     let outcome = driver.start(apportion_linux::clock::Clock::start()).unwrap().finish().unwrap();
     let failures: Vec<_> = outcome.failures.iter().map(|f| (f.flow, f.what, f.error)).collect();
     assert_eq!(failures, [(0, "connect", Errno::ETIMEDOUT), (1, "connect", Errno::ETIMEDOUT)]);
@@ -159,7 +160,7 @@ pub fn five_thousand_connections_are_opened_and_a_thousand_files_arrive() {
     let file = |number: u16| {
         let mut connection = tcp(0, &[], Workload::File(Bytes::new(1_000)));
         connection.source = end(0, 20_000 + number);
-        // One each 2 ms: 1200 B on the wire, half of what the link carries. The others would start later.
+        // One each 2 ms: 1200 B on the wire, half of the link's rate. The others would start later.
         let wait =
             if number < 1_000 { Span::from_millis(u64::from(number) * 2) } else { Span::from_secs(100) };
         connection.start = Time::from_millis(500) + wait;
@@ -173,6 +174,6 @@ pub fn five_thousand_connections_are_opened_and_a_thousand_files_arrive() {
     let outcome = running.finish().unwrap();
     assert_eq!(outcome.failures, []);
     assert_eq!(outcome.flows[0].completions.len(), 1_000);
-    // Of one connection only.
+    // Only flows of one connection have samples.
     assert!(outcome.flows[0].tcp.is_empty());
 }

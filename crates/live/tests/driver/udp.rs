@@ -11,7 +11,7 @@ pub fn a_constant_rate_arrives() {
     let mut engine = engine(&hosts, "50p");
     // Writes of 1500 B are datagrams of 1000 and of 500 B.
     let outcome = play_with(&mut engine, &hosts, vec![udp(0, &cbr(2_000, 1_500))], plan, |_| ());
-    // Of 1500 bytes on the wire 2 · 28 are headers.
+    // 28 bytes of each datagram, of 1500 on the wire, are headers, twice.
     let got = mbit(outcome.flows[0].goodput, plan);
     let expected = 2.0 * (1_500.0 - 56.0) / 1_500.0;
     assert!((got / expected - 1.0).abs() < 0.01, "{got} instead of {expected}");
@@ -26,13 +26,13 @@ pub fn a_constant_rate_arrives() {
 pub fn a_queue_without_a_limit_leaves_the_way_back_its_buffers() {
     let (plan, hosts) = (plan(2, 500, 2_000), hosts());
     let mut engine = engine(&hosts, "1000000p");
-    // As many fill within 0.1 s as are left then, and those that frames are read into.
+    // This many frames arrive within 0.1 s while 10 Mbit/s leave, plus the buffers for reading.
     engine.shared.pool = Pool::new(512, 1_522);
     let back = Connection { source: end(1, 7_001), sink: end(0, 7_001), ..udp(1, &cbr(2_000, 1_000)) };
     let outcome = play_with(&mut engine, &hosts, vec![udp(0, &cbr(40_000, 1_000)), back], plan, |_| ());
     let full = engine.link(0).unwrap().state.backlog().packets.get();
     assert!((200..=256).contains(&full), "{full} wait");
-    // Of 1000 bytes on the wire 28 are headers.
+    // 28 of 1000 bytes on the wire are headers.
     let got = mbit(outcome.flows[1].goodput, plan);
     assert!((got / (2.0 * 0.972) - 1.0).abs() < 0.02, "{got} came back");
 }

@@ -1,4 +1,5 @@
-//! A rate that follows the link: the kernel's TCP over one of 20, 5 and again 20 Mb/s with a buffer of 0.4 s and more.
+//! A rate that follows the link: the kernel's TCP over a link of 20, 5 and again 20 Mb/s with a buffer of
+//! 0.4 s and more.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
@@ -16,13 +17,13 @@ use apportion_testing::skip;
 use crate::common::{config, snapshot};
 use crate::line::Line;
 
-/// From the start of the transfer to that of the measurement.
+/// Time from the start of the transfer to the start of the measurement.
 const BEGIN: Span = Span::from_millis(500);
 const RATES: [u64; 3] = [20, 5, 20];
 const PORT: u16 = 1_004;
 const PING: u16 = 1_005;
 
-/// The edge, by whose rate the link is fast enough or not.
+/// The edge, whose `rate` is below or above the link's.
 fn edge(direction: &str, rate: &str) -> String {
     let other = if direction == "up" { "down" } else { "up" };
     format!(
@@ -42,18 +43,19 @@ fn link(direction: &str, mbit: u64) -> String {
     )
 }
 
-/// What came of it.
+/// The outcome of a run.
 #[derive(Debug)]
 struct Outcome {
-    /// 90 and 95 % of small packets were delayed by less than this over the shortest of them.
+    /// 90th and 95th percentile of the delay of small packets, above the shortest one.
     added: [Span; 2],
-    /// The part of the link that was used.
+    /// The used fraction of the link.
     used: f64,
-    /// How the rate came to be.
+    /// The metrics of the rate.
     autorate: Vec<String>,
 }
 
-/// Three TCP connections in this direction, and a small packet every 5 ms; each rate of the link for one `phase`.
+/// Runs three TCP connections in this direction, and a small packet every 5 ms, with each rate of the link
+/// for one `phase`.
 fn follow(direction: &'static str, rate: &str, phase: Span) -> Outcome {
     let clock = Clock::start();
     let (passed, counted) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
@@ -97,7 +99,7 @@ fn delivered(gateway: &mut Gateway, direction: &str) -> u64 {
     snapshot(gateway).directions[way].accounts.iter().map(|(_, counts)| counts.delivered.bytes.get()).sum()
 }
 
-/// A connection that sends as much as it can until it is stopped.
+/// Opens a connection that sends as much as it can until it is stopped.
 fn transfer(from: &Host, to: &Host, address: (Ipv4Addr, u16), stop: &Arc<AtomicBool>) -> [JoinHandle<()>; 2] {
     let listener = to.namespace.run(|| TcpListener::bind(address).unwrap()).unwrap();
     let sink = to.namespace.spawn("sink", move || {
@@ -115,7 +117,7 @@ fn transfer(from: &Host, to: &Host, address: (Ipv4Addr, u16), stop: &Arc<AtomicB
     [sink.unwrap(), source.unwrap()]
 }
 
-/// How long small packets take until `end`.
+/// Measures the delays of small packets until `end`.
 fn ping(from: &Host, to: &Host, address: (Ipv4Addr, u16), clock: Clock, end: Time) -> Vec<Span> {
     let socket = to.namespace.run(|| UdpSocket::bind(address).unwrap()).unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(1))).unwrap();
@@ -137,9 +139,10 @@ fn ping(from: &Host, to: &Host, address: (Ipv4Addr, u16), clock: Clock, end: Tim
     came.unwrap().join().unwrap()
 }
 
-/// The rate that follows keeps the queue short and the link full. `APPORTION_PHASE=20` has each rate of the link for as many seconds, and
-/// looks at 95 % of the packets. In a test of seconds the changes themselves take a tenth of the time, and on a machine that is busy with
-/// other tests the gateway is late itself, so one run of two has to do.
+/// The estimated rate keeps the queue short and the link full. `APPORTION_PHASE=20` runs each rate of the
+/// link for that many seconds, and checks the 95th percentile. In a test of seconds the changes themselves
+/// take a tenth of the time, and a machine that is busy with other tests delays the gateway too, so one run
+/// of two has to pass.
 #[expect(clippy::print_stdout, reason = "numbers of a user's own, with `--show-output`")]
 fn judge(direction: &'static str, seconds: u64) {
     if !skip::unless_judged_by_the_clock() {
@@ -159,7 +162,7 @@ fn judge(direction: &'static str, seconds: u64) {
     assert!((0..runs).map(run).any(|outcome| does(&outcome)));
 }
 
-/// Places of percentiles.
+/// Indices of percentiles.
 const P90: usize = 0;
 const P95: usize = 1;
 
@@ -168,7 +171,7 @@ pub fn an_upload_over_a_link_that_slows_down_waits_little_and_fills_it() {
 }
 
 pub fn so_does_a_download_whose_queue_is_before_the_gateway() {
-    // TCP takes two seconds to send a quarter.
+    // TCP takes two seconds to grow by a quarter.
     judge("down", 12);
 }
 

@@ -1,4 +1,4 @@
-//! Colours, which markers give packets for the queue of the same gateway.
+//! Colours that markers write on packets for the queue of the same gateway.
 
 use apportion_core::units::Span;
 
@@ -6,8 +6,8 @@ use crate::line::{Ip, counts, run};
 
 const PORTS: [u16; 2] = [1_001, 1_002];
 
-/// Two flows of 3 Mb/s each before 3 Mb/s, with profiles of 2 and of 0.5 Mb/s by this marker: the part of the
-/// first in what comes out.
+/// The share of the first of two flows of 3 Mb/s each on a link of 3 Mb/s, with profiles of 2 and of 0.5 Mb/s
+/// in this marker.
 fn part(queue: &str, mark: impl Fn(&str) -> String) -> f64 {
     let rule = |port, cir| format!("[[rule]]\nfrom_port = {port}\n{}", mark(cir));
     let edge = format!(
@@ -31,7 +31,7 @@ fn three_colours(cir: &str) -> String {
     format!("mark = {{ kind = \"tsw3cm\", cir = \"{cir}\", pir = \"4Mbit\" }}\n")
 }
 
-/// Colours and drops are by chance.
+/// Colours and drops are random.
 fn assert_close(part: f64, expected: f64) {
     assert!((part - expected).abs() < 0.08, "{part}, not {expected}");
 }
@@ -40,7 +40,7 @@ const RIO: &str = "{ kind = \"rio\", limit = \"100p\", in_min_th = \"60p\", in_m
     out_max_th = \"40p\" }";
 
 pub fn what_is_within_a_profile_passes() {
-    // 2 and 0.5 Mb/s, and each has the half of what is left: 2.25 and 0.75 of 3.
+    // 2 and 0.5 Mb/s, and each flow gets half of the rest: 2.25 and 0.75 of 3.
     assert_close(part(RIO, two_colours), 0.75);
 }
 

@@ -20,10 +20,10 @@ use apportion_scenario::gateway::GatewayConfig;
 pub use apportion_testing::processes::{enter, judge_by_time};
 
 pub const MTU: Bytes = Bytes::new(1500);
-/// Of frames.
+/// Bytes in front of a frame in its buffer.
 pub const HEAD: usize = 16;
 
-/// A host at 10.0.0.`last` and fd00::`last`, whose other end is called `name`.
+/// A host at 10.0.0.`last` and fd00::`last`, whose link's other end is called `name`.
 pub fn host(name: &str, last: u8) -> Host {
     let addresses = [[10, 0, 0, last].into(), [0xfd00, 0, 0, 0, 0, 0, 0, last.into()].into()];
     Host::create(name, &addresses, MTU).unwrap()
@@ -71,12 +71,12 @@ pub fn snapshot(gateway: &mut Gateway) -> Snapshot {
     gateway.snapshot(config, &Histogram::default())
 }
 
-/// From the metrics.
+/// The metrics of a gateway.
 pub fn metrics(gateway: &mut Gateway) -> String {
     snapshot(gateway).prometheus(&Reloads::default(), Span::ZERO)
 }
 
-/// A gateway that runs by itself until it is stopped, with `between` called every 20 ms.
+/// A gateway that runs in a thread until it is stopped, with `between` called every 20 ms.
 pub struct Running {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Gateway>,
@@ -103,7 +103,7 @@ impl Running {
     }
 }
 
-/// Frames in and out of a host, on the thread that runs inside of it.
+/// Frames in and out of a host; for a thread inside of it.
 pub struct Wire {
     port: Port,
     pool: Pool,
@@ -111,7 +111,7 @@ pub struct Wire {
 }
 
 impl Wire {
-    /// Of a host's interface; the calling thread is inside.
+    /// Opens the wire of a host's interface; the calling thread is inside.
     pub fn open() -> Self {
         let index = Netlink::open().unwrap().index_of(apportion_linux::host::INTERFACE).unwrap();
         Self { port: Port::open(index).unwrap(), pool: Pool::new(1_024, 1_522), waiting: Vec::new() }
@@ -126,7 +126,7 @@ impl Wire {
         self.pool.give_back(buffer);
     }
 
-    /// The next frame; none if none comes for so long.
+    /// The next frame; none if none comes within this time.
     pub fn next(&mut self, milliseconds: u32) -> Option<Vec<u8>> {
         for _ in 0..=milliseconds {
             if self.waiting.is_empty() {
@@ -145,7 +145,7 @@ impl Wire {
     }
 }
 
-/// Waits for `milliseconds`.
+/// Waits.
 pub fn pause(milliseconds: u16) {
     nix::poll::poll(&mut [], nix::poll::PollTimeout::from(milliseconds)).unwrap();
 }

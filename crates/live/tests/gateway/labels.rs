@@ -1,4 +1,4 @@
-//! Two gateways in a row: the edge writes rates, the core goes by them. In both versions of IP.
+//! Two gateways in a row: the edge writes rates, and the core schedules by them. In both versions of IP.
 
 use apportion_core::packet::LabelKind;
 use apportion_core::units::Span;
@@ -14,10 +14,10 @@ const WEIGHTS: &str = "[[rule]]\nname = \"two\"\nfrom_port = 1002\nweight = 2\n\
 const CORE: &str = "down.rate = \"100Mbit\"\n[up]\nrate = \"6Mbit\"\n\
     queue = { kind = \"csfq\", role = \"core\", egress = true }\nlabels = { reads = true }\n";
 const PORTS: [u16; 3] = [1_001, 1_002, 1_003];
-/// Between packets of 1000 B of a flow of 6 Mb/s.
+/// Interval between packets of 1000 B in a flow of 6 Mb/s.
 const GAP: Span = Span::from_nanos(4_000_000 / 3);
 
-/// These flows of 6 Mb/s each for so many milliseconds.
+/// Sends these flows at 6 Mb/s each for some milliseconds.
 fn run_flows(edge: &str, core: &str, frames: &[Vec<u8>; 3], milliseconds: u64) -> Outcome {
     let [edge, core] = [format!("{}{edge}", ENDS[0]), format!("{}{core}", ENDS[1])];
     let outcome = run(&edge, &core, [frames.to_vec(), Vec::new()], GAP, milliseconds);
@@ -28,20 +28,20 @@ fn run_flows(edge: &str, core: &str, frames: &[Vec<u8>; 3], milliseconds: u64) -
     outcome
 }
 
-/// What flows got, as parts of six.
+/// The shares of flows, as sixths.
 fn sixths(outcome: &Outcome) -> [f64; 3] {
     let counts = counts(&outcome.far, PORTS);
     counts.map(|count| count as f64 / outcome.far.len() as f64 * 6.0)
 }
 
-/// Estimates take a part of a second to settle, and drops are by chance.
+/// Estimates take a part of a second to settle, and drops are random.
 fn assert_close(shares: [f64; 3], expected: [f64; 3]) {
     for (share, expected) in shares.into_iter().zip(expected) {
         assert!((share / expected - 1.0).abs() < 0.25, "{shares:?}, not {expected:?}");
     }
 }
 
-/// The first flow in the one version, the others in the other.
+/// The first flow in one version of IP, the others in the other.
 fn flows([first, others]: [Ip; 2]) -> [Vec<u8>; 3] {
     [(first, PORTS[0]), (others, PORTS[1]), (others, PORTS[2])].map(|(ip, port)| ip.datagram((port, 9), 986))
 }
@@ -64,11 +64,11 @@ pub fn a_core_divides_among_customers_by_labels() {
     // With the default credit of 5 s the shares are not reached in this time.
     let core = CORE.replace("\"csfq\"", "\"hcsfq\", credit = \"0s\"") + customers;
     let outcome = run_flows(EDGE, &core, &flows([Ip::V4, Ip::V6]), 6_000);
-    // 3 Mb/s each; of Alice's each flow has the half. Without customers each flow had 2.
+    // 3 Mb/s for each customer; each of Alice's flows gets half. Without customers each flow would get 2.
     assert_close(sixths(&outcome), [1.5, 1.5, 3.0]);
 }
 
-/// The shares where the first flow says of itself that it sends next to nothing.
+/// The shares if the labels of the first flow claim that it sends next to nothing.
 fn with_a_liar(edge: &str) -> [f64; 3] {
     let [liar, second, third] = flows([Ip::V4, Ip::V6]);
     sixths(&run_flows(edge, CORE, &[labelled(liar, LabelKind::Rate, 1_000.0), second, third], 5_000))
@@ -79,8 +79,8 @@ pub fn who_labels_its_own_packets_gains_nothing_behind_an_edge() {
 }
 
 pub fn who_labels_its_own_packets_gains_all_where_it_is_believed() {
-    // The same without an edge: what the test before shows is the edge's doing. The others have no label, and are
-    // dropped.
+    // Without an edge, which shows that the edge makes the difference in the test above. The other flows have
+    // no label, and are dropped.
     let trusting =
         "down.rate = \"100Mbit\"\n[up]\nrate = \"100Mbit\"\nlabels = { reads = true, writes = true }\n";
     let shares = with_a_liar(trusting);
@@ -89,7 +89,8 @@ pub fn who_labels_its_own_packets_gains_all_where_it_is_believed() {
 
 pub fn a_packet_without_room_has_no_label_and_is_dropped_by_the_core() {
     let mut frames = flows([Ip::V4, Ip::V6]);
-    // May be fragmented, so that its identification is its own; the checksum is for routers to refuse.
+    // The packet may be fragmented, so its identification is its own; its checksum is wrong, which routers
+    // refuse.
     frames[0][20] = 0;
     let outcome = run_flows(EDGE, CORE, &frames, 3_000);
     assert_close(sixths(&outcome).map(|share| share + 1e-9), [1e-9, 3.0, 3.0]);
@@ -116,7 +117,7 @@ pub fn a_label_from_outside_is_not_believed() {
                 from.send(&labelled(plain.clone(), kind, 1.0));
                 let until = gateway.now() + Span::from_millis(100);
                 gateway.run_until(until, None).unwrap();
-                // Off, with a checksum that is right: as it was before the label.
+                // The label is off and the checksum right, as before the label.
                 assert_eq!(to.next(1_000).as_ref(), Some(&plain), "{ip:?} {kind:?}");
             };
             pass(&mut a, &mut b);
@@ -124,7 +125,7 @@ pub fn a_label_from_outside_is_not_believed() {
             ignored += 1;
         }
     }
-    // What is no label stays: identification and flow label are the host's.
+    // Other values stay: identification and flow label are the host's.
     let own = udp((1, 2), &[7; 50]);
     a.send(&own);
     gateway.run_until(gateway.now() + Span::from_millis(100), None).unwrap();

@@ -1,4 +1,4 @@
-//! Hosts and gateways in a line: near, the edge, the core, far.
+//! Hosts and gateways in a line: the near host, the edge, the core, the far host.
 
 use std::thread::JoinHandle;
 
@@ -15,7 +15,7 @@ use etherparse::{IpHeaders, Ipv4Header, Ipv6Header, PacketBuilder, ip_number};
 
 use crate::common::{Running, Wire, enter, host, judge_by_time, metrics, open, start, wire_between};
 
-/// What carries packets, and labels.
+/// The version of IP, and with it the field of labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ip {
     /// Labels are in identifications of atomic packets.
@@ -27,7 +27,7 @@ pub enum Ip {
 impl Ip {
     pub const BOTH: [Self; 2] = [Self::V4, Self::V6];
 
-    /// Without a label, from the first host to the second.
+    /// Headers without a label, from the first host to the second.
     fn headers(self, protocol: etherparse::IpNumber) -> IpHeaders {
         match self {
             Self::V4 => {
@@ -56,7 +56,7 @@ impl Ip {
         frame
     }
 
-    /// A segment between these ports that acknowledges what comes before `number`.
+    /// A segment between these ports with this acknowledgement number.
     pub fn segment(self, ports: (u16, u16), number: u32, length: usize) -> Vec<u8> {
         let mut frame = Vec::new();
         ethernet()
@@ -69,7 +69,7 @@ impl Ip {
     }
 }
 
-/// The frame with its addresses changed over, which no checksum notices.
+/// The frame with swapped addresses, which leaves checksums right.
 pub fn turned(mut frame: Vec<u8>) -> Vec<u8> {
     let [source, destination, end] = if frame[12..14] == [8, 0] { [26, 30, 34] } else { [22, 38, 54] };
     let (left, right) = frame[source..end].split_at_mut(destination - source);
@@ -94,9 +94,9 @@ pub fn label(frame: &[u8]) -> Option<(LabelKind, f64)> {
     found.map(|(kind, label)| (kind, label.value()))
 }
 
-/// What came out of a line in the second half of the time.
+/// Frames that left a line in the second half of the time.
 pub struct Outcome {
-    /// Frames, and the seconds in which they came.
+    /// Frames at the far host, and the seconds in which they came.
     pub far: Vec<Vec<u8>>,
     pub near: Vec<Vec<u8>>,
     pub seconds: f64,
@@ -104,30 +104,30 @@ pub struct Outcome {
     pub metrics: [String; 2],
 }
 
-/// From which port to which a frame goes.
+/// Source and destination port of a frame.
 pub fn ports(frame: &[u8]) -> Option<(u16, u16)> {
     frame::parse(frame).unwrap().headers?.ports
 }
 
-/// Those of the frames that come from this port.
+/// The frames with this source port.
 pub fn from_port(frames: &[Vec<u8>], port: u16) -> impl Iterator<Item = &Vec<u8>> {
     frames.iter().filter(move |frame| ports(frame).is_some_and(|(from, _)| from == port))
 }
 
-/// How many of the frames come from each of these ports.
+/// Numbers of frames by source port.
 pub fn counts<const N: usize>(frames: &[Vec<u8>], ports: [u16; N]) -> [u64; N] {
     ports.map(|port| from_port(frames, port).count() as u64)
 }
 
 impl Outcome {
-    /// Labels of this kind per second on frames to the far host, by port.
+    /// Label values of this kind per second on frames to the far host, by port.
     pub fn labels<const N: usize>(&self, frames: &[Vec<u8>], kind: LabelKind, ports: [u16; N]) -> [f64; N] {
         let of_kind = |frame: &Vec<u8>| label(frame).filter(|(of, _)| *of == kind).map_or(0.0, |it| it.1);
         ports.map(|port| from_port(frames, port).map(of_kind).sum::<f64>() / self.seconds)
     }
 }
 
-/// Two hosts with two gateways between them that run.
+/// Two hosts with two running gateways between them.
 pub struct Line {
     pub near: Host,
     pub far: Host,
@@ -135,12 +135,12 @@ pub struct Line {
 }
 
 impl Line {
-    /// With these configurations.
+    /// A line with these configurations.
     pub fn new(edge: &str, core: &str) -> Self {
         Self::changing(edge, core, |_| ())
     }
 
-    /// With these configurations, and what is done to the core every 20 ms.
+    /// A line with these configurations, and `change` called on the core every 20 ms.
     pub fn changing(edge: &str, core: &str, change: impl FnMut(&mut Gateway) + Send + 'static) -> Self {
         enter();
         let (near, far) = (host("near", 11), host("far", 12));
@@ -154,7 +154,7 @@ impl Line {
     }
 }
 
-/// Both hosts send these frames, each of them every `gap`, for so long.
+/// Runs a line in which both hosts send these frames, each of them every `gap`.
 pub fn run(edge: &str, core: &str, [up, down]: [Vec<Vec<u8>>; 2], gap: Span, milliseconds: u64) -> Outcome {
     judge_by_time();
     let line = Line::new(edge, core);
@@ -164,8 +164,8 @@ pub fn run(edge: &str, core: &str, [up, down]: [Vec<Vec<u8>>; 2], gap: Span, mil
     Outcome { far, near, seconds: milliseconds as f64 / 2_000.0, metrics: line.stop() }
 }
 
-/// A host that sends and takes in; what it took in during the second half. Its frames come in an order by chance, or one of them would
-/// always find the room that a full queue has.
+/// Plays a host that sends and receives. Returns the frames that it received in the second half. It sends in
+/// a random order; otherwise the same frame would always find the last place of a full queue.
 fn play(host: &Host, frames: Vec<Vec<u8>>, gap: Span, milliseconds: u64) -> JoinHandle<Vec<Vec<u8>>> {
     let thread = host.namespace.spawn("host", move || {
         let (mut wire, clock) = (Wire::open(), Clock::start());

@@ -1,5 +1,5 @@
-//! Gateways between hosts of their own: what passes, who gets what, and reloads under load.
-//! A program of its own: each test is a process that enters namespaces, and several measure in real time at once.
+//! Gateways between hosts with kernels of their own: forwarding, shares, and reloads under load. A program of
+//! its own: each test is a process that enters namespaces, and several measure in real time at once.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
 mod autorate;
@@ -20,7 +20,7 @@ use std::process::ExitCode;
 
 use apportion_testing::processes::{self, Case, cases};
 
-/// Those that take longest come first.
+/// The longest tests come first.
 const CASES: &[Case] = cases! {
     tickets: connections_share_a_core_by_their_tickets,
         connections_share_evenly_where_tickets_do_not_count,

@@ -1,4 +1,4 @@
-//! Segments that leave as super-packets: what arrives, and who gets what.
+//! Segments that leave as super-packets: what arrives, and the shares of flows.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use crate::common::{enter, host, judge_by_time, metrics, open, pause, snapshot, 
 
 /// Bytes of a transfer.
 const LENGTH: usize = 30_000_000;
-/// Of two connections that share, and the part at their start that is not measured.
+/// Duration of two connections that share the link, and of the unmeasured part at their start.
 const LASTS: Span = Span::from_secs(3);
 const STARTS: Span = Span::from_millis(500);
 
@@ -23,8 +23,8 @@ fn config(rate: &str, rest: &str) -> String {
     format!("inside = \"near\"\noutside = \"far\"\nup.rate = \"{rate}\"\ndown.rate = \"{rate}\"\n{rest}")
 }
 
-/// Two hosts that send segment by segment, and a gateway between them while `run` does. Its interfaces segment, as those of a new
-/// veth, or do not.
+/// Two hosts that send segment by segment, and a gateway between them while `run` runs. Its interfaces
+/// segment, like a new veth, or do not.
 fn between(config: &str, segments: bool, run: impl FnOnce(&Host, &Host)) -> Gateway {
     enter();
     let (near, far) = (host("near", 11), host("far", 12));
@@ -36,18 +36,19 @@ fn between(config: &str, segments: bool, run: impl FnOnce(&Host, &Host)) -> Gate
         }
         assert_eq!(netlink.offloads(name).unwrap().tso, segments);
     }
-    // Late now and then, as on a busy machine: segments of a slow link are merged where several leave at once.
+    // The gateway is late now and then, as on a busy machine: segments of a slow link are merged where
+    // several leave at once.
     let running = start(open(config), |_| pause(2));
     run(&near, &far);
     running.stop()
 }
 
-/// The byte at this place of a transfer.
+/// The byte at this offset of a transfer.
 fn byte(at: usize) -> u8 {
     (at.wrapping_mul(2_654_435_761) >> 13) as u8
 }
 
-/// All of [`LENGTH`] bytes arrive as they were sent.
+/// Transfers [`LENGTH`] bytes, which must arrive as they were sent.
 fn transfer(near: &Host, far: &Host, to: IpAddr) {
     let address = SocketAddr::new(to, 5_001);
     let listener = far.namespace.run(|| TcpListener::bind(address).unwrap()).unwrap();
@@ -69,20 +70,20 @@ fn both(near: &Host, far: &Host) {
     }
 }
 
-/// No frame was lost or sent twice. Those that end the connections may be under way still.
+/// Checks that no frame was lost or sent twice. Frames that end the connections may still be in flight.
 fn assert_all_left(near: PortCounts, far: PortCounts) {
     let waiting = near.received.checked_sub(far.sent);
     assert!(far.unsent == 0 && waiting.is_some_and(|waiting| waiting <= 4), "{near:?} {far:?}");
 }
 
-/// As many segments as the transfers have, at least.
+/// The least number of segments in the transfers.
 const SEGMENTS: u64 = 2 * (LENGTH / 1_448) as u64;
 
 pub fn segments_leave_as_super_packets_and_arrive_as_they_were() {
     let mut gateway = between(&config("5Gbit", ""), true, both);
     let [near, far] = snapshot(&mut gateway).ports;
     assert!(far.sent > SEGMENTS && far.merged > 100, "{far:?}");
-    // Frames are those of the wire.
+    // Counts are of frames on the wire.
     assert_all_left(near, far);
     let text = metrics(&mut gateway);
     let line =
@@ -97,7 +98,7 @@ pub fn they_leave_one_by_one_where_the_device_does_not_segment() {
     assert_all_left(near, far);
 }
 
-/// Counts what a connection from `near` brings to this port of `far`; its bytes in the time that is measured.
+/// Opens a connection from `near` to this port of `far`. Returns its bytes in the measured part.
 fn stream(near: &Host, far: &Host, port: u16) -> [JoinHandle<usize>; 2] {
     let address = SocketAddr::new([10, 0, 0, 12].into(), port);
     let listener = far.namespace.run(|| TcpListener::bind(address).unwrap()).unwrap();
@@ -135,7 +136,7 @@ pub fn two_connections_have_their_shares_though_their_segments_are_merged() {
             assert!(sender.join().unwrap() >= came);
             came as f64
         });
-        // As without, at a rate at which both always wait.
+        // The shares are those without merging, at a rate at which both flows always have a backlog.
         assert!((three / one / 3.0 - 1.0).abs() < 0.05, "{three} / {one}");
         let rate = (one + three) / LASTS.saturating_sub(STARTS).as_secs_f64();
         assert!(rate > 0.9 * 50e6 / 8.0 * 1_448.0 / 1_514.0, "{rate}");
@@ -145,13 +146,13 @@ pub fn two_connections_have_their_shares_though_their_segments_are_merged() {
 }
 
 pub fn labelled_packets_are_not_merged() {
-    // The rate of a flow is the identification of its packets, which follow no order of their own.
+    // The rates of a flow are in the identifications of its packets, which are therefore not consecutive.
     let rest = "up.queue = \"csfq\"\nup.labels = { writes = true }\n";
     let mut gateway = between(&config("5Gbit", rest), true, |near, far| {
         transfer(near, far, [10, 0, 0, 12].into());
     });
     let [near, far] = snapshot(&mut gateway).ports;
     assert!(far.sent > SEGMENTS / 2, "{far:?}");
-    // A few labels may count up by one by chance.
+    // A few labels may be consecutive by chance.
     assert!(far.merged * 20 < far.sent, "{far:?} {near:?}");
 }

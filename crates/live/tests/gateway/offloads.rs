@@ -1,4 +1,4 @@
-//! Hosts whose devices are promised segmentation, as virtual ones are by default.
+//! Hosts whose devices offer segmentation, as virtual ones do by default.
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -15,11 +15,11 @@ use crate::common::{enter, host, judge_by_time, open, snapshot, start};
 
 const RATE: f64 = 20e6;
 const CONFIG: &str = "inside = \"near\"\noutside = \"far\"\nup.rate = \"20Mbit\"\ndown.rate = \"20Mbit\"\n";
-/// A transfer, and the part of it at its start that is not measured.
+/// Duration of a transfer, and of the unmeasured part at its start.
 const LASTS: Span = Span::from_secs(3);
 const STARTS: Span = Span::from_millis(500);
 
-/// Hosts with offloads as a new veth has them, between them a gateway that runs while `run` does.
+/// Hosts with the offloads of a new veth, and a gateway between them while `run` runs.
 fn between(run: impl FnOnce(&Host, &Host)) -> Gateway {
     enter();
     let (near, far) = (host("near", 11), host("far", 12));
@@ -38,7 +38,7 @@ fn between(run: impl FnOnce(&Host, &Host)) -> Gateway {
     running.stop()
 }
 
-/// Bytes a second that one TCP connection from `near` brings to `far` at `to`.
+/// Goodput of one TCP connection from `near` to `far` at `to`, in bytes per second.
 fn goodput(near: &Host, far: &Host, to: IpAddr) -> f64 {
     let address = SocketAddr::new(to, 5_001);
     let listener = far.namespace.run(|| TcpListener::bind(address).unwrap()).unwrap();
@@ -69,7 +69,7 @@ fn fills_the_link(to: IpAddr) {
     judge_by_time();
     let headers = if to.is_ipv4() { 20 } else { 40 } + 32;
     let mut gateway = between(|near, far| {
-        // Of each frame of 1514 bytes, what is no header.
+        // The payload of each frame of 1514 bytes.
         let most = RATE / 8.0 * f64::from(1_500 - headers) / 1_514.0;
         let goodput = goodput(near, far, to);
         assert!(goodput > 0.95 * most, "{goodput} of {most}");
@@ -104,7 +104,7 @@ pub fn segments_of_udp_arrive_as_datagrams_and_so_do_fragments() {
                 let length = receiver.recv(&mut buffer).unwrap();
                 assert_eq!(buffer[..length], *expected);
             }
-            // Without it the host makes fragments, which are no super-packets.
+            // Without the option the host makes fragments, which are no super-packets.
             setsockopt(&sender, UdpGsoSegment, &0).unwrap();
             sender.send_to(&sent, (to, 5_002)).unwrap();
             let length = receiver.recv(&mut buffer).unwrap();

@@ -1,4 +1,4 @@
-//! What passes a gateway, and what does not.
+//! Frames that pass a gateway, and frames that do not.
 
 use apportion_core::random::Stream;
 
@@ -28,7 +28,7 @@ fn frames() -> Vec<Vec<u8>> {
         .udp(1, 2)
         .write(&mut six, &[3; 100])
         .unwrap();
-    // A local experimental EtherType; ARP behind a tag; the longest.
+    // A local experimental EtherType; ARP behind a tag; the longest frame.
     vec![
         frame([0x88, 0xb5], &[1; 50]),
         frame([0x81, 0], &[&[0, 5, 8, 6][..], &[9; 28]].concat()),
@@ -50,7 +50,7 @@ pub fn what_is_no_ip_passes_and_so_do_tags_and_both_versions_of_ip() {
         b.send(&frame);
         assert_eq!(a.next(2_000), Some(frame));
     }
-    // No frame comes back to its sender.
+    // No frame returns to its sender.
     assert_eq!((a.next(20), b.next(20)), (None, None));
     let text = metrics(&mut running.stop());
     for direction in ["up", "down"] {
@@ -70,7 +70,7 @@ pub fn what_is_malformed_is_counted_and_dropped() {
     let mut a = near.namespace.run(Wire::open).unwrap();
     let mut b = far.namespace.run(Wire::open).unwrap();
     let whole = udp((1, 2), &[5; 20]);
-    // Cut; and of another version.
+    // A frame that is cut, and one with another version.
     a.send(&whole[..40]);
     a.send(&frame([0x86, 0xdd], &whole[14..]));
     a.send(&whole);
@@ -102,7 +102,7 @@ pub fn whatever_comes_is_forwarded_or_counted() {
         a.send(&frame);
         while b.next(0).is_some() {}
     }
-    // Behind all of them.
+    // This frame arrives after all others.
     a.send(&whole[4]);
     while b.next(2_000).expect("it goes on") != whole[4] {}
     let text = snapshot(&mut running.stop());
@@ -111,7 +111,7 @@ pub fn whatever_comes_is_forwarded_or_counted() {
         text.directions[0].accounts.iter().fold([0, 0], |[came, went], (_, counts)| {
             [came + counts.sent.packets.get(), went + counts.delivered.packets.get()]
         });
-    // The kernel keeps some to itself, as those that end within a VLAN tag.
+    // The kernel keeps some frames to itself, for example those that end within a VLAN tag.
     assert!(text.ports[0].received > 4_000 && malformed > 1_000 && came > 1_000, "{text:?}");
     assert_eq!((text.ports[0].received, went), (malformed + came, came), "{text:?}");
 }
@@ -130,7 +130,7 @@ pub fn an_interface_goes_down_and_comes_back() {
     };
     netlink.set_down(index).unwrap();
     run(&mut gateway);
-    // It goes nowhere, and is counted.
+    // The frame is dropped, and counted.
     b.send(&udp((1, 2), &[1; 100]));
     run(&mut gateway);
     let text = metrics(&mut gateway);

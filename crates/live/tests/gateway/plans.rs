@@ -21,7 +21,7 @@ second, site,   10.0.0.3,  ,        ,      900kbit
 others, site,   ,          ,        100kbit,
 ";
 
-/// The gateway's file, with these plans next to it.
+/// The gateway's configuration, with these plans next to its file.
 fn config(folder: &Path, plans: &str) -> GatewayConfig {
     std::fs::write(folder.join("plans.csv"), plans).unwrap();
     let text = "inside = \"near\"\noutside = \"far\"\nplans = \"plans.csv\"\ndown.rate = \"20Mbit\"\n\
@@ -47,13 +47,13 @@ fn datagram(from: [u8; 4], port: u16) -> Vec<u8> {
     frame
 }
 
-/// Bytes that left up, of a group of `of`, rules or customers.
+/// Bytes sent up by a member of the group `of`, which is rules or customers.
 fn sent(gateway: &mut Gateway, of: &str, name: &str) -> f64 {
     let json = snapshot(gateway).json(&Reloads::default(), Span::ZERO);
     json["directions"]["up"][of][name]["sent_bytes"].as_f64().unwrap_or(0.0)
 }
 
-/// Bytes that left up, of both customers.
+/// Bytes sent up by both customers.
 fn customers(gateway: &mut Gateway) -> [f64; 2] {
     ["first", "second"].map(|name| sent(gateway, "customers", name))
 }
@@ -80,7 +80,7 @@ pub fn customers_have_what_they_are_assured_and_are_counted() {
     });
     let mut wire = near.namespace.run(Wire::open).unwrap();
     let sender = near.namespace.spawn("sender", move || {
-        // 6 Mb/s of each for 4 s, the first with a call among it; after 2 s the second has no plan.
+        // 6 Mb/s of each for 4 s, the first with a call among it; after 2 s the second customer has no plan.
         for number in 0..3_000_u16 {
             wire.send(&datagram([10, 0, 0, 1], if number % 8 == 0 { 7 } else { 1_000 }));
             wire.send(&datagram([10, 0, 0, 3], 1_000 + number % 3));
@@ -93,8 +93,9 @@ pub fn customers_have_what_they_are_assured_and_are_counted() {
     let mut gateway = running.stop();
     let ([first, second], before) = (customers(&mut gateway), counted.recv().unwrap());
     let calls = sent(&mut gateway, "rules", "calls");
-    // Parts of what left, however late the sender was. Of 4 Mb/s the first is assured 3 and the second 0.9; after the reload the second has,
-    // with the others, a hundredth of the first.
+    // Ratios of throughputs, which do not depend on the sender's lateness. The first customer is assured 3 of
+    // 4 Mb/s and the second 0.9; after the reload the second shares, with the others, a hundredth of the
+    // first's weight.
     let ratio = before[0] / before[1];
     assert!((2.8..3.8).contains(&ratio), "{before:?}");
     let after = [first - before[0], second - before[1]];
@@ -103,7 +104,7 @@ pub fn customers_have_what_they_are_assured_and_are_counted() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
-/// Whose classes are named, not numbered: a customer that comes first by name takes no class of another.
+/// Classes have names, not numbers: a customer that comes first by name takes no class of another.
 pub fn a_new_customer_takes_no_class_of_another() {
     enter();
     let text = |rest: &str| {

@@ -1,4 +1,4 @@
-//! Reloads under load: nothing is lost or overtaken because of them.
+//! Reloads under load: they lose no packet and change no order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,7 +7,7 @@ use apportion_live::gateway::Gateway;
 
 use crate::common::{Wire, config, enter, host, judge_by_time, open, pause, start, udp};
 
-/// Reloads of a test. Each 20 ms one: 2 s here, and 1,000 take 20 s.
+/// Number of reloads in a test, one each 20 ms: 2 s here; 1,000 take 20 s.
 fn reloads() -> u64 {
     std::env::var("APPORTION_RELOADS").ok().and_then(|text| text.parse().ok()).unwrap_or(100)
 }
@@ -37,8 +37,8 @@ fn reload(gateway: &mut Gateway, n: u64, rate: u64) {
     gateway.apply(new, &difference).unwrap();
 }
 
-/// Sends `count` numbered packets of each of four flows, as fast as `pace` packets a millisecond, while a gateway of so
-/// many Mb/s reloads: all of them arrive, those of each flow in order.
+/// Sends `count` numbered packets of each of four flows, at most `pace` packets a millisecond, while a
+/// gateway of `rate` Mb/s reloads: all of them must arrive, and those of each flow in order.
 fn all_arrive(count: u64, pace: u64, rate: u64) {
     enter();
     // A socket whose reader waits for a core loses packets.
@@ -54,7 +54,7 @@ fn all_arrive(count: u64, pace: u64, rate: u64) {
             applied.store(n, Ordering::Relaxed);
         }
     });
-    // Open before anything is sent.
+    // Opened before any packet is sent.
     let [mut wire, mut sink] = [&near, &far].map(|host| host.namespace.run(Wire::open).unwrap());
     let sender = near.namespace.spawn("sender", move || {
         for number in 0..count {
@@ -91,12 +91,12 @@ fn all_arrive(count: u64, pace: u64, rate: u64) {
 }
 
 pub fn no_packet_is_lost_or_overtaken_by_a_reload() {
-    // 4 packets of 242 B every 4 ms or so: 2 Mb/s of 20.
+    // 4 packets of 242 B about every 4 ms: 2 Mb/s of 20.
     all_arrive(6 * reloads(), 1, 20);
 }
 
 pub fn what_waits_survives_reloads() {
-    // 8 packets every 4 ms or so, 3.9 Mb/s, into 2: half of them wait, eight for each reload at the end, for which
-    // queues have room.
+    // 8 packets about every 4 ms, 3.9 Mb/s, into 2: half of them wait, eight for each reload at the end, for
+    // which queues have room.
     all_arrive(4 * reloads(), 2, 2);
 }

@@ -1,4 +1,4 @@
-//! Two gateways in a row that report to each other what they drop.
+//! Two gateways in a row that report their drops to each other.
 
 use std::net::UdpSocket;
 
@@ -9,8 +9,9 @@ use apportion_live::router::frames::PORT;
 use crate::common::{Wire, enter, host, judge_by_time, metrics, open, pause, start, wire_between};
 use crate::line::Ip;
 
-/// The first gateway, whose way up is wide, and the second, whose is narrow; they speak this version. In front of a FIFO
-/// datagrams are reported at once, and not when they are known to ignore losses.
+/// The configurations of the first gateway, whose link up is fast, and of the second, whose link up is slow,
+/// with addresses of this version. In front of a FIFO datagrams are reported at once, not only once they are
+/// known to ignore losses.
 fn configs(ip: Ip, keys: [&str; 2]) -> [String; 2] {
     let net = if ip == Ip::V4 { "192.0.2." } else { "2001:db8::" };
     let config = |inside: &str, outside: &str, last: u8, rate: &str, key: &str| {
@@ -23,13 +24,13 @@ fn configs(ip: Ip, keys: [&str; 2]) -> [String; 2] {
     [config("near", "m1", 1, "20Mbit", keys[0]), config("m2", "far", 2, "2Mbit", keys[1])]
 }
 
-/// What the metric of this name and labels says; zero if it is not there.
+/// The value of the metric with this name and labels; zero if there is none.
 fn value(text: &str, metric: &str) -> f64 {
     let line = text.lines().find_map(|line| line.strip_prefix("apportion_gateway_")?.strip_prefix(metric));
     line.map_or(0.0, |value| value.trim().parse().unwrap())
 }
 
-/// Datagrams of 4 Mb/s for 3 s. The metrics of both gateways after that.
+/// Sends datagrams at 4 Mb/s for 3 s. Returns the metrics of both gateways.
 fn metrics_of(ip: Ip, keys: [&str; 2]) -> [String; 2] {
     judge_by_time();
     enter();
@@ -52,17 +53,17 @@ fn metrics_of(ip: Ip, keys: [&str; 2]) -> [String; 2] {
     gateways.map(|gateway| metrics(&mut gateway.stop()))
 }
 
-/// Packets that both gateways discarded by policy, and those that came out at the end.
+/// Packets that each gateway dropped by policy, and packets that left the second.
 fn discarded_and_sent(text: &[String; 2]) -> [f64; 3] {
     let discarded = "dropped_packets_total{direction=\"up\",rule=\"unmatched\",reason=\"policy\"}";
     let sent = "sent_packets_total{direction=\"up\",rule=\"unmatched\"}";
     [value(&text[0], discarded), value(&text[1], discarded), value(&text[1], sent)]
 }
 
-/// What does not fit at the second gateway is discarded at the first.
+/// Packets that do not fit at the second gateway are dropped at the first.
 fn is_discarded_early(ip: Ip) {
     let text = metrics_of(ip, ["00112233445566778899aabbccddeeff"; 2]);
-    // Of 1500 packets half do not fit: 750, most of which the first gateway learns of.
+    // Half of 1500 packets do not fit: 750; the first gateway learns of most of them.
     let [first, second, sent] = discarded_and_sent(&text);
     assert!(first > 450.0 && second < 250.0 && sent > 550.0, "{first} {second} {sent}");
     assert!(value(&text[0], "reports_total{what=\"heard\"}") > 10.0, "{}", text[0]);
@@ -84,7 +85,7 @@ pub fn a_message_of_a_host_of_this_machine_is_not_damaged() {
     wire_between();
     let [config, _] = configs(Ip::V4, ["00112233445566778899aabbccddeeff"; 2]);
     let gateway = start(open(&config), |_| ());
-    // Its device is to make the checksum. The text is a message of no known version.
+    // The device would compute the checksum. The payload looks like a message of an unknown version.
     let socket = near.namespace.run(|| UdpSocket::bind(("0.0.0.0", PORT)).unwrap()).unwrap();
     socket.set_ttl(255).unwrap();
     for _ in 0..5 {

@@ -7,14 +7,14 @@ use apportion_testing::skip;
 
 use crate::line::Line;
 
-/// An edge that measures before a path of 10 ms up and 20 ms down.
+/// An edge that measures, in front of a path of 10 ms up and 20 ms down.
 const EDGE: &str = "inside = \"near\"\noutside = \"m1\"\ndown.rate = \"20Mbit\"\n\
     up = { rate = \"20Mbit\", queue = { kind = \"stfq\", drop = \"pfd\", thresholds = \"rtt\" } }\n";
 const PATH: &str = "inside = \"m2\"\noutside = \"far\"\nup = { rate = \"100Mbit\", delay = \"10ms\" }\n\
     down = { rate = \"100Mbit\", delay = \"20ms\" }\n";
 const PORT: u16 = 1_003;
 
-/// The value of a metric up.
+/// The value of a metric of the direction up.
 fn up(metrics: &str, name: &str) -> f64 {
     let start = format!("apportion_gateway_{name}{{direction=\"up\"}} ");
     metrics.lines().find_map(|line| line.strip_prefix(&start)).unwrap().parse().unwrap()
@@ -31,7 +31,7 @@ pub fn that_of_an_upload_is_what_its_path_has_without_the_queue() {
         listener.accept().unwrap().0.read_to_end(&mut all).unwrap();
         all.len()
     });
-    // A second and a half at 20 Mb/s: most of it waits in the edge, 30 ms and more.
+    // A second and a half at 20 Mb/s: most data wait in the edge, 30 ms and more.
     let mut source = line.near.namespace.run(|| TcpStream::connect(("10.0.0.12", PORT)).unwrap()).unwrap();
     source.write_all(&vec![7; 4_000_000]).unwrap();
     drop(source);

@@ -10,7 +10,7 @@ use apportion_linux::clock::Clock;
 use crate::line::{Ip, Line, Outcome, counts, from_port, label, labelled, ports, run, turned};
 
 const ENDS: [&str; 2] = ["inside = \"near\"\noutside = \"m1\"\n", "inside = \"m2\"\noutside = \"far\"\n"];
-/// Windows of a part of a second, and tags of all bits, so that nothing is rounded.
+/// Windows of a part of a second, and tags of full precision, so that nothing is rounded.
 const EXCHANGE: &str =
     "exchange = { window = \"0.5s\", policing_window = \"0.5s\", issue_window = \"0s\", bits = 17 }\n";
 const PORTS: [u16; 2] = [1_001, 1_002];
@@ -20,31 +20,32 @@ const READS: &str = "labels = { reads = true }\n";
 const DELAY: &str = "delay = \"20ms\"\n";
 const TRED: &str = "{ kind = \"tred\", window = \"0.5s\" }";
 
-/// A configuration with these ends and these keys for the ways up and down.
+/// A configuration with these interfaces and these keys for the directions up and down.
 fn config(end: usize, up: &str, down: &str, rules: &str) -> String {
     format!("{}[up]\nrate = \"100Mbit\"\n{up}[down]\nrate = \"100Mbit\"\n{down}{rules}", ENDS[end])
 }
 
-/// Two flows are issued one and three thousand tickets a second.
+/// Rules that issue one and three thousand tickets a second to two flows.
 fn issued() -> String {
     let mark = "mark = { kind = \"tickets\", window = \"0.5s\", policing_window = \"0.5s\", issue_window = \"0s\", bits = 17 }\n";
     let rule = |port, tickets| format!("[[rule]]\nfrom_port = {port}\ntickets = {tickets}\n{mark}");
     rule(1_001, 1_000) + &rule(1_002, 3_000)
 }
 
-/// One flow in each version of IP, in packets of this size.
+/// One flow in each version of IP, with packets of this length.
 fn flows(length: usize) -> Vec<Vec<u8>> {
     vec![Ip::V4.datagram((PORTS[0], 9), length), Ip::V6.datagram((PORTS[1], 9), length)]
 }
 
-/// Both flows send a hundred packets a second for 5 s: tickets per second that come out with each.
+/// Sends a hundred packets a second of both flows for 5 s. Returns the tickets per second on each that leave
+/// the core.
 fn tickets(edge: &str, core: &str) -> [f64; 2] {
     let outcome = run(edge, core, [flows(200), Vec::new()], Span::from_millis(10), 5_000);
     assert!(counts(&outcome.far, PORTS).into_iter().all(|count| count > 200), "{}", outcome.metrics[1]);
     outcome.labels(&outcome.far, LabelKind::Tickets, PORTS)
 }
 
-/// A twentieth: frames come in steps of milliseconds.
+/// Within a twentieth: frames come in steps of milliseconds.
 fn assert_close<const N: usize>(found: [f64; N], expected: [f64; N]) {
     for (found, expected) in found.into_iter().zip(expected) {
         assert!((found - expected).abs() <= 0.05 * expected, "{found}, not {expected}");
@@ -89,10 +90,11 @@ pub fn a_core_trades_them_once_more() {
     assert_close(tickets(&edge, &core), [1_250.0, 3_750.0]);
 }
 
-/// Connections of each port: what a single one gets in some seconds varies by half.
+/// Connections to each port: the goodput of a single one over some seconds varies by half.
 const CONNECTIONS: usize = 6;
 
-/// Connections of the kernel's TCP to two ports through these gateways: bytes of each port that arrive between 3 s and 21 s.
+/// Opens TCP connections of the kernel to two ports through these gateways. Returns the bytes of each port
+/// that arrive between 3 s and 21 s.
 fn goodput(edge: &str, core: &str) -> [u64; 2] {
     let line = Line::new(edge, core);
     let (clock, [from, end]) = (Clock::start(), [3, 21].map(Time::from_secs));
@@ -107,7 +109,7 @@ fn goodput(edge: &str, core: &str) -> [u64; 2] {
     let (mut counts, mut sources) = ([const { Vec::new() }; 2], Vec::new());
     let listeners =
         PORTS.map(|port| line.far.namespace.run(|| TcpListener::bind(("10.0.0.12", port)).unwrap()).unwrap());
-    // In turn, because who comes first has more for a while.
+    // In turn, because an early connection gets more for a while.
     for (listener, port) in listeners.iter().zip(0_usize..).cycle().take(2 * CONNECTIONS) {
         let address = listener.local_addr().unwrap();
         let mut stream = line.near.namespace.run(|| TcpStream::connect(address).unwrap()).unwrap();
@@ -122,19 +124,19 @@ fn goodput(edge: &str, core: &str) -> [u64; 2] {
     counts
 }
 
-/// The edge marks what flows are issued, and a core of 12 Mb/s has these keys.
+/// Goodput if the edge marks the flows' tickets, and a core of 12 Mb/s has these keys.
 fn goodput_behind(core: &str) -> [u64; 2] {
     let edge = config(0, WRITES, DELAY, &issued().replace("from_port", "to_port"));
     goodput(&edge, &config(1, core, "", "").replacen("100Mbit", "12Mbit", 1))
 }
 
-/// Nearer to 1:3 than to 1:1 and 1:9.
+/// The ratio is nearer to 1:3 than to 1:1 and 1:9.
 fn assert_one_to_three([poor, rich]: [u64; 2]) {
     let ratio = rich as f64 / poor as f64;
     assert!((ratio / 3.0).ln().abs() < 3_f64.ln() / 2.0, "{poor} {rich}");
 }
 
-/// Nearer to 1:1 than to 1:3 and 3:1.
+/// The ratio is nearer to 1:1 than to 1:3 and 3:1.
 fn assert_even([one, other]: [u64; 2]) {
     let ratio = one as f64 / other as f64;
     assert!(ratio.ln().abs() < 3_f64.ln() / 2.0, "{one} {other}");
@@ -148,7 +150,7 @@ pub fn connections_share_evenly_where_tickets_do_not_count() {
     assert_even(goodput_behind("queue = \"red\"\n"));
 }
 
-/// Receiver-based: the core marks what sinks are issued on acknowledgements, by which the edge marks data.
+/// Receiver-based: the core marks the sinks' tickets on acknowledgements, from which the edge marks data.
 fn goodput_of_sinks(down: &str, rules: &str) -> [u64; 2] {
     let mark = "[[rule]]\ndirection = \"up\"\nprotocol = \"tcp\"\nmark = { kind = \"tickets\", window = \"0.5s\", \
                 policing_window = \"0.5s\", issue_window = \"0s\", bits = 17 }\n";
@@ -159,7 +161,7 @@ fn goodput_of_sinks(down: &str, rules: &str) -> [u64; 2] {
     )
 }
 
-/// Sinks are issued one and three thousand tickets a second for what goes up.
+/// Rules that issue one and three thousand tickets a second to sinks, for data that goes up.
 fn issued_to_sinks() -> String {
     let rule = |rule: &str| format!("[[rule]]\ndirection = \"up\"\n{rule}");
     let rules = issued().replace("from_port", "to_port").replace("tickets = ", "ack_tickets = ");
@@ -182,7 +184,7 @@ pub fn what_a_sink_is_issued_is_on_its_acknowledgements() {
     let down = both.map(|(ip, port)| turned(ip.segment((9, port), 1, 0))).to_vec();
     let rules = core.replace("to_port", "from_port");
     let outcome = run(&edge, &rules, [up, down], Span::from_millis(10), 5_000);
-    // They go to the ports of the flows.
+    // Acknowledgements go to the ports of the flows.
     let found = PORTS.map(|port| {
         let to_port = |frame: &&Vec<u8>| ports(frame).is_some_and(|(_, to)| to == port);
         let labels = outcome.near.iter().filter(to_port).filter_map(|frame| label(frame));
@@ -193,7 +195,8 @@ pub fn what_a_sink_is_issued_is_on_its_acknowledgements() {
     assert_eq!(outcome.labels(&outcome.far, LabelKind::Tickets, PORTS), [0.0, 0.0], "data is not marked");
 }
 
-/// Data goes up, in segments that an edge marks, and acknowledgements with a hundred thousand tickets a second come down.
+/// Sends data up, in segments that an edge marks, and acknowledgements with a hundred thousand tickets a
+/// second down.
 fn with_acknowledgements(edge: &str, core: &str) -> Outcome {
     let segment = |ip: Ip, port| ip.segment((port, 9), 1, 100);
     let acknowledgement =
@@ -209,8 +212,8 @@ pub fn acknowledgements_bring_back_what_a_link_is_issued() {
     let edge = config(0, &up(30_000), &down, &issued());
     let core = config(1, &up(50_000), &down, "");
     let outcome = with_acknowledgements(&edge, &core);
-    // The core gets 100,000 from the far host, and that is what its data carries in the end; it says 50,000 to the
-    // edge, which says 30,000 to the near host.
+    // The core gets 100,000 tickets from the far host, which its data carry in the end; it passes 50,000 to
+    // the edge, which passes 30,000 to the near host.
     let data = outcome.labels(&outcome.far, LabelKind::Tickets, PORTS);
     assert_close([data[0] + data[1]], [100_000.0]);
     assert_close([data[1] / data[0]], [3.0]);

@@ -1,6 +1,6 @@
-//! The way outside, on the kernel of this machine, as an ordinary user or as root. "The host" is a network
-//! namespace of the test's own, whose loopback is all that is used.
-//! A program of its own: each test is a process that enters namespaces, and four measure in real time at once.
+//! The proxy to the host's network, on the kernel of this machine, as an ordinary user or as root. "The host"
+//! is a network namespace of the test with only a loopback. A program of its own: each test is a process that
+//! enters namespaces, and four measure in real time at once.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 #![allow(clippy::print_stdout, reason = "parts of tests talk by it")]
 
@@ -27,7 +27,7 @@ const CASES: &[Case] = cases! {
         nothing_is_left_when_the_parent_is_killed;
 };
 
-/// What other processes of a test run; not tests.
+/// Parts of tests that run as processes of their own; not tests.
 const PARTS: &[Case] = &[("hold_a_helper", tests::hold_a_helper)];
 
 fn main() -> ExitCode {

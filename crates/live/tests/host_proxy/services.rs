@@ -1,12 +1,12 @@
-//! Services on the host's loopback: their sockets are made there, and serve there wherever the thread is that
-//! uses them. Each thread ends with the test's process.
+//! Services on the host's loopback: their sockets are created there, and serve there whichever thread uses
+//! them. Each thread ends with the test's process.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, UdpSocket};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::spawn;
 
-/// Sends back what comes, until its end, on each connection.
+/// Sends all input back until its end, on each connection.
 pub fn echo_streams(listener: TcpListener) {
     spawn(move || {
         for stream in listener.incoming() {
@@ -25,7 +25,7 @@ pub fn echo_streams(listener: TcpListener) {
     });
 }
 
-/// Reads all of one connection, and only then says how much it was.
+/// Reads all of one connection, and only then sends the number of bytes.
 pub fn count_bytes(listener: TcpListener) {
     spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();

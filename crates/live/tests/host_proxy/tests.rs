@@ -1,4 +1,4 @@
-//! What passes, and what does not.
+//! Traffic that passes the proxy, and traffic that does not.
 
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -33,12 +33,12 @@ fn asker(to: impl Into<SocketAddr>) -> UdpSocket {
     let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     let socket = UdpSocket::bind((any, 0)).unwrap();
     socket.set_read_timeout(Some(LIMIT)).unwrap();
-    // Answers from other addresses are not let through.
+    // A connected socket ignores answers from other addresses.
     socket.connect(to).unwrap();
     socket
 }
 
-/// Asks until an answer comes: a datagram may be lost. Four times, of which three wait for 2 s.
+/// Asks until an answer comes, because datagrams may be lost: four times, three of which wait for 2 s.
 fn ask(to: impl Into<SocketAddr>, question: &[u8]) -> Vec<u8> {
     let socket = asker(to);
     socket.set_read_timeout(Some(Duration::from_secs(2))).unwrap();
@@ -57,13 +57,13 @@ fn refused(done: &Done, reason: Refusal) -> u64 {
     done.0.refused().find(|(refusal, _)| *refusal == reason).unwrap().1
 }
 
-/// Bytes that do not repeat where buffers end.
+/// Bytes that do not repeat at the sizes of buffers.
 fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|at| (at % 251) as u8).collect()
 }
 
-/// Sends 2 MB to a service that sends them back, ends its direction, and reads to the end. How long the
-/// connection took to be made, an exchange of a byte, and all.
+/// Sends 2 MB to a service that echoes them, shuts down its direction, and reads to the end. Returns the
+/// times of connecting, of an exchange of a byte, and of all.
 fn echo(to: SocketAddr) -> [Span; 3] {
     const LENGTH: usize = 2_000_000;
     let clock = Clock::start();
@@ -92,11 +92,12 @@ pub fn a_stream_crosses_the_link_both_ways() {
     let world = host.build(None);
     echo_streams(listener);
     let ([connected, exchanged, ended], done) = world.run(move || echo((GATEWAY, port).into()));
-    // A connection and an exchange take a round trip of 2 x 20 ms each.
+    // Connecting and an exchange take a round trip of 2 x 20 ms each.
     assert!(connected >= DELAY * 2 && exchanged >= DELAY * 2, "{connected} {exchanged}");
-    // 2 MB are 1370 packets of 1460 B each with 54 B of headers and more: 2.07 MB at 10 Mb/s are over 1.6 s.
+    // 2 MB are 1370 packets of 1460 B each with 54 B of headers and more: 2.07 MB, which take over 1.6 s at
+    // 10 Mb/s.
     assert!(ended >= Span::from_millis(1_600), "{ended} at {RATE}");
-    // No more than that again for finding the rate, and for acknowledgements.
+    // At most four times as long again, for slow start and acknowledgements.
     assert!(ended <= Span::from_millis(8_000), "{ended}");
     assert_eq!((done.0.connections, done.0.broken_off), (1, 0), "{done:?}");
     assert_eq!((done.0.bytes.up, done.0.bytes.down), (2_000_001, 2_000_001));
@@ -127,12 +128,11 @@ pub fn a_slow_reader_holds_up_the_sender() {
     let poured = pour(listener);
     let (sum, done) = world.run(move || {
         let _stream = connect((GATEWAY, port));
-        // Nothing is read. The host's side is taken to be stuck when it has written nothing for half a
-        // second.
+        // Nothing reads. The host's side counts as stuck when it has written nothing for half a second.
         std::iter::from_fn(|| poured.recv_timeout(Duration::from_millis(500)).ok()).sum::<usize>()
     });
-    // The host's send buffer grows to 4 MB and the proxy's receive buffer to 6 MB at most (tcp(7), tcp_wmem
-    // and tcp_rmem as they come); the rest waits in the proxy and in the command's receive buffer.
+    // The host's send buffer grows to 4 MB and the proxy's receive buffer to 6 MB at most (tcp(7), default
+    // tcp_wmem and tcp_rmem); the rest waits in the proxy and in the command's receive buffer.
     assert!((1 << 14..20_000_000).contains(&sum), "{sum}");
     assert!(done.0.bytes.down < 10_000_000, "{done:?}");
 }
@@ -148,12 +148,12 @@ pub fn an_answer_comes_from_the_address_that_was_asked() {
     assert_eq!((done.0.datagrams.up, done.0.datagrams.down), (1, 1));
 }
 
-/// A question for `example.org`, of type A and class IN, number 0x1234, recursion desired.
+/// A query for `example.org`, type A, class IN, ID 0x1234, recursion desired.
 const QUERY: &[u8] = b"\x12\x34\x01\0\0\x01\0\0\0\0\0\0\x07example\x03org\0\0\x01\0\x01";
 
 pub fn names_are_asked_of_the_hosts_nameserver() {
     let host = host();
-    // It does not listen at port 53, so that what is asked there is seen to have been passed to another.
+    // The service does not listen at port 53, so an answer proves that the query was passed on.
     let (socket, port) = datagrams(Ipv4Addr::LOCALHOST);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
     let world = host.build(Some((Ipv4Addr::LOCALHOST, port).into()));
@@ -190,7 +190,7 @@ pub fn a_refused_port_is_an_error() {
     drop(listener);
     let world = host.build(None);
     let (errors, done) = world.run(move || {
-        // The second has no way from a host that has but a loopback.
+        // The second address has no route from a host with only a loopback.
         [(GATEWAY, port), (Ipv4Addr::new(192, 0, 2, 1), 80)].map(|to| {
             let mut stream = connect(to);
             stream.read(&mut [0]).unwrap_err().kind()
@@ -210,7 +210,7 @@ pub fn two_hundred_connections_are_carried_at_once() {
         let begin = move || std::thread::spawn(move || connect((GATEWAY, port)));
         let all: Vec<_> = (0..200).map(|_| begin()).collect();
         let mut streams: Vec<TcpStream> = all.into_iter().map(|thread| thread.join().unwrap()).collect();
-        // All are there at the same time.
+        // All streams exist at the same time.
         for (number, stream) in streams.iter_mut().enumerate() {
             stream.write_all(&pattern(number + 1)).unwrap();
         }
@@ -242,7 +242,7 @@ pub fn ipv6_goes_the_same_way() {
 }
 
 pub fn doors_are_closed_for_others() {
-    // A quarter of what 128 spare leave of 160: eight doors.
+    // A quarter of the 32 descriptors that 160 leave beyond 128 spare ones: eight listeners.
     let (_, hard) = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).unwrap();
     nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE, 160, hard).unwrap();
     let host = host();
@@ -258,14 +258,14 @@ pub fn doors_are_closed_for_others() {
         stream.write_all(b"x").unwrap();
         stream.read_exact(&mut [0]).unwrap();
     });
-    // A hundred for datagrams and one more, of which eight are left.
+    // A hundred and one listeners for datagrams were opened, and eight are left.
     assert_eq!((done.1.opened, done.1.closed, done.1.failed), (101, 93, 0), "{done:?}");
 }
 
 pub fn a_helper_tells_what_the_system_said() {
     enter_as(Identity::Root);
     let helper = Helper::fork().unwrap();
-    // Neither has a way, in a namespace without a device.
+    // Neither has a route, in a namespace without a device.
     let error = helper.open(Transport::Udp, (Ipv4Addr::new(192, 0, 2, 1), 9).into()).unwrap_err();
     assert_eq!(error, Errno::ENETUNREACH);
     assert!(!helper.has_ipv6());
@@ -290,9 +290,9 @@ pub fn nothing_is_left_when_the_parent_is_killed() {
     reader.read_line(&mut line).unwrap();
     let helper = Pid::from_raw(line.trim().parse().unwrap());
     child.kill();
-    // It was killed, or has found its socket closed. The limit is that of the case.
+    // The helper was killed, or found its socket closed. The case has a time limit.
     let end = waitpid(helper, None).unwrap();
     assert!(matches!(end, WaitStatus::Signaled(_, Signal::SIGKILL, _) | WaitStatus::Exited(_, 0)), "{end:?}");
-    // It held none of its parent's files.
+    // The helper held none of its parent's files.
     reader.read_to_end(&mut Vec::new()).unwrap();
 }

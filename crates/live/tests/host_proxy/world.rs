@@ -1,4 +1,4 @@
-//! A command's namespace behind a link of 10 Mb/s and 20 ms each way, with a way outside.
+//! A command's namespace behind a link of 10 Mb/s and 20 ms each way, with a proxy to the host's network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 use std::sync::Arc;
@@ -30,8 +30,8 @@ const NEAR: [IpAddr; 2] =
 /// Longer than any test takes.
 const LIMIT: Time = Time::from_secs(25);
 
-/// A namespace that stands for the host's, with a loopback that is up: [`World::build`] comes once all
-/// services have their sockets in it.
+/// A namespace that stands for the host's, with its loopback up. Call [`World::build`] once all services have
+/// opened their sockets in it.
 pub struct HostSide {
     helper: Helper,
 }
@@ -44,14 +44,14 @@ pub fn host() -> HostSide {
     HostSide { helper: Helper::fork().unwrap() }
 }
 
-/// A socket of the host's side that listens, and its port.
+/// A listening socket of the host's side, and its port.
 pub fn listener(address: impl Into<IpAddr>) -> (TcpListener, u16) {
     let listener = TcpListener::bind((address.into(), 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     (listener, port)
 }
 
-/// A socket of the host's side for datagrams, and its port.
+/// A datagram socket of the host's side, and its port.
 pub fn datagrams(address: impl Into<IpAddr>) -> (UdpSocket, u16) {
     let socket = UdpSocket::bind((address.into(), 0)).unwrap();
     let port = socket.local_addr().unwrap().port();
@@ -64,7 +64,7 @@ pub struct World {
     engine: Engine<Bridge>,
 }
 
-/// What was done outside, and about doors.
+/// Counters of the proxy and of its listeners.
 pub type Done = (Counts, ListenerCounts);
 
 impl HostSide {
@@ -73,7 +73,7 @@ impl HostSide {
     }
 
     pub fn build(self, nameserver: Option<SocketAddr>) -> World {
-        // The engine is elsewhere than the host, as in a shell.
+        // The engine has another namespace than the host, as in a shell.
         enter_as(Identity::Root);
         let near = Host::create("near", &NEAR, Bytes::new(1_500)).unwrap();
         let far = Host::create("far", &[], Bytes::new(1_500)).unwrap();
@@ -92,7 +92,7 @@ impl HostSide {
 }
 
 impl World {
-    /// Runs `command` behind the link, and gives what it gave.
+    /// Runs `command` behind the link, and returns its result.
     pub fn run<T: Send + 'static>(mut self, command: impl FnOnce() -> T + Send + 'static) -> (T, Done) {
         let wake = Arc::new(EventFd::new().unwrap());
         let waker = Waker(Arc::clone(&wake));
@@ -111,7 +111,7 @@ impl World {
     }
 }
 
-/// Tells the engine of the end, also of a panic.
+/// Wakes the engine at the end, also after a panic.
 struct Waker(Arc<EventFd>);
 
 impl Drop for Waker {

@@ -1,4 +1,4 @@
-//! Frames that etherparse builds, and frames built wrongly.
+//! Frames that etherparse builds, and malformed frames.
 
 use std::path::Path;
 
@@ -16,14 +16,14 @@ use crate::common::{
 };
 use crate::laws;
 
-/// Where the network header begins without tags.
+/// Offset of the network header without tags.
 const AT: usize = 14;
 
 fn ports(parsed: &Parsed) -> Option<(u16, u16)> {
     parsed.headers.unwrap().ports
 }
 
-/// An IPv6 frame whose payload is these bytes, the first next header being `next`.
+/// An IPv6 frame with this payload, whose first next header is `next`.
 fn raw_ipv6(next: u8, payload: &[u8]) -> Vec<u8> {
     let mut bytes = common::frame(0, ipv6(), &Carried::Udp, &[]);
     bytes.truncate(AT + 40);
@@ -43,7 +43,7 @@ fn options(n: usize) -> Vec<u8> {
     raw_ipv6(if n == 0 { 17 } else { 60 }, &payload)
 }
 
-/// An ARP request, which etherparse would need more words for.
+/// An ARP request, which is longer to build with etherparse.
 fn arp() -> Vec<u8> {
     let mut bytes = vec![0xff; 12];
     bytes.extend([0x08, 0x06, 0, 1, 0x08, 0, 6, 4, 0, 1]);
@@ -151,8 +151,8 @@ fn every_ecn_codepoint_is_read_and_becomes_ce() {
 
 #[test]
 fn the_checksum_is_updated_as_in_the_example_of_rfc_1624() {
-    // Section 4: HC = 0xdd2f, m = 0x5555, m' = 0x3285. ~0xdd2f + ~0x5555 + 0x3285 = 0x22d0 + 0xaaaa + 0x3285
-    // = 0xffff, and HC' = 0. The equation of RFC 1141 made it 0xffff.
+    // RFC 1624 section 4: HC = 0xdd2f, m = 0x5555, m' = 0x3285. ~0xdd2f + ~0x5555 + 0x3285 = 0x22d0 + 0xaaaa
+    // + 0x3285 = 0xffff, and HC' = 0. The equation of RFC 1141 gives 0xffff.
     let mut bytes = common::frame(0, ipv4(), &Carried::Udp, b"");
     bytes[AT + 4..AT + 6].copy_from_slice(&[0x55, 0x55]);
     bytes[AT + 10..AT + 12].copy_from_slice(&[0xdd, 0x2f]);
@@ -183,7 +183,7 @@ fn frames_without_ip_are_no_error() {
         bytes[12..14].copy_from_slice(&ethertype.to_be_bytes());
         assert_eq!(kind(&bytes), other(ethertype), "{name}");
     }
-    // A third tag is looked at no more.
+    // A third tag is not skipped.
     let mut bytes = common::frame(2, ipv4(), &Carried::Udp, b"");
     bytes[20..22].copy_from_slice(&[0x81, 0]);
     let parsed = parse(&bytes).unwrap();
@@ -220,7 +220,7 @@ fn acknowledgements_and_openings_are_distinguished_from_data() {
         assert!(!other.is_pure_ack());
     }
     assert!(segment(b"", |tcp| tcp.syn = true).is_syn() && !segment(b"", |tcp| tcp.fin = true).is_syn());
-    // Options are no payload.
+    // TCP options are not payload.
     let timed = segment(b"xyz", |tcp| {
         tcp.ack = true;
         tcp.set_options(&[etherparse::TcpOptionElement::Timestamp(1, 2)]).unwrap();
@@ -244,7 +244,7 @@ fn timestamps_are_found_among_options_and_nowhere_else() {
     let both = |value, echo| [Some(frame::Timestamps { value, echo }); 2];
     assert_eq!(found(&[Noop, Noop, Timestamp(7, 9)], true), both(7, Some(9)));
     assert_eq!(found(&[MaximumSegmentSize(1_460), Timestamp(u32::MAX, 0)], true), both(u32::MAX, Some(0)));
-    // The echo of a segment that does not acknowledge means nothing.
+    // The echo of a segment without ACK has no meaning.
     assert_eq!(found(&[Timestamp(7, 9)], false), both(7, None));
     assert_eq!([found(&[], true), found(&[Noop, MaximumSegmentSize(9)], true)], [[None; 2]; 2]);
     // Raw options of 12 bytes: behind an end, of another length, cut, of no length.
@@ -269,7 +269,7 @@ fn timestamps_are_found_among_options_and_nowhere_else() {
 #[test]
 fn a_packet_that_is_wrong_behind_its_ip_header_shows_less() {
     let bytes = common::frame(0, ipv4(), &Carried::tcp(|tcp| tcp.ack = true), b"");
-    // The data offset: 4 words are no header, 6 are beyond the end.
+    // The data offset: 4 words are too few for a header, 6 are beyond the end.
     for offset in [4, 6] {
         let mut bytes = bytes.clone();
         bytes[AT + 20 + 12] = offset << 4;
@@ -302,7 +302,7 @@ fn fragments_after_the_first_show_no_ports() {
         assert_eq!((later.protocol, later.segment), (Protocol::Tcp, None));
         assert_ne!(later.flow(), first.flow());
     }
-    // IPv6: place, then whether more follow. One that is neither is a whole packet (RFC 6946).
+    // IPv6: offset, then whether more fragments follow. One with neither is a whole packet (RFC 6946).
     for (place, more, fragment) in [
         (0, 0, Fragment::Whole),
         (0, 1, Fragment::First),
@@ -326,13 +326,13 @@ fn extension_headers_are_looked_behind_up_to_a_limit() {
         assert_eq!((ports(&parsed), parsed.transport_offset), (Some(PORTS), Some(AT + 40 + 8 * n)));
     }
     assert_eq!(parse(&options(MAX_EXTENSIONS + 1)), Err(Malformed::ExtensionHeaders));
-    // An authentication header counts in words of four bytes, less two: 4 is 24 bytes.
+    // An authentication header counts in words of four bytes, minus two: 4 means 24 bytes.
     let mut payload = vec![17, 4];
     payload.resize(24, 0);
     payload.extend([0x13, 0x8c, 0x9c, 0x40]);
     let parsed = parse(&raw_ipv6(51, &payload)).unwrap();
     assert_eq!((ports(&parsed), parsed.transport_offset), (Some(PORTS), Some(AT + 40 + 24)));
-    // Nothing is known of what is encrypted (50), or stands behind "no next header" (59).
+    // Encrypted payload (50), and bytes behind "no next header" (59), are not parsed.
     for next in [50, 59] {
         let parsed = parse(&raw_ipv6(next, &payload)).unwrap();
         assert_eq!((parsed.headers.unwrap().protocol, ports(&parsed)), (next, None));
@@ -396,7 +396,7 @@ fn a_flow_has_a_name_between_routers() {
     for flow in [v4, back, v6.flow().unwrap(), none, none.reversed()] {
         assert_eq!(FlowTuple::from_key(&flow.key().unwrap()), Some(flow));
     }
-    // Only these lengths are names of flows.
+    // No names of flows have other lengths.
     for length in 1..=40 {
         let key = FlowKey::from_bytes(&vec![1; length]).unwrap();
         assert_eq!(FlowTuple::from_key(&key).is_some(), [9, 13, 33, 37].contains(&length), "{length}");

@@ -1,4 +1,4 @@
-//! Frames, and what is written into them, against etherparse and the pages about them.
+//! Frames and edits of frames, checked against etherparse and the documents.
 
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 

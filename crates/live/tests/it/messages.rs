@@ -1,4 +1,4 @@
-//! Messages between routers in frames: against etherparse, and against the page about them.
+//! Messages between routers in frames, checked against etherparse and `docs/sffc-messages.md`.
 
 use std::net::IpAddr;
 use std::path::Path;
@@ -10,7 +10,7 @@ use apportion_live::router::frames::{
 
 use crate::common;
 
-/// What begins as a message does, of so many bytes.
+/// Bytes of this length that begin like a message.
 fn message(length: usize) -> Vec<u8> {
     b"SFFC".iter().copied().chain((4..).map(|at: usize| at as u8 ^ 0x5a)).take(length).collect()
 }
@@ -53,7 +53,7 @@ fn frames_have_the_checksums_and_fields_of_another_writer() {
 #[test]
 fn the_longest_message_fits_the_least_mtu_and_a_longer_one_is_not_sent() {
     let envelope = envelope("2001:db8::2", "2001:db8::1");
-    // IPv6 40, UDP 8, message 1232: the 1280 bytes that every link carries. And Ethernet 14.
+    // IPv6 40, UDP 8, message 1232: the 1280 bytes that every link carries; plus 14 of Ethernet.
     assert_eq!(write(&envelope, &message(1_232)).unwrap().len(), LONGEST);
     assert_eq!((LONGEST, write(&envelope, &message(1_233))), (14 + 1_280, None));
     let mixed = Envelope { destination: NEIGHBOURS_4.into(), ..envelope };

@@ -1,4 +1,4 @@
-//! Labels on frames that etherparse builds; and the page about them against the writer.
+//! Labels on frames that etherparse builds; and the examples of `docs/wire-labels.md`.
 
 use std::path::Path;
 
@@ -34,7 +34,7 @@ fn every_label_is_read_as_it_was_written() {
             let mut bytes = plain.clone();
             for kind in KINDS {
                 for code in [0, 1, 0xffff, 0x1_0000, MAX] {
-                    // Over the label before.
+                    // The second label replaces the first one.
                     let label = Label::from_code(code);
                     assert!(write(&mut bytes, said.ip(), kind, label));
                     assert_eq!(read(&bytes, parsed(&bytes).ip()), Some((kind, label)));
@@ -48,7 +48,7 @@ fn every_label_is_read_as_it_was_written() {
             assert!(clear(&mut bytes, said.ip()));
             assert_checksums(&bytes);
             assert_eq!((read(&bytes, said.ip()), clear(&mut bytes, said.ip())), (None, false));
-            // All that the label took: the DSCP, and the identification or the flow label.
+            // The fields that held the label: the DSCP, and the identification or the flow label.
             let mut expected = plain;
             frame::set_dscp(&mut expected, said.ip(), 0);
             frame::set_identification(&mut expected, said.ip(), 0);
@@ -108,7 +108,7 @@ fn packets_without_room_are_left_as_they_are() {
 fn ipv6_whose_flow_label_and_codepoint_disagree_has_no_label() {
     let mut bytes = common::frame(0, ipv6(), &Carried::Udp, b"");
     let said = parsed(&bytes);
-    // Of sixteen beginnings of a flow label one agrees with each codepoint.
+    // One of sixteen beginnings of a flow label agrees with each codepoint.
     for dscp in MARKERS {
         frame::set_dscp(&mut bytes, said.ip(), dscp);
         let agree = |first: &u32| {
@@ -155,7 +155,7 @@ fn page() -> (String, Vec<Vec<u8>>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/wire-labels.md");
     let page = std::fs::read_to_string(path).unwrap();
     let bytes = |block: &str| {
-        // What follows a `;` is a remark.
+        // Text after `;` is a remark.
         let digits: String = block.lines().flat_map(|line| line.split(';').next()).collect();
         let digits: Vec<char> = digits.chars().filter(|c| !c.is_whitespace()).collect();
         digits.chunks(2).map(|pair| u8::from_str_radix(&String::from_iter(pair), 16).unwrap()).collect()

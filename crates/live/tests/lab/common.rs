@@ -1,4 +1,4 @@
-//! Scenarios, and what came out of them.
+//! Scenarios and their results.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -17,7 +17,7 @@ pub fn scenario(text: &str) -> Scenario {
     suite.points.into_iter().next().unwrap().scenario
 }
 
-/// Runs it in namespaces of its own.
+/// Runs the scenario in namespaces of its own.
 pub fn run(text: &str) -> Outcome {
     enter();
     lab::run(&scenario(text), 1, &AtomicBool::new(false)).unwrap().unwrap()
@@ -31,15 +31,15 @@ pub fn flow<'a>(outcome: &'a Outcome, name: &str) -> &'a FlowOutcome {
     outcome.flows.iter().find(|flow| flow.name == name).unwrap()
 }
 
-/// How many seconds a thread may have stood still. Where 1 % of packets and of writes were more than 2 ms late at most,
-/// it is 30 ms of 3 s; where the machine was too busy for that, it is half a second.
+/// How many seconds a thread may have been stopped: 30 ms of 3 s where the 99th percentiles of packets and of
+/// writes were at most 2 ms late, and half a second where the machine was busier.
 pub fn patience(outcome: &Outcome) -> f64 {
     let kept = outcome.timekeeping.as_ref().unwrap();
     let is_early = |late: &Distribution| late.quantile(0.99).is_none_or(|late| late <= Span::from_millis(2));
     if is_early(&kept.lateness) && is_early(&kept.writes) { 0.03 } else { 0.5 }
 }
 
-/// Whether `count` is that of `per_second` in `seconds`, give or take one and what the run was late by.
+/// Whether `count` is that of `per_second` in `seconds`, within one and the lateness of the run.
 pub fn is_about(count: u64, per_second: f64, seconds: f64, outcome: &Outcome) -> bool {
     (count as f64 - per_second * seconds).abs() <= per_second * patience(outcome) + 1.0
 }

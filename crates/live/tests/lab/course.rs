@@ -1,4 +1,4 @@
-//! The course of a run: its end, what it leaves behind, and what is not run at all.
+//! The course of a run: its end, its cleanup, and scenarios that are refused.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -12,7 +12,7 @@ use apportion_scenario::model::{Scenario, Transport};
 use crate::common::{flow, is_about, link, run, scenario};
 use apportion_testing::processes::enter;
 
-/// Datagrams, a TCP without end whose window is small, and a file over two links, for as long as `head` says.
+/// Datagrams, an endless TCP with a small window, and a file over two links, with times from `head`.
 fn three_flows(head: &str) -> String {
     format!(
         r#"
@@ -52,7 +52,7 @@ pub fn cancel_ends_a_run_early_and_the_next_one_is_whole() {
         lab::run(&long, 1, &cancel).unwrap()
     });
     assert!(outcome.is_none());
-    // It looks each 10 ms; the rest is for a machine that is busy.
+    // The run checks each 10 ms; the rest allows for a busy machine.
     let took = begun.elapsed();
     assert!(took > Duration::from_millis(500) && took < Duration::from_secs(40), "{took:?}");
     assert!(lab::run(&long, 1, &cancel).unwrap().is_none(), "it is still set");
@@ -71,7 +71,7 @@ pub fn results_are_of_all_flows_links_and_samples() {
     assert!(links.iter().eq(scenario.links.iter().map(|link| &link.name)));
     assert_eq!((outcome.seed, outcome.measured), (1, Span::from_millis(2_800)));
 
-    // Samples are of the whole run, counts of the measured part.
+    // Samples cover the whole run, counts the measured part.
     let udp = flow(&outcome, "udp");
     assert_eq!((udp.series.len(), udp.tcp.len()), (30, 0));
     assert!(is_about(udp.sent.packets.get(), 125.0, 2.8, &outcome), "{:?}", udp.sent);
@@ -86,7 +86,8 @@ pub fn results_are_of_all_flows_links_and_samples() {
         let is_open = |sample: &TcpSample| sample.window >= 10.0 && sample.srtt > Some(Span::from_millis(10));
         assert!(tcp.tcp.iter().any(is_open), "{:?}", tcp.tcp);
     }
-    // 14 segments: some round trips of 10 ms; who stood still at the start of a connection tries again after seconds.
+    // 14 segments: some round trips of 10 ms; a thread that stopped at the start of a connection retries
+    // after seconds.
     let [done] = flow(&outcome, "web").completions[..] else { panic!("{outcome:?}") };
     assert_eq!((done.start, done.size), (Time::from_millis(400), Bytes::new(20_000)));
     assert!(done.took > Span::from_millis(20) && done.took < Span::from_millis(2_600), "{done:?}");
@@ -97,16 +98,16 @@ pub fn results_are_of_all_flows_links_and_samples() {
     assert_eq!(after_2(&second.series), second.sent.bytes);
 
     let kept = outcome.timekeeping.as_ref().unwrap();
-    // Each frame that was handed over in the measured part, forth or back; 62 acknowledgements fit the wire back.
+    // Each frame that was sent in the measured part, forth or back; the wire back holds 62 acknowledgements.
     let delivered = outcome.flows.iter().map(|flow| flow.delivered.packets.get()).sum::<u64>();
     let frames = delivered + link(&outcome, "first.back").sent.packets.get();
     assert!(kept.lateness.count.abs_diff(frames) <= 62, "{frames}: {kept:?}");
-    // Those of the whole run.
+    // Writes of the whole run.
     assert!(is_about(kept.writes.count, 125.0, 3.0, &outcome), "{kept:?}");
     assert_eq!((kept.missed, kept.refused, kept.unusable, kept.attempts), (0, 0, 0, 1));
-    // One-way delays of 5 ms and little more: a quarter is below the bound of 3 ms.
+    // One-way delays of 5 ms and more: a quarter of that is below the bound of 3 ms.
     assert_eq!(kept.limit, Span::from_millis(3));
-    // The transmission of 1500 bytes takes 1.2 and 2.4 ms, that of an acknowledgement 0.1.
+    // The transmission of 1500 bytes takes 1.2 and 2.4 ms, of an acknowledgement 0.1.
     let mean = kept.mean_limit.unwrap();
     assert!(mean > Span::from_micros(500) && mean < Span::from_micros(540), "{mean}");
     let cpu = kept.cpu.unwrap();
@@ -114,7 +115,7 @@ pub fn results_are_of_all_flows_links_and_samples() {
     assert_eq!(kept.failures, [""; 0]);
 }
 
-/// What is said of a link and a flow with these keys, after `change`.
+/// The message about a link and a flow with these keys, after `change`.
 fn refused(link: &str, flow: &str, change: impl Fn(&mut Scenario)) -> String {
     let mut scenario = scenario(&format!(
         r#"
@@ -129,7 +130,7 @@ fn refused(link: &str, flow: &str, change: impl Fn(&mut Scenario)) -> String {
         "#
     ));
     change(&mut scenario);
-    // This process has no namespaces: a run is refused before it would need one.
+    // This process has no namespaces: the run must be refused before it needs one.
     let of_run = lab::run(&scenario, 1, &AtomicBool::new(false)).unwrap_err().to_string();
     assert_eq!(of_run, lab::check(&scenario).unwrap_err().to_string());
     of_run
@@ -173,7 +174,7 @@ pub fn packets_that_linux_does_not_have_are_refused_with_their_place() {
     let large = "packets of the lab have 65000 bytes at most";
     let datagrams = r#"source = { kind = "cbr", rate = "1Mbit", packet = "65001B" }"#;
     assert_eq!(of_flow(datagrams), format!("flow.x.source.packet: {large}"));
-    // Files of scenarios cannot ask for less, but programs that build a scenario can.
+    // Scenario files have a minimum, but programs that build a scenario can go below it.
     let tiny = |scenario: &mut Scenario| {
         let headers = Bytes::new(28);
         scenario.flows[0].transport = Transport::Udp { packet: headers, header: headers };

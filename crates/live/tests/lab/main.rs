@@ -1,5 +1,5 @@
-//! Scenarios over the kernel's TCP and UDP. All tests are in real time.
-//! A program of its own: each test is a process that enters namespaces, and four measure in real time at once.
+//! Scenarios over the kernel's TCP and UDP. All tests run in real time. A program of its own: each test is a
+//! process that enters namespaces, and four measure in real time at once.
 #![allow(clippy::unwrap_used, reason = "in tests a panic is the message")]
 
 mod common;

@@ -4,8 +4,8 @@ use apportion_runtime::outcome::Outcome;
 
 use crate::common::{flow, link, run};
 
-/// Reports come whenever it discards some of a flow, so that they do not stop when they have had an effect; and at once, as with a FIFO
-/// there is no wait until a flow is known to ignore losses.
+/// The discipline reports every drop of a flow, so that reports do not stop once they have an effect, and it
+/// reports at once: with a FIFO there is no wait until a flow is known to ignore losses.
 const SFFC: &str = r#"{ kind = "sffc", discipline = "fifo", report_discards = 0.1 }"#;
 const SILENT: &str = r#"{ kind = "sffc", discipline = "fifo", reports = false }"#;
 
@@ -40,8 +40,8 @@ fn chain(queue: &str) -> String {
     )
 }
 
-/// Datagrams of 10 Mb/s and two TCP flows over `hop1` of 10 Mb/s; behind a router that takes no part datagrams
-/// have 1 Mb/s. `more` is of the link between the routers that do.
+/// Datagrams of 10 Mb/s and two TCP flows over `hop1` of 10 Mb/s; behind a router without reports datagrams
+/// get 1 Mb/s. `more` are keys of the link between the routers with reports.
 fn asked_past(more: &str) -> String {
     format!(
         r#"
@@ -71,7 +71,7 @@ fn statistic(outcome: &Outcome, of: &str, name: &str) -> f64 {
     found.map_or(0.0, |&(_, value)| value)
 }
 
-/// What the first hop carries of the datagrams in Mb/s, and what arrives of them.
+/// Throughput of the datagrams at the first hop and at the end, in Mb/s.
 fn first_and_last(outcome: &Outcome) -> [f64; 2] {
     let delivered = |name: &str| flow(outcome, name).delivered.bytes.bits() as f64;
     let first = link(outcome, "hop1").sent.bytes.bits() as f64 - delivered("tcp.1") - delivered("tcp.2");
@@ -81,10 +81,11 @@ fn first_and_last(outcome: &Outcome) -> [f64; 2] {
 pub fn what_the_last_link_loses_is_discarded_at_the_first() {
     let outcome = run(&chain(SFFC));
     let [first, last] = first_and_last(&outcome);
-    // Of 10 Mb/s the last link can use 1.
+    // The last link can use 1 of 10 Mb/s.
     assert!(first < 2.0, "{first}");
     assert!(last > 0.6, "{last}");
-    // Each router gets reports of the next one; the last has none behind it, and the first has none to report to.
+    // Each router gets reports of the next one; the last has no next one, and the first has no router to
+    // report to.
     for (link, receives, sends) in
         [("hop1", true, false), ("hop2", true, true), ("hop3", true, true), ("last", false, true)]
     {

@@ -1,8 +1,8 @@
-//! CAKE on a gateway: what it charges frames, and what it reads in them.
+//! CAKE on a gateway: the sizes that it charges, and the fields that it reads.
 
 use super::*;
 
-/// Packets of `length` bytes of IP that leave each second where 1 Mb/s of CAKE with `keys` is full.
+/// Packets with `length` bytes of IP that leave each second, where CAKE with `keys` and 1 Mb/s is saturated.
 fn per_second(length: usize, direction: &str, keys: &str) -> f64 {
     let mut bench = Bench::new(&format!(
         "down.rate = \"100Mbit\"\n[up]\nrate = \"100Mbit\"\n{direction}\n\
@@ -16,7 +16,7 @@ fn per_second(length: usize, direction: &str, keys: &str) -> f64 {
 
 #[test]
 fn a_packet_is_charged_as_by_the_overheads_of_tc_cake() {
-    // Keywords of tc-cake(8), with what packets of 100 and of 40 B of IP take.
+    // Keywords of tc-cake(8), with the bytes charged for packets of 100 and of 40 B of IP.
     for (keyword, keys, taken) in [
         ("raw", "hosts = \"none\"", [114, 54]),
         ("ethernet", "overhead = \"38B\", mpu = \"84B\"", [138, 84]),
@@ -44,7 +44,8 @@ fn the_overhead_of_cake_stands_in_place_of_the_direction_s() {
     }
 }
 
-/// Packets of 1000 B that leave each second of two flows with these codepoints, each of which wants 2 of 1 Mb/s.
+/// Packets of 1000 B that leave each second, of two flows with these codepoints, each of which sends 2 Mb/s
+/// into 1 Mb/s.
 fn tins(tins: &str, codepoints: [u8; 2]) -> [f64; 2] {
     let mut bench = Bench::new(&format!(
         "down.rate = \"100Mbit\"\n[up]\nrate = \"1Mbit\"\noverhead = \"0B\"\n\
@@ -75,7 +76,8 @@ fn frames_have_tins_by_their_codepoints() {
     near(tins("precedence", [be, cs6]), 125.0 * (1.0 - 0.875_f64.powi(6)));
 }
 
-/// Numbers acknowledged by the ACKs that leave 0.1 Mb/s in a second, 500 of which come, each number so often, and by when the last left, in ms.
+/// Acknowledgement numbers of the ACKs that leave 0.1 Mb/s in a second, and when the last one left, in ms.
+/// 500 ACKs arrive, each number `repeats` times.
 fn acknowledged(filter: &str, repeats: u64) -> (Vec<u32>, u64) {
     let mut bench = Bench::new(&format!(
         "down.rate = \"100Mbit\"\n[up]\nrate = \"0.1Mbit\"\noverhead = \"0B\"\nqueue = {{ kind = \"cake\", ack_filter = \"{filter}\", target = \"1s\", interval = \"1s\" }}\n"
@@ -91,7 +93,7 @@ fn acknowledged(filter: &str, repeats: u64) -> (Vec<u32>, u64) {
 
 #[test]
 fn the_ack_filter_lets_the_last_ack_pass_in_time_and_no_duplicate_go() {
-    // 160 kb/s of them.
+    // 500 ACKs are 160 kb/s.
     let (all, late) = acknowledged("none", 1);
     assert!(all.len() > 400 && late > 1_500, "{} {late}", all.len());
     for filter in ["conservative", "aggressive"] {
@@ -100,7 +102,7 @@ fn the_ack_filter_lets_the_last_ack_pass_in_time_and_no_duplicate_go() {
             some.len() < 330 && some.is_sorted() && some.last() == Some(&499_000) && late < 1_010,
             "{some:?} {late}"
         );
-        // Of two numbers that come 250 times each, all copies of the second leave.
+        // Two numbers come 250 times each, and all copies of the second leave.
         let (copies, _) = acknowledged(filter, 250);
         assert_eq!(copies.iter().filter(|number| **number == 1_000).count(), 250, "{copies:?}");
     }

@@ -1,4 +1,4 @@
-//! A host that marks its flood as a call, so that a rule takes it for real-rate.
+//! A host that marks its flood as a call, so that a rule makes it real-rate.
 
 use super::*;
 
@@ -10,7 +10,8 @@ fn marked(mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-/// A flood of 8 Mb/s and a call of 100 kb/s that are marked EF, and 3 Mb/s without a mark, on 4 Mb/s. What they get, in Mb/s.
+/// Shares in Mb/s of a flood of 8 Mb/s and a call of 100 kb/s that are marked EF, and of 3 Mb/s without a
+/// mark, on 4 Mb/s.
 fn shares(queue: &str, rule: &str) -> [f64; 3] {
     let mut bench = Bench::new(&format!(
         "down.rate = \"100Mbit\"\n[up]\nrate = \"4Mbit\"\noverhead = \"0B\"\nqueue = {queue}\n\
@@ -32,13 +33,13 @@ fn shares(queue: &str, rule: &str) -> [f64; 3] {
 fn who_marks_a_flood_as_a_call_has_all_but_the_greedy_minimum() {
     let [flood, call, other] = shares("\"ramp\"", "dscp = \"ef\"");
     assert!(flood > 3.6 && (other / 0.2 - 1.0).abs() < 0.1, "{flood} {other}");
-    // In an overload who wants less than the level has it.
+    // In an overload a flow that wants less than the level gets it.
     assert!(call > 0.096, "{call}");
 }
 
 #[test]
 fn an_address_in_the_rule_or_a_larger_minimum_keeps_a_flood_off_the_others() {
-    // A greedy flow like any other: half of what the call leaves.
+    // The flood is a greedy flow like any other: half of what the call leaves.
     let [flood, call, other] = shares("\"ramp\"", "dscp = \"ef\"\nfrom = \"10.0.0.2\"");
     assert!((other / flood - 1.0).abs() < 0.05 && call > 0.096, "{flood} {call} {other}");
     let [_, call, other] = shares("{ kind = \"ramp\", greedy_minimum = 0.4 }", "dscp = \"ef\"");

@@ -1,11 +1,11 @@
-//! Guarantees that somebody reserves without sending what they are for, against a call.
+//! Guarantees that an attacker reserves without using them, against a call.
 
 use apportion_core::units::Rate;
 
 use super::*;
 use crate::gateway::guarantees::Exceeded;
 
-/// 4 Mb/s up, of which each call is guaranteed 100 kb/s.
+/// 4 Mb/s up, with a guarantee of 100 kb/s for each call.
 const CALLS: &str = "down.rate = \"100Mbit\"\n[up]\nrate = \"4Mbit\"\nqueue = \"mcsfq\"\n\
     [[rule]]\nname = \"calls\"\nto_port = 5004\nguarantee = \"100kbit\"\n";
 const CALL: u16 = 4_000;
@@ -15,7 +15,7 @@ const ACK: u8 = 1 << 4;
 const SYN: u8 = 1 << 1;
 const RST: u8 = 1 << 2;
 
-/// A gateway whose way up carries twice as much as it can from other flows, of 50 kb/s each: without a guarantee a call
+/// A gateway whose link up gets twice its rate from other flows of 50 kb/s each: without a guarantee a call
 /// loses most of its packets.
 fn congested(more: &str) -> Bench {
     congested_with(&format!("{CALLS}{more}"))
@@ -29,12 +29,12 @@ fn congested_with(config: &str) -> Bench {
     bench
 }
 
-/// A call of 85.6 kb/s.
+/// Sends a call of 85.6 kb/s.
 fn call(bench: &mut Bench, times: [u64; 2]) {
     bench.play(INSIDE, times, CALL_RATE, |_| datagram([inside(1), SERVER], [CALL, 5_004], 200));
 }
 
-/// The part of the call's packets that are lost between these times, in percent.
+/// The loss of the call's packets between these times, in percent.
 fn loss(bench: &mut Bench, [start, end]: [u64; 2]) -> f64 {
     let sent = (end - start) * CALL_RATE / 1_000;
     100.0 - bench.count(OUTSIDE, CALL, [start, end]) as f64 * 100.0 / sent as f64
@@ -50,7 +50,7 @@ fn refused(bench: &Bench, limit: Exceeded) -> u64 {
 
 #[test]
 fn a_call_without_a_guarantee_loses_most_of_its_packets() {
-    // What the other tests show is the guarantee's doing.
+    // Shows that the guarantee makes the difference in the other tests.
     let mut bench = congested("direction = \"down\"\n");
     call(&mut bench, [1_000, 11_000]);
     bench.run(11_000);
@@ -75,7 +75,7 @@ fn a_call_has_its_guarantee_also_where_the_part_of_its_customer_is_less() {
 #[test]
 fn forged_datagrams_reserve_nothing() {
     let mut bench = congested("");
-    // As many as there are guarantees, one each.
+    // As many flows as there are guarantees, one each.
     bench.play(INSIDE, [0, 400], 100, |number| {
         datagram([inside(100 + number as u16), SERVER], [1, 5_004], 200)
     });
@@ -93,7 +93,7 @@ fn a_thousand_forged_packets_a_second_cost_a_call_nothing() {
     for length in [60, 333, 1_400] {
         let mut bench = congested("");
         call(&mut bench, [0, 20_000]);
-        // Each of another host and port, from the third second on.
+        // Each packet from another host and port, from the third second on.
         bench.play(INSIDE, [3_000, 20_000], 1_000, move |number| {
             let host = inside(0x8000 | (number * 7_919) as u16);
             datagram([host, SERVER], [(number % 60_000) as u16, 5_004], length)
@@ -105,7 +105,7 @@ fn a_thousand_forged_packets_a_second_cost_a_call_nothing() {
     }
 }
 
-/// A call and forty flows that send twice the guarantee each, of `hosts` inside hosts.
+/// A call and forty flows of `hosts` inside hosts that send twice the guarantee each.
 fn with_senders(more: &str, hosts: u64) -> Bench {
     let mut bench = congested(more);
     call(&mut bench, [0, 20_000]);
@@ -120,7 +120,7 @@ fn with_senders(more: &str, hosts: u64) -> Bench {
 #[test]
 fn who_sends_long_enough_takes_no_guarantee_from_its_holder() {
     let mut bench = with_senders("", 40);
-    // All 40 fit but for the call's.
+    // All 40 guarantees fit except that of the call.
     assert_eq!((reserved(&bench), refused(&bench, Exceeded::Rate)), (Rate::from_mbit(4), 1));
     let loss = loss(&mut bench, [1_100, 20_000]);
     assert!(loss < 1.0, "{loss} %");
@@ -142,7 +142,7 @@ fn a_network_has_one_guarantee_whichever_of_its_hosts_sends() {
     let mut play = |host: u16, times| {
         bench.play(INSIDE, times, CALL_RATE, move |_| datagram([inside(host), SERVER], [CALL, 5_004], 200));
     };
-    // Host 1 hands over to host 2 of its network; those of two other networks want a guarantee each.
+    // Host 1 hands over to host 2 of its network; two other networks want a guarantee each.
     play(0x0101, [0, 3_000]);
     play(0x0102, [3_000, 9_000]);
     play(0x0201, [4_000, 9_000]);
@@ -168,7 +168,7 @@ fn silence_gives_a_guarantee_back_within_two_seconds_and_another_flow_gets_it() 
     assert_eq!(guarantees(&bench).unused, 0);
     bench.run(7_000);
     assert_eq!(guarantees(&bench).unused, 1);
-    // The other one tries again every second.
+    // The other flow tries again every second.
     bench.run(12_000);
     let kept = bench.count(OUTSIDE, CALL + 1, [8_100, 12_000]);
     assert_eq!(reserved(&bench), G);
@@ -187,7 +187,8 @@ fn who_uses_less_than_a_quarter_gives_a_guarantee_back() {
     assert_eq!(reserved(&bench), Rate::ZERO);
 }
 
-/// A connection that sends 100 bytes every 200 ms, less than a tenth of its guarantee, and the segments that come back.
+/// A connection that sends 100 bytes every 200 ms, less than a tenth of its guarantee, and the segments of
+/// the other end.
 fn connection(flags: u8, step: u32) -> Bench {
     let mut bench = Bench::new(CALLS);
     let (up, down) = ([inside(1), SERVER], [SERVER, inside(1)]);
@@ -203,7 +204,7 @@ fn connection(flags: u8, step: u32) -> Bench {
 fn a_squeezed_connection_earns_its_guarantee_by_acknowledgements() {
     assert_eq!(reserved(&connection(ACK, 100)), G);
     assert_eq!(reserved(&connection(ACK, 0)), Rate::ZERO, "nothing new");
-    // As hosts answer segments out of nowhere.
+    // Hosts answer unexpected segments so.
     assert_eq!(reserved(&connection(ACK | RST, 100)), Rate::ZERO);
     assert_eq!(reserved(&connection(ACK | SYN, 100)), Rate::ZERO);
 }

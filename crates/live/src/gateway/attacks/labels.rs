@@ -1,4 +1,4 @@
-//! A label that says next to nothing on the packets of a flow that sends much, against flows with honest ones.
+//! Labels that claim a tiny rate on the packets of a large flow, against flows with honest labels.
 
 use apportion_core::label::Label;
 use apportion_core::packet::LabelKind;
@@ -6,7 +6,7 @@ use apportion_core::packet::LabelKind;
 use super::*;
 use crate::wire_label;
 
-/// From 10.0.0.1, 0.2 and 0.3, of 6 Mb/s each: 750 packets of 1000 B.
+/// Source ports of flows from 10.0.0.1, 0.2 and 0.3, of 6 Mb/s each: 750 packets of 1000 B.
 const PORTS: [u16; 3] = [1_001, 1_002, 1_003];
 const PACKETS: u64 = 750;
 const HONEST: f64 = 6e6;
@@ -18,8 +18,8 @@ fn labelled(mut frame: Vec<u8>, rate: f64) -> Vec<u8> {
     frame
 }
 
-/// 6 Mb/s up for the first flow, whose packets say 1 kb/s, and two with honest labels. What they get, in Mb/s, and the
-/// metrics of labels: ignored, above the limit.
+/// Shares in Mb/s up of a first flow of 6 Mb/s whose labels claim 1 kb/s, and of two flows with honest
+/// labels; and the metrics of labels: ignored, above the limit.
 fn shares(role: &str, reads: &str, rules: &str) -> ([f64; 3], [u64; 2]) {
     let mut bench = Bench::new(&format!(
         "down.rate = \"100Mbit\"\n[up]\nrate = \"6Mbit\"\noverhead = \"0B\"\nlabels = {{ reads = {reads} }}\n\
@@ -27,7 +27,8 @@ fn shares(role: &str, reads: &str, rules: &str) -> ([f64; 3], [u64; 2]) {
     ));
     for (host, port) in (1..).zip(PORTS) {
         let rate = if host == 1 { LIE } else { HONEST };
-        // Not all in one instant, in which the first would find the room that the others do not.
+        // At different instants, since otherwise the first flow would always find the room that the others do
+        // not.
         let frame = labelled(datagram([inside(host), SERVER], [port, 80], 1_000), rate);
         bench.play_at(
             INSIDE,
@@ -48,7 +49,7 @@ fn a_label_from_an_address_that_is_not_trusted_gains_nothing() {
     let (shares, counts) = shares("any", "[\"10.0.0.2/31\"]", "");
     assert_eq!(counts, [20 * PACKETS, 0]);
     assert!(shares.iter().all(|share| (share / 2.0 - 1.0).abs() < 0.1), "{shares:?}");
-    // A router that measures nothing drops what has no label.
+    // A router that does not measure drops packets without a label.
     let (shares, _) = self::shares("core", "[\"10.0.0.2/31\"]", "");
     assert_eq!(shares[0], 0.0);
     assert!(shares[1..].iter().all(|share| (share / 3.0 - 1.0).abs() < 0.1), "{shares:?}");
@@ -68,7 +69,8 @@ fn the_limit_of_a_rule_bounds_what_labels_claim() {
     let rule = "[[rule]]\nname = \"liar\"\nfrom = \"10.0.0.1\"\nlabel_limit = \"900kbit\"\n";
     let grouped = |flows: &str| format!("{rule}flows = \"{flows}\"\n");
     for rule in [rule.to_owned(), grouped("one"), grouped("address/32")] {
-        // 0.9 Mb/s pass as they say they are little; 5.1 Mb/s are divided by three, as the rest is measured.
+        // 0.9 Mb/s pass with the tiny rate that they claim; 5.1 Mb/s are divided by three, because the rest
+        // is measured.
         let (shares, counts) = shares("any", "true", &rule);
         assert!((shares[0] / 2.6 - 1.0).abs() < 0.1, "{shares:?}");
         assert!(shares[1..].iter().all(|share| (share / 1.7 - 1.0).abs() < 0.1), "{shares:?}");
@@ -95,14 +97,15 @@ fn one_customer_of_a_rule_above_its_limit_costs_the_others_no_label() {
         bench.run(10_000);
         bench.direction(Direction::Up).over_limit
     };
-    // 6 Mb/s of each are below the limit of each; 24 Mb/s of one are above it by 17.9 Mb/s, 22375 packets in 10 s.
+    // 6 Mb/s of each address are below the limit; 24 Mb/s of one are 17.9 Mb/s above it, 22375 packets in
+    // 10 s.
     assert_eq!(over("address/32", PACKETS), 0);
     let one = over("address/32", 4 * PACKETS);
     assert!((22_200..22_400).contains(&one), "{one}");
-    // Two in a network share its limit, and the third has its own: 5.9 Mb/s too much.
+    // Two addresses in a network share its limit, and the third has its own: 5.9 Mb/s too much.
     let two = over("address/31", PACKETS);
     assert!((7_250..7_400).contains(&two), "{two}");
-    // All of the rule share its limit.
+    // All packets of the rule share its limit.
     let all = over("each", PACKETS);
     assert!((14_750..14_900).contains(&all), "{all}");
 }

@@ -2,10 +2,11 @@
 
 use super::*;
 
-/// Half a core of a small machine: 300,000 frames a second that are read and sent, 1,000,000 that are only read.
+/// Half a core of a small machine: 300,000 frames a second if they are received and sent, 1,000,000 if they
+/// are only received.
 const COSTS: [Span; 2] = [Span::from_nanos(1_000), Span::from_nanos(2_333)];
 
-/// A gateway of 10 Gb/s, so that nothing is lost in queues, with a kernel buffer of 40,000 frames a port.
+/// A gateway of 10 Gb/s, so that queues drop nothing, with a kernel buffer of 40,000 frames a port.
 fn bench() -> Bench {
     let text =
         "down.rate = \"10Gbit\"\n[up]\nrate = \"10Gbit\"\nqueue = { kind = \"fifo\", limit = \"10000p\" }\n";
@@ -15,7 +16,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// From 1 s on, so many forged datagrams a second, each of another flow.
+/// Sends `per_second` forged datagrams a second from 1 s on, each of another flow.
 fn flood(bench: &mut Bench, per_second: u64) {
     bench.play(INSIDE, [1_000, 10_000], per_second, |number| {
         let random = (number as u32).wrapping_mul(0x9e37_79b1);
@@ -23,7 +24,7 @@ fn flood(bench: &mut Bench, per_second: u64) {
     });
 }
 
-/// A call of 50 packets a second both ways, 145 until 2.9 s.
+/// Sends a call of 50 packets a second both ways, 145 until 2.9 s.
 fn call(bench: &mut Bench) {
     bench.play(INSIDE, [0, 2_900], 50, |_| datagram([inside(1), SERVER], [5_000, 5_001], 200));
     bench.play(OUTSIDE, [10, 2_910], 50, |_| datagram([SERVER, inside(1)], [5_001, 5_000], 200));
@@ -31,7 +32,8 @@ fn call(bench: &mut Bench) {
 
 #[test]
 fn what_is_established_passes_whatever_comes() {
-    // A little more than can be moved, and twice as much; above a million a second reading alone takes too long.
+    // A little more than the gateway can move, and three times as much; above a million a second receiving
+    // alone takes too long.
     for per_second in [330_000, 900_000] {
         let mut bench = bench();
         call(&mut bench);
@@ -48,7 +50,7 @@ fn what_is_established_passes_whatever_comes() {
 fn packets_of_new_flows_get_through_in_turns() {
     let mut bench = bench();
     flood(&mut bench, 600_000);
-    // Each opens another connection.
+    // Each SYN opens another connection.
     bench.play(INSIDE, [2_000, 10_000], 100, |number| {
         segment([inside(1), SERVER], [number as u16, 80], (2, 0), 60)
     });
@@ -62,7 +64,7 @@ fn packets_of_new_flows_get_through_in_turns() {
 fn a_stream_without_an_answer_is_established_by_its_age_and_answers_to_forged_packets_are_none() {
     let mut bench = bench();
     bench.play(INSIDE, [0, 30_000], 20, |_| datagram([inside(1), SERVER], [5_000, 5_001], 200));
-    // Somebody forges a connection's packets; its supposed end resets it.
+    // An attacker forges a connection's packets; its supposed end resets it.
     bench.play(INSIDE, [0, 30_000], 20, |number| {
         segment([inside(2), SERVER], [6_000, 80], (0x10, number as u32), 60)
     });
@@ -75,7 +77,7 @@ fn a_stream_without_an_answer_is_established_by_its_age_and_answers_to_forged_pa
     let stream = datagram([inside(1), SERVER], [5_000, 5_001], 200);
     let forged = segment([inside(2), SERVER], [6_000, 80], (0x10, 0), 60);
     assert!(!is_established(&mut bench, &stream) && !is_established(&mut bench, &forged));
-    // The forged one would be in time, as a stream; each answer is no answer.
+    // The forged flow would be established as a stream by then; its resets do not count as answers.
     bench.run(11_000);
     assert!(is_established(&mut bench, &stream));
 }
@@ -83,7 +85,7 @@ fn a_stream_without_an_answer_is_established_by_its_age_and_answers_to_forged_pa
 #[test]
 fn a_burst_and_a_pause_of_the_system_cost_new_flows_nothing() {
     let mut bench = bench();
-    // 150,000 a second is half of what can be moved; the system stops the gateway for 15 ms each second.
+    // 150,000 a second is half of the capacity; the system stops the gateway for 15 ms each second.
     bench.play(INSIDE, [0, 10_000], 150_000, |number| {
         datagram([inside((number >> 8) as u16), SERVER], [number as u16, 9], 46)
     });
@@ -119,7 +121,7 @@ fn a_flood_does_not_delay_address_resolution() {
     }
 }
 
-/// A request for an address, which is no IP.
+/// An ARP request, a frame that is not IP.
 fn arp() -> Vec<u8> {
     [&[0xff; 6][..], &[2, 0, 0, 0, 0, 2, 8, 6], &[0; 46]].concat()
 }
@@ -135,7 +137,7 @@ fn a_flood_of_frames_that_are_no_ip_costs_a_call_nothing_in_overload() {
         assert_eq!(bench.count(INSIDE, 5_001, [0, 3_000]), 145, "{per_second}");
         assert!(bench.direction(Direction::Up).shed > 20_000, "{per_second}");
         assert_eq!(bench.engine.io_mut().missed, 0, "{per_second}");
-        // Some pass, since hosts need them.
+        // Some pass, because hosts need them.
         let passed = bench.engine.io_mut().sent.iter().filter(|sent| sent.frame == arp()).count();
         assert!(passed > 2_000, "{per_second}: {passed}");
     }
@@ -143,7 +145,7 @@ fn a_flood_of_frames_that_are_no_ip_costs_a_call_nothing_in_overload() {
 
 #[test]
 fn frames_that_are_no_ip_have_the_share_of_one_flow_in_a_queue() {
-    // Three flows and a flood of others, each of more than the link; with hosts, two flows of the same one.
+    // Three flows and a flood of others, each faster than the link; with hosts, two flows of the same one.
     for (queue, due) in [("\"drr\"", 0.25), ("{ kind = \"drr\", isolate = \"source\" }", 1.0 / 3.0)] {
         let text = format!("down.rate = \"10Mbit\"\n[up]\nrate = \"10Mbit\"\nqueue = {queue}\n");
         let mut bench = Bench::new(&text);
@@ -173,14 +175,14 @@ fn a_device_that_takes_nothing_is_offered_frames_ever_less_often() {
     bench.engine.io_mut().full = [times[0], times[0] + Span::from_micros(350)];
     bench.run(900);
     let io = bench.engine.io_mut();
-    // With each frame that comes, as it is full for no longer than a frame or two would take.
+    // One offer with each frame that comes, because the device is full only for the time of a frame or two.
     assert!((3..=8).contains(&io.offers), "{}", io.offers);
     assert_eq!((io.given_up, io.sent.len()), (0, 9_000));
     (io.offers, io.full) = (0, [1_000, 3_000].map(Time::from_millis));
     bench.run(4_000);
     let io = bench.engine.io_mut();
     assert!((200..400).contains(&io.offers), "{} times in 2 s", io.offers);
-    // All that waited leave in order within the longest pause, the oldest beyond the most that wait given up.
+    // All waiting frames leave in order within the longest pause; the oldest beyond the maximum are given up.
     let ports: Vec<u16> = io.sent.iter().filter_map(Sent::source_port).collect();
     assert!(ports.is_sorted() && (io.given_up as i64 - 19_000).abs() < 200, "{}", io.given_up);
     let first = io.sent.iter().map(|sent| sent.at).find(|at| *at >= Time::from_millis(3_000)).unwrap();

@@ -1,4 +1,4 @@
-//! Reports of somebody downstream that nothing of a flow departs there, against the flow.
+//! Reports of an attacker downstream that no packets of a flow depart there, against that flow.
 
 use std::net::IpAddr;
 
@@ -14,14 +14,14 @@ use crate::router::{Router, RouterContext};
 
 const KEY: &str = "sixteen bytes at least";
 const FLOW: [u16; 2] = [5_000, 5_004];
-/// Where the attacker's messages leave, and the other port of a router.
+/// The port by which the attacker's messages leave, and the other port of a router.
 const UPSTREAM: u32 = 0;
 const DOWNSTREAM: u32 = 1;
 const PACKETS: u64 = 1_875;
-/// Where a frame has the hop limit of IPv4.
+/// Offset of IPv4's hop limit in a frame.
 const HOP_LIMIT: usize = 14 + 8;
 
-/// 20 Mb/s up, whose queue takes part as this says.
+/// A gateway with 20 Mb/s up, whose queue has these keys.
 fn gateway(keys: &str, trust: &str) -> Bench {
     let keys = match keys {
         "insecure" => "insecure = true\n".to_owned(),
@@ -39,7 +39,7 @@ fn gateway(keys: &str, trust: &str) -> Bench {
     bench
 }
 
-/// What the attacker claims to know of the flow.
+/// The flow that the attacker claims to know.
 struct Claims(FlowTuple);
 
 impl RouterContext for Claims {
@@ -58,8 +58,8 @@ impl RouterContext for Claims {
     fn on_report(&mut self, _port: u32, _report: FlowReport) {}
 }
 
-/// For 10 s a host outside plays a router with this key and reports every 50 ms that nothing of the flow departs. Its
-/// messages come with this hop limit.
+/// For 10 s a host outside plays a router with this key, and reports every 50 ms that no packets of the flow
+/// depart. Its messages arrive with this hop limit.
 fn attack(bench: &mut Bench, key: Option<&str>, hop_limit: u8) {
     let [source, destination] = [inside(1), SERVER].map(IpAddr::from);
     let headers = Headers { protocol: 17, source, destination, ports: Some((FLOW[0], FLOW[1])), dscp: 0 };
@@ -100,7 +100,7 @@ fn attack(bench: &mut Bench, key: Option<&str>, hop_limit: u8) {
     bench.run(10_100);
 }
 
-/// The frame with another hop limit, and the header checksum that goes with it.
+/// The frame with another hop limit, and a matching header checksum.
 fn with_hop_limit(mut frame: Vec<u8>, hop_limit: u8) -> Vec<u8> {
     let change = u16::from(frame[HOP_LIMIT] - hop_limit) << 8;
     frame[HOP_LIMIT] = hop_limit;
@@ -111,7 +111,7 @@ fn with_hop_limit(mut frame: Vec<u8>, hop_limit: u8) -> Vec<u8> {
     frame
 }
 
-/// What of the flow is lost from the second second on, in percent.
+/// The loss of the flow from the second second on, in percent.
 fn loss(bench: &mut Bench) -> f64 {
     let sent = 9 * PACKETS;
     100.0 - bench.count(OUTSIDE, FLOW[0], [1_000, 10_000]) as f64 * 100.0 / sent as f64
@@ -156,7 +156,7 @@ fn what_is_heard_costs_a_flow_nothing_on_a_link_with_room() {
         assert!(count(&bench, "heard") > 100.0);
         assert!(loss(&mut bench) < 0.1, "{} %", loss(&mut bench));
     }
-    // Where trust is full, it is as the paper has it.
+    // With full trust the gateway behaves as in the paper.
     let mut bench = gateway(KEY, "full");
     attack(&mut bench, Some(KEY), 255);
     assert!(loss(&mut bench) > 90.0, "{} %", loss(&mut bench));
@@ -168,7 +168,7 @@ fn what_is_heard_leaves_a_flow_its_fair_share_of_a_full_link() {
     bench.play(INSIDE, [0, 10_000], PACKETS, |_| datagram([inside(2), SERVER], [6_000, 80], 1_000));
     attack(&mut bench, None, 255);
     assert!(count(&bench, "heard") > 100.0);
-    // 10 of 15 Mb/s, drawn by chance: 11,250 of 16,875 packets, 4 sigma = 245.
+    // 10 of 15 Mb/s, drawn at random: 11,250 of 16,875 packets, 4 sigma = 245.
     let sent = bench.count(OUTSIDE, FLOW[0], [1_000, 10_000]);
     assert!(sent > 11_000, "{sent} of 11250");
 }

@@ -12,7 +12,8 @@ fn bench(more: &str) -> Bench {
     Bench::new(&format!("[down]\nrate = \"100Mbit\"\n[up]\nrate = \"1Mbit\"\n{QUEUE}{more}"))
 }
 
-/// A segment of the connection from this port of host 1 inside: flags, number, acknowledged number, timestamps, length.
+/// A segment of the connection from this port of host 1 inside: flags, sequence and acknowledgement number,
+/// timestamps, length.
 #[derive(Clone, Copy)]
 struct Segment {
     flags: u8,
@@ -49,12 +50,12 @@ impl Segment {
 }
 
 impl Bench {
-    /// This frame comes in by `port` at that time, in ms.
+    /// Sends this frame into `port` at this time, in ms.
     fn once(&mut self, port: u32, at: u64, frame: Vec<u8>) {
         self.play(port, [at, at + 1], 1, move |_| frame.clone());
     }
 
-    /// The handshake of a connection from this port, whose halves take so long, in ms.
+    /// Opens a connection from this port, whose halves take these times, in ms.
     fn open(&mut self, at: u64, port: u16, [outside, inside]: [u64; 2]) {
         let answer = Segment { flags: SYN | ACK, acknowledged: 1, ..BARE };
         self.once(INSIDE, at, Segment { flags: SYN, ..BARE }.up(port));
@@ -62,7 +63,8 @@ impl Bench {
         self.once(INSIDE, at + outside + inside, Segment { number: 1, acknowledged: 1, ..BARE }.up(port));
     }
 
-    /// Flows whose round-trip time is measured, and the mean in ms, rounded up: a segment takes some time to leave.
+    /// Number of flows with a measured round-trip time, and the mean in ms, rounded up because a segment
+    /// takes some time to leave.
     fn measured(&self, direction: Direction) -> (usize, u64) {
         let (flows, mean) = self.direction(direction).flows.measured_rtts();
         (flows, mean.as_nanos().div_ceil(1_000_000))
@@ -77,7 +79,7 @@ fn a_handshake_gives_both_directions_the_sum_of_both_halves() {
     assert_eq!(Direction::BOTH.map(|way| bench.measured(way)), [(0, 0); 2], "one half is no round trip");
     bench.run(50);
     assert_eq!(Direction::BOTH.map(|way| bench.measured(way)), [(1, 45); 2]);
-    // Another connection, of three times that.
+    // Another connection, with three times that round trip.
     bench.open(50, 2, [100, 35]);
     bench.run(300);
     assert_eq!(Direction::BOTH.map(|way| bench.measured(way)), [(2, 90); 2]);
@@ -147,7 +149,7 @@ fn who_is_late_once_has_the_round_trip_of_the_rest() {
 fn a_receiver_that_echoes_late_and_acknowledges_in_time_gains_nothing() {
     let mut bench = bench("");
     bench.open(0, 1, [20, 5]);
-    // Each echo is of 500 ms ago; acknowledgements are not.
+    // Each echo is 500 ms old; acknowledgements are not.
     for number in 1..40 {
         let at = 100 * u64::from(number);
         let stamp = 100 * number;
@@ -164,7 +166,7 @@ fn a_receiver_that_echoes_late_and_acknowledges_in_time_gains_nothing() {
 fn a_round_trip_that_nothing_confirms_is_forgotten_after_ten_minutes() {
     let mut bench = bench("");
     bench.open(0, 1, [40, 5]);
-    // A keepalive a second, which is not answered.
+    // A keepalive a second without an answer.
     bench.play(INSIDE, [1_000, 700_000], 1, |_| Segment { number: 1, ..BARE }.up(1));
     bench.run(600_000);
     assert_eq!(bench.measured(Direction::Up), (1, 45));
@@ -186,7 +188,7 @@ fn a_number_that_passes_to_another_flow_keeps_no_round_trip() {
 
 #[test]
 fn a_full_buffer_is_divided_by_what_was_measured_unless_a_rule_says_otherwise() {
-    /// Packets of the flows from ports 1 and 2 that waited when both stopped.
+    /// Packets that waited of the flows from ports 1 and 2 when both stopped.
     fn waited(more: &str) -> [u64; 2] {
         let mut bench = bench(more);
         bench.open(0, 1, [175, 5]);
@@ -204,7 +206,7 @@ fn a_full_buffer_is_divided_by_what_was_measured_unless_a_rule_says_otherwise() 
     assert!((88..=91).contains(&long) && (9..=12).contains(&short), "{long} and {short}");
     let [long, short] = waited("[[rule]]\nname = \"all\"\nto_port = 443\nrtt = \"20ms\"\n");
     assert!((49..=52).contains(&long) && (49..=52).contains(&short), "{long} and {short}");
-    // All that a rule makes one flow have many round trips, and none is measured.
+    // An aggregate of a rule has many round trips, and none is measured.
     let [one, other] = waited("[[rule]]\nname = \"all\"\nto_port = 443\nflows = \"one\"\n");
     assert!(one + other >= 99);
 }

@@ -20,11 +20,11 @@ use nix::sys::socket::{
 use super::{Failure, abandon};
 use crate::lab::tcp;
 
-/// Bytes that one call writes or throws away at most.
+/// Maximum bytes that one call writes or discards.
 const CHUNK: usize = 1 << 20;
-/// Datagrams that are read before other sockets have their turn.
+/// Maximum of datagrams that are read before other sockets get their turn.
 const DATAGRAMS: usize = 64;
-/// Headers of UDP with those of IPv4 and IPv6 (RFC 768, 791, 8200).
+/// Bytes of UDP's header with that of IPv4 and of IPv6 (RFC 768, 791, 8200).
 const UDP_V4: u64 = 28;
 const UDP_V6: u64 = 48;
 
@@ -35,15 +35,15 @@ pub(super) enum TransportState {
     Udp {
         /// Wire size of the largest datagram.
         packet: u64,
-        /// Of which headers, as the kernel writes them.
+        /// Bytes of its headers, as the kernel writes them.
         headers: u64,
     },
 }
 
 impl TransportState {
-    /// Datagrams of at most `packet` on the wire.
+    /// UDP with datagrams of at most `packet` on the wire.
     pub(super) fn udp(packet: Bytes, is_v4: bool) -> Self {
-        // A datagram without payload is the smallest that there is.
+        // The smallest datagram has no payload.
         let headers = if is_v4 { UDP_V4 } else { UDP_V6 };
         Self::Udp { packet: packet.get().max(headers), headers }
     }
@@ -56,18 +56,18 @@ enum Phase {
     /// TCP: no answer to the SYN yet.
     Connecting,
     Open,
-    /// TCP: all is written and the end announced.
+    /// TCP: all data are written and the end is announced.
     Shut,
     Ended,
 }
 
-/// What all connections use and add to.
+/// State that connections share.
 #[derive(Debug)]
 pub(super) struct Tools {
     pub epoll: Epoll,
-    /// What is written.
+    /// The buffer to write from.
     pub zeros: Vec<u8>,
-    /// Where what is thrown away would go; never touched by TCP.
+    /// The buffer for discarded input; TCP never fills it.
     pub trash: Vec<u8>,
     pub failures: Vec<Failure>,
     pub unsent: u64,
@@ -89,7 +89,7 @@ impl Tools {
     }
 }
 
-/// Which socket of which connection an event is of.
+/// The socket and connection of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Token {
     Source(u32),
@@ -134,18 +134,18 @@ pub(super) struct Driven {
     workload: Workload,
     to: SocketAddr,
     phase: Phase,
-    /// TCP: bytes that the socket has not taken yet.
+    /// TCP: bytes to write that the socket has not taken yet.
     left: u64,
-    /// TCP: nothing more is written after these.
+    /// TCP: whether the end follows these bytes.
     closing: bool,
     /// TCP: whether the source waits for room in its socket.
     watched: bool,
-    /// TCP: whether the sink's window is clamped again, see [`tcp::clamp_window`].
+    /// TCP: whether the sink's window has been clamped again, see [`tcp::clamp_window`].
     clamped: bool,
     completed: bool,
     source: Option<OwnedFd>,
     sink: Option<OwnedFd>,
-    /// What the kernel counted when it was last asked.
+    /// The kernel's counts when they were last read.
     retransmits: u64,
     timeouts: u64,
 }
@@ -181,7 +181,7 @@ impl Driven {
         }
     }
 
-    /// Gives it its number, and watches the sink that it has from the beginning.
+    /// Sets the connection's number, and polls the sink, if it exists from the beginning.
     pub(super) fn register(&mut self, number: u32, tools: &Tools) -> Result<(), Errno> {
         self.number = number;
         match &self.sink {
@@ -199,9 +199,9 @@ impl Driven {
     }
 }
 
-/// What it does at its times.
+/// Timers.
 impl Driven {
-    /// When [`act`](Self::act) is next to be called.
+    /// When to call [`act`](Self::act) next.
     pub(super) fn next(&self) -> Time {
         if matches!(self.phase, Phase::Shut | Phase::Ended) {
             return Time::MAX;
@@ -216,7 +216,7 @@ impl Driven {
         }
     }
 
-    /// Does what was due first by `now`.
+    /// Handles the earliest event due by `now`.
     pub(super) fn act(&mut self, now: Time, tools: &mut Tools) {
         if self.phase == Phase::Waiting {
             self.begin(now, tools);
@@ -270,7 +270,7 @@ impl Driven {
         }
     }
 
-    /// Asks the generator for the next write.
+    /// Takes the next write from the generator.
     fn next_write(&mut self) {
         if let Workload::Writes(writes) = &mut self.workload {
             writes.pending = writes.generator.next();
@@ -292,7 +292,7 @@ impl Driven {
         }
     }
 
-    /// Writes what the socket takes of what is left, and announces the end when nothing more comes.
+    /// Writes as many of the remaining bytes as the socket takes, and announces the end after the last one.
     fn push(&mut self, now: Time, tools: &mut Tools) {
         if self.phase != Phase::Open {
             return;
@@ -302,7 +302,7 @@ impl Driven {
             let chunk = self.left.min(CHUNK as u64) as usize;
             let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
             match send(source.as_raw_fd(), &tools.zeros[..chunk], flags) {
-                // Without end stays without end.
+                // An endless transfer stays endless.
                 Ok(_) if self.left == u64::MAX => (),
                 Ok(taken) => self.left = self.left.saturating_sub(taken as u64),
                 Err(Errno::EAGAIN | Errno::EINTR) => (),
@@ -318,7 +318,7 @@ impl Driven {
         self.watch(now, tools);
     }
 
-    /// Watches for room in the socket if something is left for it.
+    /// Polls for room in the socket if bytes remain for it.
     fn watch(&mut self, now: Time, tools: &mut Tools) {
         let wanted = self.left > 0;
         if wanted == self.watched {
@@ -339,7 +339,7 @@ impl Driven {
         if rate == Rate::ZERO {
             writes.pending = None;
         }
-        // A pending write stands; before the start nothing is asked for.
+        // A pending write stays; before the start no write is taken.
         if writes.pending.is_none() && matches!(self.phase, Phase::Connecting | Phase::Open) && !self.closing
         {
             self.next_write();
@@ -353,9 +353,9 @@ impl Driven {
     }
 }
 
-/// What its sockets say.
+/// Events of sockets.
 impl Driven {
-    /// Something about the source of a TCP connection.
+    /// Handles an event of a TCP source.
     pub(super) fn on_source(&mut self, now: Time, flags: EpollFlags, tools: &mut Tools) {
         let Some(source) = &self.source else { return };
         let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP | EpollFlags::EPOLLRDHUP;
@@ -376,7 +376,7 @@ impl Driven {
         self.push(now, tools);
     }
 
-    /// The connection has come in at the sink.
+    /// Takes the accepted socket of the sink.
     pub(super) fn accept(&mut self, now: Time, sink: OwnedFd, tools: &mut Tools) {
         let flags = EpollFlags::EPOLLIN;
         if self.phase == Phase::Ended || self.sink.is_some() {
@@ -388,7 +388,7 @@ impl Driven {
         }
     }
 
-    /// Something waits at the sink. Whether it completes a file.
+    /// Handles input at the sink. Returns whether it completes a file.
     pub(super) fn on_sink(&mut self, now: Time, tools: &mut Tools) -> Option<Completion> {
         let sink = self.sink.as_ref()?.as_raw_fd();
         let flags = MsgFlags::MSG_TRUNC | MsgFlags::MSG_DONTWAIT;
@@ -420,13 +420,13 @@ impl Driven {
         }
     }
 
-    /// The kernel has learnt by now how much room a segment takes.
+    /// Clamps the window again: the kernel knows by now how much room a segment takes.
     fn clamp(&mut self) {
         if let (TransportState::Tcp(params), Some(sink), false) = (&self.transport, &self.sink, self.clamped)
             && self.delivered > params.segment.get()
         {
             self.clamped = true;
-            // It was set before without an error.
+            // The first call succeeded.
             let _ = tcp::clamp_window(sink.as_fd(), params);
         }
     }
@@ -452,7 +452,7 @@ impl Driven {
         self.source = None;
     }
 
-    /// Ends it at once.
+    /// Ends the connection at once, with a reset.
     pub(super) fn abandon(&mut self, tools: &mut Tools) {
         [&self.source, &self.sink].into_iter().flatten().for_each(abandon);
         self.end(tools);
@@ -460,7 +460,7 @@ impl Driven {
     }
 }
 
-/// What it measures.
+/// Measurements.
 impl Driven {
     fn is_under_way(&self) -> bool {
         self.is_tcp() && matches!(self.phase, Phase::Connecting | Phase::Open | Phase::Shut)
@@ -471,7 +471,7 @@ impl Driven {
         tcp_info(source.as_fd()).ok()
     }
 
-    /// Segments retransmitted and timeouts so far.
+    /// Numbers of retransmitted segments and timeouts so far.
     pub(super) fn count(&mut self, tools: &mut Tools) -> (u64, u64) {
         if let Some(info) = self.info() {
             self.retransmits = info.retransmits().into();

@@ -16,14 +16,14 @@ use super::sockets::Listener;
 use super::{Command, Driver, DriverError, DriverOutcome, Failure, FlowTotals, Inbox, MAX_COMMANDS, Plan};
 use crate::timer_heap::TimerHeap;
 
-/// Sockets that are looked at in one round.
+/// Maximum of sockets in one round.
 const EVENTS: usize = 256;
-/// Connections that are accepted before other sockets have their turn.
+/// Maximum of connections that are accepted before other sockets get their turn.
 const ACCEPTS: usize = 64;
 
 /// Plays all connections until the plan's stop.
 pub(super) fn run(driver: Driver, clock: Clock, inbox: &Inbox) -> Result<DriverOutcome, DriverError> {
-    // 50 µs otherwise. It is a matter of precision alone, so a system that refuses it does no harm.
+    // The default is 50 µs. This only improves precision, so a refusal does no harm.
     let _ = nix::sys::prctl::set_timerslack(1);
     let mut run = Run::new(driver, clock, inbox)?;
     while !run.turn(inbox)? {}
@@ -35,21 +35,21 @@ struct Run {
     plan: Plan,
     connections: Vec<Driven>,
     listeners: Vec<Listener>,
-    /// By flow.
+    /// Connections by flow.
     members: Vec<Vec<u32>>,
     flows: Vec<FlowTotals>,
     /// By flow: goodput, retransmissions and timeouts when the measured part began.
     baseline: Vec<Counts>,
     is_measuring: bool,
-    /// What this thread had done when the measured part began.
+    /// CPU time of this thread when the measured part began.
     thread: Option<ThreadTime>,
     next_sample: Time,
-    /// When connections are next due.
+    /// When each connection is next due.
     timers: TimerHeap,
     tools: Tools,
 }
 
-/// What a flow did since its start.
+/// Counts of a flow since its start.
 #[derive(Clone, Copy, Debug, Default)]
 struct Counts {
     goodput: u64,
@@ -89,7 +89,7 @@ impl Run {
         Ok(run)
     }
 
-    /// One round. Whether it was the last.
+    /// Plays one round. Returns whether it was the last.
     fn turn(&mut self, inbox: &Inbox) -> Result<bool, DriverError> {
         let now = self.clock.now().min(self.plan.stop);
         self.advance(now);
@@ -111,7 +111,7 @@ impl Run {
         Ok(false)
     }
 
-    /// Sleeps until something is due or a socket has something to say.
+    /// Sleeps until a timer is due or a socket is ready.
     fn wait(&mut self) -> Result<(), DriverError> {
         let until = self.timers.next().min(self.next_sample).min(self.plan.stop);
         let until = if self.is_measuring { until } else { until.min(self.plan.measure_from) };
@@ -127,7 +127,7 @@ impl Run {
         self.timers.set(number, self.connections[number as usize].next());
     }
 
-    /// Does what is due by `now`, in the order in which it was.
+    /// Handles what is due by `now`, in the order of due times.
     fn advance(&mut self, now: Time) {
         while let Some(number) = self.timers.take(now) {
             self.connections[number as usize].act(now, &mut self.tools);
@@ -162,7 +162,8 @@ impl Run {
                 Ok(accepted) => accepted,
                 Err(error) => {
                     let error = Errno::from_raw(error.raw_os_error().unwrap_or(0));
-                    // The source reports such a connection; without descriptors it would do so for ever.
+                    // The source reports such a connection; without free descriptors the listener would
+                    // report it for ever.
                     if matches!(error, Errno::EMFILE | Errno::ENFILE | Errno::ENOBUFS | Errno::ENOMEM) {
                         let flow = listener.expected.values().next().copied().unwrap_or(0);
                         let flow =
@@ -183,7 +184,7 @@ impl Run {
     }
 
     fn listen(&mut self, now: Time, inbox: &Inbox) {
-        // Only says whether it rang.
+        // The value only shows that there was a signal.
         let _ = inbox.bell.read();
         for _ in 0..MAX_COMMANDS {
             match inbox.commands.try_recv() {
@@ -193,7 +194,7 @@ impl Run {
                 Ok(Command::Overload(flow, overload)) => {
                     self.for_each_connection(flow, |connection| connection.on_overload(now, &overload));
                 }
-                // `Running::send` sends none of the former.
+                // `Running::send` sends no `Stop` here.
                 Ok(Command::Stop) | Err(_) => return,
             }
         }
@@ -209,7 +210,7 @@ impl Run {
         }
     }
 
-    /// Samples and counts that are due by `now`.
+    /// Takes the samples and counts that are due by `now`.
     fn measure(&mut self, now: Time) {
         if !self.is_measuring && now >= self.plan.measure_from {
             self.is_measuring = true;

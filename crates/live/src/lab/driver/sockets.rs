@@ -20,17 +20,17 @@ use super::connection::{Driven, TransportState};
 use super::{Connection, Driver, DriverError, MAX_CONNECTIONS, Plan};
 use crate::lab::tcp;
 
-/// Descriptors that others have: ports of the engine, namespaces, files.
+/// Descriptors for other uses: ports of the engine, namespaces, files.
 const OTHERS: u64 = 1_024;
-/// What a UDP sink asks for, so that a driver that is late by some milliseconds loses nothing; the system gives
-/// as much of it as `net.core.rmem_max` allows.
+/// Receive buffer of a UDP sink in bytes, so that a driver that is late by some milliseconds loses no
+/// datagrams; the system grants at most `net.core.rmem_max`.
 const UDP_BUFFER: usize = 4 << 20;
 
-/// Where TCP connections come in.
+/// A listener for TCP connections.
 #[derive(Debug)]
 pub(super) struct Listener {
     pub socket: TcpListener,
-    /// Whose they are, by where they come from.
+    /// Numbers of the connections, by their source addresses.
     pub expected: BTreeMap<SocketAddr, u32>,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn open(hosts: &[Host], connections: Vec<Connection>, plan: Plan) -> 
     Ok(Driver { plan, connections: connections.collect(), listeners: listeners.into_values().collect() })
 }
 
-/// The two ends of a connection; the sink of TCP comes with its first packet.
+/// The sockets of a connection; a TCP sink gets its socket when the connection is accepted.
 #[derive(Debug, Default)]
 struct Sockets {
     source: Option<OwnedFd>,
@@ -110,7 +110,7 @@ fn check(hosts: &[Host], connections: &[Connection], plan: Plan) -> Result<(), D
     Ok(())
 }
 
-/// Two ends for each connection, and where those of TCP come in.
+/// Descriptors that are needed: two for each connection, and one for each listener.
 fn descriptors(connections: &[Connection]) -> u64 {
     let tcp = connections.iter().filter(|connection| connection.params().is_some());
     let listeners: BTreeSet<_> =
@@ -118,7 +118,7 @@ fn descriptors(connections: &[Connection]) -> u64 {
     (2 * connections.len() + listeners.len()) as u64
 }
 
-/// Lets the process have as many descriptors as are needed.
+/// Raises the process's limit of descriptors to `needed`.
 fn raise_limit(needed: u64) -> Result<(), DriverError> {
     let refused = |error: Errno| DriverError::Start(error.into());
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(refused)?;
@@ -128,7 +128,7 @@ fn raise_limit(needed: u64) -> Result<(), DriverError> {
     if soft < needed { setrlimit(Resource::RLIMIT_NOFILE, hard, hard).map_err(refused) } else { Ok(()) }
 }
 
-/// Opens what a connection has at a host, in whose namespace the thread is.
+/// Opens the sockets of a connection at a host, in whose namespace the thread is.
 fn open_at(
     host: usize,
     index: u32,
@@ -165,7 +165,7 @@ fn open_at(
     Ok(())
 }
 
-/// A nonblocking socket at `address`.
+/// A non-blocking socket at `address`.
 fn bound(
     connection: &Connection,
     address: SocketAddr,
@@ -176,7 +176,7 @@ fn bound(
     let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let fd = socket(family, kind, flags, None).map_err(refused("open a socket for"))?;
-    // Sinks of UDP share their port, and connections that have ended leave theirs behind for a while.
+    // UDP sinks share their port, and closed connections keep theirs for a while.
     setsockopt(&fd, sockopt::ReuseAddr, &true).map_err(refused("share"))?;
     match params {
         Some(params) => tcp::configure_socket(fd.as_fd(), params)
@@ -191,7 +191,7 @@ fn driven_by(connection: Connection, source: Option<OwnedFd>, sink: Option<Owned
     let Connection { flow, source: from, sink: to, start, stop, transport, workload } = connection;
     let transport = match transport {
         Transport::Tcp(params) => TransportState::Tcp(params),
-        // QUIC was refused.
+        // QUIC was refused before.
         Transport::Quic(_) | Transport::Udp { .. } => {
             TransportState::udp(transport.packet(), from.address.is_ipv4())
         }

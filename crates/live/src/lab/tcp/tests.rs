@@ -33,7 +33,7 @@ fn flows_of_one_host_cannot_differ_in_what_it_has_once() {
     let (plain, sack) = (params("rfc", &[]), params("rfc", &[("algorithm", "sack")]));
     let conflict = settings(&[&plain, &sack]).unwrap_err();
     assert_eq!((conflict.parameter, conflict.name), ("algorithm", "tcp_sack"));
-    // Reno and NewReno are one to the kernel.
+    // Reno and NewReno are the same to the kernel.
     assert!(settings(&[&plain, &params("rfc", &[("algorithm", "reno")])]).is_ok());
 }
 
@@ -50,7 +50,7 @@ fn every_profile_says_what_it_is_not() {
     let names = |params: &TcpParams| {
         unsupported(params).iter().map(|unsupported| unsupported.parameter).collect::<Vec<_>>().join(" ")
     };
-    // Linux as it is: little is left.
+    // Linux as it is: few parameters are left.
     let linux = [
         ("algorithm", "cubic"),
         ("initial_window", "10p"),
@@ -64,7 +64,7 @@ fn every_profile_says_what_it_is_not() {
     let old = "algorithm header ack initial_window initial_ssthresh limited_transmit delayed_ack tick min_rto \
                initial_rto syn fin exit idle";
     assert_eq!(names(&params("ns2-2000", &[])), old);
-    // What is listed is a parameter.
+    // Every listed name is a parameter.
     let known: Vec<_> = TcpParams::PARAMS.iter().map(|entry| entry.name).collect();
     assert!(
         unsupported(&params("ns2-2000", &[]))
