@@ -25,8 +25,7 @@ pub fn reference() -> String {
 }
 
 const HEAD: &str = "Quantities have a unit: `\"18Mbit\"` (per second), `\"22B\"`, `\"15ms\"`. Queues, markers and exchanges are written as in
-[scenario files](scenario.md). Unknown keys are refused; each error names the file, the line, the key and the fix. The tables
-are generated from those that the loader reads.
+[scenario files](scenario.md). Unknown keys are refused; each error names file, line, key and fix.
 ";
 
 #[cfg(test)]
