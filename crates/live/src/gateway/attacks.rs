@@ -1,6 +1,6 @@
 //! Attacks on a gateway between interfaces in memory, with a virtual clock: attacks take no real time and are
 //! deterministic. Where a test says so, frames take time to receive and to send, and frames that are not
-//! received in time are lost. `docs/threats.md` names these tests.
+//! received in time are lost. `docs/threats.md` names these modules.
 
 use std::io;
 use std::os::fd::BorrowedFd;
